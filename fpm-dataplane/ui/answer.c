@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The answer to a request of any protocol: ui answers from its own data at once, and sends
- * a query to the owner of other data. Runs in ui. Rows arrive a slice at a time. The next
- * slice is requested only when the client has taken the last one, so a slow client holds
- * one slice of memory and nothing else.
+ * Answer a request of any protocol. ui answers from its own data at once, and sends a query
+ * to the owner of other data. Runs in ui. Rows arrive a slice at a time. The next slice is
+ * requested only when the client has read the last slice, so a slow client holds only the
+ * memory of one slice.
  */
 #include "ui/internal.h"
 
@@ -154,7 +154,7 @@ answer_replay(struct answer *a)
 	bool connected =
 		atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) != 0;
 
-	/* Where all routes come from the kernel, no zebra is missing. */
+	/* If all routes come from the kernel, zebra need not be connected. */
 	if (!connected && strcmp(a->ui->conf.routes_from, "kernel") != 0)
 		answer_refuse(a, REFUSED_STATE,
 			      "zebra is not connected; it replays when it connects");
@@ -164,7 +164,7 @@ answer_replay(struct answer *a)
 }
 
 /*
- * Send a hold to fpm: before FRR stops its daemons, or, when zebra is away, before it
+ * Send a hold to fpm, before FRR stops its daemons, or if zebra is not connected, before it
  * returns.
  */
 static void
@@ -188,8 +188,8 @@ answer_hold(struct answer *a)
 }
 
 /*
- * Ask main for a restart: it hands over to a successor, or, without memory for two
- * processes, ends with the exit code that requests another start.
+ * Request a restart from main. main hands over to a successor, or without memory for two
+ * processes, it ends with the exit code that requests another start.
  */
 static void
 answer_restart(struct answer *a)
@@ -204,7 +204,10 @@ answer_restart(struct answer *a)
 	kill(getpid(), SD_SIGNAL_RESTART);
 }
 
-/* Return true if the client is root or our user, not only in the socket's group. */
+/*
+ * Return true if the client runs as root or as the daemon's user, not only in the socket's
+ * group.
+ */
 static bool
 answer_client_is_owner(const struct answer *a)
 {
@@ -228,7 +231,7 @@ answer_send_manage(struct answer *a)
 			      "opens it as root: use sudo");
 		return;
 	}
-	/* A program of a hook is as trusted as the code of the daemon. */
+	/* A hook program must be as trusted as the code of the daemon. */
 	if ((a->req.change.op == MANAGE_HOOK_LOAD ||
 	     a->req.change.op == MANAGE_HOOK_UNLOAD) &&
 	    !answer_client_is_owner(a)) {
@@ -299,7 +302,9 @@ answer_show(struct answer *a)
 	case SHOW_FPM:
 	case SHOW_KERNEL:
 	case SHOW_MEMORY:
-		/* A new summary if rib answers soon; else the last known one. */
+		/*
+		 * Show a new summary if rib answers soon, or else the last known summary.
+		 */
 		a->state = ANSWER_WAITING;
 		ev_timer_set(&a->summary_timeout, UI_SUMMARY_WAIT_S, 0);
 		ev_timer_start(a->ui->w->loop, &a->summary_timeout);
@@ -440,7 +445,7 @@ answer_drop(struct answer *a)
 {
 	ev_timer_stop(a->ui->w->loop, &a->summary_timeout);
 	if (a->flight != NULL)
-		a->flight->answer = NULL; /* the reply finds no answer */
+		a->flight->answer = NULL; /* the reply is dropped */
 	if (a->query != NULL)
 		query_drop(a->ui, a->query);
 	cds_list_del(&a->list);

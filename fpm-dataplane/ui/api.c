@@ -2,8 +2,8 @@
 /*
  * HTTP on the control socket. Runs in ui. api_request.c translates a request to the control
  * protocol and answer.c answers it. This file handles the transport only. A connection
- * whose answer is not ready is suspended: libmicrohttpd does not look at its socket until
- * the answer moves.
+ * whose answer is not ready is suspended: libmicrohttpd does not poll its socket until the
+ * answer makes progress.
  */
 #include "ui/api.h"
 
@@ -19,7 +19,7 @@
 #include "base/limits.h"
 #include "ui/http.h"
 
-#define CONNECTION_BYTES (16u << 10) /* of a head, and of a piece of a body */
+#define CONNECTION_BYTES (16u << 10) /* of a request head, and of a piece of a body */
 #define IDLE_S           60          /* for a client that reads or sends nothing */
 #define BLOCK_BYTES      (16u << 10)
 #define BODY_DROP_BYTES  (64u << 10) /* read of a body that is too long and has no length */
@@ -39,8 +39,8 @@ struct call {
 	struct MHD_Connection *conn;
 	struct answer answer;
 	bool begun;     /* answer_begin() was called */
-	bool suspended; /* until the answer moves */
-	bool sending;   /* its status is sent */
+	bool suspended; /* until the answer makes progress */
+	bool sending;   /* the status has been sent */
 	bool ended;     /* no octets follow those in answer.out */
 	size_t n_body;
 	char body[UI_REQUEST_MAX];
@@ -52,7 +52,7 @@ static const char *const type_of[] = {
 	[ROWS_OCTETS] = "application/x-pcapng",
 };
 
-/* Send {"error": ..., "rows": [...]}: the rows tell the causes. Owns `rows`. */
+/* Send {"error": ..., "rows": [...]}: the rows have the causes. Owns `rows`. */
 static enum MHD_Result
 call_answer_error(struct call *call, unsigned int status, const char *why, json_t *rows,
 		  const char *allow)
@@ -89,8 +89,9 @@ call_on_progress(struct answer *a)
 	struct call *call = caa_container_of(a, struct call, answer);
 
 	/*
-	 * A slice of a trace is empty, or the slices so far lack the named object: continue
-	 * while the client is connected. Without the object the status will be 404.
+	 * The slice of a trace is empty, or the slices so far do not have the named object:
+	 * request the next slice while the client is connected. If the object is in no
+	 * slice, the status is 404.
 	 */
 	if ((call->sending || a->out.key != NULL) && a->state == ANSWER_SLICE &&
 	    a->out.buf.len == 0 && !answer_client_left(a)) {
@@ -114,7 +115,8 @@ call_on_read(void *ctx, uint64_t pos, char *to, size_t max)
 		if (call->ended)
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		if (a->state == ANSWER_DONE && a->refused != REFUSED_NONE)
-			return MHD_CONTENT_READER_END_WITH_ERROR; /* status is sent */
+			return MHD_CONTENT_READER_END_WITH_ERROR; /* the status has been
+								   * sent */
 		if (a->state == ANSWER_SLICE && answer_client_left(a))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 		if (a->state == ANSWER_SLICE)
@@ -243,7 +245,7 @@ call_answer_too_long(struct call *call)
 				 "the body is longer than 4096 octets", NULL, NULL);
 }
 
-/* Refuse a request by its head if possible; else wait for the body. */
+/* Refuse a request after its head if possible; otherwise wait for the body. */
 static enum MHD_Result
 call_check_head(struct call *call)
 {
@@ -263,7 +265,7 @@ call_check_head(struct call *call)
 }
 
 /*
- * Take a piece of the body. A chunked body has no length in advance, and libmicrohttpd
+ * Store a piece of the body. A chunked body has no length in advance, and libmicrohttpd
  * sends no answer before its end. So a body that is too long is read and dropped, up to a
  * limit.
  */
@@ -307,7 +309,7 @@ api_on_request(void *ctx, struct MHD_Connection *conn, const char *path, const c
 		*state = call = call_new(ctx, conn);
 		if (call == NULL)
 			return MHD_NO;
-		/* From here on wait for the reader up to IDLE_S. */
+		/* From now on wait up to IDLE_S for the client. */
 		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
 		return call_check_head(call);
 	}
@@ -362,7 +364,7 @@ connection_on_half_closed(struct MHD_Connection *conn)
 					  HALF_CLOSED_S);
 }
 
-/* Count connections. The context tells whether a connection has sent valid HTTP. */
+/* Count connections. *spoke shows whether the connection has sent valid HTTP. */
 static void
 api_on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
 		  enum MHD_ConnectionNotificationCode code)

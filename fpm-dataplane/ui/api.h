@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: translates an HTTP request to a request of the control protocol (dist/openapi.yaml).
+ * api: translate an HTTP request to a request of the control protocol (dist/openapi.yaml).
  * [ui]
  */
 #ifndef UI_API_H
@@ -11,7 +11,7 @@
 #define API_ARGS_MAX 16
 
 struct api_arg {
-	const char *key, *value; /* value NULL: it has none */
+	const char *key, *value; /* value NULL: the parameter has no value */
 };
 
 /* A request after percent-decoding. Its texts may be invalid UTF-8. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Translates method, path, parameters and body of HTTP to a request of the control
- * protocol, which request.c checks. Runs in ui; no state. The input is untrusted.
+ * Translate method, path, parameters and body of HTTP to a request of the control protocol,
+ * which request.c checks. Runs in ui; no state. The input is untrusted.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,7 +92,10 @@ known_list(const char *known, char buf[128])
 	return buf;
 }
 
-/* Copy all parameters to `to`; refuse others than `known` (NULL: all are known). */
+/*
+ * Copy all parameters to `to`; refuse parameters that are not in `known` (NULL: all are
+ * known).
+ */
 static bool
 args_take(const struct api_input *in, const char *known, json_t *to, struct api_output *out)
 {
@@ -330,7 +333,7 @@ request_show(const struct api_input *in, enum show what, const char *name,
 		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf of "
 		 : what == SHOW_NEIGHBORS ? "prefix family "
 					  : "",
-		 /* A name in the path selects the row. */
+		 /* If the path has a name, it selects the row. */
 		 name == NULL ? filter_words(show_info[what].name, words) : "");
 	if (args_take(in, known, request, out) &&
 	    (name == NULL || body_put(request, "name", name, out)))
@@ -385,7 +388,7 @@ path_matches(const char *path, const char *words, bool named, const char **name)
 	return path[len] == '/' && (*name)[0] != '\0' && strchr(*name, '/') == NULL;
 }
 
-/* Return true if the method is right; else add the right one to `allow`. */
+/* Return true if the method is right; otherwise add the right method to `allow`. */
 static bool
 method_matches(const struct api_input *in, const char *method, struct api_output *out)
 {

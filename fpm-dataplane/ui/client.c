@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection to the control socket that speaks in lines, from request to `end`. Runs in
+ * A connection to the control socket with the line protocol, from request to `end`. Runs in
  * ui. Writes never wait: an answer continues only when the client has taken the last octets
- * (answer.c). A connection that begins like HTTP is given to the API before an octet is
- * read, and counts as an HTTP client only. So a connection beyond the limit is not refused
- * before it has sent something.
+ * (answer.c). A connection that begins like HTTP goes to the API before an octet is read,
+ * and counts only as an HTTP client. So a connection beyond the limit is not refused before
+ * it has sent its first octets.
  */
 #include "ui/internal.h"
 
@@ -30,15 +30,15 @@ struct client {
 	int fd;
 	ev_io io;
 	enum client_state state;
-	bool over_limit; /* no room: speaks HTTP or finds room later, or is refused */
+	bool over_limit; /* no room: moves to the API, finds room later, or is refused */
 	struct answer answer;
 	bool eof;     /* no further request will arrive */
-	bool closing; /* close when all is written */
+	bool closing; /* close when all output is written */
 	size_t in_len;
 	char in[UI_REQUEST_MAX + 1];
 };
 
-/* Add it to the clients that are served. */
+/* Add the client to the list of served clients. */
 static void
 client_enter(struct client *c)
 {
@@ -59,7 +59,7 @@ client_leave(struct client *c)
 	clients_report(c->ui);
 }
 
-/* Free it, but keep its socket open. */
+/* Free the client, but keep its socket open. */
 static void
 client_forget(struct client *c)
 {
@@ -113,7 +113,7 @@ client_put_end(struct client *c)
 	c->state = CLIENT_IDLE;
 }
 
-/* Serve the next line that was read. Returns false when there is none yet. */
+/* Serve the next line that was read. Returns false when there is no complete line. */
 static bool
 client_serve_line(struct client *c)
 {

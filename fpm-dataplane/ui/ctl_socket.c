@@ -55,7 +55,10 @@ socket_remove_stale(const struct sockaddr_un *sun)
 		return -errno;
 	rc = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) < 0 ? -errno : 0;
 	close(fd);
-	/* Only a refusal proves that no process listens; with a full backlog one does. */
+	/*
+	 * Only ECONNREFUSED proves that no process listens. With a full backlog a process
+	 * listens.
+	 */
 	if (rc == 0 || rc == -EAGAIN)
 		return -EADDRINUSE;
 	if (rc != -ECONNREFUSED)
@@ -111,8 +114,8 @@ ctl_socket_open(struct ui *ui)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * Before bind(), so that the path is never open to others (the kernel uses this
-	 * mode).
+	 * Set the mode before bind(), which uses it for the path, so that the path is never
+	 * open to others.
 	 */
 	if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0)
 		goto undo_fd;
@@ -138,7 +141,10 @@ undo_fd:
 	return rc;
 }
 
-/* Keep the path: another daemon may have it, or this one may listen again. */
+/*
+ * Close the listening socket. Keep the path, because another daemon may use it, or this
+ * daemon may listen again.
+ */
 void
 ctl_socket_close(struct ui *ui)
 {

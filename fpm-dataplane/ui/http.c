@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs libmicrohttpd in the loop of ui. Runs in ui. Independent of the content that is
- * served.
+ * Run libmicrohttpd in the event loop of ui. Runs in ui. This file does not depend on the
+ * served content.
  */
 #include "ui/http.h"
 
@@ -29,8 +29,8 @@ http_run_in(struct http *h, double seconds)
 }
 
 /*
- * At its limit of connections libmicrohttpd 0.9.75 stops listening. It starts again only
- * when it is run after a connection has closed, but does not ask to be run. So no wait is
+ * At its limit of connections libmicrohttpd 0.9.75 stops listening. It listens again only
+ * when it runs after a connection has closed, but it does not request a run. So no wait is
  * longer than a second.
  */
 static void
@@ -77,7 +77,7 @@ http_open(struct ui *ui, int listen_fd, MHD_AccessHandlerCallback handler, void 
 		info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	if (info == NULL) {
 		if (h->mhd != NULL) {
-			MHD_quiesce_daemon(h->mhd); /* keeps the caller's socket open */
+			MHD_quiesce_daemon(h->mhd); /* leaves the caller's socket open */
 			MHD_stop_daemon(h->mhd);
 		}
 		free(h);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * http: runs libmicrohttpd in ui's loop, without a thread of its own. The loop watches its
- * epoll descriptor and its timeout.
- * [ui]
+ * http: run libmicrohttpd in ui's loop, without a thread of its own. The loop watches its
+ * epoll descriptor and its timeout. [ui]
  */
 #ifndef UI_HTTP_H
 #define UI_HTTP_H
@@ -15,7 +14,7 @@ struct http;
 /*
  * Serve with `handler`; `options` end with MHD_OPTION_END. `listen_fd` < 0: no socket
  * listens, connections are added by http_add(). Returns NULL when there is no memory: then
- * the caller keeps the listening socket. On success it belongs to the server.
+ * the caller keeps the listening socket. On success the server owns the socket.
  */
 struct http *http_open(struct ui *ui, int listen_fd, MHD_AccessHandlerCallback handler,
 		       void *ctx, const struct MHD_OptionItem *options);
@@ -28,8 +27,9 @@ void http_add(struct http *h, int fd);
 void http_resume(struct http *h, struct MHD_Connection *conn);
 
 /*
- * Send a complete answer. It owns `data`, which is of malloc(). `allow` lists the methods
- * for a status of 405, else it is NULL. Returns the result for a handler.
+ * Send a complete answer. The answer owns `data`, which was allocated with malloc().
+ * `allow` lists the methods for a status of 405, else it is NULL. Returns the result for a
+ * handler.
  */
 enum MHD_Result http_answer(struct MHD_Connection *conn, unsigned int status,
 			    const char *type, const char *allow, char *data, size_t len);

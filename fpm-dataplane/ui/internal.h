@@ -26,7 +26,7 @@
 #define UI_WHY_MAX         512  /* octets of a sentence, its terminator included */
 #define UI_NAME_MAX        64   /* of a requested row's name, its terminator included */
 #define UI_SLICE_ROWS      256  /* rows per slice of rib or neigh */
-#define UI_SUMMARY_WAIT_S  0.3  /* then the last known summary is shown */
+#define UI_SUMMARY_WAIT_S  0.3  /* after this time the last known summary is shown */
 #define UI_SUMMARY_EVERY_S 1.0
 
 /* A growing text. Aborts when memory is exhausted, as for messages. */
@@ -95,7 +95,7 @@ enum show {
 	N_SHOW
 };
 
-/* Its name, and the key by whose value rows are selected; NULL: none. */
+/* The name of a subject, and the key whose value selects rows; NULL: none. */
 struct show_info {
 	const char *name, *key;
 };
@@ -108,7 +108,7 @@ struct request {
 	unsigned int seconds;
 	bool restart;              /* restart the daemon; shows nothing */
 	uint8_t breaking;          /* enum query_break; shows nothing */
-	struct manage_want change; /* .op: manage does it; shows nothing */
+	struct manage_want change; /* with .op: manage carries it out; shows nothing */
 	bool has_prefix, longest, all_tables, repair;
 	uint8_t family;
 	uint8_t of; /* enum query_of */
@@ -116,7 +116,7 @@ struct request {
 	char name[UI_NAME_MAX]; /* of the requested row; "": all */
 	char vrf[IFNAMSIZ];     /* show its routes; "": table main and others */
 	struct filter choose;   /* selects rows */
-	struct watch_want want; /* .ask: trace answers; shows nothing */
+	struct watch_want want; /* with .ask: trace answers; shows nothing */
 	char port[IFNAMSIZ];    /* of `want`; "": any */
 };
 
@@ -134,8 +134,8 @@ request_echo(const char *text, char buf[128])
 
 /*
  * Parse one request (NULL: it was no JSON). Returns 0, or with a sentence in `why` -EINVAL,
- * or -ENOENT for an unknown punt class. A refused request has no effect but the sentence.
- * [no side effects]
+ * or -ENOENT for an unknown punt class. A refused request has no effect except the
+ * sentence. [no side effects]
  */
 int request_parse(const json_t *root, struct request *req, char *why, size_t why_size);
 
@@ -158,18 +158,21 @@ int change_parse(const char *key, const json_t *value, struct request *req, char
 		 size_t why_size);
 
 /*
- * A query sent to another thread. ui owns its rows at all times, so that they can be freed
- * when all threads have stopped.
+ * A query sent to another thread. ui always owns the rows of the query, so that they can be
+ * freed when all threads have stopped.
  */
 struct flight {
 	struct cds_list_head list; /* ui->flights */
-	struct answer *answer;     /* NULL: the asker left, or a summary */
+	struct answer *answer;     /* NULL: the client left, or it is for a summary */
 	json_t *rows;
 };
 
-/* Why a request was refused: has an exit code of fpmctl and a status of HTTP. */
+/*
+ * The reason for which a request was refused. Each has an exit code of fpmctl and an HTTP
+ * status.
+ */
 enum refusal {
-	REFUSED_NONE,    /* it was carried out */
+	REFUSED_NONE,    /* not refused */
 	REFUSED_INVALID, /* the request is not understood */
 	REFUSED_RIGHTS,  /* the client lacks the right */
 	REFUSED_MISSING, /* no object has that name */
@@ -186,7 +189,7 @@ extern const struct refusal_info refusal_info[N_REFUSAL];
 
 enum answer_state {
 	ANSWER_DONE,    /* or not started */
-	ANSWER_ASKING,  /* a query is on its way */
+	ANSWER_ASKING,  /* a query has no reply yet */
 	ANSWER_SLICE,   /* some rows are ready; answer_more() requests the next ones */
 	ANSWER_WAITING, /* waits for rib's summary */
 };
@@ -198,8 +201,8 @@ enum answer_state {
 struct answer {
 	struct cds_list_head list; /* ui->answers */
 	struct ui *ui;
-	int fd; /* client's socket: its user, and whether it is connected */
-	/* Called when rows or the end arrived, but never from within the calls below. */
+	int fd; /* the client's socket, to find its user and its disconnect */
+	/* Called when rows or the end arrived, but never from the functions below. */
 	void (*on_progress)(struct answer *a);
 	enum answer_state state;
 	ev_timer summary_timeout; /* ANSWER_WAITING */
@@ -240,10 +243,10 @@ struct ui {
 	unsigned int n_client, n_waiting, n_flight;
 
 	ev_timer summary_timer;
-	bool summary_asked; /* a query is on its way */
+	bool summary_asked; /* a query has no reply yet */
 	json_t *summary;    /* the last one, an object */
 	double summary_s;   /* time of its arrival */
-	bool neigh_asked;   /* a query to neigh is on its way */
+	bool neigh_asked;   /* a query to neigh has no reply yet */
 	json_t *neigh_summary;
 	bool buffers_short; /* state in the last log line */
 
@@ -253,10 +256,10 @@ struct ui {
 
 /* query.c */
 void query_send(struct ui *ui, struct msg_query *q, struct answer *answer);
-/* Request a summary of rib or neigh, unless a request is on its way. */
+/* Request a summary of rib or neigh, unless a request is pending. */
 void query_summary(struct ui *ui);
 void query_neigh_summary(struct ui *ui);
-/* Free a query that has no answer, or cancel its trace. */
+/* Free a query without an answer, or cancel the trace that it belongs to. */
 void query_drop(struct ui *ui, struct msg_query *q);
 /* Report the number of clients and queries to the table's statistics. */
 void clients_report(const struct ui *ui);

@@ -26,7 +26,7 @@
 
 #define P "fpmdp_"
 
-/* A metric, and the offset of its value in a struct that exists once per sample. */
+/* A metric, and the offset of its value in a struct of which each sample has one. */
 struct metric {
 	const char *name, *type, *help;
 	size_t offset; /* of a uint64_t */
@@ -161,7 +161,7 @@ thread_counters_put(struct buf *b)
 	}
 }
 
-/* Time of forwarders by stage, in the rounds that were timed (base/counters.h). */
+/* Append the time of forwarders by stage, in the timed rounds (base/counters.h). */
 static void
 cycles_put(struct buf *b)
 {
@@ -194,7 +194,9 @@ port_label(const json_t *row, char out[64])
 	return label_escape(json_string_value(json_object_get(row, "name")), out);
 }
 
-/* Packets by queue, if the driver counts them, and the CPU that serves each queue. */
+/*
+ * Append packets by queue, if the driver counts them, and the CPU that serves each queue.
+ */
 static void
 queues_put(const struct ui *ui, struct buf *b, const json_t *rows)
 {
@@ -325,7 +327,7 @@ histogram_put(struct buf *b, const char *name, const char *help, const struct hi
 		   name, (unsigned long long)n);
 }
 
-/* A field of fpm_status, as a gauge of that name. */
+/* Append a field of fpm_status as a gauge of the same name. */
 #define STATUS_GAUGE(b, field, help) gauge_put(b, "fpm_" #field, help, fpm_status.field)
 
 static void
@@ -367,7 +369,7 @@ channel_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* The reader of the kernel's routing tables. */
+/* Append the metrics of rtnl, the reader of the kernel's routing tables. */
 static void
 kernel_put(struct buf *b)
 {
@@ -387,7 +389,7 @@ kernel_put(struct buf *b)
 	}
 }
 
-/* Configuration of the kernel that forwarders do not obey. */
+/* Append the counts of kernel configuration that forwarders do not obey. */
 static void
 warnings_put(struct buf *b)
 {
@@ -402,7 +404,7 @@ warnings_put(struct buf *b)
 			   atomic_load_explicit(&warning_count[k], memory_order_relaxed));
 }
 
-/* Lines of the filter, if the file names one. */
+/* Append the metrics of the filter, if the file names a table. */
 static void
 filter_put(struct buf *b)
 {
@@ -431,7 +433,7 @@ filter_put(struct buf *b)
 #undef FILTER
 }
 
-/* Lines of sFlow, if it is on. */
+/* Append the metrics of sFlow, if it is on. */
 static void
 sflow_put(struct buf *b)
 {
@@ -471,7 +473,7 @@ sflow_put(struct buf *b)
 #undef SFLOW
 }
 
-/* Put a line of a metric for each program. */
+/* Append a metric with one line for each program. */
 static void
 hook_put(struct buf *b, const struct fib_hooks *hooks, const char *name, const char *help,
 	 size_t offset)
@@ -487,7 +489,7 @@ hook_put(struct buf *b, const struct fib_hooks *hooks, const char *name, const c
 	}
 }
 
-/* Lines of programs, if an interface has one. */
+/* Append the metrics of hook programs, if an interface has one. */
 static void
 hooks_put(const struct ui *ui, struct buf *b)
 {
@@ -517,7 +519,7 @@ hooks_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* Lines of BFD, if the dataplane runs the sessions. */
+/* Append the metrics of BFD, if the dataplane runs the sessions. */
 static void
 bfd_put(const struct ui *ui, struct buf *b)
 {
@@ -559,7 +561,7 @@ bfd_put(const struct ui *ui, struct buf *b)
 #undef BFD
 }
 
-/* Values of rib's summary; a missing key makes no line. */
+/* Append values of rib's summary. A missing key makes no line. */
 static void
 tables_put(const struct ui *ui, struct buf *b)
 {
@@ -634,7 +636,7 @@ tables_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* VRFs with a FIB; without one the page has no such line. */
+/* Append metrics of VRFs with a FIB. Without such a VRF the page has no such lines. */
 static void
 vrfs_put(const struct ui *ui, struct buf *b)
 {
@@ -669,7 +671,7 @@ vrfs_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* Values of neigh's summary. */
+/* Append values of neigh's summary. */
 static void
 neighbors_put(const struct ui *ui, struct buf *b)
 {

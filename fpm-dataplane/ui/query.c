@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends queries to the threads that own the data, and tracks them. Runs in ui. It never
- * waits: a query without an answer delays its client and no other.
+ * Send queries to the threads that own the data, and track them. Runs in ui. It never
+ * waits: a query without a reply delays only its client.
  */
 #include "ui/internal.h"
 
@@ -42,7 +42,7 @@ query_owner(const struct ui_conf *conf, enum query_kind kind)
 	}
 }
 
-/* Send a query. ui owns its rows and finds the answer by the flight. */
+/* Send a query. ui owns its rows, and finds the answer for the reply through the flight. */
 void
 query_send(struct ui *ui, struct msg_query *q, struct answer *answer)
 {
@@ -71,13 +71,16 @@ query_drop(struct ui *ui, struct msg_query *q)
 		msg_free(&q->m);
 		return;
 	}
-	/* trace keeps a session, which ends when the query comes back with `cancel`. */
+	/*
+	 * trace keeps a session. It ends the session when it gets the query again with
+	 * `cancel`.
+	 */
 	caa_container_of(q, struct msg_watch, q)->cancel = true;
 	q->m.type = MSG_QUERY;
 	worker_send(ui->conf.trace, &q->m);
 }
 
-/* Request a summary of a thread, unless a query of that kind is on its way. */
+/* Request a summary of a thread, unless a query of that kind is pending. */
 static void
 summary_ask(struct ui *ui, enum query_kind kind, bool *asked)
 {

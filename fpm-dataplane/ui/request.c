@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parses a request of the control protocol (base/rows.md). Runs in ui; no state. The input
+ * Parse a request of the control protocol (base/rows.md). Runs in ui; no state. The input
  * is untrusted: an unknown key or value is refused with a sentence.
  */
 #include "ui/internal.h"
@@ -179,7 +179,7 @@ request_take_class(struct parse *p, const json_t *value)
 	return -ENOENT;
 }
 
-/* Take a number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
+/* Parse a number of a policer. Returns 0, -EINVAL, or 1: `key` is not a policer number. */
 static int
 request_take_rate(struct parse *p, const char *key, const json_t *value)
 {
@@ -214,7 +214,10 @@ request_take_rate(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
-/* Tests only; any other daemon refuses the key. */
+/*
+ * Parse the key of tests that break a table. Without the test hooks the daemon refuses the
+ * key.
+ */
 static int
 request_take_break(struct parse *p, const json_t *value)
 {
@@ -321,7 +324,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
-/* Take a word that selects rows. */
+/* Parse a word that selects rows. */
 static int
 request_take_choice(struct parse *p, const char *word, const json_t *value)
 {
@@ -406,10 +409,10 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
 		return request_refuse(&p, "%s are not found by prefix",
 				      show_info[req->show].name);
-	/* A plain address asks for the route that a packet takes. */
+	/* An address without a length requests the route that a packet would use. */
 	if (req->has_prefix && !p.has_longest)
 		req->longest = p.was_addr;
-	/* A packet is looked up in one table. */
+	/* A longest match is for one packet, which uses one table. */
 	if (!p.has_tables)
 		req->all_tables = !req->longest;
 	if (req->longest && !req->has_prefix)

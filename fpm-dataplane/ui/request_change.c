@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parses the value of a key "config", "port" or "hook", a request to the manage thread. Runs in ui;
- * no state. The input is untrusted: an unknown key or value is refused with a sentence.
+ * Parse the value of a key "config", "port" or "hook", a request to the manage thread. Runs
+ * in ui; no state. The input is untrusted: an unknown key or value is refused with a
+ * sentence.
  */
 #include "ui/internal.h"
 
@@ -154,7 +155,7 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 	"hook takes an object: do (load, unload), dev; and for load: file, at, of, " \
 	"program"
 
-/* Take the instructions of a part of a program. */
+/* Parse the instructions of a part of a program. */
 static int
 hook_part_parse(const char *program, struct hook_want *hook, char *why, size_t why_size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parses the requests trace, capture and explain (base/rows.md). Runs in ui; no state. The
+ * Parse the requests trace, capture and explain (base/rows.md). Runs in ui; no state. The
  * input is untrusted: an unknown key or value is refused with a sentence.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows on their way to the client: selects from the rows that the owner has sent, a slice
- * at a time, and writes them. Runs in ui; keeps no state.
+ * Select from the rows that the owner has sent, a slice at a time, and write them for the
+ * client. Runs in ui; keeps no state.
  */
 #include "ui/internal.h"
 
@@ -32,8 +32,8 @@ address_is_same(const char *text, const char *other)
 }
 
 /*
- * Return true if a line ("2026-11-22T02:24:21.764Z I port: ...") has this level or a worse
- * one.
+ * Return true if a line ("2026-11-22T02:24:21.764Z I port: ...") has this level or a more
+ * severe level.
  */
 static bool
 line_has_level(const char *line, const char *level)
@@ -67,7 +67,9 @@ row_matches_word(const struct filter_word *word, const json_t *row, const char *
 	return strcmp(text, value) == 0;
 }
 
-/* Return true if the row, or (`hops`) the next hop, matches all words for it. */
+/*
+ * Return true if the row, or with `hops` the next hop, matches all words that apply to it.
+ */
 static bool
 row_matches_words(const struct filter *c, const json_t *row, bool hops)
 {

@@ -48,15 +48,18 @@ page_as_openmetrics(const struct buf *page, struct buf *out)
 /* --- the Accept header ---------------------------------------------------------------- */
 
 /*
- * RFC 9110, 12.5.1: media ranges, separated by commas, each with parameters, of which q is
- * the weight. Pure functions, any thread.
+ * RFC 9110, 12.5.1: media ranges, separated by commas, each with parameters. The parameter
+ * q is the weight. Pure functions, any thread.
  */
 #define WEIGHT_ONE 1000u /* q=1, in thousandths */
 
-/* How a range matches a media type: a later kind wins, whatever the weights. */
+/*
+ * The way in which a range matches a media type. A later kind wins over an earlier kind,
+ * whatever the weights.
+ */
 enum accept_by { ACCEPT_BY_NONE, ACCEPT_BY_ANY, ACCEPT_BY_RANGE, ACCEPT_BY_NAME };
 
-/* Zero before the first line. */
+/* The result of lines of Accept. All zero before the first line. */
 struct accepted {
 	enum accept_by by;
 	unsigned int weight; /* thousandths; 0: not accepted */
@@ -137,8 +140,8 @@ accept_add(struct accepted *of, const char *type, const char *line)
 		else if (len != strlen(type) || strncasecmp(p, type, len) != 0)
 			by = ACCEPT_BY_NONE;
 		/*
-		 * The most specific range wins; of equals, which differ in parameters, the
-		 * highest weight.
+		 * The most specific range wins. Among ranges that are equally specific the
+		 * highest weight wins.
 		 */
 		if (by > of->by || (by == of->by && weight > of->weight))
 			*of = (struct accepted){by, by == ACCEPT_BY_NONE ? 0 : weight};
@@ -189,7 +192,10 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 	bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
 		   strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 
-	/* The first call comes before the body: let the body be read, and ignore it. */
+	/*
+	 * libmicrohttpd makes the first call before it reads the body. Let it read the
+	 * body, and ignore it.
+	 */
 	if (*state == NULL) {
 		*state = conn;
 		return MHD_YES;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers that ui makes itself: ports, counters, the FPM channel. Runs in ui. Reads
+ * Make the answers that need only ui: ports, counters, the FPM channel. Runs in ui. Reads
  * single-writer counters and data that neigh publishes under RCU (callbacks of a worker are
  * online). The part of rib comes from the last summary; it never waits for a new one.
  */
@@ -188,7 +188,7 @@ show_port(const struct ui *ui, const struct port *port)
 	uint32_t mbit = port_link(port).mbit_per_s;
 	char text[MAC_STRLEN], rss[64];
 
-	/* The number may have had another port before. */
+	/* Another port may have had the number before: subtract its counts. */
 	counters_port(port->ifidx, &c);
 	c.rx_packets -= port->base.rx_packets;
 	c.rx_bytes -= port->base.rx_bytes;
@@ -197,7 +197,9 @@ show_port(const struct ui *ui, const struct port *port)
 	if (port_stats(port, &st) < 0)
 		st = (struct port_stats){0};
 	mac_str(mac, text);
-	/* rx_missed: the device had no room in its ring, or no buffer of our pool. */
+	/*
+	 * rx_missed: the device had no room in its ring, or no buffer of the packet pool.
+	 */
 	return json_pack(
 		"{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 		"s:I, s:I, s:I, "
@@ -358,8 +360,8 @@ uint64_t
 fpm_lag_ms(void)
 {
 	/*
-	 * The oldest event is younger than the last one handled, and than the moment when
-	 * the queue was last empty.
+	 * The oldest event is younger than the last handled event, and younger than the
+	 * time when the queue was last empty.
 	 */
 	uint64_t since = (uint64_t)LOAD(queue_since_ms),
 		 done = (uint64_t)LOAD(handled_rx_ms);
@@ -472,7 +474,7 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 	case SHOW_VERSION:
 		show_version(ui, out);
 		break;
-	default: /* made by other threads */
+	default: /* other threads make these rows */
 		break;
 	}
 }

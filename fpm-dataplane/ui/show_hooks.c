@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers `show hooks`: the programs of interfaces, and the sums of their counters. Reads the list
- * of programs under RCU, and the memory of forwarders by relaxed loads. Runs in ui.
+ * Answer `show hooks`: the programs of interfaces, and the sums of their counters. Read the
+ * list of programs under RCU, and the memory of forwarders by relaxed loads. Runs in ui.
  */
 #include "ui/internal.h"
 

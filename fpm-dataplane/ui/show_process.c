@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers about the process: its threads as the kernel sees them, memory and tables,
- * version, and the last lines of the log. Runs in ui. The part of rib comes from the last
- * summary.
+ * Make the answers about the process: its threads as the kernel sees them, memory and
+ * tables, version, and the last lines of the log. Runs in ui. The part of rib comes from
+ * the last summary.
  */
 #include "ui/internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ui thread: opens and closes sockets, takes replies, and requests a summary of rib
- * once a second (query.c sends the queries). Runs in ui.
+ * The ui thread: open and close sockets, handle replies, and request a summary of rib once
+ * a second (query.c sends the queries). Runs in ui.
  */
 #include "ui/internal.h"
 
@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "port/port.h"
 
-/* Log a lack of packet buffers. Forwarders count the packets lost (rx_missed, no_mbuf). */
+/* Log a lack of packet buffers. Counters have the lost packets (rx_missed, no_mbuf). */
 static void
 buffers_check(struct ui *ui)
 {
@@ -198,8 +198,8 @@ ui_teardown(struct worker *w, bool for_good)
 	if (for_good)
 		ctl_socket_remove(ui);
 	/*
-	 * Queries that were on their way when the threads stopped: the messages are freed
-	 * with their mailboxes, the rows here.
+	 * Free the rows of queries that had no reply when the threads stopped. Their
+	 * messages are freed with the mailboxes.
 	 */
 	cds_list_for_each_entry_safe (f, next, &ui->flights, list) {
 		json_decref(f->rows);

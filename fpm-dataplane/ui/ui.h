@@ -16,7 +16,7 @@ struct table_limits;
 struct ui_conf {
 	struct fib *fib;
 	struct worker *rib, *neigh; /* receive MSG_QUERY, send MSG_REPLY back */
-	struct worker *rtnl;        /* MSG_REPLAY */
+	struct worker *rtnl;        /* receives MSG_REPLAY */
 	struct worker *fpm;         /* receives MSG_REPLAY */
 	struct worker *trace;       /* receives MSG_QUERY of port/watch.h */
 	struct worker *manage;      /* receives MSG_QUERY of base/msg_manage.h */
@@ -50,16 +50,16 @@ struct ui_conf {
 
 /*
  * Fill `w`. The init of the thread opens the sockets, so worker_start() returns -EADDRINUSE
- * when another daemon answers on the control socket (a stale one is replaced). Strings and
- * ports must outlive the thread. Returns 0 or -ENOMEM.                [main]
+ * when another daemon answers on the control socket (a stale socket is replaced). Strings
+ * and ports must outlive the thread. Returns 0 or -ENOMEM.                [main]
  */
 int ui_setup(struct worker *w, const struct ui_conf *conf);
 
 /*
  * Free the thread's data, after worker_free(), when no thread is left that could answer a
- * query. `for_good`: no successor takes over. Only then the path of the control socket is
- * removed. It exists during a restart, so that a program that waits for the end
- * (ctl/cmd_restart.c) can tell a restart from a stop.             [main]
+ * query. `for_good`: no successor takes over. Only in this case the path of the control
+ * socket is removed. The path exists during a restart, so that a program that waits for the
+ * end (ctl/cmd_restart.c) can tell a restart from a stop.             [main]
  */
 void ui_teardown(struct worker *w, bool for_good);
 
