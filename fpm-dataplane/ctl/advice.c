@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Advice for an operator, by the reason for which a packet leaves the fast path
- * (base/reason.def). One line each; reasons that need no action have none. ADDRESS stands
- * for the destination, PORT for the ingress port, [vrf NAME] for the VRF of the lookup.
+ * (base/reason.def). Each reason has one line; reasons that need no action have no line.
+ * ADDRESS stands for the destination, PORT for the ingress port, [vrf NAME] for the VRF of
+ * the lookup.
  */
 #include "ctl/print.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The labels of both sides as objects: the label as text, and its next hops as one text,
- * "via 10.0.1.2 label 200; dev red". There are few labels, so each round reads all.
+ * Read the labels of both sides as objects: the key is the label as text, the value has its
+ * next hops as one text, "via 10.0.1.2 label 200; dev red". There are few labels, so each
+ * round reads all.
  */
 #include "ctl/audit_labels.h"
 
@@ -21,7 +22,10 @@
 #define PATIENCE_S 10
 #define HOP_STRLEN 256
 
-/* Return the next hop as text: gateway, else interface; labels without implicit null. */
+/*
+ * Return the next hop as text: gateway, or else interface, and labels without implicit
+ * null.
+ */
 static json_t *
 hop_text(const char *via, const char *dev, const json_t *labels)
 {
@@ -50,7 +54,7 @@ text_order(const void *a, const void *b)
 		      json_string_value(*(json_t *const *)b));
 }
 
-/* Return the texts of next hops as one, in order. Takes `hops`. */
+/* Join the texts of next hops to one text, in sorted order. Steals `hops`. */
 static json_t *
 hops_join_json(json_t *hops)
 {
@@ -101,7 +105,9 @@ text_on_line(const char *line, void *ctx)
 	t->s[t->n] = '\0';
 }
 
-/* Add the next hops of zebra's label that are installed. Return NULL if none is. */
+/*
+ * Add the next hops of zebra's label that are installed. Return NULL if none is installed.
+ */
 static json_t *
 zebra_hops(const json_t *row)
 {
@@ -166,7 +172,7 @@ rib_on_row(const json_t *row, const char *text, void *ctx)
 				      hop_text(row_str(hop, "via"), row_str(hop, "dev"),
 					       json_object_get(hop, "labels")));
 	snprintf(label, sizeof(label), "%lld", row_int(row, "label"));
-	/* null: the kernel's route is in force, and zebra's, if there is one, is not shown. */
+	/* null: the kernel's route is in force, so zebra's route, if any, is not shown. */
 	if (strcmp(row_str(row, "source"), "kernel") == 0) {
 		json_decref(hops);
 		json_object_set_new(labels, label, json_null());
@@ -206,7 +212,9 @@ difference_add(json_t *differences, const char *label, const json_t *zebra,
 					(json_t *)(uintptr_t)rib));
 }
 
-/* Remove the labels of which the kernel's route is in force: they cannot be compared. */
+/*
+ * Remove labels for which the kernel's route is in force, because they cannot be compared.
+ */
 static void
 kernels_labels_remove(json_t *zebra, json_t *rib)
 {

@@ -14,10 +14,11 @@ struct label_audit {
 };
 
 /*
- * Compare, and look up what differs twice more, because both sides change meanwhile. Print
- * no differences. Return CTL_OK, or CTL_NO_DAEMON when a side does not answer.
+ * Compare the labels. Repeat the comparison up to twice for labels that differ, because
+ * both sides change meanwhile. Print no differences. Return CTL_OK, or CTL_NO_DAEMON when a
+ * side does not answer.
  *
- * socket  of the daemon
+ * socket socket of the daemon
  * vtysh   command that asks zebra
  */
 int audit_labels(const char *socket, const char *vtysh, struct label_audit *out);

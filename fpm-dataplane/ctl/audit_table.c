@@ -48,7 +48,7 @@ places_find(struct places *p, uint32_t table, const struct prefix *src)
 {
 	struct place new = {.table = table, .src = *src};
 
-	/* Routes come table by table. */
+	/* Routes arrive table by table: begin with the last result. */
 	for (uint32_t i = 0; i < p->n; i++) {
 		uint32_t at = (p->last + i) % p->n;
 
@@ -166,7 +166,7 @@ table_clear(struct table *t)
 
 /* --- rows of the daemon ------------------------------------------------------------------ */
 
-/* Return what the kernel's side calls a route of this type that is in no FIB. */
+/* Return the word of the kernel's side for a route of this type that is in no FIB. */
 static const char *
 row_type_state(const json_t *row)
 {
@@ -179,7 +179,7 @@ row_type_state(const json_t *row)
 
 /*
  * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. A table
- * of rules must have a FIB; others need none.
+ * of rules must have a FIB; other tables need none.
  */
 static void
 row_hops(const struct place *at, const json_t *row, bool as_copy, struct hops_text *w)

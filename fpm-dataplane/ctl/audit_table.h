@@ -13,23 +13,23 @@
 
 #include "base/prefix.h"
 
-/* A routing table, or the part of it that is for packets from a source. */
+/* A routing table, or the part of a table for packets from one source. */
 struct place {
 	char *vrf;         /* name; NULL: of no VRF */
 	uint32_t table;    /* 254: main; 0: of a VRF that only zebra has */
-	bool ruled;        /* rules look in it, and it is neither main nor a VRF's */
+	bool ruled;        /* a rule names it, and it is neither main nor a VRF's */
 	struct prefix src; /* length 0: for all packets */
 };
 
 struct places {
 	struct place *v;
 	uint32_t n, cap;
-	uint32_t last; /* the last one that was found */
+	uint32_t last; /* the place that was found last */
 	uint32_t *ruled;
 	uint32_t n_ruled;
 };
 
-/* Note that rules look in a table. Call it before the table's first route. */
+/* Note that a rule names a table. Call it before the table's first route. */
 void places_add_ruled(struct places *p, uint32_t table);
 /* Add a table of a VRF. Copies the name. Returns its number. */
 uint32_t places_add_vrf(struct places *p, const char *name, uint32_t table);
@@ -54,8 +54,8 @@ struct entry {
 	uint32_t place; /* in struct places */
 	uint64_t hops;  /* hash of the text of the next hops */
 	uint64_t
-		copy; /* of the RIB: that of zebra's copy in the kernel, see audit_row_text() */
-	uint64_t rank; /* of several routes of a prefix, the kernel uses the lowest */
+		copy; /* of the RIB: as zebra's copy in the kernel: audit_row_text() */
+	uint64_t rank; /* the kernel uses the route of a prefix with the lowest rank */
 	bool of_zebra; /* of the RIB: it is zebra's route */
 	bool hidden; /* zebra's route is in the RIB, but a route of the kernel is in force */
 };
@@ -68,19 +68,19 @@ struct table {
 /* Append an entry, whose other members the caller fills. */
 struct entry *table_add(struct table *t, uint32_t place, const struct prefix *p,
 			uint64_t hops);
-/* Return the order of two entries by table and prefix, as of memcmp(). */
+/* Compare two entries by table and prefix. Return a value as memcmp() does. */
 int entry_order(const struct entry *x, const struct entry *y);
 /*
- * Sort the entries, and keep for each prefix the one of lowest rank, of hidden ones and of
- * others.
+ * Sort the entries. For each prefix keep the hidden entry and the other entry of the lowest
+ * rank.
  */
 void table_sort(struct table *t);
 void table_clear(struct table *t);
 
 /*
  * Return the next hops of a row of `show routes` in the spelling of hops_text.h; the caller
- * frees them. `as_copy`: those of zebra's copy of an IPv6 route in the kernel, which has no
- * gateways of IPv4 (doc/fpm.md, 5.2).
+ * frees them. `as_copy`: spell them as zebra's copy of an IPv6 route in the kernel, which
+ * has no gateways of IPv4 (doc/fpm.md, 5.2).
  */
 char *audit_row_text(const struct place *at, const json_t *row, bool as_copy);
 uint64_t audit_row_hash(const struct place *at, const json_t *row, bool as_copy);

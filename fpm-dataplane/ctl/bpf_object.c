@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bpf_object: read the sections of an ELF file without a library. The file is untrusted: each
- * offset is checked. The daemon never sees the file, only the instructions.
+ * offset is checked. The daemon gets only the instructions, not the file.
  */
 #include "ctl/bpf_object.h"
 
@@ -92,7 +92,7 @@ functions_count(const struct elf *e, unsigned int i)
 	return n;
 }
 
-/* Return true if the code of section `i` has addresses that a loader would have to fill in. */
+/* Return true if the code of section `i` needs relocations by a loader. */
 static bool
 section_is_relocated(const struct elf *e, unsigned int i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bpf_object: find the program in an object file that a compiler made for the target bpf. */
+/* bpf_object: find the program in an object file that was compiled for the target bpf. */
 #ifndef CTL_BPF_OBJECT_H
 #define CTL_BPF_OBJECT_H
 
@@ -14,8 +14,9 @@ struct bpf_object {
 };
 
 /*
- * Find the only section of an ELF file that has code. `data` has `size` octets; nothing beyond
- * them is read, whatever they are. Return 0, or -EINVAL with a sentence in `why`.
+ * Find the only section of an ELF file that has code. `data` has `size` octets; nothing
+ * beyond `size` is read, whatever the octets are. Return 0, or -EINVAL with a sentence in
+ * `why`.
  */
 int bpf_object_find(const uint8_t *data, size_t size, struct bpf_object *out, char *why,
 		    size_t why_size);

@@ -16,9 +16,9 @@
 	"configuration file: add the change there to keep it."
 
 /*
- * Request a change. Prints the differences and that they were applied, or, after a refusal
- * (its reason is on stderr by then), the differences that were requested. `file` (NULL:
- * none) is a file that the daemon is to read. Steals `request`. Returns an exit code.
+ * Request a change. Prints the differences, and that they were applied. After a refusal,
+ * whose reason is then on stderr, it prints the requested differences. `file` (NULL: none)
+ * is a file that the daemon must read. Steals `request`. Returns an exit code.
  */
 int change_ask(const struct options *opt, json_t *request, const char *file);
 

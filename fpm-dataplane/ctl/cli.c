@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Command line functions that all commands share. State: whether a signal asked for the
- * end, the connection that it has to shut down, and whether an error of stdout was
+ * Command line functions that all commands share. State: whether a signal requested the
+ * end, the connection that the signal shuts down, and whether an error of stdout was
  * printed.
  */
 #include "ctl/cli.h"
@@ -69,7 +69,7 @@ cli_twice(const char *word, const struct command *c)
 /* --- words that are nearly right ------------------------------------------------------ */
 
 #define WORD_MAX  16
-#define SHORT_MIN 3 /* a shorter prefix matches too much */
+#define SHORT_MIN 3 /* a shorter prefix matches too many words */
 
 bool
 word_is_near(const char *word, const char *known)
@@ -162,7 +162,7 @@ void
 stop_ends(int fd)
 {
 	connection = fd;
-	if (wanted) /* the signal came first */
+	if (wanted) /* the signal arrived before this call */
 		connection_end();
 }
 
@@ -171,7 +171,7 @@ stop_begin(bool at_once)
 {
 	struct sigaction end = {.sa_handler = stop_on_signal};
 
-	/* Without SA_RESTART a write to a pipe without a reader ends, too. */
+	/* Without SA_RESTART a signal also ends a write to a pipe that no program reads. */
 	if (!at_once)
 		end.sa_flags = SA_RESTART | (int)SA_RESETHAND;
 	cut_off = at_once;

@@ -48,20 +48,22 @@ struct command {
 	/* Run the command with the words after its name. Returns an exit code. */
 	int (*run)(const struct options *opt, int n, char **word);
 	unsigned int options;    /* OPT_ bits that the command accepts */
-	void (*help)(FILE *out); /* describe its words; NULL: it has none */
-	/* Print on a line the words that may follow these words; NULL: none may. */
+	void (*help)(FILE *out); /* describe its words; NULL: the command has none */
+	/*
+	 * Print on a line the words that may follow these words; NULL: no word may follow.
+	 */
 	void (*complete)(FILE *out, int n, char **word);
 };
 
 /* --- wrong words -------------------------------------------------------------------------- */
 
 /*
- * Print the usage of a command (NULL: of fpmctl) to stderr; before it the word that is
- * unexpected, has no value, or is given twice. All return CTL_USAGE.
+ * Print the usage of a command (NULL: of fpmctl) to stderr; the last four print first that
+ * a word is unexpected, has no value, or is given twice. All return CTL_USAGE.
  */
 int cli_usage(const struct command *c);
 int cli_unexpected(const char *word, const struct command *c);
-/* The same as cli_unexpected(), and suggest the word `meant` (NULL: none). */
+/* Print as cli_unexpected(), and suggest the word `meant` (NULL: none). */
 int cli_unexpected_but(const char *word, const char *meant, const struct command *c);
 int cli_no_value(const char *word, const struct command *c);
 int cli_twice(const char *word, const struct command *c);
@@ -77,14 +79,14 @@ bool word_is_near(const char *word, const char *known);
  */
 
 /*
- * Parse a whole number. Returns false, and leaves *out, if `text` is none or is out of
- * range.
+ * Parse a whole number. Returns false, and does not change *out, if `text` is no whole
+ * number or is out of range.
  */
 bool number_whole(const char *text, long long *out);
 
 /*
- * Parse a decimal number such as "2" or "0.5". Returns false, and leaves *out, if it is
- * none.
+ * Parse a decimal number such as "2" or "0.5". Returns false, and does not change *out, if
+ * `text` is no decimal number.
  */
 bool number_decimal(const char *text, double *out);
 
@@ -106,8 +108,8 @@ int stdout_flush(int rc, int error);
  * Commands that run until the user stops them end cleanly on SIGINT (Ctrl-C) and SIGTERM,
  * with the exit code of the output so far.
  *
- * stop_begin() installs the handlers. With `at_once` a signal ends the output where it is;
- * otherwise the output is completed first, as a JSON array needs it, and a second signal
+ * stop_begin() installs the handlers. With `at_once` a signal ends the output immediately.
+ * Otherwise the output is completed first, as a JSON array requires, and a second signal
  * ends the program.
  */
 void stop_begin(bool at_once);
@@ -118,11 +120,15 @@ void stop_begin(bool at_once);
  */
 void stop_ends(int fd);
 
-/* Return true if a signal came; stop_now(): if it also ends the output where it is. */
+/*
+ * Return true if a signal arrived; stop_now(): if the signal also ends the output at once.
+ */
 bool stop_wanted(void);
 bool stop_now(void);
 
-/* Wait for some seconds, until a signal comes, or until the reader of stdout has gone. */
+/*
+ * Wait for some seconds, until a signal arrives, or until the reader of stdout has ended.
+ */
 void stop_pause(double seconds);
 
 #endif

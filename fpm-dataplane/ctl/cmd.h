@@ -11,7 +11,10 @@ extern const struct command cmd_show, cmd_explain, cmd_trace, cmd_capture, cmd_c
 	cmd_port, cmd_device, cmd_set, cmd_audit, cmd_doctor, cmd_replay, cmd_hold,
 	cmd_restart, cmd_hook, cmd_snmp, cmd_help;
 
-/* cmd_help.c: find a command by name (NULL: none), or the name that is nearly right. */
+/*
+ * cmd_help.c: find a command by name (NULL: none), or the command name nearest to a wrong
+ * name.
+ */
 const struct command *command_find(const char *name);
 const char *command_nearest(const char *name);
 

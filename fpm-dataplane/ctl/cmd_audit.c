@@ -2,14 +2,15 @@
 /*
  * fpmctl audit: compare zebra, the kernel, the RIB and the FIB, prefix by prefix and next
  * hop by next hop. The daemon compares its RIB with its FIB (rib/audit.c). This file reads
- * the RIB once. It compares zebra's table with the RIB's routes of zebra, in force or hidden
- * by a route of the kernel, and then the route that the kernel would use for each prefix
- * with the one in force. All sides change while they are read, so each difference is looked
- * up again by prefix, until both sides agree or have differed ROUNDS times.
+ * the RIB once. It compares zebra's table with the RIB's routes of zebra, in force or
+ * hidden by a route of the kernel. Then it compares the route that the kernel would use for
+ * each prefix with the route in force. All sides change while they are read, so each
+ * difference is looked up again by prefix, until both sides agree or have differed ROUNDS
+ * times.
  *
- * All tables are compared with the kernel: main, those of VRFs and of rules, and their
- * routes for some sources only. zebra shows main and VRFs; a VRF with routes only in zebra
- * is a difference.
+ * All tables are compared with the kernel: main, the tables of VRFs and of rules, and their
+ * source-specific routes. zebra shows main and VRFs; a VRF with routes only in zebra is a
+ * difference.
  */
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -31,7 +32,7 @@
 
 #define ROUNDS   3
 #define PAUSE_MS 300
-/* differences that are looked up again; more show a broken channel */
+/* differences that are looked up again; a larger number shows a broken channel */
 #define CHECK_MAX  200
 #define DETAIL_MAX 20
 
@@ -43,8 +44,8 @@ static const char *const peer_name[N_PEERS] = {"zebra", "kernel"};
 struct comparison {
 	size_t n_rib, n_peer;
 	unsigned long long n_found, n_undecided;
-	unsigned long long n_not_obeyed; /* kernel: for one TOS only, or a table not read */
-	unsigned long long n_copies; /* kernel, of n_found: zebra shows what the RIB has */
+	unsigned long long n_not_obeyed; /* kernel: for one TOS, or in a table not read */
+	unsigned long long n_copies; /* kernel, of n_found: zebra agrees with the RIB */
 	bool done;
 };
 
@@ -55,7 +56,7 @@ struct audit {
 	enum peer peer; /* the comparison that runs */
 	struct comparison with[N_PEERS];
 	struct label_audit labels;
-	struct table rib, other; /* `other`: the routes of `peer` */
+	struct table rib, other; /* `other`: the routes of side `peer` */
 	struct places places;    /* 0: main; then the VRFs with a FIB */
 	uint32_t n_vrfs;         /* VRFs of the daemon, and of zebra alone */
 	uint32_t asking;         /* the place of the current query */
@@ -64,7 +65,7 @@ struct audit {
 	json_t *checked; /* the daemon's last row */
 	/* The route that was looked up: its next hops in the RIB and the other side. */
 	char *one, *theirs; /* NULL: no route */
-	char *one_copy;     /* that of zebra's copy, see audit_row_text() */
+	char *one_copy;     /* as `one`, for zebra's copy: see audit_row_text() */
 	uint64_t theirs_rank;
 	bool one_of_zebra, theirs_of_zebra;
 };
@@ -91,8 +92,8 @@ audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, voi
 /* --- the kernel's side ------------------------------------------------------------------ */
 
 /*
- * Return true if the daemon takes the kernel's word for the route. Of zebra's routes it
- * takes zebra's, but they are in the kernel as well, where Linux uses them.
+ * Return true if the kernel's route must agree with the RIB. The daemon takes zebra's
+ * routes from zebra, but they are in the kernel as well, where Linux uses them.
  */
 static bool
 kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct place *at)
@@ -104,7 +105,7 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct 
 		return false;
 	}
 	if (at->src.len > 0)
-		return true; /* read from the kernel whatever routes.from is */
+		return true; /* the daemon reads it from the kernel for each routes.from */
 	if (strcmp(a->from, "fpm") == 0) {
 		if (r->protocol == RTPROT_KERNEL)
 			return true;
@@ -113,7 +114,7 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct 
 		a->with[PEER_KERNEL].n_not_obeyed += at->ruled && !of_zebra;
 		return at->ruled && of_zebra;
 	}
-	/* zebra may have routes in tables that nothing uses, and does not replay them. */
+	/* zebra may have routes in unused tables, which it does not replay. */
 	return place_is_zebras(at) || at->ruled || !of_zebra ||
 	       strcmp(a->from, "kernel") == 0;
 }
@@ -121,7 +122,7 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct 
 static uint64_t
 kernel_route_rank(const struct audit *a, const struct kernel_route *r)
 {
-	/* The first one of equal metrics counts; `n` grows with each line. */
+	/* The first route of equal metrics counts; `n` grows with each line. */
 	return (r->is_local ? 0 : 1ull << 63) | (uint64_t)r->metric << 31 |
 	       (uint64_t)r->preference << 29 | (a->other.n & 0x1fffffff);
 }
@@ -153,7 +154,7 @@ audit_on_kernel(struct kernel_route *r, void *ctx)
 			->rank = kernel_route_rank(a, r);
 }
 
-/* Keep the best route of the place that is asked about. */
+/* Keep the best route of the queried place. */
 static void
 audit_on_kernel_one(struct kernel_route *r, void *ctx)
 {
@@ -189,7 +190,7 @@ row_is_zebras(const json_t *row)
 	return strcmp(row_str(row, "source"), "zebra") == 0;
 }
 
-/* Take a row that has the routes of many prefixes. */
+/* Add the routes of a row, which has many prefixes. */
 static bool
 audit_on_rib(const json_t *row, const char *text, void *ctx)
 {
@@ -203,7 +204,7 @@ audit_on_rib(const json_t *row, const char *text, void *ctx)
 	size_t i;
 
 	if (of_zebra && !place_is_zebras(at) && !at->ruled)
-		return true; /* nothing uses the table */
+		return true; /* the table is not used */
 	hash = audit_row_hash(at, row, false);
 	json_array_foreach (json_object_get(row, "prefixes"), i, prefix) {
 		struct entry *e;
@@ -253,7 +254,9 @@ static bool
 audit_on_vrf(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
-	/* Names in `row` are made safe for a terminal; requests need the original. */
+	/*
+	 * Names in `row` were made safe for a terminal, but a request needs the original.
+	 */
 	json_t *as_it_came = json_loads(text, 0, NULL);
 
 	places_add_vrf(&a->places, row_str(as_it_came, "name"),
@@ -262,7 +265,7 @@ audit_on_vrf(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
-/* Make a request for a prefix in the place that is asked about. */
+/* Make a request for a prefix in the queried place. */
 static json_t *
 route_request(const struct audit *a, const struct prefix *p)
 {
@@ -282,7 +285,7 @@ route_request(const struct audit *a, const struct prefix *p)
 	return request;
 }
 
-/* Return true if zebra relays routes of the kernel, and the daemon takes them from it. */
+/* Return true if the daemon takes routes of the kernel from zebra, which relays them. */
 static bool
 kernels_come_by_zebra(const struct audit *a)
 {
@@ -295,7 +298,10 @@ audit_ask_zebra(struct audit *a)
 {
 	long long least, most;
 
-	/* A short query finds a zebra that hangs; the whole table may take its time. */
+	/*
+	 * A short query detects a zebra that hangs. The query for the whole table may take
+	 * long.
+	 */
 	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
 		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
@@ -323,7 +329,7 @@ audit_on_ruled(uint32_t table, void *ctx)
 	places_add_ruled(&((struct audit *)ctx)->places, table);
 }
 
-/* Read which tables there are, and the routes of the RIB. */
+/* Read the list of tables, and the routes of the RIB. */
 static int
 audit_ask_rib(struct audit *a)
 {
@@ -388,7 +394,10 @@ hops_or_none(const char *hops)
 	return hops != NULL ? hops : "no route";
 }
 
-/* Format how a difference names its table: "VRF red: ", "table 100 from 2001:db8::/48: ". */
+/*
+ * Format the name of the table of a difference: "VRF red: ", "table 100 from 2001:db8::/48:
+ * ".
+ */
 static void
 place_text(const struct place *at, char *text, size_t size)
 {
@@ -412,7 +421,7 @@ place_text(const struct place *at, char *text, size_t size)
 			 at->src.len > 0 ? prefix_str(&at->src, src) : "");
 }
 
-/* Make the row of --json for a difference. `copy`: as copy_alone_differs() says. */
+/* Make the row of --json for a difference. `copy`: result of copy_alone_differs(). */
 static json_t *
 difference_json(const struct audit *a, const struct place *at, const struct prefix *p,
 		bool copy)
@@ -436,9 +445,9 @@ difference_json(const struct audit *a, const struct place *at, const struct pref
 }
 
 /*
- * Return true if the kernel's route is a copy that zebra installed, and zebra shows what the
- * RIB has: the kernel or zebra has changed the copy alone. The dataplane writes no routes to
- * the kernel.
+ * Return true if the kernel's route is a copy that zebra installed, and zebra's own route
+ * agrees with the RIB: the kernel or zebra has changed only the copy. The dataplane writes
+ * no routes to the kernel.
  */
 static bool
 copy_alone_differs(const struct audit *a, const struct prefix *p)
@@ -480,7 +489,10 @@ audit_report(struct audit *a, const struct prefix *p)
 		   hops_or_none(a->one));
 }
 
-/* Look up one prefix on the other side. Returns 0, or below it when there is no answer. */
+/*
+ * Look up one prefix on the other side. Returns 0, or a negative value when there is no
+ * answer.
+ */
 static int
 audit_ask_theirs(struct audit *a, const struct prefix *p)
 {
@@ -510,11 +522,14 @@ audit_ask_one(struct audit *a, const struct prefix *p)
 	return audit_ask(a, route_request(a, p), audit_on_route);
 }
 
-/* Return true if the route that was looked up is the same on both sides, or need not be. */
+/* Return true if the looked-up route is equal on both sides, or may differ. */
 static bool
 looked_up_the_same(const struct audit *a)
 {
-	/* zebra need not install its routes in the kernel; its own table was compared. */
+	/*
+	 * zebra need not install its routes in the kernel, and zebra's own table was
+	 * compared.
+	 */
 	if (a->peer == PEER_KERNEL && a->theirs == NULL && a->one_of_zebra &&
 	    place_is_zebras(&a->places.v[a->asking]))
 		return true;
@@ -525,7 +540,7 @@ looked_up_the_same(const struct audit *a)
 	       strcmp(hops_or_none(a->theirs), hops_or_none(a->one)) == 0;
 }
 
-/* Look up one prefix on both sides again. Returns 1 same, 0 different, -1 no answer. */
+/* Look up one prefix on both sides again. Returns 1: equal, 0: different, -1: no answer. */
 static int
 audit_settle(struct audit *a, uint32_t place, const struct prefix *p)
 {
@@ -545,7 +560,10 @@ audit_settle(struct audit *a, uint32_t place, const struct prefix *p)
 	return same;
 }
 
-/* Return true if the difference says nothing: one side has not decided, or need not have it. */
+/*
+ * Return true if the difference is no fault: one side has not decided, or need not have the
+ * route.
+ */
 static bool
 difference_is_expected(struct audit *a, const struct entry *rib, const struct entry *other)
 {
@@ -553,7 +571,10 @@ difference_is_expected(struct audit *a, const struct entry *rib, const struct en
 		a->with[a->peer].n_undecided++;
 		return true;
 	}
-	/* zebra need not install its routes in the kernel; its own table was compared. */
+	/*
+	 * zebra need not install its routes in the kernel, and zebra's own table was
+	 * compared.
+	 */
 	return a->peer == PEER_KERNEL && other == NULL && rib->of_zebra &&
 	       place_is_zebras(&a->places.v[rib->place]);
 }
@@ -638,7 +659,7 @@ audit_with(struct audit *a, enum peer peer)
 	return rc;
 }
 
-/* Compare the labels with zebra's, and print what differs. */
+/* Compare the labels with zebra's, and print the differences. */
 static int
 audit_with_labels(struct audit *a)
 {
@@ -751,8 +772,8 @@ audit_on_fpm(const json_t *row, const char *text, void *ctx)
 }
 
 /*
- * Return true if there is a zebra to compare with: not if all routes come from the kernel,
- * nor if zebra was never connected and does not answer, as on a router without FRR.
+ * Return true if the audit compares with zebra. Return false if all routes come from the
+ * kernel, or if zebra was never connected and does not answer, as on a router without FRR.
  */
 static bool
 audit_has_zebra(struct audit *a)

@@ -36,7 +36,7 @@ config_help(FILE *out)
 }
 
 /*
- * Make a row of a line of config_load(), "FILE:LINE:COLUMN: KEY: error" or "FILE: error".
+ * Make a row from a line of config_load(), "FILE:LINE:COLUMN: KEY: error" or "FILE: error".
  */
 static json_t *
 wrong_row(const char *file, const char *text)
@@ -155,7 +155,7 @@ config_reload_run(const struct options *opt, int n, char **word)
 	if (n > 1)
 		return cli_unexpected(word[1], &cmd_config);
 	if (n == 1) {
-		/* the daemon has another working directory */
+		/* absolute, because the daemon has another working directory */
 		path = realpath(word[0], NULL);
 		if (path == NULL) {
 			char file[CONFIG_FILE_STRLEN];

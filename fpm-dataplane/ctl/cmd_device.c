@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl device`: list NICs with their drivers, and change the driver of a NIC. Asks the
- * daemon, if it runs, for its ports only.
+ * `fpmctl device`: list NICs with their drivers, and change the driver of a NIC. It asks
+ * the daemon, if it runs, only for its ports.
  */
 #include "pci/device.h"
 
@@ -286,7 +286,7 @@ device_find(const char *word, struct device *d)
 	return CTL_USAGE;
 }
 
-/* Find all devices before one of them is moved. Returns an exit code. */
+/* Find all devices before the first of them is moved. Returns an exit code. */
 static int
 devices_find(const json_t *ports, bool to_vfio, int n, char **word, struct device *d)
 {
@@ -315,8 +315,8 @@ devices_find(const json_t *ports, bool to_vfio, int n, char **word, struct devic
 }
 
 /*
- * Print why a device is not moved. The reason may have names of interfaces. Returns an
- * exit code.
+ * Print the reason why a device is not moved. The reason may have names of interfaces.
+ * Returns an exit code.
  */
 static int
 device_refuse(const struct device *d, bool to_vfio, int rc, char *why)

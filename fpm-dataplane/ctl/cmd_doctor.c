@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpmctl doctor: ask the daemon for its state, enter the control namespace, run the checks
- * in order. Changes nothing on the machine.
+ * in order. It changes nothing on the machine.
  */
 #include <errno.h>
 #include <sched.h>
@@ -131,7 +131,7 @@ daemon_ask(struct exam *e)
 			CPU_SET((size_t)json_integer_value(cpu), &e->cpus);
 }
 
-/* Return true if the check was named, or none was. */
+/* Return true if the check was named, or if no check was named. */
 static bool
 check_is_wanted(const char *name, int n, char **word)
 {
@@ -176,10 +176,7 @@ checks_list(bool json)
 	json_decref(rows);
 }
 
-/*
- * Print the findings from row `from` on, at once, because the next check may take its
- * time.
- */
+/* Print the findings from row `from` on, at once, because the next check may take long. */
 static void
 findings_print(const struct exam *e, size_t from)
 {
@@ -238,8 +235,8 @@ doctor_complete(FILE *out, int n, char **word)
 }
 
 /*
- * Examine the machine; `word` has names of checks, none: all checks. Returns an exit code:
- * CTL_FAILED when a check failed.
+ * Examine the machine. `word` has the names of checks; without names run all checks.
+ * Returns an exit code: CTL_FAILED when a check failed.
  */
 static int
 doctor_run(const struct options *opt, int n, char **word)
@@ -265,8 +262,8 @@ doctor_run(const struct options *opt, int n, char **word)
 		if (check_is_wanted(check[c].name, n, word))
 			check_run(&e, c, json);
 	/*
-	 * A check that needs the daemon found nothing out: report the missing daemon, so
-	 * that the result is a failure.
+	 * A check that needs the daemon has no result: report the missing daemon, so that
+	 * the result is a failure.
 	 */
 	if (e.missed && !check_is_wanted(check[CHECK_DAEMON].name, n, word))
 		check_run(&e, CHECK_DAEMON, json);

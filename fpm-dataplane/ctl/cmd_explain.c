@@ -54,7 +54,7 @@ port_address(const json_t *port, uint8_t family)
 	return row_str(port, family == 4 ? "addresses4" : "addresses6");
 }
 
-/* Return the port of the route to the source, else the first port with an address. */
+/* Return the port of the route to the source, or else the first port with an address. */
 static const json_t *
 port_guess(const struct explain *e, const char *src)
 {
@@ -152,7 +152,7 @@ frame_make(struct explain *e)
 	unsigned int mac[6];
 
 	if (proto == 1 && family == 6)
-		proto = 58; /* `icmp` means a ping, also for IPv6 */
+		proto = 58; /* `icmp` stands for a ping, also with IPv6 */
 	sscanf(row_str(e->port, "mac"), "%2x:%2x:%2x:%2x:%2x:%2x", &mac[0], &mac[1],
 	       &mac[2], &mac[3], &mac[4], &mac[5]);
 	for (int i = 0; i < 6; i++)
@@ -205,7 +205,7 @@ packet_describe(struct explain *e)
 
 	if (w->hex != NULL)
 		return port_choose(e);
-	(void)prefix_parse(w->dst, &e->dst, NULL); /* words_take() has checked it */
+	(void)prefix_parse(w->dst, &e->dst, NULL); /* words_take() has checked the text */
 	rc = port_choose(e);
 	if (rc == CTL_OK)
 		rc = src_choose(e);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl hold`: called before FRR is stopped. The systemd unit calls it once and does not
- * check the result, so it waits for a daemon that is away for a moment after a crash or
- * during a handover. The daemon's checkpoint knows zebra and its routes.
+ * `fpmctl hold`: hold the routes before FRR is stopped. The systemd unit of FRR calls this
+ * command once and does not check the result. So the command waits for a daemon that does
+ * not run for a moment after a crash or during a handover. The checkpoint of the daemon has
+ * zebra's port id and routes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ daemon_await(const char *socket, uint64_t end_ms)
 	}
 }
 
-/* Send the request; repeat it for a daemon that goes away meanwhile. */
+/* Send the request. Repeat it if the daemon ends meanwhile. */
 static int
 hold_ask(const char *socket, json_t *request)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl hook`: load and unload programs of interfaces. The file is read here, with the rights of
- * the user, because the unit of the daemon hides most files. The daemon gets the instructions, in
- * as many requests as they need.
+ * `fpmctl hook`: load and unload programs of interfaces. This program reads the file with
+ * the rights of the user, because the daemon's systemd unit hides most files from the
+ * daemon. The daemon gets the instructions in one or more requests.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,9 @@ file_read(const char *file, uint8_t **data, size_t *size)
 	return CTL_OK;
 }
 
-/* Return the name of a file without its folders, cut to what the daemon takes. */
+/*
+ * Return the name of a file without its folders, cut to the length that the daemon accepts.
+ */
 static json_t *
 file_name(const char *file)
 {
@@ -89,7 +91,7 @@ file_name(const char *file)
 
 	snprintf(name, sizeof(name), "%s", slash != NULL ? slash + 1 : file);
 	json = json_string(name);
-	return json != NULL ? json : json_string("?"); /* it is no UTF-8 */
+	return json != NULL ? json : json_string("?"); /* the name is not UTF-8 */
 }
 
 /* Send the instructions, a part in each request. Returns an exit code. */

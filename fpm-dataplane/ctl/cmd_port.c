@@ -57,9 +57,7 @@ cores_parse(const char *text)
 	return cores;
 }
 
-/*
- * Numbers of a port. The daemon, which has the device, decides which of them are possible.
- */
+/* The numbers of a port. The daemon decides which values its device accepts. */
 static const struct {
 	const char *word;
 	int min, max; /* for the error; the daemon checks */
@@ -70,8 +68,8 @@ static const struct {
 #define N_PORT_NUMBER (sizeof(port_number) / sizeof(port_number[0]))
 
 /*
- * Take a word and its value. Returns an exit code; after an error that is printed not
- * CTL_OK.
+ * Add a word and its value to the request. Returns CTL_OK, or another exit code after
+ * printing an error.
  */
 static int
 port_pair(json_t *what, const char *word, const char *value)
@@ -98,7 +96,7 @@ port_pair(json_t *what, const char *word, const char *value)
 		json = cores_parse(value);
 	else
 		json = json_string(value);
-	if (json == NULL) /* a device is UTF-8 here, so this is `cores` */
+	if (json == NULL) /* words are UTF-8 here, so `cores` is malformed */
 		return number_refused(word, value,
 				      "a list of CPUs by number such as 1,2, nor auto");
 	json_object_set_new(what, word, json);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl replay`: let the daemon read all routes again. It closes the FPM session, so that
- * zebra connects again and replays, and it dumps the kernel's tables.
+ * `fpmctl replay`: let the daemon read all routes again. The daemon closes the FPM session,
+ * so that zebra connects again and replays, and it dumps the kernel's tables.
  */
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl restart`: ask the daemon for a handover to a successor, and wait until it is
- * done or refused. Each query has a new connection, because a connection ends with its
- * daemon. A daemon that is stopped meanwhile removes the path of its socket; during a
- * handover the path exists all the time (ui/ui.h).
+ * `fpmctl restart`: ask the daemon for a handover to a successor, and wait until the
+ * handover is complete or refused. Each query has a new connection, because a connection
+ * ends with its daemon. A daemon that is stopped meanwhile removes the path of its socket;
+ * during a handover the path always exists (ui/ui.h).
  */
 #include <errno.h>
 #include <signal.h>
@@ -65,15 +65,15 @@ successor_await(const struct options *opt, const struct seen *before)
 	struct seen now;
 
 	/*
-	 * Bounded by time and not by rounds: a query to a daemon that is about to end may
-	 * take long.
+	 * Limit the time and not the rounds, because a query to a daemon that is about to
+	 * end may take long.
 	 */
 	for (uint64_t end = monotonic_ms() + RESTART_S * 1000; monotonic_ms() < end;) {
 		nanosleep(&pause, NULL);
 		if (version_look(opt->socket, true, &now) != CTL_OK) {
 			/*
-			 * Twice in a row: the successor's path replaces that of its
-			 * predecessor.
+			 * Require this twice in a row, because the successor's path
+			 * replaces that of its predecessor.
 			 */
 			gone = daemon_is_gone(opt->socket, before->pid) ? gone + 1 : 0;
 			if (gone < 2)

@@ -26,7 +26,7 @@ set_help(FILE *out)
 	      out);
 }
 
-/* The words, the daemon's key of each, and the allowed numbers. */
+/* The words, the key in the request for each word, and the allowed numbers. */
 static const struct {
 	const char *word, *key, *unit;
 	unsigned int min, max; /* min 0: a rate, which may be unlimited */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl show`: make a request of the words, print its rows as a table or as JSON, once
- * or repeatedly. Rows of long answers are printed one by one. Rows with counters can be
- * kept, so that the next answer shows rates.
+ * `fpmctl show`: make a request from the words, and print the rows of the answer as a table
+ * or as JSON, once or repeatedly. Rows of long answers are printed one by one. Rows with
+ * counters are kept if the next answer must show rates.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 #define COUNTS   1u /* has counters, of which --watch and --rates show rates */
 #define FAMILY   2u /* -4 and -6 select rows */
-#define ZEROS    4u /* rows of value 0 are left out without `all` */
+#define ZEROS    4u /* rows with value 0 are shown only with `all` */
 #define SORTED   8u /* the daemon sends rows in no order; they are sorted here */
 #define PREFIXED 16u
 #define NUMBERED 32u /* the key is a number */
@@ -268,8 +268,8 @@ row_is_wanted(const struct ask *ask, const json_t *row)
 }
 
 /*
- * Print FRR's version below the daemon's, if zebra is found and answers. JSON has only the
- * row of the daemon.
+ * Print FRR's version after the daemon's, if zebra is found and answers. JSON has only the
+ * daemon's row.
  */
 static void
 version_print_frr(const json_t *row)
@@ -304,7 +304,7 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 	ask->n_rows++;
 	if (ferror(stdout))
 		ask->write_error = errno;
-	return !ferror(stdout); /* the reader has gone: `| head` */
+	return !ferror(stdout); /* the reader has ended: `| head` */
 }
 
 static bool
@@ -409,8 +409,8 @@ kept_print(struct ask *ask)
 }
 
 /*
- * Return true if the prefix itself is wanted and not its longest match: a word says so, or
- * the prefix has a length.
+ * Return true if the request is for the prefix itself and not for its longest match: by a
+ * word, or because the prefix has a length.
  */
 static bool
 prefix_is_exact(const struct ask *ask)
@@ -472,7 +472,7 @@ show_ask(struct ask *ask)
 	return rc;
 }
 
-/* Move the rows to `before`, from which the next rates are computed. */
+/* Move the rows to `before`, for the computation of the next rates. */
 static void
 rows_turn(struct ask *ask)
 {
@@ -523,8 +523,8 @@ show_repeat(struct ask *ask)
 		rc = show_once(ask);
 	}
 	/*
-	 * Stop if the first answer has no such row. A row that disappears later may come
-	 * back.
+	 * Stop if the first answer has no such row. If a row disappears later, it may
+	 * return.
 	 */
 	while (ask->opt->watch_s > 0 && !ferror(stdout) &&
 	       (rc == CTL_OK || (rc == CTL_NOT_FOUND && looks > 0))) {
@@ -548,8 +548,8 @@ show_repeat(struct ask *ask)
 /* --- words ------------------------------------------------------------------------------- */
 
 /*
- * Take an ADDRESS or PREFIX. An address with the length of its interface (192.0.2.1/24)
- * stands for the prefix, which is looked up; stderr says so.
+ * Parse an ADDRESS or PREFIX. An address with the prefix length of its interface
+ * (192.0.2.1/24) stands for the prefix; a note on stderr shows this.
  */
 static int
 show_take_prefix(struct ask *ask, const char *word)
@@ -577,7 +577,7 @@ show_contradiction(const char *said)
 	return CTL_USAGE;
 }
 
-/* Take the value of the key by which the daemon selects a row. */
+/* Parse the value of the key by which the daemon selects a row. */
 static int
 show_take_name(struct ask *ask, const char *word)
 {
@@ -594,8 +594,8 @@ show_take_name(struct ask *ask, const char *word)
 }
 
 /*
- * Take a word that only routes have, with its value. Returns the number of words taken, 0
- * if it is no such word, or, after printing an error, a number below 0.
+ * Parse a word that only routes have, with its value. Returns the number of parsed words; 0
+ * if it is no such word; or a negative number after printing an error.
  */
 static int
 show_take_route_word(struct ask *ask, int n, char **word)
@@ -622,7 +622,7 @@ show_take_route_word(struct ask *ask, int n, char **word)
 	return 2;
 }
 
-/* Check the words that were taken together. */
+/* Check the parsed words against each other. */
 static int
 show_check_words(const struct ask *ask)
 {
@@ -645,7 +645,7 @@ show_check_words(const struct ask *ask)
 	return CTL_OK;
 }
 
-/* Take the words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
+/* Parse the words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
 static int
 show_take_words(struct ask *ask, int n, char **word)
 {

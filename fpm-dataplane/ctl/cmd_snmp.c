@@ -13,7 +13,7 @@
 #include "ctl/cmd.h"
 #include "ctl/snmp_table.h"
 
-#define OID_MAX   64 /* numbers; longer ones name no object of ours */
+#define OID_MAX   64 /* numbers; longer identifiers name no object of this table */
 #define VALUE_MAX 512
 
 struct oid {
@@ -51,7 +51,9 @@ oid_parse(const char *text, struct oid *oid)
 	return oid->n > 0;
 }
 
-/* Return -1, 0 or 1: the order of both, as far as both have numbers. */
+/*
+ * Compare an identifier with an entry, up to the length of the shorter. Return -1, 0 or 1.
+ */
 static int
 oid_order(const struct oid *oid, unsigned int k)
 {
@@ -76,7 +78,7 @@ object_answer(const struct snmp_table *t, unsigned int k, unsigned int column,
 	return true;
 }
 
-/* Answer a request for exactly this object. */
+/* Answer the request "get": for exactly this object. */
 static bool
 answer_get(const struct snmp_table *t, const struct oid *oid)
 {
@@ -92,7 +94,7 @@ answer_get(const struct snmp_table *t, const struct oid *oid)
 	return false;
 }
 
-/* Answer with the first object of table `k` behind this one. */
+/* Answer with the first object of table `k` after this identifier. */
 static bool
 answer_next_in(const struct snmp_table *t, const struct oid *oid, unsigned int k)
 {
@@ -100,7 +102,7 @@ answer_next_in(const struct snmp_table *t, const struct oid *oid, unsigned int k
 	int order = oid_order(oid, k);
 	bool inside = order == 0 && oid->n > n;
 	uint32_t column = inside ? oid->at[n] : 0;
-	/* Behind .column.5.1 comes .column.6, as behind .column.5. */
+	/* The next object after .column.5.1 is .column.6, as after .column.5. */
 	uint64_t from = inside && oid->n > n + 1 ? oid->at[n + 1] + 1ull : 0;
 
 	if (order > 0)
@@ -114,8 +116,8 @@ answer_next_in(const struct snmp_table *t, const struct oid *oid, unsigned int k
 }
 
 /*
- * Answer a request for the first object behind this one. Behind the last object of a table
- * comes NONE: snmpd asks for each table on its own.
+ * Answer the request "getnext": for the first object after this identifier. After the last
+ * object of a table answer NONE, because snmpd requests each table separately.
  */
 static bool
 answer_next(const struct snmp_table *t, const struct oid *oid)
@@ -178,7 +180,7 @@ snmp_run(const struct options *opt, int n, char **word)
 				break;
 			request_handle(&t, request, object);
 		} else if (strcmp(request, "set") == 0) {
-			/* An object, then a type with a value. */
+			/* Two lines follow: the object, then a type with a value. */
 			if (!line_read(&object, &object_room) ||
 			    !line_read(&object, &object_room))
 				break;

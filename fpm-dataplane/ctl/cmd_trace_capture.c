@@ -25,7 +25,7 @@ struct watch {
 	unsigned long long n_rows; /* trace: rows printed */
 	unsigned long long packets, lost;
 	bool begun; /* capture: packets were written */
-	bool ended; /* the daemon ended it: the last row has come */
+	bool ended; /* the daemon ended it: the last row has arrived */
 	int write_error;
 };
 
@@ -60,11 +60,11 @@ watch_on_row(const json_t *row, const char *text, void *ctx)
 		w->lost = (unsigned long long)row_int(row, "lost");
 	}
 	if (!row_has(row, w->capture ? "pcapng" : "point")) {
-		w->ended = row_has(row, "lost"); /* otherwise it has just begun */
+		w->ended = row_has(row, "lost"); /* otherwise the watch has just begun */
 		return true;
 	}
 	if (w->capture) {
-		/* Keep the old contents of the file until the first packet comes. */
+		/* Keep the old contents of the file until the first packet arrives. */
 		if (!w->begun && w->out != stdout && ftruncate(fileno(w->out), 0) < 0 &&
 		    errno != EINVAL)
 			w->write_error = errno;
@@ -131,8 +131,8 @@ filter_make(const struct words *w, bool capture)
 }
 
 /*
- * Open the output of a capture without truncating it; NULL after printing an error. A new file
- * is for its owner only, because it has the packets of others.
+ * Open the output of a capture without truncating it; NULL after printing an error. Only
+ * the owner may read a new file, because it has packets of other users.
  */
 static FILE *
 capture_open(const char *file, bool *is_new)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Send one request over the control socket and pass its rows on one by one, so that memory
- * holds one row only. Waits half a minute for a silent daemon. For a daemon that changes
- * its ports waits as long as a device may take, and says so.
+ * holds only one row. The program waits half a minute for a silent daemon. While the daemon
+ * changes its ports, the program prints a note and waits as long as a device may need.
  */
 #include "ctl/conn.h"
 
@@ -130,7 +130,7 @@ conn_is_there(const char *path)
 }
 
 /*
- * Format the request as a line, which the caller frees; NULL: it cannot be one, and the
+ * Format the request as a line, which the caller frees; NULL: it cannot be sent, and the
  * error was printed.
  */
 static char *
@@ -191,8 +191,8 @@ line_is_strange(const char *line)
 }
 
 /*
- * Escape in a line of JSON the control characters U+007F to U+009F, which jansson lets
- * pass. It escapes those below U+0020 itself. Returns NULL without memory.
+ * Escape the control characters U+007F to U+009F in a line of JSON, because jansson escapes
+ * only characters below U+0020. Returns NULL if out of memory.
  */
 static char *
 line_escaped(const char *line)
@@ -215,9 +215,10 @@ line_escaped(const char *line)
 }
 
 /*
- * Return how long to wait for a slow request, and the text to print meanwhile. 0: the request
- * is not slow. Requests to the manage thread are slow, because it handles one at a time. A
- * hold is slow, because rib answers it after all earlier updates of zebra.
+ * Return the seconds to wait for a slow request, and set *what to the text to print
+ * meanwhile. 0: the request is not slow. Requests to the manage thread are slow, because it
+ * handles one at a time. A hold is slow, because rib answers it after all earlier updates
+ * of zebra.
  */
 static int
 request_slow_s(const json_t *request, const char **what)

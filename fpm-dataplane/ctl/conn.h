@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn: send a request to the daemon over its control socket. Knows the protocol
- * (base/rows.md) and the keys of rows (dist/openapi.yaml).
+ * conn: send a request to the daemon over its control socket. The protocol is in
+ * base/rows.md, the keys of rows are in dist/openapi.yaml.
  */
 #ifndef CTL_CONN_H
 #define CTL_CONN_H
@@ -20,12 +20,13 @@ int conn_ask(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
 /*
- * The same as conn_ask(), for a daemon that may be away or about to end: prints no errors.
+ * Send a request as conn_ask() does, to a daemon that may not run or is about to end.
+ * Prints no errors.
  */
 int conn_try(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
-/* Wait at most so long for a silent daemon from now on, instead of half a minute. */
+/* Wait at most `ms` for a silent daemon from now on, instead of half a minute. */
 void conn_patience(unsigned int ms);
 
 /*
@@ -35,15 +36,15 @@ void conn_patience(unsigned int ms);
 bool conn_is_there(const char *path);
 
 /*
- * The same as conn_ask(), for an answer that may be silent for hours. SIGINT and SIGTERM
- * end it with CTL_OK.
+ * Send a request as conn_ask() does, for an answer that may pause for hours. SIGINT and
+ * SIGTERM end it with CTL_OK.
  */
 int conn_watch(const char *path, const json_t *request,
 	       bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
 /*
- * The same as conn_ask(), and append all rows to `rows` (NULL: ignore rows). Steals
- * `request`.
+ * Send a request as conn_ask() does, and append all rows to `rows` (NULL: ignore rows).
+ * Steals `request`.
  */
 int conn_fetch(const char *path, json_t *request, json_t *rows);
 

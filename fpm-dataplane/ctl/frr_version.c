@@ -11,7 +11,7 @@
 
 #define NUMBER_DIGITS 4 /* of one part of a version */
 
-/* Parse a number at *p and move *p behind it; -1: none, or too long. */
+/* Parse a number at *p and move *p past it; -1: none, or too long. */
 static int
 number_take(const char **p)
 {
@@ -101,7 +101,7 @@ frr_gives_bfd_in_parts(const struct frr_version *v)
 
 /* --- lines --------------------------------------------------------------------------------- */
 
-/* Return true if the next word of `p` is `word`, and move p behind it. */
+/* Return true if the next word at *p is `word`, and move *p past it. */
 static bool
 word_take(const char **p, const char *word)
 {
@@ -114,7 +114,7 @@ word_take(const char **p, const char *word)
 	return true;
 }
 
-/* Move p behind its next word. Returns false if there is none. */
+/* Move *p past its next word. Returns false if there is none. */
 static bool
 word_skip(const char **p)
 {
@@ -139,7 +139,9 @@ word_is_address(const char *word)
 	       inet_pton(AF_INET6, text, octets) == 1;
 }
 
-/* Return true if a word behind the gateway is an option or the distance: no interface. */
+/*
+ * Return true if the word after the gateway is an option or the distance, not an interface.
+ */
 static bool
 word_is_option(const char *word)
 {

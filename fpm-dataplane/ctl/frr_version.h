@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * frr_version: parse FRR's version, tell which faults it has, and parse the lines of vtysh
- * that decide whether a fault matters. Pure, no state.
+ * frr_version: parse FRR's version, find the faults that it has, and parse the lines of
+ * vtysh that decide whether a fault matters. Pure, no state.
  */
 #ifndef CTL_FRR_VERSION_H
 #define CTL_FRR_VERSION_H
@@ -16,7 +16,7 @@ struct frr_version {
 };
 
 /*
- * Parse "10.3", "10.3.1", "10.5-dev" or "10.3.1-0~deb12u1"; the part behind the numbers is
+ * Parse "10.3", "10.3.1", "10.5-dev" or "10.3.1-0~deb12u1"; the part after the numbers is
  * ignored. So a development version counts as the release that it becomes. Returns 0, or
  * -EINVAL with *v zero.
  */
@@ -24,8 +24,8 @@ int frr_version_parse(const char *text, struct frr_version *v);
 
 /*
  * Parse a line of `show modules`, "zebra  10.3  zebra daemon", which zebra itself prints.
- * `show version` is of no use: vtysh prints its own version then. Returns true and fills
- * `version` for the row of zebra.
+ * `show version` does not help, because vtysh then prints its own version. Returns true and
+ * fills `version` for the row of zebra.
  */
 bool frr_module_line(const char *line, char version[FRR_VERSION_STRLEN]);
 
@@ -55,8 +55,8 @@ bool frr_gives_bfd_in_parts(const struct frr_version *v);
 /* --- lines that decide whether a fault matters -------------------------------------------- */
 
 /*
- * Parse a line of `show running-config`. Returns the place behind the gateway of a static
- * route that names no interface, and NULL for all other lines.
+ * Parse a line of `show running-config`. Returns the position after the gateway of a static
+ * route that names no interface; NULL for all other lines.
  */
 const char *frr_static_gap(const char *line);
 

@@ -43,7 +43,7 @@ hops_add_kind(struct hops_text *w, const char *kind)
 	hops_push(w, strdup(kind));
 }
 
-/* zebra writes an IPv4-mapped address in hexadecimal, the daemon with the IPv4 address. */
+/* Spell an IPv4-mapped address as the daemon does. zebra writes it in hexadecimal. */
 static const char *
 via_of_one_spelling(const char *via, char text[INET6_ADDRSTRLEN])
 {
@@ -65,7 +65,10 @@ hops_add(struct hops_text *w, const char *via, const char *dev, long long weight
 		     via != NULL ? via : "", via != NULL ? " " : "", dev,
 		     weight > 0 ? weight : 1) < 0)
 		abort();
-	/* Rows of the daemon are made safe as well, so both sides can be compared. */
+	/*
+	 * Rows of the daemon are made safe for a terminal as well, so both sides can be
+	 * compared.
+	 */
 	log_harmless(hop);
 	hops_push(w, hop);
 }
@@ -84,7 +87,7 @@ hops_join(struct hops_text *w)
 
 	if (w->n == 0)
 		return NULL;
-	/* A single next hop takes all packets, whatever its weight in the group was. */
+	/* A single next hop gets all packets, whatever its weight in the group was. */
 	if (w->n == 1 && (end = strstr(w->hop[0], " weight ")) != NULL)
 		strcpy(end, " weight 1");
 	qsort(w->hop, w->n, sizeof(*w->hop), text_order);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hops_text: next hops as text, in one spelling, so that those of two sources compare. */
+/* hops_text: next hops as text in one spelling, so that two sources can be compared. */
 #ifndef CTL_HOPS_TEXT_H
 #define CTL_HOPS_TEXT_H
 
@@ -13,7 +13,7 @@ struct hops_text {
 void hops_reset(struct hops_text *w);
 void hops_add(struct hops_text *w, const char *via, const char *dev, long long weight);
 void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
-/* Join all next hops with "; ". The caller frees the text. NULL: there are none. */
+/* Join all next hops with "; ". The caller frees the text. NULL: there are no next hops. */
 char *hops_join(struct hops_text *w);
 void hops_free(struct hops_text *w);
 
@@ -21,7 +21,7 @@ void hops_free(struct hops_text *w);
 #define HOPS_UNDECIDED 0
 
 uint64_t text_hash(const char *text);
-/* Return the hash of a text of next hops, which is not HOPS_UNDECIDED. */
+/* Return the hash of a text of next hops. It is never HOPS_UNDECIDED. */
 uint64_t hops_hash(const char *text);
 
 #endif

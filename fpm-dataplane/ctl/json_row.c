@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read members of JSON rows, and write arrays of rows to stdout for --json. No state; does
- * not know sockets.
+ * Read members of JSON rows, and write arrays of rows to stdout for --json. No state; no
+ * sockets.
  */
 #include "ctl/json_row.h"
 

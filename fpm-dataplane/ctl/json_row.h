@@ -27,8 +27,8 @@ json_t *text_or_null(const char *text);
 json_t *number_or_null(int n);
 
 /*
- * Print a JSON array to stdout, row by row: row number `n`, from 0, as `text`; then the
- * end, after `n` rows.
+ * Print a JSON array to stdout, row by row: json_row_print() prints row number `n`, from 0,
+ * with `text`; json_rows_end() prints the end after `n` rows.
  */
 void json_row_print(unsigned long long n, const char *text);
 void json_rows_end(unsigned long long n);

@@ -22,7 +22,7 @@ text_take(const struct nlattr *a, char *out, size_t size)
 	out[len] = '\0';
 }
 
-/* Copy an attribute of which an older kernel has fewer octets, and a newer one more. */
+/* Copy an attribute that is shorter with older kernels, and longer with newer kernels. */
 static void
 octets_take(const struct nlattr *a, void *out, size_t size)
 {
@@ -66,7 +66,7 @@ attribute_take(const struct nlattr *a, void *data)
 	case IFLA_LINK:
 		octets_take(a, &link->below, sizeof(link->below));
 		break;
-	case IFLA_LINK_NETNSID: /* IFLA_LINK is a number of that namespace */
+	case IFLA_LINK_NETNSID: /* IFLA_LINK is an index in that namespace */
 		link->abroad = true;
 		break;
 	case IFLA_OPERSTATE:
@@ -111,7 +111,7 @@ link_take(const struct nlmsghdr *h, void *data)
 				     .hardware = info->ifi_type};
 	if (mnl_attr_parse(h, sizeof(*info), attribute_take, link) < 0)
 		return MNL_CB_ERROR;
-	/* A veth names its peer so, which carries nothing. */
+	/* A veth has its peer in the same attribute, but the peer does not carry it. */
 	if (link->abroad ||
 	    (strcmp(link->kind, "vlan") != 0 && strcmp(link->kind, "macvlan") != 0))
 		link->below = 0;
@@ -127,8 +127,8 @@ ifindex_order(const void *a, const void *b)
 }
 
 /*
- * Ask for all interfaces, and take the answer. Returns 0 or -errno; -EINTR: interfaces changed
- * meanwhile, and the answer may lack some.
+ * Request all interfaces, and read the answer. Returns 0 or -errno; -EINTR: interfaces
+ * changed meanwhile, so the answer may be incomplete.
  */
 static int
 links_dump(struct mnl_socket *sock, unsigned int seq, struct reader *r)

@@ -11,14 +11,14 @@
 struct kernel_link {
 	uint32_t ifindex;
 	uint32_t below; /* of a VLAN or macvlan: ifindex of the interface that carries it */
-	bool abroad;    /* that is in another network namespace */
+	bool abroad;    /* that interface is in another network namespace */
 	uint32_t mtu_bytes;
 	uint32_t flags;    /* IFF_ */
 	uint16_t hardware; /* ARPHRD_ */
 	uint8_t operstate; /* IF_OPER_ */
 	bool promiscuous;
 	char name[IF_NAMESIZE]; /* may have any octet but 0, blanks and '/' */
-	char kind[16];          /* "vlan", "tun"...; "": none, as of a NIC */
+	char kind[16];          /* "vlan", "tun"...; "": none, for example a NIC */
 	char alias[256];
 	uint8_t mac[32];
 	uint8_t mac_bytes;

@@ -6,7 +6,7 @@
  *     2 10.1.0.1 dev d0 table 255 proto 2 scope 254 src 10.1.0.1
  *
  * that is: the type as a number (RTN_*) unless it is unicast, the prefix, then names and
- * values. Most lines of a full table differ in the prefix only. So the words behind the
+ * values. Most lines of a full table differ in the prefix only. So the words after the
  * prefix are parsed once, and the result is kept (struct kept).
  */
 #include "ctl/kernel_table.h"
@@ -17,7 +17,7 @@
 
 #include "ctl/run.h"
 
-#define TABLE_S 120 /* as for zebra: a full table takes its time */
+#define TABLE_S 120 /* as for zebra: a full table takes long */
 #define BLANKS  " \t\\\n"
 
 /* The next hop that a line is in the middle of. */
@@ -33,17 +33,17 @@ struct line {
 	struct kernel_route r;
 	const char *state; /* of a type other than unicast */
 	struct hop hop;
-	bool in_encap; /* its words are not those of the route, until via or dev */
+	bool in_encap; /* words up to `via` or `dev` are about the encapsulation */
 	bool all_down, all_dead;
-	bool is_over; /* its life is over: the kernel does not use it */
+	bool is_over; /* it has expired: the kernel does not use it */
 	bool counts;  /* it is a route that a FIB may have */
 };
 
 #define KEPT 4096 /* a power of two */
 
-/* The meaning of lines with these words behind the prefix. */
+/* The meaning of lines with these words after the prefix. */
 struct kept {
-	char *words;       /* NULL: nothing is kept */
+	char *words;       /* NULL: the entry is empty */
 	const char *state; /* with this type */
 	struct line line;
 };
@@ -60,8 +60,8 @@ hop_end(struct line *l)
 }
 
 /*
- * Return what the dataplane calls a route of this type, a number as `ip -N` prints it.
- * "": the type is in no FIB. NULL: the word is no type.
+ * Return the word of the dataplane for a route of this type, which `ip -N` prints as a
+ * number. "": no FIB has routes of the type. NULL: the word is no type.
  */
 static const char *
 type_state(const char *word)
@@ -92,7 +92,7 @@ prefix_take(struct prefix *p, uint8_t family, const char *word)
 	return p->family == family;
 }
 
-/* Take a word, and with it its value if it has one. */
+/* Parse a word, and its value if it has one. */
 static void
 word_take(struct line *l, const char *word, char **save)
 {
@@ -145,7 +145,7 @@ word_take(struct line *l, const char *word, char **save)
 	}
 }
 
-/* Parse the words behind the prefix. Writes to `words`, as strtok_r() does. */
+/* Parse the words after the prefix. Writes to `words`, as strtok_r() does. */
 static void
 words_take(struct line *l, char *words, const char *state)
 {
@@ -167,14 +167,14 @@ words_take(struct line *l, char *words, const char *state)
 	if (l->r.is_local)
 		l->r.table = RT_TABLE_MAIN;
 	if (l->r.src.len > 0)
-		l->r.is_local = false; /* in the dataplane, sources have no table local */
+		l->r.is_local = false; /* the dataplane has no such table for sources */
 	/* The sysctl ignore_routes_with_linkdown makes next hops without carrier dead. */
 	l->r.is_down = state == NULL &&
 		       (l->all_dead || (l->all_down && l->r.protocol == RTPROT_KERNEL));
 	l->counts = !l->is_over && l->r.hops.n > 0 && (state == NULL || state[0] != '\0');
 }
 
-/* Return the meaning of the words behind a prefix. */
+/* Return the meaning of the words after a prefix. */
 static struct line *
 words_find(struct kept *kept, const char *words, const char *state)
 {
@@ -204,7 +204,7 @@ kept_free(struct kept *kept)
 	free(kept);
 }
 
-/* Cut the first word off a text. Returns the text behind it. */
+/* Terminate the first word of a text. Returns the text after it. */
 static char *
 word_cut(char *text)
 {
@@ -214,7 +214,10 @@ word_cut(char *text)
 	return text;
 }
 
-/* Parse a line, which is cut. Returns NULL if it is not about a route of a FIB. */
+/*
+ * Parse a line; this writes to `text`. Returns NULL if the line is not about a route of a
+ * FIB.
+ */
 static struct kernel_route *
 line_take(struct kept *kept, uint8_t family, char *text)
 {
@@ -267,8 +270,8 @@ kernel_table(uint8_t family, const struct prefix *p, kernel_on_route *on_route, 
 /* --- rules -------------------------------------------------------------------------------- */
 
 /*
- * Return true if a word of a rule, which has a value behind it, is a selector or an option
- * that forwarders have.
+ * Return true if a word of a rule that has a value is a selector or an option that
+ * forwarders support.
  */
 static bool
 rule_word_is_known(const char *word)
@@ -294,9 +297,9 @@ rule_word_is_known(const char *word)
 }
 
 /*
- * Parse a line such as "32764:	not from 192.0.2.2 fwmark 0x1 lookup 100", which is cut.
- * Returns the table, or 0 if the rule has no table or no received packet matches it: one
- * with a mark, a user or another property that a received packet does not have.
+ * Parse a line such as "32764:	not from 192.0.2.2 fwmark 0x1 lookup 100", and write to it.
+ * Returns the table, or 0 if the rule has no table or matches no received packet, for
+ * example because it selects a mark or a user.
  */
 static uint32_t
 rule_take(char *text)

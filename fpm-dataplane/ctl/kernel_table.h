@@ -21,10 +21,10 @@ struct kernel_route {
 	uint32_t metric;
 	uint8_t protocol;
 	uint8_t preference; /* of IPv6, among equal metrics; the lowest counts */
-	bool is_local;      /* of table local, which the kernel asks before main */
+	bool is_local;      /* of table local, which the kernel looks up before main */
 	/*
-	 * Its links have no carrier, and the kernel does not use it, or it is connected and
-	 * the dataplane prefers another route.
+	 * The links have no carrier, and either the kernel does not use the route, or the
+	 * route is connected and the dataplane prefers another route.
 	 */
 	bool is_down;
 	bool by_tos; /* for one TOS only: not compared */
@@ -38,12 +38,12 @@ struct kernel_route {
 	uint32_t noted_place;
 };
 
-/* Receives the routes in the kernel's order: of equal metrics the first one counts. */
+/* Receives the routes in the kernel's order: among equal metrics the first route counts. */
 typedef void kernel_on_route(struct kernel_route *r, void *ctx);
 
 /*
  * Call on_route() for the routes of one family in the present network namespace: of all
- * prefixes, or with `p` of this prefix only. Leaves out prefixes that no FIB has: loopback,
+ * prefixes, or with `p` only of this prefix. Leaves out prefixes that no FIB has: loopback,
  * link-local, multicast. Returns 0, -ETIMEDOUT when `ip` was silent, or -1 after printing
  * an error.
  */
@@ -51,8 +51,8 @@ int kernel_table(uint8_t family, const struct prefix *p, kernel_on_route *on_rou
 		 void *ctx);
 
 /*
- * Call on_table() for each table in which a rule of the family (`ip rule`) has packets
- * looked up, except for rules that match no received packet. A kernel without rules has none.
+ * Call on_table() for each table that a rule of the family (`ip rule`) looks up, except for
+ * rules that match no received packet. A kernel without rules has no such table.
  */
 void kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx),
 			void *ctx);

@@ -61,7 +61,7 @@ option_take_seconds(const char *name, const char *text, const char *next, double
 	return CTL_OK;
 }
 
-/* Take the value of an option. The same value again is accepted. */
+/* Store the value of an option. The same value may be given again. */
 static int
 option_take_text(const char *name, const char *text, const char **out)
 {
@@ -116,8 +116,8 @@ options_check(const struct command *c, unsigned int given)
 }
 
 /*
- * Print the error of getopt(). `given` is the argument with the error, or the one after
- * it. Returns CTL_USAGE.
+ * Print the error of getopt(). `given` is the argument with the error, or the argument
+ * after it. Returns CTL_USAGE.
  */
 static int
 option_refuse(int opt, const char *given)
@@ -144,7 +144,7 @@ option_refuse(int opt, const char *given)
 
 /*
  * Refuse words that are malformed UTF-8: JSON would leave them out, and the request would
- * mean something else. File names may have any octet.
+ * have another meaning. File names may have any octet.
  */
 static int
 words_check_utf8(const struct command *c, int n, char **word)
@@ -164,7 +164,7 @@ words_check_utf8(const struct command *c, int n, char **word)
 
 /*
  * Parse all options, and run --version, --help and --complete.
- * Returns -1, or the exit code if that was all.
+ * Returns -1 to continue, or the exit code.
  */
 static int
 options_take(struct options *o, unsigned int *given, int argc, char **argv)
@@ -184,7 +184,7 @@ options_take(struct options *o, unsigned int *given, int argc, char **argv)
 		{"complete", optional_argument, NULL, 'C'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *names = NULL; /* name of the list that the completion asks for */
+	const char *names = NULL; /* name of the list for the completion */
 	bool helping = false, completing = false;
 	int opt, rc = CTL_OK;
 

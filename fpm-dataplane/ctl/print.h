@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * print: rows as text on stdout. Tables (print_table.c), paragraphs about a state
- * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c), the path of a packet (print_walk.c), and advice (advice.c).
+ * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c),
+ * the path of a packet (print_walk.c), and advice (advice.c).
  */
 #ifndef CTL_PRINT_H
 #define CTL_PRINT_H
@@ -16,7 +17,7 @@ struct view {
 	void (*row)(const json_t *row);
 };
 const struct view *view_find(const char *show);
-/* Return what prints a row that was asked for by its name; NULL: the table. */
+/* Return the function that prints a row requested by its name; NULL: print the table. */
 void (*view_one(const char *show))(const json_t *row);
 
 /* Print the row of `show fpm`, `show kernel`, `show memory` or `show version`. */
@@ -24,7 +25,7 @@ void status_fpm(const json_t *row);
 void status_kernel(const json_t *row);
 void status_memory(const json_t *row);
 void status_version(const json_t *row);
-/* Print the sessions of BFD: a table, and all about one session. */
+/* Print the sessions of BFD: a table, or all facts about one session. */
 void bfd_table_head(void);
 void bfd_table_row(const json_t *row);
 void bfd_session_print(const json_t *row);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Print the sessions of BFD: a table of at most 80 columns, and all about one session. */
+/*
+ * Print the sessions of BFD: a table of at most 80 columns, or all facts about one session.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +16,7 @@
 
 /*
  * Format a time for a narrow column: milliseconds without a unit ("33.3", "300"), from ten
- * seconds on seconds ("60s"), then minutes ("71m"). Returns buf.
+ * seconds on in seconds ("60s"), then in minutes ("71m"). Returns buf.
  */
 static const char *
 ms_text(long long us, char buf[32])
@@ -58,7 +60,7 @@ bfd_table_head(void)
 	       DEV_WIDTH, "DEV", "STATE", "TX/RX ms", "DETECT", "DOWNS", "AGE");
 }
 
-/* Print the words that name a session; long ones have lines of their own. */
+/* Print the words that name a session. Long words have their own lines. */
 static void
 session_print(const json_t *row)
 {
@@ -80,7 +82,7 @@ session_print(const json_t *row)
 void
 bfd_table_row(const json_t *row)
 {
-	/* The interval of the peer's packets: the larger one of both sides' wishes. */
+	/* The interval of the peer's packets is the larger value of both sides. */
 	long long rx_us = row_int(row, "remote_tx_us") > row_int(row, "rx_us")
 				  ? row_int(row, "remote_tx_us")
 				  : row_int(row, "rx_us");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Print the state of the FPM channel, of memory, and the version. Each is one row, printed
- * as paragraphs with a subject; members that are missing print none.
+ * as paragraphs with a subject. Missing members print no paragraph.
  */
 #include "ctl/print.h"
 
@@ -112,8 +112,8 @@ queue_print(const json_t *row)
 }
 
 /*
- * Return the time, in us, below which all but one in `of` entries are; the longest time if
- * that is in the last bucket.
+ * Return the time in us that only one in `of` entries exceeds; the longest time if it is in
+ * the last bucket.
  */
 static double
 histogram_all_but(const json_t *h, long long of)
@@ -147,8 +147,8 @@ times_print(const json_t *row, const char *key, const char *name)
 }
 
 /*
- * Print the state of replays of VRFs. Only silence shows their end, and some versions of
- * zebra do not replay them.
+ * Print the state of replays of VRFs. Only a time without events shows their end, and some
+ * versions of zebra do not replay them.
  */
 static void
 vrf_replay_print(const json_t *row)

@@ -18,8 +18,8 @@
 #define HOPS_COLUMN 30 /* NEXT HOPS of routes */
 
 /*
- * State of pen_write(): words of a row from a column on; words that do not fit go to the
- * next line, indented by `indent`.
+ * State of pen_write(), which prints words of a row from a column on. Words that do not fit
+ * go to the next line, indented by `indent`.
  */
 struct pen {
 	int column, indent;
@@ -43,7 +43,7 @@ pen_write(struct pen *pen, const char *gap, const char *fmt, ...)
 	pen->column += printf("%s%s", gap, text);
 }
 
-/* Print "label 16/17", the outermost first; "pop" if a label only comes off. */
+/* Print "label 16/17", the outermost first; "pop" if a label is only popped. */
 static void
 labels_print(struct pen *pen, const char *gap, const json_t *labels)
 {
@@ -72,7 +72,7 @@ srv6_print(struct pen *pen, const char *text)
 	}
 }
 
-/* "label 16/17 via 10.0.1.2 dev wan0 weight 2 (dead)" */
+/* Print "label 16/17 via 10.0.1.2 dev wan0 weight 2 (dead)". */
 static void
 hop_print(struct pen *pen, const json_t *hop)
 {
@@ -98,7 +98,7 @@ hop_print(struct pen *pen, const json_t *hop)
 		pen_write(pen, " ", "(dead)");
 }
 
-/* Return a note about the state of a route or group; NULL if its next hops say enough. */
+/* Return a note about the state of a route or group; NULL if its next hops suffice. */
 static const char *
 state_note(const char *state)
 {
@@ -122,9 +122,9 @@ state_note(const char *state)
 }
 
 /*
- * Print the next hops, one per line; the first on the current line, of which `column`
- * columns are used. Notes follow the first. If a long prefix leaves no room, all next hops
- * are further left.
+ * Print the next hops, one per line; the first on the current line, in which `column`
+ * columns are used. Notes follow the first next hop. If a long prefix leaves no room, all
+ * next hops move to the left.
  */
 static void
 hops_print(const json_t *row, int column)
@@ -219,7 +219,7 @@ rule_head(void)
 	printf("%-6s %10s %s\n", "FAMILY", "PREF", "RULE");
 }
 
-/* Return the name that `ip` has for a table, or NULL. */
+/* Return the name of a table as in `ip`, or NULL. */
 static const char *
 table_name(long long table)
 {
@@ -432,8 +432,8 @@ port_device(const json_t *row)
 		fprintf(out, ", %sforwarding %s (sysctl)%s", red_switch(true),
 			row_str(row, "forwarding"), red_switch(false));
 	/*
-	 * Addresses may be borrowed from another interface; `show interfaces` has the
-	 * port's own.
+	 * The addresses may be those of another interface; `show interfaces` has the port's
+	 * own.
 	 */
 	if (row_has(row, "addresses4") || row_has(row, "addresses6"))
 		fprintf(out, ", ICMP from");
@@ -486,7 +486,7 @@ outer_end(const json_t *row, const char *key)
 	return row_has(row, key) ? row_str(row, key) : "any";
 }
 
-/* Print the ends of a tunnel, and who serves it. */
+/* Print the ends of a tunnel, and whether forwarders or the kernel serve it. */
 static void
 tunnel_row(const json_t *row)
 {
@@ -519,8 +519,8 @@ interface_row(const json_t *row)
 		const char *text = json_string_value(address);
 
 		/*
-		 * Below the first address, except addresses that are too long for that
-		 * column.
+		 * Align addresses with the first address, except if they are too long for
+		 * that column.
 		 */
 		pen.indent = ADDRESS_COLUMN + strlen(text) > WIDTH ? WIDTH - CIDR_WIDTH
 								   : ADDRESS_COLUMN;

@@ -28,7 +28,7 @@ stage_reached(const json_t *row, const char *stage)
 	return false;
 }
 
-/* Return true if the packet passed a stage, that is, reached the `next`. */
+/* Return true if the packet passed a stage, that is, reached the stage `next`. */
 static bool
 stage_passed(const json_t *row, const char *next)
 {
@@ -50,7 +50,7 @@ labels_text(const json_t *labels, char *text, size_t size)
 			(long long)json_integer_value(json_array_get(labels, i)));
 }
 
-/* Print which labels come off and which are pushed. */
+/* Print how many labels are popped and which labels are pushed. */
 static void
 labels_print(const json_t *row)
 {
@@ -65,7 +65,7 @@ labels_print(const json_t *row)
 		line("labels", "pushed: %s", push);
 }
 
-/* Print the segments of an outer header of SRv6, one a line, the first to visit first. */
+/* Print the segments of an outer header of SRv6, one per line, in the order of visits. */
 static void
 segments_print(const json_t *row)
 {
@@ -132,7 +132,7 @@ hops_print(const json_t *route)
 	}
 }
 
-/* Print the rule of policy routing that decided, if rules concern the packet. */
+/* Print the rule of policy routing that decided, if rules apply to the packet. */
 static void
 rule_print(const json_t *row)
 {
@@ -185,8 +185,8 @@ route_print(const json_t *row)
 }
 
 /*
- * Return true if the state implies a MAC; a packet may be dropped before its neighbor is
- * looked up.
+ * Return true if the state implies a MAC; but a packet may be dropped before its neighbor
+ * is looked up.
  */
 static bool
 neighbor_has_mac(const char *state)
@@ -217,7 +217,7 @@ neighbor_print(const json_t *row)
 		     neighbor != NULL ? ")" : "");
 }
 
-/* Print how the source was checked. */
+/* Print the result of the source check (uRPF). */
 static void
 urpf_print(const json_t *row)
 {
@@ -230,7 +230,7 @@ urpf_print(const json_t *row)
 						  : "no way back");
 }
 
-/* Print what the program of the interface said. */
+/* Print the verdict of the interface's hook program. */
 static void
 hook_print(const json_t *row)
 {
@@ -246,7 +246,7 @@ hook_print(const json_t *row)
 	     row_str(row, "hook_file"), dscp, table);
 }
 
-/* Print what the filter decided, and by which rule. */
+/* Print the verdict of the filter, and the rule that gave it. */
 static void
 filter_print(const json_t *row)
 {
@@ -339,8 +339,8 @@ verdict_print(const json_t *row)
 }
 
 /*
- * Print the ingress port; for a live frame also the MAC addresses, which show the sender
- * if the IP addresses do not.
+ * Print the ingress port; for a live frame also the MAC addresses, which identify the
+ * sender if the IP addresses do not.
  */
 static void
 arrived_print(const json_t *row)

@@ -23,8 +23,8 @@
 extern char **environ;
 
 /*
- * Wait until a part of the output is there that is worth a read. `ip` writes each line by
- * itself; a reader that takes each line at once costs both programs a switch per line.
+ * Wait until enough output for a read has accumulated. `ip` writes each line separately; if
+ * a reader reads each line at once, both programs need a context switch per line.
  */
 static void
 run_let_write(const struct run *run)
@@ -39,8 +39,8 @@ run_let_write(const struct run *run)
 }
 
 /*
- * Read the output, at most patience_s without output. The program, such as a vtysh that
- * waits for a zebra that hangs, is killed then, and the output ends.
+ * Read the output. After patience_s without output kill the program, for example a vtysh
+ * that waits for a zebra that hangs; the output ends then.
  */
 static ssize_t
 run_read(void *cookie, char *buf, size_t size)
@@ -56,7 +56,10 @@ run_read(void *cookie, char *buf, size_t size)
 	if (rc < 0 || run->silent)
 		return rc;
 	run->silent = true;
-	/* sudo or ip netns exec before the program pass on SIGTERM, but not SIGKILL. */
+	/*
+	 * If sudo or `ip netns exec` runs the program, it passes on SIGTERM, but not
+	 * SIGKILL.
+	 */
 	kill(run->pid, SIGTERM);
 	if (poll(&p, 1, END_MS) == 0)
 		kill(run->pid, SIGKILL);

@@ -8,9 +8,9 @@
 #include <sys/types.h>
 
 struct run {
-	bool quiet;     /* print no errors; those of the program neither */
+	bool quiet;     /* print no errors, also none of the program */
 	int patience_s; /* longest silence */
-	bool silent;    /* the silence was longer */
+	bool silent;    /* there was a longer silence */
 	pid_t pid;
 	int fd; /* its output */
 	FILE *out;

@@ -14,8 +14,8 @@
 #include "ctl/conn.h"
 
 #define MAX_AGE_S   1.0
-#define PATIENCE_MS 1000 /* with the daemon: snmpd waits for us, and serves nothing else */
-#define AGAIN_S     10   /* do not ask a daemon that was silent for so long */
+#define PATIENCE_MS 1000 /* for the daemon: snmpd waits for this program meanwhile */
+#define AGAIN_S     10   /* pause after the daemon was silent */
 #define JITTER      200 /* hundredths of a second: the daemon rounds its uptime to seconds */
 
 /* --- clocks ------------------------------------------------------------------------- */
@@ -29,7 +29,9 @@ boottime_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Return the CLOCK_BOOTTIME at which our parent, snmpd, began: proc(5), field 22 of stat. */
+/*
+ * Return the CLOCK_BOOTTIME at which the parent, snmpd, started: proc(5), field 22 of stat.
+ */
 static double
 snmpd_began_s(void)
 {
@@ -110,7 +112,7 @@ row_find(const struct snmp_table *t, uint32_t ifindex)
 	return lo < t->n && t->row[lo].link.ifindex == ifindex ? &t->row[lo] : NULL;
 }
 
-/* Take what the kernel says of an interface that is not ours. */
+/* Fill the row of an interface outside of the dataplane from the kernel. */
 static void
 row_take_kernel(struct snmp_row *row)
 {
@@ -165,8 +167,8 @@ row_take_port(struct snmp_row *row, const json_t *port)
 }
 
 /*
- * Ask the daemon for rows. Returns NULL if it does not answer. After a silence do not ask it
- * for a while.
+ * Request rows from the daemon. Returns NULL if it does not answer, and pauses requests
+ * after a silence.
  */
 static json_t *
 daemon_rows(struct snmp_table *t, const char *what)
@@ -185,7 +187,9 @@ daemon_rows(struct snmp_table *t, const char *what)
 	return rows;
 }
 
-/* Say once on stderr, which snmpd logs, that we may not ask the daemon. */
+/*
+ * Print once to stderr, which snmpd logs, that this program may not connect to the daemon.
+ */
 static void
 denied_say(const struct snmp_table *t)
 {
@@ -201,7 +205,7 @@ denied_say(const struct snmp_table *t)
 		t->socket);
 }
 
-/* Take the rows of the daemon. Returns false if it does not answer. */
+/* Read the rows of the daemon. Returns false if it does not answer. */
 static bool
 table_take_daemon(struct snmp_table *t)
 {
@@ -225,7 +229,7 @@ table_take_daemon(struct snmp_table *t)
 	}
 	json_array_foreach (version, i, of) {
 		began = sys_up_time(boottime_s() - (double)row_int(of, "uptime_s"));
-		/* A manager takes each change for a start of the counters. */
+		/* An SNMP manager treats each change as a restart of the counters. */
 		if (began > t->discontinuity + JITTER || began + JITTER < t->discontinuity)
 			t->discontinuity = began;
 	}
@@ -240,8 +244,9 @@ table_take_daemon(struct snmp_table *t)
 }
 
 /*
- * Without the daemon, take each TAP and the interfaces on it for ours, unless the daemon said
- * otherwise before. A TAP of another program loses its counters meanwhile.
+ * Without the daemon, assume that each TAP and the interfaces on it belong to the
+ * dataplane, unless the daemon reported otherwise before. A TAP of another program has no
+ * counters meanwhile.
  */
 static void
 table_guess_ours(struct snmp_table *t, const struct snmp_row *old, unsigned int n_old)
@@ -260,7 +265,7 @@ table_guess_ours(struct snmp_table *t, const struct snmp_row *old, unsigned int 
 	}
 }
 
-/* A VLAN or macvlan has the speed of the interface that carries it. */
+/* Give each VLAN and macvlan the speed of the interface that carries it. */
 static void
 table_pass_speed_on(struct snmp_table *t)
 {
@@ -279,7 +284,9 @@ state_differs(const struct kernel_link *a, const struct kernel_link *b)
 	       ((a->flags ^ b->flags) & (IFF_UP | IFF_RUNNING)) != 0;
 }
 
-/* Return ifLastChange of an interface, which was `was` (NULL: not there) before. */
+/*
+ * Return ifLastChange of an interface, whose earlier row is `was` (NULL: it did not exist).
+ */
 static uint32_t
 last_change(const struct snmp_row *was, const struct kernel_link *link, bool first)
 {
@@ -357,7 +364,7 @@ if_oper_status(const struct kernel_link *link)
 	return (link->flags & IFF_RUNNING) != 0 && (link->flags & IFF_UP) != 0 ? 1 : 2;
 }
 
-/* Write a text. Control characters would end the line. */
+/* Write a text. Refuse control characters, which would end the line. */
 static bool
 value_text(char *out, size_t size, const char *text)
 {
@@ -376,7 +383,7 @@ value_number(char *out, size_t size, const char *type, unsigned long long value)
 	return true;
 }
 
-/* Write a counter. Omit a counter that no program keeps. */
+/* Write a counter. Omit a counter that is not counted. */
 static bool
 value_counter(char *out, size_t size, bool wide, uint64_t value)
 {
@@ -397,7 +404,7 @@ value_mac(char *out, size_t size, const struct kernel_link *link)
 	return true;
 }
 
-/* Columns of ifTable (RFC 2863); the deprecated ones are left out. */
+/* Write a column of ifTable (RFC 2863). Deprecated columns are left out. */
 static bool
 value_of_if(unsigned int column, const struct snmp_row *row, char *out, size_t size)
 {
@@ -469,7 +476,7 @@ value_of_ifx(const struct snmp_table *t, unsigned int column, const struct snmp_
 		return value_counter(out, size, true, c->out_octets);
 	case 11:
 		return value_counter(out, size, true, c->out_packets);
-	case 14: /* we send no traps */
+	case 14: /* this program sends no traps */
 		return value_number(out, size, "integer", 2);
 	case 15:
 		return value_number(out, size, "gauge", row->mbit_per_s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * snmp_table: the rows of the tables ifTable and ifXTable (RFC 2863): all interfaces of the
- * kernel, those of the dataplane with the counters of the dataplane.
+ * kernel; interfaces of the dataplane have the counters of the dataplane.
  */
 #ifndef CTL_SNMP_TABLE_H
 #define CTL_SNMP_TABLE_H
@@ -12,7 +12,10 @@
 
 #include "ctl/kernel_links.h"
 
-/* Counters of an interface. SNMP_NOT_COUNTED: neither program counts it. */
+/*
+ * Counters of an interface. SNMP_NOT_COUNTED: neither the kernel nor the dataplane counts
+ * it.
+ */
 #define SNMP_NOT_COUNTED UINT64_MAX
 struct snmp_count {
 	uint64_t in_octets, in_packets, in_multicast, in_discards, in_errors;
@@ -24,7 +27,7 @@ struct snmp_row {
 	bool ours;           /* a port of the dataplane, or a VLAN or macvlan on one */
 	bool has_connector;  /* ifConnectorPresent */
 	uint32_t mbit_per_s; /* 0: unknown */
-	uint32_t changed; /* ifLastChange, in hundredths of a second; 0: before we began */
+	uint32_t changed; /* ifLastChange, in hundredths of a second; 0: earlier */
 	struct snmp_count count;
 };
 
@@ -33,18 +36,19 @@ struct snmp_table {
 	struct snmp_row *row; /* by ascending ifindex */
 	unsigned int n;
 	double read_s;     /* CLOCK_BOOTTIME of the last read; 0: none */
-	double ask_from_s; /* CLOCK_BOOTTIME before which the daemon is not asked */
+	double ask_from_s; /* CLOCK_BOOTTIME until which requests to the daemon pause */
 	/*
-	 * ifCounterDiscontinuityTime of our interfaces: the start of the daemon, on the clock
-	 * of snmpd (sysUpTime), in hundredths of a second; 0: before snmpd began.
+	 * ifCounterDiscontinuityTime of interfaces of the dataplane: the start of the
+	 * daemon, on the clock of snmpd (sysUpTime), in hundredths of a second; 0: before
+	 * snmpd began.
 	 */
 	uint32_t discontinuity;
 };
 
 /*
  * Read the tables again if they are older than a second. Returns 0, or -errno with the table
- * as before. While the daemon is away, its interfaces have no counters: those of their TAPs are
- * of the few packets that the kernel handled.
+ * as before. While the daemon does not run, its interfaces have no counters, because the
+ * counters of their TAPs cover only the few packets that the kernel handled.
  */
 int snmp_table_refresh(struct snmp_table *t);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Format text for a reader. Numbers get a unit. Lines are broken at words before the last
- * column, but only on a terminal: in a file or a pipe programs search for whole lines.
+ * column, but only on a terminal, because programs that read a file or a pipe search for
+ * whole lines.
  */
 #include "ctl/text.h"
 
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #define WIDTH 80
-/* smallest width behind the indent; a longer word has a line of its own */
+/* smallest width after the indent; a longer word has its own line */
 #define WIDTH_MIN 20
 
 /* --- numbers --------------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * Return the plural ending for `n` things, as in "%lld packet%s"; noun() for nouns that
- * change otherwise.
+ * Return the plural ending for `n` things, as in "%lld packet%s"; use noun() for nouns with
+ * an irregular plural.
  */
 static inline const char *
 plural(long long n)

@@ -219,8 +219,8 @@ text_family(const char *text)
 }
 
 /*
- * Return why no packet can match, or which word would have no effect; NULL: the words
- * agree.
+ * Return the reason why no packet can match, or the word that has no effect; NULL: the
+ * words agree.
  */
 static const char *
 words_contradiction(const struct words *w, enum words_of of)

@@ -19,8 +19,8 @@
 #define TABLE_S 120 /* zebra formats a million routes before it prints the first */
 
 /*
- * Wait for the end of vtysh. Returns 0 if it succeeded and gave the answer, -ETIMEDOUT if
- * it was silent, else -1.
+ * Wait for the end of vtysh. Returns 0 if it succeeded and `said` is true, -ETIMEDOUT if it
+ * was silent, else -1.
  */
 static int
 vtysh_end(struct run *run, const char *vtysh, bool said)
@@ -44,8 +44,8 @@ vtysh_end(struct run *run, const char *vtysh, bool said)
 
 /*
  * A line such as "B>* 1.0.0.0/13 [20/0] via 192.0.2.2, wan0, weight 1, 00:00:33": code,
- * selected, state. Further next hops are below, in lines that begin with blanks. A next
- * hop in use has a star, or t or o: installed in the kernel, while the dataplane gave
+ * selected, state. Further next hops are below, in lines that begin with blanks. A next hop
+ * in use has a star, or t or o: it is installed in the kernel, but the dataplane reported
  * another result.
  */
 #define HOP_STATE_COLUMN 2
@@ -92,7 +92,7 @@ hop_parse(char *line, struct hops_text *w)
 	hops_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
 }
 
-/* Most lines have one of a few next hops, which are parsed once. */
+/* A cache of parsed next hops, because most lines have one of a few next hops. */
 static struct {
 	char *said; /* the words of the line, without the age of the route; NULL: none */
 	char *hop;
@@ -125,7 +125,7 @@ hop_take(char *line, struct hops_text *w)
 	}
 }
 
-/* Return true if the line begins a route that counts, and fill the prefix. */
+/* Return true if the line begins a route that is compared, and fill the prefix. */
 static bool
 head_take(const char *line, bool kernels, struct prefix *p)
 {
@@ -142,12 +142,12 @@ head_take(const char *line, bool kernels, struct prefix *p)
 	memcpy(text, line, len);
 	text[len] = '\0';
 	/*
-	 * Leave out the kernel's own routes. With `kernels`, those with a gateway and rejects
-	 * count.
+	 * Leave out the kernel's own routes. With `kernels`, keep those with a gateway, and
+	 * rejects.
 	 */
 	if (code == 'K' && (!kernels || strstr(line, " is directly connected") != NULL))
 		return false;
-	/* The dataplane takes routes for some sources only from the kernel. */
+	/* The dataplane takes source-specific routes only from the kernel. */
 	if (strstr(line, " from ") != NULL)
 		return false;
 	return strchr(text, '/') != NULL && prefix_parse(text, p, NULL) == 0;
@@ -217,8 +217,8 @@ zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
 	if (rc < 0)
 		return rc;
 	/*
-	 * vtysh prints nothing for an empty table; the summary tells that from a missing
-	 * answer.
+	 * vtysh prints nothing for an empty table. The summary distinguishes it from a
+	 * missing answer.
 	 */
 	return is_table ? 0 : zebra_count(vtysh, family, true, &least, &most);
 }

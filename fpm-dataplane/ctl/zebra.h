@@ -21,9 +21,9 @@
 
 struct exam;
 
-/* after so many seconds of silence zebra counts as not answering */
+/* after this many seconds of silence zebra counts as not answering */
 #define ZEBRA_ANSWER_S 10
-/* the same for the question for the version */
+/* the same for a query of the version */
 #define ZEBRA_VERSION_S 3
 
 /*
@@ -39,16 +39,16 @@ typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct hops
 
 /*
  * Call on_route() for each route that zebra has selected, except the kernel's own
- * (connected, local, and unless `kernels` all of protocol kernel): of table main, with `all_vrfs` also of every VRF. `vtysh` is a
- * command, its words separated by blanks. Returns 0, -ETIMEDOUT when vtysh was silent, or
- * -1 on another error. Prints errors to stderr.
+ * (connected, local, and unless `kernels` all of protocol kernel): of table main, and with
+ * `all_vrfs` of every VRF. `vtysh` is a command, its words separated by blanks. Returns 0,
+ * -ETIMEDOUT when vtysh was silent, or -1 on another error. Prints errors to stderr.
  */
 int zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
 		zebra_on_route *on_route, void *ctx);
 
 /*
  * Count the routes that zebra has installed, except the kernel's own: *least to *most,
- * because the summary does not tell which of the kernel's routes zebra passes on. Returns
+ * because the summary does not show which of the kernel's routes zebra passes on. Returns
  * as zebra_table(). Prints errors only when `aloud`; otherwise vtysh is silent, too.
  */
 int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
@@ -88,21 +88,21 @@ int zebra_version(const char *vtysh, char version[FRR_VERSION_STRLEN]);
  */
 void zebra_find(struct exam *e);
 
-/* Return the command that asks this zebra. Valid until the next call. */
+/* Return the command that queries this zebra. Valid until the next call. */
 const char *zebra_vtysh(struct exam *e);
 
 /*
- * Enter the network namespace of the daemon's TAPs, and return the command that asks the
- * zebra there: vtysh, with options that reach its files. Valid until the next call.
- * Returns NULL if the daemon does not answer, or if this process may not enter the
- * namespace; then the reason was printed to stderr.
+ * Enter the network namespace of the daemon's TAPs, and return the command that queries the
+ * zebra there: vtysh, with options that reach its files. Valid until the next call. Returns
+ * NULL if the daemon does not answer, or if this process may not enter the namespace; then
+ * the reason was printed to stderr.
  */
 const char *zebra_vtysh_of(const char *socket);
 
 /*
- * The same for the daemon whose row `version` is `daemon`: ask that zebra for its version.
- * Returns its process id, or 0 if this process finds no zebra or gets no answer. Prints no
- * errors.
+ * Find the zebra of the daemon whose row of `show version` is `daemon`, as zebra_vtysh_of()
+ * does, and read its version. Returns its process id, or 0 if this process finds no zebra
+ * or gets no answer. Prints no errors.
  */
 pid_t zebra_version_of(const json_t *daemon, char version[FRR_VERSION_STRLEN]);
 

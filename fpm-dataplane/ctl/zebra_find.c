@@ -14,7 +14,10 @@
 
 #define CMDLINE_MAX 4096
 
-/* `here`: the network namespace of this process, "": accept any. */
+/*
+ * Note the process if it is a zebra. `here`: the network namespace of this process; "":
+ * accept any namespace.
+ */
 static void
 zebra_on_process(struct exam *e, const char *name, void *here)
 {
@@ -56,8 +59,7 @@ zebra_find(struct exam *e)
 }
 
 /*
- * Return true if the zebra that was found has another mount namespace, as in a container
- * or a lab.
+ * Return true if the found zebra has another mount namespace, as in a container or a lab.
  */
 static bool
 zebra_has_own_files(const struct exam *e)
@@ -70,8 +72,8 @@ zebra_has_own_files(const struct exam *e)
 }
 
 /*
- * Return the command for the zebra that was found. Its command line, or its mount
- * namespace, may call for other words than the usual ones.
+ * Return the command for the found zebra. Its command line, or its mount namespace, may
+ * need additional words.
  */
 const char *
 zebra_vtysh(struct exam *e)

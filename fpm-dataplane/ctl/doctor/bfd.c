@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: bfdd and the key bfd.dplane agree about the sender of BFD packets. bfdd with
- * --dplaneaddr opens no sockets for BFD, so without the key no session comes up.
+ * fpmctl doctor: check that bfdd and the key bfd.dplane agree about the sender of BFD
+ * packets. bfdd with --dplaneaddr opens no sockets for BFD, so without the key no session
+ * comes up.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include "ctl/zebra.h"
 
 #define CMDLINE_MAX    4096
-#define SESSIONS_BURST 58 /* that FRR gives to one connection: frr_gives_bfd_in_parts() */
+#define SESSIONS_BURST 58 /* sessions to one connection: frr_gives_bfd_in_parts() */
 #define ROUNDS         5  /* both sides change while they are counted */
 #define PAUSE_MS       300
 
@@ -69,7 +70,7 @@ fix_option(struct exam *e, const char *dplane)
 	finding_fix(e, "systemctl restart frr");
 }
 
-/* The key is absent: bfdd has to send and receive by itself. */
+/* Check bfdd without the key: bfdd has to send and receive itself. */
 static void
 taps_check(struct exam *e, const struct bfdd *b)
 {
@@ -98,7 +99,7 @@ taps_check(struct exam *e, const struct bfdd *b)
 	}
 }
 
-/* Returns true if bfdd listens at the address of the key. */
+/* Check the option of bfdd. Returns true if bfdd listens at the address of the key. */
 static bool
 option_check(struct exam *e, const struct bfdd *b, const char *dplane)
 {
@@ -127,7 +128,7 @@ option_check(struct exam *e, const struct bfdd *b, const char *dplane)
 	return false;
 }
 
-/* Tell who may connect to bfdd. There is no password. */
+/* Report which programs may connect to bfdd. There is no password. */
 static void
 access_check(struct exam *e, const struct bfdd *b)
 {
@@ -167,7 +168,7 @@ bfdd_count(struct exam *e)
 	return n;
 }
 
-/* Tell how many sessions both sides have. `theirs` below 0: bfdd does not answer. */
+/* Report how many sessions both sides have. `theirs` below 0: bfdd does not answer. */
 static void
 sessions_compare(struct exam *e, long long theirs, long long ours)
 {
@@ -228,7 +229,7 @@ sessions_check(struct exam *e)
 	finding_fix(e, "fpmctl show bfd");
 }
 
-/* Tell how many connections the sessions need with this FRR. */
+/* Report how many connections the sessions need with this FRR. */
 static void
 burst_check(struct exam *e)
 {

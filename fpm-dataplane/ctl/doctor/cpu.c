@@ -27,7 +27,8 @@ node_count(struct exam *e, const char *name, void *n)
 }
 
 /*
- * List a CPU for each queue of a port: the forwarding CPUs of its node in turn. "": none.
+ * List a CPU for each queue of a port: the forwarding CPUs of its NUMA node in turn. "":
+ * none.
  */
 static void
 cores_near(const struct exam *e, int node, size_t n_queue, char *text, size_t size)

@@ -17,12 +17,12 @@ const char *verdict_name(enum verdict v); /* "ok", "n/a", "warn", "fail" */
 
 struct exam {
 	const char *root;   /* prefix of each path; "" except in unit tests */
-	const char *vtysh;  /* command that asks zebra, NULL: the usual one */
+	const char *vtysh;  /* command that queries zebra; NULL: the default */
 	const char *socket; /* socket of the daemon */
 	/* Rows of the daemon (dist/openapi.yaml); NULL: it does not answer. */
 	json_t *version, *ports, *fpm, *interfaces;
 	cpu_set_t cpus; /* CPUs that forward, if `version` has them */
-	/* why the control namespace could not be entered; NULL: it was entered */
+	/* reason why the control namespace was not entered; NULL: it was entered */
 	const char *deny;
 	const char *path; /* file of the control namespace; set by exam_enter() */
 	const char *in;   /* prefix of commands for that namespace: "" or "ip netns ... " */
@@ -34,7 +34,7 @@ struct exam {
 
 	const char *check, *about; /* the running check */
 	bool named;                /* checks were chosen by name */
-	bool missed; /* a check found nothing out because there is no daemon */
+	bool missed; /* a check had no result because there is no daemon */
 	json_t *rows;
 	unsigned int n[N_VERDICT];
 };
@@ -78,7 +78,7 @@ void exam_folder(struct exam *e, const char *path,
 int exam_cpu_node(const struct exam *e, unsigned int cpu);
 
 /*
- * Ask the daemon for all rows, or the first row; NULL: no answer, and the error was
+ * Request all rows, or the first row, from the daemon. NULL: no answer; the error was
  * printed to stderr.
  */
 json_t *exam_ask(const struct exam *e, const char *show);
@@ -87,17 +87,16 @@ json_t *exam_ask_one(const struct exam *e, const char *show);
 /* Return the daemon's process id, 0: no answer. */
 pid_t exam_pid(const struct exam *e);
 /*
- * Return true if the daemon does not answer. Adds a finding then, with `untold` after "no
- * daemon" (": forwarding CPUs unknown", or ""), and notes that the check found nothing
- * out.
+ * Return true if the daemon does not answer. Then it adds a finding, with `untold` after
+ * "no daemon" (": forwarding CPUs unknown", or ""), and notes that the check had no result.
  */
 bool exam_no_daemon(struct exam *e, const char *untold);
-/* Return true, with a finding, if the configuration has no place for zebra. */
+/* Return true, and add a finding, if zebra is not needed by the configuration. */
 bool exam_no_zebra_wanted(struct exam *e);
 /*
  * Enter the network namespace of the TAPs, by its name or else by the daemon's process.
- * There is no way back, and none is needed: socket paths and all files but /proc/sys/net
- * stay the same.
+ * The process does not return, and need not: socket paths and all files except
+ * /proc/sys/net stay the same.
  */
 void exam_enter(struct exam *e);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fpmctl doctor: the ruleset of nft that the configuration names is in force. */
+/* fpmctl doctor: check that the nft ruleset that the configuration names is in force. */
 #include <string.h>
 
 #include "ctl/doctor/exam.h"

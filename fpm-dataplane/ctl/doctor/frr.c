@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpmctl doctor: checks of FRR. zebra is a process of the control namespace
- * (zebra_find.c); vtysh tells its number of routes.
+ * (zebra_find.c); vtysh prints its number of routes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -201,7 +201,7 @@ check_routes(struct exam *e)
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	const char *vtysh = zebra_vtysh(e);
 	long long rib[2] = {0}, zebra[2] = {0};
-	bool in_step = false; /* otherwise a difference is expected */
+	bool in_step = false; /* if false, a difference is expected */
 	int same = 0;
 
 	if (exam_no_daemon(e, " to compare with"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: check of FRR's version. A fault of the version is a finding only if the
- * configuration of FRR or of the daemon is one that the fault harms.
+ * fpmctl doctor: check of FRR's version. A fault of the version is a finding only if it
+ * affects the configuration of FRR or of the daemon.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -20,7 +20,7 @@
 struct statics {
 	unsigned int n;
 	char vrf[64]; /* name of the VRF whose block is being read; "": none */
-	/* the first of them: its VRF, and the octets of the line before the gap */
+	/* the first such route: its VRF, and the octets of the line before the gap */
 	char first_vrf[64], first[LINE_MAX_SHOWN];
 	int gap;
 };
@@ -37,13 +37,13 @@ statics_on_line(const char *line, void *ctx)
 		return;
 	line += strspn(line, " ");
 	if ((size_t)(gap - line) >= sizeof(s->first))
-		gap = line; /* no line of FRR is so long */
+		gap = line; /* no line of FRR is that long */
 	snprintf(s->first, sizeof(s->first), "%s", line);
 	s->gap = (int)(gap - line);
 	strcpy(s->first_vrf, s->vrf);
 }
 
-/* Returns 1 if a fault was found, else 0. */
+/* Check static routes without an interface. Returns 1 if a fault was found, else 0. */
 static unsigned int
 statics_check(struct exam *e, const char *vtysh, const char *version)
 {

@@ -117,7 +117,7 @@ iommu_check_nic(struct exam *e, const char *address, const char *name, const jso
 	const char *driver = d.driver;
 	bool unsafe;
 
-	(void)device_read(e->root, address, &d); /* none: a device without a driver */
+	(void)device_read(e->root, address, &d); /* on failure: a device without a driver */
 	unsafe = d.group < 0 || d.unprotected;
 	if (port == NULL && strcmp(driver, "vfio-pci") != 0) {
 		finding_add(e, VERDICT_NA, subject, "driver %s, of the kernel",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: the kernel's side of MPLS. zebra sends only label routes that the kernel has
- * accepted, and the forwarders take labels only where the kernel does. Says nothing on a router
- * without labels.
+ * fpmctl doctor: the kernel's side of MPLS. zebra sends only label routes that the kernel
+ * has accepted, and the forwarders accept labels only on interfaces on which the kernel
+ * does. No finding is added on a router without labels.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 
 struct mpls {
 	bool in_kernel; /* the kernel has the module mpls_router */
-	bool taken;     /* a port, VLAN or macvlan takes labels */
+	bool taken;     /* a port, VLAN or macvlan accepts labels */
 	/* label routes of zebra, next hops with labels */
 	long long labels, encaps;
 	long long platform_labels; /* the sysctl; -1: unknown */
-	bool zebra_off;            /* zebra says that MPLS is off */
+	bool zebra_off;            /* zebra reports that MPLS is off */
 	bool configured;           /* the configuration of FRR needs labels */
 };
 
@@ -45,7 +45,10 @@ config_on_line(const char *line, void *ctx)
 	*needs |= frr_line_needs_labels(line);
 }
 
-/* Without an answer zebra is not judged: other checks report that. */
+/*
+ * Read the facts from zebra. Without an answer they stay unset, because other checks report
+ * that.
+ */
 static void
 zebra_ask(struct exam *e, struct mpls *m)
 {
@@ -80,7 +83,7 @@ mpls_facts(struct exam *e)
 	if (e->deny == NULL) {
 		m.platform_labels =
 			exam_number(e, -1, "/proc/sys/net/mpls/platform_labels");
-		/* With mpls.input: all interfaces take labels without the kernel. */
+		/* With mpls.input: all, interfaces accept labels without the kernel. */
 		m.in_kernel = m.platform_labels >= 0;
 	}
 	if (!m.in_kernel || m.labels == 0)
@@ -138,7 +141,7 @@ platform_labels_check(struct exam *e, const struct mpls *m)
 {
 	if (m->platform_labels != 0)
 		return;
-	/* A zebra that does not write its routes into the kernel sends them all the same. */
+	/* If zebra does not write routes into the kernel, it sends them nevertheless. */
 	finding_add(e, m->labels > 0 ? VERDICT_WARN : VERDICT_FAIL, "",
 		    "the kernel accepts no labels: platform_labels is 0");
 	finding_cost(e,
@@ -163,7 +166,7 @@ input_check(struct exam *e, const struct mpls *m)
 	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
 }
 
-/* The kernel loads the module itself, except for a container. */
+/* Check the module for tunnels. The kernel loads it itself, except for a container. */
 static void
 tunnel_module_check(struct exam *e, const struct mpls *m)
 {
@@ -201,8 +204,8 @@ far_end_add(struct exam *e, const char *name)
 }
 
 /*
- * Check the interfaces where labels of the kernel end: VRFs and lo. Each is reported once.
- * Only a kernel with MPLS may be asked, because others list all routes.
+ * Check the interfaces where labels of the kernel end: VRFs and lo. Report each interface
+ * once. Only query a kernel with MPLS, because other kernels list all routes.
  */
 static void
 far_ends_check(struct exam *e)

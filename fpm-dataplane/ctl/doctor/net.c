@@ -15,7 +15,9 @@
 #include "ctl/json_row.h"
 
 #define KEY_SIZE 32
-/* Metric of the last route of a VRF, after all of zebra (Linux, networking/vrf.rst). */
+/*
+ * Metric of the last route of a VRF, after all routes of zebra (Linux, networking/vrf.rst).
+ */
 #define VRF_LAST_METRIC 4278198272u
 
 static bool
@@ -279,7 +281,7 @@ sysctl_get(const struct exam *e, const char *family, const char *dev, const char
 }
 
 /*
- * Format a name for sysctl(8), which separates by dots: dots of the name become slashes.
+ * Format a name for sysctl(8), whose separator is the dot: dots in the name become slashes.
  */
 static const char *
 sysctl_name(const char *dev, char buf[KEY_SIZE])
@@ -317,8 +319,9 @@ taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 }
 
 /*
- * Check rp_filter: the larger value of `all` and the interface counts. Strict mode (1)
- * drops packets that arrive on a port that is not the best route back (RFC 3704, 2.2).
+ * Check rp_filter: the larger one of the values of `all` and of the interface counts.
+ * Strict mode (1) drops packets that arrive on a port that is not the best route back (RFC
+ * 3704, 2.2).
  */
 static void
 tap_check_rp_filter(struct exam *e, const char *tap)
@@ -354,8 +357,8 @@ check_rp_filter(struct exam *e)
 }
 
 /*
- * Check forwarding: for IPv4 the sysctl of the interface counts; for IPv6 that of the
- * interface and of `all`.
+ * Check forwarding: for IPv4 the sysctl of the interface counts; for IPv6 the sysctls of
+ * the interface and of `all` count.
  */
 static void
 tap_check_forwarding(struct exam *e, const char *tap)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse a CPU number at *p and move *p behind it; -1: none, or too large for a set. */
+/* Parse a CPU number at *p and move *p past it; -1: none, or too large for a set. */
 static int
 cpu_take(const char **p)
 {
@@ -144,8 +144,8 @@ status_parse_hex(const char *text, const char *key, unsigned long long *value)
 }
 
 /*
- * Return the next word and move *p behind it; NULL at the end. A last word without its
- * zero does not count.
+ * Return the next word and move *p past it; NULL at the end. A last word without its zero
+ * does not count.
  */
 static const char *
 word_next(const char **p, const char *end)
@@ -225,7 +225,7 @@ cmdline_is(const char *cmdline, size_t len, const char *name)
 	return strcmp(slash != NULL ? slash + 1 : word, name) == 0;
 }
 
-/* Read a port; "" is that of bfdd. Returns 0 if it is none. */
+/* Parse a port; "" is the default port of bfdd. Returns 0 if it is no port. */
 static unsigned int
 bfdd_port(const char *text)
 {
@@ -306,7 +306,7 @@ lsp_far_end(char *line)
 {
 	static const char blanks[] = " \t\\\n";
 	char *save = NULL, *word = strtok_r(line, blanks, &save);
-	bool goes_on = false; /* the packet leaves by this next hop */
+	bool goes_on = false; /* the packet goes on to another router */
 
 	while (word != NULL && (word = strtok_r(NULL, blanks, &save)) != NULL) {
 		if (strcmp(word, "nexthop") == 0)

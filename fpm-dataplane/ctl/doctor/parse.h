@@ -50,15 +50,15 @@ bool cmdline_is(const char *cmdline, size_t len, const char *name);
 
 #define BFDD_AT_STRLEN 56
 #define BFDD_PORT      50700
-/* Says how bfdd uses the address of its option --dplaneaddr. */
+/* The way in which bfdd uses the address of its option --dplaneaddr. */
 enum bfdd_option { BFDD_INVALID, BFDD_LISTENS, BFDD_LISTENS_UNIX, BFDD_CONNECTS };
 /*
  * Parse the value, "ipv4:127.0.0.1" or "ipv6:[::1]:50700"; a type that ends in c makes bfdd
- * connect. If bfdd listens by TCP, `at` gets the address as bfd.dplane is printed,
+ * connect. If bfdd listens by TCP, `at` gets the address in the form of the key bfd.dplane,
  * "127.0.0.1:50700"; else "".
  */
 enum bfdd_option bfdd_option_parse(const char *value, char at[BFDD_AT_STRLEN]);
-/* Return true if a bfdd that listens at `at` takes connections to `dplane`. */
+/* Return true if a bfdd that listens at `at` accepts connections to `dplane`. */
 bool bfdd_hears_at(const char *at, const char *dplane);
 
 /*
@@ -71,7 +71,7 @@ const char *lsp_far_end(char *line);
 /*
  * Count the routes that zebra has installed and that are not the kernel's own, from `show
  * ip route summary json`: at least *least, and *most if all routes of protocol kernel have
- * a gateway, because zebra passes those on and the summary does not tell them apart.
+ * a gateway, because zebra passes those on, and the summary does not distinguish them.
  * Returns 0 or -EPROTO.
  */
 int summary_parse(const json_t *summary, long long *least, long long *most);

@@ -12,7 +12,7 @@
 #define STATUS_CAP_LIST  0x10
 #define CAP_POINTER      0x34
 #define CAP_FIRST        0x40 /* lowest offset of a capability */
-#define CAP_MAX          48   /* as many as fit */
+#define CAP_MAX          48   /* maximum that fits */
 #define CAP_ID_EXPRESS   0x10
 #define EXPRESS_BYTES    0x14
 #define DEVICE_CAP       0x04
@@ -37,7 +37,7 @@ le32(const uint8_t *p)
 	return le16(p) | le16(p + 2) << 16;
 }
 
-/* Returns the offset of a capability, or -errno. */
+/* Find a capability. Returns its offset, or -errno. */
 static int
 capability_find(const uint8_t *config, size_t len, uint8_t id)
 {
@@ -70,7 +70,7 @@ pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
 	if (le32(config) == UINT32_MAX)
 		return -ENODEV;
 	if (len > PCI_CONFIG_BYTES)
-		len = PCI_CONFIG_BYTES; /* the extended capabilities follow */
+		len = PCI_CONFIG_BYTES; /* the extended capabilities follow it */
 	at = capability_find(config, len, CAP_ID_EXPRESS);
 	if (at < 0)
 		return at;

@@ -16,7 +16,7 @@
 /*
  * Return true for a device of the hypervisor: devices of virtio and VMware have the
  * capability without a real link. A physical device with virtio's vendor id, outside a VM,
- * is checked like others.
+ * is checked like other devices.
  */
 static bool
 nic_is_paravirtual(const struct exam *e, const char *config)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fpmctl doctor: the collectors of sFlow take the datagrams, and no sample is lost. */
+/*
+ * fpmctl doctor: check that the collectors of sFlow accept datagrams and no sample is lost.
+ */
 #include <string.h>
 
 #include "ctl/doctor/exam.h"

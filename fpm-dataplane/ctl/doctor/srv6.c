@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fpmctl doctor: the kernel takes what SRv6 needs, if there are headends or end points. */
+/*
+ * fpmctl doctor: check the kernel settings that SRv6 needs, if there are headends or end
+ * points.
+ */
 #include <string.h>
 
 #include "ctl/doctor/exam.h"
@@ -7,7 +10,7 @@
 
 #define STRICT_MODE "/proc/sys/net/vrf/strict_mode"
 
-/* Return true if nothing is wrong with the source of outer headers. */
+/* Check the source address of outer headers. Return true if it is right. */
 static bool
 source_check(struct exam *e)
 {
@@ -28,7 +31,7 @@ source_check(struct exam *e)
 	return false;
 }
 
-/* The kernel has the file if the module vrf is loaded. */
+/* Check the sysctl strict_mode. The kernel has the file if the module vrf is loaded. */
 static bool
 strict_mode_check(struct exam *e)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fpmctl doctor: forwarders, and not the kernel, serve the tunnels of the control namespace. */
+/*
+ * fpmctl doctor: check that forwarders, not the kernel, serve the tunnels of the control
+ * namespace.
+ */
 #include <string.h>
 
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
-/* The kernel makes one tunnel without addresses for each module; no operator asked for it. */
+/* Return true for the tunnel without addresses that each module creates by itself. */
 static bool
 is_fallback(const json_t *row)
 {
@@ -20,7 +23,7 @@ tunnel_check(struct exam *e, const json_t *row)
 
 	finding_add(e, ipsec ? VERDICT_OK : VERDICT_WARN, name, "served by the kernel: %s",
 		    reason);
-	if (ipsec) /* there is no other way */
+	if (ipsec) /* there is no other solution */
 		return;
 	finding_cost(e, "Its packets are forwarded at the speed of the kernel, within the "
 			"rates of the classes kernel-route and local.");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: configuration of the kernel that works against the dataplane. The daemon finds
- * that of the control namespace. The interfaces of the kernel below ports (net_af_packet) are
- * in the daemon's own namespace, which this file visits. The daemon turns their IPv6 off, but
- * /proc/sys may be read-only for it.
+ * fpmctl doctor: configuration of the kernel that works against the dataplane. The daemon
+ * finds such configuration in the control namespace. The kernel interfaces below ports
+ * (net_af_packet) are in the daemon's own namespace, which this file enters. The daemon
+ * turns their IPv6 off, but its /proc/sys may be read-only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,8 +70,8 @@ below_add(struct exam *e, const char *name, long long off)
 }
 
 /*
- * Enter the network namespace of the daemon. Returns a descriptor of the former one, or
- * -errno.
+ * Enter the network namespace of the daemon. Returns a descriptor of the previous
+ * namespace, or -errno.
  */
 static int
 below_enter(const struct exam *e)
@@ -122,7 +122,7 @@ check_below(struct exam *e)
 		finding_add(e, VERDICT_NA, "", "no port uses an interface of the kernel");
 	if (any && back >= 0) {
 		if (setns(back, CLONE_NEWNET) < 0)
-			e->deny = strerror(errno); /* checks of the namespace are off */
+			e->deny = strerror(errno); /* skips the checks of that namespace */
 		close(back);
 	}
 }
