@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm-supervise: run fpm-dataplane where there is no systemd (containers, labs), as systemd
- * would do it. It stores the descriptors that the program gives it, so that TAPs keep their
- * carrier while the program does not run, and starts the program again after a crash. The
- * protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
+ * fpm-supervise: run fpm-dataplane as systemd would, where there is no systemd (containers,
+ * labs). It stores the descriptors that the program sends, so that TAPs keep their carrier
+ * while the program does not run, and it starts the program again after a crash. The
+ * protocol is systemd's (sd_notify(3)), so the program sees no difference.
  *
- * It must not crash, because it holds the descriptors. Therefore it never touches a packet,
- * allocates nothing while it runs, has one thread, and never blocks on its log. What the
- * program does has these effects:
+ * It must not crash, because it holds the descriptors. Therefore it never handles a packet,
+ * allocates nothing while it runs, has one thread, and never blocks on its log. The
+ * program's actions have these effects:
  *
  *   exit code 0, or end after a stop     fpm-supervise ends, with that code
  *   exit code before the first READY=1   fpm-supervise ends, with that code (2: the
  *                                        configuration is wrong)
  *   exit code 75 after READY=1           the program starts again at once, because a restart
  *                                        was requested
- *   exit code 2 or 77 after READY=1      the program starts again every second: an end would
- *                                        close the TAPs, and the file or device may come back
+ *   exit code 2 or 77 after READY=1      the program starts again every second: an end
+ *                                        would close the TAPs, and the file or device may
+ *                                        become available
  *   MAINPID=                             a successor (restart/handover.h) is the program now
  *   any other exit code, or a signal     the program starts again: at once, then after 100 ms,
  *                                        200 ms, ... 10 s, without end; after 10 s of READY=1
@@ -47,9 +48,9 @@
 
 #define BACKOFF_MIN_MS 100u
 #define BACKOFF_MAX_MS 10000u
-#define GOOD_RUN_MS    10000u /* a crash after it counts as the first one */
+#define GOOD_RUN_MS    10000u /* a crash after it counts as the first crash */
 #define EXTEND_MAX_US  3600000000ull
-#define STOP_MS        10000u /* between SIGTERM, or SIGABRT, and SIGKILL */
+#define STOP_MS        10000u /* between SIGTERM or SIGABRT, and SIGKILL */
 #define REFUSED_MS     1000u  /* between starts after exit code 2 or 77 */
 #define NOTICES_MAX    1024u  /* in one round; net.unix.max_dgram_qlen is 10 to 512 */
 #define NEVER          UINT64_MAX
@@ -58,13 +59,13 @@ static struct {
 	char **argv;
 	int signal_fd, notify_fd;
 	char notify_name[NOTIFY_NAME_BYTES];
-	unsigned int watchdog_ms, start_ms; /* between two WATCHDOG=1; until READY=1 */
+	unsigned int watchdog_ms, start_ms; /* limit between two WATCHDOG=1; until READY=1 */
 	sigset_t old_mask;
 	struct store store;
 
 	pid_t pid, predecessor; /* 0: no process runs; there was none */
 	bool ready, was_ready;
-	bool successor; /* it took over: its WATCHDOG=1 count from then on */
+	bool successor; /* a successor took over: its WATCHDOG=1 count from then on */
 	uint64_t ready_ms;
 	uint64_t next_ms; /* the time of `next` */
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
@@ -114,7 +115,7 @@ child_start(void)
 	sup.pid = fork();
 	if (sup.pid == 0)
 		child_exec();
-	if (sup.pid < 0) { /* no process or memory left: this may pass */
+	if (sup.pid < 0) { /* no process or memory left: this may be temporary */
 		log_error("supervise: fork failed error=\"%s\"", strerror(errno));
 		sup.pid = 0;
 		timer_set(DO_START, BACKOFF_MAX_MS);
@@ -215,7 +216,7 @@ child_on_successor(const char *number)
 	sup.ready = false;
 	sup.successor = true;
 	sup.restarts++;
-	if (sup.stopping) { /* a stop during the handover is for the successor, too */
+	if (sup.stopping) { /* a stop during the handover also stops the successor */
 		kill(sup.pid, SIGTERM);
 		timer_set(DO_KILL, haste_ms(STOP_MS));
 	} else {
@@ -291,8 +292,8 @@ notice_handle(char *text, int fd)
 }
 
 /*
- * Read a notice. Only the program is obeyed. A notice of the predecessor is ignored. Other
- * senders are logged; they may be any process.
+ * Read a notice. Obey only the program. Ignore a notice of the predecessor. Log other
+ * senders, which may be any process.
  */
 static void
 notify_on_readable(void)
@@ -349,8 +350,8 @@ signals_on_readable(void)
 }
 
 /*
- * True if other processes may have filled the queue, so that it had no room for WATCHDOG=1
- * of the program.
+ * Return true if other processes may have filled the queue, so that it had no room for
+ * WATCHDOG=1 of the program.
  */
 static bool
 notify_is_flooded(void)
@@ -431,9 +432,9 @@ events_loop(void)
 }
 
 /*
- * Drop capabilities. fpm-supervise needs none. The daemon inherits its own from here, and
- * two that only its start needs: to read a file and to open a terminal that are not root's
- * (CAP_DAC_OVERRIDE), and to drop the others (CAP_SETPCAP).
+ * Drop capabilities. fpm-supervise needs none. The daemon inherits its capabilities from
+ * this process, and two that only its start needs: CAP_DAC_OVERRIDE to read a file and to
+ * open a terminal that root does not own, and CAP_SETPCAP to drop the other capabilities.
  */
 static void
 privileges_limit(void)
@@ -445,8 +446,8 @@ privileges_limit(void)
 	sched_real_time_permit();
 	rc = caps_keep(kept, kept);
 	/*
-	 * Only a warning: the daemon, which an attacker may take over, ends if it cannot
-	 * drop its own.
+	 * A warning suffices, because the daemon, which is exposed to attackers, ends if it
+	 * cannot drop its own capabilities.
 	 */
 	if (rc < 0)
 		log_warn("supervise: capabilities not dropped error=\"%s\"", strerror(-rc));
@@ -551,8 +552,8 @@ main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	/*
-	 * A successor is a child of its predecessor, and of this process when the
-	 * predecessor has ended.
+	 * A successor is a child of its predecessor. When the predecessor has ended, it
+	 * must become a child of this process.
 	 */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rc = signals_open();

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Read from a socket to which every process may write. The kernel gives the sender of a
- * datagram. Descriptors that are not wanted are closed, however many a datagram brings;
- * otherwise fpm-supervise would run out of descriptors and could not start the program
- * again.
+ * datagram. Unwanted descriptors are closed, however many a datagram has. Otherwise
+ * fpm-supervise would run out of descriptors and could not start the program again.
  */
 #include "supervise/notify.h"
 
@@ -40,7 +39,8 @@ undo:
 }
 
 /*
- * Take all descriptors of `c`: the first goes to `*fd` if it is -1, the others are closed.
+ * Receive all descriptors of `c`. Store the first in `*fd` if that is -1, and close the
+ * others.
  */
 static unsigned int
 fds_take_first(const struct cmsghdr *c, int *fd)
@@ -62,7 +62,9 @@ fds_take_first(const struct cmsghdr *c, int *fd)
 int
 notify_take(int sock, struct notice *n)
 {
-	/* On 64-bit machines the alignment makes room for two descriptors. */
+	/*
+	 * On 64-bit machines the buffer has room for two descriptors because of alignment.
+	 */
 	union {
 		char buf[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;

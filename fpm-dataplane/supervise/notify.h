@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * notify: the socket by which the program reports its state (sd_notify(3)). It is abstract,
- * so every program in the same network namespace can write to it, under any user.
+ * notify: the socket through which the program reports its state (sd_notify(3)). It is
+ * abstract, so every program in the same network namespace can write to it, under any user.
  */
 #ifndef SUPERVISE_NOTIFY_H
 #define SUPERVISE_NOTIFY_H
@@ -23,8 +23,9 @@ struct notice {
 int notify_open(char name[NOTIFY_NAME_BYTES]);
 
 /*
- * Take the next datagram of `sock`. Returns 0, -EAGAIN (there is none), or -EBADMSG: it is
- * too long or brings more than one descriptor; all of its descriptors are closed then.
+ * Take the next datagram of `sock`. Returns 0, -EAGAIN (no datagram), or -EBADMSG: the
+ * datagram is too long or has more than one descriptor; all of its descriptors are closed
+ * then.
  */
 int notify_take(int sock, struct notice *n);
 

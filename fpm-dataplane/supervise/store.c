@@ -11,7 +11,10 @@
 
 #define FIRST_FD 3
 
-/* As in systemd: the names are passed in one line with ':' between them. */
+/*
+ * Return true if the name can be passed on. As in systemd, the names are passed in one line
+ * with ':' between them.
+ */
 static bool
 name_is_good(const char *name)
 {
@@ -88,8 +91,8 @@ store_export(const struct store *s)
 	if (s->n == 0)
 		return 0;
 	/*
-	 * Copy all to higher numbers first, because one may have a number that another
-	 * gets.
+	 * Copy all descriptors to higher numbers first, because a descriptor may have the
+	 * new number of another.
 	 */
 	for (unsigned int i = 0; i < s->n; i++) {
 		high[i] = fcntl(s->item[i].fd, F_DUPFD_CLOEXEC, FIRST_FD + (int)s->n);

@@ -20,9 +20,9 @@ struct store {
 };
 
 /*
- * Store `fd`, which the store then owns; one of the same name is closed. Returns 0, -EINVAL
- * for a name that cannot be passed on (empty, too long, not printable, ':'), or -ENOSPC; on
- * an error `fd` is closed.
+ * Store `fd`, which the store then owns; a stored descriptor with the same name is closed.
+ * Returns 0, -EINVAL for a name that cannot be passed on (empty, too long, not printable,
+ * ':'), or -ENOSPC; on an error `fd` is closed.
  */
 int store_put(struct store *s, const char *name, int fd);
 
@@ -32,8 +32,8 @@ bool store_remove(struct store *s, const char *name);
 void store_clear(struct store *s);
 
 /*
- * Pass the descriptors on, in a child between fork and exec: put them at 3, 4, ..., open
- * over exec, and set LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. Returns 0 or -errno.
+ * Pass the descriptors on, in a child between fork and exec: put them at 3, 4, ..., without
+ * close-on-exec, and set LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. Returns 0 or -errno.
  */
 int store_export(const struct store *s);
 
