@@ -28,7 +28,7 @@ static struct kept {
 	int fd;
 } kept[CONFIG_PORTS_MAX];
 
-/* Return the entry of a port; "": a free one. NULL: none. */
+/* Return the entry of a port; with "", a free entry. NULL: none. */
 static struct kept *
 kept_find(const char *tap)
 {
@@ -81,8 +81,8 @@ struct renamed {
 };
 
 /*
- * True if the descriptor's port was removed from the configuration and its TAP has since been
- * renamed to `want->tap`.
+ * Return true if the descriptor's port was removed from the configuration and its TAP has
+ * since been renamed to `want->tap`.
  */
 static bool
 tap_was_renamed(void *ctx, const char *key, int fd)
@@ -120,7 +120,7 @@ fdstore_put_tap(const struct port *port)
 
 	/*
 	 * systemd keeps several descriptors of the same name, also of deleted TAPs: remove
-	 * the old one first.
+	 * the old descriptor first.
 	 */
 	sd_fdremove(tap_fd_name(port->name, key));
 	rc = sd_fdstore(key, port->tap.fd);
@@ -149,7 +149,7 @@ fdstore_keep_tap_again(const char *tap, int fd)
 		close(k->fd);
 	else
 		k = kept_find("");
-	assert(k != NULL); /* there are as many as ports */
+	assert(k != NULL); /* there are as many entries as ports */
 	snprintf(k->tap, sizeof(k->tap), "%s", tap);
 	k->fd = fd;
 }

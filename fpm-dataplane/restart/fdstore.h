@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fdstore: the descriptors that outlive the daemon in the service manager's descriptor
- * store (base/sd_notify.h): the TAPs, which keep their carrier by it, and the checkpoint of
- * zebra's routes (rib/checkpoint.h). A successor inherits the same list.        [main]
+ * store (base/sd_notify.h): the TAPs, which keep their carrier this way, and the checkpoint
+ * of zebra's routes (rib/checkpoint.h). A successor inherits the same list.        [main]
  */
 #ifndef RESTART_FDSTORE_H
 #define RESTART_FDSTORE_H
@@ -21,26 +21,26 @@
 	 FDSTORE_THREADS) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
 
 /*
- * List the descriptors of the TAPs, also of kept ones, and of the checkpoint (-1: none). Returns
- * how many.
+ * List the descriptors of the TAPs, kept TAPs included, and of the checkpoint (-1: none).
+ * Returns their number.
  */
 unsigned int fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 			  struct named_fd *into);
 
 /*
- * Take the inherited descriptor of the port that `conf` calls `tap`; the caller closes it.
- * If the TAP of a removed port was renamed to `tap`, take its descriptor. Returns -1 if
- * there is none.
+ * Take the inherited descriptor of port `tap` of `conf`; the caller closes it. If the TAP
+ * of a removed port was renamed to `tap`, take its descriptor. Returns -1 if there is none.
  */
 int fdstore_take_tap(const struct config *conf, const char *tap);
 
 /*
- * A port that cannot be opened yet keeps the TAP of the last daemon. fdstore_keep_tap() takes
- * the inherited descriptor of the port that `conf` calls `tap`, if there is one.
- * fdstore_kept_tap() returns a copy of a kept descriptor, -1: none, and fdstore_use_kept_tap()
- * closes the original when the port is open. fdstore_keep_tap_again() takes ownership of the
- * descriptor of a port that was open and waits again. fdstore_kept_carriers_off() takes the
- * carrier of all kept TAPs away. fdstore_remove_tap() removes a kept TAP.
+ * Keep the TAP of the last daemon for a port that cannot be opened yet. fdstore_keep_tap()
+ * takes the inherited descriptor of port `tap` of `conf`, if there is one.
+ * fdstore_kept_tap() returns a copy of a kept descriptor (-1: none), and
+ * fdstore_use_kept_tap() closes the original when the port is open.
+ * fdstore_keep_tap_again() takes ownership of the descriptor of a port that was open and
+ * waits again. fdstore_kept_carriers_off() turns off the carrier of all kept TAPs.
+ * fdstore_remove_tap() removes a kept TAP.
  *                                                                     [main, then manage]
  */
 void fdstore_keep_tap(const struct config *conf, const char *tap);
@@ -50,18 +50,21 @@ void fdstore_use_kept_tap(const char *tap);
 void fdstore_kept_carriers_off(void);
 
 /*
- * Store the descriptors of all TAPs and of the checkpoint (-1: none) in place of those of
- * the last daemon, and remove inherited descriptors that were not taken. Call it after
- * forwarding has begun.
+ * Store the descriptors of all TAPs and of the checkpoint (-1: none) in place of the
+ * descriptors of the last daemon, and remove inherited descriptors that were not taken.
+ * Call it after forwarding has begun.
  */
 void fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
-/* Store the descriptor of a port's TAP in place of an older one.      [main, manage] */
+/*
+ * Store the descriptor of a port's TAP in place of an older descriptor.      [main, manage]
+ */
 void fdstore_put_tap(const struct port *port);
 
 /*
- * Remove the descriptor of a TAP from the store, and a kept TAP. Returns when the service
- * manager has closed it, or after SD_SEND_MS with a line in the log.     [manage]
+ * Remove the descriptor of a TAP from the store, and a TAP that is kept for the port.
+ * Returns when the service manager has closed the descriptor, or after SD_SEND_MS with a
+ * line in the log.     [manage]
  */
 void fdstore_remove_tap(const char *tap);
 

@@ -27,16 +27,16 @@
 #define NOTIFY_MS  1000   /* between two WATCHDOG=1 to the service manager */
 #define PREPARE_MS 60000u /* for a successor to reach the next step */
 #define END_MS     5000   /* for a successor to end when its socket is closed */
-#define DEATH_MS   5000   /* for the kernel to take a killed process apart */
+#define DEATH_MS   5000   /* for the kernel to end a killed process */
 #define SPARE_S    5      /* for the successor to kill a predecessor that hangs */
 
 enum step { PREPARED = 1, QUIESCED, READY, COMMITTED, STOPPED, CLOSED };
 
-static pid_t successor_pid; /* of the successor that was started last */
+static pid_t successor_pid; /* of the last started successor */
 
 /*
- * Send a step. Ignores errors: the wait for the next step tells whether the other process
- * lives.
+ * Send a step. Ignore errors, because the wait for the next step detects the death of the
+ * other process.
  */
 static void
 step_send(int sock, enum step step)
@@ -60,7 +60,7 @@ step_receive(int sock, enum step step, int max_ms)
 	return n == 1 && word == step ? 0 : -EPIPE;
 }
 
-/* True if a signal that ends the daemon is pending. It stays pending. */
+/* Return true if a signal that ends the daemon is pending. The signal stays pending. */
 static bool
 end_signal_is_pending(void)
 {
@@ -71,8 +71,8 @@ end_signal_is_pending(void)
 }
 
 /*
- * Wait for a step of the successor. Returns 0, -ETIMEDOUT, -EPIPE (it ended) or -EINTR
- * (signal).
+ * Wait for a step of the successor. Returns 0, -ETIMEDOUT, -EPIPE (the successor ended) or
+ * -EINTR (signal).
  */
 static int
 successor_await(const struct child *child, enum step step)
@@ -97,9 +97,9 @@ successor_await(const struct child *child, enum step step)
 
 /*
  * End the successor. Returns its status as wait(2) does. A successor that runs ends when
- * its socket is closed; one that hangs is killed. With `shares` it gets END_MS to end,
- * because a process that is killed while it holds a lock in shared memory (fpm-nics) never
- * releases it.
+ * its socket is closed; a successor that hangs is killed. With `shares` the successor has
+ * END_MS to end, because a process that is killed while it holds a lock in shared memory
+ * (fpm-nics) never releases it.
  */
 static int
 successor_end(const struct child *child, bool shares)
@@ -119,7 +119,7 @@ successor_end(const struct child *child, bool shares)
 	return status;
 }
 
-/* Write the reason for clients why there is no successor. */
+/* Write the reason for which there is no successor, for clients. */
 static void
 failure_text(int rc, int status, char why[SD_WHY_STRLEN])
 {
@@ -158,8 +158,8 @@ handover_refuse(const char *why)
 	sigset_t requests;
 
 	/*
-	 * Take a pending restart request: its client gets the same refusal, and no second
-	 * try begins.
+	 * Consume a pending restart request: its client gets the same refusal, and no
+	 * second attempt begins.
 	 */
 	sigemptyset(&requests);
 	sigaddset(&requests, SD_SIGNAL_RESTART);
@@ -182,8 +182,8 @@ handover_cancel(const struct predecessor *old, const char *why)
 }
 
 /*
- * End this daemon first, so that it is started again. Without a supervisor that starts it
- * again, resume instead: a daemon that is quiesced and cannot resume still forwards.
+ * End this daemon, so that the supervisor starts it again. Without a supervisor, resume
+ * instead: even a quiesced daemon that cannot resume still forwards.
  */
 static enum handover
 handover_slow(const struct predecessor *old, bool quiesced, const char *because)
@@ -200,7 +200,9 @@ handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 	return handover_cancel(old, why);
 }
 
-/* End the successor that failed and resume, instead of ending this daemon. */
+/*
+ * End the failed successor. Then resume, or without memory for two daemons end this daemon.
+ */
 static enum handover
 successor_failed(const struct child *child, const struct predecessor *old, int rc,
 		 bool quiesced)
@@ -267,7 +269,7 @@ predecessor_hand_over(const struct predecessor *old, int nics)
 	}
 	step_send(child.sock, QUIESCED);
 	rc = successor_await(&child, READY);
-	if (rc == 0 && end_signal_is_pending()) /* it may have come between the waits */
+	if (rc == 0 && end_signal_is_pending()) /* the signal may arrive between the waits */
 		rc = -EINTR;
 	if (rc == 0)
 		rc = sd_set_mainpid(child.pid, haste_ms(SD_SEND_MS));
@@ -323,8 +325,8 @@ handover_pass_reload(void)
 /* --- the successor -------------------------------------------------------------------------- */
 
 /*
- * Discard packets that came until now: both daemons receive each, and the predecessor
- * forwards it.
+ * Discard the packets received until now: both daemons receive each packet, and the
+ * predecessor forwards it.
  */
 static void
 packets_discard(const struct successor *next)
@@ -334,8 +336,8 @@ packets_discard(const struct successor *next)
 }
 
 /*
- * Wait for a step of the predecessor. Returns 0, -EPIPE (it died) or -ETIMEDOUT after
- * `max_ms` (-1: never). With `discard` it discards packets every millisecond.
+ * Wait for a step of the predecessor. Returns 0, -EPIPE (the predecessor died) or
+ * -ETIMEDOUT after `max_ms` (-1: never). With `discard`, discard packets every millisecond.
  */
 static int
 predecessor_await(const struct successor *next, enum step step, int max_ms, bool discard)
@@ -394,7 +396,7 @@ predecessor_end(int pidfd, int rc, const char *hanging)
 	if (pidfd < 0)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-	/* The kernel closes its descriptors before it reports the end. */
+	/* The kernel closes the descriptors of a process before it reports the end. */
 	if (poll(&p, 1, DEATH_MS) <= 0)
 		log_warn("main: predecessor not ended reason=kill-without-effect");
 }
@@ -414,8 +416,9 @@ process_await_end(int pidfd)
 }
 
 /*
- * Prepare everything except forwarding. An address that cannot be listened on must be found
- * here, because from COMMITTED on no other process forwards instead. Returns 0 or -errno.
+ * Prepare everything except forwarding. A listening address that cannot be used must be
+ * detected here, because from COMMITTED on no other process can forward instead. Returns 0
+ * or -errno.
  */
 static int
 successor_prepare(const struct successor *next)
@@ -451,7 +454,7 @@ successor_take_over(const struct successor *next, int pidfd)
 	if (rc < 0)
 		return rc;
 	sd_unmute();
-	sd_send_nowait("WATCHDOG=1"); /* its watchdog counts from now on */
+	sd_send_nowait("WATCHDOG=1"); /* the watchdog covers this process from now on */
 	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
 		hanging = "device";

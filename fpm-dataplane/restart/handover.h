@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * handover: a requested restart without a pause in forwarding. The running daemon, the
- * predecessor, starts its successor: the program of its command line, after an upgrade the
- * new one. The successor prepares while the predecessor forwards. They exchange single
- * octets over a socket pair:
+ * predecessor, starts its successor: the program of its command line, which is the new
+ * version after an upgrade. The successor prepares while the predecessor forwards. They
+ * exchange single octets over a socket pair:
  *
  *   predecessor                              successor
  *   starts the successor                ->   reads the configuration, starts DPDK, makes
@@ -55,7 +55,7 @@ struct predecessor {
 	struct quiesce quiesce;
 	void (*stop_forwarding)(void); /* end forwarders and punt */
 	void (*close_exclusive)(void); /* close devices that cannot be open twice */
-	void (*reload)(void); /* make the delayed reload; called when the handover failed */
+	void (*reload)(void); /* carry out the delayed reload, after a failed handover */
 };
 
 enum handover {
@@ -65,13 +65,15 @@ enum handover {
 };
 
 /*
- * Hand over, from the start of a successor to CLOSED. The log says why a restart is
- * refused, and clients that requested one get the same text (sd_refusal_add()). A signal
- * that ends the daemon is left pending and cancels the handover: HANDOVER_REFUSED.
+ * Hand over, from the start of a successor to CLOSED. The log has the reason for a refused
+ * restart, and clients that requested the restart get the same text (sd_refusal_add()). A
+ * signal that ends the daemon is left pending and cancels the handover: HANDOVER_REFUSED.
  */
 enum handover handover_to_successor(const struct predecessor *old);
 
-/* Pass a reload (SIGHUP) that came during the handover to the successor. Called last. */
+/*
+ * Pass a reload (SIGHUP) that arrived during the handover to the successor. Call it last.
+ */
 void handover_pass_reload(void);
 
 /* The daemon that takes over. */
@@ -86,12 +88,12 @@ struct successor {
 	/* rib_had_nomem() of rib/rib.h: rib was out of memory since its start. */
 	bool (*rib_was_short)(const struct worker *rib);
 	void (*on_predecessor_death)(
-		void); /* called when it died, or was killed, after COMMITTED */
+		void); /* called if it died or was killed after COMMITTED */
 };
 
 /*
- * Take over from the predecessor, from PREPARED to CLOSED. Then rib is restored, and neigh
- * runs if the ports are shared. Returns 0 when the predecessor no longer forwards, or
+ * Take over from the predecessor, from PREPARED to CLOSED. On return rib is restored, and
+ * neigh runs if the ports are shared. Returns 0 when the predecessor no longer forwards, or
  * -errno; -EPIPE: the predecessor died before COMMITTED.
  */
 int handover_from_predecessor(const struct successor *next);

@@ -19,7 +19,7 @@ static struct {
 
 /*
  * Ask the next worker to stop. Returns true if all have stopped and rib has processed all
- * that they sent to it.
+ * their messages.
  */
 static bool
 workers_try_quiesce(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes and restarts exclude each other. One lock guards all flags, so that of a change
- * and a restart that begin at the same time, one sees the other. It is held only to read
+ * Changes and restarts exclude each other. One lock guards all flags, so that when a change
+ * and a restart begin at the same time, one of them sees the other. It is held only to read
  * and write the flags.
  */
 #include "restart/restart_lock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * restart_lock: a change of the running daemon and a restart exclude each other. A
- * successor uses the configuration file and the TAPs of the moment at which it was started;
- * it would miss a later change.
+ * successor uses the configuration file and the TAPs as they were at its start, so it would
+ * miss a later change.
  */
 #ifndef RESTART_RESTART_LOCK_H
 #define RESTART_RESTART_LOCK_H
@@ -15,8 +15,9 @@
 
 /*
  * Begin a change. Returns true: no restart begins before change_unlock(). Returns false during
- * a restart: the caller answers CHANGE_REFUSED; with `later`, restart_unlock() reports the
- * change.                                                                      [manage]
+ * a restart: the caller replies CHANGE_REFUSED; with `later`, restart_unlock() reports the
+ * refused change.
+ * [manage]
  */
 bool change_lock(bool later);
 void change_unlock(void);

@@ -21,8 +21,8 @@ struct child {
 /*
  * Start argv[0] with all CPUs and the signal mask `start_mask`. The child inherits copies of
  * the `n` descriptors (n < FDSTORE_MAX), its end of the socket pair under the name
- * `sock_name`, and no others. The caller keeps its descriptors. Returns 0, or -errno with
- * nothing left open.
+ * `sock_name`, and no other descriptors. The caller keeps its descriptors. Returns 0, or
+ * -errno with nothing left open.
  */
 int child_start(struct child *child, char *const argv[], const struct named_fd *fd,
 		unsigned int n, const char *sock_name, const sigset_t *start_mask);

@@ -2,9 +2,10 @@
 /*
  * Check that all threads still run. The check may run at any rate: a thread has the time
  * from one passed check to the next. Therefore a service manager that waits for 30 s ends
- * the daemon when a thread stood still for 30 s, not for 16 s and not for 44 s. The service
- * manager gets WATCHDOG=1 only when every worker and every forwarder has gone round,
- * because a daemon hangs when one of its threads hangs.                         [main]
+ * the daemon when a thread made no progress for 30 s, not for 16 s and not for 44 s. The
+ * service manager gets WATCHDOG=1 only when every worker and every forwarder has completed
+ * a round, because a daemon hangs when one of its threads hangs.
+ * [main]
  */
 #include "restart/watchdog.h"
 
@@ -87,7 +88,7 @@ watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker)
 {
 	unsigned int timeout_ms = sd_watchdog_ms();
 	static struct watchdog watchdog;
-	static uint64_t check_ms; /* static: frequent signals do not delay a check */
+	static uint64_t check_ms; /* static: frequent signals must not delay a check */
 	int sig;
 
 	if (timeout_ms == 0) {

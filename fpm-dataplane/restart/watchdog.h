@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * watchdog: the check that each thread still runs. Workers and forwarders count the rounds
- * of their loops; a thread whose count stands still hangs. A forwarder without work sleeps
- * 100 ms at most (base/idle.h). A worker announces a task that takes long, and its limit
- * (worker_suspend_watchdog()).                                                        [main]
+ * of their loops; a thread whose count does not grow hangs. A forwarder without work sleeps
+ * at most 100 ms (base/idle.h). A worker announces a long task with its time limit
+ * (worker_suspend_watchdog()).
+ * [main]
  */
 #ifndef RESTART_WATCHDOG_H
 #define RESTART_WATCHDOG_H
@@ -25,9 +26,9 @@ struct watchdog {
 };
 
 /*
- * Check all threads: the `n` workers and all forwarders. Returns true if each has gone
- * round since the last passed check. Wakes the workers, so that they go round. Logs a
- * thread that has not gone round for `timeout_ms`, once until the next passed check.
+ * Check all threads: the `n` workers and all forwarders. Returns true if each has completed
+ * a round since the last passed check. Wakes the workers, so that they do a round. Logs a
+ * thread that has completed no round for `timeout_ms`, once until the next passed check.
  */
 bool watchdog_check(struct watchdog *wd, struct worker *w, unsigned int n, uint64_t now_ms,
 		    unsigned int timeout_ms);
@@ -39,8 +40,8 @@ bool watchdog_check(struct watchdog *wd, struct worker *w, unsigned int n, uint6
 int watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker);
 
 /*
- * Wait until `done` returns true, and send WATCHDOG=1 meanwhile, because a long wait is no
- * hang. Returns 0, or -ETIMEDOUT after `most_ms`.
+ * Wait until `done` returns true, and send WATCHDOG=1 meanwhile, because a long wait does
+ * not mean that the daemon hangs. Returns 0, or -ETIMEDOUT after `most_ms`.
  */
 int watchdog_wait(bool (*done)(void), unsigned int most_ms);
 
