@@ -3,8 +3,8 @@
  * Add and remove ports. A port is added in this order: the device, the TAP, the slot; then
  * neigh, which publishes the port to the forwarders; then punt; last the queues. It is
  * removed in the opposite order. A grace period passes before an object that a forwarder
- * may still use is closed. All runs in the manage thread, which may wait. hotplug_open()
- * also runs in main, before other threads run.
+ * may still use is closed. All of this runs in the manage thread, which may wait.
+ * hotplug_open() also runs in main, before other threads run.
  */
 #include "manage/hotplug.h"
 
@@ -56,7 +56,8 @@ tap_store(const struct port *port)
 }
 
 /*
- * Tell a worker that the port is in use, or `gone`. Wait until the worker is done with it.
+ * Inform a worker that the port is in use, or `gone`. Wait until the worker has handled the
+ * message.
  */
 static void
 worker_send_port(struct worker *to, uint16_t ifidx, bool gone)
@@ -85,7 +86,7 @@ hotplug_msg(const struct hotplug *h, struct msg *m)
 
 	if (m->type == MSG_TAP) {
 		port = &h->port[caa_container_of(m, struct msg_tap, m)->ifidx - 1];
-		if (port_is_there(port)) /* else it was removed meanwhile */
+		if (port_is_there(port)) /* otherwise the port was removed meanwhile */
 			tap_store(port);
 	}
 	msg_free(m);
@@ -112,7 +113,7 @@ ifidx_take(struct hotplug *h)
 		if (!port_is_there(&h->port[h->last_ifidx - 1]))
 			return h->last_ifidx;
 	}
-	return 0; /* CONFIG_PORTS_MAX is less */
+	return 0; /* not reached: CONFIG_PORTS_MAX is less */
 }
 
 /* Return true, and a sentence in `why`, if the TAP of another port was renamed to `tap`. */
@@ -157,7 +158,9 @@ hotplug_open(struct hotplug *h, const struct config *conf, const struct config_p
 	return 0;
 }
 
-/* hotplug_undo(). `kept`: the TAP was kept for the port until it was added. */
+/*
+ * Carry out hotplug_undo(). `kept`: a TAP was kept for the port before the port was added.
+ */
 static void
 port_undo(struct hotplug *h, struct port *port, bool kept)
 {
@@ -207,10 +210,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 		port_undo(h, slot, reuse == &nothing && slot->tap_kept);
 		return rc;
 	}
-	/*
-	 * A TAP that was handed on may have been made again since its descriptor was
-	 * stored.
-	 */
+	/* An inherited TAP may have been created again since its descriptor was stored. */
 	tap_store(slot);
 	fdstore_use_kept_tap(slot->name);
 	log_info("manage: port added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
@@ -234,7 +234,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 	struct port gone;
 
 	rxq_assign_end(h->rxq_assign, port);
-	/* neigh tells rib and the forwarders that no packet may leave by this port. */
+	/* neigh informs rib and the forwarders that no packet may leave by this port. */
 	worker_send_port(h->neigh, ifidx, true);
 	worker_send_port(h->punt, ifidx, true);
 	gone = *port;
@@ -248,7 +248,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 	} else {
 		/*
 		 * The client gets its reply after this: while the service manager has a
-		 * descriptor of the TAP, a new port cannot use that name.
+		 * descriptor of the TAP, a new port cannot use the name of the TAP.
 		 */
 		fdstore_remove_tap(gone.name);
 		if (tap_destroy(&gone.tap) < 0)

@@ -18,24 +18,24 @@ struct hotplug {
 	struct rte_mempool *pool;
 	const struct rxq_assign *rxq_assign;
 	struct worker *neigh, *punt;
-	uint16_t last_ifidx; /* the number that was taken last, 0: none */
+	uint16_t last_ifidx; /* the last taken number; 0: none */
 	uint32_t n_added;    /* number of ports added since the start */
 };
 
 /*
- * The parts of a port that are used again: when its device is exchanged, or by a successor
- * of the daemon.
+ * The parts of a port that are reused when its device is exchanged, or by a successor of
+ * the daemon.
  */
 struct hotplug_reuse {
 	int tap_fd;     /* -1: none */
-	uint32_t place; /* place in the order of ports; 0: its number */
+	uint32_t place; /* place in the order of ports; 0: use its number */
 };
 
 /*
  * Open the device and the TAP of port `cp` of `conf` and publish the port in an empty slot.
  * The first port gets slot 0, the next ports get the following slots. The function takes
- * ownership of the descriptor in `reuse`. It tells no thread of the port, and no queue is
- * served yet. Returns 0 with the slot in *slot, or -errno with a sentence in `why`.
+ * ownership of the descriptor in `reuse`. It informs no thread about the port, and no queue
+ * is served yet. Returns 0 with the slot in *slot, or -errno with a sentence in `why`.
  *                                                              [main at start, then manage]
  */
 int hotplug_open(struct hotplug *h, const struct config *conf, const struct config_port *cp,
@@ -54,7 +54,10 @@ int hotplug_add(struct hotplug *h, const struct config *conf, const struct confi
 /* Process a message about a port from another thread, and free it. */
 void hotplug_msg(const struct hotplug *h, struct msg *m);
 
-/* Remove the descriptor of that port's TAP from the service manager's store, and a kept TAP. */
+/*
+ * Remove the descriptor of TAP `tap` from the service manager's store, and a TAP that is
+ * kept for the port.
+ */
 void hotplug_unstore(const char *tap);
 
 /* Return the port with that name, or NULL. */
@@ -68,8 +71,9 @@ struct port *hotplug_find(const struct hotplug *h, const char *tap);
 void hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse);
 
 /*
- * Undo hotplug_add(). A TAP that existed before stays. The service manager has its descriptor
- * if it had it before: then the TAP is kept for the port (restart/fdstore.h).
+ * Undo hotplug_add(). A TAP that existed before stays. If the service manager had its
+ * descriptor before, the manager still has it, and the TAP is kept for the port
+ * (restart/fdstore.h).
  */
 void hotplug_undo(struct hotplug *h, struct port *port);
 

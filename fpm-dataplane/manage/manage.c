@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The manage thread: the running configuration, and changes to it. A change is checked as a
- * whole first. If a part of it cannot be made now, all of it is refused. Other threads get
- * messages.
+ * The manage thread: the running configuration, and changes to it. A change is first
+ * checked as a whole. If any part of it cannot be made now, all of it is refused. Other
+ * threads get messages about changes.
  */
 #include "manage/manage.h"
 
@@ -43,8 +43,8 @@ change_refuse(struct msg_manage *mm, const char *fmt, ...)
 
 /*
  * Begin a change, and refuse it during a restart. A change ends with change_unlock(); until
- * then only a part of it may be made, and a device may need seconds. A reload without a
- * client, which a signal requested, is made when the restart is over.
+ * then only a part of the change may be made, because a device may need seconds. A reload
+ * without a client, which a signal requested, is made when the restart is over.
  */
 static bool
 change_begin(struct msg_manage *mm)
@@ -150,9 +150,9 @@ struct reload {
 };
 
 /*
- * Return true if the change takes the MTU of a TAP below the minimum of IPv6 (with `up`:
- * from below it to at least the minimum). A new port counts as if its MTU had been the
- * minimum.
+ * Return true if the change moves the MTU of a TAP below the minimum of IPv6 (with `up`:
+ * from below the minimum to at least the minimum). A new port counts as if its earlier MTU
+ * was the minimum.
  */
 static bool
 mtu_passes_ip6_min(const struct config *next, const struct config_change *change, bool up)

@@ -21,11 +21,16 @@ struct manage_conf {
 	struct hooks *hooks;
 };
 
-/* Set up the worker, as rib_setup(). It answers MSG_QUERY of base/msg_manage.h.  [main] */
+/*
+ * Set up the worker, as rib_setup() does. It answers MSG_QUERY of base/msg_manage.h.
+ * [main]
+ */
 int manage_setup(struct worker *w, const struct manage_conf *conf);
 void manage_teardown(struct worker *w);
 
-/* Tell manage to read its file again, as `fpmctl config reload` does.            [main] */
+/*
+ * Request manage to read its file again, as `fpmctl config reload` does.            [main]
+ */
 void manage_reload(struct worker *w);
 
 #endif

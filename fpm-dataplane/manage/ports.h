@@ -13,16 +13,16 @@
 #include "port/port.h"
 
 /*
- * Open all ports by hotplug_open(), with the TAPs of the last daemon. They get the slots 0,
- * 1, ... if `h` has opened no port before. If a port fails, the ports that were opened
+ * Open all ports with hotplug_open(), with the TAPs of the last daemon. They get the slots
+ * 0, 1, ... if `h` has opened no port before. If a port fails, the ports that were opened
  * before it stay open; *n counts them. Before each port it extends the start timeout of the
  * service manager (sd_extend_timeout()). Returns 0, or -errno after a line in the log.
  */
 int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
 
 /*
- * Close all ports. The TAPs stay. If the start has `failed`, the TAPs that it made are
- * deleted.
+ * Close all ports. The TAPs stay. If the start has `failed`, delete the TAPs that it
+ * created.
  */
 void ports_close(struct port *port, bool failed);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port without a link whose server listens is opened again behind the same TAP. If it has
- * no link afterwards (a server with another id or secret refuses it), the next tries come
- * after 2, 4, ... turns, so that forwarders and the log are left in peace.
+ * Open the device of a port again, behind the same TAP, if the port has no link and its
+ * server listens. If it has no link afterwards (a server with another id or secret refuses
+ * it), the next attempts follow after 2, 4, ... turns, to limit the work of forwarders and
+ * the log lines.
  */
 #include "manage/reconnect.h"
 
@@ -20,7 +21,7 @@
 
 #define TURN_S         1.
 #define WAIT_MAX_TURNS 32
-#define KEPT_TURNS     4 /* a kept TAP has its carrier so long, as those of NICs */
+#define KEPT_TURNS     4 /* a kept TAP keeps its carrier this long, as with NICs */
 
 bool
 reconnect_waits(const struct config_port *cp)
@@ -37,7 +38,7 @@ port_is(const struct reconnect_of *at, const struct config_port *cp)
 /*
  * Return the record of a port's attempts. Records are found by TAP and device, because the
  * numbers of ports change with the configuration. A new port takes over the record of a port
- * that the configuration no longer has; there are as many records as ports.
+ * that the configuration no longer has; there are as many records as there can be ports.
  */
 static struct reconnect_of *
 port_tries(struct reconnect *r, const struct config_port *cp)
@@ -74,14 +75,14 @@ port_reconnect(struct reconnect *r, const struct config_port *cp)
 		tries->not_before = 0;
 		return;
 	}
-	/* A new client has its link after some 100 ms: look again at the next turn. */
+	/* A new client gets its link after some 100 ms: check again at the next turn. */
 	if (tries->wait == 0) {
 		tries->wait = 1;
 		tries->not_before = r->turn + 1;
 	}
 	if ((int32_t)(tries->not_before - r->turn) > 0)
 		return;
-	/* It may wait for an answer: grace periods need not. */
+	/* The call may wait for an answer. Grace periods must not wait meanwhile. */
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	server = memif_server(cp->device);

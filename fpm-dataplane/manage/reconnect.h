@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reconnect: opens devices again that wait for another program. These are clients of memif,
- * if their server was restarted, or started after the daemon: DPDK's client connects only
- * when the device is started.                                                  [manage]
+ * reconnect: open devices again that wait for another program. These are memif clients
+ * whose server was restarted, or started after the daemon, because DPDK's client connects
+ * only when the device is started.
+ * [manage]
  */
 #ifndef MANAGE_RECONNECT_H
 #define MANAGE_RECONNECT_H
@@ -20,8 +21,8 @@ struct reconnect {
 	struct reconnect_of {
 		char tap[IFNAMSIZ]; /* of a port of `running`, or free */
 		char device[256];
-		uint32_t wait;       /* turns between tries; 0: none yet */
-		uint32_t not_before; /* turn of the next try */
+		uint32_t wait;       /* turns between attempts; 0: no attempt yet */
+		uint32_t not_before; /* turn of the next attempt */
 	} port[CONFIG_PORTS_MAX];
 };
 
@@ -30,7 +31,10 @@ void reconnect_begin(struct reconnect *r, struct ev_loop *loop, struct hotplug *
 		     const struct config *running);
 void reconnect_end(struct reconnect *r, struct ev_loop *loop);
 
-/* Return true if the device of the port cannot be opened yet, because its server is away. */
+/*
+ * Return true if the device of the port cannot be opened yet, because its server does not
+ * run.
+ */
 bool reconnect_waits(const struct config_port *cp);
 
 #endif

@@ -15,7 +15,7 @@
 #include "manage/reconnect.h"
 
 /*
- * Set the MTU of the TAP if it differs. The rest of the daemon takes the MTU from the TAP.
+ * Set the MTU of the TAP if it differs. The rest of the daemon reads the MTU from the TAP.
  */
 static int
 tap_change_mtu(const struct port *port, const struct config_port *was,
@@ -60,9 +60,9 @@ port_exchange(struct hotplug *h, const struct config *running,
 }
 
 /*
- * A daemon shares a kept NIC with fpm-nics, and so does its successor. It attaches such a
- * NIC when it starts, and detaches it when it ends. (In DPDK 22.11 a secondary process
- * cannot detach a virtio device.)
+ * A daemon shares a kept NIC with fpm-nics, and so does its successor. A daemon attaches
+ * such a NIC only when it starts, and detaches it only when it ends. (In DPDK 22.11 a
+ * secondary process cannot detach a virtio device.)
  */
 #define NEEDS_RESTART                                                                   \
 	"keep-nics: NICs are added, removed and changed only by a restart: change the " \
@@ -79,7 +79,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 
 	if (port == NULL && reconnect_waits(now))
 		return 0; /* reconnect.c opens it */
-	if (port == NULL) /* it is lost */
+	if (port == NULL) /* the port is lost */
 		return hotplug_add(h, running, now, NULL, why, size);
 	/* Ask the port's own device before it is closed. */
 	if (!other && port_could_be(port, n_now, now->mtu_bytes, why, size) < 0)
@@ -93,7 +93,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 	}
 	if (other || reopen)
 		return port_exchange(h, running, was, now, why, size);
-	if (tap_change_mtu(port, was, now, why, size) < 0) /* before queues are moved */
+	if (tap_change_mtu(port, was, now, why, size) < 0) /* before queues move */
 		return -EIO;
 	if (rxq_assign_move(h->rxq_assign, port, now) < 0) {
 		(void)tap_change_mtu(port, now, was, why, size);
@@ -123,7 +123,7 @@ port_add(struct hotplug *h, const struct config *next, const struct config_port 
 	return -ENOTSUP;
 }
 
-/* Remove a port. One that is lost or waits for its device has a kept TAP at most. */
+/* Remove a port. A port that is lost or waits for its device has at most a kept TAP. */
 static void
 port_drop(struct hotplug *h, const char *tap)
 {
@@ -157,8 +157,8 @@ port_undo(struct hotplug *h, const char *tap)
 
 /*
  * Undo the changes of the first `n` ports of `next`, and move the queues back to the
- * forwarders that served them. Returns 0, or -errno with a sentence in `why` that says what
- * differs.
+ * forwarders that served them. Returns 0, or -errno with a sentence in `why` about the
+ * remaining differences.
  */
 static int
 ports_undo(struct hotplug *h, const struct config *running, const struct config *next,

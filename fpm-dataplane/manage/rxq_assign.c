@@ -26,8 +26,8 @@ fwd_on_cpu(const unsigned int *core, unsigned int n_core, unsigned int cpu)
 }
 
 /*
- * Return how well the NUMA node of a forwarder suits the packets of `port`: 2 for each
- * other port on the node, because packets leave by these, and 1 for `port` itself.
+ * Return a score of a forwarder's NUMA node for the packets of `port`: 2 for each other
+ * port on the node, because packets leave by the other ports, and 1 for `port` itself.
  */
 static unsigned int
 fwd_nearness(const struct rxq_plan *plan, unsigned int fwd, unsigned int port)
@@ -54,7 +54,7 @@ rxq_plan_queue(struct rxq_plan *plan, unsigned int port)
 	return best;
 }
 
-/* Return the present assignment. *at becomes the index of `port` in it. */
+/* Return the present assignment. Set *at to the index of `port` in it. */
 static struct rxq_plan
 rxq_plan_present(const struct rxq_assign *d, const struct port *port, unsigned int *at)
 {
@@ -101,7 +101,10 @@ rxq_assign_all(const struct rxq_assign *d, const struct config_port *cp, unsigne
 {
 	int rc = 0;
 
-	/* The ports are in the order of the file, in which one may not be open yet. */
+	/*
+	 * The ports are in the order of the file. Ports of the file that are not open yet
+	 * have no slot.
+	 */
 	for (unsigned int turn = 0; turn < 2; turn++)
 		for (unsigned int p = 0, slot = 0; p < n && rc == 0; p++)
 			if (strcmp(d->port[slot].name, cp[p].tap) == 0)
@@ -144,7 +147,7 @@ rxq_assign_move(const struct rxq_assign *d, const struct port *port,
 		was[q] = serving_index(d->serving, d->n_fwd, port->ifidx, q);
 		rc = queue_move(d, port, q, fwd_on_cpu(d->cpu, d->n_fwd, cp->core[q]));
 	}
-	while (rc < 0 && q-- > 0) /* a forwarder has room for a queue that it gave away */
+	while (rc < 0 && q-- > 0) /* forwarders have room for queues that they served */
 		(void)queue_move(d, port, q, was[q]);
 	return rc;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rxq_assign: assign receive queues to forwarders, as the configuration says or as
- * rxq_plan_queue() chooses: at the start, when a port is added, and while packets pass.
+ * rxq_assign: assign receive queues to forwarders, by the configuration or by
+ * rxq_plan_queue(): at the start, when a port is added, and while packets pass.
  *                                              [main before other threads run, then manage]
  *
  * With `cores: auto` all forwarders get the same number of queues. Among the forwarders
- * with the fewest queues, rxq_plan_queue() takes the nearest to the ports by which the
- * packets leave: to send from another NUMA node costs more than to receive from one
- * (paper on Kamuee, experiment WRONGNUMA), and packets that arrive by a port mostly leave by
- * the other ports.
+ * with the fewest queues, rxq_plan_queue() chooses the forwarder nearest to the ports by
+ * which the packets leave. To send to another NUMA node costs more than to receive from it
+ * (paper on Kamuee, experiment WRONGNUMA), and packets that arrive by a port mostly leave
+ * by the other ports.
  */
 #ifndef MANAGE_RXQ_ASSIGN_H
 #define MANAGE_RXQ_ASSIGN_H
@@ -24,7 +24,7 @@
 struct rxq_plan {
 	unsigned int n_fwd;
 	int fwd_node[RXQ_PLAN_MAX]; /* NUMA node of each forwarder's CPU, -1: unknown */
-	unsigned int n_queue[RXQ_PLAN_MAX]; /* number that it serves already */
+	unsigned int n_queue[RXQ_PLAN_MAX]; /* number of queues that each serves already */
 	unsigned int n_port;
 	int port_node[RXQ_PLAN_MAX]; /* NUMA node of each port's device, -1: unknown */
 };
@@ -51,10 +51,10 @@ int rxq_assign_begin(const struct rxq_assign *d, const struct port *port,
 		     const struct config_port *cp, bool named);
 
 /*
- * Begin to serve the queues of the open ones of the `n` ports of a configuration, at the
- * start. The open ports have its order. The queues for which the configuration names a CPU
- * come first, because the others go to the forwarders with the
- * fewest queues. Returns 0 or -ENOMEM.
+ * Begin to serve the queues of the open ports among the `n` ports of a configuration, at
+ * the start. The open ports are in the order of the configuration. The queues for which it
+ * names a CPU come first, because the other queues go to the forwarders with the fewest
+ * queues. Returns 0 or -ENOMEM.
  */
 int rxq_assign_all(const struct rxq_assign *d, const struct config_port *cp,
 		   unsigned int n);
