@@ -22,7 +22,7 @@
 #define ALONE_MS 1000 /* for fpm-nics to exit by itself; it closes no device then */
 
 static int nicd_pidfd = -1; /* a descriptor of fpm-nics: pidfd_open(2) */
-static pid_t nicd_pid;      /* its process id, if it is our child; else 0 */
+static pid_t nicd_pid;      /* its process id, if it is a child of this process */
 
 static int
 nicd_has_exited(int max_ms)
@@ -101,8 +101,8 @@ nicd_take_over(const struct config *conf, int sock, struct nicd_reply *hello)
 }
 
 /*
- * Log why fpm-nics, which was started, has exited or does not answer correctly. Return
- * `rc`, or the code for too little memory.
+ * Log why the started fpm-nics has exited or does not answer correctly. Return `rc`, or the
+ * code for too little memory.
  */
 static int
 nicd_failure_log(const struct config *conf, int rc, pid_t old)

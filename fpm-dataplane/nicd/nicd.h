@@ -2,8 +2,8 @@
 /*
  * nicd: fpm-nics, the process that keeps NICs open for the daemon over planned restarts
  * (`keep-nics: true`). port/nicd_client.h has the protocol between the two. The daemon
- * starts it as `fpm-dataplane --nics`. It exits with the last daemon that is connected to
- * it. Until then it is the program of the version of its first daemon.
+ * starts it as `fpm-dataplane --nics`. fpm-nics exits with the last daemon that is
+ * connected to it. Until then it keeps the program version of its first daemon.
  */
 #ifndef NICD_NICD_H
 #define NICD_NICD_H

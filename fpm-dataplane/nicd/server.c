@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Serve the requests of daemons. Each connection has a thread, so that a slow device delays
- * only the connection that asked for it. A device has one request at a time (port/nic.h).
+ * only the connection that requested it. A device has one request at a time (port/nic.h).
  * When the last connection ends without NICD_BYE, the daemon has crashed. It may have held
  * a lock in DPDK's shared memory, so no function of DPDK is called after that.
  */
@@ -39,7 +39,7 @@
 
 struct open_nic {
 	bool in_use;
-	unsigned int wanted; /* bit mask of the clients that want it */
+	unsigned int wanted; /* bit mask of the clients that use it */
 	struct port_conf conf;
 	struct port port;
 };
@@ -70,8 +70,8 @@ nic_find(const char *device)
 }
 
 /*
- * Return true if the open device fits `c` without being opened again. The port's name is
- * ignored.
+ * Return true if the open device can serve `c` without being opened again. The port's name
+ * is ignored.
  */
 static bool
 nic_fits(const struct open_nic *nic, const struct port_conf *c)
@@ -85,7 +85,10 @@ nic_fits(const struct open_nic *nic, const struct port_conf *c)
 						  !port_mtu_is_beyond(port, c->mtu_bytes)));
 }
 
-/* Set the MTU and read the MAC again: the last daemon may have set those of its TAP. */
+/*
+ * Set the MTU and read the MAC again: the last daemon may have set the MTU and MAC of its
+ * TAP.
+ */
 static void
 nic_reset(struct port *port, const struct port_conf *c)
 {
@@ -113,7 +116,7 @@ nic_open_new(const struct port_conf *c, struct nicd_reply *a)
 	if (at == PORT_SLOTS)
 		return why_not(a->why, sizeof(a->why), -ENOSPC, "too many devices");
 	conf.shared = true;
-	conf.interrupts = false; /* the handlers would run in this process */
+	conf.interrupts = false; /* their handlers would run in this process */
 	snprintf(port.name, sizeof(port.name), "%s", c->tap);
 	snprintf(port.device, sizeof(port.device), "%s", c->device);
 	rc = nic_open(&port, &conf, server.pool, a->why, sizeof(a->why));
@@ -143,7 +146,7 @@ nic_open_or_reuse(const struct port_conf *c, struct nicd_reply *a)
 	return nic_open_new(c, a);
 }
 
-/* Close the devices that only this client wanted. */
+/* Close the devices that only this client used. */
 static void
 nics_close_unwanted(unsigned int client)
 {
@@ -171,7 +174,9 @@ hello_answer(const struct conn *conn, struct nicd_reply *a)
 	snprintf(a->prefix, sizeof(a->prefix), "%s", eal_prefix());
 }
 
-/* Open a device (NICD_OPEN) or ask if it is open (NICD_IS_OPEN). One request at a time. */
+/*
+ * Open a device (NICD_OPEN) or check if it is open (NICD_IS_OPEN). One request at a time.
+ */
 static int
 nic_open_or_check(const struct conn *conn, const struct nicd_request *q,
 		  struct nicd_reply *a)
@@ -194,7 +199,7 @@ request_answer(const struct conn *conn, struct nicd_request *q, struct nicd_repl
 {
 	struct port *port = &q->port;
 
-	port->held = false; /* here port functions use the device itself */
+	port->held = false; /* in this process port functions use the device directly */
 	port->pool = server.pool;
 	port->n_socket = 0;
 	if (q->op >= NICD_STATS && !rte_eth_dev_is_valid_port(port->port_id))
@@ -240,7 +245,10 @@ file_is_ours(const char *name, const char *prefix)
 	return strncmp(name, prefix, n) == 0 && strncmp(name + n, "map_", 4) == 0;
 }
 
-/* Remove the files of our hugepages. DPDK leaves the files that other processes may map. */
+/*
+ * Remove the hugepage files of this process. DPDK leaves the files that other processes may
+ * map.
+ */
 static void
 hugepage_files_remove(const char *prefix)
 {
@@ -294,7 +302,10 @@ primary_is_dead(int parent, const char *name)
 	return dead;
 }
 
-/* Remove the files of killed processes. Their directories are beside ours. */
+/*
+ * Remove the files of killed processes. Their directories are next to the directory of this
+ * process.
+ */
 static void
 leftovers_remove(void)
 {
@@ -359,9 +370,7 @@ ring_collect(const struct rte_memzone *zone, void *ctx)
 			 zone->name + begin);
 }
 
-/*
- * Free the rings that a client left in shared memory, such as a successor that was killed.
- */
+/* Free the rings that a client, such as a killed successor, left in shared memory. */
 static void
 rings_free(unsigned int client)
 {
@@ -400,8 +409,8 @@ conn_end(struct conn *conn)
 static int conn_begin(int sock, unsigned int client);
 
 /*
- * Begin a connection on `fd`: another one of this daemon, or the `first` one of its
- * successor.
+ * Begin a connection on `fd`: another connection of this daemon, or with `first` the first
+ * connection of its successor.
  */
 static int
 conn_add(const struct conn *conn, bool first, int fd)
@@ -451,7 +460,7 @@ conn_main(void *arg)
 	return NULL;
 }
 
-/* [with lock] */
+/* Begin a connection. The caller holds the lock. */
 static int
 conn_begin(int sock, unsigned int client)
 {
@@ -474,7 +483,7 @@ conn_begin(int sock, unsigned int client)
 }
 
 /*
- * fpm-nics exits only when its daemons have ended. It blocks all signals, because a
+ * Run fpm-nics. It exits only when its daemons have ended. It blocks all signals, because a
  * terminal or a service manager may send a signal to all processes.
  */
 int
