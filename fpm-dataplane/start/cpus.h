@@ -12,13 +12,13 @@
 /*
  * Select the last CPU of this process to forward if `core` has none (`*n_core` 0). Keep the
  * calling thread, and each thread that it creates, off the CPUs that forward, unless there
- * are no others. [main]
+ * are no other CPUs. [main]
  */
 void cpus_layout(unsigned int *core, unsigned int *n_core);
 
 /*
- * Let a thread that BFD waits for, and that needs a few per cent of a CPU, use the CPUs
- * that forward, too, if control threads have a single CPU. That CPU may be busy with work
+ * If control threads have a single CPU, let a thread that BFD waits for use the forwarding
+ * CPUs, too. Such a thread needs a few percent of a CPU. That CPU may be busy with work
  * that the scheduler cannot move, such as the interrupts of a flood. [main]
  */
 void cpus_allow_forwarding(pthread_t thread);

@@ -29,7 +29,7 @@
 /*
  * The text of an error that is harmless. Linux's vfio refuses to disable interrupts only if
  * they are not enabled. The virtio driver (22.11) disables them when it stops and again
- * when it closes, and for a member of a bond before they were ever enabled.
+ * when it closes, and for a member of a bond even before they were enabled.
  */
 #define IRQ_OFF_ERROR "EAL: Error disabling MSI-X interrupts"
 
@@ -44,8 +44,8 @@ dpdk_log_line(enum log_level level, const char *text, size_t n)
 }
 
 /*
- * Write messages of DPDK to the log, so that they neither wait for standard error nor are
- * missing in `fpmctl show log`.
+ * Write messages of DPDK to the log, so that they do not wait for standard error and appear
+ * in `fpmctl show log`.
  */
 static ssize_t
 dpdk_log_write(void *cookie, const char *text, size_t n)
@@ -114,9 +114,9 @@ huge_free_kib(void)
 }
 
 /*
- * DPDK returns EACCES if no hugepage is free, and ENOMEM if too few are. If the free pages
- * and those of `old` suffice together, there is room for one daemon and not for two
- * (-ENOMEM).
+ * Interpret a memory error of DPDK, which returns EACCES if no hugepage is free, and ENOMEM
+ * if too few are free. If the free pages and the pages of `old` together suffice, there is
+ * room for one daemon but not for two (-ENOMEM).
  */
 int
 eal_memory_error(const struct config *conf, int rc, pid_t old)
@@ -270,9 +270,14 @@ args_add_common(struct eal_args *args, const struct config *conf)
 	args_add(args, args->lcores);
 	args_add(args, "--no-telemetry");
 	args_add(args, "--log-level=*:error");
-	/* Attach only configured devices: with an empty allow list the EAL probes all. */
+	/*
+	 * Attach only configured devices: with an empty allow list the EAL probes all
+	 * devices.
+	 */
 	args_add(args, "--allow=0000:00:00.0");
-	/* The allow list hides from the EAL that devices of vfio have no IOMMU. */
+	/*
+	 * Because of the allow list the EAL does not see that vfio devices have no IOMMU.
+	 */
 	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_reports_addresses())
 		args_add(args, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
@@ -282,7 +287,8 @@ args_add_common(struct eal_args *args, const struct config *conf)
 }
 
 /*
- * Add the amount of memory. A process that shares the memory of another does not need it.
+ * Add the amount of memory. A process that shares the memory of another process does not
+ * need it.
  */
 static void
 args_add_memory(struct eal_args *args, const struct config *conf)
@@ -407,7 +413,7 @@ eal_pool(const struct config *conf)
 				  rte_strerror(rte_errno));
 		return pool;
 	}
-	/* No buffer crosses a page, so without hugepages each takes whole pages. */
+	/* No buffer crosses a page, so without hugepages each buffer takes whole pages. */
 	each = room + 256;
 	if (!conf->hugepages)
 		each = RTE_ALIGN(each, 4096);

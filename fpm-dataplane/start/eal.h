@@ -10,20 +10,20 @@
 
 struct rte_mempool;
 
-#define EAL_PREFIX        "fdp%d-%08x" /* pid, and the clock against its reuse */
+#define EAL_PREFIX        "fdp%d-%08x" /* pid, and the clock in case the pid is reused */
 #define EAL_PREFIX_STRLEN 32
 
 /*
  * Start DPDK, with its main lcore on the CPUs of this thread. `old` is the predecessor; 0:
  * none. Return 0 or -errno, with the cause in the log; -ENOMEM means that there is room for
- * one daemon and not for two. [main]
+ * one daemon but not for two. [main]
  */
 int eal_start(const struct config *conf, pid_t old);
 
 /*
  * Make eal_start() join the DPDK of fpm-nics, whose files have the prefix `prefix`, as its
- * daemon number `client`. Two daemons at a time have no lcore in common, because each lcore
- * has a cache of packet buffers there. [main]
+ * daemon number `client`. Two daemons that run at the same time share no lcore, because
+ * each lcore has a cache of packet buffers in the shared memory. [main]
  */
 void eal_join(const char *prefix, unsigned int client);
 
@@ -53,9 +53,9 @@ struct rte_mempool *eal_pool(const struct config *conf);
 uint32_t eal_hash(const struct config *conf);
 
 /*
- * Return the meaning of a lack of memory (rc: -EACCES, -ENOMEM; another rc is returned as
- * it is) for a successor of `old`. -ENOMEM: there is room for one daemon. -EACCES: there is
- * not even that; this is logged.
+ * Return the meaning of a lack of memory (rc: -EACCES, -ENOMEM; another rc is returned
+ * unchanged) for a successor of `old`. -ENOMEM: there is room for one daemon. -EACCES:
+ * there is no room for one; this is logged.
  */
 int eal_memory_error(const struct config *conf, int rc, pid_t old);
 

@@ -33,7 +33,7 @@ usage_print(FILE *out)
 }
 
 /*
- * Return true if options exclude each other, after a message. The same file twice is
+ * Return true, after a message, if options exclude each other. The same file twice is
  * permitted.
  */
 static bool
@@ -85,7 +85,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		case 'p':
 			opt->poll_always = true;
 			break;
-		case 'n': /* an option of nicd/launch.c only */
+		case 'n': /* an option that only nicd/launch.c uses */
 			opt->nics = true;
 			break;
 		case 'v':

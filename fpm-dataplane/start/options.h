@@ -18,8 +18,9 @@ struct options {
 /*
  * Read the configuration. If it has errors and the service manager keeps descriptors for
  * this daemon (sd_is_restarted()), retry for a second, because the file may be half written
- * or name an object that is absent for a moment. Return true if the daemon is to start.
- * False: --check is done, or there were errors, which are printed; end with *code. [main]
+ * or name an object that is absent for a moment. Return true to start the daemon. Return
+ * false if --check has finished or there were errors, which are printed; then end with
+ * *code. [main]
  */
 bool options_load(const struct options *opt, struct config *conf, int *code);
 

@@ -26,11 +26,12 @@
 
 /*
  * Descriptors for the EAL, event loops, monitors and zebra: libraries abort the process if
- * they get none. In addition each client has one; a port has its TAP, an event queue and a
- * socket per forwarder, and in a planned restart a second descriptor of its TAP.
+ * they get no descriptor. In addition each client has a descriptor; a port has its TAP, an
+ * event queue and a socket per forwarder, and in a planned restart a second descriptor of
+ * its TAP.
  */
 #define FILES_OWN 64
-#define FILES_BFD 64 /* connections to bfdd, and sockets of sessions by no port */
+#define FILES_BFD 64 /* connections to bfdd, and sockets of sessions without a port */
 
 #define DYING_MS 2000 /* more than the kernel needs to free the memory of a killed daemon */
 
@@ -70,7 +71,8 @@ address_bind_try(const struct sockaddr_storage *addr, bool v6only)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * The listeners set it, too: old connections in TIME_WAIT do not prevent the bind.
+	 * Set SO_REUSEADDR as the listeners do, so that old connections in TIME_WAIT do not
+	 * prevent the bind.
 	 */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (addr->ss_family == AF_INET6)
@@ -142,7 +144,7 @@ control_socket_free_try(const char *path)
 		nanosleep(&pause, NULL);
 	}
 	if (rc < 0)
-		return 0; /* no socket, or one that a dead daemon left */
+		return 0; /* no socket, or the socket of a dead daemon */
 	log_error("main: control socket in use path=%s hint=another-daemon", path);
 	return -EADDRINUSE;
 }
@@ -174,7 +176,7 @@ control_socket_place_try(const char *path)
 
 /*
  * Warn of small MTUs, because the kernel logs nothing when it removes IPv6 from an
- * interface, or makes one without IPv6.
+ * interface, or creates an interface without IPv6.
  */
 static void
 mtu_warn(const struct config *conf)

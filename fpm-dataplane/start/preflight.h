@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* preflight: check the needs of a start before anything is made. */
+/* preflight: check the needs of a start before any object is created. */
 #ifndef START_PREFLIGHT_H
 #define START_PREFLIGHT_H
 
@@ -11,17 +11,17 @@
  * Check the number of descriptors, the addresses of the listeners, the place of the control
  * socket, and that no other daemon answers on it.
  *
- * A successor (restart/handover.h) checks only the first, because its predecessor still has
- * the others; preflight_listen() checks them when the predecessor has released them. A
- * daemon that the service manager started again does not check the addresses: it forwards
- * without them, and tries them until they are free. The check waits for a daemon that is
- * just ending.
+ * A successor (restart/handover.h) checks only the descriptors, because its predecessor
+ * still has the addresses and the socket; preflight_listen() checks those when the
+ * predecessor has released them. A daemon that the service manager started again does not
+ * check the addresses: it forwards without them, and tries them until they are free. The
+ * check waits for a daemon that is just ending.
  *
  * A refusal is logged as a sentence. A port whose MTU is too small for IPv6 is logged as a
- * warning. All is closed again at once: the threads open their own, so another program may
- * still be faster. Return 0 or -errno. [main]
+ * warning. All sockets of the check are closed at once, and the threads open their own
+ * later, so another program may take an address in between. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
-int preflight_listen(const struct config *conf); /* all checks but that of descriptors */
+int preflight_listen(const struct config *conf); /* all checks except that of descriptors */
 
 #endif

@@ -19,8 +19,8 @@
 /* --- hugepages ---------------------------------------------------------------------------- */
 
 /*
- * Reserve as many free hugepages as `memory.size-mib` takes. Pages of a daemon that still
- * runs do not count, because its successor needs others. The request may exceed the memory:
+ * Reserve as many free hugepages as `memory.size-mib` takes. Pages of a running daemon do
+ * not count, because its successor needs other pages. The request may exceed the memory:
  * the kernel then reserves the contiguous pages that it finds.
  */
 static int
@@ -75,7 +75,10 @@ nic_give_to_vfio(const char *address)
 
 /* --- kernel interfaces -------------------------------------------------------------------- */
 
-/* The unit makes /proc/sys read-only for the daemon, which would refuse the port. */
+/*
+ * Turn IPv6 off on the kernel interface of a port. The daemon cannot do it, because the
+ * unit makes its /proc/sys read-only, and would refuse the port.
+ */
 static int
 kernel_if_prepare(const char *device)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * prepare: `fpm-dataplane --prepare`: reserve resources of the machine before the daemon
- * starts, for which the service unit gives the daemon itself no privilege.
+ * prepare: `fpm-dataplane --prepare`: before the daemon starts, reserve resources for which
+ * the daemon itself has no privilege under the service unit.
  */
 #ifndef START_PREPARE_H
 #define START_PREPARE_H
@@ -11,7 +11,7 @@
 /*
  * Reserve the hugepages for `memory:`, and give the PCI devices of `ports:` to vfio-pci. A
  * NIC that the machine uses is left alone. Each change and each failure is a line of the
- * log. Return 0, or 1 if something is not as the configuration needs it. [main]
+ * log. Return 0, or 1 if the machine does not meet the configuration. [main]
  */
 int prepare_machine(const struct config *conf);
 

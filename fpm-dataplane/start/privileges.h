@@ -4,10 +4,10 @@
 #define START_PRIVILEGES_H
 
 /*
- * Drop for good, in this and all later threads: each capability that security.md does not
- * name, the way to gain any by execve(2) (PR_SET_NO_NEW_PRIVS), and system calls that are
- * not needed (start/seccomp.h). Call before the first thread is created. Failures are
- * logged. [main]
+ * Permanently drop, in this and all later threads: each capability that security.md does
+ * not name, the ability to gain capabilities by execve(2) (PR_SET_NO_NEW_PRIVS), and system
+ * calls that are not needed (start/seccomp.h). Call before the first thread is created.
+ * Failures are logged. [main]
  *
  * Return 0, or -errno if the process still has more capabilities than it should. A kernel
  * that cannot refuse system calls (seccomp(2)) is not an error.

@@ -20,7 +20,7 @@
 
 #include "base/arch.h"
 
-/* No kernel has this call. Its error tells a successor that the filter is present. */
+/* No kernel has this call. Its error shows a successor that the filter is present. */
 #define PROBE       ARCH_SYS_NONE
 #define PROBE_ERRNO EXFULL
 
@@ -28,10 +28,10 @@
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* Refused calls, grouped by the use that an attacker would have for them. */
+/* Refused calls, grouped by their use for an attacker. */
 static const uint16_t refused[] = {
 /* other processes */
-#ifndef __SANITIZE_ADDRESS__ /* its leak check needs this call */
+#ifndef __SANITIZE_ADDRESS__ /* the leak check needs this call */
 	SYS_ptrace,
 #endif
 	SYS_process_vm_readv,
@@ -117,7 +117,10 @@ filter_make(struct sock_filter f[FILTER_MAX])
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 1, 0);
 	f[n++] = REFUSE(EPERM);
 	f[n++] = LOAD(FIELD(nr));
-	/* x32 of x86-64: the same calls under other numbers. arm64 has none so high. */
+	/*
+	 * x32 of x86-64: the same calls under other numbers. arm64 has no such high
+	 * numbers.
+	 */
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
 	f[n++] = REFUSE(EPERM);
 	for (unsigned int i = 0; i < COUNT(refused); i++) {
@@ -156,7 +159,7 @@ syscalls_refuse(void)
 	struct sock_filter f[FILTER_MAX];
 	struct sock_fprog prog = {.filter = f};
 
-	/* A successor inherits the filter: one more per restart would add up. */
+	/* A successor inherits the filter. Do not add another filter at each restart. */
 	if (syscall(PROBE, 0) < 0 && errno == PROBE_ERRNO)
 		return 0;
 	prog.len = filter_make(f);

@@ -9,7 +9,7 @@
 #define START_SECCOMP_H
 
 /*
- * Refuse the calls, most with EPERM, from now on and for good, in all later threads and in a
+ * Permanently refuse the calls, most with EPERM, in this and all later threads and in a
  * successor. PR_SET_NO_NEW_PRIVS must be set before. Return 0 or -errno; a filter that is
  * already present is not an error. [main]
  */

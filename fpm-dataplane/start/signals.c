@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals. A thread of liburcu's hash table unblocks SIGUSR1, because that is the signal of
- * another flavor of RCU. A SIGUSR1 that arrives while main does not wait for it, as in a
- * restart, would then end the process. The handler passes it to main.
+ * Set up signals. A thread of liburcu's hash table unblocks SIGUSR1, because another flavor
+ * of RCU uses this signal. Without a handler, a SIGUSR1 that arrives while main does not
+ * wait for it, for example during a restart, would end the process. The handler passes the
+ * signal to main.
  */
 #include "start/signals.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* signals: the signals of the process, all of which main takes. */
+/* signals: the signals of the process. main handles all of them. */
 #ifndef START_SIGNALS_H
 #define START_SIGNALS_H
 
