@@ -23,7 +23,7 @@
 
 #define END_MS 1000u /* a forwarder ends within a burst, or 100 ms of sleep */
 
-/* Make all but the queues of a forwarder. Queues may change while it runs. */
+/* Make all objects of a forwarder except its queues, which may change while it runs. */
 static int
 forwarder_make(struct dataplane *dp, unsigned int i)
 {
@@ -89,8 +89,8 @@ forwarders_launch(struct dataplane *dp)
 }
 
 /*
- * End the forwarders. The log names one that does not end; the supervisor, which then kills
- * the daemon, cannot name it.
+ * End the forwarders. The log names a forwarder that does not end, because the supervisor,
+ * which then kills the daemon, cannot name it.
  */
 void
 forwarders_end(struct dataplane *dp)

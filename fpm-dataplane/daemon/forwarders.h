@@ -17,7 +17,7 @@ int forwarders_make(struct dataplane *dp);
 
 void forwarders_launch(struct dataplane *dp);
 
-/* End all forwarders and wait for them. The log names one that takes long. */
+/* End all forwarders and wait for them. The log names a forwarder that takes long. */
 void forwarders_end(struct dataplane *dp);
 
 void forwarders_free(struct dataplane *dp);

@@ -65,15 +65,19 @@ rtnl_begin(struct dataplane *dp)
 
 	if (rc == 0)
 		rc = worker_prepare(&dp->worker[W_RTNL]);
-	/* With a large checkpoint, rtnl starts after rib: it then knows whether rib could use it. */
+	/*
+	 * With a large checkpoint, start rtnl after rib, so that rtnl knows whether rib
+	 * could use the checkpoint.
+	 */
 	if (rc < 0 || rib_checkpoint_routes(dp->last_checkpoint.fd) > KERNEL_LARGE)
 		return rc;
 	return worker_launch(&dp->worker[W_RTNL]);
 }
 
 /*
- * Start rib first: to read the checkpoint of a large table takes longer than to start DPDK
- * and the ports, and needs neither. threads_start() waits for it and reports its errors.
+ * Start rib first, because to read the checkpoint of a large table takes longer than to
+ * start DPDK and the ports, and needs neither of them. threads_start() waits for rib and
+ * reports its errors.
  */
 int
 rib_begin(struct dataplane *dp)
@@ -115,14 +119,14 @@ rib_begin(struct dataplane *dp)
 	rc = worker_prepare(&w[W_RIB]);
 	if (rc == 0)
 		rc = rtnl_begin(dp);
-	/* A predecessor still writes its checkpoint. */
+	/* A predecessor still writes the checkpoint: then start rib later. */
 	return rc < 0 || dp->predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
 }
 
 /*
- * Open the sockets by which punt gives the kernel its ICMP errors to hosts that only the kernel
- * reaches. Without one they are dropped. By IPV6_FREEBIND the kernel takes each source, also
- * one of another VRF, as it does for IPv4.
+ * Open the sockets through which punt gives the kernel ICMP errors for hosts that only the
+ * kernel reaches. Without a socket these errors are dropped. With IPV6_FREEBIND the kernel
+ * accepts any source address, also that of another VRF, as it does for IPv4.
  */
 static void
 raw_open(const struct config *conf, int raw[2])
@@ -153,8 +157,8 @@ workers_setup(struct dataplane *dp)
 	const struct config *conf = &dp->conf;
 	static char listen[CONFIG_LISTEN_STRLEN]; /* static, because ui keeps the pointer */
 	/*
-	 * True if no other daemon can forward instead of this one: a busy address must not
-	 * end the start.
+	 * True if no other daemon can forward instead of this daemon: then a busy address
+	 * must not end the start.
 	 */
 	bool next = sd_is_restarted() || dp->predecessor >= 0;
 	struct worker *w = dp->worker;
@@ -301,15 +305,18 @@ workers_setup(struct dataplane *dp)
 static void
 kernel_state_await(struct dataplane *dp)
 {
-	/* rtnl has sent what forwarding needs before its first wait, and may read on now. */
+	/*
+	 * rtnl has sent all routes that forwarding needs before its first wait, and may now
+	 * continue to read: do not wait for it.
+	 */
 	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH]};
 
 	worker_settle(settling, 2);
 }
 
 /*
- * Ask rtnl for the tables that it has not read because a checkpoint had their routes. No packet
- * waits for them.
+ * Let rtnl read the tables that it has not read because a checkpoint had their routes. No
+ * packet waits for them.
  */
 static void
 kernel_state_confirm(struct dataplane *dp)
@@ -319,9 +326,9 @@ kernel_state_confirm(struct dataplane *dp)
 }
 
 /*
- * Start the forwarders when the FIB has the kernel's state: with the routes of a checkpoint
- * alone, without the connected ones, packets would go astray. Start the threads for clients
- * and zebra last, because no packet waits for them.
+ * Start the forwarders when the FIB has the kernel's state: with only the routes of a
+ * checkpoint, without connected routes, packets would be misrouted. Start the threads for
+ * clients and zebra last, because no packet waits for them.
  */
 int
 threads_start(struct dataplane *dp)
@@ -336,7 +343,7 @@ threads_start(struct dataplane *dp)
 		struct worker *w = &dp->worker[start_order[i]];
 
 		rc = worker_start(w);
-		sd_send_nowait("WATCHDOG=1"); /* of a successor, from COMMITTED on */
+		sd_send_nowait("WATCHDOG=1"); /* a successor sends it from COMMITTED on */
 		if (rc < 0)
 			log_error("main: thread does not start thread=%s error=\"%s\"",
 				  w->ops->name, strerror(-rc));
@@ -360,8 +367,8 @@ threads_start(struct dataplane *dp)
 }
 
 /*
- * The order in which the workers end: warn, filter and rib are the last, because they know
- * nothing of ports.
+ * The order in which the workers end. warn, filter and rib are the last, because they do
+ * not use ports.
  */
 static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,    W_TRACE,
 					W_SFLOW, W_BFD,    W_NEIGH,  W_PUNT,
@@ -369,8 +376,9 @@ static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,    W_TRACE,
 #define N_WITH_PORTS (N_WORKER - 3)
 
 /*
- * End all threads that use a port, and free the devices: a successor waits for nothing
- * else. warn is asked first: its scan may wait for the kernel, and ends meanwhile.
+ * End all threads that use a port, and free the devices, because a successor waits only for
+ * this. Request the end of warn and filter first: a scan or read may wait for the kernel,
+ * and ends meanwhile.
  */
 void
 ports_end(struct dataplane *dp, enum end end)

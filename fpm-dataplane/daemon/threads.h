@@ -10,8 +10,9 @@
 #include "daemon/dataplane.h"
 
 /*
- * Start rib, before DPDK: it reads the checkpoint of the last daemon while the rest starts.
- * If a predecessor still forwards, rib reads its checkpoint later. Returns 0 or -errno.
+ * Start rib before DPDK: rib reads the checkpoint of the last daemon while the other parts
+ * start. If a predecessor still forwards, rib starts later and reads the checkpoint then.
+ * Returns 0 or -errno.
  */
 int rib_begin(struct dataplane *dp);
 
@@ -21,18 +22,15 @@ int workers_setup(struct dataplane *dp);
 /* Start all threads. Returns 0 or -errno, with a line in the log. */
 int threads_start(struct dataplane *dp);
 
-/* End all threads but rib, and close the ports. May be called again. */
+/* End all threads that use ports, and close the ports. May be called again. */
 void ports_end(struct dataplane *dp, enum end end);
 
-/*
- * End all threads and close the ports, as ports_end(); end rib, too, and free the objects
- * of the threads.
- */
+/* Call ports_end(), end the other threads, too, and free the objects of the threads. */
 void threads_end(struct dataplane *dp, enum end end);
 
 /*
- * List the descriptors of threads that a successor inherits, at most FDSTORE_THREADS. Returns
- * how many.
+ * List the descriptors of threads that a successor inherits, at most FDSTORE_THREADS.
+ * Returns their number.
  */
 unsigned int threads_descriptors(const struct dataplane *dp, struct named_fd *into);
 
