@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parse the names of devices. Only those keys of a bond are accepted whose effect is known,
- * because DPDK's parser accepts a bond of one NIC or of none, and modes that are not tested
- * here. No thread of its own.
+ * Parse the names of devices. Only keys of a bond whose effect is known are accepted,
+ * because DPDK's parser also accepts a bond of one NIC or of no NIC, and modes that are not
+ * tested here. No thread of its own.
  */
 #include "pci/devargs.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PCI devices and their drivers, by files of /sys. Any process may read them. Root writes
- * them in a process of its own (`fpm-dataplane --prepare`, fpmctl). This code must never
- * take a NIC that the machine itself uses, because an operator connected by that NIC could
- * not connect again. It must not take a device that is not a NIC.
+ * Read PCI devices and change their drivers, through files of /sys. Any process may read
+ * them. Root writes them in a process of its own (`fpm-dataplane --prepare`, fpmctl). This
+ * code must never take a NIC that the machine itself uses, because an operator connected
+ * through that NIC would be locked out. It must not take a device that is not a NIC.
  */
 #include "pci/device.h"
 
@@ -62,7 +62,7 @@ module_load(const char *root, const char *module)
 /* --- devices -------------------------------------------------------------------------- */
 
 /*
- * Return the paths of the device's folders of interfaces, each with `tail` behind it. The
+ * Return the paths of the device's folders of interfaces, each followed by `tail`. The
  * caller calls globfree().
  */
 static glob_t
@@ -200,7 +200,8 @@ device_vfio_is_unsafe(const char *root)
 }
 
 /*
- * Return the path, below `root`, of the file by which a process opens the device; "": none.
+ * Return the path, below `root`, of the file through which a process opens the device; "":
+ * none.
  */
 static struct path
 device_node_path(const char *root, const struct device *d)
@@ -293,8 +294,9 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 }
 
 /*
- * Write why vfio does not give the device to a process: it gives all devices of a group or
- * none. If `by`, the device in the way, is not a NIC, it stays with the kernel.
+ * Write the reason for which vfio does not give the device to a process: vfio gives all
+ * devices of a group or none. If `by`, the device that prevents it, is not a NIC, `by` must
+ * stay with the kernel.
  */
 static int
 group_refusal(const struct device *d, const struct device *by, char *why, size_t why_size)
@@ -355,7 +357,10 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 
 /* --- change of driver ----------------------------------------------------------------- */
 
-/* Make the kernel select a driver again: `override`, or any if that is "". */
+/*
+ * Make the kernel select a driver again: the driver `override`, or if that is "", any
+ * driver.
+ */
 static void
 device_set_driver(const char *root, struct device *d, const char *override)
 {
@@ -449,8 +454,9 @@ check_bind(const char *root, const struct device *d, bool force, char *why, size
 			     "configuration as it is",
 			     d->driver);
 	/*
-	 * A process has the device open by uio. `force` does not override this, because the
-	 * process would continue to use a device that it no longer owns.
+	 * Check whether a process has the device open through uio. `force` does not
+	 * override this, because the process would continue to use a device that it no
+	 * longer owns.
 	 */
 	if (rc == 0 && check_open(root, d, why, why_size) < 0)
 		rc = -EPERM;
@@ -465,7 +471,7 @@ device_bind_check(const char *root, const struct device *d, unsigned int n, bool
 {
 	/*
 	 * The first round checks each device. The second round, which may load a module,
-	 * starts only if all passed the first.
+	 * starts only if all devices passed the first.
 	 */
 	for (unsigned int i = 0; i < 2 * n; i++) {
 		int rc = 0;

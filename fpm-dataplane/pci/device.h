@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * device: PCI network devices and their drivers, as /sys has them. `fpm-dataplane
+ * device: PCI network devices and their drivers, as /sys shows them. `fpm-dataplane
  * --prepare` and `fpmctl device` give a device to vfio-pci, and fpmctl gives it back to the
  * kernel.
  *
@@ -42,7 +42,10 @@ void device_each(const char *root, void (*each)(const struct device *d, void *ct
 		 void *ctx);
 
 bool device_is_nic(const struct device *d);
-/* Return true if DPDK works beside this driver, which leaves the device to the kernel. */
+/*
+ * Return true if DPDK uses the device together with this driver, and the kernel keeps the
+ * device.
+ */
 bool device_is_shared(const char *driver);
 /* Return true if DPDK can use a device that has this driver. */
 bool device_serves_dpdk(const char *driver);
@@ -56,11 +59,11 @@ bool device_is_uio(const struct device *d);
  * restricts them: it has a uio driver, or is in vfio's no-IOMMU mode.
  */
 bool device_is_unprotected(const struct device *d);
-/* Return true if vfio, as it is set, gives processes devices that have no IOMMU. */
+/* Return true if vfio is configured to give processes devices without an IOMMU. */
 bool device_vfio_is_unsafe(const char *root);
 /*
- * Return true if a process has the device open, by vfio or uio. Only root can see that; for
- * other users the result is false.
+ * Return true if a process has the device open, through vfio or uio. Only root can check
+ * this; for other users the result is false.
  */
 bool device_is_open(const char *root, const struct device *d);
 
@@ -71,7 +74,7 @@ bool device_is_open(const char *root, const struct device *d);
 bool device_group_is_held(const char *root, const struct device *d, struct device *by);
 
 /*
- * Check by /sys whether DPDK can use the device at `address`, and read the device into `d`.
+ * Check in /sys whether DPDK can use the device at `address`, and read the device into `d`.
  *
  * Return 0, or with a sentence in `why`
  *   -ENODEV  there is no such PCI device
@@ -102,7 +105,7 @@ bool device_use_text(const char *ifname, const struct device_use *use, char *why
  * Return 0 (also if vfio-pci has it already), or with a sentence in `why`
  *   -EINVAL   it is not a NIC, or does not need vfio-pci
  *   -EBUSY    the machine uses it, as far as this process can see
- *   -EPERM    a process has it open by uio, `force` or not
+ *   -EPERM    a process has it open through uio, whatever `force` is
  *   -ENOTSUP  there is no vfio-pci, or no IOMMU for the device
  *   -EIO      vfio-pci did not take it; the kernel's driver was asked to take it back
  * Only -EIO means that something has changed.

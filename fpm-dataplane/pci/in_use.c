@@ -2,8 +2,8 @@
 /*
  * Find the uses that the machine makes of an interface. It asks the kernel and reads /proc,
  * in a process of its own (`fpm-dataplane --prepare`, fpmctl), never in the running daemon.
- * A use that cannot be examined counts as present, because an operator connected by that
- * interface could not connect again.
+ * A use that cannot be examined counts as present, because an operator connected through
+ * that interface would be locked out.
  */
 #include "pci/device.h"
 
@@ -23,8 +23,8 @@
 
 #include "pci/sysfs.h"
 
-#define UPPERS_MAX  16  /* interfaces above an interface, and itself */
-#define SOCKETS_MAX 256 /* sockets of SSH daemons that are looked at */
+#define UPPERS_MAX  16  /* interfaces above an interface, and the interface itself */
+#define SOCKETS_MAX 256 /* sockets of SSH daemons that are checked */
 #define SSH_PORT    22
 #define ESTABLISHED 1  /* Linux, net/tcp_states.h */
 #define STRICT      12 /* NETLINK_GET_STRICT_CHK, since Linux 4.20 */
@@ -43,8 +43,8 @@ address_size(const struct address *a)
 /* --- addresses of interfaces -------------------------------------------------------------- */
 
 /*
- * Return true if the interface has a configured address. The kernel makes link-local
- * addresses of IPv6 by itself, so they do not count.
+ * Return true if the interface has a configured address. IPv6 link-local addresses do not
+ * count, because the kernel creates them itself.
  */
 static bool
 interface_has_address(const char *ifname)
@@ -120,8 +120,8 @@ socket_close(int fd, bool answer)
 }
 
 /*
- * Call on_route(nl, ctx) for each route that the kernel returns, until it returns true.
- * Return true if it did, or if the kernel's answer is incomplete.
+ * Call on_route(nl, ctx) for each route that the kernel returns, until on_route() returns
+ * true. Return true if it did, or if the kernel's answer is incomplete.
  */
 static bool
 routes_ask(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, void *ctx),
@@ -148,8 +148,8 @@ routes_ask(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, vo
 			if (is_route && on_route(nl, ctx))
 				return socket_close(fd, true);
 			/*
-			 * The end of the dump, or the answer for one route: an error such
-			 * as ENETUNREACH.
+			 * This is the end of the dump, or the answer for one route, such as
+			 * the error ENETUNREACH.
 			 */
 			if (!dump || nl->nlmsg_type == NLMSG_DONE)
 				return socket_close(fd, false);
@@ -167,7 +167,7 @@ route_is_default(struct nlmsghdr *nl, void *ctx)
 	return rt->rtm_dst_len == 0 && rt->rtm_type == RTN_UNICAST;
 }
 
-/* Return true if a default route of any table leaves by the interface. */
+/* Return true if a default route of any table uses the interface. */
 static bool
 interface_has_default_route(unsigned int ifindex)
 {
@@ -196,7 +196,7 @@ route_uses_interface(struct nlmsghdr *nl, void *ctx)
 	return false;
 }
 
-/* Return true if the kernel sends packets for the address by the interface. */
+/* Return true if the kernel sends packets for the address through the interface. */
 static bool
 interface_routes_to(unsigned int ifindex, const struct address *addr)
 {
@@ -252,8 +252,8 @@ address_from_proc(const char *digits)
 }
 
 /*
- * Add the inode numbers of the sockets that the process has open to inode[n..], if it is an
- * SSH daemon. Return the new number of entries.
+ * Add the inode numbers of the sockets that the process has open to inode[n..], if the
+ * process is an SSH daemon. Return the new number of entries.
  */
 static size_t
 process_sockets_add(const char *pid, unsigned long *inode, size_t n)
@@ -305,7 +305,7 @@ session_passes(const char *ifname, unsigned int ifindex, const struct session *s
 
 /*
  * Return true if this process was started in an SSH session that passes the interface. sudo
- * often removes the variable.
+ * often removes the environment variable.
  */
 static bool
 interface_has_own_session(const char *ifname, unsigned int ifindex)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of an interface is set by ioctl(): an interface behind a port is in the
- * network namespace of the daemon, which has no netlink monitor that could request it.
+ * Set the state of kernel interfaces behind ports. ioctl() sets it, because such an
+ * interface is in the network namespace of the daemon, where the daemon has no netlink
+ * socket.
  *
- * The sysctl disable_ipv6 is the one way to turn off IPv6 of one interface: netlink has no
- * request for it. /proc/sys shows the network namespace of the thread.
+ * The sysctl disable_ipv6 is the only method to turn off IPv6 on one interface, because
+ * netlink has no request for it. /proc/sys shows the network namespace of the thread.
  */
 #include "pci/kernel_if.h"
 
@@ -25,7 +26,7 @@ kernel_if_of(const char *device, char name[IF_NAMESIZE])
 	const char *p = strstr(device, "iface=");
 
 	name[0] = '\0';
-	/* For net_vhost it is the path of a socket. */
+	/* For net_vhost, `iface` is the path of a socket. */
 	if (p != NULL && strncmp(device, "net_vhost", 9) != 0)
 		snprintf(name, IF_NAMESIZE, "%.*s", (int)strcspn(p + 6, ","), p + 6);
 }

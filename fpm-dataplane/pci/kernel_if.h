@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernel_if: the interface of the kernel behind a port of net_af_packet or net_af_xdp. Its
- * kernel receives the frames of the port too. With IPv6 on it would have the same MAC and
- * link-local address as the TAP, and answer in the place of the port.
+ * kernel_if: the interface of the kernel behind a port of net_af_packet or net_af_xdp. The
+ * kernel also receives the frames of the port there. With IPv6 on, the interface would have
+ * the same MAC and link-local address as the TAP, and answer in place of the port.
  */
 #ifndef PCI_KERNEL_IF_H
 #define PCI_KERNEL_IF_H
@@ -19,12 +19,12 @@ void kernel_if_of(const char *device, char name[IF_NAMESIZE]);
  */
 int kernel_if_ipv6_off(const char *name);
 
-/* Turn it on again. */
+/* Turn IPv6 of the interface on again. */
 void kernel_if_ipv6_on(const char *name);
 
 /*
- * Set an interface in this network namespace up or down. Does nothing if it is so already.
- * Returns 0 or -errno; -ENODEV: there is no such interface.
+ * Set an interface in this network namespace up or down. Does nothing if it is in that
+ * state already. Returns 0 or -errno; -ENODEV: there is no such interface.
  */
 int kernel_if_set_up(const char *name, bool up);
 

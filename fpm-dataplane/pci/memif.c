@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devargs of net_memif as in the guide of DPDK 22.11, with its default values. */
+/* Parse devargs of net_memif as in the guide of DPDK 22.11, with its default values. */
 #include "pci/memif.h"
 
 #include <poll.h>
@@ -13,7 +13,10 @@
 #define SOCKET_DEFAULT "/run/memif.sock"
 #define HELLO_MS       200 /* time for the server's first message */
 
-/* Copy the value of a word of the devargs. Returns false if it is not there or too long. */
+/*
+ * Copy the value of a word of the devargs. Returns false if the word is absent or its value
+ * too long.
+ */
 static bool
 word_value(const char *device, const char *key, char *out, size_t size)
 {

@@ -13,12 +13,12 @@ bool memif_is_client(const char *device);
 
 enum memif_server {
 	MEMIF_AWAY,    /* no program listens */
-	MEMIF_MUTE,    /* a program listens, but said nothing */
+	MEMIF_MUTE,    /* a program listens, but sent nothing */
 	MEMIF_LISTENS, /* a server has sent its first message */
 };
 
 /*
- * Look for the server of the client `device`. This connects, waits up to 200 ms for the
+ * Check for the server of the client `device`. This connects, waits up to 200 ms for the
  * server's first message, and closes the connection. A server of DPDK 22.11 panics if a
  * client closes before that message.                                       [any thread]
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sysfs: read and write files of /sys and /proc, one value each. A file that cannot be read
- * has no value; callers judge that. Any thread, no state.
+ * has no value; the caller decides what this means. Any thread, no state.
  */
 #ifndef PCI_SYSFS_H
 #define PCI_SYSFS_H
@@ -15,7 +15,7 @@ int sysfs_read(const char *path, char *buf, size_t size);
 /* Read the first line, without its newline; "" if there is none. */
 void sysfs_read_line(const char *path, char *buf, size_t size);
 
-/* Read a number, decimal or 0x.... Returns `otherwise` if the file holds none. */
+/* Read a number, decimal or 0x.... Returns `otherwise` if the file has no number. */
 long long sysfs_read_number(const char *path, long long otherwise);
 
 /* Read the last component of a symbolic link's target. Returns false with buf "" if none. */
