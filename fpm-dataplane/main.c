@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpm-dataplane: start and end the process. Read the configuration, start EAL, ports and
- * TAPs, start the threads in order, wait for a signal, end all in reverse; daemon/ connects
- * the threads. Only main exits. Every failure logs one sentence.
+ * TAPs, start the threads in order, wait for a signal, and end all parts in reverse;
+ * daemon/ connects the threads. Only main exits. Every failure logs one sentence.
  */
 #include <errno.h>
 #include <signal.h>
@@ -70,7 +70,10 @@ ports_start(const struct config *conf)
 static void
 stop_forwarding(void)
 {
-	/* It must not take the silence of forwarders that have ended for that of peers. */
+	/*
+	 * Stop bfd first: it must not mistake the silence of ended forwarders for a silence
+	 * of peers.
+	 */
 	worker_stop(&dp.worker[W_BFD]);
 	forwarders_end(&dp);
 	worker_stop(&dp.worker[W_PUNT]);
@@ -172,7 +175,7 @@ daemon_serve(void)
 }
 
 /*
- * Clean up a failed start. Returns the exit code; SD_EXIT_ROOM tells the predecessor
+ * Clean up a failed start. Returns the exit code; SD_EXIT_ROOM reports to the predecessor
  * that there is no memory for two daemons.
  */
 static int
@@ -198,8 +201,8 @@ daemon_run(const struct config *conf)
 	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
 	/*
-	 * Start the thread of call_rcu here. A worker that started it would give it its own
-	 * thread name.
+	 * Start the thread of call_rcu here. If a worker started it, it would have the
+	 * worker's thread name.
 	 */
 	(void)urcu_qsbr_get_default_call_rcu_data();
 	dp.rxq_assign = (struct rxq_assign){.serving = dp.serving,
@@ -239,8 +242,8 @@ daemon_run(const struct config *conf)
 	if (rc == 0 && dp.predecessor >= 0)
 		rc = daemon_take_over(conf);
 	/*
-	 * Transit waits for ports that cannot be open twice, so all else has been prepared
-	 * before.
+	 * Forwarding waits for ports that cannot be open twice, so all other parts were
+	 * prepared before.
 	 */
 	if (rc == 0 && !dp.shared)
 		rc = ports_start(conf);
