@@ -115,8 +115,7 @@ call_on_read(void *ctx, uint64_t pos, char *to, size_t max)
 		if (call->ended)
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		if (a->state == ANSWER_DONE && a->refused != REFUSED_NONE)
-			return MHD_CONTENT_READER_END_WITH_ERROR; /* the status has been
-								   * sent */
+			return MHD_CONTENT_READER_END_WITH_ERROR; /* status was sent */
 		if (a->state == ANSWER_SLICE && answer_client_left(a))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 		if (a->state == ANSWER_SLICE)
