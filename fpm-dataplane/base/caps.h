@@ -24,8 +24,7 @@
  * Keep only the capabilities in the bit set `kept`. Programs that this process executes
  * inherit the capabilities in `inherited` even if they do not run as root. All other
  * capabilities also leave the bounding set, so that an executed root program cannot get
- * them. Returns 0, or -errno when the process may still have more than `kept`.
- *                             [main]
+ * them. Returns 0, or -errno when the process may still have more than `kept`.      [main]
  */
 int caps_keep(uint64_t kept, uint64_t inherited);
 

@@ -29,8 +29,7 @@ enum filter_kind {
 
 struct filter_word {
 	const char *word, *value; /* as help shows them */
-	const char *
-		key; /* key of the row; with `hops`, of its next hops: any may match */
+	const char *key; /* key of the row; with `hops`, of its next hops: any may match */
 	unsigned int of; /* `show` commands that have the word, as bits */
 	enum filter_kind kind;
 	bool hops;

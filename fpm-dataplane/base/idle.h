@@ -76,7 +76,7 @@ void idle_something(struct idle *idle);
 
 /*
  * Call after each round, in which the owner polled all its queues, rings and stop flags.
- *                                                                        [owner]
+ *                                                                                  [owner]
  */
 static inline void
 idle_round(struct idle *idle, bool worked)

@@ -10,7 +10,7 @@
 #include "base/routes_from.h"
 
 enum kernel_event_kind {
-	KERNEL_ROUTE, /* added or replaced; `order` is its place among equal metrics */
+	KERNEL_ROUTE,     /* added or replaced; `order` is its place among equal metrics */
 	KERNEL_ROUTE_DEL, /* deleted */
 	/*
 	 * the first route of this metric was replaced by a route that rtnl does not pass on
@@ -37,11 +37,11 @@ struct kernel_scope {
 };
 
 struct kernel_event {
-	uint8_t kind;       /* enum kernel_event_kind */
-	uint8_t order;      /* KERNEL_ROUTE: enum kernel_order */
-	uint8_t scope;      /* KERNEL_ROUTE*: RT_SCOPE_* */
-	uint8_t preference; /* KERNEL_ROUTE*: of IPv6 (RFC 4191); the lowest counts */
-	bool is_local; /* KERNEL_ROUTE*: of table local, looked up before main */
+	uint8_t kind;             /* enum kernel_event_kind */
+	uint8_t order;            /* KERNEL_ROUTE: enum kernel_order */
+	uint8_t scope;            /* KERNEL_ROUTE*: RT_SCOPE_* */
+	uint8_t preference;       /* KERNEL_ROUTE*: of IPv6 (RFC 4191); the lowest counts */
+	bool is_local;            /* KERNEL_ROUTE*: of table local, looked up before main */
 	struct kernel_scope dump; /* KERNEL_DUMP_* */
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
 	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
@@ -81,7 +81,7 @@ struct kernel_status {
 	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */
 	_Atomic uint64_t interrupted; /* W:rtnl dumps that were started again */
 	_Atomic uint64_t in, out;     /* W:rtnl, rib: octets sent to rib, handled by rib */
-	_Atomic uint32_t paused; /* W:rtnl 1 while reading pauses because rib is behind */
+	_Atomic uint32_t paused;  /* W:rtnl 1 while reading pauses because rib is behind */
 	_Atomic uint32_t in_step; /* W:rtnl 1 when all tables were read since an overrun */
 	/*
 	 * W:rib 1 if the restored checkpoint had more than KERNEL_LARGE routes, some of them of

@@ -28,7 +28,7 @@ static struct {
 	/* W:owner an entry was refused, and the table has had no room since */
 	atomic_bool full;
 	atomic_bool
-		/* W:under `lock` the last log line about the table says that it is full */
+		/* W:under `lock` the last log line about the table reports it full */
 		logged;
 	struct log_limit limit;
 } state[N_TABLE];

@@ -4,7 +4,7 @@
  * processes (the shell, the supervisor), so it must not be made non-blocking. A pipe or a
  * terminal is opened a second time, non-blocking. If this open is refused, poll(2) reports
  * whether there is room, but another process may fill it first. A socket gets MSG_DONTWAIT;
- * a file never blocks.                      [any thread, under log.c's lock]
+ * a file never blocks.                                    [any thread, under log.c's lock]
  */
 #include "base/log_out.h"
 

@@ -13,7 +13,7 @@
 
 /*
  * Open /dev/null in place of each closed descriptor of 0 to 2. Otherwise a TAP or zebra's
- * socket could become standard error. Call before any other open.           [main]
+ * socket could become standard error. Call before any other open.                   [main]
  */
 void log_out_use_null(void);
 

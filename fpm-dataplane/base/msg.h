@@ -259,8 +259,7 @@ struct msg_masks {
 
 /*
  * Return true for a bulk message. It waits while prompt messages are in the worker's
- * mailbox. Bulk messages never overtake each other.
- *          [any thread]
+ * mailbox. Bulk messages never overtake each other.                           [any thread]
  */
 static inline bool
 msg_is_bulk(enum msg_type type)

@@ -98,8 +98,7 @@ bucket_has(const _Atomic uint64_t *full_at, const struct bucket_rate *br, uint64
 }
 
 /*
- * Take a token. Returns false if there is none.                                      [any
- * thread]
+ * Take a token. Returns false if there is none.                               [any thread]
  */
 static inline bool
 bucket_take(_Atomic uint64_t *full_at, const struct bucket_rate *br, uint64_t now)

@@ -32,7 +32,7 @@
 static struct {
 	struct sockaddr_un addr;
 	socklen_t addr_len; /* 0: there is no manager */
-	int fd; /* connected to the manager; -1: each datagram goes to the path */
+	int fd;          /* connected to the manager; -1: each datagram goes to the path */
 	bool is_stalled; /* the manager did not read within SD_SEND_MS */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as in NOTIFY_SOCKET */
 	unsigned int watchdog_ms;

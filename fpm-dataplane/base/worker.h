@@ -165,7 +165,7 @@ unsigned long worker_rounds(const struct worker *w);
 /*
  * Suspend the watchdog (restart/watchdog.h) for the calling worker for up to `most_ms`,
  * because its round may take long. 0 ends the suspension. No effect in a thread that is no
- * worker.   [the worker]
+ * worker.                                                                     [the worker]
  */
 void worker_suspend_watchdog(unsigned int most_ms);
 
@@ -177,8 +177,7 @@ bool worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms);
 
 /*
  * Call `fn(w->ctx, arg)` in the worker after a grace period. A MSG_RECLAIM carries the
- * call. urcu_qsbr_barrier() and worker_free() execute the remaining calls.       [the
- * worker]
+ * call. urcu_qsbr_barrier() and worker_free() execute the remaining calls.    [the worker]
  */
 void worker_defer(struct worker *w, void (*fn)(void *owner, void *arg), void *arg);
 

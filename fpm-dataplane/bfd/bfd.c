@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bfd: the bfd thread: its messages, its timers, its end. While the key `bfd.dplane` is
- * absent the thread sleeps.
- *   [bfd]
+ * absent the thread sleeps.                                                          [bfd]
  */
 #include "bfd/bfd.h"
 

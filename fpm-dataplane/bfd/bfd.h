@@ -38,15 +38,13 @@ int bfd_setup(struct worker *w, const struct bfd_setup *setup);
 /*
  * Take over the sessions of the last daemon, which has ended, and report their dead next
  * hops to rib. Call it before the forwarders start and before worker_start(). Returns 0 or
- * -errno.
- *                                                                                  [main]
+ * -errno.                                                                           [main]
  */
 int bfd_take_over(struct worker *w);
 
 /*
  * List the descriptors that a successor inherits, at most BFD_DESCRIPTORS. Returns their
- *                                                                                  number.
- *                                                                                  [main]
+ * number.                                                                           [main]
  */
 unsigned int bfd_descriptors(const struct worker *w, struct named_fd *into);
 void bfd_teardown(struct worker *w);

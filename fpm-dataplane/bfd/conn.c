@@ -5,7 +5,7 @@
  * connection is at the border of a message, and the next daemon continues with the same
  * connection: bfdd does not notice a restart or a crash.
  *
- * plan.c decides which connections are opened and closed.                           [bfd]
+ * plan.c decides which connections are opened and closed.                            [bfd]
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -149,7 +149,7 @@ bfd_dplane_state_of(const struct bfd_fsm *f, uint32_t lid, struct bfd_dplane_sta
 	};
 }
 
-/* Write the header of a message of `bytes` octets, and zeros behind it. */
+/* Write the header of a message of `bytes` octets, and zeros after it. */
 static uint8_t *
 write_header(uint8_t *out, enum bfd_dplane_type type, uint16_t id, size_t bytes)
 {

@@ -33,7 +33,7 @@ struct bfd_conf {
 	uint32_t min_echo_rx_us; /* announced; 0: the neighbor must not send echo packets */
 	uint32_t echo_tx_us;     /* desired echo interval */
 	uint8_t mult;
-	bool passive;  /* send nothing until a packet comes */
+	bool passive;  /* send nothing until a packet arrives */
 	bool shutdown; /* AdminDown */
 	bool echo;     /* send echo packets if the neighbor allows it */
 	bool cbit;     /* independent of the control plane */
@@ -52,7 +52,7 @@ struct bfd_fsm {
 
 	uint8_t state;     /* enum bfd_state */
 	uint8_t diag;      /* reason of the last change to Down or AdminDown; none in Up */
-	uint8_t down_diag; /* reason of the last change from Up; kept when Up comes again */
+	uint8_t down_diag; /* reason of the last change from Up; kept in the next Up */
 	bool was_up;       /* Up at least once */
 	bool failed;       /* see bfd_fsm_is_failed() */
 	bool polling;      /* a poll sequence is under way */

@@ -33,7 +33,7 @@
 #include "port/bfd.h"
 
 #define BFD_SESSIONS       (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
-#define BFD_HOLD_NS        10000000000ull /* how long an orphan session is kept */
+#define BFD_HOLD_NS        10000000000ull  /* how long an orphan session is kept */
 #define BFD_PEER_S         200u /* the punt thread forgets peers after PEER_SECONDS */
 #define BFD_REPEAT_S       4u   /* period of the repeated reports of Up sessions */
 #define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
@@ -280,7 +280,7 @@ bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 
 /* --- keep.c --- */
 /*
- * Map the memory of the last daemon, or create new memory. Returns 0 or -errno.      [main]
+ * Map the memory of the last daemon, or create new memory. Returns 0 or -errno.     [main]
  */
 int keep_begin(struct bfd *b);
 /* Let the service manager keep the memory. It never waits: see kept_to_store. */

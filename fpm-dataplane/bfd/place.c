@@ -3,7 +3,7 @@
  * place: find the interface, VRF and local address for the packets of a session. bfdd's
  * message has no VRF, an interface only if the session names one, and no local address if
  * the configuration has none. The missing facts follow from the interfaces and the FIB.
- *                   [bfd]
+ *                                                                                    [bfd]
  */
 #include <string.h>
 

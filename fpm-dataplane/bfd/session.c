@@ -6,7 +6,7 @@
  *
  * A session whose connection to bfdd has ended is kept for BFD_HOLD_NS. When bfdd returns
  * with a session of the same addresses, it gets the kept session: the peer sees the same
- * discriminator and notices nothing.                         [bfd]
+ * discriminator and notices nothing.                                                 [bfd]
  */
 #include <net/if.h>
 #include <stdlib.h>

@@ -2,8 +2,7 @@
 /*
  * timer: the timers of sessions. When a detection time has ended, the session counts as
  * failed only after each forwarder has polled its queues once more: a packet that waits
- * there, because a forwarder had no CPU, must not count as missing.
- *                       [bfd]
+ * there, because a forwarder had no CPU, must not count as missing.                  [bfd]
  */
 #include <errno.h>
 #include <sys/timerfd.h>
@@ -14,8 +13,7 @@
 #include "bfd/impl.h"
 #include "port/packet.h"
 
-#define LOOK_NS \
-	100000ull /* until the next check whether the forwarders have polled */
+#define LOOK_NS 100000ull /* until the next check whether the forwarders have polled */
 #define LOOK_MAX_NS \
 	1000000000ull /* a forwarder that has no round in this time forwards nothing, either */
 
@@ -51,8 +49,8 @@ forwarders_ask(struct bfd *b)
 /*
  * Return true if a forwarder has received all packets that were in its queues at the time
  * of forwarders_ask(): a round that began later found them empty, or enough rounds have
- * taken as many packets as a queue holds. The round during which the question came may have
- * polled before it, so two empty rounds are needed.
+ * taken as many packets as a queue holds. The round during which forwarders_ask() ran may
+ * have polled before it, so two empty rounds are needed.
  */
 static bool
 forwarder_has_looked(const struct bfd *b, const struct counters *c, unsigned int i)

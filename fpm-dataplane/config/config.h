@@ -62,7 +62,7 @@ struct config {
 	enum routes_from routes_from;
 	bool through_kernel;    /* the kernel forwards to interfaces that are no ports */
 	bool rp_filter_ignored; /* forwarders ignore the kernel's rp_filter */
-	bool mpls_all; /* each interface accepts MPLS, even if off in the kernel */
+	bool mpls_all;          /* each interface accepts MPLS, even if off in the kernel */
 	char filter_table[FILTER_TABLES_TEXT]; /* nft tables: "inet a, inet b"; "": none */
 	bool filter_pass; /* without a usable ruleset all packets pass */
 	struct sflow_conf sflow;

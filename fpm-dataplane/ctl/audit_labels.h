@@ -18,7 +18,7 @@ struct label_audit {
  * both sides change meanwhile. Print no differences. Return CTL_OK, or CTL_NO_DAEMON when a
  * side does not answer.
  *
- * socket socket of the daemon
+ * socket  of the daemon
  * vtysh   command that asks zebra
  */
 int audit_labels(const char *socket, const char *vtysh, struct label_audit *out);

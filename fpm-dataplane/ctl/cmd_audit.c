@@ -45,7 +45,7 @@ struct comparison {
 	size_t n_rib, n_peer;
 	unsigned long long n_found, n_undecided;
 	unsigned long long n_not_obeyed; /* kernel: for one TOS, or in a table not read */
-	unsigned long long n_copies; /* kernel, of n_found: zebra agrees with the RIB */
+	unsigned long long n_copies;     /* kernel, of n_found: zebra agrees with the RIB */
 	bool done;
 };
 

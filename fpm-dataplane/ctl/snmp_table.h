@@ -27,7 +27,7 @@ struct snmp_row {
 	bool ours;           /* a port of the dataplane, or a VLAN or macvlan on one */
 	bool has_connector;  /* ifConnectorPresent */
 	uint32_t mbit_per_s; /* 0: unknown */
-	uint32_t changed; /* ifLastChange, in hundredths of a second; 0: earlier */
+	uint32_t changed;    /* ifLastChange, in hundredths of a second; 0: earlier */
 	struct snmp_count count;
 };
 

@@ -20,8 +20,8 @@
 #define DATAGRAM_BYTES (64u << 10)
 #define MESSAGES_MAX   (16u << 20) /* octets: more is read as a table */
 #define AWAIT_MS       100u        /* wait for the event of the generation that was read */
-#define HEAR_MS        1000u /* wait for the event of a later generation */
-#define TABLE_NAME     1     /* the attribute with the table's name, in all messages */
+#define HEAR_MS        1000u       /* wait for the event of a later generation */
+#define TABLE_NAME     1 /* the attribute with the table's name, in all messages */
 
 int
 filter_events_init(struct filter_events *ev, int fd, const struct filter_table *table,
@@ -160,7 +160,7 @@ append(const struct nlmsghdr *nlh, void *ctx)
 	g->spoiled |= filter_dump_append(&g->messages, nlh) < 0;
 }
 
-/* Take a transaction that was heard while the tables are read. */
+/* Handle a transaction that arrived while the tables are read. */
 static void
 transaction_gather(struct filter_gathered *g, const struct filter_transaction *t)
 {

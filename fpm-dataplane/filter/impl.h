@@ -35,10 +35,9 @@ struct filter_dump {
 	uint8_t *octet;
 	size_t n, room;
 	uint32_t generation;
-	uint64_t
-		table_handle; /* it differs after the table is deleted and created again */
-	bool dormant;         /* flag of the table: its chains are off */
-	bool missing;         /* there is no such table */
+	uint64_t table_handle; /* it differs after the table is deleted and created again */
+	bool dormant;          /* flag of the table: its chains are off */
+	bool missing;          /* there is no such table */
 };
 
 /* Return true if generation `a` came after `b`. The kernel counts in 32 bits. */

@@ -57,7 +57,7 @@ numbers_move(struct ruleset *r, const struct ruleset *to)
 	}
 }
 
-/* Append the base chains by priority, behind base chains of the same priority. */
+/* Append the base chains by priority, after base chains of the same priority. */
 static void
 bases_append(struct ruleset *to, const struct ruleset *r)
 {

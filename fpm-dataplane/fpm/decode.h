@@ -38,8 +38,8 @@ struct fpm_decoded {
 typedef int fpm_on_event(void *arg, const struct fpm_event *ev);
 
 /*
- * Decode all messages of `frame` in order and pass the events to `on_event`.    [any thread, no
- * side effects]
+ * Decode all messages of `frame` in order and pass the events to `on_event`.
+ *                                                            [any thread, no side effects]
  *
  * frame  any octets at any alignment; only frame->len octets are read.
  *

@@ -2,7 +2,7 @@
 /*
  * Refuse one zebra (`fpmctl hold`), known by its netlink port id, until another zebra
  * connects or the hold time is over. The checkpoint stores the port id and the time, so
- * that the successor continues the hold.  [fpm]
+ * that the successor continues the hold.                                             [fpm]
  */
 #include "fpm/server.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The listening socket: opens it, closes it while rib is too far behind, and accepts
- * clients.   [fpm]
+ * clients.                                                                           [fpm]
  *
  * While the queue is above half of its limit, no client is accepted: a replay would only
  * reach the limit again. The listening socket is closed meanwhile, so that zebra is refused

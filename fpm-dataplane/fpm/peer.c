@@ -2,7 +2,7 @@
 /*
  * Find the user of the program at the other end of a connection within this host, and
  * accept or refuse clients by that user, `fpm.peer` and `fpm.users`. FPM has no
- * authentication, and an FPM client decides where every packet goes.                  [fpm]
+ * authentication, and an FPM client decides where every packet goes.                 [fpm]
  *
  * The kernel looks up the one socket that a connection comes from (sock_diag(7)) and
  * answers within the call. For a socket that was closed while its data was still unread the

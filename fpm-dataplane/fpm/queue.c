@@ -31,7 +31,7 @@ queue_over_half(const struct fpm_queue *q)
 	return queue_depth() > q->limit_bytes / 2;
 }
 
-/* Free all events but those of sessions, because memory is exhausted. */
+/* Free all events except events of sessions, because memory is exhausted. */
 static void
 queue_keep_session_events(struct fpm_queue *q)
 {
@@ -83,7 +83,7 @@ queue_account(struct fpm_queue *q, const struct msg_fpm_batch *batch)
 	queue_warn(q, depth);
 }
 
-/* Move the hops of all events of the queue into the batch, behind its events. */
+/* Move the hops of all events of the queue into the batch, after its events. */
 static void
 queue_move_hops(struct fpm_queue *q, struct msg_fpm_batch *batch)
 {

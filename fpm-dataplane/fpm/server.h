@@ -51,7 +51,7 @@ enum session_end {
 	SESSION_NO_MEMORY,
 	SESSION_ACK_LIMIT, /* zebra does not read its acknowledgements */
 	SESSION_REPLAY,    /* an operator or rib requested a replay */
-	SESSION_HOLD,      /* FRR will be restarted: rib treats zebra as gone */
+	SESSION_HOLD,      /* FRR will be restarted: rib treats zebra as ended */
 	SESSION_STOP,      /* the daemon stops: rib gets no message */
 };
 

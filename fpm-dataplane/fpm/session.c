@@ -47,7 +47,7 @@ session_announce(struct fpm *fpm)
 	if (s->announced) {
 		if (s->nl_pid != 0 || fpm->decoded.nl_pid == 0)
 			return;
-		s->nl_pid = fpm->decoded.nl_pid; /* the first message came late */
+		s->nl_pid = fpm->decoded.nl_pid; /* the first message arrived late */
 		queue_put_zebra(&fpm->queue, s->nl_pid, 0);
 		return;
 	}

@@ -36,7 +36,7 @@ struct hotplug_reuse {
  * The first port gets slot 0, the next ports get the following slots. The function takes
  * ownership of the descriptor in `reuse`. It informs no thread about the port, and no queue
  * is served yet. Returns 0 with the slot in *slot, or -errno with a sentence in `why`.
- *                                                              [main at start, then manage]
+ *                                                             [main at start, then manage]
  */
 int hotplug_open(struct hotplug *h, const struct config *conf, const struct config_port *cp,
 		 const struct hotplug_reuse *reuse, struct port **slot, char *why,

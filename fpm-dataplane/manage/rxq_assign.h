@@ -2,7 +2,7 @@
 /*
  * rxq_assign: assign receive queues to forwarders, by the configuration or by
  * rxq_plan_queue(): at the start, when a port is added, and while packets pass.
- *                                              [main before other threads run, then manage]
+ *                                             [main before other threads run, then manage]
  *
  * With `cores: auto` all forwarders get the same number of queues. Among the forwarders
  * with the fewest queues, rxq_plan_queue() chooses the forwarder nearest to the ports by

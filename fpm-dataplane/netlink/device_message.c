@@ -9,7 +9,7 @@
 #include "netlink/attributes.h"
 
 /*
- * Return the octets behind a fixed header of `size` octets; NULL: the message is truncated.
+ * Return the octets after a fixed header of `size` octets; NULL: the message is truncated.
  */
 static const uint8_t *
 message_rest(const struct nlmsghdr *nlh, size_t size, size_t *len)

@@ -35,7 +35,7 @@ struct qdisc_message {
 
 /*
  * Decode RTM_NEWLINK. `nlh` is 4-aligned, and complete. Returns 0 or -EBADMSG. `m` points
- * into the message.                                   [any thread]
+ * into the message.                                                           [any thread]
  */
 int device_message_decode(const struct nlmsghdr *nlh, struct device_message *m);
 

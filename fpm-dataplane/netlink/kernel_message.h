@@ -24,7 +24,7 @@ enum kernel_verdict {
  *             the route does not expire.
  *
  * Returns a verdict, -EBADMSG or -ENOMEM; `ev` is complete only when KERNEL_TAKEN. It owns
- * its hops also after an error.                                            [any thread]
+ * its hops also after an error.                                               [any thread]
  */
 int kernel_message_decode(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 			  uint32_t *expires_ms);

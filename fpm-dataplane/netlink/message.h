@@ -18,7 +18,7 @@ enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 /*
  * Decode one message of zebra into the zeroed event `ev`. `nlh` is 4-aligned and complete.
  * Returns a verdict or an error; `ev` is complete only when TAKEN, and owns its hops also
- * after an error.                                       [any thread]
+ * after an error.                                                             [any thread]
  */
 int message_decode(const struct nlmsghdr *nlh, struct fpm_event *ev);
 

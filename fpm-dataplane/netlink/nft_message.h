@@ -23,7 +23,7 @@ struct nft_chain {
 
 /*
  * Decode a message of the answer to NFT_MSG_GETCHAIN. `nlh` is 4-aligned and complete.
- * Returns 0 or -EBADMSG. `c` points into the message.           [any thread]
+ * Returns 0 or -EBADMSG. `c` points into the message.                         [any thread]
  */
 int nft_chain_decode(const struct nlmsghdr *nlh, struct nft_chain *c);
 

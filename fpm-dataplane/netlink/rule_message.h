@@ -9,8 +9,8 @@
 
 /*
  * Decode RTM_NEWRULE into the zeroed `rule`. `nlh` is 4-aligned and complete. Returns 0,
- * -EBADMSG, or -EAFNOSUPPORT for a rule of another family than IPv4 and
- * IPv6.                                                                    [any thread]
+ * -EBADMSG, or -EAFNOSUPPORT for a rule of another family than IPv4 and IPv6.
+ *                                                                             [any thread]
  */
 int rule_message_decode(const struct nlmsghdr *nlh, struct rule *rule);
 

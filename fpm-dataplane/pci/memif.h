@@ -20,7 +20,7 @@ enum memif_server {
 /*
  * Check for the server of the client `device`. This connects, waits up to 200 ms for the
  * server's first message, and closes the connection. A server of DPDK 22.11 panics if a
- * client closes before that message.                                       [any thread]
+ * client closes before that message.                                          [any thread]
  */
 enum memif_server memif_server(const char *device);
 

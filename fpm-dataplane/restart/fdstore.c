@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Store descriptors of the daemon with the service manager, and find those of the last
- * daemon.                                                               [main, manage]
+ * Store descriptors of the daemon with the service manager, and find the descriptors of the
+ * last daemon.                                                              [main, manage]
  */
 #include "restart/fdstore.h"
 

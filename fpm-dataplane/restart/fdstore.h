@@ -2,7 +2,7 @@
 /*
  * fdstore: the descriptors that outlive the daemon in the service manager's descriptor
  * store (base/sd_notify.h): the TAPs, which keep their carrier this way, and the checkpoint
- * of zebra's routes (rib/checkpoint.h). A successor inherits the same list.        [main]
+ * of zebra's routes (rib/checkpoint.h). A successor inherits the same list.         [main]
  */
 #ifndef RESTART_FDSTORE_H
 #define RESTART_FDSTORE_H
@@ -40,8 +40,7 @@ int fdstore_take_tap(const struct config *conf, const char *tap);
  * fdstore_use_kept_tap() closes the original when the port is open.
  * fdstore_keep_tap_again() takes ownership of the descriptor of a port that was open and
  * waits again. fdstore_kept_carriers_off() turns off the carrier of all kept TAPs.
- * fdstore_remove_tap() removes a kept TAP.
- *                                                                     [main, then manage]
+ * fdstore_remove_tap() removes a kept TAP.                             [main, then manage]
  */
 void fdstore_keep_tap(const struct config *conf, const char *tap);
 void fdstore_keep_tap_again(const char *tap, int fd);
@@ -57,14 +56,14 @@ void fdstore_kept_carriers_off(void);
 void fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
 /*
- * Store the descriptor of a port's TAP in place of an older descriptor.      [main, manage]
+ * Store the descriptor of a port's TAP in place of an older descriptor.     [main, manage]
  */
 void fdstore_put_tap(const struct port *port);
 
 /*
  * Remove the descriptor of a TAP from the store, and a TAP that is kept for the port.
  * Returns when the service manager has closed the descriptor, or after SD_SEND_MS with a
- * line in the log.     [manage]
+ * line in the log.                                                                [manage]
  */
 void fdstore_remove_tap(const char *tap);
 

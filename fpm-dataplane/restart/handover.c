@@ -269,7 +269,7 @@ predecessor_hand_over(const struct predecessor *old, int nics)
 	}
 	step_send(child.sock, QUIESCED);
 	rc = successor_await(&child, READY);
-	if (rc == 0 && end_signal_is_pending()) /* the signal may arrive between the waits */
+	if (rc == 0 && end_signal_is_pending()) /* a signal may arrive between the waits */
 		rc = -EINTR;
 	if (rc == 0)
 		rc = sd_set_mainpid(child.pid, haste_ms(SD_SEND_MS));

@@ -27,7 +27,7 @@
  * restart had been requested. A successor ends when its predecessor dies before COMMITTED.
  * After COMMITTED the death of the predecessor counts as its end, and the successor kills a
  * predecessor that has not stopped HANDOVER_STOP_MS after COMMITTED, or has not closed its
- * devices HANDOVER_CLOSE_MS after STOPPED.                                      [main]
+ * devices HANDOVER_CLOSE_MS after STOPPED.                                          [main]
  */
 #ifndef RESTART_HANDOVER_H
 #define RESTART_HANDOVER_H

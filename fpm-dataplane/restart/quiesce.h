@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * quiesce: before a successor (restart/handover.h) reads the checkpoint, the daemon stops
- * listening to other processes, and rib processes all events of zebra.      [main]
+ * listening to other processes, and rib processes all events of zebra.              [main]
  */
 #ifndef RESTART_QUIESCE_H
 #define RESTART_QUIESCE_H

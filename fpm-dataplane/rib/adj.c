@@ -4,8 +4,8 @@
  * however many slots. [rib]. neigh keeps the MAC addresses; this file keeps the numbers.
  *
  * commit.c drops a reference a grace period after it unpublished the last path. Thus neigh
- * is told to forget a neighbor only when no forwarder can still send to it. The number is
- * used again when neigh has answered that it no longer writes there.
+ * gets the request to forget a neighbor only when no forwarder can still send to it. The
+ * number is used again when neigh has answered that it no longer writes there.
  *
  * A commit waits for neigh's answer about new adjacencies (adj_is_awaited), so that no
  * packet meets an adjacency whose MAC address the kernel knows and the forwarders do not.

@@ -5,8 +5,9 @@
  * It compares the FIBs of main, of VRFs and of rules, and the label table, in four ways.
  * Each row of the answer is one difference (dist/openapi.yaml, AuditRow):
  *
- *     table   the slot of each route with the slot in the radix table of the trie, and in
- *             that of each view; then each prefix of a radix table with the routes
+ *     table   the slot of each route with the slot in the radix table of the trie, and with
+ *             the slot in the trie of each view; then each prefix of a radix table with the
+ *             routes
  *     lookup  the radix table with the answer of the compiled trie, at the edges of each
  *             prefix, one address outside each edge, and one inside: between two edges of
  *             prefixes all addresses have the same answer

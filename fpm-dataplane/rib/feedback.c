@@ -5,7 +5,7 @@
  * A route is reported a grace period after the commit that contains it, because no
  * forwarder can then still use the earlier state. Each NEWROUTE is answered once, even if
  * it changed nothing (FPM.md, 8). Routes that the dataplane does not forward are not
- * reported: those of protocol kernel, and those of tables without a FIB.
+ * reported: routes of protocol kernel, and routes of tables without a FIB.
  *
  * When a trie lacks memory, the routes that are missing in it have failed. rib does not
  * record for which routes it reported this, because memory is short. When all routes are in

@@ -268,7 +268,7 @@ fill_index_paths(struct fill *f)
 		*fill_find_path(f, path_only(f->m[i].path)) = i + 1;
 }
 
-/* Return the homes behind the paths of a block. */
+/* Return the homes, which follow the paths of a block. */
 static uint16_t *
 block_homes(const fib_path *block, unsigned int log2_n)
 {

@@ -663,7 +663,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	rib->words.due = true;
 	link_routes_changed(rib, m->ifindex);
-	/* The last leg may be gone, and the link with it. */
+	/* The last leg, and with it the link, may have been freed. */
 	link = rib_link_find(&rib->links, m->ifindex);
 	if (link != NULL)
 		rib_link_maybe_free(&rib->links, link);

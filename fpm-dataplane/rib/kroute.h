@@ -27,8 +27,8 @@ struct kroute {
 	struct route *route; /* of its prefix and table; NULL: entry is free */
 	uint32_t slot;       /* a reference */
 	uint32_t metric;
-	uint32_t order; /* among equal metrics; the lowest counts */
-	uint32_t dump; /* the last dump that showed it, or during which it was added */
+	uint32_t order;   /* among equal metrics; the lowest counts */
+	uint32_t dump;    /* the last dump that showed it, or during which it was added */
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
 	uint32_t on_list; /* connected: its place in rib_kroutes.connected */

@@ -300,7 +300,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	if (!link->known || !link->up)
 		return LEG_DOWN;
 	if (hop->encap == HOP_POP && hop->gw_family == 0) {
-		/* The packet behind the label is looked up in the table of the interface. */
+		/* The packet after the label is looked up in the table of the interface. */
 		if (link->vrf == 0 && link->ifindex != LOOPBACK_IFINDEX) {
 			*path = PATH(PATH_ENCAP, 0);
 			return LEG_ENCAP;

@@ -257,7 +257,7 @@ route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 		query_add_row(q, route_json(rib, r, &shown));
 }
 
-/* The FIB of a query: main's, that of a VRF, or one of rules. */
+/* The FIB of a query: of main, of a VRF, or of rules. */
 struct wanted_fib {
 	uint32_t table;
 	const struct fib_copy *tries;
@@ -537,7 +537,7 @@ trie_json(const struct poptrie *pt)
 
 /* --- FIBs of main and of VRFs. There may be thousands, so a slice lists a part of them --- */
 
-/* Append one row for each family of `tries`, which are those of main if `vrf` is NULL. */
+/* Append one row for each family of `tries`. They belong to main if `vrf` is NULL. */
 static void
 fib_rows(struct msg_query *q, const struct vrf *vrf, const struct fib_copy *tries)
 {

@@ -100,7 +100,7 @@ struct rib_counters {
 	uint64_t word_writes; /* group words published */
 	uint64_t adopted;     /* slots that a newer session took over */
 	uint64_t sweeps, swept_routes;
-	uint64_t kernel_swept; /* routes of the kernel removed without an event */
+	uint64_t kernel_swept;           /* routes of the kernel removed without an event */
 	uint64_t restored, restore_lost; /* routes of the checkpoint, at the start */
 	uint64_t restored_kernel;        /* restored routes of the kernel */
 	uint64_t restore_refused;        /* checkpoints discarded: 0 or 1 */

@@ -20,7 +20,7 @@ struct rib_rules {
 	struct rule_list list[2]; /* IPv4, IPv6 */
 	bool due;                 /* something changed on which the lists depend */
 	bool publish_due;         /* the FIBs exist: publish when they are complete */
-	bool default_used[2];     /* table default had a route at the last look */
+	bool default_used[2];     /* table default had a route at the last check */
 	bool refused;             /* some table got no FIB; this was logged */
 	uint64_t retry_ms;        /* 0: no retry is due */
 	struct fib_rules *published[2];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Views: FIBs that have a selection of the routes of a table. [rib]. A rule with
- * suppress_prefixlength looks in a view in which the short prefixes are of type throw,
- * because a lookup in a trie does not return the length of the prefix. Where a table has
- * source-specific IPv6 routes, packets from each source look in a view that has the routes
- * for it as well, and all other packets in a view without the plain routes that Linux hides
- * from them.
+ * suppress_prefixlength uses a view in which the short prefixes are of type throw, because
+ * a lookup in a trie does not return the length of the prefix. Where a table has
+ * source-specific IPv6 routes, packets from each source use a view that also has the routes
+ * for the source, and all other packets use a view without the plain routes that Linux
+ * hides from them.
  */
 #ifndef RIB_VIEW_H
 #define RIB_VIEW_H

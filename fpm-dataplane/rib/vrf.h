@@ -25,8 +25,8 @@ struct vrf {
 	uint8_t view; /* a view of IPv4 (4) or IPv6 (6) routes; 0: all of the table */
 	int32_t longer_than; /* a view: it has only routes with longer prefixes; -1: all */
 	struct prefix src;   /* a view: for packets from here; length 0: for all */
-	bool hides;      /* a view: without the plain routes that Linux hides */
-	uint32_t *chain; /* a view: tables looked up in turn, its own table last */
+	bool hides;          /* a view: without the plain routes that Linux hides */
+	uint32_t *chain;     /* a view: tables looked up in turn, its own table last */
 	uint32_t n_chain;
 	bool published;      /* for forwarders, after all routes of the table were in it */
 	bool staged[2];      /* IPv4, IPv6: to be committed */

@@ -173,7 +173,7 @@ job_done(struct rtnl *r)
 		r->again = false;
 		return;
 	}
-	/* One datagram has the only part, one has NLMSG_DONE. */
+	/* An answer of one part has two datagrams: the part, and NLMSG_DONE. */
 	if (!r->again && job->kind == DUMP_ROUTES && job->scope.family == 6 &&
 	    r->n_datagrams > 2) {
 		r->again = true;

@@ -78,7 +78,7 @@ pass_count(const struct kernel_event *ev)
 /*
  * Return true if rib gets the event. A wanted route, for example a route of pbrd, may have
  * a next-hop object of zebra. All objects are wanted from then on. Zebra's own routes are
- * wanted if FPM does not have all of them: source-specific ones, and those in tables of
+ * wanted if FPM does not have all of them: source-specific routes, and routes in tables of
  * rules.
  */
 static bool

@@ -49,7 +49,7 @@ struct rtnl {
 	uint8_t *burst;  /* of the events socket */
 	struct dump_job job[JOBS_MAX]; /* the dumps to be made */
 	unsigned int n_jobs, at;       /* at == n_jobs: no dump runs */
-	bool asked;                    /* the kernel was asked for job[at] */
+	bool asked;                    /* the request for job[at] was sent */
 	bool again;                    /* ... a second time, see dump.c */
 	unsigned int n_datagrams;      /* of the answer */
 	bool interrupted;              /* the tables changed while the kernel answered */
@@ -69,8 +69,8 @@ struct rtnl {
 	uint32_t
 		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
 	bool held[256];     /* shortest lifetime of routes since the last dump; 0: none */
-	bool held_labels;   /* rib may have routes of labels */
-	struct rule *rule;  /* of the present job */
+	bool held_labels;  /* rib may have routes of labels */
+	struct rule *rule; /* of the present job */
 	uint32_t n_rules, room_rules;
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;
@@ -140,7 +140,10 @@ void tables_free(struct rtnl *r);
 void tos_event(struct rtnl *r, const struct nlmsghdr *nlh, const struct kernel_event *ev);
 /* Note that a dump of this scope begins. It will show the routes that still exist. */
 void tos_dump_begin(struct rtnl *r, const struct kernel_scope *scope);
-/* Publish the number of these routes (kernel_status.tos_now), unless a dump is running. */
+/*
+ * Publish the number of these routes (kernel_status.tos_now). Call it when no dump is half
+ * done.
+ */
 void tos_publish(struct rtnl *r);
 
 /* --- dump.c                                                                   [rtnl] */

@@ -150,10 +150,7 @@ known_forget(struct known *k, unsigned int word, unsigned int len)
 		k->word[word * 4 + i] = (struct octet){N_FIELD, 0, 0};
 }
 
-/*
- * Return true if all octets are of known fields: such a load succeeds if the packet has
- * ports.
- */
+/* Return true if all octets are of known fields. Such a load succeeds with ports. */
 static bool
 known_load(struct known *k, const struct ruleset_op *op, uint8_t family)
 {
@@ -265,8 +262,8 @@ learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
 			continue;
 		}
 		/*
-		 * Later octets of a field were handled with its first octet, if the
-		 * register has that octet.
+		 * The first octet of a field, if the register has it, covers the later
+		 * octets.
 		 */
 		all &= f < N_FIELD &&
 		       (o->at == 0 || (i > 0 && o[-1].field == f && o[-1].at + 1 == o->at));
@@ -391,10 +388,7 @@ bit_of(struct ruleset_acl *acl, unsigned int f, uint32_t set)
 	return 1u << i;
 }
 
-/*
- * Add the condition that a field is in a set, or is not. Returns true if the conditions are
- * exact.
- */
+/* Add the condition of a lookup. Returns true if the conditions are exact. */
 static bool
 learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct ruleset_op *op,
 	     uint8_t family, struct conditions *c)
@@ -418,10 +412,7 @@ learn_lookup(struct ruleset_acl *acl, const struct known *k, const struct rulese
 			return condition_set(c, f, span, n) && !s->expires;
 	}
 	bit = bit_of(acl, f, op->set);
-	/*
-	 * A rule that requires both "in the set" and "not in the set": the bit can express
-	 * only one.
-	 */
+	/* The bit cannot express both "in the set" and "not in the set". */
 	if ((c->bit_mask & bit) != 0 && (c->bit & bit) != (op->flag == 0 ? bit : 0))
 		return false;
 	c->bit_mask |= bit;
@@ -507,9 +498,7 @@ span_prefix(const struct span *s, unsigned int len)
 	return 8 * len;
 }
 
-/*
- * Return true if rte_acl can express the conditions of a rule without widening any of them.
- */
+/* Return true if rte_acl can express the conditions of a rule without widening. */
 static bool
 fits_rte_acl(const struct conditions *c, uint8_t family)
 {

@@ -18,9 +18,9 @@
 
 /* The statement. Immutable. */
 struct ruleset_log {
-	uint8_t level;  /* of syslog: 0 (emergency) to 7 (debug) */
-	bool has_group; /* in Linux a program gets the packet (nfnetlink_log) */
-	uint16_t group; /* of nfnetlink_log */
+	uint8_t level;              /* of syslog: 0 (emergency) to 7 (debug) */
+	bool has_group;             /* in Linux a program gets the packet (nfnetlink_log) */
+	uint16_t group;             /* of nfnetlink_log */
 	char prefix[LOGGED_PREFIX]; /* any octets */
 };
 

@@ -20,8 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RULESET_JUMPS_MAX \
-	16 /* nested jumps to a rule; the kernel has the same limit */
+#define RULESET_JUMPS_MAX  16 /* nested jumps to a rule; the kernel has the same limit */
 #define RULESET_WORDS      20 /* registers of four octets, as in the kernel */
 #define RULESET_FIELDS_MAX 16 /* fields of a concatenation */
 #define RULESET_KEY_MAX    64 /* octets of a key in a set */
@@ -234,12 +233,12 @@ enum ruleset_back {
 
 /* A packet at the hook forward. */
 struct ruleset_packet {
-	uint8_t *ip;       /* IP header; the hop count is not reduced yet */
-	unsigned int room; /* octets that can be read; 20 or 40 at least */
-	uint16_t l3_bytes; /* of the whole packet */
-	uint8_t family;    /* 4 or 6 */
-	bool dry;          /* change no counter, limit or octet */
-	uint32_t iif, oif; /* of the kernel */
+	uint8_t *ip;                   /* IP header; the hop count is not reduced yet */
+	unsigned int room;             /* octets that can be read; 20 or 40 at least */
+	uint16_t l3_bytes;             /* of the whole packet */
+	uint8_t family;                /* 4 or 6 */
+	bool dry;                      /* change no counter, limit or octet */
+	uint32_t iif, oif;             /* of the kernel */
 	const char *iifname, *oifname; /* 16 octets, zeros after the name */
 	uint64_t now;                  /* ticks */
 	unsigned int thread;           /* index of its counters */

@@ -2,8 +2,7 @@
 /*
  * counters: send the counters of ports, VLANs and macvlans, as `fpmctl show interfaces`
  * shows them. Each interface is sent in a certain second of the interval, so that the
- * datagrams are spread.
- *   [sflow]
+ * datagrams are spread.                                                            [sflow]
  */
 #include "fib/fib.h"
 #include "port/port.h"

@@ -120,7 +120,7 @@ void collectors_look(struct sflow *s);
 void out_flush(struct sflow *s);
 
 /* --- reason.c --- */
-/* Return the value of sFlow for a reason of ours.                          [any thread] */
+/* Return the value of sFlow for a reason of drops.                         [any thread] */
 uint32_t sflow_reason(enum reason reason);
 
 /* --- rows.c --- */

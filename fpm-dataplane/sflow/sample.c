@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sample: make samples of the records of forwarders. A limit bounds the load of the
- * collectors; samples over it are counted in the field `drops`.                 [sflow]
+ * collectors; samples over it are counted in the field `drops`.                    [sflow]
  */
 #include <string.h>
 
@@ -336,7 +336,7 @@ batch_answered(struct sflow *s, struct batch *b)
 		struct item *item = &b->item[i];
 		struct sflow_packet *p = &item->packet;
 
-		if (s->agent_family == 0) { /* a reload came before the answer */
+		if (s->agent_family == 0) { /* a reload preceded the answer */
 			source_count_over(s, item->port, item->discard);
 			continue;
 		}

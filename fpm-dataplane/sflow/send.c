@@ -2,7 +2,7 @@
 /*
  * send: the sockets of the collectors. A socket is connected, so that the kernel reports
  * ICMP errors. After other errors the socket is opened again, because addresses and routes
- * may have changed. No call waits. A datagram that cannot be sent is counted.       [sflow]
+ * may have changed. No call waits. A datagram that cannot be sent is counted.      [sflow]
  */
 #include <errno.h>
 #include <string.h>

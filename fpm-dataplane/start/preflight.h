@@ -22,6 +22,6 @@
  * later, so another program may take an address in between. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
-int preflight_listen(const struct config *conf); /* all checks except that of descriptors */
+int preflight_listen(const struct config *conf); /* all except the check of descriptors */
 
 #endif

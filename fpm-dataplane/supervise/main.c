@@ -59,7 +59,7 @@ static struct {
 	char **argv;
 	int signal_fd, notify_fd;
 	char notify_name[NOTIFY_NAME_BYTES];
-	unsigned int watchdog_ms, start_ms; /* limit between two WATCHDOG=1; until READY=1 */
+	unsigned int watchdog_ms, start_ms; /* between two WATCHDOG=1; until READY=1 */
 	sigset_t old_mask;
 	struct store store;
 

@@ -51,7 +51,7 @@ struct ui_conf {
 /*
  * Fill `w`. The init of the thread opens the sockets, so worker_start() returns -EADDRINUSE
  * when another daemon answers on the control socket (a stale socket is replaced). Strings
- * and ports must outlive the thread. Returns 0 or -ENOMEM.                [main]
+ * and ports must outlive the thread. Returns 0 or -ENOMEM.                          [main]
  */
 int ui_setup(struct worker *w, const struct ui_conf *conf);
 
@@ -59,7 +59,7 @@ int ui_setup(struct worker *w, const struct ui_conf *conf);
  * Free the thread's data, after worker_free(), when no thread is left that could answer a
  * query. `for_good`: no successor takes over. Only in this case the path of the control
  * socket is removed. The path exists during a restart, so that a program that waits for the
- * end (ctl/cmd_restart.c) can tell a restart from a stop.             [main]
+ * end (ctl/cmd_restart.c) can tell a restart from a stop.                           [main]
  */
 void ui_teardown(struct worker *w, bool for_good);
 

@@ -4,7 +4,7 @@
  * forwarders do not obey. The manual (limits.md) lists them, and also sysctls without a
  * warning. [warn]
  *
- * The values of devices come with the dump of links. Those of `all` and of the namespace are
+ * The dump of links has the values of devices. The values of `all` and of the namespace are
  * files; if a file is absent, the kernel does not have the sysctl.
  */
 #include <assert.h>

@@ -34,7 +34,7 @@ struct exam {
 
 	const char *check, *about; /* the running check */
 	bool named;                /* checks were chosen by name */
-	bool missed; /* a check had no result because there is no daemon */
+	bool missed;               /* a check had no result because there is no daemon */
 	json_t *rows;
 	unsigned int n[N_VERDICT];
 };
