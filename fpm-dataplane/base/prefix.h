@@ -25,9 +25,10 @@ struct prefix {
 };
 
 /*
- * Families of keys that zebra sends beside IP routes (MPLS labels, EVPN MACs): stored and
- * shown, never looked up. `addr` has the label, 20 bits in four octets; or MAC (6 octets),
- * ifindex (4) and VLAN (2). All in network order.
+ * Families of keys that zebra sends in addition to IP routes: MPLS labels, which forwarders
+ * look up in fib->label, and MACs of EVPN, which are only stored and shown. `addr` has the
+ * label, 20 bits in four octets; or MAC (6 octets), ifindex (4) and VLAN (2). All in
+ * network order.
  */
 #define FAMILY_LABEL 8
 #define FAMILY_MAC   7

@@ -3,10 +3,10 @@
  * decode: convert the netlink messages of one FPM frame to events.
  *
  * Decoded: RTM_NEWROUTE and RTM_DELROUTE of IPv4 and IPv6, RTM_NEWNEXTHOP, RTM_DELNEXTHOP.
- * Decoded for display only: label routes (AF_MPLS) and the bridge neighbors of EVPN. They
- * become routes of table FPM_TABLE_NONE, each with one or more hops that have an
- * encapsulation. All other messages are counted and skipped by their length. A message that
- * is truncated or inconsistent is skipped as a whole and never becomes an event.
+ * Decoded as routes of table FPM_TABLE_NONE: label routes (AF_MPLS), and for display only
+ * the bridge neighbors of EVPN. All other messages are counted and skipped by their length.
+ * A message that is truncated or inconsistent is skipped as a whole and never becomes an
+ * event.
  *
  * The events guarantee, beyond base/fpm_event.h:
  * - rtm_table 0 means main, as in the kernel;
