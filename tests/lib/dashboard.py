@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dashboard of docker/grafana, with the queries that Grafana sends to Prometheus."""
+"""The dashboards of docker/grafana, with the queries that Grafana sends to Prometheus."""
 
 import json
 import re
@@ -9,22 +9,24 @@ from lib.wait import eventually
 
 GRAFANA = ROOT / "docker" / "grafana"
 FILE = GRAFANA / "dashboards" / "fpm-dataplane.json"
+MESH = GRAFANA / "mesh" / "mesh.json"
 
 
-def dashboard():
-    """Return the dashboard's file as JSON."""
-    return json.loads(FILE.read_text(encoding="utf-8"))
+def dashboard(file=FILE):
+    """Return the file of a dashboard as JSON."""
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
-def queries():
-    """Return all queries of the dashboard: [(query, legend)]."""
-    targets = [target for panel in dashboard()["panels"] for target in panel["targets"]]
+def queries(file=FILE):
+    """Return all queries of a dashboard: [(query, legend)]."""
+    targets = [target for panel in dashboard(file)["panels"] for target in panel["targets"]]
     return [(target["expr"], target["legendFormat"]) for target in targets]
 
 
 def filled_in(query):
-    """Return the query with values for Grafana's variables: all routers, a minute."""
-    return query.replace("$__rate_interval", "1m").replace("$instance", ".*")
+    """Return the query with values for Grafana's variables: all routers, all meshes, a minute."""
+    query = query.replace("$__rate_interval", "1m").replace("$instance", ".*")
+    return query.replace("$mesh", ".+")
 
 
 def answers(ask, is_enough=bool, timeout=60):

@@ -136,7 +136,7 @@ def refused(command):
 def test_what_sentences_name_is_a_command():
     """fpmctl and the daemon accept each command in the sentences of the pages, the commented
     example, the alerts and the dashboard."""
-    beside = ("fpm-dataplane/dist/fpm-dataplane.yaml", "docker/prometheus/alerts.yml",
+    beside = ("fpm-dataplane/dist/fpm-dataplane.yaml", "docker/prometheus/alerts.yml", "docker/prometheus/mesh.yml",
               "docker/grafana/dashboards/fpm-dataplane.json")  # fmt: skip
     pages = [*docs.pages(), *(docs.ROOT / name for name in beside)]
     found = {command: page for page in pages for command in named(page)}

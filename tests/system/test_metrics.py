@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from lib import netns, procs
-from lib.dashboard import answers, dashboard, filled_in, queries, without_their_labels
+from lib.dashboard import FILE, MESH, answers, dashboard, filled_in, queries, without_their_labels
 from lib.wait import eventually
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
@@ -101,17 +101,18 @@ def test_prometheus_scrapes_it(dut, prometheus):
 
 @needs_prometheus
 def test_alerts_are_valid_and_fire_when_they_should():
-    promtool("check", "config", "prometheus.yml")
-    promtool("check", "rules", "alerts.yml")
-    promtool("test", "rules", "alerts_test.yml")
+    for config, rules in (("prometheus.yml", "alerts"), ("four.yml", "mesh")):
+        promtool("check", "config", config)
+        promtool("check", "rules", f"{rules}.yml")
+        promtool("test", "rules", f"{rules}_test.yml")
 
 
-def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not():
-    """alerts_test.yml has a test in which the alert fires and one in which it does not.
-    promtool runs it above."""
+@pytest.mark.parametrize("of", ["alerts", "mesh"])
+def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not(of):
+    """alerts_test.yml has a test in which the alert fires and one in which it does not, and so has
+    mesh_test.yml. promtool runs both above."""
     rules, tests = (
-        yaml.safe_load(open(f"{RULES}/{name}.yml", encoding="utf-8"))
-        for name in ("alerts", "alerts_test")
+        yaml.safe_load(open(f"{RULES}/{name}.yml", encoding="utf-8")) for name in (of, f"{of}_test")
     )
     alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
     cases = [case for test in tests["tests"] for case in test["alert_rule_test"]]
@@ -130,8 +131,15 @@ def test_the_manual_has_the_alerts_of_the_file():
 
     assert page == manual_alerts.page()
     assert 0 < len(urgent) <= 10
-    for rule in urgent + notices:
+    for rule in urgent + notices + of_mesh():
         assert {"summary", "description", "action"} == rule["annotations"].keys(), rule["alert"]
+
+
+def of_mesh():
+    """Return the rules of mesh.yml."""
+    with open(f"{RULES}/mesh.yml", encoding="utf-8") as file:
+        (group,) = yaml.safe_load(file)["groups"]
+    return group["rules"]
 
 
 def declared():
@@ -145,7 +153,7 @@ def test_each_metric_of_the_alerts_is_in_the_daemons_tables():
     """Each metric in an expression is in the source of the metrics page. This needs no daemon."""
     named = {
         name
-        for group in manual_alerts.groups()
+        for group in (*manual_alerts.groups(), of_mesh())
         for rule in group
         for name in re.findall(r"\bfpmdp_(\w+)", rule["expr"])
     }
@@ -281,10 +289,11 @@ PANEL = {
 }
 
 
-def test_the_dashboard_is_one_that_grafana_can_show():
+@pytest.mark.parametrize("file", [FILE, MESH], ids=lambda file: file.stem)
+def test_the_dashboard_is_one_that_grafana_can_show(file):
     """Panels do not overlap, use the provisioned data source, and use only variables that
     exist."""
-    board = dashboard()
+    board = dashboard(file)
     panels = board["panels"]
     with open(f"{GRAFANA}/provisioning/datasources/prometheus.yml", encoding="utf-8") as f:
         sources = [(row["type"], row["uid"]) for row in yaml.safe_load(f)["datasources"]]
@@ -305,7 +314,7 @@ def test_the_dashboard_is_one_that_grafana_can_show():
         letters = [target["refId"] for target in panel["targets"]]
         assert len(set(letters)) == len(letters), panel["title"]
     names = {row["name"] for row in board["templating"]["list"]}
-    asked = {name for query, _ in queries() for name in re.findall(r"\$(\w+)", query)}
+    asked = {name for query, _ in queries(file) for name in re.findall(r"\$(\w+)", query)}
     assert asked == names | {"__rate_interval"}
 
 
@@ -331,13 +340,47 @@ def test_grafana_is_given_what_its_files_name():
     assert set(lab[at.hostname]["networks"]) & set(lab["grafana"]["networks"])
 
 
+def test_the_lab_of_four_is_one_mesh_and_is_scraped_whole():
+    """Prometheus has the routers of compose-four.yaml as targets with the label `mesh`. Each router has
+    a port to each other and frr.conf addresses on these ports, which vtysh accepts. Each network of two
+    routers is one cable."""
+    docker = os.path.join(ROOT, "docker")
+    with open(f"{docker}/compose-four.yaml", encoding="utf-8") as file:
+        lab = yaml.safe_load(file)
+    with open(f"{RULES}/four.yml", encoding="utf-8") as file:
+        (job,) = yaml.safe_load(file)["scrape_configs"]
+    (target,) = job["static_configs"]
+    boxes = [name for name in lab["services"] if re.fullmatch(r"r\d", name)]
+
+    assert target["targets"] == [f"{box}:9620" for box in boxes] and target["labels"]["mesh"]
+    ends = {}
+    for box in boxes:
+        service = lab["services"][box]
+        ports = dict(word.split("=") for word in service["environment"]["PORTS"].split())
+        assert ports.keys() == {"lan", *(f"mesh{far[1]}" for far in boxes if far != box)}
+        path = f"{docker}/lab/four/{box}.conf"
+        assert service["environment"]["FRR_CONF"] == f"/lab/four/{box}.conf"
+        with open(path, encoding="utf-8") as file:
+            rows = dict(re.findall(r"^interface (\S+)\n ip address (\S+)/24$", file.read(), re.M))
+        assert {name: f"{at.rpartition('.')[0]}.0/24" for name, at in rows.items()} == ports
+        joined = {net: words["ipv4_address"] for net, words in service["networks"].items() if words}
+        assert sorted(joined.values()) == sorted(rows.values())
+        for net, at in joined.items():
+            ends.setdefault(net, []).append(at)
+            assert lab["networks"][net]["ipam"]["config"][0]["subnet"] in ports.values()
+        done = subprocess.run(["vtysh", "-C", "-f", path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    cables = [at for net, at in ends.items() if net.startswith("mesh")]
+    assert len(cables) == 6 and all(len(set(at)) == 2 for at in cables)
+
+
 @needs_prometheus
 def test_the_dashboards_queries_are_valid(tmp_path):
     """promtool accepts each query as the expression of a rule, with values for Grafana's
     variables."""
     rules = [
         {"record": f"panel:{n}", "expr": filled_in(query)}
-        for n, (query, _) in enumerate(queries())
+        for n, (query, _) in enumerate(queries() + queries(MESH))
     ]
     file = tmp_path / "rules.yml"
     file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
@@ -347,9 +390,8 @@ def test_the_dashboards_queries_are_valid(tmp_path):
 def test_alerts_and_dashboard_ask_for_what_there_is(dut):
     """The page has every metric that alerts and dashboard name."""
     there = set(re.findall(r"^# TYPE (\S+)", get(dut, PAGE, "/metrics"), re.M))
-    with open(f"{RULES}/alerts.yml") as f:
-        asked = f.read()
-    asked += "".join(query for query, _ in queries())
+    asked = "".join(open(f"{RULES}/{name}.yml", encoding="utf-8").read() for name in ("alerts", "mesh"))
+    asked += "".join(query for query, _ in queries() + queries(MESH))
     names = {re.sub("_bucket$", "", n) for n in re.findall(r"fpmdp_\w+", asked)}
     assert len(names) > 20
     assert names - there == set()
