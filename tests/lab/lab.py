@@ -189,7 +189,11 @@ class Lab:
             hosts = [x for node, x in self.neighbors.items() if node not in self.dps]
             jobs = [pool.submit(other.start) for other in [*hosts, *self.birds.values()]]
             self.start_dataplane()
-            jobs += [pool.submit(self._start_box, box) for box in self.dps if box != ROUTER]
+            # One after the other, and before any zebra: it must not see links between boxes come and go.
+            for box in (x for x in self.dps if x != ROUTER):
+                self.dps[box].start()
+                self.plan.stack(self.ns[box], box)
+            jobs += [pool.submit(self.neighbors[box].start) for box in self.dps if box != ROUTER]
             if self.r1:
                 self.r1.start()
             for job in jobs:
@@ -197,12 +201,6 @@ class Lab:
         if self.plan.of(ROUTER, "flowspec"):
             argv = flowspec.command(self.r1, self.path("flowspec"))
             procs.start(argv, self.dir, self.path("flowspec.log"), self.ns[ROUTER])
-
-    def _start_box(self, box):
-        """Start another box than r1: its dataplane, the interfaces on its TAPs, its FRR."""
-        self.dps[box].start()
-        self.plan.stack(self.ns[box], box)
-        self.neighbors[box].start()
 
     def up(self, n4=1000, n6=200):
         """Start everything. Do not wait until routing converges."""
