@@ -308,6 +308,7 @@ CLAIMS = {
     "bfd-failover": bfd_failover,
     "bgp-full-table": bgp_full_table,
     "bgp-unnumbered": bgp_unnumbered,
+    "cluster-vlb": claims_cluster.cluster_vlb,
     "dual-stack-edge": dual_stack_edge,
     "gre-hub": claims_links.gre_hub,
     "ibgp-route-reflector": ibgp_route_reflector,

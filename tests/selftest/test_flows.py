@@ -88,6 +88,22 @@ def test_a_flow_with_two_receivers_has_both_names():
     assert flows.owners({"b1": one, "b2": two}) == {1: "b1", 2: "b1+b2", 3: "b2"}
 
 
+def test_each_box_has_the_namespaces_and_the_ports_of_a_router():
+    """r1 and three more boxes: ports with the names of the one fpm-dataplane.yaml, a namespace for their
+    wires, a kernel that forwards beside one that does not."""
+    plan = Plan(os.path.join(SCENARIOS, "cluster-vlb"))
+
+    assert plan.boxes == ["r1", "r2", "r3", "r4"]
+    for box in plan.boxes:
+        assert {tap for tap, _, _ in plan.ports_of(box)} == {"ext0", "mesh0", "mesh1", "mesh2"}
+        assert {box, f"{box}-dp"} <= set(plan.nodes)
+        assert "link set port-mesh0 up" in plan.commands(f"{box}-dp")
+        assert plan.commands(box) == ["link set lo up"]
+    assert plan.ports == plan.ports_of("r1")
+    links = {(box, far) for box in plan.boxes for _, far, _ in plan.ports_of(box)}
+    assert {(a, b) for a in plan.boxes for b in plan.boxes if a != b} <= links
+
+
 def test_a_lab_of_one_router_is_as_before():
     plan = Plan(os.path.join(SCENARIOS, "static"))
 

@@ -182,7 +182,8 @@ ip addr add 192.0.2.65/26 dev vm1"""
                 # Without KVM QEMU 7.2 ends if such a NIC has MSI-X interrupts.
                 "-device", f"virtio-net-pci,netdev=n{n},mac={far_mac(n)},vectors=0",
             ]  # fmt: skip
-        return in_guest(kernel, name, f"{PYTEST} {tests}", devices, network)
+        # Four routers in one guest take minutes to start.
+        return in_guest(kernel, name, f"{PYTEST} {tests}", devices, network, seconds=2400)
 
 
 def packaged(kernel, name, model, more, cpus, tests):
