@@ -277,8 +277,8 @@ load_verify(struct verify *v, const struct bpf_insn *i)
 		if (!v->now.written[k])
 			return verify_fail(v,
 					   "reads a part of the stack that has no value");
-	/* Parts of an address that was stored are numbers. */
-	if (end - low == WORD_BYTES && low % WORD_BYTES == 0)
+	/* Parts of an address that was stored are numbers, and so is any of several words. */
+	if (address.low == address.high && bytes == WORD_BYTES && low % WORD_BYTES == 0)
 		*to = v->now.word[low / WORD_BYTES];
 	return to->kind == NOTHING ? verify_fail(v, "reads different kinds of values") : 0;
 }
