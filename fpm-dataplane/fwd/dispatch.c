@@ -73,6 +73,8 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->family = b->family[i];
 		meta->in_ifidx = b->ifidx;
 		meta->vrf = b->in->vrf;
+		meta->has_lookup_vrf = (f->hook_moved >> i & 1) != 0;
+		meta->lookup_vrf = meta->has_lookup_vrf ? f->hook_vrf[i] : 0;
 		meta->path = b->path[i];
 		meta->has_labels = burst_has_labels(b, i);
 		meta->inner_at =

@@ -12,6 +12,7 @@
 
 #include "base/inet.h"
 #include "fib/hook.h"
+#include "fib/vxlan.h"
 #include "fwd/vlan.h"
 
 /* The state of a program that explain runs; cleared before each packet. */
@@ -33,6 +34,23 @@ packet_describe(const struct burst *b, unsigned int i, struct fpm_hook *to)
 	memset(to->packet + n, 0, FPM_HOOK_OCTETS - n);
 }
 
+/*
+ * Adjust the UDP checksum of a VXLAN packet, if it has one, after a word of the packet inside has
+ * changed: the kernel may get the whole packet. In IPv4 the checksum of the header makes up for it.
+ */
+static void
+outer_sum_adjust(const struct burst *b, unsigned int i, uint16_t was, uint16_t now)
+{
+	uint8_t *udp = burst_l3(b, i) - VXLAN_HEAD_BYTES;
+	uint16_t sum = get_be16(udp + 6);
+
+	if (sum == 0 || was == now)
+		return;
+	/* RFC 1624, eqn. 3 */
+	sum = (uint16_t)~inet_fold((uint16_t)~sum + (uint32_t)(uint16_t)~was + now);
+	put_be16(udp + 6, sum == 0 ? 0xffff : sum);
+}
+
 /* Write a DSCP into a packet, and keep its ECN field. */
 static void
 packet_mark(struct burst *b, unsigned int i, uint8_t dscp)
@@ -41,7 +59,10 @@ packet_mark(struct burst *b, unsigned int i, uint8_t dscp)
 	uint16_t was = get_be16(ip), now;
 
 	if (b->family[i] == 6) {
-		put_be16(ip, (uint16_t)((was & 0xf03f) | dscp << 6));
+		now = (uint16_t)((was & 0xf03f) | dscp << 6);
+		put_be16(ip, now);
+		if (b->inside && b->in->vxlan.family != 0)
+			outer_sum_adjust(b, i, was, now);
 		return;
 	}
 	now = (uint16_t)((was & 0xff03) | dscp << 2);
@@ -159,10 +180,11 @@ void
 fwd_hook(struct burst *b)
 {
 	const struct fib_hook *hook = fib_hook_find(b->fwd->hooks, b->in->name);
-	uint64_t ask = hook == NULL ? 0 : burst_to_ask(b);
+	/* The program has been asked about the packet that was to a SID, and SIDs choose VRFs. */
+	bool is_again = b->inside && b->by_sid;
+	uint64_t ask = hook == NULL || is_again ? 0 : burst_to_ask(b);
 	struct fib_hook_state *s = &explain_state;
 
-	b->fwd->hook_moved = 0;
 	if (ask == 0)
 		return;
 	if (b->fwd->conf != NULL)
@@ -193,7 +215,24 @@ fwd_hook_paths(struct burst *b)
 	for (uint64_t rest = b->fwd->hook_moved; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		if (b->verdict[i] == VERDICT_GO)
+		if (b->verdict[i] != VERDICT_GO)
+			continue;
+		if (path_kind(b->path[i]) == PATH_LOCAL ||
+		    path_kind(b->path[i]) == PATH_BCAST)
+			b->fwd->hook_moved &= ~(1ull << i); /* it stays ours */
+		else
 			b->path[i] = PATH(PATH_VRF, b->fwd->hook_vrf[i]);
+	}
+}
+
+void
+fwd_hook_keep(struct burst *b)
+{
+	for (uint64_t rest = b->fwd->hook_moved; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+		if (b->verdict[i] == PUNT_kernel_route || b->verdict[i] == PUNT_local ||
+		    b->verdict[i] == PUNT_local_control)
+			burst_leave(b, i, DROP_foreign_oif);
 	}
 }

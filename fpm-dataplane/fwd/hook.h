@@ -11,15 +11,22 @@
 #include "fwd/burst.h"
 
 /*
- * Run the program of the ingress interface, if it has one, on each IP packet of the burst
- * that has no verdict yet and came without labels. A packet may get DROP_hook, or a DSCP.
+ * Run the program of the ingress interface, if it has one, on each IP packet of the burst that
+ * has no verdict yet and came without labels. A packet may get DROP_hook, or a DSCP. A packet that
+ * an end point of SRv6 sends through the stages again has passed the program already.
  */
 void fwd_hook(struct burst *b);
 
 /*
  * Replace the paths of the packets for which the program chose a table, after the lookup. The
- * adjacency stage then looks them up there.
+ * adjacency stage then looks them up there. Packets to this router, and to broadcast, keep their paths.
  */
 void fwd_hook_paths(struct burst *b);
+
+/*
+ * Drop the packets for which the program chose a table, and which were to go to the kernel: it would
+ * look them up in its own tables, and forward them by another way.
+ */
+void fwd_hook_keep(struct burst *b);
 
 #endif

@@ -19,6 +19,7 @@
 static inline __attribute__((always_inline)) void
 fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
 {
+	b->fwd->hook_moved = 0; /* also if no program is asked: fwd_dispatch() reads it */
 	if (!fwd_admit(b)) {
 		if (after != NULL)
 			after(b, STAGE_ADMIT);
@@ -38,6 +39,8 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 	if (after != NULL)
 		after(b, STAGE_LOOKUP);
 	fwd_adjacency(b);
+	if (b->fwd->hook_moved != 0)
+		fwd_hook_keep(b);
 	if (after != NULL)
 		after(b, STAGE_ADJACENCY);
 	if (b->in->urpf4 != FIB_URPF_OFF) {
@@ -51,6 +54,8 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 			after(b, STAGE_FILTER);
 	}
 	fwd_rewrite(b);
+	if (b->fwd->hook_moved != 0)
+		fwd_hook_keep(b);
 	if (after != NULL)
 		after(b, STAGE_REWRITE);
 }

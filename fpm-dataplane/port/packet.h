@@ -6,6 +6,7 @@
 #ifndef PORT_PACKET_H
 #define PORT_PACKET_H
 
+#include <assert.h>
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
@@ -42,13 +43,21 @@ struct packet_meta {
 	uint16_t inner_at, outer_ifidx;
 	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
 	bool on_link; /* W:fwd our own packet to a neighbor on out_ifidx: no route decides */
+	bool has_lookup_vrf; /* W:fwd `lookup_vrf` is valid: a program of the interface chose it */
 	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*
 	 * W:punt the forwarder that sends it, by its inject ring. For a punted packet this
 	 * is the forwarder that punted it, so that packets keep their order.
 	 */
 	uint16_t fwd;
+	/*
+	 * W:fwd in which the destination is looked up, without rules. `vrf` stays that of the
+	 * ingress interface, for ICMP errors
+	 */
+	uint16_t lookup_vrf;
 };
+static_assert(sizeof(struct packet_meta) == 32,
+	      "half a cache line, without padding at the end");
 
 static inline struct packet_meta *
 packet_meta(struct rte_mbuf *m)

@@ -313,6 +313,10 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
 	if (originated && (meta->on_link || (family == 6 && ipaddr_is_linklocal6(&dst))))
 		way->path = fib_onlink(p->fib, meta->out_ifidx, family, &dst);
+	else if (!originated && meta->has_lookup_vrf)
+		way->path =
+			fib_resolve_in_vrf(p->fib, PATH(PATH_VRF, meta->lookup_vrf), family,
+					   &dst, flow_hash(ip, room, family, p->fib->seed));
 	else if (in != NULL && in->vrf != meta->vrf)
 		/*
 		 * An end point of SRv6 has put it in this VRF: the rules of the port do not
@@ -443,7 +447,10 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	}
 	kind = path_kind(way.neighbor);
 	if ((kind == PATH_LOCAL || kind == PATH_KERNEL) && !originated) {
-		tap_deliver(p, m);
+		if (meta->has_lookup_vrf) /* the kernel does not look it up there */
+			punt_drop(p, m, DROP_foreign_oif);
+		else
+			tap_deliver(p, m);
 		return;
 	}
 	if (kind == PATH_KERNEL && !way.has_labels) {

@@ -25,6 +25,7 @@ static struct fib_hook_state state_of[4];
 static struct fwd_conf conf;
 static uint64_t verdict;     /* that the program returns */
 static struct fpm_hook seen; /* that it got */
+static bool inside;          /* the packets came in a tunnel */
 
 static uint64_t
 program(void *arg)
@@ -64,6 +65,7 @@ hooks_up(void **state)
 	memset(&seen, 0, sizeof(seen));
 	memset(&count, 0, sizeof(count));
 	conf = (struct fwd_conf){.index = 2};
+	inside = false;
 	hook.run = program;
 	hook.state = state_of;
 	strcpy(hook.dev, "lan0");
@@ -129,7 +131,7 @@ pass(unsigned int n, uint16_t ifidx)
 	b.fwd = &fwd;
 	b.ifidx = ifidx;
 	b.n = (uint16_t)n;
-	b.inside = false;
+	b.inside = inside;
 	burst_look(&b);
 	fwd_walk(&b, NULL);
 }
@@ -318,6 +320,126 @@ a_table_counts_more_than_the_vrf_of_the_interface(void **state)
 	fib->iface[LAN]->vrf = 0;
 }
 
+/* Addresses of this router are its own, whatever the other table says. */
+static void
+packets_to_this_router_stay(void **state)
+{
+	verdict = FPM_TABLE(RED_TABLE);
+	route4(BACK4, 32, 30, PATH(PATH_LOCAL, 0));
+	route6(back6, 128, 30, PATH(PATH_LOCAL, 0));
+	for (unsigned int family = 4; family <= 6; family += 2) {
+		make_and_pass(2, (uint8_t)family, LAN);
+		assert_int_equal(b.verdict[1], PUNT_local);
+		assert_int_equal(fwd.hook_moved, 0);
+	}
+	route4(BACK4, 32, 30, PATH(PATH_BCAST, 0));
+	make_and_pass(1, 4, LAN);
+	assert_int_equal(b.verdict[0], path_cause(PATH_BCAST));
+}
+
+/* The kernel would look the packet up in the table of the interface, and forward it. */
+static void
+a_table_that_leads_to_the_kernel_drops(void **state)
+{
+	verdict = FPM_TABLE(RED_TABLE);
+	for (unsigned int family = 4; family <= 6; family += 2) {
+		fib->group[23] = group_word_single(PATH(PATH_KERNEL, 77));
+		make_and_pass(2, (uint8_t)family, LAN);
+		assert_int_equal(b.verdict[1], DROP_foreign_oif);
+		fib->group[23] = group_word_single(PATH(PATH_LOCAL, 0));
+		make_and_pass(2, (uint8_t)family, LAN);
+		assert_int_equal(b.verdict[1], DROP_foreign_oif);
+	}
+	verdict = FPM_PASS;
+	route4(BACK4, 32, 30, PATH(PATH_KERNEL, 77));
+	make_and_pass(1, 4, LAN);
+	assert_int_equal(b.verdict[0], PUNT_kernel_route);
+}
+
+/* The punt thread learns the table of a packet that it forwards, and of no other. */
+static void
+the_punt_thread_learns_the_table(void **state)
+{
+	static uint8_t room[8192] __attribute__((aligned(64)));
+	struct rte_ring *ring = (struct rte_ring *)room;
+	struct rte_mbuf *m;
+
+	assert_true((size_t)rte_ring_get_memsize(64) <= sizeof(room));
+	assert_int_equal(rte_ring_init(ring, "punt", 64, RING_F_SP_ENQ | RING_F_SC_DEQ), 0);
+	for (unsigned int class = 0; class < N_PUNT_CLASS; class ++)
+		conf.rings.punt[class] = ring;
+	fib->group[23] = group_word_single(PATH(PATH_ONLINK, WAN));
+	for (unsigned int k = 0; k < 3; k++) {
+		uint8_t family = k == 2 ? 6 : 4;
+
+		verdict = k == 1 ? FPM_PASS : FPM_TABLE(RED_TABLE);
+		if (k == 1)
+			route4(BACK4, 32, 30, PATH(PATH_ONLINK, WAN));
+		packet_make(0, family, LAN);
+		packets[0].meta.lookup_vrf = 99; /* of the last packet in the buffer */
+		packets[0].meta.has_lookup_vrf = true;
+		pass(1, LAN);
+		assert_int_equal(b.verdict[0], PUNT_unresolved);
+		fwd_dispatch(&b);
+		assert_int_equal(rte_ring_dequeue(ring, (void **)&m), 0);
+		assert_ptr_equal(m, &packets[0].m);
+		assert_int_equal(packets[0].meta.has_lookup_vrf, k != 1);
+		assert_int_equal(packets[0].meta.lookup_vrf, k == 1 ? 0 : RED);
+		assert_int_equal(packets[0].meta.vrf, 0);
+	}
+	/* Without any program the last choice is forgotten. */
+	fwd.hook_moved = 1;
+	packet_make(0, 4, LAN);
+	b.n = 1;
+	fwd.hooks = NULL;
+	burst_look(&b);
+	fwd_walk(&b, NULL);
+	assert_int_equal(fwd.hook_moved, 0);
+}
+
+/* An end point of SRv6 has chosen the VRF of the packet, which the program has seen before. */
+static void
+packets_of_an_end_point_are_not_asked_about_again(void **state)
+{
+	verdict = FPM_TABLE(RED_TABLE);
+	inside = b.by_sid = true;
+	b.sid_vrf = 0;
+	b.sid_path = PATH(PATH_NONE, 0);
+	make_and_pass(2, 6, LAN);
+	assert_int_equal(state_of[2].packets, 0);
+	assert_int_equal(b.hop[1] & 0xffff, LAN);
+	b.by_sid = false;
+	make_and_pass(2, 6, LAN);
+	assert_int_equal(state_of[2].packets, 2);
+	assert_int_equal(b.hop[1] & 0xffff, WAN);
+	inside = false;
+}
+
+/* The kernel gets a packet for this router with the outer headers, whose checksum counts. */
+static void
+a_dscp_keeps_the_checksum_of_a_vxlan(void **state)
+{
+	uint8_t *ip = packets[0].buffer + 128 + 14, *udp = ip - 30;
+	const unsigned int bytes = 30 + LEN;
+
+	route6(back6, 128, 30, PATH(PATH_LOCAL, 0));
+	fib->iface[LAN]->vxlan.family = 4;
+	inside = true;
+	for (uint8_t dscp = 0; dscp < 64; dscp++) {
+		verdict = FPM_DSCP(dscp);
+		packet_make(0, 6, LAN);
+		put_be16(udp + 6, (uint16_t)~inet_fold(inet_sum(udp, bytes, 0)));
+		pass(1, LAN);
+		assert_int_equal(b.verdict[0], PUNT_local);
+		assert_int_equal(get_be32(ip) >> 22 & 63, dscp);
+		assert_int_equal(inet_fold(inet_sum(udp, bytes, 0)), 0xffff);
+		packet_make(0, 6, LAN);
+		pass(1, LAN);
+		assert_int_equal(get_be16(udp + 6), 0); /* it has none */
+	}
+	inside = false;
+}
+
 /* Packets that stay and packets that go keep their results: verdicts alternate by packet. */
 static uint64_t
 alternate(void *arg)
@@ -408,6 +530,11 @@ main(void)
 		TEST(a_table_leads_to_its_vrf),
 		TEST(a_table_of_no_vrf_drops),
 		TEST(a_table_counts_more_than_the_vrf_of_the_interface),
+		TEST(packets_to_this_router_stay),
+		TEST(a_table_that_leads_to_the_kernel_drops),
+		TEST(the_punt_thread_learns_the_table),
+		TEST(packets_of_an_end_point_are_not_asked_about_again),
+		TEST(a_dscp_keeps_the_checksum_of_a_vxlan),
 		TEST(packets_of_a_burst_have_verdicts_of_their_own),
 		TEST(explain_tells_and_counts_nothing),
 	};
