@@ -50,7 +50,9 @@ struct fpm_hook {
 /*
  * Pass, and look the destination up in this table: the table of a VRF, a table that a rule
  * of the kernel names, or main (254). If the router has no FIB for the table, the packet is
- * dropped.
+ * dropped. It is also dropped if the route leads to the kernel, which would look the packet up
+ * in its own tables. A packet that the table of the interface keeps for this router (or for a
+ * broadcast address) stays with the router.
  */
 #define FPM_TABLE(table) (FPM_SET_TABLE | (uint64_t)(uint32_t)(table) << 32)
 

@@ -2,12 +2,16 @@
 /*
  * A TTL floor: drop packets that come with fewer hops left than 8. Traceroute from outside then
  * shows nothing behind this interface; hosts begin with 64 or more. BGP passes, because peers of
- * EBGP send with a TTL of 1. Counters: 0 dropped packets, 1 packets of BGP below the floor.
+ * EBGP send with a TTL of 1, and so does OSPF, which sends some packets to the router's own
+ * address. If other protocols of neighbors use unicast with few hops on the interface, such as
+ * LDP, RIP or PIM, let them pass, too. Counters: 0 dropped packets, 1 packets of BGP and OSPF
+ * below the floor.
  */
 #include <fpm_hook.h>
 
 #define FLOOR 8
-#define BGP   179
+#define BGP   179 /* port of TCP */
+#define OSPF  89  /* protocol */
 
 uint64_t
 ttl_floor(struct fpm_hook *hook)
@@ -19,7 +23,8 @@ ttl_floor(struct fpm_hook *hook)
 
 	if (hops >= FLOOR)
 		return FPM_PASS;
-	if (proto == 6 && (fpm_be16(ip + at) == BGP || fpm_be16(ip + at + 2) == BGP)) {
+	if (proto == OSPF ||
+	    (proto == 6 && (fpm_be16(ip + at) == BGP || fpm_be16(ip + at + 2) == BGP))) {
 		hook->counter[1]++;
 		return FPM_PASS;
 	}
