@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.inet6 import IPv6
+from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from gateways import HOST, HOST6, NET, NET6
+from gateways import HOST, HOST6, NET, NET6, case
 from lib import api, docs, preload
 from lib.dataplane import ROOT
 from lib.wait import eventually
@@ -162,7 +162,7 @@ def test_sampling_counter(hooked, examples, lan):
 
 @pytest.mark.parametrize("host", [HOST, HOST6])
 def test_ttl_floor(hooked, examples, lan, wan, host):
-    """ttl_floor.c drops packets with few hops left without an ICMP error, but for those of BGP."""
+    """ttl_floor.c drops packets with few hops left without an ICMP error, but for those of BGP and OSPF."""
     load(hooked, examples["ttl_floor"])
     hops = "ttl" if host == HOST else "hlim"
 
@@ -175,7 +175,10 @@ def test_ttl_floor(hooked, examples, lan, wan, host):
         src=bgp[1].src, dst=bgp[1].dst, **{hops: 7}
     ) / upper  # fmt: skip
     assert hooked.forwarded(lan, bgp, wan)
-    assert row_of(hooked)["counters"][:2] == [2, 1]
+    ospf = IP(src=bgp[1].src, dst=host, ttl=1 + 1, proto=89) if host == HOST else IPv6(
+        src=bgp[1].src, dst=host, hlim=1 + 1, nh=89)  # fmt: skip
+    assert hooked.forwarded(lan, Ether(src=bgp.src, dst=bgp.dst) / ospf / Raw(token()), wan)
+    assert row_of(hooked)["counters"][:2] == [2, 2]
 
 
 def test_ttl_floor_of_the_page(hooked, lan, wan, tmp_path):
@@ -221,6 +224,91 @@ def test_table_by_source(hooked, examples, lan, wan, alt):
             eventually(arrives, 5, 0.02, "main answers")
     finally:
         hooked.ip(*(line.replace("rule add", "rule del") for line in lines[:2]))
+
+
+TABLE_1001 = """{
+	const uint8_t *to = hook->packet + (hook->family == 4 ? 16 : 24);
+	return to[0] == 224 ? FPM_PASS : FPM_TABLE(1001);
+}
+"""
+
+
+@pytest.fixture
+def in_table(hooked, written, alt):
+    """A function that writes routes to the two networks by a gateway on alt or `out`, in table
+    1001, to which a program leads all packets. Main leads them to wan."""
+    load(hooked, written(TABLE_1001))
+    rules = ["rule add iif ext0 lookup 1001", "-6 rule add iif ext0 lookup 1001"]
+    routes = []
+
+    def write(prefix, words, out=alt):
+        six = "-6 " if ":" in prefix else ""
+        routes.append(f"{six}route add {prefix} {words} dev {out.tap} table 1001")
+        hooked.ip(routes[-1])
+
+    hooked.ip(*rules)
+    yield write
+    hooked.ip(*(line.replace(" add ", " del ") for line in routes + rules))
+
+
+def leads_to(dut, host, words):
+    """Wait until explain says so about a packet to the host."""
+    said = lambda: words in dut.fpmctl("explain", "port", "lan0", "dst", host).stdout  # noqa: E731
+    eventually(said, 5, 0.02, f"explain has: {words}")
+
+
+@pytest.mark.usefixtures("asked_often")
+def test_a_packet_waits_for_its_neighbor_in_the_table(hooked, in_table, lan, wan, alt, family):
+    """A packet that a program has looked up in a table waits for the neighbor of that table's
+    route, and leaves by it."""
+    gateway, prefix, dst = case(family, 74)
+    hooked.route(prefix, via=alt.peer(family), wire=alt)
+    in_table(prefix, f"via {gateway}", wan)
+    leads_to(hooked, dst, "unresolved")
+    probes = [lan.probe(dst) for _ in range(3)]
+
+    lan.send(*probes)
+    eventually(lambda: wan.solicitations(gateway), 3, 0.005, "a solicitation")
+    wan.answer(gateway, "02:00:00:00:74:01")
+    frames = wan.expect_many(lambda d: token_of(d) is not None, 3, 3)
+
+    assert [token_of(f) for f in frames] == [token_of(p) for p in probes]
+    assert not any(alt.got(token_of(p)) for p in probes)
+
+
+def test_fragments_leave_by_the_table(hooked, in_table, lan, wan, alt):
+    """A packet above the MTU of the table's route leaves by that route, in fragments. The error
+    about one that must not be fragmented leaves by the table of the interface."""
+    in_table(NET, f"via {alt.peer4} mtu lock 600")
+    in_table(NET6, f"via {alt.peer6} mtu lock 1300")
+    leads_to(hooked, HOST, "alt0")
+    leads_to(hooked, HOST6, "alt0")
+    probe = lan.probe(HOST, size=1400)
+
+    lan.send(probe)
+    alt.expect(token_of(probe))
+    pieces = lambda: [p for p in alt.sniffed(IP) if p[IP].dst == HOST]  # noqa: E731
+    eventually(lambda: len(pieces()) == 3, 3, 0.01, "three fragments")
+    assert {p[IP].id for p in pieces()} == {probe[IP].id}
+    assert not [p for p in wan.sniffed(IP) if p[IP].dst == HOST]
+    whole = lan.probe(HOST6, size=1400)
+    lan.send(whole)
+    assert lan.expect(lambda d: Ether(d).haslayer(ICMPv6PacketTooBig))[ICMPv6PacketTooBig].mtu == 1300
+
+
+def test_packets_to_the_router_stay(hooked, in_table, lan, alt):
+    """Packets to addresses of the router stay with it, whatever the table says."""
+    in_table("0.0.0.0/0", f"via {alt.peer4}")
+    in_table("::/0", f"via {alt.peer6}")
+    leads_to(hooked, HOST, "alt0")
+    before = hooked.counters()
+
+    for own in (lan.ip4, lan.ip6, alt.ip4):
+        probe = lan.probe(own)
+        lan.send(probe)
+        hooked.fence(lan)
+        assert not alt.got(token_of(probe))
+    assert hooked.moved(before, "punt")["local"] >= 3
 
 
 def goes_to(dut, lan, out, host, src, **fields):
