@@ -226,9 +226,8 @@ hook_compiles(const struct bpf_insn *ins, size_t n)
 {
 	unsigned int exits = 0;
 
-#ifndef __x86_64__
-	n = 0; /* no test has compared the code of other compilers */
-#endif
+	if (!ARCH_COMPILES_EBPF)
+		return false;
 	for (size_t at = 0; at < n; at += ins[at].code == WIDE ? 2 : 1) {
 		if (ins_is_miscompiled(&ins[at]))
 			return false;

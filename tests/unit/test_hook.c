@@ -392,12 +392,10 @@ run(const char *dev)
 	const struct fib_hook *hook = fib_hook_find(fib_hooks(fib), dev);
 
 	assert_non_null(hook);
-#ifdef __x86_64__
-	assert_non_null(hook->run); /* compiled: nothing forbids it here */
-	return hook->run(&hook->state[0].hook);
-#else
-	return rte_bpf_exec(hook->bpf, &hook->state[0].hook);
-#endif
+	assert_int_equal(hook->run != NULL,
+			 ARCH_COMPILES_EBPF); /* nothing forbids it here */
+	return hook->run != NULL ? hook->run(&hook->state[0].hook)
+				 : rte_bpf_exec(hook->bpf, &hook->state[0].hook);
 }
 
 static void
