@@ -18,7 +18,8 @@ from test_idle import forwarders
 ALLOWED = {
     "fib_(resolve(_in_vrf|_ip|_packet)?|host_adj|onlink|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
-    "fib_headend_(begin|resolve|mtu)": "reads tables, under QSBR; writes into its result",
+    "fib_headend_(begin|resolve|mtu|pmtu)": "reads tables, under QSBR; writes into its result",
+    "ipaddr_equal": "compares two addresses",
     "fib_tunnel_(find|resolve|mtu|ecn)": "reads tables, under QSBR; writes into the packet",
     "fib_vxlan_(begin|find|resolve|mtu)": "reads tables, under QSBR",
     "fib_back_group|fib_ways_judge": "reads tables, under QSBR",

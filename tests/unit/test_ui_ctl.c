@@ -382,7 +382,8 @@ errors_of_a_file_are_rows_whatever_its_name(void **state)
 	rows = json_loads(out, 0, NULL);
 	snprintf(args, sizeof(args), "config reload '%s'", file);
 	assert_int_equal(ctl(args), 2); /* prints how to do it */
-	has("fpmctl: the path of the file is not UTF-8, and a request must be");
+	has("fpmctl: the path of the file is not UTF-8, but a request to the daemon must "
+	    "be");
 	unlink(file);
 	assert_int_equal(json_array_size(rows), 2);
 	json_array_foreach (rows, i, row) {
