@@ -152,9 +152,9 @@ ins_check(const struct check *c, size_t at)
 	return 0;
 }
 
-/* Check that no jump leads to the second half of an instruction, and that each way ends. */
+/* Check that no jump leads to the second half of an instruction, and that each path ends. */
 static int
-ways_check(const struct check *c, uint32_t *work)
+paths_check(const struct check *c, uint32_t *work)
 {
 	for (size_t at = c->n; at-- > 0;) {
 		const struct bpf_insn *i = &c->ins[at];
@@ -178,7 +178,7 @@ ways_check(const struct check *c, uint32_t *work)
 	if (work[0] <= HOOK_WORK_MAX)
 		return 0;
 	snprintf(c->why, c->why_size,
-		 "the program has too many ways from its begin to its end to verify them: "
+		 "the program has too many paths from its begin to its end to verify them: "
 		 "%u instructions, %u are the most",
 		 work[0], HOOK_WORK_MAX);
 	return -EINVAL;
@@ -203,7 +203,7 @@ hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
 	work = calloc(n, sizeof(*work));
 	if (work == NULL)
 		abort(); /* 16 KiB */
-	rc = ways_check(&c, work);
+	rc = paths_check(&c, work);
 	free(work);
 	return rc;
 }

@@ -11,8 +11,8 @@
 struct bpf_insn;
 
 /*
- * The most instructions that the verifier of DPDK may have to look at: it follows each way
- * through the program, and 22.11 does not notice that two ways have met. It takes less than a
+ * The most instructions that the verifier of DPDK may have to look at: it follows each path
+ * through the program, and 22.11 does not notice that two paths have met. It takes less than a
  * second for so many.
  */
 #define HOOK_WORK_MAX 1000000u
@@ -20,7 +20,7 @@ struct bpf_insn;
 /*
  * Check `n` instructions. Return 0, or -EINVAL with a sentence in `why`: only known instructions,
  * no call, no jump back or into the middle of an instruction, no division by a register, an end
- * on each way, and at most HOOK_WORK_MAX instructions on all ways together. verify.h is for
+ * on each path, and at most HOOK_WORK_MAX instructions on all paths together. verify.h is for
  * accesses to memory.
  */
 int hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size);

@@ -22,7 +22,7 @@ struct hooks {
 	struct fib_hooks *list; /* as published; NULL: empty */
 	/* The program whose parts come: dev, file and `of` of its first part. */
 	struct hook_want coming;
-	unsigned int n_come; /* instructions that came; 0: none is under way */
+	unsigned int n_come; /* instructions that have arrived; 0: no program is arriving */
 	uint8_t instruction[HOOK_INSTRUCTIONS_MAX * HOOK_INSTRUCTION_BYTES];
 };
 

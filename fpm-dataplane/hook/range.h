@@ -44,8 +44,8 @@ range_union(struct range a, struct range b)
 }
 
 /*
- * Return the result of an operation (BPF_ADD, ..., not BPF_MOV) of `bits`, 32 or 64. Of 32 bits
- * the operands are cut first, and the result is.
+ * Return the result of an operation (BPF_ADD, ..., not BPF_MOV) on `bits`, 32 or 64. If it is 32,
+ * only the low 32 bits of the operands and of the result count.
  */
 struct range range_alu(uint8_t op, unsigned int bits, struct range a, struct range b);
 

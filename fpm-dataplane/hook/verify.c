@@ -2,7 +2,7 @@
 /*
  * verify: a second verifier beside that of DPDK, whose versions have had errors. It goes once
  * through the instructions, in their order, with the values that each register and each word of
- * the stack may have. A way that is impossible may be refused, a possible one is never overlooked:
+ * the stack may have. A path that is impossible may be refused, a possible one is never overlooked:
  * an operation that this file does not know exactly may have any result. Any thread; no state.
  */
 #include "hook/verify.h"
@@ -23,7 +23,7 @@
 #define FAR         (1 << 20) /* no address is so far from where it began */
 
 enum kind {
-	NOTHING,  /* no value, or different kinds of values on different ways */
+	NOTHING,  /* no value, or different kinds of values on different paths */
 	NUMBER,   /* `range` */
 	ARGUMENT, /* an address: that of struct fpm_hook, and `low` to `high` octets */
 	STACK,    /* an address: that of the end of the stack, and `low` to `high` octets */
@@ -39,7 +39,7 @@ struct value {
 struct state {
 	struct value reg[N_REGISTER];
 	struct value word[STACK_BYTES / WORD_BYTES]; /* from the lowest address on */
-	bool written[STACK_BYTES];                   /* on each way */
+	bool written[STACK_BYTES];                   /* on each path */
 };
 
 /* The values of all jumps to an instruction, so far. */
@@ -52,7 +52,7 @@ struct verify {
 	const struct bpf_insn *ins;
 	size_t n, at;
 	struct state now;
-	bool reached;        /* `now` is valid: a way leads here */
+	bool reached;        /* `now` is valid: a path leads here */
 	struct later *later; /* by instruction */
 	char *why;
 	size_t why_size;
@@ -71,7 +71,7 @@ value_number(struct range range)
 	return (struct value){.kind = NUMBER, .range = range};
 }
 
-/* --- where ways meet ------------------------------------------------------------------------ */
+/* --- where paths meet ----------------------------------------------------------------------- */
 
 static struct value
 value_meet(struct value a, struct value b)
@@ -95,9 +95,9 @@ state_meet(struct state *a, const struct state *b)
 		a->written[i] &= b->written[i];
 }
 
-/* Note that a way leads from here to instruction `to`, further on. */
+/* Note that a path leads from here to instruction `to`, further on. */
 static void
-way_add(struct verify *v, size_t to, const struct state *state)
+path_add(struct verify *v, size_t to, const struct state *state)
 {
 	struct later *later = &v->later[to];
 
@@ -108,9 +108,9 @@ way_add(struct verify *v, size_t to, const struct state *state)
 	later->is_reached = true;
 }
 
-/* Begin an instruction: the values of the way before it and of all jumps to it. */
+/* Begin an instruction: the values of the path before it and of all jumps to it. */
 static void
-ways_take(struct verify *v)
+paths_take(struct verify *v)
 {
 	const struct later *jumps = &v->later[v->at];
 
@@ -285,7 +285,7 @@ load_verify(struct verify *v, const struct bpf_insn *i)
 
 /* --- jumps ---------------------------------------------------------------------------------- */
 
-/* Narrow a register to the values of one way. Return false if the way is impossible. */
+/* Narrow a register to the values of one path. Return false if the path is impossible. */
 static bool
 way_narrow(struct state *s, const struct bpf_insn *i, struct value b, bool taken)
 {
@@ -309,7 +309,7 @@ jump_verify(struct verify *v, const struct bpf_insn *i)
 			       : verify_fail(v, "returns no number");
 	}
 	if (BPF_OP(i->code) == BPF_JA) {
-		way_add(v, to, &v->now);
+		path_add(v, to, &v->now);
 		v->reached = false;
 		return 0;
 	}
@@ -317,7 +317,7 @@ jump_verify(struct verify *v, const struct bpf_insn *i)
 	if (v->now.reg[i->dst_reg].kind == NOTHING || b.kind == NOTHING)
 		return verify_fail(v, "reads a register that has no value");
 	if (way_narrow(&taken, i, b, true))
-		way_add(v, to, &taken);
+		path_add(v, to, &taken);
 	v->reached = way_narrow(&v->now, i, b, false);
 	return 0;
 }
@@ -358,7 +358,7 @@ hook_verify(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
 	if (v.later == NULL)
 		abort(); /* 12 MiB at most, of which only jumps use pages */
 	for (; v.at < n && rc == 0; v.at += ins[v.at].code == WIDE ? 2 : 1) {
-		ways_take(&v);
+		paths_take(&v);
 		if (v.reached)
 			rc = instruction_verify(&v);
 	}

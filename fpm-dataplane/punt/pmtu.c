@@ -104,7 +104,7 @@ vxlan_sent(const struct fib_vxlan *v, const struct told *t, const struct outer *
 	    o->room < 8 || get_be16(o->upper + 2) != v->port ||
 	    !ipaddr_equal(&v->local, &o->src) || (t->family == 4 && !v->df && v->ignore_df))
 		return false;
-	/* RFC 792 quotes no more than the UDP header. */
+	/* A router may quote only 8 octets of UDP (RFC 792): then the VNI is unknown. */
 	return o->room < 16 || get_be32(o->upper + 12) >> 8 == v->vni;
 }
 

@@ -32,6 +32,7 @@
 #include "hook/hook.h"
 #include "hook/range.h"
 #include "hook/verify.h"
+#include "bpf_ins.h"
 
 #ifndef EM_BPF
 #define EM_BPF 247
@@ -39,18 +40,7 @@
 
 /* --- instructions ---------------------------------------------------------------------------- */
 
-#define INS(c, d, s, o, i)  \
-	((struct bpf_insn){ \
-		.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
-#define EXIT()             INS(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
-#define MOV_K(d, k)        INS(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, k)
-#define MOV_X(d, s)        INS(BPF_ALU64 | BPF_MOV | BPF_X, d, s, 0, 0)
-#define ALU_K(op, d, k)    INS(BPF_ALU64 | (op) | BPF_K, d, 0, 0, k)
-#define ALU_X(op, d, s)    INS(BPF_ALU64 | (op) | BPF_X, d, s, 0, 0)
-#define LDX(w, d, s, o)    INS(BPF_LDX | BPF_MEM | (w), d, s, o, 0)
-#define STX(w, d, s, o)    INS(BPF_STX | BPF_MEM | (w), d, s, o, 0)
-#define JMP_K(op, d, k, o) INS(BPF_JMP | (op) | BPF_K, d, 0, o, k)
-#define SIZE               ((int)sizeof(struct fpm_hook))
+#define SIZE ((int)sizeof(struct fpm_hook))
 
 static char why[512];
 
@@ -188,7 +178,7 @@ too_many_ways_are_refused_at_once(void **state)
 	}
 	ins[n++] = EXIT();
 	assert_false(accepts(ins, n));
-	assert_non_null(strstr(why, "too many ways"));
+	assert_non_null(strstr(why, "too many paths"));
 	assert_true(clock() - begin < CLOCKS_PER_SEC / 10);
 }
 
