@@ -9,9 +9,9 @@ processes are in another pid namespace, or their DIRECTORY is another directory.
 """
 
 import os
+import select
 import signal
 import subprocess
-import time
 
 from lib.wait import eventually
 
@@ -132,12 +132,27 @@ def signal_pid(pid, number):
 
 
 def end_all(mark):
-    """Kill every process with `mark`: no process of a lab needs a graceful end."""
+    """Kill every process with `mark`, and wait until each has ended: no process of a lab needs a
+    graceful end. A process that is ending no longer shows its mark, but may still have its sockets."""
     while left := [pid for pid in marked(mark) if is_alive(pid)]:
-        for pid in left:
-            signal_pid(pid, signal.SIGKILL)
+        for end in [end for pid in left if (end := _killed(pid)) is not None]:
+            select.select([end], [], [])
+            os.close(end)
         _reap()
-        time.sleep(0.02)
+
+
+def _killed(pid):
+    """Kill `pid`. Return a descriptor that is readable when all of its threads have ended; None: it
+    has ended."""
+    try:
+        end = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    try:
+        signal.pidfd_send_signal(end, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # the descriptor is readable
+    return end
 
 
 def _reap():

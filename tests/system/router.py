@@ -164,7 +164,17 @@ class Router(Dut):
     def forwarded(self, wire, probe, out, timeout=2):
         """Send one probe. Return it dissected as it left on `out`."""
         wire.send(probe)
-        return out.expect(token_of(probe), timeout)
+        try:
+            return out.expect(token_of(probe), timeout)
+        except AssertionError as err:
+            raise AssertionError(f"{err}; {self._whereabouts()}") from None
+
+    def _whereabouts(self):
+        """Return text with the drops, the packets for the kernel and the ports, for a message about
+        a packet that is missing."""
+        counted = {f"{kind} {k}": n for kind in ("drop", "punt") for k, n in self.counters(kind).items() if n}
+        ports = [(row["name"], row["link"], row["rx_packets"], row["tx_packets"]) for row in self.control.ask("ports")]
+        return f"the router counted {counted}; ports (name, link, received, sent): {ports}"
 
     def not_forwarded(self, wire, *probes):
         """Send probes. Assert that none of them leaves on any port. Returns the drops."""

@@ -26,7 +26,7 @@ from lib import netns
 from lib.wait import PATIENCE
 
 ETH_P_ALL = 3
-SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23
+SOL_PACKET, PACKET_AUXDATA, PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING = 263, 8, 20, 23
 TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 SO_RCVBUFFORCE = 33
 # Commands to a collector. The number of frames that it takes from a wire before it reads other
@@ -61,6 +61,9 @@ class Wire:
         self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
         self.sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         self.sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        # The kernel gives a link that has come up a queue a moment later. Until then it would lose
+        # all frames for that queue.
+        self.sock.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
         with netns.entered(namespace):
             self.sock.bind((ifname, ETH_P_ALL))
