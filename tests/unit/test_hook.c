@@ -717,7 +717,7 @@ each_result_is_in_its_range(void **state)
 	static const uint8_t ops[] = {BPF_ADD, BPF_SUB, BPF_MUL,  BPF_OR,  BPF_AND, BPF_LSH,
 				      BPF_RSH, BPF_XOR, BPF_ARSH, BPF_DIV, BPF_MOD};
 
-	for (unsigned int k = 0; k < 3000000; k++) {
+	for (unsigned int k = 0; k < 1000000; k++) {
 		uint64_t a = edge(), b = edge();
 		struct range ra = {below(2) ? a : a - a % (1 + below(9)), a};
 		struct range rb = {below(2) ? b : b - b % (1 + below(9)), b}, r;
@@ -786,7 +786,7 @@ our_verifier_accepts_nothing_that_leaves_its_memory(void **state)
 	uint64_t result;
 
 	(void)seed_take();
-	for (unsigned int k = 0; k < 300000; k++) {
+	for (unsigned int k = 0; k < 80000; k++) {
 		unsigned int n = program_make(ins);
 
 		if (hook_check(ins, n, why, sizeof(why)) < 0 ||
@@ -817,7 +817,7 @@ accepted_programs_do_as_they_say(void **state)
 
 	(void)seed_take();
 	fenced_make();
-	for (unsigned int k = 0; k < 100000; k++) {
+	for (unsigned int k = 0; k < 25000; k++) {
 		unsigned int n = program_make(ins);
 		struct fib_hook *hook = hook_program_new(ins, n, why, sizeof(why));
 
