@@ -59,18 +59,21 @@ hop_end(struct line *l)
 	l->hop = (struct hop){0};
 }
 
+static const char unicast[] = "unicast";
+
 /*
  * Return the word of the dataplane for a route of this type, which `ip -N` prints as a
- * number. "": no FIB has routes of the type. NULL: the word is no type.
+ * number. "": no FIB has routes of the type. NULL: the word is no type. Linux forwards by IPv6
+ * routes of the types for IPv4 groups and of the obsolete types: `unicast`.
  */
 static const char *
-type_state(const char *word)
+type_state(const char *word, uint8_t family)
 {
 	static const char *const state[] = {
 		[RTN_LOCAL] = "local",       [RTN_BROADCAST] = "broadcast",
 		[RTN_ANYCAST] = "local",     [RTN_BLACKHOLE] = "blackhole",
 		[RTN_PROHIBIT] = "prohibit", [RTN_UNREACHABLE] = "unreachable",
-		[RTN_THROW] = "throw",       [RTN_MULTICAST] = "",
+		[RTN_THROW] = "throw",       [RTN_MULTICAST] = "broadcast",
 	};
 	unsigned long type;
 	char *end;
@@ -78,6 +81,9 @@ type_state(const char *word)
 	type = strtoul(word, &end, 10);
 	if (*end != '\0')
 		return NULL;
+	if (family == 6 && (type == RTN_BROADCAST || type == RTN_MULTICAST ||
+			    type == RTN_NAT || type == RTN_XRESOLVE))
+		return unicast;
 	return type < sizeof(state) / sizeof(state[0]) && state[type] != NULL ? state[type]
 									      : "";
 }
@@ -222,7 +228,7 @@ static struct kernel_route *
 line_take(struct kept *kept, uint8_t family, char *text)
 {
 	char *word = text + strspn(text, BLANKS), *rest = word_cut(word);
-	const char *state = type_state(word);
+	const char *state = type_state(word, family);
 	struct prefix p;
 	struct line *l;
 
@@ -230,6 +236,8 @@ line_take(struct kept *kept, uint8_t family, char *text)
 		word = rest + strspn(rest, BLANKS);
 		rest = word_cut(word);
 	}
+	if (state == unicast)
+		state = NULL;
 	if (!prefix_take(&p, family, word) || prefix_is_in_no_fib(&p))
 		return NULL;
 	l = words_find(kept, rest, state);

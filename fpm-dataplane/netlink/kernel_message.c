@@ -17,21 +17,31 @@
 #define TICK_MS   10u
 #define TICKS_DAY (24u * 60 * 60 * 100)
 
-static bool
-type_is_taken(uint8_t type)
+/*
+ * Return the type by which the kernel treats packets in transit, RTN_UNSPEC: none. IPv6 routes
+ * are unicast unless they are for the host, or refuse (ip6_route_info_create()). IPv4 packets
+ * are dropped without an error by routes to groups (ip_route_input_slow()).
+ */
+static uint8_t
+type_in_transit(uint8_t type, uint8_t family)
 {
 	switch (type) {
 	case RTN_UNICAST:
 	case RTN_LOCAL:
-	case RTN_BROADCAST:
 	case RTN_ANYCAST:
 	case RTN_BLACKHOLE:
 	case RTN_UNREACHABLE:
 	case RTN_PROHIBIT:
 	case RTN_THROW:
-		return true;
+		return type;
+	case RTN_BROADCAST:
+	case RTN_MULTICAST:
+		return family == 6 ? RTN_UNICAST : RTN_BROADCAST;
+	case RTN_NAT:
+	case RTN_XRESOLVE:
+		return family == 6 ? RTN_UNICAST : RTN_UNSPEC;
 	default:
-		return false; /* multicast, and obsolete types */
+		return RTN_UNSPEC;
 	}
 }
 
@@ -124,15 +134,17 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	bool del = nlh->nlmsg_type == RTM_DELROUTE;
 	struct fpm_event *r = &ev->route;
 	struct attrs attrs;
-	uint8_t family;
+	uint8_t family, type;
 
 	if (message_attrs(nlh, sizeof(*rtm), &attrs) < 0)
 		return -EBADMSG;
 	if (rtm->rtm_family == AF_MPLS)
 		return decode_label(rtm, &attrs, del, ev);
 	family = family_of_af(rtm->rtm_family);
-	if (family == 0 || !type_is_taken(rtm->rtm_type) ||
-	    (rtm->rtm_flags & RTM_F_CLONED) != 0)
+	if (family == 0 || (rtm->rtm_flags & RTM_F_CLONED) != 0)
+		return KERNEL_SKIP;
+	type = type_in_transit(rtm->rtm_type, family);
+	if (type == RTN_UNSPEC)
 		return KERNEL_SKIP;
 	if (message_prefix(&r->prefix, &attrs, family, rtm->rtm_dst_len) < 0)
 		return -EBADMSG;
@@ -160,10 +172,10 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	ev->order = (uint8_t)message_order(nlh, family, dump);
 	ev->scope = rtm->rtm_scope;
 	r->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
-	r->rtm_type = rtm->rtm_type;
+	r->rtm_type = type;
 	if (!message_life(&attrs, expires_ms) && !del) {
 		if (dump)
-			return KERNEL_SKIP;
+			return KERNEL_SKIP_EXPIRED;
 		/* Linux no longer uses the route, and deletes it later. */
 		ev->kind = KERNEL_ROUTE_DEL;
 		r->kind = FPM_ROUTE_DEL;
@@ -171,8 +183,7 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	if (attrs_have(&attrs, RTA_METRICS) &&
 	    message_mtu(r, attr_of(&attrs, RTA_METRICS)) < 0)
 		return -EBADMSG;
-	return rtm->rtm_type == RTN_UNICAST ? message_hops(r, &attrs, rtm->rtm_flags)
-					    : KERNEL_TAKEN;
+	return type == RTN_UNICAST ? message_hops(r, &attrs, rtm->rtm_flags) : KERNEL_TAKEN;
 }
 
 static int

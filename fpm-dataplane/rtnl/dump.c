@@ -57,6 +57,7 @@ jobs_begin(struct rtnl *r)
 	r->n_jobs = r->at = r->tries = 0;
 	r->asked = r->again = false;
 	r->expires_ms = 0;
+	r->expired = false;
 	r->n_shown = 0;
 	r->dump_begin_ms = monotonic_ms();
 	r->rules_only = r->rules_due = r->whole = false;
@@ -68,9 +69,11 @@ void
 dump_plan_rules(struct rtnl *r)
 {
 	uint32_t expires_ms = r->expires_ms;
+	bool expired = r->expired;
 
 	jobs_begin(r);
 	r->expires_ms = expires_ms;
+	r->expired = expired;
 	r->rules_only = true;
 }
 
@@ -90,6 +93,19 @@ dump_plan(struct rtnl *r, enum dump_extent extent)
 	if (extent == DUMP_ALL)
 		job_add(r, DUMP_ROUTES, FAMILY_LABEL, 0);
 	r->whole = extent == DUMP_ALL;
+}
+
+void
+dump_plan_mortal(struct rtnl *r)
+{
+	if (r->large) {
+		dump_plan(r, DUMP_ALL);
+		return;
+	}
+	jobs_begin(r);
+	for (unsigned int p = 0; p < 256; p++)
+		if (r->mortal[p])
+			job_add(r, DUMP_ROUTES, 6, (uint8_t)p);
 }
 
 void

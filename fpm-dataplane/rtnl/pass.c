@@ -112,9 +112,14 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 			pass_replaced(r, ev);
 		return;
 	}
-	if (expires_ms != 0 && ev->kind == KERNEL_ROUTE &&
-	    (r->expires_ms == 0 || expires_ms < r->expires_ms))
-		r->expires_ms = expires_ms;
+	if (expires_ms != 0 && ev->kind == KERNEL_ROUTE) {
+		r->mortal[ev->route.protocol] = true;
+		if (r->expires_ms == 0 || expires_ms < r->expires_ms)
+			r->expires_ms = expires_ms;
+	}
+	/* The kernel sends a new route of an advertisement before it sets the life. */
+	if (!dump && ev->kind == KERNEL_ROUTE && ev->route.protocol == RTPROT_RA)
+		r->mortal[RTPROT_RA] = r->lives_due = true;
 	if (ev->kind == KERNEL_ROUTE && ev->route.prefix.family == FAMILY_LABEL)
 		r->held_labels = true;
 	else if (ev->kind == KERNEL_ROUTE)
@@ -144,6 +149,10 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 		return;
 	case KERNEL_SKIP:
 		kernel_count(&kernel_status.skipped, 1);
+		break;
+	case KERNEL_SKIP_EXPIRED:
+		kernel_count(&kernel_status.skipped, 1);
+		r->mortal[ev.route.protocol] = r->expired = true;
 		break;
 	case KERNEL_SKIP_TOS:
 		kernel_count(&kernel_status.by_tos, 1);

@@ -7,8 +7,9 @@
  * or whose source address is removed, next-hop objects of a link that is down or lost its
  * carrier, and IPv4 routes of a deleted next-hop object. After such a cause the thread
  * dumps next-hop objects and the protocols of which rib has routes. The kernel also renews
- * the lifetime of a route of a router advertisement without an event. So when the shortest
- * known lifetime ends, a dump shows which routes have expired.
+ * or shortens the lifetime of a route without an event, and gives a new life to an expired
+ * route that it has not deleted yet. So while routes have a limited life, a dump at the end
+ * of the shortest life, and at the latest after LIFE_MS, shows their lives.
  */
 #include "rtnl/rtnl.h"
 
@@ -31,6 +32,11 @@
 #define DUMP_REST 4u
 #define QUICK_MS  30u   /* of CPU: a walk over tables takes less unless they are large */
 #define RETRY_MS  1000u /* after a failed dump */
+/* The time until limited lives are read again, and until expired routes are. */
+#define LIFE_MS          2000u
+#define LIFE_LARGE_MS    60000u
+#define EXPIRED_MS       100u
+#define EXPIRED_LARGE_MS 5000u
 
 static void
 rtnl_schedule(struct rtnl *r, uint64_t in_ms)
@@ -123,6 +129,25 @@ expiry_arm(struct rtnl *r)
 	ev_timer_start(loop, &r->expiry);
 }
 
+/*
+ * Limit the time until the next dump of routes whose lives the kernel may change silently. A
+ * life below one tick looks like none, so read once more when no route seems to have one.
+ */
+static void
+expiry_limit(struct rtnl *r)
+{
+	uint32_t life_ms = r->large ? LIFE_LARGE_MS : LIFE_MS;
+	uint32_t expired_ms = r->large ? EXPIRED_LARGE_MS : EXPIRED_MS;
+	bool lives = r->expires_ms != 0 || r->expired;
+
+	if (r->expires_ms > life_ms)
+		r->expires_ms = life_ms;
+	if ((r->expired || (r->had_lives && !lives)) &&
+	    (r->expires_ms == 0 || r->expires_ms > expired_ms))
+		r->expires_ms = expired_ms;
+	r->had_lives = lives;
+}
+
 static void
 routes_dump_finished(struct rtnl *r)
 {
@@ -137,6 +162,7 @@ routes_dump_finished(struct rtnl *r)
 	 * Keep a timer that runs: a lifetime below one tick looks like none, so the dump
 	 * may not show it.
 	 */
+	expiry_limit(r);
 	expiry_arm(r);
 }
 
@@ -147,7 +173,7 @@ dump_finished(struct rtnl *r)
 	if (!r->rules_only)
 		routes_dump_finished(r);
 	r->rules_only = false;
-	if (r->all_due || r->silent_due)
+	if (r->all_due || r->silent_due || r->lives_due)
 		rtnl_schedule(r, 0);
 }
 
@@ -216,7 +242,7 @@ rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
 	if (events_read(r, rtnl_on_event) < 0)
 		rtnl_overrun(r);
 	expiry_arm(r);
-	if (r->silent_due && !r->all_due)
+	if ((r->silent_due || r->lives_due) && !r->all_due)
 		rtnl_schedule(r, SILENT_MS);
 	rtnl_read_rules(r);
 }
@@ -241,9 +267,11 @@ rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 	}
 	if (r->all_due)
 		dump_plan(r, DUMP_ALL);
-	else
+	else if (r->silent_due)
 		dump_plan_held(r);
-	r->all_due = r->silent_due = false;
+	else
+		dump_plan_mortal(r);
+	r->all_due = r->silent_due = r->lives_due = false;
 	dump_go_on(r);
 }
 
@@ -254,7 +282,7 @@ rtnl_on_expiry(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	ev_timer_stop(loop, timer);
 	r->expires_ms = 0;
-	r->silent_due = true;
+	r->lives_due = true;
 	rtnl_schedule(r, 0);
 }
 

@@ -66,9 +66,13 @@ struct rtnl {
 	uint64_t n_shown; /* messages of the present dump */
 	bool all_due;     /* read all tables again: events were lost */
 	bool silent_due;  /* read objects again that may have been deleted silently */
+	bool lives_due;   /* read routes with a limited life again */
 	uint32_t
 		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
-	bool held[256];     /* shortest lifetime of routes since the last dump; 0: none */
+	bool expired;       /* the present dump has shown a route whose life is over */
+	bool had_lives;     /* the last dump has shown a route with a limited life */
+	bool held[256];     /* rib may have routes of the protocol */
+	bool mortal[256];  /* IPv6 routes of the protocol may have a limited life */
 	bool held_labels;  /* rib may have routes of labels */
 	struct rule *rule; /* of the present job */
 	uint32_t n_rules, room_rules;
@@ -160,6 +164,8 @@ void dump_plan(struct rtnl *r, enum dump_extent extent);
  * 1,000,000 routes takes 0.3 s.
  */
 void dump_plan_held(struct rtnl *r);
+/* Plan a dump of the protocols whose routes may have a limited life. */
+void dump_plan_mortal(struct rtnl *r);
 /* Add a dump to the plan: of next-hop objects, or of the routes of one table. */
 void dump_add_nexthops(struct rtnl *r);
 void dump_add_table(struct rtnl *r, uint8_t family, uint32_t table);

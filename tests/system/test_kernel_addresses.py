@@ -6,7 +6,13 @@ import ipaddress
 import time
 
 import pytest
-from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_RA, ICMPv6NDOptPrefixInfo, IPv6
+from scapy.layers.inet6 import (
+    ICMPv6ND_NA,
+    ICMPv6ND_RA,
+    ICMPv6NDOptPrefixInfo,
+    ICMPv6NDOptRouteInfo,
+    IPv6,
+)
 from scapy.layers.l2 import Ether
 
 from lib import netns
@@ -474,6 +480,84 @@ def test_an_advertisement_that_takes_back(advertised):
             advertise(router, 0, 0)
         both.ip()
         both.agree("taken back", {ON_LINK[1]: "no route", away: "no route"})
+
+
+def ends_in_linux(both, *addresses):
+    """Return when Linux no longer has a route to these addresses."""
+    gone = lambda: {both.fate(both.linux, dst) for dst in addresses} == {"no route"}  # noqa: E731
+    eventually(gone, 6, 0.02, "the routes end in Linux")
+    both.ip()
+
+
+def test_an_advertised_route_is_back_after_its_end(advertised):
+    """The kernel keeps an expired route for some time. An advertisement then gives it a new life, and
+    the kernel sends no message (RFC 4861, 6.3.4)."""
+    both = advertised
+    away = "2001:db8:7777::7"
+    for router in both.both:
+        advertise(router, 1, 1)
+    both.ip()
+    both.agree("advertised", {ON_LINK[1]: "wan", away: "wan"})
+    ends_in_linux(both, ON_LINK[1], away)
+    both.agree("advertised life over", {ON_LINK[1]: "no route", away: "no route"})
+    for router in both.both:
+        advertise(router, 600, 600)
+    both.ip()
+    both.agree("advertised again", {ON_LINK[1]: "wan", away: "wan"})
+
+
+def test_an_advertised_life_gets_shorter(advertised):
+    """A later advertisement shortens a life without a message."""
+    both = advertised
+    away = "2001:db8:7777::7"
+    for router in both.both:
+        advertise(router, 0, 600)
+    both.ip()
+    both.agree("advertised", {away: "wan"})
+    for router in both.both:
+        advertise(router, 0, 1)
+    ends_in_linux(both, away)
+    both.agree("advertised life over", {away: "no route"})
+
+
+def test_an_advertised_more_specific_route(advertised):
+    """A route information option (RFC 4191, 2.3): the route comes before the default route, and ends
+    with its life. The kernel sends its message before it sets this life."""
+    both = advertised
+    away = "2001:db8:7777::7"
+    both.sysctl(
+        {
+            "net.ipv6.conf.ext0.accept_ra": 2,
+            "net.ipv6.conf.ext0.accept_ra_rt_info_max_plen": 64,
+        }
+    )
+    both.ip(
+        f"-6 neigh replace fe80::8 lladdr {both.ours.wires['ext'].mac} dev ext0 nud permanent",
+        f"-6 route add default {via(both, 'alt', 6)} metric 2000",
+    )
+    for router in both.both:
+        ext = router.wires["ext"]
+        head = Ether(src=ext.mac, dst="33:33:00:00:00:01") / IPv6(src="fe80::8", dst="ff02::1", hlim=255)
+        option = ICMPv6NDOptRouteInfo(prefix="2001:db8:7777::", plen=48, rtlifetime=1)
+        ext.send(head / ICMPv6ND_RA(routerlifetime=0) / option)
+    both.ip()
+    both.agree("advertised", {away: "ext"})
+    eventually(lambda: both.fate(both.linux, away) == "alt", 6, 0.02, "the route ends in Linux")
+    both.ip()
+    both.agree("advertised life over", {away: "alt"})
+
+
+def test_an_address_is_back_after_its_life(both):
+    """The kernel still has the expired route of the address's subnet, and uses it again without a
+    message."""
+    prefix, host = MORE[6]
+    both.answer("ext", host)
+    both.ip(f"addr add {prefix} dev ext0 nodad valid_lft 1 preferred_lft 1")
+    both.agree("address added", {host: "ext", own(prefix): "local"})
+    ends_in_linux(both, host, own(prefix))
+    both.agree("address's life over", {host: "no route", own(prefix): "no route"})
+    both.ip(f"addr add {prefix} dev ext0 nodad")
+    both.agree("address is back", {host: "ext", own(prefix): "local"})
 
 
 def test_a_route_with_a_life(both):

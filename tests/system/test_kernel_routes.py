@@ -185,6 +185,26 @@ def test_a_route_that_refuses(both, family, kind, fate):
 HOSTS = {4: ("10.8.0.9", "10.8.1.9"), 6: ("2001:db8:e000::9", "2001:db8:e001::9")}
 
 
+@pytest.mark.parametrize("kind", ["broadcast", "multicast", "nat", "xresolve"])
+def test_ipv6_routes_of_other_types_forward(both, kind):
+    """Linux treats IPv6 routes of these types as unicast routes (ip6_route_info_create())."""
+    both.ip(f"-6 route add {kind} {NET[6]} {via(both, 'wan', 6)} table main")
+    both.agree("route of a type added", {HOST[6]: "wan"})
+    both.ip(f"-6 route del {kind} {NET[6]} {via(both, 'wan', 6)} table main")
+    both.agree("route of a type deleted", {HOST[6]: "no route"})
+
+
+@pytest.mark.parametrize("table", ["main", "local"])
+def test_an_ipv4_route_of_type_multicast_drops(both, table):
+    """Packets that an IPv4 route of this type has are dropped without an error
+    (ip_route_input_slow())."""
+    both.ip(f"route add default {via(both, 'wan', 4)}")
+    both.ip(f"route add multicast {NET[4]} dev ext0 table {table}")
+    both.agree("route of a type added", {HOST[4]: "nothing"})
+    both.ip(f"route del multicast {NET[4]} dev ext0 table {table}")
+    both.agree("route of a type deleted", {HOST[4]: "wan"})
+
+
 def test_a_route_of_type_throw_ends_the_lookup_in_its_table(both):
     """A packet of a throw route has no route when no further table has one."""
     both.ip(f"route add 10.8.0.0/16 {via(both, 'wan', 4)}")

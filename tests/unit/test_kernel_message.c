@@ -105,8 +105,9 @@ types_of_the_kernel_are_taken_others_are_not(void **state)
 	static const uint8_t taken[] = {RTN_UNICAST,  RTN_LOCAL,     RTN_BROADCAST,
 					RTN_ANYCAST,  RTN_BLACKHOLE, RTN_UNREACHABLE,
 					RTN_PROHIBIT, RTN_THROW};
-	static const uint8_t skipped[] = {RTN_UNSPEC, RTN_MULTICAST, RTN_NAT, RTN_XRESOLVE,
-					  200};
+	static const uint8_t skipped[] = {RTN_UNSPEC, RTN_NAT, RTN_XRESOLVE, 200};
+	static const uint8_t unicast6[] = {RTN_BROADCAST, RTN_MULTICAST, RTN_NAT,
+					   RTN_XRESOLVE};
 
 	for (unsigned int i = 0; i < sizeof(taken); i++) {
 		route("198.51.100.0/24");
@@ -120,6 +121,19 @@ types_of_the_kernel_are_taken_others_are_not(void **state)
 		route("198.51.100.0/24");
 		rtm()->rtm_type = skipped[i];
 		assert_int_equal(decode(false), KERNEL_SKIP);
+	}
+	/* Linux drops packets to an IPv4 group as those to a broadcast address. */
+	route("198.51.100.0/24");
+	rtm()->rtm_type = RTN_MULTICAST;
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.route.rtm_type, RTN_BROADCAST);
+	/* Linux forwards by IPv6 routes of these types. */
+	for (unsigned int i = 0; i < sizeof(unicast6); i++) {
+		route("2001:db8:9::/48");
+		rtm()->rtm_type = unicast6[i];
+		assert_int_equal(decode(false), KERNEL_TAKEN);
+		assert_int_equal(sample.ev.route.rtm_type, RTN_UNICAST);
+		assert_int_equal(sample.ev.route.n_hops, 1);
 	}
 }
 
@@ -321,7 +335,7 @@ a_limited_life_is_told_and_an_expired_route_is_as_deleted(void **state)
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.expires_ms, 18540);
 	route_expiring(RTM_NEWROUTE, -5);
-	assert_int_equal(decode(true), KERNEL_SKIP);
+	assert_int_equal(decode(true), KERNEL_SKIP_EXPIRED);
 	route_expiring(RTM_NEWROUTE, -5); /* a change of its life */
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
