@@ -67,6 +67,38 @@ link_is_down(const struct nlmsghdr *nlh)
 	       (nlh->nlmsg_type == RTM_DELLINK || (info->ifi_flags & up) != up);
 }
 
+/*
+ * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits the
+ * life of the route of an IPv6 address's subnet, without messages. While lives are known they
+ * are read again anyway.
+ */
+static void
+rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *attr;
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifa))
+		return;
+	if (ifa->ifa_family != AF_INET6) {
+		r->silent_due |= nlh->nlmsg_type == RTM_DELADDR;
+		return;
+	}
+	if (nlh->nlmsg_type == RTM_DELADDR || ev_is_active(&r->expiry))
+		return;
+	mnl_attr_for_each(attr, nlh, sizeof(*ifa))
+	{
+		struct ifa_cacheinfo info;
+
+		if (mnl_attr_get_type(attr) != IFA_CACHEINFO ||
+		    mnl_attr_get_payload_len(attr) < sizeof(info))
+			continue;
+		memcpy(&info, mnl_attr_get_payload(attr), sizeof(info));
+		if (info.ifa_valid != UINT32_MAX)
+			r->mortal[RTPROT_KERNEL] = r->lives_due = true;
+	}
+}
+
 static void
 rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 {
@@ -75,8 +107,9 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	case RTM_DELLINK:
 		r->silent_due |= link_is_down(nlh);
 		break;
+	case RTM_NEWADDR:
 	case RTM_DELADDR:
-		r->silent_due = true;
+		rtnl_on_address(r, nlh);
 		break;
 	case RTM_NEWRULE:
 	case RTM_DELRULE:

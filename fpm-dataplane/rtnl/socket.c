@@ -80,10 +80,10 @@ events_filter(struct rtnl *r, bool tables)
 static int
 events_join(int fd)
 {
-	static const int group[] = {RTNLGRP_LINK,       RTNLGRP_IPV4_IFADDR,
-				    RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-				    RTNLGRP_NEXTHOP,    RTNLGRP_IPV4_RULE,
-				    RTNLGRP_IPV6_RULE,  RTNLGRP_MPLS_ROUTE};
+	static const int group[] = {
+		RTNLGRP_LINK,       RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+		RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,  RTNLGRP_NEXTHOP,
+		RTNLGRP_IPV4_RULE,  RTNLGRP_IPV6_RULE,   RTNLGRP_MPLS_ROUTE};
 
 	for (unsigned int i = 0; i < sizeof(group) / sizeof(group[0]); i++)
 		if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group[i],

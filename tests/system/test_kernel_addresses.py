@@ -560,6 +560,18 @@ def test_an_address_is_back_after_its_life(both):
     both.agree("address is back", {host: "ext", own(prefix): "local"})
 
 
+def test_an_address_gets_a_life(both):
+    """A life of an address that had none: the kernel limits the life of its subnet's route without a
+    message. Linux 6.18 takes the route as expired at once."""
+    prefix, host = MORE[6]
+    both.answer("ext", host)
+    both.ip(f"addr add {prefix} dev ext0 nodad")
+    both.agree("address added", {host: "ext", own(prefix): "local"})
+    both.ip(f"addr change {prefix} dev ext0 nodad valid_lft 2 preferred_lft 2")
+    ends_in_linux(both, host)
+    both.agree("address's life over", {host: "no route"})
+
+
 def test_a_route_with_a_life(both):
     """`ip -6 route add ... expires N` ends in time, in Linux and in our router."""
     both.ip(f"-6 route add {NET[6]} {via(both, 'wan', 6)} expires 2")
