@@ -60,35 +60,35 @@ fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n)
  * interface, own or borrowed. Return false if there is none.
  */
 static bool
-source_choose(struct fib_headend_way *way)
+source_choose(struct fib_headend_outer *outer)
 {
 	static const struct ipaddr none;
 	struct ipaddr first, source;
 
-	if (way->out == NULL)
+	if (outer->out == NULL)
 		return false;
-	memcpy(first.octet, way->head + 24, sizeof(first.octet));
-	source = icmp_source6(way->out, &first);
-	memcpy(way->head + 8, source.octet, sizeof(source.octet));
+	memcpy(first.octet, outer->head + 24, sizeof(first.octet));
+	source = icmp_source6(outer->out, &first);
+	memcpy(outer->head + 8, source.octet, sizeof(source.octet));
 	return !ipaddr_equal(&source, &none);
 }
 
 /* Look up the outer packet as a packet of this host, to which policy rules apply. */
 static void
-way_look_up(const struct fib *fib, struct fib_headend_way *way)
+outer_look_up(const struct fib *fib, struct fib_headend_outer *outer)
 {
-	way->path = fib_resolve_packet(fib, NULL, 0, 6, way->head, sizeof(way->head));
-	way->out = path_out(fib, way->path);
-	way->reason = outer_refusal(way->path, way->out, 0);
+	outer->path = fib_resolve_packet(fib, NULL, 0, 6, outer->head, sizeof(outer->head));
+	outer->out = path_out(fib, outer->path);
+	outer->reason = outer_refusal(outer->path, outer->out, 0);
 	/* The kernel would encapsulate the packet again and again. */
-	if (path_is_headend(fib, way->path) &&
-	    &fib->headend[path_index(way->path)] == way->headend)
-		way->reason = DROP_encap_loop;
+	if (path_is_headend(fib, outer->path) &&
+	    &fib->headend[path_index(outer->path)] == outer->headend)
+		outer->reason = DROP_encap_loop;
 }
 
 void
 fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const uint8_t *ip,
-		    unsigned int room, struct fib_headend_way *way)
+		    unsigned int room, struct fib_headend_outer *outer)
 {
 	const struct fib_seg6 *seg6 =
 		atomic_load_explicit(&fib->seg6, memory_order_consume);
@@ -97,37 +97,37 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 	static const struct ipaddr none;
 	bool chosen;
 
-	way->headend = h;
-	way->family = family;
-	way->reason = PUNT_kernel_route;
+	outer->headend = h;
+	outer->family = family;
+	outer->reason = PUNT_kernel_route;
 	if (seg6 == NULL || !fib_tunnels_allowed(fib))
 		return;
-	headend_head(way->head, h->head, hash, family);
+	headend_head(outer->head, h->head, hash, family);
 	chosen = !h->has_source && ipaddr_equal(&seg6->source, &none);
 	if (!h->has_source && !chosen)
-		memcpy(way->head + 8, seg6->source.octet, sizeof(seg6->source.octet));
-	way_look_up(fib, way);
-	if (!chosen || way->reason != N_REASON)
+		memcpy(outer->head + 8, seg6->source.octet, sizeof(seg6->source.octet));
+	outer_look_up(fib, outer);
+	if (!chosen || outer->reason != N_REASON)
 		return;
-	if (!source_choose(way))
-		way->reason = PUNT_kernel_route;
+	if (!source_choose(outer))
+		outer->reason = PUNT_kernel_route;
 	else if (fib_rules(fib, 6) != NULL) /* rules may select by the source */
-		way_look_up(fib, way);
+		outer_look_up(fib, outer);
 }
 
 /* Choose the source of all packets, if they leave by one interface. */
 static bool
 source_choose_once(const struct fib *fib, uint64_t route, uint8_t *head)
 {
-	struct fib_headend_way way = {.path = (fib_path)route};
+	struct fib_headend_outer outer = {.path = (fib_path)route};
 
-	if (group_word_is_block(route) || path_kind(way.path) != PATH_ADJ)
+	if (group_word_is_block(route) || path_kind(outer.path) != PATH_ADJ)
 		return false;
-	way.out = path_out(fib, way.path);
-	memcpy(way.head, head, sizeof(way.head));
-	if (!source_choose(&way))
+	outer.out = path_out(fib, outer.path);
+	memcpy(outer.head, head, sizeof(outer.head));
+	if (!source_choose(&outer))
 		return false;
-	memcpy(head, way.head, sizeof(way.head));
+	memcpy(head, outer.head, sizeof(outer.head));
 	return true;
 }
 
@@ -176,13 +176,13 @@ fib_headend_pmtu(const struct fib *fib, const struct fib_headend *h)
 }
 
 unsigned int
-fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way)
+fib_headend_mtu(const struct fib *fib, const struct fib_headend_outer *outer)
 {
-	unsigned int mtu = fib_mtu(fib, way->path, way->out, 6);
+	unsigned int mtu = fib_mtu(fib, outer->path, outer->out, 6);
 	unsigned int path = headend_pmtu_for(
-		way->headend, fib_headend_pmtu(fib, way->headend), way->family);
+		outer->headend, fib_headend_pmtu(fib, outer->headend), outer->family);
 
 	if (path < mtu)
 		mtu = path;
-	return mtu > way->headend->bytes ? mtu - way->headend->bytes : 0;
+	return mtu > outer->headend->bytes ? mtu - outer->headend->bytes : 0;
 }

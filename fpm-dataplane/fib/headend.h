@@ -88,7 +88,7 @@ headend_pmtu_for(const struct fib_headend *h, unsigned int pmtu, uint8_t family)
 bool fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n);
 
 /* The path of one outer packet. */
-struct fib_headend_way {
+struct fib_headend_outer {
 	/*
 	 * N_REASON: follow `path`. PUNT_kernel_route: the kernel sends the packet. Else a
 	 * drop.
@@ -107,7 +107,8 @@ struct fib_headend_way {
  * segment.
  */
 void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
-			 const uint8_t *ip, unsigned int room, struct fib_headend_way *way);
+			 const uint8_t *ip, unsigned int room,
+			 struct fib_headend_outer *outer);
 
 /*
  * Write the part of the outer header that all packets behind a headend have in common into
@@ -156,13 +157,13 @@ headend_path(const struct fib *fib, const uint8_t *of_all, uint64_t route, uint3
 }
 
 /* Return the length of the largest packet that fits without fragments. 0: none fits. */
-unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_way *way);
+unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_outer *outer);
 
 /*
  * Write the outer headers before the packet of `len` octets at `ip`, and return the first octet.
  * The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal mode.
  *
- * head  the outer IPv6 header, as in struct fib_headend_way
+ * head  the outer IPv6 header, as in struct fib_headend_outer
  */
 static inline uint8_t *
 headend_put_by(const struct fib_headend *h, const uint8_t *head, uint8_t *ip,
@@ -183,10 +184,10 @@ headend_put_by(const struct fib_headend *h, const uint8_t *head, uint8_t *ip,
 }
 
 static inline uint8_t *
-headend_put(const struct fib_headend_way *way, uint8_t *ip, uint8_t family,
+headend_put(const struct fib_headend_outer *outer, uint8_t *ip, uint8_t family,
 	    unsigned int len)
 {
-	return headend_put_by(way->headend, way->head, ip, family, len);
+	return headend_put_by(outer->headend, outer->head, ip, family, len);
 }
 
 #endif

@@ -238,10 +238,10 @@ fib_tunnel_ecn(uint8_t *ip, uint8_t family, uint8_t outer)
 
 /* Return true if the path has the tunnel already. */
 static bool
-way_has(const struct fib_tunnel_way *way, uint16_t ifidx)
+outer_has(const struct fib_tunnel_outer *outer, uint16_t ifidx)
 {
-	for (unsigned int i = 0; i < way->n; i++)
-		if (way->tunnel[i]->ifidx == ifidx)
+	for (unsigned int i = 0; i < outer->n; i++)
+		if (outer->tunnel[i]->ifidx == ifidx)
 			return true;
 	return false;
 }
@@ -262,53 +262,53 @@ tunnel_enters(const struct fib_tunnel *t, const struct fib_iface *next)
 }
 
 void
-fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way *way)
+fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_outer *outer)
 {
-	way->n = way->bytes = 0;
-	way->any6 = false;
-	way->reason = fib_tunnels_allowed(fib) ? N_REASON : PUNT_kernel_route;
-	while (way->reason == N_REASON) {
+	outer->n = outer->bytes = 0;
+	outer->any6 = false;
+	outer->reason = fib_tunnels_allowed(fib) ? N_REASON : PUNT_kernel_route;
+	while (outer->reason == N_REASON) {
 		const struct fib_iface *iface = fib_iface(fib, ifidx), *next;
 		const struct fib_tunnel *t = &iface->tunnel;
 
-		if (way->n == FIB_TUNNELS_DEEP || way_has(way, ifidx)) {
-			way->reason = DROP_encap_loop;
+		if (outer->n == FIB_TUNNELS_DEEP || outer_has(outer, ifidx)) {
+			outer->reason = DROP_encap_loop;
 			return;
 		}
-		way->tunnel[way->n++] = iface;
-		way->bytes += t->bytes;
-		way->family = t->family;
-		way->any6 |= t->family == 6;
-		way->dst = t->remote;
+		outer->tunnel[outer->n++] = iface;
+		outer->bytes += t->bytes;
+		outer->family = t->family;
+		outer->any6 |= t->family == 6;
+		outer->dst = t->remote;
 		if (iface->ifindex == 0 || !iface->up ||
 		    path_kind(fib_resolve(fib, t->vrf, t->family, &t->local, 0)) !=
 			    PATH_LOCAL) {
-			way->reason = DROP_egress_down;
+			outer->reason = DROP_egress_down;
 			return;
 		}
 		/* The outer packet is one of this host, to which policy rules apply. */
-		way->path =
+		outer->path =
 			fib_resolve_packet(fib, NULL, t->vrf, t->family, t->head, t->bytes);
-		next = path_tunnel(fib, way->path);
+		next = path_tunnel(fib, outer->path);
 		if (next == NULL) {
-			way->reason =
-				outer_refusal(way->path, path_out(fib, way->path), t->link);
+			outer->reason = outer_refusal(outer->path,
+						      path_out(fib, outer->path), t->link);
 			return;
 		}
-		if (!way_has(way, next->ifidx) && !tunnel_enters(t, next))
-			way->reason = PUNT_kernel_route;
+		if (!outer_has(outer, next->ifidx) && !tunnel_enters(t, next))
+			outer->reason = PUNT_kernel_route;
 		ifidx = next->ifidx;
 	}
 }
 
 unsigned int
-fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_way *way,
+fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_outer *outer,
 	       const struct fib_iface *out)
 {
-	unsigned int mtu = fib_mtu(fib, way->path, out, way->family);
+	unsigned int mtu = fib_mtu(fib, outer->path, out, outer->family);
 
-	for (unsigned int i = way->n; i > 0; i--) {
-		const struct fib_iface *tunnel = way->tunnel[i - 1];
+	for (unsigned int i = outer->n; i > 0; i--) {
+		const struct fib_iface *tunnel = outer->tunnel[i - 1];
 		const struct fib_tunnel *t = &tunnel->tunnel;
 		unsigned int path = fib_pmtu(fib, t->vrf, t->family, &t->remote);
 

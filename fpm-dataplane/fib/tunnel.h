@@ -104,7 +104,7 @@ bool fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const 
 bool fib_tunnel_ecn(uint8_t *ip, uint8_t family, uint8_t outer);
 
 /* The path of a packet into a tunnel, and of its outer packet to a neighbor. */
-struct fib_tunnel_way {
+struct fib_tunnel_outer {
 	/*
 	 * N_REASON: follow `path`. PUNT_kernel_route: the kernel sends the packet. Else a
 	 * drop.
@@ -120,13 +120,14 @@ struct fib_tunnel_way {
 };
 
 /* Find the path of packets that leave by the tunnel `ifidx`. */
-void fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_way *way);
+void fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx,
+			struct fib_tunnel_outer *outer);
 
 /*
  * Return the length of the largest packet that may leave by `out` without fragments of the
  * outer packet. 0: no packet fits.
  */
-unsigned int fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_way *way,
+unsigned int fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_outer *outer,
 			    const struct fib_iface *out);
 
 /* Return true if the outer packet of this packet has DF set, or is IPv6. */
@@ -240,13 +241,13 @@ tunnel_put(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int
  * *family and *len are those of the packet, and on return those of the outermost packet.
  */
 static inline uint8_t *
-tunnel_put_all(const struct fib *fib, const struct fib_tunnel_way *way, uint8_t *ip,
+tunnel_put_all(const struct fib *fib, const struct fib_tunnel_outer *outer, uint8_t *ip,
 	       uint8_t *family, unsigned int *len, uint32_t id)
 {
-	uint32_t hash = way->any6 ? flow_hash(ip, *len, *family, fib->seed) : 0;
+	uint32_t hash = outer->any6 ? flow_hash(ip, *len, *family, fib->seed) : 0;
 
-	for (unsigned int i = 0; i < way->n; i++) {
-		const struct fib_tunnel *t = &way->tunnel[i]->tunnel;
+	for (unsigned int i = 0; i < outer->n; i++) {
+		const struct fib_tunnel *t = &outer->tunnel[i]->tunnel;
 
 		ip = tunnel_put(t, ip, *family, *len, id, hash);
 		*len += t->bytes;

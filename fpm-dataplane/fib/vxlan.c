@@ -179,34 +179,34 @@ fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_
 
 void
 fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_t family,
-		  const uint8_t *ip, unsigned int room, struct fib_vxlan_way *way)
+		  const uint8_t *ip, unsigned int room, struct fib_vxlan_outer *outer)
 {
 	const struct fib_iface *iface = fib_iface(fib, hop->ifidx), *out;
 	const struct fib_tunnel *t = &hop->t;
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 
-	way->path = PATH(PATH_NONE, 0);
-	way->hash = flow_hash(ip, room, family, fib->seed);
+	outer->path = PATH(PATH_NONE, 0);
+	outer->hash = flow_hash(ip, room, family, fib->seed);
 	if (iface->ifindex == 0 || !iface->up) {
-		way->reason = DROP_egress_down;
+		outer->reason = DROP_egress_down;
 		return;
 	}
 	if (!fib_tunnels_allowed(fib) || t->bytes == 0) {
-		way->reason = PUNT_kernel_route;
+		outer->reason = PUNT_kernel_route;
 		return;
 	}
 	if (path_kind(fib_resolve(fib, t->vrf, t->family, &t->local, 0)) != PATH_LOCAL) {
-		way->reason = DROP_egress_down;
+		outer->reason = DROP_egress_down;
 		return;
 	}
 	/* The outer packet is one of this host. Its ports choose among equal paths. */
 	memcpy(head, t->head, sizeof(head));
-	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, way->hash));
-	way->path = fib_resolve_packet(fib, NULL, t->vrf, t->family, head, t->bytes);
-	out = path_out(fib, way->path);
-	way->reason = outer_refusal(way->path, out, t->link);
+	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, outer->hash));
+	outer->path = fib_resolve_packet(fib, NULL, t->vrf, t->family, head, t->bytes);
+	out = path_out(fib, outer->path);
+	outer->reason = outer_refusal(outer->path, out, t->link);
 	if (out != NULL && out->up && out->ifidx == hop->ifidx)
-		way->reason = DROP_encap_loop;
+		outer->reason = DROP_encap_loop;
 }
 
 bool
@@ -225,9 +225,9 @@ fib_vxlan_begin(const struct fib *fib, const struct fib_vxlan_hop *hop, uint64_t
 
 unsigned int
 fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
-	      const struct fib_vxlan_way *way, const struct fib_iface *out)
+	      const struct fib_vxlan_outer *outer, const struct fib_iface *out)
 {
-	unsigned int mtu = fib_mtu(fib, way->path, out, hop->t.family);
+	unsigned int mtu = fib_mtu(fib, outer->path, out, hop->t.family);
 	unsigned int path = fib_pmtu(fib, hop->t.vrf, hop->t.family, &hop->t.remote);
 
 	if (path < mtu)

@@ -101,7 +101,7 @@ path_enters(const struct fib *fib, fib_path path)
 }
 
 /* The path of an outer packet. */
-struct fib_vxlan_way {
+struct fib_vxlan_outer {
 	/*
 	 * N_REASON: follow `path`. PUNT_kernel_route: the kernel sends the packet. Else a
 	 * drop.
@@ -117,7 +117,7 @@ struct fib_vxlan_way {
  */
 void fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop,
 		       uint8_t family, const uint8_t *ip, unsigned int room,
-		       struct fib_vxlan_way *way);
+		       struct fib_vxlan_outer *outer);
 
 /*
  * Find the group word of the route to the VTEP, which all packets to a neighbor have in
@@ -133,7 +133,8 @@ bool fib_vxlan_begin(const struct fib *fib, const struct fib_vxlan_hop *hop,
  * fragments of the outer packet. 0: none.
  */
 unsigned int fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
-			   const struct fib_vxlan_way *way, const struct fib_iface *out);
+			   const struct fib_vxlan_outer *outer,
+			   const struct fib_iface *out);
 
 /*
  * Return the source port of a flow, by which transit routers choose among equal paths. The

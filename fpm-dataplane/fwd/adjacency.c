@@ -98,9 +98,9 @@ neighbor_use(struct burst *b, unsigned int i, uint32_t adj)
 static void
 vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_hop *hop)
 {
-	struct fib_vxlan_way way;
+	struct fib_vxlan_outer outer;
 
-	if (!fwd_vxlan_way(b, i, hop, &way))
+	if (!fwd_vxlan_outer(b, i, hop, &outer))
 		return;
 	/*
 	 * No order is kept with packets that waited for this neighbor: it seldom resolves
@@ -111,10 +111,10 @@ vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_
 				      memory_order_relaxed);
 	/* An on-link route gets the path of the host, too. */
 	b->path[i] = path_with_mtu(PATH(PATH_ADJ, adj), path_mtu_class(b->path[i]));
-	if (path_kind(way.path) == PATH_ADJ)
-		neighbor_use(b, i, path_index(way.path));
+	if (path_kind(outer.path) == PATH_ADJ)
+		neighbor_use(b, i, path_index(outer.path));
 	else
-		packet_unresolved(b, i, hop->t.family, path_index(way.path));
+		packet_unresolved(b, i, hop->t.family, path_index(outer.path));
 	b->hop[i] = hop->ifidx;
 }
 
@@ -139,16 +139,16 @@ adj_use(struct burst *b, unsigned int i, uint32_t adj)
 static void
 headend_use(struct burst *b, unsigned int i)
 {
-	struct fib_headend_way way;
+	struct fib_headend_outer outer;
 
-	if (!fwd_headend_way(b, i, &way))
+	if (!fwd_headend_outer(b, i, &outer))
 		return;
-	if (path_kind(way.path) == PATH_ADJ)
-		neighbor_use(b, i, path_index(way.path));
+	if (path_kind(outer.path) == PATH_ADJ)
+		neighbor_use(b, i, path_index(outer.path));
 	else
-		packet_unresolved(b, i, 6, path_index(way.path));
+		packet_unresolved(b, i, 6, path_index(outer.path));
 	if (b->verdict[i] == PUNT_unresolved)
-		b->hop[i] = way.out->ifidx;
+		b->hop[i] = outer.out->ifidx;
 }
 
 /*
@@ -176,14 +176,14 @@ encap_use(struct burst *b, unsigned int i)
 static void
 tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
 {
-	const struct fib_tunnel_way *way = fwd_tunnel_way(b, i);
+	const struct fib_tunnel_outer *outer = fwd_tunnel_outer(b, i);
 
-	if (way == NULL)
+	if (outer == NULL)
 		return;
-	if (path_kind(way->path) == PATH_ADJ)
-		neighbor_use(b, i, path_index(way->path));
+	if (path_kind(outer->path) == PATH_ADJ)
+		neighbor_use(b, i, path_index(outer->path));
 	else
-		packet_unresolved(b, i, way->family, path_index(way->path));
+		packet_unresolved(b, i, outer->family, path_index(outer->path));
 	b->hop[i] = ifidx;
 }
 

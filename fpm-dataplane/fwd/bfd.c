@@ -36,7 +36,7 @@ gap_draw(struct bfd_pace *p, const struct bfd_beat *beat)
 
 /* Find the path of a BFD packet that this host sends. */
 static fib_path
-way_find(struct fwd *f, const struct bfd_beat *beat)
+outer_find(struct fwd *f, const struct bfd_beat *beat)
 {
 	if (beat->ifidx != 0)
 		return fib_onlink(f->fib, beat->ifidx, beat->family, &beat->remote);
@@ -84,7 +84,7 @@ slot_send(struct fwd *f, struct bfd_slot *s, const struct bfd_beat *beat,
 	  const uint8_t *packet)
 {
 	struct rte_mbuf *m = bfd_buffer(f->conf->bfd);
-	fib_path path = way_find(f, beat);
+	fib_path path = outer_find(f, beat);
 	uint32_t adj = path_kind(path) == PATH_ADJ ? path_index(path) : 0;
 	uint64_t hop = atomic_load_explicit(&f->fib->adj[adj].hop, memory_order_acquire),
 		 mac;

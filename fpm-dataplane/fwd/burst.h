@@ -81,9 +81,8 @@ struct fwd_opened {
 };
 
 /* The path of packets into a tunnel, valid until the next quiescent state. */
-struct fwd_way {
-	uint64_t
-		epoch; /* fwd.way_epoch when it was found; valid only while they are equal */
+struct fwd_outer {
+	uint64_t epoch; /* fwd.outer_epoch when it was found; invalid if it differs now */
 	uint16_t ifidx; /* of the tunnel; 0: none yet */
 	/*
 	 * The largest packet that fits the egress interface without fragments of the outer
@@ -91,18 +90,18 @@ struct fwd_way {
 	 */
 	uint16_t mtu;
 	bool plain; /* the neighbor is on a port, and its frames have no tags */
-	struct fib_tunnel_way way;
+	struct fib_tunnel_outer outer;
 	const struct fib_iface *out; /* the egress interface; NULL: none */
 };
 
-#define FWD_WAYS 64 /* indexed by the number of the tunnel; a power of two */
+#define FWD_OUTERS 64 /* indexed by the number of the tunnel; a power of two */
 
 /*
  * The part of the path that all packets to a neighbor behind a VXLAN, or of a headend of
  * SRv6, have in common. Valid until the next quiescent state.
  */
 struct fwd_leg {
-	uint64_t epoch; /* fwd.way_epoch when it was found; invalid if it differs now */
+	uint64_t epoch; /* fwd.outer_epoch when it was found; invalid if it differs now */
 	const void *of; /* struct fib_vxlan_hop or fib_headend; NULL: none yet */
 	bool usual;     /* the rest is valid; false: look up each packet alone */
 	uint64_t route; /* group word of the route to the VTEP, or to the first segment */
@@ -126,7 +125,7 @@ struct fwd_hook_table {
 	bool valid;
 	uint16_t number; /* FIB_VRF_NONE: the table has no FIB */
 	uint32_t table;
-	uint64_t epoch; /* fwd.way_epoch when it was found */
+	uint64_t epoch; /* fwd.outer_epoch when it was found */
 };
 
 #define FWD_HOOK_TABLES 16 /* indexed by the number of the table; a power of two */
@@ -151,11 +150,11 @@ struct fwd {
 	uint64_t mark_tsc;
 	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
 	unsigned int n_opened, depth;        /* depth: nested decapsulations so far */
-	uint32_t ip_id;     /* lower 16 bits: ID of the next outer IPv4 header */
-	uint64_t way_epoch; /* grows with each quiescent state; old pointers are invalid */
-	struct fwd_way way[FWD_WAYS];    /* see fwd_way_into() */
-	struct fwd_leg leg[FWD_LEGS];    /* see outer_fast.c */
-	struct fwd_exit exit[BURST_MAX]; /* by entry of the burst, see outer_fast.c */
+	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
+	uint64_t outer_epoch; /* grows with each quiescent state; checks cached pointers */
+	struct fwd_outer outer[FWD_OUTERS]; /* see fwd_outer_into() */
+	struct fwd_leg leg[FWD_LEGS];       /* see outer_fast.c */
+	struct fwd_exit exit[BURST_MAX];    /* by entry of the burst, see outer_fast.c */
 	struct fib_tunnel_last found;
 	const struct fib_iface *found_svi; /* see fib_vxlan_find() */
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */

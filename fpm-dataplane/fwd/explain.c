@@ -64,7 +64,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	/*
 	 * Old pointers are invalid: this thread had quiescent states since the last packet.
 	 */
-	fwd.way_epoch++;
+	fwd.outer_epoch++;
 	fwd.found.ifidx = 0;
 	fwd.found_svi = NULL;
 	fwd.fib = fib;

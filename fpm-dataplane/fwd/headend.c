@@ -12,15 +12,15 @@
 #include "port/vlan.h"
 
 static void
-way_find(const struct burst *b, unsigned int i, struct fib_headend_way *way)
+outer_find(const struct burst *b, unsigned int i, struct fib_headend_outer *outer)
 {
 	fib_headend_resolve(b->fwd->fib, b->path[i], b->family[i], burst_l3(b, i),
-			    burst_l3_room(b, i), way);
+			    burst_l3_room(b, i), outer);
 }
 
 /* Drop or punt a packet whose outer packet cannot be sent. */
 static void
-way_refuse(struct burst *b, unsigned int i, uint16_t reason)
+outer_refuse(struct burst *b, unsigned int i, uint16_t reason)
 {
 	/* The end point has written the next segment: the kernel would forward by it. */
 	if (reason == PUNT_kernel_route && burst_has_sid_path(b))
@@ -33,7 +33,7 @@ way_refuse(struct burst *b, unsigned int i, uint16_t reason)
 }
 
 bool
-fwd_headend_way(struct burst *b, unsigned int i, struct fib_headend_way *way)
+fwd_headend_outer(struct burst *b, unsigned int i, struct fib_headend_outer *outer)
 {
 	if (burst_has_labels(b, i)) { /* the kernel pops them */
 		burst_leave(b, i, PUNT_kernel_route);
@@ -43,20 +43,20 @@ fwd_headend_way(struct burst *b, unsigned int i, struct fib_headend_way *way)
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return false;
 	}
-	way_find(b, i, way);
-	if (way->reason == N_REASON)
+	outer_find(b, i, outer);
+	if (outer->reason == N_REASON)
 		return true;
-	way_refuse(b, i, way->reason);
+	outer_refuse(b, i, outer->reason);
 	return false;
 }
 
 /* Return the length of the largest packet. RTAX_MTU of the route excludes outer headers. */
 static unsigned int
-inner_mtu(const struct burst *b, unsigned int i, const struct fib_headend_way *way)
+inner_mtu(const struct burst *b, unsigned int i, const struct fib_headend_outer *outer)
 {
 	const struct fib *fib = b->fwd->fib;
 
-	return fib_mtu_of_path(fib, b->path[i], (uint16_t)fib_headend_mtu(fib, way));
+	return fib_mtu_of_path(fib, b->path[i], (uint16_t)fib_headend_mtu(fib, outer));
 }
 
 void
@@ -65,22 +65,22 @@ fwd_headend_rewrite(struct burst *b, unsigned int i)
 	uint8_t *ip = burst_l3(b, i), family = b->family[i], *eth;
 	unsigned int len = b->l3_len[i], bytes, mtu;
 	struct rte_mbuf *m = b->m[i];
-	struct fib_headend_way way;
+	struct fib_headend_outer outer;
 	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
 
-	way_find(b, i, &way);
-	if (way.reason != N_REASON || out == NULL || out != way.out) {
+	outer_find(b, i, &outer);
+	if (outer.reason != N_REASON || out == NULL || out != outer.out) {
 		/* The path has changed within the burst. */
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}
-	mtu = inner_mtu(b, i, &way);
+	mtu = inner_mtu(b, i, &outer);
 	if (len > mtu) {
 		packet_meta(m)->mtu_bytes = (uint16_t)mtu;
 		burst_leave(b, i, PUNT_too_big);
 		return;
 	}
-	bytes = way.headend->bytes;
+	bytes = outer.headend->bytes;
 	if (rte_pktmbuf_headroom(m) < bytes + VLAN_TAGS * VLAN_BYTES) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;
@@ -91,7 +91,7 @@ fwd_headend_rewrite(struct burst *b, unsigned int i)
 		ip[7]--;
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
-	headend_put(&way, ip, family, len);
+	headend_put(&outer, ip, family, len);
 	m->data_off = (uint16_t)(m->data_off - bytes);
 	m->data_len = (uint16_t)(m->data_len + bytes);
 	m->pkt_len += bytes;

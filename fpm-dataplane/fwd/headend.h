@@ -14,7 +14,7 @@
  * Adjacency stage: find the path of the outer packet, if the route of the packet is a
  * headend. Return false if the packet got a drop or punt reason.
  */
-bool fwd_headend_way(struct burst *b, unsigned int i, struct fib_headend_way *way);
+bool fwd_headend_outer(struct burst *b, unsigned int i, struct fib_headend_outer *outer);
 /* Rewrite stage: write the outer headers. */
 void fwd_headend_rewrite(struct burst *b, unsigned int i);
 

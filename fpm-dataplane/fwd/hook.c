@@ -85,10 +85,10 @@ table_number(struct fwd *f, uint32_t table)
 
 	if (table == FIB_HOOK_MAIN)
 		return 0;
-	if (last->valid && last->epoch == f->way_epoch && last->table == table)
+	if (last->valid && last->epoch == f->outer_epoch && last->table == table)
 		return last->number;
 	*last = (struct fwd_hook_table){.valid = true,
-					.epoch = f->way_epoch,
+					.epoch = f->outer_epoch,
 					.table = table,
 					.number = FIB_VRF_NONE};
 	for (uint16_t i = 1; i < FIB_NUMBERS; i++) {

@@ -251,7 +251,7 @@ fwd_main(void *arg)
 		 */
 		if (n == 0 || busy % QUIESCE_EVERY == 0) {
 			GRACE_LET_GO();
-			f->way_epoch++;
+			f->outer_epoch++;
 			f->found.ifidx = 0;
 			f->found_svi = NULL;
 			urcu_qsbr_quiescent_state();

@@ -20,7 +20,7 @@ static __attribute__((noinline)) void
 leg_find_vxlan(struct fwd *f, const struct fib_vxlan_hop *hop, struct fwd_leg *leg)
 {
 	leg->of = hop;
-	leg->epoch = f->way_epoch;
+	leg->epoch = f->outer_epoch;
 	leg->iface = fib_iface(f->fib, hop->ifidx);
 	leg->usual = fib_vxlan_begin(f->fib, hop, &leg->route);
 	leg->pmtu = fib_pmtu(f->fib, hop->t.vrf, hop->t.family, &hop->t.remote);
@@ -30,7 +30,7 @@ static __attribute__((noinline)) void
 leg_find_headend(struct fwd *f, const struct fib_headend *h, struct fwd_leg *leg)
 {
 	leg->of = h;
-	leg->epoch = f->way_epoch;
+	leg->epoch = f->outer_epoch;
 	leg->usual = fib_headend_begin(f->fib, h, leg->head, &leg->route);
 	leg->pmtu = fib_headend_pmtu(f->fib, h);
 }
@@ -41,7 +41,7 @@ leg_of_vxlan(struct fwd *f, uint32_t adj, const struct fib_vxlan_hop *hop)
 {
 	struct fwd_leg *leg = &f->leg[adj % FWD_LEGS];
 
-	if (__builtin_expect(leg->of != hop || leg->epoch != f->way_epoch, 0))
+	if (__builtin_expect(leg->of != hop || leg->epoch != f->outer_epoch, 0))
 		leg_find_vxlan(f, hop, leg);
 	return leg;
 }
@@ -52,7 +52,7 @@ leg_of_headend(struct fwd *f, fib_path path)
 	const struct fib_headend *h = &f->fib->headend[path_index(path)];
 	struct fwd_leg *leg = &f->leg[path_index(path) % FWD_LEGS];
 
-	if (__builtin_expect(leg->of != h || leg->epoch != f->way_epoch, 0))
+	if (__builtin_expect(leg->of != h || leg->epoch != f->outer_epoch, 0))
 		leg_find_headend(f, h, leg);
 	return leg;
 }

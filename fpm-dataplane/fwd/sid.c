@@ -54,17 +54,17 @@ sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 {
 	const struct fib *fib = b->fwd->fib;
 	const uint8_t *ip = burst_l3(b, i);
-	struct fib_headend_way way;
+	struct fib_headend_outer outer;
 	uint8_t head[40];
 	uint32_t adj;
 
 	memcpy(head, ip, sizeof(head));
 	if (p->left != 0)
 		memcpy(head + 24, sid_segment(ip, p), 16);
-	fib_headend_resolve(fib, sid->policy, 6, head, sizeof(head), &way);
-	if (way.reason != N_REASON || path_kind(way.path) != PATH_ADJ)
+	fib_headend_resolve(fib, sid->policy, 6, head, sizeof(head), &outer);
+	if (outer.reason != N_REASON || path_kind(outer.path) != PATH_ADJ)
 		return PATH(PATH_NONE, 0);
-	adj = path_index(way.path);
+	adj = path_index(outer.path);
 	return atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0 ||
 			       atomic_load_explicit(&b->fwd->adj_used[adj],
 						    memory_order_relaxed) == ADJ_BEHIND

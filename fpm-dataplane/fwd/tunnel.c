@@ -194,19 +194,19 @@ fwd_tunnels_walk(struct fwd *f)
 /* --- into a tunnel ---------------------------------------------------------------------- */
 
 void
-fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w)
+fwd_outer_find(struct fwd *f, uint16_t ifidx, struct fwd_outer *w)
 {
 	const struct fib_iface *out = NULL;
 
 	w->ifidx = ifidx;
-	w->epoch = f->way_epoch;
-	fib_tunnel_resolve(f->fib, ifidx, &w->way);
-	if (w->way.reason == N_REASON)
-		out = path_out(f->fib, w->way.path);
+	w->epoch = f->outer_epoch;
+	fib_tunnel_resolve(f->fib, ifidx, &w->outer);
+	if (w->outer.reason == N_REASON)
+		out = path_out(f->fib, w->outer.path);
 	w->out = out;
-	w->mtu = (uint16_t)(out == NULL ? 0 : fib_tunnel_mtu(f->fib, &w->way, out));
-	w->plain = out != NULL && path_kind(w->way.path) == PATH_ADJ && out->n_tags == 0 &&
-		   out->ifidx < PORT_MAX;
+	w->mtu = (uint16_t)(out == NULL ? 0 : fib_tunnel_mtu(f->fib, &w->outer, out));
+	w->plain = out != NULL && path_kind(w->outer.path) == PATH_ADJ &&
+		   out->n_tags == 0 && out->ifidx < PORT_MAX;
 }
 
 /*
@@ -215,9 +215,9 @@ fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w)
  * IPv6.
  */
 static bool
-needs_fragments(const struct burst *b, unsigned int i, const struct fwd_way *w)
+needs_fragments(const struct burst *b, unsigned int i, const struct fwd_outer *w)
 {
-	const struct fib_iface *tunnel = w->way.tunnel[0];
+	const struct fib_iface *tunnel = w->outer.tunnel[0];
 	unsigned int len = b->l3_len[i];
 
 	if (len <= w->mtu || len > fib_mtu(b->fwd->fib, b->path[i], tunnel, b->family[i]))
@@ -226,11 +226,11 @@ needs_fragments(const struct burst *b, unsigned int i, const struct fwd_way *w)
 	       !tunnel_sets_df(&tunnel->tunnel, burst_l3(b, i), b->family[i]);
 }
 
-const struct fib_tunnel_way *
-fwd_tunnel_way(struct burst *b, unsigned int i)
+const struct fib_tunnel_outer *
+fwd_tunnel_outer(struct burst *b, unsigned int i)
 {
 	const uint8_t *ip = burst_l3(b, i);
-	const struct fwd_way *w;
+	const struct fwd_outer *w;
 	enum reason reason;
 
 	if (burst_has_labels(b, i)) {
@@ -241,14 +241,14 @@ fwd_tunnel_way(struct burst *b, unsigned int i)
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return NULL;
 	}
-	w = fwd_way_into(b->fwd, (uint16_t)path_index(b->path[i]));
-	reason = (enum reason)w->way.reason;
+	w = fwd_outer_into(b->fwd, (uint16_t)path_index(b->path[i]));
+	reason = (enum reason)w->outer.reason;
 	if (reason == N_REASON &&
-	    (!tunnel_takes(&w->way.tunnel[0]->tunnel, ip, b->family[i]) ||
+	    (!tunnel_takes(&w->outer.tunnel[0]->tunnel, ip, b->family[i]) ||
 	     needs_fragments(b, i, w)))
 		reason = PUNT_kernel_route;
 	if (reason == N_REASON)
-		return &w->way;
+		return &w->outer;
 	if (reason == PUNT_kernel_route || reason == DROP_encap_loop ||
 	    reason == DROP_blackhole || reason == DROP_vrf_no_fib)
 		burst_leave(b, i, reason);
@@ -272,7 +272,7 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 	uint8_t *ip = burst_l3(b, i), family = b->family[i], *eth;
 	unsigned int len = b->l3_len[i], bytes, mtu;
 	struct rte_mbuf *m = b->m[i];
-	const struct fwd_way *w;
+	const struct fwd_outer *w;
 	uint64_t hop = 0;
 
 	if (ip[family == 4 ? 8 : 7] <= 1) {
@@ -284,9 +284,9 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		too_big(b, i, mtu);
 		return;
 	}
-	w = fwd_way_into(b->fwd, tunnel->ifidx);
-	if (w->out != NULL && path_kind(w->way.path) == PATH_ADJ)
-		hop = atomic_load_explicit(&fib->adj[path_index(w->way.path)].hop,
+	w = fwd_outer_into(b->fwd, tunnel->ifidx);
+	if (w->out != NULL && path_kind(w->outer.path) == PATH_ADJ)
+		hop = atomic_load_explicit(&fib->adj[path_index(w->outer.path)].hop,
 					   memory_order_acquire);
 	if (hop == 0) { /* the path has changed within the burst */
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
@@ -297,7 +297,7 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		return;
 	}
 	bytes = L2_LEN + len;
-	if (rte_pktmbuf_headroom(m) < w->way.bytes + VLAN_TAGS * VLAN_BYTES) {
+	if (rte_pktmbuf_headroom(m) < w->outer.bytes + VLAN_TAGS * VLAN_BYTES) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;
 	}
@@ -307,11 +307,11 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		ip[7]--;
 	if (rte_pktmbuf_pkt_len(m) > bytes)
 		packet_cut(m, bytes);
-	tunnel_count_sent(b->fwd, &w->way, len);
-	tunnel_put_all(fib, &w->way, ip, &family, &len, b->fwd->ip_id++);
-	m->data_off = (uint16_t)(m->data_off - w->way.bytes);
-	m->data_len = (uint16_t)(m->data_len + w->way.bytes);
-	m->pkt_len += w->way.bytes;
+	tunnel_count_sent(b->fwd, &w->outer, len);
+	tunnel_put_all(fib, &w->outer, ip, &family, &len, b->fwd->ip_id++);
+	m->data_off = (uint16_t)(m->data_off - w->outer.bytes);
+	m->data_len = (uint16_t)(m->data_len + w->outer.bytes);
+	m->pkt_len += w->outer.bytes;
 	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
 	put_be16(eth + L2_LEN - 2, family == 4 ? 0x0800 : 0x86dd);
 	b->hop[i] = hop;

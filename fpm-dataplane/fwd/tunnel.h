@@ -79,19 +79,19 @@ void fwd_tunnel_parse(struct burst *b);
 void fwd_tunnel_cut(struct burst *b, unsigned int i);
 
 /* Look up the path into a tunnel. */
-void fwd_way_find(struct fwd *f, uint16_t ifidx, struct fwd_way *w);
+void fwd_outer_find(struct fwd *f, uint16_t ifidx, struct fwd_outer *w);
 
 /*
  * Return the path into a tunnel. It is looked up once between two quiescent states, or a
  * few times if there are packets for many tunnels. Valid until the next call.
  */
-static inline const struct fwd_way *
-fwd_way_into(struct fwd *f, uint16_t ifidx)
+static inline const struct fwd_outer *
+fwd_outer_into(struct fwd *f, uint16_t ifidx)
 {
-	struct fwd_way *w = &f->way[ifidx % FWD_WAYS];
+	struct fwd_outer *w = &f->outer[ifidx % FWD_OUTERS];
 
-	if (__builtin_expect(w->ifidx != ifidx || w->epoch != f->way_epoch, 0))
-		fwd_way_find(f, ifidx, w);
+	if (__builtin_expect(w->ifidx != ifidx || w->epoch != f->outer_epoch, 0))
+		fwd_outer_find(f, ifidx, w);
 	return w;
 }
 
@@ -99,7 +99,7 @@ fwd_way_into(struct fwd *f, uint16_t ifidx)
  * Adjacency stage: find the path of the outer packet, if the route of the packet is a
  * tunnel. Return NULL if the packet got a drop or punt reason. Valid until the next packet.
  */
-const struct fib_tunnel_way *fwd_tunnel_way(struct burst *b, unsigned int i);
+const struct fib_tunnel_outer *fwd_tunnel_outer(struct burst *b, unsigned int i);
 /* Rewrite stage: write the outer headers. */
 void fwd_tunnel_rewrite(struct burst *b, unsigned int i);
 
@@ -121,14 +121,14 @@ void fwd_tunnel_fast_cut(struct burst *b);
 
 /* Count a packet of `len` octets for the tunnels that it goes into. */
 static inline void
-tunnel_count_sent(struct fwd *f, const struct fib_tunnel_way *way, unsigned int len)
+tunnel_count_sent(struct fwd *f, const struct fib_tunnel_outer *outer, unsigned int len)
 {
-	for (unsigned int k = 0; k < way->n; k++) {
-		struct if_counters *c = &f->count->port[way->tunnel[k]->ifidx];
+	for (unsigned int k = 0; k < outer->n; k++) {
+		struct if_counters *c = &f->count->port[outer->tunnel[k]->ifidx];
 
 		counter_add(&c->tx_packets, 1);
 		counter_add(&c->tx_bytes, len);
-		len += way->tunnel[k]->tunnel.bytes;
+		len += outer->tunnel[k]->tunnel.bytes;
 	}
 }
 

@@ -62,9 +62,9 @@ fwd_tunnel_fast_cut(struct burst *b)
 
 /* Return the neighbor's MAC address and interface; 0: the packet is not a usual one. */
 static inline uint64_t
-way_hop(const struct burst *b, const struct fwd_way *w)
+outer_hop(const struct burst *b, const struct fwd_outer *w)
 {
-	uint32_t adj = path_index(w->way.path);
+	uint32_t adj = path_index(w->outer.path);
 
 	return !w->plain ? 0
 			 : atomic_load_explicit(&b->fwd->fib->adj[adj].hop,
@@ -74,12 +74,12 @@ way_hop(const struct burst *b, const struct fwd_way *w)
 static inline bool
 packet_enters(struct burst *b, unsigned int i, const struct fib_iface *tunnel)
 {
-	const struct fwd_way *w = fwd_way_into(b->fwd, tunnel->ifidx);
+	const struct fwd_outer *w = fwd_outer_into(b->fwd, tunnel->ifidx);
 
-	return way_hop(b, w) != 0 && b->l3_len[i] <= w->mtu &&
+	return outer_hop(b, w) != 0 && b->l3_len[i] <= w->mtu &&
 	       tunnel_takes(&tunnel->tunnel, burst_l3(b, i), b->family[i]) &&
-	       rte_pktmbuf_headroom(b->m[i]) >= w->way.bytes + VLAN_TAGS * VLAN_BYTES &&
-	       fib_adj_touch(b->fwd->adj_used, path_index(w->way.path));
+	       rte_pktmbuf_headroom(b->m[i]) >= w->outer.bytes + VLAN_TAGS * VLAN_BYTES &&
+	       fib_adj_touch(b->fwd->adj_used, path_index(w->outer.path));
 }
 
 uint64_t
@@ -103,16 +103,16 @@ fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd)
 
 /* Write one packet. `hop`: of the neighbor that gets the outer packet. */
 static inline void
-packet_put(struct burst *b, unsigned int i, const struct fwd_way *w, uint64_t hop)
+packet_put(struct burst *b, unsigned int i, const struct fwd_outer *w, uint64_t hop)
 {
 	uint8_t *ip = burst_l3(b, i), family = b->family[i];
-	uint8_t *end = ip + b->l3_len[i], *eth = ip - w->way.bytes - L2_LEN;
+	uint8_t *end = ip + b->l3_len[i], *eth = ip - w->outer.bytes - L2_LEN;
 	unsigned int len = b->l3_len[i];
 	struct rte_mbuf *m = b->m[i];
 
 	memcpy(ip + burst_hop_at(family), &b->hop_octets[i], 4);
-	tunnel_count_sent(b->fwd, &w->way, len);
-	tunnel_put_all(b->fwd->fib, &w->way, ip, &family, &len, b->fwd->ip_id++);
+	tunnel_count_sent(b->fwd, &w->outer, len);
+	tunnel_put_all(b->fwd->fib, &w->outer, ip, &family, &len, b->fwd->ip_id++);
 	m->data_off = (uint16_t)(eth - (uint8_t *)m->buf_addr);
 	m->data_len = (uint16_t)(end - eth);
 	m->pkt_len = m->data_len;
@@ -130,17 +130,17 @@ fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
 
 	for (; which != 0; which &= which - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(which);
-		const struct fwd_way *w;
+		const struct fwd_outer *w;
 		uint64_t hop;
 
 		if (path_kind(b->path[i]) != PATH_ONLINK) {
 			others |= which & -which;
 			continue;
 		}
-		w = fwd_way_into(b->fwd, (uint16_t)b->hop[i]);
-		hop = way_hop(b, w);
+		w = fwd_outer_into(b->fwd, (uint16_t)b->hop[i]);
+		hop = outer_hop(b, w);
 		if (hop == 0 || b->l3_len[i] > w->mtu ||
-		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], w->way.tunnel[0],
+		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], w->outer.tunnel[0],
 					   b->family[i]))
 			odd |= which & -which;
 		else

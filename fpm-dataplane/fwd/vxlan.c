@@ -86,10 +86,10 @@ fwd_vxlan_open(struct burst *b, unsigned int i)
  */
 static unsigned int
 mtu_of(const struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
-       const struct fib_vxlan_way *way)
+       const struct fib_vxlan_outer *outer)
 {
 	const struct fib *fib = b->fwd->fib;
-	unsigned int mtu = fib_vxlan_mtu(fib, hop, way, path_out(fib, way->path));
+	unsigned int mtu = fib_vxlan_mtu(fib, hop, outer, path_out(fib, outer->path));
 	unsigned int own =
 		fib_mtu(fib, b->path[i], fib_iface(fib, hop->ifidx), b->family[i]);
 
@@ -97,8 +97,8 @@ mtu_of(const struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
 }
 
 bool
-fwd_vxlan_way(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
-	      struct fib_vxlan_way *way)
+fwd_vxlan_outer(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
+		struct fib_vxlan_outer *outer)
 {
 	const uint8_t *ip = burst_l3(b, i);
 
@@ -110,30 +110,30 @@ fwd_vxlan_way(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return false;
 	}
-	fib_vxlan_resolve(b->fwd->fib, hop, b->family[i], ip, burst_l3_room(b, i), way);
-	if (way->reason == N_REASON && b->family[i] == 6) {
-		unsigned int mtu = mtu_of(b, i, hop, way);
+	fib_vxlan_resolve(b->fwd->fib, hop, b->family[i], ip, burst_l3_room(b, i), outer);
+	if (outer->reason == N_REASON && b->family[i] == 6) {
+		unsigned int mtu = mtu_of(b, i, hop, outer);
 
 		if (b->l3_len[i] > mtu && mtu < IP6_MTU_MIN)
-			way->reason = PUNT_kernel_route;
+			outer->reason = PUNT_kernel_route;
 	}
-	if (way->reason == N_REASON)
+	if (outer->reason == N_REASON)
 		return true;
-	if (way->reason == PUNT_kernel_route || way->reason == DROP_encap_loop ||
-	    way->reason == DROP_blackhole || way->reason == DROP_vrf_no_fib)
-		burst_leave(b, i, (enum reason)way->reason);
+	if (outer->reason == PUNT_kernel_route || outer->reason == DROP_encap_loop ||
+	    outer->reason == DROP_blackhole || outer->reason == DROP_vrf_no_fib)
+		burst_leave(b, i, (enum reason)outer->reason);
 	else
-		burst_icmp(b, i, PUNT_unreach, (enum reason)way->reason);
+		burst_icmp(b, i, PUNT_unreach, (enum reason)outer->reason);
 	return false;
 }
 
 /* Return the MAC address and interface of the neighbor of the outer packet; 0: it has none. */
 static uint64_t
-way_hop(const struct fib *fib, const struct fib_vxlan_way *way)
+outer_hop(const struct fib *fib, const struct fib_vxlan_outer *outer)
 {
-	if (way->reason != N_REASON || path_kind(way->path) != PATH_ADJ)
+	if (outer->reason != N_REASON || path_kind(outer->path) != PATH_ADJ)
 		return 0;
-	return atomic_load_explicit(&fib->adj[path_index(way->path)].hop,
+	return atomic_load_explicit(&fib->adj[path_index(outer->path)].hop,
 				    memory_order_acquire);
 }
 
@@ -167,13 +167,13 @@ fwd_vxlan_rewrite(struct burst *b, unsigned int i)
 	const struct fib *fib = b->fwd->fib;
 	const struct fib_vxlan_hop *hop = path_vxlan(fib, b->path[i]);
 	const struct fib_iface *out = NULL;
-	struct fib_vxlan_way way;
+	struct fib_vxlan_outer outer;
 	unsigned int mtu;
 
 	if (hop != NULL) {
 		fib_vxlan_resolve(fib, hop, b->family[i], burst_l3(b, i),
-				  burst_l3_room(b, i), &way);
-		b->hop[i] = way_hop(fib, &way);
+				  burst_l3_room(b, i), &outer);
+		b->hop[i] = outer_hop(fib, &outer);
 		out = fib_iface(fib, b->hop[i] & 0xffff);
 	}
 	/* The neighbor, or that of the outer packet, has changed within the burst. */
@@ -181,7 +181,7 @@ fwd_vxlan_rewrite(struct burst *b, unsigned int i)
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}
-	mtu = mtu_of(b, i, hop, &way);
+	mtu = mtu_of(b, i, hop, &outer);
 	if (b->l3_len[i] > mtu) {
 		packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
 		burst_leave(b, i, PUNT_too_big);
@@ -191,5 +191,5 @@ fwd_vxlan_rewrite(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_no_headroom);
 		return;
 	}
-	frame_write(b, i, hop, way.hash, out);
+	frame_write(b, i, hop, outer.hash, out);
 }

@@ -25,8 +25,8 @@ burst_may_be_vxlan(const struct burst *b, unsigned int i)
  * Adjacency stage: find the path of the outer packet of a packet to a neighbor behind a
  * VXLAN. Return false if the packet got a drop or punt reason.
  */
-bool fwd_vxlan_way(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
-		   struct fib_vxlan_way *way);
+bool fwd_vxlan_outer(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
+		     struct fib_vxlan_outer *outer);
 /* Rewrite stage: write the headers of VXLAN. The path of the packet is that of its neighbor. */
 void fwd_vxlan_rewrite(struct burst *b, unsigned int i);
 

@@ -25,15 +25,15 @@ static_assert(WATCH_GO == VERDICT_GO && WATCH_OPENED == VERDICT_OPENED,
 static fib_path
 note_headend(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
-	struct fib_headend_way way;
+	struct fib_headend_outer outer;
 
 	if (b->family[i] == 0) /* labels only: the kernel takes it */
 		return PATH(PATH_NONE, 0);
 	fib_headend_resolve(b->fwd->fib, b->path[i], b->family[i], burst_l3(b, i),
-			    burst_l3_room(b, i), &way);
+			    burst_l3_room(b, i), &outer);
 	rec->via_family = 6;
-	memcpy(rec->via.octet, way.headend->head + 24, 16);
-	return way.reason == N_REASON ? way.path : PATH(PATH_NONE, 0);
+	memcpy(rec->via.octet, outer.headend->head + 24, 16);
+	return outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);
 }
 
 /* Note the path, as far as it is decided. */
@@ -43,7 +43,7 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 	const struct fib *fib = b->fwd->fib;
 	fib_path next = b->path[i];
 	const struct fib_vxlan_hop *hop = path_vxlan(fib, next);
-	struct fib_tunnel_way way;
+	struct fib_tunnel_outer outer;
 
 	rec->path = next;
 	if (hop != NULL) {
@@ -54,10 +54,10 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 	}
 	if (path_tunnel(fib, next) != NULL) {
 		rec->tunnel = (uint16_t)path_index(next);
-		fib_tunnel_resolve(fib, rec->tunnel, &way);
-		rec->via_family = way.n == 0 ? 0 : way.family;
-		rec->via = way.dst;
-		next = way.reason == N_REASON ? way.path : PATH(PATH_NONE, 0);
+		fib_tunnel_resolve(fib, rec->tunnel, &outer);
+		rec->via_family = outer.n == 0 ? 0 : outer.family;
+		rec->via = outer.dst;
+		next = outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);
 	}
 	if (path_is_headend(fib, next))
 		next = note_headend(b, i, rec);

@@ -193,16 +193,16 @@ packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 /* Send a packet into tunnels, and its outer packet to the neighbor `hop`. */
 static void
 tunnel_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-	       fib_path path, const struct fib_tunnel_way *tw, uint64_t hop)
+	       fib_path path, const struct fib_tunnel_outer *to, uint64_t hop)
 {
-	const struct fib_iface *tunnel = tw->tunnel[0],
+	const struct fib_iface *tunnel = to->tunnel[0],
 			       *out = fib_iface(p->fib, hop & 0xffff);
 	uint8_t *ip = l3_of(m);
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4), mtu;
 
 	if (!packet_may_leave(p, m, family, originated, tunnel, out))
 		return;
-	mtu = fib_tunnel_mtu(p->fib, tw, out);
+	mtu = fib_tunnel_mtu(p->fib, to, out);
 	if (mtu > fib_mtu(p->fib, path, tunnel, family))
 		mtu = fib_mtu(p->fib, path, tunnel, family);
 	if (len > mtu) {
@@ -211,7 +211,7 @@ tunnel_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 	}
 	if (!originated)
 		ttl_lower(ip, family);
-	if (!punt_tunnel_write(p, m, family, tw)) {
+	if (!punt_tunnel_write(p, m, family, to)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
 	}
@@ -223,7 +223,7 @@ tunnel_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originat
 /* Send a packet behind an outer header of SRv6 to the neighbor `hop`. */
 static void
 headend_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-		fib_path path, const struct fib_headend_way *hw, uint64_t hop)
+		fib_path path, const struct fib_headend_outer *ho, uint64_t hop)
 {
 	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
 	uint8_t *ip = l3_of(m);
@@ -232,14 +232,14 @@ headend_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 
 	if (!packet_may_leave(p, m, family, originated, out, out))
 		return;
-	mtu = fib_mtu_of_path(p->fib, path, (uint16_t)fib_headend_mtu(p->fib, hw));
+	mtu = fib_mtu_of_path(p->fib, path, (uint16_t)fib_headend_mtu(p->fib, ho));
 	if (len > mtu) {
 		punt_fragment(p, m, mtu);
 		return;
 	}
 	if (!originated)
 		ttl_lower(ip, family);
-	if (!punt_headend_write(m, family, hw)) {
+	if (!punt_headend_write(m, family, ho)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
 	}
@@ -252,7 +252,7 @@ headend_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 static void
 vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 	      fib_path path, const struct fib_vxlan_hop *vxlan,
-	      const struct fib_vxlan_way *vw, uint64_t hop)
+	      const struct fib_vxlan_outer *vo, uint64_t hop)
 {
 	const struct fib_iface *iface = fib_iface(p->fib, vxlan->ifidx),
 			       *out = fib_iface(p->fib, hop & 0xffff);
@@ -262,7 +262,7 @@ vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originate
 
 	if (!packet_may_leave(p, m, family, originated, iface, out))
 		return;
-	mtu = fib_vxlan_mtu(p->fib, vxlan, vw, out);
+	mtu = fib_vxlan_mtu(p->fib, vxlan, vo, out);
 	if (mtu > fib_mtu(p->fib, path, iface, family))
 		mtu = fib_mtu(p->fib, path, iface, family);
 	if (len > mtu) {
@@ -279,29 +279,29 @@ vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originate
 	}
 	counter_add(&c->tx_packets, 1);
 	counter_add(&c->tx_bytes, len);
-	vxlan_write(m, vxlan, family, len, p->ip_id++, vw->hash);
+	vxlan_write(m, vxlan, family, len, p->ip_id++, vo->hash);
 	frame_send(p, m, hop, out);
 }
 
 /* A packet and its path out of the router. */
-struct way_out {
+struct forward_path {
 	struct label_packet lp;
 	fib_path path; /* as found */
 	fib_path
 		neighbor; /* PATH_ADJ or PATH_ONLINK: the path itself, or that under labels */
-	bool has_headend; /* it gets an outer header of SRv6: `hw` */
-	struct fib_headend_way hw;
+	bool has_headend; /* it gets an outer header of SRv6: `ho` */
+	struct fib_headend_outer ho;
 	bool has_labels;                   /* it came with labels */
 	const struct fib_iface *tunnel;    /* the tunnel that it enters; NULL: none */
-	struct fib_tunnel_way tw;          /* valid if there is a tunnel */
+	struct fib_tunnel_outer to;        /* valid if there is a tunnel */
 	const struct fib_vxlan_hop *vxlan; /* the neighbor is behind a VXLAN; NULL: not */
-	struct fib_vxlan_way vw;           /* valid if it is */
+	struct fib_vxlan_outer vo;         /* valid if it is */
 };
 
 /* Find the path of an IP packet without labels. */
 static void
-packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-		struct way_out *way)
+packet_find_path(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+		 struct forward_path *fp)
 {
 	const struct packet_meta *meta = packet_meta(m);
 	const uint8_t *ip = l3_of(m);
@@ -312,9 +312,9 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
 	if (originated && (meta->on_link || (family == 6 && ipaddr_is_linklocal6(&dst))))
-		way->path = fib_onlink(p->fib, meta->out_ifidx, family, &dst);
+		fp->path = fib_onlink(p->fib, meta->out_ifidx, family, &dst);
 	else if (!originated && meta->has_lookup_vrf)
-		way->path =
+		fp->path =
 			fib_resolve_in_vrf(p->fib, PATH(PATH_VRF, meta->lookup_vrf), family,
 					   &dst, flow_hash(ip, room, family, p->fib->seed));
 	else if (in != NULL && in->vrf != meta->vrf)
@@ -322,50 +322,50 @@ packet_find_way(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 		 * An end point of SRv6 has put it in this VRF: the rules of the port do not
 		 * apply.
 		 */
-		way->path = fib_resolve_ip(p->fib, meta->vrf, family, ip, room);
+		fp->path = fib_resolve_ip(p->fib, meta->vrf, family, ip, room);
 	else
-		way->path = fib_resolve_packet(p->fib, in, meta->vrf, family, ip, room);
-	way->lp = (struct label_packet){
+		fp->path = fib_resolve_packet(p->fib, in, meta->vrf, family, ip, room);
+	fp->lp = (struct label_packet){
 		.m = m,
 		.family = family,
 		.l3_bytes =
 			family == 4 ? get_be16(ip + 2) : (uint16_t)(40u + get_be16(ip + 4)),
 		.uniform_ttl =
 			atomic_load_explicit(&p->fib->label_ttl, memory_order_relaxed)};
-	if (path_kind(way->path) == PATH_ENCAP)
-		way->lp.encap = fib_encap(p->fib, way->path);
+	if (path_kind(fp->path) == PATH_ENCAP)
+		fp->lp.encap = fib_encap(p->fib, fp->path);
 }
 
 /* Find the neighbor of the outer packet. A packet with labels goes to the kernel. */
 static void
-headend_find_neighbor(struct punt *p, struct way_out *way)
+headend_find_neighbor(struct punt *p, struct forward_path *fp)
 {
-	way->neighbor = PATH(PATH_KERNEL, 0);
-	if (way->has_labels)
+	fp->neighbor = PATH(PATH_KERNEL, 0);
+	if (fp->has_labels)
 		return;
-	punt_headend_way(p, way->lp.m, way->lp.family, way->path, &way->hw);
-	way->has_headend = way->hw.reason == N_REASON;
-	if (way->has_headend)
-		way->neighbor = way->hw.path;
-	else if (way->hw.reason == DROP_egress_down)
-		way->neighbor = PATH(PATH_DOWN, 0);
-	else if (way->hw.reason != PUNT_kernel_route)
-		way->neighbor = way->hw.path; /* of a route that refuses, or of no route */
+	punt_headend_outer(p, fp->lp.m, fp->lp.family, fp->path, &fp->ho);
+	fp->has_headend = fp->ho.reason == N_REASON;
+	if (fp->has_headend)
+		fp->neighbor = fp->ho.path;
+	else if (fp->ho.reason == DROP_egress_down)
+		fp->neighbor = PATH(PATH_DOWN, 0);
+	else if (fp->ho.reason != PUNT_kernel_route)
+		fp->neighbor = fp->ho.path; /* of a route that refuses, or of no route */
 }
 
 /* Find the path of the outer packet to a VTEP. */
 static void
-vxlan_find_way(struct punt *p, struct way_out *way)
+vxlan_find_outer(struct punt *p, struct forward_path *fp)
 {
-	const struct fib_iface *iface = fib_iface(p->fib, way->vxlan->ifidx);
-	struct rte_mbuf *m = way->lp.m;
+	const struct fib_iface *iface = fib_iface(p->fib, fp->vxlan->ifidx);
+	struct rte_mbuf *m = fp->lp.m;
 
-	fib_vxlan_resolve(p->fib, way->vxlan, way->lp.family, l3_of(m),
-			  rte_pktmbuf_data_len(m) - L2_LEN, &way->vw);
-	way->neighbor = way->vw.reason == N_REASON ? way->vw.path : PATH(PATH_DOWN, 0);
+	fib_vxlan_resolve(p->fib, fp->vxlan, fp->lp.family, l3_of(m),
+			  rte_pktmbuf_data_len(m) - L2_LEN, &fp->vo);
+	fp->neighbor = fp->vo.reason == N_REASON ? fp->vo.path : PATH(PATH_DOWN, 0);
 	/* Give the packet to the kernel by this interface: the kernel has the VXLAN, too. */
-	if (way->vw.reason == PUNT_kernel_route)
-		way->neighbor = PATH(PATH_KERNEL, iface->ifindex & PATH_INDEX_MASK);
+	if (fp->vo.reason == PUNT_kernel_route)
+		fp->neighbor = PATH(PATH_KERNEL, iface->ifindex & PATH_INDEX_MASK);
 }
 
 /*
@@ -373,34 +373,33 @@ vxlan_find_way(struct punt *p, struct way_out *way)
  * path leads to no neighbor.
  */
 static uint64_t
-way_hop(struct punt *p, struct way_out *way)
+path_hop(struct punt *p, struct forward_path *fp)
 {
 	uint32_t adj;
 
-	way->neighbor = way->path;
-	way->tunnel = way->has_labels ? NULL : path_tunnel(p->fib, way->path);
-	if (way->tunnel != NULL) {
-		fib_tunnel_resolve(p->fib, way->tunnel->ifidx, &way->tw);
-		if (way->tw.reason == N_REASON &&
-		    !tunnel_takes(&way->tunnel->tunnel, l3_of(way->lp.m), way->lp.family))
-			way->tw.reason = PUNT_kernel_route;
-		way->neighbor =
-			way->tw.reason == N_REASON ? way->tw.path : PATH(PATH_DOWN, 0);
+	fp->neighbor = fp->path;
+	fp->tunnel = fp->has_labels ? NULL : path_tunnel(p->fib, fp->path);
+	if (fp->tunnel != NULL) {
+		fib_tunnel_resolve(p->fib, fp->tunnel->ifidx, &fp->to);
+		if (fp->to.reason == N_REASON &&
+		    !tunnel_takes(&fp->tunnel->tunnel, l3_of(fp->lp.m), fp->lp.family))
+			fp->to.reason = PUNT_kernel_route;
+		fp->neighbor = fp->to.reason == N_REASON ? fp->to.path : PATH(PATH_DOWN, 0);
 		/* Give the packet to the kernel by the tunnel, which the kernel has, too. */
-		if (way->tw.reason == PUNT_kernel_route)
-			way->neighbor =
-				PATH(PATH_KERNEL, way->tunnel->ifindex & PATH_INDEX_MASK);
+		if (fp->to.reason == PUNT_kernel_route)
+			fp->neighbor =
+				PATH(PATH_KERNEL, fp->tunnel->ifindex & PATH_INDEX_MASK);
 	}
-	if (path_is_headend(p->fib, way->path))
-		headend_find_neighbor(p, way);
-	else if (path_kind(way->path) == PATH_ENCAP && path_index(way->path) != 0)
-		way->neighbor = way->lp.encap->next;
-	way->vxlan = way->has_labels ? NULL : path_vxlan(p->fib, way->path);
-	if (way->vxlan != NULL)
-		vxlan_find_way(p, way);
-	if (path_kind(way->neighbor) != PATH_ADJ)
+	if (path_is_headend(p->fib, fp->path))
+		headend_find_neighbor(p, fp);
+	else if (path_kind(fp->path) == PATH_ENCAP && path_index(fp->path) != 0)
+		fp->neighbor = fp->lp.encap->next;
+	fp->vxlan = fp->has_labels ? NULL : path_vxlan(p->fib, fp->path);
+	if (fp->vxlan != NULL)
+		vxlan_find_outer(p, fp);
+	if (path_kind(fp->neighbor) != PATH_ADJ)
 		return 0;
-	adj = path_index(way->neighbor);
+	adj = path_index(fp->neighbor);
 	fib_adj_touch(p->fib->adj_used, adj);
 	return atomic_load_explicit(&p->fib->adj[adj].hop, memory_order_acquire);
 }
@@ -410,17 +409,17 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	     bool may_wait)
 {
 	struct packet_meta *meta = packet_meta(m);
-	struct way_out way = {.has_labels = meta->has_labels};
+	struct forward_path fp = {.has_labels = meta->has_labels};
 	uint16_t reason = N_REASON;
 	struct neigh_key key;
 	enum path_kind kind;
 	uint64_t hop;
 
-	if (way.has_labels) {
-		reason = punt_label_resolve(p, m, &way.lp, &way.path);
-		family = way.lp.family;
+	if (fp.has_labels) {
+		reason = punt_label_resolve(p, m, &fp.lp, &fp.path);
+		family = fp.lp.family;
 	} else {
-		packet_find_way(p, m, family, originated, &way);
+		packet_find_path(p, m, family, originated, &fp);
 	}
 	if (reason == PUNT_not_ip) {
 		tap_deliver(p, m);
@@ -430,22 +429,22 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		punt_drop(p, m, (enum reason)reason);
 		return;
 	}
-	hop = way_hop(p, &way);
+	hop = path_hop(p, &fp);
 	if (hop != 0) {
-		if (way.tunnel != NULL)
-			tunnel_send_by(p, m, family, originated, way.path, &way.tw, hop);
-		else if (way.has_headend)
-			headend_send_by(p, m, family, originated, way.path, &way.hw, hop);
-		else if (way.vxlan != NULL)
-			vxlan_send_by(p, m, family, originated, way.path, way.vxlan,
-				      &way.vw, hop);
-		else if (way.has_labels || path_kind(way.path) == PATH_ENCAP)
-			labels_send_by(p, &way.lp, originated, way.path, hop);
+		if (fp.tunnel != NULL)
+			tunnel_send_by(p, m, family, originated, fp.path, &fp.to, hop);
+		else if (fp.has_headend)
+			headend_send_by(p, m, family, originated, fp.path, &fp.ho, hop);
+		else if (fp.vxlan != NULL)
+			vxlan_send_by(p, m, family, originated, fp.path, fp.vxlan, &fp.vo,
+				      hop);
+		else if (fp.has_labels || path_kind(fp.path) == PATH_ENCAP)
+			labels_send_by(p, &fp.lp, originated, fp.path, hop);
 		else
-			packet_send_by(p, m, family, originated, way.path, hop);
+			packet_send_by(p, m, family, originated, fp.path, hop);
 		return;
 	}
-	kind = path_kind(way.neighbor);
+	kind = path_kind(fp.neighbor);
 	if ((kind == PATH_LOCAL || kind == PATH_KERNEL) && !originated) {
 		if (meta->has_lookup_vrf) /* the kernel does not look it up there */
 			punt_drop(p, m, DROP_foreign_oif);
@@ -453,8 +452,8 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			tap_deliver(p, m);
 		return;
 	}
-	if (kind == PATH_KERNEL && !way.has_labels) {
-		punt_originate(p, m, family, way.neighbor);
+	if (kind == PATH_KERNEL && !fp.has_labels) {
+		punt_originate(p, m, family, fp.neighbor);
 		return;
 	}
 	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
@@ -462,14 +461,14 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	if (way.tunnel != NULL && kind == PATH_ONLINK)
-		key = punt_tunnel_key(&way.tw);
-	else if (way.vxlan != NULL)
-		key = punt_vxlan_key(p, way.vxlan, way.neighbor);
-	else if (way.has_headend)
-		key = punt_headend_key(p, &way.hw);
+	if (fp.tunnel != NULL && kind == PATH_ONLINK)
+		key = punt_tunnel_key(&fp.to);
+	else if (fp.vxlan != NULL)
+		key = punt_vxlan_key(p, fp.vxlan, fp.neighbor);
+	else if (fp.has_headend)
+		key = punt_headend_key(p, &fp.ho);
 	else
-		key = neigh_key_of(p, way.neighbor, family, label_packet_rest(&way.lp));
+		key = neigh_key_of(p, fp.neighbor, family, label_packet_rest(&fp.lp));
 	if (family == 6 && fib_ipv6_is_off(p->fib, key.family, key.ifidx)) {
 		packet_give_up(p, m, originated, DROP_ipv6_off);
 		return;

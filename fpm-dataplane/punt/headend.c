@@ -16,13 +16,13 @@ packet_bytes(struct rte_mbuf *m, uint8_t family)
 }
 
 void
-punt_headend_way(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path,
-		 struct fib_headend_way *way)
+punt_headend_outer(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path,
+		   struct fib_headend_outer *outer)
 {
 	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN, len = packet_bytes(m, family);
 
 	/* Hash the same octets as forwarders, so that a flow has one path. */
-	fib_headend_resolve(p->fib, path, family, l3_of(m), len < room ? len : room, way);
+	fib_headend_resolve(p->fib, path, family, l3_of(m), len < room ? len : room, outer);
 }
 
 /*
@@ -48,15 +48,16 @@ room_make(struct rte_mbuf *m, unsigned int bytes)
 }
 
 bool
-punt_headend_write(struct rte_mbuf *m, uint8_t family, const struct fib_headend_way *way)
+punt_headend_write(struct rte_mbuf *m, uint8_t family,
+		   const struct fib_headend_outer *outer)
 {
-	unsigned int bytes = way->headend->bytes, len = packet_bytes(m, family);
+	unsigned int bytes = outer->headend->bytes, len = packet_bytes(m, family);
 
 	if (!room_make(m, bytes + VLAN_TAGS * VLAN_BYTES))
 		return false;
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
-	headend_put(way, l3_of(m), family, len);
+	headend_put(outer, l3_of(m), family, len);
 	m->data_off = (uint16_t)(m->data_off - bytes);
 	m->data_len = (uint16_t)(m->data_len + bytes);
 	m->pkt_len += bytes;
@@ -65,20 +66,20 @@ punt_headend_write(struct rte_mbuf *m, uint8_t family, const struct fib_headend_
 }
 
 struct neigh_key
-punt_headend_key(const struct punt *p, const struct fib_headend_way *way)
+punt_headend_key(const struct punt *p, const struct fib_headend_outer *outer)
 {
 	struct neigh_key key = {0};
 
-	if (way->reason != N_REASON)
+	if (outer->reason != N_REASON)
 		return key;
-	if (path_kind(way->path) == PATH_ADJ) {
-		const struct fib_adj *adj = &p->fib->adj[path_index(way->path)];
+	if (path_kind(outer->path) == PATH_ADJ) {
+		const struct fib_adj *adj = &p->fib->adj[path_index(outer->path)];
 
 		return (struct neigh_key){adj->ifidx, adj->family, adj->addr,
-					  path_index(way->path)};
+					  path_index(outer->path)};
 	}
-	key.ifidx = way->out->ifidx;
+	key.ifidx = outer->out->ifidx;
 	key.family = 6;
-	memcpy(key.addr.octet, way->head + 24, sizeof(key.addr.octet));
+	memcpy(key.addr.octet, outer->head + 24, sizeof(key.addr.octet));
 	return key;
 }

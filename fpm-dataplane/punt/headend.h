@@ -7,17 +7,18 @@
 #include "punt/internal.h"
 
 /* Find the path of the outer packet, for a packet whose path is a headend. */
-void punt_headend_way(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path,
-		      struct fib_headend_way *way);
+void punt_headend_outer(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path,
+			struct fib_headend_outer *outer);
 
 /*
  * Write the outer headers of a packet whose TTL is decremented already, and the EtherType.
  * Return false if the buffer has no room.
  */
 bool punt_headend_write(struct rte_mbuf *m, uint8_t family,
-			const struct fib_headend_way *way);
+			const struct fib_headend_outer *outer);
 
 /* Return the neighbor of an outer packet; family 0: it has none. */
-struct neigh_key punt_headend_key(const struct punt *p, const struct fib_headend_way *way);
+struct neigh_key punt_headend_key(const struct punt *p,
+				  const struct fib_headend_outer *outer);
 
 #endif

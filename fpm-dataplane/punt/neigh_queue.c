@@ -73,24 +73,24 @@ neigh_key_of(const struct punt *p, fib_path path, uint8_t family, const uint8_t 
 	uint32_t index = path_index(path);
 	struct neigh_key key = {.ifidx = (uint16_t)index, .family = family};
 	const struct fib_vxlan_hop *vxlan = ip == NULL ? NULL : path_vxlan(p->fib, path);
-	struct fib_tunnel_way way;
-	struct fib_vxlan_way vw;
+	struct fib_tunnel_outer outer;
+	struct fib_vxlan_outer vo;
 
 	if (vxlan != NULL) {
 		fib_vxlan_resolve(p->fib, vxlan, family, ip,
 				  family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4),
-				  &vw);
-		return vw.reason != N_REASON ? (struct neigh_key){0}
-					     : punt_vxlan_key(p, vxlan, vw.path);
+				  &vo);
+		return vo.reason != N_REASON ? (struct neigh_key){0}
+					     : punt_vxlan_key(p, vxlan, vo.path);
 	}
 
 	if (path_tunnel(p->fib, path) != NULL) {
-		fib_tunnel_resolve(p->fib, (uint16_t)index, &way);
-		if (way.reason != N_REASON)
+		fib_tunnel_resolve(p->fib, (uint16_t)index, &outer);
+		if (outer.reason != N_REASON)
 			return (struct neigh_key){0};
-		if (path_kind(way.path) == PATH_ONLINK)
-			return punt_tunnel_key(&way);
-		path = way.path;
+		if (path_kind(outer.path) == PATH_ONLINK)
+			return punt_tunnel_key(&outer);
+		path = outer.path;
 		index = path_index(path);
 	}
 	if (path_kind(path) == PATH_ADJ) {

@@ -38,13 +38,13 @@ static struct neigh_key
 neigh_key_missing(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
-	struct fib_headend_way way;
+	struct fib_headend_outer outer;
 	unsigned int n;
 	uint16_t bytes;
 
 	if (path_is_headend(p->fib, meta->path)) {
-		punt_headend_way(p, m, meta->family, meta->path, &way);
-		return punt_headend_key(p, &way);
+		punt_headend_outer(p, m, meta->family, meta->path, &outer);
+		return punt_headend_key(p, &outer);
 	}
 	return neigh_key_of(p, meta->path, meta->family,
 			    meta->has_labels ? label_ip_find(m, &n, &bytes) : l3_of(m));

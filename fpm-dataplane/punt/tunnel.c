@@ -26,37 +26,37 @@ punt_tunnel_take(struct rte_mbuf *m)
 
 bool
 punt_tunnel_write(struct punt *p, struct rte_mbuf *m, uint8_t family,
-		  const struct fib_tunnel_way *way)
+		  const struct fib_tunnel_outer *outer)
 {
 	uint8_t *ip = l3_of(m);
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
 
-	if (rte_pktmbuf_headroom(m) < way->bytes + VLAN_TAGS * VLAN_BYTES)
+	if (rte_pktmbuf_headroom(m) < outer->bytes + VLAN_TAGS * VLAN_BYTES)
 		return false;
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
-	for (unsigned int k = 0, bytes = len; k < way->n; k++) {
-		struct if_counters *c = &p->count->port[way->tunnel[k]->ifidx];
+	for (unsigned int k = 0, bytes = len; k < outer->n; k++) {
+		struct if_counters *c = &p->count->port[outer->tunnel[k]->ifidx];
 
 		counter_add(&c->tx_packets, 1);
 		counter_add(&c->tx_bytes, bytes);
-		bytes += way->tunnel[k]->tunnel.bytes;
+		bytes += outer->tunnel[k]->tunnel.bytes;
 	}
-	tunnel_put_all(p->fib, way, ip, &family, &len, p->ip_id++);
-	m->data_off = (uint16_t)(m->data_off - way->bytes);
-	m->data_len = (uint16_t)(m->data_len + way->bytes);
-	m->pkt_len += way->bytes;
+	tunnel_put_all(p->fib, outer, ip, &family, &len, p->ip_id++);
+	m->data_off = (uint16_t)(m->data_off - outer->bytes);
+	m->data_len = (uint16_t)(m->data_len + outer->bytes);
+	m->pkt_len += outer->bytes;
 	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2,
 		 family == 4 ? 0x0800 : 0x86dd);
 	return true;
 }
 
 struct neigh_key
-punt_tunnel_key(const struct fib_tunnel_way *way)
+punt_tunnel_key(const struct fib_tunnel_outer *outer)
 {
-	return (struct neigh_key){.ifidx = (uint16_t)path_index(way->path),
-				  .family = way->family,
-				  .addr = way->dst};
+	return (struct neigh_key){.ifidx = (uint16_t)path_index(outer->path),
+				  .family = outer->family,
+				  .addr = outer->dst};
 }
 
 struct neigh_key

@@ -17,10 +17,10 @@ void punt_tunnel_take(struct rte_mbuf *m);
  * Return false if the buffer has no room.
  */
 bool punt_tunnel_write(struct punt *p, struct rte_mbuf *m, uint8_t family,
-		       const struct fib_tunnel_way *way);
+		       const struct fib_tunnel_outer *outer);
 
 /* Return the neighbor of an outer packet whose path is PATH_ONLINK. */
-struct neigh_key punt_tunnel_key(const struct fib_tunnel_way *way);
+struct neigh_key punt_tunnel_key(const struct fib_tunnel_outer *outer);
 
 /* Return the neighbor of an outer packet to a VTEP. Its path is PATH_ADJ or PATH_ONLINK. */
 struct neigh_key punt_vxlan_key(const struct punt *p, const struct fib_vxlan_hop *hop,

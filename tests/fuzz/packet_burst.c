@@ -529,7 +529,7 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	fwd.adj_used = adj_used;
 	fwd.tx_burst = conf.tx_burst;
 	/* The tables have changed since the last burst. */
-	fwd.way_epoch++;
+	fwd.outer_epoch++;
 	fwd.found_svi = NULL;
 	chance_seed(seed);
 	bfd = below(2) == 0;
