@@ -105,7 +105,7 @@ struct srv6_sid {
 	uint8_t n_policy;
 };
 
-/* Return true if the action decapsulates and looks up the packet inside in a table. */
+/* Return true if the action decapsulates and looks up the inner packet in a table. */
 static inline bool
 srv6_is_dt(uint8_t action)
 {

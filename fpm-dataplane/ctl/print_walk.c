@@ -311,8 +311,8 @@ verdict_print(const json_t *row)
 		line("verdict", "FORWARDED by %s", row_str(row, "out"));
 		return;
 	}
-	if (strcmp(verdict, "opened") == 0) {
-		line("verdict", "DECAPSULATED: the packet inside is received on %s",
+	if (strcmp(verdict, "decapsulated") == 0) {
+		line("verdict", "DECAPSULATED: the inner packet is received on %s",
 		     row_str(row, "tunnel"));
 		return;
 	}

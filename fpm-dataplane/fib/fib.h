@@ -243,14 +243,14 @@ struct fib_tunnel {
 	bool gre;       /* else an IP packet follows the outer header directly */
 	bool inner4, inner6;            /* takes IPv4, IPv6 */
 	bool has_key;                   /* received packets have a key */
-	bool tos_inherit, flow_inherit; /* of the packet inside */
+	bool tos_inherit, flow_inherit; /* of the inner packet */
 	bool df;                        /* set DF in each outer header */
 	bool ignore_df;                 /* do not copy DF */
 	bool has_limit;                 /* writes an encapsulation limit (RFC 2473) */
 	uint8_t ttl;                    /* 0: that of the packet */
 	uint8_t tos;                    /* without ECN; if not inherited */
 	uint8_t bytes;                  /* of head[] */
-	uint8_t proto_at; /* offset in head[] of the type of the packet inside, by family */
+	uint8_t proto_at; /* offset in head[] of the type of the inner packet, by family */
 	uint16_t vrf;     /* of outer packets */
 	uint32_t key;     /* if has_key */
 	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
@@ -267,7 +267,7 @@ struct fib_vxlan {
 	uint8_t family;     /* of outer headers: 4 or 6; 0: the interface has no VXLAN */
 	uint8_t ttl;        /* of outer headers; 0: that of the packet */
 	uint8_t tos;        /* without ECN; if not inherited */
-	bool tos_inherit;   /* of the packet inside */
+	bool tos_inherit;   /* of the inner packet */
 	bool df, ignore_df; /* as in struct fib_tunnel */
 	bool csum;          /* sends UDP checksums */
 	bool zero_csum6;    /* accepts packets over IPv6 without a checksum */

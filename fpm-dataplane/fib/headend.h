@@ -98,7 +98,7 @@ struct fib_headend_outer {
 	const struct fib_iface *out;
 	const struct fib_headend *headend;
 	uint8_t head[40]; /* outer IPv6 header without class and length */
-	uint8_t family;   /* of the packet inside */
+	uint8_t family;   /* of the inner packet */
 };
 
 /*

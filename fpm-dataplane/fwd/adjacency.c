@@ -254,9 +254,9 @@ path_end(struct burst *b, unsigned int i)
 	case PATH_LOCAL:
 		if (path_index(b->path[i]) != 0 && fwd_sid_use(b, i))
 			break;
-		if (burst_may_open(b, i) && fwd_tunnel_open(b, i))
+		if (burst_may_decap(b, i) && fwd_tunnel_decap(b, i))
 			break;
-		if (burst_may_be_vxlan(b, i) && fwd_vxlan_open(b, i))
+		if (burst_may_be_vxlan(b, i) && fwd_vxlan_decap(b, i))
 			break;
 		burst_leave(b, i,
 			    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i),

@@ -19,11 +19,11 @@
 #include "port/packet.h"
 #include "port/watch.h"
 
-#define BURST_MAX      64  /* packets that pass the stages together */
-#define VERDICT_GO     255 /* to be forwarded, so far; else an enum reason */
-#define VERDICT_LATER  254 /* left to the slow path, see fwd_split() */
-#define VERDICT_OPENED 253 /* decapsulated: the inner packet passes the stages next */
-static_assert(N_REASON < VERDICT_OPENED, "a verdict is one octet");
+#define BURST_MAX            64  /* packets that pass the stages together */
+#define VERDICT_GO           255 /* to be forwarded, so far; else an enum reason */
+#define VERDICT_LATER        254 /* left to the slow path, see fwd_split() */
+#define VERDICT_DECAPSULATED 253 /* decapsulated: the inner packet passes the stages next */
+static_assert(N_REASON < VERDICT_DECAPSULATED, "a verdict is one octet");
 
 static_assert(BURST_MAX <= 64, "one bit per entry");
 
@@ -67,12 +67,12 @@ tx_ifidx(const struct rte_mbuf *m, uint16_t port)
 static_assert(RTE_MAX_ETHPORTS <= PORT_MAX, "DPDK port ids are below PORT_MAX, or invalid");
 
 /* A decapsulated packet. The inner packet passes the stages next. */
-struct fwd_opened {
+struct fwd_decap {
 	struct rte_mbuf *m; /* begins with the outer frame */
 	uint16_t ifidx;     /* of the tunnel */
 	uint16_t at;        /* offset at which a frame of the inner packet would begin */
 	/*
-	 * An end point of SRv6 decapsulated it (OPENED_BY_SID); `ifidx` received the outer
+	 * An end point of SRv6 decapsulated it (DECAP_BY_SID); `ifidx` received the outer
 	 * packet.
 	 */
 	bool by_sid;
@@ -130,7 +130,7 @@ struct fwd_hook_table {
 
 #define FWD_HOOK_TABLES 16 /* indexed by the number of the table; a power of two */
 
-#define OPENED_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_OPENED */
+#define DECAP_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_DECAPSULATED */
 
 struct fwd {
 	const struct fwd_conf *conf;
@@ -148,8 +148,8 @@ struct fwd {
 	const struct fib_hooks *hooks; /* of this round; NULL: no program, see fwd/hook.h */
 	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
-	struct fwd_opened opened[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
-	unsigned int n_opened, depth;        /* depth: nested decapsulations so far */
+	struct fwd_decap decap[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
+	unsigned int n_decap, depth;       /* depth: nested decapsulations so far */
 	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
 	uint64_t outer_epoch; /* grows with each quiescent state; checks cached pointers */
 	struct fwd_outer outer[FWD_OUTERS]; /* see fwd_outer_into() */
@@ -210,7 +210,7 @@ struct burst {
 	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
 	bool inside;      /* inner packets; the outer headers are still in the frames */
 	uint16_t shown;   /* see fwd_tunnel_show() */
-	/* If `inside`: as struct fwd_opened. */
+	/* If `inside`: as struct fwd_decap. */
 	bool by_sid;
 	uint16_t sid_vrf;
 	fib_path sid_path;

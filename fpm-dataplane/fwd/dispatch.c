@@ -161,7 +161,7 @@ fwd_dispatch(struct burst *b)
 		if (b->verdict[i] < N_DROP) {
 			count_drop(b, i, b->verdict[i]);
 			rte_pktmbuf_free(b->m[i]);
-		} else if (b->verdict[i] == VERDICT_OPENED) {
+		} else if (b->verdict[i] == VERDICT_DECAPSULATED) {
 			fwd_tunnel_keep(b, i);
 		} else if (b->verdict[i] != VERDICT_GO) {
 			packet_punt(b, i, b->verdict[i]);
@@ -178,7 +178,7 @@ fwd_dispatch(struct burst *b)
 	counter_add(&f->count->forwarded[1], n6);
 	if (n_mpls != 0)
 		counter_add(&f->count->forwarded[2], n_mpls);
-	if (n != 0 && f->n_opened != 0)
+	if (n != 0 && f->n_decap != 0)
 		fwd_tunnels_walk(f);
 }
 

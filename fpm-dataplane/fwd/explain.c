@@ -31,9 +31,9 @@ static void
 explain_inside(struct watch_record *rec)
 {
 	uint8_t was[L2_LEN];
-	struct fwd_opened opened = fwd_tunnel_opened(&burst, 0);
+	struct fwd_decap decap = fwd_decap_of(&burst, 0);
 
-	fwd_tunnel_enter(&fwd, &burst, &opened, 1);
+	fwd_tunnel_enter(&fwd, &burst, &decap, 1);
 	memset(rec, 0, sizeof(*rec));
 	fwd_tunnel_show(&burst, 0, was);
 	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
@@ -85,6 +85,6 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	burst_look(&burst);
 	fwd_walk_noted(&burst);
 	for (unsigned int deep = 0;
-	     burst.verdict[0] == VERDICT_OPENED && deep < FIB_TUNNELS_DEEP; deep++)
+	     burst.verdict[0] == VERDICT_DECAPSULATED && deep < FIB_TUNNELS_DEEP; deep++)
 		explain_inside(rec);
 }

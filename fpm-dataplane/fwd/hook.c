@@ -35,7 +35,7 @@ packet_describe(const struct burst *b, unsigned int i, struct fpm_hook *to)
 }
 
 /*
- * Adjust the UDP checksum of a VXLAN packet, if it has one, after a word of the packet inside has
+ * Adjust the UDP checksum of a VXLAN packet, if it has one, after a word of the inner packet has
  * changed: the kernel may get the whole packet. In IPv4 the checksum of the header makes up for it.
  */
 static void

@@ -78,7 +78,7 @@ sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned i
 	  fib_path neighbor)
 {
 	burst_open(b, i, at, b->ifidx);
-	b->hop[i] |= OPENED_BY_SID;
+	b->hop[i] |= DECAP_BY_SID;
 	b->vrf[i] = sid_vrf(sid, b->in->vrf);
 	b->path[i] = neighbor;
 	return true;

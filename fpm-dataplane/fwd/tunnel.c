@@ -18,7 +18,7 @@
 /* --- out of a tunnel -------------------------------------------------------------------- */
 
 bool
-fwd_tunnel_open(struct burst *b, unsigned int i)
+fwd_tunnel_decap(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i);
 	struct fib_tunnel_found found;
@@ -40,19 +40,19 @@ fwd_tunnel_open(struct burst *b, unsigned int i)
 	return true;
 }
 
-struct fwd_opened
-fwd_tunnel_opened(const struct burst *b, unsigned int i)
+struct fwd_decap
+fwd_decap_of(const struct burst *b, unsigned int i)
 {
-	struct fwd_opened opened = {.m = b->m[i],
-				    .ifidx = b->hop[i] & 0xffff,
-				    .at = (uint16_t)(b->hop[i] >> 16)};
+	struct fwd_decap decap = {.m = b->m[i],
+				  .ifidx = b->hop[i] & 0xffff,
+				  .at = (uint16_t)(b->hop[i] >> 16)};
 
-	if ((b->hop[i] & OPENED_BY_SID) != 0) {
-		opened.by_sid = true;
-		opened.vrf = b->vrf[i];
-		opened.path = b->path[i];
+	if ((b->hop[i] & DECAP_BY_SID) != 0) {
+		decap.by_sid = true;
+		decap.vrf = b->vrf[i];
+		decap.path = b->path[i];
 	}
-	return opened;
+	return decap;
 }
 
 void
@@ -60,7 +60,7 @@ fwd_tunnel_keep(struct burst *b, unsigned int i)
 {
 	struct fwd *f = b->fwd;
 
-	f->opened[f->n_opened++] = fwd_tunnel_opened(b, i);
+	f->decap[f->n_decap++] = fwd_decap_of(b, i);
 }
 
 void
@@ -125,7 +125,7 @@ fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN])
 }
 
 unsigned int
-fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened, unsigned int n)
+fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsigned int n)
 {
 	unsigned int left = 0;
 
@@ -135,49 +135,49 @@ fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened, unsi
 	b->now = 0;
 	b->fwd = f;
 	b->inside = true;
-	b->ifidx = opened[0].ifidx;
-	b->by_sid = opened[0].by_sid;
-	b->sid_vrf = opened[0].vrf;
-	b->sid_path = opened[0].path;
+	b->ifidx = decap[0].ifidx;
+	b->by_sid = decap[0].by_sid;
+	b->sid_vrf = decap[0].vrf;
+	b->sid_path = decap[0].path;
 	for (unsigned int k = 0; k < n; k++) {
-		if (opened[k].ifidx != b->ifidx || opened[k].by_sid != b->by_sid ||
-		    opened[k].vrf != b->sid_vrf || opened[k].path != b->sid_path) {
-			opened[left++] = opened[k];
+		if (decap[k].ifidx != b->ifidx || decap[k].by_sid != b->by_sid ||
+		    decap[k].vrf != b->sid_vrf || decap[k].path != b->sid_path) {
+			decap[left++] = decap[k];
 			continue;
 		}
-		b->m[b->n] = opened[k].m;
-		b->l2[b->n] = rte_pktmbuf_mtod_offset(opened[k].m, uint8_t *, opened[k].at);
-		b->bytes += rte_pktmbuf_pkt_len(opened[k].m) - opened[k].at - L2_LEN;
+		b->m[b->n] = decap[k].m;
+		b->l2[b->n] = rte_pktmbuf_mtod_offset(decap[k].m, uint8_t *, decap[k].at);
+		b->bytes += rte_pktmbuf_pkt_len(decap[k].m) - decap[k].at - L2_LEN;
 		b->n++;
 	}
 	return left;
 }
 
 static void
-opened_drop(struct fwd *f, const struct fwd_opened *opened, unsigned int n)
+decap_drop(struct fwd *f, const struct fwd_decap *decap, unsigned int n)
 {
 	for (unsigned int k = 0; k < n; k++) {
 		counter_add(&f->count->reason[DROP_encap_loop], 1);
-		rte_pktmbuf_free(opened[k].m);
+		rte_pktmbuf_free(decap[k].m);
 	}
 }
 
 void
 fwd_tunnels_walk(struct fwd *f)
 {
-	struct fwd_opened opened[BURST_MAX];
-	unsigned int n = f->n_opened;
+	struct fwd_decap decap[BURST_MAX];
+	unsigned int n = f->n_decap;
 	struct burst b;
 
-	memcpy(opened, f->opened, n * sizeof(opened[0]));
-	f->n_opened = 0;
+	memcpy(decap, f->decap, n * sizeof(decap[0]));
+	f->n_decap = 0;
 	if (f->depth == FIB_TUNNELS_DEEP) {
-		opened_drop(f, opened, n);
+		decap_drop(f, decap, n);
 		return;
 	}
 	f->depth++;
 	while (n > 0) {
-		n = fwd_tunnel_enter(f, &b, opened, n);
+		n = fwd_tunnel_enter(f, &b, decap, n);
 		if (!b.by_sid) { /* else the interface has counted them */
 			counter_add(&f->count->port[b.ifidx].rx_packets, b.n);
 			counter_add(&f->count->port[b.ifidx].rx_bytes, b.bytes);

@@ -16,11 +16,11 @@
  * the inner packet changes in the frame, because the kernel gets the whole frame if the
  * inner packet is for this host.
  */
-bool fwd_tunnel_open(struct burst *b, unsigned int i);
+bool fwd_tunnel_decap(struct burst *b, unsigned int i);
 
 /* Return true if a packet to this host may be the outer packet of a tunnel. */
 static inline bool
-burst_may_open(const struct burst *b, unsigned int i)
+burst_may_decap(const struct burst *b, unsigned int i)
 {
 	return tunnel_proto(burst_l3(b, i)[b->family[i] == 4 ? 9 : 6]) &&
 	       atomic_load_explicit(&b->fwd->fib->tunnels, memory_order_relaxed) != NULL;
@@ -47,24 +47,24 @@ burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
 {
 	if (!b->inside)
 		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
-	b->verdict[i] = VERDICT_OPENED;
+	b->verdict[i] = VERDICT_DECAPSULATED;
 	/* The offset at which its frame would begin, and its interface. */
 	b->hop[i] =
 		(uint64_t)(burst_l3(b, i) + at - L2_LEN - burst_frame(b, i)) << 16 | ifidx;
 }
 
 /* Return the description of a decapsulated packet of a burst. */
-struct fwd_opened fwd_tunnel_opened(const struct burst *b, unsigned int i);
+struct fwd_decap fwd_decap_of(const struct burst *b, unsigned int i);
 /* Dispatch stage: keep a decapsulated packet until the burst has ended. */
 void fwd_tunnel_keep(struct burst *b, unsigned int i);
 /* Pass the kept packets through the stages, one tunnel after the other. */
 void fwd_tunnels_walk(struct fwd *f);
 
 /*
- * Begin a burst with opened[0] and the packets that have the same tunnel or the same
- * lookup. Move the other packets to the start of opened[], and return their number.
+ * Begin a burst with decap[0] and the packets that have the same tunnel or the same
+ * lookup. Move the other packets to the start of decap[], and return their number.
  */
-unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_opened *opened,
+unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap,
 			      unsigned int n);
 /*
  * Let the buffer begin with a frame of the inner packet, whose MAC addresses are zero, so

@@ -29,7 +29,7 @@ packet_is_checked(const struct burst *b, unsigned int i)
 	case VERDICT_GO:
 	case PUNT_unresolved:
 	case PUNT_ttl_expired:
-	case VERDICT_OPENED: /* to this host, and the kernel does not see it */
+	case VERDICT_DECAPSULATED: /* to this host, and the kernel does not see it */
 		return true;
 	case PUNT_unreach:
 		return b->cause[i] != DROP_no_route && b->cause[i] != DROP_unreachable &&
@@ -79,11 +79,11 @@ packet_out(const struct burst *b, unsigned int i)
 static enum fib_back
 packet_back(const struct burst *b, unsigned int i)
 {
-	bool opened = b->verdict[i] == VERDICT_OPENED;
-	const struct fib_iface *out = opened ? NULL : packet_out(b, i);
+	bool decap = b->verdict[i] == VERDICT_DECAPSULATED;
+	const struct fib_iface *out = decap ? NULL : packet_out(b, i);
 	struct fib_back_key key = {.main = b->fwd->tries,
 				   .in = b->in,
-				   .oif = opened        ? FIB_BACK_LOOPBACK
+				   .oif = decap         ? FIB_BACK_LOOPBACK
 					  : out == NULL ? 0
 							: out->ifindex,
 				   .ip = burst_l3(b, i),

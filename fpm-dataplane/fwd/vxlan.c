@@ -54,7 +54,7 @@ ecn_take(uint8_t *ip, const struct fib_vxlan_found *found, uint8_t ecn)
 }
 
 bool
-fwd_vxlan_open(struct burst *b, unsigned int i)
+fwd_vxlan_decap(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i), ecn = ip_dsfield(ip, b->family[i]) & ECN_MASK;
 	struct fib_vxlan_found found =

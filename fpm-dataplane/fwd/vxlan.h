@@ -10,8 +10,8 @@
 #include "fib/vxlan.h"
 #include "fwd/burst.h"
 
-/* fwd_tunnel_open() for a VXLAN packet to this host. */
-bool fwd_vxlan_open(struct burst *b, unsigned int i);
+/* fwd_tunnel_decap() for a VXLAN packet to this host. */
+bool fwd_vxlan_decap(struct burst *b, unsigned int i);
 
 /* Return true if a packet to this host may be VXLAN. */
 static inline bool

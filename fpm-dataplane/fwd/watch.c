@@ -18,7 +18,7 @@
 #include "fwd/walk.h"
 #include "port/vlan.h"
 
-static_assert(WATCH_GO == VERDICT_GO && WATCH_OPENED == VERDICT_OPENED,
+static_assert(WATCH_GO == VERDICT_GO && WATCH_DECAPSULATED == VERDICT_DECAPSULATED,
 	      "a record has the verdicts of a burst");
 
 /* Note the first segment, and return the path to it. */
@@ -228,8 +228,8 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->family = b->family[i];
 	if (b->inside)
 		rec->outer_ifidx = packet_meta(b->m[i])->outer_ifidx;
-	if (rec->verdict == WATCH_OPENED) {
-		rec->tunnel = (b->hop[i] & OPENED_BY_SID) != 0 ? 0 : b->hop[i] & 0xffff;
+	if (rec->verdict == WATCH_DECAPSULATED) {
+		rec->tunnel = (b->hop[i] & DECAP_BY_SID) != 0 ? 0 : b->hop[i] & 0xffff;
 		rec->l3_bytes = b->l3_len[i];
 		return;
 	}

@@ -170,7 +170,7 @@ watch_wanted_verdict(const struct watch_set *set, const struct watch_record *rec
 {
 	uint8_t sessions = rec->sessions;
 	enum reason reason = watch_reason(rec);
-	uint8_t kind = rec->verdict == WATCH_GO || rec->verdict == WATCH_OPENED
+	uint8_t kind = rec->verdict == WATCH_GO || rec->verdict == WATCH_DECAPSULATED
 			       ? WATCH_FORWARDED
 		       : reason < N_DROP ? WATCH_DROPPED
 					 : WATCH_PUNTED;

@@ -87,7 +87,7 @@ struct watch_record {
 	uint16_t l3_bytes;  /* of the IP packet */
 	uint16_t vrf;       /* number of the FIB of the lookup; 0: table main */
 	/*
-	 * `tunnel`: the tunnel of an outer packet (WATCH_OPENED), or the tunnel that a
+	 * `tunnel`: the tunnel of an outer packet (WATCH_DECAPSULATED), or the tunnel that a
 	 * packet enters. `outer_ifidx`: the port that received the outer packet of an inner
 	 * packet. 0: none
 	 */
@@ -96,7 +96,7 @@ struct watch_record {
 	uint8_t point;    /* enum watch_point */
 	uint8_t sessions; /* bit per session that wants it; 0: none, skip it */
 	uint8_t stage;    /* enum watch_stage */
-	uint8_t verdict;  /* enum reason, or WATCH_GO: forwarded, or WATCH_OPENED */
+	uint8_t verdict;  /* enum reason, or WATCH_GO: forwarded, or WATCH_DECAPSULATED */
 	uint8_t class;    /* with a punt: enum punt_class */
 	uint8_t cause;    /* with `icmp`: the drop behind the error */
 	bool icmp;        /* the punt is for an ICMP error */
@@ -125,8 +125,8 @@ struct watch_record {
 	alignas(8) uint8_t frame[WATCH_SNAP_MAX];
 };
 
-#define WATCH_GO     255
-#define WATCH_OPENED 253 /* an outer packet: another record has the inner packet */
+#define WATCH_GO           255
+#define WATCH_DECAPSULATED 253 /* an outer packet: another record has the inner packet */
 
 enum watch_filter_verdict {
 	WATCH_FILTER_NONE, /* it was not asked */

@@ -158,8 +158,8 @@ record_comment(const struct watch_record *rec, char text[160])
 	enum reason reason = watch_reason(rec);
 
 	text[0] = '\0';
-	if (rec->verdict == WATCH_OPENED)
-		snprintf(text, 160, "opened: the packet inside is handled next");
+	if (rec->verdict == WATCH_DECAPSULATED)
+		snprintf(text, 160, "decapsulated: the inner packet is handled next");
 	else if (rec->verdict != WATCH_GO)
 		snprintf(text, 160, "%s %s: %s", reason < N_DROP ? "drop" : "punt",
 			 reason_info[reason].name, reason_info[reason].text);

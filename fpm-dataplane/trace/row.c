@@ -195,9 +195,10 @@ row_add_verdict(json_t *row, const struct trace *t, const struct watch_record *r
 {
 	enum reason reason = watch_reason(rec);
 
-	if (rec->verdict == WATCH_GO || rec->verdict == WATCH_OPENED) {
+	if (rec->verdict == WATCH_GO || rec->verdict == WATCH_DECAPSULATED) {
 		row_set(row, "verdict",
-			json_string(rec->verdict == WATCH_GO ? "forwarded" : "opened"));
+			json_string(rec->verdict == WATCH_GO ? "forwarded"
+							     : "decapsulated"));
 		return;
 	}
 	/* A punt for an ICMP error counts as a drop for its cause. */

@@ -221,7 +221,7 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 {
 	const uint8_t *left = rec->rewritten, *ip;
 
-	if (rec->outer_ifidx != 0) { /* the packet inside */
+	if (rec->outer_ifidx != 0) { /* the inner packet */
 		frame = rec->frame;
 		n = (uint16_t)rec->frame_bytes;
 	}

@@ -183,18 +183,18 @@ packet_end(struct packet *p)
 
 /* --- alone ------------------------------------------------------------------------- */
 
-/* Walk the packet out of a VXLAN, and any packet inside that one, as fwd_explain() does. */
+/* Walk the packet out of a VXLAN, and any packet inside it, as fwd_explain() does. */
 static void
 walk_inside(unsigned int i)
 {
-	for (unsigned int deep = 0; burst.verdict[0] == VERDICT_OPENED; deep++) {
-		struct fwd_opened opened = fwd_tunnel_opened(&burst, 0);
+	for (unsigned int deep = 0; burst.verdict[0] == VERDICT_DECAPSULATED; deep++) {
+		struct fwd_decap decap = fwd_decap_of(&burst, 0);
 
 		if (deep == FIB_TUNNELS_DEEP) {
 			rec[i].verdict = DROP_encap_loop;
 			return;
 		}
-		fwd_tunnel_enter(&fwd, &burst, &opened, 1);
+		fwd_tunnel_enter(&fwd, &burst, &decap, 1);
 		memset(&rec[i], 0, offsetof(struct watch_record, frame));
 		burst.rec[0] = &rec[i];
 		fwd_walk_noted(&burst);
@@ -253,7 +253,7 @@ take_down(const struct burst *b, uint64_t which)
 		struct outcome *o = &outcome[p - packet];
 
 		MUST(p >= packet && p < packet + BURST_MAX);
-		o->times += b->verdict[i] != VERDICT_OPENED;
+		o->times += b->verdict[i] != VERDICT_DECAPSULATED;
 		o->verdict = b->verdict[i];
 		o->cause = b->cause[i];
 		o->family = b->family[i];
@@ -267,24 +267,24 @@ take_down(const struct burst *b, uint64_t which)
 void
 __wrap_fwd_tunnels_walk(struct fwd *f)
 {
-	struct fwd_opened opened[BURST_MAX];
-	unsigned int n = f->n_opened;
+	struct fwd_decap decap[BURST_MAX];
+	unsigned int n = f->n_decap;
 	struct burst b;
 
-	memcpy(opened, f->opened, n * sizeof(opened[0]));
-	f->n_opened = 0;
+	memcpy(decap, f->decap, n * sizeof(decap[0]));
+	f->n_decap = 0;
 	for (unsigned int k = 0; f->depth == FIB_TUNNELS_DEEP && k < n; k++) {
-		struct outcome *o = &outcome[(struct packet *)(void *)opened[k].m - packet];
+		struct outcome *o = &outcome[(struct packet *)(void *)decap[k].m - packet];
 
 		o->times++;
 		o->verdict = DROP_encap_loop;
-		rte_pktmbuf_free(opened[k].m);
+		rte_pktmbuf_free(decap[k].m);
 	}
 	if (f->depth == FIB_TUNNELS_DEEP)
 		return;
 	f->depth++;
 	while (n > 0) {
-		n = fwd_tunnel_enter(f, &b, opened, n);
+		n = fwd_tunnel_enter(f, &b, decap, n);
 		fwd_walk(&b, NULL);
 		take_down(&b, burst_all(&b));
 		fwd_dispatch(&b);

@@ -25,7 +25,7 @@ void vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group);
 uint8_t *vxlan_begin(uint8_t *ip, bool six, bool inside4);
 void vxlan_end(uint8_t *ip, bool six, unsigned int inside_bytes);
 
-/* Return true if a frame may be one of VXLAN to this router, so that a packet inside is read. */
+/* Return true if a frame may be one of VXLAN to this router, so that an inner packet is read. */
 bool frame_is_vxlan(const uint8_t *frame, uint16_t n);
 
 /* Check the first octets of a frame that leaves: `ip` is the packet of `bytes` octets that came. */

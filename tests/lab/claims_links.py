@@ -430,7 +430,7 @@ def _too_long(lab, node, host, octets):
 
 
 def _send_tagged(lab, node, dev, mac, vid):
-    """Send one frame of a VLAN without a packet inside."""
+    """Send one frame of a VLAN without an inner packet."""
     frame = bytes.fromhex(mac.replace(":", "")) + bytes.fromhex("020000000001")
     frame += struct.pack("!HHH", 0x8100, vid, 0x88B5) + bytes(46)
     with netns.open_socket(lab.ns[node], socket.AF_PACKET, socket.SOCK_RAW) as sock:

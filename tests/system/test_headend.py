@@ -52,7 +52,7 @@ def announce(dut, prefix, wire, sids, mode=ENCAP, source=None, mtu=None):
 
 
 def check_outer(dut, came, wan, sids, mode):
-    """Check the outer headers. Return the packet inside."""
+    """Check the outer headers. Return the inner packet."""
     outer = came[IPv6]
     assert (came[Ether].src, came[Ether].dst) == (wan.port_mac, wan.mac)
     assert (outer.src, outer.dst, outer.hlim) == (wan.ip6, sids[0], 64)

@@ -168,7 +168,7 @@ def test_end_x_with_a_link_local_neighbor_does_not_follow_the_default_route(plai
 
 @pytest.mark.parametrize("action, kind, host", [(DX4, NH4, HOST4), (DX6, NH6, HOST6)])
 def test_end_dx_sends_the_packet_inside_to_its_neighbor(plain, lan, alt, action, kind, host):
-    """S11: the packet inside has a route by wan."""
+    """S11: the inner packet has a route by wan."""
     peer = alt.peer4 if kind == NH4 else alt.peer6
     announce(plain, action, attr(kind, ipaddress.ip_address(peer).packed))
     came = plain.forwarded(lan, outer(lan, lan.probe(host)), alt)

@@ -181,7 +181,7 @@ def encapsulated(dut, probe, outer=4, out="wan"):
 
 
 def from_vtep(dut, inside, outer=4, vni=VNI, flags=0x08, src_mac=RMAC, dst_mac=None, dst=None, **ip):
-    """Return a frame on wan from the other router with an IP packet inside."""
+    """Return a frame on wan from the other router with an inner IP packet."""
     wan = dut.wires["wan"]
     mac = dst_mac or netns_mac(dut)
     frame = Ether(src=src_mac, dst=mac) / inside
@@ -239,7 +239,7 @@ def test_a_packet_to_a_type_5_route_gets_all_headers(dut, outer, each):
 
 @pytest.mark.parametrize("each", [4, 6], ids=["IPv4", "IPv6"])
 def test_a_packet_from_a_vtep_is_routed(dut, outer, each):
-    """X3: the packet inside passes as one that the bridge received; its TTL falls once."""
+    """X3: the inner packet passes as one that the bridge received; its TTL falls once."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     with leaf(dut, outer):
         drops, base = dut.counters(), is_ours(dut)
@@ -340,7 +340,7 @@ def test_ttl_tos_df_and_source_ports_follow_the_device(dut):
         assert (ip.ttl, ip.tos, ip.flags) == (17, 0x22, "DF")
         ip, _ = encapsulated(dut, lan.probe(HOST[4], flags=0))
         assert ip.flags == 0
-        # As in Linux: no router may cut the packet inside.
+        # As in Linux: no router may cut the inner packet.
         ip, _ = encapsulated(dut, lan.probe(HOST[6]))
         assert ip.flags == "DF"
         dut.ip("link set vx1 type vxlan ttl 33")
@@ -348,7 +348,7 @@ def test_ttl_tos_df_and_source_ports_follow_the_device(dut):
 
 
 def test_packets_larger_than_the_vxlan(dut, outer):
-    """X8: the sender learns the MTU; without DF the packet inside is cut, never the outer one."""
+    """X8: the sender learns the MTU; without DF the inner packet is cut, never the outer one."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     room = 1500 - OVERHEAD[outer]
     with leaf(dut, outer):
@@ -653,7 +653,7 @@ def test_explain_and_trace_follow_packets_through_the_vxlan(dut):
         with Watching(dut, trace={"proto": 17}) as watch:
             dut.forwarded(wan, from_vtep(dut, back(dut, 4)), lan)
             seen = watch.take(2)
-        assert [(r["port"], r["verdict"]) for r in seen] == [("wan0", "opened"), ("br1", "forwarded")]
+        assert [(r["port"], r["verdict"]) for r in seen] == [("wan0", "decapsulated"), ("br1", "forwarded")]
         assert [r.get("tunnel") for r in seen] == ["br1", None]
 
 

@@ -110,8 +110,8 @@ fast_path_set(bool on)
 static inline void
 side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
 {
-	struct fwd_opened opened[BURST_MAX];
-	unsigned int n_opened = 0;
+	struct fwd_decap decap[BURST_MAX];
+	unsigned int n_decap = 0;
 
 	fast_path_set(on);
 	memset((void *)fib->adj_used, 0, 4);
@@ -129,12 +129,12 @@ side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
 	burst_look(&s->burst);
 	fwd_walk(&s->burst, NULL);
 	for (unsigned int i = 0; i < n; i++)
-		if (s->burst.verdict[i] == VERDICT_OPENED)
-			opened[n_opened++] = fwd_tunnel_opened(&s->burst, i);
+		if (s->burst.verdict[i] == VERDICT_DECAPSULATED)
+			decap[n_decap++] = fwd_decap_of(&s->burst, i);
 	s->inside.n = 0;
-	if (n_opened == 0)
+	if (n_decap == 0)
 		return;
-	assert_int_equal(fwd_tunnel_enter(&s->fwd, &s->inside, opened, n_opened), 0);
+	assert_int_equal(fwd_tunnel_enter(&s->fwd, &s->inside, decap, n_decap), 0);
 	fwd_walk(&s->inside, NULL);
 }
 

@@ -74,7 +74,7 @@ outer_is(const uint8_t *out, unsigned int bytes, uint8_t proto, uint8_t class)
 	assert_memory_equal(out + 24, remote6, 16);
 }
 
-/* Check the packet inside: its TTL is one less, and its checksum is right. */
+/* Check the inner packet: its TTL is one less, and its checksum is right. */
 static void
 inside_is(const uint8_t *ip, uint8_t family)
 {
@@ -192,7 +192,7 @@ the_label_is_that_of_the_flow(void **state)
 	}
 }
 
-/* S3: the flow of the packet inside decides among equal routes to the first segment. */
+/* S3: the flow of the inner packet decides among equal routes to the first segment. */
 static void
 flows_spread_over_the_routes_below(void **state)
 {

@@ -99,15 +99,16 @@ build(unsigned int n, uint8_t left, uint8_t inner)
 	return ip;
 }
 
-/* Pass it, and what end points opened, through the stages. Return the verdict of the last. */
+/* Pass the packet, and what end points decapsulate, through the stages. Return the verdict of the last. */
 static uint8_t
 pass(void)
 {
 	walk(len);
-	for (unsigned int deep = 0; b.verdict[0] == VERDICT_OPENED && deep < 4; deep++) {
-		struct fwd_opened opened = fwd_tunnel_opened(&b, 0);
+	for (unsigned int deep = 0; b.verdict[0] == VERDICT_DECAPSULATED && deep < 4;
+	     deep++) {
+		struct fwd_decap decap = fwd_decap_of(&b, 0);
 
-		fwd_tunnel_enter(&fwd, &b, &opened, 1);
+		fwd_tunnel_enter(&fwd, &b, &decap, 1);
 		fwd_walk(&b, NULL);
 	}
 	return b.verdict[0];
@@ -134,7 +135,7 @@ refuses(enum reason cause, unsigned int at)
 	assert_memory_equal(packet.buffer + 128, was, sizeof(was));
 }
 
-/* S11: the outer header comes off, and the packet inside is looked up in the VRF. */
+/* S11: the outer header comes off, and the inner packet is looked up in the VRF. */
 static void
 decapsulates_into_the_vrf(void **state)
 {

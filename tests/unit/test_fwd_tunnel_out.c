@@ -12,7 +12,7 @@
 
 /* --- out of a tunnel ---------------------------------------------------------------------- */
 
-/* Write an outer header of T4 from the far end, and return where the packet inside begins. */
+/* Write an outer header of T4 from the far end, and return where the inner packet begins. */
 static uint8_t *
 outer4(uint8_t proto, uint8_t dscp, unsigned int len, const char *gre, unsigned int n_gre)
 {
@@ -43,16 +43,16 @@ gre_in(uint8_t family, uint8_t dscp, const char *gre, unsigned int n_gre)
 #define GRE6     "\0\0\x86\xdd"
 #define GRE4_KEY "\x20\0\x08\0\x01\x02\x03\x04"
 
-/* Let the opened packet pass the stages, and check what leaves by LAN. */
+/* Let the decapsulated packet pass the stages, and check what leaves by LAN. */
 static uint8_t *
 opened_leaves(uint16_t ifidx, unsigned int bytes, uint16_t type)
 {
-	assert_int_equal(b.verdict[0], VERDICT_OPENED);
+	assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
 	assert_int_equal(b.hop[0] & 0xffff, ifidx);
 	assert_int_equal(packet.meta.outer_ifidx, WAN);
 	fwd_tunnel_keep(&b, 0);
 	fwd_tunnels_walk(&fwd);
-	assert_int_equal(fwd.n_opened, 0);
+	assert_int_equal(fwd.n_decap, 0);
 	assert_int_equal(fwd.tx[LAN].n, 1);
 	assert_ptr_equal(fwd.tx[LAN].m[0], &packet.m);
 	leaves(bytes, type, LAN);
@@ -100,7 +100,7 @@ what_forwarders_do_not_take_is_for_the_kernel(void **state)
 		gre_in(4, 0, other[i].gre, other[i].n);
 		assert_int_equal(b.verdict[0], PUNT_local);
 	}
-	/* A fragment; another remote; a packet inside that is longer than the outer one. */
+	/* A fragment; another remote; an inner packet that is longer than the outer one. */
 	outer4(47, 0, 60, GRE4, 4);
 	out = packet.buffer + 128 + 14;
 	inner_write(out + 24, 4, 60, true);
@@ -208,7 +208,7 @@ packets_come_out_of_ip_in_ip(void **state)
 	opened_leaves(T6, 60, 0x0800);
 }
 
-/* A packet inside for this host goes to the kernel as it came. */
+/* An inner packet for this host goes to the kernel as it came. */
 static void
 a_packet_inside_for_this_host_keeps_its_outer_header(void **state)
 {
@@ -223,7 +223,7 @@ a_packet_inside_for_this_host_keeps_its_outer_header(void **state)
 	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
 	memcpy(was, packet.buffer + 128, sizeof(was));
 	walk(84);
-	assert_int_equal(b.verdict[0], VERDICT_OPENED);
+	assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
 	inner.fwd = &fwd;
 	inner.inside = true;
 	inner.n = 1;
@@ -249,19 +249,19 @@ rp_filter_concerns_the_outer_packet(void **state)
 	assert_int_equal(b.verdict[0], DROP_urpf);
 	wan->urpf4 = FIB_URPF_LOOSE;
 	gre_in(4, 0, GRE4, 4);
-	assert_int_equal(b.verdict[0], VERDICT_OPENED);
+	assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
 	wan->urpf4 = FIB_URPF_STRICT;
 	fib->ways[11] = WAN;
 	gre_in(4, 0, GRE4, 4);
 	opened_leaves(T4, 60, 0x0800);
 }
 
-/* An ICMP error about the packet inside looks at the MAC addresses: those of a group get none. */
+/* An ICMP error about the inner packet looks at the MAC addresses: those of a group get none. */
 static void
 a_packet_that_came_out_has_no_addresses_of_its_outer_header(void **state)
 {
 	static const uint8_t none[12];
-	struct fwd_opened opened;
+	struct fwd_decap decap;
 	uint8_t *ip;
 
 	gre4(0);
@@ -271,9 +271,9 @@ a_packet_that_came_out_has_no_addresses_of_its_outer_header(void **state)
 	put_be16(ip + 10, 0);
 	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
 	walk(84);
-	assert_int_equal(b.verdict[0], VERDICT_OPENED);
-	opened = fwd_tunnel_opened(&b, 0);
-	fwd_tunnel_enter(&fwd, &b, &opened, 1);
+	assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
+	decap = fwd_decap_of(&b, 0);
+	fwd_tunnel_enter(&fwd, &b, &decap, 1);
 	fwd_walk(&b, NULL);
 	assert_int_equal(b.verdict[0], PUNT_ttl_expired);
 	assert_memory_equal(rte_pktmbuf_mtod(&packet.m, uint8_t *), none, sizeof(none));
@@ -296,7 +296,7 @@ a_key_of_zero_is_a_key(void **state)
 	assert_false(fib_tunnel_is(t, &key));
 }
 
-/* Tags of the outer packet do not go on with the packet inside. */
+/* Tags of the outer packet do not go on with the inner packet. */
 static void
 tags_stay_with_the_outer_packet(void **state)
 {
@@ -309,7 +309,7 @@ tags_stay_with_the_outer_packet(void **state)
 	assert_int_equal(packet.m.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED, 0);
 }
 
-/* A device that looks into tunnels judges the packet inside, so its word does not count. */
+/* A device that looks into tunnels judges the inner packet, so its word does not count. */
 static void
 checksums_are_verified_whatever_the_device_says(void **state)
 {
@@ -389,7 +389,7 @@ any_outer(void)
 static void
 no_packet_is_read_beyond_its_end(void **state)
 {
-	unsigned int n_opened = 0, n_refused = 0;
+	unsigned int n_decap = 0, n_refused = 0;
 
 	srandom(37);
 	over6(false, true);
@@ -420,12 +420,12 @@ no_packet_is_read_beyond_its_end(void **state)
 		packet.m.buf_addr = memory;
 		packet.m.buf_len = (uint16_t)(128 + 14 + len);
 		walk(len);
-		n_opened += b.verdict[0] == VERDICT_OPENED;
-		n_refused += b.verdict[0] != VERDICT_OPENED;
-		if (b.verdict[0] == VERDICT_OPENED) {
-			struct fwd_opened opened = fwd_tunnel_opened(&b, 0);
+		n_decap += b.verdict[0] == VERDICT_DECAPSULATED;
+		n_refused += b.verdict[0] != VERDICT_DECAPSULATED;
+		if (b.verdict[0] == VERDICT_DECAPSULATED) {
+			struct fwd_decap decap = fwd_decap_of(&b, 0);
 
-			fwd_tunnel_enter(&fwd, &b, &opened, 1);
+			fwd_tunnel_enter(&fwd, &b, &decap, 1);
 			fwd_walk(&b, NULL);
 			assert_true(packet.m.data_len == packet.m.pkt_len &&
 				    packet.m.data_off + packet.m.data_len <=
@@ -433,7 +433,7 @@ no_packet_is_read_beyond_its_end(void **state)
 		}
 		free(memory);
 	}
-	assert_true(n_opened > 5000 && n_refused > 5000);
+	assert_true(n_decap > 5000 && n_refused > 5000);
 }
 
 static struct watch_record

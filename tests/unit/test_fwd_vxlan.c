@@ -12,7 +12,7 @@
 
 /* --- to a VTEP ---------------------------------------------------------------------------- */
 
-/* Check all headers of a packet that leaves, and return the packet inside. */
+/* Check all headers of a packet that leaves, and return the inner packet. */
 static uint8_t *
 headers(const uint8_t *out, uint8_t family, uint8_t inner, unsigned int len)
 {
@@ -323,7 +323,7 @@ packets_come_out(void **state)
 							 udp, 90,
 							 udp_pseudo_sum(ip, family, 90))));
 				walk(len);
-				assert_int_equal(b.verdict[0], VERDICT_OPENED);
+				assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
 				assert_int_equal(b.hop[0] & 0xffff, SVI);
 				assert_int_equal(packet.meta.outer_ifidx, WAN);
 				fwd_tunnel_keep(&b, 0);
@@ -360,10 +360,10 @@ what_is_not_for_the_interface_has_a_reason(void **state)
 	struct fib_iface *i = over(4);
 	unsigned int len;
 
-	assert_int_equal(with(8, 8), VERDICT_OPENED);
-	assert_int_equal(with(8, 0xff), VERDICT_OPENED); /* reserved bits */
-	assert_int_equal(with(11, 0xff), VERDICT_OPENED);
-	assert_int_equal(with(15, 0xff), VERDICT_OPENED);
+	assert_int_equal(with(8, 8), VERDICT_DECAPSULATED);
+	assert_int_equal(with(8, 0xff), VERDICT_DECAPSULATED); /* reserved bits */
+	assert_int_equal(with(11, 0xff), VERDICT_DECAPSULATED);
+	assert_int_equal(with(15, 0xff), VERDICT_DECAPSULATED);
 	assert_int_equal(with(8, 0), DROP_vxlan_flags);
 	assert_int_equal(with(14, 0), DROP_vxlan_vni);
 	assert_int_equal(with(21, 9), DROP_l2_foreign);
@@ -395,7 +395,7 @@ what_is_not_for_the_interface_has_a_reason(void **state)
 }
 
 /*
- * A device that looks into VXLAN judges the packet inside, and UDP whether or not it was told to. So
+ * A device that looks into VXLAN judges the inner packet, and UDP whether or not it was told to. So
  * its word counts for neither header.
  */
 static void
@@ -415,7 +415,7 @@ flags_of_the_device_are_not_taken_for_the_outer_packet(void **state)
 		outer_write(4, 4, &len);
 		packet.m.ol_flags = said[k];
 		walk(len);
-		assert_int_equal(b.verdict[0], VERDICT_OPENED);
+		assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
 		fwd_tunnel_keep(&b, 0);
 		fwd_tunnels_walk(&fwd);
 		assert_int_equal(fwd.tx[LAN].n, 1);
@@ -434,7 +434,7 @@ flags_of_the_device_are_not_taken_for_the_outer_packet(void **state)
 		udp[30 + 10] ^= 1; /* the header inside */
 		packet.m.ol_flags = said[k];
 		walk(len);
-		assert_int_equal(b.verdict[0], VERDICT_OPENED);
+		assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
 		fwd_tunnel_keep(&b, 0);
 		fwd_tunnels_walk(&fwd);
 		assert_int_equal(fwd.tx[LAN].n, 0);
@@ -449,7 +449,7 @@ flags_of_the_device_are_not_taken_for_the_outer_packet(void **state)
 static void
 no_packet_is_read_beyond_its_end(void **state)
 {
-	unsigned int n_opened = 0, n_refused = 0;
+	unsigned int n_decap = 0, n_refused = 0;
 
 	srandom(73);
 	for (unsigned int round = 0; round < 40000; round++) {
@@ -481,17 +481,17 @@ no_packet_is_read_beyond_its_end(void **state)
 		packet.m.buf_addr = memory;
 		packet.m.buf_len = (uint16_t)(128 + 14 + len);
 		walk(len);
-		n_opened += b.verdict[0] == VERDICT_OPENED;
-		n_refused += b.verdict[0] != VERDICT_OPENED;
-		if (b.verdict[0] == VERDICT_OPENED) {
-			struct fwd_opened opened = fwd_tunnel_opened(&b, 0);
+		n_decap += b.verdict[0] == VERDICT_DECAPSULATED;
+		n_refused += b.verdict[0] != VERDICT_DECAPSULATED;
+		if (b.verdict[0] == VERDICT_DECAPSULATED) {
+			struct fwd_decap decap = fwd_decap_of(&b, 0);
 
-			fwd_tunnel_enter(&fwd, &b, &opened, 1);
+			fwd_tunnel_enter(&fwd, &b, &decap, 1);
 			fwd_walk(&b, NULL);
 		}
 		free(memory);
 	}
-	assert_true(n_opened > 5000 && n_refused > 5000);
+	assert_true(n_decap > 5000 && n_refused > 5000);
 }
 
 int

@@ -292,7 +292,7 @@ outer_packets_are_in_the_vrf_of_the_link_below(void **state)
 	round_over();
 	assert_int_equal(tunnel_at(20)->tunnel.vrf, 1);
 	assert_int_equal(tunnel_at(20)->tunnel.link, 0);
-	/* The VRF of the packets inside is that of the tunnel's master. */
+	/* The VRF of inner packets is that of the tunnel's master. */
 	assert_int_equal(tunnel_at(20)->vrf, 0);
 	t.master = 50;
 	tell(&t, false);

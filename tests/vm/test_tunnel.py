@@ -473,7 +473,7 @@ def test_explain_and_trace_follow_packets_through_tunnels(dut):
             replies(dut, 4)
             seen.insert(1, watch.row())
         assert [(r["port"], r["verdict"]) for r in seen] == [
-            ("lan0", "forwarded"), ("wan0", "opened"), ("t0", "forwarded")]  # fmt: skip
+            ("lan0", "forwarded"), ("wan0", "decapsulated"), ("t0", "forwarded")]  # fmt: skip
         assert [r.get("tunnel") for r in seen] == ["t0", "t0", None]
     finally:
         tunnel_del(dut)

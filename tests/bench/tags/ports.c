@@ -204,7 +204,7 @@ tunnel_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbu
 
 	stream_fill(m, p->head_tunnel[p->row->out_of], (uint16_t)(p->stream.len4 + more),
 		    0);
-	if (more > 24) /* the packet inside begins behind the first 64 octets */
+	if (more > 24) /* the inner packet begins behind the first 64 octets */
 		rte_mov64(d + 64, p->head_tunnel[p->row->out_of] + 64);
 	memcpy(l2 + 24, &f->checksum, 2);
 	memcpy(l2 + 30, f->dst, 4);
