@@ -179,7 +179,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->headend = pages_reserve(fib->encap_end * sizeof(*fib->headend));
 	fib->sid = pages_reserve(FIB_SIDS_MAX * sizeof(*fib->sid));
 	fib->group = pages_reserve(fib->group_end * sizeof(*fib->group));
-	fib->ways = pages_reserve(fib->group_end * sizeof(*fib->ways));
+	fib->egress = pages_reserve(fib->group_end * sizeof(*fib->egress));
 	fib->adj = pages_reserve(fib->adj_end * sizeof(*fib->adj));
 	fib->adj_used = pages_reserve(fib->adj_end * sizeof(*fib->adj_used));
 	fib->vxlan_hop = pages_reserve(fib->adj_end * sizeof(*fib->vxlan_hop));
@@ -187,7 +187,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 					 &urcu_qsbr_flavor, NULL);
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
 	    fib->hosts == NULL || fib->label == NULL || fib->encap == NULL ||
-	    fib->ways == NULL || fib->sid == NULL || fib->headend == NULL ||
+	    fib->egress == NULL || fib->sid == NULL || fib->headend == NULL ||
 	    fib->vxlan_hop == NULL)
 		goto fail;
 	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
@@ -239,7 +239,7 @@ fib_destroy(struct fib *fib)
 	pages_release(fib->headend, fib->encap_end * sizeof(*fib->headend));
 	pages_release(fib->encap, fib->encap_end * sizeof(*fib->encap));
 	pages_release(fib->label, LABELS_ALL * sizeof(*fib->label));
-	pages_release(fib->ways, fib->group_end * sizeof(*fib->ways));
+	pages_release(fib->egress, fib->group_end * sizeof(*fib->egress));
 	pages_release(fib->group, fib->group_end * sizeof(*fib->group));
 	free(fib);
 }

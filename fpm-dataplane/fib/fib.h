@@ -465,7 +465,8 @@ struct fib {
 	/* W:main before the threads start: sizes, slot 0 included */
 	uint32_t group_end, adj_hosts, adj_end, encap_end;
 	_Atomic uint64_t *group; /* W:rib  group_end words */
-	_Atomic uint64_t *ways;  /* W:rib  group_end words: interfaces of a group; urpf.h */
+	_Atomic uint64_t
+		*egress;         /* W:rib  group_end words: interfaces of a group; urpf.h */
 	struct fib_adj *adj;     /* adj_end */
 	_Atomic uint32_t *label; /* W:rib  groups by MPLS label; 0: no route. label.h */
 	struct fib_encap *encap; /* encap_end; see label.h */

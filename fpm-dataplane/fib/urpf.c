@@ -5,36 +5,38 @@
 #include "base/inet.h"
 #include "fib/rules.h"
 
-/* Return true if `way` is the ingress interface, or with `by_vrf` belongs to its VRF. */
+/* Return true if `ifidx` is the ingress interface, or with `by_vrf` belongs to its VRF. */
 static bool
-way_is_back(const struct fib *fib, const struct fib_iface *in, uint16_t way, bool by_vrf)
+egress_is_back(const struct fib *fib, const struct fib_iface *in, uint16_t ifidx,
+	       bool by_vrf)
 {
 	const struct fib_iface *out;
 
-	if (way == in->ifidx)
+	if (ifidx == in->ifidx)
 		return true;
-	if (!by_vrf || in->vrf == 0 || way == FIB_WAY_OTHER)
+	if (!by_vrf || in->vrf == 0 || ifidx == FIB_EGRESS_OTHER)
 		return false;
-	if ((way & FIB_WAY_VRF) != 0)
-		return (way & ~FIB_WAY_VRF) == in->vrf;
-	out = fib_iface(fib, way);
+	if ((ifidx & FIB_EGRESS_VRF) != 0)
+		return (ifidx & ~FIB_EGRESS_VRF) == in->vrf;
+	out = fib_iface(fib, ifidx);
 	return out != NULL && out->vrf == in->vrf;
 }
 
 enum fib_back
-fib_ways_judge(const struct fib *fib, const struct fib_iface *in, uint64_t ways,
-	       bool by_vrf)
+fib_egress_judge(const struct fib *fib, const struct fib_iface *in, uint64_t egress,
+		 bool by_vrf)
 {
-	const struct fib_ways *block =
-		(ways & FIB_WAYS_BLOCK) != 0 ? fib_ways_block(ways) : NULL;
-	uint32_t n = block != NULL ? block->n : FIB_WAYS_WORD;
+	const struct fib_egress *block =
+		(egress & FIB_EGRESS_BLOCK) != 0 ? fib_egress_block(egress) : NULL;
+	uint32_t n = block != NULL ? block->n : FIB_EGRESS_WORD;
 
-	if (ways == 0)
+	if (egress == 0)
 		return FIB_BACK_NONE;
 	for (uint32_t i = 0; i < n; i++) {
-		uint16_t way = block != NULL ? block->way[i] : (uint16_t)(ways >> i * 16);
+		uint16_t ifidx =
+			block != NULL ? block->ifidx[i] : (uint16_t)(egress >> i * 16);
 
-		if (way != 0 && way_is_back(fib, in, way, by_vrf))
+		if (ifidx != 0 && egress_is_back(fib, in, ifidx, by_vrf))
 			return FIB_BACK_HERE;
 	}
 	return FIB_BACK_OTHER;

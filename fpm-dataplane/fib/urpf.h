@@ -4,7 +4,7 @@
  * expression `fib` of nft.
  *
  * The source is looked up as a destination is. Each group has a word beside its group word
- * (fib->ways) with the interfaces of all its next hops, dead ones too, because Linux regards
+ * (fib->egress) with the interfaces of all its next hops, dead ones too, because Linux regards
  * each next hop of a route (fib_info_nh_uses_dev()). The word of a group without a next hop
  * (no route, blackhole, an own address) is 0.
  */
@@ -21,45 +21,47 @@ enum fib_urpf {
 };
 
 /*
- * A way is 15 bits: the number of an interface, FIB_WAY_VRF with the number of a VRF for a next
- * hop that is the device of the VRF, or FIB_WAY_OTHER. A word has up to four of them, the
- * lowest first, or FIB_WAYS_BLOCK and the address of a struct fib_ways.
+ * The egress of a next hop is 15 bits: the number of an interface, FIB_EGRESS_VRF with the
+ * number of a VRF for a next hop that is the device of the VRF, or FIB_EGRESS_OTHER. A word
+ * has up to four of them, the first in the lowest bits, or FIB_EGRESS_BLOCK and the address of
+ * a struct fib_egress.
  */
-#define FIB_WAY_VRF    0x4000u
-#define FIB_WAY_OTHER  0x7fffu /* an interface that is no port */
-#define FIB_WAYS_WORD  4u      /* ways in a word */
-#define FIB_WAYS_BLOCK (1ull << 63)
-static_assert(IFIDX_MAX <= FIB_WAY_VRF && FIB_VRF_MAX < FIB_WAY_OTHER - FIB_WAY_VRF,
-	      "each way is unique");
+#define FIB_EGRESS_VRF   0x4000u
+#define FIB_EGRESS_OTHER 0x7fffu /* an interface that is no port */
+#define FIB_EGRESS_WORD  4u      /* interfaces in a word */
+#define FIB_EGRESS_BLOCK (1ull << 63)
+static_assert(IFIDX_MAX <= FIB_EGRESS_VRF &&
+		      FIB_VRF_MAX < FIB_EGRESS_OTHER - FIB_EGRESS_VRF,
+	      "each egress is unique");
 
-/* More than FIB_WAYS_WORD ways, all different. Immutable. */
-struct fib_ways {
+/* More than FIB_EGRESS_WORD egress interfaces, all different. Immutable. */
+struct fib_egress {
 	uint32_t n;
-	uint16_t way[];
+	uint16_t ifidx[];
 };
 
-static inline const struct fib_ways *
-fib_ways_block(uint64_t ways)
+static inline const struct fib_egress *
+fib_egress_block(uint64_t egress)
 {
-	return (const struct fib_ways *)(uintptr_t)(ways & ~FIB_WAYS_BLOCK);
+	return (const struct fib_egress *)(uintptr_t)(egress & ~FIB_EGRESS_BLOCK);
 }
 
 /*
- * Return true if a word that is no block has the interface. `all` is fib_ways_all() of it.
+ * Return true if a word that is no block has the interface. `all` is fib_egress_all() of it.
  * False for a block.
  */
 static inline bool
-fib_ways_have(uint64_t ways, uint64_t all)
+fib_egress_have(uint64_t egress, uint64_t all)
 {
 	const uint64_t high = 0x8000800080008000;
 
-	/* From an equal way 0 is subtracted, so only its highest bit stays. */
-	return ((high - (ways ^ all)) & high & ~(0 - (ways >> 63))) != 0;
+	/* 0 is subtracted from an equal entry, so only its highest bit stays. */
+	return ((high - (egress ^ all)) & high & ~(0 - (egress >> 63))) != 0;
 }
 
 /* Return a word with the interface in each place. */
 static inline uint64_t
-fib_ways_all(uint16_t ifidx)
+fib_egress_all(uint16_t ifidx)
 {
 	return ifidx * 0x0001000100010001ull;
 }
@@ -76,14 +78,14 @@ enum fib_back {
  * VRF, a next hop on any member of the VRF or on the VRF's device counts as on `in`. [RCU
  * reader]
  */
-enum fib_back fib_ways_judge(const struct fib *fib, const struct fib_iface *in,
-			     uint64_t ways, bool by_vrf);
+enum fib_back fib_egress_judge(const struct fib *fib, const struct fib_iface *in,
+			       uint64_t egress, bool by_vrf);
 
-/* Return the ways of a group. [RCU reader] */
+/* Return the egress word of a group. [RCU reader] */
 static inline uint64_t
-fib_group_ways(const struct fib *fib, uint32_t group)
+fib_group_egress(const struct fib *fib, uint32_t group)
 {
-	return atomic_load_explicit(&fib->ways[group], memory_order_consume);
+	return atomic_load_explicit(&fib->egress[group], memory_order_consume);
 }
 
 #define FIB_BACK_LOOPBACK 1u /* ifindex of lo in each namespace */
@@ -96,7 +98,7 @@ struct fib_back_key {
 		*ip; /* the packet, of which `room` octets may be read: the whole header */
 	unsigned int room;
 	uint8_t family;
-	bool by_vrf; /* see fib_ways_judge() */
+	bool by_vrf; /* see fib_egress_judge() */
 };
 
 /*
@@ -110,8 +112,8 @@ uint32_t fib_back_group(const struct fib *fib, const struct fib_back_key *key);
 static inline enum fib_back
 fib_back(const struct fib *fib, const struct fib_back_key *key)
 {
-	return fib_ways_judge(fib, key->in, fib_group_ways(fib, fib_back_group(fib, key)),
-			      key->by_vrf);
+	return fib_egress_judge(
+		fib, key->in, fib_group_egress(fib, fib_back_group(fib, key)), key->by_vrf);
 }
 
 /* Return true if packets with this result pass. */

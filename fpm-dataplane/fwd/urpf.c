@@ -109,13 +109,13 @@ fwd_urpf_ask(const struct burst *b, unsigned int i, uint8_t *back)
 }
 
 /*
- * Check a packet by `ways`, the egress interfaces of the route to its source in the FIB of
+ * Check a packet by `egress`, the egress interfaces of the route to its source in the FIB of
  * its VRF.
  */
 static bool
-packet_passes(const struct burst *b, unsigned int i, uint64_t ways)
+packet_passes(const struct burst *b, unsigned int i, uint64_t egress)
 {
-	enum fib_back back = fib_ways_judge(b->fwd->fib, b->in, ways, false);
+	enum fib_back back = fib_egress_judge(b->fwd->fib, b->in, egress, false);
 
 	return back == FIB_BACK_NONE && b->in->vrf != 0
 		       ? packet_passes_alone(b, i)
@@ -152,13 +152,13 @@ sources_look_up(const struct burst *b, const struct poptrie *pt4, uint64_t check
 static inline __attribute__((always_inline)) uint64_t
 groups_pass(const struct burst *b, const uint32_t *group, bool loose)
 {
-	const _Atomic uint64_t *ways = b->fwd->fib->ways;
-	uint64_t here = fib_ways_all(b->in->ifidx), pass = 0;
+	const _Atomic uint64_t *egress = b->fwd->fib->egress;
+	uint64_t here = fib_egress_all(b->in->ifidx), pass = 0;
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
-		uint64_t w = atomic_load_explicit(&ways[group[i]], memory_order_consume);
+		uint64_t w = atomic_load_explicit(&egress[group[i]], memory_order_consume);
 
-		pass |= (uint64_t)(loose ? w != 0 : fib_ways_have(w, here)) << i;
+		pass |= (uint64_t)(loose ? w != 0 : fib_egress_have(w, here)) << i;
 	}
 	return pass;
 }
@@ -187,7 +187,7 @@ fwd_urpf(struct burst *b)
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		if (alone ? packet_passes_alone(b, i)
-			  : packet_passes(b, i, fib_group_ways(fib, group[i])))
+			  : packet_passes(b, i, fib_group_egress(fib, group[i])))
 			continue;
 		b->push &= ~(rest & -rest);
 		b->into &= ~(rest & -rest);

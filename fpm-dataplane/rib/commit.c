@@ -32,7 +32,7 @@
 #include "rib/rules.h"
 #include "rib/slot.h"
 #include "rib/vrf.h"
-#include "rib/ways.h"
+#include "rib/egress.h"
 #include "rib/words.h"
 
 static bool
@@ -76,7 +76,7 @@ slots_retire_idle(struct rib *rib)
 		vec32_push(&reclaim_open(rib)->slots, s->number);
 		if (s->block != NULL)
 			word_drop_block(rib, s);
-		ways_drop(rib, s);
+		egress_drop(rib, s);
 	}
 	rib->slots.idle.n = 0;
 }

@@ -164,7 +164,7 @@ slots_free(struct rib *rib)
 	for (uint32_t i = 1; i <= rib->slots.high; i++) {
 		free(slot_at(&rib->slots, i)->leg);
 		free(slot_at(&rib->slots, i)->block);
-		free(slot_at(&rib->slots, i)->ways);
+		free(slot_at(&rib->slots, i)->egress);
 	}
 	for (uint32_t i = 0; i < FIB_GROUP_MAX / SLOT_CHUNK; i++)
 		free(rib->slots.chunk[i]);

@@ -52,8 +52,8 @@ struct slot {
 	uint32_t former;
 	uint32_t n_legs;
 	struct leg *leg;
-	fib_path *block;       /* to which the group word points; NULL: one path */
-	struct fib_ways *ways; /* to which its word of fib->ways points; NULL: none */
+	fib_path *block;           /* to which the group word points; NULL: one path */
+	struct fib_egress *egress; /* to which its word of fib->egress points; NULL: none */
 	uint64_t version;   /* of the word, unique among all words; 0: none is published */
 	uint16_t mtu_class; /* SLOT_ID */
 	uint8_t kind;

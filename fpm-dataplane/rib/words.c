@@ -21,7 +21,7 @@
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
 #include "rib/stack.h"
-#include "rib/ways.h"
+#include "rib/egress.h"
 
 /*
  * Groups keep a block that is larger than necessary while the blocks of all groups are not
@@ -168,7 +168,7 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	}
 	word = word_compute(rib, s, false);
 	if (word == slot_word(rib, s->number))
-		return ways_are_current(rib, s);
+		return egress_is_current(rib, s);
 	if (group_word_is_block(word))
 		free(word_own_buckets(word));
 	return false;
@@ -200,7 +200,7 @@ word_publish(struct rib *rib, struct slot *s)
 
 	s->former = 0;
 	slot_set_mixed(s, rib->words.mixed);
-	ways_publish(rib, s);
+	egress_publish(rib, s);
 	slot_note_ignored(rib, s);
 	if (word == old && s->version != 0)
 		return;
@@ -299,12 +299,12 @@ word_clear(struct rib *rib, uint32_t slot)
 	atomic_store_explicit(&rib->fib->group[slot],
 			      group_word_single(PATH(PATH_UNRESOLVED, 0)),
 			      memory_order_relaxed);
-	ways_clear(rib, slot);
+	egress_clear(rib, slot);
 }
 
 void
 words_free(struct rib *rib)
 {
 	free(rib->words.members);
-	vec32_free(&rib->words.ways);
+	vec32_free(&rib->words.egress);
 }

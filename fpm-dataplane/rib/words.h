@@ -19,8 +19,8 @@ struct rib_words {
 	size_t block_bytes;
 	struct bucket_member *members; /* scratch */
 	uint32_t cap_members;
-	struct vec32 ways; /* scratch: the ways of a slot */
-	bool mixed;        /* scratch: the paths are both by ports and by the kernel */
+	struct vec32 egress; /* scratch: the egress interfaces of a slot */
+	bool mixed;          /* scratch: the paths are both by ports and by the kernel */
 };
 
 /* Bind dirty slots to the present next hops of their ids, and request new adjacencies. */

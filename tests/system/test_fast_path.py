@@ -22,7 +22,7 @@ ALLOWED = {
     "ipaddr_equal": "compares two addresses",
     "fib_tunnel_(find|resolve|mtu|ecn)": "reads tables, under QSBR; writes into the packet",
     "fib_vxlan_(begin|find|resolve|mtu)": "reads tables, under QSBR",
-    "fib_back_group|fib_ways_judge": "reads tables, under QSBR",
+    "fib_back_group|fib_egress_judge": "reads tables, under QSBR",
     "ruleset_(judge|decide|look|acl_classify4?)": "reads a ruleset, under QSBR",
     "rte_bpf_exec": "interprets a program; it cannot log, as no program divides by a register",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",

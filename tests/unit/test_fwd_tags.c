@@ -567,10 +567,10 @@ urpf_set(unsigned int round)
 	for (unsigned int i = 0; i < RTE_DIM(checks); i++) {
 		fwd.fib->iface[checks[i]]->urpf4 =
 			round % 2 == 0 ? FIB_URPF_OFF : (uint8_t)below(3);
-		if (i < FIB_WAYS_WORD && below(2))
+		if (i < FIB_EGRESS_WORD && below(2))
 			ways |= (uint64_t)checks[(i + round) % RTE_DIM(checks)] << i * 16;
 	}
-	fwd.fib->ways[7] = ways;
+	fwd.fib->egress[7] = ways;
 }
 
 static void

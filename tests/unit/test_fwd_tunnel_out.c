@@ -244,14 +244,14 @@ rp_filter_concerns_the_outer_packet(void **state)
 
 	gre4(0);
 	wan->urpf4 = FIB_URPF_STRICT;
-	fib->ways[11] = LAN; /* the remote is behind LAN */
+	fib->egress[11] = LAN; /* the remote is behind LAN */
 	gre_in(4, 0, GRE4, 4);
 	assert_int_equal(b.verdict[0], DROP_urpf);
 	wan->urpf4 = FIB_URPF_LOOSE;
 	gre_in(4, 0, GRE4, 4);
 	assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
 	wan->urpf4 = FIB_URPF_STRICT;
-	fib->ways[11] = WAN;
+	fib->egress[11] = WAN;
 	gre_in(4, 0, GRE4, 4);
 	opened_leaves(T4, 60, 0x0800);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way back to a source: a word of ways is searched like a list of them, and VRFs and rules
+ * The reverse path to a source: an egress word is searched like a list of interfaces, and VRFs and rules
  * decide as in Linux.
  *
  * link: fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
@@ -40,31 +40,32 @@ a_word_has_the_interfaces_that_are_in_it(void **state)
 {
 	srandom(1);
 	for (unsigned int round = 0; round < 200000; round++) {
-		uint16_t way[FIB_WAYS_WORD],
+		uint16_t ifidx[FIB_EGRESS_WORD],
 			asked = 1 + (uint16_t)(random() % (IFIDX_MAX - 1));
 		uint64_t word = 0;
 		bool in = false;
 
-		for (unsigned int i = 0; i < FIB_WAYS_WORD; i++) {
+		for (unsigned int i = 0; i < FIB_EGRESS_WORD; i++) {
 			switch (random() % 4) {
 			case 0:
-				way[i] = (uint16_t)(random() % 0x8000);
+				ifidx[i] = (uint16_t)(random() % 0x8000);
 				break;
 			case 1:
-				way[i] = asked;
+				ifidx[i] = asked;
 				break;
 			case 2: /* one bit differs */
-				way[i] = asked ^ (uint16_t)(1 << random() % 15);
+				ifidx[i] = asked ^ (uint16_t)(1 << random() % 15);
 				break;
 			default:
-				way[i] = 0;
+				ifidx[i] = 0;
 			}
-			in |= way[i] == asked;
-			word |= (uint64_t)way[i] << i * 16;
+			in |= ifidx[i] == asked;
+			word |= (uint64_t)ifidx[i] << i * 16;
 		}
-		assert_int_equal(fib_ways_have(word, fib_ways_all(asked)), in);
+		assert_int_equal(fib_egress_have(word, fib_egress_all(asked)), in);
 		/* The address of a block may look like an interface. */
-		assert_false(fib_ways_have(word | FIB_WAYS_BLOCK, fib_ways_all(asked)));
+		assert_false(
+			fib_egress_have(word | FIB_EGRESS_BLOCK, fib_egress_all(asked)));
 	}
 }
 
@@ -73,34 +74,39 @@ a_word_is_judged_by_interface_and_vrf(void **state)
 {
 	struct fib_iface red = {.ifidx = 7, .vrf = 3}, main = {.ifidx = 8};
 	struct fib_iface *other = calloc(1, sizeof(*other));
-	struct fib_ways *block = malloc(sizeof(*block) + 6 * sizeof(block->way[0]));
-	uint64_t word = FIB_WAYS_BLOCK | (uint64_t)(uintptr_t)block;
+	struct fib_egress *block = malloc(sizeof(*block) + 6 * sizeof(block->ifidx[0]));
+	uint64_t word = FIB_EGRESS_BLOCK | (uint64_t)(uintptr_t)block;
 
 	*other = (struct fib_iface){.ifidx = 9, .vrf = 3};
 	fib->iface[9] = other;
-	assert_int_equal(fib_ways_judge(fib, &main, 0, false), FIB_BACK_NONE);
-	assert_int_equal(fib_ways_judge(fib, &main, 8, false), FIB_BACK_HERE);
-	assert_int_equal(fib_ways_judge(fib, &main, 9, false), FIB_BACK_OTHER);
-	assert_int_equal(fib_ways_judge(fib, &main, FIB_WAY_OTHER, false), FIB_BACK_OTHER);
-	assert_int_equal(fib_ways_judge(fib, &main, FIB_WAY_VRF | 3, false),
+	assert_int_equal(fib_egress_judge(fib, &main, 0, false), FIB_BACK_NONE);
+	assert_int_equal(fib_egress_judge(fib, &main, 8, false), FIB_BACK_HERE);
+	assert_int_equal(fib_egress_judge(fib, &main, 9, false), FIB_BACK_OTHER);
+	assert_int_equal(fib_egress_judge(fib, &main, FIB_EGRESS_OTHER, false),
 			 FIB_BACK_OTHER);
-	/* Each member of a VRF and its device is a way back for nft. */
-	assert_int_equal(fib_ways_judge(fib, &red, 7, false), FIB_BACK_HERE);
-	assert_int_equal(fib_ways_judge(fib, &red, 9, false), FIB_BACK_OTHER);
-	assert_int_equal(fib_ways_judge(fib, &red, FIB_WAY_VRF | 3, false), FIB_BACK_OTHER);
-	assert_int_equal(fib_ways_judge(fib, &red, 7, true), FIB_BACK_HERE);
-	assert_int_equal(fib_ways_judge(fib, &red, 9, true), FIB_BACK_HERE);
-	assert_int_equal(fib_ways_judge(fib, &red, 8, true), FIB_BACK_OTHER);
-	assert_int_equal(fib_ways_judge(fib, &red, FIB_WAY_VRF | 3, true), FIB_BACK_HERE);
-	assert_int_equal(fib_ways_judge(fib, &red, FIB_WAY_VRF | 4, true), FIB_BACK_OTHER);
-	assert_int_equal(fib_ways_judge(fib, &red, FIB_WAY_OTHER, true), FIB_BACK_OTHER);
+	assert_int_equal(fib_egress_judge(fib, &main, FIB_EGRESS_VRF | 3, false),
+			 FIB_BACK_OTHER);
+	/* Each member of a VRF and its device is a reverse path for nft. */
+	assert_int_equal(fib_egress_judge(fib, &red, 7, false), FIB_BACK_HERE);
+	assert_int_equal(fib_egress_judge(fib, &red, 9, false), FIB_BACK_OTHER);
+	assert_int_equal(fib_egress_judge(fib, &red, FIB_EGRESS_VRF | 3, false),
+			 FIB_BACK_OTHER);
+	assert_int_equal(fib_egress_judge(fib, &red, 7, true), FIB_BACK_HERE);
+	assert_int_equal(fib_egress_judge(fib, &red, 9, true), FIB_BACK_HERE);
+	assert_int_equal(fib_egress_judge(fib, &red, 8, true), FIB_BACK_OTHER);
+	assert_int_equal(fib_egress_judge(fib, &red, FIB_EGRESS_VRF | 3, true),
+			 FIB_BACK_HERE);
+	assert_int_equal(fib_egress_judge(fib, &red, FIB_EGRESS_VRF | 4, true),
+			 FIB_BACK_OTHER);
+	assert_int_equal(fib_egress_judge(fib, &red, FIB_EGRESS_OTHER, true),
+			 FIB_BACK_OTHER);
 
-	*block = (struct fib_ways){.n = 6};
+	*block = (struct fib_egress){.n = 6};
 	for (uint16_t i = 0; i < 6; i++)
-		block->way[i] = 20 + i;
-	assert_int_equal(fib_ways_judge(fib, &main, word, false), FIB_BACK_OTHER);
-	block->way[5] = 8;
-	assert_int_equal(fib_ways_judge(fib, &main, word, false), FIB_BACK_HERE);
+		block->ifidx[i] = 20 + i;
+	assert_int_equal(fib_egress_judge(fib, &main, word, false), FIB_BACK_OTHER);
+	block->ifidx[5] = 8;
+	assert_int_equal(fib_egress_judge(fib, &main, word, false), FIB_BACK_HERE);
 	free(block);
 }
 

@@ -92,7 +92,7 @@ ifaces_out(struct fib *fib)
 		fib->iface[two] = tagged(tagged(world_iface(two, port), VLAN_S_TYPE, S_TAG),
 					 VLAN_C_TYPE, C_OUT + a);
 		fib->group[1 + a] = group_word_single(PATH(PATH_ADJ, 1 + a));
-		fib->ways[1 + a] = IN; /* all sources are behind it */
+		fib->egress[1 + a] = IN; /* all sources are behind it */
 	}
 }
 
