@@ -225,9 +225,10 @@ urpf_print(const json_t *row)
 
 	if (row_has(row, "urpf"))
 		line("source", "checked by rp_filter, %s: %s", row_str(row, "urpf"),
-		     strcmp(back, "here") == 0    ? "the way back is by this interface"
-		     : strcmp(back, "other") == 0 ? "the way back is by another interface"
-						  : "no way back");
+		     strcmp(back, "here") == 0 ? "the reverse path is by this interface"
+		     : strcmp(back, "other") == 0
+			     ? "the reverse path is by another interface"
+			     : "no reverse path");
 }
 
 /* Print the verdict of the interface's hook program. */

@@ -605,14 +605,14 @@ chain_walk(struct build *b, uint32_t number, unsigned int above)
 	const struct ruleset_chain *c = &b->r->chain[number];
 	uint8_t depth = 0;
 
-	if (raw->on_the_way)
+	if (raw->in_walk)
 		return build_fail(b, "chain %.64s leads back to itself", raw->name);
 	if (above + (raw->depth > 0 ? raw->depth : 1u) > RULESET_JUMPS_MAX + 1)
 		return build_fail(b, "chain %.64s is more than %d chains away", raw->name,
 				  RULESET_JUMPS_MAX);
 	if (raw->depth > 0)
 		return 0;
-	raw->on_the_way = true;
+	raw->in_walk = true;
 	for (uint32_t i = 0; i < c->n_rule; i++) {
 		const struct ruleset_rule *rule = &b->r->rule[c->rule + i];
 
@@ -620,7 +620,7 @@ chain_walk(struct build *b, uint32_t number, unsigned int above)
 			if (op_walk(b, &b->r->op[rule->op + k], above, &depth) < 0)
 				return -1;
 	}
-	raw->on_the_way = false;
+	raw->in_walk = false;
 	raw->depth = (uint8_t)(depth + 1);
 	return 0;
 }

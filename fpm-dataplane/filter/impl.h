@@ -185,7 +185,7 @@ struct raw_chain {
 	uint32_t first, n_rule; /* in build.rule */
 	uint32_t number;        /* in the ruleset; RULESET_NONE: not reached yet */
 	uint8_t depth;          /* chains below it and itself; 0: not known yet */
-	bool on_the_way;        /* chain_walk() is at a chain below it */
+	bool in_walk;           /* chain_walk() is at a chain below it */
 };
 
 struct raw_rule {

@@ -25,7 +25,7 @@ void fwd_hook_paths(struct burst *b);
 
 /*
  * Drop the packets for which the program chose a table, and which were to go to the kernel: it would
- * look them up in its own tables, and forward them by another way.
+ * look them up in its own tables, and forward them by another path.
  */
 void fwd_hook_keep(struct burst *b);
 

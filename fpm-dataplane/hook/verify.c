@@ -287,7 +287,7 @@ load_verify(struct verify *v, const struct bpf_insn *i)
 
 /* Narrow a register to the values of one path. Return false if the path is impossible. */
 static bool
-way_narrow(struct state *s, const struct bpf_insn *i, struct value b, bool taken)
+branch_narrow(struct state *s, const struct bpf_insn *i, struct value b, bool taken)
 {
 	struct value *a = &s->reg[i->dst_reg];
 
@@ -316,9 +316,9 @@ jump_verify(struct verify *v, const struct bpf_insn *i)
 	b = operand(v, i);
 	if (v->now.reg[i->dst_reg].kind == NOTHING || b.kind == NOTHING)
 		return verify_fail(v, "reads a register that has no value");
-	if (way_narrow(&taken, i, b, true))
+	if (branch_narrow(&taken, i, b, true))
 		path_add(v, to, &taken);
-	v->reached = way_narrow(&v->now, i, b, false);
+	v->reached = branch_narrow(&v->now, i, b, false);
 	return 0;
 }
 

@@ -340,7 +340,7 @@ def test_explain_and_interfaces_tell(both, dut, lan):
     both.ip(by(both, "ext"))
     both.set(LOOSE)
     told = dut.fpmctl("explain", "port", "lan0", "src", SRC, "dst", DST).stdout
-    assert "checked by rp_filter, loose: the way back is by another interface" in told
+    assert "checked by rp_filter, loose: the reverse path is by another interface" in told
     assert "FORWARDED" in told
     both.set(STRICT)
     told = dut.fpmctl("explain", "port", "lan0", "src", SRC, "dst", DST).stdout
