@@ -25,7 +25,7 @@
 #define NETNS 4711
 #define WHICH 24u /* records of each kind that edits reach */
 
-enum { ROUTE, ROUTE_RAW, WAY, WAY_RAW, HEADER, HEADER_RAW, ROUTE_COPY, WAY_COPY };
+enum { ROUTE, ROUTE_RAW, HOP, HOP_RAW, HEADER, HEADER_RAW, ROUTE_COPY, HOP_COPY };
 /*
  * With the first two, and copies of routes: of another array; KERNEL, and of its other half. With
  * ways, HALF: of their labels.
@@ -45,7 +45,7 @@ write_labels(struct ckpt *c)
 {
 	static const struct stack stack[] = {
 		{0}, {.n = 1, .label = {200}}, {.n = 2, .label = {16, LABELS_ALL - 1}}};
-	struct nh_list ways = {0};
+	struct nh_list hops = {0};
 	struct ckpt_route r = {.slot = 5,
 			       .family = FAMILY_LABEL,
 			       .len = 32,
@@ -54,18 +54,18 @@ write_labels(struct ckpt *c)
 			       .table = FPM_TABLE_NONE};
 
 	for (uint32_t i = 0; i < 2; i++)
-		*nh_list_push(&ways) = (struct next_hop){.gw = ipaddr_from_v4(0xc0000202),
+		*nh_list_push(&hops) = (struct next_hop){.gw = ipaddr_from_v4(0xc0000202),
 							 .gw_family = 4,
 							 .ifindex = 11,
 							 .weight = 1,
 							 .encap = HOP_MPLS,
 							 .stack = i + 1};
-	ckpt_put_slot(c, 5, &ways, 0, stack);
-	ways.n = 1;
-	ways.v[0].encap = HOP_POP;
-	ways.v[0].stack = 0;
-	ckpt_put_slot(c, 6, &ways, 0, stack);
-	free(ways.v);
+	ckpt_put_slot(c, 5, &hops, 0, stack);
+	hops.n = 1;
+	hops.v[0].encap = HOP_POP;
+	hops.v[0].stack = 0;
+	ckpt_put_slot(c, 6, &hops, 0, stack);
+	free(hops.v);
 	put_be32(r.addr.octet, 100);
 	ckpt_put_route(c, 9, &r);
 	put_be32(r.addr.octet, LABELS_ALL - 1);
@@ -89,12 +89,12 @@ static void
 write_right(struct ckpt *c)
 {
 	static const uint8_t net[][2] = {{198, 51}, {203, 0}};
-	struct nh_list ways = {0};
+	struct nh_list hops = {0};
 
 	for (uint32_t slot = 1; slot <= 4; slot++) {
-		ways.n = 0;
+		hops.n = 0;
 		for (uint32_t i = 0; i < slot % 3 + 1; i++) {
-			struct next_hop *w = nh_list_push(&ways);
+			struct next_hop *w = nh_list_push(&hops);
 
 			memset(w, 0, sizeof(*w));
 			w->gw = ipaddr_from_v4(0xc0000202 + i);
@@ -102,9 +102,9 @@ write_right(struct ckpt *c)
 			w->ifindex = 11 + i % 2;
 			w->weight = 1 + i;
 		}
-		ckpt_put_slot(c, slot, &ways, slot == 4 ? 1400 : 0, NULL);
+		ckpt_put_slot(c, slot, &hops, slot == 4 ? 1400 : 0, NULL);
 	}
-	free(ways.v);
+	free(hops.v);
 	for (uint32_t i = 0; i < 8; i++) {
 		struct ckpt_route r = {.slot = i % 4 + 1,
 				       .family = i % 2 ? 6 : 4,
@@ -155,16 +155,16 @@ edit(struct ckpt *c, const uint8_t *e)
 		if ((e[0] & 7) == ROUTE)
 			r->crc = CKPT_CRC_OF(which, r);
 		break;
-	case WAY:
-	case WAY_RAW:
+	case HOP:
+	case HOP_RAW:
 		if ((e[0] & HALF) != 0) {
 			((uint8_t *)s)[e[2] % sizeof(*s)] = e[3];
-			if ((e[0] & 7) == WAY)
+			if ((e[0] & 7) == HOP)
 				s->crc = CKPT_CRC_OF(w->version, s);
 			break;
 		}
 		((uint8_t *)w)[e[2] % sizeof(*w)] = e[3];
-		if ((e[0] & 7) == WAY)
+		if ((e[0] & 7) == HOP)
 			SEAL(w);
 		break;
 	case HEADER:
@@ -192,7 +192,7 @@ edit(struct ckpt *c, const uint8_t *e)
 	/* A writer would have recorded the numbers in use. */
 	if ((e[0] & 7) == ROUTE_COPY && *ckpt_high(c->head, part) < which)
 		*ckpt_high(c->head, part) = which;
-	if ((e[0] & 7) == WAY_COPY && c->head->hop_high < which)
+	if ((e[0] & 7) == HOP_COPY && c->head->hop_high < which)
 		c->head->hop_high = which;
 }
 

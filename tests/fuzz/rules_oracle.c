@@ -168,7 +168,7 @@ oracle_route_del(const struct oracle_route *like, struct oracle_route *old)
 
 /* Write the way by a link of a route with the prefix length `len`. */
 static struct answer
-way(const char *gw, unsigned int link, int len)
+path_text(const char *gw, unsigned int link, int len)
 {
 	struct answer a = {.says = SAYS_ROUTE, .len = len};
 
@@ -195,7 +195,7 @@ answer_of(const struct oracle_route *r, int len)
 {
 	switch (r->type) {
 	case RTN_UNICAST:
-		return way(r->hop->gw, r->hop->ifindex - 11, len);
+		return path_text(r->hop->gw, r->hop->ifindex - 11, len);
 	case RTN_BLACKHOLE:
 		return error("blackhole");
 	case RTN_UNREACHABLE:
@@ -290,7 +290,7 @@ table_lookup(uint32_t table, const struct oracle_packet *k)
 			struct prefix p = parsed(connected[i].net);
 
 			if (p.len == len && covers(&p, dst))
-				return way(NULL, connected[i].link, len);
+				return path_text(NULL, connected[i].link, len);
 		}
 	}
 	if (table == ORACLE_VRF_TABLE && oracle.vrf_up)

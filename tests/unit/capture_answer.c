@@ -65,16 +65,16 @@ lines_join(struct lines *l, const char *separator)
 enum rank { ALIVE, SPECIAL, FOREIGN, ENCAP, DOWN, UNRESOLVED };
 
 static const struct cm_link *
-link_of(const struct model *m, const struct cm_way *way)
+link_of(const struct model *m, const struct cm_path *path)
 {
 	for (uint32_t i = 0; i < m->n_link; i++)
-		if (m->link[i].ifindex == way->ifindex)
+		if (m->link[i].ifindex == path->ifindex)
 			return &m->link[i];
 	return NULL;
 }
 
 static enum rank
-rank_of(const struct model *m, const struct cm_way *way, char text[80])
+rank_of(const struct model *m, const struct cm_path *path, char text[80])
 {
 	static const char *const special[] = {
 		[CM_BLACKHOLE] = "blackhole",
@@ -82,24 +82,24 @@ rank_of(const struct model *m, const struct cm_way *way, char text[80])
 		[CM_PROHIBIT] = "prohibit",
 		[CM_UNRESOLVED] = "unresolved",
 	};
-	const struct cm_link *link = link_of(m, way);
+	const struct cm_link *link = link_of(m, path);
 	char gw[PREFIX_STRLEN];
 
-	if (way->kind != CM_HOP) {
-		snprintf(text, 80, "%s", special[way->kind]);
-		return way->kind == CM_UNRESOLVED ? UNRESOLVED : SPECIAL;
+	if (path->kind != CM_HOP) {
+		snprintf(text, 80, "%s", special[path->kind]);
+		return path->kind == CM_UNRESOLVED ? UNRESOLVED : SPECIAL;
 	}
 	snprintf(text, 80, "local");
-	if (way->sid)
+	if (path->sid)
 		return ALIVE;
-	snprintf(text, 80, "headend %s", way->headend);
-	if (way->headend[0] != '\0') /* whatever its gateway is */
+	snprintf(text, 80, "headend %s", path->headend);
+	if (path->headend[0] != '\0') /* whatever its gateway is */
 		return ALIVE;
 	snprintf(text, 80, "encap");
-	if (way->encap)
+	if (path->encap)
 		return ENCAP;
 	snprintf(text, 80, "unresolved");
-	if (way->ifindex == 0)
+	if (path->ifindex == 0)
 		return UNRESOLVED; /* no capture has a gateway without an interface */
 	snprintf(text, 80, "down");
 	if (link == NULL || !link->up)
@@ -107,11 +107,12 @@ rank_of(const struct model *m, const struct cm_way *way, char text[80])
 	snprintf(text, 80, "foreign");
 	if (link->ifidx == 0)
 		return FOREIGN;
-	if (way->gw_family == 0)
+	if (path->gw_family == 0)
 		snprintf(text, 80, "onlink@%u", link->ifidx);
 	else
-		snprintf(text, 80, "%s@%u%s%s", ipaddr_str(&way->gw, way->gw_family, gw),
-			 link->ifidx, way->labels[0] != '\0' ? " push " : "", way->labels);
+		snprintf(text, 80, "%s@%u%s%s", ipaddr_str(&path->gw, path->gw_family, gw),
+			 link->ifidx, path->labels[0] != '\0' ? " push " : "",
+			 path->labels);
 	return ALIVE;
 }
 
@@ -120,32 +121,32 @@ answer_add(struct cm_answer *out, const char *text, uint64_t weight)
 {
 	uint32_t i = 0;
 
-	while (i < out->n && strcmp(out->way[i].text, text) != 0)
+	while (i < out->n && strcmp(out->path[i].text, text) != 0)
 		i++;
 	if (i == out->n) {
-		if (i == sizeof(out->way) / sizeof(out->way[0]))
+		if (i == sizeof(out->path) / sizeof(out->path[0]))
 			abort();
-		snprintf(out->way[i].text, sizeof(out->way[i].text), "%s", text);
-		out->way[i].weight = 0;
+		snprintf(out->path[i].text, sizeof(out->path[i].text), "%s", text);
+		out->path[i].weight = 0;
 		out->n++;
 	}
-	out->way[i].weight += weight;
+	out->path[i].weight += weight;
 }
 
 static void
 answer_of_route(const struct model *m, const struct cm_route *r, struct cm_answer *out)
 {
-	struct cm_ways ways = model_ways(m, r);
+	struct cm_paths paths = model_paths(m, r);
 	enum rank best = UNRESOLVED;
 	char text[80];
 
-	for (uint32_t i = 0; i < ways.n; i++)
-		if (rank_of(m, &ways.v[i], text) < best)
-			best = rank_of(m, &ways.v[i], text);
-	for (uint32_t i = 0; i < ways.n; i++)
-		if (rank_of(m, &ways.v[i], text) == best)
-			answer_add(out, text, ways.v[i].weight);
-	free(ways.v);
+	for (uint32_t i = 0; i < paths.n; i++)
+		if (rank_of(m, &paths.v[i], text) < best)
+			best = rank_of(m, &paths.v[i], text);
+	for (uint32_t i = 0; i < paths.n; i++)
+		if (rank_of(m, &paths.v[i], text) == best)
+			answer_add(out, text, paths.v[i].weight);
+	free(paths.v);
 }
 
 /* --- the kernel's own prefixes -------------------------------------------------------- */
@@ -268,7 +269,7 @@ protocol_name(uint32_t protocol)
 static const char *
 state_of(const struct cm_answer *a)
 {
-	const char *text = a->way[0].text;
+	const char *text = a->path[0].text;
 
 	if (strchr(text, '@') == NULL)
 		return strcmp(text, "encap") == 0          ? "unsupported"
@@ -279,13 +280,13 @@ state_of(const struct cm_answer *a)
 }
 
 static char *
-ways_text(const struct model *m, const struct cm_ways *ways)
+paths_text(const struct model *m, const struct cm_paths *paths)
 {
 	struct lines l = {0};
 	char gw[PREFIX_STRLEN], text[80];
 
-	for (uint32_t i = 0; i < ways->n; i++) {
-		const struct cm_way *w = &ways->v[i];
+	for (uint32_t i = 0; i < paths->n; i++) {
+		const struct cm_path *w = &paths->v[i];
 
 		if (w->kind != CM_HOP)
 			continue;
@@ -309,9 +310,9 @@ own_line(const struct model *m, struct lines *l, const struct own *o)
 		  : o->is_subnet ? ""
 				 : "broadcast ");
 	if (o->is_subnet) {
-		struct cm_ways ways = {
-			.v = &(struct cm_way){.ifindex = o->ifindex, .weight = 1}, .n = 1};
-		char *more = ways_text(m, &ways), *line = l->v[l->n - 1];
+		struct cm_paths paths = {
+			.v = &(struct cm_path){.ifindex = o->ifindex, .weight = 1}, .n = 1};
+		char *more = paths_text(m, &paths), *line = l->v[l->n - 1];
 
 		l->n--;
 		lines_add(l, "%s%s %s", line,
@@ -324,9 +325,9 @@ own_line(const struct model *m, struct lines *l, const struct own *o)
 static void
 route_line(const struct model *m, struct lines *l, const struct cm_route *r)
 {
-	struct cm_ways ways = model_ways(m, r);
+	struct cm_paths paths = model_paths(m, r);
 	bool is_main = r->table == RT_TABLE_MAIN;
-	char buf[PREFIX_STRLEN], *text = ways_text(m, &ways);
+	char buf[PREFIX_STRLEN], *text = paths_text(m, &paths);
 	struct cm_answer a = {0};
 
 	answer_of_route(m, r, &a);
@@ -335,7 +336,7 @@ route_line(const struct model *m, struct lines *l, const struct cm_route *r)
 		  is_main && !r->frozen ? r->nhid : 0,
 		  is_main ? state_of(&a) : "not-installed", text);
 	free(text);
-	free(ways.v);
+	free(paths.v);
 }
 
 static void
@@ -343,7 +344,7 @@ nh_line(struct lines *l, const struct cm_nh *nh)
 {
 	struct lines members = {0};
 	char gw[PREFIX_STRLEN], *text;
-	const struct cm_way *w = &nh->way;
+	const struct cm_path *w = &nh->path;
 
 	for (uint32_t i = 0; i < nh->n_member; i++)
 		lines_add(&members, "id%u*%u", nh->member[i].id, nh->member[i].weight);

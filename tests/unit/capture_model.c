@@ -96,62 +96,62 @@ forget_unused(struct model *m)
 }
 
 static void
-ways_add(struct cm_ways *ways, struct cm_way way)
+paths_add(struct cm_paths *paths, struct cm_path path)
 {
-	ways->v = grow(ways->v, ways->n, sizeof(way));
-	ways->v[ways->n++] = way;
+	paths->v = grow(paths->v, paths->n, sizeof(path));
+	paths->v[paths->n++] = path;
 }
 
 static void
-ways_of_nh(const struct model *m, uint32_t id, struct cm_ways *out)
+ways_of_nh(const struct model *m, uint32_t id, struct cm_paths *out)
 {
 	const struct cm_nh *nh = nh_find(m, id), *one;
-	static const struct cm_way unresolved = {.kind = CM_UNRESOLVED};
+	static const struct cm_path unresolved = {.kind = CM_UNRESOLVED};
 
 	if (nh == NULL || !nh->known) {
-		ways_add(out, unresolved);
+		paths_add(out, unresolved);
 		return;
 	}
 	if (!nh->group) {
-		ways_add(out, nh->way);
+		paths_add(out, nh->path);
 		return;
 	}
 	for (uint32_t i = 0; i < nh->n_member; i++) {
 		one = nh_find(m, nh->member[i].id);
 		if (one == NULL || !one->known || one->group) {
-			ways_add(out, unresolved);
+			paths_add(out, unresolved);
 			continue;
 		}
-		ways_add(out, one->way);
+		paths_add(out, one->path);
 		out->v[out->n - 1].weight = nh->member[i].weight;
 	}
 }
 
-struct cm_ways
-model_ways(const struct model *m, const struct cm_route *r)
+struct cm_paths
+model_paths(const struct model *m, const struct cm_route *r)
 {
-	struct cm_ways ways = {0};
+	struct cm_paths paths = {0};
 
 	if (r->type == RTN_BLACKHOLE)
-		ways_add(&ways, (struct cm_way){.kind = CM_BLACKHOLE});
+		paths_add(&paths, (struct cm_path){.kind = CM_BLACKHOLE});
 	else if (r->type == RTN_UNREACHABLE)
-		ways_add(&ways, (struct cm_way){.kind = CM_UNREACHABLE});
+		paths_add(&paths, (struct cm_path){.kind = CM_UNREACHABLE});
 	else if (r->type == RTN_PROHIBIT)
-		ways_add(&ways, (struct cm_way){.kind = CM_PROHIBIT});
+		paths_add(&paths, (struct cm_path){.kind = CM_PROHIBIT});
 	else if (r->nhid != 0 && !r->frozen)
-		ways_of_nh(m, r->nhid, &ways);
+		ways_of_nh(m, r->nhid, &paths);
 	else
-		for (uint32_t i = 0; i < r->ways.n; i++)
-			ways_add(&ways, r->ways.v[i]);
-	if (ways.n == 0)
-		ways_add(&ways, (struct cm_way){.kind = CM_UNRESOLVED});
-	return ways;
+		for (uint32_t i = 0; i < r->paths.n; i++)
+			paths_add(&paths, r->paths.v[i]);
+	if (paths.n == 0)
+		paths_add(&paths, (struct cm_path){.kind = CM_UNRESOLVED});
+	return paths;
 }
 
 static void
 route_drop(struct model *m, struct cm_route *r)
 {
-	free(r->ways.v);
+	free(r->paths.v);
 	*r = m->route[--m->n_route];
 }
 
@@ -253,16 +253,16 @@ blank_encaps(char *attrs)
  * Parse a next hop: the attributes of a next-hop object, of a route, or of an entry of
  * MULTIPATH.
  */
-static struct cm_way
-way_of(const char *attrs)
+static struct cm_path
+path_of(const char *attrs)
 {
 	const char *labels = value(attrs, "LABELS"), *encap = value(attrs, "ENCAP_TYPE");
 	const char *headend = value(attrs, "HEADEND");
 	bool sid = encap != NULL && strncmp(encap, "seg6local", 9) == 0;
-	struct cm_way way = {.weight = 1,
-			     .sid = sid,
-			     .encap = encap != NULL && labels == NULL && headend == NULL &&
-				      !sid};
+	struct cm_path path = {.weight = 1,
+			       .sid = sid,
+			       .encap = encap != NULL && labels == NULL &&
+					headend == NULL && !sid};
 	const char *gw = value(attrs, "GATEWAY"), *via = value(attrs, "VIA");
 	char text[64];
 	struct prefix p;
@@ -272,33 +272,33 @@ way_of(const char *attrs)
 	if (gw != NULL) {
 		snprintf(text, sizeof(text), "%.*s", (int)strcspn(gw, " ]"), gw);
 		p = parsed(text);
-		way.gw = p.addr;
-		way.gw_family = p.family;
+		path.gw = p.addr;
+		path.gw_family = p.family;
 	}
 	if (labels != NULL)
-		snprintf(way.labels, sizeof(way.labels), "%.*s", (int)strcspn(labels, " ]"),
-			 labels);
+		snprintf(path.labels, sizeof(path.labels), "%.*s",
+			 (int)strcspn(labels, " ]"), labels);
 	if (headend != NULL)
-		snprintf(way.headend, sizeof(way.headend), "%.*s",
+		snprintf(path.headend, sizeof(path.headend), "%.*s",
 			 (int)strcspn(headend, " ]"), headend);
-	way.ifindex = number(attrs, "OIF");
-	return way;
+	path.ifindex = number(attrs, "OIF");
+	return path;
 }
 
 static void
-multipath(struct cm_ways *out, char *attrs)
+multipath(struct cm_paths *out, char *attrs)
 {
 	char *save = NULL;
 
 	for (char *s = strtok_r(strstr(attrs, "MULTIPATH"), "[", &save);
 	     (s = strtok_r(NULL, "[", &save)) != NULL;) {
-		struct cm_way way;
+		struct cm_path path;
 
 		s[strcspn(s, "]")] = '\0';
-		way = way_of(s);
-		way.weight = (uint32_t)strtoul(s + strlen("hops="), NULL, 10) + 1;
-		way.ifindex = number(s, "oif");
-		ways_add(out, way);
+		path = path_of(s);
+		path.weight = (uint32_t)strtoul(s + strlen("hops="), NULL, 10) + 1;
+		path.ifindex = number(s, "oif");
+		paths_add(out, path);
 	}
 }
 
@@ -350,9 +350,9 @@ read_route(struct model *m, bool del, const char *rtm, char *attrs)
 	if (r.nhid != 0)
 		nh_get(m, r.nhid); /* the id may never be announced */
 	if (strstr(attrs, "MULTIPATH") != NULL)
-		multipath(&r.ways, attrs);
+		multipath(&r.paths, attrs);
 	else if (r.nhid == 0 && (value(attrs, "OIF") || value(attrs, "GATEWAY")))
-		ways_add(&r.ways, way_of(attrs));
+		paths_add(&r.paths, path_of(attrs));
 	m->route = grow(m->route, m->n_route, sizeof(r));
 	m->route[m->n_route++] = r;
 }
@@ -371,9 +371,9 @@ read_nexthop(struct model *m, bool del, const char *attrs)
 	free(nh->member);
 	*nh = (struct cm_nh){.id = nh->id, .known = true, .group = group != NULL};
 	if (strstr(attrs, " BLACKHOLE") != NULL)
-		nh->way.kind = CM_BLACKHOLE;
+		nh->path.kind = CM_BLACKHOLE;
 	else
-		nh->way = way_of(attrs);
+		nh->path = path_of(attrs);
 	/* for example id23/w1(raw 0)/000000 */
 	while (group != NULL && (group = strstr(group, "id")) != NULL) {
 		struct cm_member one = {0};
@@ -415,10 +415,10 @@ model_session(struct model *m)
 {
 	for (uint32_t i = 0; i < m->n_route; i++) {
 		struct cm_route *r = &m->route[i];
-		struct cm_ways ways = model_ways(m, r);
+		struct cm_paths paths = model_paths(m, r);
 
-		free(r->ways.v);
-		r->ways = ways;
+		free(r->paths.v);
+		r->paths = paths;
 		r->frozen = true;
 	}
 	for (uint32_t i = 0; i < m->n_nh; i++)
@@ -441,7 +441,7 @@ void
 model_free(struct model *m)
 {
 	for (uint32_t i = 0; i < m->n_route; i++)
-		free(m->route[i].ways.v);
+		free(m->route[i].paths.v);
 	for (uint32_t i = 0; i < m->n_nh; i++)
 		free(m->nh[i].member);
 	free(m->route);

@@ -11,7 +11,7 @@
 
 enum cm_kind { CM_HOP, CM_BLACKHOLE, CM_UNREACHABLE, CM_PROHIBIT, CM_UNRESOLVED };
 
-struct cm_way {
+struct cm_path {
 	enum cm_kind kind;
 	struct ipaddr gw;
 	uint8_t gw_family; /* 0: none */
@@ -23,8 +23,8 @@ struct cm_way {
 	uint32_t weight;
 };
 
-struct cm_ways {
-	struct cm_way *v;
+struct cm_paths {
+	struct cm_path *v;
 	uint32_t n;
 };
 
@@ -37,7 +37,7 @@ struct cm_nh {
 	bool known;  /* zebra has announced its content */
 	bool absent; /* zebra deleted the id, but a route or a group names it */
 	bool group;
-	struct cm_way way;
+	struct cm_path path;
 	struct cm_member *member;
 	uint32_t n_member;
 };
@@ -47,8 +47,8 @@ struct cm_route {
 	uint32_t table, protocol, type; /* RTN_* */
 	uint32_t nhid;
 	uint32_t session;
-	bool frozen; /* the id was of an older session: `ways` keeps its meaning */
-	struct cm_ways ways;
+	bool frozen; /* the id was of an older session: `paths` keeps its meaning */
+	struct cm_paths paths;
 };
 
 /* A port or another interface. It has one IPv4 and one IPv6 address. */
@@ -73,7 +73,7 @@ struct cm_answer {
 	struct {
 		char text[80];
 		uint64_t weight;
-	} way[300];
+	} path[300];
 	uint32_t n;
 };
 
@@ -84,7 +84,7 @@ void model_read(struct model *m, char *text); /* `text`: a decode; it is written
 void model_replay_over(struct model *m);
 
 /* Return the next hops that a route has now. The caller frees `v`. */
-struct cm_ways model_ways(const struct model *m, const struct cm_route *r);
+struct cm_paths model_paths(const struct model *m, const struct cm_route *r);
 bool model_nh_exists(const struct model *m, const struct cm_nh *nh);
 
 /*

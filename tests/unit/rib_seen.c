@@ -29,15 +29,15 @@ row_line(struct lines *l, json_t *row)
 {
 	json_t *hops = json_object_get(row, "nexthops"), *hop;
 	bool is_main = int_of(row, "table") == RIB_TABLE_MAIN;
-	struct lines ways = {0};
+	struct lines members = {0};
 	size_t i;
 	char *text;
 
 	json_array_foreach (hops, i, hop)
-		lines_add(&ways, "[%s %s w%u%s]", text_of(hop, "via"), text_of(hop, "dev"),
-			  int_of(hop, "weight"),
+		lines_add(&members, "[%s %s w%u%s]", text_of(hop, "via"),
+			  text_of(hop, "dev"), int_of(hop, "weight"),
 			  json_is_true(json_object_get(hop, "alive")) ? " alive" : "");
-	text = lines_join(&ways, " ");
+	text = lines_join(&members, " ");
 	lines_add(l, "route %s t%u %s %s %s nh%u %s %s", text_of(row, "prefix"),
 		  int_of(row, "table"), text_of(row, "source"), text_of(row, "protocol"),
 		  text_of(row, "type"), is_main ? int_of(row, "nexthop_id") : 0,
@@ -113,25 +113,25 @@ assert_answer(struct rig *g, const struct model *m, uint8_t family,
 
 		if (i == 0 || path != last) {
 			rig_path_text(g, path, text, 80);
-			for (at = 0; at < want.n && strcmp(want.way[at].text, text) != 0;)
+			for (at = 0; at < want.n && strcmp(want.path[at].text, text) != 0;)
 				at++;
 			if (at == want.n)
 				fail_msg("%s: %s goes to %s, expected %s of %u", what,
 					 ipaddr_str(dst, family, addr), text,
-					 want.way[0].text, want.n);
+					 want.path[0].text, want.n);
 		}
 		last = path;
 		count[at]++;
 	}
 	for (uint32_t i = 0; i < want.n; i++)
-		total += want.way[i].weight;
+		total += want.path[i].weight;
 	for (uint32_t i = 0; i < want.n && want.n > 1; i++) {
-		uint64_t share = want.way[i].weight * N_HASH / total;
+		uint64_t share = want.path[i].weight * N_HASH / total;
 		uint64_t off = count[i] > share ? count[i] - share : share - count[i];
 
 		if (off * 50 > share + 50)
 			fail_msg("%s: %s by %s has %u of 4096, expected %u", what,
-				 ipaddr_str(dst, family, addr), want.way[i].text, count[i],
+				 ipaddr_str(dst, family, addr), want.path[i].text, count[i],
 				 (unsigned int)share);
 	}
 }

@@ -114,19 +114,19 @@ start_with(size_t kib, int say)
 static enum ended
 tried(size_t kib)
 {
-	int way[2], status;
+	int end[2], status;
 	char said = 0;
 	pid_t pid;
 
-	assert_int_equal(pipe(way), 0);
+	assert_int_equal(pipe(end), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		start_with(kib, way[1]);
-	close(way[1]);
-	if (read(way[0], &said, 1) != 1)
+		start_with(kib, end[1]);
+	close(end[1]);
+	if (read(end[0], &said, 1) != 1)
 		said = BROKEN;
-	close(way[0]);
+	close(end[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (said == BROKEN || (WIFEXITED(status) && WEXITSTATUS(status) != 0))
 		return BROKEN;

@@ -35,7 +35,7 @@ static enum ruleset_back the_way_back;
 static bool asked_by_iif;
 
 static enum ruleset_back
-way_back(const struct ruleset_packet *p, bool iif)
+reverse_path(const struct ruleset_packet *p, bool iif)
 {
 	asked_by_iif = iif;
 	return the_way_back;
@@ -51,7 +51,7 @@ judge(const struct ruleset *r)
 				   .family = 4,
 				   .iifname = name,
 				   .oifname = name,
-				   .back = way_back,
+				   .back = reverse_path,
 				   .now = 2000};
 
 	return ruleset_judge(r, &p);

@@ -75,7 +75,7 @@ odd(unsigned int n)
 
 /* Make interfaces, next hops and label stacks. Interface 3 is small, 4 has a tag. */
 static void
-ways_make(void)
+paths_make(void)
 {
 	bool small = round_of == MIXED || below(4) == 0;
 	bool all_tags = round_of != MIXED && below(8) == 0;
@@ -109,11 +109,12 @@ ways_make(void)
 }
 
 static fib_path
-way(void)
+path_random(void)
 {
-	static const enum path_kind no_way[] = {PATH_NONE, PATH_LOCAL,   PATH_BLACKHOLE,
-						PATH_DOWN, PATH_FOREIGN, PATH_UNREACHABLE};
-	fib_path path = PATH(no_way[below(6)], 0);
+	static const enum path_kind no_adjacency[] = {PATH_NONE,      PATH_LOCAL,
+						      PATH_BLACKHOLE, PATH_DOWN,
+						      PATH_FOREIGN,   PATH_UNREACHABLE};
+	fib_path path = PATH(no_adjacency[below(6)], 0);
 
 	if (round_of != MIXED && !odd(8))
 		return round_of == ALL_PUSH ? PATH(PATH_ENCAP, 1 + below(7))
@@ -133,13 +134,13 @@ tables_make(void)
 		uint32_t kind = below(8);
 		fib_path path = kind == 0   ? PATH(PATH_VRF, below(odd(1) ? 3 : 2))
 				: kind == 1 ? PATH(PATH_VRF, 0)
-					    : way();
+					    : path_random();
 
 		fib->group[100 + i] = group_word_single(path);
 		fib->label[FIRST + i] = odd(16) ? 0 : 100 + i;
 	}
 	for (unsigned int i = 0; i < 16; i++)
-		fib->group[200 + i] = group_word_single(way());
+		fib->group[200 + i] = group_word_single(path_random());
 	atomic_store(&fib->label_ttl, (uint8_t)(below(3) == 0 ? 255 : 0));
 }
 
@@ -298,7 +299,7 @@ usual_packets_and_others_agree(void **state)
 		unsigned int n = 1 + below(BURST_MAX);
 
 		round_begin(round, ALL_POP);
-		ways_make();
+		paths_make();
 		tables_make();
 		for (unsigned int i = 0; i < n; i++)
 			frame_make(i);
@@ -347,7 +348,7 @@ packets_that_get_labels_agree(void **state)
 		unsigned int n = 1 + below(BURST_MAX);
 
 		round_begin(round, ALL_PUSH);
-		ways_make();
+		paths_make();
 		tables_make();
 		for (unsigned int i = 0; i < n; i++) {
 			unsigned int family = below(2) || only4 ? 4 : 6, len;
@@ -389,7 +390,7 @@ static void
 an_interface_of_a_vrf_is_found_by_its_addresses(void **state)
 {
 	round_of = MIXED;
-	ways_make();
+	paths_make();
 	out[0].vrf = out[1].vrf = out[2].vrf = 9; /* the first one has no address */
 	out[1].src4 = 0x0a000001;
 	out[2].src6.octet[0] = 0x20;

@@ -25,10 +25,10 @@
 #include "fwd_isas.h"
 
 #define ROUNDS     20000
-#define WAYS       20 /* interfaces 1 to 20 */
+#define PORTS      20 /* interfaces 1 to 20 */
 #define FIRST_PORT 10 /* DPDK's port of interface 0, if there were one */
 
-static struct fib_iface iface[WAYS + 1];
+static struct fib_iface iface[PORTS + 1];
 static struct rte_mbuf mbuf[BURST_MAX]; /* only their addresses are used */
 static struct fwd fwd;
 static struct burst burst;
@@ -58,29 +58,29 @@ skip_without_vectors(void)
 
 /* Make a burst. Count its packets by interface. Return the number of interfaces. */
 static unsigned int
-burst_make(unsigned int count[WAYS + 1])
+burst_make(unsigned int count[PORTS + 1])
 {
-	unsigned int ways = 1 + below(below(2) ? 4 : WAYS), n_ways = 0;
+	unsigned int ports = 1 + below(below(2) ? 4 : PORTS), n_ports = 0;
 
-	memset(count, 0, (WAYS + 1) * sizeof(count[0]));
+	memset(count, 0, (PORTS + 1) * sizeof(count[0]));
 	burst.fwd = &fwd;
 	burst.n = (uint16_t)(1 + below(BURST_MAX));
 	for (unsigned int i = 0; i < BURST_MAX; i++) {
-		unsigned int ifidx = 1 + below(ways);
+		unsigned int ifidx = 1 + below(ports);
 
 		/* The function must not read beyond the end of the burst. */
 		burst.out_port[i] = (uint8_t)ifidx;
 		burst.m[i] = i < burst.n ? &mbuf[i] : NULL;
-		n_ways += i < burst.n && count[ifidx] == 0;
+		n_ports += i < burst.n && count[ifidx] == 0;
 		count[ifidx] += i < burst.n;
 	}
-	return n_ways;
+	return n_ports;
 }
 
 static void
-expect_in_order(uint64_t left, const unsigned int before[WAYS + 1])
+expect_in_order(uint64_t left, const unsigned int before[PORTS + 1])
 {
-	unsigned int n[WAYS + 1], n_listed = 0;
+	unsigned int n[PORTS + 1], n_listed = 0;
 
 	memcpy(n, before, sizeof(n));
 	for (unsigned int i = 0; i < burst.n; i++) {
@@ -89,7 +89,7 @@ expect_in_order(uint64_t left, const unsigned int before[WAYS + 1])
 		if ((left >> i & 1) == 0)
 			assert_ptr_equal(fwd.tx[ifidx].m[n[ifidx]++], &mbuf[i]);
 	}
-	for (unsigned int ifidx = 1; ifidx <= WAYS; ifidx++) {
+	for (unsigned int ifidx = 1; ifidx <= PORTS; ifidx++) {
 		assert_int_equal(fwd.tx[ifidx].n, n[ifidx]);
 		assert_int_equal(fwd.tx[ifidx].listed, n[ifidx] > 0);
 		n_listed += n[ifidx] > 0;
@@ -109,18 +109,18 @@ buffers_empty(void)
 static void
 each_packet_is_in_its_buffer_in_order(void **state)
 {
-	unsigned int count[WAYS + 1], none[WAYS + 1] = {0};
+	unsigned int count[PORTS + 1], none[PORTS + 1] = {0};
 
 	skip_without_vectors();
 	fwd.tx_burst = TX_BURST_MAX;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		unsigned int ways = burst_make(count);
+		unsigned int ports = burst_make(count);
 		uint64_t left;
 
 		buffers_empty();
 		left = spread(&burst);
 		assert_int_equal(left & ~burst_all(&burst), 0);
-		if (ways <= 12)
+		if (ports <= 12)
 			assert_int_equal(left, 0);
 		expect_in_order(left, none);
 		/* A second burst behind it. */
@@ -135,19 +135,19 @@ each_packet_is_in_its_buffer_in_order(void **state)
 static void
 without_room_all_packets_of_an_interface_are_left_over(void **state)
 {
-	unsigned int count[WAYS + 1], none[WAYS + 1] = {0}, n_left = 0;
+	unsigned int count[PORTS + 1], none[PORTS + 1] = {0}, n_left = 0;
 
 	skip_without_vectors();
 	fwd.tx_burst = 16;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		unsigned int ways = burst_make(count);
+		unsigned int ports = burst_make(count);
 		uint64_t left;
 		bool full = false;
 
 		/* Skip a full buffer: it would be sent, and there is no port. */
-		for (unsigned int ifidx = 1; ifidx <= WAYS; ifidx++)
+		for (unsigned int ifidx = 1; ifidx <= PORTS; ifidx++)
 			full |= count[ifidx] == fwd.tx_burst;
-		if (full || ways > 12)
+		if (full || ports > 12)
 			continue;
 		buffers_empty();
 		left = spread(&burst);
@@ -255,7 +255,7 @@ set_up(void **state)
 	srandom(seed);
 	if (fib_create(&fwd.fib, &(struct fib_conf){.n_nodes = 0}) < 0)
 		return -1;
-	for (uint16_t ifidx = 1; ifidx <= WAYS; ifidx++) {
+	for (uint16_t ifidx = 1; ifidx <= PORTS; ifidx++) {
 		iface[ifidx].port_id = (uint16_t)(FIRST_PORT + ifidx);
 		atomic_store(&fwd.fib->iface[ifidx], &iface[ifidx]);
 	}
@@ -265,7 +265,7 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	for (unsigned int ifidx = 1; ifidx <= WAYS; ifidx++)
+	for (unsigned int ifidx = 1; ifidx <= PORTS; ifidx++)
 		atomic_store(&fwd.fib->iface[ifidx], NULL);
 	fib_destroy(fwd.fib);
 	return 0;

@@ -553,8 +553,8 @@ all_is_well(enum pt_isa isa)
 	route_say(MARK_OF_LINK, RT_TABLE_MAIN, NH_GATEWAY + 1);
 	batch_send();
 	wait_for(batch_is_heard() && link_is(true) &&
-		 ways_seen(N_ROUTE, 4, false) == 1u << STEADY &&
-		 ways_seen(N_ROUTE, 6, false) == 1u << STEADY);
+		 gateways_seen(N_ROUTE, 4, false) == 1u << STEADY &&
+		 gateways_seen(N_ROUTE, 6, false) == 1u << STEADY);
 	for (unsigned int n = 0; n < N_NBR; n++)
 		wait_for(neighbor_is(n, 0));
 	queues_serve();

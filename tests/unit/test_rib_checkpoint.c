@@ -421,7 +421,7 @@ random_changes_are_all_there(void **state)
 	/* The same numbers in main, in another table and among the kernel's routes. */
 	uint32_t route[CKPT_PARTS][N + 1] = {0}, slot[N + 1] = {0};
 	struct ckpt *c = ckpt_new(NETNS);
-	struct nh_list ways = {0};
+	struct nh_list hops = {0};
 
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t k = 1 + rnd_below(&r, N), n = 1 + rnd_below(&r, 4);
@@ -450,12 +450,12 @@ random_changes_are_all_there(void **state)
 				ckpt_drop_route(c, cr.table, k);
 			break;
 		case 2:
-			nh_list_clear(&ways);
+			nh_list_clear(&hops);
 			for (uint32_t w = 0; w < n; w++)
-				*nh_list_push(&ways) =
+				*nh_list_push(&hops) =
 					(struct next_hop){.ifindex = i, .weight = w + 1};
 			slot[k] = i;
-			ckpt_put_slot(c, k, &ways, n * 1000, NULL);
+			ckpt_put_slot(c, k, &hops, n * 1000, NULL);
 			break;
 		default:
 			slot[k] = 0;
@@ -471,9 +471,9 @@ random_changes_are_all_there(void **state)
 			old = ckpt_open(dup(c->fd), NETNS, boottime_ms(), 60000, &why);
 			assert_non_null(old);
 			assert_int_equal(old->n_bad, 0);
-			while ((s = ckpt_next_slot(old, &at, &ways, &mtu)) != 0) {
-				seen[s] = ways.v[0].ifindex;
-				assert_int_equal(mtu, ways.n * 1000);
+			while ((s = ckpt_next_slot(old, &at, &hops, &mtu)) != 0) {
+				seen[s] = hops.v[0].ifindex;
+				assert_int_equal(mtu, hops.n * 1000);
 			}
 			assert_memory_equal(seen, slot, sizeof(slot));
 			for (uint32_t x = 0; x < CKPT_PARTS * N; x++) {
@@ -492,7 +492,7 @@ random_changes_are_all_there(void **state)
 			ckpt_free(old);
 		}
 	}
-	free(ways.v);
+	free(hops.v);
 	ckpt_free(c);
 }
 

@@ -338,7 +338,7 @@ a_group_without_history_depends_on_its_members_alone(void **state)
 }
 
 static struct rig *
-three_ways(void)
+three_paths(void)
 {
 	struct rig *g = rig_two_ports();
 
@@ -354,7 +354,7 @@ three_ways(void)
 static void
 weights_are_seen_in_the_buckets(void **state)
 {
-	struct rig *g = three_ways();
+	struct rig *g = three_paths();
 
 	assert_seen(g, "198.51.100.1",
 		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
@@ -379,7 +379,7 @@ a_way_named_twice_counts_twice(void **state)
 static void
 link_loss_takes_members_out_at_once_and_link_up_brings_them_back(void **state)
 {
-	struct rig *g = three_ways();
+	struct rig *g = three_paths();
 	uint64_t writes = g->rib->count.trie_writes;
 
 	/* Removed so that no connected prefix changes. */
@@ -398,7 +398,7 @@ link_loss_takes_members_out_at_once_and_link_up_brings_them_back(void **state)
 static void
 all_members_down_is_down(void **state)
 {
-	struct rig *g = three_ways();
+	struct rig *g = three_paths();
 
 	rig_link(g, 11, 1, false);
 	rig_link(g, 12, 2, false);
@@ -411,7 +411,7 @@ all_members_down_is_down(void **state)
 static void
 a_failed_neighbor_leaves_the_group_and_comes_back(void **state)
 {
-	struct rig *g = three_ways();
+	struct rig *g = three_paths();
 
 	rig_alive(g, "192.0.2.1", 11, false);
 	assert_seen(g, "198.51.100.1", "192.0.2.129@2*2048 192.0.2.2@1*2048");
@@ -424,7 +424,7 @@ a_failed_neighbor_leaves_the_group_and_comes_back(void **state)
 static void
 when_all_neighbors_fail_all_stay_so_that_packets_retry(void **state)
 {
-	struct rig *g = three_ways();
+	struct rig *g = three_paths();
 
 	rig_alive(g, "192.0.2.1", 11, false);
 	rig_alive(g, "192.0.2.2", 11, false);
@@ -453,7 +453,7 @@ a_failed_single_way_keeps_its_adjacency(void **state)
 static void
 an_interface_deleted_and_made_again_works_when_zebra_says_so(void **state)
 {
-	struct rig *g = three_ways();
+	struct rig *g = three_paths();
 
 	rig_link_gone(g, 11);
 	rig_settle(g);
@@ -485,7 +485,7 @@ a_member_on_an_interface_not_seen_yet_waits_for_it(void **state)
 }
 
 static void
-ways_by_ports_are_preferred_to_foreign_ones(void **state)
+paths_by_ports_are_preferred_to_foreign_ones(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -502,7 +502,7 @@ ways_by_ports_are_preferred_to_foreign_ones(void **state)
 }
 
 static void
-ways_by_the_kernel_are_equal_to_ways_by_ports(void **state)
+paths_by_the_kernel_are_equal_to_paths_by_ports(void **state)
 {
 	struct rig *g = rig_two_ports();
 	unsigned int n_kernel = 0;
@@ -551,7 +551,7 @@ ways_by_the_kernel_are_equal_to_ways_by_ports(void **state)
  * kernel before its first report as a tunnel, and may be one again.
  */
 static void
-ways_by_tunnels_have_no_adjacency(void **state)
+paths_by_tunnels_have_no_adjacency(void **state)
 {
 	struct rig *g = rig_two_ports();
 	uint32_t adjs = g->rib->adjs.high;
@@ -599,9 +599,9 @@ main(void)
 		cmocka_unit_test(
 			an_interface_deleted_and_made_again_works_when_zebra_says_so),
 		cmocka_unit_test(a_member_on_an_interface_not_seen_yet_waits_for_it),
-		cmocka_unit_test(ways_by_ports_are_preferred_to_foreign_ones),
-		cmocka_unit_test(ways_by_the_kernel_are_equal_to_ways_by_ports),
-		cmocka_unit_test(ways_by_tunnels_have_no_adjacency),
+		cmocka_unit_test(paths_by_ports_are_preferred_to_foreign_ones),
+		cmocka_unit_test(paths_by_the_kernel_are_equal_to_paths_by_ports),
+		cmocka_unit_test(paths_by_tunnels_have_no_adjacency),
 	};
 
 	return cmocka_run_group_tests_name("rib groups", tests, NULL, NULL);

@@ -102,7 +102,7 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 
 /* Teach `n` routes, each by a gateway of its own. */
 static void
-teach_ways(struct rig *g, unsigned int n)
+teach_paths(struct rig *g, unsigned int n)
 {
 	char gw[32], text[32];
 
@@ -121,7 +121,7 @@ groups_and_adjacencies_have_the_configured_room(void **state)
 
 	rig_limit(TABLE_adjacencies, 16);
 	g = rig_two_ports();
-	teach_ways(g, 17);
+	teach_paths(g, 17);
 	assert_int_equal(table_state(TABLE_adjacencies).max, 16);
 	assert_int_equal(table_state(TABLE_adjacencies).used, 16);
 	assert_seen(g, "11.0.15.1", "192.0.2.16@1");
@@ -133,7 +133,7 @@ groups_and_adjacencies_have_the_configured_room(void **state)
 
 	rig_limit(TABLE_groups, 64);
 	g = rig_two_ports();
-	teach_ways(g, 100);
+	teach_paths(g, 100);
 	assert_int_equal(table_state(TABLE_groups).used, 64);
 	assert_true(table_state(TABLE_groups).refused > 0);
 	assert_seen(g, "11.0.0.1", "192.0.2.1@1");
@@ -161,7 +161,7 @@ own_subnets_take_no_room_of_groups(void **state)
 		rig_link(g, 100 + i, (uint16_t)(10 + i), true);
 		rig_addr(g, 100 + i, text, false);
 	}
-	teach_ways(g, 65);
+	teach_paths(g, 65);
 	assert_int_equal(table_state(TABLE_groups).used, 64);
 	assert_seen(g, "11.0.63.1", "192.0.2.64@1");
 	assert_seen(g, "11.0.64.1", "unresolved");
@@ -222,7 +222,7 @@ left_behind(unsigned int n)
 	struct rig *g = rig_begun(-1, NETNS);
 
 	rig_session(g, 100);
-	teach_ways(g, n);
+	teach_paths(g, n);
 	return ckpt_of_killed(g);
 }
 
@@ -279,7 +279,7 @@ a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes(void *
 		assert_true(table_state(smaller[i].table).refused > 0);
 		/* The same after a replay. */
 		rig_session(g, 100);
-		teach_ways(g, 100);
+		teach_paths(g, 100);
 		rig_sentinel(g);
 		rig_settle(g);
 		assert_in_range(n_forwarded(g, 100), 10, smaller[i].max);
@@ -288,7 +288,7 @@ a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes(void *
 		rig_limits = NULL;
 		g = rig_begun(fd, NETNS);
 		assert_in_range(n_forwarded(g, 100), 10, 100);
-		teach_ways(g, 100);
+		teach_paths(g, 100);
 		assert_int_equal(n_forwarded(g, 100), 100);
 		rig_free(g);
 	}

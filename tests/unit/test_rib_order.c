@@ -94,7 +94,7 @@ say(struct rig *g, uint64_t seed, uint32_t s, uint32_t step)
  * design.
  */
 static void
-ways_of(const struct rig *g, const char *dst, char *out, size_t size)
+paths_of(const struct rig *g, const char *dst, char *out, size_t size)
 {
 	const char *seen = rig_seen(g, dst);
 	size_t n = 0;
@@ -162,14 +162,14 @@ any_interleaving_ends_in_the_same_forwarding(void **state)
 
 		for (uint32_t i = 0; i < N_PROBE; i++) {
 			probe(i, dst, sizeof(dst));
-			ways_of(g, dst, want[i], sizeof(want[i]));
+			paths_of(g, dst, want[i], sizeof(want[i]));
 		}
 		rig_free(g);
 		for (unsigned int perm = 0; perm < 6; perm++) {
 			g = run(seed, &r, false);
 			for (uint32_t i = 0; i < N_PROBE; i++) {
 				probe(i, dst, sizeof(dst));
-				ways_of(g, dst, got, sizeof(got));
+				paths_of(g, dst, got, sizeof(got));
 				assert_string_equal(got, want[i]);
 			}
 			rig_free(g);

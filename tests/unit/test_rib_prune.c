@@ -35,7 +35,7 @@ bfd_says(struct rig *g, const char *gw, uint32_t ifindex, bool dead)
 
 /* Make a route with two next hops, one by each port. */
 static struct rig *
-two_ways(void)
+two_paths(void)
 {
 	struct rig *g = rig_two_ports();
 
@@ -51,7 +51,7 @@ two_ways(void)
 static void
 a_dead_next_hop_leaves_its_group_and_comes_back(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 
 	bfd_says(g, "192.0.2.1", 11, true);
 	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
@@ -67,7 +67,7 @@ a_dead_next_hop_leaves_its_group_and_comes_back(void **state)
 static void
 only_the_address_on_its_interface_is_dead(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 
 	bfd_says(g, "192.0.2.1", 12, true);
 	bfd_says(g, "192.0.2.129", 11, true);
@@ -80,7 +80,7 @@ only_the_address_on_its_interface_is_dead(void **state)
 static void
 when_all_are_dead_all_stay(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 
 	bfd_says(g, "192.0.2.1", 11, true);
 	bfd_says(g, "192.0.2.129", 12, true);
@@ -93,7 +93,7 @@ when_all_are_dead_all_stay(void **state)
 static void
 a_single_next_hop_that_is_dead_keeps_forwarding(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 
 	rig_route(g, "203.0.113.0/24", 1);
 	rig_go(g);
@@ -105,7 +105,7 @@ a_single_next_hop_that_is_dead_keeps_forwarding(void **state)
 static void
 a_route_that_comes_later_knows_of_the_dead_next_hop(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 
 	/* The adjacency ends with its last route, and is made again. */
 	bfd_says(g, "192.0.2.1", 11, true);
@@ -127,7 +127,7 @@ a_route_that_comes_later_knows_of_the_dead_next_hop(void **state)
 static void
 a_neighbor_that_answers_does_not_revive_what_bfd_found_dead(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 
 	bfd_says(g, "192.0.2.1", 11, true);
 	rig_alive(g, "192.0.2.1", 11, false);
@@ -146,7 +146,7 @@ a_neighbor_that_answers_does_not_revive_what_bfd_found_dead(void **state)
 static void
 a_link_that_goes_down_is_worse_than_a_dead_next_hop(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 
 	bfd_says(g, "192.0.2.1", 11, true);
 	rig_link(g, 12, 2, false);
@@ -186,7 +186,7 @@ a_dead_next_hop_of_ipv6_leaves_its_group_and_comes_back(void **state)
 static void
 thousands_of_dead_next_hops_come_and_go(void **state)
 {
-	struct rig *g = two_ways();
+	struct rig *g = two_paths();
 	char gw[32];
 
 	for (unsigned int turn = 0; turn < 2; turn++) {

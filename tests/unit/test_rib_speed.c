@@ -141,13 +141,13 @@ report(const char *what, double spent)
 static void
 slot_mirror(struct rib *rib, const struct slot *s)
 {
-	struct nh_list ways = {0};
+	struct nh_list hops = {0};
 
 	for (uint32_t i = 0; i < s->n_legs; i++)
-		*nh_list_push(&ways) = s->leg[i].hop;
-	if (s->kind != SLOT_FREE && ways.n > 0)
-		mirror_slot(rib, s->number, &ways);
-	free(ways.v);
+		*nh_list_push(&hops) = s->leg[i].hop;
+	if (s->kind != SLOT_FREE && hops.n > 0)
+		mirror_slot(rib, s->number, &hops);
+	free(hops.v);
 }
 
 /* Measure a checkpoint of all routes, and a start with it. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static void
-the_same_prefix_leads_each_vrf_its_way(void **state)
+the_same_prefix_has_a_path_in_each_vrf(void **state)
 {
 	struct rig *g = rig_two_vrfs();
 
@@ -548,7 +548,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_prefix_leads_each_vrf_its_way),
+		cmocka_unit_test(the_same_prefix_has_a_path_in_each_vrf),
 		cmocka_unit_test(addresses_and_subnets_are_those_of_the_vrf),
 		cmocka_unit_test(a_route_may_leave_by_an_interface_of_another_vrf),
 		cmocka_unit_test(a_route_may_lead_to_another_vrf_and_not_round),

@@ -76,7 +76,7 @@ enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST };
 
 /* State of a packet, in its buffer behind the daemon's data. */
 struct ride {
-	bool on_its_way;
+	bool in_transit;
 	uint8_t kind; /* enum kind */
 	uint8_t family;
 	uint8_t which; /* number of the route or neighbor */
@@ -164,16 +164,16 @@ versioned_mtu(uint32_t version)
 
 /* Return the gateways of a route (its fact) as bits. 0: the route is withdrawn. */
 static inline uint32_t
-route_ways(unsigned int fact, uint32_t version)
+route_gateways(unsigned int fact, uint32_t version)
 {
-	static const uint8_t ways[] = {0, 1, 2, 4, 8, 3, 5, 9, 6, 10, 12};
+	static const uint8_t hops[] = {0, 1, 2, 4, 8, 3, 5, 9, 6, 10, 12};
 
 	if (version == 0)
 		return 3;
-	return ways[((version * 2654435761u) ^ (fact * 40503u)) % 4093 % sizeof(ways)];
+	return hops[((version * 2654435761u) ^ (fact * 40503u)) % 4093 % sizeof(hops)];
 }
 
-#define WAYS_DOWN 0xau /* gateways of port 4, whose link goes up and down */
+#define GATEWAYS_DOWN 0xau /* gateways of port 4, whose link goes up and down */
 
 static inline bool
 was_in_force(const struct ride *r, unsigned int fact, uint32_t version)
@@ -203,18 +203,18 @@ could_be_in(const struct ride *r, bool vrf)
  * have been no next hop.
  */
 static inline uint32_t
-ways_in(const struct ride *r, unsigned int fact, bool *none)
+gateways_in(const struct ride *r, unsigned int fact, bool *none)
 {
-	uint32_t end = atomic_load(&begun[fact]) + 1, ways = 0;
+	uint32_t end = atomic_load(&begun[fact]) + 1, hops = 0;
 	bool up = could_be(r, FACT_LINK, false), down = could_be(r, FACT_LINK, true);
 
 	for (uint32_t v = r->settled[fact]; v != end; v++) {
-		uint32_t all = route_ways(fact, v), left = all & ~WAYS_DOWN;
+		uint32_t all = route_gateways(fact, v), left = all & ~GATEWAYS_DOWN;
 
-		ways |= (up ? all : 0) | (down ? left : 0);
+		hops |= (up ? all : 0) | (down ? left : 0);
 		*none |= all == 0 || (down && left == 0) || (up && down && all != left);
 	}
-	return ways;
+	return hops;
 }
 
 /*
@@ -222,10 +222,10 @@ ways_in(const struct ride *r, unsigned int fact, bool *none)
  * hop.
  */
 static inline uint32_t
-ways_of(const struct ride *r, bool *none)
+gateways_of(const struct ride *r, bool *none)
 {
 	bool main_table = could_be_in(r, false), vrf = could_be_in(r, true);
-	uint32_t ways = 0;
+	uint32_t hops = 0;
 
 	/*
 	 * While a VRF is added or removed its members are in no table. A VRF has no other
@@ -233,14 +233,14 @@ ways_of(const struct ride *r, bool *none)
 	 */
 	*none = vrf && (main_table || r->kind != TO_ROUTE);
 	if (main_table && r->kind == TO_ROUTE)
-		ways |= ways_in(r, FACT_ROUTE + r->which, none);
+		hops |= gateways_in(r, FACT_ROUTE + r->which, none);
 	if (vrf && r->kind == TO_ROUTE)
-		ways |= ways_in(r, FACT_VRF_ROUTE + r->which, none);
-	return ways;
+		hops |= gateways_in(r, FACT_VRF_ROUTE + r->which, none);
+	return hops;
 }
 
 static inline void
-judge_way(const struct ride *r, unsigned int n)
+judge_gateway(const struct ride *r, unsigned int n)
 {
 	struct queue *q = &queue[r->queue];
 	bool none;
@@ -248,7 +248,7 @@ judge_way(const struct ride *r, unsigned int n)
 	must(r->kind == TO_ROUTE || could_be_in(r, false));
 	switch (r->kind) {
 	case TO_ROUTE:
-		must(n < GATEWAYS && (ways_of(r, &none) >> n & 1) != 0);
+		must(n < GATEWAYS && (gateways_of(r, &none) >> n & 1) != 0);
 		break;
 	case TO_STEADY:
 		must(n == STEADY);
@@ -268,8 +268,8 @@ judge(struct ride *r, uint16_t port, const uint8_t *frame)
 	const uint8_t *ip = frame + 14;
 	unsigned int n = frame[1];
 
-	must(r->on_its_way);
-	r->on_its_way = false;
+	must(r->in_transit);
+	r->in_transit = false;
 	atomic_fetch_add(&n_left, 1);
 	atomic_fetch_sub(&in_flight, 1);
 	must(n < N_NBR && nbr[n].port == port);
@@ -281,7 +281,7 @@ judge(struct ride *r, uint16_t port, const uint8_t *frame)
 	must(get_be16(frame + 12) == (r->family == 4 ? 0x0800 : 0x86dd));
 	must((r->family == 4 ? ip[8] : ip[7]) == 63);
 	must(r->family == 6 || inet_fold(inet_sum(ip, 20, 0)) == 0xffff);
-	judge_way(r, n);
+	judge_gateway(r, n);
 }
 
 /* Check a packet of the kernel or an ICMP error of the punt thread. */
@@ -395,7 +395,7 @@ packet_make(struct queue *q, struct rte_mbuf *m)
 	unsigned int n;
 
 	*r = (struct ride){
-		.on_its_way = true, .queue = (uint8_t)(q - queue), .seq = ++q->seq};
+		.in_transit = true, .queue = (uint8_t)(q - queue), .seq = ++q->seq};
 	/*
 	 * Read the versions before the packet is received: the forwarder can see only these
 	 * or newer ones.
@@ -459,12 +459,12 @@ judge_end(struct ride *r)
 {
 	bool none = false;
 
-	if (r->on_its_way && r->kind == TO_US) {
+	if (r->in_transit && r->kind == TO_US) {
 		/* Its frame is in the ring to the kernel. */
 		atomic_fetch_add(&n_to_us, 1);
 		atomic_fetch_sub(&in_flight, 1);
-	} else if (r->on_its_way) {
-		(void)ways_of(r, &none);
+	} else if (r->in_transit) {
+		(void)gateways_of(r, &none);
 		must(none);
 		atomic_fetch_add(&n_dropped, 1);
 		atomic_fetch_sub(&in_flight, 1);

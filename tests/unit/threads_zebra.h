@@ -43,7 +43,7 @@ event(enum fpm_event_kind kind, unsigned int n_hops)
 }
 
 #define NH_GATEWAY 100
-#define NH_WAYS    200 /* a group of gateways, which never changes */
+#define NH_GROUP   200 /* a group of gateways, which never changes */
 #define NH_ROUTE   300 /* the group of one route */
 
 static inline void
@@ -59,15 +59,15 @@ gateway_say(unsigned int n)
 }
 
 static inline void
-group_say(uint32_t nhid, uint32_t ways)
+group_say(uint32_t nhid, uint32_t hops)
 {
-	struct fpm_event *ev = event(FPM_NEXTHOP, (unsigned int)__builtin_popcount(ways));
+	struct fpm_event *ev = event(FPM_NEXTHOP, (unsigned int)__builtin_popcount(hops));
 
 	ev->nhid = nhid;
 	ev->is_group = true;
-	for (unsigned int i = 0; ways != 0; ways &= ways - 1, i++)
+	for (unsigned int i = 0; hops != 0; hops &= hops - 1, i++)
 		ev->hops[i] = (struct fpm_hop){
-			.id = NH_GATEWAY + (uint32_t)__builtin_ctz(ways), .weight = 1};
+			.id = NH_GATEWAY + (uint32_t)__builtin_ctz(hops), .weight = 1};
 }
 
 static inline void
@@ -90,22 +90,22 @@ route_say(unsigned int k, uint32_t table, uint32_t nhid)
 static inline void
 route_change(unsigned int fact, uint32_t version)
 {
-	uint32_t ways = route_ways(fact, version), table = RT_TABLE_MAIN;
+	uint32_t hops = route_gateways(fact, version), table = RT_TABLE_MAIN;
 	unsigned int k = fact - FACT_ROUTE;
 
 	if (fact >= FACT_VRF_ROUTE) {
 		k = fact - FACT_VRF_ROUTE;
 		table = VRF_TABLE;
 	}
-	if (ways == 0) {
+	if (hops == 0) {
 		route_say(k, table, 0);
 	} else if (k % 2 == 0) {
 		if (k % 4 == 0)
 			route_say(k, table, 0);
-		group_say(NH_WAYS + ways, ways);
-		route_say(k, table, NH_WAYS + ways);
+		group_say(NH_GROUP + hops, hops);
+		route_say(k, table, NH_GROUP + hops);
 	} else {
-		group_say(NH_ROUTE + fact, ways);
+		group_say(NH_ROUTE + fact, hops);
 		route_say(k, table, NH_ROUTE + fact);
 	}
 }
@@ -134,7 +134,7 @@ batch_send(void)
 
 /* Return the gateway of a path as a bit. 0: none. */
 static inline uint32_t
-way_seen(fib_path path)
+gateway_seen(fib_path path)
 {
 	const struct fib_adj *adj = &fib->adj[path_index(path)];
 
@@ -161,7 +161,7 @@ group_seen(const struct poptrie *pt4, const struct poptrie *pt6, const struct pr
 
 /* Return the next hops of route `k` in table main, or in the VRF of port 2. */
 static inline uint32_t
-ways_seen(unsigned int k, uint8_t family, bool of_vrf)
+gateways_seen(unsigned int k, uint8_t family, bool of_vrf)
 {
 	uint16_t vrf = of_vrf ? fib_vrf_of(fib, 2) : 0;
 	struct prefix p = route_prefix(k, family);
@@ -169,13 +169,13 @@ ways_seen(unsigned int k, uint8_t family, bool of_vrf)
 		of_vrf ? group_seen(fib_vrf_pt4(fib, vrf), fib_vrf_pt6(fib, vrf), &p)
 		       : group_seen(fib->copy[0].pt4, fib->copy[0].pt6, &p);
 	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_acquire);
-	uint32_t ways = 0;
+	uint32_t hops = 0;
 
 	if (!group_word_is_block(w))
-		return way_seen((fib_path)w);
+		return gateway_seen((fib_path)w);
 	for (unsigned int i = 0; i < 1u << group_word_log2(w); i++)
-		ways |= way_seen(group_word_buckets(w)[i]);
-	return ways;
+		hops |= gateway_seen(group_word_buckets(w)[i]);
+	return hops;
 }
 
 static inline bool
@@ -183,11 +183,11 @@ route_is(unsigned int fact, uint32_t version)
 {
 	bool of_vrf = fact >= FACT_VRF_ROUTE;
 	unsigned int k = fact - (of_vrf ? FACT_VRF_ROUTE : FACT_ROUTE);
-	uint32_t ways = route_ways(fact, version);
+	uint32_t hops = route_gateways(fact, version);
 
 	if (atomic_load(&begun[FACT_LINK]) % 2 != 0)
-		ways &= ~WAYS_DOWN;
-	return ways_seen(k, 4, of_vrf) == ways && ways_seen(k, 6, of_vrf) == ways;
+		hops &= ~GATEWAYS_DOWN;
+	return gateways_seen(k, 4, of_vrf) == hops && gateways_seen(k, 6, of_vrf) == hops;
 }
 
 /* True if all routes of a table are as expected. */
@@ -217,7 +217,7 @@ link_is(bool up)
 	const struct fib_iface *i = fib_iface(fib, 4);
 
 	return i != NULL && i->up == up &&
-	       ways_seen(MARK_OF_LINK, 4, false) == (up ? 2u : 0) &&
+	       gateways_seen(MARK_OF_LINK, 4, false) == (up ? 2u : 0) &&
 	       routes_are(FACT_ROUTE) &&
 	       (atomic_load(&begun[FACT_VRF]) % 2 == 0 || routes_are(FACT_VRF_ROUTE));
 }
@@ -250,7 +250,7 @@ neighbor_is(unsigned int n, uint32_t version)
 static inline bool
 batch_is_heard(void)
 {
-	return ways_seen(MARK_OF_BATCH, 4, false) == (mark ? 4u : 1u);
+	return gateways_seen(MARK_OF_BATCH, 4, false) == (mark ? 4u : 1u);
 }
 
 static inline bool
