@@ -274,22 +274,22 @@ class Bed(Lab):
         lines = said.splitlines()
         found = [line.split()[1].rstrip(":") for line in lines if line.startswith("DIFFERS ")]
         return bool(found) and all(
-            self._kernel_ways(p) == self._dataplane_ways(p) != set() for p in found
+            self._kernel_paths(p) == self._dataplane_paths(p) != set() for p in found
         )
 
-    def _kernel_ways(self, prefix):
+    def _kernel_paths(self, prefix):
         family = "-6" if ":" in prefix else "-4"
         show = ["ip", "-n", self.ns["r1"], "-j"]
         routes_there = json.loads(netns.command([*show, family, "route", "show", prefix]))
         every = {row["id"]: row for row in json.loads(netns.command([*show, "nexthop"]))}
-        ways = set()
+        paths = set()
         for row in routes_there:
             hops = every.get(row.get("nhid"), {}).get("group", [{"id": row.get("nhid")}])
             for hop in (every.get(hop["id"], {}) for hop in hops):
-                ways.add((hop.get("gateway"), hop.get("dev")))
-        return ways
+                paths.add((hop.get("gateway"), hop.get("dev")))
+        return paths
 
-    def _dataplane_ways(self, prefix):
+    def _dataplane_paths(self, prefix):
         rows = self.dp.show("routes", prefix)
         return {(hop["via"], hop["dev"]) for row in rows for hop in row["nexthops"]}
 

@@ -32,27 +32,27 @@ class Happening:
         self.begin, self.may_lose_until = time.monotonic(), 0.0
         self.lost, self.bad = [], 0  # send times within a window; number of losses outside
         self.counted = None  # the most packets that may be lost, if counters give a number
-        self.ways, self.sources = None, ()
+        self.paths, self.sources = None, ()
 
-    def may_lose(self, seconds, ways=None, sources=()):
+    def may_lose(self, seconds, paths=None, sources=()):
         """Allow the loss of packets that are sent in the first `seconds` of the fault and that may
-        take one of `ways` in that time or come from one of `sources`. Without ways: all packets."""
+        take one of `paths` in that time or come from one of `sources`. Without paths: all packets."""
         self.may_lose_until = self.begin + seconds
-        self.ways, self.sources = ways and frozenset(ways), sources
+        self.paths, self.sources = paths and frozenset(paths), sources
 
     def excuses(self, oracle, when, cell):
         """Return True if this fault may lose a packet to `cell` that was sent at `when`."""
         if when > self.may_lose_until:
             return False
         return (
-            self.ways is None
+            self.paths is None
             or cell.source in self.sources
-            or bool(self.ways & _links(oracle.allowed(cell, self.begin, self.may_lose_until)))
+            or bool(self.paths & _links(oracle.allowed(cell, self.begin, self.may_lose_until)))
         )
 
 
-def _links(ways):
-    return {way.partition(" ")[0] for way in ways}
+def _links(paths):
+    return {path.partition(" ")[0] for path in paths}
 
 
 def fault(weight, longest=4.0, sessions_stay=False, kills=0, ends_fast=False):
@@ -474,7 +474,7 @@ def rib_stands_still(run):
 @fault(2, 40)
 def zebra_dies(run):
     """kill -9 of zebra; watchfrr starts all of FRR again. Routes that come back do not
-    lose a packet, nor does one packet take another way."""
+    lose a packet, nor does one packet take another path."""
     run.note("zebra dies", "kill -9, all of FRR again")
     was = run.bed.r1.kill("zebra")
     eventually(lambda: run.bed.r1.pid("zebra") != was and bgp_is_up(run), run.bed.patience(60), 0.2)
@@ -509,7 +509,7 @@ def bgpd_dies(run):
 @fault(1, 30)
 def bgpd_restarts_gracefully(run):
     """kill -9 of bgpd with RFC 4724: zebra keeps its routes until it is back, and no packet takes
-    another way. When bgpd has heard its peers, zebra 8.4 withdraws some, or all, for 0.1 to 2 s
+    another path. When bgpd has heard its peers, zebra 8.4 withdraws some, or all, for 0.1 to 2 s
     until bgpd has said them again, from the kernel as well."""
     what = run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")

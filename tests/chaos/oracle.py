@@ -2,9 +2,9 @@
 """The oracle knows the next hop that each packet must take. It derives it from the changes to the
 network, never from output of the dataplane.
 
-A cell is a destination with the way out (egress) that it should have now. After a change that
-moves it, the old and the new way are both right until zebra has selected the new way and LAG_S
-have passed. From then on only the new way is right.
+A cell is a destination with the path (egress link and labels) that it should have now. After a change that
+moves it, the old and the new path are both right until zebra has selected the new path and LAG_S
+have passed. From then on only the new path is right.
 """
 
 import bisect
@@ -16,11 +16,11 @@ import time
 LAG_S = 1.0  # from zebra's message to the last forwarder, on two cores that do all work
 ON_THE_WAY_S = 0.5  # the longest time of a packet in a router without CPU time
 FALLBACK = {4: "0.0.0.0/0", 6: "::/0"}
-GONE = ""  # the way of a packet that the router must drop
+GONE = ""  # the path of a packet that the router must drop
 
 
-def way(link, labels=()):
-    """Return the name of a way out: the link, then the labels that a packet has there."""
+def path_name(link, labels=()):
+    """Return the name of a path: the link, then the labels that a packet has there."""
     return " ".join([link, *map(str, labels)])
 
 
@@ -33,7 +33,7 @@ class Cell:
         self.index, self.head = 0, b""
         self.entry = None  # the label of its packets
         self.hops = None  # of a labelled route: the announced (link, labels), () for none
-        self.since, self.ways = [], []  # the times from which on the ways out were right
+        self.since, self.paths = [], []  # the times from which on the paths were right
         self.changed_at = self.agreed_at = 0.0
 
     def __repr__(self):
@@ -41,7 +41,7 @@ class Cell:
 
 
 class Oracle:
-    """The state of the network, and the right ways of each cell."""
+    """The state of the network, and the right paths of each cell."""
 
     def __init__(self, cells):
         self.cells = cells
@@ -55,15 +55,15 @@ class Oracle:
         self.late = []
         now = time.monotonic()
         for cell in cells:
-            cell.since, cell.ways = [now], [self.expected(cell)]
+            cell.since, cell.paths = [now], [self.expected(cell)]
 
     def expected(self, cell):
-        """Return the ways out that are right when nothing changes."""
+        """Return the paths that are right when nothing changes."""
         spare = [link for link in ("core0", "core1") if self.up[link]]
         if cell.kind == "lan":
             return frozenset({"lan"})
         if cell.kind == "lsp" or cell.hops:
-            live = (way(link, stack) for link, stack in cell.hops if self.up[link])
+            live = (path_name(link, stack) for link, stack in cell.hops if self.up[link])
             return frozenset(live) or frozenset({GONE})
         if cell.kind == "core" and self.ospf and spare:
             return frozenset(spare)
@@ -86,11 +86,11 @@ class Oracle:
             fallback = frozenset([link for link in ("core0", "core1") if self.up[link]][:1])
             for cell in self.cells:
                 want = may = self.expected(cell)
-                if cell.kind in ("isp", "pushed") and cell.ways[-1] & {"core0", "core1"}:
+                if cell.kind in ("isp", "pushed") and cell.paths[-1] & {"core0", "core1"}:
                     may = want | fallback  # the cell uses it now, or is moving away from it
-                if not may <= cell.ways[-1]:
-                    self._note(cell, now, cell.ways[-1] | may)
-                if want != cell.ways[-1]:
+                if not may <= cell.paths[-1]:
+                    self._note(cell, now, cell.paths[-1] | may)
+                if want != cell.paths[-1]:
                     cell.changed_at = now
 
     def flux(self, kinds=("isp", "core")):
@@ -100,37 +100,37 @@ class Oracle:
             spare = {link for link in ("core0", "core1") if self.up[link]}
             for cell in self.cells:
                 if cell.kind in kinds:
-                    if not spare <= cell.ways[-1]:
-                        self._note(cell, now, cell.ways[-1] | spare)
+                    if not spare <= cell.paths[-1]:
+                        self._note(cell, now, cell.paths[-1] | spare)
                     cell.changed_at = now
 
     @staticmethod
-    def _note(cell, now, ways):
-        # A reader sees the time only after the ways.
-        cell.ways.append(frozenset(ways))
+    def _note(cell, now, paths):
+        # A reader sees the time only after the paths.
+        cell.paths.append(frozenset(paths))
         cell.since.append(now)
 
     def allowed(self, cell, begin, end):
-        """Return all ways that were right at some moment from `begin` to `end`."""
+        """Return all paths that were right at some moment from `begin` to `end`."""
         at = bisect.bisect_right(cell.since, begin) - 1
-        ways = cell.ways[max(at, 0)]
+        paths = cell.paths[max(at, 0)]
         for later in range(at + 1, len(cell.since)):
             if cell.since[later] > end:
                 break
-            ways = ways | cell.ways[later]
-        return ways
+            paths = paths | cell.paths[later]
+        return paths
 
     def may_vanish(self, cell, when):
         """Return True if the router may drop a packet that was sent at `when`."""
         return GONE in self.allowed(cell, when, when + ON_THE_WAY_S)
 
     def unsettled(self):
-        """Return the cells that may still take a way other than the expected ways."""
-        return [c for c in self.cells if c.ways[-1] != self.expected(c)]
+        """Return the cells that may still take a path other than the expected paths."""
+        return [c for c in self.cells if c.paths[-1] != self.expected(c)]
 
     def no_session(self):
         """Record that bgpd has no session with isp. bgpd needs seconds to withdraw a million routes
-        of a lost session, so agree() does not accept a way by wan that was read before now."""
+        of a lost session, so agree() does not accept a path by wan that was read before now."""
         with self.lock:
             now = time.monotonic()
             for cell in self.unsettled():
@@ -143,7 +143,7 @@ class Oracle:
             for cell in self.cells:
                 want = self.expected(cell)
                 known = view.get(cell.prefix) or view.get(FALLBACK[cell.family])
-                if cell.ways[-1] == want:
+                if cell.paths[-1] == want:
                     continue
                 if cell.kind in ("lan", "lsp") or cell.hops:  # zebra does not choose these
                     known = want

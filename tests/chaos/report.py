@@ -5,7 +5,7 @@ import collections
 import statistics
 import time
 
-SLACK_S = 0.05  # the longest time on the way at the start of a fault if other packets arrive
+SLACK_S = 0.05  # the longest time in transit at the start of a fault if other packets arrive
 STALL_S = 0.5  # the same if none has arrived since: the router may get no CPU for so long
 
 
@@ -37,7 +37,7 @@ class Verdict:
                 self.vanished += 1
                 continue
             excused = [h for h in near if h.excuses(self.run.oracle, when, to)]
-            excused = excused or self._met_on_the_way(when, to)
+            excused = excused or self._met_in_transit(when, to)
             if excused:
                 excused[-1].lost.append(when)
             else:
@@ -59,8 +59,8 @@ class Verdict:
             + "; ".join(self._where(*some) for some in _spread(outside)),
         )
 
-    def _met_on_the_way(self, when, cell):
-        """Return the fault, if any, that met a packet which was on its way for longer. This happens
+    def _met_in_transit(self, when, cell):
+        """Return the fault, if any, that met a packet which was in transit for longer. This happens
         if the machine gave the router no time: no packet that was sent since had arrived when the
         fault began."""
         for h in self.run.happenings:
@@ -91,7 +91,7 @@ class Verdict:
             f" allowed {'/'.join(sorted(allowed))}"
             for now, out, allowed, cell, sent in _spread(self.traffic.wrong)
         ]
-        self.must(not first, f"{len(self.traffic.wrong)} by a wrong way: " + "; ".join(first))
+        self.must(not first, f"{len(self.traffic.wrong)} by a wrong path: " + "; ".join(first))
         bad = [f"on {out}: {data.hex()}" for _, out, data in self.traffic.mangled[:3]]
         self.must(not bad, f"{len(self.traffic.mangled)} damaged: " + "; ".join(bad))
         two = [f"{c} at {s - self.run.begin:.3f} s" for _, _, c, s in self.traffic.twice[:3]]

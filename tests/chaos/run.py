@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Run faults for T seconds, with the same schedule for the same SEED. Exit code 0: no packet was
-lost outside the declared windows, none took a wrong way, and all tables were right in the end.
+lost outside the declared windows, none took a wrong path, and all tables were right in the end.
 
     T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault REPEAT=0 EACH=0
 
@@ -53,7 +53,7 @@ LOG_LIMITED, LOG_LINES = 3, 8
 
 
 def _settle(run, ending):
-    """Ask zebra repeatedly, and narrow the allowed ways."""
+    """Ask zebra repeatedly, and narrow the allowed paths."""
     queues = Queues(run.bed.r1)
     while not ending.wait(0.2):
         if not run.oracle.unsettled():
@@ -207,7 +207,7 @@ def _tell(run, every, ending):
 
 
 def wait_quiet(run, patience):
-    """Wait until every cell has its only right way again, for a limited time."""
+    """Wait until every cell has its only right path again, for a limited time."""
     try:
         with run.bed.labelled.still():
             eventually(lambda: not run.oracle.unsettled(), patience, 0.1)
@@ -338,7 +338,7 @@ def _judge(run, still, names):
         verdict.must(False, text)
     code, said = bed.audit()
     if code != 0 and bed.zebra_contradicts_itself(said):
-        stamp(run, "zebra shows ways that it told neither kernel nor dataplane: again, please")
+        stamp(run, "zebra shows paths that it told neither kernel nor dataplane: again, please")
         bed.replay()
         code, said = bed.audit()
     if only_copies_differ(said):
@@ -415,7 +415,7 @@ def _why(bed, cells):
     """Return a few cells with zebra's routes for them."""
     view = bed.view() if cells else {}
     return "; ".join(
-        f"{c}: {set(c.ways[-1])}, expected {set(bed.oracle.expected(c))}, zebra has "
+        f"{c}: {set(c.paths[-1])}, expected {set(bed.oracle.expected(c))}, zebra has "
         f"{set(view.get(c.prefix, ()))}"
         for c in cells[:4]
     )

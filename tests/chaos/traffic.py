@@ -2,7 +2,7 @@
 """Send numbered packets from the lan and from the isp, and record the result of each.
 
 A packet carries only its number. This module keeps its send time, its cell (oracle.py) and
-whether it arrived. A packet is judged when it arrives: its way out must have been right at some
+whether it arrived. A packet is judged when it arrives: its path must have been right at some
 moment between its departure and its arrival. Both sides use raw sockets, so that the kernels of
 the neighbors take no part.
 """
@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 
-from chaos.oracle import way
+from chaos.oracle import path_name
 from lib import netns
 
 PORT = 7
@@ -137,7 +137,7 @@ class Traffic:
             thread.start()
 
     def stop(self, patience=3.0):
-        """Stop sending, wait for packets on their way, and close."""
+        """Stop sending, wait for packets in transit, and close."""
         self.ending.set()
         self.threads[0].join()
         time.sleep(patience)  # a packet that comes later counts as lost
@@ -224,6 +224,6 @@ class Traffic:
         else:
             self.came[number] = 1
         allowed = self.oracle.allowed(cell, self.sent_at[number], now)
-        out = way(egress, labels)
+        out = path_name(egress, labels)
         if out not in allowed:
             self.wrong.append((now, out, allowed, cell, self.sent_at[number]))

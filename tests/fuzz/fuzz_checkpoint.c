@@ -28,7 +28,7 @@
 enum { ROUTE, ROUTE_RAW, HOP, HOP_RAW, HEADER, HEADER_RAW, ROUTE_COPY, HOP_COPY };
 /*
  * With the first two, and copies of routes: of another array; KERNEL, and of its other half. With
- * ways, HALF: of their labels.
+ * next hops, HALF: of their labels.
  */
 #define OTHER  8
 #define KERNEL 16
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEAL(r) ((r)->crc = CKPT_CRC(r))
 
-/* Two ways with labels, an IP route over them, and a label that is swapped. */
+/* Two next hops with labels, an IP route over them, and a label that is swapped. */
 static void
 write_labels(struct ckpt *c)
 {
@@ -82,7 +82,7 @@ write_labels(struct ckpt *c)
 }
 
 /*
- * Two routes of each family over a single way, a group and a special; the same in a VRF, and
+ * Two routes of each family over a single next hop, a group and a special; the same in a VRF, and
  * as routes of the kernel, some of which are connected or local.
  */
 static void

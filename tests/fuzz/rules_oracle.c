@@ -166,7 +166,7 @@ oracle_route_del(const struct oracle_route *like, struct oracle_route *old)
 
 /* --- routes ------------------------------------------------------------------------------- */
 
-/* Write the way by a link of a route with the prefix length `len`. */
+/* Write the path by a link of a route with the prefix length `len`. */
 static struct answer
 path_text(const char *gw, unsigned int link, int len)
 {

@@ -88,7 +88,7 @@ bool oracle_route_take(unsigned int which, struct oracle_route *old);
 unsigned int oracle_n_packets(void);
 struct oracle_packet oracle_packet(unsigned int i, unsigned int seed);
 void oracle_packet_octets(const struct oracle_packet *k, uint8_t ip[64]);
-/* Write the way of the packet as rig_path_text() does. */
+/* Write the path of the packet as rig_path_text() does. */
 void oracle_answer(const struct oracle_packet *k, char *out, size_t size);
 /* Print the rules and the routes. */
 void oracle_print(void);

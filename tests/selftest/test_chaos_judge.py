@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chaos judges windows, ways, leaks, descriptors and the log correctly. No router runs here."""
+"""Chaos judges windows, paths, leaks, descriptors and the log correctly. No router runs here."""
 
 import os
 import re
@@ -45,7 +45,7 @@ def test_what_is_no_number_and_no_fault_is_told(name):
 
 def test_a_window_excuses_what_crosses_its_link():
     """The loss of core0 excuses the loss of packets that may leave by core0. It excuses no packet
-    to the lan, and none whose way was wan all the time."""
+    to the lan, and none whose path was wan all the time."""
     cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
              Cell("lan", "", "192.0.2.7", "isp")]  # fmt: skip
     oracle = Oracle(cells)
@@ -127,8 +127,8 @@ def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
 
 def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
     """isp is back, and bgpd still has to withdraw a million routes of the lost session. The oracle
-    does not accept zebra's way by wan as the new way, however often it sees it. It accepts core's
-    ways, and the way of a prefix that isp has withdrawn."""
+    does not accept zebra's path by wan as the new path, however often it sees it. It accepts core's
+    paths, and the path of a prefix that isp has withdrawn."""
     monkeypatch.setattr("chaos.oracle.LAG_S", -1)
     cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
              Cell("isp", "c", "192.0.2.7")]  # fmt: skip

@@ -33,7 +33,7 @@ set nets4 {{ type ipv4_addr; flags interval; elements = {{ {nets4} }} }}
 set nets6 {{ type ipv6_addr; flags interval; elements = {{ {nets6} }} }}
 set hosts {{ type ipv4_addr; elements = {{ {hosts} }} }}
 set pairs {{ type ipv4_addr . inet_service; flags interval; elements = {{ {pairs} }} }}
-map ways {{ type inet_proto : verdict; elements = {{ {ways} }} }}
+map paths {{ type inet_proto : verdict; elements = {{ {paths} }} }}
 counter named {{ }}
 """
 REJECTS = (
@@ -68,7 +68,7 @@ class Rules:
             self.elements["nets6"] |= {f"2001:db9:{n:x}::/{rnd.randint(50, 128)}" for n in range(40)}
             self.elements["hosts"] |= {f"14.0.0.{n}" for n in range(40)}
         sets = SETS.format(
-            ways=f"tcp : {self._simple()}, udp : jump sub0",
+            paths=f"tcp : {self._simple()}, udp : jump sub0",
             **{name: ", ".join(sorted(some)) for name, some in self.elements.items()},
         )
         policy = rnd.choice(("accept", "accept", "drop"))
@@ -205,7 +205,7 @@ class Rules:
         if family == 6:
             done += ["ip6 dscp set ef", rnd.choice(REJECTS6)]
         if jump and family is None and not has_upper:
-            done += ["meta l4proto vmap @ways"] * 2
+            done += ["meta l4proto vmap @paths"] * 2
         count = rnd.choice(("counter", "counter", "counter", "counter name named", ""))
         return " ".join([*parts, count, rnd.choice(done)]) or "counter"
 

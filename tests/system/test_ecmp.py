@@ -80,7 +80,7 @@ def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
     """All fragments of one datagram take one next hop. Later fragments have no ports, so the hash
     must leave out the ports of the first, too. Many datagrams spread over both next hops."""
     group_route(dut, NET, "peer4", [wan, alt])
-    ways = set()
+    paths = set()
     for n in range(40):
         whole = (
             IP(src=f"192.0.2.{3 + n}", dst=HOST, id=n)
@@ -95,9 +95,9 @@ def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
         # The whole payload consists of tokens, so that every fragment holds the start of one.
         counts = tuple(len(w.got(token_of(pieces[0])[:6])) for w in (wan, alt))
         assert sorted(counts) == [0, len(pieces)], counts
-        ways.add(counts[0] > 0)
+        paths.add(counts[0] > 0)
 
-    assert len(ways) == 2, "datagrams of many sources spread"
+    assert len(paths) == 2, "datagrams of many sources spread"
 
 
 def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, case):
@@ -107,21 +107,21 @@ def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, cas
     outs = [wan, alt, ext]
     group_route(dut, net, peer, outs)
 
-    def ways():
+    def paths():
         # The same flows with new tokens: the position identifies a flow.
         again = flows(lan, dst, 400)
         found = spread(dut, lan, outs, again)
         return [found[token_of(p)] for p in again]
 
-    before = ways()
+    before = paths()
     clock = Clock(dut)
     far_link(dut, wan, "down")
     true_in_time(clock, lambda: not dut.all_alive(net))
-    during = ways()
+    during = paths()
     eventually(lambda: f"neigh: carrier down port={wan.tap}" in dut.daemon.log(100), 3)
     far_link(dut, wan, "up")
     eventually(lambda: dut.all_alive(net), 5, 0.01)
-    after = ways()
+    after = paths()
 
     moved = [(b, d) for b, d in zip(before, during) if b != d]
     assert {b for b, _ in moved} == {"wan"} and "wan" not in during
@@ -171,18 +171,18 @@ def test_a_group_that_loses_a_member_by_message_is_resilient(dut, lan, wan, alt,
     """When zebra takes a member out of its group, only the flows of this member move."""
     group, ids = group_route(dut, NET, "peer4", [wan, alt, ext])
 
-    def ways():
+    def paths():
         again = flows(lan, HOST, 300)
         found = spread(dut, lan, [wan, alt, ext], again)
         return [found[token_of(p)] for p in again]
 
-    before = ways()
+    before = paths()
     dut.zebra.group(ids[1:], nhid=group)
     eventually(lambda: len(dut.route_row(NET)["nexthops"]) == 2)
-    during = ways()
+    during = paths()
     dut.zebra.group(ids, nhid=group)
     eventually(lambda: len(dut.route_row(NET)["nexthops"]) == 3)
-    after = ways()
+    after = paths()
 
     assert {b for b, d in zip(before, during) if b != d} == {"wan"}
     assert {a for d, a in zip(during, after) if a != d} == {"wan"}
@@ -267,7 +267,7 @@ def test_a_member_is_dead_by_any_cause_and_comes_back(dut, lan, wan, alt, ext, c
     ids = [881, dut.zebra.hop(alt.peer4, alt), dut.zebra.hop(ext.peer4, ext)]
     dut.route(NET, nhid=dut.zebra.group(ids))
 
-    def ways():
+    def paths():
         again = flows(lan, HOST, 300)
         found = spread(dut, lan, [wan, alt, ext], again)
         return [found[token_of(p)] for p in again]
@@ -276,13 +276,13 @@ def test_a_member_is_dead_by_any_cause_and_comes_back(dut, lan, wan, alt, ext, c
         hops = dut.route_row(NET)["nexthops"]
         return {hop["via"]: hop["alive"] for hop in hops}[GATEWAY]
 
-    before = ways()
+    before = paths()
     cause(dut, wan, dead=True)
     eventually(lambda: not alive(), 3, 0.005)
-    during = ways()
+    during = paths()
     cause(dut, wan, dead=False)
     eventually(alive, 5, 0.005)
-    after = ways()
+    after = paths()
 
     assert {b for b, d in zip(before, during) if b != d} == {"wan"} and "wan" not in during
     assert {a for d, a in zip(during, after) if a != d} == {"wan"}

@@ -63,9 +63,9 @@ def members(dut, lan, outs, frames):
         lan.send(*frames[at : at + 250])
         dut.fence(lan)
     found = {token_of(d): d[:6].hex(":") for w in outs for d in w.got() if token_of(d)}
-    ways = [found.get(token_of(f)) for f in frames]
-    assert None not in ways, f"{ways.count(None)} lost"
-    return ways
+    paths = [found.get(token_of(f)) for f in frames]
+    assert None not in paths, f"{paths.count(None)} lost"
+    return paths
 
 
 def group_of(dut, prefix, hops, weights=None):
@@ -99,15 +99,15 @@ def test_one_of_eight_goes_and_comes_back(dut, lan, wan, alt, ext, case):
     group, ids = group_of(dut, prefix, hops)
     gone = hops[3][2]
 
-    def ways(count):
+    def paths(count):
         eventually(lambda: len(dut.route_row(prefix)["nexthops"]) == count, 3, 0.005)
         return members(dut, lan, outs, flow_frames(lan, dst, 4000))
 
-    before = ways(8)
+    before = paths(8)
     dut.zebra.group([n for n in ids if n != ids[3]], nhid=group)
-    during = ways(7)
+    during = paths(7)
     dut.zebra.group(ids, nhid=group)
-    after = ways(8)
+    after = paths(8)
 
     moved = Counter(d for b, d in zip(before, during) if b != d)
     assert {b for b, d in zip(before, during) if b != d} == {gone}
@@ -156,9 +156,9 @@ def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
 
     assert set(got) == {mac for _, _, mac in hops}
     assert 50 < min(got.values()) and max(got.values()) < 170, got
-    ways = members(dut, lan, [wan, alt, ext, lan], fragment_frames(lan, dst, 100))
-    assert [n for n in range(100) if len(set(ways[3 * n : 3 * n + 3])) > 1] == []
-    assert len(set(ways)) > 30, "of 64 ways 100 datagrams use 51 by chance"
+    paths = members(dut, lan, [wan, alt, ext, lan], fragment_frames(lan, dst, 100))
+    assert [n for n in range(100) if len(set(paths[3 * n : 3 * n + 3])) > 1] == []
+    assert len(set(paths)) > 30, "of 64 paths 100 datagrams use 51 by chance"
 
 
 def test_members_of_both_families(dut, lan, wan, alt):
@@ -193,7 +193,7 @@ def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
     leaves the ports of all fragments out (RFC 6438, 3). Many datagrams spread over both next
     hops."""
     group_of(dut, NET6, [(wan.peer6, wan, None), (alt.peer6, alt, None)])
-    eth, ways = Ether(src=lan.mac, dst=lan.port_mac), set()
+    eth, paths = Ether(src=lan.mac, dst=lan.port_mac), set()
     for n in range(40):
         ip = IPv6(src=f"2001:db8:4::1:{n:x}", dst=HOST6)
         first = IPv6ExtHdrFragment(nh=17, m=1, id=n) / UDP(sport=n, dport=n, len=64)
@@ -204,9 +204,9 @@ def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
         ]
         used = set(members(dut, lan, [wan, alt], list(map(bytes, pieces))))
         assert len(used) == 1
-        ways |= used
+        paths |= used
 
-    assert len(ways) == 2
+    assert len(paths) == 2
 
 
 @pytest.mark.parametrize("cause", ["link", "neighbor"])
@@ -248,8 +248,8 @@ def test_two_routers_in_a_row_do_not_choose_alike(dut, lan, wan, alt, own_dut):
         group_of(router, NET, [(w.peer4, w, None), (a.peer4, a, None)])
 
     frames = flow_frames(lan, HOST, 2000)
-    ways = members(dut, lan, [wan, alt], frames)
-    one_way = [f for f, way in zip(frames, ways) if way == wan.mac]
+    paths = members(dut, lan, [wan, alt], frames)
+    one_way = [f for f, way in zip(frames, paths) if way == wan.mac]
     other = second.wires
     again = Counter(members(second, other["lan"], [other["wan"], other["alt"]], one_way))
 

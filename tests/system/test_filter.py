@@ -206,7 +206,7 @@ BACK = {
 
 
 @pytest.fixture
-def ways_back(both):
+def reverse_paths(both):
     """Both routers with sources that lead back by several wires, and one that is refused."""
     lan, ext = (both.dut.wires[name] for name in ("lan", "ext"))
     lines = []
@@ -242,7 +242,7 @@ def ways_back(both):
         "fib saddr oif exists accept",
     ],
 )
-def test_the_way_back_to_a_source_is_asked(both, ways_back, fib, wire, family):
+def test_the_reverse_path_to_a_source_is_asked(both, reverse_paths, fib, wire, family):
     """uRPF (RFC 3704) by nft, strict with iif and loose without, in both families."""
     both.load(chain(fib, policy="accept" if "drop" in fib else "drop"))
     dst = "198.51.100.9" if family == 4 else "2001:db8:f000::9"
@@ -471,7 +471,7 @@ def test_a_packet_is_judged_before_it_waits(both, lan):
 
 
 def test_a_packet_is_judged_whole_before_it_is_cut(both, lan):
-    """A packet that is too long for its way out is judged once, with its ports; its fragments are
+    """A packet that is too long for its egress interface is judged once, with its ports; its fragments are
     not judged."""
     dut, wan = both.dut, both.dut.wires["wan"]
     both.load(chain("meta length > 1000 udp dport 53 counter accept", "counter drop"))

@@ -16,7 +16,7 @@ from lib.frr import beside as frr_beside
 from lib.wait import eventually
 from test_ecmp_many import flow_frames, gateways, members
 
-WAYS, FLOWS = 8, 1600
+PATHS, FLOWS = 8, 1600
 CONF = "hostname r1\nfpm address 127.0.0.1\n"
 CASES = {
     4: ("ip", "198.51.100.0/24", "198.51.100.9", lambda w, n: f"192.0.2.{64 * w + 10 + n}"),
@@ -34,7 +34,7 @@ class Flows:
         self.word, self.prefix, self.dst, address = CASES[family]
         self.prefix, self.dst = prefix or self.prefix, dst or self.dst
         self.outs = [dut.wires[n] for n in ("wan", "alt", "ext")]
-        self.hops = gateways(dut, self.outs, WAYS, address)
+        self.hops = gateways(dut, self.outs, PATHS, address)
         self.vias = [via for via, _, _ in self.hops]
         self.mac = {via: mac for via, _, mac in self.hops}
 
@@ -51,7 +51,7 @@ class Flows:
         row = self.dut.route_row(self.prefix)
         return [hop["via"] for hop in row["nexthops"]] if row else []
 
-    def ways(self, vias):
+    def paths(self, vias):
         """Wait until the route has exactly these gateways. Return the MAC address that each flow
         takes."""
         eventually(
@@ -76,10 +76,10 @@ def assert_left(before, after, macs):
     assert not set(macs) & set(after)
 
 
-def assert_fair(ways, n):
+def assert_fair(paths, n):
     """Assert that the members of a group without weights have equal parts of the flows. By chance a
     part differs by 9 % (one standard deviation for 8 members)."""
-    counts = Counter(ways)
+    counts = Counter(paths)
     assert len(counts) == n and max(counts.values()) < 1.5 * FLOWS / n, counts
 
 
@@ -99,16 +99,16 @@ def test_a_static_gateway_goes_and_comes_back(beside, family):
     gone = flows.vias[3]
     rest = [v for v in flows.vias if v != gone]
     with frr_beside(beside, CONF + flows.lines(flows.vias)) as frr:
-        before = flows.ways(flows.vias)
+        before = flows.paths(flows.vias)
         frr.configure("no " + flows.line(gone))
-        during = flows.ways(rest)
+        during = flows.paths(rest)
         frr.configure(flows.line(gone))
-        after = flows.ways(flows.vias)
+        after = flows.paths(flows.vias)
 
     assert_left(before, during, [flows.mac[gone]])
-    assert len(moved(before, during)) == WAYS - 1
-    assert_fair(before, WAYS)
-    assert_fair(during, WAYS - 1)
+    assert len(moved(before, during)) == PATHS - 1
+    assert_fair(before, PATHS)
+    assert_fair(during, PATHS - 1)
     assert after == before
 
 
@@ -119,12 +119,12 @@ def test_static_gateways_go_and_come_back_in_any_order(beside, family):
     vias = list(flows.vias)
     steps = [("no", [1]), ("no", [6, 4]), ("", [6]), ("no", [0]), ("", [1]), ("", [0, 4])]
     with frr_beside(beside, CONF + flows.lines(vias)) as frr:
-        was = flows.ways(vias)
+        was = flows.paths(vias)
         for word, numbers in steps:
             some = [flows.vias[n] for n in numbers]
             frr.configure(*(f"{word} {flows.line(via)}".strip() for via in some))
             vias = [v for v in vias if v not in some] + ([] if word else some)
-            now = flows.ways(vias)
+            now = flows.paths(vias)
             macs = {flows.mac[via] for via in some}
             if word:
                 assert_left(was, now, macs)
@@ -145,12 +145,12 @@ def test_routes_of_different_groups_come_to_one_group(beside, family):
     nhid = lambda flows: beside.route_row(flows.prefix)["nexthop_id"]  # noqa: E731
     conf = CONF + two.lines(rest) + one.lines(one.vias)
     with frr_beside(beside, conf) as frr:
-        before = [one.ways(one.vias), two.ways(rest)]
+        before = [one.paths(one.vias), two.paths(rest)]
         frr.configure("no " + one.line(gone))
-        during = [one.ways(rest), two.ways(rest)]
+        during = [one.paths(rest), two.paths(rest)]
         assert nhid(one) == nhid(two)
         frr.configure(one.line(gone))
-        after = [one.ways(one.vias), two.ways(rest)]
+        after = [one.paths(one.vias), two.paths(rest)]
 
     assert_left(before[0], during[0], [one.mac[gone]])
     assert during[1] == before[1] and after == before
@@ -166,15 +166,15 @@ def test_a_lost_link_whose_gateways_zebra_removes(beside, family):
     rest = [via for via in flows.vias if via not in lost]
     macs = [flows.mac[via] for via in lost]
     with frr_beside(beside, CONF + flows.lines(flows.vias)) as frr:
-        before = flows.ways(flows.vias)
+        before = flows.paths(flows.vias)
         netns.link_set(beside.far, "wan", up=False)
         smaller = lambda: sorted(flows.group()) == sorted(rest)  # noqa: E731
         eventually(lambda: smaller() or not beside.all_alive(flows.prefix), 5, 0.01)
         first = flows.now()
-        during = flows.ways(rest)
+        during = flows.paths(rest)
         netns.link_set(beside.far, "wan", up=True)
         eventually(lambda: sorted(flows.group()) == sorted(flows.vias), 15, 0.01)
-        gateways(beside, flows.outs, WAYS, CASES[family][3])
+        gateways(beside, flows.outs, PATHS, CASES[family][3])
         eventually(lambda: beside.all_alive(flows.prefix), 15, 0.01)
         after = flows.now()
         assert frr.runs("zebra")
@@ -241,12 +241,12 @@ def peer_address(number):
 
 def bgp_conf(family):
     """Return the lines of frr.conf for eight BGP neighbors and multipath."""
-    peers = [peer_address(n) for n in range(WAYS)]
+    peers = [peer_address(n) for n in range(PATHS)]
     lines = ["router bgp 65001", "bgp router-id 10.99.1.1", "no bgp ebgp-requires-policy"]
     lines += ["bgp bestpath as-path multipath-relax"]
     for n, peer in enumerate(peers):
         lines += [f"neighbor {peer} remote-as {65100 + n}", f"neighbor {peer} passive"]
-    lines += [f"address-family ipv{family} unicast", f"maximum-paths {WAYS}"]
+    lines += [f"address-family ipv{family} unicast", f"maximum-paths {PATHS}"]
     lines += [f"neighbor {peer} activate" for peer in peers]
     return "\n".join([*lines, "exit-address-family"]) + "\n"
 
@@ -262,7 +262,7 @@ def bgp_side(dut):
             + ["peer", "name", "bgp0", "netns", name]
         )
         dut.ip("link set bgp0 up", "addr add 10.99.1.1/24 dev bgp0")
-        addresses = [f"addr add {peer_address(n)}/24 dev bgp0" for n in range(WAYS)]
+        addresses = [f"addr add {peer_address(n)}/24 dev bgp0" for n in range(PATHS)]
         netns.ip_batch(["link set bgp0 up", *addresses], name)
         yield name
     finally:
@@ -291,16 +291,16 @@ def test_a_bgp_path_is_withdrawn_and_announced_again(beside, family):
     flows return, and no other flow moves. The same for a session that ends, with all its paths."""
     flows = Flows(beside, family)
     with bgp_peers(flows) as peers:
-        before = flows.ways(flows.vias)
+        before = flows.paths(flows.vias)
         peers[2].withdraw()
-        during = flows.ways([v for v in flows.vias if v != flows.vias[2]])
+        during = flows.paths([v for v in flows.vias if v != flows.vias[2]])
         peers[2].announce()
-        after = flows.ways(flows.vias)
+        after = flows.paths(flows.vias)
         peers[7].sock.close()
-        ended = flows.ways(flows.vias[:7])
+        ended = flows.paths(flows.vias[:7])
 
     assert_left(before, during, [flows.mac[flows.vias[2]]])
-    assert_fair(during, WAYS - 1)
+    assert_fair(during, PATHS - 1)
     assert after == before
     assert_left(after, ended, [flows.mac[flows.vias[7]]])
 
@@ -312,18 +312,18 @@ def test_bgp_paths_with_weights(beside, family):
     flows = Flows(beside, family)
     rest = flows.vias[:7]
 
-    def assert_shares(ways, vias):
-        counts, total = Counter(ways), sum(range(1, len(vias) + 1))
+    def assert_shares(paths, vias):
+        counts, total = Counter(paths), sum(range(1, len(vias) + 1))
         for n, via in enumerate(vias, 1):
             # By chance a part differs by 1 % of all flows (one standard deviation).
             assert abs(counts[flows.mac[via]] / FLOWS - n / total) < 0.04, counts
 
     with bgp_peers(flows, lambda n: 125000 * (n + 1)) as peers:
-        before = flows.ways(flows.vias)
+        before = flows.paths(flows.vias)
         peers[7].withdraw()
-        during = flows.ways(rest)
+        during = flows.paths(rest)
         peers[7].announce()
-        after = flows.ways(flows.vias)
+        after = flows.paths(flows.vias)
 
     assert_shares(before, flows.vias)
     assert_left(before, during, [flows.mac[flows.vias[7]]])
@@ -346,17 +346,17 @@ def test_next_hops_of_a_kernel_route(beside, family):
         netns.command(["ip", "-n", beside.ctl, *f"{ip} replace {flows.prefix} {hops}".split()])
 
     replace(flows.vias)
-    before = flows.ways(flows.vias)
+    before = flows.paths(flows.vias)
     replace(rest)
-    during = flows.ways(rest)
+    during = flows.paths(rest)
     replace(flows.vias)
-    after = flows.ways(flows.vias)
+    after = flows.paths(flows.vias)
     if family == 6:
         for word in ("del", "append"):
             words = f"{ip} {word} {flows.prefix} via {gone}".split()
             netns.command(["ip", "-n", beside.ctl, *words])
-            ways = flows.ways(rest if word == "del" else flows.vias)
-            assert ways == (during if word == "del" else before)
+            paths = flows.paths(rest if word == "del" else flows.vias)
+            assert paths == (during if word == "del" else before)
 
     assert_left(before, during, [flows.mac[gone]])
     assert after == before

@@ -97,7 +97,7 @@ def test_the_source_may_be_that_of_the_next_hop(core, lan, wan):
 
 
 def test_flows_spread_over_equal_ways_to_the_first_segment(core, lan, wan, alt):
-    """S3: the flow label is that of the flow inside, and the flows take both ways."""
+    """S3: the flow label is that of the flow inside, and the flows take both paths."""
     ids = [core.zebra.hop(w.peer6, w) for w in (wan, alt)]
     core.route(LOCATOR, nhid=core.zebra.group(dict.fromkeys(ids, 1)))
     announce(core, NET4, wan, SIDS[:2])
@@ -111,10 +111,10 @@ def test_flows_spread_over_equal_ways_to_the_first_segment(core, lan, wan, alt):
                 way = (wire.name, Ether(data)[IPv6].fl)
                 seen.setdefault(probe[UDP].sport, []).append(way)
     assert len(seen) == 64
-    assert all(len(ways) == 2 and ways[0] == ways[1] for ways in seen.values())
-    counts = [sum(ways[0][0] == wire.name for ways in seen.values()) for wire in (wan, alt)]
+    assert all(len(paths) == 2 and paths[0] == paths[1] for paths in seen.values())
+    counts = [sum(paths[0][0] == wire.name for paths in seen.values()) for wire in (wan, alt)]
     assert min(counts) > 10
-    assert len({ways[0][1] for ways in seen.values()}) > 60
+    assert len({paths[0][1] for paths in seen.values()}) > 60
 
 
 @pytest.mark.parametrize("prefix", [NET4, NET6])

@@ -526,7 +526,7 @@ def test_the_result_is_the_same_without_executable_memory(own_dut, examples, mon
 
 def test_a_long_program_comes_in_parts(hooked, written, lan, wan):
     """A program of many requests is put together, and all of it runs."""
-    # Without `if`, because each would double the ways through the program.
+    # Without `if`, because each would double the paths through the program.
     lines = "".join(f"\thook->counter[{n % 16}] += (hook->packet[{n}] ^ {n}u) & 1;\n"
                     for n in range(20, 250))  # fmt: skip
     path = written("{\n" + lines + "\treturn 0;\n}\n")

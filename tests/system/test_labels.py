@@ -269,7 +269,7 @@ def test_a_pseudowire_is_switched_while_labels_remain(dut, lan, wan):
 
 @pytest.mark.parametrize("ttl", [0, 1])
 def test_an_expired_label_is_answered_along_the_path(dut, lan, wan, ttl):
-    """M14: a P router does not know the way back, so the error goes on with the labels (RFC 3032,
+    """M14: a P router has no route back, so the error goes on with the labels (RFC 3032,
     2.3.2), and quotes the stack (RFC 4950)."""
     dut.label(100, dut.hop(wan, [200]))
     probe, before = lan.probe(HOST, ttl=1), dut.counters()

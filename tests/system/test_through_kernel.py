@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A route whose way out is an interface of the kernel that is no port: the kernel forwards its
+"""A route whose egress is an interface of the kernel that is no port: the kernel forwards its
 packets, as a Linux router does.
 
     lan, wan: wires    the router's TAPs    vk0 -- veth -- bk0: a namespace with a host

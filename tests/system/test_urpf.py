@@ -218,7 +218,7 @@ def test_a_route_that_refuses_drops_by_source(both, mode, kind):
 
 @pytest.mark.parametrize("mode", [STRICT, LOOSE])
 def test_own_and_broadcast_addresses_are_no_sources(both, mode):
-    """An own address has no way back, nor has the broadcast address of a subnet."""
+    """An own address has no reverse path, nor has the broadcast address of a subnet."""
     both.set(mode)
 
     for src in ("192.0.2.1", "192.0.2.65", "192.0.2.63"):
@@ -226,7 +226,7 @@ def test_own_and_broadcast_addresses_are_no_sources(both, mode):
 
 
 def test_without_an_address_loose_is_strict(both):
-    """fib_validate_source() of Linux: on an interface without an IPv4 address only a way back by
+    """fib_validate_source() of Linux: on an interface without an IPv4 address only a reverse path by
     that interface passes."""
     lan = both.dut.wires["lan"]
     both.ip(by(both, "ext"), "route add 203.0.114.0/24 dev lan0")
@@ -320,7 +320,7 @@ def test_other_packets_are_not_checked(both, dut, lan, wan):
 
 
 def test_packets_of_zebras_routes_are_checked(both, dut, lan, alt):
-    """Routes of zebra with next-hop objects and groups are ways back like those of the kernel; a
+    """Routes of zebra with next-hop objects and groups are reverse paths like those of the kernel; a
     failed neighbor of a group still is one."""
     twin_only = [f"route replace {BACK} nexthop via {lan.peer4} nexthop via {alt.peer4}"]
     netns.ip_batch(twin_only, both.twin.here)
@@ -335,7 +335,7 @@ def test_packets_of_zebras_routes_are_checked(both, dut, lan, alt):
 
 
 def test_explain_and_interfaces_tell(both, dut, lan):
-    """`fpmctl explain` names mode and way back, `show interfaces` the mode and its drops, `show drops`
+    """`fpmctl explain` names mode and reverse path, `show interfaces` the mode and its drops, `show drops`
     the reason."""
     both.ip(by(both, "ext"))
     both.set(LOOSE)
@@ -357,8 +357,8 @@ def test_explain_and_interfaces_tell(both, dut, lan):
 
 
 def test_a_change_under_load_loses_no_packet_with_a_way_back(both, dut, lan, wan):
-    """While rp_filter of the interface and of all changes, packets with a way back by their
-    interface pass, and packets without any way back are dropped while it is not 0."""
+    """While rp_filter of the interface and of all changes, packets with a reverse path by their
+    interface pass, and packets without any reverse path are dropped while it is not 0."""
     both.set(LOOSE)
     with dut.stream(lan, DST, rate=2000) as good:
         for value in (STRICT, LOOSE) * 10:
@@ -368,7 +368,7 @@ def test_a_change_under_load_loses_no_packet_with_a_way_back(both, dut, lan, wan
 
 
 def test_a_change_of_routes_under_load_is_seen_whole(both, dut, lan, wan, alt):
-    """The way back gains and loses next hops while packets come by one that stays."""
+    """The reverse path gains and loses next hops while packets come by one that stays."""
     both.ip(by(both, "lan", "alt"))
     both.set(STRICT)
     dress = (lambda probe: lan.probe(DST, src=SRC, size=100),)

@@ -562,15 +562,15 @@ static void
 urpf_set(unsigned int round)
 {
 	static const uint16_t checks[] = {IN, C_IN, C_LIKE, C_VRF, M_IN};
-	uint64_t ways = 0;
+	uint64_t egress = 0;
 
 	for (unsigned int i = 0; i < RTE_DIM(checks); i++) {
 		fwd.fib->iface[checks[i]]->urpf4 =
 			round % 2 == 0 ? FIB_URPF_OFF : (uint8_t)below(3);
 		if (i < FIB_EGRESS_WORD && below(2))
-			ways |= (uint64_t)checks[(i + round) % RTE_DIM(checks)] << i * 16;
+			egress |= (uint64_t)checks[(i + round) % RTE_DIM(checks)] << i * 16;
 	}
-	fwd.fib->egress[7] = ways;
+	fwd.fib->egress[7] = egress;
 }
 
 static void

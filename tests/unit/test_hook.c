@@ -163,7 +163,7 @@ memory_beyond_its_own_is_refused(void **state)
 	REFUSES("", MOV_X(0, 1), EXIT());
 }
 
-/* The number of ways doubles with each pair of instructions; the work is bounded. */
+/* The number of paths doubles with each pair of instructions; the work is bounded. */
 static void
 too_many_ways_are_refused_at_once(void **state)
 {

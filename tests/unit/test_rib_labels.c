@@ -189,7 +189,7 @@ equal_labels_over_a_neighbor_are_one_entry(void **state)
 	rig_free(g);
 }
 
-/* A packet under way may still read the entry of the old path. */
+/* A packet in transit may still read the entry of the old path. */
 static void
 an_entry_is_written_again_only_after_the_grace_period(void **state)
 {

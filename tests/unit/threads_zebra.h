@@ -146,7 +146,7 @@ gateway_seen(fib_path path)
 		if (ipaddr_equal(&addr, &adj->addr))
 			return 1u << n;
 	}
-	must(!"a way of ours");
+	must(!"a gateway of ours");
 	return 0;
 }
 

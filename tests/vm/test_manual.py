@@ -188,7 +188,7 @@ def test_a_router_of_frr_and_the_kernel_moves_and_goes_back(machine):
     netns.command(["sed", "-i", "s/^bgpd=no/bgpd=yes/", "/etc/frr/daemons"])
     netns.command(["systemctl", "restart", "frr"])
     assert by_whom() == "kernel"
-    *steps, way_back, restored = blocks(MANUAL / "migrate.md")
+    *steps, rollback, restored = blocks(MANUAL / "migrate.md")
     assert len(steps) == 6
 
     for step in steps[:4]:
@@ -198,7 +198,7 @@ def test_a_router_of_frr_and_the_kernel_moves_and_goes_back(machine):
     assert by_whom() == "dataplane"
     run(steps[5])
     assert examined("frr", "fpm", "routes", "iommu", "hugepages", "forwarding") == {"ok"}
-    run(way_back)
+    run(rollback)
     name_nics()
     as_ifup()
     run(restored)

@@ -103,7 +103,7 @@ def test_6pe(asbr):
     hops = [(hop["via"], hop["dev"], hop["labels"]) for hop in rows[0]["nexthops"]]
     assert hops == [(C, "core0", [16004])], rows
     before = steps.echoes(asbr, "h2")
-    # pe2 has no way back: its kernel refuses the route, too.
+    # pe2 has no route back: its kernel refuses the route, too.
     probe.ping(asbr.ns["x"], SIX, 3)
     assert steps.echoes(asbr, "h2") - before == 3
 

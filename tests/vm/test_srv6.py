@@ -30,7 +30,7 @@ MODES = {"encap": 1, "encap.red": 3}
 
 
 def far_lines(verb, wan, lan):
-    """Return the commands for the end points of the far end, and the way back."""
+    """Return the commands for the end points of the far end, and the routes back."""
     nodad = " nodad" if verb == "add" else ""
     lan6 = f"{lan.ip6.rpartition('::')[0]}::/64"
     lines = [
@@ -198,7 +198,7 @@ def test_our_end_points_take_the_packets_of_linux(dut, mode):
 
 
 def vpn_add(dut, ours):
-    """Put lan0 into the VRF red, with headends to the far end, and end points for the way back."""
+    """Put lan0 into the VRF red, with headends to the far end, and end points for packets back."""
     wan, lan = dut.wires["wan"], dut.wires["lan"]
     lan6 = f"{lan.ip6.rpartition('::')[0]}::/64"
     vrfs.add(dut, "red")

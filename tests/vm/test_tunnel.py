@@ -480,7 +480,7 @@ def test_explain_and_trace_follow_packets_through_tunnels(dut):
 
 
 def test_sources_of_packets_in_the_tunnel_are_checked(dut):
-    """The sysctl rp_filter of the tunnel decides. The way back to other sources is not the tunnel."""
+    """The sysctl rp_filter of the tunnel decides. The reverse path to other sources is not the tunnel."""
     lan = dut.wires["lan"]
     tunnel_add(dut, "type gre", 4, (4,))
     try:

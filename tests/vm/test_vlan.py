@@ -601,7 +601,7 @@ def test_one_on_a_renamed_tap_outlives_the_daemon():
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_rp_filter_is_that_of_the_vlan(router, lan, wan):
-    """The VLAN by which a packet came has its own rp_filter, and is a way back of its own. Packets of
+    """The VLAN by which a packet came has its own rp_filter, and is a reverse path of its own. Packets of
     a burst from several VLANs are judged each by its own."""
     add(router, "wan0.101", vid=101, addresses=("203.0.114.1/24",))
     netns.sysctl(router.ctl, {"net.ipv4.conf.wan0/100.rp_filter": 1})
