@@ -45,8 +45,11 @@ struct kernel_event {
 	struct kernel_scope dump; /* KERNEL_DUMP_* */
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
 	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
-	struct prefix
-		src;      /* KERNEL_ROUTE*: for packets from here only; length 0: for all */
+	/*
+	 * KERNEL_ROUTE*: for packets from here only; length 0: for all. IPv4: for packets of
+	 * one TOS only (tos_condition()).
+	 */
+	struct prefix src;
 	uint32_t source4; /* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, any order; 0: none */
 	/*
 	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as events of zebra, and also with the types
@@ -56,6 +59,16 @@ struct kernel_event {
 	 */
 	struct fpm_event route;
 };
+
+/* Bits of the TOS that Linux compares in a lookup (IPTOS_RT_MASK). */
+#define TOS_LOOKUP_MASK 0x1cu
+
+/* Return the condition of a route for packets of one TOS, which has the place of a source. */
+static inline struct prefix
+tos_condition(uint8_t tos)
+{
+	return (struct prefix){.family = 4, .len = 8, .addr.octet[0] = tos};
+}
 
 #define KERNEL_BATCH_MAX 128
 
@@ -73,9 +86,8 @@ struct kernel_status {
 	_Atomic uint64_t of_zebra; /* W:rtnl routes of zebra, not passed on: FPM has them */
 	_Atomic uint64_t skipped;  /* W:rtnl multicast, link-local, loopback, cached */
 	_Atomic uint64_t by_source; /* W:rtnl of routes: source-specific ones */
-	_Atomic uint64_t by_tos;    /* W:rtnl routes of a TOS, without effect here */
-	_Atomic uint32_t
-		tos_now; /* W:rtnl routes of a TOS in the kernel, at most TOS_MAX */
+	_Atomic uint64_t by_tos;    /* W:rtnl of routes: those of one TOS */
+	_Atomic uint32_t tos_now;   /* W:rib routes of one TOS */
 	_Atomic uint64_t malformed; /* W:rtnl truncated or inconsistent messages */
 	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */
 	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */

@@ -21,7 +21,6 @@
 	X(VRRP, "vrrp")             \
 	X(FORWARDING, "forwarding") \
 	X(RULE, "rule")             \
-	X(ROUTE_TOS, "route-tos")   \
 	X(LOCAL, "route-local")     \
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \

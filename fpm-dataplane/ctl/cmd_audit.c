@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/kernel_event.h"
 #include "base/log.h"
 #include "base/rtproto.h"
 #include "ctl/audit_labels.h"
@@ -44,7 +45,7 @@ static const char *const peer_name[N_PEERS] = {"zebra", "kernel"};
 struct comparison {
 	size_t n_rib, n_peer;
 	unsigned long long n_found, n_undecided;
-	unsigned long long n_not_obeyed; /* kernel: for one TOS, or in a table not read */
+	unsigned long long n_not_obeyed; /* kernel: in a table not read */
 	unsigned long long n_copies;     /* kernel, of n_found: zebra agrees with the RIB */
 	bool done;
 };
@@ -100,10 +101,6 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct 
 {
 	bool of_zebra = rtproto_is_zebras(r->protocol);
 
-	if (r->by_tos) {
-		a->with[PEER_KERNEL].n_not_obeyed++;
-		return false;
-	}
 	if (at->src.len > 0)
 		return true; /* the daemon reads it from the kernel for each routes.from */
 	if (strcmp(a->from, "fpm") == 0) {
@@ -181,6 +178,8 @@ row_place(struct audit *a, const json_t *row)
 
 	if (row_has(row, "from") && prefix_parse(row_str(row, "from"), &src, NULL) < 0)
 		src = all_sources;
+	if (row_has(row, "tos"))
+		src = tos_condition((uint8_t)strtoul(row_str(row, "tos"), NULL, 16));
 	return places_find(&a->places, (uint32_t)row_int(row, "table"), &src);
 }
 
@@ -394,9 +393,21 @@ hops_or_none(const char *hops)
 	return hops != NULL ? hops : "no route";
 }
 
+/* Format the source or the TOS of a place; "": all packets. Returns `text`. */
+static const char *
+condition_text(const struct place *at, char text[PREFIX_STRLEN])
+{
+	if (at->src.len > 0 && at->src.family == 6)
+		return prefix_str(&at->src, text);
+	text[0] = '\0';
+	if (at->src.len > 0)
+		snprintf(text, PREFIX_STRLEN, "0x%02x", at->src.addr.octet[0]);
+	return text;
+}
+
 /*
  * Format the name of the table of a difference: "VRF red: ", "table 100 from 2001:db8::/48:
- * ".
+ * ", "table main tos 0x10: ".
  */
 static void
 place_text(const struct place *at, char *text, size_t size)
@@ -417,8 +428,11 @@ place_text(const struct place *at, char *text, size_t size)
 		text[0] = '\0';
 	else
 		snprintf(text, size, "%s%s%s%s%s: ", table, at->vrf != NULL ? " " : "",
-			 shown, at->src.len > 0 ? " from " : "",
-			 at->src.len > 0 ? prefix_str(&at->src, src) : "");
+			 shown,
+			 at->src.len == 0      ? ""
+			 : at->src.family == 4 ? " tos "
+					       : " from ",
+			 condition_text(at, src));
 }
 
 /* Make the row of --json for a difference. `copy`: result of copy_alone_differs(). */
@@ -437,8 +451,11 @@ difference_json(const struct audit *a, const struct place *at, const struct pref
 	row = json_pack("{s:s, s:s?, s:o, s:s?, s:s, s:s?, s:s?}", "what", peer, "vrf",
 			at->vrf != NULL ? shown : NULL, "table",
 			at->table == 0 ? json_null() : json_integer(at->table), "from",
-			at->src.len > 0 ? prefix_str(&at->src, src) : NULL, "prefix",
-			prefix_str(p, text), peer, a->theirs, "rib", a->one);
+			at->src.len > 0 && at->src.family == 6 ? prefix_str(&at->src, src)
+							       : NULL,
+			"prefix", prefix_str(p, text), peer, a->theirs, "rib", a->one);
+	if (at->src.len > 0 && at->src.family == 4)
+		json_object_set_new(row, "tos", json_string(condition_text(at, src)));
 	if (a->peer == PEER_KERNEL)
 		json_object_set_new(row, "copy_alone", json_boolean(copy));
 	return row;
@@ -729,9 +746,8 @@ audit_conclude(struct audit *a, double seconds)
 		printf(", %llu of them on links without a carrier: not compared",
 		       k->n_undecided);
 	if (k->n_not_obeyed > 0)
-		printf("; %llu route%s not obeyed (%sfor one TOS only): not compared",
-		       k->n_not_obeyed, plural((long long)k->n_not_obeyed),
-		       kernels_come_by_zebra(a) ? "in tables that rules use, or " : "");
+		printf("; %llu route%s not obeyed (in tables that rules use): not compared",
+		       k->n_not_obeyed, plural((long long)k->n_not_obeyed));
 	printf("\n");
 	if (a->labels.n_zebra + a->labels.n_rib > 0)
 		printf("labels  %zu of zebra, %zu in the dataplane: %zu differ%s\n",

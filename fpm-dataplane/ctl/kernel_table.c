@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kernel_event.h"
 #include "ctl/run.h"
 
 #define TABLE_S 120 /* as for zebra: a full table takes long */
@@ -98,6 +99,16 @@ prefix_take(struct prefix *p, uint8_t family, const char *word)
 	return p->family == family;
 }
 
+/* Parse the TOS of an IPv4 route. Linux never uses a route whose TOS has other bits. */
+static void
+tos_take(struct line *l, const char *value)
+{
+	unsigned long tos = strtoul(value, NULL, 16);
+
+	l->is_over |= (tos & ~(unsigned long)TOS_LOOKUP_MASK) != 0;
+	l->r.src = tos_condition((uint8_t)tos);
+}
+
 /* Parse a word, and its value if it has one. */
 static void
 word_take(struct line *l, const char *word, char **save)
@@ -143,7 +154,7 @@ word_take(struct line *l, const char *word, char **save)
 		if (strcmp(value, "lock") == 0)
 			(void)strtok_r(NULL, BLANKS, save);
 	} else if (strcmp(word, "tos") == 0 || strcmp(word, "dsfield") == 0) {
-		l->r.by_tos = true;
+		tos_take(l, value);
 	} else if (strcmp(word, "pref") == 0) {
 		l->r.preference = strcmp(value, "high") == 0 ? 0 : *value == 'l' ? 2 : 1;
 	} else if (strcmp(word, "expires") == 0) {

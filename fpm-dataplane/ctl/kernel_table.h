@@ -16,8 +16,9 @@
 
 struct kernel_route {
 	struct prefix prefix;
-	struct prefix src; /* IPv6: for packets from here only; length 0: for all */
-	uint32_t table;    /* 254: main, and local if is_local */
+	/* IPv6: for packets from here only; IPv4: of a TOS (tos_condition()); length 0: for all */
+	struct prefix src;
+	uint32_t table; /* 254: main, and local if is_local */
 	uint32_t metric;
 	uint8_t protocol;
 	uint8_t preference; /* of IPv6, among equal metrics; the lowest counts */
@@ -27,7 +28,6 @@ struct kernel_route {
 	 * route is connected and the dataplane prefers another route.
 	 */
 	bool is_down;
-	bool by_tos; /* for one TOS only: not compared */
 	/* As hops_text.h spells them; for other types "local", "broadcast", "blackhole"... */
 	struct hops_text hops;
 	/*

@@ -346,8 +346,9 @@ status_kernel(const json_t *row)
 			"%lld of zebra's protocols, %lld in no FIB, %lld malformed",
 			row_int(row, "of_zebra"), row_int(row, "skipped"),
 			row_int(row, "malformed"));
-	paragraph_print("Not obeyed", "%s for one TOS only",
-			count_text(row, "tos_now", "route", n[0]));
+	if (row_int(row, "tos_now") > 0)
+		paragraph_print("Of one TOS", "%s",
+				count_text(row, "tos_now", "route", n[0]));
 	paragraph_print("Dumps", "%lld ended, %lld started again, %s",
 			row_int(row, "dumps"), row_int(row, "interrupted"),
 			count_text(row, "overruns", "overrun", n[0]));

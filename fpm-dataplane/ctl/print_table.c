@@ -180,6 +180,8 @@ route_row(const json_t *row)
 	n = printf("%-19s %-9s ", row_str(row, "prefix"), source);
 	if (row_has(row, "from"))
 		n += printf("from %s ", row_str(row, "from"));
+	if (row_has(row, "tos"))
+		n += printf("tos %s ", row_str(row, "tos"));
 	hops_print(row, n);
 }
 

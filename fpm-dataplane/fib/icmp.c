@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "base/kernel_event.h"
 #include "fib/label.h"
 #include "fib/rules.h"
 
@@ -202,20 +203,29 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 	return !ipaddr_equal(src, &none);
 }
 
+uint8_t
+icmp_tos(const uint8_t *ip4)
+{
+	return 0xc0 | (ip4[1] & TOS_LOOKUP_MASK);
+}
+
 /*
  * Return the path of an ICMP error from `src` to `to`. Policy rules may select by the
  * header, so the lookup gets a header.
  */
 static fib_path
-error_path(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *to,
-	   const struct ipaddr *src)
+error_path(const struct fib *fib, uint16_t vrf, const struct icmp_about *about,
+	   const struct ipaddr *to, const struct ipaddr *src)
 {
+	uint8_t family = about->family;
 	uint8_t ip[40] = {family == 4 ? 0x45 : 0x60};
 	unsigned int octets = family_octets(family), at = family == 4 ? 12 : 8;
 
 	if (fib_rules(fib, family) == NULL)
 		return fib_resolve(fib, vrf, family, to, 0);
 	ip[family == 4 ? 9 : 6] = family == 4 ? 1 : 58;
+	if (family == 4)
+		ip[1] = icmp_tos(about->ip);
 	memcpy(ip + at, src->octet, octets);
 	memcpy(ip + at + octets, to->octet, octets);
 	return fib_resolve_packet(fib, NULL, vrf, family, ip, at + 2 * octets);
@@ -223,15 +233,15 @@ error_path(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipa
 
 /* Return true if a route leads to `to`: not an own address, not a broadcast address. */
 static bool
-addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
+addr_has_return_route(const struct fib *fib, uint16_t vrf, const struct icmp_about *about,
 		      const struct ipaddr *to, const struct ipaddr *src)
 {
 	enum path_kind kind;
 	fib_path path;
 
-	if (family == 6 && ipaddr_is_linklocal6(to))
+	if (about->family == 6 && ipaddr_is_linklocal6(to))
 		return true;
-	path = error_path(fib, vrf, family, to, src);
+	path = error_path(fib, vrf, about, to, src);
 	kind = path_kind(path);
 	return kind == PATH_ADJ || kind == PATH_ONLINK || kind == PATH_KERNEL ||
 	       (kind == PATH_ENCAP && !path_is_unsupported(path));
@@ -328,7 +338,7 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 	has_source = icmp_source(fib, about, &to, src);
 	labels_go_on = about->labels != NULL && !about->labels->end_here;
 	vrf = about->labels != NULL ? about->labels->vrf : fib_vrf_of(fib, about->in_ifidx);
-	if (!labels_go_on && !addr_has_return_route(fib, vrf, about->family, &to, src))
+	if (!labels_go_on && !addr_has_return_route(fib, vrf, about, &to, src))
 		return "no route leads back to its source";
 	if (!has_source)
 		return "the interface has no address for its source";

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "base/kernel_event.h"
 
 /* --- selectors ---------------------------------------------------------------------------- */
 
@@ -105,15 +106,21 @@ rule_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 
 /* --- actions ------------------------------------------------------------------------------ */
 
-/* Return the FIB that replaces `base` for this packet's source. */
+/* Return the FIB that replaces `base` for this packet's source (IPv6) or TOS (IPv4). */
 static uint16_t
-number_for_source(const struct fib_rules *rules, const struct fib_rules_key *key,
+number_for_packet(const struct fib_rules *rules, const struct fib_rules_key *key,
 		  uint16_t base)
 {
-	for (uint32_t i = 0; i < rules->n_sources; i++)
-		if (rules->source[i].base == base &&
-		    prefix_matches(&rules->source[i].src, key->ip + 8))
-			return rules->source[i].number;
+	uint8_t tos = packet_tos(key) & TOS_LOOKUP_MASK;
+
+	for (uint32_t i = 0; i < rules->n_sources; i++) {
+		const struct fib_rules_source *source = &rules->source[i];
+
+		if (source->base == base &&
+		    (key->family == 4 ? source->src.addr.octet[0] == tos
+				      : prefix_matches(&source->src, key->ip + 8)))
+			return source->number;
+	}
 	return base;
 }
 
@@ -136,7 +143,7 @@ static bool
 number_answers(const struct fib *fib, const struct fib_rules *rules,
 	       const struct fib_rules_key *key, uint16_t number, struct fib_rules_hit *hit)
 {
-	number = number_for_source(rules, key, number);
+	number = number_for_packet(rules, key, number);
 	hit->number = number;
 	hit->group = number_lookup(fib, key, number);
 	hit->path = fib_group_path(fib, hit->group, key->flow_hash);

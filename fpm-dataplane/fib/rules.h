@@ -53,7 +53,8 @@ struct fib_rule {
 
 /*
  * IPv6: for packets with a source in `src`, FIB `number` replaces FIB `base`, because the
- * table of `base` has routes for some sources only.
+ * table of `base` has routes for some sources only. IPv4: for packets of a TOS
+ * (tos_condition()).
  */
 struct fib_rules_source {
 	uint16_t base, number;

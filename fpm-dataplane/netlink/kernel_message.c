@@ -166,9 +166,11 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 		r->table = RT_TABLE_MAIN;
 	if (r->table == FPM_TABLE_NONE)
 		return KERNEL_SKIP;
+	if ((rtm->rtm_tos & ~TOS_LOOKUP_MASK) != 0)
+		return KERNEL_SKIP;
+	if (rtm->rtm_tos != 0 && family == 4)
+		ev->src = tos_condition(rtm->rtm_tos);
 	ev->kind = del ? KERNEL_ROUTE_DEL : KERNEL_ROUTE;
-	if (rtm->rtm_tos != 0)
-		return KERNEL_SKIP_TOS;
 	ev->order = (uint8_t)message_order(nlh, family, dump);
 	ev->scope = rtm->rtm_scope;
 	r->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;

@@ -10,15 +10,13 @@
 enum kernel_verdict {
 	KERNEL_TAKEN = TAKEN,
 	KERNEL_SKIP_TYPE = SKIP_TYPE, /* about neither a route nor a next hop */
-	/* multicast, link-local, loopback, a cached route */
+	/* multicast, link-local, loopback, a cached route, a TOS that no lookup has */
 	KERNEL_SKIP = SKIP_ROUTE,
 	/*
 	 * In a dump: a route whose life is over. The kernel deletes it later, or gives it a new
 	 * life without a message. The protocol is set.
 	 */
 	KERNEL_SKIP_EXPIRED,
-	/* The route is for one TOS only; kind, prefix, table, metric and protocol are set. */
-	KERNEL_SKIP_TOS,
 };
 
 /*

@@ -85,7 +85,7 @@ icmp_fill4(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e,
 			      error->labels, 4, &words);
 	memset(ip, 0, 28);
 	ip[0] = 0x45;
-	ip[1] = 0xc0; /* internetwork control: RFC 1812, 4.3.2.5 */
+	ip[1] = icmp_tos(l3_of(m));
 	put_be16(ip + 2, (uint16_t)len);
 	put_be16(ip + 4, p->ip_id++);
 	ip[8] = 64;

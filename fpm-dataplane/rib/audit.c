@@ -176,7 +176,7 @@ source_is_in_no_view(const struct rib *rib, const struct route *r)
 
 	return source_is_table(r->table) && route_effective(r) != 0 &&
 	       (table == RIB_TABLE_MAIN || vrf_find(rib, table) != NULL) &&
-	       !rules_are_default(rib, 1) && !view_has_source(rib, r->table);
+	       !rules_are_default(rib, r->family == 6) && !view_has_source(rib, r->table);
 }
 
 /* Compare the views of rules. Return true if nothing differs. */

@@ -473,11 +473,13 @@ kernel_route_replaced(struct rib *rib, const struct kernel_event *ev)
 /* --- dumps ------------------------------------------------------------------------------ */
 
 static bool
-kroute_is_in_scope(const struct kroute *kr, const struct kernel_scope *scope)
+kroute_is_in_scope(const struct rib *rib, const struct kroute *kr,
+		   const struct kernel_scope *scope)
 {
 	return kr->route->family == scope->family &&
 	       (scope->protocol == 0 || scope->protocol == kr->protocol) &&
-	       (scope->table == 0 || scope->table == kr->route->table);
+	       (scope->table == 0 ||
+		scope->table == source_kernel_table(&rib->sources, kr->route->table));
 }
 
 void
@@ -500,7 +502,7 @@ kernel_sweep_round(struct rib *rib)
 		const struct kroute *kr = &k->v[k->sweep_at];
 
 		if (kr->route != NULL && kr->dump != k->dump &&
-		    kroute_is_in_scope(kr, &k->scope)) {
+		    kroute_is_in_scope(rib, kr, &k->scope)) {
 			rib->count.kernel_swept++;
 			kroute_delete(rib, k->sweep_at);
 		}
@@ -557,7 +559,7 @@ dump_end(struct rib *rib)
 
 static void kernel_event_apply(struct rib *rib, const struct kernel_event *ev);
 
-/* Apply an event of a source-specific route to the table of its source (source.h). */
+/* Apply an event of a route for one source or TOS to the table of these (source.h). */
 static void
 kernel_source_event(struct rib *rib, const struct kernel_event *ev)
 {

@@ -231,10 +231,7 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 		"stale", route_is_swept(rib, r) && kr == NULL && r->gen != rib->session.gen,
 		"mtu", mtu_json(rib, s), "nexthops", legs_json(rib, s));
 	if (source_is_table(r->table))
-		json_object_set_new(
-			row, "from",
-			json_string(
-				prefix_str(&source_of(&rib->sources, r->table)->src, buf)));
+		row_add_condition(row, &source_of(&rib->sources, r->table)->src);
 	return row;
 }
 

@@ -33,6 +33,15 @@ octet_json(unsigned int octet)
 	return octet == 0 ? json_null() : json_sprintf("0x%02x", octet);
 }
 
+void
+row_add_condition(json_t *row, const struct prefix *src)
+{
+	if (src->family == 4)
+		json_object_set_new(row, "tos", octet_json(src->addr.octet[0]));
+	else
+		json_object_set_new(row, "from", selector_json(src));
+}
+
 static const char *
 action_name(const struct rule *rule)
 {

@@ -39,9 +39,10 @@ default_is_used(const struct rib *rib, unsigned int family6)
 {
 	if (rib->tables.n_default[family6] > 0)
 		return true;
-	for (uint32_t at = 0; family6 && at < rib->sources.n; at++)
+	for (uint32_t at = 0; at < rib->sources.n; at++)
 		if (rib->sources.v[at].table == RT_TABLE_DEFAULT &&
-		    rib->sources.v[at].n > 0)
+		    rib->sources.v[at].n > 0 &&
+		    (rib->sources.v[at].src.family == 6) == family6)
 			return true;
 	return false;
 }
@@ -79,15 +80,18 @@ rule_needs_fib(const struct rib *rib, const struct rule *rule)
 	       (rule->table != RT_TABLE_MAIN || rule->suppress >= 0);
 }
 
-/* Return true if source-specific routes are in a table that packets look up. */
+/*
+ * Return true if source-specific routes, or IPv4 routes of one TOS, are in a table that packets
+ * look up.
+ */
 static bool
-sources_are_used(const struct rib *rib)
+sources_are_used(const struct rib *rib, unsigned int family6)
 {
 	for (uint32_t at = 0; at < rib->sources.n; at++) {
 		const struct source *s = &rib->sources.v[at];
 		const struct vrf *vrf = vrf_find(rib, s->table);
 
-		if (s->n > 0 &&
+		if (s->n > 0 && (s->src.family == 6) == family6 &&
 		    (s->table == RIB_TABLE_MAIN || (vrf != NULL && !vrf_is_for_rules(vrf))))
 			return true;
 	}
@@ -103,7 +107,7 @@ rules_are_default(const struct rib *rib, unsigned int family6)
 	/* An empty list was not read yet, or the kernel has no rules. */
 	if (list->n == 0)
 		return true;
-	if (family6 && sources_are_used(rib))
+	if (sources_are_used(rib, family6))
 		return false;
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct rule *rule = &list->v[i];
@@ -177,31 +181,38 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 
 static const struct prefix any_source = {.family = 6}; /* also of IPv4 views */
 
-/* Create a view for packets from a source, and one for packets from no such source. */
+/*
+ * Create a view for packets from a source, and one for packets from no such source; or one for
+ * packets of a TOS.
+ */
 static void
 source_want(struct rib *rib, const struct source *s, int32_t longer_than)
 {
-	fib_want(rib, s->table, 6, longer_than, &s->src, true);
-	fib_want(rib, s->table, 6, longer_than, &any_source, true);
+	fib_want(rib, s->table, s->src.family, longer_than, &s->src, true);
+	if (s->src.family == 6)
+		fib_want(rib, s->table, 6, longer_than, &any_source, true);
 }
 
-/* Create the views that replace each FIB whose table has source-specific routes. */
+/*
+ * Create the views that replace each FIB whose table has source-specific routes, or IPv4 routes
+ * of one TOS.
+ */
 static void
-sources_want(struct rib *rib)
+sources_want(struct rib *rib, unsigned int family6)
 {
 	uint32_t n_views = rib->vrfs.views.n;
 
 	for (uint32_t at = 0; at < rib->sources.n; at++) {
 		const struct source s = rib->sources.v[at];
 
-		if (s.n == 0)
+		if (s.n == 0 || (s.src.family == 6) != family6)
 			continue;
 		if (s.table == RIB_TABLE_MAIN || vrf_find(rib, s.table) != NULL)
 			source_want(rib, &s, -1);
 		for (uint32_t i = 0; i < n_views; i++) {
 			const struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
 
-			if (view->wanted && view->view == 6 && !view->hides &&
+			if (view->wanted && view->view == s.src.family && !view->hides &&
 			    view->fib->table == s.table)
 				source_want(rib, &s, view->longer_than);
 		}
@@ -261,8 +272,9 @@ rules_round(struct rib *rib)
 	for (unsigned int v = 0; v < 2; v++)
 		if (!rules_are_default(rib, v))
 			list_want(rib, v);
-	if (!rules_are_default(rib, 1))
-		sources_want(rib);
+	for (unsigned int v = 0; v < 2; v++)
+		if (!rules_are_default(rib, v))
+			sources_want(rib, v);
 	for (uint32_t i = 0; i < rib->vrfs.views.n; i++)
 		if (view_set_chain(rib, rib->vrfs.v[rib->vrfs.views.v[i]]))
 			resync_from(&rib->resync, 1);
@@ -383,12 +395,12 @@ view_of_source(const struct rib *rib, const struct vrf *view, uint16_t *base)
 {
 	if (!view->wanted || !view->hides)
 		return false;
-	*base = fib_number(rib, view->fib->table, 6, view->longer_than);
+	*base = fib_number(rib, view->fib->table, view->view, view->longer_than);
 	return true;
 }
 
 static void
-compile_sources(const struct rib *rib, struct fib_rules *to,
+compile_sources(const struct rib *rib, unsigned int family6, struct fib_rules *to,
 		struct fib_rules_source *source)
 {
 	to->source = source;
@@ -397,7 +409,7 @@ compile_sources(const struct rib *rib, struct fib_rules *to,
 		uint32_t at = to->n_sources;
 		uint16_t base;
 
-		if (!view_of_source(rib, view, &base))
+		if ((view->view == 6) != family6 || !view_of_source(rib, view, &base))
 			continue;
 		for (; at > 0 && source[at - 1].src.len < view->src.len; at--)
 			source[at] = source[at - 1];
@@ -412,7 +424,7 @@ static struct fib_rules *
 rules_compile(const struct rib *rib, unsigned int family6)
 {
 	const struct rule_list *list = &rib->rules.list[family6];
-	uint32_t n_sources = family6 ? rib->vrfs.views.n : 0, *place;
+	uint32_t n_sources = rib->vrfs.views.n, *place;
 	struct fib_rules *to;
 
 	if (rules_are_default(rib, family6))
@@ -427,9 +439,8 @@ rules_compile(const struct rib *rib, unsigned int family6)
 		place[i + 1] = to->n;
 	}
 	compile_gotos(to, list, place);
-	if (family6)
-		compile_sources(rib, to,
-				(struct fib_rules_source *)(void *)&to->rule[list->n]);
+	compile_sources(rib, family6, to,
+			(struct fib_rules_source *)(void *)&to->rule[list->n]);
 	free(place);
 	return to;
 }
@@ -471,7 +482,7 @@ ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *
 
 	if (rules_are_default(rib, family6))
 		return;
-	to->all = family6 && sources_are_used(rib);
+	to->all = sources_are_used(rib, family6);
 	for (uint32_t i = 0; i < list->n && !to->all; i++) {
 		const struct rule *rule = &list->v[i];
 		const struct link *iif;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/kernel_event.h"
 #include "rib/index.h"
 
 /* Return the place of a free entry; SOURCES_MAX: there is no room. */
@@ -42,6 +43,12 @@ source_count(struct rib_sources *s, uint32_t table, int by)
 {
 	struct source *of = &s->v[table - SOURCE_TABLE_FIRST];
 
+	if (of->src.family == 4)
+		atomic_store_explicit(
+			&kernel_status.tos_now,
+			atomic_load_explicit(&kernel_status.tos_now, memory_order_relaxed) +
+				(uint32_t)by,
+			memory_order_relaxed);
 	s->changed |= of->n == 0 || of->n + (uint32_t)by == 0;
 	of->n += (uint32_t)by;
 	s->n_routes += (uint32_t)by;

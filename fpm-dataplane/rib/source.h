@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sources of source-specific IPv6 routes (`ip -6 route add X from S`). [rib]. The routes of
- * one table for sources in one prefix are kept as a table of their own, whose number is not
- * the kernel's. This file does not use struct rib.
+ * Sources of source-specific IPv6 routes (`ip -6 route add X from S`), and TOS of IPv4 routes
+ * for one TOS (`ip route add X tos N`). [rib]. The routes of one table for sources in one
+ * prefix, or for one TOS, are kept as a table of their own, whose number is not the kernel's.
+ * This file does not use struct rib.
  */
 #ifndef RIB_SOURCE_H
 #define RIB_SOURCE_H
@@ -18,7 +19,7 @@
 struct source {
 	uint32_t table;    /* of the kernel; 0: this entry is free */
 	uint32_t n;        /* routes */
-	struct prefix src; /* IPv6, at least one bit long */
+	struct prefix src; /* IPv6, at least one bit long; IPv4: tos_condition() */
 };
 
 struct rib_sources {

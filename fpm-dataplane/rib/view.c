@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rib/index.h"
+#include "rib/kroute.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
 #include "rib/source.h"
@@ -35,6 +36,26 @@ slot_in_table(const struct rib *rib, uint32_t table, const struct route *r)
 }
 
 /*
+ * Return true if the table's route for the prefix of `r` is of table local, which Linux looks up
+ * before a route of one TOS (fib_find_alias()).
+ */
+static bool
+local_is_first(const struct rib *rib, uint32_t table, const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+	const struct routes *of;
+	const struct route *plain;
+	uint32_t best;
+
+	if (r->family != 4 || table != RIB_TABLE_MAIN)
+		return false;
+	of = &rib->tables.main;
+	plain = routes_find(of, table, &p, routes_hash(of, table, &p));
+	best = plain == NULL ? 0 : kroute_best(&rib->kroutes, &rib->links, plain);
+	return best != 0 && rib->kroutes.v[best].is_local;
+}
+
+/*
  * Return true if the plain route of a prefix is hidden, because the prefix also has a
  * source-specific route. Linux does the same (fib6_node_lookup_1()), except for the default
  * route.
@@ -44,7 +65,8 @@ plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct rout
 {
 	const struct rib_sources *s = &rib->sources;
 
-	for (uint32_t at = 0; view->hides && r->len > 0 && at < s->n; at++)
+	for (uint32_t at = 0; view->hides && view->view == 6 && r->len > 0 && at < s->n;
+	     at++)
 		if (s->v[at].table == view->fib->table && s->v[at].n > 0 &&
 		    slot_in_table(rib, source_table(at), r) != 0)
 			return true;
@@ -71,7 +93,8 @@ view_slot(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
 	uint32_t slot = 0, i;
 
-	for (i = 0; i < view->n_chain && slot == 0; i++)
+	i = local_is_first(rib, view->fib->table, r) ? view->n_chain - 1 : 0;
+	for (; i < view->n_chain && slot == 0; i++)
 		slot = slot_in_table(rib, view->chain[i], r);
 	if (i == view->n_chain && slot != 0 && plain_is_hidden(rib, view, r))
 		return 0;

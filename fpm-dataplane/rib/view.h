@@ -5,7 +5,8 @@
  * a lookup in a trie does not return the length of the prefix. Where a table has
  * source-specific IPv6 routes, packets from each source use a view that also has the routes
  * for the source, and all other packets use a view without the plain routes that Linux
- * hides from them.
+ * hides from them. Where a table has IPv4 routes of one TOS, packets of this TOS use a view
+ * that has these routes in place of the plain routes of the same prefixes.
  */
 #ifndef RIB_VIEW_H
 #define RIB_VIEW_H

@@ -169,8 +169,6 @@ job_ask(struct rtnl *r)
 	}
 	if (job->kind != DUMP_RULES && !r->again)
 		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
-	if (job->kind == DUMP_ROUTES)
-		tos_dump_begin(r, &job->scope);
 	r->n_datagrams = 0;
 	r->interrupted = false;
 	r->asked = true;
@@ -201,7 +199,6 @@ job_done(struct rtnl *r)
 		r->all_due = true; /* a later dump shows which routes to remove */
 	else
 		pass_mark(r, KERNEL_DUMP_END, &job->scope);
-	tos_publish(r);
 	r->again = false;
 	r->tries = 0;
 	kernel_count(&kernel_status.dumps, 1);

@@ -78,8 +78,8 @@ pass_count(const struct kernel_event *ev)
 /*
  * Return true if rib gets the event. A wanted route, for example a route of pbrd, may have
  * a next-hop object of zebra. All objects are wanted from then on. Zebra's own routes are
- * wanted if FPM does not have all of them: source-specific routes, and routes in tables of
- * rules.
+ * wanted if FPM does not have all of them: routes for some packets only (source, TOS), and
+ * routes in tables of rules.
  */
 static bool
 event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
@@ -129,7 +129,9 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 		r->silent_due = true; /* its IPv4 routes are deleted without a message */
 	pass_count(ev);
 	if (ev->src.len != 0)
-		kernel_count(&kernel_status.by_source, 1);
+		kernel_count(ev->src.family == 4 ? &kernel_status.by_tos
+						 : &kernel_status.by_source,
+			     1);
 	pass_put(r, ev);
 }
 
@@ -153,12 +155,6 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 	case KERNEL_SKIP_EXPIRED:
 		kernel_count(&kernel_status.skipped, 1);
 		r->mortal[ev.route.protocol] = r->expired = true;
-		break;
-	case KERNEL_SKIP_TOS:
-		kernel_count(&kernel_status.by_tos, 1);
-		tos_event(r, nlh, &ev);
-		if (!dump)
-			tos_publish(r);
 		break;
 	default:
 		/* Out of memory or malformed: the next dump shows the route again. */

@@ -397,9 +397,6 @@ rtnl_end(struct rtnl *r)
 	free(r->burst);
 	free(r->rule);
 	tables_free(r);
-	free(r->tos);
-	r->tos = NULL;
-	r->n_tos = r->room_tos = 0;
 	r->buffer = r->burst = NULL;
 	r->rule = NULL;
 	r->n_rules = r->room_rules = 0;

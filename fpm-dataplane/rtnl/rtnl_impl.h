@@ -78,9 +78,7 @@ struct rtnl {
 	uint32_t n_rules, room_rules;
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;
-	uint32_t hops_bytes;   /* of the hops that they own */
-	struct tos_route *tos; /* the kernel's routes of a TOS */
-	uint32_t n_tos, room_tos;
+	uint32_t hops_bytes; /* of the hops that they own */
 	struct log_limit overrun_log, malformed_log, dump_log;
 };
 
@@ -134,21 +132,6 @@ void tables_update(struct rtnl *r, uint8_t family);
 /* Return true if a rule of the family names the table of the kernel. */
 bool tables_have(const struct rtnl *r, uint8_t family, uint32_t table);
 void tables_free(struct rtnl *r);
-
-/* --- tos.c                                                                    [rtnl] */
-
-/*
- * Remember a route for one TOS that the kernel has reported (KERNEL_SKIP_TOS), or forget it if
- * it was deleted.
- */
-void tos_event(struct rtnl *r, const struct nlmsghdr *nlh, const struct kernel_event *ev);
-/* Note that a dump of this scope begins. It will show the routes that still exist. */
-void tos_dump_begin(struct rtnl *r, const struct kernel_scope *scope);
-/*
- * Publish the number of these routes (kernel_status.tos_now). Call it when no dump is half
- * done.
- */
-void tos_publish(struct rtnl *r);
 
 /* --- dump.c                                                                   [rtnl] */
 

@@ -22,7 +22,7 @@ const struct kernel_count kernel_counts[] = {
 	COUNT(of_zebra, "Routes of zebra's protocols, which come by FPM."),
 	COUNT(skipped, "Multicast, link-local, loopback and expired routes, in no FIB."),
 	COUNT(by_source, "Routes for some source addresses only."),
-	COUNT(by_tos, "Routes for one TOS only, not obeyed."),
+	COUNT(by_tos, "Routes for one TOS only."),
 	COUNT(malformed, "Messages that could not be decoded."),
 	COUNT(overruns, "Times that events were lost and all tables were read again."),
 	COUNT(dumps, "Dumps of a table that ended."),

@@ -42,10 +42,6 @@ rules_scan(struct warn *w)
 	json_array_foreach (w->rules, i, row)
 		if (json_is_false(json_object_get(row, "obeyed")))
 			rule_add(w, row);
-	if (atomic_load_explicit(&kernel_status.tos_now, memory_order_relaxed) > 0)
-		list_add(&w->list, WARNING_ROUTE_TOS, "routes with a TOS",
-			 "Linux uses such a route for packets with this TOS.",
-			 "Packets take the route for all others.");
 	if (atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_LOCAL, "IPv6 routes in table local",
 			 "Linux asks table local first: such a route hides longer prefixes "

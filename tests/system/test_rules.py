@@ -342,6 +342,86 @@ CASES = [
         [(WAN, {})],
     ),
     (
+        "a TOS",
+        [
+            "route add 198.51.100.0/24 tos 0x10 via 192.0.2.194",
+            "route add 198.51.100.0/24 tos 0x08 via 192.0.2.130 metric 50",
+            "route add blackhole 198.51.100.0/24 tos 0x0c",
+            "route add 198.51.100.0/24 tos 0xb8 via 192.0.2.194",
+        ],
+        [
+            (WAN, {}),
+            (EXT, {"tos": 0x10}),
+            (EXT, {"tos": 0xF3}),
+            (ALT, {"tos": 0x08}),
+            (("nothing",), {"tos": 0x0C}),
+            (WAN, {"tos": 0x18}),
+            (WAN, {"tos": 0xB8}),
+        ],
+    ),
+    (
+        "a TOS and the length of prefixes",
+        [
+            "route add 198.51.100.8/30 tos 0x10 via 192.0.2.194",
+            "route add 198.51.100.9 via 192.0.2.130",
+            "route add 203.0.113.0/24 tos 0x08 via 192.0.2.194",
+            "route add default tos 0x04 via 192.0.2.130",
+        ],
+        [
+            (ALT, {"tos": 0x10}),
+            (EXT, {"tos": 0x10, "dst": "198.51.100.10"}),
+            (WAN, {"dst": "198.51.100.10"}),
+            (EXT, {"tos": 0x08, "dst": "203.0.113.9"}),
+            (ALT, {"tos": 0x04, "dst": "203.0.113.9"}),
+            (WAN, {"tos": 0x04, "dst": "198.51.100.10"}),
+            (UNREACHABLE4, {"dst": "203.0.113.9"}),
+        ],
+    ),
+    (
+        "a TOS in the table of a rule",
+        [
+            "route add 198.51.100.0/24 tos 0x10 via 192.0.2.194 table 108",
+            "route add throw 198.51.100.0/24 tos 0x08 table 108",
+            "route add default via 192.0.2.130 table 108",
+            "rule add pref 100 from 192.0.2.2 lookup 108",
+        ],
+        [
+            (ALT, {}),
+            (EXT, {"tos": 0x10}),
+            (WAN, {"tos": 0x08}),
+            (WAN, {"tos": 0x10, "name": "alt", "dst": TO4}),
+        ],
+    ),
+    (
+        "a TOS and suppress_prefixlength",
+        [
+            "route add default via 192.0.2.66",
+            "route add default tos 0x10 via 192.0.2.194",
+            "route add 203.0.113.0/24 tos 0x08 via 192.0.2.194",
+            "route add default via 192.0.2.130 table 109",
+            "rule add pref 100 lookup main suppress_prefixlength 0",
+            "rule add pref 200 lookup 109",
+        ],
+        [
+            (ALT, {"tos": 0x10, "dst": "203.0.113.9"}),
+            (EXT, {"tos": 0x08, "dst": "203.0.113.9"}),
+            (ALT, {"dst": "203.0.113.9"}),
+            (WAN, {}),
+        ],
+    ),
+    (
+        "a TOS and own addresses",
+        [
+            "route add 192.0.2.193 tos 0x10 via 192.0.2.66",
+            "route add 192.0.2.192/26 tos 0x10 via 192.0.2.66",
+        ],
+        [
+            (("icmp", "lan", 3, 3), {"tos": 0x10, "dst": "192.0.2.193"}),
+            (WAN, {"tos": 0x10, "dst": "192.0.2.194"}),
+            (EXT, {"dst": "192.0.2.194"}),
+        ],
+    ),
+    (
         "no main table",
         ["rule add pref 100 from 192.0.2.2 lookup main"],
         [(WAN, {}), (WAN, {"name": "alt"})],
@@ -487,6 +567,44 @@ def test_source_specific_routes_go(twin):
         twin.ip(f"-6 route del {line}")
         deleted.append(becomes(twin, WAN, dst=TO6))
     assert max(statistics.median(added), statistics.median(deleted)) < 0.1
+
+
+def test_a_route_of_a_tos_is_followed_and_shown(rules, twin, dut):
+    """A next-hop object under a route of a TOS is replaced, and then deleted, which deletes the route
+    without a message. `show routes` and the audit have the route."""
+    twin.ip("nexthop add id 91 via 192.0.2.194 dev ext0")
+    twin.ip(f"route add {NET4} tos 0x10 nhid 91")
+    becomes(twin, EXT, tos=0x10)
+    (row,) = (r for r in dut.control.ask("routes") if "tos" in r)
+    assert (row["prefix"], row["tos"], row["state"]) == (NET4, "0x10", "forwarding")
+    assert dut.control.ask("kernel")[0]["tos_now"] == 1
+    assert "tos 0x10" in dut.fpmctl("show", "routes").stdout
+    assert dut.control.ask("audit")[-1]["differences"] == 0
+    twin.ip("nexthop replace id 91 via 192.0.2.130 dev alt0")
+    becomes(twin, ALT, tos=0x10)
+    twin.ip("nexthop del id 91")
+    becomes(twin, WAN, tos=0x10)
+    assert dut.control.ask("kernel")[0]["tos_now"] == 0
+
+
+def test_five_thousand_routes_of_a_tos(rules, twin, dut):
+    """Many routes of a TOS count, and are gone with their protocol."""
+    nets = [f"10.{n >> 8}.{n & 255}.0/24" for n in range(5000)]
+    twin.ip(*(f"route add {net} tos 0x10 via 192.0.2.194 proto 77" for net in nets))
+    for net in nets[0], nets[-1]:
+        becomes(twin, EXT, tos=0x10, dst=net[:-4] + "9")
+    assert dut.control.ask("kernel")[0]["tos_now"] == len(nets)
+    twin.ip("route flush proto 77")
+    becomes(twin, UNREACHABLE4, tos=0x10, dst=nets[-1][:-4] + "9")
+    assert dut.control.ask("kernel")[0]["tos_now"] == 0
+
+
+def test_an_icmp_error_takes_the_route_of_a_tos(rules, twin):
+    """A sender that only a route of the packet's TOS reaches gets its ICMP error (RFC 1812,
+    4.3.2.5)."""
+    rules("route add 203.0.113.0/24 tos 0x10 via 192.0.2.194")
+    becomes(twin, ("icmp", "ext", 11, 0), src="203.0.113.7", ttl=1, tos=0x10)
+    becomes(twin, ("nothing",), src="203.0.113.7", ttl=1)
 
 
 def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):

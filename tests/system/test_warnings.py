@@ -158,13 +158,6 @@ CASES = {
         ["ip rule del pref 77"],
         POLLED,
     ),
-    "a route of one TOS": (
-        "route-tos",
-        "routes with a TOS",
-        ["ip route add 203.0.113.0/24 tos 0x10 dev wan0"],
-        ["ip route del 203.0.113.0/24 tos 0x10"],
-        POLLED,
-    ),
     "a macvlan that an operator holds down": (
         "macvlan",
         "mv8 in protodown",
@@ -616,9 +609,8 @@ def test_the_metric_counts_by_kind(own_dut):
         assert value("tc") == 0
     eventually(lambda: value("nft") == 0, SOON, 0.05)
     assert "no configuration of the kernel" in dut.fpmctl("show", "warnings").stdout
-    wan = dut.wires["wan"]
-    dut.ip(f"route add 198.51.100.0/24 tos 0x10 via {wan.peer4} dev {wan.tap}")
-    eventually(lambda: value("route-tos") == 1, POLLED, 0.05)
+    dut.ip("rule add pref 77 fwmark 7 lookup 100")
+    eventually(lambda: value("rule") == 1, POLLED, 0.05)
 
 
 def test_a_refused_answer_is_not_no_configuration(own_dut, monkeypatch):

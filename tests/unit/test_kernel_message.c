@@ -296,7 +296,7 @@ a_label_by_a_mac_address_is_a_hop_that_rib_refuses(void **state)
 }
 
 static void
-routes_of_some_sources_or_one_tos_have_verdicts_of_their_own(void **state)
+routes_of_some_sources_or_one_tos_have_a_condition(void **state)
 {
 	route_open(RTM_NEWROUTE, "2001:db8:1::/48");
 	attr_addr(&sample.w, RTA_SRC, "2001:db8:2::");
@@ -308,7 +308,12 @@ routes_of_some_sources_or_one_tos_have_verdicts_of_their_own(void **state)
 	assert_int_equal(decode(false), -EBADMSG);
 	route("198.51.100.0/24");
 	rtm()->rtm_tos = 0x10;
-	assert_int_equal(decode(false), KERNEL_SKIP_TOS);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	assert_int_equal(sample.ev.src.len, 8);
+	assert_int_equal(sample.ev.src.addr.octet[0], 0x10);
+	route("198.51.100.0/24");
+	rtm()->rtm_tos = 0xb8; /* no lookup has these bits */
+	assert_int_equal(decode(false), KERNEL_SKIP);
 	begin();
 	msg_begin(&sample.w, RTM_NEWADDR);
 	msg_end(&sample.w);
@@ -484,8 +489,7 @@ main(void)
 		cmocka_unit_test(prefixes_of_no_fib_are_skipped),
 		cmocka_unit_test(a_label_has_one_route_of_no_table),
 		cmocka_unit_test(a_label_by_a_mac_address_is_a_hop_that_rib_refuses),
-		cmocka_unit_test(
-			routes_of_some_sources_or_one_tos_have_verdicts_of_their_own),
+		cmocka_unit_test(routes_of_some_sources_or_one_tos_have_a_condition),
 		cmocka_unit_test(a_limited_life_is_told_and_an_expired_route_is_as_deleted),
 		cmocka_unit_test(a_route_by_a_next_hop_object_has_no_hops_of_its_own),
 		cmocka_unit_test(next_hop_objects_are_taken_but_those_of_bridges),

@@ -168,13 +168,6 @@ check_kernel(struct exam *e)
 				"changes a second are needed, or a faster CPU.");
 		finding_fix(e, "fpmctl show kernel");
 	}
-	if (row_int(kernel, "tos_now") > 0) {
-		finding_add(e, VERDICT_WARN, "tos",
-			    "the kernel has routes for one TOS only: not obeyed");
-		finding_cost(e, "Linux uses such a route for packets with this TOS; the "
-				"dataplane uses the route for all others.");
-		finding_fix(e, "ip route show table all | grep -w tos");
-	}
 	json_decref(kernel);
 }
 

@@ -36,9 +36,8 @@ check_obeyed(struct exam *e)
 	json_array_foreach (rows, i, row) {
 		const char *kind = row_str(row, "kind");
 
-		/* The checks `members` and `kernel` report these. */
-		if (strcmp(kind, "member") == 0 || strcmp(kind, "route-tos") == 0)
-			continue;
+		if (strcmp(kind, "member") == 0)
+			continue; /* the check `members` reports these */
 		finding_add(e, VERDICT_WARN, kind, "%s", row_str(row, "where"));
 		finding_cost(e, "%s %s", row_str(row, "linux"), row_str(row, "dataplane"));
 		finding_fix(e, "fpmctl show warnings %s", kind);
