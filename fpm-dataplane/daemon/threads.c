@@ -44,7 +44,7 @@
 static int
 last_checkpoint_take(struct dataplane *dp)
 {
-	int fd = sd_take(FDSTORE_CHECKPOINT);
+	int fd = fdstore_take_checkpoint(rib_checkpoint_alive_ms);
 
 	dp->last_checkpoint.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	dp->last_checkpoint.tries = rib_checkpoint_attempts(dp->last_checkpoint.fd);

@@ -20,6 +20,13 @@
 #define TAP_PREFIX "tap-"
 
 /*
+ * The checkpoint has two names in turns. So a new checkpoint is stored before that of the last
+ * daemon is removed, and a crash between the two leaves one. W:main
+ */
+static const char *const checkpoint_name[2] = {"checkpoint", "checkpoint-2"};
+static unsigned int checkpoint_at; /* name of this daemon's checkpoint */
+
+/*
  * TAPs of ports that wait for their devices. A change of ports and a handover never run at the
  * same time (restart/restart_lock.h), so no lock is needed. W:main, then manage
  */
@@ -70,7 +77,8 @@ fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 	}
 	if (checkpoint_fd >= 0) {
 		into[n].fd = checkpoint_fd;
-		snprintf(into[n++].name, sizeof(into->name), FDSTORE_CHECKPOINT);
+		snprintf(into[n++].name, sizeof(into->name), "%s",
+			 checkpoint_name[checkpoint_at]);
 	}
 	return n;
 }
@@ -112,21 +120,40 @@ fdstore_take_tap(const struct config *conf, const char *tap)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
+int
+fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd))
+{
+	int fd[2] = {sd_take(checkpoint_name[0]), sd_take(checkpoint_name[1])};
+	unsigned int last = fd[1] >= 0 && (fd[0] < 0 || alive_ms(fd[1]) > alive_ms(fd[0]));
+
+	if (fd[!last] >= 0)
+		close(fd[!last]);
+	checkpoint_at = fd[last] >= 0 ? !last : 0;
+	return fd[last];
+}
+
+static void
+tap_put(const struct port *port)
+{
+	char key[64];
+	int rc = sd_fdstore(tap_fd_name(port->name, key), port->tap.fd);
+
+	if (rc < 0 && rc != -ENOTCONN)
+		log_warn("fdstore: tap not stored name=%s error=\"%s\"", port->name,
+			 strerror(-rc));
+}
+
 void
 fdstore_put_tap(const struct port *port)
 {
 	char key[64];
-	int rc;
 
 	/*
 	 * systemd keeps several descriptors of the same name, also of deleted TAPs: remove
 	 * the old descriptor first.
 	 */
 	sd_fdremove(tap_fd_name(port->name, key));
-	rc = sd_fdstore(key, port->tap.fd);
-	if (rc < 0 && rc != -ENOTCONN)
-		log_warn("fdstore: tap not stored name=%s error=\"%s\"", port->name,
-			 strerror(-rc));
+	tap_put(port);
 }
 
 void
@@ -196,8 +223,9 @@ fdstore_remove_tap(const char *tap)
 		log_warn("fdstore: tap not removed yet name=%s", tap);
 }
 
-void
-fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
+/* Remove the inherited descriptors that were not taken. */
+static void
+inherited_remove(void)
 {
 	char name[128];
 	int fd;
@@ -216,12 +244,27 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 		else
 			log_info("fdstore: unused descriptor removed name=%s", shown);
 	}
+}
+
+void
+fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
+{
 	for (unsigned int i = 0; i < n_port; i++) {
-		if (port_is_there(&port[i]))
+		if (!port_is_there(&port[i]))
+			continue;
+		/*
+		 * The store has a kept TAP already, and must have it at all times, because
+		 * the daemon may crash here. The manager does not store it twice.
+		 */
+		if (port[i].tap_kept)
+			tap_put(&port[i]);
+		else
 			fdstore_put_tap(&port[i]);
 	}
-	/* Remove the checkpoint of the last daemon, even if this daemon has none. */
-	sd_fdremove(FDSTORE_CHECKPOINT);
+	/* Remove the checkpoint of the last daemon last, even if this daemon has none. */
+	sd_fdremove(checkpoint_name[checkpoint_at]);
 	if (checkpoint_fd >= 0)
-		sd_fdstore(FDSTORE_CHECKPOINT, checkpoint_fd);
+		sd_fdstore(checkpoint_name[checkpoint_at], checkpoint_fd);
+	sd_fdremove(checkpoint_name[!checkpoint_at]);
+	inherited_remove();
 }

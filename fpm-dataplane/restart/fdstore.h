@@ -12,9 +12,6 @@
 #include "config/config.h"
 #include "port/port.h"
 
-#define FDSTORE_CHECKPOINT \
-	"checkpoint" /* fdstore name of the checkpoint; a TAP has "tap-..." */
-
 #define FDSTORE_THREADS 49u /* descriptors of threads, at most */
 #define FDSTORE_MAX             \
 	(CONFIG_PORTS_MAX + 3 + \
@@ -26,6 +23,12 @@
  */
 unsigned int fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 			  struct named_fd *into);
+
+/*
+ * Take the inherited checkpoint of the last daemon; -1: none. `alive_ms` returns when the writer
+ * of a checkpoint last ran; of two checkpoints the later one counts.                   [main]
+ */
+int fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd));
 
 /*
  * Take the inherited descriptor of port `tap` of `conf`; the caller closes it. If the TAP

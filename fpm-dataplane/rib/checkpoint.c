@@ -809,6 +809,14 @@ ckpt_attempts(int fd)
 }
 
 uint64_t
+ckpt_alive_ms(int fd)
+{
+	struct ckpt_header h;
+
+	return ckpt_header_read(fd, &h) ? h.alive_ms : 0;
+}
+
+uint64_t
 ckpt_routes(int fd)
 {
 	struct ckpt_header h;

@@ -190,8 +190,9 @@ extern const char ckpt_no_memory[]; /* not the checkpoint's fault */
  */
 extern const char ckpt_other_layout[], ckpt_other_netns[];
 void ckpt_free(struct ckpt *c);
-/* See rib_checkpoint_attempts() and rib_checkpoint_reset_attempts() in rib.h. */
+/* See rib_checkpoint_attempts(), _alive_ms() and _reset_attempts() in rib.h. */
 unsigned int ckpt_attempts(int fd);
+uint64_t ckpt_alive_ms(int fd);
 /* Return the size of a file of a known layout. */
 size_t ckpt_file_bytes(uint32_t layout);
 /* Return how many routes the checkpoint claims to have; 0: it is unreadable. */

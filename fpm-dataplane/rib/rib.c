@@ -375,6 +375,12 @@ rib_checkpoint_attempts(int fd)
 }
 
 uint64_t
+rib_checkpoint_alive_ms(int fd)
+{
+	return ckpt_alive_ms(fd);
+}
+
+uint64_t
 rib_checkpoint_routes(int fd)
 {
 	return ckpt_routes(fd);

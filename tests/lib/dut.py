@@ -72,7 +72,7 @@ class Control:
         """Return all rows that answer a request; a refusal raises LookupError."""
         if self.file is None:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.sock.settimeout(10)
+            self.sock.settimeout(10 * PATIENCE)
             self.sock.connect(self.path)
             self.file = self.sock.makefile("rw", encoding="utf-8")
         try:

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The service manager has a TAP of each kept port and a checkpoint at all times, so that a crash
+ * while the next daemon stores its own costs nothing. The test plays the manager, which keeps
+ * several descriptors of a name, as systemd does.
+ *
+ * link: fpm-dataplane/restart/fdstore.c
+ * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "port/port.h"
+#include "restart/fdstore.h"
+
+#define STORED_MAX 16u
+
+/* Descriptors: the file of a TAP or a checkpoint is the number in it. */
+static struct {
+	struct {
+		char name[32];
+		int file;
+	} stored[STORED_MAX], in[STORED_MAX];
+	unsigned int n, n_in;
+	void (*check)(void); /* after each message */
+} m;
+
+static int
+file_new(int number)
+{
+	int fd = memfd_create("file", 0);
+
+	assert_int_equal(write(fd, &number, sizeof(number)), sizeof(number));
+	return fd;
+}
+
+static int
+file_of(int fd)
+{
+	int number = -1;
+
+	(void)!pread(fd, &number, sizeof(number), 0);
+	return number;
+}
+
+static uint64_t
+alive_ms(int fd)
+{
+	return (uint64_t)file_of(fd);
+}
+
+static bool
+has(const char *prefix, int file)
+{
+	for (unsigned int i = 0; i < m.n; i++)
+		if (strncmp(m.stored[i].name, prefix, strlen(prefix)) == 0 &&
+		    (file < 0 || m.stored[i].file == file))
+			return true;
+	return false;
+}
+
+/* --- the calls of fdstore.c ---------------------------------------------------------------- */
+
+int
+sd_fdstore(const char *name, int fd)
+{
+	int file = file_of(fd);
+
+	for (unsigned int i = 0; i < m.n; i++)
+		if (m.stored[i].file == file)
+			return 0; /* it is there, maybe under another name */
+	assert_true(m.n < STORED_MAX);
+	snprintf(m.stored[m.n].name, sizeof(m.stored[0].name), "%s", name);
+	m.stored[m.n++].file = file;
+	m.check();
+	return 0;
+}
+
+int
+sd_fdremove(const char *name)
+{
+	for (unsigned int i = m.n; i-- > 0;)
+		if (strcmp(m.stored[i].name, name) == 0)
+			m.stored[i] = m.stored[--m.n];
+	m.check();
+	return 0;
+}
+
+int
+sd_fdremove_wait(const char *name, unsigned int ms)
+{
+	return sd_fdremove(name);
+}
+
+int
+sd_take(const char *name)
+{
+	int fd = -1;
+
+	for (unsigned int i = 0; i < m.n_in; i++) {
+		if (strcmp(m.in[i].name, name) != 0)
+			continue;
+		if (fd >= 0)
+			close(fd);
+		fd = file_new(m.in[i].file);
+		m.in[i].name[0] = '\0';
+	}
+	return fd;
+}
+
+int
+sd_take_next(char *name, unsigned int size)
+{
+	for (unsigned int i = 0; i < m.n_in; i++) {
+		if (m.in[i].name[0] == '\0')
+			continue;
+		snprintf(name, size, "%s", m.in[i].name);
+		return sd_take(name);
+	}
+	return -1;
+}
+
+int
+sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
+{
+	return -1;
+}
+
+int
+tap_name(int fd, char name[IFNAMSIZ])
+{
+	return -1;
+}
+
+int
+tap_fd_destroy(int fd)
+{
+	return 0;
+}
+
+int
+tap_fd_carrier(int fd, bool on)
+{
+	return 0;
+}
+
+/* --- a daemon ------------------------------------------------------------------------------ */
+
+static void
+check_nothing(void)
+{
+}
+
+static void
+check_nothing_is_lost(void)
+{
+	assert_true(has("tap-lan0", 101));
+	assert_true(has("tap-wan0", 102));
+	assert_true(has("checkpoint", -1));
+}
+
+/* Run the start of a daemon with two ports, whose checkpoint is `file`. Return the checkpoint found. */
+static int
+daemon_start(int file)
+{
+	struct port port[2];
+	int last, checkpoint = file_new(file), found = -1;
+
+	memcpy(m.in, m.stored, sizeof(m.in));
+	m.n_in = m.n;
+	memset(port, 0, sizeof(port));
+	snprintf(port[0].name, sizeof(port[0].name), "lan0");
+	snprintf(port[1].name, sizeof(port[1].name), "wan0");
+	for (unsigned int i = 0; i < 2; i++) {
+		int fd = fdstore_take_tap(NULL, port[i].name);
+
+		port[i].tap_kept = fd >= 0;
+		port[i].tap.fd = fd >= 0 ? fd : file_new(101 + (int)i);
+		port[i].ifidx = (uint16_t)(i + 1);
+	}
+	last = fdstore_take_checkpoint(alive_ms);
+	if (last >= 0) {
+		found = file_of(last);
+		close(last);
+	}
+	fdstore_put_all(port, 2, checkpoint);
+	close(checkpoint);
+	for (unsigned int i = 0; i < 2; i++)
+		close(port[i].tap.fd);
+	return found;
+}
+
+static int
+manager_new(void **state)
+{
+	memset(&m, 0, sizeof(m));
+	m.check = check_nothing;
+	assert_int_equal(daemon_start(1), -1);
+	check_nothing_is_lost();
+	return 0;
+}
+
+static void
+nothing_is_missing_while_the_next_daemon_stores_its_own(void **state)
+{
+	m.check = check_nothing_is_lost;
+	for (int k = 2; k < 6; k++) {
+		assert_int_equal(daemon_start(k), k - 1);
+		assert_int_equal(m.n, 3);
+	}
+}
+
+/* A daemon that crashed between the two messages left both. */
+static void
+of_two_checkpoints_the_later_one_is_taken_and_one_stays(void **state)
+{
+	for (int k = 0; k < 2; k++) {
+		int both = file_new(200 + k);
+
+		sd_fdstore(has("checkpoint-2", -1) ? "checkpoint" : "checkpoint-2", both);
+		close(both);
+		m.check = check_nothing_is_lost;
+		assert_int_equal(daemon_start(10 + k), 200 + k);
+		assert_int_equal(m.n, 3);
+		assert_int_equal(daemon_start(20 + k), 10 + k);
+		m.check = check_nothing;
+	}
+}
+
+static void
+a_name_that_no_port_has_is_removed(void **state)
+{
+	int fd = file_new(200);
+
+	sd_fdstore("tap-old0", fd);
+	sd_fdstore("other", fd);
+	close(fd);
+	assert_int_equal(m.n, 4);
+	assert_int_equal(daemon_start(2), 1);
+	assert_int_equal(m.n, 3);
+	check_nothing_is_lost();
+}
+
+#define STORE(f) cmocka_unit_test_setup(f, manager_new)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORE(nothing_is_missing_while_the_next_daemon_stores_its_own),
+		STORE(of_two_checkpoints_the_later_one_is_taken_and_one_stays),
+		STORE(a_name_that_no_port_has_is_removed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
