@@ -205,8 +205,8 @@ reload_report(void *ctx, const struct config_change *change)
 		log_warn("manage: ipv6 disabled reason=mtu-below-1280 key=%s",
 			 change->path);
 	if (r->apply)
-		log_info("manage: configuration changed key=%s from=%s to=%s", change->path,
-			 change->from != NULL ? change->from : "none",
+		log_info("manage: configuration changed key=%s from=\"%s\" to=\"%s\"",
+			 change->path, change->from != NULL ? change->from : "none",
 			 change->to != NULL ? change->to : "none");
 	else
 		row_add(r->mm,

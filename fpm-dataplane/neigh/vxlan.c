@@ -538,7 +538,7 @@ fdbs_read(struct neigh *n)
 			continue;
 		n->resync = true; /* in a second; this reads them, too */
 		if (log_allowed(&limit, &missed))
-			log_warn("neigh: forwarding database not read dev=%s error=%s "
+			log_warn("neigh: forwarding database not read dev=%s error=\"%s\" "
 				 "missed=%u",
 				 vxlan->kernel.name, strerror(-rc), missed);
 	}

@@ -38,9 +38,9 @@ dpdk_log_line(enum log_level level, const char *text, size_t n)
 {
 	if (n >= strlen(IRQ_OFF_ERROR) &&
 	    memcmp(text, IRQ_OFF_ERROR, strlen(IRQ_OFF_ERROR)) == 0)
-		log_debug("dpdk: %.*s (harmless: they were not enabled)", (int)n, text);
+		log_debug("dpdk: message harmless=yes text=\"%.*s\"", (int)n, text);
 	else
-		log_write(level, "dpdk: %.*s", (int)n, text);
+		log_write(level, "dpdk: message text=\"%.*s\"", (int)n, text);
 }
 
 /*

@@ -94,6 +94,20 @@ def texts(path):
     return ()
 
 
+# A call of the log: the level, if any, and the literals of the format.
+LOG = re.compile(r'\blog_(?:error|warn|info|debug|write)\(\s*(?:\w+,\s*)?((?:"(?:\\.|[^"\\\n])*"\s*)+)')
+# `source: event key=value ...` (style.md). A value with blanks is in quotes; %s at the end may add keys.
+LOG_FORM = re.compile(r"(?:%s|[a-z]+): [a-z][a-z0-9-]*(?: (?:[a-z0-9-]+|%s))*(?: ?[a-z0-9_%]+=(?:'[^']*'|[^ ']*)| ?%s)*")
+
+
+def log_problems(text):
+    """Yield (line, text) of each log line of C that has another form."""
+    for m in LOG.finditer(text):
+        line = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', m[1])).replace(r"\"", "'")
+        if not LOG_FORM.fullmatch(line) or "error=%s" in line:  # an error is a text in quotes
+            yield text.count("\n", 0, m.start()) + 1, f"log line '{line}': write 'source: event key=value ...'"
+
+
 def blank(pattern, text):
     """Replace each match by as many blanks, so that lines stay where they are."""
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text)
@@ -102,6 +116,8 @@ def blank(pattern, text):
 def problems(path):
     """Return [(line, text)] of the problems of a file."""
     found = set()
+    if path.name.endswith((".c", ".h")) and "tests" not in path.parts:
+        found |= set(log_problems(path.read_text(errors="replace")))
     for begin, text, is_comment in texts(path):
         quotes = r'`[^`]*`|"[^"]*"' if is_comment and not text.startswith(('"', "r")) else r"`[^`]*`"
         flat = blank(r"(?m)^\s*[*#](?!/)", blank(quotes, text))

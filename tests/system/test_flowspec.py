@@ -235,7 +235,7 @@ def test_a_long_flow_of_a_peer_leaves_the_session_up(flows, octets):
     other, nlri = victim(3)[1], long_flow(octets)
     flows.peer.flow(other)
     flows.helper.settled(**{other: "installed"})
-    sessions = flows.helper.log().count("session changes")
+    sessions = flows.helper.log().count("session changed")
     with speaking(flows, AS_THEIRS, "neighbor {0} enforce-first-as") as speaker:
         speaker.flow(nlri, [(2, [AS_THEIRS])])
         text = str(flow.parse(4, nlri))
@@ -243,7 +243,7 @@ def test_a_long_flow_of_a_peer_leaves_the_session_up(flows, octets):
         assert flows.helper.kernel_rules() > 1
         speaker.withdraw(nlri)
         flows.helper.settled(**{other: "installed"})
-    assert flows.helper.log().count("session changes") == sessions
+    assert flows.helper.log().count("session changed") == sessions
 
 
 def test_counters_and_limits_stay_while_other_flows_come(flows):

@@ -271,7 +271,7 @@ def test_no_message_ends_the_helper(tmp_path, capsys):
     for message in (None, {}, {"category": 2}, {"category": 2, "body": None}, {"category": 2, "body": "0xz"}):
         event["neighbor"]["message"] = message
         done.line(json.dumps(event))
-    assert len(done.routes) > 100 and "update is malformed" in capsys.readouterr().err
+    assert len(done.routes) > 100 and "update malformed" in capsys.readouterr().err
     done.end()
     assert table_of.want == {4: {}, 6: {}}
 

@@ -120,7 +120,7 @@ class Helper:
         if state not in ("up", "down") or self.sessions.get(peer) == state:
             return
         self.sessions[peer] = state
-        log("session changes", peer=peer, state=state)
+        log("session changed", peer=peer, state=state)
         if state == "down":
             for (whose, _, _), route in self.routes.items():
                 route.stale |= whose == peer
@@ -132,7 +132,7 @@ class Helper:
         try:
             found = update.decode(bytes.fromhex(body.removeprefix("0x")))
         except (update.Malformed, ValueError) as why:
-            log("update is malformed", peer=peer, error=str(why))
+            log("update malformed", peer=peer, error=str(why))
             return
         for family, nlri in found.withdrawn:
             self.waiting.pop((peer, family, nlri), None)
@@ -265,7 +265,7 @@ class Helper:
         """FRR did not answer for some flows. If the time was too short, ask for fewer destinations at
         a time, so that one with many routes does not keep the others from their answer."""
         if self.frr_error != str(why):
-            log("FRR does not answer", error=str(why))
+            log("frr not answering", error=str(why))
         self.frr_error = str(why)
         if not isinstance(why, origin.FrrTimeout):
             self.due = {}
@@ -325,7 +325,7 @@ class Helper:
             self.error = None
         except NftError as why:
             if self.error != str(why):
-                log("nft fails", error=str(why))
+                log("nft failed", error=str(why))
             self.error, self.load_at = str(why), self.clock() + RETRY_S
         self._tell()
 
@@ -366,7 +366,7 @@ class Helper:
         status |= {"frr_error": self.frr_error, "validate": self.options.validate}
         status |= {"sessions": self.sessions, "flows": rows, "waiting": len(self.waiting)}
         if len(self.waiting) != self.waiting_logged:
-            log("flows wait", number=len(self.waiting), reason="too many flows")
+            log("flows waiting", number=len(self.waiting), reason="too many flows")
             self.waiting_logged = len(self.waiting)
         part = self.options.status + ".part"
         try:
@@ -374,7 +374,7 @@ class Helper:
                 json.dump(status, file, indent=1)
             os.replace(part, self.options.status)
         except OSError as why:
-            log("status file is not written", error=str(why))
+            log("status file not written", error=str(why))
 
     def end(self):
         """Remove all rules."""

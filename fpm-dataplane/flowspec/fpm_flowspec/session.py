@@ -11,7 +11,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 
 from .helper import Helper, log
 from .origin import WITHOUT_RIGHTS
@@ -95,13 +94,13 @@ def _serve(helper, exabgp, source):
             if selector.select(LOOK_S if wait is None else min(wait, LOOK_S)):
                 data = os.read(source, READ_BYTES)
                 if not data:
-                    log("ExaBGP has ended its events")
+                    log("exabgp events ended")
                     return
                 *lines, left = (left + data).split(b"\n")
                 for text in lines:
                     helper.line(text.decode("utf-8", "replace"))
             elif exabgp.poll() is not None:
-                log("ExaBGP has ended", code=exabgp.returncode)
+                log("exabgp ended", code=exabgp.returncode)
                 return
             helper.on_time()
 
@@ -111,6 +110,6 @@ def _end(exabgp):
     try:
         exabgp.wait(END_S)
     except subprocess.TimeoutExpired:
-        print("flowspec: ExaBGP is killed", file=sys.stderr)
+        log("exabgp killed")
         exabgp.kill()
         exabgp.wait()

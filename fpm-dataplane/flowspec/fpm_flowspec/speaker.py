@@ -15,7 +15,7 @@ def speak(argv):
     try:
         _decode_nothing()
     except (ImportError, AttributeError) as why:
-        log("ExaBGP decodes flows", error=str(why))
+        log("exabgp decodes flows", error=str(why))
     sys.argv = list(argv)
     runpy.run_path(argv[0], run_name="__main__")
 
