@@ -232,7 +232,7 @@ def test_another_exabgp_runs_with_its_decoder(tmp_path):
     argv = [PROGRAM, "speaker", str(program), "a", "-b"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "__main__ ['a', '-b']\n" and "ExaBGP decodes flows" in done.stderr
+    assert done.stdout == "__main__ ['a', '-b']\n" and "exabgp decodes flows" in done.stderr
 
 
 class NoTable:
