@@ -304,7 +304,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	memcpy(fi->mac, ifc->present ? ifc->kernel.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
 	fi->forward4 = ifc->forward4;
-	fi->forward6 = ifc->forward6 && n->forward6_all;
+	fi->forward6 = n->forward6_all;
 	fi->ifindex = ifc->present ? ifc->kernel.ifindex : 0;
 	fi->group = ifc->present ? ifc->kernel.group : 0;
 	fi->rules4 = iface_has_rules(n, fi->ifindex, 0);
@@ -463,8 +463,8 @@ iface_log_forwarding(struct neigh *n, uint16_t ifidx)
 
 /*
  * Follow a `forwarding` sysctl. IPv4: the kernel writes a value for all to each interface,
- * so the value of the interface decides. IPv6: the value for all must be on as well
- * (ip-sysctl.rst).
+ * so the value of the interface decides. IPv6: the value for all decides (ip6_forward()); that
+ * of an interface only decides whether the kernel is a router to its neighbors.
  */
 void
 iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
@@ -486,8 +486,6 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 			continue;
 		if (!of_all && kc->family == 4)
 			ifc->forward4 = kc->forwarding;
-		else if (!of_all)
-			ifc->forward6 = kc->forwarding;
 		if (iface_publish(n, i))
 			iface_log_forwarding(n, i);
 	}

@@ -68,7 +68,7 @@ struct link {
 	uint8_t rp_filter;       /* sysctl net.ipv4.conf.NAME.rp_filter */
 	bool mpls_told;          /* the kernel reports MPLS of it */
 	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
-	bool forward_off[2];     /* the sysctl forwarding is 0: IPv4, IPv6 */
+	bool forward4_off;       /* the sysctl forwarding of IPv4 is 0 */
 	/*
 	 * a tunnel or vxlan device: the logged reason why the kernel keeps it; NULL:
 	 * forwarders serve it, or the link is no tunnel
@@ -114,11 +114,11 @@ struct iface {
 	double log_credit;              /* log lines that are allowed ... */
 	double log_credit_at_s;         /* ... at that (monotonic) time */
 	double link_wait_until_s;       /* monotonic; until then a link may still come up */
-	bool up;      /* (*) admin up with carrier; a VLAN: also the interface below */
-	bool can_ask; /* (*) up, and the kernel agrees */
-	bool forward4, forward6;  /* (*) the sysctls */
-	bool ipv6_off;            /* (*) as published */
-	bool borrows;             /* (*) has no address of its own for ICMP errors */
+	bool up;       /* (*) admin up with carrier; a VLAN: also the interface below */
+	bool can_ask;  /* (*) up, and the kernel agrees */
+	bool forward4; /* (*) the sysctl */
+	bool ipv6_off; /* (*) as published */
+	bool borrows;  /* (*) has no address of its own for ICMP errors */
 	bool lends4, lends6;      /* (*) has an address that others may borrow */
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */

@@ -153,8 +153,8 @@ link_conf_event(struct neigh *n, const struct kmon_conf *kc)
 	bool of_all = kc->ifindex == KMON_CONF_ALL, *set;
 	struct link *l = of_all ? NULL : link_find(n, kc->ifindex);
 
-	if (l != NULL)
-		l->forward_off[kc->family == 6] = !kc->forwarding;
+	if (l != NULL && kc->family == 4)
+		l->forward4_off = !kc->forwarding;
 	if (of_all && kc->family == 4)
 		set = &n->ignore_linkdown4_all;
 	else if (l != NULL)

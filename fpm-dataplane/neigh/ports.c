@@ -122,8 +122,7 @@ port_begin(struct neigh *n, struct port *port)
 	struct iface *ifc = &n->iface[port->ifidx];
 
 	assert(port->ifidx > 0 && port->ifidx < PORT_MAX && ifc->port == NULL);
-	*ifc = (struct iface){
-		.port = port, .tap = port->tap, .forward4 = true, .forward6 = true};
+	*ifc = (struct iface){.port = port, .tap = port->tap, .forward4 = true};
 	ifc->urpf_base = counters_urpf(port->ifidx);
 	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
 	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));

@@ -52,8 +52,7 @@ tunnel_take_number(struct neigh *n, struct link *l)
 	table_used(TABLE_vlans, ++n->n_vlans);
 	n->iface[ifidx] = (struct iface){.port = &n->no_port,
 					 .tunnel = true,
-					 .forward4 = !l->forward_off[0],
-					 .forward6 = !l->forward_off[1],
+					 .forward4 = !l->forward4_off,
 					 .kernel = l->kernel,
 					 .present = true};
 	counters_port(ifidx, &n->iface[ifidx].base);

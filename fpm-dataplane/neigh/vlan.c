@@ -170,7 +170,6 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	n->iface[ifidx] = (struct iface){.port = n->iface[on].port,
 					 .on = on,
 					 .forward4 = true,
-					 .forward6 = true,
 					 .kernel = *kl,
 					 .present = true};
 	vlan_list(n, ifidx);

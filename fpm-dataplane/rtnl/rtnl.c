@@ -69,7 +69,7 @@ link_is_down(const struct nlmsghdr *nlh)
 
 /*
  * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits the
- * life of the route of an IPv6 address's subnet, without messages. While lives are known they
+ * life of the route of an IPv6 address's subnet, without messages. Of large tables, known lives
  * are read again anyway.
  */
 static void
@@ -84,7 +84,7 @@ rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
 		r->silent_due |= nlh->nlmsg_type == RTM_DELADDR;
 		return;
 	}
-	if (nlh->nlmsg_type == RTM_DELADDR || ev_is_active(&r->expiry))
+	if (nlh->nlmsg_type == RTM_DELADDR || (r->large && ev_is_active(&r->expiry)))
 		return;
 	mnl_attr_for_each(attr, nlh, sizeof(*ifa))
 	{

@@ -49,9 +49,9 @@ def shown(dut, wire):
     return dut.port_row(wire)["forwarding"]
 
 
+@pytest.mark.parametrize("case", [4], ids=["IPv4"], indirect=True)
 def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, sysctl):
-    """RFC 1122, 3.2.1.3 and RFC 4861, 2.1: a host drops silently each packet that is not for
-    it. Other interfaces and the other family forward. Packets for the host's own addresses are
+    """RFC 1122, 3.2.1.3: a host drops silently each packet that is not for it. Other interfaces and the other family forward. Packets for the host's own addresses are
     delivered."""
     dst, family, other = case
 
@@ -73,6 +73,20 @@ def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, 
 
     in_time(dut, lambda: shown(dut, lan) == "on")
     dut.forwarded(lan, lan.probe(dst), wan)
+
+
+def test_ipv6_is_forwarded_whatever_the_interface_says(dut, lan, wan, sysctl):
+    """Linux asks for the value of `all` alone (ip6_forward()). Operators set that of an uplink to 0,
+    so that it accepts router advertisements."""
+    prefix, dst, _, family = CASES[6]
+    dut.route(prefix, via=wan.peer6, wire=wan)
+
+    sysctl(family, lan.tap, 0)
+    sysctl(family, wan.tap, 0)
+
+    dut.neighbor("192.0.2.60", lan)  # the kernel sends both changes in order
+    dut.forwarded(lan, lan.probe(dst), wan)
+    assert shown(dut, lan) == "on"
 
 
 def _echo(lan, dst):
