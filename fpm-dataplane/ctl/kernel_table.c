@@ -253,6 +253,8 @@ line_take(struct kept *kept, uint8_t family, char *text)
 		return NULL;
 	l = words_find(kept, rest, state);
 	l->r.prefix = p;
+	if (family == 6 && l->r.is_local && state != NULL && strcmp(state, "throw") == 0)
+		return NULL; /* Linux then looks up main */
 	return l->counts ? &l->r : NULL;
 }
 

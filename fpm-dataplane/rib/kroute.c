@@ -195,11 +195,23 @@ kroute_precedes(const struct kroute *a, const struct kroute *b)
 					      : a->order < b->order;
 }
 
+/*
+ * Return true for a route of type throw in table local of IPv6: Linux then looks up main. (IPv4
+ * has both tables in one trie.)
+ */
+static bool
+kroute_leads_to_main(const struct kroute *kr)
+{
+	return kr->is_local && kr->rtm_type == RTN_THROW && kr->route->family == 6;
+}
+
 bool
 kroute_is_usable(const struct kroute *kr, const struct rib_links *links)
 {
 	const struct link *link;
 
+	if (kroute_leads_to_main(kr))
+		return false;
 	if (!kr->connected)
 		return !kr->ignored;
 	link = rib_link_find(links, kr->ifindex);

@@ -214,6 +214,15 @@ def test_a_route_of_type_throw_ends_the_lookup_in_its_table(both):
     both.agree("throw deleted", {"10.8.0.9": "wan", "10.8.1.9": "wan"})
 
 
+def test_throw_in_table_local(both):
+    """An IPv6 route of type throw in table local leaves the packet to main."""
+    both.ip(f"-6 route add default {via(both, 'wan', 6)}")
+    both.ip(f"-6 route add throw {NET[6]} table local")
+    both.agree("throw added", {HOST[6]: "wan"})
+    both.ip(f"-6 route add {NET[6]} {via(both, 'ext', 6)}")
+    both.agree("route added", {HOST[6]: "ext"})
+
+
 def test_an_ipv4_route_over_an_ipv6_gateway(both):
     """RTA_VIA: an IPv4 prefix by an IPv6 neighbor (RFC 8950)."""
     for _ in range(3):
