@@ -253,6 +253,16 @@ kernel_hide(struct rib *rib)
 	resync_from(&rib->resync, 1);
 }
 
+void
+kernel_split_tables(struct rib *rib)
+{
+	if (rib->kroutes.split4)
+		return;
+	rib->kroutes.split4 = true;
+	if (rib->kroutes.wide.n > 0)
+		kernel_hide(rib);
+}
+
 /* Fill the record `i` from the event. */
 static void
 kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t slot)

@@ -24,6 +24,11 @@ void links_set_through_kernel(struct rib *rib, bool on);
 void kernel_choose(struct rib *rib, struct route *r);
 /* Call kernel_choose(). Then stage the route, or remove it if it has no source left. */
 void kernel_settle(struct rib *rib, struct route *r);
+/*
+ * Note that Linux looks table local of IPv4 up before main from now on: a change of the rules
+ * splits the trie of both (fib_unmerge()), for as long as the network namespace exists.
+ */
+void kernel_split_tables(struct rib *rib);
 /* For tests of the audit: forget the routes of the kernel for the prefix. */
 void kernel_forget(struct rib *rib, struct route *r);
 /*

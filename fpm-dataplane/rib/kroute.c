@@ -115,11 +115,12 @@ kroute_set_wide(struct rib_kroutes *k, uint32_t number)
 {
 	struct kroute *kr = &k->v[number];
 	const struct route *r = kr->route;
-	bool is_short = kr->is_local && r->family == 6 && r->table == RIB_TABLE_MAIN &&
-			r->len < family_bits(6);
+	bool is_short = kr->is_local && r->table == RIB_TABLE_MAIN &&
+			r->len < family_bits(r->family);
 	bool wide = is_short && kr->rtm_type == RTN_LOCAL;
 
-	kroute_set_short_local(kr, is_short && type_ends_lookup(kr->rtm_type));
+	kroute_set_short_local(kr, is_short && r->family == 6 &&
+					   type_ends_lookup(kr->rtm_type));
 	if (wide == kr->wide)
 		return false;
 	kr->wide = wide;
@@ -127,7 +128,7 @@ kroute_set_wide(struct rib_kroutes *k, uint32_t number)
 		vec32_push(&k->wide, number);
 	else
 		wide_remove(k, number);
-	return true;
+	return r->family == 6 || k->split4;
 }
 
 bool
@@ -137,13 +138,15 @@ kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
 	uint32_t best;
 	bool covered = false;
 
-	if (k->wide.n == 0 || r->family != 6 || r->table != RIB_TABLE_MAIN)
+	if (k->wide.n == 0 || r->table != RIB_TABLE_MAIN ||
+	    !(r->family == 6 || (r->family == 4 && k->split4)))
 		return false;
 	for (uint32_t i = 0; i < k->wide.n && !covered; i++) {
 		struct prefix p = route_prefix(k->v[k->wide.v[i]].route);
 		struct ipaddr addr = route_addr(r);
 
-		covered = p.len < r->len && prefix_covers(&p, &addr);
+		covered =
+			p.family == r->family && p.len < r->len && prefix_covers(&p, &addr);
 	}
 	if (!covered)
 		return false;

@@ -57,6 +57,7 @@ struct rib_kroutes {
 	bool reviewing;     /* a slot is ignored now, or no longer: check again ... */
 	uint32_t review_at; /* ... the records from this number on */
 	bool refused;       /* limits.routes left no room for some */
+	bool split4; /* Linux looks the tables local and main of IPv4 up one after the other */
 	bool rebind; /* connected subnets changed: bind gateways without an interface again */
 };
 
@@ -76,8 +77,8 @@ void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected
 bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
 /*
  * Return true if the kernel never finds `r`, because table local has a shorter prefix that
- * covers it. IPv6 only: without rules of the operator, Linux keeps the tables local and
- * main of IPv4 in one trie, in which the longest prefix of both counts.
+ * covers it. Until the rules of IPv4 change, Linux keeps its tables local and main in one trie,
+ * in which the longest prefix of both counts (`split4`).
  */
 bool kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
 		  const struct route *r);

@@ -20,6 +20,7 @@
 #include "fib/rules.h"
 #include "rib/content.h"
 #include "rib/index.h"
+#include "rib/kernel.h"
 #include "rib/link.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
@@ -617,6 +618,31 @@ list_log_lacking(const struct rule_list *old, const struct msg_rules *m)
 	}
 }
 
+/* Return true for one of the three rules that a new kernel has. */
+static bool
+rule_is_first(const struct rule *rule)
+{
+	static const struct {
+		uint32_t pref, table;
+	} first[] = {
+		{0, RT_TABLE_LOCAL}, {32766, RT_TABLE_MAIN}, {32767, RT_TABLE_DEFAULT}};
+
+	for (unsigned int i = 0; i < sizeof(first) / sizeof(first[0]); i++)
+		if (rule->pref == first[i].pref && rule->table == first[i].table &&
+		    !rule->l3mdev && rule_is_for_all(rule))
+			return true;
+	return false;
+}
+
+static bool
+list_is_first(const struct msg_rules *m)
+{
+	for (uint32_t i = 0; i < m->n; i++)
+		if (!rule_is_first(&m->rule[i]))
+			return false;
+	return m->n == 3;
+}
+
 void
 rules_event(struct rib *rib, const struct msg_rules *m)
 {
@@ -626,6 +652,8 @@ rules_event(struct rib *rib, const struct msg_rules *m)
 	if (list->n == m->n && (m->n == 0 || memcmp(list->v, m->rule, bytes) == 0))
 		return;
 	list_log_lacking(list, m);
+	if (m->family == 4 && m->n > 0 && !list_is_first(m))
+		kernel_split_tables(rib);
 	free(list->v);
 	list->v = mem_or_abort(malloc(bytes + 1));
 	memcpy(list->v, m->rule, bytes);

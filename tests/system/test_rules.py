@@ -538,6 +538,20 @@ SOURCES = [
 ]
 
 
+def test_anyip_comes_first_when_there_are_rules(rules, twin):
+    """Linux looks table local of IPv4 up before main once the rules were changed (fib_unmerge()): a
+    local prefix hides a longer one of main, also when the rule is gone."""
+    twin.ip("rule add pref 77 to 203.0.113.77 lookup 100", "rule del pref 77")
+    rules("route add local 203.0.113.0/24 dev lo", "route add 203.0.113.128/25 via 192.0.2.66")
+    own = ("icmp", "lan", 3, 3)
+    becomes(twin, own, dst="203.0.113.9")
+    becomes(twin, own, dst="203.0.113.200")
+    twin.ip("route del local 203.0.113.0/24 dev lo")
+    becomes(twin, WAN, dst="203.0.113.200")
+    twin.ip("route add local 203.0.113.0/24 dev lo")
+    becomes(twin, own, dst="203.0.113.200")
+
+
 def test_source_specific_routes(rules, twin):
     """`ip -6 route add X from S`: the longest destination counts, then the longest source, as in
     Linux. A route to X for S hides the plain route to X from other sources, also as in Linux."""
