@@ -98,12 +98,10 @@ dump_plan(struct rtnl *r, enum dump_extent extent)
 void
 dump_plan_mortal(struct rtnl *r)
 {
-	if (r->large) {
-		dump_plan(r, DUMP_ALL);
-		return;
-	}
 	jobs_begin(r);
-	for (unsigned int p = 0; p < 256; p++)
+	if (r->large)
+		job_add(r, DUMP_ROUTES, 6, 0);
+	for (unsigned int p = 0; p < 256 && !r->large; p++)
 		if (r->mortal[p])
 			job_add(r, DUMP_ROUTES, 6, (uint8_t)p);
 }

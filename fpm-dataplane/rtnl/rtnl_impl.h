@@ -147,7 +147,10 @@ void dump_plan(struct rtnl *r, enum dump_extent extent);
  * 1,000,000 routes takes 0.3 s.
  */
 void dump_plan_held(struct rtnl *r);
-/* Plan a dump of the protocols whose routes may have a limited life. */
+/*
+ * Plan a dump of the IPv6 protocols whose routes may have a limited life, or of all IPv6 routes if
+ * tables are large.
+ */
 void dump_plan_mortal(struct rtnl *r);
 /* Add a dump to the plan: of next-hop objects, or of the routes of one table. */
 void dump_add_nexthops(struct rtnl *r);
