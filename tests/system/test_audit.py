@@ -405,8 +405,12 @@ def test_tables_of_rules_and_routes_for_sources_are_equal_in_every_spelling(
         f"-6 route add {FROM_NET} via {wan.peer6} dev {wan.tap}",
         f"-6 route add {FROM_NET} from {SOURCE} via {wan.peer6} dev {wan.tap} table 100",
         f"-6 route add default from {SOURCE} via {wan.peer6} dev {wan.tap} table 100",
+        f"route add {TABLE_NETS[0]} tos 0x10 via {ext.peer4} dev {ext.tap}",
+        f"route add {TABLE_NETS[0]} tos 0x08 nhid 77 table 100",
+        f"route add blackhole {TABLE_NETS[0]} tos 0x04",
+        f"route add {TABLE_NETS[0]} tos 0xb8 via {ext.peer4} dev {ext.tap}",  # for no packet
     )
-    assert assert_equal(dut, vtysh)["kernel_prefixes"] == before + 11
+    assert assert_equal(dut, vtysh)["kernel_prefixes"] == before + 14
 
 
 @pytest.mark.parametrize(
@@ -416,13 +420,15 @@ def test_tables_of_rules_and_routes_for_sources_are_equal_in_every_spelling(
         ("table 100", "table 100", TABLE_NETS[1]),
         (f"table main from {SOURCE}", f"from {SOURCE}", FROM_NET),
         (f"table 100 from {SOURCE}", f"from {SOURCE} table 100", FROM_NET),
+        ("table main tos 0x10", "tos 0x10", TABLE_NETS[0]),
+        ("table 100 tos 0x08", "tos 0x08 table 100", TABLE_NETS[0]),
     ],
 )
 def test_a_route_that_only_the_kernel_has_is_told(
     dut, ext, vtysh, lines, where, command, prefix
 ):
-    """The daemon forgets a route of a table of rules, or one for some sources. The audit finds that
-    the kernel has it. Then the trie of the FIB loses it, and the audit finds that as well."""
+    """The daemon forgets a route of a table of rules, or one for some sources or a TOS. The audit
+    finds that the kernel has it. Then the trie of the FIB loses it, and the audit finds that as well."""
     via = ext.peer6 if ":" in prefix else ext.peer4
     family = "-6 " if ":" in prefix else ""
     way = f"{prefix} {command} via {via} dev {ext.tap}"
