@@ -80,8 +80,7 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 	char name[IFNAMSIZ + 1];
 	const char *p = strstr(device, ",iface=");
 
-	/* `iface` of net_vhost is the path of a socket. */
-	if (strncmp(device, "net_vhost", 9) == 0)
+	if (device_makes_iface(device))
 		return;
 	if (p == NULL) {
 		/* These drivers need a kernel interface. */

@@ -34,6 +34,12 @@ device_address(const char *text, char out[DEVICE_ADDRESS_STRLEN])
 }
 
 bool
+device_makes_iface(const char *device)
+{
+	return strncmp(device, "net_vhost", 9) == 0 || strncmp(device, "net_tap", 7) == 0;
+}
+
+bool
 device_is_bond(const char *device)
 {
 	return strncmp(device, NAME, strlen(NAME)) == 0;

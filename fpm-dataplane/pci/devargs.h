@@ -32,6 +32,12 @@ struct device_bond {
  */
 bool device_address(const char *text, char out[DEVICE_ADDRESS_STRLEN]);
 
+/*
+ * Return true if `iface=` of the device is no interface of the kernel that was there before:
+ * for net_vhost it is the path of a socket, and net_tap makes the interface.
+ */
+bool device_makes_iface(const char *device);
+
 /* Return true if the device of a port is a bond. */
 bool device_is_bond(const char *device);
 

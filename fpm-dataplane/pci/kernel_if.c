@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pci/devargs.h"
 #include "pci/sysfs.h"
 
 #define PATH_SIZE 64
@@ -26,8 +27,7 @@ kernel_if_of(const char *device, char name[IF_NAMESIZE])
 	const char *p = strstr(device, "iface=");
 
 	name[0] = '\0';
-	/* For net_vhost, `iface` is the path of a socket. */
-	if (p != NULL && strncmp(device, "net_vhost", 9) != 0)
+	if (p != NULL && !device_makes_iface(device))
 		snprintf(name, IF_NAMESIZE, "%.*s", (int)strcspn(p + 6, ","), p + 6);
 }
 

@@ -34,12 +34,12 @@ memory: {{size-mib: 64}}
 
 @pytest.fixture
 def pair(tmp_path, request):
-    """Make (host, guest); the guest does not run yet. The side that a test names has long
-    frames."""
+    """Make (host, guest); the guest does not run yet. The side that a test names, or both, has
+    long frames."""
     both, long = [], getattr(request, "param", None)
     try:
         for name, port in PORTS.items():
-            port += ", mtu: 9000" if name == long else ""
+            port += ", mtu: 9000" if long in (name, "both") else ""
             space = f"fdp-{name}-{os.getpid()}"
             config = tmp_path / f"{name}.yaml"
             config.write_text(CONFIG.format(port=port.format(dir=tmp_path), netns=space,
@@ -126,6 +126,34 @@ class Between:
             packet = Ether(frame)[IP]
             if (packet.dst, packet.ttl) == (address, 63):
                 return frame[14:]
+
+
+LONG = 9000
+OVER = 28  # the headers of IPv4 and UDP
+
+
+@pytest.mark.parametrize("pair", ["both"], indirect=True)
+@pytest.mark.parametrize("by", ["net_vhost", "net_virtio_user"])
+def test_packets_of_9000_octets_are_forwarded(pair, by):
+    """A router without a NIC forwards packets of 9000 octets by either end of the socket. With an
+    MTU of 8000 at its egress it fragments them."""
+    host, guest = pair
+    guest.start()
+    ends = (host, "vm0", guest, "eth0") if by == "net_vhost" else (guest, "eth0", host, "vm0")
+    assert ends[0].ports()[ends[1]]["driver"].startswith(by.replace("_user", ""))
+    with Between(*ends) as between:
+        there = between.addresses[1]
+        for octets in (LONG - OVER - 1, LONG - OVER):
+            packet = between.sent(there, octets, 0)
+            assert between.had(there)[20:] == packet[20:], octets
+
+        router, tap = ends[:2]
+        netns.ip_batch([f"link set {tap} mtu 8000"], router.space)
+        eventually(lambda: router.ports()[tap]["mtu"] == 8000, 5, 0.01, "MTU in force")
+        packet = between.sent(there, LONG - OVER, 0)
+        parts = [between.had(there) for _ in range(2)]
+        assert b"".join(part[20:] for part in parts) == packet[20:]
+        assert max(len(part) for part in parts) <= 8000
 
 
 @pytest.mark.parametrize("pair", ["host"], indirect=True)

@@ -81,6 +81,15 @@ a_device_must_be_there(void **state)
 		   "(0000:03:00.0) or DPDK devargs (net_af_packet,iface=veth-wan)\n");
 }
 
+/* net_vhost makes the socket, and net_tap the interface, that `iface` names. */
+static void
+a_driver_may_make_what_iface_names(void **state)
+{
+	assert_int_equal(load("ports: [{tap: a, device: \"net_tap,iface=nonesuch0\"}]\n"), 0);
+	assert_int_equal(load("ports: [{tap: a, device: \"net_vhost,iface=/run/nonesuch\"}]"),
+			 0);
+}
+
 static void
 plugins_lie_where_only_root_writes(void **state)
 {
@@ -300,6 +309,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tap_name_is_an_interface_name),
 		cmocka_unit_test(a_device_must_be_there),
+		cmocka_unit_test(a_driver_may_make_what_iface_names),
 		cmocka_unit_test(plugins_lie_where_only_root_writes),
 		cmocka_unit_test(cores_must_be_allowed_and_different),
 		cmocka_unit_test(a_repeated_core_is_reported),
