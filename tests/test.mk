@@ -108,7 +108,7 @@ frr-root: ## unpack a newer FRR in build/frr-root, for the tests of feedback
 
 # tests/topotests/README.md explains the variables. frr-pythontools has frr-reload.py, which FRR's
 # tests call.
-PKGS_TOPO := python3-pytest frr-pythontools
+PKGS_TOPO := python3-pytest frr-pythontools xz-utils
 topotests: topotests-source ## FRR's topotests with a dataplane in every router (T=module, FULL=1, KILL=1, TOPOTESTS=folder)
 	@$(MAKE) --no-print-directory BUILD=$(BUILD) all
 	@BUILD=$(BUILD) $(PY) tests/topotests/run.py $(if $(FULL),--full) $(if $(KILL),--kill) \
@@ -134,7 +134,7 @@ peers: ## unpack Debian's BIRD, GoBGP, ExaBGP and the SNMP exporter in build/pee
 	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd -a -x $(PEERS)/usr/sbin/python3-exabgp -a \
 		-x $(PEERS)/usr/bin/prometheus-snmp-exporter ] || \
 		{ mkdir -p $(PEERS) && cd $(PEERS) && apt-get -o APT::Sandbox::User=root download \
-		bird2 libssh-gcrypt-4 gobgpd exabgp python3-exabgp python3-pkg-resources prometheus-snmp-exporter >/dev/null && \
+		bird2 $$(apt-cache depends bird2 | awk '$$2 ~ /^libssh/ {print $$2}') gobgpd exabgp python3-exabgp python3-pkg-resources prometheus-snmp-exporter >/dev/null && \
 		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done && rm -f *.deb; }
 
 collectors: ## install Debian's nfdump and pmacct, for the tests of sFlow
