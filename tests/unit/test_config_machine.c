@@ -85,9 +85,10 @@ a_device_must_be_there(void **state)
 static void
 a_driver_may_make_what_iface_names(void **state)
 {
-	assert_int_equal(load("ports: [{tap: a, device: \"net_tap,iface=nonesuch0\"}]\n"), 0);
-	assert_int_equal(load("ports: [{tap: a, device: \"net_vhost,iface=/run/nonesuch\"}]"),
+	assert_int_equal(load("ports: [{tap: a, device: \"net_tap,iface=nonesuch0\"}]\n"),
 			 0);
+	assert_int_equal(
+		load("ports: [{tap: a, device: \"net_vhost,iface=/run/nonesuch\"}]"), 0);
 }
 
 static void
