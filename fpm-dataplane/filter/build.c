@@ -4,133 +4,15 @@
  * can reach are built; the content of other chains does not matter. The messages are not
  * trusted. [filter]
  */
-#include <arpa/inet.h>
-#include <endian.h>
-#include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "filter/impl.h"
 #include "netlink/attributes.h"
-
-#define ROOM_MAX 4e18 /* ticks of a bucket: years, but far below the end of the clock */
-
-#define BURST_DEFAULT 5 /* packets, as in the kernel */
-
-int
-build_fail(struct build *b, const char *format, ...)
-{
-	char what[FILTER_WHY];
-	va_list ap;
-	int n;
-
-	if (b->failed)
-		return -1;
-	b->failed = true;
-	va_start(ap, format);
-	vsnprintf(what, sizeof(what), format, ap);
-	va_end(ap);
-	if (b->at_chain == NULL) {
-		snprintf(b->why, FILTER_WHY, "%s", what);
-		return -1;
-	}
-	n = snprintf(b->why, FILTER_WHY, "chain %.80s%.64s, handle %llu",
-		     b->conf->table->prefix, b->at_chain, (unsigned long long)b->at_handle);
-	if (b->at_comment[0] != '\0' && n < FILTER_WHY)
-		n += snprintf(b->why + n, (size_t)(FILTER_WHY - n), " (%s)", b->at_comment);
-	if (n < FILTER_WHY)
-		snprintf(b->why + n, (size_t)(FILTER_WHY - n), ": %s", what);
-	return -1;
-}
-
-void *
-build_room(void *array, uint32_t n, uint32_t *room, size_t size)
-{
-	if (n < *room)
-		return array;
-	*room = *room == 0 ? 16 : *room * 2;
-	array = realloc(array, *room * size);
-	if (array == NULL)
-		abort(); /* some octets a rule */
-	return array;
-}
-
-/* --- attributes --------------------------------------------------------------------- */
-
-const struct nlattr *
-message_attr(const struct nlmsghdr *nlh, unsigned int type)
-{
-	size_t have = mnl_nlmsg_get_payload_len(nlh), head = sizeof(struct nfgenmsg);
-
-	if (nlh->nlmsg_len < MNL_NLMSG_HDRLEN || have < head)
-		return NULL;
-	return attrs_find((const uint8_t *)mnl_nlmsg_get_payload(nlh) + head, have - head,
-			  type);
-}
-
-int
-attr_be32(const struct nlattr *a, uint32_t *out)
-{
-	uint32_t net;
-
-	if (a == NULL || attr_copy(a, &net, sizeof(net)) < 0)
-		return -1;
-	*out = ntohl(net);
-	return 0;
-}
-
-int
-attr_be64(const struct nlattr *a, uint64_t *out)
-{
-	uint64_t net;
-
-	if (a == NULL || attr_copy(a, &net, sizeof(net)) < 0)
-		return -1;
-	*out = be64toh(net);
-	return 0;
-}
-
-const uint8_t *
-attr_value(const struct nlattr *data, unsigned int *len)
-{
-	const struct nlattr *value = attr_find_in(data, NFTA_DATA_VALUE);
-
-	if (value == NULL || value->nla_len == MNL_ATTR_HDRLEN)
-		return NULL;
-	*len = value->nla_len - MNL_ATTR_HDRLEN;
-	return (const uint8_t *)value + MNL_ATTR_HDRLEN;
-}
-
-/* Return the text of an attribute in the dump, which must have its terminator; or NULL. */
-static const char *
-attr_string(const struct nlattr *a)
-{
-	const char *text = a == NULL ? NULL : (const char *)a + MNL_ATTR_HDRLEN;
-
-	if (text == NULL || a->nla_len == MNL_ATTR_HDRLEN ||
-	    text[a->nla_len - MNL_ATTR_HDRLEN - 1] != '\0')
-		return NULL;
-	return text;
-}
-
-const struct filter_table *
-filter_table_of(const struct filter_table *table, unsigned int n_table,
-		const struct nlmsghdr *nlh, unsigned int attr)
-{
-	const char *name = attr_string(message_attr(nlh, attr));
-	const struct nfgenmsg *nf = mnl_nlmsg_get_payload(nlh);
-
-	for (unsigned int i = 0; name != NULL && i < n_table; i++)
-		if (strcmp(name, table[i].name) == 0 && nf->nfgen_family == table[i].family)
-			return &table[i];
-	return NULL;
-}
 
 /* Return true if a message is of the table; `attr` is its attribute with the name. */
 static bool
@@ -140,26 +22,6 @@ message_is_ours(const struct build *b, const struct nlmsghdr *nlh, unsigned int 
 }
 
 /* --- state -------------------------------------------------------------------------- */
-
-struct ruleset_state *
-build_state_new(const struct build *b, const struct ruleset_limit *limit,
-		unsigned int n_limit)
-{
-	struct ruleset_state *s = calloc(1, sizeof(*s));
-	size_t bytes = b->conf->n_thread * sizeof(*s->count);
-
-	if (s != NULL && posix_memalign((void **)&s->count, 64, bytes) != 0)
-		s->count = NULL;
-	if (s != NULL && n_limit > 0)
-		s->limit = malloc(n_limit * sizeof(*limit));
-	if (s == NULL || s->count == NULL || (n_limit > 0 && s->limit == NULL))
-		abort(); /* some hundred octets a rule */
-	memset(s->count, 0, bytes);
-	for (unsigned int i = 0; i < n_limit; i++)
-		s->limit[i] = limit[i];
-	s->n_limit = n_limit;
-	return s;
-}
 
 static int
 handle_compare(const void *a, const void *b)
@@ -243,25 +105,6 @@ note_chain(struct build *b, const struct nlmsghdr *nlh)
 	b->chain[b->n_chain++] = c;
 }
 
-static int
-chain_compare(const void *a, const void *b)
-{
-	const struct raw_chain *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
-/* Return the chain of a name, after the chains are sorted; NULL: there is none. */
-static struct raw_chain *
-chain_find(struct build *b, const char *name)
-{
-	struct raw_chain key = {.name = name};
-
-	return name == NULL || b->n_chain == 0
-		       ? NULL
-		       : bsearch(&key, b->chain, b->n_chain, sizeof(key), chain_compare);
-}
-
 static void
 note_rule(struct build *b, const struct nlmsghdr *nlh)
 {
@@ -269,7 +112,7 @@ note_rule(struct build *b, const struct nlmsghdr *nlh)
 
 	if (!message_is_ours(b, nlh, NFTA_RULE_TABLE))
 		return;
-	c = chain_find(b, attr_string(message_attr(nlh, NFTA_RULE_CHAIN)));
+	c = build_chain_find(b, attr_string(message_attr(nlh, NFTA_RULE_CHAIN)));
 	if (c == NULL) {
 		build_fail(b, "a rule of the kernel is of no chain");
 		return;
@@ -357,110 +200,6 @@ on_elements(const struct nlmsghdr *nlh, void *ctx)
 		s->first = b->n_elements++;
 		return;
 	}
-}
-
-/* --- chains ------------------------------------------------------------------------- */
-
-static uint32_t
-chain_reach(struct build *b, struct raw_chain *c)
-{
-	const struct filter_table *table = b->conf->table;
-
-	if (c->number != RULESET_NONE)
-		return c->number;
-	c->number = b->r->n_chain++;
-	b->reached[c->number] = (uint32_t)(c - b->chain);
-	b->r->chain[c->number] =
-		(struct ruleset_chain){.is_base = c->is_base,
-				       .drops = c->drops,
-				       .family = table->family == NFPROTO_IPV4   ? 4
-						 : table->family == NFPROTO_IPV6 ? 6
-										 : 0,
-				       .priority = c->priority,
-				       .table_handle = b->table_handle,
-				       .handle = c->handle};
-	if (asprintf(&b->r->chain[c->number].name, "%s%s", table->prefix, c->name) < 0)
-		abort();
-	return c->number;
-}
-
-int
-build_chain_number(struct build *b, const struct nlattr *name, uint32_t *number)
-{
-	struct raw_chain *c = chain_find(b, attr_string(name));
-
-	if (c == NULL || c->is_base)
-		return build_fail(b, "a verdict names no chain");
-	*number = chain_reach(b, c);
-	return 0;
-}
-
-int
-build_verdict(struct build *b, const struct nlattr *data, uint8_t *code, uint32_t *chain)
-{
-	const struct nlattr *verdict = attr_find_in(data, NFTA_DATA_VERDICT);
-	uint32_t said;
-
-	*chain = RULESET_NONE;
-	if (attr_be32(attr_find_in(verdict, NFTA_VERDICT_CODE), &said) < 0)
-		return build_fail(b, "a verdict is malformed");
-	switch ((int)said) {
-	case NF_ACCEPT:
-		*code = CODE_ACCEPT;
-		return 0;
-	case NF_DROP:
-		*code = CODE_DROP;
-		return 0;
-	case NFT_CONTINUE:
-		*code = CODE_CONTINUE;
-		return 0;
-	case NFT_BREAK:
-		*code = CODE_BREAK;
-		return 0;
-	case NFT_RETURN:
-		*code = CODE_RETURN;
-		return 0;
-	case NFT_JUMP:
-	case NFT_GOTO:
-		*code = (int)said == NFT_JUMP ? CODE_JUMP : CODE_GOTO;
-		return build_chain_number(b, attr_find_in(verdict, NFTA_VERDICT_CHAIN),
-					  chain);
-	default:
-		return build_fail(b, "the verdict %s is not supported",
-				  (said & 0xff) == NF_QUEUE ? "queue" : "of another kind");
-	}
-}
-
-int
-build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *limit)
-{
-	uint32_t burst = 0, type = NFT_LIMIT_PKTS, flags = 0;
-	uint64_t rate, unit;
-	double ticks, room;
-
-	if (attr_be64(attr_find_in(data, NFTA_LIMIT_RATE), &rate) < 0 ||
-	    attr_be64(attr_find_in(data, NFTA_LIMIT_UNIT), &unit) < 0 || rate == 0 ||
-	    unit == 0)
-		return build_fail(b, "a limit is malformed");
-	(void)attr_be32(attr_find_in(data, NFTA_LIMIT_BURST), &burst);
-	(void)attr_be32(attr_find_in(data, NFTA_LIMIT_TYPE), &type);
-	(void)attr_be32(attr_find_in(data, NFTA_LIMIT_FLAGS), &flags);
-	if (type != NFT_LIMIT_PKTS && type != NFT_LIMIT_PKT_BYTES)
-		return build_fail(b, "a limit of another kind is not supported");
-	ticks = (double)unit * b->conf->ticks_s / (double)rate;
-	*limit = (struct ruleset_limit){.cost = ticks,
-					.by_octets = type == NFT_LIMIT_PKT_BYTES,
-					.over = (flags & NFT_LIMIT_F_INV) != 0};
-	/*
-	 * As in the kernel: a bucket of packets holds the burst; a bucket of octets holds
-	 * one unit more.
-	 */
-	if (limit->by_octets)
-		room = ticks * ((double)rate + burst);
-	else
-		room = ticks * (burst == 0 ? BURST_DEFAULT : burst);
-	limit->room = room < ROOM_MAX ? (uint64_t)room : (uint64_t)ROOM_MAX;
-	return 0;
 }
 
 /* --- rules -------------------------------------------------------------------------- */
@@ -643,7 +382,7 @@ bases_reach(struct build *b)
 		if (strcmp(c->type, "filter") != 0)
 			return build_fail(b, "chain %.64s has the type %s; expected filter",
 					  c->name, c->type);
-		(void)chain_reach(b, c);
+		(void)build_chain_reach(b, c);
 		for (k = r->n_base; k > 0; k--) {
 			const struct ruleset_chain *before = &r->chain[r->base[k - 1]];
 
@@ -719,7 +458,7 @@ filter_build(const struct filter_dump *dump, const struct filter_build_conf *con
 	if (!dump->dormant) {
 		filter_dump_each(dump, on_chain, &b);
 		if (b.n_chain > 0)
-			qsort(b.chain, b.n_chain, sizeof(*b.chain), chain_compare);
+			qsort(b.chain, b.n_chain, sizeof(*b.chain), build_chain_compare);
 		filter_dump_each(dump, on_other, &b);
 		filter_dump_each(dump, on_elements, &b);
 		rules_sort(&b);

@@ -5,7 +5,6 @@
  * tables changed. So all messages belong to one ruleset, even if other tables change all
  * the time. [filter]
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -38,31 +37,6 @@ struct reader {
 	bool changed; /* the dump was interrupted */
 	uint32_t generation, flags;
 };
-
-int
-filter_dump_append(struct filter_dump *d, const struct nlmsghdr *nlh)
-{
-	size_t step = MNL_ALIGN(nlh->nlmsg_len);
-
-	if (d->n + step > d->room) {
-		size_t room = d->room == 0 ? 1u << 16 : d->room * 2;
-		uint8_t *more;
-
-		while (room < d->n + step)
-			room *= 2;
-		if (room > FILTER_DUMP_MAX)
-			return -EMSGSIZE;
-		more = realloc(d->octet, room);
-		if (more == NULL)
-			return -ENOMEM;
-		d->octet = more;
-		d->room = room;
-	}
-	memset(d->octet + d->n, 0, step);
-	memcpy(d->octet + d->n, nlh, nlh->nlmsg_len);
-	d->n += step;
-	return 0;
-}
 
 /* Take one message of an answer. Returns 0 or -errno. */
 static int
@@ -312,18 +286,4 @@ filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		rc = read_once(&rd, dump);
 	free(rd.answer);
 	return rc;
-}
-
-void
-filter_dump_each(const struct filter_dump *dump,
-		 void (*fn)(const struct nlmsghdr *nlh, void *ctx), void *ctx)
-{
-	for (size_t at = 0; at + sizeof(struct nlmsghdr) <= dump->n;) {
-		const struct nlmsghdr *nlh = (const struct nlmsghdr *)(dump->octet + at);
-
-		if (nlh->nlmsg_len < sizeof(*nlh) || nlh->nlmsg_len > dump->n - at)
-			return;
-		fn(nlh, ctx);
-		at += MNL_ALIGN(nlh->nlmsg_len);
-	}
 }

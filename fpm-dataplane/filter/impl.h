@@ -121,12 +121,37 @@ int filter_gather_until(struct filter_events *ev, uint32_t until,
 int filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		     struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx);
 
+/* --- messages.c -------------------------------------------------------------------- */
+
 /* Append a message. Returns 0, -EMSGSIZE or -ENOMEM. */
 int filter_dump_append(struct filter_dump *d, const struct nlmsghdr *nlh);
 
 /* Call `fn` for each message of a dump. */
 void filter_dump_each(const struct filter_dump *dump,
 		      void (*fn)(const struct nlmsghdr *nlh, void *ctx), void *ctx);
+
+/* --- attr.c ------------------------------------------------------------------------ */
+
+/* Return an attribute of a message of nf_tables; NULL: it is absent. */
+const struct nlattr *message_attr(const struct nlmsghdr *nlh, unsigned int type);
+
+/* Numbers of attributes, which are big-endian. Return 0; -1 if missing or malformed. */
+int attr_be32(const struct nlattr *a, uint32_t *out);
+int attr_be64(const struct nlattr *a, uint64_t *out);
+
+/* Return the octets of the value in a nested NFTA_DATA_; NULL: it has none. */
+const uint8_t *attr_value(const struct nlattr *data, unsigned int *len);
+
+/* Return the text of an attribute, which must have its terminator; NULL: it has none. */
+const char *attr_string(const struct nlattr *a);
+
+/*
+ * Return the configured table that attribute `attr` of a message names; NULL: the table is not
+ * configured.
+ */
+const struct filter_table *filter_table_of(const struct filter_table *table,
+					   unsigned int n_table, const struct nlmsghdr *nlh,
+					   unsigned int attr);
 
 /* --- build.c ------------------------------------------------------------------------ */
 
@@ -145,14 +170,6 @@ struct filter_build_conf {
  */
 struct ruleset *filter_build(const struct filter_dump *dump,
 			     const struct filter_build_conf *conf, char why[FILTER_WHY]);
-
-/*
- * Return the configured table that attribute `attr` of a message names; NULL: the table is not
- * configured.
- */
-const struct filter_table *filter_table_of(const struct filter_table *table,
-					   unsigned int n_table, const struct nlmsghdr *nlh,
-					   unsigned int attr);
 
 /* --- change.c ----------------------------------------------------------------------- */
 
@@ -247,15 +264,14 @@ int build_fail(struct build *b, const char *format, ...)
 /* Grow an array so that it has room for n + 1 entries. Aborts if out of memory. */
 void *build_room(void *array, uint32_t n, uint32_t *room, size_t size);
 
+/* Compare the names of two chains, for qsort() and bsearch(). */
+int build_chain_compare(const void *a, const void *b);
+/* Return the chain of a name, after the chains are sorted; NULL: there is none, or no name. */
+struct raw_chain *build_chain_find(struct build *b, const char *name);
+/* Note that a chain is reached. Return its number in the ruleset. */
+uint32_t build_chain_reach(struct build *b, struct raw_chain *c);
 /* Find a chain by its name and note that it is reached. Returns -1 and fails, or 0. */
 int build_chain_number(struct build *b, const struct nlattr *name, uint32_t *number);
-
-/* Numbers of attributes, which are big-endian. Return 0; -1 if missing or malformed. */
-int attr_be32(const struct nlattr *a, uint32_t *out);
-int attr_be64(const struct nlattr *a, uint64_t *out);
-
-/* Return the octets of the value in a nested NFTA_DATA_; NULL: it has none. */
-const uint8_t *attr_value(const struct nlattr *data, unsigned int *len);
 
 /* Read NFTA_DATA_VERDICT. Returns 0 or -1. */
 int build_verdict(struct build *b, const struct nlattr *data, uint8_t *code,
@@ -284,9 +300,6 @@ int filter_elements_each(const struct nlmsghdr *nlh,
 			 int (*fn)(const struct nlattr *elem, void *ctx), void *ctx);
 /* Read a message NFT_MSG_NEWSET. */
 int build_set_note(struct build *b, const struct nlmsghdr *nlh);
-
-/* Return an attribute of a message of nf_tables; NULL: it is absent. */
-const struct nlattr *message_attr(const struct nlmsghdr *nlh, unsigned int type);
 
 /* Make a state with zero counts and full buckets. */
 struct ruleset_state *build_state_new(const struct build *b,

@@ -3,7 +3,8 @@
  * The builder of rulesets, with messages that the kernel would not send, and the judgement of
  * packets. test_filter.py has the messages of a kernel and compares with Linux.
  *
- * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/expr.c
+ * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/part.c fpm-dataplane/filter/attr.c
+ * link: fpm-dataplane/filter/messages.c fpm-dataplane/filter/expr.c
  * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c fpm-dataplane/filter/merge.c
  * link: fpm-dataplane/filter/events.c fpm-dataplane/filter/change.c poptrie/
  * link: fpm-dataplane/filter/packet_text.c
