@@ -10,19 +10,8 @@
 #include "config/config.h"
 #include "config/yaml_walk.h"
 
-/* Read a port's TAP name or device. The readers of types.c call these. */
-cfg_take_fn cfg_take_tap, cfg_take_device;
-
 /* Fill the list of users for `fpm.users: auto`: frr if /etc/passwd has it, else none. */
 void cfg_find_users(struct config *);
-
-/*
- * Report an error if a port before `port` has the same TAP name, or needs the same device.
- */
-void cfg_check_tap_duplicate(struct cfg *, const struct cfg_at *, const struct config *,
-			     const struct config_port *port);
-void cfg_check_device_duplicate(struct cfg *, const struct cfg_at *, const struct config *,
-				const struct config_port *port);
 
 /*
  * Report an error for each port whose `cores` name a CPU that does not forward, or whose

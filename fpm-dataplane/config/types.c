@@ -15,7 +15,6 @@
 #include <yaml.h>
 
 #include "base/filter_tables.h"
-#include "config/check.h"
 #include "config/print.h"
 
 /* --- text --------------------------------------------------------------------------- */
@@ -642,48 +641,4 @@ cfg_text_dplane(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 	if (!conf->on)
 		return NULL;
 	return conf->name[0] == '[' ? cfg_quoted(conf->name, buf) : strcpy(buf, conf->name);
-}
-
-/* --- ports ---------------------------------------------------------------------------- */
-
-void
-cfg_take_port_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		  void *out)
-{
-	struct config_port *port = out;
-
-	port->tap_pos = at->pos;
-	cfg_take_tap(c, key, at, port->tap);
-	cfg_check_tap_duplicate(c, at, c->root, port);
-}
-
-const char *
-cfg_text_tap(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
-{
-	return cfg_quoted(((const struct config_port *)base)->tap, buf);
-}
-
-void
-cfg_take_port_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		     void *out)
-{
-	struct config_port *port = out;
-
-	port->pos = at->pos;
-	cfg_take_device(c, key, at, port->device);
-	cfg_check_device_duplicate(c, at, c->root, port);
-}
-
-const char *
-cfg_text_device(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
-{
-	return cfg_quoted(((const struct config_port *)base)->device, buf);
-}
-
-const char *
-cfg_text_queues(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
-{
-	const struct config_port *port = base;
-
-	return port->n_rxq == 0 ? NULL : cfg_text_uint(key, base, buf);
 }

@@ -53,6 +53,8 @@ cfg_take_fn cfg_take_collectors;
 cfg_text_fn cfg_text_collectors;
 cfg_take_fn cfg_take_dplane; /* into conf->bfd */
 cfg_text_fn cfg_text_dplane;
+
+/* check_ports.c */
 cfg_take_fn cfg_take_port_tap;
 cfg_text_fn cfg_text_tap;
 cfg_take_fn cfg_take_port_device;
