@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "manage/port_conf.h"
-#include "manage/reconnect.h"
+#include "pci/memif.h"
 #include "port/nicd_client.h"
 #include "restart/fdstore.h"
 
@@ -25,7 +25,7 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 		uint64_t begin = monotonic_ms();
 		struct hotplug_reuse reuse;
 
-		if (reconnect_waits(cp)) {
+		if (memif_waits(cp->device)) {
 			log_warn("port: not opened yet name=%s reason=memif-server-absent",
 				 cp->tap);
 			fdstore_keep_tap(conf, cp->tap);

@@ -23,12 +23,6 @@
 #define WAIT_MAX_TURNS 32
 #define KEPT_TURNS     4 /* a kept TAP keeps its carrier this long, as with NICs */
 
-bool
-reconnect_waits(const struct config_port *cp)
-{
-	return memif_is_client(cp->device) && memif_server(cp->device) != MEMIF_LISTENS;
-}
-
 static bool
 port_is(const struct reconnect_of *at, const struct config_port *cp)
 {

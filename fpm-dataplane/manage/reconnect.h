@@ -31,10 +31,4 @@ void reconnect_begin(struct reconnect *r, struct ev_loop *loop, struct hotplug *
 		     const struct config *running);
 void reconnect_end(struct reconnect *r, struct ev_loop *loop);
 
-/*
- * Return true if the device of the port cannot be opened yet, because its server does not
- * run.
- */
-bool reconnect_waits(const struct config_port *cp);
-
 #endif

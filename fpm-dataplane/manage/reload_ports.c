@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "manage/reconnect.h"
+#include "pci/memif.h"
 
 /*
  * Set the MTU of the TAP if it differs. The rest of the daemon reads the MTU from the TAP.
@@ -77,7 +77,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 	unsigned int wanted = n_now != 0 ? n_now : h->rxq_assign->n_fwd;
 	bool other = strcmp(was->device, now->device) != 0, reopen;
 
-	if (port == NULL && reconnect_waits(now))
+	if (port == NULL && memif_waits(now->device))
 		return 0; /* reconnect.c opens it */
 	if (port == NULL) /* the port is lost */
 		return hotplug_add(h, running, now, NULL, why, size);

@@ -78,3 +78,9 @@ memif_server(const char *device)
 	close(sock);
 	return found;
 }
+
+bool
+memif_waits(const char *device)
+{
+	return memif_is_client(device) && memif_server(device) != MEMIF_LISTENS;
+}

@@ -24,4 +24,10 @@ enum memif_server {
  */
 enum memif_server memif_server(const char *device);
 
+/*
+ * Return true if the device is a client that cannot be opened yet, because its server does not
+ * run.
+ */
+bool memif_waits(const char *device);
+
 #endif

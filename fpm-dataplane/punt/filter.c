@@ -31,7 +31,7 @@ packet_back(const struct ruleset_packet *p, bool iif)
 	return (enum ruleset_back)fib_back(of->fib, &key);
 }
 
-bool
+enum punt_judgment
 punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 	    const struct fib_iface *out)
 {
@@ -44,10 +44,10 @@ punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 	enum ruleset_verdict verdict;
 
 	if (r == NULL || family == 0 || meta->judged_ifidx == out->ifidx)
-		return true;
+		return PUNT_PASSES;
 	if (in == NULL) { /* deleted while the packet waited: no rule can name it */
 		punt_drop(p, m, DROP_filter);
-		return false;
+		return PUNT_DROPPED;
 	}
 	room = rte_pktmbuf_data_len(m) -
 	       (unsigned int)(ip - rte_pktmbuf_mtod(m, uint8_t *));
@@ -68,14 +68,13 @@ punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 	verdict = ruleset_judge(r, &packet);
 	meta->judged_ifidx = out->ifidx;
 	if (verdict == RULESET_PASS)
-		return true;
+		return PUNT_PASSES;
 	if (verdict == RULESET_DROP) {
 		punt_drop(p, m, r->absent ? DROP_filter_absent : DROP_filter);
-		return false;
+		return PUNT_DROPPED;
 	}
 	meta->reject_type = packet.icmp_type;
 	meta->reject_code = packet.icmp_code;
 	punt_lost(p, m, DROP_filter);
-	punt_tell_sender(p, m, DROP_filter);
-	return false;
+	return PUNT_REJECTED;
 }

@@ -80,6 +80,18 @@ packet_give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason 
 	rte_pktmbuf_free(m);
 }
 
+/* Return true if the filter lets a packet pass. Otherwise the packet has been dropped. */
+static bool
+packet_passes(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
+	      const struct fib_iface *out)
+{
+	enum punt_judgment judgment = punt_filter(p, m, ip, family, out);
+
+	if (judgment == PUNT_REJECTED)
+		punt_tell_sender(p, m, DROP_filter);
+	return judgment == PUNT_PASSES;
+}
+
 /* Write the Ethernet header and the tags, and give the frame to a forwarder. */
 static void
 frame_send(struct punt *p, struct rte_mbuf *m, uint64_t hop, const struct fib_iface *out)
@@ -113,7 +125,7 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 		packet_give_up(p, m, originated, DROP_egress_down);
 		return;
 	}
-	if (!originated && !punt_filter(p, m, label_packet_rest(lp), lp->family, out))
+	if (!originated && !packet_passes(p, m, label_packet_rest(lp), lp->family, out))
 		return;
 	mtu = label_mtu(p->fib, path, out, lp);
 	if (label_rest_bytes(lp) > mtu) {
@@ -154,7 +166,7 @@ packet_may_leave(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origin
 		packet_give_up(p, m, originated, DROP_egress_down);
 		return false;
 	}
-	return originated || punt_filter(p, m, ip, family, by);
+	return originated || packet_passes(p, m, ip, family, by);
 }
 
 static void

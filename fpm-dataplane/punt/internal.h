@@ -114,12 +114,18 @@ void punt_release_expired(struct punt *p, double now);
 
 /* --- filter.c ------------------------------------------------------------------------------ */
 
+enum punt_judgment {
+	PUNT_PASSES,
+	PUNT_DROPPED,  /* the packet is freed */
+	PUNT_REJECTED, /* the drop is counted; the caller sends the ICMP error */
+};
+
 /*
  * Judge a packet that leaves by `out`, unless a forwarder has judged it for `out`. Its
- * header is at `ip`. Return true if it passes; otherwise the packet has been dropped.
+ * header is at `ip`.
  */
-bool punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
-		 const struct fib_iface *out);
+enum punt_judgment punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip,
+			       uint8_t family, const struct fib_iface *out);
 
 /* --- neigh_queue.c ------------------------------------------------------------------------ */
 

@@ -69,9 +69,9 @@ hotplug_find(const struct hotplug *h, const char *tap)
 
 /* The device "later" cannot be opened yet. */
 bool
-reconnect_waits(const struct config_port *cp)
+memif_waits(const char *device)
 {
-	return strcmp(cp->device, "later") == 0;
+	return strcmp(device, "later") == 0;
 }
 
 int
