@@ -91,7 +91,7 @@ sid_segment(const uint8_t *ip, const struct sid_packet *p)
 }
 
 /*
- * Return the family of the inner packet; 0: there is no complete IP packet inside. `room`
+ * Return the family of the inner packet; 0: there is no complete inner packet. `room`
  * octets from the outer header on may be read.
  */
 static inline uint8_t

@@ -80,7 +80,7 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->inner_at =
 			b->inside ? (uint16_t)(burst_l2(b, i) - burst_frame(b, i)) : 0;
 		meta->judged_ifidx = f->filter != NULL && (b->judged >> i & 1) != 0
-					     ? fwd_way_out(b, i)
+					     ? fwd_packet_egress(b, i)
 					     : 0;
 		/*
 		 * Count before the punt thread can see the packet, because a reader that

@@ -134,7 +134,7 @@ static bool
 packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 {
 	const struct fwd *f = b->fwd;
-	const struct fib_iface *out = fib_iface(f->fib, fwd_way_out(b, i));
+	const struct fib_iface *out = fib_iface(f->fib, fwd_packet_egress(b, i));
 
 	if (packet_fails_first(b, i, out))
 		return false;

@@ -21,7 +21,7 @@ void fwd_filter(struct burst *b);
  * for its neighbor.
  */
 static inline uint16_t
-fwd_way_out(const struct burst *b, unsigned int i)
+fwd_packet_egress(const struct burst *b, unsigned int i)
 {
 	fib_path path = b->path[i];
 

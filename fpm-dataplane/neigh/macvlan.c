@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The MACs of macvlans, by which an interface has more than one MAC. VRRP (FRR's vrrpd,
+ * macvlan: gives an interface the MACs of its macvlans. VRRP (FRR's vrrpd,
  * keepalived) makes a macvlan for each virtual router. Forwarders find a macvlan by the
  * destination MAC of a frame, in a table for each interface below. This file makes the
  * tables, once per round, because hundreds of macvlans may be reported one by one. It also
- * has the device accept the MACs. Runs in neigh.
+ * adds the MACs to the filter of the device. Runs in neigh.
  */
 #include "neigh/internal.h"
 

@@ -96,7 +96,7 @@ outer_read(const struct told *t, struct outer *o)
 	o->room = t->room < head ? 0 : t->room - head;
 }
 
-/* Return true if a VXLAN may have sent the quoted packet, and lets it have DF. */
+/* Return true if a VXLAN that may set DF can have sent the quoted packet. */
 static bool
 vxlan_sent(const struct fib_vxlan *v, const struct told *t, const struct outer *o)
 {

@@ -132,7 +132,7 @@ failure_text(int rc, int status, char why[SD_WHY_STRLEN])
 			 "successor");
 	else if (rc != -EPIPE)
 		snprintf(why, SD_WHY_STRLEN,
-			 "the service manager could not be told of its successor: %s",
+			 "the service manager could not be notified of the successor: %s",
 			 strerror(-rc));
 	else if (WIFSIGNALED(status))
 		snprintf(why, SD_WHY_STRLEN, "its successor was ended by signal %d%s",

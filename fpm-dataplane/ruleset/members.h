@@ -46,7 +46,7 @@ int ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *l
 			   uint32_t n, const struct ruleset_reclaim *reclaim);
 
 /*
- * Free a ruleset after a grace period. Use it for a ruleset that readers had, and also for
+ * Free a ruleset after a grace period. Use it for a published ruleset, and also for
  * an unpublished ruleset whose sets have memory to reclaim.
  */
 void ruleset_free_later(struct ruleset *r, const struct ruleset_reclaim *reclaim);

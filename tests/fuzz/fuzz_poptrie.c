@@ -12,7 +12,7 @@
  * Built with -DFUZZ_STANDALONE by any compiler (without "fuzzer") it replays files.
  *
  * First octet: family and layout, bulk variant, whether a grace period passes at once or
- * after some commits, small pools from an allocator that can be told to fail. Then one
+ * after some commits, small pools from an allocator that can be made to fail. Then one
  * octet for each operation, and its arguments.
  */
 #include <errno.h>
@@ -287,7 +287,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		agree_around(&s, all[i].addr, all[i].len);
 	for (uint32_t i = 0; i < s.o->routes; i++) {
 		MUST(poptrie_del(s.pt, all[i].addr, all[i].len) == 0);
-		if (all[i].len == 0) /* alone, or all is rebuilt: slow */
+		if (all[i].len ==
+		    0) /* in a commit of its own, because it rebuilds all: slow */
 			MUST(poptrie_commit(s.pt) == 0);
 	}
 	MUST(poptrie_commit(s.pt) == 0);

@@ -183,7 +183,7 @@ packet_end(struct packet *p)
 
 /* --- alone ------------------------------------------------------------------------- */
 
-/* Walk the packet out of a VXLAN, and any packet inside it, as fwd_explain() does. */
+/* Walk the packet out of a VXLAN, and any inner packet of it, as fwd_explain() does. */
 static void
 walk_inside(unsigned int i)
 {

@@ -19,8 +19,8 @@
 void vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group);
 
 /*
- * Write the headers of a VXLAN packet to this router, over IPv6 if `six`, and return where the packet
- * inside begins. vxlan_end() writes what depends on its length.
+ * Write the headers of a VXLAN packet to this router, over IPv6 if `six`. Return where the inner
+ * packet begins. vxlan_end() writes what depends on its length.
  */
 uint8_t *vxlan_begin(uint8_t *ip, bool six, bool inside4);
 void vxlan_end(uint8_t *ip, bool six, unsigned int inside_bytes);

@@ -8,8 +8,8 @@
 
 `bfdd --dplaneaddr ipv4:127.0.0.1:50700` listens and sends its sessions. The data plane runs BFD and
 reports the states. doc/bfd.md has the messages. A thread reads the connection and answers questions
-for counters at once, because bfdd stands still until the answer comes. Nothing is checked on the way
-out, so that a test can send malformed messages.
+for counters at once, because bfdd stands still until the answer comes. Sent messages are not
+checked, so that a test can send malformed messages.
 """
 
 import contextlib

@@ -201,7 +201,7 @@ def say_down(bfd, row, src, dst, ttl):
 
 
 def test_a_forwarder_that_hangs_does_not_stop_detection(bfd):
-    """It looks at no queue, and detection usually waits for that. bfdd is told after a second."""
+    """It looks at no queue, and detection usually waits for that. bfdd is notified after a second."""
     bfd.up()
     told = lambda: bfd.ours.json("show bfd peers json")[0]["status"]  # noqa: E731
     with frozen(bfd.router.daemon.pid(), "fwd-0"):

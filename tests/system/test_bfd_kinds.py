@@ -107,7 +107,7 @@ def test_a_session_over_several_hops(bfd, ours, theirs, via):
     )
     row = up(bfd, ours, theirs)
     assert (row["multihop"], row["by"], row["dev"]) == (True, "forwarders", None), row
-    # The peer says Down. One hop too many, and the packet is dropped; without it, it is believed.
+    # The peer sends Down. The packet is dropped if it comes over one hop too many, else it counts.
     was, other = bfd.router.counters(), peer_row(bfd, ours)
     assert row["discr"] == other["remote-id"]
     say_down(bfd, row, TTL_LEAST - 1)
@@ -188,7 +188,7 @@ def test_a_deleted_session_is_told_to_the_peer_before_it_ends(bfd):
 
 
 def test_a_session_that_is_deleted_and_made_again_at_once_comes_up(bfd):
-    """While the peer is told AdminDown, the session is taken for the new one."""
+    """While the peer receives AdminDown, the session is taken for the new one."""
     ours, theirs = own(bfd, "10.65.0.1/24", "10.65.0.2/24")
     pair(bfd, ours, theirs)
     was = up(bfd, ours, theirs)
@@ -358,7 +358,7 @@ def test_a_restart_keeps_the_sessions_on_the_wire(bfd, last, again):
 
 
 def test_sessions_that_bfdd_does_not_take_back_end_after_ten_seconds(bfd):
-    """bfdd is killed and comes back without its configuration. The peer is told AdminDown."""
+    """bfdd is killed and comes back without its configuration. The peer receives AdminDown."""
     ours, theirs = own(bfd, "10.66.0.1/24", "10.66.0.2/24")
     pair(bfd, ours, theirs)
     up(bfd, ours, theirs)

@@ -364,7 +364,7 @@ def test_unknown_types_are_skipped_and_counted(dut, lan, wan):
 
 
 def test_frames_may_be_cut_anywhere(dut, lan, wan):
-    """TCP may cut frames anywhere: octet by octet is the same stream."""
+    """TCP may cut frames anywhere: a stream sent octet by octet has the same effect."""
     message = dut.zebra.add_message(NET, dut.zebra.hop(wan.peer4, wan))
     for octet in fpm.frame(message) * 2:
         dut.zebra.raw(bytes([octet]))

@@ -99,8 +99,8 @@ def test_all_interfaces_are_switched_at_once(both):
 
 
 def test_no_ipv6_leaves_where_it_is_off(both):
-    """The kernel forgets the routes by the interface. zebra's route is still there, and leads
-    nowhere: its sender is told as by Linux."""
+    """The kernel forgets the routes by the interface. zebra's route stays, but has no
+    egress: the sender gets the ICMP error of Linux."""
     for family in (4, 6):
         both.zebra(NET[family], "wan")
     both.agree("route", {HOST[4]: "wan", HOST[6]: "wan"})

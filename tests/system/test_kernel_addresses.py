@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our router obeys what the kernel of the control namespace is told of addresses, links and router
+"""Our router follows the settings of the kernel of the control namespace: addresses, links and router
 advertisements, as a Linux router of equal configuration does: packets show it."""
 
 import ipaddress

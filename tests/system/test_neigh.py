@@ -115,7 +115,7 @@ def test_failure_is_told_to_the_sources(dut, lan, wan, family, given_up_soon):
 def test_what_waits_goes_by_the_route_that_it_has_then(dut, lan, wan, alt, family):
     """RFC 1812, 5.2.7.1: two packets wait for a gateway. Meanwhile the route of the first
     packet is withdrawn, and the route of the second leads elsewhere. When the gateway answers,
-    the first packet is unreachable (its sender is told, the drop has its reason) and the second
+    the first packet is unreachable (its sender gets an error, the drop has its reason) and the second
     is forwarded."""
     gateway, prefix, dst = case(family, 85)
     far, at = {
@@ -194,7 +194,7 @@ def test_a_mac_that_is_nobodys_is_not_believed(dut, lan, wan, mac):
 
 def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wan):
     """IPv6 is off on the egress interface (as with an MTU below 1280; RFC 8200, 5): packets do
-    not wait in vain and their senders are told as by Linux, which has no route by it. The log names
+    not wait in vain and their senders get the error of Linux, which has no route by it. The log names
     the gateway and the reason, but not every second; the test looks at two seconds."""
     gateway, prefix, dst = case(6, 88)
     netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 1})

@@ -342,7 +342,7 @@ def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
 
 def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
     """A program that hangs is aborted, killed and started again, although no process reads the
-    log. A reader that starts again is told how many lines are lost."""
+    log. A reader that starts again learns how many lines are lost."""
     sup.log, starts = unread.path, sup.dir + "/starts"
     sup.python(
         f"open({starts!r}, 'a').write('s')\n" + READY + "import signal, time\n"

@@ -252,8 +252,8 @@ def test_without_an_address_loose_is_strict(both):
 
 
 def test_a_macvlan_has_a_value_of_its_own(both, lan):
-    """The interface of a packet is the macvlan that its MAC selects, for the sysctl and for the way
-    back."""
+    """The interface of a packet is the macvlan that its MAC selects, for the sysctl and for the
+    reverse path."""
     mac, dev = "02:00:5e:10:00:77", "mv0"
     both.twin.ip(
         f"link add link lan0 name {dev} address {mac} type macvlan mode bridge",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Configuration of the kernel that a Linux router obeys and the dataplane does not is told: by `show
+"""Configuration of the kernel that a Linux router obeys and the dataplane does not is reported: by `show
 warnings`, the log, a metric, doctor. Each warning goes when its cause is gone."""
 
 import contextlib
@@ -401,7 +401,7 @@ PLAIN_UNDO = [
 
 def test_configuration_without_an_effect_on_transit_is_not_told(dut):
     """Rules for the router's own packets, empty chains, devices of others and obeyed rules cause no
-    warning. A shaper that is made after them is told, so the daemon has looked at all of them."""
+    warning. A shaper that is made after them is reported, so the daemon has looked at all of them."""
     kind, where, do, undo, seconds = CASES["a shaper"]
     with made(dut, PLAIN, PLAIN_UNDO), made(dut, do, undo):
         told(dut, kind, where, seconds)
@@ -621,7 +621,7 @@ def test_a_refused_answer_is_not_no_configuration(own_dut, monkeypatch):
 
 
 def test_a_scan_that_waits_for_the_kernel_does_not_delay_the_end(own_dut, monkeypatch):
-    """The scan waits for an answer when the daemon is told to end. The time of its thread stands
+    """The scan waits for an answer when the daemon is asked to end. The time of its thread stands
     still, so that the wait is over only because the daemon ends. The scan is given up: it does not
     finish, which would add rows about the parts without an answer."""
     dut = own_dut()

@@ -103,7 +103,7 @@ paths_add(struct cm_paths *paths, struct cm_path path)
 }
 
 static void
-ways_of_nh(const struct model *m, uint32_t id, struct cm_paths *out)
+paths_of_nh(const struct model *m, uint32_t id, struct cm_paths *out)
 {
 	const struct cm_nh *nh = nh_find(m, id), *one;
 	static const struct cm_path unresolved = {.kind = CM_UNRESOLVED};
@@ -139,7 +139,7 @@ model_paths(const struct model *m, const struct cm_route *r)
 	else if (r->type == RTN_PROHIBIT)
 		paths_add(&paths, (struct cm_path){.kind = CM_PROHIBIT});
 	else if (r->nhid != 0 && !r->frozen)
-		ways_of_nh(m, r->nhid, &paths);
+		paths_of_nh(m, r->nhid, &paths);
 	else
 		for (uint32_t i = 0; i < r->paths.n; i++)
 			paths_add(&paths, r->paths.v[i]);

@@ -11,8 +11,8 @@
 #define NETNS 4711
 
 /*
- * Send six routes in a session: by ids and a group, of both families, with an inline next
- * hop, without one.
+ * Send six routes of both families in a session: with ids, with a group, with an inline next
+ * hop, without a next hop.
  */
 void ckpt_teach(struct rig *g);
 /*

@@ -225,7 +225,7 @@ entry_tell(struct rig *g, const struct rig_entry *e, bool gone)
 static void
 address_changes(struct rig *g, const struct rig_entry *e, unsigned int n, bool gone)
 {
-	/* An address that is there, or is not, is no change. */
+	/* Adding a present address, or removing an absent one, is no change. */
 	if (gone ? !entry_put(g, &e[0]) : entry_find(g, &e[0]) != 0 || !entry_get(g, &e[0]))
 		return;
 	for (unsigned int i = 1; i < n; i++)

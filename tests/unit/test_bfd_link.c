@@ -442,7 +442,7 @@ a_cut_is_detected_in_time_and_not_before(void **state)
 		assert_int_equal(l.party[lost_to % 2].f.down_diag, BFD_DIAG_EXPIRED);
 		assert_true(bfd_fsm_is_failed(&l.party[lost_to % 2].f));
 		if (lost_to != 2) {
-			/* The other side is told. */
+			/* The other side receives the state. */
 			assert_int_equal(l.party[!lost_to].f.down_diag,
 					 BFD_DIAG_NEIGHBOR_DOWN);
 			assert_true(bfd_fsm_is_failed(&l.party[!lost_to].f));

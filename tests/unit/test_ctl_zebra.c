@@ -62,7 +62,7 @@ hops_of_table(const char *dev)
 }
 
 static char *
-ways_of_prefix(const char *dev)
+paths_of_prefix(const char *dev)
 {
 	struct prefix p;
 	char text[512], *hops = NULL;
@@ -104,7 +104,7 @@ names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
 
 	for (unsigned int i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
 		char *table = hops_of_table(name[i].text);
-		char *prefix = ways_of_prefix(name[i].json), expected[80];
+		char *prefix = paths_of_prefix(name[i].json), expected[80];
 
 		snprintf(expected, sizeof(expected), "via 192.0.2.2 dev %s weight 1",
 			 name[i].shown);

@@ -32,14 +32,14 @@ build(const struct ruleset *old)
 	return messages_build(&m, old, 7, why);
 }
 
-static enum ruleset_back the_way_back;
+static enum ruleset_back the_reverse_path;
 static bool asked_by_iif;
 
 static enum ruleset_back
 reverse_path(const struct ruleset_packet *p, bool iif)
 {
 	asked_by_iif = iif;
-	return the_way_back;
+	return the_reverse_path;
 }
 
 static enum ruleset_verdict
@@ -431,7 +431,7 @@ a_rule_names_registers_that_exist(void **state)
 
 /* `fib saddr . iif oif missing drop` is strict, `fib saddr oif missing drop` is loose. */
 static void
-the_way_back_is_asked(void **state)
+the_reverse_path_is_asked(void **state)
 {
 	static const struct {
 		uint32_t flags;
@@ -459,7 +459,7 @@ the_way_back_is_asked(void **state)
 		r = build(NULL);
 		assert_non_null(r);
 		assert_true(r->asks_back);
-		the_way_back = cases[i].back;
+		the_reverse_path = cases[i].back;
 		assert_int_equal(judge(r), cases[i].verdict);
 		assert_int_equal(asked_by_iif, (flags & NFTA_FIB_F_IIF) != 0);
 		ruleset_free(r);
@@ -577,7 +577,7 @@ main(void)
 		cmocka_unit_test(a_rule_with_log_copies_the_packet_before_its_verdict),
 		cmocka_unit_test(log_of_a_group_has_its_number_and_audit_is_refused),
 		cmocka_unit_test(the_text_of_a_packet_has_what_its_headers_have),
-		cmocka_unit_test(the_way_back_is_asked),
+		cmocka_unit_test(the_reverse_path_is_asked),
 		cmocka_unit_test(other_questions_to_the_fib_are_refused),
 		cmocka_unit_test(chains_in_a_circle_are_refused),
 		cmocka_unit_test(a_circle_that_no_packet_reaches_does_not_matter),

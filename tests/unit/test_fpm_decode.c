@@ -149,7 +149,7 @@ onlink_is_kept_of_route_and_of_next_hop(void **state)
 }
 
 static void
-unicast_without_any_way_out_is_still_an_upsert(void **state)
+unicast_without_any_next_hop_is_still_an_upsert(void **state)
 {
 	struct wire *w = one_frame();
 
@@ -474,7 +474,7 @@ main(void)
 		cmocka_unit_test(default_route_needs_no_destination),
 		cmocka_unit_test(table_0_is_main),
 		cmocka_unit_test(onlink_is_kept_of_route_and_of_next_hop),
-		cmocka_unit_test(unicast_without_any_way_out_is_still_an_upsert),
+		cmocka_unit_test(unicast_without_any_next_hop_is_still_an_upsert),
 		cmocka_unit_test(unwanted_kinds_of_routes_are_counted_as_such),
 		cmocka_unit_test(unknown_attributes_are_skipped_by_length),
 		cmocka_unit_test(label_routes_become_routes_of_no_table),

@@ -209,7 +209,7 @@ wrong_headers_are_answered(void **state)
 	sid(SRV6_END_DT46, 0, RED);
 	build(1, 1, 4); /* segments are left: RFC 8986, 4.8 */
 	refuses(DROP_srv6_segments, OUTER + 3);
-	build(0, 0, 0); /* no IP packet inside */
+	build(0, 0, 0); /* no inner packet */
 	refuses(DROP_srv6_upper, OUTER);
 	build(1, 0, 0);
 	refuses(DROP_srv6_upper, OUTER + 24);

@@ -556,7 +556,7 @@ mtu_set(uint16_t ifidx, uint16_t mtu_bytes)
 
 /*
  * Switch the check of sources on for some interfaces. 10/8 leads back by some of them, each round by others; 11/8
- * leads nowhere.
+ * has no egress.
  */
 static void
 urpf_set(unsigned int round)

@@ -395,7 +395,7 @@ what_is_not_for_the_interface_has_a_reason(void **state)
 }
 
 /*
- * A device that looks into VXLAN judges the inner packet, and UDP whether or not it was told to. So
+ * A device that looks into VXLAN judges the inner packet, and UDP whether or not it was asked to. So
  * its word counts for neither header.
  */
 static void

@@ -89,14 +89,14 @@ a_program_that_keeps_the_rules_is_accepted(void **state)
 }
 
 static void
-a_way_back_is_refused(void **state)
+a_jump_back_is_refused(void **state)
 {
 	REFUSES("instruction 1 jumps back", MOV_K(0, 0), JMP_K(BPF_JEQ, 0, 1, -2), EXIT());
 	REFUSES("jumps back", MOV_K(0, 0), INS(BPF_JMP | BPF_JA, 0, 0, -1, 0), EXIT());
 }
 
 static void
-a_way_that_does_not_end_is_refused(void **state)
+a_path_that_does_not_end_is_refused(void **state)
 {
 	REFUSES("is the last, and no exit", MOV_K(0, 0));
 	REFUSES("jumps beyond the end", MOV_K(0, 0), JMP_K(BPF_JEQ, 0, 1, 1), EXIT());
@@ -165,7 +165,7 @@ memory_beyond_its_own_is_refused(void **state)
 
 /* The number of paths doubles with each pair of instructions; the work is bounded. */
 static void
-too_many_ways_are_refused_at_once(void **state)
+too_many_paths_are_refused_at_once(void **state)
 {
 	struct bpf_insn ins[2 * 40 + 2];
 	unsigned int n = 0;
@@ -396,7 +396,7 @@ a_program_comes_in_parts(void **state)
 	assert_int_equal(part_send("port1", 256, 44, 300, 5), 0);
 	assert_int_equal(run("port1"), 5);
 	assert_int_equal(fib_hook_find(fib_hooks(fib), "port1")->n_instruction, 300);
-	/* Another one replaces it as a whole. */
+	/* Another program replaces it as a whole. */
 	assert_int_equal(part_send("port1", 0, 256, 300, 6), 0);
 	assert_int_equal(run("port1"), 5);
 	assert_int_equal(part_send("port1", 256, 44, 300, 6), 0);
@@ -846,12 +846,12 @@ main(void)
 #define LIST(f) cmocka_unit_test_setup_teardown(f, list_up, list_down)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_that_keeps_the_rules_is_accepted),
-		cmocka_unit_test(a_way_back_is_refused),
-		cmocka_unit_test(a_way_that_does_not_end_is_refused),
+		cmocka_unit_test(a_jump_back_is_refused),
+		cmocka_unit_test(a_path_that_does_not_end_is_refused),
 		cmocka_unit_test(calls_are_refused),
 		cmocka_unit_test(strange_instructions_are_refused),
 		cmocka_unit_test(memory_beyond_its_own_is_refused),
-		cmocka_unit_test(too_many_ways_are_refused_at_once),
+		cmocka_unit_test(too_many_paths_are_refused_at_once),
 		cmocka_unit_test(the_longest_program_is_accepted),
 		cmocka_unit_test(an_object_file_has_one_function),
 		cmocka_unit_test(a_truncated_object_file_is_read_to_its_end_only),

@@ -193,7 +193,7 @@ replaying(void)
 }
 
 static void
-a_replayed_route_keeps_its_way_until_its_id_is_known(void **state)
+a_replayed_route_keeps_its_path_until_its_id_is_known(void **state)
 {
 	struct rig *g = replaying();
 	uint64_t writes = g->rib->count.trie_writes;
@@ -325,7 +325,7 @@ main(void)
 		cmocka_unit_test(a_lost_link_is_left_before_the_next_route_is_looked_at),
 		cmocka_unit_test(a_silent_neigh_holds_nothing_up_for_long),
 		cmocka_unit_test(a_commit_does_not_wait_for_a_next_hop_that_is_gone),
-		cmocka_unit_test(a_replayed_route_keeps_its_way_until_its_id_is_known),
+		cmocka_unit_test(a_replayed_route_keeps_its_path_until_its_id_is_known),
 		cmocka_unit_test(until_all_members_of_its_group_are_known),
 		cmocka_unit_test(at_the_latest_until_the_replay_is_over),
 		cmocka_unit_test(the_next_message_about_the_route_counts),

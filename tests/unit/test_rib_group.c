@@ -362,7 +362,7 @@ weights_are_seen_in_the_buckets(void **state)
 }
 
 static void
-a_way_named_twice_counts_twice(void **state)
+a_next_hop_named_twice_counts_twice(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -438,7 +438,7 @@ when_all_neighbors_fail_all_stay_so_that_packets_retry(void **state)
 }
 
 static void
-a_failed_single_way_keeps_its_adjacency(void **state)
+a_failed_single_path_keeps_its_adjacency(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -589,13 +589,13 @@ main(void)
 		cmocka_unit_test(members_that_return_get_their_flows_again),
 		cmocka_unit_test(a_group_without_history_depends_on_its_members_alone),
 		cmocka_unit_test(weights_are_seen_in_the_buckets),
-		cmocka_unit_test(a_way_named_twice_counts_twice),
+		cmocka_unit_test(a_next_hop_named_twice_counts_twice),
 		cmocka_unit_test(
 			link_loss_takes_members_out_at_once_and_link_up_brings_them_back),
 		cmocka_unit_test(all_members_down_is_down),
 		cmocka_unit_test(a_failed_neighbor_leaves_the_group_and_comes_back),
 		cmocka_unit_test(when_all_neighbors_fail_all_stay_so_that_packets_retry),
-		cmocka_unit_test(a_failed_single_way_keeps_its_adjacency),
+		cmocka_unit_test(a_failed_single_path_keeps_its_adjacency),
 		cmocka_unit_test(
 			an_interface_deleted_and_made_again_works_when_zebra_says_so),
 		cmocka_unit_test(a_member_on_an_interface_not_seen_yet_waits_for_it),

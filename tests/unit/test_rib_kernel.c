@@ -74,7 +74,7 @@ local_beats_connected_beats_zebra(void **state)
 }
 
 static void
-a_subnet_whose_link_is_down_gives_way_to_zebras_route(void **state)
+a_subnet_whose_link_is_down_yields_to_zebras_route(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -291,7 +291,7 @@ main(void)
 		cmocka_unit_test(
 			the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host),
 		cmocka_unit_test(local_beats_connected_beats_zebra),
-		cmocka_unit_test(a_subnet_whose_link_is_down_gives_way_to_zebras_route),
+		cmocka_unit_test(a_subnet_whose_link_is_down_yields_to_zebras_route),
 		cmocka_unit_test(routes_by_links_without_carrier_count_as_the_sysctl_says),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
 		cmocka_unit_test(an_address_reported_twice_counts_once),

@@ -208,7 +208,7 @@ table_local_is_before_main_whatever_the_metric(void **state)
 }
 
 static void
-a_connected_route_gives_way_while_its_link_is_down(void **state)
+a_connected_route_yields_while_its_link_is_down(void **state)
 {
 	struct rig *g = rig_two_ports();
 
@@ -606,7 +606,7 @@ main(void)
 		cmocka_unit_test(types_without_next_hops_have_their_own_paths),
 		cmocka_unit_test(zebras_metric_of_20_is_compared_with_that_of_the_kernel),
 		cmocka_unit_test(table_local_is_before_main_whatever_the_metric),
-		cmocka_unit_test(a_connected_route_gives_way_while_its_link_is_down),
+		cmocka_unit_test(a_connected_route_yields_while_its_link_is_down),
 		cmocka_unit_test(
 			linux_joins_ipv6_routes_with_gateways_and_deletes_one_by_one),
 		cmocka_unit_test(ipv6_routes_without_a_gateway_of_their_own_are_not_joined),

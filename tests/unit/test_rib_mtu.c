@@ -84,7 +84,7 @@ a_changed_id_changes_the_routes_of_every_mtu(void **state)
 }
 
 static void
-all_ways_of_a_route_have_it(void **state)
+all_paths_of_a_route_have_it(void **state)
 {
 	struct rig *g = one_next_hop();
 
@@ -239,7 +239,7 @@ main(void)
 		cmocka_unit_test(it_is_one_routes_and_not_its_next_hops),
 		cmocka_unit_test(a_changed_mtu_is_a_changed_route),
 		cmocka_unit_test(a_changed_id_changes_the_routes_of_every_mtu),
-		cmocka_unit_test(all_ways_of_a_route_have_it),
+		cmocka_unit_test(all_paths_of_a_route_have_it),
 		cmocka_unit_test(the_smaller_mtu_of_two_lookups_counts),
 		cmocka_unit_test(every_link_carries_the_least_of_its_family),
 		cmocka_unit_test(a_replay_by_other_ids_rewrites_no_prefix),

@@ -128,7 +128,7 @@ state_in(struct rig *g, uint16_t vrf, const char *prefix)
  * not leave the VRF. Nothing is forwarded.
  */
 static void
-a_vrfs_own_interface_is_no_way_out_of_it(void **state)
+a_vrfs_own_interface_is_no_egress_of_it(void **state)
 {
 	struct rig *g = rig_two_vrfs();
 
@@ -552,7 +552,7 @@ main(void)
 		cmocka_unit_test(addresses_and_subnets_are_those_of_the_vrf),
 		cmocka_unit_test(a_route_may_leave_by_an_interface_of_another_vrf),
 		cmocka_unit_test(a_route_may_lead_to_another_vrf_and_not_round),
-		cmocka_unit_test(a_vrfs_own_interface_is_no_way_out_of_it),
+		cmocka_unit_test(a_vrfs_own_interface_is_no_egress_of_it),
 		cmocka_unit_test(a_fib_is_published_when_all_that_came_before_it_is_in),
 		cmocka_unit_test(a_removed_vrf_has_no_fib_and_its_routes_stay_zebras),
 		cmocka_unit_test(a_reused_number_has_nothing_of_the_last_vrf),

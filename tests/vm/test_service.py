@@ -166,7 +166,7 @@ def frr(router, stop="/bin/true"):
 
 def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
     """fpm-dataplane-hold tells the daemon of the end of zebra before the first of FRR's daemons
-    is told to end. It does so at each restart, because it starts again with FRR."""
+    is asked to end. It does so at each restart, because it starts again with FRR."""
     routes(router)  # zebra must have sent routes, or there is no session to hold
     forwards(router)
     seen = tmp_path / "seen"

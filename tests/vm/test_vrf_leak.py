@@ -96,7 +96,7 @@ def test_of_two_routes_mtus_the_smaller_one_counts(two, family):
 
 
 @pytest.mark.quick
-def test_a_vrfs_own_interface_is_no_way_out_of_it(two):
+def test_a_vrfs_own_interface_is_no_egress_of_it(two):
     """Hosts of a subnet on the VRF device are not reachable. Addresses on it are local."""
     lan = two.wires["lan"]
     two.ip("addr add 10.255.0.1/24 dev red")
