@@ -30,6 +30,10 @@ PATTERNS = [
     (r"\b(he|him|his|she)\b", "a program is 'it'"),
     (r", for (it|that|what|who|there|they|this|these|those)\b", "because"),
     (r"\b(twin|riddle|for ever and ever)\b", "the plain word"),
+    (r"\b(is|are|was|were|been?) told\b(?! (apart|from))", "receives, is notified, is reported"),
+    (r"\b(ways? back|ways? out(?! of)|best ways?|right ways?)\b", "path, reverse path, egress interface"),
+    (r"\bpackets? inside\b(?! (the|a|it)\b)", "inner packet"),
+    (r"\b(leads?|goes) nowhere\b", "has no egress, has no next hop"),
 ]
 # The first word of a comment that asks, or that leaves the thing without a name.
 FIRST = re.compile(
@@ -108,6 +112,13 @@ def log_problems(text):
             yield text.count("\n", 0, m.start()) + 1, f"log line '{line}': write 'source: event key=value ...'"
 
 
+def names(text):
+    """Yield (line, text) of each identifier of C that calls a path or a next hop a way."""
+    code = blank(r'/\*(?s:.*?)\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', text)
+    for m in re.finditer(r"\b(?:\w+_)?ways?(?:_\w+)?\b", code):
+        yield code.count("\n", 0, m.start()) + 1, f"the name '{m[0]}': next hop, path, egress"
+
+
 def blank(pattern, text):
     """Replace each match by as many blanks, so that lines stay where they are."""
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text)
@@ -118,6 +129,8 @@ def problems(path):
     found = set()
     if path.name.endswith((".c", ".h")) and "tests" not in path.parts:
         found |= set(log_problems(path.read_text(errors="replace")))
+    if path.name.endswith((".c", ".h")):
+        found |= set(names(path.read_text(errors="replace")))
     for begin, text, is_comment in texts(path):
         quotes = r'`[^`]*`|"[^"]*"' if is_comment and not text.startswith(('"', "r")) else r"`[^`]*`"
         flat = blank(r"(?m)^\s*[*#](?!/)", blank(quotes, text))

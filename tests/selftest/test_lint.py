@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lint"))
 import commits  # noqa: E402
+import english  # noqa: E402
 
 BODY = "\n\nBecause of that.\n"
 
@@ -38,3 +39,31 @@ def test_the_hook_reads_what_git_leaves_in_the_file(tmp_path, capsys):
     assert commits.main(str(path)) == 0
     path.write_text("fwd: drain the ring\n\n# Please enter the commit message\n")
     assert commits.main(str(path)) == 1 and "no body" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name, text, words", [
+    ("a.c", "/* Find the way back of a packet. */", "path"),
+    ("a.c", "/* The peer is told at once. */", "is notified"),
+    ("a.c", "/* Count the packet inside. */", "inner packet"),
+    ("a.c", "/* The route leads nowhere. */", "no egress"),
+    ("a.c", "struct fib_ways *ways;", "next hop, path, egress"),
+    ("a.c", 'log_info("port: it is up now: %s", name);', "key=value"),
+    ("a.c", 'log_warn("port: mtu not set error=%s", why);', "key=value"),
+    ("a.h", 'log_write(level, "dpdk: %.*s", n, text);', "key=value"),
+    ("a.md", "Somebody is there.", "name the program"),
+])  # fmt: skip
+def test_bad_english_is_refused(tmp_path, name, text, words):
+    (tmp_path / name).write_text(text + "\n")
+    found = english.problems(tmp_path / name)
+    assert any(words in problem for _, problem in found), found
+
+
+@pytest.mark.parametrize("name, text", [
+    ("a.c", "/* Find the reverse path in the same way. The two are told apart by the port. */"),
+    ("a.c", 'log_info("port: mtu changed name=%s mtu=%u%s", name, mtu, more);'),
+    ("a.c", 'log_warn("port: mtu not set error=\\"%s\\" missed=%u", why, missed);'),
+    ("a.md", "The migration works either way."),
+])  # fmt: skip
+def test_good_english_is_accepted(tmp_path, name, text):
+    (tmp_path / name).write_text(text + "\n")
+    assert english.problems(tmp_path / name) == []
