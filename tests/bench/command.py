@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the JSON line that records the command and the instruction set of a benchmark's run.
+"""Make the JSON line that records the command, the build and the instruction set of a benchmark's run.
 Options come from the environment. The line has the options that the benchmark knows and that are
 set."""
 
 import os
+import subprocess
 from pathlib import Path
 
 # The values of these options are files. The line has their names without the folder.
@@ -15,7 +16,15 @@ NO_ISA = "instruction set not recorded"
 def line(name, options):
     """Return the JSON line. options: the names of all options that the benchmark knows."""
     given = [f"{o}={shown(o, os.environ[o])}" for o in sorted(options) if os.environ.get(o)]
-    return {"bench": "command", "command": " ".join(["make", name, *given]), "isa": isa()}
+    return {
+        "bench": "command", "command": " ".join(["make", name, *given]), "build": build(), "isa": isa()
+    }  # fmt: skip
+
+
+def build():
+    """Return the version and the commit of the tree, as the programs print them."""
+    script = Path(__file__).resolve().parents[2] / "fpm-dataplane" / "dist" / "version.sh"
+    return subprocess.run([script], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def isa():

@@ -524,6 +524,8 @@ def place(bench, lines):
         if "version" in r
     ]
     commands = [r for r in lines if r["bench"] == "command"]
+    # Programs that only measure a library have no version. The command has that of the tree.
+    builds = builds or [r["build"] for r in commands if r.get("build")]
     found = {
         "command": "; ".join(unique(r["command"] for r in commands)) or f"make {bench}",
         "machine": f"{last['cpu']}, {last['cores']} CPUs, Linux {kernel}, DPDK {dpdk}",

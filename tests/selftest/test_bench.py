@@ -333,7 +333,7 @@ def test_readmes_figures_are_those_that_were_accepted():
             f"{row['peer']}: {row['theirs'][0]} Mpps",
             "{:.2f} ({:.2f} to {:.2f})".format(*row["ratio"]),
         ], name
-    whole = said.pop("a full table from zebra to the FIB")[0]
+    whole = said.pop("a full table from zebra to the FIB (before version 0.1)")[0]
     assert rows[replay]["figure"].startswith(whole + ":")
     assert said == {}
 
@@ -469,6 +469,7 @@ def test_a_command_has_files_by_their_names(monkeypatch):
 
     line = command.line("bench-fib", {*given, "LOADS"})
 
+    assert re.match(r"0\.\d+", line["build"])
     assert line["isa"] in ("AVX-512", "AVX2", "x86-64-v2")
     assert line["command"] == ('make bench-fib PEERS="ours,l3*" REPS=3 TABLE="v4.txt.xz v6.txt.xz" '
                                "UPDATES=u.xz")  # fmt: skip
