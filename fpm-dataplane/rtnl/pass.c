@@ -209,7 +209,7 @@ pass_rules_end(struct rtnl *r, uint8_t family)
 	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + bytes);
 
 	tables_update(r, family);
-	pass_flush(r); /* rib gets the routes that were read before first */
+	pass_flush(r); /* first send rib the routes that were read before */
 	m->family = family;
 	m->n = r->n_rules;
 	memcpy(m->rule, r->rule, bytes);

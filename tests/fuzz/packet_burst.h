@@ -28,8 +28,8 @@ struct packet_port {
 };
 
 /*
- * A burst of up to BURST_MAX: the frame (`n` octets, 14 to FRAME_MAX), changes of it, and
- * good ones of either family, by chance that is `seed` alone; aborts where they differ.
+ * Pass a burst of up to BURST_MAX frames: the frame (`n` octets, 14 to FRAME_MAX), changes of
+ * it, and good frames of either family. Only `seed` decides the choices. Aborts at a difference.
  */
 void packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
 		  uint16_t n, uint64_t seed);

@@ -3,7 +3,7 @@
  * A library for LD_PRELOAD: with NETLINK_MUTE in the environment the kernel answers none of
  * the requests that a thread of this name makes by netlink. It stands for a kernel whose locks
  * are taken. The first request writes a line to stderr. From then on the thread's clock stands
- * still, so that the thread waits for ever unless the daemon ends.
+ * still, so that the thread waits forever unless the daemon ends.
  */
 #include <linux/netlink.h>
 #include <stdbool.h>

@@ -29,7 +29,7 @@ PATTERNS = [
     (r"\b(let|lets|letting) go\b", "release, close"),
     (r"\b(he|him|his|she)\b", "a program is 'it'"),
     (r", for (it|that|what|who|there|they|this|these|those)\b", "because"),
-    (r"\b(twin|riddle|for ever and ever)\b", "the plain word"),
+    (r"\b(twin|riddle|for ever)\b", "the plain word"),
     (r"\b(is|are|was|were|been?) told\b(?! (apart|from))", "receives, is notified, is reported"),
     (r"\b(ways? back|ways? out(?! of)|best ways?|right ways?)\b", "path, reverse path, egress interface"),
     (r"\bpackets? inside\b(?! (the|a|it)\b)", "inner packet"),

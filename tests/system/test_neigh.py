@@ -442,7 +442,7 @@ def test_ttl_is_spent_once_by_a_packet_that_waited(dut, lan, wan, family):
 
 def test_a_scan_of_a_subnet_leaves_the_gateway_alone(dut, lan, wan, alt):
     """A scan of hundreds of hosts that do not answer neither stops traffic to known neighbors
-    nor leaves entries for ever. The test uses fewer hosts than the kernel's table has room for
+    nor leaves entries forever. The test uses fewer hosts than the kernel's table has room for
     (1024 in all namespaces), because other tests run beside it."""
     dut.route(NET6, via=alt.peer6, wire=alt)
 

@@ -598,7 +598,7 @@ def test_a_port_that_went_can_come_again_at_once(own_dut):
 
 
 def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
-    """The daemon waits for a supervisor that does not listen, but not for ever. The TAP is
+    """The daemon waits for a supervisor that does not listen, but not forever. The TAP is
     deleted nevertheless, so a port of that name can be added again, and the next daemon has the
     new TAP."""
     dut = own_dut(supervised=True)

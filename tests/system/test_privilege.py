@@ -77,7 +77,7 @@ def old_kernel(own_dut, monkeypatch):
 
 
 def test_with_more_privileges_than_it_says_it_does_not_start(old_kernel):
-    """If the kernel does not take a privilege away, the daemon would have it for ever: it logs
+    """If the kernel does not take a privilege away, the daemon would have it forever: it logs
     a line, ends with exit code 1, and has created nothing."""
     dut = old_kernel(PR_SET_NO_NEW_PRIVS)
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
@@ -100,7 +100,7 @@ def test_a_kernel_without_seccomp_is_said_and_no_hindrance(old_kernel):
 
 
 def test_a_successor_has_no_second_filter(own_dut):
-    """Filters are inherited and stay for ever. A successor installs no second filter, because
+    """Filters are inherited and stay forever. A successor installs no second filter, because
     after hundreds of restarts there would be hundreds."""
     dut = own_dut(supervised=True)
     dut.start()

@@ -36,7 +36,7 @@ class Route:
     flow: Flow = None  # None: it is malformed
     actions: action.Actions = None
     rules: translate.Rules = None
-    refused: str = None  # why it cannot be installed, for ever
+    refused: str = None  # why it cannot be installed, forever
     unchecked: str = "not checked yet"  # why its announcer may not filter, at present
     stale: bool = False  # of a session that is lost
     logged: str = ""  # state that the log has
