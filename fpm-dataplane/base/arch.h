@@ -33,7 +33,7 @@ arch_crc32c(uint32_t crc, uint32_t word)
 #define ARCH_ELF   EM_AARCH64
 #define ARCH_AUDIT AUDIT_ARCH_AARCH64
 #define ARCH_COMPILES_EBPF \
-	0 /* its compiler of DPDK was not compared with the interpreter */
+	0 /* DPDK's compiler for this CPU was not compared with the interpreter */
 #define ARCH_SYS_NONE SYS_nfsservctl
 
 static inline uint32_t

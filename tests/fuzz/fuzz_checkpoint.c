@@ -263,7 +263,7 @@ begin(int fd)
 	MUST(g->rib->table_counts.n_zebra[0] == 1 &&
 	     g->rib->table_counts.n_zebra[1] == 1); /* and the sentinel */
 	rib_must_be_sound(g);
-	/* Nor has the kernel any. */
+	/* The kernel's routes must be gone, too. */
 	for (uint8_t family = 4; family <= FAMILY_LABEL; family += 2) {
 		rig_kernel_dump(g, true, family, 0);
 		rig_kernel_dump(g, false, family, 0);

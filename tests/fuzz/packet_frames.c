@@ -217,7 +217,7 @@ change(struct given *g, const uint8_t *mac)
 		packet_cksum(g->frame, g->n);
 }
 
-/* As a NIC does that takes tags off. */
+/* Strip the outer tag into the mbuf, as a NIC does. */
 static void
 strip(struct given *g)
 {

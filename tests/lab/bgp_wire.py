@@ -66,7 +66,7 @@ def nlri4(prefixes):
 
 
 def nlri6(prefixes):
-    """The same for IPv6, up to /64."""
+    """IPv6 prefixes, up to /64, as they stand in an UPDATE."""
     out = []
     for prefix in prefixes:
         addr, plen = prefix >> 8, prefix & 255

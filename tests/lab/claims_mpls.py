@@ -185,7 +185,7 @@ def _without_null(labels):
 
 
 def _in_dataplane(lab):
-    """The same of the labels of the dataplane."""
+    """Return the labels of the dataplane: {label: {(gateway or interface, pushed labels)}}."""
     return {
         row["label"]: {(hop["via"] or hop["dev"], tuple(hop["labels"])) for hop in row["nexthops"]}
         for row in lab.dp.show("labels")

@@ -39,6 +39,8 @@ PATTERNS = [
 FIRST = re.compile(
     r"(Of|What|Who|Whose|Is|Has|Have|Does|Do|Did|Are|Was|Were|May|Can|Shall|Will|Which)\b"
 )
+# The first words of a comment that a reader understands only after another comment.
+BEFORE = re.compile(r"The same(,| (of|for|by|after|as|with|while)\b)|(Nor|So) (has|have|does|do|is|are)\b|Another one\b")
 # A comment may break between two words of a pattern.
 FOUND = [(re.compile(p.replace(" ", r"\s+"), re.I), hint) for p, hint in PATTERNS]
 
@@ -144,6 +146,8 @@ def problems(path):
         word = FIRST.match(text, first.end())
         if word:
             found.add((begin, f"begins with '{word[0]}': start with a verb"))
+        if BEFORE.match(text, first.end()):
+            found.add((begin, "depends on the comment before it: name the thing"))
         if re.search(r"\?\s*(\*/|\"*)?\s*$", text) and "://" not in text:
             found.add((begin, "a question: state the fact"))
     return sorted(found)

@@ -50,6 +50,7 @@ def test_the_hook_reads_what_git_leaves_in_the_file(tmp_path, capsys):
     ("a.c", 'log_info("port: it is up now: %s", name);', "key=value"),
     ("a.c", 'log_warn("port: mtu not set error=%s", why);', "key=value"),
     ("a.h", 'log_write(level, "dpdk: %.*s", n, text);', "key=value"),
+    ("a.c", "/* The same for IPv6. */", "the comment before"),
     ("a.md", "Somebody is there.", "name the program"),
 ])  # fmt: skip
 def test_bad_english_is_refused(tmp_path, name, text, words):

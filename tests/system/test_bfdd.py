@@ -158,8 +158,7 @@ def resets_the_interface(bed):
 
 
 def test_with_dplaneaddr_bfdd_opens_no_receiving_socket(bfdd):
-    """Neither before a connection, nor while there is one, nor after its end. Without the option it
-    does."""
+    """bfdd opens none before, during and after a connection. Without the option it opens them."""
     receives = lambda: bfdd.udp_ports() & {SINGLE_HOP, MULTI_HOP}  # noqa: E731
     bfdd.peers(1)
     eventually(bfdd.udp_ports, 5, what="bfdd has a socket to send from")
@@ -432,7 +431,7 @@ def test_each_change_of_a_session_is_the_whole_session_again(bfdd):
 
 
 def test_nothing_comes_when_the_interface_of_a_session_goes_and_comes(bfdd):
-    """Neither a delete nor an update. Until the next hand-over the session has no interface."""
+    """bfdd sends neither a delete nor an update. Until the next hand-over the session has no interface."""
     netns.ip_batch(["link add t0 type veth peer name t1", "link set t0 up"], bfdd.here)
     eventually(lambda: "t0" in bfdd.near.ask("show interface brief"), 5)
     plane = bfdd.connect()

@@ -104,7 +104,7 @@ def test_an_operators_route_beside_zebras(frr):
 
 
 def test_an_interface_route_beside_zebras(frr):
-    """The same by a route of an interface alone, which once took zebra's route away."""
+    """A route by an interface alone beside zebra's. It once removed zebra's route."""
     dut, _ = frr
     dut.neighbor(AT_ZEBRA, dut.wires["ext"])
     dut.ip(f"route add {OF_ZEBRA} dev ext0")

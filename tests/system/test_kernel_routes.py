@@ -67,7 +67,7 @@ def test_an_operators_route_takes_the_place_of_zebras_and_gives_it_back(both, fa
 
 
 def test_an_interface_route_takes_the_place_of_zebras(both, family):
-    """The same by a route of an interface alone, with a metric that is better than zebra's."""
+    """A route by an interface alone, with a metric that is better than zebra's, replaces zebra's route."""
     net, host = NET[family], HOST[family]
     both.answer("ext", host)
     both.zebra(net, "wan")

@@ -197,7 +197,7 @@ def test_the_kernel_takes_what_forwarders_do_not(plain, lan):
 
 
 def test_an_end_point_that_is_not_supported_says_why(plain, lan):
-    """End.DX2 is not: its packets are dropped."""
+    """End.DX2 is not supported: its packets are dropped."""
     hop = plain.zebra.hop(oif=1, encap=(SEG6LOCAL, attr(ACTION, 4)))
     plain.zebra.add(f"{SID}/128", hop)
     eventually(

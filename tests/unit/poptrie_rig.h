@@ -113,7 +113,7 @@ table(enum poptrie_family family, enum pt_layout layout)
 		for (struct poptrie *pt = table(POPTRIE_IP4, layout_); pt; \
 		     poptrie_destroy(pt), pt = NULL)
 
-/* The same for IPv6, which has one layout. */
+/* Run a claim about IPv6 in its only layout. */
 #define FOR_TABLE6(pt)                                             \
 	for (struct poptrie *pt = table(POPTRIE_IP6, PT_WIDE); pt; \
 	     poptrie_destroy(pt), pt = NULL)

@@ -135,7 +135,7 @@ void rig_set_hop(struct fpm_hop *h, const char *gw, uint32_t ifindex); /* gw NUL
 
 /* Grace periods over, reclaims done, neigh has answered; again until it is quiet. */
 void rig_settle(struct rig *g);
-/* The same, `s` seconds later. */
+/* Advance the time by `s` seconds, then settle. */
 void rig_later(struct rig *g, unsigned int s);
 
 /*

@@ -208,7 +208,7 @@ last_becomes(struct wire *w, const char *expected)
 }
 
 /*
- * The same for one message that must give no event. The caller checks which counter has it.
+ * End the open message and frame. Assert that there is no event. The caller checks the counter.
  */
 static inline struct fpm_decoded
 last_is_nothing(struct wire *w)

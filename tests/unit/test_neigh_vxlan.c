@@ -321,7 +321,7 @@ a_host_of_the_subnet_is_no_vtep(void **state)
 	monitor.ops.addr(monitor.ctx, &subnet, false);
 	round_over();
 	assert_int_equal(gateway_hop()->t.family, 0);
-	/* Neither is the address of a group, nor none. */
+	/* A multicast address, or no address, is no VTEP. */
 	put_be32(e.remote, 0xe0000005);
 	entry(e);
 	assert_int_equal(gateway_hop()->t.family, 0);

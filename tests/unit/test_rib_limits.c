@@ -277,7 +277,7 @@ a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes(void *
 		assert_int_equal(g->rib->count.restored + g->rib->count.restore_lost, 100);
 		assert_in_range(n_forwarded(g, 100), 10, smaller[i].max);
 		assert_true(table_state(smaller[i].table).refused > 0);
-		/* The same after a replay. */
+		/* The limit holds after a replay, too. */
 		rig_session(g, 100);
 		teach_paths(g, 100);
 		rig_sentinel(g);

@@ -438,7 +438,7 @@ a_dump_of_several_parts_shows_all(void **state)
 	assert_int_equal(n_of(s, "2001:db8:15dc::/48"), 1);
 	n = s->g->rib->kroutes.n;
 	assert_true(n > 4500);
-	/* So does the dump of all protocols, and it removes none. */
+	/* The dump of all protocols reads all routes, and removes none. */
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
 	rig_settle(s->g);
 	assert_int_equal(s->g->rib->kroutes.n, n);

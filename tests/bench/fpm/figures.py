@@ -15,7 +15,7 @@ def spread(values, digits=3):
 
 
 def microseconds(values):
-    """The same of seconds, in us, with the tail."""
+    """Return median, least, most and tail of times in seconds, in us."""
     us = sorted(v * 1e6 for v in values)
     p99 = us[min(len(us) - 1, int(len(us) * 0.99))]
     return {**spread(us, 1), "p99": round(p99, 1), "unit": "us"}
