@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "base/kernel_event.h"
 #include "fib/rules.h"
 
 #define TABLE     (FIB_VRF_MAX + 1) /* a table of a rule */
@@ -385,6 +386,27 @@ a_source_has_another_fib(void **state)
 }
 
 static void
+a_tos_has_another_fib(void **state)
+{
+	struct fib_rules_source source[] = {
+		{.base = 0, .number = TABLE, .src = tos_condition(0x10)},
+		{.base = VRF, .number = EMPTY, .src = tos_condition(0x08)},
+	};
+
+	begin(4);
+	rule_add(FIB_RULE_TABLE, 0);
+	rules->source = source;
+	rules->n_sources = 2;
+	assert_int_equal(group(), MAIN);
+	ip[1] = 0xf3; /* Linux compares the bits 0x1c */
+	assert_int_equal(group(), OF_TABLE);
+	ip[1] = 0x18;
+	assert_int_equal(group(), MAIN);
+	ip[1] = 0x08; /* of another FIB only */
+	assert_int_equal(group(), MAIN);
+}
+
+static void
 one_packet_is_resolved_by_the_published_rules(void **state)
 {
 	struct fib_iface in = {.ifindex = 11, .rules4 = true};
@@ -420,6 +442,7 @@ main(void)
 		cmocka_unit_test(a_rule_may_be_the_answer),
 		cmocka_unit_test(goto_leaves_out_the_rules_between),
 		cmocka_unit_test(a_source_has_another_fib),
+		cmocka_unit_test(a_tos_has_another_fib),
 		cmocka_unit_test(one_packet_is_resolved_by_the_published_rules),
 	};
 
