@@ -32,7 +32,8 @@ def hops(lab, prefix, vrf=None):
     words += f" vrf {vrf}" if vrf else ""
     rows = lab.r1.json(f"show {words} {prefix} json").get(prefix, [])
     used = [hop for row in rows if row.get("selected") for hop in row["nexthops"]]
-    return {hop["interfaceName"]: hop.get("ip") for hop in used if hop.get("fib")}
+    # FRR 10.3 keeps a hop whose link is down, as "fib" without "active".
+    return {hop["interfaceName"]: hop.get("ip") for hop in used if hop.get("fib") and hop.get("active")}
 
 
 def by(lab, prefix, *names, vrf=None):

@@ -30,6 +30,8 @@ mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
+# Tests name folders by their process id, which is the same in the pid namespace of another command.
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 mkdir -p "$root/run/lock" "$root/mnt/old"
 cd "$root"
 pivot_root . mnt/old
