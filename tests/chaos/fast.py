@@ -36,14 +36,16 @@ def _several_hops(*pairs):
     return "\n".join([*lines, "exit"]) + "\n"
 
 
-def _one_hop(dev, *peers):
+def _one_hop(dev, *ends):
+    """Return the lines of sessions between (own address, peer). bfdd 10.3 takes any address of the
+    interface if the line names none."""
     lines = ["bfd"]
-    for peer in peers:
-        lines += [f" peer {peer} interface {dev}", *TIMES]
+    for own, peer in ends:
+        lines += [f" peer {peer} local-address {own} interface {dev}", *TIMES]
     return "\n".join([*lines, "exit"]) + "\n"
 
 
-R1 = _several_hops(CORE0, CORE1) + _one_hop("lan0", LAN4[1], LAN6[1])
+R1 = _several_hops(CORE0, CORE1) + _one_hop("lan0", LAN4, LAN6)
 
 
 class Core(Neighbor):
@@ -73,7 +75,7 @@ class FastSessions(threading.Thread):
         netns.ip_batch([f"addr add {LAN4[0]}/30 dev lan0"], self.bed.ns["r1"])
         netns.ip_batch([f"addr add {LAN4[1]}/30 dev eth0"], self.bed.ns["lan"])
         self.lan.start_all("bfdd")
-        self.lan.load(_one_hop("eth0", LAN4[0], LAN6[0]))
+        self.lan.load(_one_hop("eth0", LAN4[::-1], LAN6[::-1]))
 
     def up(self):
         """Return True if all sessions are up and in the forwarders. Raises LookupError."""

@@ -43,6 +43,15 @@ def pair(bfd, ours, theirs, *lines, here="", there="", theirs_lines=None):
     bfd.theirs.configure("bfd", f"peer {ours} {there}".strip(), *lines)
 
 
+def links(ours, theirs):
+    """Return the ends of the peers' lines for an interface with several addresses: bfdd 10.3 takes
+    any address of the interface for a peer without a local address (bfd.md, 4)."""
+    return {
+        "here": f"local-address {ours} interface wan0",
+        "there": f"local-address {theirs} interface wan",
+    }
+
+
 def peer_row(bfd, ours):
     """Return the session of the peer with our address."""
     rows = bfd.theirs.json("show bfd peers json")
@@ -63,7 +72,7 @@ def counters(bfd, ours):
 
 def test_a_session_of_ipv6_with_global_addresses(bfd):
     ours, theirs = own(bfd, "2001:db8:61::1/64", "2001:db8:61::2/64")
-    pair(bfd, ours, theirs, here="interface wan0", there="interface wan")
+    pair(bfd, ours, theirs, **links(ours, theirs))
     row = up(bfd, ours, theirs)
     assert (row["by"], row["local"]) == ("forwarders", ours), row
 
@@ -78,7 +87,7 @@ def test_a_session_of_link_local_addresses(bfd):
     ours = link(bfd.router.ctl, "wan0")
     eventually(lambda: link(bfd.router.far, "wan"), 20, what="the peer has a link-local address")
     theirs = link(bfd.router.far, "wan")
-    pair(bfd, ours, theirs, here="interface wan0", there="interface wan")
+    pair(bfd, ours, theirs, **links(ours, theirs))
     row = up(bfd, ours, theirs)
     assert (row["by"], row["local"]) == ("forwarders", ours), row
 
@@ -209,7 +218,7 @@ def test_a_session_that_is_deleted_and_made_again_at_once_comes_up(bfd):
 def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, ours, theirs):
     ours, theirs = own(bfd, ours, theirs)
     with sniffed(bfd) as wire:
-        pair(bfd, ours, theirs, here="interface wan0", there="interface wan")
+        pair(bfd, ours, theirs, **links(ours, theirs))
         up(bfd, ours, theirs)
         eventually(
             lambda: [p.state for p in wire.of(ours, theirs)].count(UP) >= 5, 10, what="we say Up"
@@ -225,7 +234,7 @@ def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, our
         row, octets = bfd.row(theirs), 72 if ":" in ours else 52
         for way in ("rx", "tx"):
             assert row[f"{way}_bytes"] == octets * row[f"{way}_packets"], row
-        bfd.ours.configure("bfd", f"no peer {theirs} interface wan0")
+        bfd.ours.configure("bfd", f"no peer {theirs} {links(ours, theirs)['here']}")
         eventually(lambda: bfd.row(theirs) is None, 10, what="the session is gone")
         sent = wire.of(ours, theirs)
     assert {p.ttl for p in sent} == {255}

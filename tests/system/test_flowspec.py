@@ -182,12 +182,12 @@ def victim(host):
 
 def test_no_path_forges_the_neighbor(flows):
     """FRR 8.4.4 takes a path of a peer of eBGP that begins with another AS, is empty or begins with a
-    set. The first one is told from a true path by `enforce-first-as` only; the other two are refused in
-    any case, although FRR adds LOCAL_PREF."""
+    set. The first one is told from a true path by `enforce-first-as` only, the default from FRR 9.1 on;
+    the other two are refused in any case, although FRR adds LOCAL_PREF."""
     sequence, sets = 2, 1
     paths = {1: [(sequence, [AS_THEIRS])], 2: [], 3: [(sets, [AS_THEIRS])], 4: [(sequence, [FORGER])]}
     theirs = f"its neighbor is AS {FORGER}, that of the unicast route is AS {AS_THEIRS}"
-    with speaking(flows, FORGER) as speaker:
+    with speaking(flows, FORGER, "no neighbor {0} enforce-first-as") as speaker:
         for host, path in paths.items():
             speaker.flow(victim(host)[0], path)
         reasons = ["installed", "its AS path is empty", "does not begin with an AS_SEQUENCE", theirs]

@@ -108,6 +108,10 @@ def with_frr(lab):
     return lab
 
 
+# FRR does not write this line from 9.1 on, because it is the default.
+LATER_DEFAULT = " enforce-first-as"
+
+
 def test_write_memory_keeps_every_line_of_frr_conf(with_frr):
     """`write memory` into an empty file writes all of frr.conf in its contexts and later
     changes. So FRR refused no line, and no line has a place that vtysh does not read. FRR that
@@ -121,7 +125,8 @@ def test_write_memory_keeps_every_line_of_frr_conf(with_frr):
     lab.r1.vtysh("write memory")
 
     written = lines(lab.path("r1", "frr.conf"))
-    assert lines(os.path.join(lab.folder, "frr.conf")) - written == set()
+    lost = lines(os.path.join(lab.folder, "frr.conf")) - written
+    assert {line for line in lost if not line[1].endswith(LATER_DEFAULT)} == set()
     assert ("interface lo", "description of the test") in written
     if lab.scenario == RESTARTED:
         lab.r1.restart_all()
