@@ -166,10 +166,13 @@ class Gobgp(Daemon):
             if have:
                 self.client("global", "rib", "del", "all", "-a", f"ipv{family}")
             path = f"{self.dir}/table{family}"
-            # The client of GoBGP ends before it has sent what is in its queue: the last hundreds
+            # The client of GoBGP ends before it has sent its whole queue: the last hundreds
             # of a file in 3.10, all in 3.36. So its queue is short, and the file has each prefix
             # twice.
-            write_mrt(path, [*prefixes, *prefixes], self.wan.peer4, self.wan.peer(family))
+            # GoBGP 3.10 does not read the short form, and 3.36 reads no other.
+            whole = "version 3.10." in self.client("--version")
+            hop = self.wan.peer(family)
+            write_mrt(path, [*prefixes, *prefixes], self.wan.peer4, hop, whole)
             eventually(
                 lambda f=family, p=path, n=len(prefixes): self._inject(f, p) >= n, 60, 0.2
             )
@@ -191,8 +194,9 @@ class Gobgp(Daemon):
         return self.command("gobgp", *words, check=check)
 
 
-def write_mrt(path, prefixes, peer4, hop):
-    """Write a table of one peer as TABLE_DUMP_V2 (RFC 6396, 4.3)."""
+def write_mrt(path, prefixes, peer4, hop, whole):
+    """Write a table of one peer as TABLE_DUMP_V2 (RFC 6396, 4.3). With `whole`, MP_REACH_NLRI of IPv6
+    is not in the short form of 4.3.4."""
 
     def record(kind, body):
         return struct.pack("!IHHI", 0, 13, kind, len(body)) + body
@@ -214,8 +218,10 @@ def write_mrt(path, prefixes, peer4, hop):
                 bytes([int(length)])
                 + socket.inet_pton(family, address)[: (int(length) + 7) // 8]
             )
-            if six:  # GoBGP 3.10 reads the whole attribute, not the short form of RFC 6396
-                reach = struct.pack("!HBB", 2, 1, 16) + packed_hop + b"\0" + nlri
+            if six:
+                reach = bytes([16]) + packed_hop
+                if whole:
+                    reach = struct.pack("!HB", 2, 1) + reach + b"\0" + nlri
                 attributes = common + attribute(0x80, 14, reach)
             else:
                 attributes = common + attribute(0x40, 3, packed_hop)
