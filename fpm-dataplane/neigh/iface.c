@@ -463,8 +463,8 @@ iface_log_forwarding(struct neigh *n, uint16_t ifidx)
 
 /*
  * Follow a `forwarding` sysctl. IPv4: the kernel writes a value for all to each interface,
- * so the value of the interface decides. IPv6: the value for all decides (ip6_forward()); that
- * of an interface only decides whether the kernel is a router to its neighbors.
+ * so the value of the interface decides. IPv6: only the value for all decides, and that of
+ * the interface makes it a host or a router for neighbor discovery (ip-sysctl.rst).
  */
 void
 iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
@@ -484,7 +484,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 
 		if (ifc->port == NULL || !(of_all || i == of_tap))
 			continue;
-		if (!of_all && kc->family == 4)
+		if (kc->family == 4)
 			ifc->forward4 = kc->forwarding;
 		if (iface_publish(n, i))
 			iface_log_forwarding(n, i);

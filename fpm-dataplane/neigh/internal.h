@@ -68,7 +68,7 @@ struct link {
 	uint8_t rp_filter;       /* sysctl net.ipv4.conf.NAME.rp_filter */
 	bool mpls_told;          /* the kernel reports MPLS of it */
 	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
-	bool forward4_off;       /* the sysctl forwarding of IPv4 is 0 */
+	bool forward4_off;       /* sysctl net.ipv4.conf.NAME.forwarding is 0 */
 	/*
 	 * a tunnel or vxlan device: the logged reason why the kernel keeps it; NULL:
 	 * forwarders serve it, or the link is no tunnel

@@ -84,16 +84,21 @@ protodown_add(struct warn *w, const struct device_message *m)
 }
 
 /*
- * Warn if a route leads through the device, but the kernel does not forward IPv4 packets from
- * it. IPv6 has no such setting of a device.
+ * Warn if a route leads through the device, but the kernel does not forward packets from
+ * it.
  */
 static void
 through_check(struct warn *w, const struct device_message *m)
 {
+	bool off4 = m->conf4 != NULL && device_conf4(m, IPV4_DEVCONF_FORWARDING) == 0;
+	bool off6 = m->conf6 != NULL && sysctl_number("ipv6/conf/all/forwarding") == 0;
 	char where[64];
 
-	snprintf(where, sizeof(where), "%s: off for IPv4", m->name);
-	if (m->conf4 != NULL && device_conf4(m, IPV4_DEVCONF_FORWARDING) == 0)
+	snprintf(where, sizeof(where), "%s: off for %s", m->name,
+		 !off4   ? "IPv6"
+		 : !off6 ? "IPv4"
+			 : "IPv4 and IPv6");
+	if (off4 || off6)
 		list_add(&w->list, WARNING_FORWARDING, where,
 			 "Linux forwards to the device, but no packets from it: its sysctl "
 			 "forwarding is 0.",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's `forwarding` sysctls of a TAP decide whether the port is a router or a host, by
-family."""
+"""The kernel's `forwarding` sysctls decide whether a port forwards: that of the TAP for IPv4, that of
+`all` for IPv6."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -49,10 +49,10 @@ def shown(dut, wire):
     return dut.port_row(wire)["forwarding"]
 
 
-@pytest.mark.parametrize("case", [4], ids=["IPv4"], indirect=True)
+@pytest.mark.parametrize("case", [4], indirect=True, ids=["IPv4"])
 def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, sysctl):
-    """RFC 1122, 3.2.1.3: a host drops silently each packet that is not for it. Other interfaces and the other family forward. Packets for the host's own addresses are
-    delivered."""
+    """RFC 1122, 3.2.1.3: a host drops silently each packet that is not for it. Other interfaces and
+    the other family forward. Packets for the host's own addresses are delivered."""
     dst, family, other = case
 
     sysctl(family, lan.tap, 0)
@@ -76,17 +76,18 @@ def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, 
 
 
 def test_ipv6_is_forwarded_whatever_the_interface_says(dut, lan, wan, sysctl):
-    """Linux asks for the value of `all` alone (ip6_forward()). Operators set that of an uplink to 0,
-    so that it accepts router advertisements."""
-    prefix, dst, _, family = CASES[6]
-    dut.route(prefix, via=wan.peer6, wire=wan)
+    """ip-sysctl.rst: in IPv6 the value of `all` alone decides about forwarding. That of an interface
+    makes it a host for neighbor discovery, so that it accepts router advertisements."""
+    prefix, dst, peer, family = CASES[6]
+    dut.route(prefix, via=getattr(wan, peer), wire=wan)
 
     sysctl(family, lan.tap, 0)
     sysctl(family, wan.tap, 0)
 
-    dut.neighbor("192.0.2.60", lan)  # the kernel sends both changes in order
+    dut.neighbor("192.0.2.60", lan)  # the kernel sends the changes in order
     dut.forwarded(lan, lan.probe(dst), wan)
     assert shown(dut, lan) == "on"
+    assert "4 OK, 0 WARN" in dut.fpmctl("doctor", "forwarding").stdout
 
 
 def _echo(lan, dst):
@@ -113,8 +114,7 @@ def test_all_interfaces_at_once(dut, lan, wan, case, sysctl):
 
 
 def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
-    """ip-sysctl.rst: for IPv4 an interface's own setting decides. For IPv6 the setting of `all`
-    must be 1 as well."""
+    """ip-sysctl.rst: for IPv4 an interface's own setting decides. For IPv6 that of `all` decides."""
     dst, family, other = case
     sysctl(family, "all", 0)
     in_time(dut, lambda: shown(dut, lan) == other[3])

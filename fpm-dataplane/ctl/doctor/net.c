@@ -356,18 +356,14 @@ check_rp_filter(struct exam *e)
 	taps_check(e, tap_check_rp_filter);
 }
 
-/*
- * Check forwarding: for IPv4 the sysctl of the interface counts; for IPv6 the sysctls of
- * the interface and of `all` count.
- */
+/* Check forwarding: for IPv4 the sysctl of the interface counts, for IPv6 that of `all`. */
 static void
 tap_check_forwarding(struct exam *e, const char *tap)
 {
 	long long on4 = sysctl_get(e, "ipv4", tap, "forwarding");
-	long long on6 = sysctl_get(e, "ipv6", tap, "forwarding");
 	long long all6 = sysctl_get(e, "ipv6", "all", "forwarding");
-	bool no6 = on6 < 0 || sysctl_get(e, "ipv6", tap, "disable_ipv6") == 1;
-	bool off4 = on4 == 0, off6 = !no6 && (on6 == 0 || all6 == 0);
+	bool no6 = sysctl_get(e, "ipv6", tap, "disable_ipv6") != 0;
+	bool off4 = on4 == 0, off6 = !no6 && all6 == 0;
 	char name[KEY_SIZE];
 
 	sysctl_name(tap, name);
@@ -390,10 +386,8 @@ tap_check_forwarding(struct exam *e, const char *tap)
 		finding_fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
 	else if (off4)
 		finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.forwarding=1", e->in, name);
-	if (!no6 && all6 == 0)
+	if (off6)
 		finding_fix(e, "%ssysctl -w net.ipv6.conf.all.forwarding=1", e->in);
-	else if (!no6 && on6 == 0)
-		finding_fix(e, "%ssysctl -w net.ipv6.conf.%s.forwarding=1", e->in, name);
 }
 
 void
