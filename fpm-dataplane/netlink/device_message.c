@@ -64,6 +64,14 @@ device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
 	m->egress_qos = strcmp(m->kind, "vlan") == 0 &&
 			attr_find_in(attr_find_in(spec, IFLA_INFO_DATA),
 				     IFLA_VLAN_EGRESS_QOS) != NULL;
+	if (strcmp(m->kind, "macvlan") == 0 || strcmp(m->kind, "macvtap") == 0) {
+		a = attr_find_in(attr_find_in(spec, IFLA_INFO_DATA), IFLA_MACVLAN_MODE);
+		if (a != NULL)
+			(void)attr_copy(a, &m->macvlan_mode, sizeof(m->macvlan_mode));
+	}
+	a = attrs_find(at, len, IFLA_TXQLEN);
+	if (a != NULL && attr_copy(a, &m->txqlen, sizeof(m->txqlen)) < 0)
+		return -EBADMSG;
 	a = attr_find_in(attrs_find(at, len, IFLA_XDP), IFLA_XDP_ATTACHED);
 	if (a != NULL && attr_copy(a, &xdp, sizeof(xdp)) < 0)
 		return -EBADMSG;
@@ -100,6 +108,23 @@ uint32_t
 device_conf6(const struct device_message *m, unsigned int key)
 {
 	return conf_value(m->conf6, m->n_conf6, key);
+}
+
+int
+mac_message_decode(const struct nlmsghdr *nlh, struct mac_message *m)
+{
+	const struct ndmsg *nd = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *a;
+	size_t len;
+	const uint8_t *at = message_rest(nlh, sizeof(*nd), &len);
+
+	*m = (struct mac_message){0};
+	if (at == NULL || nd->ndm_family != AF_BRIDGE)
+		return -EBADMSG;
+	m->ifindex = (uint32_t)nd->ndm_ifindex;
+	m->self = (nd->ndm_flags & NTF_SELF) != 0;
+	a = attrs_find(at, len, NDA_LLADDR);
+	return a == NULL ? -EBADMSG : attr_copy(a, m->mac, sizeof(m->mac));
 }
 
 int

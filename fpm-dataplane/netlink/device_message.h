@@ -24,8 +24,17 @@ struct device_message {
 	bool protodown;                /* IFLA_PROTO_DOWN ... */
 	uint32_t protodown_by;         /* ... for these reasons (bits); 0: unknown */
 	bool egress_qos;               /* a VLAN with egress-qos-map */
+	uint32_t macvlan_mode;         /* of a macvlan or macvtap; 0: none */
+	uint32_t txqlen;               /* IFLA_TXQLEN */
 	const uint8_t *conf4, *conf6;  /* values of sysctls, inside the message */
 	uint32_t n_conf4, n_conf6;     /* their number, each 32 bits */
+};
+
+/* A MAC that a device receives beside its own, or an entry of a forwarding database. */
+struct mac_message {
+	uint32_t ifindex;
+	bool self; /* NTF_SELF: of the device, not of its master */
+	uint8_t mac[6];
 };
 
 struct qdisc_message {
@@ -46,6 +55,9 @@ int device_message_decode(const struct nlmsghdr *nlh, struct device_message *m);
  */
 uint32_t device_conf4(const struct device_message *m, unsigned int key);
 uint32_t device_conf6(const struct device_message *m, unsigned int key);
+
+/* Decode RTM_NEWNEIGH of AF_BRIDGE, as above. Returns 0 or -EBADMSG.       [any thread] */
+int mac_message_decode(const struct nlmsghdr *nlh, struct mac_message *m);
 
 /* Decode RTM_NEWQDISC or RTM_NEWTFILTER, as above. Returns 0 or -EBADMSG.  [any thread] */
 int qdisc_message_decode(const struct nlmsghdr *nlh, struct qdisc_message *m);

@@ -84,25 +84,21 @@ protodown_add(struct warn *w, const struct device_message *m)
 }
 
 /*
- * Warn if a route leads through the device, but the kernel does not forward packets from
- * it.
+ * Warn if a route leads through the device, but the kernel forwards no IPv4 packets from it.
+ * IPv6 is forwarded from all devices or from none.
  */
 static void
 through_check(struct warn *w, const struct device_message *m)
 {
-	bool off4 = m->conf4 != NULL && device_conf4(m, IPV4_DEVCONF_FORWARDING) == 0;
-	bool off6 = m->conf6 != NULL && sysctl_number("ipv6/conf/all/forwarding") == 0;
 	char where[64];
 
-	snprintf(where, sizeof(where), "%s: off for %s", m->name,
-		 !off4   ? "IPv6"
-		 : !off6 ? "IPv4"
-			 : "IPv4 and IPv6");
-	if (off4 || off6)
-		list_add(&w->list, WARNING_FORWARDING, where,
-			 "Linux forwards to the device, but no packets from it: its sysctl "
-			 "forwarding is 0.",
-			 "The same, because the kernel forwards by the device.");
+	if (m->conf4 == NULL || device_conf4(m, IPV4_DEVCONF_FORWARDING) != 0)
+		return;
+	snprintf(where, sizeof(where), "%s: off for IPv4", m->name);
+	list_add(&w->list, WARNING_FORWARDING, where,
+		 "Linux forwards to the device, but no packets from it: its sysctl "
+		 "forwarding is 0.",
+		 "The same, because the kernel forwards by the device.");
 }
 
 static bool
@@ -171,6 +167,42 @@ egress_qos_add(struct warn *w, const char *name)
 		"of the kernel have a priority of the map.");
 }
 
+/*
+ * Warn about a device above a port that takes packets of the port, and has no MAC of its
+ * own: ipvlan, or a macvlan in mode passthru.
+ */
+static void
+upper_check(struct warn *w, const struct device_message *m)
+{
+	bool passthru = m->macvlan_mode == MACVLAN_MODE_PASSTHRU;
+	const struct own *below = m->on == 0 ? NULL : own_find(w, m->on);
+	char where[64];
+
+	if (below == NULL || (!passthru && strncmp(m->kind, "ipv", 3) != 0))
+		return;
+	snprintf(where, sizeof(where), "%s %s on %s", m->kind, m->name, below->name);
+	list_add(&w->list, WARNING_MACVLAN, where,
+		 passthru ? "Linux gives the device all frames that the port receives, "
+			    "whatever their MAC is."
+			  : "Linux gives the device the packets to its addresses.",
+		 passthru ? "Frames to other MACs than that of the port are dropped "
+			    "(l2_foreign)."
+			  : "They take the routes of the control namespace.");
+}
+
+/* Warn about a TAP without a queue: the kernel has no room for packets to the daemon. */
+static void
+txqlen_add(struct warn *w, const char *name)
+{
+	char where[64];
+
+	snprintf(where, sizeof(where), "txqueuelen of %s is 0", name);
+	list_add(&w->list, WARNING_TC, where,
+		 "Linux sends packets of a device without a queue to the NIC at once.",
+		 "All packets of the kernel are lost, those of BGP, too. Set txqueuelen "
+		 "to 1000.");
+}
+
 static void
 on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
@@ -180,6 +212,7 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	if (nlh->nlmsg_type != RTM_NEWLINK || device_message_decode(nlh, &m) < 0)
 		return;
 	own = own_find(w, m.ifindex);
+	upper_check(w, &m);
 	if (own == NULL) {
 		if (is_through(w, m.ifindex))
 			through_check(w, &m);
@@ -187,6 +220,11 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	}
 	snprintf(own->name, sizeof(own->name), "%s", m.name);
 	vrrp_note(own, &m);
+	memcpy(own->mac, m.mac, sizeof(own->mac));
+	own->tap = strcmp(m.kind, "tun") == 0 &&
+		   (m.master == 0 || strcmp(m.master_kind, "vrf") == 0);
+	if (own->tap && m.txqlen == 0)
+		txqlen_add(w, m.name);
 	if (m.protodown && m.protodown_by == 0 && strcmp(m.kind, "macvlan") == 0)
 		protodown_add(w, &m);
 	if (m.master != 0 && strcmp(m.master_kind, "vrf") != 0)
@@ -199,6 +237,58 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	if (m.egress_qos)
 		egress_qos_add(w, m.name);
 	sysctls_of_device(w, &m);
+}
+
+/* --- MACs of devices in other namespaces ------------------------------------------------ */
+
+static bool
+mac_is_followed(const struct warn *w, const uint8_t *mac)
+{
+	for (unsigned int i = 0; i < w->n_own; i++)
+		if (memcmp(w->own[i].mac, mac, sizeof(w->own[i].mac)) == 0)
+			return true;
+	return false;
+}
+
+static void
+on_mac(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
+{
+	const struct own *own = ctx;
+	struct mac_message m;
+	char where[64];
+
+	if (nlh->nlmsg_type != RTM_NEWNEIGH || mac_message_decode(nlh, &m) < 0)
+		return;
+	if (m.ifindex != own->ifindex || !m.self || (m.mac[0] & 1) != 0 ||
+	    mac_is_followed(w, m.mac))
+		return;
+	snprintf(where, sizeof(where), "%02x:%02x:%02x:%02x:%02x:%02x at %s", m.mac[0],
+		 m.mac[1], m.mac[2], m.mac[3], m.mac[4], m.mac[5], own->name);
+	list_add(&w->list, WARNING_MACVLAN, where,
+		 "Linux gives frames to this MAC to a macvtap, or to a macvlan in another "
+		 "network namespace, such as that of a container.",
+		 "They are dropped (l2_foreign).");
+}
+
+/*
+ * Warn about MACs that a TAP receives for devices that neigh does not follow. A macvlan
+ * that was moved to another namespace is not in the dump of links, but its MAC is among
+ * those of the device below. The kernel reads the index only in a header of links.
+ */
+static void
+macs_scan(struct warn *w, int fd, struct own *own)
+{
+	struct {
+		struct nlmsghdr nlh;
+		struct ifinfomsg info;
+	} request = {.nlh = {.nlmsg_len = sizeof(request),
+			     .nlmsg_type = RTM_GETNEIGH,
+			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		     .info = {.ifi_family = AF_BRIDGE, .ifi_index = (int)own->ifindex}};
+	int rc = ask_dump(w, fd, &request.nlh, on_mac, own);
+
+	if (rc < 0 && rc != -ENODEV && rc != -EOPNOTSUPP)
+		unread_add(w, "MACs of ports", rc);
 }
 
 /* --- traffic control ------------------------------------------------------------------ */
@@ -369,6 +459,9 @@ devices_scan(struct warn *w)
 		return;
 	}
 	links_scan(w, fd);
+	for (unsigned int i = 0; i < w->n_own && !ask_is_ending(w); i++)
+		if (w->own[i].tap)
+			macs_scan(w, fd, &w->own[i]);
 	qdiscs_scan(w, fd);
 	close(fd);
 }

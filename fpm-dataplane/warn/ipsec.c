@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Find IPsec policies for forwarded packets. The kernel reports their number, so no dump is
- * needed. If there is any policy, the kernel handles tunnels, because their outer packets
+ * needed, and its default for packets without a policy. If there is any policy, the kernel handles tunnels, because their outer packets
  * may have to be encrypted, or may be accepted only if encrypted. [warn]
  */
 #include <errno.h>
@@ -23,6 +23,40 @@ tunnels_allow(const struct warn *w, bool allowed)
 }
 
 static void
+on_default(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
+{
+	struct xfrm_userpolicy_default is;
+	bool *blocks = ctx;
+
+	if (nlh->nlmsg_type != XFRM_MSG_GETDEFAULT ||
+	    mnl_nlmsg_get_payload_len(nlh) < sizeof(is))
+		return;
+	memcpy(&is, mnl_nlmsg_get_payload(nlh), sizeof(is));
+	*blocks = is.in == XFRM_USERPOLICY_BLOCK || is.fwd == XFRM_USERPOLICY_BLOCK ||
+		  is.out == XFRM_USERPOLICY_BLOCK;
+	if (is.fwd == XFRM_USERPOLICY_BLOCK || is.out == XFRM_USERPOLICY_BLOCK)
+		list_add(&w->list, WARNING_IPSEC, "default policy block",
+			 "Linux drops packets in transit for which there is no policy.",
+			 "They pass.");
+}
+
+/* Ask what becomes of packets without a policy (Linux 5.15; older ones refuse). */
+static bool
+default_blocks(struct warn *w, int fd)
+{
+	struct {
+		struct nlmsghdr nlh;
+		struct xfrm_userpolicy_default is;
+	} request = {.nlh = {.nlmsg_len = NLMSG_LENGTH(sizeof(request.is)),
+			     .nlmsg_type = XFRM_MSG_GETDEFAULT,
+			     .nlmsg_flags = NLM_F_REQUEST}};
+	bool blocks = false;
+
+	(void)ask_dump(w, fd, &request.nlh, on_default, &blocks);
+	return blocks;
+}
+
+static void
 on_count(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
 	static const char in_linux[] =
@@ -38,7 +72,7 @@ on_count(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 		       have - sizeof(uint32_t), XFRMA_SPD_INFO);
 	if (a == NULL || attr_copy(a, &n, sizeof(n)) < 0)
 		return;
-	tunnels_allow(w, n.incnt + n.outcnt + n.fwdcnt == 0);
+	tunnels_allow(w, n.incnt + n.outcnt + n.fwdcnt == 0 && !*(const bool *)ctx);
 	if (n.fwdcnt > 0)
 		list_add(&w->list, WARNING_IPSEC, "policies of direction fwd", in_linux,
 			 here);
@@ -60,7 +94,9 @@ ipsec_scan(struct warn *w)
 	int fd = ask_open(NETLINK_XFRM), rc = fd;
 
 	if (fd >= 0) {
-		rc = ask_dump(w, fd, &request.nlh, on_count, NULL);
+		bool blocks = default_blocks(w, fd);
+
+		rc = ask_dump(w, fd, &request.nlh, on_count, &blocks);
 		close(fd);
 	}
 	if (rc == -EPROTONOSUPPORT) /* a kernel without IPsec */

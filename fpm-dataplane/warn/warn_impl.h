@@ -45,6 +45,8 @@ struct own {
 	bool told;            /* the warning WARNING_VRRP was given in this scan */
 	uint32_t vrrp_on;     /* the device below a macvlan with a MAC of VRRP; 0: none */
 	uint32_t told_seq;    /* the dump in which its root qdisc was reported */
+	bool tap;             /* it is a TAP, and in no bridge, bond or team */
+	uint8_t mac[6];
 };
 
 struct warn {

@@ -182,6 +182,35 @@ CASES = {
         ["ip link del vk8"],
         POLLED,
     ),
+    "IPsec by default": (
+        "ipsec",
+        "default policy block",
+        ["ip xfrm policy setdefault fwd block"],
+        ["ip xfrm policy setdefault fwd accept"],
+        POLLED,
+    ),
+    "a TAP without a queue": (
+        "tc",
+        "txqueuelen of alt0 is 0",
+        ["ip link set alt0 txqueuelen 0"],
+        ["ip link set alt0 txqueuelen 1000"],
+        SOON,
+    ),
+    "a macvtap of a virtual machine": (
+        "macvlan",
+        "02:aa:00:00:00:08 at lan0",
+        ["ip link add mt8 link lan0 address 02:aa:00:00:00:08 type macvtap mode bridge",
+         "ip link set mt8 up"],
+        ["ip link del mt8"],
+        SOON,
+    ),
+    "a macvlan that takes the whole port": (
+        "macvlan",
+        "macvlan mv7 on alt0",
+        ["ip link add mv7 link alt0 type macvlan mode passthru"],
+        ["ip link del mv7"],
+        SOON,
+    ),
     "IPsec": (
         "ipsec",
         "policies of direction fwd",
@@ -610,6 +639,21 @@ def test_the_metric_counts_by_kind(own_dut):
     assert "no configuration of the kernel" in dut.fpmctl("show", "warnings").stdout
     dut.ip("rule add pref 77 fwmark 7 lookup 100")
     eventually(lambda: value("rule") == 1, POLLED, 0.05)
+
+
+def test_a_macvlan_of_a_container_is_told(dut, lan):
+    """A macvlan in another namespace is no link of the control namespace, but its MAC is one of the
+    port."""
+    mac, name = "02:aa:00:00:00:06", f"{dut.ctl}-box"
+    netns.command(["ip", "netns", "add", name])
+    try:
+        dut.ip(f"link add mv6 link {lan.tap} address {mac} type macvlan mode bridge",
+               f"link set mv6 netns {name}")
+        netns.ip_batch(["link set mv6 up"], name)
+        told(dut, "macvlan", f"{mac} at {lan.tap}", POLLED)
+    finally:
+        netns.delete(name)
+    gone(dut, "macvlan", f"{mac} at {lan.tap}", POLLED)
 
 
 def test_a_refused_answer_is_not_no_configuration(own_dut, monkeypatch):

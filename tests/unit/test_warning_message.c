@@ -132,6 +132,36 @@ a_plain_link_has_nothing(void **state)
 }
 
 static void
+a_mac_of_a_device_is_told_from_that_of_its_master(void **state)
+{
+	struct ndmsg nd = {
+		.ndm_family = AF_BRIDGE, .ndm_ifindex = 7, .ndm_flags = NTF_SELF};
+	static const uint8_t mac[6] = {2, 0xaa, 0, 0, 0, 1};
+	struct mac_message m;
+
+	begin(RTM_NEWNEIGH, sizeof(nd), &nd);
+	assert_int_equal(mac_message_decode(nlh, &m), -EBADMSG);
+	mnl_attr_put(nlh, NDA_LLADDR, sizeof(mac), mac);
+	assert_int_equal(mac_message_decode(nlh, &m), 0);
+	assert_int_equal(m.ifindex, 7);
+	assert_true(m.self);
+	assert_memory_equal(m.mac, mac, sizeof(mac));
+
+	nd.ndm_flags = NTF_MASTER;
+	begin(RTM_NEWNEIGH, sizeof(nd), &nd);
+	mnl_attr_put(nlh, NDA_LLADDR, sizeof(mac), mac);
+	assert_int_equal(mac_message_decode(nlh, &m), 0);
+	assert_false(m.self);
+
+	begin(RTM_NEWNEIGH, sizeof(nd), &nd);
+	mnl_attr_put(nlh, NDA_LLADDR, 4, mac);
+	assert_int_equal(mac_message_decode(nlh, &m), -EBADMSG);
+	nd.ndm_family = AF_INET;
+	begin(RTM_NEWNEIGH, sizeof(nd), &nd);
+	assert_int_equal(mac_message_decode(nlh, &m), -EBADMSG);
+}
+
+static void
 a_qdisc_has_its_place_and_kind(void **state)
 {
 	struct tcmsg tc = {
@@ -274,6 +304,7 @@ main(void)
 		cmocka_unit_test(a_link_has_its_master_program_and_sysctls),
 		cmocka_unit_test(a_vlan_tells_whether_it_maps_priorities),
 		cmocka_unit_test(a_plain_link_has_nothing),
+		cmocka_unit_test(a_mac_of_a_device_is_told_from_that_of_its_master),
 		cmocka_unit_test(a_qdisc_has_its_place_and_kind),
 		cmocka_unit_test(a_chain_has_its_hook_policy_and_devices),
 		cmocka_unit_test(a_chain_without_a_hook_is_no_base_chain),
