@@ -2,7 +2,9 @@
 """An interface has the MACs of its macvlans beside its own. FRR's vrrpd and keepalived (use_vmac)
 have a macvlan above the TAP for each virtual router."""
 
+import shutil
 import statistics
+import subprocess
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -297,6 +299,71 @@ def test_a_device_that_refuses_one_more_mac_receives_all(dut, lan, ext, macvlan)
     assert dut.port_row(lan)["promiscuous"] and not dut.port_row(ext)["promiscuous"]
     link = netns.command(["ip", "-n", dut.dp, "-d", "link", "show", "p-lan"])
     assert "promiscuity 1" in link, link
+
+
+KEEPALIVED = """\
+global_defs {
+  vrrp_version 3
+}
+vrrp_instance four {
+  state MASTER
+  interface lan0
+  use_vmac
+  virtual_router_id 5
+  priority 200
+  advert_int 0.2
+  virtual_ipaddress { 192.0.2.17/26 }
+}
+vrrp_instance six {
+  state MASTER
+  interface lan0
+  use_vmac
+  virtual_router_id 7
+  priority 200
+  advert_int 0.2
+  virtual_ipaddress {
+    fe80::5
+    2001:db8:4::17/64
+  }
+}
+"""
+
+
+@pytest.fixture
+def keepalived(dut):
+    """keepalived with a virtual router of each family on lan0."""
+    if shutil.which("keepalived") is None:
+        pytest.skip("no keepalived: apt-get install keepalived")
+    files = {flag: f"{dut.dir}/keepalived.{flag}" for flag in "fprc"}
+    with open(files["f"], "w", encoding="ascii") as file:
+        file.write(KEEPALIVED)
+    words = [word for flag, path in files.items() for word in (f"-{flag}", path)]
+    with netns.entered(dut.ctl):
+        program = subprocess.Popen(["keepalived", "-n", "-l", *words], stderr=subprocess.DEVNULL)
+    try:
+        yield program
+    finally:
+        program.terminate()
+        program.wait(10)
+    eventually(lambda: not any(r["macvlan"] for r in dut.control.ask("interfaces")), 5, 0.01)
+
+
+def test_keepalived_with_virtual_macs(dut, lan, wan, keepalived):
+    """A master of keepalived (use_vmac) advertises, answers with the virtual MACs, and forwards frames
+    to them. Nothing of its configuration is ignored."""
+    for family in (4, 6):
+        dut.route(NET[family], wan.peer(family), wan)
+    lan.expect(lambda data: data[:6].hex(":") == "01:00:5e:00:00:12", 10)
+    lan.expect(lambda data: data[:6].hex(":") == "33:33:00:00:00:12", 10)
+    for family, mac in ((4, VMAC), (6, OTHER_MAC)):
+        name = "vrrp.5" if family == 4 else "vrrp.7"
+        eventually(lambda n=name: row(dut, n)["up"], 5, 0.01, name)
+        assert passes(dut, lan, mac, HOST[family], wan)
+    ask = Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff")
+    ask /= ARP(psrc=lan.peer4, pdst="192.0.2.17", hwsrc=lan.mac)
+    lan.send(ask)
+    lan.expect(lambda data: ARP in Ether(data) and Ether(data)[ARP].hwsrc == VMAC)
+    assert "vrrp" not in {r["kind"] for r in dut.control.ask("warnings")}
 
 
 def test_show_explain_and_trace_name_the_macvlan(dut, lan, wan, macvlan):
