@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lab import (
     claims_cluster,
+    claims_fabric,
     claims_filter,
     claims_kernel,
     claims_links,
@@ -310,6 +311,7 @@ CLAIMS = {
     "bgp-unnumbered": bgp_unnumbered,
     "cluster-vlb": claims_cluster.cluster_vlb,
     "dual-stack-edge": dual_stack_edge,
+    "evpn-l3vni": claims_fabric.evpn_l3vni,
     "gre-hub": claims_links.gre_hub,
     "ibgp-route-reflector": ibgp_route_reflector,
     "isis": isis,

@@ -2,14 +2,12 @@
 """The claims of the scenarios with VLANs, VRFs and tunnels (see claims.py)."""
 
 import json
-import re
 import socket
 import struct
 
 from lab import evidence, steps
 from lab.evidence import check, wait_for
 from lib import netns, probe
-from lib.wait import PATIENCE
 
 LOGS = ("dataplane", "zebra")
 # RFC 5798, 6.1: three advertisement intervals of 1 s and the skew of priority 100.
@@ -59,7 +57,7 @@ def vlan_trunk(lab):
         ("203.0.113.138", "203.0.113.1"),
         ("2001:db8:2:300::10", "2001:db8:2:100::1"),
     ):
-        told = _too_long(lab, "h1", host, 1500)
+        told = steps.too_long(lab, "h1", host, 1500)
         check(told == (router, 1496), f"{router} to say that 1496 octets fit", told, LOGS)
     yield "A packet of 1500 octets for h3 is answered by r1, in both families: 1496 fit there."
 
@@ -364,7 +362,7 @@ def wireguard(lab):
     ]
     yield f"h1 finds h2 by {paths[0]}, and {paths[1]}."
     for host, router in zip(hosts, routers):
-        told = _too_long(lab, "h1", host, 1500)
+        told = steps.too_long(lab, "h1", host, 1500)
         check(told == (router, 1420), f"{router} to say that 1420 octets fit", told, LOGS)
     yield "A packet of 1500 octets is answered by the kernel of r1: 1420 fit into the tunnel."
 
@@ -399,7 +397,7 @@ def gre_hub(lab):
     ]
     yield f"h1 finds h2 by {paths[0]}, and {paths[1]}."
     for host, router in (("203.0.113.74", "203.0.113.1"), ("2001:db8:2:200::10", "2001:db8:2:100::1")):
-        told = _too_long(lab, "h0", host, 1500)
+        told = steps.too_long(lab, "h0", host, 1500)
         check(told == (router, 1472), f"{router} to say that 1472 octets fit", told, LOGS)
     yield "A packet of 1500 octets is answered by r1: 1472 fit into the tunnel with its key."
 
@@ -414,19 +412,6 @@ def _tunnel_packets(lab):
     """Return the number of packets that r1 has sent by wg0."""
     text = netns.run(lab.ns["r1"], ["ip", "-j", "-s", "link", "show", "wg0"])
     return json.loads(text)[0]["stats64"]["tx"]["packets"]
-
-
-def _too_long(lab, node, host, octets):
-    """Return (the address that reports that a packet of `octets` is too long, the MTU it
-    reports)."""
-    size = octets - (48 if ":" in host else 28)
-    argv = ["ping", "-n", "-c", "1", "-W", str(5 * PATIENCE), "-M", "do", "-s", str(size), host]
-    said = netns.run(lab.ns[node], argv, check=False)
-    found = re.search(
-        r"From (\S+) icmp_seq=1 (?:Frag needed.*|Packet too big:.*)mtu ?= ?(\d+)", said
-    )
-    check(found, f"an answer that {octets} octets are too long", said, LOGS)
-    return found[1], int(found[2])
 
 
 def _send_tagged(lab, node, dev, mac, vid):

@@ -13,7 +13,8 @@
                                         except addresses behind these gateways
     bird = "NODE.bird"                  the configuration of a BIRD
     box = true                          another router as r1: a dataplane under the FRR, with the
-                                        `fpm-dataplane.yaml` and the `links` of r1
+                                        `fpm-dataplane.yaml` and the `links` of r1, or with the
+                                        file `BOX.links`, if there is one
     flowspec = true                     of r1: fpm-flowspec and ExaBGP beside its FRR
     speaker = {peer = "192.0.2.1", as = 65540, hop4 = "192.0.2.2", hop6 = "2001:db8::2"}
                                         a BGP speaker that announces a made-up Internet. Without
@@ -81,6 +82,8 @@ class Plan:
         self.nodes = [*dict.fromkeys([ROUTER, WIRES, *self.about, *ends, *below])]
         self.ports = self.ports_of(ROUTER)
         self.links = _lines(os.path.join(folder, "links"))
+        own = {box: _lines(os.path.join(folder, f"{box}.links")) for box in self.boxes}
+        self.links_of = {box: lines or self.links for box, lines in own.items()}
         self.settings = _lines(os.path.join(folder, "r1.ip"))
         self.rules = os.path.join(folder, "r1.nft")
         wg = {node: os.path.join(folder, node + ".wg") for node in self.nodes}
@@ -138,7 +141,7 @@ class Plan:
     def stack(self, name, box=ROUTER):
         """Make the interfaces on the TAPs of a box, which is namespace `name`, and for r1 their
         addresses and routes, if FRR does not configure them."""
-        netns.ip_batch(self.links, name)
+        netns.ip_batch(self.links_of[box], name)
         self._tunnel(box, name)
         if box == ROUTER:
             self.configure(name)

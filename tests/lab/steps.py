@@ -2,9 +2,12 @@
 """The steps of several claims: wait until routing has and forwards a route, and observe the
 effect of its removal."""
 
+import re
+
 from lab import evidence
 from lab.evidence import check, wait_for
 from lib import netns, probe
+from lib.wait import PATIENCE
 
 FLOWS = 300
 
@@ -128,3 +131,16 @@ def echoes(lab, node):
         r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp6").splitlines()
     )
     return int(dict(zip(*four))["InEchos"]) + int(six["Icmp6InEchos"])
+
+
+def too_long(lab, node, host, octets):
+    """Return (the address that reports that a packet of `octets` is too long, the MTU it
+    reports)."""
+    size = octets - (48 if ":" in host else 28)
+    argv = ["ping", "-n", "-c", "1", "-W", str(5 * PATIENCE), "-M", "do", "-s", str(size), host]
+    said = netns.run(lab.ns[node], argv, check=False)
+    found = re.search(
+        r"From (\S+) icmp_seq=1 (?:Frag needed.*|Packet too big:.*)mtu ?= ?(\d+)", said
+    )
+    check(found, f"an answer that {octets} octets are too long", said, ("dataplane", "zebra"))
+    return found[1], int(found[2])
