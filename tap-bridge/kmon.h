@@ -68,6 +68,7 @@ struct kmon_tunnel {
 	/* of a vxlan */
 	uint32_t vni;
 	bool external;                /* its bridge has a VNI for each VLAN */
+	bool vnifilter;               /* the kernel accepts only VNIs of `bridge vni` */
 	uint16_t port;                /* destination of its packets */
 	uint16_t from_low, from_high; /* sources, both included; 0: not set */
 	bool csum;                    /* sends UDP checksums */

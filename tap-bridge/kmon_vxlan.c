@@ -91,6 +91,7 @@ vxlan_read(struct nlattr **attr, struct kmon_tunnel *t)
 
 	t->cannot = vxlan_cannot(attr);
 	t->external = attr_u8(attr[IFLA_VXLAN_COLLECT_METADATA]) != 0;
+	t->vnifilter = attr_u8(attr[IFLA_VXLAN_VNIFILTER]) != 0;
 	t->vni = t->external ? 0 : attr_u32(attr[IFLA_VXLAN_ID]);
 	t->port = attr_be16(attr[IFLA_VXLAN_PORT]);
 	t->link = attr_u32(attr[IFLA_VXLAN_LINK]);

@@ -192,6 +192,7 @@ enum query_kind {
 	QUERY_FIB, /* tries: of main, then of VRFs */
 	QUERY_VRFS,
 	QUERY_INTERFACES,    /* to neigh */
+	QUERY_TUNNELS,       /* to neigh: tunnels left to the kernel, filters of VNIs */
 	QUERY_NEIGH_SUMMARY, /* to neigh: number of neighbors by family and state */
 	QUERY_AUDIT,         /* compare FIB and RIB; `repair` */
 	QUERY_WATCH,         /* to trace: a query of port/watch.h */

@@ -19,6 +19,8 @@
 	X(MACVLAN, "macvlan")       \
 	X(MIXED, "mixed-group")     \
 	X(VRRP, "vrrp")             \
+	X(TUNNEL, "tunnel")         \
+	X(VNIFILTER, "vnifilter")   \
 	X(FORWARDING, "forwarding") \
 	X(RULE, "rule")             \
 	X(LOCAL, "route-local")     \

@@ -222,6 +222,7 @@ workers_setup(struct dataplane *dp)
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
 	struct warn_conf warn = {.rib = &w[W_RIB],
+				 .neigh = &w[W_NEIGH],
 				 .netns = conf->control_netns,
 				 .filter = conf->filter_table,
 				 .rp_filter_ignored = conf->rp_filter_ignored};

@@ -274,6 +274,47 @@ query_list_interfaces(struct neigh *n, struct msg_query *q)
 				json_array_append_new(q->rows, interface_row(n, l));
 }
 
+/* Return true for the tunnel without addresses that each module makes by itself. */
+static bool
+tunnel_is_fallback(const struct link *l)
+{
+	static const uint8_t any[16];
+	const struct kmon_tunnel *t = &l->kernel.tunnel;
+
+	return !l->kernel.admin_up && memcmp(t->local, any, sizeof(any)) == 0 &&
+	       memcmp(t->remote, any, sizeof(any)) == 0;
+}
+
+/* Add {name, kind, reason} for a tunnel; `reason` is a constant, or absent. */
+static void
+tunnel_row_add(struct msg_query *q, const struct link *l, const char *reason)
+{
+	char shown[IFNAMSIZ];
+
+	json_array_append_new(q->rows,
+			      json_pack("{s:s, s:s, s:s?}", "name",
+					log_utf8(l->name, shown, sizeof(shown)), "kind",
+					tunnel_kind(&l->kernel), "reason", reason));
+}
+
+/*
+ * List the tunnels that the kernel serves, with the reason, and vxlan devices with a filter of
+ * VNIs, without one. Others need no row, so a router with thousands of tunnels has few rows.
+ */
+static void
+query_list_tunnels(struct neigh *n, struct msg_query *q)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (const struct link *l = n->link[i]; l != NULL; l = l->next) {
+			if (!l->known || tunnel_kind(&l->kernel) == NULL)
+				continue;
+			if (l->tunnel_refused != NULL && !tunnel_is_fallback(l))
+				tunnel_row_add(q, l, l->tunnel_refused);
+			else if (l->kernel.tunnel.vnifilter && l->tunnel_refused == NULL)
+				tunnel_row_add(q, l, NULL);
+		}
+}
+
 /* Add one row: neighbors by family and state, and the number that packets wait for. */
 static void
 query_summarize(const struct neigh *n, struct msg_query *q)
@@ -306,6 +347,8 @@ query_answer(struct neigh *n, struct msg_query *q)
 		end = n->n_slot;
 	if (q->kind == QUERY_INTERFACES)
 		query_list_interfaces(n, q);
+	if (q->kind == QUERY_TUNNELS)
+		query_list_tunnels(n, q);
 	if (q->kind == QUERY_NEIGH_SUMMARY)
 		query_summarize(n, q);
 	if (q->kind != QUERY_NEIGHBORS)

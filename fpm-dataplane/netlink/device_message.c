@@ -2,6 +2,7 @@
 /* Devices, their sysctls and qdiscs; see linux/if_link.h. Any thread, no state, no log. */
 #include "netlink/device_message.h"
 
+#include <net/if.h> /* before linux/if_link.h, which defines only what net/if.h does not */
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
@@ -53,6 +54,7 @@ device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
 	if (at == NULL)
 		return -EBADMSG;
 	m->ifindex = (uint32_t)info->ifi_index;
+	m->admin_up = (info->ifi_flags & IFF_UP) != 0;
 	attr_text(attrs_find(at, len, IFLA_IFNAME), m->name, sizeof(m->name));
 	a = attrs_find(at, len, IFLA_MASTER);
 	if (a != NULL && attr_copy(a, &m->master, sizeof(m->master)) < 0)

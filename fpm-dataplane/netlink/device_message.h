@@ -20,6 +20,7 @@ struct device_message {
 	char kind[DEVICE_NAME];        /* "macvlan"; "": none */
 	uint32_t on;                   /* IFLA_LINK: the device below; 0: none */
 	uint8_t mac[6];                /* 0: no address, or its length is not 6 octets */
+	bool admin_up;                 /* IFF_UP */
 	bool xdp;                      /* an XDP program is attached */
 	bool protodown;                /* IFLA_PROTO_DOWN ... */
 	uint32_t protodown_by;         /* ... for these reasons (bits); 0: unknown */

@@ -861,6 +861,7 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_NEIGHBORS:
 	case QUERY_INTERFACES:
+	case QUERY_TUNNELS:
 	case QUERY_NEIGH_SUMMARY:
 	case QUERY_WATCH:
 	case QUERY_MANAGE:

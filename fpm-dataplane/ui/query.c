@@ -21,6 +21,7 @@ query_owner(const struct ui_conf *conf, enum query_kind kind)
 	switch (kind) {
 	case QUERY_NEIGHBORS:
 	case QUERY_INTERFACES:
+	case QUERY_TUNNELS:
 	case QUERY_NEIGH_SUMMARY:
 		return conf->neigh;
 	case QUERY_WATCH:

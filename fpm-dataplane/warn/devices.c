@@ -203,6 +203,22 @@ txqlen_add(struct warn *w, const char *name)
 		 "to 1000.");
 }
 
+/*
+ * Warn about tunnels of a kind that forwarders do not know. Those of the other kinds are in
+ * the list of neigh. A module may make a device by itself, which is down.
+ */
+static void
+kind_check(struct warn *w, const struct device_message *m)
+{
+	static const char *const kinds[] = {"gretap",    "ip6gretap", "erspan",
+					    "ip6erspan", "geneve",    "bareudp",
+					    "vti",       "vti6",      "gtp"};
+
+	for (unsigned int i = 0; m->admin_up && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(m->kind, kinds[i]) == 0)
+			kernel_tunnel_add(w, m->kind, m->name, "kind");
+}
+
 static void
 on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
@@ -214,6 +230,7 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	own = own_find(w, m.ifindex);
 	upper_check(w, &m);
 	if (own == NULL) {
+		kind_check(w, &m);
 		if (is_through(w, m.ifindex))
 			through_check(w, &m);
 		return;

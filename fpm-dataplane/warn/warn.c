@@ -8,9 +8,9 @@
  * time, so scans take at most a few percent of one CPU, however many devices and events
  * there are.
  *
- * A scan begins with two queries to rib: for the rules, because only rib knows which of
- * them it obeys, and for the interfaces through which the kernel forwards. When rib has
- * answered, the thread enters the control namespace and reads everything else. It is
+ * A scan begins with three queries: to rib for the rules, because only rib knows which of
+ * them it obeys, and for the interfaces through which the kernel forwards, and to neigh for
+ * the tunnels that forwarders do not serve. After the answers the thread enters the control namespace and reads everything else. It is
  * RCU-offline during the read.
  */
 #include "warn/warn.h"
@@ -42,6 +42,7 @@
 #define EVENTS_BYTES 16384   /* a lost event is an event, too */
 #define EVENTS_MAX   1000u   /* datagrams that are read before a scan */
 #define ROWS_MAX     256u    /* rows of rules in one reply of rib */
+#define N_QUERIES    3u      /* before each scan */
 
 /* --- the scan ------------------------------------------------------------------------- */
 
@@ -144,6 +145,7 @@ warnings_scan(struct warn *w)
 	own_collect(w);
 	list_begin(&w->list);
 	rules_scan(w);
+	tunnels_scan(w);
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	/*
@@ -163,52 +165,58 @@ warnings_scan(struct warn *w)
 	events_watch(w);
 }
 
-/* --- the answers of rib ----------------------------------------------------------------- */
+/* --- the answers of rib and neigh -------------------------------------------------------- */
 
+/* Send the query that is next, or the same one again if its answer has more rows. */
 static void
-rib_ask(struct warn *w, struct msg_query *q)
+query_ask(struct warn *w, struct msg_query *q)
 {
+	static const enum query_kind kind[N_QUERIES] = {QUERY_RULES, QUERY_THROUGH,
+							QUERY_TUNNELS};
+	json_t *const rows[N_QUERIES] = {w->rules, w->through, w->tunnels};
+
 	q->m.type = MSG_QUERY;
-	q->rows = w->asked_through ? w->through : w->rules;
+	q->kind = kind[w->n_asked];
+	q->rows = rows[w->n_asked];
 	q->max = (unsigned int)json_array_size(q->rows) + ROWS_MAX;
 	w->asked = true;
-	worker_send(w->conf.rib, &q->m);
+	worker_send(q->kind == QUERY_TUNNELS ? w->conf.neigh : w->conf.rib, &q->m);
+}
+
+static void
+query_begin(struct warn *w)
+{
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+
+	q->from = w->w;
+	query_ask(w, q);
 }
 
 static void
 scan_begin(struct warn *w)
 {
-	struct msg_query *q;
-
 	if (w->asked)
 		return; /* the scan follows the answer */
-	q = msg_new(MSG_QUERY, sizeof(*q));
-	q->kind = QUERY_RULES;
-	q->from = w->w;
 	json_array_clear(w->rules);
 	json_array_clear(w->through);
-	w->asked_through = false;
-	rib_ask(w, q);
+	json_array_clear(w->tunnels);
+	w->n_asked = 0;
+	query_begin(w);
 }
 
 static void
-rib_answered(struct warn *w, struct msg_query *q)
+query_answered(struct warn *w, struct msg_query *q)
 {
 	w->asked = false;
 	if (!q->done) {
-		rib_ask(w, q);
+		query_ask(w, q);
 		return;
 	}
 	msg_free(&q->m);
-	if (w->asked_through) {
+	if (++w->n_asked == N_QUERIES)
 		warnings_scan(w);
-		return;
-	}
-	q = msg_new(MSG_QUERY, sizeof(*q));
-	q->kind = QUERY_THROUGH;
-	q->from = w->w;
-	w->asked_through = true;
-	rib_ask(w, q);
+	else
+		query_begin(w);
 }
 
 /* --- events --------------------------------------------------------------------------- */
@@ -343,7 +351,7 @@ warn_on_msg(struct worker *worker, struct msg *m)
 
 	switch (m->type) {
 	case MSG_REPLY:
-		rib_answered(w, caa_container_of(m, struct msg_query, m));
+		query_answered(w, caa_container_of(m, struct msg_query, m));
 		return;
 	case MSG_QUERY:
 		warn_on_query(w, caa_container_of(m, struct msg_query, m));
@@ -398,8 +406,11 @@ warn_setup(struct worker *worker, const struct warn_conf *conf)
 	w->events = w->nft_events = w->xfrm_events = -1;
 	w->rules = json_array();
 	w->through = json_array();
+	w->tunnels = json_array();
 	worker_init(worker, &warn_ops, w);
-	return w->rules == NULL || w->through == NULL ? -ENOMEM : list_init(&w->list);
+	return w->rules == NULL || w->through == NULL || w->tunnels == NULL
+		       ? -ENOMEM
+		       : list_init(&w->list);
 }
 
 void
@@ -412,6 +423,7 @@ warn_teardown(struct worker *worker)
 	list_free(&w->list);
 	json_decref(w->rules);
 	json_decref(w->through);
+	json_decref(w->tunnels);
 	free(w);
 	worker->ctx = NULL;
 }

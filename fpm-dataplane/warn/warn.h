@@ -14,9 +14,9 @@
 struct fib;
 
 struct warn_conf {
-	struct fib *fib;    /* has the devices of the kernel that are ports and VLANs */
-	struct worker *rib; /* receives MSG_QUERY, answers with MSG_REPLY */
-	const char *netns;  /* the control namespace */
+	struct fib *fib; /* has the devices of the kernel that are ports and VLANs */
+	struct worker *rib, *neigh; /* receive MSG_QUERY, answer with MSG_REPLY */
+	const char *netns;          /* the control namespace */
 	const char
 		*filter; /* family and name of the table that the filter obeys; "": none */
 	bool rp_filter_ignored; /* the forwarders do not obey rp_filter */

@@ -2,8 +2,8 @@
 /*
  * The internals of the warn thread. Private to warn/ and its tests.
  *
- *   events of the kernel, a timer -> rules of rib -> scan: devices.c, netfilter.c, iptables.c,
- *   sysctl.c, ipsec.c, seg6.c -> list.c -> log, metrics, rows
+ *   events of the kernel, a timer -> rules of rib, tunnels of neigh -> scan: rules.c, tunnels.c,
+ *   devices.c, netfilter.c, iptables.c, sysctl.c, ipsec.c, seg6.c -> list.c -> log, metrics, rows
  */
 #ifndef WARN_WARN_IMPL_H
 #define WARN_WARN_IMPL_H
@@ -60,9 +60,9 @@ struct warn {
 	int events, nft_events, xfrm_events; /* sockets; -1: closed */
 	ev_io events_io, nft_events_io, xfrm_events_io;
 	ev_timer due;                        /* the next scan */
-	bool asked;                          /* rib has not answered a query yet */
-	bool asked_through;                  /* ... QUERY_THROUGH, the second one */
-	json_t *rules, *through;             /* rows of its answers; owned here */
+	bool asked;                          /* a query has no answer yet */
+	unsigned int n_asked;                /* answered queries of this scan */
+	json_t *rules, *through, *tunnels;   /* rows of the answers; owned here */
 	double rest_s;                       /* at least, between two scans */
 	double scanned_s;                    /* monotonic, end of the last scan */
 	long long of_all[SYSCTLS_OF_DEVICE]; /* values of `all`, of this scan */
@@ -133,6 +133,11 @@ void ipsec_scan(struct warn *w);     /* ipsec.c */
 void seg6_scan(struct warn *w);      /* seg6.c: publishes the source address of SRv6 */
 void sysctls_scan(struct warn *w);   /* sysctl.c: sysctls of the namespace */
 void rules_scan(struct warn *w);     /* rules.c: rules and routes that rib has counted */
+void tunnels_scan(struct warn *w);   /* tunnels.c: tunnels that neigh has listed */
+
+/* Add a tunnel that the kernel serves; the texts are printable (tunnels.c). */
+void kernel_tunnel_add(struct warn *w, const char *kind, const char *name,
+		       const char *reason);
 
 /* Read a number below /proc/sys/net of the thread's namespace; 0: no such file. */
 long long sysctl_number(const char *file);

@@ -174,6 +174,22 @@ CASES = {
         ["ip link del mv9"],
         SOON,
     ),
+    "a vxlan device that learns": (
+        "tunnel",
+        "vxlan vx8: learning",
+        ["ip link add br8 type bridge",
+         "ip link add vx8 type vxlan id 88 local 203.0.113.88 dstport 4799",
+         "ip link set vx8 master br8"],
+        ["ip link del vx8", "ip link del br8"],
+        SOON,
+    ),
+    "a vxlan device in no bridge": (
+        "tunnel",
+        "vxlan vx9: no-bridge",
+        ["ip link add vx9 type vxlan id 99 local 203.0.113.88 dstport 4799 nolearning"],
+        ["ip link del vx9"],
+        SOON,
+    ),
     "a way through the kernel without a way back": (
         "forwarding",
         "vk8: off for IPv4",

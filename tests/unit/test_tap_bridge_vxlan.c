@@ -169,6 +169,11 @@ test_an_external_device(void **state)
 	nla_put_u8(m.msg, IFLA_VXLAN_COLLECT_METADATA, 1);
 	t = link_end(&m).tunnel;
 	assert_true(t.external && t.vni == 0 && t.cannot == KMON_TUNNEL_CAN);
+	assert_false(t.vnifilter);
+	m = vxlan_begin();
+	nla_put_u8(m.msg, IFLA_VXLAN_COLLECT_METADATA, 1);
+	nla_put_u8(m.msg, IFLA_VXLAN_VNIFILTER, 1);
+	assert_true(link_end(&m).tunnel.vnifilter);
 }
 
 static void

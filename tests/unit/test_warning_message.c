@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <linux/if_link.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -41,7 +42,7 @@ begin(uint16_t type, size_t head_bytes, const void *head)
 static void
 link_make(void)
 {
-	struct ifinfomsg info = {.ifi_index = 7};
+	struct ifinfomsg info = {.ifi_index = 7, .ifi_flags = IFF_UP};
 	uint32_t conf4[IPV4_DEVCONF_MAX] = {[IPV4_DEVCONF_RP_FILTER - 1] = 2};
 	uint32_t conf6[DEVCONF_MAX] = {[DEVCONF_IOAM6_ENABLED] = 1};
 	struct nlattr *outer, *inner;
@@ -73,6 +74,7 @@ a_link_has_its_master_program_and_sysctls(void **state)
 	link_make();
 	assert_int_equal(device_message_decode(nlh, &m), 0);
 	assert_int_equal(m.ifindex, 7);
+	assert_true(m.admin_up);
 	assert_int_equal(m.master, 9);
 	assert_string_equal(m.name, "lan0");
 	assert_string_equal(m.master_kind, "bridge");

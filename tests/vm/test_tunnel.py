@@ -277,9 +277,29 @@ def test_what_stays_with_the_kernel(dut):
             assert doctor(dut)["t1"]["status"] == "warn"
             said = f"neigh: tunnel left to the kernel dev=t1 kind={words.split()[1]} reason={reason}"
             assert (said in dut.log()) == (reason != "external")
+            where = f"{words.split()[1]} t1: {reason}"
+            eventually(lambda w=where: w in obeyed(dut), 30, 0.1, where)
         finally:
             dut.ip("link del t1")
             eventually(lambda: row(dut, "t1") is None, 5, 0.01)
+
+
+def obeyed(dut):
+    """Return the subjects of the tunnels in `show warnings`."""
+    return [r["where"] for r in dut.control.ask("warnings") if r["kind"] == "tunnel"]
+
+
+def test_a_kind_that_forwarders_do_not_know(dut):
+    """GRE with Ethernet inside stays with the kernel, and a warning names it while it is up."""
+    wan = dut.wires["wan"]
+    dut.ip(f"link add t1 type gretap local {wan.ip4} remote {wan.peer4}")
+    try:
+        dut.ip("link set t1 up")
+        eventually(lambda: "gretap t1: kind" in obeyed(dut), 30, 0.1, "a warning")
+        assert row(dut, "t1").get("by_kernel") is None
+    finally:
+        dut.ip("link del t1")
+    eventually(lambda: "gretap t1: kind" not in obeyed(dut), 30, 0.1, "no warning")
 
 
 def test_a_tunnel_with_a_checksum_still_forwards(dut):

@@ -99,3 +99,21 @@ def test_a_daemon_that_starts_finds_the_vni(dut):
     dut.stop()
     dut.start()
     eventually(lambda: "rx_packets" in row(dut, SVI), 10, 0.05, "an interface")
+
+
+def test_a_filter_of_vnis_is_named(dut):
+    """`bridge vni` does not close a VNI in the forwarders: a warning says so while the device has the
+    filter, which the kernel sets only when it makes the device."""
+    where = "vnifilter of vx2"
+    told = lambda: [r["where"] for r in dut.control.ask("warnings") if r["kind"] == "vnifilter"]  # noqa: E731
+    assert told() == []
+    dut.ip(
+        "link add br2 type bridge vlan_filtering 1 vlan_default_pvid 0",
+        f"link add vx2 type vxlan dstport {PORT + 1} local {OWN[4]} nolearning external vnifilter",
+        "link set vx2 master br2 addrgenmode none",
+    )
+    try:
+        eventually(lambda: told() == [where], 30, 0.1, where)
+    finally:
+        dut.ip("link del vx2", "link del br2")
+    eventually(lambda: told() == [], 30, 0.1, "no warning")

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Warn about tunnels that forwarders leave to the kernel, and filters of VNIs. neigh decides
+ * which they are. [warn]
+ */
+#include <stdio.h>
+
+#include "warn/warn_impl.h"
+
+static const char *
+row_text(const json_t *row, const char *key)
+{
+	const char *text = json_string_value(json_object_get(row, key));
+
+	return text != NULL ? text : "?";
+}
+
+void
+kernel_tunnel_add(struct warn *w, const char *kind, const char *name, const char *reason)
+{
+	char where[128];
+
+	snprintf(where, sizeof(where), "%s %s: %s", kind, name, reason);
+	list_add(&w->list, WARNING_TUNNEL, where,
+		 "Linux encapsulates and decapsulates the packets of the tunnel.",
+		 "The same, by the kernel, at its speed: forwarders do not serve the "
+		 "tunnel.");
+}
+
+static void
+vnifilter_add(struct warn *w, const json_t *row)
+{
+	char where[64];
+
+	snprintf(where, sizeof(where), "vnifilter of %s", row_text(row, "name"));
+	list_add(&w->list, WARNING_VNIFILTER, where,
+		 "Linux drops packets whose VNI is not in the list of the device (bridge "
+		 "vni).",
+		 "A VNI is accepted while a VLAN has it (bridge vlan), also without an "
+		 "entry "
+		 "in that list.");
+}
+
+void
+tunnels_scan(struct warn *w)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (w->tunnels, i, row)
+		if (json_object_get(row, "reason") != NULL)
+			kernel_tunnel_add(w, row_text(row, "kind"), row_text(row, "name"),
+					  row_text(row, "reason"));
+		else
+			vnifilter_add(w, row);
+}
