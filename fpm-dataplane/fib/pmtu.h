@@ -11,6 +11,7 @@
 #include "fib/fib.h"
 
 #define FIB_PMTUS_MAX  256u
+#define FIB_PMTUS_HALF (FIB_PMTUS_MAX / 2)
 #define FIB_PMTU_NONE  UINT16_MAX
 #define FIB_PMTU_LEAST 552u /* of IPv4: net.ipv4.route.min_pmtu of Linux. IPv6: 1280 */
 
@@ -19,6 +20,7 @@ struct fib_pmtu {
 	uint16_t vrf;      /* of outer packets */
 	uint16_t mtu_bytes;
 	uint8_t family;
+	bool sure;        /* a tunnel or VTEP has the destination; else it may be made up */
 	uint32_t until_s; /* monotonic_s() at which the entry expires */
 };
 

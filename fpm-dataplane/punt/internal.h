@@ -61,6 +61,7 @@ struct punt {
 	double none_before; /* before this time no entry is old enough to be removed */
 	uint8_t *linear;    /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
+	unsigned int pmtu_searches; /* of this second, see pmtu.c */
 };
 
 #define LINEAR_BYTES 65600

@@ -4,7 +4,12 @@
  * 1191) and packet too big (RFC 8201). The kernel gets the error, too. An error counts only if it quotes
  * a packet that one of our tunnels, VXLANs or headends may have sent, goes to the source of that
  * packet, and over IPv4 if it has DF. As in Linux, a forged error can lower the MTU to the least
- * value at most, and for PMTU_S at most. [punt]
+ * value at most, and for PMTU_S at most.
+ *
+ * Forged errors cannot fill the table with made-up destinations. A destination must be the far end
+ * of a tunnel, or the VTEP of a neighbor. The latter takes a search, so there are few searches a
+ * second; a router repeats its error. Only the destinations of headends are not checked: they have
+ * at most half of the table, and never the place of another. [punt]
  */
 #include "punt/pmtu.h"
 
@@ -17,11 +22,12 @@
 #include "fib/headend.h"
 #include "fib/pmtu.h"
 #include "fib/tunnel.h"
+#include "fib/vxlan.h"
 #include "punt/internal.h"
 
 #define PMTU_S        600u /* net.ipv4.route.mtu_expires, net.ipv6.route.mtu_expires */
+#define SEARCHES_MAX  8u   /* for VTEPs, a second: each reads a word per adjacency */
 #define ICMP_BYTES    8u   /* in front of the quoted packet */
-#define PROTO_UDP     17u
 #define PROTO_ROUTING 43u
 
 /* A received ICMP error about a packet of this host. */
@@ -108,36 +114,83 @@ vxlan_sent(const struct fib_vxlan *v, const struct told *t, const struct outer *
 	return o->room < 16 || get_be32(o->upper + 12) >> 8 == v->vni;
 }
 
-/* Return true if an interface of the FIB may have sent the quoted packet. */
-static bool
-iface_sent(const struct fib_iface *iface, const struct told *t, const struct outer *o)
+/* Return the entry of a destination; NULL: there is none. */
+static struct fib_pmtu *
+entry_find(struct fib_pmtus *table, const struct told *t, const struct ipaddr *dst)
 {
-	const struct fib_tunnel *tunnel = &iface->tunnel;
+	for (uint32_t i = 0; table != NULL && i < table->n; i++) {
+		struct fib_pmtu *e = &table->entry[i];
 
-	if (tunnel->family == t->family && tunnel_proto(o->proto))
-		return tunnel->vrf == t->vrf && ipaddr_equal(&tunnel->local, &o->src) &&
-		       ipaddr_equal(&tunnel->remote, &o->dst);
-	return vxlan_sent(&iface->vxlan, t, o);
+		if (e->vrf == t->vrf && e->family == t->family &&
+		    ipaddr_equal(&e->dst, dst))
+			return e;
+	}
+	return NULL;
 }
 
-/* Return true if a forwarder may have written the outer header of the quoted packet. */
-static bool
-is_ours(const struct fib *fib, const struct told *t, const struct outer *o)
+static struct fib_pmtus *
+table_now(const struct punt *p)
 {
-	if (!tunnel_proto(o->proto) && o->proto != PROTO_UDP && o->proto != PROTO_ROUTING)
+	return atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
+}
+
+/* Return true if a neighbor behind VXLAN has this VTEP. */
+static bool
+vtep_is_known(struct punt *p, const struct told *t, const struct ipaddr *dst)
+{
+	const struct fib_pmtu *e = entry_find(table_now(p), t, dst);
+
+	if (e != NULL && e->sure)
+		return true;
+	if (p->pmtu_searches >= SEARCHES_MAX)
 		return false;
+	p->pmtu_searches++;
+	for (uint32_t i = 0; i < p->fib->adj_end; i++) {
+		const struct fib_vxlan_hop *hop =
+			atomic_load_explicit(&p->fib->vxlan_hop[i], memory_order_consume);
+
+		if (hop != NULL && hop->t.family == t->family && hop->t.vrf == t->vrf &&
+		    ipaddr_equal(&hop->t.remote, dst))
+			return true;
+	}
+	return false;
+}
+
+/* Return true if a tunnel of the FIB may have sent the quoted packet. */
+static bool
+tunnel_sent(const struct fib_tunnel *tunnel, const struct told *t, const struct outer *o)
+{
+	return tunnel->family == t->family && tunnel->vrf == t->vrf &&
+	       tunnel_proto(o->proto) && ipaddr_equal(&tunnel->local, &o->src) &&
+	       ipaddr_equal(&tunnel->remote, &o->dst);
+}
+
+/* Senders that the quoted packet may have. */
+enum sender { SENDER_NONE, SENDER_HEADEND, SENDER_TUNNEL };
+
+static enum sender
+sender_of(struct punt *p, const struct told *t, const struct outer *o)
+{
+	const struct fib *fib = p->fib;
+
+	if (!tunnel_proto(o->proto) && o->proto != PROTO_UDP && o->proto != PROTO_ROUTING)
+		return SENDER_NONE;
+	for (uint16_t i = PORT_MAX; o->proto != PROTO_ROUTING && i < IFIDX_MAX; i++) {
+		const struct fib_iface *iface = fib_iface(fib, i);
+
+		if (iface == NULL)
+			continue;
+		if (tunnel_sent(&iface->tunnel, t, o))
+			return SENDER_TUNNEL;
+		if (vxlan_sent(&iface->vxlan, t, o))
+			return vtep_is_known(p, t, &o->dst) ? SENDER_TUNNEL : SENDER_NONE;
+	}
 	/* A headend of SRv6: its source may be any address of this host. */
 	if (t->family == 6 && t->vrf == 0 && o->proto != PROTO_UDP &&
 	    atomic_load_explicit(&fib->seg6, memory_order_consume) != NULL &&
 	    path_kind(fib_resolve(fib, 0, 6, &o->src, 0)) == PATH_LOCAL)
-		return true;
-	for (uint16_t i = PORT_MAX; i < IFIDX_MAX; i++) {
-		const struct fib_iface *iface = fib_iface(fib, i);
-
-		if (iface != NULL && iface_sent(iface, t, o))
-			return true;
-	}
-	return false;
+		return SENDER_HEADEND;
+	return SENDER_NONE;
 }
 
 static void
@@ -160,8 +213,7 @@ publish(struct punt *p, struct fib_pmtus *table)
 static struct fib_pmtus *
 table_copy(const struct punt *p)
 {
-	const struct fib_pmtus *old =
-		atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
+	const struct fib_pmtus *old = table_now(p);
 	struct fib_pmtus *new = calloc(1, sizeof(*new));
 
 	if (new != NULL && old != NULL)
@@ -169,66 +221,73 @@ table_copy(const struct punt *p)
 	return new;
 }
 
+/* Return the one of two entries that expires first; either may be NULL. */
+static struct fib_pmtu *
+entry_older(struct fib_pmtu *a, struct fib_pmtu *b)
+{
+	return a == NULL || (b != NULL && b->until_s < a->until_s) ? b : a;
+}
+
 /*
- * Return the entry of a destination, else a free entry, else the entry that expires first.
+ * Return a place for a new destination: a free one, else that of the entry that expires first,
+ * and of one that is not sure before any other. NULL: there is none for a destination that is
+ * not sure.
  */
 static struct fib_pmtu *
-entry_for(struct fib_pmtus *table, const struct told *t, const struct ipaddr *dst)
+place_for(struct fib_pmtus *table, bool sure)
 {
-	struct fib_pmtu *first = &table->entry[0];
+	struct fib_pmtu *first[2] = {NULL, NULL};
+	uint32_t n[2] = {0, 0};
 
 	for (uint32_t i = 0; i < table->n; i++) {
 		struct fib_pmtu *e = &table->entry[i];
 
-		if (e->vrf == t->vrf && e->family == t->family &&
-		    ipaddr_equal(&e->dst, dst))
-			return e;
-		if (e->until_s < first->until_s)
-			first = e;
+		n[e->sure]++;
+		first[e->sure] = entry_older(first[e->sure], e);
 	}
-	return table->n < FIB_PMTUS_MAX ? &table->entry[table->n++] : first;
+	if (table->n < FIB_PMTUS_MAX && (sure || n[false] < FIB_PMTUS_HALF))
+		return &table->entry[table->n++];
+	return first[false] != NULL || !sure ? first[false] : first[true];
 }
 
 /* Return true if half of the time of an entry is over: as in Linux, it is renewed then. */
 static bool
-entry_is_old(const struct fib *fib, const struct told *t, const struct ipaddr *dst)
+entry_is_old(const struct fib_pmtu *e)
 {
-	const struct fib_pmtus *table =
-		atomic_load_explicit(&fib->pmtus, memory_order_relaxed);
-
-	for (uint32_t i = 0; i < table->n; i++) {
-		const struct fib_pmtu *e = &table->entry[i];
-
-		if (e->vrf == t->vrf && e->family == t->family &&
-		    ipaddr_equal(&e->dst, dst))
-			return e->until_s < (uint32_t)monotonic_s() + PMTU_S / 2;
-	}
-	return true;
+	return e == NULL || e->until_s < (uint32_t)monotonic_s() + PMTU_S / 2;
 }
 
 static void
-learn(struct punt *p, const struct told *t, const struct ipaddr *dst)
+learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool sure)
 {
 	uint32_t least = t->family == 4 ? FIB_PMTU_LEAST : 1280;
 	uint32_t mtu = t->mtu < least ? least : t->mtu;
 	unsigned int known = fib_pmtu(p->fib, t->vrf, t->family, dst), missed;
 	static struct log_limit limit;
 	struct fib_pmtus *table;
+	struct fib_pmtu *e;
 	char text[PREFIX_STRLEN];
 
 	/* A larger one may be late; Linux also waits until the smaller one is forgotten. */
 	if (mtu >= FIB_PMTU_NONE || mtu > known ||
-	    (mtu == known && !entry_is_old(p->fib, t, dst)))
+	    (mtu == known && !entry_is_old(entry_find(table_now(p), t, dst))))
 		return;
 	table = table_copy(p);
 	if (table == NULL)
 		return;
-	*entry_for(table, t, dst) =
-		(struct fib_pmtu){.dst = *dst,
-				  .vrf = t->vrf,
-				  .mtu_bytes = (uint16_t)mtu,
-				  .family = t->family,
-				  .until_s = (uint32_t)monotonic_s() + PMTU_S};
+	e = entry_find(table, t, dst);
+	if (e == NULL)
+		e = place_for(table, sure);
+	if (e == NULL) {
+		free(table);
+		return;
+	}
+	*e = (struct fib_pmtu){.dst = *dst,
+			       .vrf = t->vrf,
+			       .mtu_bytes = (uint16_t)mtu,
+			       .family = t->family,
+			       .sure = sure,
+			       .until_s = (uint32_t)monotonic_s() + PMTU_S};
 	publish(p, table);
 	if (mtu < known && log_allowed(&limit, &missed))
 		log_info("punt: path mtu learned dst=%s mtu=%u missed=%u",
@@ -240,6 +299,7 @@ punt_pmtu_look(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
 	struct told t = {.vrf = meta->vrf, .family = meta->family};
+	enum sender sender;
 	struct outer o;
 
 	/* A packet that came in a tunnel is behind the headers of that: it is left to the kernel. */
@@ -248,18 +308,19 @@ punt_pmtu_look(struct punt *p, struct rte_mbuf *m)
 	    !told_read(l3_of(m), rte_pktmbuf_data_len(m) - L2_LEN, &t))
 		return;
 	outer_read(&t, &o);
-	if (is_ours(p->fib, &t, &o))
-		learn(p, &t, &o.dst);
+	sender = sender_of(p, &t, &o);
+	if (sender != SENDER_NONE)
+		learn(p, &t, &o.dst, sender == SENDER_TUNNEL);
 }
 
 void
 punt_pmtu_expire(struct punt *p)
 {
-	const struct fib_pmtus *old =
-		atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
+	const struct fib_pmtus *old = table_now(p);
 	uint32_t now = (uint32_t)monotonic_s(), n = 0;
 	struct fib_pmtus *table;
 
+	p->pmtu_searches = 0;
 	for (uint32_t i = 0; old != NULL && i < old->n; i++)
 		n += old->entry[i].until_s > now;
 	if (old == NULL || n == old->n)

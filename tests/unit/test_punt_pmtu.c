@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Path MTUs from ICMP errors: which errors count, and that forged ones cannot fill the table.
+ * link: fpm-dataplane/punt/pmtu.c
+ * link: fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/inet.h"
+#include "fib/headend.h"
+#include "fib/pmtu.h"
+#include "fib/vxlan.h"
+#include "punt/internal.h"
+#include "punt/pmtu.h"
+
+#define GRE_IF  PORT_MAX
+#define SVI     (PORT_MAX + 1)
+#define ROUTER  0xc0000209u /* an address that writes errors */
+#define LOCAL   0xc0000201u
+#define REMOTE  0xc0000202u
+#define VTEP    0xc0000203u
+#define ADJ     5
+#define OWN     1
+#define VNI     5001u
+#define PORT    4789u
+#define ROOM    512
+#define ICMP_AT 20u
+#define QUOTED  (ICMP_AT + 8)
+#define QUOTED6 (40u + 8)
+
+static struct fib *fib;
+static struct worker worker;
+static struct punt punt;
+static struct fib_iface gre, svi;
+static struct fib_vxlan_hop hop;
+static struct {
+	struct rte_mbuf m;
+	struct packet_meta meta;
+	uint8_t octet[ROOM];
+} frame;
+
+static const uint8_t own6[16] = {0x20, 1, 0xd, 0xb8, [15] = 1};
+
+static int
+set_up(void **state)
+{
+	static const struct worker_ops ops = {.name = "punt", .on_msg = worker_reclaim};
+	static struct fib_seg6 seg6;
+	struct prefix own = {.family = 6, .len = 128};
+
+	urcu_qsbr_register_thread();
+	assert_int_equal(fib_create(&fib, &(struct fib_conf){0}), 0);
+	worker_init(&worker, &ops, NULL);
+	assert_int_equal(worker_prepare(&worker), 0);
+	punt = (struct punt){.fib = fib, .worker = &worker};
+	gre = (struct fib_iface){.ifidx = GRE_IF};
+	gre.tunnel = (struct fib_tunnel){.family = 4, .gre = true};
+	gre.tunnel.local = ipaddr_from_v4(LOCAL);
+	gre.tunnel.remote = ipaddr_from_v4(REMOTE);
+	svi = (struct fib_iface){.ifidx = SVI};
+	svi.vxlan = (struct fib_vxlan){.family = 4, .df = true, .port = PORT, .vni = VNI};
+	svi.vxlan.local = ipaddr_from_v4(LOCAL);
+	hop = (struct fib_vxlan_hop){.ifidx = SVI, .t = {.family = 4}};
+	hop.t.remote = ipaddr_from_v4(VTEP);
+	atomic_store(&fib->iface[GRE_IF], &gre);
+	atomic_store(&fib->iface[SVI], &svi);
+	atomic_store(&fib->vxlan_hop[ADJ], &hop);
+	atomic_store(&fib->seg6, &seg6);
+	memcpy(own.addr.octet, own6, 16);
+	fib->group[OWN] = group_word_single(PATH(PATH_LOCAL, 0));
+	assert_int_equal(poptrie_add(fib->copy[0].pt6, own.addr.octet, 128, OWN), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
+	return 0;
+}
+
+static int
+down(void **state)
+{
+	struct fib_pmtus *last = atomic_load(&fib->pmtus);
+
+	urcu_qsbr_barrier();
+	worker_free(&worker);
+	free(last);
+	atomic_store(&fib->pmtus, NULL);
+	atomic_store(&fib->iface[GRE_IF], NULL);
+	atomic_store(&fib->iface[SVI], NULL);
+	atomic_store(&fib->seg6, NULL);
+	fib_destroy(fib);
+	urcu_qsbr_unregister_thread();
+	return 0;
+}
+
+/* Begin a frame. Returns its IP header. */
+static uint8_t *
+begin(uint8_t family, unsigned int len)
+{
+	memset(&frame, 0, sizeof(frame));
+	frame.m.buf_addr = frame.octet;
+	frame.m.buf_len = ROOM;
+	frame.m.nb_segs = 1;
+	frame.m.data_len = frame.m.pkt_len = L2_LEN + len;
+	frame.meta.family = family;
+	return frame.octet + L2_LEN;
+}
+
+/* Write the checksum of the error, and give it to the code under test. */
+static void
+look4(uint8_t *ip, unsigned int len)
+{
+	put_be16(ip + ICMP_AT + 2, 0);
+	put_be16(ip + ICMP_AT + 2,
+		 (uint16_t)~inet_fold(inet_sum(ip + ICMP_AT, len - ICMP_AT, 0)));
+	punt_pmtu_look(&punt, &frame.m);
+}
+
+/* Write "fragmentation needed" about a packet from LOCAL to `dst`. Returns the IP header. */
+static uint8_t *
+error4(uint32_t dst, uint8_t proto, uint16_t mtu)
+{
+	uint8_t *ip = begin(4, QUOTED + 36), *in = ip + QUOTED;
+
+	ip[0] = 0x45;
+	put_be16(ip + 2, QUOTED + 36);
+	ip[9] = 1;
+	put_be32(ip + 12, ROUTER);
+	put_be32(ip + 16, LOCAL);
+	ip[ICMP_AT] = 3;
+	ip[ICMP_AT + 1] = 4;
+	put_be16(ip + ICMP_AT + 6, mtu);
+	in[0] = 0x45;
+	put_be16(in + 2, 1400);
+	in[6] = 0x40;
+	in[9] = proto;
+	put_be32(in + 12, LOCAL);
+	put_be32(in + 16, dst);
+	if (proto == PROTO_UDP) {
+		put_be16(in + 22, PORT);
+		put_be32(in + 32, VNI << 8);
+	}
+	return ip;
+}
+
+static unsigned int
+mtu_to(uint32_t dst)
+{
+	struct ipaddr to = ipaddr_from_v4(dst);
+
+	return fib_pmtu(fib, 0, 4, &to);
+}
+
+static void
+an_error_about_a_packet_of_a_tunnel_counts(void **state)
+{
+	look4(error4(REMOTE, 47, 1300), QUOTED + 36);
+	assert_int_equal(mtu_to(REMOTE), 1300);
+	look4(error4(REMOTE, 47, 1400), QUOTED + 36); /* a larger one may be late */
+	assert_int_equal(mtu_to(REMOTE), 1300);
+	look4(error4(REMOTE, 47, 68), QUOTED + 36);
+	assert_int_equal(mtu_to(REMOTE), FIB_PMTU_LEAST);
+}
+
+static void
+other_errors_do_not_count(void **state)
+{
+	uint8_t *ip;
+
+	look4(error4(VTEP, 47, 1300), QUOTED + 36); /* no tunnel has this far end */
+	look4(error4(REMOTE, 6, 1300), QUOTED + 36);
+	ip = error4(REMOTE, 47, 1300);
+	ip[QUOTED + 6] = 0; /* without DF */
+	look4(ip, QUOTED + 36);
+	ip = error4(REMOTE, 47, 1300);
+	put_be32(ip + QUOTED + 12, REMOTE); /* another sender */
+	look4(ip, QUOTED + 36);
+	ip = error4(REMOTE, 47, 1300);
+	ip[ICMP_AT + 1] = 1; /* host unreachable */
+	look4(ip, QUOTED + 36);
+	ip = error4(REMOTE, 47, 1300);
+	put_be16(ip + 6, 0x2000); /* a fragment */
+	look4(ip, QUOTED + 36);
+	error4(REMOTE, 47, 1300); /* without a checksum */
+	punt_pmtu_look(&punt, &frame.m);
+	ip = error4(REMOTE, 47, 1300);
+	frame.meta.inner_at = 50; /* out of a tunnel */
+	look4(ip, QUOTED + 36);
+	assert_null(atomic_load(&fib->pmtus));
+}
+
+/* Each length of the frame is read within its bounds; valgrind or ASan sees others. */
+static void
+a_cut_error_does_not_count(void **state)
+{
+	for (unsigned int len = 20; len < QUOTED + 20; len++) {
+		uint8_t *ip = error4(REMOTE, 47, 1300);
+
+		put_be16(ip + 2, (uint16_t)len);
+		frame.m.data_len = frame.m.pkt_len = (uint16_t)(L2_LEN + len);
+		look4(ip, len < ICMP_AT + 8 ? ICMP_AT + 8 : len);
+	}
+	assert_null(atomic_load(&fib->pmtus));
+}
+
+static void
+a_vtep_must_be_that_of_a_neighbor(void **state)
+{
+	look4(error4(VTEP + 1, PROTO_UDP, 1300), QUOTED + 36);
+	assert_int_equal(mtu_to(VTEP + 1), FIB_PMTU_NONE);
+	look4(error4(VTEP, PROTO_UDP, 1300), QUOTED + 36);
+	assert_int_equal(mtu_to(VTEP), 1300);
+}
+
+/* Searches have a limit per second: an error beyond it is lost. */
+static void
+searches_for_vteps_are_few(void **state)
+{
+	for (uint32_t i = 1; i <= 100; i++)
+		look4(error4(VTEP + i, PROTO_UDP, 1300), QUOTED + 36);
+	look4(error4(VTEP, PROTO_UDP, 1300), QUOTED + 36);
+	assert_int_equal(mtu_to(VTEP), FIB_PMTU_NONE);
+	punt_pmtu_expire(&punt);
+	look4(error4(VTEP, PROTO_UDP, 1300), QUOTED + 36);
+	assert_int_equal(mtu_to(VTEP), 1300);
+	for (uint32_t i = 1; i <= 100; i++)
+		look4(error4(VTEP + i, PROTO_UDP, 1300), QUOTED + 36);
+	look4(error4(VTEP, PROTO_UDP, 1200), QUOTED + 36); /* known: no search */
+	assert_int_equal(mtu_to(VTEP), 1200);
+}
+
+/* Tell "packet too big" about a packet of a headend to segment `n`. */
+static void
+look6(uint32_t n)
+{
+	uint8_t *ip = begin(6, QUOTED6 + 48), *in = ip + QUOTED6;
+
+	ip[0] = in[0] = 0x60;
+	put_be16(ip + 4, QUOTED6 + 48 - 40);
+	ip[6] = 58;
+	ip[8] = 0x20;
+	memcpy(ip + 24, own6, 16);
+	ip[40] = 2;
+	put_be32(ip + 44, 1400);
+	in[6] = 43;
+	memcpy(in + 8, own6, 16);
+	in[24] = 0xfc;
+	put_be32(in + 36, n);
+	put_be16(ip + 42, (uint16_t)~inet_fold(
+				  inet_sum(ip + 40, 56, inet_sum(ip + 8, 32, 56 + 58))));
+	punt_pmtu_look(&punt, &frame.m);
+}
+
+/* Made-up segments have half of the table, and never the place of a tunnel. */
+static void
+made_up_destinations_do_not_fill_the_table(void **state)
+{
+	const struct fib_pmtus *table;
+	unsigned int n_sure = 0;
+
+	look4(error4(REMOTE, 47, 1300), QUOTED + 36);
+	for (uint32_t i = 0; i < 2 * FIB_PMTUS_MAX; i++)
+		look6(i);
+	table = atomic_load(&fib->pmtus);
+	assert_int_equal(table->n, FIB_PMTUS_HALF + 1);
+	for (uint32_t i = 0; i < FIB_PMTUS_MAX; i++) {
+		gre.tunnel.remote = ipaddr_from_v4(REMOTE + i);
+		look4(error4(REMOTE + i, 47, 1300), QUOTED + 36);
+		assert_int_equal(mtu_to(REMOTE + i), 1300);
+	}
+	look6(1u << 20);
+	table = atomic_load(&fib->pmtus);
+	assert_int_equal(table->n, FIB_PMTUS_MAX);
+	for (uint32_t i = 0; i < table->n; i++)
+		n_sure += table->entry[i].sure;
+	assert_int_equal(n_sure, FIB_PMTUS_MAX);
+	assert_int_equal(mtu_to(REMOTE), 1300);
+}
+
+#define pmtu_test(f) cmocka_unit_test_setup_teardown(f, set_up, down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		pmtu_test(an_error_about_a_packet_of_a_tunnel_counts),
+		pmtu_test(other_errors_do_not_count),
+		pmtu_test(a_cut_error_does_not_count),
+		pmtu_test(a_vtep_must_be_that_of_a_neighbor),
+		pmtu_test(searches_for_vteps_are_few),
+		pmtu_test(made_up_destinations_do_not_fill_the_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
