@@ -285,7 +285,7 @@ tunnel_is_fallback(const struct link *l)
 	       memcmp(t->remote, any, sizeof(any)) == 0;
 }
 
-/* Add {name, kind, reason} for a tunnel; `reason` is a constant, or absent. */
+/* Add {name, kind, reason} for a tunnel; `reason` is a constant, or NULL: null. */
 static void
 tunnel_row_add(struct msg_query *q, const struct link *l, const char *reason)
 {

@@ -48,7 +48,7 @@ tunnels_scan(struct warn *w)
 	size_t i;
 
 	json_array_foreach (w->tunnels, i, row)
-		if (json_object_get(row, "reason") != NULL)
+		if (json_is_string(json_object_get(row, "reason")))
 			kernel_tunnel_add(w, row_text(row, "kind"), row_text(row, "name"),
 					  row_text(row, "reason"));
 		else
