@@ -55,7 +55,8 @@ struct fpm_hop {
 	 * of them; 0: unsupported, for `refusal`.
 	 */
 	uint32_t label[FPM_WORDS_MAX];
-	uint8_t refusal; /* HOP_SEG6: enum srv6_refusal */
+	uint8_t refusal;    /* HOP_SEG6: enum srv6_refusal */
+	uint16_t label_ttl; /* HOP_MPLS: of base/mpls.h; 0: as the kernel's sysctls say */
 	struct ipaddr gw;
 };
 

@@ -31,6 +31,13 @@ enum {
 	LABEL_SPECIAL_END = 16, /* the first ordinary label */
 };
 
+/*
+ * The TTL of labels that a route pushes, if the route has its own: `encap mpls ... ttl N`.
+ * The lower octet is N; 0: the TTL of the packet. A route without its own has 0 here.
+ */
+#define LABEL_TTL_OWN     256u
+#define LABEL_TTL_OWN_END 512u
+
 /* Arguments of these functions are entries in host order. */
 
 static inline uint32_t

@@ -31,7 +31,8 @@
 struct fib_encap {
 	alignas(64) fib_path next; /* PATH_ADJ */
 	uint8_t n;                 /* labels */
-	uint8_t reserved[3];
+	uint8_t reserved;
+	uint16_t ttl; /* LABEL_TTL_OWN | TTL of labels on an IP packet; 0: fib->label_ttl */
 	/* Outermost first, as in a packet in network order; TC, S and TTL are 0. */
 	uint32_t entry[ENCAP_LABELS_MAX];
 };
@@ -79,6 +80,17 @@ static inline const struct fib_encap *
 fib_encap(const struct fib *fib, fib_path path)
 {
 	return &fib->encap[path_index(path)];
+}
+
+/*
+ * Return the TTL of labels that are pushed onto an IP packet. 0: that of the packet.
+ *
+ * of_kernel  fib->label_ttl
+ */
+static inline uint8_t
+encap_pipe_ttl(const struct fib_encap *e, uint8_t of_kernel)
+{
+	return e->ttl != 0 ? (uint8_t)e->ttl : of_kernel;
 }
 
 /*

@@ -271,7 +271,8 @@ push_adjacency(struct burst *b, uint64_t odd, bool all)
 		bytes = e->n * LABEL_BYTES;
 		adj = path_index(e->next);
 		hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
-		if (hop == 0 || !fib_adj_touch(used, adj) ||
+		/* The vector code knows only the TTL of the kernel's sysctls. */
+		if (hop == 0 || e->ttl != 0 || !fib_adj_touch(used, adj) ||
 		    bytes + VLAN_TAGS * VLAN_BYTES > rte_pktmbuf_headroom(b->m[i]))
 			continue;
 		b->hop[i] = hop;
@@ -339,6 +340,7 @@ ip_write(struct burst *b, unsigned int i, const struct fib_encap *e, uint8_t *re
 		return;
 	}
 	ttl = family == 4 ? rest[8] : rest[7];
+	pipe_ttl = encap_pipe_ttl(e, pipe_ttl);
 	encap_write(e, rest - e->n * LABEL_BYTES,
 		    pipe_ttl == 0 ? label_tc_of_ip(rest, family) : 0, true,
 		    pipe_ttl == 0 ? ttl : pipe_ttl);

@@ -83,18 +83,25 @@ hop_labels(struct fpm_hop *hop, const struct nlattr *stack)
 	return 0;
 }
 
-/* Decode the content of NHA_ENCAP or RTA_ENCAP of type MPLS. */
+/*
+ * Decode the content of NHA_ENCAP or RTA_ENCAP of type MPLS. Linux has a TTL there, which zebra
+ * does not send.
+ */
 static int
 hop_mpls_tunnel(struct fpm_hop *hop, const struct nlattr *encap)
 {
 	struct attrs nested;
+	uint8_t ttl = 0;
 
 	if (encap == NULL)
 		return 0; /* a hop without labels, which rib refuses */
 	if (attrs_index(&nested, mnl_attr_get_payload(encap),
 			mnl_attr_get_payload_len(encap)) < 0 ||
-	    !attrs_have(&nested, MPLS_IPTUNNEL_DST))
+	    !attrs_have(&nested, MPLS_IPTUNNEL_DST) ||
+	    attrs_copy(&nested, MPLS_IPTUNNEL_TTL, &ttl, sizeof(ttl)) < 0)
 		return -EBADMSG;
+	if (attrs_have(&nested, MPLS_IPTUNNEL_TTL))
+		hop->label_ttl = (uint16_t)(LABEL_TTL_OWN | ttl);
 	return hop_labels(hop, attr_of(&nested, MPLS_IPTUNNEL_DST));
 }
 

@@ -146,6 +146,7 @@ label_write(const struct label_packet *p, uint8_t ttl)
 	uint8_t *rest = label_packet_rest(p);
 	struct rte_mbuf *m = p->m;
 	uint16_t type = MPLS_TYPE;
+	uint8_t pipe_ttl = p->encap == NULL ? 0 : encap_pipe_ttl(p->encap, p->uniform_ttl);
 
 	if (push > pop && rte_pktmbuf_headroom(m) < push - pop + VLAN_TAGS * VLAN_BYTES)
 		return false;
@@ -161,8 +162,8 @@ label_write(const struct label_packet *p, uint8_t ttl)
 		encap_write(p->encap, rest - push, p->tc, p->bottom, ttl);
 	else if (p->encap != NULL)
 		encap_write(p->encap, rest - push,
-			    p->uniform_ttl == 0 ? label_tc_of_ip(rest, p->family) : 0, true,
-			    p->uniform_ttl == 0 ? ttl : p->uniform_ttl);
+			    pipe_ttl == 0 ? label_tc_of_ip(rest, p->family) : 0, true,
+			    pipe_ttl == 0 ? ttl : pipe_ttl);
 	put_be16(rest - push - 2, type);
 	/*
 	 * The frame grows if more labels are pushed than removed: the unsigned sums wrap.

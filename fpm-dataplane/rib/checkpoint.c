@@ -306,6 +306,7 @@ ckpt_stack_write(struct ckpt *c, uint32_t number, const struct next_hop *hop,
 	 */
 	if (hop->stack != 0 && stacks[hop->stack].n <= ENCAP_LABELS_MAX) {
 		new.n = stacks[hop->stack].n;
+		new.ttl = stacks[hop->stack].ttl;
 		memcpy(new.label, stacks[hop->stack].label, sizeof(new.label));
 	}
 	new.crc = CKPT_CRC_OF(c->version, &new);
@@ -485,7 +486,8 @@ ckpt_stack_is_valid(const struct ckpt *c, const struct ckpt_hop *hop, uint32_t n
 	if (hop->kind != PATH_NONE || hop->encap != HOP_MPLS || c->stack == NULL)
 		return true;
 	s = &c->stack[number];
-	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX)
+	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX ||
+	    (s->ttl != 0 && (s->ttl < LABEL_TTL_OWN || s->ttl >= LABEL_TTL_OWN_END)))
 		return false;
 	for (uint32_t i = 0; i < ENCAP_LABELS_MAX; i++)
 		if (s->label[i] >= (i < s->n ? LABELS_ALL : 1))
@@ -504,7 +506,8 @@ ckpt_words_are_valid(const struct ckpt_hop *hop, const struct ckpt_stack *s)
 	enum srv6_mode mode;
 	const uint32_t *source;
 
-	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX)
+	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX ||
+	    s->ttl != 0)
 		return false;
 	for (uint32_t i = s->n; i < ENCAP_LABELS_MAX; i++)
 		if (s->label[i] != 0)

@@ -111,7 +111,8 @@ enum { CKPT_ONLINK = 1, CKPT_VRF_SUBNET = 2 };
 
 /* Labels of a hop whose encap is HOP_MPLS, or words of base/srv6.h of HOP_SEG6. */
 struct ckpt_stack {
-	uint32_t n;                       /* 0: the hop is unsupported */
+	uint16_t n;                       /* 0: the hop is unsupported */
+	uint16_t ttl;                     /* as in struct stack; 0 in older layouts */
 	uint32_t label[ENCAP_LABELS_MAX]; /* as in struct stack */
 	uint32_t crc; /* of all above and the version of the hop; never 0 */
 };

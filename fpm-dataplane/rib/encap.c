@@ -33,7 +33,7 @@ encap_write_entry(struct rib *rib, uint32_t number, uint32_t adj, uint32_t stack
 		(void)fib_headend_write(&rib->fib->headend[number], s->label, s->n);
 		return;
 	}
-	*e = (struct fib_encap){.next = PATH(PATH_ADJ, adj), .n = s->n};
+	*e = (struct fib_encap){.next = PATH(PATH_ADJ, adj), .n = s->n, .ttl = s->ttl};
 	for (unsigned int i = 0; i < s->n; i++)
 		e->entry[i] = __builtin_bswap32(label_entry(s->label[i], 0, false, 0));
 }

@@ -123,8 +123,8 @@ stacks_restore(struct rib *rib, const struct ckpt *old, uint32_t at, struct nh_l
 		const struct ckpt_stack *s = ckpt_hop_stack(old, at, hops->n, i);
 
 		if (s != NULL)
-			hops->v[i].stack =
-				stack_number(rib, s->label, s->n) & (STACKS_MAX - 1);
+			hops->v[i].stack = stack_number(rib, s->label, s->n, s->ttl) &
+					   (STACKS_MAX - 1);
 	}
 	nh_list_sort(hops);
 }

@@ -74,7 +74,7 @@ vrf_of_table(const struct rib *rib, uint32_t table)
 static uint32_t
 policy_get(struct rib *rib, const uint32_t *word, unsigned int n)
 {
-	uint32_t stack = stack_number(rib, word, n) & (STACKS_MAX - 1);
+	uint32_t stack = stack_number(rib, word, n, 0) & (STACKS_MAX - 1);
 
 	return stack == 0 ? 0 : encap_get(rib, 0, stack);
 }

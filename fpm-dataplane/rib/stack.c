@@ -15,9 +15,9 @@
 #define COLLECT_MIN 1024u
 
 static uint64_t
-labels_hash(const uint32_t *label, unsigned int n, uint64_t seed)
+labels_hash(const uint32_t *label, unsigned int n, uint16_t ttl, uint64_t seed)
 {
-	uint64_t h = seed + n;
+	uint64_t h = seed + n + ((uint64_t)ttl << 32);
 
 	for (unsigned int i = 0; i < n; i++)
 		h = mix64(h ^ label[i]);
@@ -33,11 +33,11 @@ stack_at(const struct rib *rib, uint32_t number)
 uint32_t
 stack_hash(const struct stack *stack)
 {
-	return (uint32_t)labels_hash(stack->label, stack->n, 0);
+	return (uint32_t)labels_hash(stack->label, stack->n, stack->ttl, 0);
 }
 
 uint32_t
-stack_number(struct rib *rib, const uint32_t *label, unsigned int n)
+stack_number(struct rib *rib, const uint32_t *label, unsigned int n, uint16_t ttl)
 {
 	struct rib_stacks *s = &rib->stacks;
 	uint64_t hash;
@@ -45,15 +45,16 @@ stack_number(struct rib *rib, const uint32_t *label, unsigned int n)
 
 	if (n == 0 || n > (label[0] >= LABELS_ALL ? STACK_WORDS_MAX : ENCAP_LABELS_MAX))
 		return 0;
-	hash = labels_hash(label, n, rib->fib->seed);
+	hash = labels_hash(label, n, ttl, rib->fib->seed);
 	for (i = hidx_first(&s->by_labels, hash); i != 0; i = hidx_next(&s->by_labels, i))
-		if (s->v[i].n == n && memcmp(s->v[i].label, label, n * sizeof(*label)) == 0)
+		if (s->v[i].n == n && s->v[i].ttl == ttl &&
+		    memcmp(s->v[i].label, label, n * sizeof(*label)) == 0)
 			return i;
 	if (s->n + 1 >= STACKS_MAX)
 		return 0;
 	i = number_get(&s->unused, &s->high);
 	s->v = table_grow(s->v, &s->cap, i, sizeof(*s->v));
-	s->v[i] = (struct stack){.n = (uint8_t)n};
+	s->v[i] = (struct stack){.n = (uint8_t)n, .ttl = ttl};
 	memcpy(s->v[i].label, label, n * sizeof(*label));
 	hidx_add(&s->by_labels, hash, i);
 	s->n++;
@@ -66,7 +67,8 @@ stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from
 	next_hop_from_fpm(hop, from);
 	if (hop->kind == PATH_NONE && (hop->encap == HOP_MPLS || hop->encap == HOP_SEG6))
 		hop->stack =
-			stack_number(rib, from->label, from->n_labels) & (STACKS_MAX - 1);
+			stack_number(rib, from->label, from->n_labels, from->label_ttl) &
+			(STACKS_MAX - 1);
 }
 
 /* Mark the stacks that next hops name, and those of entries that readers may still use. */

@@ -24,6 +24,7 @@ struct rib;
 struct stack {
 	uint8_t n;    /* labels; 0: the record is free */
 	uint8_t used; /* a next hop names it: only during stacks_collect() */
+	uint16_t ttl; /* as in struct fpm_hop */
 	/*
 	 * 20 bits each, host order, outermost first; or words of base/srv6.h. Unused ones are 0.
 	 */
@@ -42,7 +43,7 @@ struct rib_stacks {
  * Return the number of a stack of `n` labels, or of the words of an end point or headend. Return
  * 0 if it has no label, or too many, or if all numbers are in use: the next hop then is unsupported.
  */
-uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n);
+uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n, uint16_t ttl);
 /* Set a next hop from a decoded event, with the number of its labels. */
 void stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from);
 /* Return a hash of the content, the same after each start. */

@@ -569,6 +569,9 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 			n += snprintf(out + n, size - (size_t)n, "%s%u",
 				      i == 0 ? " push " : "/",
 				      label_of(__builtin_bswap32(e->entry[i])));
+		if (e->ttl != 0)
+			n += snprintf(out + n, size - (size_t)n, " ttl %u",
+				      e->ttl - LABEL_TTL_OWN);
 	} else if (path_kind(path) == PATH_ADJ) {
 		const struct fib_adj *a = &g->fib->adj[path_index(path)];
 

@@ -52,6 +52,7 @@ static struct fib *fib;
 static struct fwd fwd;
 static struct side fast, slow;
 static unsigned long n_sent, n_switched, n_popped, n_pushed, n_refused;
+static unsigned long n_own;      /* pushed with the TTL of a route */
 static unsigned long n_together; /* bursts for the vector code: packets that are alike */
 /*
  * The packets of a round may have something in common. The vector code takes a burst only if each
@@ -71,6 +72,13 @@ static bool
 odd(unsigned int n)
 {
 	return below(round_of == MIXED ? n : 200 * n) == 0;
+}
+
+/* Return the TTL of the labels of a route: most have none of their own. */
+static uint16_t
+ttl_of_route(void)
+{
+	return odd(8) ? (uint16_t)(LABEL_TTL_OWN | (below(2) ? below(256) : 0)) : 0;
 }
 
 /* Make interfaces, next hops and label stacks. Interface 3 is small, 4 has a tag. */
@@ -102,7 +110,8 @@ paths_make(void)
 	}
 	for (unsigned int e = 1; e < 8; e++) {
 		fib->encap[e] = (struct fib_encap){.next = PATH(PATH_ADJ, 1 + below(N_ADJ)),
-						   .n = (uint8_t)(1 + below(3))};
+						   .n = (uint8_t)(1 + below(3)),
+						   .ttl = ttl_of_route()};
 		for (unsigned int i = 0; i < fib->encap[e].n; i++)
 			fib->encap[e].entry[i] = htonl((5000 + 10 * e + i) << 12);
 	}
@@ -340,6 +349,27 @@ usual_packets_and_others_agree(void **state)
 	n_together = 0;
 }
 
+static bool
+out_has_tags(unsigned int i)
+{
+	return fib_iface(fib, fast.burst.hop[i] & 0xffff)->n_tags != 0;
+}
+
+/* The TTL of the labels is that of the route, of the kernel's sysctls, or of the packet. */
+static void
+assert_pushed_ttl(const struct burst *b, unsigned int i)
+{
+	const uint8_t *l3 = rte_pktmbuf_mtod(b->m[i], const uint8_t *) + 14;
+	const struct fib_encap *e = fib_encap(fib, b->path[i]);
+	const uint8_t *ip = l3 + e->n * LABEL_BYTES;
+	unsigned int ttl = e->ttl != 0 ? e->ttl - LABEL_TTL_OWN : fib->label_ttl;
+
+	if (ttl == 0)
+		ttl = b->family[i] == 4 ? ip[8] : ip[7];
+	assert_int_equal(label_ttl(get_be32(l3)), ttl);
+	n_own += e->ttl != 0;
+}
+
 /* A packet without labels whose route pushes some: the loop, and the slow path. */
 static void
 packets_that_get_labels_agree(void **state)
@@ -378,9 +408,14 @@ packets_that_get_labels_agree(void **state)
 		count_together(fast.burst.push, n);
 		fwd_rewrite(&fast.burst);
 		fwd_rewrite(&slow.burst);
-		for (unsigned int i = 0; i < n; i++)
+		for (unsigned int i = 0; i < n; i++) {
 			assert_alike(i);
+			if (fast.burst.verdict[i] == VERDICT_GO && !out_has_tags(i) &&
+			    path_kind(fast.burst.path[i]) == PATH_ENCAP)
+				assert_pushed_ttl(&fast.burst, i);
+		}
 	}
+	assert_true(n_own > ROUNDS / 8);
 	print_message("%lu by the loop that pushes\n", n_pushed);
 	assert_true(n_pushed > ROUNDS && n_together > ROUNDS / 16);
 	n_together = 0;

@@ -10,6 +10,10 @@
 #include <errno.h>
 #include <cmocka.h>
 
+#include <linux/lwtunnel.h>
+#include <linux/mpls_iptunnel.h>
+
+#include "base/mpls.h"
 #include "netlink/kernel_message.h"
 #include "test_fpm_build.h"
 
@@ -275,6 +279,36 @@ a_label_has_one_route_of_no_table(void **state)
 	assert_int_equal(decode(false), -EBADMSG);
 }
 
+/* `ip route add 198.51.100.0/24 encap mpls 100 ttl N via ...` */
+static void
+labels_of_a_route_may_have_a_ttl(void **state)
+{
+	static const uint8_t ttl[] = {0, 7, 255};
+	size_t nest;
+
+	for (unsigned int i = 0; i <= sizeof(ttl) + 1; i++) {
+		route_open(RTM_NEWROUTE, "198.51.100.0/24");
+		attr_u16(&sample.w, RTA_ENCAP_TYPE, LWTUNNEL_ENCAP_MPLS);
+		nest = attr_nest(&sample.w, RTA_ENCAP);
+		attr_u32(&sample.w, MPLS_IPTUNNEL_DST, htonl(100u << 12 | 1u << 8));
+		if (i < sizeof(ttl))
+			attr(&sample.w, MPLS_IPTUNNEL_TTL, &ttl[i], 1);
+		else if (i == sizeof(ttl))
+			attr(&sample.w, MPLS_IPTUNNEL_TTL, "", 0);
+		attr_nest_end(&sample.w, nest);
+		msg_end(&sample.w);
+		if (i == sizeof(ttl)) {
+			assert_int_equal(decode(false), -EBADMSG);
+			continue;
+		}
+		assert_int_equal(decode(false), KERNEL_TAKEN);
+		assert_int_equal(sample.ev.route.hops[0].encap, HOP_MPLS);
+		assert_int_equal(sample.ev.route.hops[0].label[0], 100);
+		assert_int_equal(sample.ev.route.hops[0].label_ttl,
+				 i < sizeof(ttl) ? LABEL_TTL_OWN | ttl[i] : 0);
+	}
+}
+
 /* `ip -f mpls route add 100 via link 02:00:00:00:00:01 dev lan0` */
 static void
 a_label_by_a_mac_address_is_a_hop_that_rib_refuses(void **state)
@@ -488,6 +522,7 @@ main(void)
 		cmocka_unit_test(table_local_is_a_mark_and_table_main),
 		cmocka_unit_test(prefixes_of_no_fib_are_skipped),
 		cmocka_unit_test(a_label_has_one_route_of_no_table),
+		cmocka_unit_test(labels_of_a_route_may_have_a_ttl),
 		cmocka_unit_test(a_label_by_a_mac_address_is_a_hop_that_rib_refuses),
 		cmocka_unit_test(routes_of_some_sources_or_one_tos_have_a_condition),
 		cmocka_unit_test(a_limited_life_is_told_and_an_expired_route_is_as_deleted),

@@ -224,6 +224,56 @@ a_label_leads_to_the_table_of_a_vrf(void **state)
 	end(g);
 }
 
+/* A route of the kernel for IP packets, `encap mpls NEW_LABEL ttl N`. */
+static void
+kernel_push(struct rig *g, const char *prefix, uint32_t new_label, uint16_t ttl)
+{
+	struct kernel_event *ev = rig_kernel_route(g, NEW, prefix, 0, GW(1), 11);
+
+	hop_fill(ev->route.hops, new_label);
+	ev->route.hops[0].label_ttl = ttl;
+}
+
+static void
+ttls_push(struct rig *g)
+{
+	kernel_push(g, "10.0.0.0/24", 300, 0);
+	kernel_push(g, "10.0.1.0/24", 300, LABEL_TTL_OWN | 7);
+	kernel_push(g, "10.0.2.0/24", 300, LABEL_TTL_OWN);
+	kernel_push(g, "10.0.3.0/24", 300, LABEL_TTL_OWN | 7);
+}
+
+static void
+ttls_must_be_there(struct rig *g)
+{
+	assert_seen(g, "10.0.0.1", "192.0.2.1@1 push 300");
+	assert_seen(g, "10.0.1.1", "192.0.2.1@1 push 300 ttl 7");
+	assert_seen(g, "10.0.2.1", "192.0.2.1@1 push 300 ttl 0");
+	assert_seen(g, "10.0.3.1", "192.0.2.1@1 push 300 ttl 7");
+	assert_int_equal(g->rib->encaps.n, 3);
+}
+
+static void
+equal_labels_with_another_ttl_are_another_stack(void **state)
+{
+	struct rig *g = rig_new();
+
+	g->rib->conf.checkpoint = true;
+	g->rib->conf.checkpoint_max_age_s = 60;
+	g->rib->conf.netns_id = NETNS;
+	checkpoint_begin(g->rib, -1);
+	rig_link(g, 11, 1, true);
+	ttls_push(g);
+	go(g);
+	ttls_must_be_there(g);
+
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	go(g);
+	assert_int_equal(g->rib->count.restore_lost, 0);
+	ttls_must_be_there(g);
+	end(g);
+}
+
 static json_t *
 labels_shown(struct rig *g)
 {
@@ -332,6 +382,7 @@ main(void)
 		cmocka_unit_test(a_link_without_carrier_drops_packets_of_a_label),
 		cmocka_unit_test(a_dump_removes_the_labels_that_it_does_not_show),
 		cmocka_unit_test(a_label_leads_to_the_table_of_a_vrf),
+		cmocka_unit_test(equal_labels_with_another_ttl_are_another_stack),
 		cmocka_unit_test(the_route_in_force_is_shown_with_its_source),
 		cmocka_unit_test(a_checkpoint_has_them_and_the_first_dump_confirms_them),
 		cmocka_unit_test(a_record_that_no_label_has_is_not_believed),
