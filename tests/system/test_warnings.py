@@ -334,6 +334,8 @@ def test_the_manual_names_each_sysctl_of_routers():
     families = tuple(name[:-1] for name in named if name.endswith("*"))
     for place in PLACES:
         base = f"/proc/sys/net/{place}"
+        if not os.path.isdir(base):  # only the first network namespace has neigh/default
+            base = base.replace("/default", "/lo")
         for key in sorted(os.listdir(base)):
             if os.path.isfile(f"{base}/{key}"):
                 known = key in named or key.startswith(families)
