@@ -72,7 +72,7 @@ def test_a_page_has_its_name_section_and_version(folder, name):
     """The head of a page has its name, section and version. `man -k` finds it by its section NAME."""
     text = text_of(folder, name)
     title, section = name.rsplit(".", 1)
-    head = rf'^\.TH "{title.upper()}" {section} "\d{{4}}-\d\d-\d\d" "fpm-dataplane 0\.9"'
+    head = rf'^\.TH "{title.upper()}" "?{section}"? "\d{{4}}-\d\d-\d\d" "fpm-dataplane 0\.9"'
 
     assert re.search(head, text, re.M)
     assert re.search(rf"^\.SH NAME\n{title} - \w", text, re.M)
