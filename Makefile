@@ -47,7 +47,7 @@ CPU     := $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),arm64
 MARCH_x86   := -march=x86-64-v2
 MARCH_arm64 := -march=armv8-a+crc
 # Files that the build for this kind of CPU leaves out: code for another one, and its replacements.
-NOT_x86   := %/no_vectors.c
+NOT_x86   := %/no_vectors.c %_neon.c
 NOT_arm64 := %_avx2.c %_avx512.c %_x86.c
 c_files    = $(filter-out $(NOT_$(CPU)),$(wildcard $(1)))
 PC      := pkg-config

@@ -31,6 +31,10 @@ fwd_cpu_choose(enum instructions most)
 
 	if (most != INSTRUCTIONS_AUTO && (enum fwd_isa)most > best)
 		return -ENOTSUP;
+#ifndef __x86_64__
+	if (most == INSTRUCTIONS_AVX2) /* FWD_NEON has the same number */
+		return -ENOTSUP;
+#endif
 	fwd_isa = most == INSTRUCTIONS_AUTO ? best : (enum fwd_isa)most;
 	poptrie_use_at_most(most == INSTRUCTIONS_AUTO ? POPTRIE_AVX512 : tries[fwd_isa]);
 	return 0;
@@ -49,7 +53,11 @@ fwd_isa_name(enum fwd_isa isa)
 	case FWD_AVX512:
 		return "AVX-512";
 	case FWD_AVX2:
+#ifdef __x86_64__
 		return "AVX2";
+#else
+		return "NEON";
+#endif
 	default:
 		return "scalar";
 	}

@@ -14,18 +14,19 @@ enum fwd_isa {
 	FWD_UNCHOSEN, /* fwd_main() refuses to start */
 	FWD_SCALAR,
 	FWD_AVX2,
+	FWD_NEON = FWD_AVX2, /* on arm64, which has no AVX2 */
 	FWD_AVX512,
 };
 
 extern enum fwd_isa fwd_isa; /* W:main before the threads start R:fwd,trace */
 
 /*
- * Return the best code that this CPU can run: it has all features that the files *_avx2.c
- * or *_avx512.c are compiled for.
+ * Return the best code that this CPU can run: it has all features that the files *_avx2.c,
+ * *_avx512.c or *_neon.c are compiled for.
  */
 enum fwd_isa fwd_isa_best(void);
 
-/* Return the name of the instructions that the code uses: AVX-512, AVX2 or scalar. */
+/* Return the name of the instructions that the code uses: AVX-512, AVX2, NEON or scalar. */
 const char *fwd_isa_name(enum fwd_isa isa);
 
 /* Return true if the forwarders run the code of the files *_avx512.c. */
@@ -38,6 +39,17 @@ fwd_uses_avx512(void)
 /* Return true if the forwarders run the code of the files *_avx2.c. */
 static inline bool
 fwd_uses_avx2(void)
+{
+#ifdef __x86_64__
+	return fwd_isa == FWD_AVX2;
+#else
+	return false;
+#endif
+}
+
+/* Return true if the forwarders run the code of fast_lanes.h, on either kind of CPU. */
+static inline bool
+fwd_uses_lanes(void)
 {
 	return fwd_isa == FWD_AVX2;
 }

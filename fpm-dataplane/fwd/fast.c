@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fast: the scalar code of the fast path's first two steps. It is the reference for the
- * vector code (fast_avx512.c, fast_lanes.h), and the code for CPUs without AVX2.
+ * vector code (fast_avx512.c, fast_lanes.h), and the code for x86-64 without AVX2.
  *
  * The first step reads the buffers of a burst: where the frames begin, the flags of the
  * port, and whether the octets that select an interface (MAC addresses, tags) are equal in
@@ -34,8 +34,8 @@ fwd_look_tags(struct burst *b, uint8_t tag_bytes)
 {
 	if (fwd_uses_avx512())
 		return fwd_look_avx512(b, tag_bytes);
-	if (fwd_uses_avx2())
-		return fwd_look_avx2(b, tag_bytes);
+	if (fwd_uses_lanes())
+		return fwd_look_lanes(b, tag_bytes);
 	return look_one_by_one(b, tag_bytes);
 }
 
@@ -158,8 +158,8 @@ fwd_fast_payloads(struct burst *b, uint64_t of, struct fwd_payload kind)
 	struct fwd_families pass = {0, 0};
 	uint64_t done = 0;
 
-	if (fwd_uses_avx512() || fwd_uses_avx2())
-		pass = fwd_fast_payloads_avx2(b, of, kind, &done);
+	if (fwd_uses_avx512() || fwd_uses_lanes())
+		pass = fwd_fast_payloads_lanes(b, of, kind, &done);
 	for (of &= ~done; of != 0; of &= of - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(of);
 
@@ -209,8 +209,8 @@ fwd_fast(struct burst *b)
 	b->fast4 = b->fast6 = b->padded = 0;
 	if (fwd_uses_avx512())
 		i = fwd_fast_avx512(b); /* entries in complete groups of 16 */
-	else if (fwd_uses_avx2())
-		i = fwd_fast_avx2(b); /* entries in complete groups of 8 */
+	else if (fwd_uses_lanes())
+		i = fwd_fast_lanes(b); /* entries in complete groups of 8 or 4 */
 	for (; i < b->n; i++) {
 		uint8_t family = fwd_fast_one(b, i);
 

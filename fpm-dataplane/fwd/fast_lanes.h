@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fast_lanes: the code of fast.c for eight packets at once, in vectors of eight 32-bit
- * lanes. It is written with the vector extensions of gcc and clang. A file that includes it
- * compiles it for a kind of CPU (fast_avx2.c). If the CPU has an instruction for
- * lanes_bits(), that file defines it as LANES_MOVEMASK. As in fast_avx512.c, 32 octets of
- * each header, from the third octet on, are transposed into eight vectors, one per word.
+ * fast_lanes: the code of fast.c for a group of packets at once, in vectors of 32-bit lanes,
+ * one lane a packet. It is written with the vector extensions of gcc and clang. A file that
+ * includes it compiles it for a kind of CPU (fast_avx2.c, fast_neon.c). That file defines
+ * LANES, 8 or 4: as many as a register of the CPU has, because gcc splits the shuffles of
+ * wider vectors into single lanes. If the CPU has instructions for lanes_bits(), the file
+ * defines them as LANES_MOVEMASK. As in fast_avx512.c, 32 octets of each header, from the
+ * third octet on, are transposed into eight vectors, one per word.
  *
  * A comparison of lanes gives all ones or 0 in each lane. The result is that of fast.c.
  *                                                                               [fwd-n]
@@ -17,18 +19,18 @@
 #include "base/mpls.h"
 #include "fwd/fast.h"
 
-#define LANES       8
+#define LANES_ALL   ((1u << LANES) - 1)
 #define LANE_INLINE static inline __attribute__((always_inline))
 
-typedef uint32_t lanes __attribute__((vector_size(32)));
-typedef int32_t lanes_signed __attribute__((vector_size(32)));
-typedef uint64_t halves __attribute__((vector_size(32)));
-typedef uint8_t lane_octets __attribute__((vector_size(32)));
+typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
+typedef int32_t lanes_signed __attribute__((vector_size(4 * LANES)));
+typedef uint64_t halves __attribute__((vector_size(4 * LANES)));
+typedef uint8_t lane_octets __attribute__((vector_size(4 * LANES)));
 typedef uint32_t quarter __attribute__((vector_size(16)));
-typedef uint16_t lanes16 __attribute__((vector_size(16)));
-typedef uint8_t lanes8 __attribute__((vector_size(8)));
+typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
+typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
 
-/* Words of eight headers, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
+/* Words of the headers of a group, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
 struct lane_words {
 	lanes w[8];
 };
@@ -36,7 +38,7 @@ struct lane_words {
 LANE_INLINE lanes
 lanes_of(uint32_t x)
 {
-	return (lanes){x, x, x, x, x, x, x, x};
+	return (lanes){} + x;
 }
 
 /* Return true in the lanes with `x` < `y`; both are below 2^31. */
@@ -46,14 +48,20 @@ lanes_below(lanes x, lanes y)
 	return (lanes)((lanes_signed)x < (lanes_signed)y);
 }
 
+/* Swap the octets of each lane. The compilers know an instruction for it. */
 LANE_INLINE lanes
 lanes_swap32(lanes x)
 {
 	lane_octets o = (lane_octets)x;
 
+#if LANES == 8
 	return (lanes)__builtin_shufflevector(o, o, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
 					      15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21,
 					      20, 27, 26, 25, 24, 31, 30, 29, 28);
+#else
+	return (lanes)__builtin_shufflevector(o, o, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
+					      15, 14, 13, 12);
+#endif
 }
 
 /* Return a bit for each lane that is all ones. */
@@ -63,16 +71,15 @@ lanes_bits(lanes x)
 #ifdef LANES_MOVEMASK
 	return LANES_MOVEMASK(x);
 #else
-	const lanes bit = {1, 2, 4, 8, 16, 32, 64, 128};
 	unsigned int bits = 0;
 
-	x &= bit;
 	for (unsigned int i = 0; i < LANES; i++)
-		bits |= x[i];
+		bits |= x[i] & 1u << i;
 	return bits;
 #endif
 }
 
+#if LANES == 8
 /* Load 16 octets of two headers. */
 LANE_INLINE lanes
 headers_load_two(const uint8_t *a, const uint8_t *b)
@@ -84,7 +91,7 @@ headers_load_two(const uint8_t *a, const uint8_t *b)
 	return __builtin_shufflevector(lo, hi, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
-/* Transpose four words, from octet `from` on, of eight headers. Lane k is packet k. */
+/* Transpose four words, from octet `from` on, of the headers. Lane k is packet k. */
 LANE_INLINE void
 words_load_four(lanes *w, uint8_t *const *p, unsigned int from)
 {
@@ -106,9 +113,9 @@ words_load_four(lanes *w, uint8_t *const *p, unsigned int from)
 	}
 }
 
-/* Load pkt_len and data_len of eight buffers. */
+/* Load pkt_len and data_len of the buffers. */
 LANE_INLINE void
-mbuf_lengths8(struct rte_mbuf *const *m, lanes *pkt_len, lanes *data_len)
+mbufs_lengths(struct rte_mbuf *const *m, lanes *pkt_len, lanes *data_len)
 {
 	lanes lo = (lanes)(halves){mbuf_lengths(m[0]), mbuf_lengths(m[1]),
 				   mbuf_lengths(m[2]), mbuf_lengths(m[3])};
@@ -118,6 +125,38 @@ mbuf_lengths8(struct rte_mbuf *const *m, lanes *pkt_len, lanes *data_len)
 	*pkt_len = __builtin_shufflevector(lo, hi, 0, 2, 4, 6, 8, 10, 12, 14);
 	*data_len = __builtin_shufflevector(lo, hi, 1, 3, 5, 7, 9, 11, 13, 15) & 0xffff;
 }
+#else
+/* Transpose four words, from octet `from` on, of the headers. Lane k is packet k. */
+LANE_INLINE void
+words_load_four(lanes *w, uint8_t *const *p, unsigned int from)
+{
+	lanes r[4], t[4];
+
+	for (unsigned int j = 0; j < 4; j++)
+		memcpy(&r[j], p[j] + from, sizeof(r[j]));
+	for (unsigned int j = 0; j < 2; j++) {
+		t[j] = __builtin_shufflevector(r[2 * j], r[2 * j + 1], 0, 4, 1, 5);
+		t[j + 2] = __builtin_shufflevector(r[2 * j], r[2 * j + 1], 2, 6, 3, 7);
+	}
+	for (unsigned int j = 0; j < 2; j++) {
+		halves a = (halves)t[2 * j], b = (halves)t[2 * j + 1];
+
+		w[2 * j] = (lanes)__builtin_shufflevector(a, b, 0, 2);
+		w[2 * j + 1] = (lanes)__builtin_shufflevector(a, b, 1, 3);
+	}
+}
+
+/* Load pkt_len and data_len of the buffers. */
+LANE_INLINE void
+mbufs_lengths(struct rte_mbuf *const *m, lanes *pkt_len, lanes *data_len)
+{
+	lanes lo = (lanes)(halves){mbuf_lengths(m[0]), mbuf_lengths(m[1])};
+	lanes hi = (lanes)(halves){mbuf_lengths(m[2]), mbuf_lengths(m[3])};
+
+	*pkt_len = __builtin_shufflevector(lo, hi, 0, 2, 4, 6);
+	*data_len = __builtin_shufflevector(lo, hi, 1, 3, 5, 7) & 0xffff;
+}
+#endif
 
 /* addr4_passes() of fast.c. */
 LANE_INLINE lanes
@@ -142,8 +181,8 @@ words_checksum_ok(const struct lane_words *x)
 	return (lanes)(s == 0xffff);
 }
 
-/* The kind of packets that eight_fast() checks. */
-struct eight_kind {
+/* The kind of packets that group_fast() checks. */
+struct group_kind {
 	bool four, six; /* families that may be on the fast path */
 	bool payload; /* see struct fwd_payload; the EtherType says nothing about the packet */
 	bool uniform; /* payload: the TTL of the label counts if it is lower */
@@ -154,13 +193,13 @@ struct eight_kind {
  * one, else by our own sum. The port judged no payloads.
  */
 LANE_INLINE unsigned int
-eight_checksums_ok(const struct burst *b, unsigned int from, const struct lane_words *x,
-		   struct eight_kind kind)
+group_checksums_ok(const struct burst *b, unsigned int from, const struct lane_words *x,
+		   struct group_kind kind)
 {
 	unsigned int ok;
 
 	if (!kind.payload && b->rx_cksum && burst_cksums_good(b))
-		return (1u << LANES) - 1;
+		return LANES_ALL;
 	ok = lanes_bits(words_checksum_ok(x));
 	if (kind.payload || !b->rx_cksum ||
 	    (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == 0)
@@ -176,7 +215,7 @@ eight_checksums_ok(const struct burst *b, unsigned int from, const struct lane_w
 	return ok;
 }
 
-/* ip4_hop_spent() of eight packets: TTL minus `by`, checksum by RFC 1624. */
+/* ip4_hop_spent() of a group: TTL minus `by`, checksum by RFC 1624. */
 LANE_INLINE lanes
 words_hop_spent(const struct lane_words *x, lanes by)
 {
@@ -189,7 +228,7 @@ words_hop_spent(const struct lane_words *x, lanes by)
 
 /* Return by how much the hop count falls; `own` is that of the IP packets. */
 LANE_INLINE lanes
-hops_spent(const struct lane_words *x, lanes own, struct eight_kind kind)
+hops_spent(const struct lane_words *x, lanes own, struct group_kind kind)
 {
 	lanes less = own - (x->w[2] >> 24), one = lanes_of(1);
 
@@ -213,8 +252,8 @@ lens_fit_room(lanes len, lanes room)
  * lanes of *len and *hop.
  */
 LANE_INLINE unsigned int
-eight_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
-	    lanes room, struct eight_kind kind, lanes *len, lanes *hop)
+group_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
+	    lanes room, struct group_kind kind, lanes *len, lanes *hop)
 {
 	lanes dst, mine;
 	unsigned int bits;
@@ -229,7 +268,7 @@ eight_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lane
 	k &= (lanes)((x->w[3] & 0xff) == 0x45) & lens_fit_room(mine, room) &
 	     lanes_below(lanes_of(1), x->w[5] & 0xff) & addrs4_pass(lanes_swap32(x->w[6])) &
 	     addrs4_pass(dst);
-	bits = lanes_bits(k) & eight_checksums_ok(b, from, x, kind);
+	bits = lanes_bits(k) & group_checksums_ok(b, from, x, kind);
 	memcpy(&b->dst4[from], &dst, sizeof(dst));
 	*hop = words_hop_spent(x, hops_spent(x, x->w[5] & 0xff, kind));
 	*len = (*len & ~k) | (mine & k);
@@ -248,8 +287,8 @@ addrs6_pass(lanes addr)
  * *hop.
  */
 LANE_INLINE unsigned int
-eight_fast6(const struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
-	    lanes room, struct eight_kind kind, lanes *len, lanes *hop)
+group_fast6(const struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
+	    lanes room, struct group_kind kind, lanes *len, lanes *hop)
 {
 	lanes mine, dst;
 
@@ -293,20 +332,20 @@ lanes_look(struct burst *b, uint8_t tag_bytes)
 	return tags_differ;
 }
 
-/* The packets of a group of eight by family; a bit each. */
-struct eight {
+/* The packets of a group by family; a bit each. */
+struct group_found {
 	unsigned int four, six;
 };
 
 /*
- * Check the packets of `ok` among the eight from entry `i` on. Their headers begin behind
+ * Check the packets of `ok` in the group from entry `i` on. Their headers begin behind
  * `l2_len` octets of the frames.
  */
-LANE_INLINE struct eight
-eight_fast(struct burst *b, unsigned int i, lanes ok, uint32_t l2_len,
-	   struct eight_kind kind)
+LANE_INLINE struct group_found
+group_fast(struct burst *b, unsigned int i, lanes ok, uint32_t l2_len,
+	   struct group_kind kind)
 {
-	struct eight found = {0, 0};
+	struct group_found found = {0, 0};
 	lanes hop = lanes_of(0), pkt_len, data_len, room, len, is6;
 	struct lane_words x;
 	lanes16 len16;
@@ -314,13 +353,13 @@ eight_fast(struct burst *b, unsigned int i, lanes ok, uint32_t l2_len,
 
 	words_load_four(x.w, &b->l2[i], 2);
 	words_load_four(x.w + 4, &b->l2[i], 18);
-	mbuf_lengths8(&b->m[i], &pkt_len, &data_len);
+	mbufs_lengths(&b->m[i], &pkt_len, &data_len);
 	len = room = pkt_len - l2_len;
 	ok &= (lanes)(pkt_len == data_len) & ~lanes_below(pkt_len, lanes_of(l2_len + 20));
 	if (kind.four)
-		found.four = eight_fast4(b, i, &x, ok, room, kind, &len, &hop);
+		found.four = group_fast4(b, i, &x, ok, room, kind, &len, &hop);
 	if (kind.six)
-		found.six = eight_fast6(b, i, &x, ok, room, kind, &len, &hop);
+		found.six = group_fast6(b, i, &x, ok, room, kind, &len, &hop);
 	b->padded |= (uint64_t)(lanes_bits((lanes)(len != room)) & (found.four | found.six))
 		     << i;
 	memcpy(&b->hop_octets[i], &hop, sizeof(hop));
@@ -333,18 +372,19 @@ eight_fast(struct burst *b, unsigned int i, lanes ok, uint32_t l2_len,
 	return found;
 }
 
-/* fwd_fast() for complete groups of eight. Returns the number of entries done. */
+/* fwd_fast() for complete groups. Returns the number of entries done. */
 LANE_INLINE unsigned int
 lanes_fast(struct burst *b)
 {
-	const struct eight_kind kind = {.four = b->in->fast4, .six = b->in->fast6};
+	const struct group_kind kind = {.four = b->in->fast4, .six = b->in->fast6};
 	uint64_t mac = 0;
 	unsigned int i;
 
 	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
 	for (i = 0; i + LANES <= b->n; i += LANES) {
 		lanes ours = lanes_of(frames_are_ours(b, i, LANES, mac) ? UINT32_MAX : 0);
-		struct eight found = eight_fast(b, i, ours, L2_LEN + b->tag_bytes, kind);
+		struct group_found found =
+			group_fast(b, i, ours, L2_LEN + b->tag_bytes, kind);
 
 		b->fast4 |= (uint64_t)found.four << i;
 		b->fast6 |= (uint64_t)found.six << i;
@@ -353,25 +393,25 @@ lanes_fast(struct burst *b)
 }
 
 /*
- * fwd_fast_payloads() for the complete groups of eight in `of`. Returns the packets that pass,
+ * fwd_fast_payloads() for the complete groups in `of`. Returns the packets that pass,
  * a bit each. *done: the packets that were checked.
  */
 LANE_INLINE struct fwd_families
 lanes_payloads(struct burst *b, uint64_t of, struct fwd_payload payload, uint64_t *done)
 {
-	const struct eight_kind kind = {payload.four, payload.six, true, payload.uniform};
+	const struct group_kind kind = {payload.four, payload.six, true, payload.uniform};
 	struct fwd_families pass = {0, 0};
 
 	*done = 0;
 	for (unsigned int i = 0; i + LANES <= b->n; i += LANES) {
-		struct eight found;
+		struct group_found found;
 
-		if ((of >> i & 0xff) != 0xff)
+		if ((of >> i & LANES_ALL) != LANES_ALL)
 			continue;
-		found = eight_fast(b, i, lanes_of(UINT32_MAX), payload.at, kind);
+		found = group_fast(b, i, lanes_of(UINT32_MAX), payload.at, kind);
 		pass.four |= (uint64_t)found.four << i;
 		pass.six |= (uint64_t)found.six << i;
-		*done |= 0xffull << i;
+		*done |= (uint64_t)LANES_ALL << i;
 	}
 	return pass;
 }

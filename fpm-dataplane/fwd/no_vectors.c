@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stand in for the files *_avx2.c and *_avx512.c where they are not built. No code calls
- * the other functions when fwd_isa_best() is FWD_SCALAR.
+ * these functions, because fwd_uses_avx2() and fwd_uses_avx512() are false.
  */
 #include <stdlib.h>
 
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/tx.h"
-
-enum fwd_isa
-fwd_isa_best(void)
-{
-	return FWD_SCALAR;
-}
-
-uint64_t
-fwd_look_avx2(struct burst *b, uint8_t tag_bytes)
-{
-	abort();
-}
-
-unsigned int
-fwd_fast_avx2(struct burst *b)
-{
-	abort();
-}
-
-struct fwd_families
-fwd_fast_payloads_avx2(struct burst *b, uint64_t of, struct fwd_payload kind,
-		       uint64_t *done)
-{
-	abort();
-}
 
 uint64_t
 fwd_look_avx512(struct burst *b, uint8_t tag_bytes)

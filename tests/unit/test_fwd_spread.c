@@ -46,11 +46,11 @@ spread(struct burst *b)
 	return fwd_uses_avx512() ? fwd_spread_avx512(b) : fwd_spread_avx2(b);
 }
 
-/* Skip with the scalar code, which has no such function. */
+/* Skip with the scalar code and with NEON, which have no such function. */
 static void
 skip_without_vectors(void)
 {
-	if (fwd_isa != FWD_SCALAR)
+	if (fwd_uses_avx512() || fwd_uses_avx2())
 		return;
 	print_message("skipped: this CPU has no AVX2\n");
 	skip();
