@@ -230,8 +230,8 @@ def test_of_a_group_the_members_by_the_kernel_get_packets(dut, lan, wan, behind,
 
 
 def test_only_packets_of_these_routes_are_forwarded_by_the_kernel(dut, lan, wan, behind, case, family):
-    """Transit by the ports and packets without a route do not reach the kernel, and packets from an
-    interface whose forwarding is off are dropped by the dataplane."""
+    """Transit by the ports and packets without a route do not reach the kernel. Where forwarding is
+    off, of an interface for IPv4 and of all for IPv6, the dataplane drops packets."""
     net, host, _ = case
     dut.route(net, via=wan.peer(family), wire=wan)
     forwarded = netns.forwarded(dut.ctl)
@@ -239,7 +239,7 @@ def test_only_packets_of_these_routes_are_forwarded_by_the_kernel(dut, lan, wan,
         dut.forwarded(lan, lan.probe(host), wan)
     nowhere = "100.64.0.1" if family == 4 else "2001:db8:aaaa::1"
     assert dut.not_forwarded(lan, lan.probe(nowhere)) == {"no_route": 1}
-    key = f"net.ipv{family}.conf.{lan.tap}.forwarding"
+    key = f"net.ipv{family}.conf.{lan.tap if family == 4 else 'all'}.forwarding"
     netns.sysctl(dut.ctl, {key: 0})
     try:
         off = lambda: dut.port_row(lan)["forwarding"] == f"ipv{10 - family}"  # noqa: E731
