@@ -249,6 +249,11 @@ inherited_remove(void)
 void
 fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
+	/*
+	 * Remove first: the manager does not store a TAP under a new name while it has the TAP
+	 * under the old one.
+	 */
+	inherited_remove();
 	for (unsigned int i = 0; i < n_port; i++) {
 		if (!port_is_there(&port[i]))
 			continue;
@@ -266,5 +271,4 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	if (checkpoint_fd >= 0)
 		sd_fdstore(checkpoint_name[checkpoint_at], checkpoint_fd);
 	sd_fdremove(checkpoint_name[!checkpoint_at]);
-	inherited_remove();
 }

@@ -131,13 +131,26 @@ sd_take_next(char *name, unsigned int size)
 int
 sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
 {
+	static int fd = -1; /* it stays open, as those that were inherited */
+
+	for (unsigned int i = 0; i < m.n_in; i++) {
+		if (m.in[i].name[0] == '\0')
+			continue;
+		if (fd >= 0)
+			close(fd);
+		fd = file_new(m.in[i].file);
+		if (is_it(ctx, m.in[i].name, fd))
+			return fd;
+	}
 	return -1;
 }
 
+/* The operator has renamed the TAP of wan0. */
 int
 tap_name(int fd, char name[IFNAMSIZ])
 {
-	return -1;
+	snprintf(name, IFNAMSIZ, "%s", file_of(fd) == 102 ? "wan1" : "lan0");
+	return 0;
 }
 
 int
@@ -169,8 +182,9 @@ check_nothing_is_lost(void)
 
 /* Run the start of a daemon with two ports, whose checkpoint is `file`. Return the checkpoint found. */
 static int
-daemon_start(int file)
+daemon_start_as(const char *second, int file)
 {
+	static const struct config conf; /* names no port that an old TAP belongs to */
 	struct port port[2];
 	int last, checkpoint = file_new(file), found = -1;
 
@@ -178,9 +192,9 @@ daemon_start(int file)
 	m.n_in = m.n;
 	memset(port, 0, sizeof(port));
 	snprintf(port[0].name, sizeof(port[0].name), "lan0");
-	snprintf(port[1].name, sizeof(port[1].name), "wan0");
+	snprintf(port[1].name, sizeof(port[1].name), "%s", second);
 	for (unsigned int i = 0; i < 2; i++) {
-		int fd = fdstore_take_tap(NULL, port[i].name);
+		int fd = fdstore_take_tap(&conf, port[i].name);
 
 		port[i].tap_kept = fd >= 0;
 		port[i].tap.fd = fd >= 0 ? fd : file_new(101 + (int)i);
@@ -196,6 +210,12 @@ daemon_start(int file)
 	for (unsigned int i = 0; i < 2; i++)
 		close(port[i].tap.fd);
 	return found;
+}
+
+static int
+daemon_start(int file)
+{
+	return daemon_start_as("wan0", file);
 }
 
 static int
@@ -249,6 +269,16 @@ a_name_that_no_port_has_is_removed(void **state)
 	check_nothing_is_lost();
 }
 
+/* systemd stores a file once, so the old name has to go first. */
+static void
+a_tap_that_was_renamed_is_stored_under_its_new_name(void **state)
+{
+	assert_int_equal(daemon_start_as("wan1", 2), 1);
+	assert_true(has("tap-wan1", 102));
+	assert_false(has("tap-wan0", -1));
+	assert_int_equal(m.n, 3);
+}
+
 #define STORE(f) cmocka_unit_test_setup(f, manager_new)
 
 int
@@ -258,6 +288,7 @@ main(void)
 		STORE(nothing_is_missing_while_the_next_daemon_stores_its_own),
 		STORE(of_two_checkpoints_the_later_one_is_taken_and_one_stays),
 		STORE(a_name_that_no_port_has_is_removed),
+		STORE(a_tap_that_was_renamed_is_stored_under_its_new_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
