@@ -206,7 +206,7 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 uint8_t
 icmp_tos(const uint8_t *ip4)
 {
-	return 0xc0 | (ip4[1] & TOS_LOOKUP_MASK);
+	return 0xc0 | (ip4[1] & 0x1e);
 }
 
 /*

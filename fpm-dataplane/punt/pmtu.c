@@ -267,6 +267,7 @@ learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool sure)
 	struct fib_pmtus *table;
 	struct fib_pmtu *e;
 	char text[PREFIX_STRLEN];
+	bool was_sure;
 
 	/* A larger one may be late; Linux also waits until the smaller one is forgotten. */
 	if (mtu >= FIB_PMTU_NONE || mtu > known ||
@@ -276,6 +277,8 @@ learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool sure)
 	if (table == NULL)
 		return;
 	e = entry_find(table, t, dst);
+	/* An error that is not sure may make a packet smaller, but not give its place away. */
+	was_sure = e != NULL && e->sure;
 	if (e == NULL)
 		e = place_for(table, sure);
 	if (e == NULL) {
@@ -286,7 +289,7 @@ learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool sure)
 			       .vrf = t->vrf,
 			       .mtu_bytes = (uint16_t)mtu,
 			       .family = t->family,
-			       .sure = sure,
+			       .sure = sure || was_sure,
 			       .until_s = (uint32_t)monotonic_s() + PMTU_S};
 	publish(p, table);
 	if (mtu < known && log_allowed(&limit, &missed))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Find IPsec policies for forwarded packets. The kernel reports their number, so no dump is
- * needed, and its default for packets without a policy. If there is any policy, the kernel handles tunnels, because their outer packets
- * may have to be encrypted, or may be accepted only if encrypted. [warn]
+ * needed, and its default for packets without a policy. If there is any policy, or the
+ * default is to block, the kernel handles tunnels, because their outer packets may have to
+ * be encrypted, or may be accepted only if encrypted. [warn]
  */
 #include <errno.h>
 #include <linux/netlink.h>

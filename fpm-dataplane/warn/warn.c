@@ -10,8 +10,8 @@
  *
  * A scan begins with three queries: to rib for the rules, because only rib knows which of
  * them it obeys, and for the interfaces through which the kernel forwards, and to neigh for
- * the tunnels that forwarders do not serve. After the answers the thread enters the control namespace and reads everything else. It is
- * RCU-offline during the read.
+ * the tunnels that forwarders do not serve. After the answers the thread enters the control
+ * namespace and reads everything else. It is RCU-offline during the read.
  */
 #include "warn/warn.h"
 

@@ -136,9 +136,16 @@ def end_all(mark):
     graceful end. A process that is ending no longer shows its mark, but may still have its sockets."""
     while left := [pid for pid in marked(mark) if is_alive(pid)]:
         for end in [end for pid in left if (end := _killed(pid)) is not None]:
-            select.select([end], [], [])
+            _end_wait(end)
             os.close(end)
         _reap()
+
+
+def _end_wait(end, seconds=60):
+    """Wait until the process of a descriptor has ended, which a call of the kernel may delay."""
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    assert poll.poll(seconds * 1000), f"a killed process does not end within {seconds} s"
 
 
 def _killed(pid):

@@ -73,6 +73,15 @@ def test_expiring_ttl_is_answered_and_not_forwarded(dut, lan, wan, ttl):
     assert dut.moved(before, "punt")["ttl_expired"] == 1
 
 
+@pytest.mark.parametrize("tos, of_error", [(0, 0xC0), (0x02, 0xC2), (0x10, 0xD0), (0xB8, 0xD8), (0x03, 0xC2)])
+def test_errors_have_the_tos_bits_of_the_packet(dut, lan, wan, tos, of_error):
+    """The TOS of an error is internetwork control (RFC 1812, 4.3.2.5) and the bits 0x1e of the
+    packet. Linux 6.18 answered these packets so."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    assert lan.srp1(lan.probe(HOST, ttl=1, tos=tos))[IP].tos == of_error
+
+
 @pytest.mark.parametrize("hlim", [0, 1])
 def test_expiring_hop_limit_is_answered_and_not_forwarded(dut, lan, wan, hlim):
     """A packet with an expiring hop limit is not forwarded. Its source gets hop limit exceeded in

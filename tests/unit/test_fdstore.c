@@ -131,7 +131,7 @@ sd_take_next(char *name, unsigned int size)
 int
 sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
 {
-	static int fd = -1; /* it stays open, as those that were inherited */
+	static int fd = -1; /* it stays open, as an inherited descriptor does */
 
 	for (unsigned int i = 0; i < m.n_in; i++) {
 		if (m.in[i].name[0] == '\0')

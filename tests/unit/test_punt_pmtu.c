@@ -280,6 +280,24 @@ made_up_destinations_do_not_fill_the_table(void **state)
 	assert_int_equal(mtu_to(REMOTE), 1300);
 }
 
+/* An error that looks like one about a headend leaves the place of a tunnel sure. */
+static void
+a_sure_entry_stays_sure(void **state)
+{
+	struct fib_pmtus *table;
+
+	look6(5);
+	table = (struct fib_pmtus *)(uintptr_t)atomic_load(&fib->pmtus);
+	assert_false(table->entry[0].sure);
+	table->entry[0].sure = true; /* as if a tunnel of IPv6 led there */
+	table->entry[0].mtu_bytes = 1450;
+	look6(5);
+	table = (struct fib_pmtus *)(uintptr_t)atomic_load(&fib->pmtus);
+	assert_int_equal(table->n, 1);
+	assert_int_equal(table->entry[0].mtu_bytes, 1400);
+	assert_true(table->entry[0].sure);
+}
+
 #define pmtu_test(f) cmocka_unit_test_setup_teardown(f, set_up, down)
 
 int
@@ -292,6 +310,7 @@ main(void)
 		pmtu_test(a_vtep_must_be_that_of_a_neighbor),
 		pmtu_test(searches_for_vteps_are_few),
 		pmtu_test(made_up_destinations_do_not_fill_the_table),
+		pmtu_test(a_sure_entry_stays_sure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
