@@ -24,11 +24,10 @@
 #define LABELS    32u
 
 /* The states of dist/openapi.yaml (State, and state of Neighbor); NULL ends each list. */
-static const char *const route_states[] = {"forwarding",    "local",       "onlink",
-					   "broadcast",     "blackhole",   "unreachable",
-					   "prohibit",      "foreign",     "through-kernel",
-					   "unresolved",    "unsupported", "down",
-					   "not-installed", NULL};
+static const char *const route_states[] = {
+	"forwarding",  "local",       "onlink", "broadcast",     "blackhole",
+	"unreachable", "prohibit",    "throw",  "foreign",       "through-kernel",
+	"unresolved",  "unsupported", "down",   "not-installed", NULL};
 static const char *const neighbor_states[] = {"reachable", "stale",      "delay",  "probe",
 					      "permanent", "incomplete", "failed", "noarp",
 					      "none",      NULL};

@@ -268,7 +268,7 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	}
 	/* Remove the checkpoint of the last daemon last, even if this daemon has none. */
 	sd_fdremove(checkpoint_name[checkpoint_at]);
-	if (checkpoint_fd >= 0)
-		sd_fdstore(checkpoint_name[checkpoint_at], checkpoint_fd);
-	sd_fdremove(checkpoint_name[!checkpoint_at]);
+	if (checkpoint_fd < 0 ||
+	    sd_fdstore(checkpoint_name[checkpoint_at], checkpoint_fd) == 0)
+		sd_fdremove(checkpoint_name[!checkpoint_at]);
 }
