@@ -416,4 +416,25 @@ lanes_payloads(struct burst *b, uint64_t of, struct fwd_payload payload, uint64_
 	return pass;
 }
 
+/* --- the functions of fast.h ---------------------------------------------------------- */
+
+uint64_t
+fwd_look_lanes(struct burst *b, uint8_t tag_bytes)
+{
+	return lanes_look(b, tag_bytes);
+}
+
+unsigned int
+fwd_fast_lanes(struct burst *b)
+{
+	return lanes_fast(b);
+}
+
+struct fwd_families
+fwd_fast_payloads_lanes(struct burst *b, uint64_t of, struct fwd_payload kind,
+			uint64_t *done)
+{
+	return lanes_payloads(b, of, kind, done);
+}
+
 #endif

@@ -27,22 +27,3 @@ fwd_isa_best(void)
 {
 	return FWD_NEON;
 }
-
-uint64_t
-fwd_look_lanes(struct burst *b, uint8_t tag_bytes)
-{
-	return lanes_look(b, tag_bytes);
-}
-
-unsigned int
-fwd_fast_lanes(struct burst *b)
-{
-	return lanes_fast(b);
-}
-
-struct fwd_families
-fwd_fast_payloads_lanes(struct burst *b, uint64_t of, struct fwd_payload kind,
-			uint64_t *done)
-{
-	return lanes_payloads(b, of, kind, done);
-}

@@ -178,7 +178,7 @@ paths_check(const struct check *c, uint32_t *work)
 	if (work[0] <= HOOK_WORK_MAX)
 		return 0;
 	snprintf(c->why, c->why_size,
-		 "the program has too many paths from its begin to its end to verify them: "
+		 "the program has too many paths from its start to its end to verify them: "
 		 "%u instructions, %u are the most",
 		 work[0], HOOK_WORK_MAX);
 	return -EINVAL;

@@ -37,8 +37,7 @@ vnifilter_add(struct warn *w, const json_t *row)
 		 "Linux drops packets whose VNI is not in the list of the device (bridge "
 		 "vni).",
 		 "A VNI is accepted while a VLAN has it (bridge vlan), also without an "
-		 "entry "
-		 "in that list.");
+		 "entry in that list.");
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sets of a ruleset whose elements come and go: the answers are those of a list that is searched
- * from its begin to its end.
+ * from its start to its end.
  *
  * link: fpm-dataplane/ruleset/ poptrie/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */

@@ -253,8 +253,9 @@ ttls_must_be_there(struct rig *g)
 	assert_int_equal(g->rib->encaps.n, 3);
 }
 
-static void
-equal_labels_with_another_ttl_are_another_stack(void **state)
+/* Make a rib that keeps a checkpoint, with one link. */
+static struct rig *
+rig_with_checkpoint(void)
 {
 	struct rig *g = rig_new();
 
@@ -263,6 +264,14 @@ equal_labels_with_another_ttl_are_another_stack(void **state)
 	g->rib->conf.netns_id = NETNS;
 	checkpoint_begin(g->rib, -1);
 	rig_link(g, 11, 1, true);
+	return g;
+}
+
+static void
+equal_labels_with_another_ttl_are_another_stack(void **state)
+{
+	struct rig *g = rig_with_checkpoint();
+
 	ttls_push(g);
 	go(g);
 	ttls_must_be_there(g);
@@ -318,13 +327,8 @@ the_route_in_force_is_shown_with_its_source(void **state)
 static void
 a_checkpoint_has_them_and_the_first_dump_confirms_them(void **state)
 {
-	struct rig *g = rig_new();
+	struct rig *g = rig_with_checkpoint();
 
-	g->rib->conf.checkpoint = true;
-	g->rib->conf.checkpoint_max_age_s = 60;
-	g->rib->conf.netns_id = NETNS;
-	checkpoint_begin(g->rib, -1);
-	rig_link(g, 11, 1, true);
 	(void)kernel_label(g, NEW, 100, GW(1), 11, 0);
 	(void)kernel_label(g, NEW, 101, GW(1), 11, 300);
 	go(g);
