@@ -206,7 +206,7 @@ an_invalid_request_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/routes?dev=" CLOSE, 400, "dev needs NAME"},
 		{"GET /v1/groups?state=up" CLOSE, 400,
 		 "state 'up' is none of forwarding, local, onlink, broadcast, blackhole, "
-		 "unreachable, prohibit, foreign, through-kernel, unresolved, "
+		 "unreachable, prohibit, throw, foreign, through-kernel, unresolved, "
 		 "unsupported, down, not-installed"},
 		{"GET /v1/routes?proto=256" CLOSE, 400,
 		 "proto '256' is none of unspec, redirect, kernel, boot, static, ra, "
