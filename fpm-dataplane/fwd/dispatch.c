@@ -178,8 +178,6 @@ fwd_dispatch(struct burst *b)
 	counter_add(&f->count->forwarded[1], n6);
 	if (n_mpls != 0)
 		counter_add(&f->count->forwarded[2], n_mpls);
-	if (n != 0 && f->n_decap != 0)
-		fwd_tunnels_walk(f);
 }
 
 /* Keep only the packets of `keep`, all on the fast path and rewritten, in order. */

@@ -9,6 +9,7 @@
 #include "base/inet.h"
 #include "fib/label.h"
 #include "fwd/frame.h"
+#include "fwd/parse_ip.h"
 #include "port/label.h"
 #include "port/vlan.h"
 

@@ -65,11 +65,4 @@ uint64_t fwd_push_fast_adjacency(struct burst *b, uint64_t odd);
  */
 uint64_t fwd_label_fast_rewrite(struct burst *b, uint64_t which);
 
-/*
- * Validate the IP packet at burst_l3() for forwarding (parse.c). The verdict stays
- * VERDICT_GO if it may be forwarded.
- */
-void fwd_parse_ip4(struct burst *b, unsigned int i);
-void fwd_parse_ip6(struct burst *b, unsigned int i);
-
 #endif

@@ -19,6 +19,7 @@
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"
 #include "fwd/fast.h"
+#include "fwd/inner.h"
 #include "fwd/sample.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
@@ -49,7 +50,7 @@ burst_walk_timed(struct burst *b)
 	counter_add(&b->fwd->count->timed_packets, b->n);
 	counter_add(&b->fwd->count->timed_bursts, 1);
 	fwd_walk(b, cycles_mark_stage);
-	fwd_dispatch(b);
+	fwd_dispatch_all(b);
 	cycles_mark(b->fwd, CYCLES_DISPATCH);
 }
 
@@ -65,7 +66,7 @@ burst_walk(struct burst *b)
 		fwd_walk_watched(b);
 	else
 		fwd_walk(b, NULL);
-	fwd_dispatch(b);
+	fwd_dispatch_all(b);
 }
 
 /* burst_walk() for a part of a received burst that has samples. */
@@ -77,7 +78,7 @@ burst_walk_sampled(struct burst *b)
 	else
 		fwd_walk(b, NULL);
 	fwd_sample_note(b);
-	fwd_dispatch(b);
+	fwd_dispatch_all(b);
 }
 
 /*

@@ -9,7 +9,7 @@
 
 #include "fwd/headend.h"
 #include "fwd/label.h"
-#include "fwd/watch.h"
+#include "fwd/note.h"
 #include "port/vlan.h"
 
 /* Return the distance to the next sample: the high half of a random number, scaled. */

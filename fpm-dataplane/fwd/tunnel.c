@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tunnel: encapsulate and decapsulate packets on the slow path, and pass the inner packets
- * through the stages.                                                           [fwd-n]
+ * tunnel: encapsulate and decapsulate packets on the slow path.                 [fwd-n]
  */
 #include "fwd/tunnel.h"
 
@@ -10,9 +9,6 @@
 #include "base/inet.h"
 #include "fwd/frame.h"
 #include "fwd/label.h"
-#include "fwd/tx.h"
-#include "fwd/walk.h"
-#include "fwd/watch.h"
 #include "port/vlan.h"
 
 /* --- out of a tunnel -------------------------------------------------------------------- */
@@ -61,22 +57,6 @@ fwd_tunnel_keep(struct burst *b, unsigned int i)
 	struct fwd *f = b->fwd;
 
 	f->decap[f->n_decap++] = fwd_decap_of(b, i);
-}
-
-void
-fwd_tunnel_parse(struct burst *b)
-{
-	fwd_tunnel_fast_parse(b);
-	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
-	     rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-
-		b->family[i] = 0;
-		if (burst_l3(b, i)[0] >> 4 == 4)
-			fwd_parse_ip4(b, i);
-		else
-			fwd_parse_ip6(b, i);
-	}
 }
 
 void
@@ -151,44 +131,6 @@ fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsign
 		b->n++;
 	}
 	return left;
-}
-
-static void
-decap_drop(struct fwd *f, const struct fwd_decap *decap, unsigned int n)
-{
-	for (unsigned int k = 0; k < n; k++) {
-		counter_add(&f->count->reason[DROP_encap_loop], 1);
-		rte_pktmbuf_free(decap[k].m);
-	}
-}
-
-void
-fwd_tunnels_walk(struct fwd *f)
-{
-	struct fwd_decap decap[BURST_MAX];
-	unsigned int n = f->n_decap;
-	struct burst b;
-
-	memcpy(decap, f->decap, n * sizeof(decap[0]));
-	f->n_decap = 0;
-	if (f->depth == FIB_TUNNELS_DEEP) {
-		decap_drop(f, decap, n);
-		return;
-	}
-	f->depth++;
-	while (n > 0) {
-		n = fwd_tunnel_enter(f, &b, decap, n);
-		if (!b.by_sid) { /* else the interface has counted them */
-			counter_add(&f->count->port[b.ifidx].rx_packets, b.n);
-			counter_add(&f->count->port[b.ifidx].rx_bytes, b.bytes);
-		}
-		if (fwd_watched(f))
-			fwd_walk_watched(&b);
-		else
-			fwd_walk(&b, NULL);
-		fwd_dispatch(&b);
-	}
-	f->depth--;
 }
 
 /* --- into a tunnel ---------------------------------------------------------------------- */

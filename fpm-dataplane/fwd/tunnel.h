@@ -57,8 +57,6 @@ burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
 struct fwd_decap fwd_decap_of(const struct burst *b, unsigned int i);
 /* Dispatch stage: keep a decapsulated packet until the burst has ended. */
 void fwd_tunnel_keep(struct burst *b, unsigned int i);
-/* Pass the kept packets through the stages, one tunnel after the other. */
-void fwd_tunnels_walk(struct fwd *f);
 
 /*
  * Begin a burst with decap[0] and the packets that have the same tunnel or the same
@@ -73,8 +71,6 @@ unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *
 void fwd_tunnel_show(struct burst *b, unsigned int i, uint8_t was[L2_LEN]);
 void fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN]);
 
-/* Parse stage: validate the packets of a burst that came out of a tunnel. */
-void fwd_tunnel_parse(struct burst *b);
 /* Cut the outer headers off an inner packet, and write an Ethernet header before it. */
 void fwd_tunnel_cut(struct burst *b, unsigned int i);
 

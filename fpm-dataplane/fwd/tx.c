@@ -9,7 +9,7 @@
 
 #include "fwd/cycles.h"
 #include "fwd/sample.h"
-#include "fwd/watch.h"
+#include "fwd/send.h"
 #include "port/vlan.h"
 
 /*

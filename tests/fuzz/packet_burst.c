@@ -28,6 +28,7 @@
 #include "fwd/cpu.h"
 #include "fib/vxlan.h"
 #include "fwd/fast.h"
+#include "fwd/inner.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
@@ -287,7 +288,7 @@ __wrap_fwd_tunnels_walk(struct fwd *f)
 		n = fwd_tunnel_enter(f, &b, decap, n);
 		fwd_walk(&b, NULL);
 		take_down(&b, burst_all(&b));
-		fwd_dispatch(&b);
+		fwd_dispatch_all(&b);
 	}
 	f->depth--;
 }
@@ -298,7 +299,7 @@ walk(struct burst *b)
 {
 	fwd_walk(b, NULL);
 	take_down(b, burst_all(b));
-	fwd_dispatch(b);
+	fwd_dispatch_all(b);
 }
 
 static uint64_t

@@ -11,7 +11,7 @@
 #include "tunnel_bed.h"
 
 #include "fib/sid.h"
-#include "fwd/watch.h"
+#include "fwd/note.h"
 
 #define HEADEND 1 /* number of its entry */
 #define OUTER   40

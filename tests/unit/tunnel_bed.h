@@ -22,6 +22,7 @@
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
 #include "fwd/headend.h"
+#include "fwd/inner.h"
 #include "fwd/tunnel.h"
 #include "fwd/walk.h"
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * note: parts of a record.
+ *
+ * Private to fwd/.                                                              [fwd-n]
+ */
+#ifndef FWD_NOTE_H
+#define FWD_NOTE_H
+
+#include "fwd/burst.h"
+
+/* Note the path of the packet, the rule that decided it, the verdict. */
+void fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec);
+void fwd_note_rule(const struct burst *b, unsigned int i, struct watch_record *rec);
+void fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec);
+
+#endif
