@@ -3,12 +3,13 @@
  * Shared declarations of the neigh thread's files. No other folder includes this. All is
  * [neigh].
  *
- *   neigh.c -> ports.c -> link_event.c -> tunnel.c -> vlan.c -> iface.c -> adjacency.c -> hosts.c
- *                |-> carrier.c -> iface.c      `-> vxlan.c -> iface.c   glean.c <-'
- *                `-> mpls.c -> iface.c
+ *   neigh.c -> ports.c -> link_event.c -> vlan.c --------------> iface.c -> adjacency.c -> hosts.c
+ *                |              |-> tunnel.c -> no_port.c ------^  ^           glean.c <----'
+ *                |              `-> vxlan.c --> no_port.c          |
+ *                `-> carrier.c, mpls.c ----------------------------'
  *
- * Each file may call the files to its right, and link.c, table.c, vrf.c, macvlan.c, outer.c and
- * retire.c, which call none of these back.
+ * Each file may call the files to its right, and link.c, table.c, vrf.c, vlan_table.c, macvlan.c,
+ * outer.c, vxlan_hop.c, device_link.c and retire.c, which call none of these back.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -271,10 +272,10 @@ void link_conf_event(struct neigh *n, const struct kmon_conf *kc);
 
 void link_event(void *ctx, const struct kmon_link *kl, bool gone);
 void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
+/* Handle a VNI that a VLAN of a bridge got or lost. */
+void vni_event(void *ctx, const struct kmon_vni *kv, bool gone);
 /* Treat VLANs on a link as deleted until the kernel is asked again. */
 void link_forget_vlans(struct neigh *n, unsigned int ifindex);
-/* Handle a VLAN on a bridge whose VNI has changed. */
-void link_vlan_changed(struct neigh *n, unsigned int bridge, uint16_t vlan);
 /* Read the kernel's links again, if VLANs were left out and numbers are free again. */
 void link_retry_vlans(struct neigh *n);
 
@@ -336,11 +337,20 @@ void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
 void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link state */
 /* Give the TAP the speed of the device. */
 void carrier_set_speed(struct iface *ifc, const struct port_link *link);
-void carrier_follow_tap(struct iface *ifc, bool admin_up);
 void carrier_poll(struct neigh *n);
 void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round continues */
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
 void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
+
+/* --- device_link.c: the link of a device follows its TAP ------------------------------ */
+
+/*
+ * Set the link of the device as the TAP is set. A device that the driver cannot set down
+ * keeps its link (logged).
+ */
+void carrier_follow_tap(struct iface *ifc, bool admin_up);
+/* Return true if a line about the link of a port may be logged now. */
+bool carrier_log_allowed(struct iface *ifc);
 
 /* --- vlan.c: VLANs and macvlans on ports and on VLANs ------------------------------- */
 
@@ -353,17 +363,6 @@ uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
 bool vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 /* Remove a VLAN that was deleted, or whose lower interface was. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
-
-/* Return a free number for a new VLAN or tunnel; 0: all are in use. */
-uint16_t vlan_take_number(struct neigh *n);
-/* Give back a number whose interface is gone, after a grace period. */
-void vlan_retire_number(struct neigh *n, uint16_t ifidx);
-
-/*
- * Return the table of VLANs and macvlans on an interface. It is never freed once created.
- * NULL: no memory.
- */
-struct fib_vlans *vlan_table(struct neigh *n, uint16_t ifidx);
 
 /*
  * Return the first VLAN or macvlan on an interface, and the next one after `i` on the same
@@ -383,6 +382,19 @@ iface_next_on(struct neigh *n, uint16_t i)
 	return n->iface[i].next_on;
 }
 
+/* --- vlan_table.c: numbers of interfaces, tables of VLANs and macvlans ---------------------- */
+
+/* Return a free number for a new VLAN or tunnel; 0: all are in use. */
+uint16_t vlan_take_number(struct neigh *n);
+/* Give back a number whose interface is gone, after a grace period. */
+void vlan_retire_number(struct neigh *n, uint16_t ifidx);
+
+/*
+ * Return the table of VLANs and macvlans on an interface. It is never freed once created.
+ * NULL: no memory.
+ */
+struct fib_vlans *vlan_table(struct neigh *n, uint16_t ifidx);
+
 /* --- outer.c: the outer headers of tunnels ------------------------------------------------ */
 
 /* Return the kernel's word for the kind of a tunnel; NULL: the link is no tunnel. */
@@ -396,14 +408,8 @@ void tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link);
 /* Return true if this VRF or this link has changed. */
 bool tunnel_below_changed(struct neigh *n, uint32_t dev, uint16_t vrf, uint32_t link);
 
-/* --- tunnel.c: tunnels ------------------------------------------------------------------ */
+/* --- no_port.c: interfaces that are on no port ------------------------------------------ */
 
-/*
- * Add a tunnel and return its number; 0: the link is no tunnel, or stays with the kernel
- * (logged once).
- */
-uint16_t tunnel_add(struct neigh *n, struct link *l);
-void tunnel_remove(struct neigh *n, uint16_t ifidx);
 /*
  * Store the reason why the kernel keeps a tunnel, and log it once. NULL: forwarders serve
  * it.
@@ -413,7 +419,16 @@ void tunnel_refuse(struct link *l, const char *reason);
 uint16_t tunnel_take_number(struct neigh *n, struct link *l);
 /* Undo tunnel_take_number(). */
 void tunnel_drop_number(struct neigh *n, uint16_t ifidx);
-/* Publish the table by which received packets find their tunnel. Once per round. */
+
+/* --- tunnel.c: tunnels ------------------------------------------------------------------ */
+
+/*
+ * Add a tunnel and return its number; 0: the link is no tunnel, or stays with the kernel
+ * (logged once).
+ */
+uint16_t tunnel_add(struct neigh *n, struct link *l);
+void tunnel_remove(struct neigh *n, uint16_t ifidx);
+/* Publish the table by which received packets find their tunnel. */
 void tunnels_publish(struct neigh *n);
 
 /* --- vxlan.c: bridges over a vxlan device --------------------------------------------- */
@@ -428,6 +443,19 @@ uint16_t svi_add(struct neigh *n, struct link *l);
 /* Return true if the interface is still over the same vxlan device, with the same VNI. */
 bool svi_is_same(struct neigh *n, const struct link *l);
 void svi_remove(struct neigh *n, uint16_t ifidx);
+/* Store that a VLAN of a bridge has a VNI, or has lost it. */
+void vni_update(struct neigh *n, const struct kmon_vni *kv, bool gone);
+void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
+bool fdb_wanted(void *ctx, unsigned int ifindex);
+/*
+ * Make the headers of neighbors again, after all interfaces are published. Once per round.
+ */
+void svis_apply(struct neigh *n);
+/* Publish the table by which received packets find their interface. */
+void vxlans_publish(struct neigh *n);
+
+/* --- vxlan_hop.c: the headers of neighbors behind a VXLAN ------------------------------ */
+
 /* Write the part of VXLAN of the copy for forwarders. */
 void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
 /*
@@ -436,9 +464,6 @@ void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
  */
 void svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
 	      const struct fib_iface *fi);
-void vni_event(void *ctx, const struct kmon_vni *kv, bool gone);
-void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
-bool fdb_wanted(void *ctx, unsigned int ifindex);
 /*
  * Make the headers of a neighbor again, before nb_publish(). Not `usable`: the neighbor
  * gets no headers.
@@ -447,12 +472,6 @@ void nb_renew_hop(struct neigh *n, struct nb *nb, bool usable);
 void nb_free_hop(struct nb *nb);
 /* Store the adjacency word of a neighbor, or its headers, in an adjacency. */
 void nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop);
-/*
- * Make the headers of neighbors again, after all interfaces are published. Once per round.
- */
-void svis_apply(struct neigh *n);
-/* Publish the table by which received packets find their interface. */
-void vxlans_publish(struct neigh *n);
 
 /* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
 

@@ -265,7 +265,9 @@ link_number(struct neigh *n, struct link *l)
 {
 	uint16_t ifidx = iface_of_tap(n, &l->kernel);
 
-	if (ifidx == 0)
+	if (ifidx == 0 && l->kernel.tunnel.kind == KMON_VXLAN)
+		vxlan_note(n, l); /* the bridge above it is the interface */
+	else if (ifidx == 0)
 		ifidx = tunnel_add(n, l);
 	if (ifidx == 0)
 		ifidx = svi_add(n, l);
@@ -375,13 +377,25 @@ link_below_changed(struct neigh *n, unsigned int ifindex)
 		link_changed(n, l);
 }
 
-void
+/* Update the VLAN on a bridge whose VNI has changed. */
+static void
 link_vlan_changed(struct neigh *n, unsigned int bridge, uint16_t vlan)
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (struct link *l = n->link[i]; l != NULL; l = l->next)
 			if (l->known && l->kernel.on == bridge && l->kernel.vlan_id == vlan)
 				link_changed(n, l);
+}
+
+void
+vni_event(void *ctx, const struct kmon_vni *kv, bool gone)
+{
+	struct neigh *n = ctx;
+	const struct link *l = link_find(n, kv->ifindex);
+
+	vni_update(n, kv, gone);
+	if (l != NULL && l->kernel.master != 0)
+		link_vlan_changed(n, l->kernel.master, kv->vlan);
 }
 
 void

@@ -198,6 +198,17 @@ neigh_on_msg(struct worker *w, struct msg *m)
 	msg_free(m);
 }
 
+/* Publish the tables by which received packets find their tunnel or VXLAN. */
+static void
+neigh_publish_tunnels(struct neigh *n)
+{
+	if (!n->tunnels_due)
+		return;
+	n->tunnels_due = false;
+	vxlans_publish(n);
+	tunnels_publish(n);
+}
+
 static void
 neigh_on_round(struct worker *w)
 {
@@ -206,7 +217,7 @@ neigh_on_round(struct worker *w)
 	iface_borrow(n);
 	iface_vlan_macs(n);
 	macvlan_publish(n); /* before the numbers of removed macvlans are retired */
-	tunnels_publish(n);
+	neigh_publish_tunnels(n);
 	svis_apply(n);
 	nb_ask_flush(n);
 	neigh_retire_flush(n);
@@ -269,7 +280,7 @@ neigh_init(struct worker *w)
 	}
 	ports_check_taps(n);
 	macvlan_publish(n);
-	tunnels_publish(n);
+	neigh_publish_tunnels(n);
 	svis_apply(n);
 	neigh_start_io(n, &n->control_io, n->control);
 	ports_watch(n);

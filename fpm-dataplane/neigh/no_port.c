@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Interfaces that are on no port: tunnels (tunnel.c), and bridges over a vxlan device (vxlan.c).
+ * Runs in neigh. Gives them their numbers, and notes why the kernel keeps some.
+ */
+#include "neigh/internal.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+
+/*
+ * Store the reason and log it, except for the tunnel without addresses that each module
+ * makes.
+ */
+void
+tunnel_refuse(struct link *l, const char *reason)
+{
+	static const uint8_t any[16];
+	const struct kmon_tunnel *t = &l->kernel.tunnel;
+
+	if (reason != NULL && l->tunnel_refused != reason &&
+	    (memcmp(t->local, any, sizeof(any)) != 0 ||
+	     memcmp(t->remote, any, sizeof(any)) != 0))
+		log_warn("neigh: tunnel left to the kernel dev=%s kind=%s reason=%s",
+			 l->kernel.name, tunnel_kind(&l->kernel), reason);
+	l->tunnel_refused = reason;
+}
+
+uint16_t
+tunnel_take_number(struct neigh *n, struct link *l)
+{
+	uint16_t ifidx = vlan_take_number(n);
+
+	if (ifidx == 0) {
+		table_refuse(TABLE_vlans);
+		n->vlan_left_out = true;
+		return 0;
+	}
+	table_used(TABLE_vlans, ++n->n_vlans);
+	n->iface[ifidx] = (struct iface){.port = &n->no_port,
+					 .tunnel = true,
+					 .forward4 = !l->forward4_off,
+					 .kernel = l->kernel,
+					 .present = true};
+	counters_port(ifidx, &n->iface[ifidx].base);
+	n->iface[ifidx].urpf_base = counters_urpf(ifidx);
+	if (ifidx >= n->iface_end)
+		n->iface_end = ifidx + 1;
+	return ifidx;
+}
+
+void
+tunnel_drop_number(struct neigh *n, uint16_t ifidx)
+{
+	nb_forget_iface(n, ifidx);
+	n->iface[ifidx].present = false;
+	/*
+	 * The last copy stays: a forwarder between two stages finds it down, and sends
+	 * nothing.
+	 */
+	iface_refresh(n, ifidx);
+	iface_addresses_changed(n, ifidx);
+	n->tunnels_due = true;
+	vlan_retire_number(n, ifidx);
+}
