@@ -20,7 +20,7 @@
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
-#include "rib/sweep.h"
+#include "rib/replay.h"
 #include "rib/table_count.h"
 
 #define SMALL_TRIE_ROUTES \
@@ -239,7 +239,7 @@ vrfs_have_routes(const struct rib *rib)
 {
 	enum routes_from from = rib->conf.from;
 
-	if (rib->count.restored > 0 || replay_vrfs_is_over(rib))
+	if (rib->count.restored > 0 || replay_is_complete(rib))
 		return true;
 	if (from == ROUTES_FROM_FPM ||
 	    atomic_load_explicit(&kernel_status.in_step, memory_order_relaxed) == 0)

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "rib/sweep.h"
+#include "rib/replay.h"
 
 static void
 quiesce(struct rig *g, _Atomic bool *done)

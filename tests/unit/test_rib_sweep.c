@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "rib/sweep.h"
+#include "rib/replay.h"
 
 /* Begin a session of that zebra: its first messages are next hop `id` and a route by it. */
 static void

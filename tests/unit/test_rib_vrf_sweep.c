@@ -8,7 +8,7 @@
  */
 #include "rib_rig.h"
 
-#include "rib/sweep.h"
+#include "rib/replay.h"
 
 /*
  * Begin a session of that zebra. It has replayed one of main's two routes and the sentinel.
