@@ -26,8 +26,8 @@ KNOWN = {
     ("gcc", "fpm-dataplane/ctl/cmd_audit.c", "audit_compare", "null-dereference", 1):
         "`order` is >= 0 only with both, or with in_zebra alone: one of the two is always "
         "there",
-    ("gcc", "fpm-dataplane/ctl/zebra.c", "ways_push", "malloc-leak", 1):
-        "the text hangs in w->way, of which ways_reset() frees each",
+    ("gcc", "fpm-dataplane/ctl/hops_text.c", "hops_push", "malloc-leak", 1):
+        "the text hangs in w->hop, of which hops_reset() frees each",
     ("gcc", "fpm-dataplane/trace/pcapng.c", "octets_put", "malloc-leak", 1):
         "the old memory is lost only when there is no other, and then it aborts",
     ("gcc", "fpm-dataplane/trace/trace.c", "trace_explain", "malloc-leak", 1):
