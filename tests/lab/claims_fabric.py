@@ -25,6 +25,7 @@ def evpn_l3vni(lab):
     seats = {box: lab.seat(box) for box in ("r1", "r2")}
     for seat in seats.values():
         steps.bgp_up(seat, *SPINES)
+    steps.bgp_up(lab, *SPINES, router=lab.neighbors["l3"])
     yield "BGP is Established between each leaf and both spines, which reflect the EVPN routes."
 
     for box, seat in seats.items():
@@ -67,11 +68,12 @@ def evpn_l3vni(lab):
     yield "A packet of 1500 octets is answered by r1: 1450 fit into VXLAN over IPv4."
     for host, router in (("10.0.9.9", "10.0.1.1"), ("2001:db8:9::9", "2001:db8:1::1")):
         steps.refused(lab, "red1", host, router)
-    yield "r1 answers from its address in red that there is no network 10.0.9.0/24."
+    yield "r1 answers from its addresses in red that no route leads to 10.0.9.9 and 2001:db8:9::9."
 
-    hosts = [*RED["r2"].values(), *RED["l3"].values()]
+    hosts, before = [*RED["r2"].values(), *RED["l3"].values()], red_routes(lab)
     took = evidence.silence(lab, "red1", hosts, lambda: steps.cable(lab, "core0", False))
-    seen = evidence.crossing(lab, "red1", hosts, "core1")
+    seen, after = evidence.crossing(lab, "red1", hosts, "core1"), red_routes(lab)
+    check(after == before, f"the routes of red to stay {before}", after, LOGS)
     check(
         max(took.values()) < FAIL_OVER_MS * PATIENCE,
         f"less than {FAIL_OVER_MS * PATIENCE:.0f} ms of silence",
@@ -86,6 +88,13 @@ def evpn_l3vni(lab):
         f"changes. {seen}"
     )
     yield f"Audit of r2: {evidence.audit(seats['r2'])}"
+
+
+def red_routes(lab):
+    """Return the routes of VRF red, each with its source and its next hops."""
+    rows = lab.dp.show("routes", "vrf", "red")
+    hop = lambda h: (h["via"], h["dev"], h["weight"], h["alive"])  # noqa: E731
+    return {row["prefix"]: (row["source"], sorted(map(hop, row["nexthops"]), key=str)) for row in rows}
 
 
 def served(seat):

@@ -46,9 +46,9 @@ def by(lab, prefix, *names, vrf=None):
     in_fib(lab, prefix, vrf=vrf)
 
 
-def bgp_up(lab, *peers, vrf=None):
-    """Wait until BGP is Established with all `peers`."""
-    states = lambda: {peer: lab.r1.bgp_state(peer, vrf) for peer in peers}  # noqa: E731
+def bgp_up(lab, *peers, vrf=None, router=None):
+    """Wait until BGP of the box, or of another router, is Established with all `peers`."""
+    states = lambda: {peer: (router or lab.r1).bgp_state(peer, vrf) for peer in peers}  # noqa: E731
     wait_for(
         "BGP Established",
         lambda: set(states().values()) == {"Established"},
