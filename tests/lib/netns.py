@@ -95,16 +95,16 @@ def has_carrier(name, ifname):
 def can_have(words):
     """Return True if this kernel has links of `ip link add ... type WORDS`. Tries it and removes
     it."""
-    script = (
+    return can_run(
         "ip link add name try0 type veth peer name try1 && "
         f"ip link add link try0 name try2 type {words}"
     )
-    return (
-        subprocess.run(
-            ["unshare", "--net", "sh", "-c", script], capture_output=True
-        ).returncode
-        == 0
-    )
+
+
+def can_run(script):
+    """Return True if the shell commands succeed in a new network namespace, which is removed."""
+    argv = ["unshare", "--net", "sh", "-c", script]
+    return subprocess.run(argv, capture_output=True).returncode == 0
 
 
 def delete(name):

@@ -5,6 +5,7 @@ without NICs, and with packets above 1500 octets from DPDK 24.11 on.
     namespace of the daemon: w0, l0 == net_tap, wan0 and lan0 :namespace of the router
 """
 
+import contextlib
 import os
 import socket
 
@@ -46,7 +47,12 @@ class Bed:
 
     def start(self):
         """Start the daemon, with a neighbor behind wan0."""
-        self.daemon.start()
+        try:
+            self.daemon.start()
+        except DataplaneError:
+            if 'EAL: failed to parse device "net_tap_' in self.daemon.log():
+                pytest.skip("this DPDK has no net_tap")
+            raise
         netns.ip_batch(
             ["addr add 192.0.2.1/24 dev lan0", "addr add 198.51.100.1/24 dev wan0",
              f"neigh replace 198.51.100.2 lladdr {PEER} dev wan0"], self.space,
@@ -59,7 +65,7 @@ class Bed:
         """Return a socket for frames of an interface of the kernel."""
         sock = netns.open_socket(self.below, socket.AF_PACKET, socket.SOCK_RAW, 0x0300)
         sock.bind((ifname, 0x0800))
-        sock.settimeout(10)
+        sock.setblocking(False)
         return sock
 
     def close(self):
@@ -90,10 +96,17 @@ def forwarded(bed, octets):
         sent = bytes(packet(octets))
         head = Ether(dst=bed.daemon.ports()["lan0"]["mac"], src=PEER, type=0x0800)
         near.send(bytes(head) + sent)
-        while True:
-            frame = far.recv(65536)
-            if len(frame) == 14 + octets and Ether(frame).dst == PEER:
-                return frame[34:] == sent[20:] and frame[22] == sent[8] - 1
+        frame = eventually(lambda: next_frame(far, octets), 10, 0.005, "the packet leaves")
+    return frame[34:] == sent[20:] and frame[22] == sent[8] - 1
+
+
+def next_frame(far, octets):
+    """Return the next frame if its packet has so many octets and is for the neighbor, or None."""
+    with contextlib.suppress(BlockingIOError):
+        frame = far.recv(65536)
+        if len(frame) == 14 + octets and Ether(frame).dst == PEER:
+            return frame
+    return None
 
 
 @pytest.mark.parametrize("bed", [1500], indirect=True)
