@@ -254,30 +254,52 @@ struct walk6 {
 };
 
 /*
- * Read the direct entries. An entry is a value, or leads to a node that is prefetched. The
- * entries are prefetched before the first one is read.
+ * Read the direct entries into value[], the default in place of 0. Returns PT_CHILD if an
+ * entry leads to a node, with other bits. The entries are prefetched before the first one is
+ * read. Keys outside 2000::/3 are rare, and only these need more than one subtraction.
  */
+PT_INLINE uint32_t
+entries6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	 unsigned int n, uint64_t dflt)
+{
+	const uint32_t first = 0x20000000, low = 1u << (PT6_OTHER - 3);
+	uint32_t slot[PT_BLOCK], any = 0;
+
+#pragma GCC unroll 4
+	for (unsigned int j = 0; j < n; j++) {
+		uint32_t top;
+
+		memcpy(&top, addr[j], sizeof(top));
+		top = __builtin_bswap32(top);
+		slot[j] = low + ((top - first) >> (32 - PT6_BITS));
+		if (__builtin_expect(top - first >= first, 0))
+			slot[j] = pt_slot_of(PT_SHAPE6,
+					     (struct pt_key){.hi = (uint64_t)top << 32});
+		__builtin_prefetch((const void *)&v->entry[slot[j]]);
+	}
+#pragma GCC unroll 4
+	for (unsigned int j = 0; j < n; j++) {
+		uint32_t e = atomic_load_explicit(&v->entry[slot[j]], memory_order_acquire);
+
+		any |= e;
+		value[j] = or_dflt(e, dflt);
+	}
+	return any;
+}
+
+/* Collect the keys whose direct entries, in value[], lead to nodes, and prefetch the nodes. */
 PT_INLINE void
 walk6_begin(struct walk6 *w, const struct pt_view *v, const uint8_t *const *addr,
-	    uint32_t *value, unsigned int n)
+	    const uint32_t *value, unsigned int n)
 {
-	const _Atomic uint32_t *entry[PT_BLOCK];
-	struct pt_key k = {0};
-	uint64_t hi[PT_BLOCK];
-
-	for (unsigned int j = 0; j < n; j++) {
-		memcpy(&k.hi, addr[j], 8);
-		k.hi = __builtin_bswap64(k.hi);
-		entry[j] = &v->entry[pt_slot_of(PT_SHAPE6, k)];
-		__builtin_prefetch((const void *)entry[j]);
-		hi[j] = k.hi << pt_slot_bits(PT_SHAPE6, k);
-	}
 	w->n = w->n_leaves = 0;
 	for (unsigned int j = 0; j < n; j++) {
-		uint32_t e = atomic_load_explicit(entry[j], memory_order_acquire);
+		struct pt_key k = {0};
+		uint32_t e = value[j];
 
-		value[j] = e;
-		w->key[w->n] = hi[j];
+		memcpy(&k.hi, addr[j], sizeof(k.hi));
+		k.hi = __builtin_bswap64(k.hi);
+		w->key[w->n] = k.hi << pt_slot_bits(PT_SHAPE6, k);
 		w->node[w->n] = (const struct pt_wide *)v->node + (e & ~PT_CHILD);
 		w->of[w->n] = (uint8_t)j;
 		__builtin_prefetch(w->node[w->n]);
@@ -334,17 +356,17 @@ walk6_block(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value
 {
 	struct walk6 w;
 
+	if ((entries6(v, addr, value, n, dflt) & PT_CHILD) == 0)
+		return;
 	walk6_begin(&w, v, addr, value, n);
 	/* Descend as far as the upper halves of all keys have the bits. */
 	for (unsigned int level = 0; level < (64 - PT6_BITS) / PT_STRIDE && w.n > 0;
 	     level++)
 		walk6_step(&w, v, leaf32);
 	for (unsigned int j = 0; j < w.n_leaves; j++)
-		value[w.leaf_of[j]] = leaf_load(v->leaf, w.leaf[j], leaf32);
+		value[w.leaf_of[j]] = or_dflt(leaf_load(v->leaf, w.leaf[j], leaf32), dflt);
 	for (unsigned int j = 0; j < w.n; j++)
-		value[w.of[j]] = wide6(v, addr[w.of[j]]);
-	for (unsigned int j = 0; j < n; j++)
-		value[j] = or_dflt(value[j], dflt);
+		value[w.of[j]] = or_dflt(wide6(v, addr[w.of[j]]), dflt);
 }
 
 PT_INLINE void
