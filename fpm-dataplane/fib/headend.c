@@ -73,11 +73,18 @@ source_choose(struct fib_headend_outer *outer)
 	return !ipaddr_equal(&source, &none);
 }
 
-/* Look up the outer packet as a packet of this host, to which policy rules apply. */
+/*
+ * Look up the outer packet as a packet of this host, to which policy rules apply. `ds`: its traffic
+ * class.
+ */
 static void
-outer_look_up(const struct fib *fib, struct fib_headend_outer *outer)
+headend_look_up(const struct fib *fib, uint8_t ds, struct fib_headend_outer *outer)
 {
-	outer->path = fib_resolve_packet(fib, NULL, 0, 6, outer->head, sizeof(outer->head));
+	uint8_t head[sizeof(outer->head)];
+
+	memcpy(head, outer->head, sizeof(head));
+	put_be32(head, get_be32(head) | (uint32_t)ds << 20);
+	outer->path = fib_resolve_packet(fib, NULL, 0, 6, head, sizeof(head));
 	outer->out = path_out(fib, outer->path);
 	outer->reason = outer_refusal(outer->path, outer->out, 0);
 	/* The kernel would encapsulate the packet again and again. */
@@ -106,13 +113,13 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 	chosen = !h->has_source && ipaddr_equal(&seg6->source, &none);
 	if (!h->has_source && !chosen)
 		memcpy(outer->head + 8, seg6->source.octet, sizeof(seg6->source.octet));
-	outer_look_up(fib, outer);
+	headend_look_up(fib, ip_dsfield(ip, family), outer);
 	if (!chosen || outer->reason != N_REASON)
 		return;
 	if (!source_choose(outer))
 		outer->reason = PUNT_kernel_route;
 	else if (fib_rules(fib, 6) != NULL) /* rules may select by the source */
-		outer_look_up(fib, outer);
+		headend_look_up(fib, ip_dsfield(ip, family), outer);
 }
 
 /* Choose the source of all packets, if they leave by one interface. */

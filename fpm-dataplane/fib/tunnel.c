@@ -261,11 +261,43 @@ tunnel_enters(const struct fib_tunnel *t, const struct fib_iface *next)
 	       !(t->has_limit && n->family == 6);
 }
 
+fib_path
+outer_look_up(const struct fib *fib, const struct fib_tunnel *t, const uint8_t *head,
+	      uint8_t ds)
+{
+	uint8_t copy[FIB_TUNNEL_HEAD_MAX];
+
+	memcpy(copy, head, sizeof(copy));
+	ds &= (uint8_t)~ECN_MASK;
+	if (t->family == 4)
+		copy[1] = ds;
+	else
+		put_be32(copy, get_be32(copy) | (uint32_t)ds << 20);
+	return fib_resolve_packet(fib, NULL, t->vrf, t->family, copy, t->bytes);
+}
+
+/*
+ * Return the DS field by which an outer packet is looked up. Linux looks up an outer IPv6 packet
+ * with the class of the device's settings; a class that is inherited does not count.
+ */
+static uint8_t
+lookup_ds(const struct fib *fib, const struct fib_tunnel *t, uint8_t ds,
+	  struct fib_tunnel_outer *outer)
+{
+	if (!t->tos_inherit)
+		return t->tos;
+	if (t->family == 6)
+		return 0;
+	outer->by_ds |= fib_rules(fib, 4) != NULL;
+	return ds;
+}
+
 void
-fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_outer *outer)
+fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, uint8_t ds,
+		   struct fib_tunnel_outer *outer)
 {
 	outer->n = outer->bytes = 0;
-	outer->any6 = false;
+	outer->any6 = outer->by_ds = false;
 	outer->reason = fib_tunnels_allowed(fib) ? N_REASON : PUNT_kernel_route;
 	while (outer->reason == N_REASON) {
 		const struct fib_iface *iface = fib_iface(fib, ifidx), *next;
@@ -286,9 +318,8 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, struct fib_tunnel_oute
 			outer->reason = DROP_egress_down;
 			return;
 		}
-		/* The outer packet is one of this host, to which policy rules apply. */
-		outer->path =
-			fib_resolve_packet(fib, NULL, t->vrf, t->family, t->head, t->bytes);
+		outer->path = outer_look_up(fib, t, t->head, lookup_ds(fib, t, ds, outer));
+		ds = t->tos_inherit ? ds : t->tos;
 		next = path_tunnel(fib, outer->path);
 		if (next == NULL) {
 			outer->reason = outer_refusal(outer->path,

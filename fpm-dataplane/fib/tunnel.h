@@ -116,12 +116,20 @@ struct fib_tunnel_outer {
 	unsigned int bytes; /* octets of all outer headers */
 	uint8_t family;     /* of the outermost header, and its destination */
 	bool any6;          /* some outer headers are IPv6 */
+	bool by_ds; /* policy rules may choose another path for another DS field inside */
 	struct ipaddr dst;
 };
 
-/* Find the path of packets that leave by the tunnel `ifidx`. */
-void fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx,
+/* Find the path of packets with the DS field `ds` that leave by the tunnel `ifidx`. */
+void fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, uint8_t ds,
 			struct fib_tunnel_outer *outer);
+
+/*
+ * Look up an outer packet as one of this host, to which policy rules apply. `ds`: its DS field,
+ * of which the ECN bits do not count.
+ */
+fib_path outer_look_up(const struct fib *fib, const struct fib_tunnel *t,
+		       const uint8_t *head, uint8_t ds);
 
 /*
  * Return the length of the largest packet that may leave by `out` without fragments of the

@@ -199,10 +199,11 @@ fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_
 		outer->reason = DROP_egress_down;
 		return;
 	}
-	/* The outer packet is one of this host. Its ports choose among equal paths. */
+	/* The ports of the outer packet choose among equal paths. */
 	memcpy(head, t->head, sizeof(head));
 	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, outer->hash));
-	outer->path = fib_resolve_packet(fib, NULL, t->vrf, t->family, head, t->bytes);
+	outer->path = outer_look_up(fib, t, head,
+				    t->tos_inherit ? ip_dsfield(ip, family) : t->tos);
 	out = path_out(fib, outer->path);
 	outer->reason = outer_refusal(outer->path, out, t->link);
 	if (out != NULL && out->up && out->ifidx == hop->ifidx)

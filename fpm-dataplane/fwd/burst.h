@@ -84,6 +84,7 @@ struct fwd_decap {
 struct fwd_outer {
 	uint64_t epoch; /* fwd.outer_epoch when it was found; invalid if it differs now */
 	uint16_t ifidx; /* of the tunnel; 0: none yet */
+	uint8_t ds; /* of the packets for which it was found; it counts if outer.by_ds */
 	/*
 	 * The largest packet that fits the egress interface without fragments of the outer
 	 * packet. 0: no packet fits, or there is no path.

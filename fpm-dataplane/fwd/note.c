@@ -44,7 +44,8 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 	}
 	if (path_tunnel(fib, next) != NULL) {
 		rec->tunnel = (uint16_t)path_index(next);
-		fib_tunnel_resolve(fib, rec->tunnel, &outer);
+		fib_tunnel_resolve(fib, rec->tunnel,
+				   ip_dsfield(burst_l3(b, i), b->family[i]), &outer);
 		rec->via_family = outer.n == 0 ? 0 : outer.family;
 		rec->via = outer.dst;
 		next = outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);

@@ -136,13 +136,14 @@ fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsign
 /* --- into a tunnel ---------------------------------------------------------------------- */
 
 void
-fwd_outer_find(struct fwd *f, uint16_t ifidx, struct fwd_outer *w)
+fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w)
 {
 	const struct fib_iface *out = NULL;
 
 	w->ifidx = ifidx;
+	w->ds = ds;
 	w->epoch = f->outer_epoch;
-	fib_tunnel_resolve(f->fib, ifidx, &w->outer);
+	fib_tunnel_resolve(f->fib, ifidx, ds, &w->outer);
 	if (w->outer.reason == N_REASON)
 		out = path_out(f->fib, w->outer.path);
 	w->out = out;
@@ -183,7 +184,7 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return NULL;
 	}
-	w = fwd_outer_into(b->fwd, (uint16_t)path_index(b->path[i]));
+	w = fwd_outer_into(b, i, (uint16_t)path_index(b->path[i]));
 	reason = (enum reason)w->outer.reason;
 	if (reason == N_REASON &&
 	    (!tunnel_takes(&w->outer.tunnel[0]->tunnel, ip, b->family[i]) ||
@@ -226,7 +227,7 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		too_big(b, i, mtu);
 		return;
 	}
-	w = fwd_outer_into(b->fwd, tunnel->ifidx);
+	w = fwd_outer_into(b, i, tunnel->ifidx);
 	if (w->out != NULL && path_kind(w->outer.path) == PATH_ADJ)
 		hop = atomic_load_explicit(&fib->adj[path_index(w->outer.path)].hop,
 					   memory_order_acquire);

@@ -75,19 +75,23 @@ void fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN])
 void fwd_tunnel_cut(struct burst *b, unsigned int i);
 
 /* Look up the path into a tunnel. */
-void fwd_outer_find(struct fwd *f, uint16_t ifidx, struct fwd_outer *w);
+void fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w);
 
 /*
- * Return the path into a tunnel. It is looked up once between two quiescent states, or a
- * few times if there are packets for many tunnels. Valid until the next call.
+ * Return the path of packet `i` into a tunnel. It is looked up once between two quiescent states,
+ * or a few times if there are packets for many tunnels, or if rules concern outer packets that
+ * inherit the TOS. Valid until the next call.
  */
 static inline const struct fwd_outer *
-fwd_outer_into(struct fwd *f, uint16_t ifidx)
+fwd_outer_into(const struct burst *b, unsigned int i, uint16_t ifidx)
 {
-	struct fwd_outer *w = &f->outer[ifidx % FWD_OUTERS];
+	struct fwd_outer *w = &b->fwd->outer[ifidx % FWD_OUTERS];
+	uint8_t ds = ip_dsfield(burst_l3(b, i), b->family[i]);
 
-	if (__builtin_expect(w->ifidx != ifidx || w->epoch != f->outer_epoch, 0))
-		fwd_outer_find(f, ifidx, w);
+	if (__builtin_expect(w->ifidx != ifidx || w->epoch != b->fwd->outer_epoch ||
+				     (w->outer.by_ds && w->ds != ds),
+			     0))
+		fwd_outer_find(b->fwd, ifidx, ds, w);
 	return w;
 }
 

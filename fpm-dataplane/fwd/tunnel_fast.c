@@ -74,7 +74,7 @@ outer_hop(const struct burst *b, const struct fwd_outer *w)
 static inline bool
 packet_enters(struct burst *b, unsigned int i, const struct fib_iface *tunnel)
 {
-	const struct fwd_outer *w = fwd_outer_into(b->fwd, tunnel->ifidx);
+	const struct fwd_outer *w = fwd_outer_into(b, i, tunnel->ifidx);
 
 	return outer_hop(b, w) != 0 && b->l3_len[i] <= w->mtu &&
 	       tunnel_takes(&tunnel->tunnel, burst_l3(b, i), b->family[i]) &&
@@ -137,7 +137,7 @@ fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
 			others |= which & -which;
 			continue;
 		}
-		w = fwd_outer_into(b->fwd, (uint16_t)b->hop[i]);
+		w = fwd_outer_into(b, i, (uint16_t)b->hop[i]);
 		hop = outer_hop(b, w);
 		if (hop == 0 || b->l3_len[i] > w->mtu ||
 		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], w->outer.tunnel[0],

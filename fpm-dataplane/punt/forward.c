@@ -392,7 +392,8 @@ path_hop(struct punt *p, struct forward_path *fp)
 	fp->neighbor = fp->path;
 	fp->tunnel = fp->has_labels ? NULL : path_tunnel(p->fib, fp->path);
 	if (fp->tunnel != NULL) {
-		fib_tunnel_resolve(p->fib, fp->tunnel->ifidx, &fp->to);
+		fib_tunnel_resolve(p->fib, fp->tunnel->ifidx,
+				   ip_dsfield(l3_of(fp->lp.m), fp->lp.family), &fp->to);
 		if (fp->to.reason == N_REASON &&
 		    !tunnel_takes(&fp->tunnel->tunnel, l3_of(fp->lp.m), fp->lp.family))
 			fp->to.reason = PUNT_kernel_route;

@@ -85,7 +85,8 @@ neigh_key_of(const struct punt *p, fib_path path, uint8_t family, const uint8_t 
 	}
 
 	if (path_tunnel(p->fib, path) != NULL) {
-		fib_tunnel_resolve(p->fib, (uint16_t)index, &outer);
+		fib_tunnel_resolve(p->fib, (uint16_t)index,
+				   ip == NULL ? 0 : ip_dsfield(ip, family), &outer);
 		if (outer.reason != N_REASON)
 			return (struct neigh_key){0};
 		if (path_kind(outer.path) == PATH_ONLINK)

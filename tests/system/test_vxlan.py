@@ -329,6 +329,41 @@ def test_the_kernel_gets_what_is_for_the_bridge(dut, outer):
         assert dut.taps["wan"].expect_raw(token_of(frame)) == bytes(frame)
 
 
+def test_rules_and_routes_for_a_tos_obey_that_of_the_outer_packet(dut, outer):
+    """X2: the outer packet is looked up with its own TOS, without the ECN bits, as in Linux."""
+    lan = dut.wires["lan"]
+    dut.ip("route add blackhole default table 77", "-6 route add blackhole default table 77")
+    six = "-6 " if outer == 6 else ""
+    rule = f"{six}rule add from {OWN[outer]} tos 0x10 lookup 77"
+
+    def passes(tos):
+        encapsulated(dut, lan.probe(HOST[4], tos=tos), outer)
+        return True
+
+    def dropped(tos):
+        return dut.not_forwarded(lan, lan.probe(HOST[4], tos=tos)) == {"blackhole": 1}
+
+    try:
+        with leaf(dut, outer, more="tos inherit"):
+            dut.ip(rule)
+            eventually(lambda: dropped(0x10), 5, 0.05, "the rule")
+            assert dropped(0x13) and passes(0) and passes(0x08)
+            dut.ip(rule.replace(" add ", " del "))
+            eventually(lambda: passes(0x10), 5, 0.05, "no rule")
+            if outer == 4:
+                dut.ip(f"route add blackhole {VTEP[4]}/32 tos 0x10")
+                eventually(lambda: dropped(0x12), 5, 0.05, "the route")
+                assert passes(0)
+                dut.ip(f"route del blackhole {VTEP[4]}/32 tos 0x10")
+                eventually(lambda: passes(0x12), 5, 0.05, "no route")
+        dut.ip(rule)
+        with leaf(dut, outer, more="tos 0x10"):
+            eventually(lambda: dropped(0), 5, 0.05, "the TOS of the device")
+    finally:
+        for line in (rule.replace(" add ", " del "), "route flush table 77", "-6 route flush table 77"):
+            netns.command(["ip", "-n", dut.ctl, *line.split()], check=False)
+
+
 def test_ttl_tos_df_and_source_ports_follow_the_device(dut):
     """X1: `ip link set type vxlan` changes them while packets pass."""
     lan = dut.wires["lan"]

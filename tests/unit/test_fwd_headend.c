@@ -8,6 +8,8 @@
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
+#include "fib/rules.h"
+
 #include "tunnel_bed.h"
 
 #include "fib/sid.h"
@@ -209,6 +211,33 @@ flows_spread_over_the_routes_below(void **state)
 	}
 	assert_true(n[LAN] > 50 && n[WAN] > 50);
 	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
+}
+
+static void
+rules_for_the_class_of_the_outer_header_decide(void **state)
+{
+	struct fib_rules *rules = calloc(1, sizeof(*rules) + 2 * sizeof(rules->rule[0]));
+
+	assert_non_null(rules);
+	rules->n = 2;
+	rules->rule[0] = (struct fib_rule){.ifindex = 1, /* a packet of this host */
+					   .action = FIB_RULE_PATH,
+					   .path = PATH_BLACKHOLE,
+					   .tos = 0xb8,
+					   .tos_mask = 0xfc};
+	rules->rule[1] = (struct fib_rule){.action = FIB_RULE_TABLE,
+					   .suppress_group = RULE_NO_GROUP};
+	headend(SRV6_ENCAP, 2, NULL);
+	fib->rules[1] = rules;
+	fwd.outer_epoch++;
+	into(4, 60, NULL); /* its class is 0xb8 */
+	assert_int_equal(b.verdict[0], DROP_blackhole);
+	rules->rule[0].tos = 0x20;
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	fib->rules[1] = NULL;
+	fwd.outer_epoch++;
+	free(rules);
 }
 
 /* The next hop may have one, else the kernel has one for all, else the egress interface has. */
@@ -493,6 +522,7 @@ main(void)
 		cmocka_unit_test(the_class_is_that_of_the_packet),
 		cmocka_unit_test(the_label_is_that_of_the_flow),
 		cmocka_unit_test(flows_spread_over_the_routes_below),
+		cmocka_unit_test(rules_for_the_class_of_the_outer_header_decide),
 		cmocka_unit_test(the_source_is_the_nearest_that_is_set),
 		cmocka_unit_test(what_cannot_leave_has_a_reason),
 		cmocka_unit_test(packets_wait_for_the_neighbor),

@@ -8,6 +8,7 @@
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
+#include "fib/rules.h"
 #include "tunnel_bed.h"
 
 /* --- into a tunnel ------------------------------------------------------------------------ */
@@ -311,6 +312,51 @@ a_tunnel_in_a_tunnel_keeps_to_what_both_can_do(void **state)
 	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
 }
 
+/* Return the verdict on a packet to T4 with a TOS. */
+static int
+verdict_for(uint8_t of)
+{
+	tos = of;
+	into(4, 60, set_tos);
+	return b.verdict[0];
+}
+
+/* As in Linux, rules select an outer packet by its own TOS, without the ECN bits. */
+static void
+the_outer_tos_decides_among_rules(void **state)
+{
+	struct fib_rules *rules = calloc(1, sizeof(*rules) + 2 * sizeof(rules->rule[0]));
+	struct fib_tunnel *t = gre4(0);
+
+	assert_non_null(rules);
+	rules->n = 2;
+	rules->rule[0] = (struct fib_rule){.ifindex = 1,
+					   .action = FIB_RULE_PATH,
+					   .path = PATH_BLACKHOLE,
+					   .tos = 0x10,
+					   .tos_mask = 0x1c};
+	rules->rule[1] = (struct fib_rule){.action = FIB_RULE_TABLE,
+					   .suppress_group = RULE_NO_GROUP};
+	fib->rules[0] = rules;
+	t->tos_inherit = true;
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(verdict_for(0), VERDICT_GO);
+		assert_int_equal(verdict_for(0x10), DROP_blackhole);
+		assert_int_equal(verdict_for(0xb3), DROP_blackhole);
+		assert_int_equal(verdict_for(0xb8), VERDICT_GO);
+	}
+	t->tos_inherit = false;
+	t->tos = 0x10;
+	fwd.outer_epoch++;
+	assert_int_equal(verdict_for(0), DROP_blackhole);
+	t->tos = 0;
+	fwd.outer_epoch++;
+	assert_int_equal(verdict_for(0x10), VERDICT_GO);
+	fib->rules[0] = NULL;
+	fwd.outer_epoch++;
+	free(rules);
+}
+
 int
 main(void)
 {
@@ -322,6 +368,7 @@ main(void)
 		cmocka_unit_test(outer_packets_get_the_tags_of_their_vlan),
 		cmocka_unit_test(packets_too_big_are_told_the_mtu_of_the_tunnel),
 		cmocka_unit_test(what_cannot_go_in_has_a_reason),
+		cmocka_unit_test(the_outer_tos_decides_among_rules),
 		cmocka_unit_test(a_tunnel_in_a_tunnel_keeps_to_what_both_can_do),
 		cmocka_unit_test(a_tunnel_goes_through_a_tunnel),
 	};
