@@ -168,6 +168,27 @@ egress_qos_add(struct warn *w, const char *name)
 }
 
 /*
+ * Record a device above an own one, or above a recorded one, so that its MAC is known by
+ * its name.
+ */
+static void
+upper_note(struct warn *w, const struct device_message *m)
+{
+	bool above = m->on != 0 && own_find(w, m->on) != NULL;
+	struct upper *u;
+
+	for (unsigned int i = 0; m->on != 0 && i < w->n_upper && !above; i++)
+		above = w->upper[i].ifindex == m->on;
+	if (!above || w->n_upper == UPPERS_MAX)
+		return;
+	u = &w->upper[w->n_upper++];
+	u->ifindex = m->ifindex;
+	snprintf(u->name, sizeof(u->name), "%s", m->name);
+	snprintf(u->kind, sizeof(u->kind), "%s", m->kind);
+	memcpy(u->mac, m->mac, sizeof(u->mac));
+}
+
+/*
  * Warn about a device above a port that takes packets of the port, and has no MAC of its
  * own: ipvlan, or a macvlan in mode passthru.
  */
@@ -230,6 +251,7 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	own = own_find(w, m.ifindex);
 	upper_check(w, &m);
 	if (own == NULL) {
+		upper_note(w, &m);
 		kind_check(w, &m);
 		if (is_through(w, m.ifindex))
 			through_check(w, &m);
@@ -267,12 +289,22 @@ mac_is_followed(const struct warn *w, const uint8_t *mac)
 	return false;
 }
 
+static const struct upper *
+upper_with_mac(const struct warn *w, const uint8_t *mac)
+{
+	for (unsigned int i = 0; i < w->n_upper; i++)
+		if (memcmp(w->upper[i].mac, mac, sizeof(w->upper[i].mac)) == 0)
+			return &w->upper[i];
+	return NULL;
+}
+
 static void
 on_mac(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
 	const struct own *own = ctx;
+	const struct upper *upper;
 	struct mac_message m;
-	char where[64];
+	char where[64], in_linux[200];
 
 	if (nlh->nlmsg_type != RTM_NEWNEIGH || mac_message_decode(nlh, &m) < 0)
 		return;
@@ -281,16 +313,27 @@ on_mac(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 		return;
 	snprintf(where, sizeof(where), "%02x:%02x:%02x:%02x:%02x:%02x at %s", m.mac[0],
 		 m.mac[1], m.mac[2], m.mac[3], m.mac[4], m.mac[5], own->name);
-	list_add(&w->list, WARNING_MACVLAN, where,
-		 "Linux gives frames to this MAC to a macvtap, or to a macvlan in another "
-		 "network namespace, such as that of a container.",
+	upper = upper_with_mac(w, m.mac);
+	if (upper != NULL)
+		snprintf(in_linux, sizeof(in_linux),
+			 "Linux gives frames to this MAC to the %s %s.", upper->kind,
+			 upper->name);
+	else
+		snprintf(in_linux, sizeof(in_linux),
+			 "Linux receives frames to this MAC: for a device in another "
+			 "network "
+			 "namespace (macvlan, VLAN), or for a program (packet socket, "
+			 "`bridge "
+			 "fdb add`).");
+	list_add(&w->list, WARNING_MACVLAN, where, in_linux,
 		 "They are dropped (l2_foreign).");
 }
 
 /*
- * Warn about MACs that a TAP receives for devices that neigh does not follow. A macvlan
- * that was moved to another namespace is not in the dump of links, but its MAC is among
- * those of the device below. The kernel reads the index only in a header of links.
+ * Warn about further MACs that a TAP receives. A device above it adds its own (macvlan,
+ * macvtap, a VLAN or macsec with another MAC). If it was moved to another namespace, it is
+ * not in the dump of links, but its MAC is among those of the device below. Programs add
+ * MACs by PACKET_MR_UNICAST and by RTM_NEWNEIGH. The kernel reads the index only in a header of links.
  */
 static void
 macs_scan(struct warn *w, int fd, struct own *own)
@@ -469,6 +512,7 @@ devices_scan(struct warn *w)
 {
 	int fd = ask_open(NETLINK_ROUTE);
 
+	w->n_upper = 0;
 	if (w->n_own > 0)
 		qsort(w->own, w->n_own, sizeof(*w->own), own_order);
 	if (fd < 0) {

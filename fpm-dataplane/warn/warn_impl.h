@@ -21,6 +21,7 @@
 
 #define WARNINGS_MAX      256u /* in the list; further warnings are only counted */
 #define SYSCTLS_OF_DEVICE 32u  /* at most, in the table of sysctl.c */
+#define UPPERS_MAX        256u /* more are not named: the list has no room for them */
 
 /* A row of `show warnings`. The texts are printable UTF-8. */
 struct warning {
@@ -49,12 +50,21 @@ struct own {
 	uint8_t mac[6];
 };
 
+/* A device above an own one that forwarders do not serve. */
+struct upper {
+	uint32_t ifindex;
+	char name[16], kind[16];
+	uint8_t mac[6];
+};
+
 struct warn {
 	struct worker *w;
 	struct warn_conf conf;
 	struct warning_list list;
 	struct own *own; /* of this scan, by ifindex */
 	unsigned int n_own, room_own;
+	struct upper upper[UPPERS_MAX]; /* of this scan */
+	unsigned int n_upper;
 	uint8_t *buffer;                     /* ASK_BUFFER_BYTES, of answers */
 	uint32_t seq;                        /* of requests */
 	int events, nft_events, xfrm_events; /* sockets; -1: closed */

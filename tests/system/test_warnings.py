@@ -690,6 +690,28 @@ def test_a_macvlan_of_a_container_is_told(dut, lan):
     gone(dut, "macvlan", f"{mac} at {lan.tap}", POLLED)
 
 
+@pytest.mark.parametrize(
+    "words, end, cause",
+    [
+        ("ip link add mt8 link lan0 address MAC type macvtap", "ip link del mt8", "the macvtap mt8."),
+        ("ip link add mv8 link lan0 address MAC type macvlan mode source", "ip link del mv8",
+         "the macvlan mv8."),
+        ("bridge fdb add MAC dev lan0 self", "bridge fdb del MAC dev lan0 self", "`bridge fdb add`"),
+    ],
+)  # fmt: skip
+def test_the_cause_of_a_further_mac_is_named(dut, words, end, cause):
+    """A device of the control namespace is named. The MAC of a program has no device."""
+    kind = re.search("type (.+)", words)
+    if kind and not netns.can_have(kind[1]):
+        pytest.skip(f"this kernel has no {kind[1]}")
+    mac = "02:aa:00:00:00:09"
+    up = [f"ip link set {end.split()[-1]} up"] if kind else []
+    with made(dut, [words.replace("MAC", mac), *up], [end.replace("MAC", mac)]):
+        told(dut, "macvlan", where := f"{mac} at lan0", POLLED)
+        assert cause in rows(dut)[where]["linux"]
+    gone(dut, "macvlan", where, POLLED)
+
+
 def test_a_refused_answer_is_not_no_configuration(own_dut, monkeypatch):
     """A kernel that refuses to tell its chains gives a warning, not silence."""
     dut = own_dut()
