@@ -24,8 +24,13 @@
 static void
 packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int ifidx)
 {
-	/* Family 0: labels remain, and the parse stage has checked their TTL. */
-	if (b->family[i] != 0 && burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
+	bool off = b->family[i] == 6 && fib_ipv6_is_off(b->fwd->fib, family, ifidx);
+
+	/*
+	 * Family 0: labels remain, and the parse stage has checked their TTL. Without IPv6
+	 * there is no route for Linux, which says so whatever the hop limit is.
+	 */
+	if (!off && b->family[i] != 0 && burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return;
 	}
@@ -33,7 +38,7 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 		burst_leave(b, i, DROP_neigh_failed);
 		return;
 	}
-	if (b->family[i] == 6 && fib_ipv6_is_off(b->fwd->fib, family, ifidx)) {
+	if (off) {
 		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
 		return;
 	}
@@ -305,16 +310,28 @@ packet_link_scope(struct burst *b, unsigned int i)
 }
 
 /*
- * Return true if the packet may be forwarded to another link. If forwarding is off on the
- * ingress interface, the packet is dropped without an ICMP error, as on a host (RFC 1122,
- * 3.2.1.3).
+ * Return true if Linux answers an IPv6 packet on such a path with an ICMP error even if it
+ * forwards no IPv6: no route leads to the destination, or a route refuses.
  */
 static bool
-packet_may_pass(struct burst *b, unsigned int i)
+path_is_refused(enum path_kind kind)
+{
+	return kind == PATH_NONE || kind == PATH_THROW || kind == PATH_UNREACHABLE ||
+	       kind == PATH_PROHIBIT || kind == PATH_DOWN;
+}
+
+/*
+ * Return true if the packet may be forwarded to another link. If forwarding is off on the
+ * ingress interface, the packet is dropped without an ICMP error, as on a host (RFC 1122,
+ * 3.2.1.3). IPv6 packets that have no route go on, and get the ICMP error of Linux.
+ */
+static bool
+packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)
 {
 	if (burst_has_labels(b, i)) /* net.mpls.conf.NAME.input allows it */
 		return b->family[i] == 0 || !packet_link_scope(b, i);
-	if (!(b->family[i] == 4 ? b->in->forward4 : b->in->forward6)) {
+	if (b->family[i] == 4 ? !b->in->forward4
+			      : !b->in->forward6 && !path_is_refused(kind)) {
 		burst_leave(b, i, DROP_forwarding_off);
 		return false;
 	}
@@ -395,7 +412,7 @@ fwd_adjacency(struct burst *b)
 		if (!burst_has_labels(b, i))
 			path_look_further(b, i);
 		kind = path_kind(b->path[i]);
-		if (kind != PATH_LOCAL && !packet_may_pass(b, i))
+		if (kind != PATH_LOCAL && !packet_may_pass(b, i, kind))
 			continue;
 		if (kind == PATH_ADJ)
 			adj_use(b, i, path_index(b->path[i]));

@@ -110,6 +110,7 @@ def test_no_ipv6_leaves_where_it_is_off(both):
         before = drops(both, "ipv6_off")
         assert both.fate(both.ours, HOST[6]) == "no route"
         assert drops(both, "ipv6_off") == before + 1
+        both.agree("no route", {HOST[6]: "no route"}, hlim=1)
         ipv6(both, "wan0", "disable_ipv6", 0)
         give_back(both, "wan")
         give_route(both)
@@ -134,6 +135,29 @@ def test_below_an_mtu_of_1280_octets_there_is_no_ipv6(both):
         both.agree("MTU below 1280", {HOST[6]: "nothing"})
         both.ip("link set lan0 mtu 1500")
         both.agree("MTU of 1500", {HOST[6]: "wan"})
+
+
+REFUSED = {"2001:db8:ee:1::/64": "unreachable", "2001:db8:ee:2::/64": "prohibit",
+           "2001:db8:ee:3::/64": "blackhole"}  # fmt: skip
+
+
+def test_without_forwarding_missing_routes_are_still_told(both):
+    """With all.forwarding=0 Linux forwards nothing, and says nothing about packets that have a route.
+    It answers those without a route, and those of a route that refuses, whatever the hop limit is."""
+    both.zebra(NET[6], "wan")
+    both.agree("route", {HOST[6]: "wan"})
+    kinds = [f"{kind} {prefix}" for prefix, kind in REFUSED.items()]
+    both.ip(*[line(6, f"route add {words} proto static") for words in kinds])
+    wanted = {"2001:db8:dd::1": "no route", "2001:db8:ee:1::1": "no route",
+              "2001:db8:ee:2::1": "prohibited", "2001:db8:ee:3::1": "nothing"}  # fmt: skip
+    both.agree("refused", wanted)
+    try:
+        ipv6(both, "all", "forwarding", 0)
+        both.agree("forwarding off", {HOST[6]: "nothing", **wanted})
+        both.agree("no route", {HOST[6]: "nothing", **wanted}, hlim=1)
+    finally:
+        ipv6(both, "all", "forwarding", 1)
+    both.agree("forwarding on", {HOST[6]: "wan", **wanted})
 
 
 # --- the MTU of IPv6 --------------------------------------------------------------------------
