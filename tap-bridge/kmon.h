@@ -247,9 +247,11 @@ void kmon_report_neighbors(struct kmon *km);
  * none). The kernel solicits it on the link, three times a second apart, and then reports
  * NUD_FAILED. This function does not wait; the result arrives as a neigh event. It does not
  * touch entries that the kernel does not resolve (permanent, NOARP, externally learned,
- * managed).
+ * managed). On a link of `arp off` the kernel gives a neighbor the MAC of the link and state
+ * NOARP, without an event: this function then calls the neigh callback itself.
  *
- * Returns 0 or -errno: -ENODEV the link is gone, -EINVAL the link has no IPv4 or IPv6.
+ * Returns 0, 1 if it called the callback, or -errno: -ENODEV the link is gone, -EINVAL the
+ * link has no IPv4 or IPv6.
  */
 int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
 		 const uint8_t *addr);

@@ -128,6 +128,34 @@ neigh_solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
 	return 0;
 }
 
+/*
+ * Report the entry in `hdr` if the kernel made it with state NOARP, because the link is one
+ * of `arp off`. The kernel announces no such entry. Returns 1 if it was reported, 0, or
+ * -errno.
+ */
+static int
+neigh_report_noarp(struct kmon *km, struct nlmsghdr *hdr)
+{
+	const struct ndmsg *ndm = nlmsg_data(hdr);
+	struct kmon_change change;
+	struct nl_msg *msg;
+	int rc = 0;
+
+	if (hdr->nlmsg_type != RTM_NEWNEIGH || !nlmsg_valid_hdr(hdr, sizeof(*ndm)) ||
+	    (ndm->ndm_state & NUD_NOARP) == 0)
+		return 0;
+	msg = nlmsg_convert(hdr);
+	if (msg == NULL)
+		return -ENOMEM;
+	nlmsg_set_proto(msg, NETLINK_ROUTE);
+	if (kmon_parse(msg, &change)) {
+		rc = kmon_apply(km, &change);
+		rc = rc < 0 ? rc : 1;
+	}
+	nlmsg_free(msg);
+	return rc;
+}
+
 int
 kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
@@ -141,7 +169,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 
 	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	if (rc > 0 && neigh_is_protected((struct nlmsghdr *)answer))
-		return 0;
+		return neigh_report_noarp(km, (struct nlmsghdr *)answer);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 
@@ -152,7 +180,10 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	 */
 	rc = neigh_solicit(km, &neigh,
 			   NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));
-	return rc == -EEXIST ? 0 : rc;
+	if (rc < 0)
+		return rc == -EEXIST ? 0 : rc;
+	rc = neigh_get(km, &neigh, answer, sizeof(answer));
+	return rc > 0 ? neigh_report_noarp(km, (struct nlmsghdr *)answer) : 0;
 }
 
 int

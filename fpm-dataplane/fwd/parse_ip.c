@@ -57,6 +57,18 @@ port_has_verified(const struct burst *b, unsigned int i)
 }
 
 /*
+ * Return true if the destination is an own address. As Linux, the router then takes
+ * addresses of 240/4, which it does not forward.
+ */
+static bool
+ip4_is_own(const struct burst *b, uint32_t dst)
+{
+	struct ipaddr addr = ipaddr_from_v4(dst);
+
+	return path_kind(fib_resolve(b->fwd->fib, b->in->vrf, 4, &addr, 0)) == PATH_LOCAL;
+}
+
+/*
  * Validate an IPv4 packet before forwarding (RFC 1812, 5.2.2), martians included (5.3.7).
  */
 void
@@ -91,9 +103,11 @@ fwd_parse_ip4(struct burst *b, unsigned int i)
 		parse_group4(b, i, src, dst);
 	if (b->verdict[i] != VERDICT_GO)
 		return;
-	if (ip4_src_is_martian(src))
+	if (ip4_src_is_martian(src) &&
+	    (src < 0xf0000000 || src == 0xffffffff || !ip4_is_own(b, dst)))
 		burst_leave(b, i, DROP_ip4_martian_src);
-	else if (dst >> 24 == 0 || dst >> 24 == 127 || dst >= 0xf0000000)
+	else if (dst >> 24 == 0 || dst >> 24 == 127 ||
+		 (dst >= 0xf0000000 && !ip4_is_own(b, dst)))
 		burst_leave(b, i, DROP_ip4_martian_dst);
 	else if ((b->labels >> i & 1) == 0 && fwd_dhcp_answer(b, i))
 		burst_leave(b, i, PUNT_local_control);

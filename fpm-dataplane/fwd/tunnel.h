@@ -132,11 +132,19 @@ tunnel_count_sent(struct fwd *f, const struct fib_tunnel_outer *outer, unsigned 
 	}
 }
 
-/* Return true if the packet leaves by a tunnel: no MAC address was found for it. */
+/*
+ * Return true if the packet leaves by a tunnel: the hop names the tunnel and no MAC. A
+ * neighbor on another link may have the MAC 00:00:00:00:00:00, too.
+ */
 static inline bool
 burst_leaves_by_tunnel(const struct burst *b, unsigned int i)
 {
-	return b->hop[i] >> 16 == 0;
+	const struct fib_iface *out;
+
+	if (b->hop[i] >> 16 != 0)
+		return false;
+	out = fib_iface(b->fwd->fib, (unsigned int)b->hop[i]);
+	return out == NULL || out->tunnel.family != 0 || out->vxlan.family != 0;
 }
 
 #endif

@@ -52,6 +52,8 @@ nb_ask_now(struct neigh *n, struct nb *nb)
 	if (!ifc->can_ask)
 		return;
 	rc = kmon_resolve(n->control, ifc->kernel.ifindex, nb->family, nb->addr.octet);
+	if (rc > 0) /* neigh_event() ran, which may have freed the neighbor */
+		return;
 	if (rc == 0) {
 		nb->refused = false;
 		/*

@@ -158,6 +158,7 @@ bool
 nb_usable(const struct neigh *n, const struct nb *nb)
 {
 	static const uint8_t zero[6];
+	bool odd = (nb->mac[0] & 1) != 0 || memcmp(nb->mac, zero, sizeof(zero)) == 0;
 
 	if (!n->iface[nb->ifidx].up || (nb->family == 6 && n->iface[nb->ifidx].ipv6_off))
 		return false;
@@ -166,12 +167,10 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 	if (!nb->known || !nb->has_mac || (nb->nud & NUD_USABLE) == 0)
 		return false;
 	/*
-	 * An ARP reply must not give a unicast neighbor a group address (RFC 1812, 3.3.2).
-	 * A permanent or noarp entry of an operator may.
+	 * An ARP reply must not give a unicast neighbor a group address (RFC 1812, 3.3.2), or
+	 * the address of no station. A permanent or noarp entry of an operator may.
 	 */
-	if ((nb->mac[0] & 1) != 0 && (nb->nud & (NUD_PERMANENT | NUD_NOARP)) == 0)
-		return false;
-	return memcmp(nb->mac, zero, sizeof(zero)) != 0;
+	return !odd || (nb->nud & (NUD_PERMANENT | NUD_NOARP)) != 0;
 }
 
 uint64_t

@@ -192,10 +192,12 @@ class Pair:
 
     # -- packets --
 
-    def fate(self, router, dst, **probe):
-        """Return the outcome of one packet from lan."""
+    def fate(self, router, dst, to=None, **probe):
+        """Return the outcome of one packet from lan, in a frame to the MAC `to`; None: that of the
+        port."""
         lan = router.wires["lan"]
         packet = lan.probe(dst, **probe)
+        packet[Ether].dst = to or packet[Ether].dst
         mark = token_of(packet)
         lan.send(packet)
         end = time.monotonic() + JUDGED_S

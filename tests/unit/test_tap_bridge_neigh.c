@@ -208,7 +208,9 @@ resolving_a_static_neighbor_leaves_it_alone(void **state)
 	ip(bed,
 	   "neigh add 192.0.2.9 lladdr 02:00:5e:00:53:0b dev t0 nud stale extern_learn");
 	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.7")), 0);
-	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.8")), 0);
+	/* The kernel announces no entry that it made itself with state NOARP. */
+	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.8")), 1);
+	assert_true(neigh_is(m, "192.0.2.8", NUD_NOARP, mac_b));
 	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.9")), 0);
 
 	assert_int_equal(kmon_resync(m->km), 0);
@@ -216,6 +218,25 @@ resolving_a_static_neighbor_leaves_it_alone(void **state)
 	assert_true(neigh_is(m, "192.0.2.8", NUD_NOARP, mac_b));
 	assert_true(neigh_is(m, "192.0.2.9", NUD_STALE, mac_b));
 	ip(bed, "neigh show 192.0.2.9 | grep -q extern_learn");
+	unwatch(m);
+}
+
+static void
+on_a_link_of_arp_off_a_neighbor_has_the_mac_of_the_link(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	unsigned int t0 = bed->tap.ifindex;
+
+	ip(bed, "link set t0 address 02:00:5e:00:53:0a arp off");
+	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.9")), 1);
+	assert_true(neigh_is(m, "192.0.2.9", NUD_NOARP, mac_a));
+	assert_int_equal(kmon_resolve(m->km, t0, 6, ip_octets("2001:db8::9")), 1);
+	assert_true(neigh_is(m, "2001:db8::9", NUD_NOARP, mac_a));
+
+	/* The kernel forgets them. */
+	ip(bed, "link set t0 arp on");
+	eventually(m, find_neigh(m, "192.0.2.9") == NULL);
 	unwatch(m);
 }
 
@@ -381,6 +402,7 @@ main(void)
 		bed_test(a_resolve_that_is_answered_ends_in_reachable),
 		bed_test(resolving_a_stale_neighbor_keeps_its_mac),
 		bed_test(resolving_a_static_neighbor_leaves_it_alone),
+		bed_test(on_a_link_of_arp_off_a_neighbor_has_the_mac_of_the_link),
 		bed_test(resolving_nonsense_is_refused),
 		bed_test(a_resync_without_changes_reports_none),
 		bed_test(an_overrun_is_noticed_and_made_good),
