@@ -83,6 +83,7 @@ struct kmon_link {
 	unsigned int mtu_bytes; /* IP packet, L2 header excluded */
 	bool admin_up;          /* IFF_UP */
 	bool carrier;           /* IFF_LOWER_UP */
+	bool protodown;         /* IFLA_PROTO_DOWN: a program holds the link down */
 	/* VLAN or macvlan: the link below it, if that is in the same namespace; else 0. */
 	unsigned int on;
 	enum kmon_macvlan macvlan;

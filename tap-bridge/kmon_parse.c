@@ -350,6 +350,10 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 	if (nl_msg_parse(msg, parse_object, &p) < 0 || !p.ok)
 		return false;
 	if (change->kind == KMON_LINK && !change->gone) {
+		struct nlattr *down =
+			nlmsg_find_attr(hdr, sizeof(struct ifinfomsg), IFLA_PROTO_DOWN);
+
+		change->item.link.protodown = down != NULL && nla_get_u8(down) != 0;
 		kmon_parse_tunnel(hdr, &change->item.link.tunnel);
 		kmon_parse_vxlan(hdr, &change->item.link);
 	}

@@ -371,12 +371,13 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	const struct iface *on = ifc->on == 0 ? NULL : &n->iface[ifc->on];
 	struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
 	/*
-	 * In state Backup VRRP keeps a macvlan without carrier (protodown). Such a macvlan
-	 * must not accept frames (RFC 5798, 6.4.2).
+	 * In state Backup VRRP holds a macvlan in protodown. Such a macvlan must not accept
+	 * frames (RFC 5798, 6.4.2). It has no carrier, but the kernel gives it one when the
+	 * link below comes up.
 	 */
 	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN;
 	bool up = ifc->present && ifc->kernel.admin_up &&
-		  (!macvlan || ifc->kernel.carrier) &&
+		  (!macvlan || (ifc->kernel.carrier && !ifc->kernel.protodown)) &&
 		  (ifc->tunnel  ? ifc->kernel.carrier
 		   : on == NULL ? ifc->carrier
 				: on->up);
