@@ -125,8 +125,8 @@ topotests-source:
 test-arm64: ## cross-build for arm64, and run unit tests by qemu-user (T="poptrie* fib*": names without test_)
 	@tests/lib/arm64.sh $(CURDIR)/build/arm64-root $(T:%='%')
 
-test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets there (WHAT="unit demo")
-	@tests/lib/trixie.sh $(CURDIR)/build/trixie-root $(WHAT)
+test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets there (WHAT="unit demo"; T: as those targets take it)
+	@T="$(T)" tests/lib/trixie.sh $(CURDIR)/build/trixie-root $(WHAT)
 
 # Unpack the packages, because their installation would start services. Without them the tests skip.
 PEERS := build/peers

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Run targets of make ($2 and on, by default unit and demo) on Debian 13, in the Debian root $1, which
-# is made if it is missing. They have no network, so all packages are installed before. root.
+# is made if it is missing. They have no network, so all packages are installed before. The variable T
+# chooses tests of these targets. root.
 set -e
 here=$(dirname "$0") root=$1
 shift
@@ -20,7 +21,14 @@ case " $* " in *" test"* | *" system"*)
 			echo "test-trixie: make $target failed, see $log"
 	done ;;
 esac
+case " $* " in
+*" topotests"*)
+	"$here/in_root.sh" --online "$root" make --no-print-directory topotests-source >>"$log" 2>&1 ||
+		{ tail -5 "$log" >&2; skip "FRR's sources cannot be had here, see $log"; } ;;
+esac
 exec "$here/in_root.sh" "$root" sh -ec '
 git config --global --replace-all safe.directory "*"
 make --no-print-directory -j$(nproc) all
-for target; do make --no-print-directory "$target"; done' sh "$@"
+T=$1
+shift
+for target; do make --no-print-directory "$target" ${T:+T="$T"}; done' sh "${T:-}" "$@"

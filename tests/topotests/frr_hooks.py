@@ -25,6 +25,11 @@ import lib.bgp  # noqa: E402, F401
 import lib.ospf  # noqa: E402, F401
 import lib.pim  # noqa: E402, F401
 
+try:
+    from munet import cleanup  # noqa: E402
+except ImportError:  # before FRR 9.0
+    cleanup = micronet_compat
+
 SPEAKS_FPM = "fpm address 127.0.0.1"
 
 
@@ -32,7 +37,8 @@ def replace(owner, name, new):
     """Put `new` in the place of owner.name, also in the modules that imported the name."""
     old = getattr(owner, name)
     setattr(owner, name, new)
-    for module in [m for n, m in list(sys.modules.items()) if n.partition(".")[0] == "lib"]:
+    packages = ("lib", "munet")
+    for module in [m for n, m in list(sys.modules.items()) if n.partition(".")[0] in packages]:
         if getattr(module, name, None) is old:
             setattr(module, name, new)
     return old
@@ -45,7 +51,7 @@ def spare_the_machine():
     replace(topotest, "module_present", _module_is_there)
     replace(topogen, "diagnose_env", _makes_run_folder)
     # It would end a run beside this one.
-    replace(micronet_compat, "cleanup_previous", lambda: None)
+    replace(cleanup, "cleanup_previous", lambda rundir=None: None)
     set_limit = resource.setrlimit
 
     def set_limit_if_allowed(*words):
