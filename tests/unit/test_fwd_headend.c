@@ -9,11 +9,11 @@
  * link: poptrie/
  */
 #include "fib/rules.h"
+#include "fwd/note.h"
 
 #include "tunnel_bed.h"
 
 #include "fib/sid.h"
-#include "fwd/note.h"
 
 #define HEADEND 1 /* number of its entry */
 #define OUTER   40
