@@ -14,6 +14,7 @@
 #include "fib/fib.h"
 #include "port/port.h"
 #include "punt/punt.h"
+#include "punt/vteps.h"
 
 #define L2_LEN    14
 #define TAP_BURST 64
@@ -61,7 +62,7 @@ struct punt {
 	double none_before; /* before this time no entry is old enough to be removed */
 	uint8_t *linear;    /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
-	unsigned int pmtu_searches; /* of this second, see pmtu.c */
+	struct punt_vteps vteps;
 };
 
 #define LINEAR_BYTES 65600

@@ -7,9 +7,8 @@
  * value at most, and for PMTU_S at most.
  *
  * Forged errors cannot fill the table with made-up destinations. A destination must be the far end
- * of a tunnel, or the VTEP of a neighbor. The latter takes a search, so there are few searches a
- * second; a router repeats its error. Only the destinations of headends are not checked: they have
- * at most half of the table, and never the place of another. [punt]
+ * of a tunnel, or the VTEP of a neighbor (vteps.c). Only the destinations of headends are not
+ * checked: they have at most half of the table, and never the place of another. [punt]
  */
 #include "punt/pmtu.h"
 
@@ -26,7 +25,6 @@
 #include "punt/internal.h"
 
 #define PMTU_S        600u /* net.ipv4.route.mtu_expires, net.ipv6.route.mtu_expires */
-#define SEARCHES_MAX  8u   /* for VTEPs, a second: each reads a word per adjacency */
 #define ICMP_BYTES    8u   /* in front of the quoted packet */
 #define PROTO_ROUTING 43u
 
@@ -138,22 +136,9 @@ table_now(const struct punt *p)
 static bool
 vtep_is_known(struct punt *p, const struct told *t, const struct ipaddr *dst)
 {
-	const struct fib_pmtu *e = entry_find(table_now(p), t, dst);
+	struct punt_vtep vtep = {*dst, t->vrf, t->family};
 
-	if (e != NULL && e->sure)
-		return true;
-	if (p->pmtu_searches >= SEARCHES_MAX)
-		return false;
-	p->pmtu_searches++;
-	for (uint32_t i = 0; i < p->fib->adj_end; i++) {
-		const struct fib_vxlan_hop *hop =
-			atomic_load_explicit(&p->fib->vxlan_hop[i], memory_order_consume);
-
-		if (hop != NULL && hop->t.family == t->family && hop->t.vrf == t->vrf &&
-		    ipaddr_equal(&hop->t.remote, dst))
-			return true;
-	}
-	return false;
+	return punt_vtep_is_known(&p->vteps, p->fib, &vtep);
 }
 
 /* Return true if a tunnel of the FIB may have sent the quoted packet. */
@@ -323,7 +308,7 @@ punt_pmtu_expire(struct punt *p)
 	uint32_t now = (uint32_t)monotonic_s(), n = 0;
 	struct fib_pmtus *table;
 
-	p->pmtu_searches = 0;
+	punt_vteps_age(&p->vteps);
 	for (uint32_t i = 0; old != NULL && i < old->n; i++)
 		n += old->entry[i].until_s > now;
 	if (old == NULL || n == old->n)

@@ -297,6 +297,7 @@ punt_teardown(struct worker *w)
 	free(p->queue);
 	free(p->tap_io);
 	free(p->linear);
+	punt_vteps_free(&p->vteps);
 	free(p);
 	w->ctx = NULL;
 }

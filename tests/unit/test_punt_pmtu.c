@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Path MTUs from ICMP errors: which errors count, and that forged ones cannot fill the table.
- * link: fpm-dataplane/punt/pmtu.c
+ * link: fpm-dataplane/punt/pmtu.c fpm-dataplane/punt/vteps.c
  * link: fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  */
 #include <setjmp.h>
@@ -87,6 +87,7 @@ down(void **state)
 	urcu_qsbr_barrier();
 	worker_free(&worker);
 	free(last);
+	punt_vteps_free(&punt.vteps);
 	atomic_store(&fib->pmtus, NULL);
 	atomic_store(&fib->iface[GRE_IF], NULL);
 	atomic_store(&fib->iface[SVI], NULL);
@@ -215,21 +216,64 @@ a_vtep_must_be_that_of_a_neighbor(void **state)
 	assert_int_equal(mtu_to(VTEP), 1300);
 }
 
-/* Searches have a limit per second: an error beyond it is lost. */
+/* Let neighbors have the VTEPs from VTEP to the last of `n`. */
 static void
-searches_for_vteps_are_few(void **state)
+vteps(struct fib_vxlan_hop *more, uint32_t n)
 {
-	for (uint32_t i = 1; i <= 100; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		more[i] = hop;
+		more[i].t.remote = ipaddr_from_v4(VTEP + i);
+		atomic_store(&fib->vxlan_hop[ADJ + i], &more[i]);
+	}
+}
+
+/* More forged errors than scans, before and after: those about VTEPs count as before. */
+static void
+forged_errors_do_not_stop_the_discovery(void **state)
+{
+	static struct fib_vxlan_hop more[40];
+
+	vteps(more, 40);
+	for (uint32_t i = 100; i < 200; i++)
 		look4(error4(VTEP + i, PROTO_UDP, 1300), QUOTED + 36);
-	look4(error4(VTEP, PROTO_UDP, 1300), QUOTED + 36);
-	assert_int_equal(mtu_to(VTEP), FIB_PMTU_NONE);
-	punt_pmtu_expire(&punt);
-	look4(error4(VTEP, PROTO_UDP, 1300), QUOTED + 36);
-	assert_int_equal(mtu_to(VTEP), 1300);
-	for (uint32_t i = 1; i <= 100; i++)
+	assert_int_equal(punt.vteps.n_scans, VTEP_SCANS_MAX);
+	for (uint32_t i = 0; i < 40; i++) {
 		look4(error4(VTEP + i, PROTO_UDP, 1300), QUOTED + 36);
-	look4(error4(VTEP, PROTO_UDP, 1200), QUOTED + 36); /* known: no search */
+		look4(error4(VTEP + 100 + i, PROTO_UDP, 1300), QUOTED + 36);
+		assert_int_equal(mtu_to(VTEP + i), 1300);
+		assert_int_equal(mtu_to(VTEP + 100 + i), FIB_PMTU_NONE);
+	}
+	assert_int_equal(punt.vteps.n_scans, VTEP_SCANS_MAX);
+	look4(error4(VTEP, PROTO_UDP, 1200), QUOTED + 36);
 	assert_int_equal(mtu_to(VTEP), 1200);
+	for (uint32_t i = 1; i < 40; i++)
+		atomic_store(&fib->vxlan_hop[ADJ + i], NULL);
+}
+
+/* A new VTEP is known after a second, if forged errors have used all scans. One that is gone, too. */
+static void
+vteps_come_and_go(void **state)
+{
+	struct fib_vxlan_hop more[2];
+
+	look4(error4(VTEP + 1, PROTO_UDP, 1300), QUOTED + 36);
+	vteps(more, 2);
+	look4(error4(VTEP + 1, PROTO_UDP, 1300), QUOTED + 36); /* a scan is left */
+	assert_int_equal(mtu_to(VTEP + 1), 1300);
+	atomic_store(&fib->vxlan_hop[ADJ + 1], NULL);
+	punt_pmtu_expire(&punt);
+	look4(error4(VTEP + 1, PROTO_UDP, 1200), QUOTED + 36);
+	assert_int_equal(mtu_to(VTEP + 1), 1300);
+	while (punt.vteps.n_scans < VTEP_SCANS_MAX)
+		look4(error4(VTEP + 2, PROTO_UDP, 1300), QUOTED + 36);
+	vteps(more, 2);
+	look4(error4(VTEP + 1, PROTO_UDP, 1200), QUOTED + 36);
+	assert_int_equal(mtu_to(VTEP + 1), 1300);
+	punt_pmtu_expire(&punt);
+	look4(error4(VTEP + 1, PROTO_UDP, 1200), QUOTED + 36);
+	assert_int_equal(mtu_to(VTEP + 1), 1200);
+	atomic_store(&fib->vxlan_hop[ADJ + 1], NULL);
+	atomic_store(&fib->vxlan_hop[ADJ], NULL);
 }
 
 /* Tell "packet too big" about a packet of a headend to segment `n`. */
@@ -308,7 +352,8 @@ main(void)
 		pmtu_test(other_errors_do_not_count),
 		pmtu_test(a_cut_error_does_not_count),
 		pmtu_test(a_vtep_must_be_that_of_a_neighbor),
-		pmtu_test(searches_for_vteps_are_few),
+		pmtu_test(forged_errors_do_not_stop_the_discovery),
+		pmtu_test(vteps_come_and_go),
 		pmtu_test(made_up_destinations_do_not_fill_the_table),
 		pmtu_test(a_sure_entry_stays_sure),
 	};
