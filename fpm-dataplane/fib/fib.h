@@ -478,6 +478,8 @@ struct fib {
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
 	_Atomic(struct fib_vrf *) vrf[FIB_NUMBERS];   /* W:rib  NULL: no FIB (yet) */
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
+	/* W:neigh  by number of a VRF: its device, see fib_vrf_device_make() in urpf.h */
+	_Atomic uint64_t vrf_device[FIB_VRF_MAX];
 	/*
 	 * W:rib once  the FIBs of VRFs have all routes of the start: table main is looked
 	 * up for a VRF that has no route

@@ -81,6 +81,35 @@ enum fib_back {
 enum fib_back fib_egress_judge(const struct fib *fib, const struct fib_iface *in,
 			       uint64_t egress, bool by_vrf);
 
+/*
+ * The device of a VRF in one word: its ifindex, and the check of the sources of packets that
+ * an end point of SRv6 looks up in the VRF. 0: the VRF has no device.
+ */
+static inline uint64_t
+fib_vrf_device_make(uint32_t ifindex, enum fib_urpf urpf4)
+{
+	return (uint64_t)ifindex << 8 | urpf4;
+}
+
+static inline uint32_t
+fib_vrf_device_ifindex(uint64_t device)
+{
+	return (uint32_t)(device >> 8);
+}
+
+static inline enum fib_urpf
+fib_vrf_device_urpf4(uint64_t device)
+{
+	return (enum fib_urpf)(device & 0xff);
+}
+
+/* Return true if packets from `in` came by the device of its VRF (fwd/sid.c). */
+static inline bool
+fib_iface_is_vrf(const struct fib_iface *in)
+{
+	return (in->ifidx & FIB_EGRESS_VRF) != 0;
+}
+
 /* Return the egress word of a group. [RCU reader] */
 static inline uint64_t
 fib_group_egress(const struct fib *fib, uint32_t group)

@@ -269,18 +269,22 @@ fwd_sid_admit(struct burst *b)
 {
 	struct fib_iface *in = &b->fwd->sid_in;
 	const struct fib_vrf *vrf;
+	uint64_t device;
 
 	if (!b->by_sid || b->sid_vrf == b->in->vrf)
 		return;
+	device = atomic_load_explicit(&b->fwd->fib->vrf_device[b->sid_vrf],
+				      memory_order_relaxed);
 	/* As in the kernel: the VRF's own device has then received the packet. */
 	*in = *b->in;
 	in->vrf = b->sid_vrf;
+	in->ifidx = (uint16_t)(FIB_EGRESS_VRF | b->sid_vrf);
 	vrf = fib_vrf(b->fwd->fib, b->sid_vrf);
 	if (vrf != NULL)
 		memcpy(in->hook_name, vrf->name, sizeof(in->hook_name));
-	in->hook_ifindex = 0; /* the FIB does not have that of the VRF */
+	in->hook_ifindex = fib_vrf_device_ifindex(device);
 	in->forward4 = in->forward6 = in->fast4 = in->fast6 = true;
 	in->ipv6_off = in->rules4 = in->rules6 = false;
-	in->urpf4 = FIB_URPF_OFF;
+	in->urpf4 = fib_vrf_device_urpf4(device);
 	b->in = in;
 }

@@ -88,7 +88,8 @@ packet_back(const struct burst *b, unsigned int i)
 							: out->ifindex,
 				   .ip = burst_l3(b, i),
 				   .room = burst_l3_room(b, i),
-				   .family = 4};
+				   .family = 4,
+				   .by_vrf = fib_iface_is_vrf(b->in)};
 
 	return fib_back(b->fwd->fib, &key);
 }
@@ -115,7 +116,8 @@ fwd_urpf_ask(const struct burst *b, unsigned int i, uint8_t *back)
 static bool
 packet_passes(const struct burst *b, unsigned int i, uint64_t egress)
 {
-	enum fib_back back = fib_egress_judge(b->fwd->fib, b->in, egress, false);
+	enum fib_back back =
+		fib_egress_judge(b->fwd->fib, b->in, egress, fib_iface_is_vrf(b->in));
 
 	return back == FIB_BACK_NONE && b->in->vrf != 0
 		       ? packet_passes_alone(b, i)

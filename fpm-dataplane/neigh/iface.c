@@ -238,32 +238,6 @@ iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m)
 			iface_publish(n, i);
 }
 
-static bool
-link_has_addr4(const struct link *l)
-{
-	const struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list)
-		if (a->addr.family == 4)
-			return true;
-	return false;
-}
-
-/*
- * Return the check of the sources of transit packets from `l`: the larger value of the
- * interface's value and the value for all interfaces counts. On an interface without an
- * IPv4 address loose is strict, as in Linux (fib_validate_source(), no_addr).
- */
-static enum fib_urpf
-link_urpf4(const struct neigh *n, const struct link *l)
-{
-	uint8_t mode = l->rp_filter > n->rp_filter_all ? l->rp_filter : n->rp_filter_all;
-
-	if (n->conf.rp_filter_ignored || mode == 0)
-		return FIB_URPF_OFF;
-	return mode == 1 || !link_has_addr4(l) ? FIB_URPF_STRICT : FIB_URPF_LOOSE;
-}
-
 /* Set the interface that the hook forward of nft sees as the ingress. */
 static void
 iface_hook(struct neigh *n, const struct link *l, struct fib_iface *fi)
@@ -440,6 +414,9 @@ iface_rp_filter_event(struct neigh *n, const struct kmon_conf *kc)
 	if (kc->family != 4 || set == NULL || *set == kc->rp_filter)
 		return;
 	*set = kc->rp_filter;
+	for (uint16_t i = 1; i < n->vrf_end; i++)
+		if (of_all || i == l->vrf)
+			vrf_device_publish(n, i);
 	for (uint16_t i = 1; i < n->iface_end; i++)
 		if (n->iface[i].port != NULL && (of_all || i == l->ifidx) &&
 		    iface_publish(n, i))

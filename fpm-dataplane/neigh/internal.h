@@ -21,6 +21,7 @@
 
 #include "base/msg.h"
 #include "fib/fib.h"
+#include "fib/urpf.h"
 #include "tap-bridge/kmon.h"
 #include "neigh/neigh.h"
 #include "port/port.h"
@@ -257,6 +258,12 @@ void link_free_all(struct neigh *n);
 const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
 /* Return the bond, bridge or team of an interface of ours (not its VRF); NULL: none. */
 const struct link *link_owner(struct neigh *n, const struct link *l);
+/*
+ * Return the check of the sources of transit packets from `l`: the larger value of the
+ * interface's value and the value for all interfaces counts. On an interface without an
+ * IPv4 address loose is strict, as in Linux (fib_validate_source(), no_addr).
+ */
+enum fib_urpf link_urpf4(const struct neigh *n, const struct link *l);
 /* Return the table of an interface's addresses: its VRF's, or 0 for main. */
 uint32_t link_table(struct neigh *n, const struct link *l);
 /* Return the number of our port or VLAN with this ifindex; 0: none. */
@@ -491,6 +498,8 @@ void macvlan_forget_mac(struct neigh *n, uint16_t ifidx);
 
 /* Update the number of link `l`, which is or was a VRF. */
 void vrf_update(struct neigh *n, struct link *l);
+/* Publish ifindex and rp_filter of the device that a number is named by. */
+void vrf_device_publish(struct neigh *n, uint16_t number);
 /* Drop a VRF's reference to its number, after its members have left. */
 void vrf_release(struct neigh *n, uint16_t number);
 /* Return the value of fib_iface.vrf for a link. */

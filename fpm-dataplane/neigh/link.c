@@ -142,6 +142,27 @@ link_tell_up(struct neigh *n, struct link *l, bool up)
 	link_tell(n, l, false);
 }
 
+static bool
+link_has_addr4(const struct link *l)
+{
+	const struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list)
+		if (a->addr.family == 4)
+			return true;
+	return false;
+}
+
+enum fib_urpf
+link_urpf4(const struct neigh *n, const struct link *l)
+{
+	uint8_t mode = l->rp_filter > n->rp_filter_all ? l->rp_filter : n->rp_filter_all;
+
+	if (n->conf.rp_filter_ignored || mode == 0)
+		return FIB_URPF_OFF;
+	return mode == 1 || !link_has_addr4(l) ? FIB_URPF_STRICT : FIB_URPF_LOOSE;
+}
+
 /*
  * Follow ignore_routes_with_linkdown. IPv4: it is on if the interface's value or the value
  * for all interfaces is on. IPv6: the kernel writes the value for all to each interface

@@ -111,6 +111,8 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	else if (a != NULL)
 		cds_list_del(&a->list);
 	iface_addresses_changed(n, l->ifidx);
+	if (l->vrf != 0 && l->vrf != FIB_VRF_NONE)
+		vrf_device_publish(n, l->vrf);
 	if (l->ifidx != 0 &&
 	    n->iface[l->ifidx].svi) /* its subnets may have neighbors now */
 		n->iface[l->ifidx].svi_due = n->svis_due = true;

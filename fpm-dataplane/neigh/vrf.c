@@ -12,6 +12,16 @@
 #include "base/limits.h"
 #include "neigh/internal.h"
 
+void
+vrf_device_publish(struct neigh *n, uint16_t number)
+{
+	const struct vrf *v = &n->vrf[number];
+	const struct link *l = v->refs > 0 ? link_find(n, v->named_by) : NULL;
+	uint64_t device = l == NULL ? 0 : fib_vrf_device_make(l->ifindex, link_urpf4(n, l));
+
+	atomic_store_explicit(&n->fib->vrf_device[number], device, memory_order_relaxed);
+}
+
 static void
 vrf_tell(struct neigh *n, uint16_t number, const char *name, bool gone)
 {
@@ -22,6 +32,7 @@ vrf_tell(struct neigh *n, uint16_t number, const char *name, bool gone)
 	m->gone = gone;
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	worker_send(n->conf.rib, &m->m);
+	vrf_device_publish(n, number);
 }
 
 /* Return the number of a table; FIB_VRF_NONE: it has none. */

@@ -10,6 +10,7 @@
 #include "tunnel_bed.h"
 
 #include "fib/sid.h"
+#include "fib/urpf.h"
 
 #define RED   5 /* a VRF, whose hosts are on LAN */
 #define OUTER 40
@@ -169,6 +170,55 @@ decapsulates_into_the_vrf(void **state)
 	build(0, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(100, 0x0800, WAN);
+}
+
+/* Pass an inner IPv4 packet into RED. `egress`: of the route to its source. */
+static uint8_t
+pass_from(uint64_t egress)
+{
+	fib->egress[24] = egress;
+	sid(SRV6_END_DT46, 0, RED);
+	build(0, 0, 4);
+	return pass();
+}
+
+/*
+ * As in Linux (end_dt_vrf_rcv()), the inner packet comes by the device of the VRF: its
+ * rp_filter counts, and each member of the VRF is a reverse path. The hook forward of nft sees
+ * this device.
+ */
+static void
+sources_are_checked_by_the_device_of_the_vrf(void **state)
+{
+	struct fib_vrf *red = fib->vrf[RED];
+	uint8_t net[4];
+
+	put_be32(net, HOST4);
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 24), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	fib->iface[WAN]->urpf4 = FIB_URPF_STRICT; /* IPv4 of the port itself */
+	fib->vrf_device[RED] = fib_vrf_device_make(77, FIB_URPF_OFF);
+	assert_int_equal(pass_from(0), VERDICT_GO);
+	assert_int_equal(b.in->hook_ifindex, 77);
+	assert_string_equal(b.in->hook_name, "red");
+
+	fib->vrf_device[RED] = fib_vrf_device_make(77, FIB_URPF_STRICT);
+	assert_int_equal(pass_from(0), DROP_urpf);
+	assert_int_equal(pass_from(FIB_EGRESS_VRF | RED), VERDICT_GO);
+	assert_int_equal(pass_from(FIB_EGRESS_VRF | (RED + 1)), DROP_urpf);
+	assert_int_equal(pass_from(LAN), DROP_urpf); /* it is in main */
+	assert_int_equal(pass_from(WAN), DROP_urpf); /* the port of the outer packet, too */
+	fib->iface[LAN]->vrf = RED;
+	assert_int_equal(pass_from(LAN), VERDICT_GO);
+	assert_int_equal(pass_from(WAN | (uint64_t)LAN << 16), VERDICT_GO);
+
+	fib->vrf_device[RED] = fib_vrf_device_make(77, FIB_URPF_LOOSE);
+	assert_int_equal(pass_from(WAN), VERDICT_GO);
+	assert_int_equal(pass_from(0), DROP_urpf);
+
+	fib->iface[LAN]->vrf = 0;
+	fib->iface[WAN]->urpf4 = FIB_URPF_OFF;
+	fib->vrf_device[RED] = 0;
 }
 
 static void
@@ -542,6 +592,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decapsulates_into_the_vrf),
+		cmocka_unit_test(sources_are_checked_by_the_device_of_the_vrf),
 		cmocka_unit_test(what_the_end_point_does_not_take_goes_to_the_kernel),
 		cmocka_unit_test(wrong_headers_are_answered),
 		cmocka_unit_test(packets_inside_for_this_host_are_the_kernels),

@@ -136,7 +136,46 @@ urpf_of_port(void)
 	return fib_iface(fib, PORT)->urpf4;
 }
 
-/* As in Linux, the values of the VRF's device have no effect. */
+/* Return the published rp_filter of the VRF of the device 50. */
+static unsigned int
+urpf_of_vrf(void)
+{
+	uint64_t of_vrf = fib->vrf_device[vrf_of_port()];
+
+	assert_int_equal(fib_vrf_device_ifindex(of_vrf), 50);
+	return fib_vrf_device_urpf4(of_vrf);
+}
+
+/* It counts for packets that an end point of SRv6 looks up in the VRF. */
+static void
+rp_filter_of_the_device_is_published(void **state)
+{
+	uint16_t number;
+
+	add(vrf_link(50, 100));
+	enslave(50);
+	number = (uint16_t)vrf_of_port();
+	assert_int_equal(urpf_of_vrf(), FIB_URPF_OFF);
+	set_rp_filter(50, 1);
+	assert_int_equal(urpf_of_vrf(), FIB_URPF_STRICT);
+	set_rp_filter(50, 2);
+	assert_int_equal(urpf_of_vrf(), FIB_URPF_STRICT); /* it has no address */
+	give_address(50, false);
+	assert_int_equal(urpf_of_vrf(), FIB_URPF_LOOSE);
+	give_address(50, true);
+	set_rp_filter(50, 0);
+	set_rp_filter(KMON_CONF_ALL, 1);
+	assert_int_equal(urpf_of_vrf(), FIB_URPF_STRICT);
+	set_rp_filter(KMON_CONF_ALL, 0);
+	assert_int_equal(urpf_of_vrf(), FIB_URPF_OFF);
+	enslave(0);
+	del(vrf_link(50, 100));
+	assert_int_equal(fib->vrf_device[number], 0);
+	table_said();
+	round_over();
+}
+
+/* As in Linux, the values of the VRF's device have no effect on packets of its members. */
 static void
 rp_filter_of_a_member_counts(void **state)
 {
@@ -299,6 +338,7 @@ main(void)
 		bed_test(a_member_is_never_in_main_while_its_master_is_not_known),
 		bed_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
 		bed_test(rp_filter_of_a_member_counts),
+		bed_test(rp_filter_of_the_device_is_published),
 		bed_test(rib_knows_the_interface_of_each_vrf),
 		bed_test(a_shared_table_is_renamed_when_its_first_vrf_goes),
 		bed_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
