@@ -70,6 +70,7 @@ struct fpm_event {
 	uint32_t table;     /* FPM_ROUTE*: 254 is main */
 	uint32_t nhid;      /* FPM_NEXTHOP*: the id; FPM_ROUTE: RTA_NH_ID or 0 (see hops) */
 	uint32_t mtu_bytes; /* FPM_ROUTE: RTAX_MTU, 0 when not given */
+	uint8_t label_mode; /* FPM_ROUTE of a label: enum label_mode */
 	union {
 		struct prefix prefix; /* FPM_ROUTE* */
 		struct {

@@ -38,6 +38,16 @@ enum {
 #define LABEL_TTL_OWN     256u
 #define LABEL_TTL_OWN_END 512u
 
+/*
+ * Where the TTL of a removed label goes (RFC 3443), if the route of the label says so:
+ * `ip -f mpls route add ... ttl-propagate disabled`, RTA_TTL_PROPAGATE.
+ */
+enum label_mode {
+	LABEL_MODE_DEFAULT, /* as the kernel's sysctls say */
+	LABEL_MODE_PIPE,    /* nowhere */
+	LABEL_MODE_UNIFORM, /* to the next header, if it is lower than the TTL there */
+};
+
 /* Arguments of these functions are entries in host order. */
 
 static inline uint32_t

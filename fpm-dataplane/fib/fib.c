@@ -30,7 +30,7 @@
  * routes.
  */
 static_assert((int)TABLE_MOST_groups + 1 == FIB_GROUP_MAX &&
-		      TABLE_MOST_mtus + 1 == FIB_MTU_MAX &&
+		      TABLE_MOST_mtus + 1 == FIB_CLASS_PIPE &&
 		      TABLE_MOST_vrfs == FIB_VRF_NONE - 1 &&
 		      TABLE_MOST_encaps == PATH_INDEX_MASK &&
 		      TABLE_MOST_vlans == IFIDX_MAX - PORT_MAX,
@@ -161,6 +161,8 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	if (fib == NULL)
 		return -ENOMEM;
 	atomic_init(&fib->mtu_bytes[0], UINT16_MAX);
+	atomic_init(&fib->mtu_bytes[FIB_CLASS_PIPE], UINT16_MAX);
+	atomic_init(&fib->mtu_bytes[FIB_CLASS_UNIFORM], UINT16_MAX);
 	fib->retire = conf->retire;
 	fib->retire_ctx = conf->retire_ctx;
 	/*

@@ -115,8 +115,13 @@ path_is_no_route(fib_path p)
 	return path_kind(p) == PATH_NONE || path_kind(p) == PATH_THROW;
 }
 
-/* Index of fib->mtu_bytes. 0: only the interface's MTU limits. */
-#define FIB_MTU_MAX 1024u
+/*
+ * Index of fib->mtu_bytes. 0: only the interface's MTU limits. The last two have no MTU: the
+ * route of a label, which never has an MTU, says by them where its TTL goes.
+ */
+#define FIB_MTU_MAX       1024u
+#define FIB_CLASS_PIPE    (FIB_MTU_MAX - 2) /* LABEL_MODE_PIPE */
+#define FIB_CLASS_UNIFORM (FIB_MTU_MAX - 1) /* LABEL_MODE_UNIFORM */
 
 static inline uint32_t
 path_mtu_class(fib_path p)
@@ -504,7 +509,7 @@ struct fib {
 	 * W:neigh  TTL of the labels that are pushed onto IP packets; 0: that of the packet.
 	 * Set from the kernel's sysctls net.mpls.ip_ttl_propagate and default_ttl. With 0,
 	 * the TTL of removed labels is also copied into the packet (RFC 3443, uniform
-	 * model).
+	 * model), unless the route of the label has a mode of its own: label_carries_ttl().
 	 */
 	_Atomic uint8_t label_ttl;
 	_Atomic bool

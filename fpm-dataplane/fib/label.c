@@ -87,14 +87,24 @@ label_path(const struct fib *fib, uint32_t label, const uint8_t *p, unsigned int
 		word, group_word_is_block(word) ? fib_label_hash(fib, p, room) : 0);
 }
 
+/* Note the TTL of a label. */
+static void
+ttl_take(struct label_walk *walk, uint8_t ttl)
+{
+	walk->ttl = ttl < walk->ttl ? ttl : walk->ttl;
+	walk->carried = ttl < walk->carried ? ttl : walk->carried;
+}
+
 void
 fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 	       struct label_walk *walk)
 {
 	const uint8_t *first = p;
+	uint8_t of_kernel = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
 	unsigned int all = room, pops = 0, skip = 0;
 
-	*walk = (struct label_walk){.ttl = UINT8_MAX, .reason = N_REASON};
+	*walk = (struct label_walk){
+		.ttl = UINT8_MAX, .carried = UINT8_MAX, .reason = N_REASON};
 	do {
 		uint32_t entry, label;
 
@@ -109,8 +119,8 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 		walk->n++;
 		walk->tc = label_tc(entry);
 		walk->bottom = label_is_bottom(entry);
-		if (label_ttl(entry) < walk->ttl && skip == 0)
-			walk->ttl = label_ttl(entry);
+		if (skip == 0)
+			ttl_take(walk, label_ttl(entry));
 		if (skip > 0)
 			skip--; /* an entropy label: its TTL is 0, RFC 6790, 4.2 */
 		else if (label < LABEL_SPECIAL_END)
@@ -123,6 +133,9 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 			return;
 		if (walk->bottom)
 			walk->payload = payload_family(p, room);
+		if (path_kind(walk->path) != PATH_ENCAP &&
+		    !label_carries_ttl(walk->path, of_kernel))
+			walk->carried = UINT8_MAX;
 		if (path_kind(walk->path) != PATH_VRF || walk->bottom)
 			break;
 		pops += skip == 0;

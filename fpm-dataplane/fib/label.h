@@ -50,8 +50,13 @@ struct label_walk {
 	fib_path path;
 	/* enum reason: a drop; PUNT_not_ip: to the kernel; N_REASON: follow `path`. */
 	uint16_t reason;
-	uint8_t n;       /* labels to remove */
-	uint8_t ttl;     /* the lowest among them, as received */
+	uint8_t n;   /* labels to remove */
+	uint8_t ttl; /* the lowest among them, as received */
+	/*
+	 * The TTL that goes on to the next header if it is lower there, or, if labels are
+	 * pushed, to these. UINT8_MAX: none does (RFC 3443, pipe model).
+	 */
+	uint8_t carried;
 	uint8_t tc;      /* of the last one */
 	uint8_t payload; /* 4, 6: an IP packet follows them. 0: a label, or no IP packet */
 	bool bottom;     /* the last of them had S set */
@@ -80,6 +85,38 @@ static inline const struct fib_encap *
 fib_encap(const struct fib *fib, fib_path path)
 {
 	return &fib->encap[path_index(path)];
+}
+
+/* Return the class of paths of a label's route, and its mode. */
+static inline uint16_t
+class_of_label_mode(enum label_mode mode)
+{
+	static const uint16_t class[] = {[LABEL_MODE_PIPE] = FIB_CLASS_PIPE,
+					 [LABEL_MODE_UNIFORM] = FIB_CLASS_UNIFORM};
+
+	return class[mode];
+}
+
+static inline enum label_mode
+label_mode_of_class(uint16_t class)
+{
+	return class == FIB_CLASS_PIPE      ? LABEL_MODE_PIPE
+	       : class == FIB_CLASS_UNIFORM ? LABEL_MODE_UNIFORM
+					    : LABEL_MODE_DEFAULT;
+}
+
+/*
+ * Return true if the TTL of a removed label goes on to the next header.
+ *
+ * path       of the label's route
+ * of_kernel  fib->label_ttl
+ */
+static inline bool
+label_carries_ttl(fib_path path, uint8_t of_kernel)
+{
+	uint32_t class = path_mtu_class(path);
+
+	return class == FIB_CLASS_UNIFORM || (class != FIB_CLASS_PIPE && of_kernel == 0);
 }
 
 /*

@@ -197,8 +197,9 @@ struct fwd_found {
 
 /* Result of the walk over the labels of a packet: see struct label_walk. */
 struct burst_label {
-	uint8_t pops, ttl, tc;
-	bool bottom;
+	uint8_t pops, ttl, carried;
+	uint8_t tc : 3;
+	bool bottom : 1;
 };
 
 struct burst {

@@ -36,6 +36,7 @@ label_packet_of(const struct burst *b, unsigned int i)
 		.family = b->family[i],
 		.pops = label.pops,
 		.ttl = label.ttl,
+		.carried = label.carried,
 		.tc = label.tc,
 		.bottom = label.bottom,
 		.l3_bytes = b->l3_len[i],
@@ -95,7 +96,8 @@ label_walk_store(struct burst *b, unsigned int i, const struct label_walk *walk)
 {
 	b->labels |= 1ull << i;
 	b->path[i] = walk->path;
-	b->label[i] = (struct burst_label){walk->n, walk->ttl, walk->tc, walk->bottom};
+	b->label[i] = (struct burst_label){walk->n, walk->ttl, walk->carried, walk->tc & 7u,
+					   walk->bottom};
 }
 
 void
@@ -152,9 +154,16 @@ void
 fwd_label_keep_path(struct burst *b, unsigned int i)
 {
 	uint32_t entry = get_be32(burst_frame(b, i) + L2_LEN);
+	uint8_t of_kernel =
+		atomic_load_explicit(&b->fwd->fib->label_ttl, memory_order_relaxed);
+	uint8_t ttl = label_ttl(entry);
+	bool swap = b->family[i] == 0 && path_kind(b->path[i]) == PATH_ENCAP;
+	uint8_t carried =
+		swap || label_carries_ttl(b->path[i], of_kernel) ? ttl : UINT8_MAX;
 
+	/* If the path is not the label's, but that of a VRF, the label has the default mode. */
 	b->labels |= 1ull << i;
-	b->label[i] = (struct burst_label){1, label_ttl(entry), label_tc(entry),
+	b->label[i] = (struct burst_label){1, ttl, carried, label_tc(entry) & 7u,
 					   label_is_bottom(entry)};
 	b->padded &= ~(1ull << i);
 }

@@ -42,9 +42,10 @@ label_take(struct burst *b, unsigned int i)
 	const struct fib *fib = b->fwd->fib;
 	const struct rte_mbuf *m = b->m[i];
 	const uint8_t *p = burst_l3(b, i);
+	uint8_t of_kernel = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
 	uint32_t entry, group;
 	uint64_t word;
-	uint8_t ttl;
+	uint8_t ttl, carried;
 	enum path_kind kind;
 
 	if (m->data_len != m->pkt_len || m->data_len < L2_LEN + LABEL_BYTES + 20)
@@ -62,15 +63,21 @@ label_take(struct burst *b, unsigned int i)
 	kind = path_kind(b->path[i]);
 	if (kind == PATH_ENCAP || (kind == PATH_ADJ && !label_is_bottom(entry))) {
 		b->family[i] = 0;
-		b->label[i] = (struct burst_label){1, ttl, label_tc(entry),
+		carried = kind == PATH_ENCAP || label_carries_ttl(b->path[i], of_kernel)
+				  ? ttl
+				  : UINT8_MAX;
+		b->label[i] = (struct burst_label){1, ttl, carried, label_tc(entry) & 7u,
 						   label_is_bottom(entry)};
 		return path_is_fast(b->path[i]) &&
 				       (kind == PATH_ENCAP || p[LABEL_BYTES + 3] > 1)
 			       ? LABEL_SWITCH
 			       : LABEL_ODD;
 	}
-	return label_is_bottom(entry) && (kind == PATH_ADJ || kind == PATH_VRF) ? LABEL_IP
-										: LABEL_ODD;
+	/* The code for IP packets knows only the mode of the kernel's sysctls. */
+	return label_is_bottom(entry) && path_mtu_class(b->path[i]) == 0 &&
+			       (kind == PATH_ADJ || kind == PATH_VRF)
+		       ? LABEL_IP
+		       : LABEL_ODD;
 }
 
 /*
@@ -100,7 +107,8 @@ labels_all_ip(struct burst *b, uint64_t *vrf)
 		if (get_be16(eth + 12) != MPLS_TYPE ||
 		    label_of(entry) < LABEL_SPECIAL_END || label_ttl(entry) <= 1 ||
 		    !label_is_bottom(entry) || group_word_is_block(word) ||
-		    (kind != PATH_VRF && kind != PATH_ADJ))
+		    (kind != PATH_VRF && kind != PATH_ADJ) ||
+		    path_mtu_class((fib_path)word) != 0)
 			return false;
 		b->path[i] = (fib_path)word;
 		b->vrf[i] = (uint16_t)path_index((fib_path)word);
@@ -349,17 +357,17 @@ ip_write(struct burst *b, unsigned int i, const struct fib_encap *e, uint8_t *re
 
 /* Write a packet that keeps labels. `rest` is behind the label that is removed. */
 static inline void
-label_switch(const struct burst_label *label, const struct fib_encap *e, uint8_t *rest,
-	     bool uniform)
+label_switch(const struct burst_label *label, const struct fib_encap *e, uint8_t *rest)
 {
 	if (e == NULL) {
 		uint8_t own = rest[3];
 
-		rest[3] = (uniform && label->ttl < own ? label->ttl : own) - 1;
+		rest[3] = (label->carried < own ? label->carried : own) - 1;
 		put_be16(rest - 2, MPLS_TYPE);
 		return;
 	}
-	encap_write(e, rest - e->n * LABEL_BYTES, label->tc, label->bottom, label->ttl - 1);
+	encap_write(e, rest - e->n * LABEL_BYTES, label->tc, label->bottom,
+		    label->carried - 1);
 	put_be16(rest - e->n * LABEL_BYTES - 2, MPLS_TYPE);
 }
 
@@ -421,7 +429,7 @@ fwd_label_fast_rewrite(struct burst *b, uint64_t which)
 		if (ip)
 			ip_write(b, i, e, rest, pipe_ttl);
 		else
-			label_switch(&b->label[i], e, rest, pipe_ttl == 0);
+			label_switch(&b->label[i], e, rest);
 		eth = rest - L2_LEN - (e == NULL ? 0 : e->n * LABEL_BYTES);
 		frame_begin_at(b->m[i], eth);
 		if (ip && (b->padded >> i & 1) != 0) {

@@ -11,6 +11,7 @@
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
+#include "base/mpls.h"
 #include "netlink/hops.h"
 
 int
@@ -99,6 +100,7 @@ int
 message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	      struct fpm_event *ev)
 {
+	uint8_t propagate = 0;
 	uint32_t entry;
 	int rc;
 
@@ -113,6 +115,10 @@ message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	key_put_u32(ev->prefix.addr.octet, ntohl(entry) >> 12);
 	if (del)
 		return TAKEN;
+	if (attrs_copy(attrs, RTA_TTL_PROPAGATE, &propagate, sizeof(propagate)) < 0)
+		return -EBADMSG;
+	if (attrs_have(attrs, RTA_TTL_PROPAGATE))
+		ev->label_mode = propagate != 0 ? LABEL_MODE_UNIFORM : LABEL_MODE_PIPE;
 	rc = attrs_have(attrs, RTA_MULTIPATH)
 		     ? hops_multipath(ev, attr_of(attrs, RTA_MULTIPATH), 0)
 		     : hops_inline(ev, attrs, 0, 0);

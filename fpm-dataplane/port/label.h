@@ -63,13 +63,14 @@ label_ip_find(const struct rte_mbuf *m, unsigned int *n, uint16_t *bytes)
 
 /* A packet to send: the fields of its labels, and the labels to push. */
 struct label_packet {
-	struct rte_mbuf *m;  /* begins with an Ethernet header without tags */
-	uint8_t family;      /* 4, 6: an IP packet follows the labels to remove; or 0 */
-	uint8_t pops;        /* labels to remove */
-	uint8_t ttl, tc;     /* struct label_walk; only if pops is not 0 */
-	bool bottom;         /* struct label_walk; only if pops is not 0 */
-	uint16_t l3_bytes;   /* of that IP packet */
-	uint8_t uniform_ttl; /* fib->label_ttl */
+	struct rte_mbuf *m; /* begins with an Ethernet header without tags */
+	uint8_t family;     /* 4, 6: an IP packet follows the labels to remove; or 0 */
+	uint8_t pops;       /* labels to remove */
+	/* struct label_walk; only if pops is not 0 */
+	uint8_t ttl, carried, tc;
+	bool bottom;
+	uint16_t l3_bytes;             /* of that IP packet */
+	uint8_t uniform_ttl;           /* fib->label_ttl */
 	const struct fib_encap *encap; /* labels to push; NULL: none */
 };
 
@@ -106,24 +107,23 @@ ip4_ttl_set(uint8_t *ip, uint8_t ttl)
  *
  * Uniform model: the TTL of removed labels is copied to the next header if it is lower than
  * the TTL there, so that the TTL never rises. Pipe model: the TTLs of labels and packet are
- * independent.
+ * independent. fib_label_walk() tells the models apart.
  */
 static inline uint8_t
 label_packet_ttl(const struct label_packet *p)
 {
 	const uint8_t *rest = label_packet_rest(p);
-	bool uniform = p->uniform_ttl == 0;
 	uint8_t own;
 
 	/* A swap reads no octets behind the labels. They may be fewer than a label has. */
 	if (p->family == 0 && p->encap != NULL)
-		return p->ttl > 1 ? p->ttl - 1 : 0;
+		return p->ttl > 1 ? p->carried - 1 : 0;
 	own = p->family == 4 ? rest[8] : p->family == 6 ? rest[7] : rest[3];
 	if (p->pops == 0)
 		return own > 0 ? own - 1 : 0;
 	if (p->ttl <= 1 || own <= 1)
 		return 0;
-	return (uniform && p->ttl < own ? p->ttl : own) - 1;
+	return (p->carried < own ? p->carried : own) - 1;
 }
 
 /* Return the TC of labels that are pushed onto an IP packet: RFC 3270, uniform model. */

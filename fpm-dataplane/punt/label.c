@@ -29,6 +29,7 @@ punt_label_resolve(struct punt *p, struct rte_mbuf *m, struct label_packet *lp,
 	*lp = (struct label_packet){.m = m,
 				    .pops = walk.n,
 				    .ttl = walk.ttl,
+				    .carried = walk.carried,
 				    .tc = walk.tc,
 				    .bottom = walk.bottom,
 				    .uniform_ttl = atomic_load_explicit(

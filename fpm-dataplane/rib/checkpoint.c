@@ -318,20 +318,23 @@ static void
 ckpt_hop_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint32_t n,
 	       const struct next_hop *hop, uint32_t mtu_bytes)
 {
-	struct ckpt_hop new = {.slot = slot,
-			       .version = c->version,
-			       .at = at,
-			       .n = n,
-			       .gw = hop->gw,
-			       .ifindex = hop->ifindex,
-			       .weight = hop->weight,
-			       .gw_family = hop->gw_family,
-			       .encap = hop->encap,
-			       .flags = (uint8_t)(hop->onlink | (uint32_t)hop->vrf_subnet *
-									CKPT_VRF_SUBNET),
-			       .kind = hop->kind,
-			       .mtu_bytes = mtu_bytes,
-			       .number = number};
+	struct ckpt_hop new = {
+		.slot = slot,
+		.version = c->version,
+		.at = at,
+		.n = n,
+		.gw = hop->gw,
+		.ifindex = hop->ifindex,
+		.weight = hop->weight,
+		.gw_family = hop->gw_family,
+		.encap = hop->encap,
+		.flags = (uint8_t)(hop->onlink |
+				   (uint32_t)hop->vrf_subnet * CKPT_VRF_SUBNET |
+				   (uint32_t)label_mode_of_class(hop->mtu_class)
+					   << CKPT_MODE_SHIFT),
+		.kind = hop->kind,
+		.mtu_bytes = mtu_bytes,
+		.number = number};
 
 	c->hop[number] = new;
 	COMPILER_BARRIER();
@@ -454,8 +457,7 @@ ckpt_hop_has_valid_fields(const struct ckpt_hop *hop)
 	case PATH_NONE:
 		return (hop->gw_family == 0 || hop->gw_family == 4 ||
 			hop->gw_family == 6) &&
-		       hop->encap <= HOP_POP &&
-		       hop->flags <= (CKPT_ONLINK | CKPT_VRF_SUBNET) && hop->weight > 0;
+		       hop->encap <= HOP_POP && hop->weight > 0;
 	case PATH_BLACKHOLE:
 	case PATH_UNREACHABLE:
 	case PATH_PROHIBIT:
@@ -474,7 +476,7 @@ ckpt_hop_is_valid(const struct ckpt_hop *hop, uint32_t number)
 {
 	return hop->crc == CKPT_CRC(hop) && hop->number == number && hop->at < hop->n &&
 	       hop->slot != 0 && hop->slot < FIB_GROUP_MAX && hop->mtu_bytes < UINT16_MAX &&
-	       ckpt_hop_has_valid_fields(hop);
+	       hop->flags < CKPT_MODE_END && ckpt_hop_has_valid_fields(hop);
 }
 
 /* Return true if the labels of a valid hop are valid, or if it has none. */
@@ -557,7 +559,8 @@ hop_set_is_complete(const struct ckpt *c, uint32_t at)
 		const struct ckpt_hop *x = &c->hop[c->sorted[at + i]];
 
 		if (x->slot != hop->slot || x->version != hop->version || x->at != i ||
-		    x->n != hop->n || x->mtu_bytes != hop->mtu_bytes)
+		    x->n != hop->n || x->mtu_bytes != hop->mtu_bytes ||
+		    x->flags >> CKPT_MODE_SHIFT != hop->flags >> CKPT_MODE_SHIFT)
 			return false;
 	}
 	return true;
@@ -585,6 +588,8 @@ ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out, uint32_t
 				.encap = x->encap,
 				.onlink = x->flags & CKPT_ONLINK,
 				.kind = x->kind,
+				.mtu_class = class_of_label_mode(
+					(enum label_mode)(x->flags >> CKPT_MODE_SHIFT)),
 				.vrf_subnet = (x->flags & CKPT_VRF_SUBNET) != 0};
 		}
 		*mtu_bytes = hop->mtu_bytes;

@@ -99,7 +99,7 @@ struct ckpt_hop {
 	struct ipaddr gw;
 	uint32_t ifindex, weight;
 	uint8_t gw_family, encap;
-	uint8_t flags; /* CKPT_ONLINK, CKPT_VRF_SUBNET */
+	uint8_t flags; /* CKPT_ONLINK, CKPT_VRF_SUBNET, CKPT_MODE_ */
 	uint8_t kind;  /* enum path_kind; it and enum hop_encap are part of the layout */
 	uint32_t mtu_bytes; /* of the slot's routes, 0: none; the same in a whole set */
 	uint32_t number;
@@ -107,7 +107,12 @@ struct ckpt_hop {
 };
 static_assert(sizeof(struct ckpt_hop) == 56, "no padding");
 
-enum { CKPT_ONLINK = 1, CKPT_VRF_SUBNET = 2 };
+enum {
+	CKPT_ONLINK = 1,
+	CKPT_VRF_SUBNET = 2,
+	CKPT_MODE_SHIFT = 2, /* enum label_mode; the same in a whole set */
+	CKPT_MODE_END = (LABEL_MODE_UNIFORM + 1) << CKPT_MODE_SHIFT,
+};
 
 /* Labels of a hop whose encap is HOP_MPLS, or words of base/srv6.h of HOP_SEG6. */
 struct ckpt_stack {

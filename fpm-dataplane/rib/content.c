@@ -44,7 +44,7 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 		if (atomic_load_explicit(&rib->fib->mtu_bytes[c], memory_order_relaxed) ==
 		    mtu)
 			return (uint16_t)c;
-	if (rib->contents.mtu_high + 1 == FIB_MTU_MAX) {
+	if (rib->contents.mtu_high + 1 == FIB_CLASS_PIPE) {
 		table_refuse(TABLE_mtus);
 		return 0;
 	}
@@ -56,6 +56,23 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 			      memory_order_relaxed);
 	table_used(TABLE_mtus, rib->contents.mtu_high);
 	return (uint16_t)rib->contents.mtu_high;
+}
+
+uint16_t
+class_mtu_bytes(const struct rib *rib, uint16_t class)
+{
+	uint16_t mtu =
+		atomic_load_explicit(&rib->fib->mtu_bytes[class], memory_order_relaxed);
+
+	return mtu == UINT16_MAX ? 0 : mtu;
+}
+
+uint16_t
+class_of_event(struct rib *rib, const struct fpm_event *ev)
+{
+	return ev->label_mode != LABEL_MODE_DEFAULT
+		       ? class_of_label_mode((enum label_mode)ev->label_mode)
+		       : mtu_class_of(rib, ev->prefix.family, ev->mtu_bytes);
 }
 
 bool

@@ -109,7 +109,7 @@ event_hops(struct rib *rib, const struct kernel_event *ev)
 		next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
 	if (event_is_connected(ev))
 		hops->v[0].vrf_subnet = 1;
-	nh_list_set_mtu(hops, mtu_class_of(rib, r->prefix.family, r->mtu_bytes));
+	nh_list_set_mtu(hops, class_of_event(rib, r));
 	nh_list_sort(hops);
 }
 
@@ -125,8 +125,7 @@ event_slot(struct rib *rib, const struct kernel_event *ev, const struct route *r
 	const struct fpm_event *r = &ev->route;
 
 	if (event_has_id(ev))
-		return slot_for_id(rib, nh_id_of_kernel(r->nhid),
-				   mtu_class_of(rib, r->prefix.family, r->mtu_bytes),
+		return slot_for_id(rib, nh_id_of_kernel(r->nhid), class_of_event(rib, r),
 				   route_effective(route));
 	event_hops(rib, ev);
 	return slot_for_hops(rib, &rib->scratch, route_effective(route));
@@ -141,10 +140,7 @@ event_slot_find(struct rib *rib, const struct kernel_event *ev)
 
 	if (event_has_id(ev)) {
 		nh = nh_find(rib, nh_id_of_kernel(r->nhid));
-		return nh == NULL ? 0
-				  : slot_of_id(rib, nh,
-					       mtu_class_of(rib, r->prefix.family,
-							    r->mtu_bytes));
+		return nh == NULL ? 0 : slot_of_id(rib, nh, class_of_event(rib, r));
 	}
 	event_hops(rib, ev);
 	return slot_find_hops(rib, &rib->scratch);

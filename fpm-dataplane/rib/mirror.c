@@ -93,14 +93,10 @@ mirror_kernel_gone(struct rib *rib, uint32_t number)
 void
 mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 {
-	uint16_t class = hops->v[0].mtu_class; /* a number of this process: not stored */
-
+	/* A class is a number of this process: not stored. */
 	if (mirror_is_on(rib))
 		ckpt_put_slot(rib->ckpt, slot, hops,
-			      class == 0 ? 0
-					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
-								memory_order_relaxed),
-			      rib->stacks.v);
+			      class_mtu_bytes(rib, hops->v[0].mtu_class), rib->stacks.v);
 }
 
 void

@@ -160,9 +160,9 @@ mtu_json(const struct rib *rib, const struct slot *s)
 {
 	uint16_t class = s->n_legs == 0 ? 0 : s->leg[0].hop.mtu_class;
 
-	return class == 0 ? json_null()
-			  : json_integer(atomic_load_explicit(&rib->fib->mtu_bytes[class],
-							      memory_order_relaxed));
+	uint16_t mtu = class_mtu_bytes(rib, class);
+
+	return mtu == 0 ? json_null() : json_integer(mtu);
 }
 
 /* Return the name of a VRF, or null if `vrf` is NULL. */

@@ -147,7 +147,8 @@ slots_restore(struct rib *rib, const struct ckpt *old)
 		 * The MTU is at least its family's minimum, which was applied when the
 		 * route arrived.
 		 */
-		nh_list_set_mtu(&hops, mtu_class_of(rib, 4, mtu_bytes));
+		if (mtu_bytes != 0)
+			nh_list_set_mtu(&hops, mtu_class_of(rib, 4, mtu_bytes));
 		stacks_restore(rib, old, at, &hops);
 		now[slot] = slot_restore(rib, &hops, of_kernel[slot]);
 	}

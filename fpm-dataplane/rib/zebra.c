@@ -157,7 +157,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		feedback_refuse(rib, ev);
 		return;
 	}
-	mtu_class = mtu_class_of(rib, ev->prefix.family, ev->mtu_bytes);
+	mtu_class = class_of_event(rib, ev);
 	early = r != NULL && event_is_early(rib, ev, r, mtu_class);
 	if (early) {
 		slot = r->zslot;

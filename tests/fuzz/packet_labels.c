@@ -70,7 +70,7 @@ labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group)
 struct popped {
 	const uint8_t *rest;
 	uint32_t last; /* the label that decides */
-	uint8_t ttl, tc;
+	uint8_t ttl, last_ttl, tc;
 	bool bottom;
 };
 
@@ -91,8 +91,10 @@ labels_pop(const uint8_t *p, const uint8_t *end)
 		o.bottom = (entry & 0x100) != 0;
 		if (!entropy && (entry & 0xff) < o.ttl)
 			o.ttl = entry & 0xff;
-		if (!entropy)
+		if (!entropy) {
 			o.last = label;
+			o.last_ttl = entry & 0xff;
+		}
 		goes_on = !o.bottom && (entropy || label == 0 || label == 2 || label == 7 ||
 					label == LABEL_MAIN || label == LABEL_RED);
 		entropy = !entropy && label == 7;
@@ -169,7 +171,8 @@ label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
 		   o.last != LABEL_PHP) {
 		MUST(o.last == LABEL_SWAP || o.last == LABEL_SWAP_MORE ||
 		     o.last == LABEL_ECMP);
-		pushed_well(left, o.tc, o.bottom, (uint8_t)(o.ttl - 1));
+		pushed_well(left, o.tc, o.bottom,
+			    (uint8_t)((fib->label_ttl == 0 ? o.ttl : o.last_ttl) - 1));
 	} else if (o.bottom) {
 		MUST(o.last == LABEL_PHP || o.last == LABEL_ECMP);
 		MUST(get_be16(left + 12) != 0x8847);

@@ -584,7 +584,11 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 	} else {
 		n = snprintf(out, size, "%s", name[path_kind(path)]);
 	}
-	if (path_mtu_class(path) != 0)
+	if (path_mtu_class(path) == FIB_CLASS_PIPE)
+		snprintf(out + n, size - (size_t)n, " pipe");
+	else if (path_mtu_class(path) == FIB_CLASS_UNIFORM)
+		snprintf(out + n, size - (size_t)n, " uniform");
+	else if (path_mtu_class(path) != 0)
 		snprintf(out + n, size - (size_t)n, " mtu %u",
 			 g->fib->mtu_bytes[path_mtu_class(path)]);
 }

@@ -23,6 +23,7 @@
 #include "fwd/fast.h"
 #include "fwd/label.h"
 #include "fwd_isas.h"
+#include "port/label.h"
 
 #define ROUNDS   4000
 #define BUFFER   512
@@ -145,6 +146,9 @@ tables_make(void)
 				: kind == 1 ? PATH(PATH_VRF, 0)
 					    : path_random();
 
+		if (odd(4) && path_mtu_class(path) == 0)
+			path = path_with_mtu(path,
+					     below(2) ? FIB_CLASS_PIPE : FIB_CLASS_UNIFORM);
 		fib->group[100 + i] = group_word_single(path);
 		fib->label[FIRST + i] = odd(16) ? 0 : 100 + i;
 	}
@@ -349,6 +353,76 @@ usual_packets_and_others_agree(void **state)
 	n_together = 0;
 }
 
+/*
+ * Return the TTL with which a packet with these labels and TTLs leaves: it ends with an IP
+ * packet of TTL 60 if all of them are popped. Paths are by label, from FIRST on.
+ */
+static unsigned int
+ttl_out(const fib_path *path, const uint8_t *ttl, unsigned int n)
+{
+	uint8_t frame[L2_LEN + 3 * LABEL_BYTES + 40] = {0};
+	struct rte_mbuf m = {
+		.buf_addr = frame, .data_len = sizeof(frame), .pkt_len = sizeof(frame)};
+	struct label_packet p = {.m = &m};
+	struct label_walk walk;
+
+	for (unsigned int i = 0; i < n; i++) {
+		fib->group[100 + i] = group_word_single(path[i]);
+		fib->label[FIRST + i] = 100 + i;
+		put_be32(frame + L2_LEN + i * LABEL_BYTES,
+			 label_entry(FIRST + i, 0, i + 1 == n, ttl[i]));
+	}
+	frame[L2_LEN + n * LABEL_BYTES] = 0x45;
+	frame[L2_LEN + n * LABEL_BYTES + 8] = 60;
+	fib_label_walk(fib, frame + L2_LEN, sizeof(frame) - L2_LEN, &walk);
+	assert_int_equal(walk.reason, N_REASON);
+	p.pops = walk.n;
+	p.ttl = walk.ttl;
+	p.carried = walk.carried;
+	if (path_kind(walk.path) == PATH_ENCAP)
+		p.encap = fib_encap(fib, walk.path);
+	else
+		p.family = walk.payload;
+	return label_packet_ttl(&p);
+}
+
+/* TTLs of labels 9 and 30 or 30 and 9, and 60 of the packet. 0: the sysctls say uniform. */
+static void
+the_mode_of_a_label_decides_where_its_ttl_goes(void **state)
+{
+	const uint32_t pipe = FIB_CLASS_PIPE, uniform = FIB_CLASS_UNIFORM, none = 0;
+	const struct {
+		uint8_t of_kernel;
+		uint32_t first, second;
+		enum path_kind kind; /* of the second label */
+		uint8_t ttl[2];
+		unsigned int out;
+	} a[] = {
+		{0, none, none, PATH_ADJ, {9, 30}, 8},
+		{255, none, none, PATH_ADJ, {9, 30}, 59},
+		{0, none, pipe, PATH_ADJ, {9, 30}, 59},
+		{0, pipe, none, PATH_ADJ, {9, 30}, 29},
+		{255, uniform, none, PATH_ADJ, {9, 30}, 59},
+		{255, none, uniform, PATH_ADJ, {9, 30}, 29},
+		{255, uniform, uniform, PATH_ADJ, {9, 30}, 8},
+		{255, uniform, uniform, PATH_VRF, {30, 9}, 8},
+		{0, pipe, none, PATH_ENCAP, {9, 30}, 29},
+		{0, none, pipe, PATH_ENCAP, {9, 30}, 8},
+		{255, none, uniform, PATH_ENCAP, {9, 30}, 29},
+		{0, pipe, pipe, PATH_ADJ, {1, 30}, 0},
+		{0, pipe, pipe, PATH_ADJ, {30, 1}, 0},
+	};
+
+	for (unsigned int i = 0; i < sizeof(a) / sizeof(a[0]); i++) {
+		const fib_path path[] = {
+			path_with_mtu(PATH(PATH_VRF, 0), a[i].first),
+			path_with_mtu(PATH(a[i].kind, a[i].kind != PATH_VRF), a[i].second)};
+
+		atomic_store(&fib->label_ttl, a[i].of_kernel);
+		assert_int_equal(ttl_out(path, a[i].ttl, 2), a[i].out);
+	}
+}
+
 static bool
 out_has_tags(unsigned int i)
 {
@@ -443,6 +517,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(usual_packets_and_others_agree),
 		cmocka_unit_test(packets_that_get_labels_agree),
+		cmocka_unit_test(the_mode_of_a_label_decides_where_its_ttl_goes),
 		cmocka_unit_test(an_interface_of_a_vrf_is_found_by_its_addresses),
 	};
 	int rc;

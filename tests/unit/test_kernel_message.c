@@ -279,6 +279,28 @@ a_label_has_one_route_of_no_table(void **state)
 	assert_int_equal(decode(false), -EBADMSG);
 }
 
+/* `ip -f mpls route add 100 ttl-propagate enabled|disabled via ...` */
+static void
+a_label_may_have_a_mode(void **state)
+{
+	static const uint8_t value[] = {0, 1};
+
+	for (unsigned int i = 0; i < 4; i++) {
+		label_route(RTM_NEWROUTE, 100, 0);
+		if (i < 2)
+			attr(&sample.w, RTA_TTL_PROPAGATE, &value[i], 1);
+		else if (i == 2)
+			attr(&sample.w, RTA_TTL_PROPAGATE, "", 0);
+		msg_end(&sample.w);
+		assert_int_equal(decode(false), i == 2 ? -EBADMSG : KERNEL_TAKEN);
+		if (i != 2)
+			assert_int_equal(sample.ev.route.label_mode,
+					 i == 0   ? LABEL_MODE_PIPE
+					 : i == 1 ? LABEL_MODE_UNIFORM
+						  : LABEL_MODE_DEFAULT);
+	}
+}
+
 /* `ip route add 198.51.100.0/24 encap mpls 100 ttl N via ...` */
 static void
 labels_of_a_route_may_have_a_ttl(void **state)
@@ -522,6 +544,7 @@ main(void)
 		cmocka_unit_test(table_local_is_a_mark_and_table_main),
 		cmocka_unit_test(prefixes_of_no_fib_are_skipped),
 		cmocka_unit_test(a_label_has_one_route_of_no_table),
+		cmocka_unit_test(a_label_may_have_a_mode),
 		cmocka_unit_test(labels_of_a_route_may_have_a_ttl),
 		cmocka_unit_test(a_label_by_a_mac_address_is_a_hop_that_rib_refuses),
 		cmocka_unit_test(routes_of_some_sources_or_one_tos_have_a_condition),

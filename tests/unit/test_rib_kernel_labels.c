@@ -283,6 +283,49 @@ equal_labels_with_another_ttl_are_another_stack(void **state)
 	end(g);
 }
 
+static void
+modes_add(struct rig *g)
+{
+	for (unsigned int mode = 0; mode <= LABEL_MODE_UNIFORM; mode++) {
+		kernel_label(g, NEW, 100 + mode, GW(1), 11, 0)->route.label_mode =
+			(uint8_t)mode;
+		kernel_label(g, NEW, 200 + mode, GW(1), 11, 300)->route.label_mode =
+			(uint8_t)mode;
+	}
+}
+
+static void
+modes_must_be_there(struct rig *g)
+{
+	assert_label(g, 100, "192.0.2.1@1");
+	assert_label(g, 101, "192.0.2.1@1 pipe");
+	assert_label(g, 102, "192.0.2.1@1 uniform");
+	assert_label(g, 200, "192.0.2.1@1 push 300");
+	assert_label(g, 201, "192.0.2.1@1 push 300 pipe");
+	assert_label(g, 202, "192.0.2.1@1 push 300 uniform");
+}
+
+static void
+a_label_keeps_its_mode(void **state)
+{
+	struct rig *g = rig_with_checkpoint();
+
+	modes_add(g);
+	go(g);
+	modes_must_be_there(g);
+
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	go(g);
+	assert_int_equal(g->rib->count.restore_lost, 0);
+	modes_must_be_there(g);
+	kernel_label(g, NEW, 101, GW(1), 11, 0)->route.label_mode = LABEL_MODE_UNIFORM;
+	(void)kernel_label(g, NEW, 102, GW(1), 11, 0);
+	go(g);
+	assert_label(g, 101, "192.0.2.1@1 uniform");
+	assert_label(g, 102, "192.0.2.1@1");
+	end(g);
+}
+
 static json_t *
 labels_shown(struct rig *g)
 {
@@ -387,6 +430,7 @@ main(void)
 		cmocka_unit_test(a_dump_removes_the_labels_that_it_does_not_show),
 		cmocka_unit_test(a_label_leads_to_the_table_of_a_vrf),
 		cmocka_unit_test(equal_labels_with_another_ttl_are_another_stack),
+		cmocka_unit_test(a_label_keeps_its_mode),
 		cmocka_unit_test(the_route_in_force_is_shown_with_its_source),
 		cmocka_unit_test(a_checkpoint_has_them_and_the_first_dump_confirms_them),
 		cmocka_unit_test(a_record_that_no_label_has_is_not_believed),
