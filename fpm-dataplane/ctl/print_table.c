@@ -45,8 +45,9 @@ pen_write(struct pen *pen, const char *gap, const char *fmt, ...)
 
 /* Print "label 16/17", the outermost first; "pop" if a label is only popped. */
 static void
-labels_print(struct pen *pen, const char *gap, const json_t *labels)
+labels_print(struct pen *pen, const char *gap, const json_t *row)
 {
+	const json_t *labels = json_object_get(row, "labels");
 	size_t n = json_array_size(labels);
 
 	if (n == 0)
@@ -55,6 +56,8 @@ labels_print(struct pen *pen, const char *gap, const json_t *labels)
 		pen_write(pen, i == 0 ? gap : "", "%s%lld%s", i == 0 ? "label " : "",
 			  (long long)json_integer_value(json_array_get(labels, i)),
 			  i + 1 < n ? "/" : "");
+	if (row_has(row, "label_ttl"))
+		pen_write(pen, " ", "ttl %lld", row_int(row, "label_ttl"));
 }
 
 /* Print the words of an end point or a headend, as many on a line as fit. */
@@ -79,7 +82,7 @@ hop_print(struct pen *pen, const json_t *hop)
 	const char *gap = "";
 
 	if (json_is_array(json_object_get(hop, "labels"))) {
-		labels_print(pen, "", json_object_get(hop, "labels"));
+		labels_print(pen, "", hop);
 		gap = " ";
 	}
 	if (row_has(hop, "srv6")) {
@@ -141,6 +144,9 @@ hops_print(const json_t *row, int column)
 		pen_write(&pen, gap, "%s", note);
 	if (row_has(row, "mtu"))
 		pen_write(&pen, "  ", "mtu %lld", row_int(row, "mtu"));
+	if (row_has(row, "ttl_propagate"))
+		pen_write(&pen, "  ", "ttl-propagate %s",
+			  row_true(row, "ttl_propagate") ? "enabled" : "disabled");
 	if (row_has(row, "vrf"))
 		pen_write(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
 	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
@@ -201,7 +207,7 @@ nexthop_row(const json_t *row)
 			    row_str(row, "state"), row_int(row, "groups"),
 			    row_int(row, "routes"));
 	if (json_is_array(json_object_get(row, "labels"))) {
-		labels_print(&pen, "", json_object_get(row, "labels"));
+		labels_print(&pen, "", row);
 		gap = " ";
 	}
 	if (row_has(row, "via")) {
@@ -326,7 +332,7 @@ encap_row(const json_t *row)
 		putchar('\n');
 		return;
 	}
-	labels_print(&pen, "", json_object_get(row, "labels"));
+	labels_print(&pen, "", row);
 	pen_write(&pen, " ", "via %s", row_str(row, "via"));
 	pen_write(&pen, " ", "dev %s", row_str(row, "dev"));
 	if (!row_true(row, "alive"))

@@ -55,9 +55,13 @@ static void
 labels_print(const json_t *row)
 {
 	long long pops = row_int(row, "pops");
-	char push[LABELS_STRLEN];
+	char push[LABELS_STRLEN + 16];
+	size_t n;
 
-	labels_text(json_object_get(row, "push"), push, sizeof(push));
+	labels_text(json_object_get(row, "push"), push, LABELS_STRLEN);
+	n = strlen(push);
+	if (row_has(row, "push_ttl"))
+		snprintf(push + n, sizeof(push) - n, " ttl %lld", row_int(row, "push_ttl"));
 	if (pops != 0)
 		line("labels", "%lld popped%s%s; path: %s", pops,
 		     push[0] != '\0' ? ", pushed: " : "", push, row_str(row, "path"));

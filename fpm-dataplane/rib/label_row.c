@@ -126,13 +126,28 @@ encaps_summary(const struct rib *rib, json_t *o)
 					 : json_string(ipaddr_str(&seg6->source, 6, text)));
 }
 
+static void
+row_add_label_ttl(json_t *row, uint16_t ttl)
+{
+	if (ttl != 0)
+		json_object_set_new(row, "label_ttl", json_integer(ttl - LABEL_TTL_OWN));
+}
+
+static void
+hop_add_labels(json_t *row, const struct rib *rib, const struct next_hop *hop)
+{
+	json_object_set_new(row, "labels", hop_labels_json(rib, hop));
+	if (hop->stack != 0)
+		row_add_label_ttl(row, stack_at(rib, hop->stack)->ttl);
+}
+
 void
 hop_add_encap(json_t *row, const struct rib *rib, const struct next_hop *hop)
 {
 	if (hop->kind != PATH_NONE)
 		return;
 	if (hop->encap == HOP_MPLS || hop->encap == HOP_POP)
-		json_object_set_new(row, "labels", hop_labels_json(rib, hop));
+		hop_add_labels(row, rib, hop);
 	else if (hop->encap == HOP_SEG6)
 		json_object_set_new(row, "srv6", hop_srv6_json(rib, hop));
 }
@@ -152,9 +167,15 @@ static json_t *
 label_json(const struct rib *rib, uint32_t label, const struct route *r)
 {
 	const struct shown_route shown = route_shown(rib, r, OF_FIB);
+	const struct slot *s = slot_at(&rib->slots, shown.slot);
+	enum label_mode mode =
+		label_mode_of_class(s->n_legs == 0 ? 0 : s->leg[0].hop.mtu_class);
 	json_t *row = route_json(rib, r, &shown);
 
 	json_object_set_new(row, "label", json_integer(label));
+	if (mode != LABEL_MODE_DEFAULT)
+		json_object_set_new(row, "ttl_propagate",
+				    json_boolean(mode == LABEL_MODE_UNIFORM));
 	json_object_del(row, "prefix");
 	json_object_del(row, "table");
 	json_object_del(row, "vrf");
@@ -205,17 +226,19 @@ encap_json(const struct rib *rib, uint32_t number)
 	const struct fib_encap *e = &rib->fib->encap[number];
 	const struct adj *a = &rib->adjs.v[path_index(e->next)];
 	const struct link *link = rib_link_find(&rib->links, a->ifindex);
-	json_t *labels = json_array();
+	json_t *labels = json_array(), *row;
 	char via[PREFIX_STRLEN];
 
 	for (unsigned int i = 0; i < e->n; i++)
 		json_array_append_new(
 			labels, json_integer(label_of(__builtin_bswap32(e->entry[i]))));
-	return json_pack("{s:I, s:o, s:s, s:s, s:I, s:b, s:I}", "encap", (json_int_t)number,
-			 "labels", labels, "via", ipaddr_str(&a->addr, a->family, via),
-			 "dev", link == NULL ? "" : link->name, "adj",
-			 (json_int_t)path_index(e->next), "alive", a->alive, "nexthops",
-			 (json_int_t)rib->encaps.v[number].refs);
+	row = json_pack("{s:I, s:o, s:s, s:s, s:I, s:b, s:I}", "encap", (json_int_t)number,
+			"labels", labels, "via", ipaddr_str(&a->addr, a->family, via),
+			"dev", link == NULL ? "" : link->name, "adj",
+			(json_int_t)path_index(e->next), "alive", a->alive, "nexthops",
+			(json_int_t)rib->encaps.v[number].refs);
+	row_add_label_ttl(row, e->ttl);
+	return row;
 }
 
 void

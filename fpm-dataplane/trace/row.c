@@ -312,6 +312,8 @@ row_add_push(json_t *row, const struct trace *t, fib_path path)
 		json_array_append_new(
 			push, json_integer(label_of(__builtin_bswap32(e->entry[i]))));
 	row_set(row, "push", push);
+	if (e->ttl != 0)
+		row_set(row, "push_ttl", json_integer(e->ttl - LABEL_TTL_OWN));
 }
 
 static void

@@ -40,7 +40,8 @@ PROTO_KERNEL, PROTO_ZEBRA, PROTO_BGP, PROTO_STATIC = 2, 11, 186, 196
 RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY = 1, 2, 4, 5, 6
 RTA_METRICS, RTA_MULTIPATH, RTA_TABLE, RTA_VIA = 8, 9, 15, 18
 RTA_NEWDST, RTA_ENCAP_TYPE, RTA_ENCAP, RTA_NH_ID = 19, 21, 22, 30
-LWTUNNEL_ENCAP_MPLS, MPLS_IPTUNNEL_DST = 1, 1
+RTA_TTL_PROPAGATE = 26
+LWTUNNEL_ENCAP_MPLS, MPLS_IPTUNNEL_DST, MPLS_IPTUNNEL_TTL = 1, 1, 2
 RTAX_MTU = 2
 NHA_ID, NHA_GROUP, NHA_BLACKHOLE, NHA_OIF, NHA_GATEWAY = 1, 2, 4, 5, 6
 NHA_ENCAP_TYPE, NHA_ENCAP = 7, 8
@@ -178,9 +179,9 @@ def _label_hop(hop):
     return body
 
 
-def label_message(label, *hops, protocol=PROTO_STATIC, pid=DEFAULT_PID):
+def label_message(label, *hops, protocol=PROTO_STATIC, propagate=None, pid=DEFAULT_PID):
     """RTM_NEWROUTE of a label as zebra sends it; hops are dicts with the keys via, oif, labels
-    (absent: the label comes off), weight."""
+    (absent: the label comes off), weight. propagate: ttl-propagate, which zebra does not send."""
     rtmsg = struct.pack("=BBBBBBBBI", AF_MPLS, 20, 0, 0, RT_TABLE_MAIN, protocol, 0, 1, 0)
     body = attr(RTA_DST, label_stack([label]))
     if len(hops) == 1:
@@ -194,6 +195,8 @@ def label_message(label, *hops, protocol=PROTO_STATIC, pid=DEFAULT_PID):
             )
             entries += inner
         body += attr(RTA_MULTIPATH, entries)
+    if propagate is not None:
+        body += attr(RTA_TTL_PROPAGATE, bytes([propagate]))
     return message(RTM_NEWROUTE, rtmsg + body, pid)
 
 
@@ -210,10 +213,11 @@ def nexthop_message(
     blackhole=False,
     onlink=False,
     labels=None,
+    label_ttl=None,
     encap=None,
     pid=DEFAULT_PID,
 ):
-    """RTM_NEWNEXTHOP of a single hop or a blackhole. encap: (type, attributes) of an encapsulation
+    """RTM_NEWNEXTHOP of a single hop or a blackhole. label_ttl: `encap mpls LABELS ttl N`. encap: (type, attributes) of an encapsulation
     other than labels."""
     family = AF_INET
     body = attr(NHA_ID, nhid)
@@ -227,7 +231,8 @@ def nexthop_message(
         body += attr(NHA_OIF, oif)
     if labels:
         body += attr(NHA_ENCAP_TYPE, struct.pack("=H", LWTUNNEL_ENCAP_MPLS))
-        body += attr(NHA_ENCAP, attr(MPLS_IPTUNNEL_DST, label_stack(labels)))
+        ttl = b"" if label_ttl is None else attr(MPLS_IPTUNNEL_TTL, bytes([label_ttl]))
+        body += attr(NHA_ENCAP, attr(MPLS_IPTUNNEL_DST, label_stack(labels)) + ttl)
     if encap:
         body += attr(NHA_ENCAP_TYPE, struct.pack("=H", encap[0]))
         body += attr(NHA_ENCAP, encap[1])

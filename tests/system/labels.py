@@ -18,9 +18,9 @@ class LabelRouter(Router):
         """Return a next hop of a label: the neighbor on a wire, with these labels to push."""
         return {"via": via or wire.peer4, "oif": self.ifindex(wire), "labels": list(labels)}
 
-    def label(self, label, *hops):
+    def label(self, label, *hops, **more):
         """Announce the route of a label. Return when it is in force."""
-        self.zebra.send(self.zebra.label_message(label, *hops))
+        self.zebra.send(self.zebra.label_message(label, *hops, **more))
         want = [h.get("labels") or [] for h in hops]
 
         def there():

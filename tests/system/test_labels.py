@@ -10,7 +10,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from labels import TAKES_LABELS, LabelRouter, behind, entries_of, with_labels
-from lib import netns
+from lib import api, netns
 from lib.wait import eventually
 from router import running
 from wire import token_of
@@ -462,6 +462,42 @@ def test_explain_and_trace_show_each_step(dut, lan, wan):
     expired = bytes(with_labels(lan.probe(HOST, ttl=1), (100, 1)))
     (row,) = _explained(dut, lan, expired)
     assert (row["verdict"], row["reason"], row["icmp_src"]) == ("dropped", "ttl", lan.ip4)
+
+
+@pytest.mark.parametrize("ttl, out", [(0, 63), (7, 7)])
+def test_labels_have_the_ttl_of_their_route(dut, lan, wan, ttl, out):
+    """`encap mpls 300 ttl N`: packets obey it, and it is shown."""
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300], label_ttl=ttl))
+    came = dut.forwarded(lan, lan.probe(HOST, ttl=64), wan)
+    assert [(entry[0], entry[1]) for entry in entries_of(came)] == [(300, out)]
+    for what in ("encaps", "routes", "nexthops"):
+        schema = api.rows_schema("GET", f"/{what}")[1]["schema"]
+        api.validate(dut.control.ask(what), schema)
+    (encap,) = dut.control.ask("encaps")
+    assert (encap["labels"], encap["label_ttl"]) == ([300], ttl)
+    words = f"label 300 ttl {ttl} via {wan.peer4}"
+    for view in (("encaps",), ("routes", NET), ("nexthops",)):
+        assert words in dut.fpmctl("show", *view).stdout
+    (row,) = _explained(dut, lan, bytes(lan.probe(HOST)))
+    assert (row["push"], row["push_ttl"]) == ([300], ttl)
+    shown = dut.fpmctl("explain", "dst", HOST, "port", lan.tap).stdout
+    assert f"pushed: 300 ttl {ttl}" in shown, shown
+
+
+@pytest.mark.parametrize("propagate, ttl", [(0, 63), (1, 8), (None, 8)])
+def test_the_route_of_a_label_says_where_its_ttl_goes(dut, lan, wan, propagate, ttl):
+    """ttl-propagate: packets obey it, and it is shown. Without it the sysctl decides."""
+    dut.label(100, dut.hop(wan), propagate=propagate)
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST, ttl=64), (100, 9)), wan)
+    assert came[IP].ttl == ttl
+    row = dut.label_row(100)
+    api.validate([row], api.rows_schema("GET", "/labels")[1]["schema"])
+    shown = dut.fpmctl("show", "labels").stdout
+    if propagate is None:
+        assert "ttl_propagate" not in row and "ttl-propagate" not in shown
+    else:
+        assert row["ttl_propagate"] is bool(propagate)
+        assert f"ttl-propagate {('disabled', 'enabled')[propagate]}" in shown
 
 
 ZEBRA_LABELS = """{"100": {"inLabel": 100, "installed": true, "nexthops": [

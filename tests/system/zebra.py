@@ -96,10 +96,10 @@ class Zebra:
         """Withdraw routes."""
         self.send(*(self.drop_message(prefix, table) for prefix in prefixes))
 
-    def label_message(self, label, *hops):
-        """Return the NEWROUTE of a label; hops as fpm_speaker.label_message()."""
+    def label_message(self, label, *hops, **more):
+        """Return the NEWROUTE of a label; hops and more as fpm_speaker.label_message()."""
         self.labels.add(label)
-        return fpm.label_message(label, *hops, pid=self.pid)
+        return fpm.label_message(label, *hops, pid=self.pid, **more)
 
     def drop_label(self, *labels):
         """Withdraw the routes of labels."""
