@@ -102,7 +102,7 @@ struct kernel_status {
 	_Atomic uint32_t restored;
 	/* W:rib groups with next hops both by ports and by interfaces of the kernel */
 	_Atomic uint32_t mixed;
-	/* W:rib IPv6 prefixes in table local that hide routes in Linux but not here */
+	/* W:rib prefixes in table local that hide routes in Linux but not here */
 	_Atomic uint32_t short_local;
 };
 extern struct kernel_status kernel_status;

@@ -3,6 +3,7 @@
 #ifndef RIB_CONTENT_H
 #define RIB_CONTENT_H
 
+#include <linux/rtnetlink.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@ struct rib_contents {
 	struct hidx by_hops; /* SLOT_INLINE and SLOT_ORPHAN */
 	uint32_t n_orphans;
 	uint32_t unresolved; /* PATH_UNRESOLVED, permanent; used when slots run out */
-	uint32_t hidden;     /* PATH_LOCAL, for routes inside local prefixes; 0: none yet */
+	/* By the RTN_* of a route in table local, for the routes that it hides; 0: none yet. */
+	uint32_t hidden[RTN_THROW];
 	uint32_t suppressed; /* PATH_THROW, for short prefixes in views; 0: none yet */
 	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use; never freed */
 	size_t leg_bytes;

@@ -219,6 +219,31 @@ kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
 		slot_unref(rib, old);
 }
 
+/*
+ * Compare the routes inside the prefix of `r` with the tries. Views may have routes that the
+ * trie of main does not have; then compare all routes.
+ */
+static void
+resync_inside(struct rib *rib, const struct route *r)
+{
+	struct rib_resync *s = &rib->resync;
+	struct prefix p = route_prefix(r);
+
+	for (uint32_t i = 0; i < s->n_inside; i++)
+		if (prefix_equal(&s->inside[i].of, &p)) {
+			s->inside[i] = (struct resync_inside){.of = p, .at = p};
+			return;
+		}
+	if (rib->vrfs.views.n > 0 || s->n_inside == RESYNC_INSIDE_MAX) {
+		resync_from(s, 1);
+		return;
+	}
+	s->inside[s->n_inside++] = (struct resync_inside){.of = p, .at = p};
+	if (!s->due)
+		s->next = UINT32_MAX; /* no walk over all routes is due */
+	s->due = true;
+}
+
 static void
 kroute_delete(struct rib *rib, uint32_t i)
 {
@@ -227,8 +252,9 @@ kroute_delete(struct rib *rib, uint32_t i)
 
 	if (rib->kroutes.v[i].connected)
 		rib->kroutes.rebind = true;
-	if (rib->kroutes.v[i].wide)
-		resync_from(&rib->resync, 1); /* the routes inside are used again */
+	if (rib->kroutes.v[i].wide != RTN_UNSPEC &&
+	    kroutes_are_split(&rib->kroutes, r->family))
+		resync_inside(rib, r); /* the routes inside are used again */
 	mirror_kernel_gone(rib, i);
 	kroute_remove(&rib->kroutes, i);
 	kernel_settle(rib, r);
@@ -236,27 +262,39 @@ kroute_delete(struct rib *rib, uint32_t i)
 }
 
 /*
- * Stage the routes inside a prefix again, because the prefix hides them now, or no longer
- * does.
+ * Stage the routes inside the prefix of the record again, because it hides them now, or no
+ * longer does.
  */
 static void
-kernel_hide(struct rib *rib)
+kernel_hide(struct rib *rib, uint32_t i)
 {
-	if (rib->contents.hidden == 0) {
-		rib->contents.hidden = slot_for_kind(rib, PATH_LOCAL);
-		slot_ref(rib, rib->contents.hidden);
+	const struct kroute *kr = &rib->kroutes.v[i];
+	uint32_t *hidden = &rib->contents.hidden[kr->wide];
+
+	if (kr->wide != RTN_UNSPEC && kr->wide != RTN_THROW && *hidden == 0) {
+		(void)nh_list_set_type(&rib->scratch, kr->wide);
+		*hidden = slot_for_hops(rib, &rib->scratch, 0);
+		slot_ref(rib, *hidden);
 	}
-	resync_from(&rib->resync, 1);
+	resync_inside(rib, kr->route);
 }
 
 void
 kernel_split_tables(struct rib *rib)
 {
-	if (rib->kroutes.split4)
+	struct rib_kroutes *k = &rib->kroutes;
+
+	if (k->split4)
 		return;
-	rib->kroutes.split4 = true;
-	if (rib->kroutes.wide.n > 0)
-		kernel_hide(rib);
+	kroutes_split4(k);
+	for (uint32_t at = 0; at < k->wide.n; at++) {
+		struct route *r = k->v[k->wide.v[at]].route;
+
+		if (r->family != 4)
+			continue;
+		kernel_hide(rib, k->wide.v[at]);
+		kernel_settle(rib, r); /* one of type throw no longer counts */
+	}
 }
 
 /* Fill the record `i` from the event. */
@@ -280,7 +318,7 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 	kr->source4 = ev->source4;
 	kroute_set_connected(&rib->kroutes, i, connected);
 	if (kroute_set_wide(&rib->kroutes, i))
-		kernel_hide(rib);
+		kernel_hide(rib, i);
 	kroute_set_slot(rib, i, slot);
 }
 
@@ -383,7 +421,7 @@ kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was)
 	kroute_set_connected(k, i, was->connected);
 	k->rebind |= was->connected;
 	if (kroute_set_wide(k, i))
-		kernel_hide(rib);
+		kernel_hide(rib, i);
 	kroute_set_slot(rib, i, was->slot);
 	mirror_kernel(rib, i);
 	kernel_settle(rib, r);

@@ -91,14 +91,6 @@ kroute_set_short_local(struct kroute *kr, bool short_local)
 	kr->short_local = short_local;
 }
 
-static bool
-type_ends_lookup(uint8_t rtm_type)
-{
-	return rtm_type == RTN_UNICAST || rtm_type == RTN_BLACKHOLE ||
-	       rtm_type == RTN_UNREACHABLE || rtm_type == RTN_PROHIBIT ||
-	       rtm_type == RTN_ANYCAST;
-}
-
 static void
 wide_remove(struct rib_kroutes *k, uint32_t number)
 {
@@ -107,7 +99,35 @@ wide_remove(struct rib_kroutes *k, uint32_t number)
 	while (k->wide.v[at] != number)
 		at++;
 	k->wide.v[at] = k->wide.v[--k->wide.n];
-	k->v[number].wide = false;
+	k->v[number].wide = RTN_UNSPEC;
+}
+
+bool
+kroutes_are_split(const struct rib_kroutes *k, uint8_t family)
+{
+	return family == 6 || (family == 4 && k->split4);
+}
+
+/* Return true for a type of route that has no next hop. */
+static bool
+type_is_wide(uint8_t rtm_type)
+{
+	return rtm_type == RTN_LOCAL || rtm_type == RTN_ANYCAST ||
+	       rtm_type == RTN_BROADCAST || rtm_type == RTN_BLACKHOLE ||
+	       rtm_type == RTN_UNREACHABLE || rtm_type == RTN_PROHIBIT ||
+	       rtm_type == RTN_THROW;
+}
+
+/* Decide whether the record counts in kernel_status.short_local. */
+static void
+kroute_count_short_local(const struct rib_kroutes *k, struct kroute *kr)
+{
+	const struct route *r = kr->route;
+
+	kroute_set_short_local(kr, kr->is_local && r->table == RIB_TABLE_MAIN &&
+					   r->len < family_bits(r->family) &&
+					   kr->rtm_type == RTN_UNICAST &&
+					   kroutes_are_split(k, r->family));
 }
 
 bool
@@ -115,43 +135,77 @@ kroute_set_wide(struct rib_kroutes *k, uint32_t number)
 {
 	struct kroute *kr = &k->v[number];
 	const struct route *r = kr->route;
-	bool is_short = kr->is_local && r->table == RIB_TABLE_MAIN &&
-			r->len < family_bits(r->family);
-	bool wide = is_short && kr->rtm_type == RTN_LOCAL;
+	bool is_short = r->len < family_bits(r->family) || kr->rtm_type == RTN_THROW;
+	bool wide = kr->is_local && r->table == RIB_TABLE_MAIN && is_short &&
+		    type_is_wide(kr->rtm_type);
+	uint8_t was = kr->wide, is = wide ? kr->rtm_type : RTN_UNSPEC;
 
-	kroute_set_short_local(kr, is_short && r->family == 6 &&
-					   type_ends_lookup(kr->rtm_type));
-	if (wide == kr->wide)
+	kroute_count_short_local(k, kr);
+	if (was == is)
 		return false;
-	kr->wide = wide;
-	if (wide)
-		vec32_push(&k->wide, number);
-	else
+	if (was != RTN_UNSPEC)
 		wide_remove(k, number);
-	return r->family == 6 || k->split4;
+	if (is != RTN_UNSPEC)
+		vec32_push(&k->wide, number);
+	kr->wide = is;
+	return kroutes_are_split(k, r->family);
 }
 
-bool
-kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
-	     const struct route *r)
+void
+kroutes_split4(struct rib_kroutes *k)
 {
-	uint32_t best;
-	bool covered = false;
+	k->split4 = true;
+	for (uint32_t i = 1; i <= k->high; i++)
+		if (k->v[i].route != NULL && k->v[i].is_local)
+			kroute_count_short_local(k, &k->v[i]);
+}
 
-	if (k->wide.n == 0 || r->table != RIB_TABLE_MAIN ||
-	    !(r->family == 6 || (r->family == 4 && k->split4)))
-		return false;
-	for (uint32_t i = 0; i < k->wide.n && !covered; i++) {
-		struct prefix p = route_prefix(k->v[k->wide.v[i]].route);
-		struct ipaddr addr = route_addr(r);
+/* Return true if table local decides for the prefix of `r` itself, or leaves it to main. */
+static bool
+route_has_local(const struct rib_kroutes *k, const struct rib_links *links,
+		const struct route *r)
+{
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		if (k->v[i].is_local &&
+		    (k->v[i].rtm_type == RTN_THROW || kroute_is_usable(k, &k->v[i], links)))
+			return true;
+	return false;
+}
 
-		covered =
-			p.family == r->family && p.len < r->len && prefix_covers(&p, &addr);
+uint8_t
+kroute_hider(const struct rib_kroutes *k, const struct rib_links *links,
+	     const struct prefix *p, const struct route *plain)
+{
+	const struct kroute *best = NULL;
+
+	if (k->wide.n == 0 || !kroutes_are_split(k, p->family))
+		return RTN_UNSPEC;
+	for (uint32_t i = 0; i < k->wide.n; i++) {
+		const struct kroute *kr = &k->v[k->wide.v[i]];
+		struct prefix of = route_prefix(kr->route);
+
+		if (of.family == p->family && of.len < p->len &&
+		    prefix_covers(&of, &p->addr) &&
+		    (best == NULL || of.len > best->route->len ||
+		     (best->route == kr->route && kroute_precedes(kr, best))))
+			best = kr;
 	}
-	if (!covered)
-		return false;
-	best = kroute_best(k, links, r);
-	return best == 0 || !k->v[best].is_local;
+	if (best == NULL || best->rtm_type == RTN_THROW ||
+	    (plain != NULL && route_has_local(k, links, plain)))
+		return RTN_UNSPEC;
+	return best->rtm_type;
+}
+
+uint8_t
+kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *links,
+		const struct route *r)
+{
+	struct prefix p;
+
+	if (k->wide.n == 0 || r->table != RIB_TABLE_MAIN)
+		return RTN_UNSPEC;
+	p = route_prefix(r);
+	return kroute_hider(k, links, &p, r);
 }
 
 void
@@ -159,7 +213,7 @@ kroute_remove(struct rib_kroutes *k, uint32_t number)
 {
 	if (k->v[number].connected)
 		connected_remove(k, number);
-	if (k->v[number].wide)
+	if (k->v[number].wide != RTN_UNSPEC)
 		wide_remove(k, number);
 	kroute_set_short_local(&k->v[number], false);
 	hidx_del(&k->by_route, number);
@@ -198,22 +252,21 @@ kroute_precedes(const struct kroute *a, const struct kroute *b)
 					      : a->order < b->order;
 }
 
-/*
- * Return true for a route of type throw in table local of IPv6: Linux then looks up main. (IPv4
- * has both tables in one trie.)
- */
+/* Return true for a route of type throw in table local if Linux then looks up main. */
 static bool
-kroute_leads_to_main(const struct kroute *kr)
+kroute_leads_to_main(const struct rib_kroutes *k, const struct kroute *kr)
 {
-	return kr->is_local && kr->rtm_type == RTN_THROW && kr->route->family == 6;
+	return kr->is_local && kr->rtm_type == RTN_THROW &&
+	       kroutes_are_split(k, kr->route->family);
 }
 
 bool
-kroute_is_usable(const struct kroute *kr, const struct rib_links *links)
+kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
+		 const struct rib_links *links)
 {
 	const struct link *link;
 
-	if (kroute_leads_to_main(kr))
+	if (kroute_leads_to_main(k, kr))
 		return false;
 	if (!kr->connected)
 		return !kr->ignored;
@@ -228,7 +281,7 @@ kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 	uint32_t best = 0;
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if ((links == NULL || kroute_is_usable(&k->v[i], links)) &&
+		if ((links == NULL || kroute_is_usable(k, &k->v[i], links)) &&
 		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
 			best = i;
 	return best;

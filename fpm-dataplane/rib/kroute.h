@@ -37,8 +37,8 @@ struct kroute {
 	bool is_local;      /* of table local, which the kernel looks up before main */
 	bool connected;     /* on link, made by the kernel for an address */
 	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
-	bool wide;        /* its prefix is shorter than a host and hides routes inside it */
-	bool short_local; /* of table local, no own prefix: it hides them in Linux, not here */
+	uint8_t wide; /* RTN_*: in table local, it decides for the prefixes inside; or 0 */
+	bool short_local; /* of table local by a next hop: it hides them in Linux, not here */
 	bool ignored;     /* slot_ignored() at the last check: it does not count */
 };
 
@@ -48,7 +48,7 @@ struct rib_kroutes {
 	struct vec32 unused;
 	struct hidx by_route;
 	struct vec32 connected;    /* numbers */
-	struct vec32 wide;         /* numbers; few */
+	struct vec32 wide;         /* numbers, of each length if of type throw; few */
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
@@ -69,19 +69,31 @@ uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);
 void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected);
 /*
- * Decide whether the record hides routes: it is an own prefix of table local that is shorter
- * than a host. Return true if that has changed: the caller then commits all routes inside the
- * prefix again. In Linux other types in table local hide routes, too; here they do not, and
+ * Decide whether the record hides routes: it is in table local, shorter than a host, and has
+ * no next hop. A route of type throw ends the effect of a shorter prefix. Return true if that
+ * has changed: the caller then stages all routes inside the prefix again. In Linux routes by
+ * a next hop in table local hide routes, too; here they do not, and
  * kernel_status.short_local counts them.
  */
 bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
 /*
- * Return true if the kernel never finds `r`, because table local has a shorter prefix that
- * covers it. Until the rules of IPv4 change, Linux keeps its tables local and main in one trie,
- * in which the longest prefix of both counts (`split4`).
+ * Return true if Linux looks up main only for the packets for which table local has no route.
+ * Until the rules of IPv4 change, it keeps both tables of IPv4 in one trie, in which the
+ * longest prefix counts (`split4`).
  */
-bool kroute_hides(const struct rib_kroutes *k, const struct rib_links *links,
-		  const struct route *r);
+bool kroutes_are_split(const struct rib_kroutes *k, uint8_t family);
+/* Note that Linux has split the tables of IPv4. */
+void kroutes_split4(struct rib_kroutes *k);
+/*
+ * Return the type (RTN_*) of the route in table local, shorter than `p`, by which the kernel
+ * decides for the packets of `p`; RTN_UNSPEC: none. `plain` is the route for `p` in table
+ * main and local, or NULL.
+ */
+uint8_t kroute_hider(const struct rib_kroutes *k, const struct rib_links *links,
+		     const struct prefix *p, const struct route *plain);
+/* As kroute_hider(), for the prefix of `r`, which may be in any table. */
+uint8_t kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *links,
+			const struct route *r);
 /* Give the record its place among equal metrics: before all, or after all. */
 void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
 /* Note a value of `order` from a checkpoint. Later values are below or above it. */
@@ -94,7 +106,8 @@ bool kroute_precedes(const struct kroute *a, const struct kroute *b);
  * keeps a connected route while only the carrier is lost; a router should then use a route
  * through another router.
  */
-bool kroute_is_usable(const struct kroute *kr, const struct rib_links *links);
+bool kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
+		      const struct rib_links *links);
 /*
  * Return the first usable record of `r` in the kernel's order, or with links NULL the first
  * of all; 0: none.

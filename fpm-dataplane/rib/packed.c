@@ -13,6 +13,7 @@
 #include "rib/packed.h"
 
 #include <jansson.h>
+#include <linux/rtnetlink.h>
 #include <string.h>
 
 #include "base/inet.h"
@@ -42,7 +43,8 @@ pack_key(const struct rib *rib, const struct route *r, const struct shown_route 
 	const struct kroute *kr = shown->kr;
 	uint64_t type = kr == NULL ? r->rtm_type : kr->rtm_type & 0xf;
 	uint64_t flags = (kr != NULL) | (kr != NULL && kr->connected) << 1 | hidden << 2 |
-			 kroute_hides(&rib->kroutes, &rib->links, r) << 3;
+			 (kroute_hider_of(&rib->kroutes, &rib->links, r) != RTN_UNSPEC)
+				 << 3;
 
 	return (uint64_t)r->table << 32 | (uint64_t)shown->slot << 12 | type << 4 | flags;
 }

@@ -14,11 +14,51 @@
 #include "rib/table_count.h"
 #include "rib/zebra.h"
 
+/* Compare the next route inside a prefix. Return false after the last one. */
+static bool
+inside_step(struct rib *rib, struct resync_inside *walk)
+{
+	const struct routes *of = &rib->tables.main;
+	unsigned int len = walk->at.len, n;
+	const struct fib_copy *copy = rib_tries(rib, RIB_TABLE_MAIN, &n);
+	const struct route *r;
+
+	if (poptrie_next(fib_trie(copy, walk->of.family), walk->at.addr.octet, &len,
+			 !walk->begun) == POPTRIE_NONE ||
+	    !prefix_covers(&walk->of, &walk->at.addr))
+		return false;
+	walk->at.len = (uint8_t)len;
+	walk->begun = true;
+	r = routes_find(of, RIB_TABLE_MAIN, &walk->at,
+			routes_hash(of, RIB_TABLE_MAIN, &walk->at));
+	/* Without memory a walk over all routes follows. */
+	if (r != NULL && !route_is_staged(rib, r))
+		(void)route_stage(rib, r);
+	return true;
+}
+
+/* Compare a slice of the routes inside prefixes. Return true if more are due. */
+static bool
+inside_round(struct rib *rib)
+{
+	struct rib_resync *s = &rib->resync;
+
+	for (uint32_t n = 0; n < RIB_SLICE && s->n_inside > 0; n++)
+		if (!inside_step(rib, &s->inside[s->n_inside - 1]))
+			s->n_inside--;
+	return s->n_inside > 0;
+}
+
 bool
 resync_round(struct rib *rib)
 {
-	uint32_t end = rib->resync.next + RIB_SLICE;
+	bool inside = inside_round(rib);
+	uint32_t end;
 
+	if (inside)
+		return true;
+	end = rib->resync.next > UINT32_MAX - RIB_SLICE ? UINT32_MAX
+							: rib->resync.next + RIB_SLICE;
 	for (; rib->resync.next < end && rib->resync.next <= tables_walk_end(&rib->tables);
 	     rib->resync.next++) {
 		struct route *r = tables_walk_at(&rib->tables, rib->resync.next);

@@ -7,6 +7,7 @@
 #include "rib/route.h"
 
 #include <errno.h>
+#include <linux/rtnetlink.h>
 
 #include "base/log.h"
 #include "base/limits.h"
@@ -35,10 +36,12 @@ uint32_t
 route_fib_slot(const struct rib *rib, const struct route *r)
 {
 	uint32_t slot = route_effective(r);
+	uint8_t hider;
 
-	return slot != 0 && kroute_hides(&rib->kroutes, &rib->links, r)
-		       ? rib->contents.hidden
-		       : slot;
+	if (slot == 0)
+		return 0;
+	hider = kroute_hider_of(&rib->kroutes, &rib->links, r);
+	return hider != RTN_UNSPEC ? rib->contents.hidden[hider] : slot;
 }
 
 /* Stage the route in every copy. Return 0, -ENOENT when no copy changes, or -ENOMEM. */

@@ -35,24 +35,38 @@ slot_in_table(const struct rib *rib, uint32_t table, const struct route *r)
 	return found == NULL ? 0 : route_effective(found);
 }
 
+/* Return the route of table main and local for the prefix of `r`; NULL: none. */
+static const struct route *
+plain_route(const struct rib *rib, const struct route *r)
+{
+	const struct routes *of = &rib->tables.main;
+	struct prefix p = route_prefix(r);
+
+	return r->table == RIB_TABLE_MAIN
+		       ? r
+		       : routes_find(of, RIB_TABLE_MAIN, &p,
+				     routes_hash(of, RIB_TABLE_MAIN, &p));
+}
+
 /*
- * Return true if the table's route for the prefix of `r` is of table local, which Linux looks up
- * before a route of one TOS (fib_find_alias()).
+ * Return true if the route is of table local, which Linux looks up before routes of one TOS
+ * (fib_find_alias()) and source-specific routes.
  */
 static bool
-local_is_first(const struct rib *rib, uint32_t table, const struct route *r)
+local_is_first(const struct rib *rib, const struct route *plain)
+{
+	uint32_t best = plain == NULL ? 0 : kroute_best(&rib->kroutes, &rib->links, plain);
+
+	return best != 0 && rib->kroutes.v[best].is_local;
+}
+
+/* Return the slot of the view of main where table local hides `r`; 0: it does not. */
+static uint32_t
+hidden_slot(const struct rib *rib, const struct route *r, const struct route *plain)
 {
 	struct prefix p = route_prefix(r);
-	const struct routes *of;
-	const struct route *plain;
-	uint32_t best;
 
-	if (r->family != 4 || table != RIB_TABLE_MAIN)
-		return false;
-	of = &rib->tables.main;
-	plain = routes_find(of, table, &p, routes_hash(of, table, &p));
-	best = plain == NULL ? 0 : kroute_best(&rib->kroutes, &rib->links, plain);
-	return best != 0 && rib->kroutes.v[best].is_local;
+	return rib->contents.hidden[kroute_hider(&rib->kroutes, &rib->links, &p, plain)];
 }
 
 /*
@@ -91,13 +105,19 @@ slot_is_error(const struct rib *rib, uint32_t slot)
 static uint32_t
 view_slot(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
-	uint32_t slot = 0, i;
+	bool of_main = view->fib->table == RIB_TABLE_MAIN;
+	const struct route *plain = of_main ? plain_route(rib, r) : NULL;
+	uint32_t slot = 0, hidden, i = 0;
 
-	i = local_is_first(rib, view->fib->table, r) ? view->n_chain - 1 : 0;
+	if (of_main && local_is_first(rib, plain))
+		return route_effective(plain);
 	for (; i < view->n_chain && slot == 0; i++)
 		slot = slot_in_table(rib, view->chain[i], r);
 	if (i == view->n_chain && slot != 0 && plain_is_hidden(rib, view, r))
 		return 0;
+	hidden = of_main && slot != 0 ? hidden_slot(rib, r, plain) : 0;
+	if (hidden != 0)
+		return hidden;
 	if (slot != 0 && (int32_t)r->len <= view->longer_than && !slot_is_error(rib, slot))
 		return rib->contents.suppressed;
 	return slot;
@@ -173,7 +193,8 @@ view_has_source(const struct rib *rib, uint32_t table)
 static bool
 source_covers_view(const struct source *s, const struct vrf *view)
 {
-	return s->n > 0 && s->table == view->fib->table && s->src.len <= view->src.len &&
+	return s->n > 0 && s->table == view->fib->table &&
+	       s->src.family == view->src.family && s->src.len <= view->src.len &&
 	       prefix_covers(&s->src, &view->src.addr);
 }
 

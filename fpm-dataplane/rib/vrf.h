@@ -77,11 +77,21 @@ bool table_is_of_vrf(const struct rib *rib, uint32_t table);
  */
 const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned int *n);
 
+#define RESYNC_INSIDE_MAX 16u
+
+/* A walk over the prefixes in the trie of main that are inside a prefix. */
+struct resync_inside {
+	struct prefix of, at; /* the last prefix of the walk */
+	bool begun;
+};
+
 /* Incomplete tries: resync.c walks all routes until the tries are complete. */
 struct rib_resync {
-	bool due;   /* some prefix is missing or wrong in a trie: walk and compare */
-	bool nomem; /* for lack of memory, not because the trie is a new VRF's */
-	uint32_t next;
+	bool due;      /* some prefix is missing or wrong in a trie: walk and compare */
+	bool nomem;    /* for lack of memory, not because the trie is a new VRF's */
+	uint32_t next; /* UINT32_MAX: only routes inside some prefixes are compared */
+	struct resync_inside inside[RESYNC_INSIDE_MAX];
+	uint32_t n_inside;
 };
 
 /* Start the walk at route `number`. A walk that has not reached it yet continues. */

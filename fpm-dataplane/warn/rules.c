@@ -43,7 +43,7 @@ rules_scan(struct warn *w)
 		if (json_is_false(json_object_get(row, "obeyed")))
 			rule_add(w, row);
 	if (atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed) > 0)
-		list_add(&w->list, WARNING_LOCAL, "IPv6 routes in table local",
+		list_add(&w->list, WARNING_LOCAL, "routes by a next hop in table local",
 			 "Linux asks table local first: such a route hides longer prefixes "
 			 "of table main.",
 			 "The longest prefix of both tables counts.");

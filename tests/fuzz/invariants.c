@@ -48,7 +48,7 @@ choice_must_hold(const struct rib *rib, const struct kroute *kr)
 		MUST(other->route == kr->route);
 		MUST(other == kr || kroute_precedes(other, kr) ||
 		     kroute_precedes(kr, other));
-		if (kroute_is_usable(other, &rib->links) &&
+		if (kroute_is_usable(k, other, &rib->links) &&
 		    (best == NULL || kroute_precedes(other, best)))
 			best = other;
 	}
@@ -272,14 +272,25 @@ id_has_slot(const struct rib *rib, const struct nh *nh, uint32_t slot)
 	return at == slot;
 }
 
+/* Return how many kinds of hidden routes have the slot. */
+static uint32_t
+hidden_refs(const struct rib *rib, uint32_t slot)
+{
+	uint32_t n = 0;
+
+	for (unsigned int type = 0; type < RTN_THROW; type++)
+		n += rib->contents.hidden[type] == slot;
+	return n;
+}
+
 static void
 slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c)
 {
 	const struct nh *nh;
 
-	/* rib itself has a reference to each of three slots. */
+	/* rib itself has a reference to each of some slots. */
 	MUST(s->refs == c->slot[s->number] + (s->number == rib->contents.unresolved) +
-				(s->number == rib->contents.hidden) +
+				hidden_refs(rib, s->number) +
 				(s->number == rib->contents.suppressed));
 	MUST(s->refs > 0 && s->n_legs > 0);
 	MUST(!s->queued && !s->idle && s->dirty == 0);

@@ -223,6 +223,22 @@ def test_throw_in_table_local(both):
     both.agree("route added", {HOST[6]: "ext"})
 
 
+@pytest.mark.parametrize(
+    "kind, fate",
+    [("unreachable", "no route"), ("prohibit", "prohibited"), ("blackhole", "nothing")],
+)
+def test_a_route_that_refuses_in_table_local(both, kind, fate):
+    """IPv6 asks table local first: its route refuses packets that main has a longer prefix for,
+    except where a route of type throw in table local is longer still."""
+    both.ip(f"-6 route add 2001:db8:e000::/64 {via(both, 'wan', 6)}")
+    both.ip(f"-6 route add {kind} 2001:db8:e000::/40 table local")
+    both.agree(f"{kind} added", {"2001:db8:e000::9": fate, "2001:db8:e001::9": fate})
+    both.ip("-6 route add throw 2001:db8:e000::/56 table local")
+    both.agree("throw added", {"2001:db8:e000::9": "wan", "2001:db8:e001::9": fate})
+    both.ip(f"-6 route del {kind} 2001:db8:e000::/40 table local")
+    both.agree(f"{kind} deleted", {"2001:db8:e001::9": "no route"})
+
+
 def test_an_ipv4_route_over_an_ipv6_gateway(both):
     """RTA_VIA: an IPv4 prefix by an IPv6 neighbor (RFC 8950)."""
     for _ in range(3):

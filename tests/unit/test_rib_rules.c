@@ -402,6 +402,133 @@ a_default_route_for_a_source_leaves_the_plain_one(void **state)
 	rig_free(g);
 }
 
+/* Add or delete a route in table local. */
+static void
+local(struct rig *g, enum kernel_event_kind kind, const char *prefix, uint8_t rtm_type)
+{
+	rig_kernel_type(g, kind, prefix, 0, rtm_type)->is_local = true;
+}
+
+/* Linux looks up table local before the routes for some packets of table main. */
+static void
+a_local_prefix_hides_routes_for_a_source_or_a_tos(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	lookup(100, 100);
+	tell(g, 4);
+	lookup(100, 100)->src = rig_prefix("2001:db8:77::/48");
+	tell(g, 6);
+	route_from(g, KERNEL_ROUTE, "2001:db8:200:1::/64", "2001:db8:9::/48",
+		   "2001:db8:2::9", 12);
+	route_from(g, KERNEL_ROUTE, "2001:db8:200::/48", "2001:db8:9::/48", "2001:db8:2::9",
+		   12);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.128/25", 0, "192.0.2.129", 12)->src =
+		tos_condition(0);
+	rig_settle(g);
+	assert_from(g, "2001:db8:9::1", "2001:db8:200:1::1", "2001:db8:2::9@2");
+	assert_from(g, "192.0.2.9", "203.0.113.200", "192.0.2.129@2");
+	for (int turn = 0; turn < 3; turn++) {
+		local(g, KERNEL_ROUTE, "2001:db8:200::/48", RTN_LOCAL);
+		local(g, KERNEL_ROUTE, "203.0.113.0/24", RTN_LOCAL);
+		rig_settle(g);
+		assert_from(g, "2001:db8:9::1", "2001:db8:200:1::1", "local");
+		assert_from(g, "2001:db8:9::1", "2001:db8:200:2::1", "local");
+		assert_from(g, "2001:db8:8::1", "2001:db8:200:1::1", "local");
+		assert_from(g, "192.0.2.9", "203.0.113.200", "local");
+		local(g, KERNEL_ROUTE_DEL, "2001:db8:200::/48", RTN_LOCAL);
+		local(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", RTN_LOCAL);
+		rig_settle(g);
+		assert_from(g, "2001:db8:9::1", "2001:db8:200:1::1", "2001:db8:2::9@2");
+		assert_from(g, "2001:db8:9::1", "2001:db8:200:2::1", "2001:db8:2::9@2");
+		assert_from(g, "2001:db8:8::1", "2001:db8:200:1::1", "none");
+		assert_from(g, "192.0.2.9", "203.0.113.200", "192.0.2.129@2");
+	}
+	rig_free(g);
+}
+
+/* Once the rules of IPv4 were changed, table local decides before main by all types. */
+static void
+all_types_of_table_local_hide_routes(void **state)
+{
+	static const struct {
+		uint8_t type;
+		const char *before, *after;
+	} of[] = {{RTN_LOCAL, "local", "local"},
+		  {RTN_BLACKHOLE, "blackhole", "blackhole"},
+		  {RTN_UNREACHABLE, "unreachable", "unreachable"},
+		  {RTN_PROHIBIT, "prohibit", "prohibit"},
+		  {RTN_BROADCAST, "bcast", "bcast"},
+		  {RTN_THROW, "throw", "192.0.2.1@1"}};
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.112.0/20", 0, "192.0.2.1", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.128/25", 0, "192.0.2.129", 12);
+	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		local(g, KERNEL_ROUTE, "203.0.113.0/24", of[i].type);
+		rig_settle(g);
+		assert_seen(g, "203.0.113.9", of[i].before);
+		assert_seen(g, "203.0.113.200", "192.0.2.129@2");
+		local(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", of[i].type);
+	}
+	local(g, KERNEL_ROUTE, "203.0.113.0/24", RTN_THROW);
+	lookup(100, 100)->iif[0] = 'x';
+	tell(g, 4);
+	assert_seen(g, "203.0.113.9", "192.0.2.1@1");
+	local(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", RTN_THROW);
+	tell(g, 4);
+	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		bool throws = of[i].type == RTN_THROW;
+
+		local(g, KERNEL_ROUTE, "203.0.113.0/24", of[i].type);
+		rig_settle(g);
+		assert_seen(g, "203.0.113.9", of[i].after);
+		assert_seen(g, "203.0.113.200", throws ? "192.0.2.129@2" : of[i].after);
+		local(g, KERNEL_ROUTE, "203.0.113.192/26", RTN_THROW);
+		rig_settle(g);
+		assert_seen(g, "203.0.113.130", throws ? "192.0.2.129@2" : of[i].after);
+		rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.224/27", 0, "192.0.2.129", 12);
+		rig_settle(g);
+		assert_seen(g, "203.0.113.230", "192.0.2.129@2");
+		rig_kernel_route(g, KERNEL_ROUTE_DEL, "203.0.113.224/27", 0, "192.0.2.129",
+				 12);
+		local(g, KERNEL_ROUTE_DEL, "203.0.113.192/26", RTN_THROW);
+		local(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", of[i].type);
+		rig_settle(g);
+		assert_seen(g, "203.0.113.200", "192.0.2.129@2");
+	}
+	rig_free(g);
+}
+
+/* A prefix of table local concerns the routes inside it, and no walk over all routes. */
+static void
+a_local_prefix_costs_what_it_hides(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.128/25", 0, "192.0.2.129", 12);
+	rig_settle(g);
+	local(g, KERNEL_ROUTE, "203.0.113.0/24", RTN_LOCAL);
+	rig_settle(g);
+	local(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", RTN_LOCAL);
+	rig_flush_batch(g);
+	assert_false(g->rib->resync.due); /* Linux has one trie for both tables */
+	lookup(100, 100)->iif[0] = 'x';
+	tell(g, 4);
+	for (int turn = 0; turn < 2; turn++) {
+		local(g, turn == 0 ? KERNEL_ROUTE : KERNEL_ROUTE_DEL, "203.0.113.0/24",
+		      RTN_LOCAL);
+		rig_flush_batch(g);
+		assert_true(g->rib->resync.due);
+		assert_int_equal(g->rib->resync.n_inside, 1);
+		assert_int_equal(g->rib->resync.next, UINT32_MAX);
+		rig_settle(g);
+		assert_false(g->rib->resync.due);
+		assert_seen(g, "203.0.113.200", turn == 0 ? "local" : "192.0.2.129@2");
+	}
+	rig_free(g);
+}
+
 static void
 rows_name_what_a_rule_lacks(void **state)
 {
@@ -439,6 +566,9 @@ main(void)
 		cmocka_unit_test(a_vrf_takes_the_table_of_a_rule_and_gives_it_back),
 		cmocka_unit_test(source_specific_routes_count_for_their_sources),
 		cmocka_unit_test(a_default_route_for_a_source_leaves_the_plain_one),
+		cmocka_unit_test(a_local_prefix_hides_routes_for_a_source_or_a_tos),
+		cmocka_unit_test(all_types_of_table_local_hide_routes),
+		cmocka_unit_test(a_local_prefix_costs_what_it_hides),
 		cmocka_unit_test(rows_name_what_a_rule_lacks),
 	};
 
