@@ -68,6 +68,7 @@ rule_is_never(const struct rule *rule)
 struct msg_rules {
 	struct msg m;
 	uint8_t family;
+	bool split; /* Linux looks up the tables local and main in turn, whatever rules are left */
 	uint32_t n;
 	struct rule rule[];
 };

@@ -649,6 +649,8 @@ rules_event(struct rib *rib, const struct msg_rules *m)
 	struct rule_list *list = &rib->rules.list[m->family == 6];
 	size_t bytes = m->n * sizeof(m->rule[0]);
 
+	if (m->split)
+		kernel_split_tables(rib);
 	if (list->n == m->n && (m->n == 0 || memcmp(list->v, m->rule, bytes) == 0))
 		return;
 	list_log_lacking(list, m);

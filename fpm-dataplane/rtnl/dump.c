@@ -5,7 +5,8 @@
  * The kernel sends the next part of an answer when the last part was read, so a dump never
  * overruns a buffer, and the thread can pause in it. Each job begins and ends with a mark
  * for rib, which then removes the objects that the dump did not show. Rules come first and
- * without marks: each family has one list, which replaces its earlier list.
+ * without marks: each family has one list, which replaces its earlier list. Before them a
+ * lookup shows if Linux has split the tables local and main of IPv4.
  *
  * Linux continues an IPv6 dump by the number of routes that it has shown. If some of these
  * routes are deleted meanwhile, it skips other existing routes and does not set
@@ -16,6 +17,7 @@
 #include <linux/fib_rules.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -61,6 +63,7 @@ jobs_begin(struct rtnl *r)
 	r->n_shown = 0;
 	r->dump_begin_ms = monotonic_ms();
 	r->rules_only = r->rules_due = r->whole = false;
+	job_add(r, DUMP_SPLIT, 4, 0);
 	job_add(r, DUMP_RULES, 4, 0);
 	job_add(r, DUMP_RULES, 6, 0);
 }
@@ -128,6 +131,13 @@ af_of_family(uint8_t family)
 	return family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_MPLS;
 }
 
+/* Return true if rib gets marks for the job, and removes the objects it does not show. */
+static bool
+job_has_marks(const struct dump_job *job)
+{
+	return job->kind == DUMP_ROUTES || job->kind == DUMP_NEXTHOPS;
+}
+
 /* Send the request of the present job to the kernel. Returns 0 or -errno. */
 static int
 job_ask(struct rtnl *r)
@@ -156,6 +166,19 @@ job_ask(struct rtnl *r)
 		request.frh.family = af;
 		pass_rules_begin(r);
 		break;
+	case DUMP_SPLIT:
+		/*
+		 * Linux answers with table main for its own address until the rules of IPv4
+		 * are changed for the first time, then with table local (fib_lookup()).
+		 */
+		request.nlh.nlmsg_flags = NLM_F_REQUEST;
+		request.nlh.nlmsg_type = RTM_GETROUTE;
+		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.rtm));
+		request.rtm.rtm_family = af;
+		request.rtm.rtm_dst_len = 32;
+		request.rtm.rtm_flags = RTM_F_LOOKUP_TABLE;
+		mnl_attr_put_u32(&request.nlh, RTA_DST, htonl(INADDR_LOOPBACK));
+		break;
 	case DUMP_ROUTES:
 		request.nlh.nlmsg_type = RTM_GETROUTE;
 		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.rtm));
@@ -165,7 +188,7 @@ job_ask(struct rtnl *r)
 			mnl_attr_put_u32(&request.nlh, RTA_TABLE, job->scope.table);
 		break;
 	}
-	if (job->kind != DUMP_RULES && !r->again)
+	if (job_has_marks(job) && !r->again)
 		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
 	r->n_datagrams = 0;
 	r->interrupted = false;
@@ -193,6 +216,8 @@ job_done(struct rtnl *r)
 	}
 	if (job->kind == DUMP_RULES)
 		pass_rules_end(r, job->scope.family);
+	else if (!job_has_marks(job))
+		; /* the list of rules has the result */
 	else if (r->interrupted)
 		r->all_due = true; /* a later dump shows which routes to remove */
 	else
@@ -232,6 +257,8 @@ job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
 
 	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
+	if (r->job[r->at].kind == DUMP_SPLIT)
+		return 0; /* lo is down: only the rules show it */
 	if (job_is_labels(&r->job[r->at]) && error != -ENOMEM && error != -ENOBUFS)
 		return 0;
 	if (r->job[r->at].kind != DUMP_ROUTES && error == -EOPNOTSUPP)
@@ -254,6 +281,13 @@ answer_take(struct rtnl *r, size_t len)
 			int error = job_error(r, nlh);
 
 			return error < 0 ? error : 1;
+		}
+		if (r->job[r->at].kind == DUMP_SPLIT) {
+			const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+
+			r->split4 |= nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(*rtm)) &&
+				     rtm->rtm_table == RT_TABLE_LOCAL;
+			return 1;
 		}
 		if (answer_is_foreign(r, nlh))
 			continue;

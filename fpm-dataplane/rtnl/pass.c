@@ -211,6 +211,7 @@ pass_rules_end(struct rtnl *r, uint8_t family)
 	tables_update(r, family);
 	pass_flush(r); /* first send rib the routes that were read before */
 	m->family = family;
+	m->split = family == 4 && r->split4;
 	m->n = r->n_rules;
 	memcpy(m->rule, r->rule, bytes);
 	worker_send(r->conf.rib, &m->m);

@@ -29,12 +29,18 @@ struct rule_tables {
 	uint32_t *v, n;
 };
 
-enum dump_kind { DUMP_ROUTES, DUMP_NEXTHOPS, DUMP_RULES };
+enum dump_kind {
+	DUMP_ROUTES,
+	DUMP_NEXTHOPS,
+	DUMP_RULES,
+	DUMP_SPLIT, /* a lookup that shows if Linux has split the tables of IPv4 */
+};
 
 /* One dump to be made. */
 struct dump_job {
 	enum dump_kind kind;
-	struct kernel_scope scope; /* DUMP_RULES: the family; DUMP_NEXTHOPS: 0 */
+	struct kernel_scope
+		scope; /* DUMP_RULES, DUMP_SPLIT: the family; DUMP_NEXTHOPS: 0 */
 };
 
 struct rtnl {
@@ -63,6 +69,7 @@ struct rtnl {
 	bool starting;    /* this is a dump before the first wait of the thread */
 	bool rules_due;   /* read the rules again: some have changed */
 	bool large;       /* a walk of the kernel over its tables takes long */
+	bool split4;      /* Linux looks up the tables local and main of IPv4 in turn */
 	uint64_t n_shown; /* messages of the present dump */
 	bool all_due;     /* read all tables again: events were lost */
 	bool silent_due;  /* read objects again that may have been deleted silently */

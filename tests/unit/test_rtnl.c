@@ -498,6 +498,34 @@ after_a_large_checkpoint_the_tables_are_read_when_main_asks(void **state)
 	atomic_store(&kernel_status.restored, 0);
 }
 
+/* A rule that was added and deleted before the start has split the tables of IPv4. */
+static void
+tables_that_linux_has_split_are_known(void **state)
+{
+	struct scene *s = scene_of(state);
+
+	ip(s->bed, "rule add pref 77 lookup 100");
+	ip(s->bed, "rule del pref 77");
+	start(s, ROUTES_FROM_BOTH);
+	wait_for(s, s->g->rib->rules.list[0].n == 3);
+	assert_true(s->g->rib->kroutes.split4);
+	stop(s);
+}
+
+/* A rule that is gone before the thread reads the rules has split the tables of IPv4. */
+static void
+tables_are_split_by_the_first_rule(void **state)
+{
+	struct scene *s = started(state);
+
+	wait_for(s, s->g->rib->rules.list[0].n == 3);
+	assert_false(s->g->rib->kroutes.split4);
+	ip(s->bed, "rule add pref 77 lookup 100");
+	ip(s->bed, "rule del pref 77");
+	wait_for(s, s->g->rib->kroutes.split4);
+	stop(s);
+}
+
 static void
 lost_events_make_it_read_everything_again(void **state)
 {
@@ -574,6 +602,8 @@ main(void)
 		bed_test(routes_go_with_their_next_hop_object),
 		bed_test(a_route_with_a_limited_life_goes_when_it_is_over),
 		bed_test(a_dump_of_several_parts_shows_all),
+		bed_test(tables_that_linux_has_split_are_known),
+		bed_test(tables_are_split_by_the_first_rule),
 		bed_test(lost_events_make_it_read_everything_again),
 		bed_test(a_pause_in_a_dump_ends),
 		bed_test(beside_a_large_table_the_kernels_routes_come_and_go_as_ever),
