@@ -8,10 +8,16 @@
  *     plan.c      pure: which connections to open and to close
  *     session.c   sessions: added, changed, deleted, adopted; the effects of a change of state
  *     receive.c   packets from forwarders and from the kernel
- *     timer.c     detection times, kept with the help of the forwarders
+ *     judge.c     timers that are due: detection times, with the help of the forwarders
  *     beat.c      what the forwarders send and expect
  *     kernel.c    sessions by interfaces that are no ports
+ *
+ * These files call none of those above:
+ *
  *     place.c     the interface and the local address of a session
+ *     timer.c     sets timers
+ *     table.c     finds sessions, reads their counters
+ *     netif.c     sockets and interfaces of the control namespace
  *     keep.c      memory that outlives the daemon
  *     fsm.c, packet.c, dplane.c   pure: state machine, packets, messages of bfdd
  */
@@ -19,6 +25,7 @@
 #define BFD_IMPL_H
 
 #include <ev.h>
+#include <sys/socket.h>
 
 #include "base/bfd_status.h"
 #include "base/clock.h"
@@ -131,7 +138,7 @@ struct bfd {
 	ev_io timer_io;
 	struct due due; /* CLOCK_MONOTONIC, ns */
 	uint64_t armed; /* time that timer_fd is set to */
-	/* Detection: see timer.c. */
+	/* Detection: see judge.c. */
 	bool asking;
 	uint64_t asked_ns;
 	uint64_t asked_round[COUNTERS_MAX], asked_idle[COUNTERS_MAX];
@@ -166,8 +173,6 @@ uint32_t sessions_orphan(struct bfd *b, int conn);
 void session_leave(struct bfd *b, struct session *s);
 /* Handle TIMER_END: the session ends, begins to leave, or sends nothing from now on. */
 void session_end_due(struct bfd *b, struct session *s);
-/* Return the interval between sent packets; 0: none are sent. */
-uint32_t session_tx_us(const struct session *s);
 /* Continue the sessions of the last daemon. */
 void sessions_resume(struct bfd *b);
 /* Search a better place for sessions whose interface has changed. */
@@ -178,20 +183,8 @@ void sessions_tell_dead_hops(struct bfd *b);
 void session_obey(struct bfd *b, struct session *s, unsigned int act);
 /* End a session: free its number. */
 void session_end(struct bfd *b, struct session *s);
-/* Find a session; NULL: none. */
-struct session *session_by_lid(struct bfd *b, uint32_t lid);
-struct session *session_by_discr(struct bfd *b, uint32_t discr);
-/* Note the time of the last packet of the session that forwarders received. */
-void session_hear(struct bfd *b, struct session *s);
-/* Copy the counters of the slots to the memory that outlives the daemon. */
-void sessions_keep_counters(struct bfd *b);
-void session_counters(const struct bfd *b, const struct session *s,
-		      struct bfd_dplane_counters *c);
 /* Send all peers to the punt thread again. */
 void sessions_tell_peers(struct bfd *b);
-uint32_t random_draw(struct bfd *b);
-/* Choose a source port. */
-uint16_t src_port_draw(struct bfd *b);
 
 static inline void
 kept_open(struct kept *k)
@@ -206,6 +199,22 @@ kept_close(struct kept *k)
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&k->writing, k->writing + 1, memory_order_relaxed);
 }
+
+/* --- table.c --- */
+/* Return the interval between sent packets; 0: none are sent. */
+uint32_t session_tx_us(const struct session *s);
+/* Find a session; NULL: none. */
+struct session *session_by_lid(struct bfd *b, uint32_t lid);
+struct session *session_by_discr(struct bfd *b, uint32_t discr);
+/* Note the time of the last packet of the session that forwarders received. */
+void session_hear(struct bfd *b, struct session *s);
+/* Copy the counters of the slots to the memory that outlives the daemon. */
+void sessions_keep_counters(struct bfd *b);
+void session_counters(const struct bfd *b, const struct session *s,
+		      struct bfd_dplane_counters *c);
+uint32_t random_draw(struct bfd *b);
+/* Choose a source port. */
+uint16_t src_port_draw(struct bfd *b);
 
 /* --- receive.c --- */
 /* Take the packets of all rings. */
@@ -230,6 +239,8 @@ void timer_set(struct bfd *b, const struct session *s, enum bfd_timer t, uint64_
 uint64_t timer_when(const struct bfd *b, const struct session *s, enum bfd_timer t);
 /* Set the timer descriptor to the earliest timer. Call it after each round. */
 void timers_arm(struct bfd *b);
+
+/* --- judge.c --- */
 /* Handle detection times that have ended, once all forwarders have polled their queues. */
 void timers_judge(struct bfd *b);
 
@@ -259,17 +270,24 @@ void kernel_publish(struct bfd *b, struct session *s, bool now, bool final);
 void kernel_send(struct bfd *b, struct session *s);
 /* Stop the packets of a session, and close its socket. */
 void kernel_end(struct bfd *b, struct session *s);
+
+/* --- netif.c --- */
+/* Write a socket address of an AF_INET or AF_INET6 socket. Returns its octets. */
+socklen_t netif_address(sa_family_t family, const struct ipaddr *addr, uint16_t port,
+			uint32_t scope, struct sockaddr_storage *out);
+/* Open a UDP socket with the options that BFD needs. Returns it or -errno. */
+int netif_socket(const struct bfd *b, sa_family_t family);
 /*
  * Return the index of a kernel interface of the control namespace. Look up `ifindex` first,
  * then `name`. 0: there is none.
  */
-uint32_t kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name);
+uint32_t netif_index(const struct bfd *b, uint32_t ifindex, const char *name);
 /*
  * Return the source address that the kernel chooses for packets to a neighbor on an
  * interface; all zero: none. The FIB's copy of the addresses may be incomplete.
  */
-struct ipaddr kernel_source(const struct bfd *b, uint8_t family, uint32_t ifindex,
-			    const struct ipaddr *peer);
+struct ipaddr netif_source(const struct bfd *b, uint8_t family, uint32_t ifindex,
+			   const struct ipaddr *peer);
 
 /* --- place.c --- */
 void place_find(const struct bfd *b, const struct bfd_dplane_session *told,

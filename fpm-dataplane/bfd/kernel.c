@@ -6,19 +6,14 @@
  * thread, so their timing depends on the load of the host, as with bfdd.             [bfd]
  */
 #include <errno.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/inet.h"
 #include "base/log.h"
 #include "bfd/impl.h"
-#include "tap-bridge/netns.h"
 
-#define TTL        255
 #define PACKETS    64u /* read from one socket in one round */
 #define PORT_TRIES 16u /* attempts to find a free source port */
 
@@ -39,59 +34,6 @@ static const struct {
 	{AF_INET6, BFD_PORT},
 	{AF_INET6, BFD_PORT_MULTI},
 };
-
-static socklen_t
-address_of(sa_family_t family, const struct ipaddr *addr, uint16_t port, uint32_t scope,
-	   struct sockaddr_storage *out)
-{
-	struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
-	struct sockaddr_in *four = (struct sockaddr_in *)out;
-
-	memset(out, 0, sizeof(*out));
-	out->ss_family = family;
-	if (family == AF_INET) {
-		four->sin_port = htons(port);
-		memcpy(&four->sin_addr, addr->octet, 4);
-		return sizeof(*four);
-	}
-	six->sin6_port = htons(port);
-	memcpy(&six->sin6_addr, addr->octet, 16);
-	six->sin6_scope_id = ipaddr_is_linklocal6(addr) ? scope : 0;
-	return sizeof(*six);
-}
-
-static int
-option_set(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
-}
-
-/* Open a UDP socket with the options that BFD needs. Returns it or -errno. */
-static int
-socket_open(const struct bfd *b, sa_family_t family)
-{
-	int fd = netns_socket(b->setup.netns, family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-	int rc;
-
-	if (fd < 0)
-		return fd;
-	if (family == AF_INET) {
-		rc = option_set(fd, IPPROTO_IP, IP_TTL, TTL);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_TOS, BFD_TCLASS);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_PKTINFO, 1);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IP, IP_RECVTTL, 1);
-	} else {
-		rc = option_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, TTL);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_TCLASS, BFD_TCLASS);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-		rc = rc < 0 ? rc : option_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
-	}
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return rc;
-}
 
 /* --- receiving ----------------------------------------------------------------------------- */
 
@@ -190,8 +132,8 @@ receive_begin(struct bfd *b)
 
 		if (b->kernel_rx[kind] >= 0)
 			continue;
-		fd = socket_open(b, family);
-		len = address_of(family, &any, rx_kinds[kind].port, 0, &at);
+		fd = netif_socket(b, family);
+		len = netif_address(family, &any, rx_kinds[kind].port, 0, &at);
 		if (fd >= 0 && bind(fd, (struct sockaddr *)&at, len) < 0) {
 			rc = -errno;
 			close(fd);
@@ -222,11 +164,11 @@ session_open(struct bfd *b, struct session *s)
 {
 	static const struct ipaddr any;
 	sa_family_t family = s->k->told.family == 4 ? AF_INET : AF_INET6;
-	int fd = socket_open(b, family);
+	int fd = netif_socket(b, family);
 
 	for (unsigned int i = 0; fd >= 0 && i < PORT_TRIES; i++) {
 		struct sockaddr_storage at;
-		socklen_t len = address_of(family, &any, s->k->src_port, 0, &at);
+		socklen_t len = netif_address(family, &any, s->k->src_port, 0, &at);
 
 		if (bind(fd, (struct sockaddr *)&at, len) == 0) {
 			s->kernel_tx = fd;
@@ -282,7 +224,7 @@ packet_send(struct bfd *b, struct session *s, bool final)
 	struct msghdr h = {
 		.msg_name = &to,
 		.msg_namelen =
-			address_of(family, &s->k->told.dst, port, s->place.ifindex, &to),
+			netif_address(family, &s->k->told.dst, port, s->place.ifindex, &to),
 		.msg_iov = &io,
 		.msg_iovlen = 1,
 		.msg_control = control.octets,
@@ -342,51 +284,6 @@ kernel_end(struct bfd *b, struct session *s)
 	if (s->kernel_tx >= 0)
 		close(s->kernel_tx);
 	s->kernel_tx = -1;
-}
-
-/* --- interfaces ------------------------------------------------------------------------------ */
-
-uint32_t
-kernel_ifindex(const struct bfd *b, uint32_t ifindex, const char *name)
-{
-	struct ifreq request = {.ifr_ifindex = (int)ifindex};
-	int fd = netns_socket(b->setup.netns, AF_INET, SOCK_DGRAM, 0);
-
-	if (fd < 0)
-		return 0;
-	/* The interface may have been created again with another index. */
-	if (ifindex == 0 || ioctl(fd, SIOCGIFNAME, &request) < 0) {
-		strncpy(request.ifr_name, name, sizeof(request.ifr_name) - 1);
-		ifindex = ioctl(fd, SIOCGIFINDEX, &request) < 0
-				  ? 0
-				  : (uint32_t)request.ifr_ifindex;
-	}
-	close(fd);
-	return ifindex;
-}
-
-struct ipaddr
-kernel_source(const struct bfd *b, uint8_t family, uint32_t ifindex,
-	      const struct ipaddr *peer)
-{
-	sa_family_t kind = family == 4 ? AF_INET : AF_INET6;
-	int fd = netns_socket(b->setup.netns, kind, SOCK_DGRAM, 0);
-	struct sockaddr_storage at;
-	socklen_t len = address_of(kind, peer, BFD_PORT, ifindex, &at);
-	struct ipaddr source = {0};
-
-	if (fd < 0)
-		return source;
-	/* Connecting a UDP socket sends nothing. */
-	if (option_set(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)ifindex) == 0 &&
-	    connect(fd, (struct sockaddr *)&at, len) == 0 &&
-	    getsockname(fd, (struct sockaddr *)&at, &len) == 0)
-		memcpy(source.octet,
-		       kind == AF_INET ? (void *)&((struct sockaddr_in *)&at)->sin_addr
-				       : (void *)&((struct sockaddr_in6 *)&at)->sin6_addr,
-		       family_octets(family));
-	close(fd);
-	return source;
 }
 
 void

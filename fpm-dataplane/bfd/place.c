@@ -81,7 +81,7 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 	bool multihop = (told->flags & BFD_DPLANE_MULTIHOP) != 0;
 
 	if (iface == NULL) {
-		place->ifindex = kernel_ifindex(b, told->ifindex, told->ifname);
+		place->ifindex = netif_index(b, told->ifindex, told->ifname);
 		place->by = BY_KERNEL;
 		if (place->ifindex == 0)
 			place_refuse(place, "the interface does not exist");
@@ -92,7 +92,7 @@ place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct p
 	place->ifindex = iface->ifindex;
 	place->vrf = iface->vrf;
 	if (addr_is_zero(&place->local))
-		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
+		place->local = netif_source(b, told->family, iface->ifindex, &told->dst);
 }
 
 /* Return the interface on which a path has its neighbor; 0: none. */
@@ -183,7 +183,7 @@ place_routed(const struct bfd *b, const struct bfd_dplane_session *told,
 		return;
 	}
 	if (iface != NULL && addr_is_zero(&place->local))
-		place->local = kernel_source(b, told->family, iface->ifindex, &told->dst);
+		place->local = netif_source(b, told->family, iface->ifindex, &told->dst);
 	if (multihop) {
 		/* The packets follow the current route, so no interface is stored. */
 		place->by = BY_FORWARDERS;
@@ -247,7 +247,7 @@ local_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 	    (up && path_kind(fib_resolve(b->fib, place->vrf, told->family, &place->local,
 					 0)) == PATH_LOCAL))
 		return true;
-	now = kernel_source(b, told->family, place->ifindex, &told->dst);
+	now = netif_source(b, told->family, place->ifindex, &told->dst);
 	return addr_is_zero(&now) || ipaddr_equal(&now, &place->local);
 }
 

@@ -22,98 +22,11 @@
 #define SEARCHES 64u /* with more sessions, a place is searched every TURNS seconds */
 #define TURNS    16u
 
-/* --- numbers and discriminators ------------------------------------------------------------ */
-
-uint32_t
-random_draw(struct bfd *b)
-{
-	/* xorshift64*: Marsaglia 2003, Vigna 2016 */
-	b->random ^= b->random >> 12;
-	b->random ^= b->random << 25;
-	b->random ^= b->random >> 27;
-	return (uint32_t)(b->random * 0x2545f4914f6cdd1dull >> 32);
-}
-
-uint16_t
-src_port_draw(struct bfd *b)
-{
-	return (uint16_t)(BFD_PORT_LEAST + random_draw(b) % (65536u - BFD_PORT_LEAST));
-}
-
 /* Return a discriminator for a slot: its low bits are the number of the slot. */
 static uint32_t
 discr_draw(struct bfd *b, uint32_t slot)
 {
 	return (random_draw(b) & ~(BFD_SLOTS - 1)) | slot;
-}
-
-struct session *
-session_by_discr(struct bfd *b, uint32_t discr)
-{
-	uint32_t number = discr & (BFD_SLOTS - 1);
-	struct session *s = number < BFD_SESSIONS ? &b->session[number] : NULL;
-
-	return s != NULL && s->k != NULL && s->k->fsm.my_discr == discr ? s : NULL;
-}
-
-struct session *
-session_by_lid(struct bfd *b, uint32_t lid)
-{
-	for (uint32_t i = 1; i < b->high; i++)
-		if (b->session[i].k != NULL && b->session[i].k->conn >= 0 &&
-		    b->session[i].k->told.lid == lid)
-			return &b->session[i];
-	return NULL;
-}
-
-/* --- counters ------------------------------------------------------------------------------ */
-
-static uint64_t
-slot_count(const _Atomic uint64_t *counter)
-{
-	return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-/* Return the octets of each packet of a session, from the IP header on. */
-static uint64_t
-session_packet_bytes(const struct session *s)
-{
-	return (s->k->told.family == 4 ? 20 : 40) + 8 + BFD_OCTETS;
-}
-
-void
-session_counters(const struct bfd *b, const struct session *s,
-		 struct bfd_dplane_counters *c)
-{
-	const struct bfd_slot *control = &b->setup.table->slot[s->number];
-	const struct bfd_slot *echo = &b->setup.table->slot[BFD_SESSIONS + s->number];
-	uint64_t bytes = session_packet_bytes(s);
-
-	c->control_in_packets = s->k->n_rx + s->before[0] + slot_count(&control->n_heard);
-	c->control_out_packets = s->k->n_tx + s->before[1] + slot_count(&control->n_sent);
-	c->echo_in_packets = s->before[2] + slot_count(&echo->n_heard);
-	c->echo_out_packets = s->before[3] + slot_count(&echo->n_sent);
-	c->control_in_octets = c->control_in_packets * bytes;
-	c->control_out_octets = c->control_out_packets * bytes;
-	c->echo_in_octets = c->echo_in_packets * bytes;
-	c->echo_out_octets = c->echo_out_packets * bytes;
-}
-
-void
-sessions_keep_counters(struct bfd *b)
-{
-	for (uint32_t i = 1; i < b->high; i++) {
-		const struct session *s = &b->session[i];
-		struct bfd_dplane_counters c;
-
-		if (s->k == NULL)
-			continue;
-		session_counters(b, s, &c);
-		s->k->by_slots[0] = c.control_in_packets - s->k->n_rx;
-		s->k->by_slots[1] = c.control_out_packets - s->k->n_tx;
-		s->k->by_slots[2] = c.echo_in_packets;
-		s->k->by_slots[3] = c.echo_out_packets;
-	}
 }
 
 static void
@@ -199,12 +112,6 @@ session_prune(struct bfd *b, struct session *s)
 	STATUS_ADD(prunes, 1);
 }
 
-uint32_t
-session_tx_us(const struct session *s)
-{
-	return monotonic_ns() >= s->k->fsm.silent_at ? 0 : bfd_fsm_tx_us(&s->k->fsm);
-}
-
 /* Return the time at which the hold of an orphan session ends. */
 static uint64_t
 hold_end(const struct session *s)
@@ -253,15 +160,6 @@ session_end_due(struct bfd *b, struct session *s)
 		beat_publish(b, s, false, false);
 		timers_renew(b, s);
 	}
-}
-
-void
-session_hear(struct bfd *b, struct session *s)
-{
-	uint64_t at = slot_count(&b->setup.table->slot[s->number].heard_ns);
-
-	if (at > s->k->fsm.heard_at)
-		bfd_fsm_heard(&s->k->fsm, at);
 }
 
 void
