@@ -187,10 +187,11 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->vxlan_hop = pages_reserve(fib->adj_end * sizeof(*fib->vxlan_hop));
 	fib->hosts = cds_lfht_new_flavor(1024, 1024, 0, CDS_LFHT_AUTO_RESIZE,
 					 &urcu_qsbr_flavor, NULL);
+	fib->tunnel_told = calloc(IFIDX_MAX, sizeof(*fib->tunnel_told));
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
-	    fib->hosts == NULL || fib->label == NULL || fib->encap == NULL ||
-	    fib->egress == NULL || fib->sid == NULL || fib->headend == NULL ||
-	    fib->vxlan_hop == NULL)
+	    fib->tunnel_told == NULL || fib->hosts == NULL || fib->label == NULL ||
+	    fib->encap == NULL || fib->egress == NULL || fib->sid == NULL ||
+	    fib->headend == NULL || fib->vxlan_hop == NULL)
 		goto fail;
 	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
 		rc = -EIO;
@@ -235,6 +236,7 @@ fib_destroy(struct fib *fib)
 	for (unsigned int i = 1; i < FIB_NUMBERS; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
 	pages_release(fib->vxlan_hop, fib->adj_end * sizeof(*fib->vxlan_hop));
+	free(fib->tunnel_told);
 	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
 	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));
 	pages_release(fib->sid, FIB_SIDS_MAX * sizeof(*fib->sid));

@@ -478,6 +478,8 @@ struct fib {
 	struct fib_headend
 		*headend;    /* W:rib  encap_end, by the numbers of encap; headend.h */
 	struct fib_sid *sid; /* W:rib  FIB_SIDS_MAX; see sid.h */
+	/* W:punt,fwd  IFIDX_MAX, by the number of a tunnel: see fib_tunnel_tell() */
+	_Atomic uint8_t *tunnel_told;
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */

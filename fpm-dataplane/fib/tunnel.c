@@ -332,6 +332,48 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, uint8_t ds,
 	}
 }
 
+void
+fib_tunnel_tell(const struct fib *fib, uint16_t ifidx)
+{
+	_Atomic uint8_t *told = &fib->tunnel_told[ifidx];
+
+	/* Only forwarders decrement it meanwhile. */
+	if (atomic_load_explicit(told, memory_order_relaxed) < FIB_TUNNEL_TOLD_MAX)
+		atomic_fetch_add_explicit(told, 1, memory_order_relaxed);
+}
+
+/* Decrement the count of a tunnel, unless it is 0. */
+static bool
+told_take(_Atomic uint8_t *told)
+{
+	uint8_t n = atomic_load_explicit(told, memory_order_relaxed);
+
+	while (n != 0)
+		if (atomic_compare_exchange_weak_explicit(
+			    told, &n, n - 1, memory_order_relaxed, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+bool
+fib_tunnel_is_told(const struct fib *fib, const struct fib_tunnel_outer *outer)
+{
+	for (unsigned int i = 0; i < outer->n; i++)
+		if (atomic_load_explicit(&fib->tunnel_told[outer->tunnel[i]->ifidx],
+					 memory_order_relaxed) != 0)
+			return true;
+	return false;
+}
+
+bool
+fib_tunnel_take_told(const struct fib *fib, const struct fib_tunnel_outer *outer)
+{
+	for (unsigned int i = 0; i < outer->n; i++)
+		if (told_take(&fib->tunnel_told[outer->tunnel[i]->ifidx]))
+			return true;
+	return false;
+}
+
 unsigned int
 fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_outer *outer,
 	       const struct fib_iface *out)

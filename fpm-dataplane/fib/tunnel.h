@@ -132,6 +132,20 @@ fib_path outer_look_up(const struct fib *fib, const struct fib_tunnel *t,
 		       const uint8_t *head, uint8_t ds);
 
 /*
+ * Note an ICMP error about an outer packet of a tunnel. As in Linux (ip_tunnel.err_count), the next
+ * packet into the tunnel is sent, and its sender gets an ICMP error: the far end is unreachable. The
+ * kernel does both: it gets that packet, and has got the error before. No more than
+ * FIB_TUNNEL_TOLD_MAX packets of a tunnel wait to be given to it. [punt]
+ */
+void fib_tunnel_tell(const struct fib *fib, uint16_t ifidx);
+#define FIB_TUNNEL_TOLD_MAX 4
+
+/* Return true if an error has come about one of the tunnels. */
+bool fib_tunnel_is_told(const struct fib *fib, const struct fib_tunnel_outer *outer);
+/* Return true if the kernel gets the next packet because of such an error: only once for each. */
+bool fib_tunnel_take_told(const struct fib *fib, const struct fib_tunnel_outer *outer);
+
+/*
  * Return the length of the largest packet that may leave by `out` without fragments of the
  * outer packet. 0: no packet fits.
  */

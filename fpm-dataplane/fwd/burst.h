@@ -90,7 +90,8 @@ struct fwd_outer {
 	 * packet. 0: no packet fits, or there is no path.
 	 */
 	uint16_t mtu;
-	bool plain; /* the neighbor is on a port, and its frames have no tags */
+	bool told; /* an ICMP error about an outer packet has come: fib_tunnel_tell() */
+	bool plain; /* the neighbor is on a port, its frames have no tags, and no error came */
 	struct fib_tunnel_outer outer;
 	const struct fib_iface *out; /* the egress interface; NULL: none */
 };

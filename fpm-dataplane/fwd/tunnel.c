@@ -148,7 +148,8 @@ fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w)
 		out = path_out(f->fib, w->outer.path);
 	w->out = out;
 	w->mtu = (uint16_t)(out == NULL ? 0 : fib_tunnel_mtu(f->fib, &w->outer, out));
-	w->plain = out != NULL && path_kind(w->outer.path) == PATH_ADJ &&
+	w->told = fib_tunnel_is_told(f->fib, &w->outer);
+	w->plain = out != NULL && !w->told && path_kind(w->outer.path) == PATH_ADJ &&
 		   out->n_tags == 0 && out->ifidx < PORT_MAX;
 }
 
@@ -188,7 +189,8 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 	reason = (enum reason)w->outer.reason;
 	if (reason == N_REASON &&
 	    (!tunnel_takes(&w->outer.tunnel[0]->tunnel, ip, b->family[i]) ||
-	     needs_fragments(b, i, w)))
+	     needs_fragments(b, i, w) ||
+	     (w->told && fib_tunnel_take_told(b->fwd->fib, &w->outer))))
 		reason = PUNT_kernel_route;
 	if (reason == N_REASON)
 		return &w->outer;

@@ -63,6 +63,8 @@ struct punt {
 	uint8_t *linear;    /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 	struct punt_vteps vteps;
+	uint8_t n_told[IFIDX_MAX]; /* errors about tunnels of this second, see pmtu.c */
+	bool any_told;             /* n_told[] is not all zero */
 };
 
 #define LINEAR_BYTES 65600

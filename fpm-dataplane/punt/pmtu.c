@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Learn path MTUs from ICMP errors about outer packets that forwarders wrote: fragmentation needed (RFC
- * 1191) and packet too big (RFC 8201). The kernel gets the error, too. An error counts only if it quotes
+ * Read ICMP errors about outer packets that forwarders wrote. Learn path MTUs from "fragmentation
+ * needed" (RFC 1191) and "packet too big" (RFC 8201). After others, let the kernel tell the senders of
+ * the next packets (RFC 2003, 5). The kernel gets the error, too. An error counts only if it quotes
  * a packet that one of our tunnels, VXLANs or headends may have sent, goes to the source of that
  * packet, and over IPv4 if it has DF. As in Linux, a forged error can lower the MTU to the least
  * value at most, and for PMTU_S at most.
@@ -35,6 +36,7 @@ struct told {
 	uint32_t mtu;
 	uint16_t vrf;
 	uint8_t family;
+	bool too_big; /* else the packet did not arrive */
 };
 
 /* Return true if the checksum of an ICMP message of `n` octets is right. */
@@ -46,7 +48,24 @@ icmp_is_whole(const uint8_t *ip, uint8_t family, const uint8_t *icmp, unsigned i
 	return inet_fold(inet_sum(icmp, n, sum)) == 0xffff;
 }
 
-/* Read an ICMP error "too big". Returns false if the packet is not such an error. */
+/*
+ * Read the type of an ICMP error. Returns false unless the packet was too big or did not arrive, as
+ * Linux counts it for tunnels: unreachable (but for ports and source routes), time exceeded.
+ */
+static bool
+type_read(const uint8_t *icmp, struct told *t)
+{
+	uint8_t type = icmp[0], code = icmp[1];
+
+	if (t->family == 4) {
+		t->too_big = type == 3 && code == 4;
+		return (type == 3 && code != 3 && code != 5) || (type == 11 && code == 0);
+	}
+	t->too_big = type == 2;
+	return type == 2 || (type == 1 && code != 4) || (type == 3 && code == 0);
+}
+
+/* Read an ICMP error. Returns false if the packet is not one that type_read() knows. */
 static bool
 told_read(const uint8_t *ip, unsigned int room, struct told *t)
 {
@@ -60,13 +79,13 @@ told_read(const uint8_t *ip, unsigned int room, struct told *t)
 	if (len > room || len < head + ICMP_BYTES ||
 	    (t->family == 4 && (get_be16(ip + 6) & 0x3fff) != 0))
 		return false;
-	if (t->family == 4 ? icmp[0] != 3 || icmp[1] != 4 : icmp[0] != 2)
+	if (!type_read(icmp, t))
 		return false;
 	t->mtu = t->family == 4 ? get_be16(icmp + 6) : get_be32(icmp + 4);
 	t->quoted = icmp + ICMP_BYTES;
 	t->room = len - head - ICMP_BYTES;
 	if (t->room < (t->family == 4 ? 20u : 40u) || t->quoted[0] >> 4 != t->family ||
-	    (t->family == 4 && (t->quoted[6] & 0x40) == 0))
+	    (t->family == 4 && t->too_big && (t->quoted[6] & 0x40) == 0))
 		return false;
 	/* The receiver of the error has sent the packet. */
 	return (t->family == 4 ? memcmp(ip + 16, t->quoted + 12, 4) == 0
@@ -148,6 +167,25 @@ tunnel_sent(const struct fib_tunnel *tunnel, const struct told *t, const struct 
 	return tunnel->family == t->family && tunnel->vrf == t->vrf &&
 	       tunnel_proto(o->proto) && ipaddr_equal(&tunnel->local, &o->src) &&
 	       ipaddr_equal(&tunnel->remote, &o->dst);
+}
+
+/*
+ * Let the kernel tell the senders of the next packets into the tunnels that may have sent the quoted
+ * packet. A stranger may forge errors, so these are few a second, and each tunnel has its own.
+ */
+static void
+tell(struct punt *p, const struct told *t, const struct outer *o)
+{
+	for (uint16_t i = PORT_MAX; tunnel_proto(o->proto) && i < IFIDX_MAX; i++) {
+		const struct fib_iface *iface = fib_iface(p->fib, i);
+
+		if (iface == NULL || !tunnel_sent(&iface->tunnel, t, o) ||
+		    p->n_told[i] == FIB_TUNNEL_TOLD_MAX)
+			continue;
+		p->n_told[i]++;
+		p->any_told = true;
+		fib_tunnel_tell(p->fib, i);
+	}
 }
 
 /* Senders that the quoted packet may have. */
@@ -287,15 +325,21 @@ punt_pmtu_look(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
 	struct told t = {.vrf = meta->vrf, .family = meta->family};
+	/* A packet that came in a tunnel is behind the headers of that. */
+	unsigned int at = meta->inner_at + L2_LEN;
 	enum sender sender;
 	struct outer o;
 
-	/* A packet that came in a tunnel is behind the headers of that: it is left to the kernel. */
-	if (meta->family == 0 || meta->has_labels || meta->inner_at != 0 ||
-	    rte_pktmbuf_data_len(m) < L2_LEN + (meta->family == 4 ? 20 : 40) ||
-	    !told_read(l3_of(m), rte_pktmbuf_data_len(m) - L2_LEN, &t))
+	if (meta->family == 0 || meta->has_labels ||
+	    rte_pktmbuf_data_len(m) < at + (meta->family == 4 ? 20 : 40) ||
+	    !told_read(rte_pktmbuf_mtod_offset(m, const uint8_t *, at),
+		       rte_pktmbuf_data_len(m) - at, &t))
 		return;
 	outer_read(&t, &o);
+	if (!t.too_big) {
+		tell(p, &t, &o);
+		return;
+	}
 	sender = sender_of(p, &t, &o);
 	if (sender != SENDER_NONE)
 		learn(p, &t, &o.dst, sender == SENDER_TUNNEL);
@@ -309,6 +353,9 @@ punt_pmtu_expire(struct punt *p)
 	struct fib_pmtus *table;
 
 	punt_vteps_age(&p->vteps);
+	if (p->any_told)
+		memset(p->n_told, 0, sizeof(p->n_told));
+	p->any_told = false;
 	for (uint32_t i = 0; old != NULL && i < old->n; i++)
 		n += old->entry[i].until_s > now;
 	if (old == NULL || n == old->n)

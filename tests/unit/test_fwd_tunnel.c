@@ -357,6 +357,27 @@ the_outer_tos_decides_among_rules(void **state)
 	free(rules);
 }
 
+/* The kernel tells the sender of the next packet, as after each ICMP error about its own. */
+static void
+the_kernel_gets_a_packet_for_each_error_about_the_tunnel(void **state)
+{
+	gre4(0);
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	for (unsigned int i = 0; i < 100; i++)
+		fib_tunnel_tell(fib, T4);
+	for (unsigned int i = 0; i < FIB_TUNNEL_TOLD_MAX; i++) {
+		fwd.outer_epoch++;
+		into(4, 60, NULL);
+		assert_int_equal(b.verdict[0], PUNT_kernel_route);
+	}
+	into(4, 60, NULL); /* the path was found before the last one was taken */
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	fwd.outer_epoch++;
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+}
+
 int
 main(void)
 {
@@ -368,6 +389,7 @@ main(void)
 		cmocka_unit_test(outer_packets_get_the_tags_of_their_vlan),
 		cmocka_unit_test(packets_too_big_are_told_the_mtu_of_the_tunnel),
 		cmocka_unit_test(what_cannot_go_in_has_a_reason),
+		cmocka_unit_test(the_kernel_gets_a_packet_for_each_error_about_the_tunnel),
 		cmocka_unit_test(the_outer_tos_decides_among_rules),
 		cmocka_unit_test(a_tunnel_in_a_tunnel_keeps_to_what_both_can_do),
 		cmocka_unit_test(a_tunnel_goes_through_a_tunnel),

@@ -276,6 +276,68 @@ vteps_come_and_go(void **state)
 	atomic_store(&fib->vxlan_hop[ADJ], NULL);
 }
 
+/* Tell an error of a type and code about a packet of a tunnel to `dst`. */
+static void
+failed(uint8_t type, uint8_t code, uint32_t dst)
+{
+	uint8_t *ip = error4(dst, PROTO_GRE, 0);
+
+	ip[ICMP_AT] = type;
+	ip[ICMP_AT + 1] = code;
+	ip[QUOTED + 6] = 0; /* it need not have DF */
+	look4(ip, QUOTED + 36);
+}
+
+static unsigned int
+told(void)
+{
+	return atomic_load(&fib->tunnel_told[GRE_IF]);
+}
+
+/* As in Linux: for each, the sender of the next packet gets an ICMP error. */
+static void
+an_error_about_a_lost_packet_of_a_tunnel_is_noted(void **state)
+{
+	static const uint8_t not_such[][2] = {{3, 3}, {3, 5}, {11, 1}, {12, 0}, {5, 1}};
+
+	for (unsigned int i = 0; i < sizeof(not_such) / 2; i++)
+		failed(not_such[i][0], not_such[i][1], REMOTE);
+	failed(3, 1, REMOTE + 1);
+	assert_int_equal(told(), 0);
+	failed(3, 1, REMOTE);
+	assert_int_equal(told(), 1);
+	failed(11, 0, REMOTE);
+	assert_int_equal(told(), 2);
+	assert_int_equal(mtu_to(REMOTE), FIB_PMTU_NONE);
+	for (unsigned int i = 0; i < 100; i++)
+		failed(3, 13, REMOTE);
+	assert_int_equal(told(), FIB_TUNNEL_TOLD_MAX);
+	/* Forwarders have given the packets to the kernel. More wait in the next second only. */
+	atomic_store(&fib->tunnel_told[GRE_IF], 0);
+	failed(3, 1, REMOTE);
+	assert_int_equal(told(), 0);
+	punt_pmtu_expire(&punt);
+	failed(3, 1, REMOTE);
+	assert_int_equal(told(), 1);
+}
+
+/* The outer packets of this tunnel leave by another one, and so come the errors. */
+static void
+an_error_that_came_in_a_tunnel_counts(void **state)
+{
+	uint8_t *ip = error4(REMOTE, PROTO_GRE, 1300);
+
+	memmove(ip + 24, ip, QUOTED + 36);
+	memset(ip, 0, 24); /* the outer headers */
+	ip += 24;
+	put_be16(ip + ICMP_AT + 2, 0);
+	put_be16(ip + ICMP_AT + 2, (uint16_t)~inet_fold(inet_sum(ip + ICMP_AT, 44, 0)));
+	frame.m.data_len = frame.m.pkt_len += 24;
+	frame.meta.inner_at = 24;
+	punt_pmtu_look(&punt, &frame.m);
+	assert_int_equal(mtu_to(REMOTE), 1300);
+}
+
 /* Tell "packet too big" about a packet of a headend to segment `n`. */
 static void
 look6(uint32_t n)
@@ -351,6 +413,8 @@ main(void)
 		pmtu_test(an_error_about_a_packet_of_a_tunnel_counts),
 		pmtu_test(other_errors_do_not_count),
 		pmtu_test(a_cut_error_does_not_count),
+		pmtu_test(an_error_about_a_lost_packet_of_a_tunnel_is_noted),
+		pmtu_test(an_error_that_came_in_a_tunnel_counts),
 		pmtu_test(a_vtep_must_be_that_of_a_neighbor),
 		pmtu_test(forged_errors_do_not_stop_the_discovery),
 		pmtu_test(vteps_come_and_go),
