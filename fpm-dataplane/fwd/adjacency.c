@@ -338,10 +338,28 @@ packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)
 	return !packet_link_scope(b, i);
 }
 
+/* Return true if the paths of all entries are adjacencies. */
+static inline bool
+burst_all_adj(const struct burst *b)
+{
+	fib_path differ = 0;
+
+	for (unsigned int i = 0, n = b->n; i < n; i++)
+		differ |= b->path[i] ^ PATH(PATH_ADJ, 0);
+	return path_kind(differ) == 0;
+}
+
+/* Return true if fib_adj_touch() has nothing to do. Nearly always it is so. */
+static inline bool
+adj_is_used(_Atomic uint8_t *used, uint32_t adj)
+{
+	return atomic_load_explicit(&used[adj], memory_order_relaxed) == ADJ_USED;
+}
+
 /*
  * Set the hop of fast-path packets whose neighbor is resolved. Move the other packets to
- * the slow path. `all`: the whole burst is on the fast path; the compiler makes a separate
- * loop for this case.
+ * the slow path. `all`: the whole burst is on the fast path, and all paths are adjacencies;
+ * the compiler makes a separate loop for this case.
  */
 static inline __attribute__((always_inline)) void
 adj_use_fast(struct burst *b, bool all)
@@ -350,15 +368,18 @@ adj_use_fast(struct burst *b, bool all)
 	_Atomic uint8_t *used = b->fwd->adj_used;
 	uint64_t fast = b->fast4 | b->fast6, odd = 0;
 
+#pragma GCC unroll 2
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		fib_path path = b->path[i];
-		uint32_t adj = path_kind(path) == PATH_ADJ ? path_index(path) : 0;
+		uint32_t adj = all || path_kind(path) == PATH_ADJ ? path_index(path) : 0;
 		uint64_t hop;
 
 		if (!all && (fast >> i & 1) == 0)
 			continue;
 		hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
 		b->hop[i] = hop;
+		if (__builtin_expect(hop != 0 && adj_is_used(used, adj), 1))
+			continue;
 		if (hop == 0 || !fib_adj_touch(used, adj))
 			odd |= 1ull << i;
 	}
@@ -388,10 +409,12 @@ burst_push_all(struct burst *b)
 void
 fwd_adjacency_fast(struct burst *b)
 {
-	if ((b->fast4 | b->fast6) != burst_all(b))
-		adj_use_fast(b, false);
-	else if (!burst_push_all(b))
+	bool all = (b->fast4 | b->fast6) == burst_all(b);
+
+	if (all && burst_all_adj(b))
 		adj_use_fast(b, true);
+	else if (!all || !burst_push_all(b))
+		adj_use_fast(b, false);
 }
 
 void

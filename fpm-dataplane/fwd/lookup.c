@@ -38,6 +38,7 @@ paths_choose(struct burst *b, const struct fwd_found *found, bool all)
 	_Atomic uint64_t *group = b->fwd->fib->group;
 	uint64_t any = 0;
 
+#pragma GCC unroll 4
 	for (unsigned int k = 0, n = found->n; k < n; k++) {
 		uint64_t w =
 			atomic_load_explicit(&group[found->group[k]], memory_order_consume);
