@@ -9,12 +9,16 @@ FWD_TARGET_BEGIN("avx2,bmi,bmi2,popcnt")
 
 #include "fwd/spread_vectors.h"
 
-/* A vector has only four pointers, and AVX2 has no compress: one by one is less work. */
+/*
+ * A vector has only four pointers, and AVX2 has no compress: one by one is less work. A
+ * round copies four, so that the CPU mispredicts the end of the loop less often.
+ */
 INLINE void
 burst_copy(struct rte_mbuf **m, const struct burst *b, uint64_t mine)
 {
-	for (; mine != 0; mine &= mine - 1)
-		*m++ = b->m[__builtin_ctzll(mine)];
+	for (; mine != 0; m += 4)
+		for (unsigned int j = 0; j < 4; j++, mine &= mine - 1)
+			m[j] = b->m[_tzcnt_u64(mine) % BURST_MAX];
 }
 
 uint64_t

@@ -92,7 +92,8 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	if (has_vlans)
 		bytes = vlan_frames_note(tx, ifidx, &vlans);
 	else
-		for (uint16_t i = 0; i < tx->n; i++)
+#pragma GCC unroll 4
+		for (unsigned int i = 0, n = tx->n; i < n; i++)
 			bytes += rte_pktmbuf_pkt_len(tx->m[i]);
 	begin_tsc = cycles_send(f);
 	if (fwd_watched(f))
