@@ -9,6 +9,7 @@
 #ifndef BASE_FPM_EVENT_H
 #define BASE_FPM_EVENT_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,11 +67,11 @@ struct fpm_event {
 	uint8_t protocol;   /* RTPROT_* as sent */
 	bool is_group;      /* FPM_NEXTHOP: hops are members; FPM_ROUTE: always false */
 	bool blackhole;     /* FPM_NEXTHOP */
+	uint8_t label_mode; /* FPM_ROUTE of a label: enum label_mode */
 	uint16_t n_hops;    /* entries in `hops` */
 	uint32_t table;     /* FPM_ROUTE*: 254 is main */
 	uint32_t nhid;      /* FPM_NEXTHOP*: the id; FPM_ROUTE: RTA_NH_ID or 0 (see hops) */
 	uint32_t mtu_bytes; /* FPM_ROUTE: RTAX_MTU, 0 when not given */
-	uint8_t label_mode; /* FPM_ROUTE of a label: enum label_mode */
 	union {
 		struct prefix prefix; /* FPM_ROUTE* */
 		struct {
@@ -83,6 +84,8 @@ struct fpm_event {
 	/* Owned by the event, except in a batch with holds_hops; NULL when n_hops is 0. */
 	struct fpm_hop *hops;
 };
+static_assert(sizeof(struct fpm_event) <= 48,
+	      "the queue has room for a full table while rib does not read it");
 
 #define FPM_BATCH_MAX 128
 
