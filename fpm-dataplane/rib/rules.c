@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "fib/rules.h"
 #include "rib/content.h"
@@ -160,7 +161,9 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 	}
 	if (vrf == NULL) {
 		rib->rules.retry_ms = rib->clock_ms() + RETRY_MS;
-		if (!rib->rules.refused)
+		if (!rib->rules.refused && rib->vrfs.n_for_rules == FIB_RULE_TABLES)
+			table_refuse(TABLE_rule_fibs);
+		else if (!rib->rules.refused)
 			log_error("rib: rule table not created table=%u error=ENOMEM "
 				  "retry_ms=%u",
 				  table, RETRY_MS);

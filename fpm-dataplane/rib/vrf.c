@@ -12,10 +12,12 @@
  */
 #include "rib/vrf.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "rib/index.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
@@ -138,6 +140,9 @@ vrf_add(struct rib *rib, uint16_t number, struct fib_vrf *fib)
 	return vrf;
 }
 
+static_assert((unsigned int)TABLE_MOST_rule_fibs == FIB_RULE_TABLES,
+	      "limits.def tells the number of FIBs for rules");
+
 /*
  * Return a free number for rules; 0: none. A number is reused as late as possible, because
  * readers may still have the last list.
@@ -166,7 +171,7 @@ vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view)
 		return NULL;
 	vrf = vrf_add(rib, number, fib);
 	vrf->view = view;
-	rib->vrfs.n_for_rules++;
+	table_used(TABLE_rule_fibs, ++rib->vrfs.n_for_rules);
 	if (view == 0)
 		hidx_add(&rib->vrfs.by_table, hash32(table), number);
 	else
@@ -290,7 +295,8 @@ vrf_end(struct rib *rib, struct vrf *vrf)
 	rib->vrfs.v[vrf->number] = NULL;
 	rib->vrfs.n--;
 	rib->vrfs.n_published -= vrf->published;
-	rib->vrfs.n_for_rules -= vrf_is_for_rules(vrf);
+	if (vrf_is_for_rules(vrf))
+		table_used(TABLE_rule_fibs, --rib->vrfs.n_for_rules);
 	for (uint32_t i = 0; vrf->view != 0 && i < rib->vrfs.views.n; i++)
 		if (rib->vrfs.views.v[i] == vrf->number)
 			rib->vrfs.views.v[i] = rib->vrfs.views.v[--rib->vrfs.views.n];

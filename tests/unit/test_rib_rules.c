@@ -11,7 +11,7 @@
 
 #include "fib/rules.h"
 
-static struct rule list[16];
+static struct rule list[1200];
 static uint32_t n_list;
 
 /* Append a rule for all packets. */
@@ -529,6 +529,28 @@ a_local_prefix_costs_what_it_hides(void **state)
 	rig_free(g);
 }
 
+/* A list that needs too many FIBs is refused, and the last list stays until one fits. */
+static void
+more_fibs_than_numbers_are_refused_by_name(void **state)
+{
+	struct rig *g = rig_with_table();
+	uint64_t refused = table_state(TABLE_rule_fibs).refused;
+
+	lookup(1, 100);
+	tell(g, 4);
+	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.129@2");
+	for (uint32_t i = 0; i <= FIB_RULE_TABLES; i++)
+		lookup(1 + i, 1000 + i);
+	tell(g, 4);
+	assert_int_equal(table_state(TABLE_rule_fibs).used, FIB_RULE_TABLES);
+	assert_int_equal(table_state(TABLE_rule_fibs).refused, refused + 1);
+	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.129@2");
+	tell(g, 4);
+	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.1@1");
+	assert_int_equal(table_state(TABLE_rule_fibs).used, 0);
+	rig_free(g);
+}
+
 static void
 rows_name_what_a_rule_lacks(void **state)
 {
@@ -569,6 +591,7 @@ main(void)
 		cmocka_unit_test(a_local_prefix_hides_routes_for_a_source_or_a_tos),
 		cmocka_unit_test(all_types_of_table_local_hide_routes),
 		cmocka_unit_test(a_local_prefix_costs_what_it_hides),
+		cmocka_unit_test(more_fibs_than_numbers_are_refused_by_name),
 		cmocka_unit_test(rows_name_what_a_rule_lacks),
 	};
 
