@@ -87,6 +87,15 @@ fib_encap(const struct fib *fib, fib_path path)
 	return &fib->encap[path_index(path)];
 }
 
+/* Return the MTU of the routes of a class; 0: none. */
+static inline uint16_t
+fib_class_mtu(const struct fib *fib, uint16_t class)
+{
+	uint16_t mtu = atomic_load_explicit(&fib->mtu_bytes[class], memory_order_relaxed);
+
+	return mtu == UINT16_MAX ? 0 : mtu;
+}
+
 /* Return the class of paths of a label's route, and its mode. */
 static inline uint16_t
 class_of_label_mode(enum label_mode mode)

@@ -59,15 +59,6 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 }
 
 uint16_t
-class_mtu_bytes(const struct rib *rib, uint16_t class)
-{
-	uint16_t mtu =
-		atomic_load_explicit(&rib->fib->mtu_bytes[class], memory_order_relaxed);
-
-	return mtu == UINT16_MAX ? 0 : mtu;
-}
-
-uint16_t
 class_of_event(struct rib *rib, const struct fpm_event *ev)
 {
 	return ev->label_mode != LABEL_MODE_DEFAULT

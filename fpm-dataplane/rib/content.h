@@ -48,8 +48,6 @@ struct rib_contents {
  * classes are in use with other MTUs (counted).
  */
 uint16_t mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes);
-/* Return the MTU of the routes of a class; 0: none. */
-uint16_t class_mtu_bytes(const struct rib *rib, uint16_t class);
 /* Return the class of the paths of a route: its MTU, or its mode if it is that of a label. */
 uint16_t class_of_event(struct rib *rib, const struct fpm_event *ev);
 bool slot_has_hops(const struct slot *s, const struct nh_list *hops);

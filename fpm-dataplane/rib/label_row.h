@@ -6,13 +6,7 @@
 #include <jansson.h>
 
 struct msg_query;
-struct next_hop;
 struct rib;
-
-/* Add what a next hop does with a packet besides sending it: its labels, or SRv6. */
-void hop_add_encap(json_t *row, const struct rib *rib, const struct next_hop *hop);
-/* Return the labels that a next hop pushes; an empty array: it pops a label. */
-json_t *hop_labels_json(const struct rib *rib, const struct next_hop *hop);
 
 /* Set the number of entries, and the source of outer headers of SRv6, for `show fpm`. */
 void encaps_summary(const struct rib *rib, json_t *o);

@@ -96,7 +96,7 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 	/* A class is a number of this process: not stored. */
 	if (mirror_is_on(rib))
 		ckpt_put_slot(rib->ckpt, slot, hops,
-			      class_mtu_bytes(rib, hops->v[0].mtu_class), rib->stacks.v);
+			      fib_class_mtu(rib->fib, hops->v[0].mtu_class), rib->stacks.v);
 }
 
 void

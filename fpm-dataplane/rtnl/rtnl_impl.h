@@ -140,7 +140,7 @@ void tables_update(struct rtnl *r, uint8_t family);
 bool tables_have(const struct rtnl *r, uint8_t family, uint32_t table);
 void tables_free(struct rtnl *r);
 
-/* --- dump.c                                                                   [rtnl] */
+/* --- plan.c                                                                   [rtnl] */
 
 /* Choose the routes that a planned dump reads. */
 enum dump_extent {
@@ -167,6 +167,8 @@ void dump_add_table(struct rtnl *r, uint8_t family, uint32_t table);
  * or no longer name.
  */
 void dump_plan_rules(struct rtnl *r);
+/* --- dump.c                                                                   [rtnl] */
+
 /*
  * Read the answers that have arrived, and start the next job. Returns 1 when all jobs are
  * done, 0 when the kernel has more, or -errno.
