@@ -21,6 +21,7 @@ ALLOWED = {
     "fib_headend_(begin|resolve|mtu|pmtu)": "reads tables, under QSBR; writes into its result",
     "ipaddr_equal": "compares two addresses",
     "fib_tunnel_(find|resolve|mtu|ecn)": "reads tables, under QSBR; writes into the packet",
+    "fib_tunnel_(is_told|take_told)": "reads and decrements an atomic count of the tunnel",
     "fib_vxlan_(begin|find|resolve|mtu)": "reads tables, under QSBR",
     "fib_back_group|fib_egress_judge": "reads tables, under QSBR",
     "ruleset_(judge|decide|look|acl_classify4?)": "reads a ruleset, under QSBR",

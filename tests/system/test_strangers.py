@@ -72,7 +72,7 @@ def martians(lan):
     return [
         (Ether(dst=lan.port_mac) / IP(src="127.0.0.1", dst=lan.ip4, ttl=255) / bgp,
          "ip4_martian_src"),
-        (Ether(dst=lan.port_mac) / IP(src="240.0.0.1", dst=lan.ip4, ttl=255) / bfd,
+        (Ether(dst=lan.port_mac) / IP(src="0.0.0.9", dst=lan.ip4, ttl=255) / bfd,
          "ip4_martian_src"),
         (Ether(dst="01:00:5e:00:00:05") / ospf, "ip4_martian_src"),
         (Ether(dst=lan.port_mac) / IPv6(src="::1", dst=lan.ip6, hlim=255) / bgp,
