@@ -165,8 +165,8 @@ struct kmon_inet6 {
  * `gone`: deleted; the struct has the state that was last reported (of a neighbor the key
  * only). Without a change nothing is reported twice. A link is reported before all items on
  * it, and reported gone after all items on it. Each mask and peer of an IPv4 address makes
- * an address of its own. Not reported: proxy entries, and the NOARP entries that the kernel
- * itself makes (loopback, multicast).
+ * an address of its own. Not reported: proxy entries, and NOARP entries of groups, of
+ * broadcasts and of loopback, which the kernel itself makes.
  *
  * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
@@ -249,10 +249,11 @@ void kmon_report_neighbors(struct kmon *km);
  * NUD_FAILED. This function does not wait; the result arrives as a neigh event. It does not
  * touch entries that the kernel does not resolve (permanent, NOARP, externally learned,
  * managed). On a link of `arp off` the kernel gives a neighbor the MAC of the link and state
- * NOARP, without an event: this function then calls the neigh callback itself.
+ * NOARP, without an event: this function then calls the neigh callback itself, if the entry
+ * is new.
  *
- * Returns 0, 1 if it called the callback, or -errno: -ENODEV the link is gone, -EINVAL the
- * link has no IPv4 or IPv6.
+ * Returns 0, 1 if the entry is NOARP and the callback may have run, or -errno: -ENODEV the
+ * link is gone, -EINVAL the link has no IPv4 or IPv6.
  */
 int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
 		 const uint8_t *addr);

@@ -317,7 +317,7 @@ static bool
 path_is_refused(enum path_kind kind)
 {
 	return kind == PATH_NONE || kind == PATH_THROW || kind == PATH_UNREACHABLE ||
-	       kind == PATH_PROHIBIT || kind == PATH_DOWN;
+	       kind == PATH_PROHIBIT;
 }
 
 /*

@@ -10,7 +10,6 @@
 #include "fwd/fast.h"
 #include "fwd/label.h"
 #include "fwd/parse_ip.h"
-#include "fwd/parse_ip.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/inet.h"
 #include "fwd/label.h"
+#include "fwd/sid.h"
 
 /*
  * Return true if no single host may have this address on a wire (RFC 1122, 3.2.1.3; 240/4:
@@ -57,14 +58,17 @@ port_has_verified(const struct burst *b, unsigned int i)
 }
 
 /*
- * Return true if the destination is an own address. As Linux, the router then takes
- * addresses of 240/4, which it does not forward.
+ * Return true if the packet is for this host, because its destination is an own address. As
+ * Linux, the router then takes addresses of 240/4, which it does not forward. Packets
+ * behind labels, and out of an end point of SRv6, are looked up elsewhere.
  */
 static bool
-ip4_is_own(const struct burst *b, uint32_t dst)
+ip4_is_own(const struct burst *b, unsigned int i, uint32_t dst)
 {
 	struct ipaddr addr = ipaddr_from_v4(dst);
 
+	if (burst_has_labels(b, i) || burst_has_sid_path(b))
+		return false;
 	return path_kind(fib_resolve(b->fwd->fib, b->in->vrf, 4, &addr, 0)) == PATH_LOCAL;
 }
 
@@ -104,10 +108,10 @@ fwd_parse_ip4(struct burst *b, unsigned int i)
 	if (b->verdict[i] != VERDICT_GO)
 		return;
 	if (ip4_src_is_martian(src) &&
-	    (src < 0xf0000000 || src == 0xffffffff || !ip4_is_own(b, dst)))
+	    (src < 0xf0000000 || src == 0xffffffff || !ip4_is_own(b, i, dst)))
 		burst_leave(b, i, DROP_ip4_martian_src);
 	else if (dst >> 24 == 0 || dst >> 24 == 127 ||
-		 (dst >= 0xf0000000 && !ip4_is_own(b, dst)))
+		 (dst >= 0xf0000000 && !ip4_is_own(b, i, dst)))
 		burst_leave(b, i, DROP_ip4_martian_dst);
 	else if ((b->labels >> i & 1) == 0 && fwd_dhcp_answer(b, i))
 		burst_leave(b, i, PUNT_local_control);

@@ -86,7 +86,8 @@ static inline const struct fwd_outer *
 fwd_outer_into(const struct burst *b, unsigned int i, uint16_t ifidx)
 {
 	struct fwd_outer *w = &b->fwd->outer[ifidx % FWD_OUTERS];
-	uint8_t ds = ip_dsfield(burst_l3(b, i), b->family[i]);
+	/* The lookup ignores the ECN bits. */
+	uint8_t ds = ip_dsfield(burst_l3(b, i), b->family[i]) & (uint8_t)~ECN_MASK;
 
 	if (__builtin_expect(w->ifidx != ifidx || w->epoch != b->fwd->outer_epoch ||
 				     (w->outer.by_ds && w->ds != ds),

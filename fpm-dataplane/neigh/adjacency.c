@@ -272,7 +272,9 @@ nb_on_gone(struct neigh *n, struct nb *nb)
 	 * A deletion by hand is reported as failed first; a usable entry was evicted by the
 	 * GC.
 	 */
-	nb->grace = (nb_is_watched(nb) || host_in_use(n, nb)) && nb_usable(n, nb);
+	/* An entry that the kernel made for `arp off` has the MAC of the link itself. */
+	nb->grace = (nb->nud & NUD_NOARP) == 0 &&
+		    (nb_is_watched(nb) || host_in_use(n, nb)) && nb_usable(n, nb);
 	nb->known = nb->has_mac = false;
 	nb->nud = NUD_NONE;
 	nb_apply(n, nb);

@@ -168,7 +168,8 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 		return false;
 	/*
 	 * An ARP reply must not give a unicast neighbor a group address (RFC 1812, 3.3.2), or
-	 * the address of no station. A permanent or noarp entry of an operator may.
+	 * the address of no station. A permanent entry of an operator may. kmon reports no
+	 * noarp entry with the address of no station, which the kernel makes for itself.
 	 */
 	return !odd || (nb->nud & (NUD_PERMANENT | NUD_NOARP)) != 0;
 }

@@ -50,7 +50,7 @@ icmp_is_whole(const uint8_t *ip, uint8_t family, const uint8_t *icmp, unsigned i
 
 /*
  * Read the type of an ICMP error. Returns false unless the packet was too big or did not arrive, as
- * Linux counts it for tunnels: unreachable (but for ports and source routes), time exceeded.
+ * Linux does for GRE: unreachable (except of ports and source routes), time exceeded.
  */
 static bool
 type_read(const uint8_t *icmp, struct told *t)

@@ -179,9 +179,14 @@ upper_note(struct warn *w, const struct device_message *m)
 
 	for (unsigned int i = 0; m->on != 0 && i < w->n_upper && !above; i++)
 		above = w->upper[i].ifindex == m->on;
-	if (!above || w->n_upper == UPPERS_MAX)
+	if (!above)
 		return;
-	u = &w->upper[w->n_upper++];
+	/* An interrupted dump is repeated, and shows devices again. */
+	for (u = w->upper; u < w->upper + w->n_upper && u->ifindex != m->ifindex; u++)
+		;
+	if (u == w->upper + UPPERS_MAX)
+		return;
+	w->n_upper += u == w->upper + w->n_upper;
 	u->ifindex = m->ifindex;
 	snprintf(u->name, sizeof(u->name), "%s", m->name);
 	snprintf(u->kind, sizeof(u->kind), "%s", m->kind);
