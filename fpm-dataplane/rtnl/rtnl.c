@@ -164,7 +164,8 @@ expiry_arm(struct rtnl *r)
 
 /*
  * Limit the time until the next dump of routes whose lives the kernel may change silently. A
- * life below one tick looks like none, so read once more when no route seems to have one.
+ * life below one tick looks like none. So when no route seems to have one, read
+ * until a dump that began EXPIRED_MS after the first such dump, which is longer than a tick.
  */
 static void
 expiry_limit(struct rtnl *r)
@@ -173,12 +174,17 @@ expiry_limit(struct rtnl *r)
 	uint32_t expired_ms = r->large ? EXPIRED_LARGE_MS : EXPIRED_MS;
 	bool lives = r->expires_ms != 0 || r->expired;
 
+	if (lives)
+		r->lifeless_since_ms = 0;
+	else if (r->had_lives && r->lifeless_since_ms == 0)
+		r->lifeless_since_ms = r->dump_begin_ms;
+	r->had_lives = lives || (r->had_lives &&
+				 r->dump_begin_ms - r->lifeless_since_ms < expired_ms);
 	if (r->expires_ms > life_ms)
 		r->expires_ms = life_ms;
 	if ((r->expired || (r->had_lives && !lives)) &&
 	    (r->expires_ms == 0 || r->expires_ms > expired_ms))
 		r->expires_ms = expired_ms;
-	r->had_lives = lives;
 }
 
 static void

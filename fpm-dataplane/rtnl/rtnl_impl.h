@@ -77,8 +77,10 @@ struct rtnl {
 	uint32_t
 		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
 	bool expired;       /* the present dump has shown a route whose life is over */
-	bool had_lives;     /* the last dump has shown a route with a limited life */
-	bool held[256];     /* rib may have routes of the protocol */
+	bool had_lives;     /* a route with a limited life may be there */
+	/* CLOCK_MONOTONIC: the first of the last dumps that show no life began; 0: none did */
+	uint64_t lifeless_since_ms;
+	bool held[256];    /* rib may have routes of the protocol */
 	bool mortal[256];  /* IPv6 routes of the protocol may have a limited life */
 	bool held_labels;  /* rib may have routes of labels */
 	struct rule *rule; /* of the present job */
