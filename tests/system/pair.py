@@ -13,6 +13,7 @@ took it for itself (its UDP port is closed); the name of an ICMP error; `nothing
 
 import contextlib
 import ipaddress
+import itertools
 import statistics
 import time
 from collections import Counter
@@ -329,15 +330,19 @@ def wide_of_lan(family):
 
 def spread(both, family, weights, count=6000):
     """Assert that the flows to the host of a route spread by these weights, {wire: weight}, within
-    2 % of all flows; in Linux within 5 %, because its hash is another one."""
+    2 % of all flows; in Linux within 5 %, because its hash is another one. Each attempt has other
+    flows: chance moves one sample of 6000 by more than 2 % once in some hundred daemons."""
     total = sum(weights.values())
+    attempt = itertools.count()
 
     def sent(router, count):
         """Send that many flows. Returns a Counter of the wires by which they left."""
         lan, outs = router.wires["lan"], [router.wires[n] for n in weights]
         for wire in router.wires.values():
             wire.clear()
-        probes = lan.flow_frames(HOST[family], [(1024 + n, 2000 + n % 13) for n in range(count)])
+        first = next(attempt) * count
+        ports = [1024 + (first + n) % 60000 for n in range(count)]
+        probes = lan.flow_frames(HOST[family], [(p, 2000 + p % 13) for p in ports])
         for at in range(0, count, 250):
             lan.send(*probes[at : at + 250])
             router.fence(lan)
