@@ -132,10 +132,10 @@ fib_path outer_look_up(const struct fib *fib, const struct fib_tunnel *t,
 		       const uint8_t *head, uint8_t ds);
 
 /*
- * Note an ICMP error about an outer packet of a tunnel. As in Linux (ip_tunnel.err_count), the next
- * packet into the tunnel is sent, and its sender gets an ICMP error: the far end is unreachable. The
- * kernel does both: it gets that packet, and has got the error before. No more than
- * FIB_TUNNEL_TOLD_MAX packets of a tunnel wait to be given to it. [punt]
+ * Note an ICMP error about an outer packet of a tunnel, which the kernel has got as well. The
+ * forwarders then give the next packet into the tunnel to the kernel. The kernel forwards it, and
+ * sends its sender the ICMP error "unreachable" (ip_tunnel.err_count). At most
+ * FIB_TUNNEL_TOLD_MAX packets of a tunnel are given to the kernel for errors that have come. [punt]
  */
 void fib_tunnel_tell(const struct fib *fib, uint16_t ifidx);
 #define FIB_TUNNEL_TOLD_MAX 4
