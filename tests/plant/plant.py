@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plants faults in the product's C code, one at a time, and reports the tests that find them.
 
-plant.py CC... -- FLAG...    as `make plant` calls it; README.md has the variables
+plant.py CC... -- FLAG...    as `make plant` calls it; README.md has the variables. SOURCES names
+                             the C files that make compiles for this CPU
 """
 
 import collections
@@ -36,15 +37,16 @@ def enumerated(flags):
     change."""
     flags = [flag for flag in flags if "FPMDP_VERSION" not in flag]
     flags.append('-DFPMDP_VERSION="0"')
-    words = [cover.of_product(ROOT), cover.digest(ROOT, ["tests/plant/faults.py"]), *flags]
-    key = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
+    sources = words("SOURCES").split()
+    key = [cover.of_product(ROOT), cover.digest(ROOT, ["tests/plant/faults.py"]), *flags, *sources]
+    key = hashlib.sha256("\0".join(key).encode()).hexdigest()[:16]
     path = PLACE / f"faults-{key}.json.gz"
     if path.exists():
         with gzip.open(path, "rt", encoding="utf-8") as file:
             rows, left = json.load(file)
         return [faults.Fault(*r[:4], r[4].encode("latin-1"), *r[5:]) for r in rows], left
     say("plant: looking for places in the C code")
-    found, left = faults.of_tree(ROOT, flags)
+    found, left = faults.of_tree(ROOT, flags, sources)
     for old in PLACE.glob("faults-*.json.gz"):
         old.unlink()
     rows = [

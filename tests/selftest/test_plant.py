@@ -117,6 +117,20 @@ def test_each_kind_of_fault_is_listed_but_for_what_checks(found):
     assert not any(f.line == 25 for f in found), "assert() has no faults"
 
 
+def test_faults_are_looked_for_in_the_files_that_make_compiles():
+    """Other CPUs have files that this machine's headers cannot parse. Programs for `hook load` have
+    headers of their own."""
+    said = subprocess.run(
+        ["make", "-n", "plant"], cwd=plant.ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    sources = set(said.split('SOURCES="')[1].split('"')[0].split())
+
+    objects = plant.ROOT / "build/release/obj"
+    compiled = {str(p.relative_to(objects).with_suffix(".c")) for p in objects.rglob("*.o")}
+    compiled = {f for f in compiled if f.startswith(faults.FOLDERS) and (plant.ROOT / f).exists()}
+    assert sources == compiled
+
+
 def test_equal_seeds_choose_equal_faults_whatever_their_order(found):
     mixed = random.Random(1).sample(found, len(found))
 
