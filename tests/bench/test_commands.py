@@ -157,8 +157,8 @@ def peers(folder):
     try:
         tree = sources.fetch(folder)
         sources.build_port(tree, HERE / "forward", folder / "librte_net_bench.so")
-        for name, two in (("l3fwd-4B", False), ("l3fwd-2B", True)):
-            sources.build_l3fwd(tree, folder, name, two)
+        for name in sources.L3FWD:
+            sources.build_l3fwd(tree, folder, name)
     except sources.SourceError as error:
         pytest.skip(f"the source of DPDK: {error}")
     return folder

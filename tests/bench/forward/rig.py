@@ -113,9 +113,9 @@ class Bench:
         self.plugin_dir = Path(tempfile.mkdtemp(prefix="fdp-bench-", dir="/run"))
         self.plugin = Path(shutil.copy(plugin, self.plugin_dir))
         (self.plugin_dir / "files").symlink_to(self.dir)
-        for name, two in (("l3fwd-4B", False), ("l3fwd-2B", True)):
+        for name in sources.L3FWD:
             try:
-                self.l3fwd[name] = sources.build_l3fwd(tree, folder, name, two)
+                self.l3fwd[name] = sources.build_l3fwd(tree, folder, name, isa())
             except sources.SourceError as error:
                 self.skip(name, error)
         self.tables()
@@ -184,10 +184,11 @@ class Bench:
                 "load": round(os.getloadavg()[0], 1)}  # fmt: skip
 
 
-def peers(bench, table, more="", n_cores=1):
+def peers(bench, table, more="", n_cores=1, prompt=False):
     """Return the wanted programs of a table, in order.
 
     more: lines for our configuration file, before those of CONFIG
+    prompt: also l3fwd changed so that it delays no packet
     """
     end = f"-{table}" if n_cores == 1 else f"-{table}-{n_cores}"
     config = more + option("CONFIG", "")
@@ -200,10 +201,10 @@ def peers(bench, table, more="", n_cores=1):
         if "l3fwd-4B" in bench.l3fwd:
             program = bench.l3fwd["l3fwd-4B"]
             made.append(L3fwd(f"l3fwd-lpm{end}", bench, "lpm", program, n_cores=n_cores))
-    for size in ("4B", "2B"):
+    for size in ("4B", "2B", "4B-prompt", "2B-prompt") if prompt else ("4B", "2B"):
         if f"l3fwd-{size}" in bench.l3fwd and table != "none":
             program = bench.l3fwd[f"l3fwd-{size}"]
-            name, two = f"l3fwd-fib-{size}{end}", size == "2B"
+            name, two = f"l3fwd-fib-{size}{end}", size.startswith("2B")
             made.append(L3fwd(name, bench, "fib", program, only4=two, n_cores=n_cores))
     return wanted(made)
 

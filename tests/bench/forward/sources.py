@@ -27,6 +27,17 @@ TWO_BYTES = [
     ("l3fwd_fib.c", r"RTE_FIB_DIR24_8_4B", "RTE_FIB_DIR24_8_2B"),
     ("l3fwd_fib.c", r"dir24_8\.num_tbl8 = \(1 << 15\)", "dir24_8.num_tbl8 = (1 << 15) - 1"),
 ]
+# Packets leave after the burst in which they came. Unchanged, l3fwd holds up to 16 or 32 packets of
+# a port for 100 us.
+PROMPT = [("l3fwd.h", r"BURST_TX_DRAIN_US 100 ", "BURST_TX_DRAIN_US 0 ")]
+# The programs: {name: changes of the source}.
+L3FWD = {
+    "l3fwd-4B": RAISED + FOUR_BYTES,
+    "l3fwd-2B": RAISED + TWO_BYTES,
+    "l3fwd-4B-prompt": RAISED + FOUR_BYTES + PROMPT,
+    "l3fwd-2B-prompt": RAISED + TWO_BYTES + PROMPT,
+}
+MARCH = {"": "native", "avx512": "x86-64-v4", "avx2": "x86-64-v3", "scalar": "x86-64-v2"}
 
 
 class SourceError(Exception):
@@ -102,20 +113,20 @@ def build_port(tree, folder, out):
     return out
 
 
-def build_l3fwd(tree, folder, name, two_bytes):
-    """Compile l3fwd for this CPU with higher limits and FIB entries of 2 or 4 bytes."""
-    out = folder / name
+def build_l3fwd(tree, folder, name, isa=""):
+    """Compile a program of L3FWD. isa: the option ISA; "": for this CPU."""
+    out = folder / (f"{name}-{isa}" if isa else name)
     if out.exists():
         return out
-    work = folder / (name + "-src")
+    work = folder / f"{out.name}-src"
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(tree / "examples/l3fwd", work)
-    for file, pattern, instead in RAISED + (TWO_BYTES if two_bytes else FOUR_BYTES):
+    for file, pattern, instead in L3FWD[name]:
         text, n = re.subn(pattern, instead, (work / file).read_text())
         if n == 0:
             raise SourceError(f"l3fwd's {file} is not as expected: no {pattern}")
         (work / file).write_text(text)
-    argv = ["gcc", "-O3", *flags("cflags"), "-march=native", "-DALLOW_EXPERIMENTAL_API"]
+    argv = ["gcc", "-O3", *flags("cflags"), f"-march={MARCH[isa]}", "-DALLOW_EXPERIMENTAL_API"]
     argv += [f"-I{tree}/examples/common", "-o", str(out)]
     argv += [str(path) for path in sorted(work.glob("*.c")) if compiled(work, path)]
     run(argv + flags("libs"))

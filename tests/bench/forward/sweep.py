@@ -15,11 +15,11 @@ FRAME4_BYTES = 8  # frame.h
 SCALED = ("ours", "testpmd-io", "l3fwd-fib-2B")  # the fastest program of each kind
 
 
-def points(bench, table, what, values, shape, more=""):
-    """Measure a row for each value and program. shape(value): the arguments of Page.shape(); more:
+def points(bench, table, what, values, shape, **how):
+    """Measure a row for each value and program. shape(value): the arguments of Page.shape(); how:
     as in rig.peers()."""
     bench.use(table)
-    with rig.Started(bench, rig.peers(bench, table, more)) as running:
+    with rig.Started(bench, rig.peers(bench, table, **how)) as running:
         for value in values:
             for program in running:
                 program.page.shape(**shape(value))
@@ -38,11 +38,11 @@ def lengths(bench):
 
 
 def bursts(bench):
-    """Vary the most frames in a receive call. The limit of the program itself stays in force."""
+    """Vary the most frames in a receive call. The limit of the program itself stays in force. l3fwd
+    waits for more packets before it sends few; for short bursts the changed l3fwd is the peer."""
     values = rig.options("BURSTS", BURSTS)
-    points(
-        bench, "full", "burst", values, lambda n: {"burst": n}, f"rx-burst: {max(values)}\n"
-    )
+    more = f"rx-burst: {max(values)}\n"
+    points(bench, "full", "burst", values, lambda n: {"burst": n}, more=more, prompt=True)
 
 
 def sets(bench):
