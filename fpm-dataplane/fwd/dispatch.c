@@ -11,6 +11,8 @@
 #include "fwd/tunnel.h"
 #include "fwd/tx.h"
 
+#define SPREAD_MIN 4 /* packets for which vectors are faster than fwd_tx_put() */
+
 /*
  * Count a dropped packet, for its VRF too, and record it if sFlow reports drops. Sent packets
  * are not counted by VRF.
@@ -143,9 +145,10 @@ fwd_dispatch(struct burst *b)
 	unsigned int n = b->n;
 
 	if (fast == burst_all(b)) {
-		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b)
-				: fwd_uses_avx2() ? fwd_spread_avx2(b)
-						  : fast;
+		uint64_t rest = b->n < SPREAD_MIN   ? fast
+				: fwd_uses_avx512() ? fwd_spread_avx512(b)
+				: fwd_uses_avx2()   ? fwd_spread_avx2(b)
+						    : fast;
 
 		for (; rest != 0; rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);
