@@ -185,6 +185,7 @@ struct poptrie {
 	 */
 	_Atomic uint32_t ranges_turn; /* W:writer R:any  odd: do not read the list */
 	uint32_t n_ranges;            /* W:writer R:any  1 to PT_RANGES */
+	enum pt_isa isa;              /* W:writer once */
 	struct pt_ranges ranges[PT_RANGES / 16]; /* W:writer R:any */
 
 	/* For the writer only from here on. */
@@ -193,7 +194,6 @@ struct poptrie {
 	bool ip6;
 	bool wide;
 	enum pt_shape shape;
-	enum pt_isa isa;
 	bool want32;     /* a value that needs 32-bit leaves was staged; never reset */
 	bool reader_hit; /* readers may have read a route since the table was empty */
 	unsigned int bits_max; /* 32 or 128 */
@@ -273,9 +273,15 @@ bool pt_walk_begin(struct pt_view *v, uint32_t gain);
 /* ranges.c */
 void pt_ranges_close(struct poptrie *pt);
 void pt_ranges_open(struct poptrie *pt);
-/* ranges_avx512.c */
+/* ranges_avx2.c, ranges_avx512.c */
+bool pt_ranges_bulk_avx2(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
+			 unsigned int n);
+void pt_each4_avx2(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
+		   unsigned int n);
 bool pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 			   unsigned int n);
+void pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
+		     unsigned int n);
 
 /* view.c */
 struct pt_view *pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap,
@@ -309,8 +315,6 @@ void pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32
 		     unsigned int n);
 void pt_bulk4_small_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 			   unsigned int n);
-void pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
-		     unsigned int n);
 void pt_bulk6_small_avx512(const struct pt_view *v, const uint8_t *const *addr,
 			   uint32_t *value, unsigned int n);
 
@@ -322,7 +326,7 @@ pt_view(const struct poptrie *pt)
 
 /*
  * Return true if the ranges may be read. This is a hint: the reader checks the turn again,
- * see ranges_unchanged(). Always false without AVX-512.
+ * see ranges_unchanged(). Always false without AVX2.
  */
 static inline bool
 pt_has_ranges(const struct poptrie *pt)

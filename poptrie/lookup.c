@@ -76,7 +76,9 @@ poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *v
 {
 	const struct pt_view *v;
 
-	if (pt_has_ranges(pt) && pt_ranges_bulk_avx512(pt, addr, value, n))
+	if (pt_has_ranges(pt) &&
+	    (pt->isa == PT_AVX512 ? pt_ranges_bulk_avx512(pt, addr, value, n)
+				  : pt_ranges_bulk_avx2(pt, addr, value, n)))
 		return;
 	v = pt_view(pt);
 	v->bulk4(v, addr, value, n);
@@ -86,11 +88,13 @@ void
 poptrie4_lookup_each(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
 		     unsigned int n)
 {
-	if (pt_isa_best() == PT_AVX512) {
+	enum pt_isa isa = pt_isa_best();
+
+	if (isa == PT_AVX512)
 		pt_each4_avx512(pt, addr, value, n);
-		return;
-	}
-	for (unsigned int i = 0; i < n; i++)
+	else if (isa == PT_AVX2)
+		pt_each4_avx2(pt, addr, value, n);
+	for (unsigned int i = 0; isa < PT_AVX2 && i < n; i++)
 		poptrie4_lookup_bulk(pt[i], &addr[i], &value[i], 1);
 }
 

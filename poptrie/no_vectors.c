@@ -61,3 +61,17 @@ pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *
 {
 	abort();
 }
+
+bool
+pt_ranges_bulk_avx2(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
+		    unsigned int n)
+{
+	abort();
+}
+
+void
+pt_each4_avx2(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
+	      unsigned int n)
+{
+	abort();
+}

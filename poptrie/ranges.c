@@ -74,7 +74,7 @@ pt_ranges_open(struct poptrie *pt)
 	uint32_t turn = atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed);
 	uint32_t last[2 * PT_RANGES + 1], n_ends, n = 0;
 
-	if (pt->shape != PT_SHAPE_SMALL || pt->ip6 || pt->isa != PT_AVX512 ||
+	if (pt->shape != PT_SHAPE_SMALL || pt->ip6 || pt->isa < PT_AVX2 ||
 	    pt->routes > PT_RANGES)
 		return;
 	n_ends = range_ends(pt, last);

@@ -80,32 +80,15 @@ ranges_find(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 	}
 }
 
-/* Look up one key: compare it with all ends at once. */
-PT_INLINE uint32_t
-ranges_find_one(const struct poptrie *pt, uint32_t addr)
+/* See ranges_read.h. */
+PT_INLINE unsigned int
+ranges_below(const struct pt_ranges *r, uint32_t addr)
 {
-	__m512i key = _mm512_set1_epi32((int)addr);
-	unsigned int at = 0;
-
-	if (__builtin_expect(pt->n_ranges <= 16, 1)) {
-		at = (unsigned int)__builtin_popcount(_mm512_cmplt_epu32_mask(
-			_mm512_load_si512(pt->ranges[0].last), key));
-		return pt->ranges[0].value[at % 16];
-	}
-	for (unsigned int i = 0; i * 16 < pt->n_ranges && i < PT_RANGES / 16; i++)
-		at += (unsigned int)__builtin_popcount(_mm512_cmplt_epu32_mask(
-			_mm512_load_si512(pt->ranges[i].last), key));
-	at %= PT_RANGES; /* in bounds, even while the writer changes the list */
-	return pt->ranges[at / 16].value[at % 16];
+	return (unsigned int)__builtin_popcount(_mm512_cmplt_epu32_mask(
+		_mm512_load_si512(r->last), _mm512_set1_epi32((int)addr)));
 }
 
-/* Return true if the list was not closed since it had this turn. */
-PT_INLINE bool
-ranges_unchanged(const struct poptrie *pt, uint32_t turn)
-{
-	atomic_signal_fence(memory_order_acquire);
-	return atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed) == turn;
-}
+#include "poptrie/ranges_read.h"
 
 /*
  * Look up `n` keys in the list. Returns false if there is no list or it was closed
@@ -130,27 +113,11 @@ pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *
 	return ranges_unchanged(pt, turn);
 }
 
-/*
- * Look up keys in many tables without a call for each key, so that the loads of tables in
- * near memory, or already prefetched, overlap.
- */
 void
 pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
 		unsigned int n)
 {
-	for (unsigned int i = 0; i < n; i++) {
-		uint32_t turn =
-			atomic_load_explicit(&pt[i]->ranges_turn, memory_order_acquire);
-		const struct pt_view *v;
-
-		if ((turn & 1) == 0) {
-			value[i] = ranges_find_one(pt[i], addr[i]);
-			if (__builtin_expect(ranges_unchanged(pt[i], turn), 1))
-				continue;
-		}
-		v = pt_view(pt[i]);
-		v->bulk4(v, &addr[i], &value[i], 1);
-	}
+	ranges_each4(pt, addr, value, n);
 }
 #ifdef __clang__
 #pragma clang attribute pop
