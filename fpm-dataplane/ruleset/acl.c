@@ -17,6 +17,7 @@
 
 #include "base/inet.h"
 #include "poptrie/poptrie.h"
+#include "ruleset/acl_alg.h"
 
 #define SPANS_MAX  16 /* of a field of a rule; more spans are replaced by their hull */
 #define COMBOS_MAX 64 /* conditions of a rule; more are widened */
@@ -60,6 +61,8 @@ struct key6 {
 	uint8_t sport[2], dport[2];
 	uint8_t bits[4];
 };
+
+static_assert(sizeof(struct key6) == ACL_KEY_BYTES, "the longest key");
 
 /* Fields of rte_acl. The last N_FIELD_BITS are used if a rule of the chain names a set. */
 #define N_FIELD_BITS 4
@@ -690,11 +693,14 @@ context_build(struct acl_build *b, unsigned int n_category)
 	ctx = rte_acl_create(&param);
 	if (ctx == NULL)
 		return NULL;
-	if (rte_acl_add_rules(ctx, (struct rte_acl_rule *)b->rule, b->n) == 0 &&
-	    rte_acl_build(ctx, &config) == 0)
-		return ctx;
-	rte_acl_free(ctx);
-	return NULL;
+	if (rte_acl_add_rules(ctx, (struct rte_acl_rule *)b->rule, b->n) < 0 ||
+	    rte_acl_build(ctx, &config) < 0) {
+		rte_acl_free(ctx);
+		return NULL;
+	}
+	acl_alg_choose(ctx, b->family == 4 ? sizeof(struct key4) : sizeof(struct key6),
+		       n_category);
+	return ctx;
 }
 
 /* Build the classifier of a chain for a family. Returns NULL if that failed. */

@@ -37,6 +37,8 @@ INCLUDES = {
     "neigh": "base fib port tap-bridge jansson libev liburcu",
     "ruleset": "base poptrie",
     "ruleset/acl.c": "DPDK",
+    "ruleset/acl_alg.c": "DPDK",
+    "ruleset/acl_alg.h": "DPDK",
     "fwd": "base fib port ruleset DPDK liburcu",
     "punt": "base fib port ruleset DPDK libev liburcu",
     "trace": "base fib port jansson libev liburcu",

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * acl_alg: choose the instructions with which rte_acl classifies.
+ *
+ * Private to ruleset/.                                                        [filter]
+ */
+#ifndef RULESET_ACL_ALG_H
+#define RULESET_ACL_ALG_H
+
+#include <stdint.h>
+
+#include <rte_acl.h>
+
+/*
+ * Let a built context use the fastest instructions that this CPU has and the daemon may use.
+ * They are measured with this context, which takes some 100 us.
+ *
+ * key_bytes   of a key of the context, at most ACL_KEY_BYTES; the first octet is the protocol
+ * n_category  as in rte_acl_classify(), at most ACL_SEGMENTS_MAX
+ */
+#define ACL_KEY_BYTES 44
+void acl_alg_choose(struct rte_acl_ctx *ctx, unsigned int key_bytes, uint32_t n_category);
+
+#endif
