@@ -4,6 +4,9 @@
  * Linux does: after the route to the destination is known, before the hop count, the MTU
  * and the hook forward. Packets with labels are not checked, because Linux takes another
  * interface as the ingress of their IP packet.                                  [fwd-n]
+ *
+ * Tried without gain: to prefetch what the lookup of the sources reads first while the
+ * destinations are looked up.
  */
 #include "fib/urpf.h"
 
