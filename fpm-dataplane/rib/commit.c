@@ -149,8 +149,8 @@ commit_now(struct rib *rib)
 	words_publish_all(rib);
 	labels_commit(rib);
 	rib->pending.failed = !commit_tries(rib);
-	/* A trie that could not be completed may still name slots that no route has. */
-	if (!rib->pending.failed && !rib->resync.due) {
+	/* A trie that lacked memory may still name slots that no route has. */
+	if (!rib->pending.failed && !rib->resync.nomem) {
 		if (!ckpt_is_frozen(rib->ckpt)) /* a frozen checkpoint keeps its slots */
 			slots_retire_idle(rib);
 		vrfs_publish(rib);

@@ -75,12 +75,22 @@ feedback_refuse(struct rib *rib, const struct fpm_event *ev)
 						   .rtm_type = ev->rtm_type});
 }
 
+void
+feedback_resend_after(struct rib *rib, uint64_t lap)
+{
+	if (!rib->conf.feedback)
+		return;
+	rib->feedback.resend_at = 1;
+	rib->feedback.resend_lap = lap;
+}
+
 bool
 feedback_resend(struct rib *rib)
 {
 	uint32_t end = rib->feedback.resend_at + RIB_SLICE;
 
-	if (rib->resync.due || rib->pending.failed || rib->session.vrfs_replaying)
+	if (!resync_has_passed(&rib->resync, rib->feedback.resend_lap) ||
+	    rib->resync.nomem || rib->pending.failed || rib->session.vrfs_replaying)
 		return false; /* a later round continues */
 	for (; rib->feedback.resend_at < end &&
 	       rib->feedback.resend_at <= tables_walk_end(&rib->tables);
@@ -139,7 +149,8 @@ feedback_is_not_in_trie(struct rib *rib, const struct feedback_item *s)
 
 	if (staged[s->prefix.family == 6])
 		return true; /* the commit has failed */
-	if (!rib->resync.due)
+	if (!rib->resync.nomem &&
+	    (vrf == NULL || resync_has_passed(&rib->resync, vrf->lap)))
 		return false;
 	r = routes_find(of, s->table, &s->prefix, routes_hash(of, s->table, &s->prefix));
 	return r != NULL && !route_is_staged(rib, r);

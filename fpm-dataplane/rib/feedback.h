@@ -15,11 +15,14 @@ struct feedback_item;
 struct rib_feedback {
 	struct feedback_item *v; /* routes to report after the commit */
 	uint32_t n, cap;
-	uint32_t resend_at; /* 0: no report of a memory failure needs a correction */
+	uint32_t resend_at;  /* 0: no report of a memory failure needs a correction */
+	uint64_t resend_lap; /* of the walk of resync.h, after which the report is sent */
 };
 
 void feedback_put(struct rib *rib, const struct route *r);         /* zebra sent it */
 void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* rib did not take it */
+/* Report all routes again after the lap of resync.h, if zebra wants reports. */
+void feedback_resend_after(struct rib *rib, uint64_t lap);
 /*
  * Report a slice of all routes again, once memory is back. Return true if there are more.
  */

@@ -224,24 +224,12 @@ kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
  * trie of main does not have; then compare all routes.
  */
 static void
-resync_inside(struct rib *rib, const struct route *r)
+kernel_resync_inside(struct rib *rib, const struct route *r)
 {
-	struct rib_resync *s = &rib->resync;
 	struct prefix p = route_prefix(r);
 
-	for (uint32_t i = 0; i < s->n_inside; i++)
-		if (prefix_equal(&s->inside[i].of, &p)) {
-			s->inside[i] = (struct resync_inside){.of = p, .at = p};
-			return;
-		}
-	if (rib->vrfs.views.n > 0 || s->n_inside == RESYNC_INSIDE_MAX) {
-		resync_from(s, 1);
-		return;
-	}
-	s->inside[s->n_inside++] = (struct resync_inside){.of = p, .at = p};
-	if (!s->due)
-		s->next = UINT32_MAX; /* no walk over all routes is due */
-	s->due = true;
+	if (rib->vrfs.views.n > 0 || !resync_inside(&rib->resync, &p))
+		(void)resync_from(&rib->resync, 1);
 }
 
 static void
@@ -254,7 +242,7 @@ kroute_delete(struct rib *rib, uint32_t i)
 		rib->kroutes.rebind = true;
 	if (rib->kroutes.v[i].wide != RTN_UNSPEC &&
 	    kroutes_are_split(&rib->kroutes, r->family))
-		resync_inside(rib, r); /* the routes inside are used again */
+		kernel_resync_inside(rib, r); /* the routes inside are used again */
 	mirror_kernel_gone(rib, i);
 	kroute_remove(&rib->kroutes, i);
 	kernel_settle(rib, r);
@@ -276,7 +264,7 @@ kernel_hide(struct rib *rib, uint32_t i)
 		*hidden = slot_for_hops(rib, &rib->scratch, 0);
 		slot_ref(rib, *hidden);
 	}
-	resync_inside(rib, kr->route);
+	kernel_resync_inside(rib, kr->route);
 }
 
 void

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk that completes tries: a prefix is missing or wrong in its trie because memory
- * was out, or because the trie is a new VRF's. [rib]. It compares all routes with the
- * tries, a slice a round, stages the differing ones, and withdraws foreign routes
+ * The walks that complete tries: a prefix is missing or wrong in its trie because memory
+ * was out, because the trie is a new VRF's, or because a route of table local hides other
+ * routes, or no longer does. [rib]. The walk over all routes also withdraws foreign routes
  * (table_count.h).
  */
 #include "rib/resync.h"
+
+#include <errno.h>
 
 #include "base/log.h"
 #include "rib/rib_impl.h"
@@ -13,6 +15,46 @@
 #include "rib/routes.h"
 #include "rib/table_count.h"
 #include "rib/zebra.h"
+
+uint64_t
+resync_from(struct rib_resync *s, uint32_t number)
+{
+	if (!s->all) {
+		s->due = s->all = true;
+		s->next = number;
+		s->again_from = 0;
+		return s->laps + 1;
+	}
+	if (number >= s->next)
+		return s->laps + 1;
+	if (s->again_from == 0 || number < s->again_from)
+		s->again_from = number;
+	return s->laps + 2;
+}
+
+bool
+resync_inside(struct rib_resync *s, const struct prefix *p)
+{
+	for (uint32_t i = 0; i < s->n_inside; i++)
+		if (prefix_equal(&s->inside[i].of, p)) {
+			s->inside[i].again = s->inside[i].begun;
+			return true;
+		}
+	if (s->n_inside == RESYNC_INSIDE_MAX)
+		return false;
+	s->inside[s->n_inside++] = (struct resync_inside){.of = *p, .at = *p};
+	s->due = true;
+	return true;
+}
+
+void
+resync_nomem(struct rib_resync *s)
+{
+	s->nomem_lap = resync_from(s, 1);
+	s->nomem = true;
+}
+
+/* --- routes inside a prefix --------------------------------------------------------------- */
 
 /* Compare the next route inside a prefix. Return false after the last one. */
 static bool
@@ -31,61 +73,95 @@ inside_step(struct rib *rib, struct resync_inside *walk)
 	walk->begun = true;
 	r = routes_find(of, RIB_TABLE_MAIN, &walk->at,
 			routes_hash(of, RIB_TABLE_MAIN, &walk->at));
-	/* Without memory a walk over all routes follows. */
+	/* Without memory the walk over all routes follows. */
 	if (r != NULL && !route_is_staged(rib, r))
 		(void)route_stage(rib, r);
 	return true;
 }
 
-/* Compare a slice of the routes inside prefixes. Return true if more are due. */
-static bool
-inside_round(struct rib *rib)
+/* Compare a slice of the routes of one walk. */
+static void
+inside_slice(struct rib *rib, uint32_t i)
+{
+	struct rib_resync *s = &rib->resync;
+	struct resync_inside *walk = &s->inside[i];
+
+	for (uint32_t n = 0; n < RIB_SLICE; n++)
+		if (!inside_step(rib, walk)) {
+			if (walk->again)
+				*walk = (struct resync_inside){.of = walk->of,
+							       .at = walk->of};
+			else
+				*walk = s->inside[--s->n_inside];
+			return;
+		}
+}
+
+/* --- all routes --------------------------------------------------------------------------- */
+
+/* Compare the route at a place of the walk. Return 0 or -ENOMEM. */
+static int
+all_step(struct rib *rib, uint32_t at)
+{
+	struct route *r = tables_walk_at(&rib->tables, at);
+
+	if (r != NULL && table_count_is_foreign(rib, r)) {
+		zebra_withdraw(rib, r);
+		r = tables_walk_at(&rib->tables, at);
+	}
+	if (r == NULL)
+		return 0;
+	if (!route_is_staged(rib, r) && route_stage(rib, r) < 0)
+		return -ENOMEM;
+	if (route_effective(r) == 0)
+		route_settle(rib, r, 0);
+	return 0;
+}
+
+/* End a lap. Another one follows if routes that this lap has passed are due again. */
+static void
+lap_end(struct rib *rib)
 {
 	struct rib_resync *s = &rib->resync;
 
-	for (uint32_t n = 0; n < RIB_SLICE && s->n_inside > 0; n++)
-		if (!inside_step(rib, &s->inside[s->n_inside - 1]))
-			s->n_inside--;
-	return s->n_inside > 0;
+	s->laps++;
+	if (s->nomem && resync_has_passed(s, s->nomem_lap)) {
+		s->nomem = false;
+		log_info("rib: tries complete again");
+	}
+	s->all = s->again_from != 0;
+	s->next = s->again_from;
+	s->again_from = 0;
+	if (!s->all)
+		table_counts_clear_foreign(rib);
+}
+
+/* Compare a slice of all routes. Return false if memory is out. */
+static bool
+all_slice(struct rib *rib)
+{
+	struct rib_resync *s = &rib->resync;
+
+	for (uint32_t n = 0; n < RIB_SLICE && s->next <= tables_walk_end(&rib->tables);
+	     n++, s->next++)
+		if (all_step(rib, s->next) < 0)
+			return false; /* the next round or tick tries again */
+	if (s->next > tables_walk_end(&rib->tables))
+		lap_end(rib);
+	return true;
 }
 
 bool
 resync_round(struct rib *rib)
 {
-	bool inside = inside_round(rib);
-	uint32_t end;
+	struct rib_resync *s = &rib->resync;
+	bool go_on = true;
 
-	if (inside)
-		return true;
-	end = rib->resync.next > UINT32_MAX - RIB_SLICE ? UINT32_MAX
-							: rib->resync.next + RIB_SLICE;
-	for (; rib->resync.next < end && rib->resync.next <= tables_walk_end(&rib->tables);
-	     rib->resync.next++) {
-		struct route *r = tables_walk_at(&rib->tables, rib->resync.next);
-		uint32_t at = rib->resync.next;
-
-		if (r != NULL && table_count_is_foreign(rib, r)) {
-			zebra_withdraw(rib, r);
-			r = tables_walk_at(&rib->tables, at);
-		}
-		if (r == NULL || route_is_staged(rib, r)) {
-			if (r != NULL && route_effective(r) == 0)
-				route_settle(rib, r, 0);
-			continue;
-		}
-		if (route_stage(rib, r) < 0) {
-			rib->resync.next = at;
-			return false; /* the next round or tick tries again */
-		}
-		if (route_effective(r) == 0)
-			route_settle(rib, r, 0);
-	}
-	if (rib->resync.next <= tables_walk_end(&rib->tables))
-		return true;
-	rib->resync.due = false;
-	table_counts_clear_foreign(rib);
-	if (rib->resync.nomem)
-		log_info("rib: tries complete again");
-	rib->resync.nomem = false;
-	return false;
+	if (s->turn >= s->n_inside && s->all)
+		go_on = all_slice(rib);
+	else if (s->n_inside > 0)
+		inside_slice(rib, s->turn % s->n_inside);
+	s->turn = s->turn < s->n_inside ? s->turn + 1 : 0;
+	s->due = s->all || s->n_inside > 0;
+	return s->due && (go_on || s->n_inside > 0);
 }

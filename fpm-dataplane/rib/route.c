@@ -88,9 +88,7 @@ route_stage(struct rib *rib, const struct route *r)
 	rc = -ENOMEM;
 	rib->count.route_nomem++;
 	route_log_nomem("add", rib->count.route_nomem);
-	/* Start from the first route: the walk may have passed this one already. */
-	resync_from(&rib->resync, 1);
-	rib->resync.nomem = true;
+	resync_nomem(&rib->resync);
 	return rc;
 }
 

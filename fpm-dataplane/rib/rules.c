@@ -279,9 +279,12 @@ rules_round(struct rib *rib)
 	for (unsigned int v = 0; v < 2; v++)
 		if (!rules_are_default(rib, v))
 			sources_want(rib, v);
-	for (uint32_t i = 0; i < rib->vrfs.views.n; i++)
-		if (view_set_chain(rib, rib->vrfs.v[rib->vrfs.views.v[i]]))
-			resync_from(&rib->resync, 1);
+	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
+		struct vrf *view = rib->vrfs.v[rib->vrfs.views.v[i]];
+
+		if (view_set_chain(rib, view))
+			view->lap = resync_from(&rib->resync, 1);
+	}
 	sources_collect(&rib->sources);
 	r->refused &= r->retry_ms != 0;
 	r->publish_due = r->retry_ms == 0;
@@ -528,10 +531,13 @@ ifaces_tell(struct rib *rib)
 static bool
 fibs_are_complete(const struct rib *rib)
 {
-	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
-		if (rib->vrfs.v[i] != NULL && rib->vrfs.v[i]->wanted &&
-		    !rib->vrfs.v[i]->published)
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++) {
+		const struct vrf *vrf = rib->vrfs.v[i];
+
+		if (vrf != NULL && vrf->wanted &&
+		    (!vrf->published || !resync_has_passed(&rib->resync, vrf->lap)))
 			return false;
+	}
 	return true;
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "rib/feedback.h"
 #include "rib/index.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
@@ -177,9 +178,9 @@ vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view)
 	else
 		vec32_push(&rib->vrfs.views, number);
 	/* Routes of its table may have arrived before. A view may be one of table main. */
-	resync_from(&rib->resync, view == 0 ? rib->tables.main.high + 1 : 1);
-	if (view == 0 && rib->conf.feedback)
-		rib->feedback.resend_at = 1;
+	vrf->lap = resync_from(&rib->resync, view == 0 ? rib->tables.main.high + 1 : 1);
+	if (view == 0)
+		feedback_resend_after(rib, vrf->lap);
 	return vrf;
 }
 
@@ -188,20 +189,20 @@ static int
 vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 {
 	struct fib_vrf *fib = fib_vrf_new(rib->fib, table, name);
+	struct vrf *vrf;
 
 	if (fib == NULL)
 		return -ENOMEM;
 	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
-	vrf_add(rib, number, fib);
+	vrf = vrf_add(rib, number, fib);
 	hidx_add(&rib->vrfs.by_table, hash32(table), number);
 	log_info("rib: vrf fib created name=%s table=%u", name, table);
 	table_count_vrf_added(rib, table, name);
 	if (rib->tables.other.n == rib->tables.n_not_ip)
 		return 0;
 	/* Routes of its table may have arrived before. */
-	resync_from(&rib->resync, rib->tables.main.high + 1);
-	if (rib->conf.feedback)
-		rib->feedback.resend_at = 1;
+	vrf->lap = resync_from(&rib->resync, rib->tables.main.high + 1);
+	feedback_resend_after(rib, vrf->lap);
 	return 0;
 }
 
@@ -436,7 +437,8 @@ vrfs_publish(struct rib *rib)
 		struct vrf *vrf = rib->vrfs.v[i];
 
 		left -= vrf != NULL;
-		if (vrf == NULL || vrf->published)
+		if (vrf == NULL || vrf->published ||
+		    !resync_has_passed(&rib->resync, vrf->lap))
 			continue;
 		vrf->published = true;
 		rib->vrfs.n_published++;

@@ -28,10 +28,11 @@ struct vrf {
 	bool hides;          /* a view: without the plain routes that Linux hides */
 	uint32_t *chain;     /* a view: tables looked up in turn, its own table last */
 	uint32_t n_chain;
-	bool published;      /* for forwarders, after all routes of the table were in it */
-	bool staged[2];      /* IPv4, IPv6: to be committed */
-	bool large[2];       /* the trie has the large form */
-	bool listed;         /* in rib->vrfs.staged */
+	bool published; /* for forwarders, after all routes of the table were in it */
+	uint64_t lap;   /* of the walk of resync.h that ends with all routes in the tries */
+	bool staged[2]; /* IPv4, IPv6: to be committed */
+	bool large[2];  /* the trie has the large form */
+	bool listed;    /* in rib->vrfs.staged */
 	uint32_t grow_at[2]; /* a trie with more routes gets the large form */
 	struct fib_vrf
 		*fib; /* read by forwarders when published: replaced, never changed */
@@ -76,32 +77,6 @@ bool table_is_of_vrf(const struct rib *rib, uint32_t table);
  * VRF. Without a FIB, return NULL and set *n to 0.
  */
 const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned int *n);
-
-#define RESYNC_INSIDE_MAX 16u
-
-/* A walk over the prefixes in the trie of main that are inside a prefix. */
-struct resync_inside {
-	struct prefix of, at; /* the last prefix of the walk */
-	bool begun;
-};
-
-/* Incomplete tries: resync.c walks all routes until the tries are complete. */
-struct rib_resync {
-	bool due;      /* some prefix is missing or wrong in a trie: walk and compare */
-	bool nomem;    /* for lack of memory, not because the trie is a new VRF's */
-	uint32_t next; /* UINT32_MAX: only routes inside some prefixes are compared */
-	struct resync_inside inside[RESYNC_INSIDE_MAX];
-	uint32_t n_inside;
-};
-
-/* Start the walk at route `number`. A walk that has not reached it yet continues. */
-static inline void
-resync_from(struct rib_resync *s, uint32_t number)
-{
-	if (!s->due || s->next > number)
-		s->next = number;
-	s->due = true;
-}
 
 /* Return true if the FIB belongs to no VRF of the kernel. */
 static inline bool

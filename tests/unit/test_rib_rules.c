@@ -521,12 +521,67 @@ a_local_prefix_costs_what_it_hides(void **state)
 		rig_flush_batch(g);
 		assert_true(g->rib->resync.due);
 		assert_int_equal(g->rib->resync.n_inside, 1);
-		assert_int_equal(g->rib->resync.next, UINT32_MAX);
+		assert_false(g->rib->resync.all);
 		rig_settle(g);
 		assert_false(g->rib->resync.due);
 		assert_seen(g, "203.0.113.200", turn == 0 ? "local" : "192.0.2.129@2");
 	}
 	rig_free(g);
+}
+
+/* Delete and add again a route of table local that hides 10,000 routes, and run a round. */
+static void
+flap(struct rig *g)
+{
+	local(g, KERNEL_ROUTE_DEL, "10.0.0.0/8", RTN_LOCAL);
+	local(g, KERNEL_ROUTE, "10.0.0.0/8", RTN_LOCAL);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+}
+
+static struct msg_vrf *
+vrf_new(uint16_t number, uint32_t table, const char *name)
+{
+	struct msg_vrf *m = msg_new(MSG_VRF, sizeof(*m));
+
+	m->number = number;
+	m->table = table;
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	return m;
+}
+
+/* A route of table local that comes and goes in each round delays the other walks little. */
+static void
+a_flapping_local_prefix_starves_nothing(void **state)
+{
+	for (int views = 0; views < 2; views++) {
+		struct rig *g = rig_two_ports();
+
+		rig_session(g, 100);
+		rig_hop(g, 7, "192.0.2.1", 11);
+		rig_routes(g, 10000, 7);
+		rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.128/25", 0, "192.0.2.129", 12);
+		route(g, KERNEL_ROUTE, 300, "198.51.100.0/24", "192.0.2.129", 12);
+		lookup(100, RT_TABLE_MAIN)->suppress = views == 0 ? -1 : 0;
+		lookup(101, 100)->iif[0] = 'x';
+		tell(g, 4);
+		assert_seen(g, "10.39.15.1", "192.0.2.1@1");
+		flap(g);
+		local(g, KERNEL_ROUTE, "203.0.113.0/24", RTN_LOCAL);
+		flap(g);
+		rib_on_msg(g->rib, &vrf_new(3, 300, "green")->m);
+		for (unsigned int round = 0; round < 24; round++)
+			flap(g);
+		assert_true(g->rib->resync.due);
+		assert_seen(g, "10.0.0.1", "local");
+		assert_seen(g, "10.39.15.1", "local"); /* the last one */
+		assert_seen(g, "203.0.113.200", "local");
+		assert_seen_in(g, 3, "198.51.100.1", "192.0.2.129@2");
+		rig_settle(g);
+		assert_false(g->rib->resync.due);
+		assert_seen(g, "10.39.15.1", "local");
+		rig_free(g);
+	}
 }
 
 /* A list that needs too many FIBs is refused, and the last list stays until one fits. */
@@ -591,6 +646,7 @@ main(void)
 		cmocka_unit_test(a_local_prefix_hides_routes_for_a_source_or_a_tos),
 		cmocka_unit_test(all_types_of_table_local_hide_routes),
 		cmocka_unit_test(a_local_prefix_costs_what_it_hides),
+		cmocka_unit_test(a_flapping_local_prefix_starves_nothing),
 		cmocka_unit_test(more_fibs_than_numbers_are_refused_by_name),
 		cmocka_unit_test(rows_name_what_a_rule_lacks),
 	};

@@ -284,8 +284,7 @@ another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
 	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
 	rig_session_down(g);
 	rig_go(g);
-	g->rib->resync.due = true; /* for another reason */
-	g->rib->resync.next = 1;
+	(void)resync_from(&g->rib->resync, 1); /* for another reason */
 	rig_settle(g);
 	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
 	rig_free(g);
