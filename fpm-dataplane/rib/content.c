@@ -335,6 +335,15 @@ slot_for_kind(struct rib *rib, enum path_kind kind)
 	return slot_for_hops(rib, &hops, 0);
 }
 
+void
+slot_make_suppressed(struct rib *rib)
+{
+	if (rib->contents.suppressed != 0)
+		return;
+	rib->contents.suppressed = slot_for_kind(rib, PATH_THROW);
+	slot_ref(rib, rib->contents.suppressed);
+}
+
 /*
  * Return an orphan with the content of `hops`, preferably the slot that the route has now,
  * or NULL. `again`: the id has a slot already, so no other orphan is of use.

@@ -30,8 +30,9 @@ struct rib_contents {
 	uint32_t unresolved; /* PATH_UNRESOLVED, permanent; used when slots run out */
 	/* By the RTN_* of a route in table local, for the routes that it hides; 0: none yet. */
 	uint32_t hidden[RTN_THROW];
-	uint32_t suppressed; /* PATH_THROW, for short prefixes in views; 0: none yet */
-	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use; never freed */
+	/* PATH_THROW, for short prefixes in views, and without a route of main; 0: none yet */
+	uint32_t suppressed;
+	uint32_t mtu_high; /* classes of fib->mtu_bytes in use; never freed */
 	size_t leg_bytes;
 	/* A cache: the slot that was chosen last for the routes of another slot. */
 	struct choice_memo {
@@ -68,6 +69,7 @@ uint32_t slot_restore(struct rib *rib, const struct nh_list *hops, bool of_kerne
 /* Return true if a equals b, or if both have one MTU class and the same id or content. */
 bool slots_are_variants(const struct rib *rib, uint32_t a, uint32_t b);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
+void slot_make_suppressed(struct rib *rib); /* contents.suppressed, once */
 /*
  * Return the slot of a nexthop id, announced or not, for routes of one MTU class. If the
  * id has several, return the first that moves no flow without need.

@@ -44,18 +44,34 @@
 
 /* --- which route is in force ------------------------------------------------------------ */
 
+/* Return the slot of the record `best`, or 0 if there is none or zebra's route precedes it. */
+static uint32_t
+kernel_slot(const struct rib *rib, const struct route *r, uint32_t best)
+{
+	const struct kroute *kr;
+
+	if (best == 0)
+		return 0;
+	kr = &rib->kroutes.v[best];
+	return r->zslot == 0 || kr->is_local || kr->connected || kr->metric <= ZEBRA_METRIC
+		       ? kr->slot
+		       : 0;
+}
+
 void
 kernel_choose(struct rib *rib, struct route *r)
 {
-	uint32_t best = kroute_best(&rib->kroutes, &rib->links, r);
-	const struct kroute *kr;
+	/* The record has the reference. */
+	r->kslot = kernel_slot(rib, r, kroute_best(&rib->kroutes, &rib->links, r));
+}
 
-	r->kslot = 0;
-	if (best == 0)
-		return;
-	kr = &rib->kroutes.v[best];
-	if (r->zslot == 0 || kr->is_local || kr->connected || kr->metric <= ZEBRA_METRIC)
-		r->kslot = kr->slot; /* the record has the reference */
+uint32_t
+kernel_main_slot(const struct rib *rib, const struct route *r)
+{
+	uint32_t slot =
+		kernel_slot(rib, r, kroute_best_of_main(&rib->kroutes, &rib->links, r));
+
+	return slot != 0 ? slot : r->zslot;
 }
 
 void
@@ -264,6 +280,8 @@ kernel_hide(struct rib *rib, uint32_t i)
 		*hidden = slot_for_hops(rib, &rib->scratch, 0);
 		slot_ref(rib, *hidden);
 	}
+	if (kr->wide == RTN_THROW)
+		slot_make_suppressed(rib);
 	kernel_resync_inside(rib, kr->route);
 }
 

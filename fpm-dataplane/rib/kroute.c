@@ -99,6 +99,7 @@ wide_remove(struct rib_kroutes *k, uint32_t number)
 	while (k->wide.v[at] != number)
 		at++;
 	k->wide.v[at] = k->wide.v[--k->wide.n];
+	k->n_throws -= k->v[number].wide == RTN_THROW;
 	k->v[number].wide = RTN_UNSPEC;
 }
 
@@ -147,6 +148,7 @@ kroute_set_wide(struct rib_kroutes *k, uint32_t number)
 		wide_remove(k, number);
 	if (is != RTN_UNSPEC)
 		vec32_push(&k->wide, number);
+	k->n_throws += is == RTN_THROW;
 	kr->wide = is;
 	return kroutes_are_split(k, r->family);
 }
@@ -206,6 +208,18 @@ kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *links,
 		return RTN_UNSPEC;
 	p = route_prefix(r);
 	return kroute_hider(k, links, &p, r);
+}
+
+bool
+kroute_is_thrown(const struct rib_kroutes *k, const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+	bool throws = false;
+
+	for (uint32_t i = kroute_first(k, r); k->n_throws > 0 && i != 0;
+	     i = kroute_next(k, i))
+		throws |= k->v[i].wide == RTN_THROW;
+	return throws && kroute_hider(k, NULL, &p, NULL) != RTN_UNSPEC;
 }
 
 void
@@ -282,6 +296,19 @@ kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
 		if ((links == NULL || kroute_is_usable(k, &k->v[i], links)) &&
+		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
+			best = i;
+	return best;
+}
+
+uint32_t
+kroute_best_of_main(const struct rib_kroutes *k, const struct rib_links *links,
+		    const struct route *r)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		if (!k->v[i].is_local && kroute_is_usable(k, &k->v[i], links) &&
 		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
 			best = i;
 	return best;

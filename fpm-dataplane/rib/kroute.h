@@ -49,6 +49,7 @@ struct rib_kroutes {
 	struct hidx by_route;
 	struct vec32 connected;    /* numbers */
 	struct vec32 wide;         /* numbers, of each length if of type throw; few */
+	uint32_t n_throws;         /* of these, of type throw */
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
@@ -94,6 +95,11 @@ uint8_t kroute_hider(const struct rib_kroutes *k, const struct rib_links *links,
 /* As kroute_hider(), for the prefix of `r`, which may be in any table. */
 uint8_t kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *links,
 			const struct route *r);
+/*
+ * Return true if table local leaves the prefix of `r`, in table main, to main by a route of
+ * type throw, and has a shorter prefix that decides without this route.
+ */
+bool kroute_is_thrown(const struct rib_kroutes *k, const struct route *r);
 /* Give the record its place among equal metrics: before all, or after all. */
 void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
 /* Note a value of `order` from a checkpoint. Later values are below or above it. */
@@ -114,6 +120,9 @@ bool kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
  */
 uint32_t kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 		     const struct route *r);
+/* Return the first usable record of `r` that is not of table local; 0: none. */
+uint32_t kroute_best_of_main(const struct rib_kroutes *k, const struct rib_links *links,
+			     const struct route *r);
 /*
  * Return the only interface whose connected subnet in table main covers `addr` best; 0: none
  * or several.

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/limits.h"
+#include "rib/kernel.h"
 #include "rib/kroute.h"
 #include "rib/labels.h"
 #include "rib/mirror.h"
@@ -32,6 +33,28 @@ route_log_nomem(const char *what, uint64_t count)
 			  (unsigned long long)count, missed);
 }
 
+/* Return the slot of the longest prefix of table main that covers the prefix of `r`. */
+static uint32_t
+route_thrown_slot(const struct rib *rib, const struct route *r)
+{
+	const struct routes *of = &rib->tables.main;
+	struct prefix p = route_prefix(r);
+
+	while (p.len > 0) {
+		const struct route *found;
+		uint32_t slot;
+
+		p.len--;
+		prefix_mask(&p);
+		found = routes_find(of, RIB_TABLE_MAIN, &p,
+				    routes_hash(of, RIB_TABLE_MAIN, &p));
+		slot = found == NULL ? 0 : kernel_main_slot(rib, found);
+		if (slot != 0)
+			return slot;
+	}
+	return rib->contents.suppressed;
+}
+
 uint32_t
 route_fib_slot(const struct rib *rib, const struct route *r)
 {
@@ -39,7 +62,9 @@ route_fib_slot(const struct rib *rib, const struct route *r)
 	uint8_t hider;
 
 	if (slot == 0)
-		return 0;
+		return r->table == RIB_TABLE_MAIN && kroute_is_thrown(&rib->kroutes, r)
+			       ? route_thrown_slot(rib, r)
+			       : 0;
 	hider = kroute_hider_of(&rib->kroutes, &rib->links, r);
 	return hider != RTN_UNSPEC ? rib->contents.hidden[hider] : slot;
 }
@@ -107,12 +132,52 @@ route_is_staged(const struct rib *rib, const struct route *r)
 	return rib->vrfs.views.n == 0 || views_are_staged(rib, r);
 }
 
+/*
+ * Stage the prefixes inside the prefix of `r` that table local leaves to main. They may have
+ * the slot of `r`, or are hidden no longer.
+ */
+static void
+route_stage_thrown(struct rib *rib, const struct route *r)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	struct prefix p;
+
+	if (k->n_throws == 0 ||
+	    source_kernel_table(&rib->sources, r->table) != RIB_TABLE_MAIN)
+		return;
+	p = route_prefix(r);
+
+	for (uint32_t i = 0; i < k->wide.n; i++) {
+		const struct kroute *kr = &k->v[k->wide.v[i]];
+		struct prefix of = route_prefix(kr->route);
+
+		if (kr->wide == RTN_THROW && of.family == p.family && of.len > p.len &&
+		    prefix_covers(&p, &of.addr) && !route_is_staged(rib, kr->route))
+			(void)route_stage(rib, kr->route);
+	}
+}
+
+/*
+ * Return true if the tries may have to change although the slot of the route is the same: a
+ * record of table local can decide for the prefix instead of one of main with equal content,
+ * and then no shorter prefix hides it.
+ */
+static bool
+route_has_context(const struct rib *rib, const struct route *r)
+{
+	return r->table == RIB_TABLE_MAIN && r->family != FAMILY_LABEL &&
+	       (route_effective(r) == 0 || rib->kroutes.wide.n > 0 ||
+		rib->vrfs.views.n > 0);
+}
+
 void
 route_settle(struct rib *rib, struct route *r, uint32_t was)
 {
 	uint32_t now = route_effective(r);
 
-	if (now != was && route_stage(rib, r) < 0)
+	route_stage_thrown(rib, r);
+	if ((now != was || (route_has_context(rib, r) && !route_is_staged(rib, r))) &&
+	    route_stage(rib, r) < 0)
 		return; /* keep the empty route until the trie has dropped it */
 	if (now != 0 || kroute_first(&rib->kroutes, r) != 0)
 		return;

@@ -10,8 +10,9 @@ struct rib;
 struct route;
 
 /*
- * Return the slot that the tries have for the route. A route that table local hides has the
- * slot of own addresses.
+ * Return the slot that the tries have for the route; 0: none. A route that table local hides
+ * has the slot of own addresses. A prefix that table local leaves to main (type throw) has the
+ * slot of the route of main that covers it.
  */
 uint32_t route_fib_slot(const struct rib *rib, const struct route *r);
 /* Stage the route in its tries. Return 0, or -ENOMEM: then the resync walk repeats it. */

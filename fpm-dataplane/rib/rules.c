@@ -170,10 +170,8 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 		rib->rules.refused = true;
 		return NULL;
 	}
-	if (longer_than >= 0 && rib->contents.suppressed == 0) {
-		rib->contents.suppressed = slot_for_kind(rib, PATH_THROW);
-		slot_ref(rib, rib->contents.suppressed);
-	}
+	if (longer_than >= 0)
+		slot_make_suppressed(rib);
 	if (created && view != 0) {
 		vrf->longer_than = longer_than;
 		vrf->src = *src;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rib/index.h"
+#include "rib/kernel.h"
 #include "rib/kroute.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
@@ -101,6 +102,53 @@ slot_is_error(const struct rib *rib, uint32_t slot)
 				      kind == PATH_PROHIBIT);
 }
 
+/* Return the slot of a route in the view, or that of a suppressed route if it is too short. */
+static uint32_t
+unless_suppressed(const struct rib *rib, const struct vrf *view, const struct route *r,
+		  uint32_t slot)
+{
+	return (int32_t)r->len <= view->longer_than && !slot_is_error(rib, slot)
+		       ? rib->contents.suppressed
+		       : slot;
+}
+
+/* Return the slot of the view for a prefix without the routes of table local; 0: none. */
+static uint32_t
+view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct prefix *p)
+{
+	for (uint32_t i = 0; i < view->n_chain; i++) {
+		uint32_t table = view->chain[i], slot;
+		const struct routes *of =
+			table == RIB_TABLE_MAIN ? &rib->tables.main : &rib->tables.other;
+		const struct route *r =
+			routes_find(of, table, p, routes_hash(of, table, p));
+
+		slot = r == NULL                 ? 0
+		       : table == RIB_TABLE_MAIN ? kernel_main_slot(rib, r)
+						 : route_effective(r);
+		if (slot != 0 && i == view->n_chain - 1 && plain_is_hidden(rib, view, r))
+			slot = 0;
+		if (slot != 0)
+			return unless_suppressed(rib, view, r, slot);
+	}
+	return 0;
+}
+
+/* Return the slot of a prefix that table local leaves to a view of main (type throw). */
+static uint32_t
+view_slot_of_thrown(const struct rib *rib, const struct vrf *view, const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+	uint32_t slot = 0;
+
+	while (p.len > 0 && slot == 0) {
+		p.len--;
+		prefix_mask(&p);
+		slot = view_slot_of_main(rib, view, &p);
+	}
+	return slot != 0 ? slot : rib->contents.suppressed;
+}
+
 /* Return the slot that the view has for the prefix of `r`; 0: none. */
 static uint32_t
 view_slot(const struct rib *rib, const struct vrf *view, const struct route *r)
@@ -114,13 +162,13 @@ view_slot(const struct rib *rib, const struct vrf *view, const struct route *r)
 	for (; i < view->n_chain && slot == 0; i++)
 		slot = slot_in_table(rib, view->chain[i], r);
 	if (i == view->n_chain && slot != 0 && plain_is_hidden(rib, view, r))
-		return 0;
-	hidden = of_main && slot != 0 ? hidden_slot(rib, r, plain) : 0;
-	if (hidden != 0)
-		return hidden;
-	if (slot != 0 && (int32_t)r->len <= view->longer_than && !slot_is_error(rib, slot))
-		return rib->contents.suppressed;
-	return slot;
+		slot = 0;
+	if (slot == 0)
+		return plain != NULL && kroute_is_thrown(&rib->kroutes, plain)
+			       ? view_slot_of_thrown(rib, view, r)
+			       : 0;
+	hidden = of_main ? hidden_slot(rib, r, plain) : 0;
+	return hidden != 0 ? hidden : unless_suppressed(rib, view, r, slot);
 }
 
 int

@@ -500,6 +500,106 @@ all_types_of_table_local_hide_routes(void **state)
 	rig_free(g);
 }
 
+/*
+ * A route of table local for the prefix of a hidden route counts, although it has the content
+ * of the hidden one.
+ */
+static void
+a_local_route_with_the_content_of_a_hidden_one_counts(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	lookup(100, 100)->iif[0] = 'x';
+	tell(g, 4);
+	local(g, KERNEL_ROUTE, "203.0.112.0/20", RTN_BLACKHOLE);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.129", 12);
+	rig_settle(g);
+	assert_seen(g, "203.0.113.9", "blackhole");
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.129", 12)
+		->is_local = true;
+	rig_settle(g);
+	assert_seen(g, "203.0.113.9", "192.0.2.129@2");
+	rig_kernel_route(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", 0, "192.0.2.129", 12)
+		->is_local = true;
+	rig_settle(g);
+	assert_seen(g, "203.0.113.9", "blackhole");
+	rig_free(g);
+}
+
+/* The same in a view: a route of table local counts before those of a TOS. */
+static void
+a_local_route_counts_before_one_of_a_tos(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	tell(g, 4);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.129", 12);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.1", 11)->src =
+		tos_condition(0);
+	rig_settle(g);
+	assert_from(g, "192.0.2.9", "203.0.113.9", "192.0.2.1@1");
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.129", 12)
+		->is_local = true;
+	rig_settle(g);
+	assert_from(g, "192.0.2.9", "203.0.113.9", "192.0.2.129@2");
+	rig_free(g);
+}
+
+/*
+ * A throw in table local leaves its prefix to main, whose longest covering route counts, also
+ * where a shorter prefix of table local decides for the packets around.
+ */
+static void
+a_throw_of_table_local_leaves_its_prefix_to_main(void **state)
+{
+	static const char dst[] = "203.0.113.200", around[] = "203.0.113.9";
+
+	for (unsigned int order = 0; order < 2; order++) {
+		struct rig *g = rig_two_ports();
+
+		lookup(100, 100)->src = rig_prefix("192.0.2.77/32");
+		lookup(200, RT_TABLE_MAIN)->suppress = 0;
+		route(g, KERNEL_ROUTE, 100, "198.51.100.0/24", "192.0.2.129", 12);
+		tell(g, 4);
+		if (order == 0)
+			local(g, KERNEL_ROUTE, "203.0.113.192/26", RTN_THROW);
+		local(g, KERNEL_ROUTE, "203.0.112.0/20", RTN_BLACKHOLE);
+		if (order == 1)
+			local(g, KERNEL_ROUTE, "203.0.113.192/26", RTN_THROW);
+		rig_settle(g);
+		assert_seen(g, dst, "throw");
+		assert_seen(g, around, "blackhole");
+		rig_kernel_route(g, KERNEL_ROUTE, "0.0.0.0/0", 0, "192.0.2.1", 11);
+		rig_settle(g);
+		assert_seen(g, dst, "192.0.2.1@1");
+		assert_from(g, "192.0.2.9", dst, "192.0.2.1@1");
+		assert_seen(g, around, "blackhole");
+		rig_kernel_route(g, KERNEL_ROUTE, "203.0.0.0/16", 0, "192.0.2.129", 12);
+		/* of the prefix that hides: only its route of main changes */
+		rig_kernel_route(g, KERNEL_ROUTE, "203.0.112.0/20", 0, "192.0.2.1", 11);
+		rig_settle(g);
+		assert_seen(g, dst, "192.0.2.1@1");
+		rig_kernel_route(g, KERNEL_ROUTE_DEL, "203.0.112.0/20", 0, "192.0.2.1", 11);
+		rig_settle(g);
+		assert_seen(g, dst, "192.0.2.129@2");
+		assert_from(g, "192.0.2.9", dst, "192.0.2.129@2");
+		rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.1", 11);
+		rig_settle(g);
+		assert_seen(g, dst, "192.0.2.1@1"); /* its own prefix is hidden */
+		assert_seen(g, around, "blackhole");
+		rig_kernel_route(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", 0, "192.0.2.1", 11);
+		local(g, order == 0 ? KERNEL_ROUTE_DEL : KERNEL_ROUTE, "203.0.113.192/26",
+		      RTN_THROW);
+		local(g, order == 1 ? KERNEL_ROUTE_DEL : KERNEL_ROUTE, "203.0.112.0/20",
+		      RTN_BLACKHOLE);
+		rig_settle(g);
+		assert_seen(g, dst, order == 0 ? "blackhole" : "192.0.2.129@2");
+		assert_from(g, "192.0.2.9", dst,
+			    order == 0 ? "blackhole" : "192.0.2.129@2");
+		rig_free(g);
+	}
+}
+
 /* A prefix of table local concerns the routes inside it, and no walk over all routes. */
 static void
 a_local_prefix_costs_what_it_hides(void **state)
@@ -645,6 +745,9 @@ main(void)
 		cmocka_unit_test(a_default_route_for_a_source_leaves_the_plain_one),
 		cmocka_unit_test(a_local_prefix_hides_routes_for_a_source_or_a_tos),
 		cmocka_unit_test(all_types_of_table_local_hide_routes),
+		cmocka_unit_test(a_local_route_with_the_content_of_a_hidden_one_counts),
+		cmocka_unit_test(a_local_route_counts_before_one_of_a_tos),
+		cmocka_unit_test(a_throw_of_table_local_leaves_its_prefix_to_main),
 		cmocka_unit_test(a_local_prefix_costs_what_it_hides),
 		cmocka_unit_test(a_flapping_local_prefix_starves_nothing),
 		cmocka_unit_test(more_fibs_than_numbers_are_refused_by_name),
