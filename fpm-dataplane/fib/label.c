@@ -87,12 +87,23 @@ label_path(const struct fib *fib, uint32_t label, const uint8_t *p, unsigned int
 		word, group_word_is_block(word) ? fib_label_hash(fib, p, room) : 0);
 }
 
-/* Note the TTL of a label. */
+/* Take the path, the TTL and the TC of a label. *skip: as in special_label(). */
 static void
-ttl_take(struct label_walk *walk, uint8_t ttl)
+entry_take(const struct fib *fib, uint32_t entry, const uint8_t *p, unsigned int room,
+	   struct label_walk *walk, unsigned int *skip)
 {
+	uint8_t of_kernel = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
+	uint32_t label = label_of(entry);
+	uint8_t ttl = label_ttl(entry);
+
+	walk->tc = label_tc(entry);
 	walk->ttl = ttl < walk->ttl ? ttl : walk->ttl;
 	walk->carried = ttl < walk->carried ? ttl : walk->carried;
+	walk->path = label < LABEL_SPECIAL_END ? special_label(label, walk, skip)
+					       : label_path(fib, label, p, room, walk);
+	if (path_kind(walk->path) != PATH_ENCAP &&
+	    !label_carries_ttl(walk->path, of_kernel))
+		walk->carried = UINT8_MAX;
 }
 
 void
@@ -100,42 +111,35 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 	       struct label_walk *walk)
 {
 	const uint8_t *first = p;
-	uint8_t of_kernel = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
 	unsigned int all = room, pops = 0, skip = 0;
 
 	*walk = (struct label_walk){
 		.ttl = UINT8_MAX, .carried = UINT8_MAX, .reason = N_REASON};
 	do {
-		uint32_t entry, label;
+		uint32_t entry;
 
 		if (room < LABEL_BYTES) {
 			walk->reason = DROP_mpls_malformed;
 			return;
 		}
 		entry = get_be32(p);
-		label = label_of(entry);
 		p += LABEL_BYTES;
 		room -= LABEL_BYTES;
 		walk->n++;
-		walk->tc = label_tc(entry);
 		walk->bottom = label_is_bottom(entry);
-		if (skip == 0)
-			ttl_take(walk, label_ttl(entry));
+		/* RFC 6790, 4.2: the TTL of an entropy label is 0, its TC has no meaning. */
 		if (skip > 0)
-			skip--; /* an entropy label: its TTL is 0, RFC 6790, 4.2 */
-		else if (label < LABEL_SPECIAL_END)
-			walk->path = special_label(label, walk, &skip);
+			skip--;
+		else if (walk->n > 1 && label_of(entry) == LABEL_ENTROPY_INDICATOR)
+			skip = 1; /* both belong to the label above, which decides */
 		else
-			walk->path = label_path(fib, label, first, all, walk);
+			entry_take(fib, entry, first, all, walk, &skip);
 		if (skip > 0 && walk->bottom) /* the entropy label is missing */
 			walk->reason = DROP_mpls_malformed;
 		if (walk->reason != N_REASON)
 			return;
 		if (walk->bottom)
 			walk->payload = payload_family(p, room);
-		if (path_kind(walk->path) != PATH_ENCAP &&
-		    !label_carries_ttl(walk->path, of_kernel))
-			walk->carried = UINT8_MAX;
 		if (path_kind(walk->path) != PATH_VRF || walk->bottom)
 			break;
 		pops += skip == 0;

@@ -74,34 +74,6 @@ struct popped {
 	bool bottom;
 };
 
-static struct popped
-labels_pop(const uint8_t *p, const uint8_t *end)
-{
-	struct popped o = {.rest = p, .ttl = 255};
-	bool entropy = false, goes_on = true;
-
-	while (goes_on) {
-		uint32_t entry, label;
-
-		MUST(o.rest + 4 <= end);
-		entry = get_be32(o.rest);
-		label = entry >> 12;
-		o.rest += 4;
-		o.tc = entry >> 9 & 7;
-		o.bottom = (entry & 0x100) != 0;
-		if (!entropy && (entry & 0xff) < o.ttl)
-			o.ttl = entry & 0xff;
-		if (!entropy) {
-			o.last = label;
-			o.last_ttl = entry & 0xff;
-		}
-		goes_on = !o.bottom && (entropy || label == 0 || label == 2 || label == 7 ||
-					label == LABEL_MAIN || label == LABEL_RED);
-		entropy = !entropy && label == 7;
-	}
-	return o;
-}
-
 static bool
 leads_to_lookup(uint32_t label)
 {
@@ -113,6 +85,36 @@ static uint8_t
 lower(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
+}
+
+static struct popped
+labels_pop(const uint8_t *p, const uint8_t *end)
+{
+	struct popped o = {.rest = p, .ttl = 255};
+	unsigned int of_above = 0; /* entries that the label above decides about */
+	bool goes_on = true;
+
+	for (unsigned int n = 0; goes_on; n++) {
+		uint32_t entry, label;
+
+		MUST(o.rest + 4 <= end);
+		entry = get_be32(o.rest);
+		label = entry >> 12;
+		o.rest += 4;
+		o.bottom = (entry & 0x100) != 0;
+		if (of_above == 0 && label == 7)
+			of_above = n == 0 ? 1 : 2;
+		if (of_above == 0 || n == 0) {
+			o.last = label;
+			o.last_ttl = entry & 0xff;
+			o.tc = entry >> 9 & 7;
+			o.ttl = lower(o.ttl, o.last_ttl);
+		}
+		if (of_above > 0 && n > 0)
+			of_above--;
+		goes_on = !o.bottom && leads_to_lookup(o.last);
+	}
+	return o;
 }
 
 /* Check the labels that were pushed. */

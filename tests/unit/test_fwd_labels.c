@@ -354,36 +354,38 @@ usual_packets_and_others_agree(void **state)
 }
 
 /*
- * Return the TTL with which a packet with these labels and TTLs leaves: it ends with an IP
- * packet of TTL 60 if all of them are popped. Paths are by label, from FIRST on.
+ * Return the TTL with which a packet with these labels leaves. It ends with an IP packet of TTL 60
+ * if all of them are popped. The last entry has S set.
  */
 static unsigned int
-ttl_out(const fib_path *path, const uint8_t *ttl, unsigned int n)
+ttl_out_of(const uint32_t *entry, unsigned int n, struct label_walk *walk)
 {
-	uint8_t frame[L2_LEN + 3 * LABEL_BYTES + 40] = {0};
+	uint8_t frame[L2_LEN + 4 * LABEL_BYTES + 40] = {0};
 	struct rte_mbuf m = {
 		.buf_addr = frame, .data_len = sizeof(frame), .pkt_len = sizeof(frame)};
 	struct label_packet p = {.m = &m};
-	struct label_walk walk;
 
-	for (unsigned int i = 0; i < n; i++) {
-		fib->group[100 + i] = group_word_single(path[i]);
-		fib->label[FIRST + i] = 100 + i;
-		put_be32(frame + L2_LEN + i * LABEL_BYTES,
-			 label_entry(FIRST + i, 0, i + 1 == n, ttl[i]));
-	}
+	for (unsigned int i = 0; i < n; i++)
+		put_be32(frame + L2_LEN + i * LABEL_BYTES, entry[i]);
 	frame[L2_LEN + n * LABEL_BYTES] = 0x45;
 	frame[L2_LEN + n * LABEL_BYTES + 8] = 60;
-	fib_label_walk(fib, frame + L2_LEN, sizeof(frame) - L2_LEN, &walk);
-	assert_int_equal(walk.reason, N_REASON);
-	p.pops = walk.n;
-	p.ttl = walk.ttl;
-	p.carried = walk.carried;
-	if (path_kind(walk.path) == PATH_ENCAP)
-		p.encap = fib_encap(fib, walk.path);
+	fib_label_walk(fib, frame + L2_LEN, sizeof(frame) - L2_LEN, walk);
+	assert_int_equal(walk->reason, N_REASON);
+	p.pops = walk->n;
+	p.ttl = walk->ttl;
+	p.carried = walk->carried;
+	if (path_kind(walk->path) == PATH_ENCAP)
+		p.encap = fib_encap(fib, walk->path);
 	else
-		p.family = walk.payload;
+		p.family = walk->payload;
 	return label_packet_ttl(&p);
+}
+
+static void
+label_route(unsigned int i, fib_path path)
+{
+	fib->group[100 + i] = group_word_single(path);
+	fib->label[FIRST + i] = 100 + i;
 }
 
 /* TTLs of labels 9 and 30 or 30 and 9, and 60 of the packet. 0: the sysctls say uniform. */
@@ -418,8 +420,48 @@ the_mode_of_a_label_decides_where_its_ttl_goes(void **state)
 			path_with_mtu(PATH(PATH_VRF, 0), a[i].first),
 			path_with_mtu(PATH(a[i].kind, a[i].kind != PATH_VRF), a[i].second)};
 
+		const uint32_t entry[] = {label_entry(FIRST, 0, false, a[i].ttl[0]),
+					  label_entry(FIRST + 1, 0, true, a[i].ttl[1])};
+		struct label_walk walk;
+
+		label_route(0, path[0]);
+		label_route(1, path[1]);
 		atomic_store(&fib->label_ttl, a[i].of_kernel);
-		assert_int_equal(ttl_out(path, a[i].ttl, 2), a[i].out);
+		assert_int_equal(ttl_out_of(entry, 2, &walk), a[i].out);
+	}
+}
+
+/*
+ * RFC 6790, 4.2: the indicator and the entropy label belong to the label above. That label alone
+ * decides about the VRF, the TTL and the TC.
+ */
+static void
+an_entropy_label_belongs_to_the_label_above(void **state)
+{
+	const uint32_t pipe = FIB_CLASS_PIPE, uniform = FIB_CLASS_UNIFORM, none = 0;
+	const struct {
+		uint8_t of_kernel;
+		uint32_t class;
+		unsigned int out;
+	} a[] = {{0, none, 8},      {0, pipe, 59},   {0, uniform, 8},
+		 {255, uniform, 8}, {255, pipe, 59}, {255, none, 59}};
+	const uint32_t below[] = {label_entry(FIRST, 5, false, 9),
+				  label_entry(LABEL_ENTROPY_INDICATOR, 1, false, 1),
+				  label_entry(0xabcde, 2, true, 0)};
+	const uint32_t on_top[] = {label_entry(LABEL_ENTROPY_INDICATOR, 1, false, 9),
+				   label_entry(0xabcde, 2, true, 0)};
+	struct label_walk walk;
+
+	for (unsigned int i = 0; i < sizeof(a) / sizeof(a[0]); i++) {
+		label_route(0, path_with_mtu(PATH(PATH_VRF, 3), a[i].class));
+		atomic_store(&fib->label_ttl, a[i].of_kernel);
+		assert_int_equal(ttl_out_of(below, 3, &walk), a[i].out);
+		assert_int_equal(walk.n, 3);
+		assert_int_equal(path_index(walk.path), 3);
+		assert_int_equal(walk.tc, 5);
+		assert_int_equal(ttl_out_of(on_top, 2, &walk),
+				 a[i].of_kernel == 0 ? 8 : 59);
+		assert_int_equal(path_index(walk.path), 0);
 	}
 }
 
@@ -518,6 +560,7 @@ main(void)
 		cmocka_unit_test(usual_packets_and_others_agree),
 		cmocka_unit_test(packets_that_get_labels_agree),
 		cmocka_unit_test(the_mode_of_a_label_decides_where_its_ttl_goes),
+		cmocka_unit_test(an_entropy_label_belongs_to_the_label_above),
 		cmocka_unit_test(an_interface_of_a_vrf_is_found_by_its_addresses),
 	};
 	int rc;
