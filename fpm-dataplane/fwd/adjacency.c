@@ -321,21 +321,47 @@ path_is_refused(enum path_kind kind)
 }
 
 /*
+ * Return true if an IPv6 packet cannot leave by a path, because IPv6 is off on its egress
+ * interface. For Linux there is no such route.
+ */
+static bool
+path_is_ipv6_off(const struct fib *fib, fib_path path)
+{
+	const struct fib_adj *adj;
+
+	if (path_kind(path) == PATH_ENCAP) /* labels; a headend leads to no adjacency */
+		path = fib_encap(fib, path)->next;
+	if (path_kind(path) == PATH_ONLINK)
+		return fib_ipv6_is_off(fib, 6, path_index(path));
+	if (path_kind(path) != PATH_ADJ)
+		return false;
+	adj = &fib->adj[path_index(path)];
+	return fib_ipv6_is_off(fib, adj->family, adj->ifidx);
+}
+
+/*
  * Return true if the packet may be forwarded to another link. If forwarding is off on the
  * ingress interface, the packet is dropped without an ICMP error, as on a host (RFC 1122,
- * 3.2.1.3). IPv6 packets that have no route go on, and get the ICMP error of Linux.
+ * 3.2.1.3). IPv6 packets that have no route get the ICMP error of Linux.
  */
 static bool
 packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)
 {
+	bool off, missing;
+
 	if (burst_has_labels(b, i)) /* net.mpls.conf.NAME.input allows it */
 		return b->family[i] == 0 || !packet_link_scope(b, i);
-	if (b->family[i] == 4 ? !b->in->forward4
-			      : !b->in->forward6 && !path_is_refused(kind)) {
+	off = b->family[i] == 4 ? !b->in->forward4 : !b->in->forward6;
+	missing = off && b->family[i] == 6 && path_is_ipv6_off(b->fwd->fib, b->path[i]);
+	if (off && !missing && (b->family[i] == 4 || !path_is_refused(kind))) {
 		burst_leave(b, i, DROP_forwarding_off);
 		return false;
 	}
-	return !packet_link_scope(b, i);
+	if (packet_link_scope(b, i))
+		return false;
+	if (missing)
+		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
+	return !missing;
 }
 
 /* Return true if the paths of all entries are adjacencies. */

@@ -181,6 +181,11 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 		burst_leave(b, i, PUNT_kernel_route);
 		return NULL;
 	}
+	/* Without IPv6 there is no route for Linux, which says so whatever the hop limit is. */
+	if (fib_ipv6_is_off(b->fwd->fib, b->family[i], path_index(b->path[i]))) {
+		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
+		return NULL;
+	}
 	if (ip[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
 		return NULL;

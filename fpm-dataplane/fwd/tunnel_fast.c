@@ -77,6 +77,7 @@ packet_enters(struct burst *b, unsigned int i, const struct fib_iface *tunnel)
 	const struct fwd_outer *w = fwd_outer_into(b, i, tunnel->ifidx);
 
 	return outer_hop(b, w) != 0 && b->l3_len[i] <= w->mtu &&
+	       (b->family[i] == 4 || !tunnel->ipv6_off) &&
 	       tunnel_takes(&tunnel->tunnel, burst_l3(b, i), b->family[i]) &&
 	       rte_pktmbuf_headroom(b->m[i]) >= w->outer.bytes + VLAN_TAGS * VLAN_BYTES &&
 	       fib_adj_touch(b->fwd->adj_used, path_index(w->outer.path));

@@ -160,6 +160,26 @@ def test_without_forwarding_missing_routes_are_still_told(both):
     both.agree("forwarding on", {HOST[6]: "wan", **wanted})
 
 
+def test_without_forwarding_a_route_by_a_link_without_ipv6_is_missing(both):
+    """The kernel has no route by an interface with disable_ipv6, so it answers with all.forwarding=0,
+    too. zebra's route stays in ours."""
+    both.zebra(NET[6], "wan")
+    both.agree("route", {HOST[6]: "wan"})
+    try:
+        ipv6(both, "all", "forwarding", 0)
+        both.agree("forwarding off", {HOST[6]: "nothing"})
+        ipv6(both, "wan0", "disable_ipv6", 1)
+        both.agree("both off", {HOST[6]: "no route"})
+        both.agree("no route", {HOST[6]: "no route"}, hlim=1)
+        ipv6(both, "wan0", "disable_ipv6", 0)
+        give_back(both, "wan")
+        give_route(both)
+        both.agree("forwarding off", {HOST[6]: "nothing"})
+    finally:
+        ipv6(both, "all", "forwarding", 1)
+    both.agree("forwarding on", {HOST[6]: "wan"})
+
+
 # --- the MTU of IPv6 --------------------------------------------------------------------------
 
 

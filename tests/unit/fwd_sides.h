@@ -101,9 +101,14 @@ frame_give(unsigned int i, uint16_t in, uint8_t family, unsigned int len)
 static inline void
 fast_path_set(bool on)
 {
-	for (uint16_t i = 0; i < PORT_MAX + 8; i++)
-		if (fib->iface[i] != NULL)
-			fib->iface[i]->fast4 = fib->iface[i]->fast6 = on;
+	for (uint16_t i = 0; i < PORT_MAX + 8; i++) {
+		struct fib_iface *iface = fib->iface[i];
+
+		if (iface == NULL)
+			continue;
+		iface->fast4 = on;
+		iface->fast6 = on && !iface->ipv6_off;
+	}
 }
 
 /* Pass the outer packets, then those inside them, if they are of one tunnel. */

@@ -257,6 +257,26 @@ what_cannot_go_in_has_a_reason(void **state)
 	assert_int_equal(verdict[4], DROP_egress_down);
 }
 
+/* disable_ipv6 of the tunnel: IPv6 has no route by it, whether IPv6 is forwarded or not. */
+static void
+a_tunnel_without_ipv6_takes_ipv4_only(void **state)
+{
+	gre4(0);
+	fib->iface[T4]->ipv6_off = true;
+	for (unsigned int forward = 0; forward < 2; forward++) {
+		fib->iface[LAN]->forward6 = forward != 0;
+		ttl_of_it = 1;
+		into(6, 60, set_ttl);
+		assert_int_equal(b.verdict[0], PUNT_unreach);
+		assert_int_equal(b.cause[0], DROP_ipv6_off);
+	}
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+	fib->iface[T4]->ipv6_off = false;
+	into(6, 60, NULL);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+}
+
 static void
 a_tunnel_goes_through_a_tunnel(void **state)
 {
@@ -389,6 +409,7 @@ main(void)
 		cmocka_unit_test(outer_packets_get_the_tags_of_their_vlan),
 		cmocka_unit_test(packets_too_big_are_told_the_mtu_of_the_tunnel),
 		cmocka_unit_test(what_cannot_go_in_has_a_reason),
+		cmocka_unit_test(a_tunnel_without_ipv6_takes_ipv4_only),
 		cmocka_unit_test(the_kernel_gets_a_packet_for_each_error_about_the_tunnel),
 		cmocka_unit_test(the_outer_tos_decides_among_rules),
 		cmocka_unit_test(a_tunnel_in_a_tunnel_keeps_to_what_both_can_do),

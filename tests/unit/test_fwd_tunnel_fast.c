@@ -96,6 +96,7 @@ usual_packets_and_others_agree(void **state)
 			group_word_single(PATH(PATH_ONLINK, tunnel));
 		fib->iface[WAN]->mtu_bytes = fib->iface[WAN]->mtu6_bytes =
 			below(2) == 0 ? 1440 : 1500;
+		fib->iface[tunnel]->ipv6_off = below(6) == 0;
 		fib->adj[2].hop = below(20) == 0 ? 0 : adj_hop_make(wan_peer, WAN);
 		for (unsigned int i = 0; i < n; i++)
 			frame_write(i, in, tunnel);
