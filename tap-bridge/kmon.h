@@ -84,6 +84,7 @@ struct kmon_link {
 	bool admin_up;          /* IFF_UP */
 	bool carrier;           /* IFF_LOWER_UP */
 	bool protodown;         /* IFLA_PROTO_DOWN: a program holds the link down */
+	bool arp_off;           /* IFF_NOARP: the kernel solicits no neighbor on it */
 	/* VLAN or macvlan: the link below it, if that is in the same namespace; else 0. */
 	unsigned int on;
 	enum kmon_macvlan macvlan;
@@ -189,8 +190,9 @@ struct kmon_ops {
 };
 
 struct kmon_stats {
-	uint64_t events;  /* messages received, dumped ones included */
-	uint64_t resyncs; /* full dumps after the first: by an overrun or kmon_resync() */
+	uint64_t events;   /* messages received, dumped ones included */
+	uint64_t requests; /* messages sent about one neighbor or link */
+	uint64_t resyncs;  /* full dumps after the first: by an overrun or kmon_resync() */
 	uint64_t last_resync_changes; /* differences that the last resync found */
 };
 
@@ -250,7 +252,7 @@ void kmon_report_neighbors(struct kmon *km);
  * touch entries that the kernel does not resolve (permanent, NOARP, externally learned,
  * managed). On a link of `arp off` the kernel gives a neighbor the MAC of the link and state
  * NOARP, without an event: this function then calls the neigh callback itself, if the entry
- * is new.
+ * is new. If the monitor has not yet reported `arp off` of the link, the next call does.
  *
  * Returns 0, 1 if the entry is NOARP and the callback may have run, or -errno: -ENODEV the
  * link is gone, -EINVAL the link has no IPv4 or IPv6.

@@ -93,6 +93,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	link->mtu_bytes = rtnl_link_get_mtu(from);
 	link->admin_up = flags & IFF_UP;
 	link->carrier = flags & IFF_LOWER_UP;
+	link->arp_off = flags & IFF_NOARP;
 	parse_upper(from, link);
 	link->master = (unsigned int)rtnl_link_get_master(from);
 	link->group = rtnl_link_get_group(from);

@@ -25,6 +25,7 @@ kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes)
 	int rc;
 
 	kmon_drain(km->requests);
+	km->stats.requests++;
 	rc = nl_send_auto(km->requests, msg);
 	nlmsg_free(msg);
 	if (rc < 0)
@@ -156,6 +157,16 @@ neigh_report_noarp(struct kmon *km, struct nlmsghdr *hdr)
 	return rc;
 }
 
+/* Return true if the kernel may give a new neighbor on this link state NOARP. */
+static bool
+link_may_be_noarp(const struct kmon *km, unsigned int ifindex)
+{
+	struct kmon_key key = {.ifindex = ifindex};
+	const struct mirror_entry *e = mirror_find(&km->mirror[KMON_LINK], &key);
+
+	return e == NULL || e->item.link.arp_off;
+}
+
 int
 kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
@@ -182,6 +193,8 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 			   NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));
 	if (rc < 0)
 		return rc == -EEXIST ? 0 : rc;
+	if (!link_may_be_noarp(km, ifindex))
+		return 0;
 	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	return rc > 0 ? neigh_report_noarp(km, (struct nlmsghdr *)answer) : 0;
 }

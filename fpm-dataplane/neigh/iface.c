@@ -608,6 +608,7 @@ void
 iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 {
 	struct iface *ifc = &n->iface[ifidx];
+	bool arp_changed = ifc->kernel.arp_off != kl->arp_off;
 
 	ifc->present = true;
 	ifc->kernel = *kl;
@@ -620,6 +621,8 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	else
 		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);
+	if (arp_changed) /* kmon_resolve() knew only the previous state */
+		nb_apply_iface(n, ifidx);
 	/* Forwarders stop before the peer sees the link lost. */
 	if (ifc->on == 0 && !ifc->tunnel)
 		carrier_follow_tap(ifc, kl->admin_up);

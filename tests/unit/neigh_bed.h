@@ -154,6 +154,7 @@ up(void **state)
 	kernel.row[kernel.n++].link = link_of(TAP, "wan0");
 	kernel.row[kernel.n++].link = link_of(OTHER, "eth0");
 	n_resolves = n_states = 0;
+	arp_off = false;
 	device.n_added_macs = 0;
 	device.link_down = false;
 	if (fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) < 0)

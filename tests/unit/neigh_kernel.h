@@ -54,12 +54,24 @@ kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again)
 }
 
 static unsigned int n_resolves;
+static bool arp_off; /* on all links */
 
+/* On a link of `arp off` the monitor reports the neighbor within the call. */
 int
 kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
+	struct kmon_neigh kn = {.ifindex = ifindex,
+				.family = family,
+				.mac = {2, 0, 0, 0, 0, 0xa},
+				.has_mac = true,
+				.nud = NUD_NOARP};
+
 	n_resolves++;
-	return 0;
+	if (!arp_off)
+		return 0;
+	memcpy(kn.addr, addr, family == 4 ? 4 : 16);
+	monitor.ops.neigh(monitor.ctx, &kn, false);
+	return 1;
 }
 
 /* calls of kmon_operstate(); ifindex of the first */

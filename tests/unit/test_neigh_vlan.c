@@ -231,27 +231,58 @@ hear(uint16_t nud, bool gone)
 	monitor.ops.neigh(monitor.ctx, &kn, gone);
 }
 
+/* Let a packet wait for 192.0.2.9. */
 static void
-packets_that_wait_outlive_events_of_the_old_entry(void **state)
+packet_waits(void)
 {
 	struct msg_neigh *m = msg_new(MSG_GLEAN, sizeof(*m));
 
+	m->ifidx = PORT;
+	m->family = 4;
+	m->addr = (struct ipaddr){{192, 0, 2, 9}};
+	neigh.ops->on_msg(&neigh, &m->m);
+	neigh.ops->on_round(&neigh);
+}
+
+static void
+packets_that_wait_outlive_events_of_the_old_entry(void **state)
+{
 	hear(NUD_REACHABLE, false);
 	/*
 	 * `ip neigh flush`: the neighbor fails and is removed. A packet comes between these
 	 * two events.
 	 */
 	hear(NUD_FAILED, false);
-	m->ifidx = PORT;
-	m->family = 4;
-	m->addr = (struct ipaddr){{192, 0, 2, 9}};
-	neigh.ops->on_msg(&neigh, &m->m);
-	neigh.ops->on_round(&neigh);
+	packet_waits();
 	hear(0, true);
 	assert_int_equal(answer(), -1);
 	neigh.ops->on_round(&neigh);
 	assert_int_equal(n_resolves, 2); /* the first request ended with the entry */
 	hear(NUD_REACHABLE, false);
+	assert_int_equal(answer(), 1);
+}
+
+static void
+a_neighbor_may_be_reported_within_the_request(void **state)
+{
+	arp_off = true;
+	packet_waits();
+	assert_int_equal(n_resolves, 1);
+	assert_int_equal(answer(), 1);
+}
+
+/* The request came before the monitor knew `arp off`, so its answer got lost. */
+static void
+a_link_of_arp_off_is_asked_again(void **state)
+{
+	struct kmon_link link = link_of(TAP, "wan0");
+
+	packet_waits();
+	assert_int_equal(answer(), -1);
+	link.arp_off = arp_off = true;
+	tell(&link, false);
+	neigh.ops->on_round(&neigh);
+	assert_int_equal(n_resolves, 2);
 	assert_int_equal(answer(), 1);
 }
 
@@ -269,6 +300,8 @@ main(void)
 		bed_test(a_vlan_that_follows_its_ports_mac_needs_no_other),
 		bed_test(vlans_without_a_number_are_counted_and_come_when_others_go),
 		bed_test(packets_that_wait_outlive_events_of_the_old_entry),
+		bed_test(a_neighbor_may_be_reported_within_the_request),
+		bed_test(a_link_of_arp_off_is_asked_again),
 	};
 
 	urcu_qsbr_register_thread();

@@ -86,10 +86,10 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 		at = &m->link[m->n_links++];
 	else if (strcmp(at->name, link->name) == 0 && memcmp(at->mac, link->mac, 6) == 0 &&
 		 at->mtu_bytes == link->mtu_bytes && at->admin_up == link->admin_up &&
-		 at->carrier == link->carrier && at->on == link->on &&
-		 at->macvlan == link->macvlan && at->vlan_type == link->vlan_type &&
-		 at->vlan_id == link->vlan_id && at->master == link->master &&
-		 at->vrf_table == link->vrf_table)
+		 at->carrier == link->carrier && at->arp_off == link->arp_off &&
+		 at->on == link->on && at->macvlan == link->macvlan &&
+		 at->vlan_type == link->vlan_type && at->vlan_id == link->vlan_id &&
+		 at->master == link->master && at->vrf_table == link->vrf_table)
 		breach(m, "link reported twice");
 	*at = *link;
 }
@@ -403,6 +403,7 @@ assert_model_is_the_kernels(struct model *m, struct bed *bed)
 		assert_int_equal(l->mtu_bytes, f->mtu_bytes);
 		assert_int_equal(l->admin_up, f->admin_up);
 		assert_int_equal(l->carrier, f->carrier);
+		assert_int_equal(l->arp_off, f->arp_off);
 		assert_memory_equal(l->mac, f->mac, 6);
 	}
 	for (size_t i = 0; i < fresh->n_addrs; i++) {

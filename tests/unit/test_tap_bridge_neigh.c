@@ -229,6 +229,7 @@ on_a_link_of_arp_off_a_neighbor_has_the_mac_of_the_link(void **state)
 	unsigned int t0 = bed->tap.ifindex;
 
 	ip(bed, "link set t0 address 02:00:5e:00:53:0a arp off");
+	eventually(m, find_link(m, "t0")->arp_off);
 	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.9")), 1);
 	assert_true(neigh_is(m, "192.0.2.9", NUD_NOARP, mac_a));
 	assert_int_equal(kmon_resolve(m->km, t0, 6, ip_octets("2001:db8::9")), 1);
@@ -236,7 +237,39 @@ on_a_link_of_arp_off_a_neighbor_has_the_mac_of_the_link(void **state)
 
 	/* The kernel forgets them. */
 	ip(bed, "link set t0 arp on");
-	eventually(m, find_neigh(m, "192.0.2.9") == NULL);
+	eventually(m, find_neigh(m, "192.0.2.9") == NULL && !find_link(m, "t0")->arp_off);
+	unwatch(m);
+}
+
+/* The monitor does not know `arp off` yet: the next call reports the neighbor. */
+static void
+a_neighbor_of_a_link_that_is_just_set_arp_off_is_reported_later(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	unsigned int t0 = bed->tap.ifindex;
+
+	ip(bed, "link set t0 address 02:00:5e:00:53:0a arp off");
+	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.9")), 0);
+	eventually(m, find_link(m, "t0")->arp_off);
+	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.9")), 1);
+	assert_true(neigh_is(m, "192.0.2.9", NUD_NOARP, mac_a));
+	unwatch(m);
+}
+
+/* A lookup and a request for a neighbor; no lookup afterwards, which only `arp off` needs. */
+static void
+resolving_takes_two_messages(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	struct kmon_stats before, after;
+
+	kmon_stats(m->km, &before);
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
+			 0);
+	kmon_stats(m->km, &after);
+	assert_int_equal(after.requests - before.requests, 2);
 	unwatch(m);
 }
 
@@ -403,6 +436,8 @@ main(void)
 		bed_test(resolving_a_stale_neighbor_keeps_its_mac),
 		bed_test(resolving_a_static_neighbor_leaves_it_alone),
 		bed_test(on_a_link_of_arp_off_a_neighbor_has_the_mac_of_the_link),
+		bed_test(a_neighbor_of_a_link_that_is_just_set_arp_off_is_reported_later),
+		bed_test(resolving_takes_two_messages),
 		bed_test(resolving_nonsense_is_refused),
 		bed_test(a_resync_without_changes_reports_none),
 		bed_test(an_overrun_is_noticed_and_made_good),
