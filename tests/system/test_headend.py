@@ -140,6 +140,24 @@ def test_a_changed_route_below_is_followed_at_once(core, lan, wan, alt):
     assert (came[IPv6].src, came[Ether].dst) == (alt.ip6, alt.mac)
 
 
+@pytest.mark.parametrize("prefix", [NET4, NET6])
+def test_rules_for_a_tos_obey_that_of_the_outer_packet(core, lan, wan, alt, prefix):
+    """S3: the first segment is looked up with the TOS of the outer header, without the ECN bits."""
+    announce(core, prefix, wan, SIDS[:2])
+    field = "tos" if prefix == NET4 else "tc"
+    probe = lambda value: lan.probe(HOSTS[prefix], **{field: value})  # noqa: E731
+    leaves = lambda value, by: core.forwarded(lan, probe(value), by)[IPv6].tc == value  # noqa: E731
+    core.ip(f"-6 route add {LOCATOR} via {alt.peer6} dev {alt.tap} table 77")
+    core.ip("-6 rule add tos 0x10 lookup 77")
+    try:
+        eventually(lambda: leaves(0x10, alt), 5, 0.05, "the rule")
+        assert leaves(0x12, alt) and leaves(0, wan) and leaves(0x20, wan)
+    finally:
+        core.ip("-6 rule del tos 0x10 lookup 77")
+        core.ip("-6 route flush table 77")
+    eventually(lambda: leaves(0x10, wan), 5, 0.05, "no rule")
+
+
 OVER = 40 + 8 + 2 * 16
 
 
