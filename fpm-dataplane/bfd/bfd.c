@@ -161,6 +161,8 @@ bfd_on_round(struct worker *w)
 	if (!b->setup.conf.on)
 		return;
 	rings_take(b);
+	if (b->kernel_ready)
+		sockets_take(b);
 	timers_judge(b);
 	conns_plan(b);
 	timers_arm(b);

@@ -29,15 +29,6 @@ conn_name(unsigned int number, char name[32])
 	snprintf(name, 32, BFD_CONN_FD "%u", number);
 }
 
-bool
-conns_any(const struct bfd *b)
-{
-	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++)
-		if (b->conn[i].fd >= 0 && !b->plan.conn[i].connecting)
-			return true;
-	return false;
-}
-
 /*
  * Let the service manager keep an open connection, and nothing else under its name. The
  * manager may not read, and this thread must not wait for it, so conns_tick() repeats a
@@ -69,45 +60,14 @@ conn_close(struct bfd *b, struct conn *c)
 	(void)shutdown(c->fd, SHUT_RDWR);
 	close(c->fd);
 	c->fd = -1;
+	c->broken = false;
 	conn_store(b, c);
 	if (!b->plan.conn[number].connecting)
 		atomic_fetch_sub_explicit(&bfd_status.connections, 1, memory_order_relaxed);
 	b->plan.conn[number].n = sessions_orphan(b, (int)number);
 	plan_ended(&b->plan, number);
-	if (!conns_any(b))
+	if (!plan_is_connected(&b->plan))
 		kernel_tick(b);
-}
-
-/*
- * Send a whole message, or nothing, because bfdd would wait for the rest of a truncated
- * message.
- */
-static void
-conn_send(struct bfd *b, struct conn *c, const uint8_t *octets, size_t n)
-{
-	ssize_t sent = send(c->fd, octets, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-	if (sent == (ssize_t)n)
-		return;
-	log_warn("bfd: connection closed reason=bfdd-does-not-read error=\"%s\"",
-		 sent < 0 ? strerror(errno) : "message cut");
-	conn_close(b, c);
-}
-
-void
-conn_report(struct bfd *b, struct session *s)
-{
-	uint8_t octets[BFD_DPLANE_STATE_BYTES];
-	struct bfd_dplane_state state;
-	struct conn *c;
-
-	if (s->k->conn < 0)
-		return;
-	c = &b->conn[s->k->conn];
-	if (c->fd < 0 || b->plan.conn[s->k->conn].connecting)
-		return;
-	bfd_dplane_state_of(&s->k->fsm, s->k->told.lid, &state);
-	conn_send(b, c, octets, bfd_dplane_write_state(&state, octets));
 }
 
 static void
@@ -125,7 +85,7 @@ counters_answer(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 	 * 10.7).
 	 */
 	counters.echo_out_octets = counters.echo_out_packets;
-	conn_send(b, c, octets, bfd_dplane_write_counters(&counters, m->id, octets));
+	conn_send(c, octets, bfd_dplane_write_counters(&counters, m->id, octets));
 }
 
 static void
@@ -149,8 +109,7 @@ message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 		counters_answer(b, c, m);
 		break;
 	case BFD_DPLANE_ECHO_REQUEST:
-		conn_send(b, c, octets,
-			  bfd_dplane_write_echo_reply(&m->echo, m->id, octets));
+		conn_send(c, octets, bfd_dplane_write_echo_reply(&m->echo, m->id, octets));
 		break;
 	case BFD_DPLANE_ECHO_REPLY:
 		plan_answered(&b->plan, number, (uint32_t)m->echo.our_us);
@@ -193,7 +152,7 @@ conn_read(struct bfd *b, struct conn *c)
 	size_t at = 0;
 	int len;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (c->broken || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	/*
 	 * With fewer octets than requested, mostly the end of the connection wakes the
@@ -207,7 +166,7 @@ conn_read(struct bfd *b, struct conn *c)
 	}
 	while ((len = bfd_dplane_next(buf + at, (size_t)n - at, &m)) > 0) {
 		message_take(b, c, &m);
-		if (c->fd < 0)
+		if (c->broken)
 			return;
 		/* Remove the message from the socket without a copy: it is in `buf`. */
 		(void)!recv(c->fd, NULL, (size_t)len, MSG_TRUNC | MSG_DONTWAIT);
@@ -278,6 +237,7 @@ conn_watch(struct bfd *b, struct conn *c, int fd, int events)
 	c->fd = fd;
 	c->b = b;
 	c->wants = 0;
+	c->broken = false;
 	conn_want(c, 1);
 	ev_io_init(&c->io, conn_on_io, fd, events);
 	c->io.data = c;
@@ -314,7 +274,7 @@ conn_ask(struct bfd *b, struct conn *c)
 	struct bfd_dplane_echo echo = {.our_us = b->plan.conn[c - b->conn].age};
 	uint8_t octets[BFD_DPLANE_ECHO_BYTES];
 
-	conn_send(b, c, octets, bfd_dplane_write_echo_request(&echo, 0, octets));
+	conn_send(c, octets, bfd_dplane_write_echo_request(&echo, 0, octets));
 }
 
 /*
@@ -333,14 +293,13 @@ conn_repeat(struct bfd *b, unsigned int at)
 		conn_read(b, &b->conn[at]);
 	if (!plan_repeats(&b->plan, at))
 		return;
-	for (uint32_t i = 1; i < b->high && b->conn[at].fd >= 0; i++) {
+	for (uint32_t i = 1; i < b->high; i++) {
 		struct session *s = &b->session[i];
 
 		if (s->k != NULL && s->k->conn == (int)at && s->k->fsm.state == BFD_UP)
-			conn_report(b, s);
+			session_report(b, s);
 	}
-	if (b->conn[at].fd >= 0)
-		conn_ask(b, &b->conn[at]);
+	conn_ask(b, &b->conn[at]);
 }
 
 void
@@ -353,6 +312,15 @@ conns_tick(struct bfd *b)
 	for (unsigned int i = b->n_ticks % BFD_REPEAT_S; i < BFD_CONNS_MAX;
 	     i += BFD_REPEAT_S)
 		conn_repeat(b, i);
+}
+
+/* Close the connections that did not take a message. */
+static void
+conns_close_broken(struct bfd *b)
+{
+	for (unsigned int i = 0; i < BFD_CONNS_MAX; i++)
+		if (b->conn[i].broken)
+			conn_close(b, &b->conn[i]);
 }
 
 static void
@@ -370,6 +338,7 @@ conns_plan(struct bfd *b)
 	enum plan_step step;
 	unsigned int at;
 
+	conns_close_broken(b);
 	if (!b->plan.due)
 		return;
 	b->plan.due = false;
@@ -381,8 +350,10 @@ conns_plan(struct bfd *b)
 		if (k != NULL && k->conn >= 0)
 			b->plan.conn[k->conn].n++;
 	}
-	while ((step = plan_next(&b->plan, &at)) == PLAN_ASK)
+	while ((step = plan_next(&b->plan, &at)) == PLAN_ASK) {
 		conn_ask(b, &b->conn[at]);
+		conns_close_broken(b);
+	}
 	keep_rest(b, step == PLAN_REST);
 	if (step == PLAN_OPEN && !b->connect_failed)
 		b->connect_failed = !conn_open(b, &b->conn[at]);

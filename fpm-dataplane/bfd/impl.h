@@ -3,23 +3,24 @@
  * impl: the declarations that the files of the bfd thread share. All functions are for
  * [bfd], unless stated otherwise.
  *
+ * A file calls only files that are below it in this list.
+ *
  *     bfd.c       the thread: messages, timers, its end
- *     conn.c      connections to bfdd: their octets become sessions
- *     plan.c      pure: which connections to open and to close
- *     session.c   sessions: added, changed, deleted, adopted; the effects of a change of state
- *     receive.c   packets from forwarders and from the kernel
  *     judge.c     timers that are due: detection times, with the help of the forwarders
- *     beat.c      what the forwarders send and expect
- *     kernel.c    sessions by interfaces that are no ports
- *
- * These files call none of those above:
- *
+ *     receive.c   packets from forwarders and from the kernel
+ *     conn.c      connections to bfdd: opened, read, closed
+ *     session.c   sessions: added, changed, deleted, adopted; the effects of a change of state
+ *     beat.c      the packets that the forwarders send and expect
+ *     kernel.c    sockets of sessions by interfaces that are no ports
+ *     report.c    messages to bfdd
+ *     table.c     sessions by their numbers, and their counters
  *     place.c     the interface and the local address of a session
- *     timer.c     sets timers
- *     table.c     finds sessions, reads their counters
+ *     timer.c     timers of sessions
  *     netif.c     sockets and interfaces of the control namespace
  *     keep.c      memory that outlives the daemon
- *     fsm.c, packet.c, dplane.c   pure: state machine, packets, messages of bfdd
+ *
+ * Pure files, without a thread of their own: plan.c (which connections to open and to
+ * close), fsm.c (the state machine), dplane.c (messages of bfdd), packet.c, rows.c.
  */
 #ifndef BFD_IMPL_H
 #define BFD_IMPL_H
@@ -44,7 +45,8 @@
 #define BFD_PEER_S         200u /* the punt thread forgets peers after PEER_SECONDS */
 #define BFD_REPEAT_S       4u   /* period of the repeated reports of Up sessions */
 #define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
-#define BFD_KERNEL_SOCKETS 4u     /* IPv4 and IPv6, one hop and several */
+#define BFD_KERNEL_SOCKETS 4u  /* IPv4 and IPv6, one hop and several */
+#define BFD_KERNEL_OCTETS  64u /* read from a packet: BFD needs 24 without authentication */
 #define BFD_ECHO_TTL       254u   /* the peer has forwarded it */
 #define BFD_TCLASS         0xc0u  /* CS6, as for routing protocols: RFC 4594, 3.2 */
 #define BFD_PORT_LEAST     49152u /* source ports: RFC 5881, 4 */
@@ -95,6 +97,17 @@ struct session {
 	uint64_t since_ms;  /* CLOCK_BOOTTIME of the last change of state */
 };
 
+/* A packet for a session. All addresses and numbers are those of the packet. */
+struct received {
+	bool multihop;
+	uint8_t family, ttl;
+	uint16_t vrf;
+	uint32_t ifindex;
+	struct ipaddr remote, local;
+	const uint8_t *octets;
+	unsigned int n;
+};
+
 /* Timers of a session: ids of b->due are number * N_TIMER + timer. */
 enum bfd_timer {
 	TIMER_DETECT, /* bfd_fsm_expire_at() */
@@ -111,6 +124,7 @@ struct conn {
 	struct bfd *b;
 	size_t wants; /* octets that wake the thread: 1, or the rest of a partial message */
 	bool to_store; /* the service manager may not know whether it is open */
+	bool broken;   /* a message was not sent: close it at the end of the round */
 };
 
 struct bfd {
@@ -134,6 +148,7 @@ struct bfd {
 	uint32_t n_ticks;
 	int kernel_rx[BFD_KERNEL_SOCKETS]; /* open if a session needs them; -1: closed */
 	ev_io kernel_io[BFD_KERNEL_SOCKETS];
+	bool kernel_ready; /* a receiving socket has a packet */
 	int timer_fd;
 	ev_io timer_io;
 	struct due due; /* CLOCK_MONOTONIC, ns */
@@ -151,14 +166,19 @@ struct bfd {
 void conns_begin(struct bfd *b);
 /* Close all connections. bfdd notices it, unless another process has copies of them. */
 void conns_end(struct bfd *b);
-/* Return true if a connection is open. */
-bool conns_any(const struct bfd *b);
-/* Open and close connections by the plan (plan.h). Call it after each round. */
+/*
+ * Close broken connections. Open and close connections by the plan (plan.h). Call it at the
+ * end of each round.
+ */
 void conns_plan(struct bfd *b);
 /* Repeat echo requests and the reports of Up sessions to bfdd. Call it every second. */
 void conns_tick(struct bfd *b);
+
+/* --- report.c --- */
+/* Send a whole message, or mark the connection as broken. */
+void conn_send(struct conn *c, const uint8_t *octets, size_t n);
 /* Report the state of a session to bfdd. */
-void conn_report(struct bfd *b, struct session *s);
+void session_report(struct bfd *b, const struct session *s);
 
 /* --- session.c --- */
 /* Handle messages of bfdd that add or change a session, or delete it. */
@@ -219,17 +239,8 @@ uint16_t src_port_draw(struct bfd *b);
 /* --- receive.c --- */
 /* Take the packets of all rings. */
 void rings_take(struct bfd *b);
-/* A packet for a session. All addresses and numbers are those of the packet. */
-struct received {
-	bool multihop;
-	uint8_t family, ttl;
-	uint16_t vrf;
-	uint32_t ifindex;
-	struct ipaddr remote, local; /* local: of the packet */
-	const uint8_t *octets;
-	unsigned int n;
-};
-void packet_take(struct bfd *b, const struct received *r);
+/* Take the packets of the kernel's sockets, up to a number per socket. */
+void sockets_take(struct bfd *b);
 
 /* --- timer.c --- */
 int timers_begin(struct bfd *b);
@@ -262,8 +273,12 @@ void kernel_close(struct bfd *b);
  * needs them ends, or when bfdd ends, because the next bfdd may need the ports itself.
  */
 void kernel_tick(struct bfd *b);
-/* Take the packets of all sockets. */
-void kernel_take(struct bfd *b);
+/*
+ * Read a packet from a receiving socket. `kind`: below BFD_KERNEL_SOCKETS. r->octets points
+ * into `octets`. Returns 1; 0: there is none; -EBADMSG: it came without its control messages.
+ */
+int kernel_read(struct bfd *b, unsigned int kind, uint8_t octets[BFD_KERNEL_OCTETS],
+		struct received *r);
 /* Like beat_publish(). */
 void kernel_publish(struct bfd *b, struct session *s, bool now, bool final);
 /* Send the periodic packet, and set the timer for the next one. */

@@ -127,7 +127,7 @@ timers_judge(struct bfd *b)
 	if (looked) {
 		b->asking = false;
 		rings_take(b);
-		kernel_take(b);
+		sockets_take(b);
 	}
 	if (due_first(&b->due) > now)
 		return;

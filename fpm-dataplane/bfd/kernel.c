@@ -14,11 +14,7 @@
 #include "base/log.h"
 #include "bfd/impl.h"
 
-#define PACKETS    64u /* read from one socket in one round */
 #define PORT_TRIES 16u /* attempts to find a free source port */
-
-/* Octets read from a packet: BFD needs 24, and authentication is refused. */
-#define OCTETS 64u
 
 union control {
 	struct cmsghdr align;
@@ -35,87 +31,15 @@ static const struct {
 	{AF_INET6, BFD_PORT_MULTI},
 };
 
-/* --- receiving ----------------------------------------------------------------------------- */
-
-/* Read the control messages of a packet. Returns false if one is missing. */
-static bool
-control_read(struct msghdr *h, struct received *r)
-{
-	struct in6_pktinfo six;
-	struct in_pktinfo four;
-	bool has_local = false, has_ttl = false;
-	int ttl;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
-		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			memcpy(&four, CMSG_DATA(c), sizeof(four));
-			r->ifindex = (uint32_t)four.ipi_ifindex;
-			memcpy(r->local.octet, &four.ipi_addr, 4);
-			has_local = true;
-		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			memcpy(&six, CMSG_DATA(c), sizeof(six));
-			r->ifindex = six.ipi6_ifindex;
-			memcpy(r->local.octet, &six.ipi6_addr, 16);
-			has_local = true;
-		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
-			   (c->cmsg_level == IPPROTO_IPV6 &&
-			    c->cmsg_type == IPV6_HOPLIMIT)) {
-			memcpy(&ttl, CMSG_DATA(c), sizeof(ttl));
-			r->ttl = (uint8_t)ttl;
-			has_ttl = true;
-		}
-	}
-	return has_local && has_ttl;
-}
-
-/* Take one packet. Returns false if there is none. */
-static bool
-socket_take(struct bfd *b, unsigned int kind)
-{
-	struct sockaddr_storage from;
-	uint8_t octets[OCTETS];
-	union control control;
-	struct iovec io = {octets, sizeof(octets)};
-	struct msghdr h = {
-		.msg_name = &from,
-		.msg_namelen = sizeof(from),
-		.msg_iov = &io,
-		.msg_iovlen = 1,
-		.msg_control = control.octets,
-		.msg_controllen = sizeof(control.octets),
-	};
-	ssize_t n = recvmsg(b->kernel_rx[kind], &h, MSG_DONTWAIT);
-	struct received r = {
-		.multihop = rx_kinds[kind].port == BFD_PORT_MULTI,
-		.family = rx_kinds[kind].family == AF_INET ? 4 : 6,
-		.octets = octets,
-	};
-
-	if (n < 0)
-		return false;
-	r.n = (unsigned int)n;
-	if (r.family == 4)
-		memcpy(r.remote.octet, &((struct sockaddr_in *)&from)->sin_addr, 4);
-	else
-		memcpy(r.remote.octet, &((struct sockaddr_in6 *)&from)->sin6_addr, 16);
-	if (control_read(&h, &r))
-		packet_take(b, &r);
-	return true;
-}
-
-void
-kernel_take(struct bfd *b)
-{
-	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++)
-		for (unsigned int i = 0; b->kernel_rx[kind] >= 0 && i < PACKETS; i++)
-			if (!socket_take(b, kind))
-				break;
-}
+/* --- the receiving sockets ----------------------------------------------------------------- */
 
 static void
 kernel_on_packet(struct ev_loop *loop, ev_io *io, int revents)
 {
-	kernel_take(io->data);
+	struct bfd *b = io->data;
+
+	/* The end of the round reads the packets. */
+	b->kernel_ready = true;
 }
 
 /* Open the receiving sockets, if they are not open yet. */
@@ -154,6 +78,82 @@ receive_begin(struct bfd *b)
 		b->kernel_io[kind].data = b;
 		ev_io_start(b->w->loop, &b->kernel_io[kind]);
 	}
+}
+
+static void
+receive_end(struct bfd *b)
+{
+	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++) {
+		if (b->kernel_rx[kind] < 0)
+			continue;
+		ev_io_stop(b->w->loop, &b->kernel_io[kind]);
+		close(b->kernel_rx[kind]);
+		b->kernel_rx[kind] = -1;
+	}
+}
+
+/* Read the control messages of a packet. Returns false if one is missing. */
+static bool
+control_read(struct msghdr *h, struct received *r)
+{
+	struct in6_pktinfo six;
+	struct in_pktinfo four;
+	bool has_local = false, has_ttl = false;
+	int ttl;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			memcpy(&four, CMSG_DATA(c), sizeof(four));
+			r->ifindex = (uint32_t)four.ipi_ifindex;
+			memcpy(r->local.octet, &four.ipi_addr, 4);
+			has_local = true;
+		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&six, CMSG_DATA(c), sizeof(six));
+			r->ifindex = six.ipi6_ifindex;
+			memcpy(r->local.octet, &six.ipi6_addr, 16);
+			has_local = true;
+		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+			   (c->cmsg_level == IPPROTO_IPV6 &&
+			    c->cmsg_type == IPV6_HOPLIMIT)) {
+			memcpy(&ttl, CMSG_DATA(c), sizeof(ttl));
+			r->ttl = (uint8_t)ttl;
+			has_ttl = true;
+		}
+	}
+	return has_local && has_ttl;
+}
+
+int
+kernel_read(struct bfd *b, unsigned int kind, uint8_t octets[BFD_KERNEL_OCTETS],
+	    struct received *r)
+{
+	struct sockaddr_storage from;
+	union control control;
+	struct iovec io = {octets, BFD_KERNEL_OCTETS};
+	struct msghdr h = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.octets,
+		.msg_controllen = sizeof(control.octets),
+	};
+	ssize_t n =
+		b->kernel_rx[kind] < 0 ? -1 : recvmsg(b->kernel_rx[kind], &h, MSG_DONTWAIT);
+
+	if (n < 0)
+		return 0;
+	*r = (struct received){
+		.multihop = rx_kinds[kind].port == BFD_PORT_MULTI,
+		.family = rx_kinds[kind].family == AF_INET ? 4 : 6,
+		.octets = octets,
+		.n = (unsigned int)n,
+	};
+	if (r->family == 4)
+		memcpy(r->remote.octet, &((struct sockaddr_in *)&from)->sin_addr, 4);
+	else
+		memcpy(r->remote.octet, &((struct sockaddr_in6 *)&from)->sin6_addr, 16);
+	return control_read(&h, r) ? 1 : -EBADMSG;
 }
 
 /* --- sending ------------------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ kernel_publish(struct bfd *b, struct session *s, bool now, bool final)
 {
 	uint64_t next = next_send(b, s), was = timer_when(b, s, TIMER_SEND);
 
-	if (conns_any(b))
+	if (plan_is_connected(&b->plan))
 		receive_begin(b);
 	if (final)
 		packet_send(b, s, true);
@@ -293,18 +293,6 @@ kernel_begin(struct bfd *b)
 		b->kernel_rx[kind] = -1;
 }
 
-static void
-receive_end(struct bfd *b)
-{
-	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++) {
-		if (b->kernel_rx[kind] < 0)
-			continue;
-		ev_io_stop(b->w->loop, &b->kernel_io[kind]);
-		close(b->kernel_rx[kind]);
-		b->kernel_rx[kind] = -1;
-	}
-}
-
 void
 kernel_tick(struct bfd *b)
 {
@@ -313,7 +301,7 @@ kernel_tick(struct bfd *b)
 	for (uint32_t i = 1; i < b->high; i++)
 		needed = needed ||
 			 (b->session[i].k != NULL && b->session[i].place.by == BY_KERNEL);
-	if (!needed || !conns_any(b))
+	if (!needed || !plan_is_connected(&b->plan))
 		receive_end(b);
 	else
 		receive_begin(b);

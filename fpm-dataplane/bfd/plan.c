@@ -112,6 +112,15 @@ plan_repeats(struct plan *p, unsigned int at)
 	return true;
 }
 
+bool
+plan_is_connected(const struct plan *p)
+{
+	for (unsigned int i = 0; i < p->n_conn; i++)
+		if (p->conn[i].open && !p->conn[i].connecting)
+			return true;
+	return false;
+}
+
 static enum plan_step
 open_next(const struct plan *p, unsigned int *at)
 {

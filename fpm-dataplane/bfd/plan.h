@@ -86,6 +86,9 @@ void plan_answered(struct plan *p, unsigned int at, uint32_t age);
  */
 bool plan_repeats(struct plan *p, unsigned int at);
 
+/* Return true if a connection is established. */
+bool plan_is_connected(const struct plan *p);
+
 /* Return the next action. *at: its connection. */
 enum plan_step plan_next(struct plan *p, unsigned int *at);
 

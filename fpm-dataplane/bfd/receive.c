@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * receive: packets that forwarders did not note themselves, because they change a session or
- * belong to none, and packets of the kernel's sockets. [bfd]
+ * receive: handle the packets that forwarders did not note themselves, because they change a
+ * session or belong to none, and the packets of the kernel's sockets.                 [bfd]
  */
 #include <rte_ring.h>
 
@@ -11,8 +11,9 @@
 #include "port/label.h"
 #include "port/packet.h"
 
-#define BURST  64
-#define L2_LEN 14
+#define BURST   64
+#define PACKETS 64u /* read from one socket in one round */
+#define L2_LEN  14
 
 static void
 packet_refuse(struct bfd *b, enum reason reason)
@@ -48,7 +49,7 @@ session_by_address(struct bfd *b, const struct received *r)
 	return NULL;
 }
 
-void
+static void
 packet_take(struct bfd *b, const struct received *r)
 {
 	struct bfd_packet p;
@@ -169,4 +170,19 @@ rings_take(struct bfd *b)
 			left = n == 0 ? 0 : left - n;
 		}
 	}
+}
+
+void
+sockets_take(struct bfd *b)
+{
+	uint8_t octets[BFD_KERNEL_OCTETS];
+	struct received r;
+	int rc;
+
+	b->kernel_ready = false;
+	for (unsigned int kind = 0; kind < BFD_KERNEL_SOCKETS; kind++)
+		for (unsigned int i = 0;
+		     i < PACKETS && (rc = kernel_read(b, kind, octets, &r)) != 0; i++)
+			if (rc > 0)
+				packet_take(b, &r);
 }

@@ -179,7 +179,7 @@ session_obey(struct bfd *b, struct session *s, unsigned int act)
 		beat_publish(b, s, now, (act & BFD_ACT_FINAL) != 0);
 	timers_renew(b, s);
 	if ((act & (BFD_ACT_STATE | BFD_ACT_REMOTE)) != 0)
-		conn_report(b, s);
+		session_report(b, s);
 	if ((act & BFD_ACT_STATE) != 0)
 		state_log(s, failed);
 }
@@ -511,7 +511,7 @@ sessions_resume(struct bfd *b)
 		 * report. conn_repeat() repeats the reports of Up sessions anyway.
 		 */
 		if (k->fsm.state != BFD_UP)
-			conn_report(b, s);
+			session_report(b, s);
 	}
 	if (b->n_sessions > 0)
 		log_info("bfd: sessions taken over sessions=%u", b->n_sessions);

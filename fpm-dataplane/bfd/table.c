@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * table: find a session by its numbers, and read its counters and the state that forwarders
- * write. Nothing here changes a session but for the notes of session_hear() and
- * sessions_keep_counters().                                                           [bfd]
+ * table: find a session by its numbers; read the counters and the times that the forwarders
+ * write. session_hear() stores the time of the last packet in the session, and
+ * sessions_keep_counters() stores the counters in the memory that outlives the daemon. [bfd]
  */
 #include "base/clock.h"
 #include "bfd/impl.h"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stream from bfdd to the daemon, from a program that plays bfdd: messages in pieces, and its
-end in the middle of one."""
+"""The stream from bfdd to the daemon, from a program that plays bfdd: messages in pieces, its end in
+the middle of one, and a bfdd that does not read."""
 
 import contextlib
 import signal
@@ -76,6 +76,25 @@ def test_the_end_of_the_stream_within_a_message_is_seen(stream):
     with contextlib.closing(connection):
         connection.sendall(message(2, PEER, 7))
         eventually(lambda: PEER in peers(router), 10, what="the session")
+
+
+def test_a_connection_whose_bfdd_does_not_read_is_closed_and_opened_again(stream):
+    """The session is not lost: the next connection gets it."""
+    router, listener = stream
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.settimeout(20)
+        connection.sendall(message(2, PEER, 7))
+        question = bfddp.HEADER.pack(1, 0, bfddp.ASK_COUNTERS, 1, 12) + bfddp.LID.pack(7)
+        with pytest.raises(ConnectionError):
+            for _ in range(10000):
+                connection.sendall(question * 1000)
+    assert "bfd: connection closed reason=bfdd-does-not-read" in router.log(200)
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.sendall(message(2, PEER, 7))
+        eventually(lambda: PEER in peers(router), 10, what="the session")
+        assert states(connection, 7) == bfddp.DOWN
 
 
 def states(connection, lid, seconds=20):

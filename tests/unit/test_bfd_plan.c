@@ -508,6 +508,20 @@ a_bfdd_that_does_not_answer_is_told_nothing_again(void **state)
 	assert_true(plan_repeats(&m->plan, 0));
 }
 
+static void
+bfdd_is_connected_by_an_established_connection(void **state)
+{
+	struct model *m = *state;
+
+	assert_false(plan_is_connected(&m->plan));
+	plan_opened(&m->plan, 3, true, false);
+	assert_false(plan_is_connected(&m->plan));
+	m->conn[3].connecting = false;
+	assert_true(plan_is_connected(&m->plan));
+	plan_ended(&m->plan, 3);
+	assert_false(plan_is_connected(&m->plan));
+}
+
 int
 main(void)
 {
@@ -530,6 +544,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(lost_messages_are_found_again, up, down),
 		cmocka_unit_test_setup_teardown(
 			a_bfdd_that_does_not_answer_is_told_nothing_again, up, down),
+		cmocka_unit_test_setup_teardown(
+			bfdd_is_connected_by_an_established_connection, up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
