@@ -142,8 +142,10 @@ control_publish(struct bfd *b, struct session *s, bool now, bool final)
 static void
 echo_fill(const struct session *s, uint8_t octets[BFD_OCTETS])
 {
+	static const uint8_t mark[8] = {'f', 'p', 'm', '-', 'e', 'c', 'h', 'o'};
+
 	memset(octets, 0, BFD_OCTETS);
-	memcpy(octets, "fpm-echo", 8);
+	memcpy(octets, mark, sizeof(mark));
 	put_be32(octets + BFD_YOUR_DISCR, s->k->echo_discr);
 }
 

@@ -231,6 +231,14 @@ session_place(struct bfd *b, struct session *s)
 	peer_tell(b, s);
 }
 
+static bool
+place_equal(const struct place *a, const struct place *b)
+{
+	return a->by == b->by && a->ifidx == b->ifidx && a->vrf == b->vrf &&
+	       a->ifindex == b->ifindex && ipaddr_equal(&a->local, &b->local) &&
+	       a->reason == b->reason;
+}
+
 void
 sessions_place(struct bfd *b)
 {
@@ -247,7 +255,7 @@ sessions_place(struct bfd *b)
 		if (place_holds(b, &s->k->told, &s->place, up))
 			continue;
 		session_place(b, s);
-		if (memcmp(&was, &s->place, sizeof(was)) == 0)
+		if (place_equal(&was, &s->place))
 			continue;
 		kept_open(s->k);
 		session_prune(b, s);

@@ -270,7 +270,7 @@ kernel_table(uint8_t family, const struct prefix *p, kernel_on_route *on_route, 
 	int rc;
 
 	snprintf(command, sizeof(command), "ip -N -o -%u route show table all%s%s",
-		 family == 4 ? 4 : 6, p == NULL ? "" : " exact ",
+		 family == 4 ? 4u : 6u, p == NULL ? "" : " exact ",
 		 p == NULL ? "" : prefix_str(p, text));
 	if (run_start(&run, command, NULL) < 0)
 		return -1;
@@ -325,10 +325,11 @@ rule_word_is_known(const char *word)
 static uint32_t
 rule_take(char *text)
 {
-	char *save = NULL, *word = strtok_r(text, BLANKS, &save), *value;
+	char *save = NULL, *word, *value;
 	bool invert = false, lacks = false;
 	uint32_t table = 0;
 
+	(void)strtok_r(text, BLANKS, &save); /* the preference of the rule */
 	while ((word = strtok_r(NULL, BLANKS, &save)) != NULL) {
 		if (strcmp(word, "not") == 0) {
 			invert = true;

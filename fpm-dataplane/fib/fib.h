@@ -388,7 +388,7 @@ struct fib_host_key {
  * no number has FIB_VRF_NONE, which never has a FIB.
  */
 #define FIB_VRF_MAX  ((unsigned int)VRF_MAX)
-#define FIB_VRF_NONE (FIB_VRF_MAX - 1)
+#define FIB_VRF_NONE ((uint16_t)(FIB_VRF_MAX - 1))
 
 /*
  * Numbers from FIB_VRF_MAX on are FIBs of tables that rules name and that belong to no VRF.

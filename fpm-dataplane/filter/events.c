@@ -182,7 +182,7 @@ transaction_gather(struct filter_gathered *g, const struct filter_transaction *t
 void
 filter_gather(struct filter_events *ev)
 {
-	struct filter_transaction t;
+	struct filter_transaction t = {0};
 	int rc;
 
 	while ((rc = filter_events_next(ev, &t)) > 0)

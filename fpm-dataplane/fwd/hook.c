@@ -91,11 +91,11 @@ table_number(struct fwd *f, uint32_t table)
 					.epoch = f->outer_epoch,
 					.table = table,
 					.number = FIB_VRF_NONE};
-	for (uint16_t i = 1; i < FIB_NUMBERS; i++) {
-		const struct fib_vrf *vrf = fib_vrf(f->fib, i);
+	for (uint32_t i = 1; i < FIB_NUMBERS; i++) {
+		const struct fib_vrf *vrf = fib_vrf(f->fib, (uint16_t)i);
 
 		if (vrf != NULL && vrf->table == table) {
-			last->number = i;
+			last->number = (uint16_t)i;
 			break;
 		}
 	}

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import analyze
 import commands
 import commits
 import design_map
@@ -312,6 +313,7 @@ def main():
     for path in english.files(ROOT / place for place in PLAIN):
         for n, text in english.problems(path):
             problem(path, n, f"English: {text}")
+    problems.extend(analyze.unknown_functions())
     n_commits = commits.check_history(problems.append)
     for text in problems:
         print(text)
