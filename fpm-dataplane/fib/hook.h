@@ -13,7 +13,7 @@
 #include "base/fpm_hook.h"
 #include "fib/fib.h"
 
-#define FIB_HOOKS_MAX    64
+#define FIB_HOOKS_MAX    64u
 #define FIB_HOOK_STRLEN  64 /* of the name of a file, its terminator included */
 #define FIB_HOOK_KNOWN   (FPM_DROP | FPM_DSCP(63) | FPM_TABLE(UINT32_MAX))
 #define FIB_HOOK_MAIN    254 /* RT_TABLE_MAIN */

@@ -166,8 +166,7 @@ add_exthdr(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 	if (attr_find_in(data, NFTA_EXTHDR_SREG) != NULL)
 		return build_fail(b, "to change an extension header is not supported");
 	(void)attr_be32(attr_find_in(data, NFTA_EXTHDR_FLAGS), &flags);
-	if (attr_find_in(data, NFTA_EXTHDR_TYPE) == NULL ||
-	    attr_copy(attr_find_in(data, NFTA_EXTHDR_TYPE), &type, 1) < 0 ||
+	if (attr_copy(attr_find_in(data, NFTA_EXTHDR_TYPE), &type, 1) < 0 ||
 	    attr_be32(attr_find_in(data, NFTA_EXTHDR_OFFSET), &at) < 0 ||
 	    attr_be32(attr_find_in(data, NFTA_EXTHDR_LEN), &len) < 0 || at > UINT8_MAX ||
 	    len > RULESET_KEY_MAX ||

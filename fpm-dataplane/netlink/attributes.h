@@ -122,11 +122,14 @@ attr_text(const struct nlattr *a, char *out, size_t size)
 	out[len] = '\0';
 }
 
-/* Copy a payload of exactly `size` octets to `out`. Returns 0 or -EBADMSG. */
+/*
+ * Copy a payload of exactly `size` octets to `out`. Returns 0 or -EBADMSG, also if there is no
+ * attribute.
+ */
 static inline int
 attr_copy(const struct nlattr *a, void *out, size_t size)
 {
-	if (a->nla_len != MNL_ATTR_HDRLEN + size)
+	if (a == NULL || a->nla_len != MNL_ATTR_HDRLEN + size)
 		return -EBADMSG;
 	memcpy(out, (const uint8_t *)a + MNL_ATTR_HDRLEN, size);
 	return 0;

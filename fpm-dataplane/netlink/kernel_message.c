@@ -62,8 +62,7 @@ message_life(const struct attrs *attrs, uint32_t *expires_ms)
 	struct rta_cacheinfo info;
 
 	*expires_ms = 0;
-	if (!attrs_have(attrs, RTA_CACHEINFO) ||
-	    attr_copy(attr_of(attrs, RTA_CACHEINFO), &info, sizeof(info)) < 0 ||
+	if (attr_copy(attr_of(attrs, RTA_CACHEINFO), &info, sizeof(info)) < 0 ||
 	    info.rta_expires == 0)
 		return true;
 	/* The kernel rounds to ticks, so wait some ticks more. */

@@ -104,7 +104,7 @@ message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	uint32_t entry;
 	int rc;
 
-	if (!attrs_have(attrs, RTA_DST) || rtm->rtm_dst_len != 20 ||
+	if (rtm->rtm_dst_len != 20 ||
 	    attr_copy(attr_of(attrs, RTA_DST), &entry, sizeof(entry)) < 0)
 		return -EBADMSG;
 	ev->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
@@ -146,8 +146,7 @@ decode_neighbor(const struct nlmsghdr *nlh, struct fpm_event *ev)
 		return -EBADMSG;
 	if (ndm->ndm_family != AF_BRIDGE)
 		return SKIP_TYPE;
-	if (!attrs_have(&attrs, NDA_LLADDR) ||
-	    attr_copy(attr_of(&attrs, NDA_LLADDR), key, 6) < 0 ||
+	if (attr_copy(attr_of(&attrs, NDA_LLADDR), key, 6) < 0 ||
 	    attrs_copy(&attrs, NDA_VLAN, &vlan, sizeof(vlan)) < 0 ||
 	    attrs_copy(&attrs, NDA_PROTOCOL, &ev->protocol, sizeof(ev->protocol)) < 0)
 		return -EBADMSG;

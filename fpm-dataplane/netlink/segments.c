@@ -108,22 +108,17 @@ action_decode(struct srv6_sid *sid, const struct attrs *attrs, bool *known)
 	case SRV6_END_X:
 	case SRV6_END_DX6:
 		sid->family = 6;
-		return !attrs_have(attrs, LOCAL_NH6)
-			       ? -EBADMSG
-			       : attr_copy(attr_of(attrs, LOCAL_NH6), sid->hop.octet, 16);
+		return attr_copy(attr_of(attrs, LOCAL_NH6), sid->hop.octet, 16);
 	case SRV6_END_DX4:
 		sid->family = 4;
-		return !attrs_have(attrs, LOCAL_NH4)
-			       ? -EBADMSG
-			       : attr_copy(attr_of(attrs, LOCAL_NH4), sid->hop.octet, 4);
+		return attr_copy(attr_of(attrs, LOCAL_NH4), sid->hop.octet, 4);
 	case SRV6_END_T:
 	case SRV6_END_DT6:
 	case SRV6_END_DT4:
 	case SRV6_END_DT46:
 		if (table == NULL)
 			table = attr_of(attrs, LOCAL_TABLE);
-		return table == NULL ? -EBADMSG
-				     : attr_copy(table, &sid->table, sizeof(sid->table));
+		return attr_copy(table, &sid->table, sizeof(sid->table));
 	default:
 		*known = false;
 		return 0;
@@ -146,6 +141,7 @@ policy_decode(struct fpm_hop *hop, struct srv6_sid *sid, const struct nlattr *sr
 	sid->policy = word;
 	sid->n_policy = (uint8_t)rc;
 	hop->n_labels = srv6_sid_pack(sid, hop->label);
+	sid->policy = NULL;
 	return 0;
 }
 
@@ -156,8 +152,7 @@ local_decode(struct fpm_hop *hop, const struct attrs *attrs)
 	uint32_t action;
 	bool known;
 
-	if (!attrs_have(attrs, SEG6_LOCAL_ACTION) ||
-	    attr_copy(attr_of(attrs, SEG6_LOCAL_ACTION), &action, sizeof(action)) < 0)
+	if (attr_copy(attr_of(attrs, SEG6_LOCAL_ACTION), &action, sizeof(action)) < 0)
 		return -EBADMSG;
 	sid.action = action <= UINT8_MAX ? (uint8_t)action : 0;
 	if (sid.action == SRV6_END_B6_ENCAPS && attrs_have(attrs, SEG6_LOCAL_SRH))
