@@ -8,14 +8,13 @@
 #include <errno.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "filter/impl.h"
 #include "netlink/attributes.h"
+#include "netlink/exchange.h"
 
 #define ANSWER_BYTES (64u << 10)
 #define ANSWER_MS    3000u
@@ -24,24 +23,21 @@
 #define READ_MS      30000u /* for all tables, because other threads wait for this thread */
 
 struct reader {
-	int fd;
+	struct nl_exchange kernel;
 	struct filter_events *events;
 	const struct filter_table *table;
 	struct filter_dump *dump;
-	uint8_t *answer; /* ANSWER_BYTES */
-	uint32_t seq;
 	uint64_t begin; /* milliseconds */
 	bool (*is_ending)(void *ctx);
 	void *ctx;
-	/* of the last answer */
-	bool changed; /* the dump was interrupted */
-	uint32_t generation, flags;
+	uint32_t generation, flags; /* of the last answer */
 };
 
 /* Take one message of an answer. Returns 0 or -errno. */
 static int
-message_take(struct reader *rd, const struct nlmsghdr *nlh)
+message_take(const struct nlmsghdr *nlh, void *ctx)
 {
+	struct reader *rd = ctx;
 	uint32_t number = 0;
 
 	switch (nlh->nlmsg_type & 0xff) {
@@ -61,76 +57,12 @@ message_take(struct reader *rd, const struct nlmsghdr *nlh)
 	}
 }
 
-static int
-error_of(const struct nlmsghdr *nlh)
+static bool
+reader_is_ending(void *ctx)
 {
-	int error = 0;
+	const struct reader *rd = ctx;
 
-	if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(error))
-		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
-	return error;
-}
-
-/* Take one datagram. Returns 1 at the end of the answer, 0 if more follows, or -errno. */
-static int
-answer_take(struct reader *rd, size_t n)
-{
-	const struct nlmsghdr *nlh = (const struct nlmsghdr *)rd->answer;
-	int left = (int)n, rc;
-
-	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
-		if (nlh->nlmsg_seq != rd->seq)
-			continue; /* answers a request that was given up */
-		rd->changed |= (nlh->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
-		if (nlh->nlmsg_type == NLMSG_DONE || nlh->nlmsg_type == NLMSG_ERROR) {
-			rc = error_of(nlh);
-			return rc < 0 ? rc : 1;
-		}
-		if (nlh->nlmsg_type < NLMSG_MIN_TYPE)
-			continue;
-		rc = message_take(rd, nlh);
-		if (rc < 0)
-			return rc;
-		if ((nlh->nlmsg_flags & NLM_F_MULTI) == 0)
-			return 1;
-	}
-	return 0;
-}
-
-/* Send a request and take its whole answer. Returns 0 or -errno. */
-static int
-kernel_ask(struct reader *rd, struct nlmsghdr *request)
-{
-	uint64_t begin = monotonic_ms();
-	int rc = 0;
-
-	request->nlmsg_seq = ++rd->seq;
-	if (send(rd->fd, request, request->nlmsg_len, 0) < 0)
-		return -errno;
-	while (rc == 0) {
-		struct sockaddr_nl from = {0};
-		struct iovec iov = {rd->answer, ANSWER_BYTES};
-		struct msghdr msg = {.msg_name = &from,
-				     .msg_namelen = sizeof(from),
-				     .msg_iov = &iov,
-				     .msg_iovlen = 1};
-		ssize_t n = recvmsg(rd->fd, &msg, 0);
-
-		if (rd->is_ending(rd->ctx))
-			return -ECANCELED;
-		if (n < 0 && errno == EAGAIN && monotonic_ms() - begin >= ANSWER_MS)
-			return -ETIMEDOUT;
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return -errno;
-		begin = monotonic_ms();
-		if ((msg.msg_flags & MSG_TRUNC) != 0)
-			return -EMSGSIZE;
-		if (from.nl_pid == 0) /* other processes may send to this socket */
-			rc = answer_take(rd, (size_t)n);
-	}
-	return rc < 0 ? rc : 0;
+	return rd->is_ending(rd->ctx);
 }
 
 static bool
@@ -148,9 +80,8 @@ dump_ask(struct reader *rd, struct nlmsghdr *request)
 
 	for (unsigned int i = 0; i < DUMPS_MAX && rc == -EAGAIN && in_time(rd); i++) {
 		rd->dump->n = begin;
-		rd->changed = false;
-		rc = kernel_ask(rd, request);
-		if (rd->changed && rc != -ECANCELED)
+		rc = nl_exchange(&rd->kernel, request);
+		if (rd->kernel.changed && rc != -ECANCELED)
 			rc = -EAGAIN;
 		filter_gather(rd->events); /* before its buffer is full */
 	}
@@ -175,7 +106,7 @@ ask_about(struct reader *rd, unsigned int type, bool all, unsigned int a,
 		mnl_attr_put_strz(nlh, (uint16_t)a, text_a);
 	if (text_b != NULL)
 		mnl_attr_put_strz(nlh, (uint16_t)b, text_b);
-	return all ? dump_ask(rd, nlh) : kernel_ask(rd, nlh);
+	return all ? dump_ask(rd, nlh) : nl_exchange(&rd->kernel, nlh);
 }
 
 /* Ask for the elements of each set. The memory of the dump may move meanwhile. */
@@ -266,24 +197,29 @@ int
 filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		 struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx)
 {
-	struct reader rd = {.fd = fd,
-			    .events = events,
+	struct reader rd = {.events = events,
 			    .table = events->table,
 			    .dump = dump,
 			    .is_ending = is_ending,
 			    .ctx = ctx,
-			    .begin = monotonic_ms(),
-			    .answer = malloc(ANSWER_BYTES)};
+			    .begin = monotonic_ms()};
 	int rc = -EAGAIN;
 
-	if (rd.answer == NULL)
+	rd.kernel = (struct nl_exchange){.fd = fd,
+					 .buffer = malloc(ANSWER_BYTES),
+					 .buffer_bytes = ANSWER_BYTES,
+					 .wait_ms = ANSWER_MS,
+					 .is_ending = reader_is_ending,
+					 .take = message_take,
+					 .ctx = &rd};
+	if (rd.kernel.buffer == NULL)
 		return -ENOMEM;
 	/* Answers to requests of an earlier call have smaller numbers. */
-	rd.seq = (uint32_t)monotonic_ms() << 8;
+	rd.kernel.seq = (uint32_t)monotonic_ms() << 8;
 	if (known != NULL && generation_ask(&rd) == 0 && rd.generation == *known)
 		rc = -EALREADY;
 	for (unsigned int i = 0; i < TRIES_MAX && rc == -EAGAIN && in_time(&rd); i++)
 		rc = read_once(&rd, dump);
-	free(rd.answer);
+	free(rd.kernel.buffer);
 	return rc;
 }

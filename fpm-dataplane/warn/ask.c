@@ -7,15 +7,14 @@
  * after the present system call: a dump returns 32 KiB at a time.
  */
 #include <errno.h>
-#include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "netlink/exchange.h"
 #include "warn/warn_impl.h"
 
 #define ANSWER_MS 2000u /* for one part of an answer */
@@ -34,84 +33,45 @@ ask_open(int protocol)
 	return fd;
 }
 
-/* Return the error in the last message of an answer, or 0. */
+/* A dump, and the function that takes its messages. */
+struct dump {
+	struct warn *w;
+	ask_fn fn;
+	void *ctx;
+};
+
 static int
-answer_error(const struct nlmsghdr *nlh)
+dump_take(const struct nlmsghdr *nlh, void *ctx)
 {
-	int error = 0;
+	const struct dump *d = ctx;
 
-	if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(error))
-		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
-	return error < 0 ? error : 0;
-}
-
-/*
- * Handle one datagram. Returns 1 at the end of the answer, 0 if more follows, or -errno:
- * -EINTR if the tables changed meanwhile.
- */
-static int
-answer_take(struct warn *w, size_t len, bool *changed, ask_fn fn, void *ctx)
-{
-	const struct nlmsghdr *nlh = (const struct nlmsghdr *)w->buffer;
-	int left = (int)len;
-
-	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
-		if (nlh->nlmsg_seq != w->seq)
-			continue; /* answers a request that was given up */
-		*changed |= (nlh->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
-		if (nlh->nlmsg_type == NLMSG_DONE || nlh->nlmsg_type == NLMSG_ERROR) {
-			int error = answer_error(nlh);
-
-			return error < 0 ? error : *changed ? -EINTR : 1;
-		}
-		if (nlh->nlmsg_type >= NLMSG_MIN_TYPE)
-			fn(w, nlh, ctx);
-		if ((nlh->nlmsg_flags & NLM_F_MULTI) == 0)
-			return 1;
-	}
+	d->fn(d->w, nlh, d->ctx);
 	return 0;
 }
 
-static int
-dump_once(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx)
+static bool
+dump_is_ending(void *ctx)
 {
-	uint64_t begin = monotonic_ms();
-	bool changed = false;
-	int rc = 0;
+	const struct dump *d = ctx;
 
-	if (ask_is_ending(w))
-		return -ECANCELED;
-	request->nlmsg_seq = ++w->seq;
-	if (send(fd, request, request->nlmsg_len, 0) < 0)
-		return -errno;
-	while (rc == 0) {
-		struct sockaddr_nl from;
-		struct iovec iov = {w->buffer, ASK_BUFFER_BYTES};
-		struct msghdr msg = {.msg_name = &from,
-				     .msg_namelen = sizeof(from),
-				     .msg_iov = &iov,
-				     .msg_iovlen = 1};
-		ssize_t n = recvmsg(fd, &msg, 0);
+	return ask_is_ending(d->w);
+}
 
-		if (ask_is_ending(w))
-			return -ECANCELED;
-		if (n < 0 && errno == EAGAIN && monotonic_ms() - begin >= ANSWER_MS)
-			return -ETIMEDOUT;
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return -errno;
-		begin = monotonic_ms();
-		if ((msg.msg_flags & MSG_TRUNC) != 0)
-			return -EMSGSIZE;
-		/*
-		 * Other processes may send to this socket: accept only messages of the
-		 * kernel.
-		 */
-		if (from.nl_pid == 0)
-			rc = answer_take(w, (size_t)n, &changed, fn, ctx);
-	}
-	return rc;
+/* Ask once. Returns -EINTR if the tables changed meanwhile. */
+static int
+dump_once(struct dump *d, int fd, struct nlmsghdr *request)
+{
+	struct nl_exchange x = {.fd = fd,
+				.buffer = d->w->buffer,
+				.buffer_bytes = ASK_BUFFER_BYTES,
+				.wait_ms = ANSWER_MS,
+				.seq = d->w->seq++,
+				.is_ending = dump_is_ending,
+				.take = dump_take,
+				.ctx = d};
+	int rc = nl_exchange(&x, request);
+
+	return rc == 0 && x.changed ? -EINTR : rc;
 }
 
 bool
@@ -123,14 +83,15 @@ ask_is_ending(const struct warn *w)
 int
 ask_dump(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx)
 {
+	struct dump d = {w, fn, ctx};
 	struct list_mark mark = list_mark(&w->list);
 	int rc = -EINTR;
 
 	for (unsigned int i = 0; i < TRIES_MAX && rc == -EINTR; i++) {
 		list_back(&w->list, &mark);
-		rc = dump_once(w, fd, request, fn, ctx);
+		rc = dump_once(&d, fd, request);
 	}
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 void

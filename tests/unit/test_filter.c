@@ -7,7 +7,7 @@
  * link: fpm-dataplane/filter/messages.c fpm-dataplane/filter/expr.c
  * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c fpm-dataplane/filter/merge.c
  * link: fpm-dataplane/filter/events.c fpm-dataplane/filter/change.c poptrie/
- * link: fpm-dataplane/filter/packet_text.c
+ * link: fpm-dataplane/filter/packet_text.c fpm-dataplane/netlink/exchange.c
  * link: fpm-dataplane/ruleset/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
