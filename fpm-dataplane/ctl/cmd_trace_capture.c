@@ -211,6 +211,17 @@ watch_run(const struct options *opt, bool capture, int n, char **word)
 	return stdout_flush(rc, w.write_error);
 }
 
+static void
+match_help(FILE *out)
+{
+	fputs("      Each word is given once. A packet matches if all words match. Words "
+	      "that\n"
+	      "      no packet can match, or that have no effect, are refused: ports of a\n"
+	      "      protocol without ports, addresses of two families, a flow label of "
+	      "IPv4.\n",
+	      out);
+}
+
 static int
 trace_run(const struct options *opt, int n, char **word)
 {
@@ -221,13 +232,8 @@ static void
 trace_help(FILE *out)
 {
 	words_help(out, WORDS_TRACE);
-	fputs("      Each word is given once. A packet matches if all words match. Words "
-	      "that\n"
-	      "      no packet can match, or that have no effect, are refused: ports of a\n"
-	      "      protocol without ports, addresses of two families, a flow label of "
-	      "IPv4.\n"
-	      "      If no packet matched, a line says so: exit code 3.\n",
-	      out);
+	match_help(out);
+	fputs("      If no packet matched, a line says so: exit code 3.\n", out);
 }
 
 static void
@@ -260,13 +266,8 @@ capture_help(FILE *out)
 	      "                         unless it is a terminal\n",
 	      out);
 	words_help(out, WORDS_CAPTURE);
-	fputs("      Each word is given once. A packet matches if all words match. Words "
-	      "that\n"
-	      "      no packet can match, or that have no effect, are refused: ports of a\n"
-	      "      protocol without ports, addresses of two families, a flow label of "
-	      "IPv4.\n"
-	      "      If no packet matched, a line says so.\n",
-	      out);
+	match_help(out);
+	fputs("      If no packet matched, a line says so.\n", out);
 }
 
 static void

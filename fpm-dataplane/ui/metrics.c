@@ -299,6 +299,23 @@ gauge_put(struct buf *b, const char *name, const char *help, uint64_t value)
 	buf_printf(b, P "%s %llu\n", name, (unsigned long long)value);
 }
 
+/* A value that only grows. */
+struct counted {
+	const char *name, *label, *help; /* help: of the first line of a name; else NULL */
+	uint64_t value;
+};
+
+static void
+counted_put(struct buf *b, const struct counted *total, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		if (total[i].help != NULL)
+			metric_head(b, total[i].name, "counter", total[i].help);
+		buf_printf(b, P "%s%s %llu\n", total[i].name, total[i].label,
+			   (unsigned long long)total[i].value);
+	}
+}
+
 /* Append a gauge of `ms` milliseconds, in seconds: the base unit of the format. */
 static void
 seconds_put(struct buf *b, const char *name, const char *help, uint64_t ms)
@@ -409,27 +426,26 @@ static void
 filter_put(struct buf *b)
 {
 #define FILTER(field) atomic_load_explicit(&filter_status.field, memory_order_relaxed)
+	const struct counted total[] = {
+		{"filter_refusals_total", "", "Rulesets that were refused.",
+		 FILTER(refusals)},
+		{"filter_logged_packets_total", "",
+		 "Packets that rules with log wrote to the log.", FILTER(logged)},
+		{"filter_log_lost_packets_total", "",
+		 "Packets that rules with log did not write, because there were too many.",
+		 FILTER(log_lost)},
+	};
+
 	if (!FILTER(configured))
 		return;
 	gauge_put(b, "filter_in_force",
 		  "1: the present ruleset of the kernel is in force; 0: it is refused, or "
-		  "there "
-		  "is none (fpmctl show filter).",
+		  "there is none (fpmctl show filter).",
 		  FILTER(in_force));
 	gauge_put(b, "filter_generation", "Generation of the ruleset in force.",
 		  FILTER(generation));
 	gauge_put(b, "filter_rules", "Rules of the ruleset in force.", FILTER(rules));
-	metric_head(b, "filter_refusals_total", "counter", "Rulesets that were refused.");
-	buf_printf(b, P "filter_refusals_total %u\n", FILTER(refusals));
-	metric_head(b, "filter_logged_packets_total", "counter",
-		    "Packets that rules with log wrote to the log.");
-	buf_printf(b, P "filter_logged_packets_total %llu\n",
-		   (unsigned long long)FILTER(logged));
-	metric_head(
-		b, "filter_log_lost_packets_total", "counter",
-		"Packets that rules with log did not write, because there were too many.");
-	buf_printf(b, P "filter_log_lost_packets_total %llu\n",
-		   (unsigned long long)FILTER(log_lost));
+	counted_put(b, total, sizeof(total) / sizeof(total[0]));
 #undef FILTER
 }
 
@@ -438,10 +454,7 @@ static void
 sflow_put(struct buf *b)
 {
 #define SFLOW(field) atomic_load_explicit(&sflow_status.field, memory_order_relaxed)
-	const struct {
-		const char *name, *label, *help; /* help: of the first line of a name */
-		uint64_t value;
-	} count[] = {
+	const struct counted total[] = {
 		{"sflow_samples_total", "{kind=\"packet\"}", "Samples sent, by kind.",
 		 SFLOW(samples)},
 		{"sflow_samples_total", "{kind=\"drop\"}", NULL, SFLOW(discards)},
@@ -464,12 +477,7 @@ sflow_put(struct buf *b)
 	gauge_put(b, "sflow_collectors_failing",
 		  "Collectors that had an error recently (fpmctl show sflow).",
 		  SFLOW(failing));
-	for (unsigned int i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
-		if (count[i].help != NULL)
-			metric_head(b, count[i].name, "counter", count[i].help);
-		buf_printf(b, P "%s%s %llu\n", count[i].name, count[i].label,
-			   (unsigned long long)count[i].value);
-	}
+	counted_put(b, total, sizeof(total) / sizeof(total[0]));
 #undef SFLOW
 }
 
@@ -525,10 +533,7 @@ bfd_put(const struct ui *ui, struct buf *b)
 {
 #define BFD(field) atomic_load_explicit(&bfd_status.field, memory_order_relaxed)
 	static const char *const state[] = BFD_STATUS_STATES;
-	const struct {
-		const char *name, *label, *help; /* help: of the first line of a name */
-		uint64_t value;
-	} count[] = {
+	const struct counted total[] = {
 		{"bfd_downs_total", "", "Sessions that went from Up to Down.", BFD(downs)},
 		{"bfd_prunes_total", "",
 		 "Next hops that were taken out of all groups because a session went down.",
@@ -552,12 +557,7 @@ bfd_put(const struct ui *ui, struct buf *b)
 	gauge_put(b, "bfd_sessions_not_served",
 		  "Sessions that are not served (fpmctl show bfd has the reasons).",
 		  BFD(not_served));
-	for (unsigned int i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
-		if (count[i].help != NULL)
-			metric_head(b, count[i].name, "counter", count[i].help);
-		buf_printf(b, P "%s%s %llu\n", count[i].name, count[i].label,
-			   (unsigned long long)count[i].value);
-	}
+	counted_put(b, total, sizeof(total) / sizeof(total[0]));
 #undef BFD
 }
 
