@@ -80,10 +80,10 @@ neigh_key_of(const struct punt *p, fib_path path, uint8_t family, const uint8_t 
 		fib_vxlan_resolve(p->fib, vxlan, family, ip,
 				  family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4),
 				  &vo);
-		return vo.reason != N_REASON ? (struct neigh_key){0}
-					     : punt_vxlan_key(p, vxlan, vo.path);
+		if (vo.reason != N_REASON)
+			return (struct neigh_key){0};
+		return punt_vxlan_key(p, vxlan, vo.path);
 	}
-
 	if (path_tunnel(p->fib, path) != NULL) {
 		fib_tunnel_resolve(p->fib, (uint16_t)index,
 				   ip == NULL ? 0 : ip_dsfield(ip, family), &outer);
@@ -99,6 +99,8 @@ neigh_key_of(const struct punt *p, fib_path path, uint8_t family, const uint8_t 
 
 		return (struct neigh_key){adj->ifidx, adj->family, adj->addr, index};
 	}
+	if (ip == NULL) /* labels, and no IP packet behind them: no address */
+		return (struct neigh_key){0};
 	memcpy(key.addr.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
 	return key;
 }

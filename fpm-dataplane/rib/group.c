@@ -154,7 +154,8 @@ rank_of(uint32_t bucket_hash, uint32_t member_hash, float inverse)
 	x = (x ^ x >> 15) * 0x846ca68bu;
 	x ^= x >> 16;
 	u.value = (float)(int32_t)(x >> 1 | 1);
-	u.value = (float)(int32_t)(((127u + 31) << 23) - u.bits + 1) * inverse;
+	x = ((127u + 31) << 23) - u.bits + 1;
+	u.value = (float)(int32_t)x * inverse;
 	return u.bits;
 }
 

@@ -171,8 +171,9 @@ route_shown(const struct rib *rib, const struct route *r, enum query_of of)
 	if (of == OF_ZEBRA || (of == OF_FIB && r->kslot == 0))
 		return (struct shown_route){r->zslot, NULL};
 	i = kroute_best(k, of == OF_KERNEL ? NULL : &rib->links, r);
-	return i == 0 ? (struct shown_route){0}
-		      : (struct shown_route){k->v[i].slot, &k->v[i]};
+	if (i == 0)
+		return (struct shown_route){0};
+	return (struct shown_route){k->v[i].slot, &k->v[i]};
 }
 
 json_t *

@@ -315,9 +315,12 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 	vrf_retry_drop(rib, m->number);
 	rib->rules.due =
 		true; /* a table may have another FIB number now, or need a FIB of rules */
-	if (!m->gone && vrf == NULL && vrf_find(rib, m->table) != NULL)
-		vrf_end(rib,
-			vrf_find(rib, m->table)); /* of rules; the VRF's FIB replaces it */
+	if (!m->gone && vrf == NULL) {
+		struct vrf *of_rules = vrf_find(rib, m->table);
+
+		if (of_rules != NULL) /* the VRF's FIB replaces it */
+			vrf_end(rib, of_rules);
+	}
 	if (m->gone && vrf != NULL)
 		vrf_end(rib, vrf);
 	else if (!m->gone && vrf != NULL)

@@ -29,11 +29,20 @@ counters_of_device(const struct port *port, struct sflow_counters *c)
 	c->promiscuous = port_takes_all(port);
 }
 
+/* Return the state of a port's link; all zero without a port. */
+static struct port_link
+interface_link(const struct port *port)
+{
+	if (port == NULL)
+		return (struct port_link){0};
+	return port_link(port);
+}
+
 static void
 interface_send(struct sflow *s, const struct fib_iface *iface)
 {
 	const struct port *port = port_find(s, iface->port);
-	struct port_link link = port == NULL ? (struct port_link){0} : port_link(port);
+	struct port_link link = interface_link(port);
 	struct if_counters n;
 	struct sflow_counters c = {
 		.sequence = ++s->counter_sequence[iface->ifidx],

@@ -248,10 +248,10 @@ request_take_of(struct parse *p, const json_t *value)
 	static const char *const name[] = {
 		[OF_ZEBRA] = "zebra", [OF_KERNEL] = "kernel", [OF_EACH] = "each"};
 
-	for (uint8_t of = OF_ZEBRA; of <= OF_EACH; of++)
+	for (enum query_of of = OF_ZEBRA; of <= OF_EACH; of++)
 		if (json_is_string(value) &&
 		    strcmp(json_string_value(value), name[of]) == 0)
-			p->req->of = of;
+			p->req->of = (uint8_t)of;
 	return p->req->of == OF_FIB ? request_refuse(p, "of is not zebra, kernel or each")
 				    : 0;
 }
