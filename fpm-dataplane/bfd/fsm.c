@@ -27,7 +27,7 @@
 #define TOLD_INTERVAL_MAX_US 10000000u
 
 static uint32_t
-larger(uint32_t a, uint32_t b)
+us_larger(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
 }
@@ -48,7 +48,7 @@ bfd_fsm_tx_us(const struct bfd_fsm *f)
 	if (f->remote_demand && f->state == BFD_UP && f->remote_state == BFD_UP &&
 	    !f->polling)
 		return 0;
-	return larger(f->used_tx_us, f->remote_min_rx_us);
+	return us_larger(f->used_tx_us, f->remote_min_rx_us);
 }
 
 uint64_t
@@ -57,7 +57,7 @@ bfd_fsm_detect_us(const struct bfd_fsm *f)
 	/* The neighbor does not send if this side requires no packets. */
 	if (f->your_discr == 0 || f->used_rx_us == 0)
 		return 0;
-	return (uint64_t)f->remote_mult * larger(f->used_rx_us, f->remote_min_tx_us);
+	return (uint64_t)f->remote_mult * us_larger(f->used_rx_us, f->remote_min_tx_us);
 }
 
 uint64_t
@@ -74,7 +74,7 @@ bfd_fsm_echo_us(const struct bfd_fsm *f)
 	if (!f->conf.echo || f->conf.multihop || f->state != BFD_UP ||
 	    f->remote_min_echo_rx_us == 0)
 		return 0;
-	return larger(f->conf.echo_tx_us, f->remote_min_echo_rx_us);
+	return us_larger(f->conf.echo_tx_us, f->remote_min_echo_rx_us);
 }
 
 uint32_t
@@ -136,7 +136,7 @@ acts_since(const struct view *before, const struct bfd_fsm *f, uint64_t now)
 /* --- our timers: 6.8.3 ------------------------------------------------------------------------ */
 
 static bool
-announced(const struct bfd_fsm *f)
+intervals_are_announced(const struct bfd_fsm *f)
 {
 	return f->announced_tx_us == f->conf.min_tx_us &&
 	       f->announced_rx_us == f->conf.min_rx_us;
@@ -151,16 +151,17 @@ follow_conf(struct bfd_fsm *f, uint64_t now)
 	if (f->state != BFD_UP) {
 		f->polling = false;
 		f->poll_next_at = 0;
-		f->announced_tx_us = f->used_tx_us = larger(tx, BFD_SLOW_US);
+		f->announced_tx_us = f->used_tx_us = us_larger(tx, BFD_SLOW_US);
 		/* 6.8.3 requires this only for tx; bfdd does it for rx as well. */
-		f->announced_rx_us = f->used_rx_us = rx == 0 ? 0 : larger(rx, BFD_SLOW_US);
+		f->announced_rx_us = f->used_rx_us =
+			rx == 0 ? 0 : us_larger(rx, BFD_SLOW_US);
 		return;
 	}
 	/*
 	 * A change during a sequence waits for the next sequence, because a Final does not
 	 * show which values the neighbor saw.
 	 */
-	if (f->polling || announced(f) || now < f->poll_next_at)
+	if (f->polling || intervals_are_announced(f) || now < f->poll_next_at)
 		return;
 	f->polling = true;
 	f->announced_tx_us = tx;
@@ -217,7 +218,7 @@ admin_down(struct bfd_fsm *f, uint64_t now)
 	set_state(f, BFD_ADMIN_DOWN, BFD_DIAG_ADMIN, now);
 	f->failed = false;
 	follow_conf(f, now);
-	its_interval_us = larger(f->used_tx_us, f->remote_min_rx_us);
+	its_interval_us = us_larger(f->used_tx_us, f->remote_min_rx_us);
 	if (its_interval_us > TOLD_INTERVAL_MAX_US)
 		its_interval_us = TOLD_INTERVAL_MAX_US;
 	f->silent_at = now;
@@ -458,7 +459,8 @@ bfd_fsm_is_steady(const struct bfd_fsm *f, uint8_t rx_expect[BFD_PACKET_BYTES])
 		.demand = f->remote_demand,
 	};
 
-	if (f->state != BFD_UP || f->remote_state != BFD_UP || f->polling || !announced(f))
+	if (f->state != BFD_UP || f->remote_state != BFD_UP || f->polling ||
+	    !intervals_are_announced(f))
 		return false;
 	bfd_packet_write(&p, rx_expect);
 	return true;

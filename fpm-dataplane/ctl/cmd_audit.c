@@ -658,7 +658,8 @@ audit_compare(struct audit *a)
 	}
 	if (asked > CHECK_MAX && !a->json)
 		printf("%zu more differ%s (not verified by a second query)\n",
-		       asked - CHECK_MAX, noun((long long)(asked - CHECK_MAX), "s", ""));
+		       asked - CHECK_MAX,
+		       text_noun((long long)(asked - CHECK_MAX), "s", ""));
 	return 0;
 }
 
@@ -727,9 +728,10 @@ audit_conclude(struct audit *a, double seconds)
 	if (all > DETAIL_MAX)
 		printf("... and more; --json lists all\n");
 	if (z->done) {
-		printf("zebra   %zu route%s", z->n_peer, plural((long long)z->n_peer));
+		printf("zebra   %zu route%s", z->n_peer, text_plural((long long)z->n_peer));
 		if (a->n_vrfs > 0)
-			printf(" in table main and %u VRF%s", a->n_vrfs, plural(a->n_vrfs));
+			printf(" in table main and %u VRF%s", a->n_vrfs,
+			       text_plural(a->n_vrfs));
 		if (z->n_undecided > 0)
 			printf(", %llu of them refused by the kernel or not installed yet: "
 			       "not compared",
@@ -741,34 +743,36 @@ audit_conclude(struct audit *a, double seconds)
 			       ? "all routes come from the kernel (routes.from)"
 			       : "it was never connected, and does not answer");
 	}
-	printf("kernel  %zu prefix%s", k->n_peer, noun((long long)k->n_peer, "", "es"));
+	printf("kernel  %zu prefix%s", k->n_peer,
+	       text_noun((long long)k->n_peer, "", "es"));
 	if (k->n_undecided > 0)
 		printf(", %llu of them on links without a carrier: not compared",
 		       k->n_undecided);
 	if (k->n_not_obeyed > 0)
 		printf("; %llu route%s not obeyed (in tables that rules use): not compared",
-		       k->n_not_obeyed, plural((long long)k->n_not_obeyed));
+		       k->n_not_obeyed, text_plural((long long)k->n_not_obeyed));
 	printf("\n");
 	if (a->labels.n_zebra + a->labels.n_rib > 0)
 		printf("labels  %zu of zebra, %zu in the dataplane: %zu differ%s\n",
 		       a->labels.n_zebra, a->labels.n_rib, a->labels.n_found,
-		       noun((long long)a->labels.n_found, "s", ""));
+		       text_noun((long long)a->labels.n_found, "s", ""));
 	if (k->n_copies > 0)
 		printf("copies  %llu route%s in the kernel differ%s from zebra's, which "
 		       "the dataplane obeys: only the kernel's copy was changed\n",
-		       k->n_copies, plural((long long)k->n_copies),
-		       noun((long long)k->n_copies, "s", ""));
+		       k->n_copies, text_plural((long long)k->n_copies),
+		       text_noun((long long)k->n_copies, "s", ""));
 	printf("RIB     %zu route%s compared with zebra's: %llu differ%s; "
 	       "%zu prefix%s compared with the kernel's: %llu differ%s\n"
 	       "FIB     %lld %s, %lld lookup%s, %lld group%s of next hops: %llu differ%s\n"
 	       "%s (%.1f s)\n",
-	       z->n_rib, plural((long long)z->n_rib), z->n_found,
-	       noun((long long)z->n_found, "s", ""), k->n_rib,
-	       noun((long long)k->n_rib, "", "es"), k->n_found,
-	       noun((long long)k->n_found, "s", ""), prefixes,
-	       noun(prefixes, "prefix", "prefixes"), lookups, plural(lookups), groups,
-	       plural(groups), a->n_fib, noun((long long)a->n_fib, "s", ""),
-	       all == 0 ? "Equal." : "NOT equal.", seconds);
+	       z->n_rib, text_plural((long long)z->n_rib), z->n_found,
+	       text_noun((long long)z->n_found, "s", ""), k->n_rib,
+	       text_noun((long long)k->n_rib, "", "es"), k->n_found,
+	       text_noun((long long)k->n_found, "s", ""), prefixes,
+	       text_noun(prefixes, "prefix", "prefixes"), lookups, text_plural(lookups),
+	       groups, text_plural(groups), a->n_fib,
+	       text_noun((long long)a->n_fib, "s", ""), all == 0 ? "Equal." : "NOT equal.",
+	       seconds);
 }
 
 static bool

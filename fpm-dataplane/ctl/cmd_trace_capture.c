@@ -168,7 +168,7 @@ watch_conclude(const struct watch *w, const char *file, double for_s)
 		fprintf(stderr, "fpmctl: no matching packet in %g s\n", for_s);
 	if (w->capture && w->begun && file != NULL && strcmp(file, "-") != 0)
 		fprintf(stderr, "%llu packet%s in %s\n", w->packets,
-			plural((long long)w->packets), file);
+			text_plural((long long)w->packets), file);
 	return none && !w->capture ? CTL_NOT_FOUND : CTL_OK;
 }
 

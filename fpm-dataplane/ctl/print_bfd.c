@@ -131,7 +131,7 @@ bfd_session_print(const json_t *row)
 	       text_or_dash(row, "dev"), text_or_dash(row, "vrf"));
 	printf("  state %s for %s; went down %lld time%s\n", row_str(row, "state"),
 	       human_seconds((double)row_int(row, "since_s"), age), row_int(row, "downs"),
-	       plural(row_int(row, "downs")));
+	       text_plural(row_int(row, "downs")));
 	if (row_has(row, "reason"))
 		wrapped_print(row_str(row, "reason"), printf("  not served: "));
 	else

@@ -29,7 +29,8 @@ paragraph_print(const char *subject, const char *fmt, ...)
 static const char *
 count_text(const json_t *row, const char *key, const char *one, char buf[48])
 {
-	snprintf(buf, 48, "%lld %s%s", row_int(row, key), one, plural(row_int(row, key)));
+	snprintf(buf, 48, "%lld %s%s", row_int(row, key), one,
+		 text_plural(row_int(row, key)));
 	return buf;
 }
 
@@ -37,7 +38,7 @@ static const char *
 prefixes_text(const json_t *row, const char *key, char buf[48])
 {
 	snprintf(buf, 48, "%lld %s", row_int(row, key),
-		 noun(row_int(row, key), "prefix", "prefixes"));
+		 text_noun(row_int(row, key), "prefix", "prefixes"));
 	return buf;
 }
 
@@ -108,7 +109,7 @@ queue_print(const json_t *row)
 			"%lld connection%s refused, perhaps zebra's: the log has the "
 			"source; fpm.users and fpm.peer say which connections are accepted",
 			row_int(row, "strangers"),
-			noun(row_int(row, "strangers"), " was", "s were"));
+			text_noun(row_int(row, "strangers"), " was", "s were"));
 }
 
 /*
@@ -309,7 +310,7 @@ status_fpm(const json_t *row)
 			count_text(row, "groups", "group", n[0]),
 			count_text(row, "nexthop_ids", "next-hop id", n[1]),
 			row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
-			noun(row_int(row, "adjacencies"), "adjacency", "adjacencies"),
+			text_noun(row_int(row, "adjacencies"), "adjacency", "adjacencies"),
 			count_text(row, "unresolved", "route", n[2]),
 			row_int(row, "unsupported"));
 	no_room_print(row);

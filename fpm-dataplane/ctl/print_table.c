@@ -425,7 +425,7 @@ port_device(const json_t *row)
 	if (out == NULL)
 		abort(); /* some hundred octets */
 	fprintf(out, "%s, %lld queue%s", row_str(row, "device"), row_int(row, "queues"),
-		plural(row_int(row, "queues")));
+		text_plural(row_int(row, "queues")));
 	json_array_foreach (json_object_get(row, "cpus"), q, cpu)
 		fprintf(out, "%s%lld", q == 0 ? " on CPU " : " ", json_integer_value(cpu));
 	if (row_int(row, "queues") > 1)
@@ -613,7 +613,7 @@ vrf_row(const json_t *row)
 		puts("    FIB being filled: packets are dropped (vrf_no_fib)");
 	if (row_int(row, "stale") > 0)
 		printf("    %lld route%s stale%s\n", row_int(row, "stale"),
-		       plural(row_int(row, "stale")),
+		       text_plural(row_int(row, "stale")),
 		       row_true(row, "replayed") ? "" : ", not replayed");
 }
 

@@ -97,7 +97,7 @@ packet_print(const json_t *row)
 	if (!row_has(row, "family") && !row_has(row, "eth_type")) {
 		line("packet",
 		     "%sa frame of %lld octet%s, too short for an Ethernet header", when,
-		     row_int(row, "frame_bytes"), plural(row_int(row, "frame_bytes")));
+		     row_int(row, "frame_bytes"), text_plural(row_int(row, "frame_bytes")));
 		return;
 	}
 	labels_text(json_object_get(row, "labels"), labels, sizeof(labels));
@@ -107,7 +107,7 @@ packet_print(const json_t *row)
 		line("packet", "%sEtherType 0x%04llx from %s to %s, %lld octet%s", when,
 		     row_int(row, "eth_type"), row_str(row, "eth_src"),
 		     row_str(row, "eth_dst"), row_int(row, "frame_bytes"),
-		     plural(row_int(row, "frame_bytes")));
+		     text_plural(row_int(row, "frame_bytes")));
 		return;
 	}
 	if (row_has(row, "dport"))
@@ -116,7 +116,7 @@ packet_print(const json_t *row)
 	line("packet", "%s%s -> %s, %s%s, ttl %lld, %lld octet%s%s%s", when,
 	     row_str(row, "src"), row_str(row, "dst"),
 	     proto_name((int)row_int(row, "proto"), buf), ports, row_int(row, "ttl"),
-	     row_int(row, "length"), plural(row_int(row, "length")),
+	     row_int(row, "length"), text_plural(row_int(row, "length")),
 	     row_true(row, "df") ? ", DF" : "",
 	     row_true(row, "fragment") ? ", a fragment" : "");
 }

@@ -7,17 +7,17 @@
 #include <stdio.h>
 
 /*
- * Return the plural ending for `n` things, as in "%lld packet%s"; use noun() for nouns with
+ * Return the plural ending for `n` things, as in "%lld packet%s"; use text_noun() for nouns with
  * an irregular plural.
  */
 static inline const char *
-plural(long long n)
+text_plural(long long n)
 {
 	return n == 1 ? "" : "s";
 }
 
 static inline const char *
-noun(long long n, const char *one, const char *many)
+text_noun(long long n, const char *one, const char *many)
 {
 	return n == 1 ? one : many;
 }

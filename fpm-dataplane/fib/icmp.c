@@ -104,7 +104,7 @@ bits_common6(const struct ipaddr *a, const struct ipaddr *b)
 
 /* Return the label of a unicast address (RFC 6724, 2.1). */
 static unsigned int
-label6(const struct ipaddr *a)
+addr_label6(const struct ipaddr *a)
 {
 	uint32_t top = get_be32(a->octet);
 
@@ -124,7 +124,7 @@ label6(const struct ipaddr *a)
  * bits of the subnet, and so does this function. Of equal ones the first is taken.
  */
 static const struct ipaddr *
-source6(const struct fib_iface *in, const struct ipaddr *to)
+error_source6(const struct fib_iface *in, const struct ipaddr *to)
 {
 	const struct ipaddr *best = &in->src6;
 	unsigned int best_is = 0;
@@ -134,7 +134,7 @@ source6(const struct fib_iface *in, const struct ipaddr *to)
 		unsigned int bits = bits_common6(&own->addr, to), is;
 
 		is = 1 + (bits < own->plen ? bits : own->plen);
-		is += label6(&own->addr) == label6(to) ? 256 : 0;
+		is += addr_label6(&own->addr) == addr_label6(to) ? 256 : 0;
 		if (is > best_is) {
 			best_is = is;
 			best = &own->addr;
@@ -146,7 +146,7 @@ source6(const struct fib_iface *in, const struct ipaddr *to)
 struct ipaddr
 icmp_source6(const struct fib_iface *out, const struct ipaddr *to)
 {
-	return *source6(out, to);
+	return *error_source6(out, to);
 }
 
 /*
@@ -154,7 +154,7 @@ icmp_source6(const struct fib_iface *out, const struct ipaddr *to)
  * or the gateway to it is, else the first (Linux, inet_select_addr()). 0: none.
  */
 static uint32_t
-source4(const struct fib *fib, const struct fib_iface *in, const struct ipaddr *to)
+error_source4(const struct fib *fib, const struct fib_iface *in, const struct ipaddr *to)
 {
 	fib_path path = fib_resolve(fib, in->vrf, 4, to, 0);
 	uint32_t near = ipaddr_v4(to);
@@ -192,14 +192,14 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 	uint32_t src4;
 
 	if (about->family == 4) {
-		src4 = in == NULL ? 0 : source4(fib, in, to);
+		src4 = in == NULL ? 0 : error_source4(fib, in, to);
 		*src = ipaddr_from_v4(src4 == 0 ? DUMMY4 : src4);
 		return true;
 	}
 	*src = none;
 	if (in == NULL)
 		return false;
-	*src = ipaddr_is_linklocal6(to) ? in->linklocal6 : *source6(in, to);
+	*src = ipaddr_is_linklocal6(to) ? in->linklocal6 : *error_source6(in, to);
 	return !ipaddr_equal(src, &none);
 }
 

@@ -153,7 +153,7 @@ filter_gather_begin(struct filter_events *ev, uint32_t generation)
 }
 
 static void
-append(const struct nlmsghdr *nlh, void *ctx)
+message_append(const struct nlmsghdr *nlh, void *ctx)
 {
 	struct filter_gathered *g = ctx;
 
@@ -176,7 +176,7 @@ transaction_gather(struct filter_gathered *g, const struct filter_transaction *t
 	if (!t->elements_only || g->messages.n + t->messages->n > MESSAGES_MAX)
 		g->spoiled = true;
 	else if (t->messages->n > 0)
-		filter_dump_each(t->messages, append, g);
+		filter_dump_each(t->messages, message_append, g);
 }
 
 void

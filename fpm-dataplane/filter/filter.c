@@ -58,7 +58,7 @@ reclaim_later(void *ctx, void (*fn)(void *owner, void *memory), void *memory)
 
 /* Publish a ruleset; NULL: no filter. The old ruleset is freed after a grace period. */
 static void
-publish(struct filter *f, struct ruleset *r)
+ruleset_publish(struct filter *f, struct ruleset *r)
 {
 	struct ruleset *old =
 		atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed);
@@ -90,7 +90,7 @@ be_absent(struct filter *f)
 			abort();
 		r->absent = true;
 	}
-	publish(f, r);
+	ruleset_publish(f, r);
 	f->state = FILTER_ABSENT;
 }
 
@@ -166,7 +166,7 @@ gathered_make(const struct filter *f, struct ruleset *r)
  * -EAGAIN: the tables changed while they were read and must be read again.
  */
 static int
-build(struct filter *f, const struct filter_dump *dump)
+ruleset_renew(struct filter *f, const struct filter_dump *dump)
 {
 	uint64_t begin_ms = monotonic_ms();
 	char why[FILTER_WHY];
@@ -192,7 +192,7 @@ build(struct filter *f, const struct filter_dump *dump)
 	STATUS(in_force, true);
 	f->why[0] = '\0';
 	packets_serve(&f->packets, f->w->loop, r, f->conf.n_thread);
-	publish(f, r);
+	ruleset_publish(f, r);
 	log_info("filter: ruleset in force table=\"%s\" missing=%u generation=%u chains=%u "
 		 "rules=%u build_ms=%llu",
 		 f->conf.table, n_missing, r->generation, r->n_chain, r->n_rule,
@@ -302,7 +302,7 @@ read_and_build(struct filter *f, struct filter_dump *dump)
 		rc = filter_dump_read(f->ask, &f->events, known, dump, is_ending, f);
 		if (rc < 0)
 			return rc;
-		rc = build(f, dump);
+		rc = ruleset_renew(f, dump);
 		known = NULL;
 	} while (rc == -EAGAIN && monotonic_ms() - begin < AGAIN_MS);
 	return rc;

@@ -127,7 +127,7 @@ paths_take(struct verify *v)
 
 /* Return the second operand. A constant of 32 bits has its sign in the other 32. */
 static struct value
-operand(const struct verify *v, const struct bpf_insn *i)
+insn_operand(const struct verify *v, const struct bpf_insn *i)
 {
 	if (BPF_SRC(i->code) == BPF_X)
 		return v->now.reg[i->src_reg];
@@ -168,7 +168,7 @@ address_alu(struct verify *v, const struct bpf_insn *i, struct value a, struct v
 static int
 alu_verify(struct verify *v, const struct bpf_insn *i)
 {
-	struct value *to = &v->now.reg[i->dst_reg], a = *to, b = operand(v, i);
+	struct value *to = &v->now.reg[i->dst_reg], a = *to, b = insn_operand(v, i);
 	unsigned int bits = BPF_CLASS(i->code) == BPF_ALU ? 32 : 64;
 	uint8_t op = BPF_OP(i->code);
 
@@ -313,7 +313,7 @@ jump_verify(struct verify *v, const struct bpf_insn *i)
 		v->reached = false;
 		return 0;
 	}
-	b = operand(v, i);
+	b = insn_operand(v, i);
 	if (v->now.reg[i->dst_reg].kind == NOTHING || b.kind == NOTHING)
 		return verify_fail(v, "reads a register that has no value");
 	if (branch_narrow(&taken, i, b, true))

@@ -174,7 +174,7 @@ tunnel_sent(const struct fib_tunnel *tunnel, const struct told *t, const struct 
  * packet. A stranger may forge errors, so these are few a second, and each tunnel has its own.
  */
 static void
-tell(struct punt *p, const struct told *t, const struct outer *o)
+tunnels_tell(struct punt *p, const struct told *t, const struct outer *o)
 {
 	for (uint16_t i = PORT_MAX; tunnel_proto(o->proto) && i < IFIDX_MAX; i++) {
 		const struct fib_iface *iface = fib_iface(p->fib, i);
@@ -224,7 +224,7 @@ table_free(void *owner, void *memory)
 
 /* Publish a table; NULL: none. The old table is freed after a grace period. */
 static void
-publish(struct punt *p, struct fib_pmtus *table)
+table_publish(struct punt *p, struct fib_pmtus *table)
 {
 	struct fib_pmtus *old = atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
 
@@ -281,7 +281,7 @@ entry_is_old(const struct fib_pmtu *e)
 }
 
 static void
-learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool sure)
+pmtu_learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool sure)
 {
 	uint32_t least = t->family == 4 ? FIB_PMTU_LEAST : 1280;
 	uint32_t mtu = t->mtu < least ? least : t->mtu;
@@ -314,7 +314,7 @@ learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool sure)
 			       .family = t->family,
 			       .sure = sure || was_sure,
 			       .until_s = (uint32_t)monotonic_s() + PMTU_S};
-	publish(p, table);
+	table_publish(p, table);
 	if (mtu < known && log_allowed(&limit, &missed))
 		log_info("punt: path mtu learned dst=%s mtu=%u missed=%u",
 			 ipaddr_str(dst, t->family, text), mtu, missed);
@@ -337,12 +337,12 @@ punt_pmtu_look(struct punt *p, struct rte_mbuf *m)
 		return;
 	outer_read(&t, &o);
 	if (!t.too_big) {
-		tell(p, &t, &o);
+		tunnels_tell(p, &t, &o);
 		return;
 	}
 	sender = sender_of(p, &t, &o);
 	if (sender != SENDER_NONE)
-		learn(p, &t, &o.dst, sender == SENDER_TUNNEL);
+		pmtu_learn(p, &t, &o.dst, sender == SENDER_TUNNEL);
 }
 
 void
@@ -361,7 +361,7 @@ punt_pmtu_expire(struct punt *p)
 	if (old == NULL || n == old->n)
 		return;
 	if (n == 0) {
-		publish(p, NULL);
+		table_publish(p, NULL);
 		return;
 	}
 	table = table_copy(p);
@@ -371,5 +371,5 @@ punt_pmtu_expire(struct punt *p)
 	for (uint32_t i = 0; i < old->n; i++)
 		if (old->entry[i].until_s > now)
 			table->entry[table->n++] = old->entry[i];
-	publish(p, table);
+	table_publish(p, table);
 }

@@ -39,7 +39,7 @@ hop_at(const struct fib *fib, uint32_t adj)
 
 /* Replace the table. It is empty if memory is short. */
 static void
-scan(struct punt_vteps *v, const struct fib *fib)
+vteps_scan(struct punt_vteps *v, const struct fib *fib)
 {
 	uint32_t n = 0, places = 2;
 
@@ -71,12 +71,12 @@ punt_vtep_is_known(struct punt_vteps *v, const struct fib *fib,
 	bool fresh = v->n_scans == 0;
 
 	if (fresh)
-		scan(v, fib);
+		vteps_scan(v, fib);
 	if (v->place != NULL && place_of(v, fib->seed, vtep)->family != 0)
 		return true;
 	if (fresh || v->n_scans >= VTEP_SCANS_MAX)
 		return false;
-	scan(v, fib);
+	vteps_scan(v, fib);
 	return v->place != NULL && place_of(v, fib->seed, vtep)->family != 0;
 }
 

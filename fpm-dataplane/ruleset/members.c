@@ -202,7 +202,7 @@ zero_bits(address a, unsigned int most)
 
 /* Return an address with `n` ones at its end. */
 static address
-ones(unsigned int n)
+address_ones(unsigned int n)
 {
 	return n == 128 ? ~(address)0 : ((address)1 << n) - 1;
 }
@@ -216,12 +216,12 @@ span_add(struct ruleset_set *s, address first, address last)
 
 	for (;;) {
 		bits = zero_bits(first, width);
-		while ((first | ones(bits)) > last)
+		while ((first | address_ones(bits)) > last)
 			bits--;
 		address_write(first, s->key_len, key);
 		if (poptrie_add(s->pt, key, width - bits, 1) < 0)
 			return -ENOMEM;
-		first |= ones(bits);
+		first |= address_ones(bits);
 		if (first == last)
 			return 0;
 		first++;
@@ -257,7 +257,7 @@ intervals_add(struct ruleset_set *s, const struct ruleset_content *c, uint32_t f
 
 	for (uint32_t i = from; i < to; i++) {
 		const uint8_t *key = c->key + i * len;
-		address last = ones(s->key_len * 8u);
+		address last = address_ones(s->key_len * 8u);
 
 		if (c->element[i].end)
 			continue;
@@ -321,7 +321,7 @@ region_redo(struct ruleset_set *s, const struct ruleset_content *c,
 		to = element_behind(s, c, list[done]->m.key, true);
 		done++;
 	}
-	last = to == c->n ? ones(s->key_len * 8u)
+	last = to == c->n ? address_ones(s->key_len * 8u)
 			  : address_of(c->key + to * len, s->key_len) - 1;
 	span_del(s, first, last);
 	return intervals_add(s, c, from, to) < 0 ? -ENOMEM : (int)done;
@@ -371,7 +371,7 @@ retired_free(void *owner, void *memory)
 }
 
 static void
-retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
+trie_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
 {
 	const struct ruleset_reclaim *reclaim = ctx;
 
@@ -397,7 +397,7 @@ prefixes_fill(struct ruleset_set *s, const struct ruleset_content *c,
 {
 	struct poptrie_conf conf = {.family = s->key_len == 4 ? POPTRIE_IP4 : POPTRIE_IP6,
 				    .small = s->small,
-				    .retire = reclaim->defer == NULL ? NULL : retire,
+				    .retire = reclaim->defer == NULL ? NULL : trie_retire,
 				    .ctx = (void *)reclaim};
 	int rc = poptrie_create(&s->pt, &conf);
 

@@ -63,7 +63,7 @@ xdr_put(struct xdr *x, uint32_t word)
 }
 
 static void
-put64(struct xdr *x, uint64_t value)
+xdr_put64(struct xdr *x, uint64_t value)
 {
 	xdr_put(x, (uint32_t)(value >> 32));
 	xdr_put(x, (uint32_t)value);
@@ -238,17 +238,17 @@ put_counters(struct xdr *x, const struct sflow_counters *c)
 
 	xdr_put(x, c->ifindex);
 	xdr_put(x, ETHERNET_TYPE);
-	put64(x, c->speed);
+	xdr_put64(x, c->speed);
 	xdr_put(x, c->direction);
 	xdr_put(x, (uint32_t)c->admin_up | (uint32_t)c->oper_up << 1);
-	put64(x, c->in_octets);
+	xdr_put64(x, c->in_octets);
 	xdr_put(x, c->in_packets);
 	xdr_put(x, UINT32_MAX); /* multicast and broadcast frames are not counted apart */
 	xdr_put(x, UINT32_MAX);
 	xdr_put(x, c->in_discards);
 	xdr_put(x, c->in_errors);
 	xdr_put(x, UINT32_MAX); /* unknown protocols */
-	put64(x, c->out_octets);
+	xdr_put64(x, c->out_octets);
 	xdr_put(x, c->out_packets);
 	xdr_put(x, UINT32_MAX);
 	xdr_put(x, UINT32_MAX);

@@ -223,7 +223,8 @@ check_smt(struct exam *e)
 			cpu_check_smt(e, cpu, &isolated, &n_alone);
 	if (n_alone > 0)
 		finding_add(e, VERDICT_OK, "", "%u forwarding CPU%s %s core alone", n_alone,
-			    plural(n_alone), noun(n_alone, "has its", "have their"));
+			    text_plural(n_alone),
+			    text_noun(n_alone, "has its", "have their"));
 }
 
 void

@@ -159,7 +159,7 @@ check_kernel(struct exam *e)
 	if (row_true(kernel, "in_step")) {
 		finding_add(e, VERDICT_OK, "", "%lld route%s of the kernel",
 			    row_int(kernel, "kernel_routes"),
-			    plural(row_int(kernel, "kernel_routes")));
+			    text_plural(row_int(kernel, "kernel_routes")));
 	} else {
 		finding_add(e, VERDICT_WARN, "",
 			    "the kernel's tables are being read again");

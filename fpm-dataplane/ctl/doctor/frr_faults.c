@@ -67,7 +67,7 @@ statics_check(struct exam *e, const char *vtysh, const char *version)
 	if (s.first_vrf[0] != '\0')
 		snprintf(vrf, sizeof(vrf), " -c 'vrf %s'", s.first_vrf);
 	finding_add(e, VERDICT_WARN, "static-routes",
-		    "%u static route%s without an interface", s.n, plural(s.n));
+		    "%u static route%s without an interface", s.n, text_plural(s.n));
 	finding_cost(e,
 		     "When the link of such a route is lost, FRR %s keeps the route and "
 		     "uses no other route, so packets are dropped. Name the interface in "

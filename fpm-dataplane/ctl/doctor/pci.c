@@ -26,15 +26,15 @@
 #define LINK_WIDTH(word) ((word) >> 4 & 0x3f)
 
 static uint32_t
-le16(const uint8_t *p)
+get_le16(const uint8_t *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8;
 }
 
 static uint32_t
-le32(const uint8_t *p)
+get_le32(const uint8_t *p)
 {
-	return le16(p) | le16(p + 2) << 16;
+	return get_le16(p) | get_le16(p + 2) << 16;
 }
 
 /* Find a capability. Returns its offset, or -errno. */
@@ -43,7 +43,7 @@ capability_find(const uint8_t *config, size_t len, uint8_t id)
 {
 	size_t at;
 
-	if ((le16(config + STATUS) & STATUS_CAP_LIST) == 0)
+	if ((get_le16(config + STATUS) & STATUS_CAP_LIST) == 0)
 		return -ENOENT;
 	at = config[CAP_POINTER] & 0xfcu;
 	for (unsigned int i = 0; i < CAP_MAX && at != 0; i++) {
@@ -67,7 +67,7 @@ pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
 
 	if (len < CAP_FIRST)
 		return -ENODATA;
-	if (le32(config) == UINT32_MAX)
+	if (get_le32(config) == UINT32_MAX)
 		return -ENODEV;
 	if (len > PCI_CONFIG_BYTES)
 		len = PCI_CONFIG_BYTES; /* the extended capabilities follow it */
@@ -77,13 +77,13 @@ pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
 	if ((size_t)at + EXPRESS_BYTES > len)
 		return len < PCI_CONFIG_BYTES ? -ENODATA : -EPROTO;
 	cap = config + at;
-	ctl = le16(cap + DEVICE_CTL);
+	ctl = get_le16(cap + DEVICE_CTL);
 	*out = (struct pci_express){
-		.speed = LINK_SPEED(le16(cap + LINK_STATUS)),
-		.speed_max = LINK_SPEED(le32(cap + LINK_CAP)),
-		.width = LINK_WIDTH(le16(cap + LINK_STATUS)),
-		.width_max = LINK_WIDTH(le32(cap + LINK_CAP)),
-		.tag_able = (le32(cap + DEVICE_CAP) & DEVICE_CAP_TAG) != 0,
+		.speed = LINK_SPEED(get_le16(cap + LINK_STATUS)),
+		.speed_max = LINK_SPEED(get_le32(cap + LINK_CAP)),
+		.width = LINK_WIDTH(get_le16(cap + LINK_STATUS)),
+		.width_max = LINK_WIDTH(get_le32(cap + LINK_CAP)),
+		.tag_able = (get_le32(cap + DEVICE_CAP) & DEVICE_CAP_TAG) != 0,
 		.tag_on = (ctl & DEVICE_CTL_TAG) != 0,
 		.read_bytes = 128u << (ctl >> DEVICE_CTL_READ & 7),
 	};
