@@ -39,7 +39,7 @@ from lib.dut import Dut  # noqa: E402
 from lib.wait import eventually  # noqa: E402
 from router import Router, running  # noqa: E402
 
-OPTIONS = {"QUICK", "SESSIONS", "INTERVAL", "SECONDS", "BUSY", "WAYS", "FRR", "ROUTES", "REPS"}
+OPTIONS = {"QUICK", "SESSIONS", "INTERVAL", "SECONDS", "BUSY", "MODES", "FRR", "ROUTES", "REPS"}
 PORT = 50700
 # A pair of addresses for each session: bfdd has one session with an address by an interface.
 OURS, PEERS = "10.198", "10.199"
@@ -85,14 +85,14 @@ def peers(pairs, milliseconds):
 class Bed:
     """Our router with its bfdd, and the peers, which are one BIRD."""
 
-    def __init__(self, router, way, n, milliseconds):
-        self.router, self.way, self.n = router, way, n
+    def __init__(self, router, mode, n, milliseconds):
+        self.router, self.mode, self.n = router, mode, n
         root = {"": "/", "newer": frr_at.NEWER}[option("FRR", "")]
         self.ours = frr_at.FrrAt(root, router.ctl, f"{router.dir}/ours")
         pairs = [(address(OURS, i), address(PEERS, i)) for i in range(n)]
         netns.ip_batch([f"addr add {a}/15 dev wan0" for a, _ in pairs], router.ctl)
         netns.ip_batch(["link set lo up", *(f"addr add {a}/15 dev wan" for _, a in pairs)], router.far)
-        words = ["--dplaneaddr", f"ipv4:127.0.0.1:{PORT}"] if way == "dataplane" else []
+        words = ["--dplaneaddr", f"ipv4:127.0.0.1:{PORT}"] if mode == "dataplane" else []
         self.ours.start_all("bfdd", bfdd=words)
         config = f"{router.dir}/bird.conf"
         Path(config).write_text(peers(pairs, milliseconds), encoding="ascii")
@@ -121,12 +121,12 @@ class Bed:
 
 
 @contextlib.contextmanager
-def bed(way, n, milliseconds):
-    router = Router(name=f"bfd-{way}"[:8], supervised=True)
+def bed(mode, n, milliseconds):
+    router = Router(name=f"bfd-{mode}"[:8], supervised=True)
     with running(router):
         router.stop()
         router.zebra.close()
-        if way == "dataplane":
+        if mode == "dataplane":
             router.edit_config(
                 "log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info'
             )
@@ -134,7 +134,7 @@ def bed(way, n, milliseconds):
         # As the unit runs it: the lab of the tests gives the daemon more weight.
         machine.prefer([router.daemon.pid()], 0)
         machine.real_time(router.daemon.pid(), "fdp-bfd")
-        both = Bed(router, way, n, milliseconds)
+        both = Bed(router, mode, n, milliseconds)
         try:
             eventually(lambda: both.up() == n, 60, 0.5, "all sessions are up")
             yield both
@@ -204,7 +204,7 @@ def hold(both, seconds, programs):
             assert churn is None or churn.is_alive(), "the load of full tables has ended"
         downs, found = both.downs() - before, watch.all()
         alone = None
-        if both.way == "dataplane":
+        if both.mode == "dataplane":
             times = [when for when in down_times(both.router.log_file) if when > begin]
             alone = sum(not watch.near(when, 0.5) for when in times)
     return downs, alone, [took for _, took, _ in found]
@@ -330,11 +330,11 @@ def moves(interval, n_routes, reps):
 
 def report(rows, out):
     """Print the rows as a table."""
-    table = [("way", "busy programs", "seconds", "downs", "without a pause", "detected in ms",
+    table = [("mode", "busy programs", "seconds", "downs", "without a pause", "detected in ms",
               "least to most", "of sessions")]  # fmt: skip
     for r in (r for r in rows if r["bench"] == "bfd"):
         table.append((
-            r["way"], str(r["busy_programs"]), f"{r['seconds']:.0f}",
+            r["mode"], str(r["busy_programs"]), f"{r['seconds']:.0f}",
             str(r["downs"]), "-" if r["downs_without_pause"] is None else str(r["downs_without_pause"]),
             f"{r['detect_ms']:.1f}",
             f"{r['detect_least_ms']:.1f} to {r['detect_most_ms']:.1f}",
@@ -355,14 +355,14 @@ def main():
     quick = option("QUICK", "0") != "0"
     n, interval = int(option("SESSIONS", "64")), int(option("INTERVAL", "10"))
     seconds = float(option("SECONDS", "10" if quick else "60"))
-    for way in option("WAYS", "dataplane,tap").split(","):
+    for mode in option("MODES", "dataplane,tap").split(","):
         for programs in map(int, option("BUSY", "0,2").split(",")):
-            with bed(way, n, interval) as both:
+            with bed(mode, n, interval) as both:
                 downs, alone, paused = hold(both, seconds, programs)
                 eventually(lambda: both.up() == n, 60, 0.5, "all sessions are up")  # noqa: B023
                 took = detection(both, programs)
             row = {
-                "bench": "bfd", "way": way, "sessions": n, "interval_ms": interval,
+                "bench": "bfd", "mode": mode, "sessions": n, "interval_ms": interval,
                 "busy_programs": programs, "seconds": seconds, "downs": downs,
                 "downs_without_pause": alone, "pauses": len(paused),
                 "longest_pause_ms": round(1e3 * max(paused, default=0), 1),

@@ -51,40 +51,40 @@ def figures(lines, given):
 
 
 def compute(option, figure):
-    """Yield the JSON objects of each number of boxes, pattern and way."""
+    """Yield the JSON objects of each number of boxes, pattern and mode."""
     box = scale.Box(
         figure["MPPS"], int(option["CORES"]), float(option["EXT"]), float(option["MESH"]), int(option["OCTETS"])
     )
     for n in map(int, option["BOXES"].split(",")):
         for name, pattern in PATTERNS.items():
-            for way in scale.WAYS:
-                yield {"bench": "scale", "boxes": n, "pattern": name, "way": way,
-                       **one(n, pattern, way, box, option, figure)}  # fmt: skip
+            for mode in scale.MODES:
+                yield {"bench": "scale", "boxes": n, "pattern": name, "mode": mode,
+                       **one(n, pattern, mode, box, option, figure)}  # fmt: skip
 
 
-def one(n, pattern, way, box, option, figure):
-    """Return the values of one number of boxes, pattern and way."""
+def one(n, pattern, mode, box, option, figure):
+    """Return the values of one number of boxes, pattern and mode."""
     boxes = names(n)
-    most, limit = scale.throughput(pattern(boxes), way, boxes, box)
-    more, _ = scale.throughput(pattern(names(n + 1)), way, names(n + 1), box)
+    most, limit = scale.throughput(pattern(boxes), mode, boxes, box)
+    more, _ = scale.throughput(pattern(names(n + 1)), mode, names(n + 1), box)
     demand = {pair: rate * most / sum(pattern(boxes).values()) for pair, rate in pattern(boxes).items()}
-    load = scale.loads(demand, way, boxes)
+    load = scale.loads(demand, mode, boxes)
     times = [ms / 1000 if (ms := figure[key]) is not None else None for key in ("MEMBER_MS", "REROUTE_MS")]
     row = {
         "mpps": round(most, 2),
         "limit": limit,
         "one_more_mpps": round(more - most, 2),
-        "boxes_passed": round(scale.boxes_passed(demand, way, boxes), 3),
+        "boxes_passed": round(scale.boxes_passed(demand, mode, boxes), 3),
         "mesh_max_gbps": round(max(load.values()) / box.packets(1), 2),
         "mesh_used": sum(rate > 0 for rate in load.values()),
         "mesh_links": len(load),
     }
     for what, dead in (("link", frozenset(boxes[:2])), ("box", boxes[-1])):
-        lost = scale.loss(demand, way, boxes, dead, *times)
+        lost = scale.loss(demand, mode, boxes, dead, *times)
         row[f"{what}_lost_packets"] = None if lost["packets"] is None else round(lost["packets"] * 1e6)
         row[f"{what}_gone_share"] = round(lost["gone"] / sum(demand.values()), 4)
     if figure["ROUTE_OCTETS"] is not None:
-        row["table_mib"] = round(scale.table_mib(way, int(option["ROUTES"]), figure["ROUTE_OCTETS"]), 1)
+        row["table_mib"] = round(scale.table_mib(mode, int(option["ROUTES"]), figure["ROUTE_OCTETS"]), 1)
     return row
 
 
@@ -100,13 +100,13 @@ def check(rows):
             continue
         packets, loads = ({tuple(k.split()): n for k, n in row[key].items()} for key in ("packets", "loads"))
         boxes = sorted({box for link in loads for box in link})
-        expected = scale.loads(packets, row["way"], boxes)
-        off = scale.differences(packets, row["way"], loads, row["each"])
+        expected = scale.loads(packets, row["mode"], boxes)
+        off = scale.differences(packets, row["mode"], loads, row["each"])
         yield {
-            "bench": "scale-check", "way": row["way"], "pairs": len(packets), "packets": sum(packets.values()),
+            "bench": "scale-check", "mode": row["mode"], "pairs": len(packets), "packets": sum(packets.values()),
             "max_measured": max(loads.values()), "max_model": round(max(expected.values()), 1),
             "boxes_measured": row["boxes_passed"],
-            "boxes_model": round(scale.boxes_passed(packets, row["way"], boxes), 3),
+            "boxes_model": round(scale.boxes_passed(packets, row["mode"], boxes), 3),
             "differences": {" ".join(link): seen for link, seen in off.items()},
         }  # fmt: skip
 
@@ -126,7 +126,7 @@ def tables(lines, figure, out=sys.stderr):
     keys = ("mpps", "limit", "one_more_mpps", "boxes_passed", "mesh_max_gbps", "link_lost_packets",
             "box_lost_packets", "box_gone_share", "table_mib")  # fmt: skip
     rows = [
-        (f"{r['boxes']} boxes, {r['pattern']}, {r['way']}", *(shown(r.get(key)) for key in keys))
+        (f"{r['boxes']} boxes, {r['pattern']}, {r['mode']}", *(shown(r.get(key)) for key in keys))
         for r in lines
         if r["bench"] == "scale"
     ]
@@ -134,7 +134,7 @@ def tables(lines, figure, out=sys.stderr):
         print("\nN boxes", file=out)
         print_columns([("", *keys), *rows], out)
     rows = [
-        (f"{r['way']}, {r['pairs']} pairs", *(shown(r[k]) for k in ("packets", "max_measured", "max_model",
+        (f"{r['mode']}, {r['pairs']} pairs", *(shown(r[k]) for k in ("packets", "max_measured", "max_model",
          "boxes_measured", "boxes_model")), "differs" if r["differences"] else "equal")
         for r in lines if r["bench"] == "scale-check"
     ]  # fmt: skip

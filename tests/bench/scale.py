@@ -12,7 +12,7 @@ vlb      Valiant load balancing. Phase 1: the input box spreads flows evenly ove
 import math
 from dataclasses import dataclass
 
-WAYS = ("direct", "vlb")
+MODES = ("direct", "vlb")
 # FIBs of a box: VLB has the full table for packets from outside and for packets from the mesh.
 TABLES = {"direct": 1, "vlb": 2}
 ON_WIRE = 20  # octets of a frame that a link carries and no port counts: preamble and gap
@@ -27,36 +27,36 @@ def links(boxes):
     return [(a, b) for a in boxes for b in boxes if a != b]
 
 
-def middles(a, b, way, boxes):
+def middles(a, b, mode, boxes):
     """Return {box at the end of phase 1: share of the flows from a to b}."""
-    if way == "direct":
+    if mode == "direct":
         return {b: 1.0}
     others = [box for box in boxes if box != a]
     return dict.fromkeys(others, 1 / len(others))
 
 
-def loads(demand, way, boxes):
+def loads(demand, mode, boxes):
     """Return the rate on each direction of each mesh link."""
     found = dict.fromkeys(links(boxes), 0.0)
     for (a, b), rate in demand.items():
-        for middle, share in middles(a, b, way, boxes).items() if a != b else ():
+        for middle, share in middles(a, b, mode, boxes).items() if a != b else ():
             found[a, middle] += share * rate
             if middle != b:
                 found[middle, b] += share * rate
     return found
 
 
-def boxes_passed(demand, way, boxes):
+def boxes_passed(demand, mode, boxes):
     """Return how many boxes a packet passes on average."""
     total = sum(demand.values())
-    crossing = sum(loads(demand, way, boxes).values())
+    crossing = sum(loads(demand, mode, boxes).values())
     return 1 + crossing / total if total else 0.0
 
 
-def lookups(demand, way, boxes):
+def lookups(demand, mode, boxes):
     """Return the rate of packets that each box looks up: from outside and from the mesh."""
     found = {box: sum(rate for (a, _), rate in demand.items() if a == box) for box in boxes}
-    for (_, to), rate in loads(demand, way, boxes).items():
+    for (_, to), rate in loads(demand, mode, boxes).items():
         found[to] += rate
     return found
 
@@ -86,7 +86,7 @@ class Box:
         return gbps * 1e3 / (8 * (self.octets + ON_WIRE))
 
 
-def throughput(demand, way, boxes, box):
+def throughput(demand, mode, boxes, box):
     """Return (the largest rate of all external ports together in Mpps with this pattern, its limit:
     "port", "mesh" or "cores")."""
     total = sum(demand.values())
@@ -94,14 +94,14 @@ def throughput(demand, way, boxes, box):
     go = [sum(r for (_, b), r in demand.items() if b == x) for x in boxes]
     most = {
         "port": box.packets(box.ext_gbps) / max(come + go),
-        "mesh": box.packets(box.mesh_gbps) / (max(loads(demand, way, boxes).values()) or math.inf),
-        "cores": box.mpps * box.cores / max(lookups(demand, way, boxes).values()),
+        "mesh": box.packets(box.mesh_gbps) / (max(loads(demand, mode, boxes).values()) or math.inf),
+        "cores": box.mpps * box.cores / max(lookups(demand, mode, boxes).values()),
     }
     limit = min((x for x in most if most[x] > 0), key=most.get)
     return most[limit] * total, limit
 
 
-def loss(demand, way, boxes, dead, member_s, reroute_s):
+def loss(demand, mode, boxes, dead, member_s, reroute_s):
     """Return what a dead mesh link {a, b}, or a dead box "a", costs: {"member": rate that is lost
     until a group leaves the dead member, "reroute": rate that is lost until routing has another path,
     "gone": rate from and to the dead box itself, "packets": the number lost before the paths
@@ -112,13 +112,13 @@ def loss(demand, way, boxes, dead, member_s, reroute_s):
         if is_box and dead in (a, b):
             of["gone"] += rate
             continue
-        for middle, share in middles(a, b, way, boxes).items():
+        for middle, share in middles(a, b, mode, boxes).items():
             first, second = {a, middle}, {middle, b} if middle != b else set()
             if is_box:
                 hit = "member" if middle == dead else None
             else:
                 hit = "member" if first == set(dead) else "reroute" if second == set(dead) else None
-            if hit == "member" and way == "direct":
+            if hit == "member" and mode == "direct":
                 hit = "reroute"  # there is no group with other members
             if hit:
                 of[hit] += share * rate
@@ -128,23 +128,23 @@ def loss(demand, way, boxes, dead, member_s, reroute_s):
     return of
 
 
-def table_mib(way, routes, octets_a_route):
+def table_mib(mode, routes, octets_a_route):
     """Return the MiB of RIB and FIB of a box with a full table."""
-    return TABLES[way] * routes * octets_a_route / 2**20
+    return TABLES[mode] * routes * octets_a_route / 2**20
 
 
-def differences(demand, way, measured, each=1):
+def differences(demand, mode, measured, each=1):
     """Return {link: (measured, expected, tolerated)} of the links whose measured packets differ from
     the model. demand: packets of each pair, `each` of them in one flow."""
     boxes = sorted({box for link in measured for box in link})
     variance = dict.fromkeys(measured, 0.0)
     for (a, b), packets in demand.items():
-        for middle, share in middles(a, b, way, boxes).items():
+        for middle, share in middles(a, b, mode, boxes).items():
             of_one = packets * each * share * (1 - share)
             for link in {(a, middle), (middle, b)} & measured.keys():
                 variance[link] += of_one
     found = {}
-    for link, expected in loads(demand, way, boxes).items():
+    for link, expected in loads(demand, mode, boxes).items():
         tolerated = SIGMAS * math.sqrt(variance[link]) + SHARE * expected + CONTROL
         if abs(measured[link] - expected) > tolerated:
             found[link] = (measured[link], round(expected, 1), round(tolerated, 1))

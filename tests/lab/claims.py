@@ -65,8 +65,8 @@ def bgp_unnumbered(lab):
         f"198.51.100.0/24 goes by {hops['core0']} on core0 and {hops['core1']} on core1."
     )
     yield from steps.spreads(lab, "h1", hosts, "h2", links)
-    way = ["203.0.113.1", "192.0.2.130", hosts[0]]
-    yield f"h1 finds h2 by {evidence.path(lab, 'h1', hosts[0], way)}."
+    hops = ["203.0.113.1", "192.0.2.130", hosts[0]]
+    yield f"h1 finds h2 by {evidence.path(lab, 'h1', hosts[0], hops)}."
     routes = dict(zip(hosts, ("198.51.100.0/24", "2001:db8:c0::/64")))
     yield from steps.pulled(lab, "core0", "core1", "h1", routes, links)
 
@@ -135,8 +135,8 @@ def ibgp_route_reflector(lab):
         "192.0.2.131, cluster list 192.0.2.129."
     )
     yield f"h1 pings h2: {evidence.crossing(lab, 'h1', hosts, 'link2')}"
-    way = ["203.0.113.1", "192.0.2.1", "192.0.2.6", hosts[0]]
-    yield f"h1 finds h2 by {evidence.path(lab, 'h1', hosts[0], way)}."
+    hops = ["203.0.113.1", "192.0.2.1", "192.0.2.6", hosts[0]]
+    yield f"h1 finds h2 by {evidence.path(lab, 'h1', hosts[0], hops)}."
     before = lab.r1.json("show bgp neighbors 192.0.2.131 json")["192.0.2.131"]
     routes = dict(zip(hosts, ("198.51.100.0/24", "2001:db8:c0::/64")))
     yield from steps.pulled(lab, "link2", "spare2", "h1", routes)

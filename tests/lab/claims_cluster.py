@@ -158,14 +158,14 @@ def cluster_vlb(lab):
     yield "A destination without a route is unreachable, says the first box; its packets do not cross the mesh."
 
     found = {}
-    for way in ("vlb", "direct"):
-        mesh.route(way)
-        found[way] = {"hot": mesh.hot(way), "uniform": mesh.uniform(way)}
-        for what, seen in found[way].items():
-            yield f"{_WAYS[way]}, {what}: {seen['spoken']}"
+    for mode in ("vlb", "direct"):
+        mesh.route(mode)
+        found[mode] = {"hot": mesh.hot(mode), "uniform": mesh.uniform(mode)}
+        for what, seen in found[mode].items():
+            yield f"{_MODES[mode]}, {what}: {seen['spoken']}"
     for what in ("hot", "uniform"):
-        most = {way: max(found[way][what]["loads"].values()) for way in found}
-        passed = {way: found[way][what]["boxes"] for way in found}
+        most = {mode: max(found[mode][what]["loads"].values()) for mode in found}
+        passed = {mode: found[mode][what]["boxes"] for mode in found}
         yield (
             f"Compared with direct routing in the same run, the busiest mesh link of {what} traffic has "
             f"{most['vlb'] / most['direct']:.2f} times the load, and a packet passes "
@@ -177,7 +177,7 @@ def cluster_vlb(lab):
         yield f"Audit of {box}: {evidence.audit(seat)}"
 
 
-_WAYS = {"vlb": "Two phases", "direct": "Direct routing"}
+_MODES = {"vlb": "Two phases", "direct": "Direct routing"}
 
 
 def _own(box):
@@ -249,23 +249,23 @@ class _Mesh:
             row.get(name, 0) >= self.n4 + len(PREFIX) - 1 for row in self.sizes().values() for name in ("main", "mesh")
         )
 
-    def route(self, way):
-        """Change each box to a way of routing, and wait until all use it."""
-        no = "no " if way == "direct" else ""
+    def route(self, mode):
+        """Change each box to a mode of routing, and wait until all use it."""
+        no = "no " if mode == "direct" else ""
         for seat in self.seats.values():
             seat.r1.configure(
                 f"router bgp {AS}", "address-family ipv4 unicast", f"{no}import vrf route-map SPREAD"
             )
-        self.spreads(way)
+        self.spreads(mode)
 
-    def spreads(self, way="vlb"):
+    def spreads(self, mode="vlb"):
         """Wait until each box sends the prefixes of the others by all of its mesh links, or by one
         in direct routing; and in VRF mesh by the link to their box."""
         for box, seat in self.seats.items():
             for far in (x for x in BOXES if x != box):
                 one = [self.port[box, far]]
                 every = [tap for (at, _), tap in self.port.items() if at == box]
-                self._by(seat, self.prefix[far], every if way == "vlb" else one, "main")
+                self._by(seat, self.prefix[far], every if mode == "vlb" else one, "main")
                 self._by(seat, self.prefix[far], one, "mesh")
 
     def _by(self, seat, prefix, taps, vrf):
@@ -278,16 +278,16 @@ class _Mesh:
 
     # -- traffic --
 
-    def hot(self, way):
+    def hot(self, mode):
         """Send all flows of one pair. Return the loads and a sentence."""
-        return self._traffic(way, {("r2", "r3"): HOT})
+        return self._traffic(mode, {("r2", "r3"): HOT})
 
-    def uniform(self, way):
+    def uniform(self, mode):
         """Send as many flows from each box to each other. Return the loads and a sentence."""
         pairs = [(a, b) for a in BOXES for b in BOXES if a != b]
-        return self._traffic(way, dict.fromkeys(pairs, UNIFORM))
+        return self._traffic(mode, dict.fromkeys(pairs, UNIFORM))
 
-    def _traffic(self, way, pairs):
+    def _traffic(self, mode, pairs):
         """Send flows, and compare the packets on each mesh link with the model. Return the loads,
         the boxes that a packet passes, and a sentence."""
         with contextlib.ExitStack() as stack:
@@ -307,14 +307,14 @@ class _Mesh:
             boxes = (self.forwarded() - passed) / sent
             late, hops = flows.reordered(sinks.values()), flows.ttls(sinks.values())
         packets = {pair: n * EACH for pair, n in pairs.items()}
-        off = scale.differences(packets, way, loads, EACH)
-        model = scale.boxes_passed(packets, way, BOXES)
-        check(not off, f"the load of each mesh link as the model has it ({way})", off, LOGS)
+        off = scale.differences(packets, mode, loads, EACH)
+        model = scale.boxes_passed(packets, mode, BOXES)
+        check(not off, f"the load of each mesh link as the model has it ({mode})", off, LOGS)
         check(late == 0, "no packet behind a later one of its flow", late, LOGS)
-        least = TTL - (3 if way == "vlb" else 2)
+        least = TTL - (3 if mode == "vlb" else 2)
         check(abs(boxes - model) < 0.1, f"{model:.2f} boxes a packet", f"{boxes:.2f}", LOGS)
         check(min(hops) >= least and max(hops) == TTL - 2, f"TTLs from {least} to {TTL - 2}", hops, LOGS)
-        _record(way, packets, loads, boxes)
+        _record(mode, packets, loads, boxes)
         return {
             "loads": loads,
             "boxes": boxes,
@@ -365,10 +365,10 @@ class _All:
         return set().union(*(source.lost(sinks) for source in self.sources))
 
 
-def _record(way, packets, loads, boxes):
+def _record(mode, packets, loads, boxes):
     """Append the measured loads to the file of the environment variable MESH_JSON, for bench-scale."""
     _append({
-        "bench": "mesh-loads", "way": way, "each": EACH, "boxes_passed": round(boxes, 4),
+        "bench": "mesh-loads", "mode": mode, "each": EACH, "boxes_passed": round(boxes, 4),
         "packets": {f"{a} {b}": n for (a, b), n in packets.items()},
         "loads": {f"{a} {b}": n for (a, b), n in loads.items()},
     })  # fmt: skip

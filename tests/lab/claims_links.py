@@ -45,8 +45,8 @@ def vlan_trunk(lab):
     ):
         yield f"h1 pings {where}: {evidence.crossing(lab, 'h1', hosts, out)}"
     paths = [
-        evidence.path(lab, "h1", way[-1], way)
-        for way in (
+        evidence.path(lab, "h1", hops[-1], hops)
+        for hops in (
             ["203.0.113.1", "192.0.2.2", "203.0.113.138"],
             ["2001:db8:2:100::1", "2001:db8:30::2", "2001:db8:2:300::10"],
         )
@@ -109,13 +109,13 @@ def vrf_lite(lab):
         own = asked.pop(f"{vrf}2")  # and the pings that resolved the neighbors
         check(own >= 6, f"6 pings or more at {vrf}2", f"{own}; {seen}", LOGS)
         check(not any(asked.values()), "none at the other customer's", asked, LOGS)
-        ways = [
+        paths = [
             evidence.path(lab, f"{vrf}1", host, [routers[host], peer, host])
             for host, peer in zip(hosts, peers)
         ]
         yield (
             f"{vrf}1 pings {vrf}2, which has the addresses of the other customer's: {seen} Asked "
-            f"were {asked}. The way is {ways[0]}, and {ways[1]}."
+            f"were {asked}. The path is {paths[0]}, and {paths[1]}."
         )
 
     yield f"red1 pings a network that red alone has: {evidence.crossing(lab, 'red1', list(more), 'trunk0.10')}"
@@ -132,7 +132,7 @@ def vrf_lite(lab):
             ["ip", "netns", "exec", lab.ns["r1"], "sh", "-c", f"ping -n -c 1 {host} 2>&1"],
             check=False,
         )
-        check("unreachable" in said, f"no way to {host} in no VRF", said)
+        check("unreachable" in said, f"no route to {host} without a VRF", said)
     yield "r1 itself pings 10.0.2.10 and 2001:db8:2::10 within red, within blue, and nowhere else."
 
     for host, peer, prefix in zip(
@@ -181,12 +181,12 @@ def l3vpn_leak(lab):
     )
     for vrf, (ours, _) in customers.items():
         seen = evidence.crossing(lab, f"{vrf}1", services + links, "srv0")
-        ways = [
+        paths = [
             evidence.path(lab, f"{vrf}1", host, [router, link, host])
             for host, router, link in zip(services, ours, links)
         ]
         yield (
-            f"{vrf}1 pings the services: {seen} The way is {ways[0]}, and {ways[1]}: from VRF to "
+            f"{vrf}1 pings the services: {seen} The path is {paths[0]}, and {paths[1]}: from VRF to "
             "VRF is one hop."
         )
 
@@ -336,7 +336,8 @@ def _answers(lab, node, host):
 
 
 def wireguard(lab):
-    """The kernel forwards by a tunnel that is no port, both ways, and BGP runs through the tunnel."""
+    """The kernel forwards by a tunnel that is no port, in both directions. BGP runs through the
+    tunnel."""
     peers = ("192.0.2.10", "2001:db8:9::2")
     hosts, routers = ("203.0.113.74", "2001:db8:2:200::10"), ("203.0.113.1", "2001:db8:2:100::1")
     steps.bgp_up(lab, *peers)
@@ -389,8 +390,8 @@ def gre_hub(lab):
     moved = {name: count - before[name] for name, count in _received(lab).items()}
     check(all(n >= 6 for n in moved.values()), "6 packets or more out of each tunnel", moved, LOGS)
     paths = [
-        evidence.path(lab, "h1", host, [*way, host])
-        for host, way in (
+        evidence.path(lab, "h1", host, [*hops, host])
+        for host, hops in (
             (far[0], ["203.0.113.65", "192.0.2.17", "192.0.2.22"]),
             (far[1], ["2001:db8:2:200::1", "2001:db8:11::1", "2001:db8:12::2"]),
         )

@@ -27,11 +27,11 @@ def mpls_ldp(lab):
     yield f"h1 pings h2: {evidence.crossing(lab, 'h1', ['198.51.100.10'], ('core0', 'core1'))}"
     yield f"h2 pings h1: {evidence.crossing(lab, 'h2', ['203.0.113.10'], ('edge0',))}"
 
-    way = [("203.0.113.1", []), ("192.0.2.2", [east]), SILENT, ("192.0.2.14", []), ("198.51.100.10", [])]
-    yield f"h1 finds h2 by {traced(lab, 'h1', way)}."
+    hops = [("203.0.113.1", []), ("192.0.2.2", [east]), SILENT, ("192.0.2.14", []), ("198.51.100.10", [])]
+    yield f"h1 finds h2 by {traced(lab, 'h1', hops)}."
     back = _label_of(lab.neighbors["p2"], "203.0.113.0/24")
-    way = [("198.51.100.1", []), SILENT, ("192.0.2.{5,9}", [west]), ("192.0.2.1", []), ("203.0.113.10", [])]
-    yield f"h2 finds h1 by {traced(lab, 'h2', way)}; pe2 pushes {back}, r1 pops {west}."
+    hops = [("198.51.100.1", []), SILENT, ("192.0.2.{5,9}", [west]), ("192.0.2.1", []), ("203.0.113.10", [])]
+    yield f"h2 finds h1 by {traced(lab, 'h2', hops)}; pe2 pushes {back}, r1 pops {west}."
 
     # r1 itself: the kernel pushes the label, and the dataplane sends the frame as it is.
     got = evidence.answered(
@@ -74,11 +74,11 @@ def l3vpn_mpls(lab):
 
     for vrf in own:
         # The kernel of pe2 does not lower the TTL of a packet that it takes into a VRF.
-        ways = [
+        paths = [
             traced(lab, f"{vrf}1", [(router, []), SILENT, (host, [])])
             for router, host in (("10.0.1.1", "10.0.2.10"), ("2001:db8:1::1", "2001:db8:2::10"))
         ]
-        yield f"{vrf}1 finds {vrf}2 by {ways[0]}, and {ways[1]}."
+        yield f"{vrf}1 finds {vrf}2 by {paths[0]}, and {paths[1]}."
     for host, router in (("10.0.3.10", "10.0.1.1"), ("2001:db8:3::10", "2001:db8:1::1")):
         steps.refused(lab, "red1", host, router)
     yield "red1 is told by r1, from its address in red, that there is no network 10.0.3.0/24."
@@ -106,12 +106,12 @@ def sr_mpls(lab):
     for node, (hosts, port) in pairs.items():
         yield f"{node} pings beyond r1, which has no route there: {evidence.crossing(lab, node, hosts, port)}"
 
-    way = [("203.0.113.1", []), ("192.0.2.2", [16004]), SILENT, ("192.0.2.10", []), ("198.51.100.10", [])]
-    yield f"h1 finds h2 by {traced(lab, 'h1', way)}."
-    way = [("2001:db8:2::1", []), ("2001:db8:10::2", [16104]), SILENT, ("2001:db8:12::2", []), ("2001:db8:c0::10", [])]
-    yield f"h1 finds h2 by {traced(lab, 'h1', way)}."
-    way = [("198.51.100.1", []), SILENT, ("192.0.2.5", [16003]), ("192.0.2.1", []), ("203.0.113.10", [])]
-    yield f"h2 finds h1 by {traced(lab, 'h2', way)}."
+    hops = [("203.0.113.1", []), ("192.0.2.2", [16004]), SILENT, ("192.0.2.10", []), ("198.51.100.10", [])]
+    yield f"h1 finds h2 by {traced(lab, 'h1', hops)}."
+    hops = [("2001:db8:2::1", []), ("2001:db8:10::2", [16104]), SILENT, ("2001:db8:12::2", []), ("2001:db8:c0::10", [])]
+    yield f"h1 finds h2 by {traced(lab, 'h1', hops)}."
+    hops = [("198.51.100.1", []), SILENT, ("192.0.2.5", [16003]), ("192.0.2.1", []), ("203.0.113.10", [])]
+    yield f"h2 finds h1 by {traced(lab, 'h2', hops)}."
 
     for node in ("pe1", "pe2"):
         for host in ("192.0.2.129", "2001:db8:ff::1"):

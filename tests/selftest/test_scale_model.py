@@ -20,7 +20,7 @@ BOX = scale.Box(mpps=10.0, cores=2, ext_gbps=10, mesh_gbps=10, octets=64)
 def test_vlb_spreads_a_hot_pair_over_all_links_of_its_ends():
     """Each of the N - 1 links from the input box, and each to the output box, has a part of 1 / (N - 1).
     Direct routing has all on one link."""
-    direct, vlb = (scale.loads({("r2", "r3"): 600}, way, FOUR) for way in scale.WAYS)
+    direct, vlb = (scale.loads({("r2", "r3"): 600}, mode, FOUR) for mode in scale.MODES)
 
     assert {link: n for link, n in direct.items() if n} == {("r2", "r3"): 600}
     used = {("r2", "r1"), ("r2", "r3"), ("r2", "r4"), ("r1", "r3"), ("r4", "r3")}
@@ -89,9 +89,9 @@ def test_vlb_has_each_route_twice():
     assert scale.table_mib("vlb", 2**20, 100) == 2 * scale.table_mib("direct", 2**20, 100) == 200
 
 
-def near(demand, way, by=0):
+def near(demand, mode, by=0):
     """Return loads near the model, one link of them off by `by`."""
-    found = {link: round(load) for link, load in scale.loads(demand, way, FOUR).items()}
+    found = {link: round(load) for link, load in scale.loads(demand, mode, FOUR).items()}
     found["r2", "r1"] += by
     return found
 
@@ -107,7 +107,7 @@ def test_chance_is_tolerated_and_a_wrong_path_is_not(by, differs):
 
 
 def test_direct_loads_are_no_vlb_loads():
-    """The check finds each way in the place of the other."""
+    """The check finds each mode in the place of the other."""
     demand = {("r2", "r3"): 600}
 
     assert scale.differences(demand, "vlb", near(demand, "direct"))
@@ -133,7 +133,7 @@ def test_the_program_takes_the_figures_of_the_other_benchmarks(tmp_path):
     not known, and no figure is made up."""
     code, rows, text = run(tmp_path, FORWARD, MEMORY, LINK, OCTETS="64", CORES="1")
 
-    (vlb,) = [r for r in rows if (r.get("way"), r.get("pattern")) == ("vlb", "uniform")]
+    (vlb,) = [r for r in rows if (r.get("mode"), r.get("pattern")) == ("vlb", "uniform")]
     assert code == 0 and vlb["limit"] == "cores"
     assert vlb["mpps"] == pytest.approx(4 * 50 / (2 + 2 / 3), abs=0.01)
     assert vlb["table_mib"] == 200 and vlb["link_lost_packets"] is None
@@ -145,7 +145,7 @@ def test_the_program_takes_the_figures_of_the_other_benchmarks(tmp_path):
 def test_a_figure_of_the_command_line_counts_before_that_of_a_file(tmp_path):
     _, rows, _ = run(tmp_path, FORWARD, OCTETS="64", CORES="1", MPPS="25")
 
-    (vlb,) = [r for r in rows if (r.get("way"), r.get("pattern")) == ("vlb", "uniform")]
+    (vlb,) = [r for r in rows if (r.get("mode"), r.get("pattern")) == ("vlb", "uniform")]
     assert vlb["mpps"] == pytest.approx(4 * 25 / (2 + 2 / 3), abs=0.01) and "table_mib" not in vlb
 
 
@@ -159,7 +159,7 @@ def test_nothing_measured_is_said_and_no_success(tmp_path):
 def test_the_program_fails_if_the_lab_differs_from_the_model(tmp_path, by, code):
     demand = {("r2", "r3"): 600}
     loads = {" ".join(link): n for link, n in near(demand, "vlb", by).items()}
-    row = {"bench": "mesh-loads", "way": "vlb", "each": 1, "boxes_passed": 2.667,
+    row = {"bench": "mesh-loads", "mode": "vlb", "each": 1, "boxes_passed": 2.667,
            "packets": {"r2 r3": 600}, "loads": loads}  # fmt: skip
     lab = tmp_path / "lab.jsonl"
     lab.write_text(json.dumps(row) + "\n", encoding="utf-8")

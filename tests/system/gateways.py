@@ -5,7 +5,7 @@ from lib import netns
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-_WAYS = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
+_NETWORKS = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
 
 
 def case(family, number):
@@ -13,7 +13,7 @@ def case(family, number):
 
     The kernel remembers neighbors: tests take numbers of their own.
     """
-    gateway, prefix, dst = _WAYS[family]
+    gateway, prefix, dst = _NETWORKS[family]
     return gateway.format(number), prefix, dst
 
 

@@ -19,7 +19,7 @@ from wire import token_of
 N = 7  # the number of each bad packet that the tests send
 # A family: names of its fields, octets of its header, a prefix beyond the router, a host in it.
 Way = namedtuple("Way", "family layer type hops header net host default")
-WAYS = {
+GATEWAYS = {
     4: Way(4, IP, 0x0800, "ttl", 20, NET, HOST, "0.0.0.0/0"),
     6: Way(6, IPv6, 0x86DD, "hlim", 40, NET6, HOST6, "::/0"),
 }
@@ -28,13 +28,13 @@ WAYS = {
 @pytest.fixture
 def way(family):
     """Run the test for both families."""
-    return WAYS[family]
+    return GATEWAYS[family]
 
 
 def by_family(**values):
     """Return the cases of both families: [(way, value)], named IPv4-value and IPv6-value."""
     return [
-        pytest.param(WAYS[int(name[-1])], value, id=f"{name}-{value}")
+        pytest.param(GATEWAYS[int(name[-1])], value, id=f"{name}-{value}")
         for name, some in values.items()
         for value in some
     ]

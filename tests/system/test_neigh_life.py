@@ -145,18 +145,18 @@ def test_an_unsolicited_advertisement_moves_the_traffic(dut, lan, wan):
     assert dut.forwarded(lan, lan.probe(HOST6), wan).dst == "02:00:00:00:12:14"
 
 
-WAYS = {
+GATEWAYS = {
     "over an IPv6 next hop": "fe80::125",
     "on-link": "169.254.0.1",
 }
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", GATEWAYS)
 def test_ipv4_waits_for_a_gateway(dut, lan, wan, name):
     """RFC 8950, and 169.254.0.1 as FRR up to 10.5 sends it: IPv4 packets wait for a gateway
     that is not resolved. The kernel resolves it by the gateway's own protocol. The packets
     leave in order as IPv4."""
-    gateway = WAYS[name]
+    gateway = GATEWAYS[name]
     wan.silence()
     dut.route(NET, nhid=dut.zebra.hop(gateway, wan, onlink=True))
     probes = [lan.probe(HOST) for _ in range(5)]

@@ -67,9 +67,9 @@ def test_bgp_labelled_unicast_between_two_systems(asbr):
     claims_mpls.switched(asbr, label_of(r1, "192.0.2.131/32"), {(X, ())})
     evidence.crossing(asbr, "h2", [H1], "edge0")
     evidence.crossing(asbr, "h1", [H2], "core0")
-    way = [("198.51.100.1", []), claims_mpls.SILENT, ("192.0.2.5", [16001, mine])]
-    way += [claims_mpls.SILENT, ("192.0.2.22", []), (H1, [])]
-    claims_mpls.traced(asbr, "h2", way)
+    hops = [("198.51.100.1", []), claims_mpls.SILENT, ("192.0.2.5", [16001, mine])]
+    hops += [claims_mpls.SILENT, ("192.0.2.22", []), (H1, [])]
+    claims_mpls.traced(asbr, "h2", hops)
 
 
 def test_static_labels(asbr):
