@@ -168,8 +168,7 @@ snmp_run(const struct options *opt, int n, char **word)
 		return cli_unexpected(word[0], &cmd_snmp);
 	if (isatty(STDIN_FILENO))
 		fputs("fpmctl: snmpd starts this command; it reads requests such as PING, "
-		      "get "
-		      "and getnext\n",
+		      "get and getnext\n",
 		      stderr);
 	/* An empty line ends the session. */
 	while (line_read(&request, &request_room) && request[0] != '\0') {
@@ -203,8 +202,7 @@ snmp_help(FILE *out)
 	fputs("snmpd starts this command by a line pass_persist of snmpd.conf(5), and "
 	      "speaks\nwith it on standard input and output. The page Monitoring of the "
 	      "manual has the\nlines. snmpd runs in the control namespace, and its user is "
-	      "in "
-	      "the group\nfpm-dataplane.\n",
+	      "in the group\nfpm-dataplane.\n",
 	      out);
 }
 

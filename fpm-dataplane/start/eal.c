@@ -424,8 +424,7 @@ eal_pool(const struct config *conf)
 	pool = rte_pktmbuf_pool_create(POOL, n, 256, PACKET_PRIV_BYTES, (uint16_t)room, 0);
 	if (pool == NULL)
 		log_error("main: packet buffers not created buffers=%u error=\"%s\" "
-			  "size_mib=%u "
-			  "see=memory.size-mib",
+			  "size_mib=%u see=memory.size-mib",
 			  n, rte_strerror(rte_errno), conf->memory_mib);
 	return pool;
 }

@@ -304,10 +304,8 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 			p,
 			"unknown key '%s'; known are show, prefix, longest, family, "
 			"all_tables, vrf, of, via, dev, proto, state, level, name, repair, "
-			"do, "
-			"seconds, config, port, hook, trace, capture, explain, set, class, "
-			"rate, "
-			"burst, source_rate, source_burst",
+			"do, seconds, config, port, hook, trace, capture, explain, set, "
+			"class, rate, burst, source_rate, source_burst",
 			request_echo(key, buf));
 	if (!json_is_boolean(value))
 		return request_refuse(p, "%s is not true or false", key);

@@ -59,8 +59,7 @@ member_add(struct warn *w, const struct device_message *m)
 	snprintf(where, sizeof(where), "%s in %s %s", m->name, kind, master);
 	snprintf(in_linux, sizeof(in_linux),
 		 "Linux gives the frames that %s receives to the %s %s, and forwards "
-		 "packets "
-		 "through it.",
+		 "packets through it.",
 		 m->name, kind, master);
 	list_add(&w->list, WARNING_MEMBER, where, in_linux,
 		 "Packets routed to that device have no fast path: the kernel forwards "
@@ -326,19 +325,18 @@ on_mac(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	else
 		snprintf(in_linux, sizeof(in_linux),
 			 "Linux receives frames to this MAC: for a device in another "
-			 "network "
-			 "namespace (macvlan, VLAN), or for a program (packet socket, "
-			 "`bridge "
-			 "fdb add`).");
+			 "network namespace (macvlan, VLAN), or for a program (packet "
+			 "socket, `bridge fdb add`).");
 	list_add(&w->list, WARNING_MACVLAN, where, in_linux,
 		 "They are dropped (l2_foreign).");
 }
 
 /*
- * Warn about further MACs that a TAP receives. A device above it adds its own (macvlan,
- * macvtap, a VLAN or macsec with another MAC). If it was moved to another namespace, it is
- * not in the dump of links, but its MAC is among those of the device below. Programs add
- * MACs by PACKET_MR_UNICAST and by RTM_NEWNEIGH. The kernel reads the index only in a header of links.
+ * Warn about further MACs that a TAP receives. A device above the TAP adds its own MAC
+ * (macvlan, macvtap, a VLAN or macsec with another MAC). If the device was moved to another
+ * namespace, it is not in the dump of links, but its MAC is among the MACs of the TAP.
+ * Programs add MACs by PACKET_MR_UNICAST and by RTM_NEWNEIGH. The request has the header of
+ * messages about links, because the kernel reads the index only there.
  */
 static void
 macs_scan(struct warn *w, int fd, struct own *own)

@@ -455,8 +455,7 @@ packet_compare(const struct oracle_packet *k)
 		return;
 	fprintf(stderr,
 		"%s to %s by %u, vrf %u, tos 0x%02x, protocol %u, ports %u %u, fragment "
-		"%d: "
-		"\"%s\", Linux: \"%s\"\n",
+		"%d: \"%s\", Linux: \"%s\"\n",
 		ipaddr_str(&k->src.addr, k->family, src),
 		ipaddr_str(&k->dst.addr, k->family, dst), k->ifindex, k->vrf, k->tos,
 		k->proto, k->sport, k->dport, k->fragment, got, want);

@@ -205,8 +205,7 @@ wrong_policers_are_reported(void **state)
 	     "10000000, or unlimited\n");
 	says("policers:\n  icmp: {rate: -1, burst: 0}\n",
 	     "3: policers.icmp.rate: '-1' is not a plain number; expected a number from 0 "
-	     "to "
-	     "10000000, or unlimited\n"
+	     "to 10000000, or unlimited\n"
 	     "3: policers.icmp.burst: 0 is out of range; expected a number from 1 to "
 	     "1000000\n");
 	says("policers:\n  icmp: {burst: unlimited}\n",
@@ -341,13 +340,10 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib, "
 	     "fib-copies\n");
 	says("\"\\e[31mx\": 1\n",
-	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, routes, mpls, rp-filter, filter, sflow, bfd, fpm, "
-	     "policers, control-socket, metrics, "
-	     "checkpoint-max-age-s, "
-	     "keep-nics, memory, limits, plugins, "
-	     "idle, instructions, rx-burst, tx-burst, "
-	     "log-level\n");
+	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, control-netns, "
+	     "routes, mpls, rp-filter, filter, sflow, bfd, fpm, policers, control-socket, "
+	     "metrics, checkpoint-max-age-s, keep-nics, memory, limits, plugins, idle, "
+	     "instructions, rx-burst, tx-burst, log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");
 }
 
@@ -451,8 +447,7 @@ an_address_has_a_port(void **state)
 		snprintf(text, sizeof(text), "metrics: \"%s\"\n", bad[i]);
 		snprintf(want, sizeof(want),
 			 "2: metrics: '%s' is not an address and port; expected "
-			 "ADDRESS:PORT, "
-			 "such as 127.0.0.1:2620 or \"[::1]:2620\", or off\n",
+			 "ADDRESS:PORT, such as 127.0.0.1:2620 or \"[::1]:2620\", or off\n",
 			 bad[i]);
 		says(text, want);
 	}
@@ -463,8 +458,7 @@ broken_yaml_has_its_line(void **state)
 {
 	says("fpm:\n\tlisten: 1\n",
 	     "3: syntax: while scanning for the next token, found character that cannot "
-	     "start "
-	     "any token; expected spaces, not tabs, at the start of a line\n");
+	     "start any token; expected spaces, not tabs, at the start of a line\n");
 	assert_true(load(PORT "metrics: [::1]:9620\n") > 0);
 	assert_non_null(strstr(said, "2: syntax: "));
 	assert_non_null(strstr(said, "expected quotes around an IPv6 address"));

@@ -118,9 +118,7 @@ plugins_lie_where_only_root_writes(void **state)
 	snprintf(text, sizeof(text), "plugins: [%s]\n", file);
 	snprintf(want, sizeof(want),
 		 "2: plugins[0]: '%s' is below /tmp, which every user may write to; "
-		 "expected "
-		 "a "
-		 "folder that only root may write to\n",
+		 "expected a folder that only root may write to\n",
 		 file);
 	says(text, want);
 	says("plugins: [/usr/bin/env]\n", "");

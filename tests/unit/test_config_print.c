@@ -172,8 +172,7 @@ every_key_there_is_reads_back(void **state)
 		"10\ntx-burst: 11\n"
 		"log-level: debug\n"
 		"limits: {routes: 100, groups: 101, adjacencies: 102, encaps: 112, hosts: "
-		"103, "
-		"neighbors: 104, vlans: 105, vrfs: 106, asked: 107, waited-for: 108, "
+		"103, neighbors: 104, vlans: 105, vrfs: 106, asked: 107, waited-for: 108, "
 		"waiting: 109, clients: 110, http-clients: 111}\npolicers:\n",
 		cpu, cpu, cpu);
 	for (unsigned int i = 0; i < N_PUNT_CLASS; i++)

@@ -158,11 +158,8 @@ an_invalid_request_gets_a_sentence(void **state)
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
 		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
-		 "vrfs, "
-		 "threads, log, drops, groups, kernel, rules, warnings, filter, sflow, "
-		 "bfd, "
-		 "labels, "
-		 "encaps, hooks"},
+		 "vrfs, threads, log, drops, groups, kernel, rules, warnings, filter, "
+		 "sflow, bfd, labels, encaps, hooks"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.1/8\"}",
@@ -180,10 +177,8 @@ an_invalid_request_gets_a_sentence(void **state)
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
 		 "vrf, of, via, dev, proto, state, level, name, repair, do, seconds, "
-		 "config, "
-		 "port, hook, trace, capture, explain, set, class, rate, burst, "
-		 "source_rate, "
-		 "source_burst"},
+		 "config, port, hook, trace, capture, explain, set, class, rate, burst, "
+		 "source_rate, source_burst"},
 		{"{\"show\": \"ports\", \"via\": \"10.0.0.1\"}",
 		 "via does not go with ports"},
 		{"{\"do\": \"replay\", \"dev\": \"wan0\"}",
@@ -225,8 +220,7 @@ an_invalid_request_gets_a_sentence(void **state)
 				  "program"},
 		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"a\", \"file\": \"f\"}}",
 		 "hook takes an object: do (load, unload), dev; and for load: file, at, "
-		 "of, "
-		 "program"},
+		 "of, program"},
 		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"interface-of-16-\"}}",
 		 "dev has 1 to 15 octets"},
 		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\"}}",
@@ -279,12 +273,10 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "unknown key 'count'; explain has port, frame and frame_bytes"},
 		{"{\"trace\": {\"points\": [\"rx\"]}}",
 		 "unknown key 'points'; trace has port, src, dst, host, proto, sport, "
-		 "dport, "
-		 "verdict, reason, count and for_s"},
+		 "dport, verdict, reason, count and for_s"},
 		{"{\"capture\": {\"verdict\\u001b\": \"dropped\"}}",
 		 "unknown key 'verdict\\x1b'; capture has port, src, dst, host, proto, "
-		 "sport, "
-		 "dport, points, reason, snap, count and for_s"},
+		 "sport, dport, points, reason, snap, count and for_s"},
 		{"{\"trace\": {\"count\": -1}}",
 		 "count is a whole number from 0 to 1000000000"},
 		{"{\"trace\": {\"for_s\": \"1\"}}",
