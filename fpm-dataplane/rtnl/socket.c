@@ -31,8 +31,8 @@
 
 /*
  * Drop routes of zebra's protocols, unless they replaced another route, which may be the
- * kernel's, or are source-specific, which FPM does not carry. Routes in the tables of rules
- * are kept, too. The message has one octet for the table; it is 252 for larger numbers.
+ * kernel's, or are for one source or TOS, which FPM does not carry. Routes in the tables of
+ * rules are kept, too. The message has one octet for the table; it is 252 for larger numbers.
  */
 void
 events_filter(struct rtnl *r, bool tables)
@@ -40,7 +40,7 @@ events_filter(struct rtnl *r, bool tables)
 	enum {
 		TYPE = 4,
 		FLAGS = 6,
-		SRC_LEN = 16 + 2,
+		SRC_LEN_AND_TOS = 16 + 2,
 		TABLE = 16 + 4,
 		PROTOCOL = 16 + 5
 	}; /* places in the message */
@@ -52,7 +52,7 @@ events_filter(struct rtnl *r, bool tables)
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FLAGS),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 13,
 			 0),
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SRC_LEN),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, SRC_LEN_AND_TOS),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 11),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, PROTOCOL),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 4, 0),

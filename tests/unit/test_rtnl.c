@@ -342,6 +342,20 @@ a_route_that_zebra_replaces_is_gone(void **state)
 	stop(s);
 }
 
+/* zebra has no routes of a TOS: FPM does not carry such a route, whatever its protocol is. */
+static void
+a_route_of_a_tos_comes_whatever_its_protocol_is(void **state)
+{
+	struct scene *s = started(state);
+
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	ip(s->bed, "route add " NET " via 192.0.2.9 tos 0x10 proto ospf");
+	wait_for(s, s->g->rib->sources.n_routes == 1);
+	ip(s->bed, "route del " NET " via 192.0.2.9 tos 0x10 proto ospf");
+	wait_for(s, s->g->rib->sources.n_routes == 0);
+	stop(s);
+}
+
 /* --- deletions without an event -------------------------------------------------------- */
 
 static void
@@ -597,6 +611,7 @@ main(void)
 		bed_test(ipv6_routes_with_a_gateway_are_joined_those_by_objects_are_not),
 		bed_test(the_source_of_routes_decides_which_are_told),
 		bed_test(a_route_that_zebra_replaces_is_gone),
+		bed_test(a_route_of_a_tos_comes_whatever_its_protocol_is),
 		bed_test(ipv4_routes_of_a_link_that_is_set_down_go),
 		bed_test(routes_go_with_the_address_that_is_their_source),
 		bed_test(routes_go_with_their_next_hop_object),
