@@ -12,6 +12,7 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/clock.h"
 #include "base/inet.h"
 #include "fib/headend.h"
 #include "fib/pmtu.h"
@@ -338,26 +339,162 @@ an_error_that_came_in_a_tunnel_counts(void **state)
 	assert_int_equal(mtu_to(REMOTE), 1300);
 }
 
-/* Tell "packet too big" about a packet of a headend to segment `n`. */
-static void
-look6(uint32_t n)
+/*
+ * Write "packet too big" about a packet of a headend to segment `n`, with `len` octets in all. Returns
+ * the IP header.
+ */
+static uint8_t *
+error6(uint32_t n, uint32_t mtu, unsigned int len)
 {
-	uint8_t *ip = begin(6, QUOTED6 + 48), *in = ip + QUOTED6;
+	uint8_t *ip = begin(6, len), *in = ip + QUOTED6;
 
 	ip[0] = in[0] = 0x60;
-	put_be16(ip + 4, QUOTED6 + 48 - 40);
+	put_be16(ip + 4, (uint16_t)(len - 40));
 	ip[6] = 58;
 	ip[8] = 0x20;
 	memcpy(ip + 24, own6, 16);
 	ip[40] = 2;
-	put_be32(ip + 44, 1400);
+	put_be32(ip + 44, mtu);
 	in[6] = 43;
 	memcpy(in + 8, own6, 16);
 	in[24] = 0xfc;
 	put_be32(in + 36, n);
-	put_be16(ip + 42, (uint16_t)~inet_fold(
-				  inet_sum(ip + 40, 56, inet_sum(ip + 8, 32, 56 + 58))));
+	return ip;
+}
+
+static void
+give6(uint8_t *ip, unsigned int len)
+{
+	put_be16(ip + 42, 0);
+	put_be16(ip + 42, (uint16_t)~inet_fold(inet_sum(
+				  ip + 40, len - 40, inet_sum(ip + 8, 32, len - 40 + 58))));
 	punt_pmtu_look(&punt, &frame.m);
+}
+
+static void
+look6(uint32_t n)
+{
+	give6(error6(n, 1400, QUOTED6 + 48), QUOTED6 + 48);
+}
+
+static unsigned int
+mtu_to6(uint32_t n)
+{
+	struct ipaddr to = {{0xfc}};
+
+	put_be32(to.octet + 12, n);
+	return fib_pmtu(fib, 0, 6, &to);
+}
+
+/* Return the table, to change the time of an entry. */
+static struct fib_pmtus *
+table_of(void)
+{
+	return (struct fib_pmtus *)(uintptr_t)atomic_load(&fib->pmtus);
+}
+
+/* RFC 8200, 5: each link of IPv6 carries 1280 octets. An MTU that needs 17 bits lowers none. */
+static void
+no_ipv6_path_has_less_than_1280_octets(void **state)
+{
+	static const uint32_t mtu[][2] = {{0, 1280},
+					  {552, 1280},
+					  {1279, 1280},
+					  {1280, 1280},
+					  {1281, 1281},
+					  {65534, 65534},
+					  {65535, FIB_PMTU_NONE},
+					  {UINT32_MAX, FIB_PMTU_NONE}};
+
+	for (uint32_t i = 0; i < sizeof(mtu) / sizeof(mtu[0]); i++) {
+		give6(error6(i, mtu[i][0], QUOTED6 + 48), QUOTED6 + 48);
+		assert_int_equal(mtu_to6(i), mtu[i][1]);
+	}
+}
+
+/*
+ * The quoted packet ends within its IPv6 header, or behind it. An option of RFC 2473 need not be
+ * quoted, but its next header counts if it is.
+ */
+static void
+a_cut_error_of_ipv6_does_not_count(void **state)
+{
+	gre.tunnel = (struct fib_tunnel){.family = 6, .gre = true};
+	memcpy(gre.tunnel.local.octet, own6, 16);
+	gre.tunnel.remote = (struct ipaddr){{0xfc, [15] = 7}};
+	atomic_store(&fib->seg6, NULL); /* no headend can have sent it */
+	for (unsigned int len = QUOTED6; len <= QUOTED6 + 48; len++) {
+		uint8_t *ip = error6(7, 1400, QUOTED6 + 48);
+
+		ip[QUOTED6 + 6] = PROTO_IP6_OPTS;
+		ip[QUOTED6 + 40] = 6;
+		put_be16(ip + 4, (uint16_t)(len - 40));
+		frame.m.data_len = frame.m.pkt_len = (uint16_t)(L2_LEN + len);
+		give6(ip, len);
+		assert_int_equal(mtu_to6(7), len < QUOTED6 + 40 || len == QUOTED6 + 48
+						     ? FIB_PMTU_NONE
+						     : 1400);
+		free(table_of());
+		atomic_store(&fib->pmtus, NULL);
+	}
+}
+
+static void
+path_mtus_expire(void **state)
+{
+	uint32_t now = (uint32_t)monotonic_s();
+
+	look4(error4(REMOTE, 47, 1300), QUOTED + 36);
+	look6(1);
+	punt_pmtu_expire(&punt);
+	assert_int_equal(table_of()->n, 2);
+	assert_in_range(table_of()->entry[0].until_s, now + 600, now + 602);
+	table_of()->entry[0].until_s = now;
+	punt_pmtu_expire(&punt);
+	assert_int_equal(table_of()->n, 1);
+	assert_int_equal(mtu_to(REMOTE), FIB_PMTU_NONE);
+	assert_int_equal(mtu_to6(1), 1400);
+	look4(error4(REMOTE, 47, 1400), QUOTED + 36); /* a larger one counts now */
+	assert_int_equal(mtu_to(REMOTE), 1400);
+	for (uint32_t i = 0; i < 2; i++)
+		table_of()->entry[i].until_s = now;
+	punt_pmtu_expire(&punt);
+	assert_null(table_of());
+}
+
+/* As in Linux: the same MTU renews an entry in the second half of its time only. */
+static void
+an_old_entry_is_renewed(void **state)
+{
+	uint32_t now = (uint32_t)monotonic_s();
+	const struct fib_pmtus *table;
+
+	look4(error4(REMOTE, 47, 1300), QUOTED + 36);
+	table_of()->entry[0].until_s = now + 400;
+	table = table_of();
+	look4(error4(REMOTE, 47, 1300), QUOTED + 36);
+	assert_ptr_equal(table_of(), table);
+	table_of()->entry[0].until_s = now + 200;
+	look4(error4(REMOTE, 47, 1300), QUOTED + 36);
+	assert_int_equal(table_of()->n, 1);
+	assert_true(table_of()->entry[0].until_s >= now + 600);
+}
+
+/* A new tunnel gets the place of the entry that expires first. */
+static void
+a_full_table_forgets_the_oldest_entry(void **state)
+{
+	const uint32_t oldest = 77;
+
+	for (uint32_t i = 0; i <= FIB_PMTUS_MAX; i++) {
+		gre.tunnel.remote = ipaddr_from_v4(REMOTE + i);
+		if (i == FIB_PMTUS_MAX)
+			table_of()->entry[oldest].until_s -= 5;
+		look4(error4(REMOTE + i, 47, 1300), QUOTED + 36);
+	}
+	assert_int_equal(table_of()->n, FIB_PMTUS_MAX);
+	for (uint32_t i = 0; i <= FIB_PMTUS_MAX; i++)
+		assert_int_equal(mtu_to(REMOTE + i), i == oldest ? FIB_PMTU_NONE : 1300);
 }
 
 /* Made-up segments have half of the table, and never the place of a tunnel. */
@@ -420,6 +557,11 @@ main(void)
 		pmtu_test(vteps_come_and_go),
 		pmtu_test(made_up_destinations_do_not_fill_the_table),
 		pmtu_test(a_sure_entry_stays_sure),
+		pmtu_test(no_ipv6_path_has_less_than_1280_octets),
+		pmtu_test(a_cut_error_of_ipv6_does_not_count),
+		pmtu_test(path_mtus_expire),
+		pmtu_test(an_old_entry_is_renewed),
+		pmtu_test(a_full_table_forgets_the_oldest_entry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
