@@ -7,7 +7,7 @@ FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.
 FUZZ_LIB  := $(addprefix fpm-dataplane/,fpm/decode.c fpm/frame.c fpm/queue.c netlink/hops.c netlink/segments.c netlink/message.c netlink/kernel_message.c netlink/rule_message.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
 	$(addprefix tests/unit/,rib_rig.c rig_kernel.c rib_stream.c rib_print.c grace.c oracle.c)
-FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib kernel rules filter checkpoint packet bfd config request api)
+FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib kernel rules filter checkpoint packet pmtu bfd config request api)
 FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
 
 # clang ignores `#pragma GCC target`, so the whole file gets the flags of its functions.
@@ -30,6 +30,8 @@ build/fuzz/fuzz_rules: $(call obj,$(addprefix tests/fuzz/,fuzz_rules.c rules_ora
 	$(FUZZ_LIB))
 build/fuzz/fuzz_filter: $(call obj,tests/fuzz/fuzz_filter.c $(call link_of,tests/unit/test_filter.c))
 build/fuzz/fuzz_bfd: $(call obj,tests/fuzz/fuzz_bfd.c $(addprefix fpm-dataplane/bfd/,dplane.c fsm.c packet.c))
+build/fuzz/fuzz_pmtu: $(call obj,tests/fuzz/fuzz_pmtu.c \
+	$(filter-out tests/%,$(call link_of,tests/unit/test_punt_pmtu.c)))
 build/fuzz/fuzz_checkpoint: $(call obj,tests/fuzz/fuzz_checkpoint.c tests/fuzz/invariants.c \
 	$(FUZZ_LIB))
 build/fuzz/fuzz_config: $(call obj,tests/fuzz/fuzz_config.c \
@@ -58,7 +60,7 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -fsanitize=fuzzer \
 		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-fuzz: ## fuzz FPM, RIB, the kernel's routes, rules, nf_tables, checkpoint, packets, BFD, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
+fuzz: ## fuzz FPM, RIB, the kernel's routes, rules, nf_tables, checkpoint, packets, path MTUs, BFD, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
 	@tests/fuzz/run.sh --check "$(or $(T),$(FUZZ_S))"
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz fuzz-bins

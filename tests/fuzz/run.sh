@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Fuzz, from build/fuzz:
 #
-#     run.sh SECONDS         half of them the RIB; the decoder alone, poptrie, packets, BFD, checkpoints,
+#     run.sh SECONDS         half of them the RIB; the decoder alone, poptrie, packets, path MTUs, BFD, checkpoints,
 #                            the kernel's routes, rules, nf_tables, configuration files, requests and the API share the
 #                            rest, one by one
 #     run.sh --each SECONDS  each of them that long, the RIB, which is slowest, three times that;
@@ -11,7 +11,7 @@
 #
 # New inputs stay in build/fuzz/corpus-*; an input that failed is build/fuzz/crash-*.
 work=build/fuzz
-targets="fuzz_fpm_rib fuzz_fpm fuzz_kernel fuzz_rules fuzz_filter fuzz_poptrie fuzz_packet fuzz_bfd fuzz_checkpoint fuzz_config fuzz_request fuzz_api"
+targets="fuzz_fpm_rib fuzz_fpm fuzz_kernel fuzz_rules fuzz_filter fuzz_poptrie fuzz_packet fuzz_pmtu fuzz_bfd fuzz_checkpoint fuzz_config fuzz_request fuzz_api"
 
 # $1 directory for one line "inputs failed", $2 target, $3 seconds
 one() {
@@ -21,7 +21,7 @@ one() {
 	# One language, one corpus.
 	fuzz_fpm | fuzz_fpm_rib) inputs="-dict=tests/fuzz/fpm.dict $work/corpus-fpm" ;;
 	# Any octets are a script; left to itself libFuzzer would try none longer than a few changes.
-	fuzz_poptrie | fuzz_bfd | fuzz_checkpoint | fuzz_kernel | fuzz_rules | fuzz_filter) inputs="-len_control=0 $inputs" ;;
+	fuzz_poptrie | fuzz_pmtu | fuzz_bfd | fuzz_checkpoint | fuzz_kernel | fuzz_rules | fuzz_filter) inputs="-len_control=0 $inputs" ;;
 	esac
 	if $work/"$2" -max_total_time="$3" -max_len=3000 -timeout=20 -print_final_stats=1 \
 		-artifact_prefix=$work/ $inputs >"$log" 2>&1; then
