@@ -7,7 +7,13 @@ import json
 
 import pytest
 from scapy.layers.inet import ICMP, IP
-from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6PacketTooBig, IPv6
+from scapy.layers.inet6 import (
+    ICMPv6DestUnreach,
+    ICMPv6EchoReply,
+    ICMPv6EchoRequest,
+    ICMPv6PacketTooBig,
+    IPv6,
+)
 from scapy.layers.l2 import GRE, Ether
 from scapy.packet import Raw
 
@@ -250,6 +256,36 @@ def test_packets_larger_than_the_tunnel(dut):
         pieces = [Ether(d) for d in wan.expect_many(is_gre, 2, 5)]
         assert all(p[IP].len <= 1500 and p[GRE].proto == 0x0800 for p in pieces)
         lan.expect(token_of(probe), 5)
+    finally:
+        tunnel_del(dut)
+
+
+@pytest.mark.parametrize("kind", ["gre", "ipip", "ip6gre"])
+def test_the_sender_of_a_lost_packet_is_told(dut, kind):
+    """RFC 2003, 5: an ICMP error about an outer packet comes from the core. The kernel gets the next
+    packet into the tunnel, and tells its sender, as Linux does. It gets no others."""
+    words, family, inner = KINDS[kind]
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    tunnel_add(dut, words, family, inner)
+    try:
+        (sent,), _ = replies(dut, 4)
+        quoted = bytes(sent.payload)[:200]
+        if family == 4:
+            error = IP(src=wan.peer4, dst=wan.ip4) / ICMP(type=3, code=1) / quoted
+        else:
+            error = IPv6(src=wan.peer6, dst=wan.ip6) / ICMPv6DestUnreach(code=3) / quoted
+        before = dut.counter("punt", "kernel_route")
+        lan.clear()
+        wan.send(Ether(src=wan.mac, dst=wan.port_mac) / error)
+
+        def told():
+            # The packet itself is answered, too.
+            lan.send(echo(lan, 4))
+            return lan.got(lambda d: d[23] == 1 and d[34:36] == b"\x03\x01")  # host unreachable
+
+        eventually(told, 5, 0.05, "the sender is told")
+        replies(dut, 4, n=3)
+        assert dut.counter("punt", "kernel_route") == before + 1
     finally:
         tunnel_del(dut)
 
