@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure a route server or route reflector with several full tables: real bgpd and zebra, several peers
-that announce the same prefixes, and the ways in which FRR can filter routes before FPM. For each way:
+that announce the same prefixes, and the configurations by which FRR can filter routes before FPM. For each:
 time, memory of bgpd, zebra, the kernel and the dataplane. JSON lines on stdout, a table on stderr;
 options from the environment (tests/bench/README.md). Needs root."""
 

@@ -2,7 +2,7 @@
 """A model of N boxes in a full mesh: load of the mesh links, boxes that a packet passes, throughput,
 loss on a failure, memory of the tables. Pure functions.
 
-Traffic is a demand {(box, far box): rate} between external ports; the unit is the caller's. Ways:
+Traffic is a demand {(box, far box): rate} between external ports; the unit is the caller's. Modes:
 
 direct   a packet goes by the one link to its output box
 vlb      Valiant load balancing. Phase 1: the input box spreads flows evenly over all mesh links.

@@ -121,6 +121,13 @@ def names(text):
         yield code.count("\n", 0, m.start()) + 1, f"the name '{m[0]}': next hop, path, egress"
 
 
+def names_of_python(text):
+    """Yield the same for Python."""
+    for t in tokenize.generate_tokens(io.StringIO(text).readline):
+        if t.type == tokenize.NAME and t.string.strip("_").lower() in ("way", "ways"):
+            yield t.start[0], f"the name '{t.string}': path, mode, direction, egress"
+
+
 def blank(pattern, text):
     """Replace each match by as many blanks, so that lines stay where they are."""
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text)
@@ -133,6 +140,8 @@ def problems(path):
         found |= set(log_problems(path.read_text(errors="replace")))
     if path.name.endswith((".c", ".h")):
         found |= set(names(path.read_text(errors="replace")))
+    if path.name.endswith(".py"):
+        found |= set(names_of_python(path.read_text(errors="replace")))
     for begin, text, is_comment in texts(path):
         quotes = r'`[^`]*`|"[^"]*"' if is_comment and not text.startswith(('"', "r")) else r"`[^`]*`"
         flat = blank(r"(?m)^\s*[*#](?!/)", blank(quotes, text))

@@ -108,7 +108,7 @@ def test_a_fast_session_that_goes_down_outside_a_window_is_lost():
     assert [peer for _, _, peer in fast.lost] == [PEERS[1]]
 
 
-def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
+def test_a_prefix_that_returns_may_take_the_fallback_of_now():
     """The session is back, but not each route. A prefix that still leaves by core0 moves to core1
     if core0 goes down. It leaves by core1 for no other reason."""
     cell = Cell("isp", "a", "192.0.2.9")

@@ -47,6 +47,7 @@ def test_the_hook_reads_what_git_leaves_in_the_file(tmp_path, capsys):
     ("a.c", "/* Count the packet inside. */", "inner packet"),
     ("a.c", "/* The route leads nowhere. */", "no egress"),
     ("a.c", "struct fib_ways *ways;", "next hop, path, egress"),
+    ("a.py", "for _WAYS in x: pass", "path, mode"),
     ("a.c", 'log_info("port: it is up now: %s", name);', "key=value"),
     ("a.c", 'log_warn("port: mtu not set error=%s", why);', "key=value"),
     ("a.h", 'log_write(level, "dpdk: %.*s", n, text);', "key=value"),

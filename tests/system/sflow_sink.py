@@ -81,11 +81,11 @@ def _counters(r):
     row = {"sequence": sequence, "source": source, "ifindex": inner.word(), "type": inner.word()}
     (row["speed"],) = struct.unpack("!Q", inner.take(8))
     row["direction"], row["status"] = inner.words(2)
-    for way in ("in", "out"):
-        (row[way + "_octets"],) = struct.unpack("!Q", inner.take(8))
+    for direction in ("in", "out"):
+        (row[direction + "_octets"],) = struct.unpack("!Q", inner.take(8))
         names = ["packets", "multicast", "broadcast", "discards", "errors"]
-        for name in names + ["unknown"] * (way == "in"):
-            row[f"{way}_{name}"] = inner.word()
+        for name in names + ["unknown"] * (direction == "in"):
+            row[f"{direction}_{name}"] = inner.word()
     row["promiscuous"] = inner.word()
     inner.done()
     return row

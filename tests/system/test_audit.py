@@ -88,9 +88,9 @@ def test_every_kind_of_difference_is_told(dut, wan, vtysh):
     exit code 3."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("198.18.0.0/24", via=wan.peer4, wire=wan)
-    way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
+    line = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
     other = f"via 192.0.2.99, {wan.tap}, weight 1, 00:00:06"
-    zebra = vtysh(f"S>* {NET} [1/0] {other}\nS>* 198.18.9.0/24 [1/0] {way}\n")
+    zebra = vtysh(f"S>* {NET} [1/0] {other}\nS>* 198.18.9.0/24 [1/0] {line}\n")
 
     code, out, _ = audit(dut, zebra)
 
@@ -107,8 +107,8 @@ def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
     """zebra keeps a route that the kernel refused selected. A replay sends it and a live update
     does not. The audit reports no difference."""
     dut.route(NET, via=wan.peer4, wire=wan)
-    way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
-    zebra = vtysh(f"S>r {NET} [1/0] {way}\nS>q 198.18.9.0/24 [1/0] {way}\n")
+    line = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
+    zebra = vtysh(f"S>r {NET} [1/0] {line}\nS>q 198.18.9.0/24 [1/0] {line}\n")
 
     code, out, _ = audit(dut, zebra)
 
@@ -141,8 +141,8 @@ def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):
     """The audit compares the tables of the forwarders, not only the RIB, and --repair mends
     them."""
     dut.route(NET, via=wan.peer4, wire=wan)
-    way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
-    zebra = vtysh(f"S>* {NET} [1/0] {way}\n")
+    line = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
+    zebra = vtysh(f"S>* {NET} [1/0] {line}\n")
 
     for what in ("table", "group"):
         dut.control.request({"break": what, "prefix": NET})
@@ -292,9 +292,9 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, bl
     assert same.returncode == 0, same.stdout + same.stderr
     assert same.stdout.startswith("zebra   3 routes in table main and 3 VRFs\n")
     assert differs.returncode == 3, differs.stdout + differs.stderr
-    way = "via 10.0.2.2 dev ext0 weight 1"
+    line = "via 10.0.2.2 dev ext0 weight 1"
     assert differs.stdout.splitlines()[0] == (
-        f"VRF {shown}: DIFFERS 198.51.102.0/24: zebra has {way}, the dataplane has no route"
+        f"VRF {shown}: DIFFERS 198.51.102.0/24: zebra has {line}, the dataplane has no route"
     )
     assert [(d["vrf"], d["prefix"]) for d in told["differences"]] == [
         (shown, "198.51.102.0/24")
@@ -431,11 +431,11 @@ def test_a_route_that_only_the_kernel_has_is_told(
     finds that the kernel has it. Then the trie of the FIB loses it, and the audit finds that as well."""
     via = ext.peer6 if ":" in prefix else ext.peer4
     family = "-6 " if ":" in prefix else ""
-    way = f"{prefix} {command} via {via} dev {ext.tap}"
+    line = f"{prefix} {command} via {via} dev {ext.tap}"
     lines(
         "rule add pref 100 from 192.0.2.2 lookup 100",
         "-6 rule add pref 100 iif lan0 lookup 100",
-        f"{family}route add {way}",
+        f"{family}route add {line}",
     )
     assert_equal(dut, vtysh)
 
@@ -444,7 +444,7 @@ def test_a_route_that_only_the_kernel_has_is_told(
         f"{where}: DIFFERS {prefix}: the kernel has via {via} dev {ext.tap} weight 1, "
         "the dataplane has no route"
     )
-    dut.ip(f"{family}route del {way}", f"{family}route add {way}")
+    dut.ip(f"{family}route del {line}", f"{family}route add {line}")
     assert_equal(dut, vtysh)
 
     dut.control.request({"break": "table", "prefix": prefix})

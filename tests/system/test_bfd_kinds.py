@@ -232,8 +232,8 @@ def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, our
             10, what="the packets are counted",
         )  # fmt: skip
         row, octets = bfd.row(theirs), 72 if ":" in ours else 52
-        for way in ("rx", "tx"):
-            assert row[f"{way}_bytes"] == octets * row[f"{way}_packets"], row
+        for direction in ("rx", "tx"):
+            assert row[f"{direction}_bytes"] == octets * row[f"{direction}_packets"], row
         bfd.ours.configure("bfd", f"no peer {theirs} {links(ours, theirs)['here']}")
         eventually(lambda: bfd.row(theirs) is None, 10, what="the session is gone")
         sent = wire.of(ours, theirs)

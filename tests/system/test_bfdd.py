@@ -522,7 +522,7 @@ def test_a_question_for_counters_blocks_bfdd_until_any_message_comes(bfdd):
 
     def counted():
         (row,) = bfdd.near.json("show bfd peers counters json")
-        return [row[f"{kind}-packet-{way}"] for kind in ("control", "echo") for way in ("input", "output")]
+        return [row[f"{kind}-packet-{direction}"] for kind in ("control", "echo") for direction in ("input", "output")]
 
     plane.answer = silent
     seen = []

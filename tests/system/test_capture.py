@@ -45,11 +45,11 @@ def test_in_out_and_dropped(taught, lan, wan):
 
     rows = capture(taught, lan, [good, bad, expired], 5, host=lan.peer4)
 
-    def of(probe, way):
+    def of(probe, direction):
         """Return the one row that holds the token of this probe, has this direction and is no ICMP
         error."""
         (row,) = [
-            r for r in rows if token_of(probe) in r[2] and r[1] == way and r[2][23] == 17
+            r for r in rows if token_of(probe) in r[2] and r[1] == direction and r[2][23] == 17
         ]
         return row
 

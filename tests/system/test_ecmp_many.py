@@ -249,8 +249,8 @@ def test_two_routers_in_a_row_do_not_choose_alike(dut, lan, wan, alt, own_dut):
 
     frames = flow_frames(lan, HOST, 2000)
     paths = members(dut, lan, [wan, alt], frames)
-    one_way = [f for f, way in zip(frames, paths) if way == wan.mac]
+    by_wan = [f for f, mac in zip(frames, paths) if mac == wan.mac]
     other = second.wires
-    again = Counter(members(second, other["lan"], [other["wan"], other["alt"]], one_way))
+    again = Counter(members(second, other["lan"], [other["wan"], other["alt"]], by_wan))
 
-    assert abs(again[wan.mac] / len(one_way) - 0.5) < 0.08, again
+    assert abs(again[wan.mac] / len(by_wan) - 0.5) < 0.08, again

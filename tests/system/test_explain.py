@@ -78,7 +78,7 @@ def kinds(lan, wan):
     return {
         "forwarded": (frame(lan, udp(p4, HOST)), "forwarded", None),
         "forwarded6": (frame(lan, udp(p6, HOST6)), "forwarded", None),
-        "many ways": (frame(lan, udp(p4, MANY)), "forwarded", None),
+        "many next hops": (frame(lan, udp(p4, MANY)), "forwarded", None),
         "on link": (frame(lan, udp(p4, wan.peer4)), "forwarded", None),
         "ttl": (frame(lan, udp(p4, HOST, ttl=1)), "dropped", "ttl"),
         "hop limit": (frame(lan, udp(p6, HOST6, hlim=0)), "dropped", "ttl"),

@@ -18,74 +18,74 @@ from wire import token_of
 
 N = 7  # the number of each bad packet that the tests send
 # A family: names of its fields, octets of its header, a prefix beyond the router, a host in it.
-Way = namedtuple("Way", "family layer type hops header net host default")
-GATEWAYS = {
-    4: Way(4, IP, 0x0800, "ttl", 20, NET, HOST, "0.0.0.0/0"),
-    6: Way(6, IPv6, 0x86DD, "hlim", 40, NET6, HOST6, "::/0"),
+Family = namedtuple("Family", "family layer type hops header net host default")
+FAMILIES = {
+    4: Family(4, IP, 0x0800, "ttl", 20, NET, HOST, "0.0.0.0/0"),
+    6: Family(6, IPv6, 0x86DD, "hlim", 40, NET6, HOST6, "::/0"),
 }
 
 
 @pytest.fixture
-def way(family):
+def kind(family):
     """Run the test for both families."""
-    return GATEWAYS[family]
+    return FAMILIES[family]
 
 
 def by_family(**values):
-    """Return the cases of both families: [(way, value)], named IPv4-value and IPv6-value."""
+    """Return the cases of both families: [(kind, value)], named IPv4-value and IPv6-value."""
     return [
-        pytest.param(GATEWAYS[int(name[-1])], value, id=f"{name}-{value}")
+        pytest.param(FAMILIES[int(name[-1])], value, id=f"{name}-{value}")
         for name, some in values.items()
         for value in some
     ]
 
 
-def routed(dut, way, wire):
+def routed(dut, kind, wire):
     """Announce a route by a wire to the prefix beyond the router."""
-    dut.route(way.net, via=wire.peer(way.family), wire=wire)
+    dut.route(kind.net, via=wire.peer(kind.family), wire=wire)
 
 
 # -- packets that pass --
 
 
 @pytest.mark.smoke
-def test_one_hop_less_new_macs_and_nothing_else(dut, lan, wan, way):
+def test_one_hop_less_new_macs_and_nothing_else(dut, lan, wan, kind):
     """A forwarded packet has one hop less and new MACs. Class, identification, flow label and
     payload pass unchanged (RFC 1812, 5.3.1 and 5.2.1; RFC 8200, 3 and 7)."""
-    routed(dut, way, wan)
-    more = {4: {"tos": 0xB8, "id": 4660}, 6: {"tc": 0xB8, "fl": 0xABCDE}}[way.family]
-    probe = lan.probe(way.host, size=200, **{way.hops: 64}, **more)
+    routed(dut, kind, wan)
+    more = {4: {"tos": 0xB8, "id": 4660}, 6: {"tc": 0xB8, "fl": 0xABCDE}}[kind.family]
+    probe = lan.probe(kind.host, size=200, **{kind.hops: 64}, **more)
 
     out = dut.forwarded(lan, probe, wan)
 
-    assert (out.dst, out.src, out.type) == (wan.mac, wan.port_mac, way.type)
-    want = Ether(bytes(probe))[way.layer]
-    setattr(want, way.hops, 63)
-    if way.family == 4:
+    assert (out.dst, out.src, out.type) == (wan.mac, wan.port_mac, kind.type)
+    want = Ether(bytes(probe))[kind.layer]
+    setattr(want, kind.hops, 63)
+    if kind.family == 4:
         del want.chksum
-    assert bytes(out[way.layer]) == bytes(want)
+    assert bytes(out[kind.layer]) == bytes(want)
 
 
 @pytest.mark.parametrize(
-    "way, size",
+    "kind, size",
     by_family(IPv4=[42, 64, 576, 1280, 1499, 1500], IPv6=[58, 64, 1280, 1499, 1500]),
 )
-def test_every_size_is_forwarded_whole(dut, lan, wan, way, size):
+def test_every_size_is_forwarded_whole(dut, lan, wan, kind, size):
     """The router forwards packets of every size whole, from the smallest packet to the egress MTU
     (RFC 2544, 9.1 and RFC 8200, 5)."""
-    routed(dut, way, wan)
-    probe = lan.probe(way.host, size=size)
+    routed(dut, kind, wan)
+    probe = lan.probe(kind.host, size=size)
 
-    out = dut.forwarded(lan, probe, wan)[way.layer]
+    out = dut.forwarded(lan, probe, wan)[kind.layer]
 
-    assert (out.len if way.family == 4 else out.plen + 40) == size
-    assert bytes(out)[way.header : size] == bytes(probe[way.layer])[way.header :]
+    assert (out.len if kind.family == 4 else out.plen + 40) == size
+    assert bytes(out)[kind.header : size] == bytes(probe[kind.layer])[kind.header :]
 
 
-def test_order_is_kept_within_a_flow(dut, lan, wan, way):
+def test_order_is_kept_within_a_flow(dut, lan, wan, kind):
     """The packets of one flow stay in order (RFC 1812, 2.2.1)."""
-    routed(dut, way, wan)
-    probes = [lan.probe(way.host) for _ in range(200)]
+    routed(dut, kind, wan)
+    probes = [lan.probe(kind.host) for _ in range(200)]
 
     lan.send(*map(bytes, probes))
     dut.fence(lan)
@@ -94,14 +94,14 @@ def test_order_is_kept_within_a_flow(dut, lan, wan, way):
     assert tokens == [token_of(p) for p in probes]
 
 
-@pytest.mark.parametrize("way, octets", by_family(IPv4=[8, 23], IPv6=[8, 40]))
-def test_ethernet_padding_is_trimmed(dut, lan, wan, way, octets):
+@pytest.mark.parametrize("kind, octets", by_family(IPv4=[8, 23], IPv6=[8, 40]))
+def test_ethernet_padding_is_trimmed(dut, lan, wan, kind, octets):
     """The router removes Ethernet padding: octets after the packet are no data (RFC 894 and RFC
     2464, 3). IPv4 of 38 octets and 8 more make the shortest frame; a veth may fill that up again,
     with zeros."""
-    routed(dut, way, wan)
-    probe = lan.probe(way.host, size=38 if way.family == 4 else 0)
-    begin, end = 14 + way.header, len(bytes(probe))
+    routed(dut, kind, wan)
+    probe = lan.probe(kind.host, size=38 if kind.family == 4 else 0)
+    begin, end = 14 + kind.header, len(bytes(probe))
 
     lan.send(bytes(probe) + b"\xee" * octets)
 
@@ -147,26 +147,26 @@ LONGEST = {
 
 
 @pytest.mark.smoke
-def test_the_longest_prefix_wins(dut, lan, way):
+def test_the_longest_prefix_wins(dut, lan, kind):
     """The longest prefix wins at any length, from the default route to one address, also when the
     prefixes overlap (RFC 1812, 5.2.4.3; RFC 4291 and RFC 7608)."""
-    routes, destinations = LONGEST[way.family]
+    routes, destinations = LONGEST[kind.family]
     for prefix, name in routes.items():
         wire = dut.wires[name]
-        dut.route(prefix, via=wire.peer(way.family), wire=wire)
+        dut.route(prefix, via=wire.peer(kind.family), wire=wire)
 
     for dst, name in destinations.items():
         dut.forwarded(lan, lan.probe(dst), dut.wires[name])
 
 
-def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, alt, way):
+def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, alt, kind):
     """No packet is lost while a longer prefix comes and goes: at every moment one of the two routes
     matches (RFC 1812, 5.2.4.3 and RFC 7608, 2)."""
-    routed(dut, way, wan)
-    nhid = dut.zebra.hop(alt.peer(way.family), alt)
-    longer = {4: "198.51.100.8/30", 6: "2001:db8:f000::/64"}[way.family]
+    routed(dut, kind, wan)
+    nhid = dut.zebra.hop(alt.peer(kind.family), alt)
+    longer = {4: "198.51.100.8/30", 6: "2001:db8:f000::/64"}[kind.family]
 
-    with dut.stream(lan, way.host) as stream:
+    with dut.stream(lan, kind.host) as stream:
         for n in range(60):
             dut.route(longer, nhid=nhid)
             if n == 0:
@@ -177,31 +177,31 @@ def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, a
     assert stream.lost(wan, alt) == []
 
 
-def test_source_equal_to_destination_is_forwarded(dut, lan, wan, way):
+def test_source_equal_to_destination_is_forwarded(dut, lan, wan, kind):
     """The router forwards a packet whose source equals its destination. RFC 1812, 5.3.7 does not
     list it among the martians."""
-    routed(dut, way, wan)
+    routed(dut, kind, wan)
 
-    dut.forwarded(lan, lan.probe(way.host, src=way.host), wan)
+    dut.forwarded(lan, lan.probe(kind.host, src=kind.host), wan)
 
 
-def test_out_of_the_interface_it_came_in_by(dut, lan, way):
+def test_out_of_the_interface_it_came_in_by(dut, lan, kind):
     """The router forwards a packet out of the interface by which it came; redirects are off (RFC
     1812, 5.2.1)."""
-    routed(dut, way, lan)
-    probe = lan.probe(way.host)
+    routed(dut, kind, lan)
+    probe = lan.probe(kind.host)
 
     out = dut.forwarded(lan, probe, lan)
 
-    assert getattr(out[way.layer], way.hops) == 63
+    assert getattr(out[kind.layer], kind.hops) == 63
     dut.fence(lan)
     assert len(lan.got(token_of(probe))) == 1
 
 
 @pytest.mark.smoke
-def test_a_host_on_the_connected_subnet(dut, lan, wan, way):
+def test_a_host_on_the_connected_subnet(dut, lan, wan, kind):
     """An on-link destination is its own next hop (RFC 1812, 5.2.4.2 and RFC 4861, 5.2)."""
-    assert dut.forwarded(lan, lan.probe(wan.peer(way.family)), wan).dst == wan.mac
+    assert dut.forwarded(lan, lan.probe(wan.peer(kind.family)), wan).dst == wan.mac
 
 
 @pytest.mark.parametrize(
@@ -331,13 +331,13 @@ SHAPES6 = {
 }
 
 
-@pytest.mark.parametrize("way, name", by_family(IPv4=SHAPES4, IPv6=SHAPES6))
-def test_bad_shape_is_dropped_and_counted(dut, lan, wan, way, name):
+@pytest.mark.parametrize("kind, name", by_family(IPv4=SHAPES4, IPv6=SHAPES6))
+def test_bad_shape_is_dropped_and_counted(dut, lan, wan, kind, name):
     """The router drops a packet that fails one of the checks before forwarding, and each check has
     its own counter (RFC 1812, 5.2.2 and RFC 8200, 3)."""
-    routed(dut, way, wan)
-    change, reason = (SHAPES4 if way.family == 4 else SHAPES6)[name]
-    probes = [change(bytes(lan.probe(way.host, size=40 + way.header))) for _ in range(N)]
+    routed(dut, kind, wan)
+    change, reason = (SHAPES4 if kind.family == 4 else SHAPES6)[name]
+    probes = [change(bytes(lan.probe(kind.host, size=40 + kind.header))) for _ in range(N)]
 
     assert dut.not_forwarded(lan, *probes) == {reason: N}
 
@@ -371,12 +371,12 @@ MARTIANS6 = {
 }
 
 
-@pytest.mark.parametrize("way, name", by_family(IPv4=MARTIANS4, IPv6=MARTIANS6))
-def test_martians_are_dropped_and_counted(dut, lan, wan, way, name):
+@pytest.mark.parametrize("kind, name", by_family(IPv4=MARTIANS4, IPv6=MARTIANS6))
+def test_martians_are_dropped_and_counted(dut, lan, wan, kind, name):
     """The router drops packets with addresses that never pass a router, even with a default route
     (RFC 1812, 5.3.7; RFC 4291, 2.5.2, 2.5.3, 2.5.6, 2.7 and RFC 6890, 2.2.3)."""
-    dut.route(way.default, via=wan.peer(way.family), wire=wan)
-    src, dst, reason = (MARTIANS4 if way.family == 4 else MARTIANS6)[name]
+    dut.route(kind.default, via=wan.peer(kind.family), wire=wan)
+    src, dst, reason = (MARTIANS4 if kind.family == 4 else MARTIANS6)[name]
     probes = [lan.probe(dst, src=src) for _ in range(N)]
 
     assert dut.not_forwarded(lan, *probes) == {reason: N}

@@ -212,7 +212,7 @@ def test_a_bgp_route_is_in_packets_within_100_ms(lab, preferred, family):
     """Packets show a withdrawn and an announced BGP route within 100 ms of the moment at which the
     neighbor writes the UPDATE. No timer of bgpd delays it: its MRAI is for the routes that it
     sends, its route-map delay for changed policy. The test takes medians of seven, because five
-    daemons on the way share two cores with all other work."""
+    daemons handle it and share two cores with all other work."""
     row = lab.isp("lonely", count=1, seed=7)[family][0]
 
     with Stopwatch(lab.ns["lan"], row["host"]) as watch:
@@ -380,7 +380,7 @@ def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
     assert code == 3 and f"DIFFERS {prefix}: zebra has via {topology.ISP4}" in text, text
     eventually(lambda: audit()[0] == 0, 20, what="the replay heals it")
 
-    # The kernel loses zebra's copy of a way, as by a link that went down for a moment.
+    # The kernel loses zebra's copy of a next hop, as by a link that went down for a moment.
     copy = "blackhole 192.0.2.80/28 proto 196 metric 20"  # RTPROT_ZSTATIC
     netns.ip_batch([f"route replace {copy}"], lab.ns["r1"])
     code, text = audit()

@@ -108,8 +108,8 @@ def test_flows_spread_over_equal_ways_to_the_first_segment(core, lan, wan, alt):
     for wire in (wan, alt):
         for probe in probes:
             for data in wire.got(token_of(probe)):
-                way = (wire.name, Ether(data)[IPv6].fl)
-                seen.setdefault(probe[UDP].sport, []).append(way)
+                path = (wire.name, Ether(data)[IPv6].fl)
+                seen.setdefault(probe[UDP].sport, []).append(path)
     assert len(seen) == 64
     assert all(len(paths) == 2 and paths[0] == paths[1] for paths in seen.values())
     counts = [sum(paths[0][0] == wire.name for paths in seen.values()) for wire in (wan, alt)]

@@ -27,7 +27,7 @@ ipv6 route 2001:db8:f000::/48 2001:db8:1::2
 """
 
 
-def way(dut, address):
+def egress(dut, address):
     """Return the interface by which the kernel sends packets to an address."""
     text = netns.command(["ip", "-n", dut.ctl, "-j", "route", "get", address], check=False)
     rows = json.loads(text or "[]")
@@ -37,7 +37,7 @@ def way(dut, address):
 def as_the_kernel(dut, address, tap):
     """Assert that the kernel uses the interface `tap` for an address, and the router as well."""
     lan = dut.wires["lan"]
-    eventually(lambda: way(dut, address) == tap, 10, 0.02, f"{address} by {tap} in the kernel")
+    eventually(lambda: egress(dut, address) == tap, 10, 0.02, f"{address} by {tap} in the kernel")
     out = next(w for w in dut.wires.values() if w.tap == tap)
 
     def leaves():
@@ -119,14 +119,14 @@ def test_zebra_replaces_an_operators_route_of_metric_20(frr):
     dut, running = frr
     ext, alt = dut.wires["ext"], dut.wires["alt"]
     dut.ip(f"route replace {OF_ZEBRA} via {ext.peer4} dev ext0 metric 20")
-    as_the_kernel(dut, AT_ZEBRA, way(dut, AT_ZEBRA))
+    as_the_kernel(dut, AT_ZEBRA, egress(dut, AT_ZEBRA))
     # zebra has a reason to install its route again.
     running.configure(f"no ip route {OF_ZEBRA} 192.0.2.66", f"ip route {OF_ZEBRA} {alt.peer4}")
     settle(dut, running)
-    as_the_kernel(dut, AT_ZEBRA, way(dut, AT_ZEBRA))
+    as_the_kernel(dut, AT_ZEBRA, egress(dut, AT_ZEBRA))
     dut.ip(f"route replace {OF_ZEBRA} via {ext.peer4} dev ext0 metric 20")
     settle(dut, running)
-    as_the_kernel(dut, AT_ZEBRA, way(dut, AT_ZEBRA))
+    as_the_kernel(dut, AT_ZEBRA, egress(dut, AT_ZEBRA))
     running.configure(f"no ip route {OF_ZEBRA} {alt.peer4}")
     settle(dut, running)
     netns.command(["ip", "-n", dut.ctl, "route", "flush", OF_ZEBRA], check=False)
@@ -137,8 +137,8 @@ def test_zebra_replaces_an_operators_route_of_metric_20(frr):
 def settle(dut, running):
     """Wait until zebra has nothing to do, and the kernel's answer stays for half a second."""
     eventually(lambda: not running.zebra_queued(), 10, 0.05)
-    first = way(dut, AT_ZEBRA)
-    never(lambda: way(dut, AT_ZEBRA) != first, 0.5)
+    first = egress(dut, AT_ZEBRA)
+    never(lambda: egress(dut, AT_ZEBRA) != first, 0.5)
 
 
 def test_zebra_is_killed_and_comes_back(frr):
@@ -194,11 +194,11 @@ def test_routes_of_the_kernel_are_in_force_when_forwarding_begins(kept, how):
     teach(dut)
     lan, wan, alt, ext = (dut.wires[n] for n in ("lan", "wan", "alt", "ext"))
     dut.route(OF_ZEBRA, via=wan.peer4, wire=wan)
-    ways = {AT_ZEBRA: wan, AT_KERNEL: ext, AT_LINK: ext, AT_ID: alt}
+    egresses = {AT_ZEBRA: wan, AT_KERNEL: ext, AT_LINK: ext, AT_ID: alt}
     for wire in dut.wires.values():
         wire.clear()
 
-    with dut.stream(lan, list(ways), rate=800) as stream:
+    with dut.stream(lan, list(egresses), rate=800) as stream:
         for _ in range(3):
             was, sent = dut.daemon.pid(), stream.sent
             dut.control.close()
@@ -216,7 +216,7 @@ def test_routes_of_the_kernel_are_in_force_when_forwarding_begins(kept, how):
     print(f"{stream.sent} packets, lost (first, last): {lost}")
     assert len(lost) <= 3
     for wire in (lan, wan, alt, ext):
-        found = {n for n in stream.arrived(wire) if ways[list(ways)[n % len(ways)]] is not wire}
+        found = {n for n in stream.arrived(wire) if egresses[list(egresses)[n % len(egresses)]] is not wire}
         assert not found, f"astray on {wire.name}: {sorted(found)[:5]}"
 
 

@@ -161,7 +161,7 @@ def test_a_host_of_a_connected_subnet_behind_a_label(dut, lan, wan):
 
 
 def test_an_interface_that_is_no_port(dut, lan):
-    """The kernel gets the packet as it came, with its labels if it has some: it may know the way."""
+    """The kernel gets the packet as it came, with its labels if it has some: it may have a route."""
     dut.ip("link add nodp type veth peer name nodp0", "link set nodp up",
            "addr add 203.0.113.1/24 dev nodp")  # fmt: skip
     try:

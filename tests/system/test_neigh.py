@@ -400,7 +400,7 @@ def test_an_answer_that_is_thrown_away_is_waited_for_again(dut, lan, wan, family
 
     wan.expect(token_of(probe), 3)
     assert dut.drops(before) == {}
-    # A packet is counted when it leaves, because its way is known only then.
+    # A packet is counted when it leaves, because its egress is known only then.
     eventually(lambda: dut.moved(before, "total").get("held") == 1, 3, 0.005)
 
 

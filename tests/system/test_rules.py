@@ -672,7 +672,7 @@ def test_an_icmp_error_takes_the_table_of_a_rule(rules, twin):
 
 
 def test_explain_says_what_forwarders_do(rules, twin, dut):
-    """`fpmctl explain` names the rule, the table and the way of a packet that the router
+    """`fpmctl explain` names the rule, the table and the path of a packet that the router
     forwards."""
     rules(
         "rule add pref 100 from 192.0.2.2 lookup 100",

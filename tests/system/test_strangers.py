@@ -119,7 +119,7 @@ def provoking(lan, wan):
 
 
 @pytest.fixture
-def way_back(dut, alt):
+def reverse_path(dut, alt):
     """Set a route to the forged sources, for the dataplane's errors and for the kernel's
     answers."""
     dut.route(FAR_NET, via=alt.peer4, wire=alt)
@@ -130,7 +130,7 @@ def way_back(dut, alt):
     dut.ip(*(f"route del {route}" for route in routes))
 
 
-def test_whoever_is_forged_gets_no_more_than_was_sent(dut, lan, wan, alt, way_back):
+def test_whoever_is_forged_gets_no_more_than_was_sent(dut, lan, wan, alt, reverse_path):
     """A forged source gets at most one packet for each packet that asked, as error or answer,
     also from the kernel. It is at most as long as the packet and the headers of an error (28
     octets of IPv4, 48 of IPv6). Packets to a multicast or broadcast address get none, except
@@ -288,9 +288,9 @@ def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut, tmp_path):
             said = dut.fpmctl("--json", "show", "interfaces").stdout
             assert evil in [row["name"] for row in json.loads(said)]
             texts.append(said)
-        way = f"S>* {NET} [1/0] via %s, {evil}, weight 1, 00:00:06"
+        hop = f"S>* {NET} [1/0] via %s, {evil}, weight 1, 00:00:06"
         vias = (ext.peer4, "203.0.113.99")
-        same, other = (audited(dut, way % via, tmp_path) for via in vias)
+        same, other = (audited(dut, hop % via, tmp_path) for via in vias)
         assert same.returncode == 0 and "Equal." in same.stdout, same.stdout
         assert other.returncode == 3 and f"DIFFERS {NET}: zebra has" in other.stdout
         texts += [same.stdout, other.stdout]

@@ -133,12 +133,12 @@ def test_our_own_errors_take_routes_by_source(dut, lan, behind, family):
     rules = lambda: [r["pref"] for r in dut.control.ask("rules")]  # noqa: E731
     fields = {"ttl": 1} if family == 4 else {"hlim": 1}
 
-    for way in (by_rule,) if family == 4 else (by_rule, by_route):
-        lines = [six + line for line in (*way, f"route add unreachable {host}")]
+    for routes in (by_rule,) if family == 4 else (by_rule, by_route):
+        lines = [six + line for line in (*routes, f"route add unreachable {host}")]
         dut.ip(*lines)
         try:
             behind.state(host, "unreachable")
-            eventually(lambda: way == by_route or 77 in rules(), 5, 0.01, "the rule is known")
+            eventually(lambda: routes == by_route or 77 in rules(), 5, 0.01, "the rule is known")
             before = dut.counters()
             expired = lan.probe(dut.wires["wan"].peer(family), src=HOST[family], **fields)
             lan.send(expired)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpmctl trace shows the way of live packets that match its filter. It shows no others and does
+"""fpmctl trace shows the path of live packets that match its filter. It shows no others and does
 not change the forwarding."""
 
 import contextlib

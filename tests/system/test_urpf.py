@@ -116,7 +116,7 @@ def by(both, *names, prefix=BACK):
     return f"route add {prefix} " + " ".join(f"nexthop {hop}" for hop in hops)
 
 
-def test_strict_wants_the_way_back_by_the_same_interface(both):
+def test_strict_wants_the_reverse_path_by_the_same_interface(both):
     """RFC 3704, 2.2: a packet passes if the route to its source leaves by the interface by which
     the packet came."""
     both.ip(by(both, "lan"))
@@ -131,7 +131,7 @@ def test_strict_wants_the_way_back_by_the_same_interface(both):
     assert both.passes("lan") and not both.passes("alt")
 
 
-def test_loose_wants_any_way_back(both):
+def test_loose_wants_any_reverse_path(both):
     """RFC 3704, 2.4: a packet passes if its source has a route, by any interface."""
     both.ip(by(both, "ext"))
     both.set(LOOSE)
@@ -171,7 +171,7 @@ def test_a_value_that_linux_does_not_name_is_loose(both):
     assert both.passes("lan") and not both.passes("lan", src="203.0.114.9")
 
 
-def test_each_next_hop_of_the_way_back_counts(both):
+def test_each_next_hop_of_the_reverse_path_counts(both):
     """Strict mode lets packets pass that come by any next hop of the route to their source."""
     both.ip(by(both, "lan", "alt", "ext"))
     both.set(STRICT, "all")
@@ -185,7 +185,7 @@ def test_each_next_hop_of_the_way_back_counts(both):
 
 
 @pytest.mark.parametrize("mode", [STRICT, LOOSE])
-def test_a_subnet_is_a_way_back(both, mode):
+def test_a_subnet_has_a_reverse_path(both, mode):
     """The source is a neighbor: its subnet has to be that of the interface in strict mode."""
     both.set(mode)
 
@@ -194,7 +194,7 @@ def test_a_subnet_is_a_way_back(both, mode):
 
 
 @pytest.mark.parametrize("mode", [STRICT, LOOSE])
-def test_a_default_route_is_a_way_back(both, mode):
+def test_a_default_route_has_a_reverse_path(both, mode):
     """As in Linux, the default route counts like each other route."""
     both.ip(by(both, "alt", prefix="default"))
     both.set(mode, "all")
@@ -307,7 +307,7 @@ def test_rules_decide_about_the_source(both):
 
 
 def test_other_packets_are_not_checked(both, dut, lan, wan):
-    """Packets for the router and IPv6 go their way: the kernel has its own check, and none for
+    """Packets for the router and IPv6 are not dropped: the kernel has its own check, and none for
     IPv6."""
     both.set(STRICT)
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)
@@ -356,7 +356,7 @@ def test_explain_and_interfaces_tell(both, dut, lan):
     assert f"checks IPv4 sources (rp_filter), strict: {dropped()['lan0']} dropped" in shown
 
 
-def test_a_change_under_load_loses_no_packet_with_a_way_back(both, dut, lan, wan):
+def test_a_change_under_load_loses_no_packet_with_a_reverse_path(both, dut, lan, wan):
     """While rp_filter of the interface and of all changes, packets with a reverse path by their
     interface pass, and packets without any reverse path are dropped while it is not 0."""
     both.set(LOOSE)

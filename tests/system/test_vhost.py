@@ -98,7 +98,7 @@ class Between:
         netns.ip_batch([f"addr add 192.0.2.1/24 dev {tap}"], router.space)
         netns.sysctl(router.space, {"net.ipv4.ip_forward": 1})
         netns.ip_batch([f"addr add {a}/24 dev {its_tap}" for a in self.addresses], neighbor.space)
-        eventually(lambda: pings(router, self.addresses[0]), 10, 0.05, "there is a way")
+        eventually(lambda: pings(router, self.addresses[0]), 10, 0.05, "the host answers")
         self.macs = [d.ports()[t]["mac"] for d, t in ((router, tap), (neighbor, its_tap))]
 
     def __enter__(self):

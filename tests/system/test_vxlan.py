@@ -409,7 +409,7 @@ def test_packets_larger_than_the_vxlan(dut, outer):
 
 
 def too_big(dut, sent, mtu, outer, **fields):
-    """Return the ICMP error of a router on the way to a VTEP about a packet that left by wan."""
+    """Return the ICMP error of a router on the path to a VTEP about a packet that left by wan."""
     wan = dut.wires["wan"]
     quoted = Raw(bytes(sent)[:400])
     if outer == 4:

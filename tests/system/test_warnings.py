@@ -190,7 +190,7 @@ CASES = {
         ["ip link del vx9"],
         SOON,
     ),
-    "a way through the kernel without a way back": (
+    "a path through the kernel without a reverse path": (
         "forwarding",
         "vk8: off for IPv4",
         ["ip link add vk8 type veth peer vk9", "ip link set vk9 up", "ip link set vk8 up",

@@ -101,9 +101,9 @@ def packets(found):
         opts = options(body[20 + kept + (-kept) % 4 :])
         (flags,) = struct.unpack("=I", opts[2][0])
         comment = opts.get(1, [b""])[0].decode()
-        way = {1: "in", 2: "out", 0: None}[flags & 3]
+        direction = {1: "in", 2: "out", 0: None}[flags & 3]
         seconds = ((high << 32) + low) / 1e9
-        rows.append((names[ifc], way, body[20 : 20 + kept], whole, comment, seconds))
+        rows.append((names[ifc], direction, body[20 : 20 + kept], whole, comment, seconds))
     return rows
 
 

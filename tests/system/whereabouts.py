@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Account for the packets that did not arrive: read all counters on their way, in the daemon, the
+"""Account for the packets that did not arrive: read all counters on their path, in the daemon, the
 kernel and the sockets of the tests, and the CPU time that its threads got."""
 
 import os

@@ -291,8 +291,8 @@ def both_ends(router):
     ours, theirs = {}, {}
     for name in ("lan", "wan"):
         row = router.port_row(router.wires[name])
-        ours |= {(name, f"{way}_{of}"): row[f"{way}_{of}"]
-                 for way in ("rx", "tx") for of in ("packets", "bytes")}  # fmt: skip
+        ours |= {(name, f"{direction}_{of}"): row[f"{direction}_{of}"]
+                 for direction in ("rx", "tx") for of in ("packets", "bytes")}  # fmt: skip
         bytes_in, in_, bytes_out, out = (int(fields[name][i]) for i in (0, 1, 8, 9))
         theirs |= {(name, "rx_packets"): out, (name, "rx_bytes"): bytes_out,
                    (name, "tx_packets"): in_, (name, "tx_bytes"): bytes_in}  # fmt: skip

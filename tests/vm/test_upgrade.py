@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Debian package is upgraded while its service runs. dpkg chooses the way that costs least,
+"""The Debian package is upgraded while its service runs. dpkg chooses the cheapest method,
 and never one that ends the router (fpm-dataplane/dist/debian/fpm-dataplane.postinst)."""
 
 import contextlib

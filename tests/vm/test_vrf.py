@@ -87,8 +87,8 @@ def audited(router, frr):
     eventually(same, 20, 0.5, "equal")
     router.control.request({"break": "route", "prefix": own})
     done = router.fpmctl(*ask)
-    way = f"via {BEHIND[4].format(2)} dev wan0 weight 1"
-    found = f"VRF red: DIFFERS {own}: the kernel has {way}, the dataplane has no route"
+    hop = f"via {BEHIND[4].format(2)} dev wan0 weight 1"
+    found = f"VRF red: DIFFERS {own}: the kernel has {hop}, the dataplane has no route"
     assert done.returncode == 3 and found in done.stdout.splitlines(), done.stdout
     router.ip(f"route del {own} table 100")
 
@@ -99,8 +99,8 @@ def audited(router, frr):
     eventually(there, 10, 0.1, "zebra has it")
     done = router.fpmctl(*ask)
     assert done.returncode == 3, done.stdout + done.stderr
-    way = f"via {BEHIND[4].format(2)} dev ext0 weight 1"
-    found = f"VRF blue: DIFFERS {lost}: zebra has {way}, the dataplane has no route"
+    hop = f"via {BEHIND[4].format(2)} dev ext0 weight 1"
+    found = f"VRF blue: DIFFERS {lost}: zebra has {hop}, the dataplane has no route"
     assert found in done.stdout.splitlines(), done.stdout
     frr.configure("fpm address 127.0.0.1")
     eventually(same, 30, 0.5, "replayed, and equal")

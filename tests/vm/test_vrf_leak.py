@@ -69,7 +69,7 @@ def test_a_route_may_lead_to_another_vrf_itself(two, family):
     two.ip("link del blue")
     eventually(lambda: vrfs(two)["ext0"] is None, 5, 0.01, "in no VRF")
     down = lambda: two.not_forwarded(lan, lan.probe(HOST[family])) == {"egress_down": 1}  # noqa: E731
-    eventually(down, 5, 0.1, "no way out")
+    eventually(down, 5, 0.1, "no egress")
 
 
 def test_of_two_routes_mtus_the_smaller_one_counts(two, family):

@@ -97,7 +97,7 @@ class Kernel:
                 frame = macs + b"\x08\x00" + head + udp
                 out.write(struct.pack("!H", len(frame)) + frame)
 
-    def way(self, name):
+    def forward_by(self, name):
         """Forward by the kernel's own code or in XDP from now on."""
         words = ["object", self.object, "program", "forward"] if name == "xdp" else ["off"]
         netns.command(
@@ -191,7 +191,7 @@ def measure(bench):
             seen = {"kernel": [], "xdp": []}
             for _ in range(bench.reps):
                 for name, samples in seen.items():
-                    kernel.way(name)
+                    kernel.forward_by(name)
                     samples.append(kernel.sample(bench.seconds))
         for name, samples in seen.items():
             row = {"bench": "forward", "table": table, "traffic": "v4 over veth"}
