@@ -194,7 +194,7 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 	conf->family = family == AF_INET ? 4 : 6;
 	if (change->gone)
 		return true;
-	/* The defaults apply to no existing link. */
+	/* The kernel applies the defaults to new links only. */
 	if ((int)conf->ifindex == NETCONFA_IFINDEX_DEFAULT)
 		return false;
 	change->lacks_forwarding = attr[NETCONFA_FORWARDING] == NULL;

@@ -56,7 +56,7 @@ session_text(const struct session *s, char buf[PREFIX_STRLEN + 32])
 	return buf;
 }
 
-/* Report to rib that the next hop is dead, or no longer. */
+/* Report to rib whether the next hop is dead. */
 static void
 hop_tell(struct bfd *b, const struct kept *k, bool dead)
 {

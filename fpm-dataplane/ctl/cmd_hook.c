@@ -74,7 +74,7 @@ file_read(const char *file, uint8_t **data, size_t *size)
 	if (n < 0)
 		return file_refused(file, strerror(errno));
 	if (*size > BPF_OBJECT_MAX)
-		return file_refused(file, "is larger than 1 MiB, which no program is");
+		return file_refused(file, "is larger than 1 MiB, the maximum");
 	return CTL_OK;
 }
 

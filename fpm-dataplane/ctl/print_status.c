@@ -235,7 +235,7 @@ checkpoint_print(const json_t *row)
 			human_bytes(row_int(c, "bytes"), text),
 			count_text(c, "restored", "route", n[2]),
 			row_int(c, "restored_kernel"), row_int(c, "restore_lost"),
-			row_int(c, "discarded") > 0 ? "; the checkpoint found was discarded"
+			row_int(c, "discarded") > 0 ? "; the old checkpoint was discarded"
 						    : "");
 }
 

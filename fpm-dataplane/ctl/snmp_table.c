@@ -383,7 +383,7 @@ value_number(char *out, size_t size, const char *type, unsigned long long value)
 	return true;
 }
 
-/* Write a counter. Omit a counter that is not counted. */
+/* Write a counter. Write nothing for a counter that the interface does not have. */
 static bool
 value_counter(char *out, size_t size, bool wide, uint64_t value)
 {

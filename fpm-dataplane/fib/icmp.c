@@ -341,6 +341,6 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 	if (!labels_go_on && !addr_has_return_route(fib, vrf, about, &to, src))
 		return "no route leads back to its source";
 	if (!has_source)
-		return "the interface has no address for its source";
+		return "the interface has no address from which to send it";
 	return NULL;
 }

@@ -75,7 +75,7 @@ add_payload_write(struct build *b, const struct nlattr *data)
 	    attr_be32(attr_find_in(data, NFTA_PAYLOAD_LEN), &len) < 0)
 		return -1;
 	if (base != NFT_PAYLOAD_NETWORK_HEADER || at > 1 || len > 2 - at)
-		return build_fail(b, "to change a field other than dscp is not supported");
+		return build_fail(b, "changing a field other than dscp is not supported");
 	if (register_read(attr_find_in(data, NFTA_PAYLOAD_SREG), len, &word) < 0)
 		return -1;
 	op = op_add(b, OP_MARK);
@@ -130,7 +130,7 @@ add_meta(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 	if (attr_be32(attr_find_in(data, NFTA_META_KEY), &key) < 0)
 		return -1;
 	if (attr_find_in(data, NFTA_META_SREG) != NULL)
-		return build_fail(b, "to set meta %s is not supported",
+		return build_fail(b, "setting meta %s is not supported",
 				  key == NFT_META_MARK ? "mark" : "facts");
 	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (known[i].key != key)
@@ -164,7 +164,7 @@ add_exthdr(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 		return build_fail(b, "options of %s are not supported",
 				  kind == NFT_EXTHDR_OP_TCPOPT ? "TCP" : "this kind");
 	if (attr_find_in(data, NFTA_EXTHDR_SREG) != NULL)
-		return build_fail(b, "to change an extension header is not supported");
+		return build_fail(b, "changing an extension header is not supported");
 	(void)attr_be32(attr_find_in(data, NFTA_EXTHDR_FLAGS), &flags);
 	if (attr_copy(attr_find_in(data, NFTA_EXTHDR_TYPE), &type, 1) < 0 ||
 	    attr_be32(attr_find_in(data, NFTA_EXTHDR_OFFSET), &at) < 0 ||

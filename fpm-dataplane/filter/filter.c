@@ -309,8 +309,8 @@ read_and_build(struct filter *f, struct filter_dump *dump)
 }
 
 /*
- * Read the tables and put them in force. Without the first table no rule is in force any
- * longer; other errors may be temporary, so the thread tries again.
+ * Read the tables and publish their ruleset. If the first table does not exist, there is no
+ * ruleset. Other errors may be temporary, so the thread tries again.
  */
 static void
 table_read(struct filter *f)

@@ -179,7 +179,7 @@ paths_check(const struct check *c, uint32_t *work)
 		return 0;
 	snprintf(c->why, c->why_size,
 		 "the program has too many paths from its start to its end to verify them: "
-		 "%u instructions, %u are the most",
+		 "%u instructions; the maximum is %u",
 		 work[0], HOOK_WORK_MAX);
 	return -EINVAL;
 }

@@ -97,7 +97,7 @@ vrf_take_number(struct neigh *n, struct link *l, uint32_t table)
 	vrf_tell(n, l->vrf, l->kernel.name, false);
 }
 
-/* Rename a shared number after a VRF that still has it. */
+/* Several VRFs can share a number. Name it after a VRF that still has it. */
 static void
 vrf_rename(struct neigh *n, uint16_t number)
 {

@@ -25,10 +25,10 @@
  */
 #define QUEUE_PACKETS_MAX 64
 /*
- * If the table is full, the entry that has waited longest is removed if it has waited for
- * this time. A host that exists replies within milliseconds, so it is found even while a
- * scan asks for 3000 absent hosts a second. Entries of next hops are never removed, and
- * have further places, a sixth of the number for hosts.
+ * A full table removes the host that has waited longest, but only after this time. A host
+ * that exists replies within milliseconds, so it keeps its entry even while a scan asks for
+ * 3000 absent hosts a second. Entries of next hops are never removed. They have additional
+ * places, one sixth of the number for hosts.
  */
 #define QUEUE_AT_LEAST_S 0.25
 #define QUEUE_AGAIN_MAX \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walks that complete tries: a prefix is missing or wrong in its trie because memory
- * was out, because the trie is a new VRF's, or because a route of table local hides other
- * routes, or no longer does. [rib]. The walk over all routes also withdraws foreign routes
- * (table_count.h).
+ * The walks that complete tries. A trie can lack a prefix, or have an old value for it,
+ * because memory ran out, because the VRF is new, or because a route of table local hides
+ * other routes, or no longer does. The walk over all routes also withdraws foreign routes
+ * (table_count.h).                                                                   [rib]
  */
 #include "rib/resync.h"
 

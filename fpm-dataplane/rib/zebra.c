@@ -12,7 +12,7 @@
  * of tables that are neither main nor of a VRF are kept and are in no FIB. Their next hops
  * are bound and resolved, so that they can be shown. Keys that are not IP routes (labels,
  * MACs of EVPN) have table FPM_TABLE_NONE. Labels are in a table of their own for
- * forwarders (labels.c). MACs are kept, and always are unsupported.
+ * forwarders (labels.c). MACs are in the table of routes only: no FIB has them.
  */
 #include "rib/zebra.h"
 

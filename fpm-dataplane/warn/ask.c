@@ -100,8 +100,8 @@ unread_add(struct warn *w, const char *part, int error)
 	char in_linux[128];
 
 	snprintf(in_linux, sizeof(in_linux),
-		 "The kernel did not tell whether it has such configuration: %s.",
+		 "The kernel did not report whether it has such configuration: %s.",
 		 strerror(-error));
 	list_add(&w->list, WARNING_UNREAD, part, in_linux,
-		 "The dataplane obeys nothing of it, and cannot warn of it.");
+		 "The dataplane ignores such configuration, and cannot report it.");
 }

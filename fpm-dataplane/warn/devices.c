@@ -97,7 +97,7 @@ through_check(struct warn *w, const struct device_message *m)
 	list_add(&w->list, WARNING_FORWARDING, where,
 		 "Linux forwards to the device, but no packets from it: its sysctl "
 		 "forwarding is 0.",
-		 "The same, because the kernel forwards by the device.");
+		 "As in Linux, because the kernel forwards by this device.");
 }
 
 static bool
@@ -320,7 +320,7 @@ on_mac(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	upper = upper_with_mac(w, m.mac);
 	if (upper != NULL)
 		snprintf(in_linux, sizeof(in_linux),
-			 "Linux gives frames to this MAC to the %s %s.", upper->kind,
+			 "Linux delivers frames to this MAC to the %s %s.", upper->kind,
 			 upper->name);
 	else
 		snprintf(in_linux, sizeof(in_linux),

@@ -66,7 +66,7 @@ def expected(said, vendor):
         (can, can_x), (does, does_x) = speeds
         less = float(does) < float(can) or int(does_x) < int(can_x)
         link = ("warn" if less else "ok", f"x{does_x} at {does} GT/s, ")
-        link = (link[0], link[1] + (f"the most is x{can_x} at {can} GT/s" if less else "its maximum"))
+        link = (link[0], link[1] + (f"the maximum is x{can_x} at {can} GT/s" if less else "its maximum"))
     return {"pcie-link": link, "ext-tag": tag,
             "read-request": ("ok" if read >= 512 else "warn", f"{read} octets")}  # fmt: skip
 
@@ -88,7 +88,7 @@ def test_doctor_reads_every_device_as_lspci_does(tmp_path):
     for address in addresses:
         agree(address, found, lspci(address))
     links = [row["text"] for (check, _), row in found.items() if check == "pcie-link"]
-    assert [t for t in links if t == "x1 at 2.5 GT/s, the most is x16 at 8 GT/s"], links
+    assert [t for t in links if t == "x1 at 2.5 GT/s, the maximum is x16 at 8 GT/s"], links
     assert [t for t in links if t.startswith("x1 at 2.5 GT/s, its maximum")], links
     assert [t for t in links if t.startswith("no PCI Express")], links
     assert "warn" in {row["status"] for (c, _), row in found.items() if c == "read-request"}

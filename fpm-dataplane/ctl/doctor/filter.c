@@ -32,7 +32,7 @@ check_filter(struct exam *e)
 			    row_str(row, "refused"));
 		finding_cost(e, "%s",
 			     strcmp(state, "absent") != 0
-				     ? "The ruleset before it is in force."
+				     ? "The previous ruleset stays in force."
 			     : drops ? "All packets in transit are dropped."
 				     : "All packets in transit pass.");
 		if (strchr(row_str(row, "table"), ',') != NULL)

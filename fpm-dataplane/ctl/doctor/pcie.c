@@ -89,7 +89,7 @@ nic_check_link(struct exam *e, const char *address, const char *name, const json
 			    speed_text(x.speed), pci_gbit_per_s(x.speed, x.width));
 	} else {
 		finding_add(e, VERDICT_WARN, subject,
-			    "x%u at %s GT/s, the most is x%u at %s GT/s", x.width,
+			    "x%u at %s GT/s, the maximum is x%u at %s GT/s", x.width,
 			    speed_text(x.speed), x.width_max, speed_text(x.speed_max));
 		finding_cost(
 			e,
