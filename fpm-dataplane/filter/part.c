@@ -103,8 +103,7 @@ build_chain_reach(struct build *b, struct raw_chain *c)
 	c->number = b->r->n_chain++;
 	b->reached[c->number] = (uint32_t)(c - b->chain);
 	b->r->chain[c->number] =
-		(struct ruleset_chain){.is_base = c->is_base,
-				       .drops = c->drops,
+		(struct ruleset_chain){.drops = c->drops,
 				       .family = table->family == NFPROTO_IPV4   ? 4
 						 : table->family == NFPROTO_IPV6 ? 6
 										 : 0,

@@ -157,7 +157,7 @@ struct ruleset_rule {
 
 struct ruleset_chain {
 	uint32_t rule, n_rule; /* in ruleset.rule */
-	bool is_base, drops;   /* drops: policy of a base chain */
+	bool drops;            /* policy of a base chain */
 	uint8_t family;        /* 4, 6, or 0: of a table inet */
 	int32_t priority;
 	uint64_t table_handle; /* of the kernel */

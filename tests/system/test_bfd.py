@@ -90,6 +90,7 @@ def test_a_shutdown_of_the_peer_is_no_failure_and_prunes_nothing(bfd):
         ("alt", 3784, 255, None, "bfd_no_session"),  # and it knows the discriminator
         ("wan", 7784, 255, None, None),  # a port of S-BFD, for which the dataplane has no sessions
         ("wan", 4784, 255, None, "bfd_no_session"),  # several hops
+        ("wan", 3785, 254, None, "bfd_no_session"),  # an echo packet that was never sent
     ],
 )
 def test_a_forged_packet_does_not_end_a_session(bfd, name, port, ttl, discr, drop):
