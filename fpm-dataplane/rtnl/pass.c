@@ -154,7 +154,8 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 		break;
 	case KERNEL_SKIP_EXPIRED:
 		kernel_count(&kernel_status.skipped, 1);
-		r->mortal[ev.route.protocol] = r->expired = true;
+		r->mortal[ev.route.protocol] = true;
+		r->n_expired++;
 		break;
 	default:
 		/* Out of memory or malformed: the next dump shows the route again. */

@@ -24,6 +24,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "rtnl/rtnl_impl.h"
 
 /* The kernel deletes routes within the call that it announces. */
@@ -49,6 +50,16 @@ rtnl_schedule(struct rtnl *r, uint64_t in_ms)
 		return;
 	ev_timer_set(&r->resync, (double)(at - now) / 1000., 0.);
 	ev_timer_start(r->w->loop, &r->resync);
+}
+
+/*
+ * Decide that the tables are large if rib got many routes since all were read: from the events
+ * of the kernel, or from zebra, which also gives them to the kernel.
+ */
+static void
+rtnl_note_growth(struct rtnl *r)
+{
+	r->large |= table_state(TABLE_routes).used > r->n_routes_then + KERNEL_LARGE;
 }
 
 /* --- causes of a dump --------------------------------------------------------------------- */
@@ -84,6 +95,7 @@ rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
 		r->silent_due |= nlh->nlmsg_type == RTM_DELADDR;
 		return;
 	}
+	rtnl_note_growth(r);
 	if (nlh->nlmsg_type == RTM_DELADDR || (r->large && ev_is_active(&r->expiry)))
 		return;
 	mnl_attr_for_each(attr, nlh, sizeof(*ifa))
@@ -163,6 +175,24 @@ expiry_arm(struct rtnl *r)
 }
 
 /*
+ * Return the time until expired routes are read again. It grows to an eighth of the time since the
+ * last one expired: the kernel mostly gives a new life soon, and may also never delete a route.
+ */
+static uint32_t
+expired_again_ms(struct rtnl *r, uint32_t least_ms, uint32_t most_ms)
+{
+	uint64_t for_ms;
+
+	if (r->n_expired > r->n_expired_was)
+		r->expired_since_ms = r->dump_begin_ms;
+	r->n_expired_was = r->n_expired;
+	for_ms = r->n_expired > 0 ? r->dump_begin_ms - r->expired_since_ms : 0;
+	return for_ms / 8 > most_ms    ? most_ms
+	       : for_ms / 8 > least_ms ? (uint32_t)(for_ms / 8)
+				       : least_ms;
+}
+
+/*
  * Limit the time until the next dump of routes whose lives the kernel may change silently. A
  * life below one tick looks like none. So when no route seems to have one, read
  * until a dump that began EXPIRED_MS after the first such dump, which is longer than a tick.
@@ -171,8 +201,9 @@ static void
 expiry_limit(struct rtnl *r)
 {
 	uint32_t life_ms = r->large ? LIFE_LARGE_MS : LIFE_MS;
-	uint32_t expired_ms = r->large ? EXPIRED_LARGE_MS : EXPIRED_MS;
-	bool lives = r->expires_ms != 0 || r->expired;
+	uint32_t expired_ms =
+		expired_again_ms(r, r->large ? EXPIRED_LARGE_MS : EXPIRED_MS, life_ms);
+	bool lives = r->expires_ms != 0 || r->n_expired > 0;
 
 	if (lives)
 		r->lifeless_since_ms = 0;
@@ -182,7 +213,7 @@ expiry_limit(struct rtnl *r)
 				 r->dump_begin_ms - r->lifeless_since_ms < expired_ms);
 	if (r->expires_ms > life_ms)
 		r->expires_ms = life_ms;
-	if ((r->expired || (r->had_lives && !lives)) &&
+	if ((r->n_expired > 0 || (r->had_lives && !lives)) &&
 	    (r->expires_ms == 0 || r->expires_ms > expired_ms))
 		r->expires_ms = expired_ms;
 }
@@ -192,8 +223,10 @@ routes_dump_finished(struct rtnl *r)
 {
 	uint64_t now = monotonic_ms();
 
-	if (r->whole)
+	if (r->whole) {
 		r->large = r->n_shown > KERNEL_LARGE;
+		r->n_routes_then = table_state(TABLE_routes).used;
+	}
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
@@ -304,6 +337,7 @@ rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 		rtnl_schedule(r, SILENT_MS); /* rib is behind */
 		return;
 	}
+	rtnl_note_growth(r);
 	if (r->all_due)
 		dump_plan(r, DUMP_ALL);
 	else if (r->silent_due)

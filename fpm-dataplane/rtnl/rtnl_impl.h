@@ -64,11 +64,12 @@ struct rtnl {
 	uint64_t dump_begin_ms, next_resync_ms;
 	struct rule_tables tables[2]; /* IPv4, IPv6: zebra's routes in them are wanted */
 	bool all_nexthops;            /* rib needs the objects of zebra, too */
-	bool rules_only;  /* this dump has no job of all routes or of a protocol */
-	bool whole;       /* this dump has all routes */
-	bool starting;    /* this is a dump before the first wait of the thread */
-	bool rules_due;   /* read the rules again: some have changed */
-	bool large;       /* a walk of the kernel over its tables takes long */
+	bool rules_only;        /* this dump has no job of all routes or of a protocol */
+	bool whole;             /* this dump has all routes */
+	bool starting;          /* this is a dump before the first wait of the thread */
+	bool rules_due;         /* read the rules again: some have changed */
+	bool large;             /* a walk of the kernel over its tables takes long */
+	uint64_t n_routes_then; /* routes of rib when `large` was last decided */
 	bool split4;      /* Linux looks up the tables local and main of IPv4 in turn */
 	uint64_t n_shown; /* messages of the present dump */
 	bool all_due;     /* read all tables again: events were lost */
@@ -76,8 +77,10 @@ struct rtnl {
 	bool lives_due;   /* read routes with a limited life again */
 	uint32_t
 		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
-	bool expired;       /* the present dump has shown a route whose life is over */
-	bool had_lives;     /* a route with a limited life may be there */
+	uint32_t n_expired;        /* routes of the present dump whose life is over */
+	uint32_t n_expired_was;    /* ... of the last one */
+	uint64_t expired_since_ms; /* CLOCK_MONOTONIC: when their number grew last */
+	bool had_lives;            /* a route with a limited life may be there */
 	/* CLOCK_MONOTONIC: the first of the last dumps that show no life began; 0: none did */
 	uint64_t lifeless_since_ms;
 	bool held[256];    /* rib may have routes of the protocol */

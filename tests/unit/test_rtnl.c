@@ -425,6 +425,37 @@ a_route_with_a_limited_life_goes_when_it_is_over(void **state)
 	stop(s);
 }
 
+/* Return true once no dump has ended for `ms`. */
+static bool
+dumps_rest_for(struct scene *s, int64_t ms)
+{
+	static uint64_t dumps;
+	static int64_t since;
+
+	if (count(&kernel_status.dumps) != dumps) {
+		dumps = count(&kernel_status.dumps);
+		since = now_ms();
+	}
+	return now_ms() - since >= ms;
+}
+
+static void
+a_route_that_stays_expired_is_read_ever_less(void **state)
+{
+	struct scene *s = started(state);
+	const char *net = "2001:db8:9::/48";
+
+	bed_sysctl(s->bed, "ipv6/route/gc_interval", "3600");
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 1", net);
+	wait_for(s, n_of(s, net) == 1);
+	wait_for(s, n_of(s, net) == 0);
+	wait_for(s, dumps_rest_for(s, 400)); /* it is read every 100 ms at first */
+	assert_int_equal(
+		run("ip -n %s -6 route show %s | grep -q expires", s->bed->netns, net), 0);
+	stop(s);
+}
+
 /* --- many, and too many ---------------------------------------------------------------- */
 
 static void
@@ -485,6 +516,27 @@ beside_a_large_table_the_kernels_routes_come_and_go_as_ever(void **state)
 	wait_for(s, n_of(s, NET) == 0);
 	assert_true(count(&kernel_status.of_zebra) > zebras + KERNEL_LARGE);
 	assert_int_equal(n_of(s, "10.0.0.0/24"), 0); /* FPM has them */
+	stop(s);
+}
+
+/* Events alone show that the tables have become large. */
+static void
+tables_that_become_large_are_read_whole(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t zebras;
+
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp");
+	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
+	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1");
+	add_many(s, KERNEL_LARGE + 100, 0);
+	wait_for(s,
+		 n_of(s, NET) == 1 && table_state(TABLE_routes).used > KERNEL_LARGE + 100);
+	zebras = count(&kernel_status.of_zebra);
+	ip(s->bed, "addr del 203.0.113.1/32 dev t0");
+	wait_for(s, n_of(s, NET) == 0);
+	assert_int_equal(count(&kernel_status.of_zebra), zebras + 1);
 	stop(s);
 }
 
@@ -616,12 +668,14 @@ main(void)
 		bed_test(routes_go_with_the_address_that_is_their_source),
 		bed_test(routes_go_with_their_next_hop_object),
 		bed_test(a_route_with_a_limited_life_goes_when_it_is_over),
+		bed_test(a_route_that_stays_expired_is_read_ever_less),
 		bed_test(a_dump_of_several_parts_shows_all),
 		bed_test(tables_that_linux_has_split_are_known),
 		bed_test(tables_are_split_by_the_first_rule),
 		bed_test(lost_events_make_it_read_everything_again),
 		bed_test(a_pause_in_a_dump_ends),
 		bed_test(beside_a_large_table_the_kernels_routes_come_and_go_as_ever),
+		bed_test(tables_that_become_large_are_read_whole),
 		bed_test(after_a_large_checkpoint_the_tables_are_read_when_main_asks),
 		bed_test(a_missing_namespace_is_an_error_at_the_start),
 	};
