@@ -72,10 +72,13 @@ iif_json(const struct rule *rule)
 }
 
 static json_t *
-rule_json(const struct rule *rule)
+rule_json(const struct rib *rib, const struct rule *rule)
 {
 	bool lookup = rule->action == FR_ACT_TO_TBL && !rule->l3mdev;
 	const char *lacks = rule_lacks(rule);
+
+	if (lacks == NULL && rule_lacks_fib(rib, rule))
+		lacks = "lookup";
 
 	return json_pack(
 		"{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
@@ -109,7 +112,8 @@ rule_rows(const struct rib *rib, struct msg_query *q)
 		for (; q->cursor[1] < list->n; q->cursor[1]++) {
 			if (json_array_size(q->rows) >= q->max)
 				return;
-			json_array_append_new(q->rows, rule_json(&list->v[q->cursor[1]]));
+			json_array_append_new(q->rows,
+					      rule_json(rib, &list->v[q->cursor[1]]));
 		}
 	}
 	q->done = true;

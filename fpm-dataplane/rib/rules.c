@@ -138,37 +138,54 @@ view_is(const struct vrf *at, uint32_t table, uint8_t view, int32_t longer_than,
 	       prefix_equal(&at->src, src);
 }
 
-/*
- * Return the FIB of a table, or a view of it, which is created if it does not exist. Return
- * NULL if that fails.
- */
+/* Return the FIB of a table, or a view of it; NULL: it does not exist. */
 static struct vrf *
-fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
-	 const struct prefix *src, bool hides)
+fib_of_table(const struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
+	     const struct prefix *src, bool hides)
 {
-	struct vrf *vrf = view == 0 ? vrf_find(rib, table) : NULL;
-	bool created = false;
-
-	for (uint32_t i = 0; view != 0 && vrf == NULL && i < rib->vrfs.views.n; i++) {
+	if (view == 0)
+		return vrf_find(rib, table);
+	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
 		struct vrf *at = rib->vrfs.v[rib->vrfs.views.v[i]];
 
 		if (view_is(at, table, view, longer_than, src, hides))
-			vrf = at;
+			return at;
 	}
-	if (vrf == NULL) {
+	return NULL;
+}
+
+/*
+ * Handle a FIB that could not be created. Without memory the last list stays. If all numbers
+ * are in use, rules that have no FIB are not obeyed, and all others are.
+ */
+static void
+fib_refused(struct rib *rib, uint32_t table)
+{
+	bool full = rib->vrfs.n_for_rules == FIB_RULE_TABLES;
+
+	rib->rules.retry_ms = rib->clock_ms() + RETRY_MS;
+	rib->rules.nomem |= !full;
+	if (!rib->rules.refused && full)
+		table_refuse(TABLE_rule_fibs);
+	else if (!rib->rules.refused)
+		log_error("rib: rule table not created table=%u error=ENOMEM retry_ms=%u",
+			  table, RETRY_MS);
+	rib->rules.refused = true;
+}
+
+/* Note that rules need a FIB or a view, and create it if it does not exist. */
+static void
+fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
+	 const struct prefix *src, bool hides)
+{
+	struct vrf *vrf = fib_of_table(rib, table, view, longer_than, src, hides);
+	bool created = vrf == NULL;
+
+	if (created)
 		vrf = vrf_for_rules(rib, table, view);
-		created = true;
-	}
 	if (vrf == NULL) {
-		rib->rules.retry_ms = rib->clock_ms() + RETRY_MS;
-		if (!rib->rules.refused && rib->vrfs.n_for_rules == FIB_RULE_TABLES)
-			table_refuse(TABLE_rule_fibs);
-		else if (!rib->rules.refused)
-			log_error("rib: rule table not created table=%u error=ENOMEM "
-				  "retry_ms=%u",
-				  table, RETRY_MS);
-		rib->rules.refused = true;
-		return NULL;
+		fib_refused(rib, table);
+		return;
 	}
 	if (longer_than >= 0)
 		slot_make_suppressed(rib);
@@ -178,7 +195,6 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 		vrf->hides = hides;
 	}
 	vrf->wanted = true;
-	return vrf;
 }
 
 static const struct prefix any_source = {.family = 6}; /* also of IPv4 views */
@@ -266,7 +282,7 @@ rules_round(struct rib *rib)
 	rib->sources.changed = false;
 	if (!r->due && (r->retry_ms == 0 || rib->clock_ms() < r->retry_ms))
 		return;
-	r->due = false;
+	r->due = r->nomem = false;
 	r->retry_ms = 0;
 	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
 		if (rib->vrfs.v[i] != NULL)
@@ -285,28 +301,32 @@ rules_round(struct rib *rib)
 	}
 	sources_collect(&rib->sources);
 	r->refused &= r->retry_ms != 0;
-	r->publish_due = r->retry_ms == 0;
+	r->publish_due = !r->nomem;
 }
 
 /* --- compiled lists ----------------------------------------------------------------------- */
 
 /*
  * Return the number of the FIB of a table (0: main), or if `longer_than` is not -1 of its
- * view without short prefixes.
+ * view without short prefixes. Return -1 if there was no number for it.
  */
-static uint16_t
+static int32_t
 fib_number(const struct rib *rib, uint32_t table, uint8_t family, int32_t longer_than)
 {
-	if (longer_than < 0)
-		return table == RIB_TABLE_MAIN ? 0 : vrf_find(rib, table)->number;
-	for (uint32_t i = 0; i < rib->vrfs.views.n; i++) {
-		const struct vrf *at = rib->vrfs.v[rib->vrfs.views.v[i]];
+	const struct vrf *vrf;
 
-		if (view_is(at, table, family, longer_than, &any_source, false))
-			return at->number;
-	}
-	assert(!"rules_round() has created it");
-	return 0;
+	if (longer_than < 0 && table == RIB_TABLE_MAIN)
+		return 0;
+	vrf = fib_of_table(rib, table, longer_than < 0 ? 0 : family, longer_than,
+			   &any_source, false);
+	return vrf == NULL ? -1 : vrf->number;
+}
+
+bool
+rule_lacks_fib(const struct rib *rib, const struct rule *rule)
+{
+	return rib->rules.refused && rule_needs_fib(rib, rule) &&
+	       fib_number(rib, rule->table, rule->family, rule->suppress) < 0;
 }
 
 static const struct link *
@@ -335,9 +355,13 @@ compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *ru
 		} else if (rule->table == RT_TABLE_LOCAL) {
 			to->action = FIB_RULE_LOCAL;
 		} else if (rule->table != RT_TABLE_UNSPEC) {
-			to->action = FIB_RULE_TABLE;
-			to->number =
+			int32_t number =
 				fib_number(rib, rule->table, rule->family, rule->suppress);
+
+			if (number < 0)
+				break; /* the table is full */
+			to->action = FIB_RULE_TABLE;
+			to->number = (uint16_t)number;
 		}
 		break;
 	case FR_ACT_BLACKHOLE:
@@ -398,10 +422,13 @@ compile_gotos(struct fib_rules *to, const struct rule_list *list, const uint32_t
 static bool
 view_of_source(const struct rib *rib, const struct vrf *view, uint16_t *base)
 {
+	int32_t number;
+
 	if (!view->wanted || !view->hides)
 		return false;
-	*base = fib_number(rib, view->fib->table, view->view, view->longer_than);
-	return true;
+	number = fib_number(rib, view->fib->table, view->view, view->longer_than);
+	*base = (uint16_t)number;
+	return number >= 0;
 }
 
 static void

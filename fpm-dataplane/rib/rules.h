@@ -23,6 +23,7 @@ struct rib_rules {
 	bool default_used[2];     /* table default had a route at the last check */
 	bool refused;             /* some table got no FIB; this was logged */
 	uint64_t retry_ms;        /* 0: no retry is due */
+	bool nomem;               /* a FIB got no memory: the published lists stay */
 	struct fib_rules *published[2];
 	uint32_t n_published;       /* lists published since the start */
 	struct rule_ifaces told[2]; /* of the last message to neigh */
@@ -40,6 +41,8 @@ void rules_reclaim(struct rib *rib);
 bool rules_are_default(const struct rib *rib, unsigned int family6);
 /* Return the selector of a rule that forwarders do not have, or NULL if they obey it. */
 const char *rule_lacks(const struct rule *rule);
+/* Return true if the rule is not obeyed because all numbers of FIBs for rules are in use. */
+bool rule_lacks_fib(const struct rib *rib, const struct rule *rule);
 void rules_free(struct rib *rib);
 
 #endif

@@ -684,21 +684,39 @@ a_flapping_local_prefix_starves_nothing(void **state)
 	}
 }
 
-/* A list that needs too many FIBs is refused, and the last list stays until one fits. */
+/* A rule whose FIB has no room is not obeyed, and is named. All other rules are obeyed. */
 static void
 more_fibs_than_numbers_are_refused_by_name(void **state)
 {
 	struct rig *g = rig_with_table();
 	uint64_t refused = table_state(TABLE_rule_fibs).refused;
+	json_t *rows;
 
-	lookup(1, 100);
+	for (uint32_t i = 0; i < FIB_RULE_TABLES; i++)
+		lookup(2 + i, 1000 + i);
 	tell(g, 4);
-	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.129@2");
-	for (uint32_t i = 0; i <= FIB_RULE_TABLES; i++)
-		lookup(1 + i, 1000 + i);
+	assert_int_equal(table_state(TABLE_rule_fibs).used, FIB_RULE_TABLES);
+	assert_int_equal(table_state(TABLE_rule_fibs).refused, refused);
+	lookup(1, 100);
+	add(1, FR_ACT_PROHIBIT, 0)->src = rig_prefix("192.0.2.77/32");
+	for (uint32_t i = 0; i < FIB_RULE_TABLES; i++)
+		lookup(2 + i, 1000 + i);
 	tell(g, 4);
 	assert_int_equal(table_state(TABLE_rule_fibs).used, FIB_RULE_TABLES);
 	assert_int_equal(table_state(TABLE_rule_fibs).refused, refused + 1);
+	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.1@1");
+	assert_from(g, "192.0.2.77", "198.51.100.1", "prohibit");
+	rows = rig_ask(g, &(struct msg_query){.kind = QUERY_RULES, .max = 2000}, NULL);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(
+			json_is_true(json_object_get(json_array_get(rows, i), "obeyed")),
+			i != 1);
+	json_decref(rows);
+	lookup(1, 100);
+	for (uint32_t i = 1; i < FIB_RULE_TABLES; i++)
+		lookup(2 + i, 1000 + i);
+	tell(g, 4);
+	rig_later(g, 2); /* the number of the removed rule is free */
 	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.129@2");
 	tell(g, 4);
 	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.1@1");
