@@ -24,6 +24,7 @@
 /* suppress_... of a rule for table local or for the tables of VRFs; it has no effect */
 #define RULE_LACKS_IFGROUP  16u
 #define RULE_LACKS_SUPPRESS 32u
+#define RULE_LACKS_LABEL    64u /* flowlabel, Linux 6.14 */
 #define RULE_NO_GROUP       UINT32_MAX
 
 /*
@@ -61,7 +62,7 @@ rule_is_never(const struct rule *rule)
 {
 	return rule->has_oif ||
 	       (rule->lacks & (RULE_LACKS_MARK | RULE_LACKS_UID | RULE_LACKS_TUNNEL |
-			       RULE_LACKS_UNKNOWN)) != 0;
+			       RULE_LACKS_LABEL | RULE_LACKS_UNKNOWN)) != 0;
 }
 
 /* MSG_RULES: the rules of one family, in the kernel's order. */

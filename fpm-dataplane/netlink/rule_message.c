@@ -11,6 +11,8 @@
 
 /* Newer than the headers of some systems. */
 #define RULE_DSCP       25 /* FRA_DSCP, Linux 6.13: the six bits of the DSCP, IPv4 too */
+#define RULE_LABEL      26 /* FRA_FLOWLABEL, Linux 6.14, as is the next one */
+#define RULE_LABEL_MASK 27
 #define RULE_SPORT_MASK 28 /* FRA_SPORT_MASK, Linux 6.15, as are the next two */
 #define RULE_DPORT_MASK 29
 #define RULE_DSCP_MASK  30
@@ -25,8 +27,9 @@ static const uint32_t known_attributes =
 	1u << FRA_SUPPRESS_IFGROUP | 1u << FRA_SUPPRESS_PREFIXLEN | 1u << FRA_TABLE |
 	1u << FRA_FWMASK | 1u << FRA_OIFNAME | 1u << FRA_PAD | 1u << FRA_L3MDEV |
 	1u << FRA_UID_RANGE | 1u << FRA_PROTOCOL | 1u << FRA_IP_PROTO |
-	1u << FRA_SPORT_RANGE | 1u << FRA_DPORT_RANGE | 1u << RULE_DSCP |
-	1u << RULE_SPORT_MASK | 1u << RULE_DPORT_MASK | 1u << RULE_DSCP_MASK;
+	1u << FRA_SPORT_RANGE | 1u << FRA_DPORT_RANGE | 1u << RULE_DSCP | 1u << RULE_LABEL |
+	1u << RULE_LABEL_MASK | 1u << RULE_SPORT_MASK | 1u << RULE_DPORT_MASK |
+	1u << RULE_DSCP_MASK;
 
 static int
 rule_prefix(struct prefix *p, const struct attrs *attrs, unsigned int type, uint8_t family,
@@ -112,6 +115,8 @@ rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 		rule->lacks |= RULE_LACKS_SUPPRESS;
 	if (rule->suppress_group != RULE_NO_GROUP && no_suppress)
 		rule->lacks |= RULE_LACKS_IFGROUP;
+	if (attrs_have(attrs, RULE_LABEL))
+		rule->lacks |= RULE_LACKS_LABEL;
 	if ((attrs->have & ~known_attributes) != 0)
 		rule->lacks |= RULE_LACKS_UNKNOWN;
 	return 0;

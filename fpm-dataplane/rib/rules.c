@@ -625,6 +625,7 @@ rule_lacks(const struct rule *rule)
 		{RULE_LACKS_TUNNEL, "tun_id"},
 		{RULE_LACKS_IFGROUP, "suppress_ifgroup"},
 		{RULE_LACKS_SUPPRESS, "suppress_prefixlength"},
+		{RULE_LACKS_LABEL, "flowlabel"},
 		{RULE_LACKS_UNKNOWN, "unknown"},
 	};
 

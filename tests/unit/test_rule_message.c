@@ -176,8 +176,12 @@ selectors_that_no_packet_has_are_noted(void **state)
 	mnl_attr_put_u8(nlh, FRA_L3MDEV, 1);
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, 0);
 	assert_int_equal(decoded().lacks, RULE_LACKS_SUPPRESS);
-	begin(AF_INET);
+	begin(AF_INET6);
 	mnl_attr_put_u32(nlh, 26, 1); /* FRA_FLOWLABEL */
+	mnl_attr_put_u32(nlh, 27, 1); /* FRA_FLOWLABEL_MASK */
+	assert_int_equal(decoded().lacks, RULE_LACKS_LABEL);
+	begin(AF_INET);
+	mnl_attr_put_u32(nlh, 31, 1);
 	assert_int_equal(decoded().lacks, RULE_LACKS_UNKNOWN);
 	begin(AF_INET);
 	frh->action = 200;
