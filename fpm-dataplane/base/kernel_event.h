@@ -102,6 +102,8 @@ struct kernel_status {
 	_Atomic uint32_t restored;
 	/* W:rib groups with next hops both by ports and by interfaces of the kernel */
 	_Atomic uint32_t mixed;
+	/* W:rtnl IPv6 routes with several next hops whose first one has expired */
+	_Atomic uint32_t expired_joined;
 	/* W:rib prefixes in table local that hide routes in Linux but not here */
 	_Atomic uint32_t short_local;
 };

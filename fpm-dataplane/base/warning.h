@@ -24,6 +24,7 @@
 	X(FORWARDING, "forwarding") \
 	X(RULE, "rule")             \
 	X(LOCAL, "route-local")     \
+	X(LIFE, "route-life")       \
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \
 	X(SYSCTL, "sysctl")         \

@@ -135,6 +135,22 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 	pass_put(r, ev);
 }
 
+/*
+ * Count an expired route. If it has several next hops, the kernel tells the life of the first
+ * one only, and uses all while one lives.
+ */
+static void
+pass_expired(struct rtnl *r, const struct nlmsghdr *nlh, uint8_t protocol)
+{
+	const struct nlattr *attr;
+
+	kernel_count(&kernel_status.skipped, 1);
+	r->mortal[protocol] = true;
+	r->n_expired++;
+	mnl_attr_for_each(attr, nlh, sizeof(struct rtmsg)) r->n_joined +=
+		mnl_attr_get_type(attr) == RTA_MULTIPATH;
+}
+
 void
 pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 {
@@ -153,9 +169,7 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 		kernel_count(&kernel_status.skipped, 1);
 		break;
 	case KERNEL_SKIP_EXPIRED:
-		kernel_count(&kernel_status.skipped, 1);
-		r->mortal[ev.route.protocol] = true;
-		r->n_expired++;
+		pass_expired(r, nlh, ev.route.protocol);
 		break;
 	default:
 		/* Out of memory or malformed: the next dump shows the route again. */

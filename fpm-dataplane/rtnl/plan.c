@@ -38,7 +38,7 @@ jobs_begin(struct rtnl *r)
 	r->n_jobs = r->at = r->tries = 0;
 	r->asked = r->again = false;
 	r->expires_ms = 0;
-	r->n_expired = 0;
+	r->n_expired = r->n_joined = 0;
 	r->n_shown = 0;
 	r->dump_begin_ms = monotonic_ms();
 	r->rules_only = r->rules_due = r->whole = false;
@@ -50,11 +50,13 @@ jobs_begin(struct rtnl *r)
 void
 dump_plan_rules(struct rtnl *r)
 {
-	uint32_t expires_ms = r->expires_ms, n_expired = r->n_expired;
+	uint32_t expires_ms = r->expires_ms;
+	uint32_t n_expired = r->n_expired, n_joined = r->n_joined;
 
 	jobs_begin(r);
 	r->expires_ms = expires_ms;
 	r->n_expired = n_expired;
+	r->n_joined = n_joined;
 	r->rules_only = true;
 }
 

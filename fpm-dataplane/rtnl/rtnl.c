@@ -228,6 +228,8 @@ routes_dump_finished(struct rtnl *r)
 		r->n_routes_then = table_state(TABLE_routes).used;
 	}
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
+	atomic_store_explicit(&kernel_status.expired_joined, r->n_joined,
+			      memory_order_relaxed);
 	if (!r->all_due)
 		atomic_store_explicit(&kernel_status.in_step, 1, memory_order_relaxed);
 	/*

@@ -47,6 +47,13 @@ rules_scan(struct warn *w)
 			 "Linux asks table local first: such a route hides longer prefixes "
 			 "of table main.",
 			 "The longest prefix of both tables counts.");
+	if (atomic_load_explicit(&kernel_status.expired_joined, memory_order_relaxed) > 0)
+		list_add(&w->list, WARNING_LIFE,
+			 "an expired IPv6 route with several next hops",
+			 "Linux uses all of its next hops while one of them lives, and "
+			 "tells "
+			 "the life of the first one only.",
+			 "The route is not used: delete its expired next hop.");
 	if (atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_MIXED,
 			 "next hops by ports and by interfaces of the kernel",

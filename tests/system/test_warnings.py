@@ -428,6 +428,20 @@ def test_an_ipv6_route_in_table_local_is_told(dut):
     gone(dut, *what)
 
 
+def test_an_expired_route_with_a_living_next_hop_is_told(dut):
+    """Linux uses all next hops of a route while one of them lives. Its messages have the life of the
+    first one only."""
+    prefix = "2001:db8:e100::/48"
+    hop = [f"{prefix} via {neighbour}" for neighbour in ("2001:db8:2::8", "2001:db8:2::9")]
+    what = "route-life", "an expired IPv6 route with several next hops", POLLED
+    dut.ip(f"-6 route add {hop[0]} expires 1")
+    shown = lambda: netns.run(dut.ctl, ["ip", "-6", "route", "show", prefix])  # noqa: E731
+    eventually(lambda: "expires -" in shown(), 10, 0.1, "the route expires")
+    with made(dut, [f"ip -6 route append {hop[1]}"], [f"ip -6 route del {prefix}"]):
+        told(dut, *what)
+    gone(dut, *what)
+
+
 PLAIN = [
     *nft(
         "add table ip t",

@@ -407,6 +407,14 @@ routes_go_with_their_next_hop_object(void **state)
 	wait_for(s, gateways_are(s, "203.0.113.0/24", "192.0.2.11"));
 	ip(s->bed, "nexthop del id 7");
 	wait_for(s, n_of(s, "203.0.113.0/24") == 0);
+	ip(s->bed, "nexthop add id 7 group 6");
+	ip(s->bed, "route add " NET " nhid 6");
+	ip(s->bed, "route add 203.0.113.0/24 nhid 7");
+	wait_for(s, n_of(s, NET) == 1 && n_of(s, "203.0.113.0/24") == 1);
+	ip(s->bed, "nexthop flush");
+	wait_for(s, n_of(s, NET) == 0 && n_of(s, "203.0.113.0/24") == 0);
+	ip(s->bed, "nexthop add id 6 via 192.0.2.11 dev t0");
+	wait_for(s, nh_find(s->g->rib, nh_id_of_kernel(6)) != NULL);
 	ip(s->bed, "link set t0 down"); /* takes the object 6 along, without an event */
 	wait_for(s, nh_find(s->g->rib, nh_id_of_kernel(6)) == NULL);
 	stop(s);
