@@ -159,6 +159,7 @@ struct kmon_mpls {
 struct kmon_inet6 {
 	unsigned int ifindex;
 	bool off;               /* sysctl disable_ipv6 */
+	bool force_forwarding;  /* forwards even if `forwarding` of all is 0; Linux 6.17 */
 	unsigned int mtu_bytes; /* sysctl mtu, also set by router advertisements */
 };
 

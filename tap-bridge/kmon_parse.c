@@ -25,6 +25,8 @@
 
 #include "tap-bridge/kmon_impl.h"
 
+#define FORCE_FORWARDING (DEVCONF_ACCEPT_RA_MIN_LFT + 1) /* Linux 6.17 */
+
 #define MAC_BYTES 6
 
 struct parse {
@@ -244,9 +246,12 @@ parse_inet6(struct nlmsghdr *hdr, struct kmon_change *change)
 	struct kmon_inet6 *inet6 = &change->item.inet6;
 	struct nlattr *attr[IFLA_MAX + 1], *of[IFLA_INET6_MAX + 1];
 	const struct ifinfomsg *link = nlmsg_data(hdr);
-	int32_t conf[DEVCONF_DISABLE_IPV6 + 1];
+	int32_t conf[FORCE_FORWARDING + 1] = {0};
+	size_t bytes;
 
-	static_assert(DEVCONF_MTU6 < DEVCONF_DISABLE_IPV6, "both are in conf[]");
+	static_assert(DEVCONF_MTU6 < DEVCONF_DISABLE_IPV6 &&
+			      DEVCONF_DISABLE_IPV6 < FORCE_FORWARDING,
+		      "all are in conf[]");
 	if (nlmsg_parse(hdr, sizeof(*link), attr, IFLA_MAX, NULL) < 0)
 		return false;
 	inet6->ifindex = (unsigned int)link->ifi_index;
@@ -254,11 +259,17 @@ parse_inet6(struct nlmsghdr *hdr, struct kmon_change *change)
 		return true;
 	if (attr[IFLA_PROTINFO] == NULL ||
 	    nla_parse_nested(of, IFLA_INET6_MAX, attr[IFLA_PROTINFO], NULL) < 0 ||
-	    of[IFLA_INET6_CONF] == NULL || nla_len(of[IFLA_INET6_CONF]) < (int)sizeof(conf))
+	    of[IFLA_INET6_CONF] == NULL)
 		return false;
-	memcpy(conf, nla_data(of[IFLA_INET6_CONF]), sizeof(conf));
+	bytes = (size_t)nla_len(of[IFLA_INET6_CONF]);
+	if (bytes < (DEVCONF_DISABLE_IPV6 + 1) * sizeof(conf[0]))
+		return false;
+	/* An older kernel has fewer values. */
+	memcpy(conf, nla_data(of[IFLA_INET6_CONF]),
+	       bytes < sizeof(conf) ? bytes : sizeof(conf));
 	inet6->off = conf[DEVCONF_DISABLE_IPV6] != 0;
 	inet6->mtu_bytes = (unsigned int)conf[DEVCONF_MTU6];
+	inet6->force_forwarding = conf[FORCE_FORWARDING] != 0;
 	return true;
 }
 

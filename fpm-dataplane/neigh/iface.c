@@ -278,12 +278,12 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	memcpy(fi->mac, ifc->present ? ifc->kernel.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
 	fi->forward4 = ifc->forward4;
-	fi->forward6 = n->forward6_all;
 	fi->ifindex = ifc->present ? ifc->kernel.ifindex : 0;
 	fi->group = ifc->present ? ifc->kernel.group : 0;
 	fi->rules4 = iface_has_rules(n, fi->ifindex, 0);
 	fi->rules6 = iface_has_rules(n, fi->ifindex, 1);
 	l = link_find(n, fi->ifindex);
+	fi->forward6 = n->forward6_all || (l != NULL && l->force_forwarding6);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
 	fi->ipv6_off = ifc->ipv6_off = l != NULL && l->ipv6_off;
 	fi->mpls = n->conf.mpls_all || (l != NULL && l->mpls);
@@ -441,8 +441,9 @@ iface_log_forwarding(struct neigh *n, uint16_t ifidx)
 
 /*
  * Follow a `forwarding` sysctl. IPv4: the kernel writes a value for all to each interface,
- * so the value of the interface decides. IPv6: only the value for all decides, and that of
- * the interface makes it a host or a router for neighbor discovery (ip-sysctl.rst).
+ * so the value of the interface decides. IPv6: the value for all decides, unless
+ * `force_forwarding` of the interface is 1; `forwarding` of the interface makes it a host or a
+ * router for neighbor discovery (ip-sysctl.rst).
  */
 void
 iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
@@ -503,13 +504,18 @@ iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone)
 {
 	struct neigh *n = ctx;
 	struct link *l = link_find(n, ki->ifindex);
+	bool forced = !gone && ki->force_forwarding, switched;
 
 	if (l == NULL)
 		return;
+	switched = l->force_forwarding6 != forced && !n->forward6_all;
 	l->ipv6_told = true;
 	l->ipv6_off = gone || ki->off;
 	l->mtu6_bytes = gone ? 0 : ki->mtu_bytes;
+	l->force_forwarding6 = forced;
 	iface_inet6_changed(n, l);
+	if (switched && l->ifidx != 0 && !gone)
+		iface_log_forwarding(n, l->ifidx);
 }
 
 void

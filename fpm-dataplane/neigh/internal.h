@@ -63,9 +63,10 @@ struct link {
 	uint32_t owner;          /* its bond, bridge or team; 0: none */
 	uint16_t vrf;            /* a VRF's own number; FIB_VRF_NONE: no number was free */
 	struct kmon_link kernel; /* last report; valid while `known` */
-	bool ipv6_told;          /* the next two, or the absence of IPv6, were reported */
+	bool ipv6_told;          /* the next three, or the absence of IPv6, were reported */
 	bool ipv6_off;
 	unsigned int mtu6_bytes;
+	bool force_forwarding6;  /* sysctl net.ipv6.conf.NAME.force_forwarding */
 	bool ignore_linkdown[2]; /* sysctl ignore_routes_with_linkdown: IPv4, IPv6 */
 	uint8_t rp_filter;       /* sysctl net.ipv4.conf.NAME.rp_filter */
 	bool mpls_told;          /* the kernel reports MPLS of it */

@@ -21,8 +21,6 @@
 #include "netlink/device_message.h"
 #include "warn/warn_impl.h"
 
-#define FORCE_FORWARDING (DEVCONF_ACCEPT_RA_MIN_LFT + 1) /* Linux 6.17 */
-
 #define RATES_LINUX      "Linux limits ICMP errors by this value, more than by default."
 #define RATES            "They are limited by the rates of their classes: fpmctl show punt."
 #define EXTENSIONS_LINUX "Linux adds facts about the interface to ICMP errors (RFC 5837)."
@@ -34,7 +32,6 @@ enum combine {
 	NOT_64, /* the device's value counts unless it is 64, as in the dataplane */
 	BOTH,   /* both are needed */
 	ALONE,  /* the device's value counts */
-	IF_OFF, /* the device's value counts while `forwarding` of `all` is 0 */
 };
 
 static const struct device_sysctl {
@@ -94,9 +91,6 @@ static const struct device_sysctl {
 	{6, NOT_64, WARNING_SYSCTL, DEVCONF_HOPLIMIT, "hop_limit", NULL,
 	 "Linux sends ICMP errors by this device with this hop limit.",
 	 "They have the hop limit 64."},
-	{6, IF_OFF, WARNING_SYSCTL, FORCE_FORWARDING, "force_forwarding", "forwarding",
-	 "Linux forwards IPv6 of this device, although forwarding of `all` is off.",
-	 "Packets are dropped (forwarding_off)."},
 };
 #define N_OF_DEVICE (sizeof(of_device) / sizeof(of_device[0]))
 
@@ -214,8 +208,6 @@ value_counts(const struct device_sysctl *s, long long of_all, uint32_t value)
 		return value != 0 && of_all == 0; /* else the row of `all` reports it */
 	case BOTH:
 		return value != 0 && of_all != 0;
-	case IF_OFF:
-		return value != 0 && of_all == 0;
 	case NOT_64:
 		return value != 64 && value != 0; /* 0: the device has no IPv6 */
 	default:

@@ -2,6 +2,9 @@
 """The kernel's settings of IPv6 on an interface (disable_ipv6, mtu) count for our router as they do
 for a Linux router of equal configuration: packets show it. The kernel has no events for them."""
 
+import json
+import os
+
 import pytest
 from scapy.layers.inet6 import ICMPv6ND_RA, ICMPv6NDOptMTU, ICMPv6PacketTooBig, IPv6
 from scapy.layers.l2 import Ether
@@ -53,6 +56,11 @@ def give_route(both):
 def drops(both, reason):
     """Return the packets that ours has dropped for a reason."""
     return both.ours.counter("drop", reason)
+
+
+def doctor_rows(dut, check):
+    """Return the rows of a check of doctor."""
+    return json.loads(dut.fpmctl("--json", "doctor", check).stdout)
 
 
 def test_no_ipv6_is_taken_where_it_is_off(both):
@@ -176,6 +184,31 @@ def test_without_forwarding_a_route_by_a_link_without_ipv6_is_missing(both):
         give_route(both)
         both.agree("forwarding off", {HOST[6]: "nothing"})
     finally:
+        ipv6(both, "all", "forwarding", 1)
+    both.agree("forwarding on", {HOST[6]: "wan"})
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/sys/net/ipv6/conf/all/force_forwarding"), reason="Linux before 6.17"
+)
+def test_one_interface_forwards_although_all_do_not(both):
+    """ip-sysctl.rst, force_forwarding: packets of this interface pass with all.forwarding=0."""
+    both.zebra(NET[6], "wan")
+    both.agree("route", {HOST[6]: "wan"})
+    try:
+        ipv6(both, "all", "forwarding", 0)
+        both.agree("forwarding off", {HOST[6]: "nothing"})
+        for _ in range(3):
+            ipv6(both, "wan0", "force_forwarding", 1)  # of the egress: no effect
+            ipv6(both, "lan0", "force_forwarding", 1)
+            both.agree("forwarding forced", {HOST[6]: "wan"})
+            assert both.ours.port_row(both.ours.wires["lan"])["forwarding"] == "on"
+            told = {r["subject"]: r["status"] for r in doctor_rows(both.ours, "forwarding")}
+            assert (told["lan0"], told["alt0"]) == ("ok", "warn"), told
+            ipv6(both, "lan0", "force_forwarding", 0)
+            both.agree("forwarding not forced", {HOST[6]: "nothing"})
+    finally:
+        ipv6(both, "wan0", "force_forwarding", 0)
         ipv6(both, "all", "forwarding", 1)
     both.agree("forwarding on", {HOST[6]: "wan"})
 

@@ -261,19 +261,6 @@ CASES = {
         ["sysctl -q -w net.ipv6.conf.lan0.ioam6_enabled=0"],
         POLLED,
     ),
-    "forwarding of one device": (
-        "sysctl",
-        "net.ipv6.conf.ext0.force_forwarding = 1",
-        [
-            "sysctl -q -w net.ipv6.conf.all.forwarding=0",
-            "sysctl -q -w net.ipv6.conf.ext0.force_forwarding=1",
-        ],
-        [
-            "sysctl -q -w net.ipv6.conf.ext0.force_forwarding=0",
-            "sysctl -q -w net.ipv6.conf.all.forwarding=1",
-        ],
-        POLLED,
-    ),
     "gateways of ICMP redirects": (
         "sysctl",
         "net.ipv4.conf.ext0.accept_redirects = 1",
@@ -314,8 +301,6 @@ CASES = {
 }
 
 
-if not os.path.exists("/proc/sys/net/ipv6/conf/all/force_forwarding"):
-    del CASES["forwarding of one device"]  # Linux before 6.17
 EVENTS = [case for case in CASES if CASES[case][4] == SOON]
 POLLS = [case for case in CASES if CASES[case][4] == POLLED]
 

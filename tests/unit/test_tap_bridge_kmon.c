@@ -207,6 +207,13 @@ ipv6_of_a_link_is_read_on_demand(void **state)
 
 	bed_sysctl(bed, "ipv6/conf/t0/mtu", "1400");
 	assert_int_equal(inet6_read(m, t0)->mtu_bytes, 1400);
+	if (access("/proc/sys/net/ipv6/conf/all/force_forwarding", F_OK) == 0) {
+		assert_false(inet6_of(m, t0)->force_forwarding);
+		bed_sysctl(bed, "ipv6/conf/t0/force_forwarding", "1");
+		assert_true(inet6_read(m, t0)->force_forwarding);
+		bed_sysctl(bed, "ipv6/conf/t0/force_forwarding", "0");
+		assert_false(inet6_read(m, t0)->force_forwarding);
+	}
 	bed_sysctl(bed, "ipv6/conf/all/disable_ipv6", "1");
 	assert_true(inet6_read(m, t0)->off);
 	bed_sysctl(bed, "ipv6/conf/t0/disable_ipv6", "0");

@@ -153,7 +153,8 @@ on_inet6(void *ctx, const struct kmon_inet6 *inet6, bool gone)
 	}
 	if (at == NULL)
 		at = &m->inet6[m->n_inet6s++];
-	else if (at->off == inet6->off && at->mtu_bytes == inet6->mtu_bytes)
+	else if (at->off == inet6->off && at->mtu_bytes == inet6->mtu_bytes &&
+		 at->force_forwarding == inet6->force_forwarding)
 		breach(m, "IPv6 of a link reported twice");
 	*at = *inet6;
 }

@@ -356,14 +356,18 @@ check_rp_filter(struct exam *e)
 	taps_check(e, tap_check_rp_filter);
 }
 
-/* Check forwarding: for IPv4 the sysctl of the interface counts, for IPv6 that of `all`. */
+/*
+ * Check forwarding: for IPv4 the sysctl of the interface counts, for IPv6 that of `all`, or
+ * force_forwarding of the interface (Linux 6.17).
+ */
 static void
 tap_check_forwarding(struct exam *e, const char *tap)
 {
 	long long on4 = sysctl_get(e, "ipv4", tap, "forwarding");
 	long long all6 = sysctl_get(e, "ipv6", "all", "forwarding");
 	bool no6 = sysctl_get(e, "ipv6", tap, "disable_ipv6") != 0;
-	bool off4 = on4 == 0, off6 = !no6 && all6 == 0;
+	bool forced6 = sysctl_get(e, "ipv6", tap, "force_forwarding") == 1;
+	bool off4 = on4 == 0, off6 = !no6 && all6 == 0 && !forced6;
 	char name[KEY_SIZE];
 
 	sysctl_name(tap, name);
