@@ -13,6 +13,7 @@
  *     beat.c      the packets that the forwarders send and expect
  *     kernel.c    sockets of sessions by interfaces that are no ports
  *     report.c    messages to bfdd
+ *     hop.c       dead next hops, for rib
  *     table.c     sessions by their numbers, and their counters
  *     place.c     the interface and the local address of a session
  *     timer.c     timers of sessions
@@ -174,6 +175,12 @@ void conns_plan(struct bfd *b);
 /* Repeat echo requests and the reports of Up sessions to bfdd. Call it every second. */
 void conns_tick(struct bfd *b);
 
+/* --- hop.c --- */
+/* Report the next hop to rib as dead or alive, by the state of the session. */
+void session_prune(struct bfd *b, struct session *s);
+/* Report the dead next hops of the last daemon to rib.                         [main] */
+void sessions_tell_dead_hops(struct bfd *b);
+
 /* --- report.c --- */
 /* Send a whole message, or mark the connection as broken. */
 void conn_send(struct conn *c, const uint8_t *octets, size_t n);
@@ -197,8 +204,6 @@ void session_end_due(struct bfd *b, struct session *s);
 void sessions_resume(struct bfd *b);
 /* Search a better place for sessions whose interface has changed. */
 void sessions_place(struct bfd *b);
-/* Report the dead next hops of the last daemon to rib.                         [main] */
-void sessions_tell_dead_hops(struct bfd *b);
 /* Carry out the actions of the state machine, bits of enum bfd_act. */
 void session_obey(struct bfd *b, struct session *s, unsigned int act);
 /* End a session: free its number. */
