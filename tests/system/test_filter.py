@@ -172,7 +172,7 @@ def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):
     ("rule", "why"),
     [
         ("meta mark 1 drop", "meta mark"),
-        ("meta mark set 1", "set meta mark"),
+        ("meta mark set 1", "setting meta mark"),
         ("ip daddr set 10.0.0.1", "field other than dscp"),
         ("meta l4proto tcp reject with tcp reset", "tcp reset"),
         ("tcp option maxseg size 1 drop", "options of TCP"),
