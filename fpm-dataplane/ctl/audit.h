@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * audit: the state of `fpmctl audit`, and the reading of each side: the RIB, zebra, the kernel.
+ * Private to cmd_audit.c and audit_read.c.
+ */
+#ifndef CTL_AUDIT_H
+#define CTL_AUDIT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/prefix.h"
+#include "ctl/audit_labels.h"
+#include "ctl/audit_table.h"
+
+/* The side with which the RIB is compared. */
+enum peer { PEER_ZEBRA, PEER_KERNEL, N_PEERS };
+
+struct comparison {
+	size_t n_rib, n_peer;
+	unsigned long long n_found, n_undecided;
+	unsigned long long n_not_obeyed; /* kernel: in a table not read */
+	unsigned long long n_copies;     /* kernel, of n_found: zebra agrees with the RIB */
+	bool done;
+};
+
+struct audit {
+	const char *socket, *vtysh;
+	bool json, repair;
+	char from[8];   /* routes.from of the daemon */
+	enum peer peer; /* the comparison that runs */
+	struct comparison with[N_PEERS];
+	struct label_audit labels;
+	struct table rib, other; /* `other`: the routes of side `peer` */
+	struct places places;    /* 0: main; then the VRFs with a FIB */
+	uint32_t n_vrfs;         /* VRFs of the daemon, and of zebra alone */
+	uint32_t asking;         /* the place of the current query */
+	json_t *differences;     /* rows for --json */
+	unsigned long long n_fib;
+	json_t *checked; /* the daemon's last row */
+	/* The route that was looked up: its next hops in the RIB and the other side. */
+	char *one, *theirs; /* NULL: no route */
+	char *one_copy;     /* as `one`, for zebra's copy: see audit_row_text() */
+	uint64_t theirs_rank;
+	bool one_of_zebra, theirs_of_zebra;
+};
+
+/*
+ * Ask the daemon, and call `on_row` with the state of the audit for each row. Owns `request`.
+ * This and the functions below return an exit code of fpmctl, unless stated otherwise.
+ */
+int audit_ask(struct audit *a, json_t *request,
+	      bool (*on_row)(const json_t *row, const char *text, void *ctx));
+/* Read the list of tables, and the routes of the RIB. */
+int audit_ask_rib(struct audit *a);
+/* Read zebra's routes of table main, and of VRFs if there are some. */
+int audit_ask_zebra(struct audit *a);
+int audit_ask_kernel(struct audit *a);
+/* Look up one prefix in the RIB. */
+int audit_ask_one(struct audit *a, const struct prefix *p);
+/*
+ * Look up one prefix on the other side. Returns 0, or a negative value when there is no
+ * answer.
+ */
+int audit_ask_theirs(struct audit *a, const struct prefix *p);
+
+/* Return true if the daemon takes routes of the kernel from zebra, which relays them. */
+bool audit_kernels_by_zebra(const struct audit *a);
+/* Return true if these next hops of zebra are about to change. */
+bool audit_hops_undecided(const char *hops);
+
+#endif

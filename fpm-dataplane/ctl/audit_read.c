@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * audit_read: read the sides that `fpmctl audit` compares: the RIB from the daemon, zebra by
+ * vtysh, the kernel by `ip`. A whole side is read to a table; one prefix is read to a->one and
+ * a->theirs.
+ */
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/kernel_event.h"
+#include "base/rtproto.h"
+#include "ctl/audit.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
+#include "ctl/kernel_table.h"
+#include "ctl/zebra.h"
+
+static const struct prefix all_sources = {.family = 6};
+
+bool
+audit_hops_undecided(const char *hops)
+{
+	return hops != NULL && strcmp(hops, ZEBRA_UNDECIDED) == 0;
+}
+
+static void
+audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
+{
+	struct audit *a = ctx;
+	char *text = hops_join(w);
+
+	table_add(&a->other, vrf == NULL ? 0 : places_find_vrf(&a->places, vrf), p,
+		  audit_hops_undecided(text) ? HOPS_UNDECIDED : hops_hash(text));
+	free(text);
+}
+
+/* --- the kernel's side ------------------------------------------------------------------ */
+
+/*
+ * Return true if the kernel's route must agree with the RIB. The daemon takes zebra's
+ * routes from zebra, but they are in the kernel as well, where Linux uses them.
+ */
+static bool
+kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct place *at)
+{
+	bool of_zebra = rtproto_is_zebras(r->protocol);
+
+	if (at->src.len > 0)
+		return true; /* the daemon reads it from the kernel for each routes.from */
+	if (strcmp(a->from, "fpm") == 0) {
+		if (r->protocol == RTPROT_KERNEL)
+			return true;
+		of_zebra |= r->protocol == RTPROT_FRR_PBR;
+		/* zebra does not relay routes of the kernel in such tables. */
+		a->with[PEER_KERNEL].n_not_obeyed += at->ruled && !of_zebra;
+		return at->ruled && of_zebra;
+	}
+	/* zebra may have routes in unused tables, which it does not replay. */
+	return place_is_zebras(at) || at->ruled || !of_zebra ||
+	       strcmp(a->from, "kernel") == 0;
+}
+
+static uint64_t
+kernel_route_rank(const struct audit *a, const struct kernel_route *r)
+{
+	/* The first route of equal metrics counts; `n` grows with each line. */
+	return (r->is_local ? 0 : 1ull << 63) | (uint64_t)r->metric << 31 |
+	       (uint64_t)r->preference << 29 | (a->other.n & 0x1fffffff);
+}
+
+static uint32_t
+kernel_route_place(struct audit *a, struct kernel_route *r)
+{
+	return r->table == 254 && r->src.len == 0
+		       ? 0
+		       : places_find(&a->places, r->table,
+				     r->src.len == 0 ? &all_sources : &r->src);
+}
+
+static void
+audit_on_kernel(struct kernel_route *r, void *ctx)
+{
+	struct audit *a = ctx;
+	char *text;
+
+	if (r->noted == 0) {
+		text = hops_join(&r->hops);
+		r->noted = hops_hash(text);
+		r->noted_place = kernel_route_place(a, r);
+		free(text);
+	}
+	if (kernel_route_counts(a, r, &a->places.v[r->noted_place]))
+		table_add(&a->other, r->noted_place, &r->prefix,
+			  r->is_down ? HOPS_UNDECIDED : r->noted)
+			->rank = kernel_route_rank(a, r);
+}
+
+/* Keep the best route of the queried place. */
+static void
+audit_on_kernel_one(struct kernel_route *r, void *ctx)
+{
+	struct audit *a = ctx;
+	uint64_t rank = kernel_route_rank(a, r);
+	uint32_t place = kernel_route_place(a, r);
+
+	if (place != a->asking || !kernel_route_counts(a, r, &a->places.v[place]) ||
+	    (a->theirs != NULL && rank >= a->theirs_rank))
+		return;
+	free(a->theirs);
+	a->theirs = r->is_down ? strdup(ZEBRA_UNDECIDED) : hops_join(&r->hops);
+	a->theirs_rank = rank;
+	a->theirs_of_zebra = rtproto_is_zebras(r->protocol);
+}
+
+/* --- the RIB's side --------------------------------------------------------------------- */
+
+/* Return the place of a row of `show routes`. */
+static uint32_t
+row_place(struct audit *a, const json_t *row)
+{
+	struct prefix src = all_sources;
+
+	if (row_has(row, "from") && prefix_parse(row_str(row, "from"), &src, NULL) < 0)
+		src = all_sources;
+	if (row_has(row, "tos"))
+		src = tos_condition((uint8_t)strtoul(row_str(row, "tos"), NULL, 16));
+	return places_find(&a->places, (uint32_t)row_int(row, "table"), &src);
+}
+
+static bool
+row_is_zebras(const json_t *row)
+{
+	return strcmp(row_str(row, "source"), "zebra") == 0;
+}
+
+/* Add the routes of a row, which has many prefixes. */
+static bool
+audit_on_rib(const json_t *row, const char *text, void *ctx)
+{
+	struct audit *a = ctx;
+	uint32_t place = row_place(a, row);
+	const struct place *at = &a->places.v[place];
+	bool of_zebra = row_is_zebras(row), hidden = row_true(row, "hidden");
+	const json_t *prefix;
+	struct prefix p;
+	uint64_t hash, copy = HOPS_UNDECIDED;
+	size_t i;
+
+	if (of_zebra && !place_is_zebras(at) && !at->ruled)
+		return true; /* the table is not used */
+	hash = audit_row_hash(at, row, false);
+	json_array_foreach (json_object_get(row, "prefixes"), i, prefix) {
+		struct entry *e;
+
+		if (prefix_parse(json_string_value(prefix), &p, NULL) < 0)
+			continue;
+		if (p.family == 6 && copy == HOPS_UNDECIDED)
+			copy = audit_row_hash(at, row, true);
+		e = table_add(&a->rib, place, &p, hash);
+		e->copy = p.family == 6 ? copy : hash;
+		e->of_zebra = of_zebra;
+		e->hidden = hidden;
+	}
+	return true;
+}
+
+static bool
+audit_on_route(const json_t *row, const char *text, void *ctx)
+{
+	struct audit *a = ctx;
+	const struct place *at = &a->places.v[a->asking];
+	bool is_ipv6 = strchr(row_str(row, "prefix"), ':') != NULL;
+
+	if (row_place(a, row) != a->asking)
+		return true;
+	free(a->one);
+	free(a->one_copy);
+	a->one = audit_row_text(at, row, false);
+	a->one_copy = audit_row_text(at, row, is_ipv6);
+	a->one_of_zebra = row_is_zebras(row);
+	return true;
+}
+
+/* --- questions to the daemon ------------------------------------------------------------ */
+
+int
+audit_ask(struct audit *a, json_t *request,
+	  bool (*on_row)(const json_t *row, const char *text, void *ctx))
+{
+	int rc = conn_ask(a->socket, request, on_row, a);
+
+	json_decref(request);
+	return rc;
+}
+
+static bool
+audit_on_vrf(const json_t *row, const char *text, void *ctx)
+{
+	struct audit *a = ctx;
+	/*
+	 * Names in `row` were made safe for a terminal, but a request needs the original.
+	 */
+	json_t *as_it_came = json_loads(text, 0, NULL);
+
+	places_add_vrf(&a->places, row_str(as_it_came, "name"),
+		       (uint32_t)row_int(row, "table"));
+	json_decref(as_it_came);
+	return true;
+}
+
+/* Make a request for a prefix in the queried place. */
+static json_t *
+route_request(const struct audit *a, const struct prefix *p)
+{
+	const struct place *at = &a->places.v[a->asking];
+	char text[PREFIX_STRLEN];
+	bool in_vrf = at->vrf != NULL && at->src.len == 0;
+	json_t *request = json_pack("{s:s, s:s, s:b}", "show", "routes", "prefix",
+				    prefix_str(p, text), "longest", 0);
+
+	if (in_vrf)
+		json_object_set_new(request, "vrf", json_string(at->vrf));
+	else
+		json_object_set_new(request, "all_tables",
+				    json_boolean(!place_is_zebras(at)));
+	if (a->peer == PEER_ZEBRA)
+		json_object_set_new(request, "of", json_string("zebra"));
+	return request;
+}
+
+bool
+audit_kernels_by_zebra(const struct audit *a)
+{
+	return strcmp(a->from, "fpm") == 0;
+}
+
+int
+audit_ask_zebra(struct audit *a)
+{
+	long long least, most;
+
+	/*
+	 * A short query detects a zebra that hangs. The query for the whole table may take
+	 * long.
+	 */
+	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
+		return CTL_NO_DAEMON;
+	for (uint8_t family = 4; family <= 6; family += 2)
+		if (zebra_table(a->vtysh, a->n_vrfs > 0, audit_kernels_by_zebra(a), family,
+				audit_on_zebra, a) < 0)
+			return CTL_NO_DAEMON;
+	a->n_vrfs = 0;
+	for (uint32_t i = 0; i < a->places.n; i++)
+		a->n_vrfs += a->places.v[i].vrf != NULL && a->places.v[i].src.len == 0;
+	return CTL_OK;
+}
+
+int
+audit_ask_kernel(struct audit *a)
+{
+	for (uint8_t family = 4; family <= 6; family += 2)
+		if (kernel_table(family, NULL, audit_on_kernel, a) < 0)
+			return CTL_NO_DAEMON;
+	return CTL_OK;
+}
+
+static void
+audit_on_ruled(uint32_t table, void *ctx)
+{
+	places_add_ruled(&((struct audit *)ctx)->places, table);
+}
+
+int
+audit_ask_rib(struct audit *a)
+{
+	int rc;
+
+	places_find(&a->places, 254, &all_sources);
+	kernel_rule_tables(4, audit_on_ruled, a);
+	kernel_rule_tables(6, audit_on_ruled, a);
+	rc = audit_ask(a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
+	a->n_vrfs = a->places.n - 1;
+	if (rc == CTL_OK)
+		rc = audit_ask(a, json_pack("{s:s, s:s}", "show", "routes", "of", "each"),
+			       audit_on_rib);
+	table_sort(&a->rib);
+	return rc;
+}
+
+/* --- one prefix --------------------------------------------------------------------------- */
+
+int
+audit_ask_theirs(struct audit *a, const struct prefix *p)
+{
+	unsigned long long counted = a->with[PEER_KERNEL].n_not_obeyed;
+	int rc;
+
+	free(a->theirs);
+	a->theirs = NULL;
+	if (a->peer == PEER_ZEBRA)
+		return zebra_prefix(a->vtysh, a->places.v[a->asking].vrf, p,
+				    audit_kernels_by_zebra(a), &a->theirs);
+	rc = kernel_table(p->family, p, audit_on_kernel_one, a);
+	a->with[PEER_KERNEL].n_not_obeyed = counted;
+	return rc;
+}
+
+int
+audit_ask_one(struct audit *a, const struct prefix *p)
+{
+	free(a->one);
+	free(a->one_copy);
+	a->one = a->one_copy = NULL;
+	a->one_of_zebra = false;
+	if (a->places.v[a->asking].table == 0)
+		return CTL_OK; /* a VRF that only zebra has */
+	return audit_ask(a, route_request(a, p), audit_on_route);
+}
