@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import analyze
+import circles
 import commands
 import commits
 import design_map
@@ -309,6 +310,8 @@ def main():
     check_claims(ROOT / "fpm-dataplane/doc/failures.md")
     check_failures(ROOT / "fpm-dataplane/doc/failures.md", c_files)
     design_map.check(ROOT, problem)
+    parts = {path.parent for path in c_files if room(path) != "tests"}
+    circles.check(ROOT, sorted(parts), problem)
     check_format(c_files)
     for path in english.files(ROOT / place for place in PLAIN):
         for n, text in english.problems(path):

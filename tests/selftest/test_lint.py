@@ -7,6 +7,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lint"))
+import circles  # noqa: E402
 import commits  # noqa: E402
 import english  # noqa: E402
 
@@ -69,3 +70,17 @@ def test_bad_english_is_refused(tmp_path, name, text, words):
 def test_good_english_is_accepted(tmp_path, name, text):
     (tmp_path / name).write_text(text + "\n")
     assert english.problems(tmp_path / name) == []
+
+
+def test_a_circle_of_files_is_found():
+    """Files that call each other by a third file are a circle. A member, a type, a static function
+    or a text with the name of a function is no call."""
+    one = "void\none(void)\n{\n\ttwo();\n}\n"
+    two = "int x;\n\nvoid\ntwo(void)\n{\n\tthree(&x);\n}\n"
+    three = "void\nthree(int *p)\n{\n\t%s;\n}\n"
+    texts = {"one.c": one, "two.c": two}
+    assert sorted(circles.find({**texts, "three.c": three % "one()"})) == ["one.c", "three.c", "two.c"]
+    for use in ("p->one = 1", "struct one o", '/* one() */ log("one")'):
+        assert circles.find({**texts, "three.c": three % use}) is None
+    static = "static void\none(void)\n{\n}\n\n"
+    assert circles.find({**texts, "three.c": static + three % "one()"}) is None
