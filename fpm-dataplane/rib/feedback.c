@@ -75,15 +75,6 @@ feedback_refuse(struct rib *rib, const struct fpm_event *ev)
 						   .rtm_type = ev->rtm_type});
 }
 
-void
-feedback_resend_after(struct rib *rib, uint64_t lap)
-{
-	if (!rib->conf.feedback)
-		return;
-	rib->feedback.resend_at = 1;
-	rib->feedback.resend_lap = lap;
-}
-
 bool
 feedback_resend(struct rib *rib)
 {

@@ -21,8 +21,13 @@ struct rib_feedback {
 
 void feedback_put(struct rib *rib, const struct route *r);         /* zebra sent it */
 void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* rib did not take it */
-/* Report all routes again after the lap of resync.h, if zebra wants reports. */
-void feedback_resend_after(struct rib *rib, uint64_t lap);
+/* Report all routes again after the lap of resync.h. For rib->conf.feedback only. */
+static inline void
+feedback_resend_after(struct rib_feedback *f, uint64_t lap)
+{
+	f->resend_at = 1;
+	f->resend_lap = lap;
+}
 /*
  * Report a slice of all routes again, once memory is back. Return true if there are more.
  */

@@ -44,34 +44,11 @@
 
 /* --- which route is in force ------------------------------------------------------------ */
 
-/* Return the slot of the record `best`, or 0 if there is none or zebra's route precedes it. */
-static uint32_t
-kernel_slot(const struct rib *rib, const struct route *r, uint32_t best)
-{
-	const struct kroute *kr;
-
-	if (best == 0)
-		return 0;
-	kr = &rib->kroutes.v[best];
-	return r->zslot == 0 || kr->is_local || kr->connected || kr->metric <= ZEBRA_METRIC
-		       ? kr->slot
-		       : 0;
-}
-
 void
 kernel_choose(struct rib *rib, struct route *r)
 {
 	/* The record has the reference. */
-	r->kslot = kernel_slot(rib, r, kroute_best(&rib->kroutes, &rib->links, r));
-}
-
-uint32_t
-kernel_main_slot(const struct rib *rib, const struct route *r)
-{
-	uint32_t slot =
-		kernel_slot(rib, r, kroute_best_of_main(&rib->kroutes, &rib->links, r));
-
-	return slot != 0 ? slot : r->zslot;
+	r->kslot = kroute_slot(&rib->kroutes, &rib->links, r);
 }
 
 void

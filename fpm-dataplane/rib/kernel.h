@@ -22,8 +22,6 @@ void links_set_through_kernel(struct rib *rib, bool on);
  * was added or removed. The caller stages the route.
  */
 void kernel_choose(struct rib *rib, struct route *r);
-/* Return the slot of `r` by table main alone, without table local; 0: none. */
-uint32_t kernel_main_slot(const struct rib *rib, const struct route *r);
 /* Call kernel_choose(). Then stage the route, or remove it if it has no source left. */
 void kernel_settle(struct rib *rib, struct route *r);
 /*

@@ -301,9 +301,10 @@ kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 	return best;
 }
 
-uint32_t
-kroute_best_of_main(const struct rib_kroutes *k, const struct rib_links *links,
-		    const struct route *r)
+/* Return the first usable record of `r` that is not of table local; 0: none. */
+static uint32_t
+best_of_main(const struct rib_kroutes *k, const struct rib_links *links,
+	     const struct route *r)
 {
 	uint32_t best = 0;
 
@@ -312,6 +313,36 @@ kroute_best_of_main(const struct rib_kroutes *k, const struct rib_links *links,
 		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
 			best = i;
 	return best;
+}
+
+/* Return the slot of the record `best`, or 0 if there is none or zebra's route precedes it. */
+static uint32_t
+best_slot(const struct rib_kroutes *k, const struct route *r, uint32_t best)
+{
+	const struct kroute *kr;
+
+	if (best == 0)
+		return 0;
+	kr = &k->v[best];
+	return r->zslot == 0 || kr->is_local || kr->connected || kr->metric <= ZEBRA_METRIC
+		       ? kr->slot
+		       : 0;
+}
+
+uint32_t
+kroute_slot(const struct rib_kroutes *k, const struct rib_links *links,
+	    const struct route *r)
+{
+	return best_slot(k, r, kroute_best(k, links, r));
+}
+
+uint32_t
+kroute_main_slot(const struct rib_kroutes *k, const struct rib_links *links,
+		 const struct route *r)
+{
+	uint32_t slot = best_slot(k, r, best_of_main(k, links, r));
+
+	return slot != 0 ? slot : r->zslot;
 }
 
 uint32_t

@@ -120,9 +120,12 @@ bool kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
  */
 uint32_t kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 		     const struct route *r);
-/* Return the first usable record of `r` that is not of table local; 0: none. */
-uint32_t kroute_best_of_main(const struct rib_kroutes *k, const struct rib_links *links,
-			     const struct route *r);
+/* Return the slot of the kernel's route that precedes zebra's route; 0: zebra's route counts. */
+uint32_t kroute_slot(const struct rib_kroutes *k, const struct rib_links *links,
+		     const struct route *r);
+/* Return the slot of `r` by table main alone, without table local; 0: none. */
+uint32_t kroute_main_slot(const struct rib_kroutes *k, const struct rib_links *links,
+			  const struct route *r);
 /*
  * Return the only interface whose connected subnet in table main covers `addr` best; 0: none
  * or several.

@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "base/limits.h"
-#include "rib/kernel.h"
 #include "rib/kroute.h"
 #include "rib/labels.h"
 #include "rib/mirror.h"
@@ -48,7 +47,8 @@ route_thrown_slot(const struct rib *rib, const struct route *r)
 		prefix_mask(&p);
 		found = routes_find(of, RIB_TABLE_MAIN, &p,
 				    routes_hash(of, RIB_TABLE_MAIN, &p));
-		slot = found == NULL ? 0 : kernel_main_slot(rib, found);
+		slot = found == NULL ? 0
+				     : kroute_main_slot(&rib->kroutes, &rib->links, found);
 		if (slot != 0)
 			return slot;
 	}

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "rib/index.h"
-#include "rib/kernel.h"
 #include "rib/kroute.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
@@ -123,9 +122,10 @@ view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct pr
 		const struct route *r =
 			routes_find(of, table, p, routes_hash(of, table, p));
 
-		slot = r == NULL                 ? 0
-		       : table == RIB_TABLE_MAIN ? kernel_main_slot(rib, r)
-						 : route_effective(r);
+		slot = r == NULL ? 0
+		       : table == RIB_TABLE_MAIN
+			       ? kroute_main_slot(&rib->kroutes, &rib->links, r)
+			       : route_effective(r);
 		if (slot != 0 && i == view->n_chain - 1 && plain_is_hidden(rib, view, r))
 			slot = 0;
 		if (slot != 0)

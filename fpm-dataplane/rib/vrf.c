@@ -179,8 +179,8 @@ vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view)
 		vec32_push(&rib->vrfs.views, number);
 	/* Routes of its table may have arrived before. A view may be one of table main. */
 	vrf->lap = resync_from(&rib->resync, view == 0 ? rib->tables.main.high + 1 : 1);
-	if (view == 0)
-		feedback_resend_after(rib, vrf->lap);
+	if (view == 0 && rib->conf.feedback)
+		feedback_resend_after(&rib->feedback, vrf->lap);
 	return vrf;
 }
 
@@ -202,7 +202,8 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 		return 0;
 	/* Routes of its table may have arrived before. */
 	vrf->lap = resync_from(&rib->resync, rib->tables.main.high + 1);
-	feedback_resend_after(rib, vrf->lap);
+	if (rib->conf.feedback)
+		feedback_resend_after(&rib->feedback, vrf->lap);
 	return 0;
 }
 
