@@ -108,7 +108,8 @@ $(eval $(call program,$(O)/tests/bench/bench_frames,$(call obj,tests/bench/forwa
 TAGS_LINK := $(wildcard tests/bench/tags/*.c) tests/bench/forward/stream.c $(POPTRIE_SRC) \
 	$(foreach d,fwd fib base ruleset,$(call c_files,fpm-dataplane/$(d)/*.c)) \
 	$(addprefix fpm-dataplane/port/,bfd.c rings.c rxq.c rxq_set.c watch.c) \
-	$(addprefix fpm-dataplane/filter/,attr.c build.c dump.c elements.c events.c expr.c messages.c part.c)
+	$(addprefix fpm-dataplane/filter/,attr.c build.c dump.c elements.c events.c expr.c messages.c part.c) \
+	fpm-dataplane/netlink/exchange.c
 
 $(eval $(call program,$(O)/tests/bench/bench_tags,$(call obj,$(TAGS_LINK)),$$(PC_LIBS)))
 
