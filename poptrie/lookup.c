@@ -88,14 +88,18 @@ void
 poptrie4_lookup_each(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
 		     unsigned int n)
 {
-	enum pt_isa isa = pt_isa_best();
-
-	if (isa == PT_AVX512)
+	switch (pt_isa_best()) {
+	case PT_AVX512:
 		pt_each4_avx512(pt, addr, value, n);
-	else if (isa == PT_AVX2)
+		break;
+	case PT_AVX2:
 		pt_each4_avx2(pt, addr, value, n);
-	for (unsigned int i = 0; isa < PT_AVX2 && i < n; i++)
-		poptrie4_lookup_bulk(pt[i], &addr[i], &value[i], 1);
+		break;
+	case PT_SCALAR:
+		for (unsigned int i = 0; i < n; i++)
+			poptrie4_lookup_bulk(pt[i], &addr[i], &value[i], 1);
+		break;
+	}
 }
 
 void

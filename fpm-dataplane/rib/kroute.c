@@ -288,31 +288,32 @@ kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
 	return link != NULL && link->known && link->up;
 }
 
+/*
+ * Return the first record of `r` that is usable, or any first record if `links` is NULL; 0: none.
+ * `of_main`: without the records of table local.
+ */
+static uint32_t
+best_record(const struct rib_kroutes *k, const struct rib_links *links,
+	    const struct route *r, bool of_main)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i)) {
+		const struct kroute *kr = &k->v[i];
+
+		if ((links == NULL || kroute_is_usable(k, kr, links)) &&
+		    !(of_main && kr->is_local) &&
+		    (best == 0 || kroute_precedes(kr, &k->v[best])))
+			best = i;
+	}
+	return best;
+}
+
 uint32_t
 kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 	    const struct route *r)
 {
-	uint32_t best = 0;
-
-	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if ((links == NULL || kroute_is_usable(k, &k->v[i], links)) &&
-		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
-			best = i;
-	return best;
-}
-
-/* Return the first usable record of `r` that is not of table local; 0: none. */
-static uint32_t
-best_of_main(const struct rib_kroutes *k, const struct rib_links *links,
-	     const struct route *r)
-{
-	uint32_t best = 0;
-
-	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if (!k->v[i].is_local && kroute_is_usable(k, &k->v[i], links) &&
-		    (best == 0 || kroute_precedes(&k->v[i], &k->v[best])))
-			best = i;
-	return best;
+	return best_record(k, links, r, false);
 }
 
 /* Return the slot of the record `best`, or 0 if there is none or zebra's route precedes it. */
@@ -340,7 +341,7 @@ uint32_t
 kroute_main_slot(const struct rib_kroutes *k, const struct rib_links *links,
 		 const struct route *r)
 {
-	uint32_t slot = best_slot(k, r, best_of_main(k, links, r));
+	uint32_t slot = best_slot(k, r, best_record(k, links, r, true));
 
 	return slot != 0 ? slot : r->zslot;
 }

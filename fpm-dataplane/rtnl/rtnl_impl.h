@@ -79,7 +79,7 @@ struct rtnl {
 		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
 	uint32_t n_expired;        /* routes of the present dump whose life is over */
 	uint32_t n_joined;         /* ... of which have several next hops */
-	uint32_t n_expired_was;    /* ... of the last one */
+	uint32_t n_expired_was;    /* n_expired of the last dump */
 	uint64_t expired_since_ms; /* CLOCK_MONOTONIC: when their number grew last */
 	bool had_lives;            /* a route with a limited life may be there */
 	/* CLOCK_MONOTONIC: the first of the last dumps that show no life began; 0: none did */
