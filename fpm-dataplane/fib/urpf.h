@@ -92,15 +92,15 @@ fib_vrf_device_make(uint32_t ifindex, enum fib_urpf urpf4)
 }
 
 static inline uint32_t
-fib_vrf_device_ifindex(uint64_t device)
+fib_vrf_device_ifindex(uint64_t word)
 {
-	return (uint32_t)(device >> 8);
+	return (uint32_t)(word >> 8);
 }
 
 static inline enum fib_urpf
-fib_vrf_device_urpf4(uint64_t device)
+fib_vrf_device_urpf4(uint64_t word)
 {
-	return (enum fib_urpf)(device & 0xff);
+	return (enum fib_urpf)(word & 0xff);
 }
 
 /* Return true if packets from `in` came by the device of its VRF (fwd/sid.c). */

@@ -14,7 +14,7 @@ bfd_table_create(void)
 	if (t == NULL)
 		return NULL;
 	for (unsigned int i = 0; i < BFD_SLOTS; i++)
-		t->slot[i] = (struct bfd_slot){0};
+		t->slot[i] = (struct bfd_slot){.beat = NULL};
 	t->epoch = 0;
 	t->end = 1;
 	return t;

@@ -6,7 +6,8 @@
  * -DFUZZ_STANDALONE by any compiler it is a program that replays the files it is given:
  *
  *   gcc -DFUZZ_STANDALONE -fsanitize=address,undefined -D_GNU_SOURCE -Ifpm-dataplane \
- *       tests/fuzz/fuzz_fpm.c fpm-dataplane/fpm/{frame,decode}.c fpm-dataplane/netlink/*.c \
+ *       tests/fuzz/fuzz_fpm.c fpm-dataplane/fpm/{frame,decode}.c \
+ *       fpm-dataplane/netlink/{hops,segments,message,kernel_message,rule_message}.c \
  *       fpm-dataplane/base/prefix.c -lmnl -o build/fuzz_fpm && build/fuzz_fpm FILE...
  *
  * An input is taken twice: as a stream of frames, and as the payload of one frame, so that

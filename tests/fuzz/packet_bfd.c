@@ -3,7 +3,6 @@
  * BFD in the burst: the checks know the octets of the expected packets, and do not use the code of
  * the forwarder.
  */
-#define _GNU_SOURCE
 #include "packet_bfd.h"
 
 #include <string.h>

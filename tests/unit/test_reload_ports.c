@@ -20,6 +20,7 @@
 
 #include "manage/reconnect.h"
 #include "manage/reload_ports.h"
+#include "pci/memif.h"
 #include "port/rxq.h"
 
 #define N_FWD 3
