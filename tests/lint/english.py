@@ -9,6 +9,7 @@ shell scripts, makefiles and YAML, and at the text of Markdown and of manual pag
 """
 
 import ast
+import functools
 import io
 import re
 import sys
@@ -56,16 +57,24 @@ def of_c(text):
             yield line, word[1:-1], False
 
 
+@functools.lru_cache(maxsize=1)
+def tokens(text):
+    """Return the tokens of a Python file."""
+    return list(tokenize.generate_tokens(io.StringIO(text).readline))
+
+
 def of_python(text):
     """Yield the same for Python: comments and docstrings."""
-    for t in tokenize.generate_tokens(io.StringIO(text).readline):
+    lines = text.splitlines()
+    for t in tokens(text):
         if t.type == tokenize.COMMENT:
             yield t.start[0], t.string, True
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             if ast.get_docstring(node) is not None:
                 string = node.body[0].value
-                yield string.lineno, ast.get_source_segment(text, string), True
+                whole = "\n".join(lines[string.lineno - 1 : string.end_lineno])
+                yield string.lineno, whole[string.col_offset :], True
 
 
 def of_hashes(text):
@@ -123,7 +132,7 @@ def names(text):
 
 def names_of_python(text):
     """Yield the same for Python."""
-    for t in tokenize.generate_tokens(io.StringIO(text).readline):
+    for t in tokens(text):
         if t.type == tokenize.NAME and t.string.strip("_").lower() in ("way", "ways"):
             yield t.start[0], f"the name '{t.string}': path, mode, direction, egress"
 
