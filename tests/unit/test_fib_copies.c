@@ -4,7 +4,7 @@
  * messages of zebra and with any amount of memory. A difference is found. The nodes need
  * not exist: the kernel then takes memory of any node.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"

@@ -3,7 +3,7 @@
  * The routes of a daemon that died, in the next daemon: restored, compared with the replay,
  * and refused if the checkpoint is damaged or does not fit.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"

@@ -3,7 +3,7 @@
  * The kernel's routes in the checkpoint: in force before the kernel is read, confirmed or
  * removed by the first dump.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/fuzz/invariants.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c tests/fuzz/invariants.c
  * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"

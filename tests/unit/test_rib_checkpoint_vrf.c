@@ -3,7 +3,7 @@
  * Routes of VRFs and of other tables in a checkpoint. They have the kernel's table id,
  * because the number of a VRF changes with each start.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c
  * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"

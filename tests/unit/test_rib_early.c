@@ -3,7 +3,7 @@
  * Routes wait for missing information: a commit waits for the answer of neigh about a new
  * next hop, a replayed route waits for its next-hop object.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"

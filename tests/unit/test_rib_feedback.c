@@ -2,7 +2,7 @@
 /*
  * zebra gets one acknowledgement of each route, after the forwarders have it.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"

@@ -3,7 +3,7 @@
  * Addresses of the kernel: local, connected and broadcast routes, and their place before
  * routes of zebra. test_rib_kroute.c has all other routes of the kernel.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"

@@ -3,7 +3,7 @@
  * Routes of MPLS labels of the kernel in the RIB: in force before zebra's, replaced, deleted,
  * removed by a dump, restored from the checkpoint, shown.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/fuzz/invariants.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c tests/fuzz/invariants.c
  * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"

@@ -3,7 +3,7 @@
  * Routes and next-hop objects of the kernel in the RIB: which of several is in force, how
  * they are added, replaced and removed, and what a dump removes.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/fuzz/invariants.c
  * link: tests/unit/rig_kernel.c
  */
 #include "../fuzz/invariants.h"

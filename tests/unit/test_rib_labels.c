@@ -3,7 +3,7 @@
  * Routes of MPLS labels, and next hops with labels: what forwarders see, which entries and
  * stacks exist, what a session's end, a restart and a full table do to them.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c tests/fuzz/invariants.c
  */
 #include "ckpt_rig.h"

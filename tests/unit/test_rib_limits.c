@@ -3,7 +3,7 @@
  * Tables with limits of the configuration (`limits:`): refused routes, routes that come in
  * later, and a checkpoint with more routes than its successor has room for.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"

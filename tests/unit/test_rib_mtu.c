@@ -3,7 +3,7 @@
  * The MTU of a route (RTAX_MTU) is in the path of its packets. It does not affect other
  * routes.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"

@@ -2,7 +2,7 @@
 /*
  * Any order of messages about different objects gives the same forwarding.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
@@ -156,7 +156,7 @@ any_interleaving_ends_in_the_same_forwarding(void **state)
 	static char want[N_PROBE][512];
 	char dst[32], got[512];
 
-	for (unsigned int round = 0; round < 15; round++) {
+	for (unsigned int round = 0; round < 10; round++) {
 		uint64_t seed = rnd_next(&r);
 		struct rig *g = run(seed, &r, true);
 
@@ -165,7 +165,7 @@ any_interleaving_ends_in_the_same_forwarding(void **state)
 			paths_of(g, dst, want[i], sizeof(want[i]));
 		}
 		rig_free(g);
-		for (unsigned int perm = 0; perm < 6; perm++) {
+		for (unsigned int perm = 0; perm < 5; perm++) {
 			g = run(seed, &r, false);
 			for (uint32_t i = 0; i < N_PROBE; i++) {
 				probe(i, dst, sizeof(dst));

@@ -2,7 +2,7 @@
 /*
  * The checkpoint while a successor reads it, and a successor with too little memory.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c
  */
 #include "ckpt_rig.h"

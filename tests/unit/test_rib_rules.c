@@ -3,7 +3,7 @@
  * The rules of the kernel as lists for forwarders: which lists are published, which FIBs
  * they have, which interfaces they concern, and what becomes of the FIBs when rules go.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/rig_kernel.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
 

@@ -3,7 +3,7 @@
  * End points of SRv6: the entries that forwarders see, when VRFs come and go, over a restart,
  * and what `show` tells.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c tests/fuzz/invariants.c
  */
 #include "ckpt_rig.h"

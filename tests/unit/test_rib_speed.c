@@ -3,7 +3,7 @@
  * Print durations without judging them: a full table, the same again, a restarted zebra,
  * and a link with all routes behind it. Sanitizer and debug builds use a small table.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"

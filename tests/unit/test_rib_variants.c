@@ -3,7 +3,7 @@
  * Routes go from one id or content to another, as zebra moves them: the flows of members
  * that both have stay. Slots with equal content and different buckets (variants).
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"

@@ -3,7 +3,7 @@
  * Sessions with VRFs: main's part of a replay ends by its sentinel, the part of VRFs by
  * silence. Then routes are swept or kept.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c
+ * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
 #include "rib_rig.h"
