@@ -211,19 +211,6 @@ step(enum step what, const uint8_t **p, const uint8_t *end)
 	}
 }
 
-/* Return how many slots the kinds of hidden routes have. */
-static uint32_t
-n_hidden(const struct rib *rib)
-{
-	const uint32_t *hidden = rib->contents.hidden;
-	uint32_t n = 0;
-
-	for (unsigned int type = 0; type < RTN_THROW; type++)
-		n += hidden[type] != 0 &&
-		     (type != RTN_ANYCAST || hidden[type] != hidden[RTN_LOCAL]);
-	return n;
-}
-
 /* Dumps that show nothing, and the end of zebra's routes. */
 static void
 all_must_go(void)
@@ -244,11 +231,7 @@ all_must_go(void)
 	rib_must_be_sound(rig);
 	MUST(rig->rib->kroutes.n == 0 && rig->rib->nhs.n == 0);
 	MUST(rig->rib->tables.main.n == 0 && rig->rib->tables.other.n == 0);
-	/*
-	 * The slot of unresolved routes stays, and those of hidden routes once they exist. Own
-	 * and anycast addresses share one.
-	 */
-	MUST(rig->rib->slots.n == 1u + n_hidden(rig->rib));
+	MUST(rig->rib->slots.n == rib_n_own_slots(rig->rib));
 	MUST(rig->rib->adjs.n == 0);
 }
 

@@ -272,14 +272,28 @@ id_has_slot(const struct rib *rib, const struct nh *nh, uint32_t slot)
 	return at == slot;
 }
 
-/* Return how many kinds of hidden routes have the slot. */
+/*
+ * Return how many references rib itself has to a slot, without a route: those of unresolved,
+ * of suppressed and of hidden routes stay. Kinds of hidden routes can share a slot.
+ */
 static uint32_t
-hidden_refs(const struct rib *rib, uint32_t slot)
+own_refs(const struct rib *rib, uint32_t slot)
 {
-	uint32_t n = 0;
+	uint32_t n =
+		(slot == rib->contents.unresolved) + (slot == rib->contents.suppressed);
 
 	for (unsigned int type = 0; type < RTN_THROW; type++)
 		n += rib->contents.hidden[type] == slot;
+	return n;
+}
+
+uint32_t
+rib_n_own_slots(const struct rib *rib)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= rib->slots.high; i++)
+		n += own_refs(rib, i) > 0;
 	return n;
 }
 
@@ -288,10 +302,7 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 {
 	const struct nh *nh;
 
-	/* rib itself has a reference to each of some slots. */
-	MUST(s->refs == c->slot[s->number] + (s->number == rib->contents.unresolved) +
-				hidden_refs(rib, s->number) +
-				(s->number == rib->contents.suppressed));
+	MUST(s->refs == c->slot[s->number] + own_refs(rib, s->number));
 	MUST(s->refs > 0 && s->n_legs > 0);
 	MUST(!s->queued && !s->idle && s->dirty == 0);
 	MUST(s->version != 0 && s->former == 0);
