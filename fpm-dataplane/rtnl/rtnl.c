@@ -283,19 +283,25 @@ rtnl_on_dumps(struct ev_loop *loop, ev_io *io, int revents)
 	dump_go_on(io->data);
 }
 
-/* Events were lost: read everything again. Forwarding continues with the old routes. */
-static void
-rtnl_overrun(struct rtnl *r)
+/*
+ * Read waiting events. If some were lost, note that everything must be read again: forwarding
+ * continues with the old routes. Return what events_read() returns.
+ */
+static int
+rtnl_read_events(struct rtnl *r)
 {
+	int rc = events_read(r, rtnl_on_event);
 	unsigned int missed;
 
+	if (rc >= 0)
+		return rc;
 	kernel_count(&kernel_status.overruns, 1);
 	atomic_store_explicit(&kernel_status.in_step, 0, memory_order_relaxed);
 	if (log_allowed(&r->overrun_log, &missed))
 		log_warn("rtnl: route events lost effect=tables-read-again missed=%u",
 			 missed);
 	r->all_due = true;
-	rtnl_schedule(r, 0);
+	return rc;
 }
 
 /* Read the rules again as soon as no other dump runs. The read takes little time. */
@@ -313,8 +319,8 @@ rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct rtnl *r = io->data;
 
-	if (events_read(r, rtnl_on_event) < 0)
-		rtnl_overrun(r);
+	if (rtnl_read_events(r) < 0)
+		rtnl_schedule(r, 0);
 	expiry_arm(r);
 	if ((r->silent_due || r->lives_due) && !r->all_due)
 		rtnl_schedule(r, SILENT_MS);
@@ -331,10 +337,9 @@ rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 	ev_timer_stop(loop, timer);
 	if (dump_runs(r))
 		return; /* dump_finished() schedules the next dump */
-	while ((rc = events_read(r, rtnl_on_event)) != 0 &&
-	       kernel_queue_depth() <= KERNEL_QUEUE_PAUSE_BYTES)
-		if (rc < 0)
-			r->all_due = true;
+	do
+		rc = rtnl_read_events(r);
+	while (rc != 0 && kernel_queue_depth() <= KERNEL_QUEUE_PAUSE_BYTES);
 	if (rc != 0) {
 		rtnl_schedule(r, SILENT_MS); /* rib is behind */
 		return;
