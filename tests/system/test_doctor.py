@@ -111,6 +111,23 @@ def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vty
         assert found[name, ""]["status"] == "ok", found[name, ""]
 
 
+def test_the_default_hash_of_flows_is_no_warning_but_a_line(dut, sysctl):
+    """The dataplane hashes ports, too, where the kernel's default hashes addresses alone."""
+    policies = [f"ipv{v}/fib_multipath_hash_policy" for v in (4, 6)]
+    lines = lambda: [  # noqa: E731
+        (r["status"], r["text"].split("net.")[1])
+        for r in json.loads(dut.fpmctl("--json", "doctor", "obeyed").stdout)
+        if r["subject"] == "multipath"
+    ]
+
+    for policy in policies:
+        sysctl(policy, 0)
+    assert lines() == [("ok", f"{policy.replace('/', '.')} is 0") for policy in policies]
+    for policy in policies:
+        sysctl(policy, 1)
+    assert lines() == []
+
+
 def test_it_fits_80_columns_and_names_each_port(dut, vtysh):
     """The output fits 80 columns and names each port. Only commands may be longer, because an
     operator copies them. Colour appears only on a terminal."""

@@ -280,5 +280,10 @@ def test_explain_and_show_name_the_segments(core, lan, wan):
     assert core.fpm()["headends"] >= 1
     doctor = json.loads(core.fpmctl("--json", "doctor", "srv6").stdout)
     assert [row["status"] for row in doctor] == ["ok", "ok"], doctor
+    core.ip("-6 rule add pref 90 tos 0x10 lookup main")
+    eventually(lambda: any(r["tos"] for r in core.control.ask("rules")), what="the rule is read")
+    doctor = json.loads(core.fpmctl("--json", "doctor", "srv6").stdout)
+    assert ("ok", "tos") in [(row["status"], row["subject"]) for row in doctor], doctor
+    core.ip("-6 rule del pref 90")
     core.zebra.drop(NET4)
     eventually(lambda: mine() == [], 5, what="the entry is free")

@@ -29,8 +29,12 @@ setup(void **state)
 {
 	if (root_make() < 0)
 		return -1;
-	e = (struct exam){
-		.root = root, .in = "", .check = "srv6", .about = "y", .named = true};
+	e = (struct exam){.root = root,
+			  .in = "",
+			  .check = "srv6",
+			  .about = "y",
+			  .named = true,
+			  .socket = "/nonexistent"};
 	e.rows = json_array();
 	e.version = json_object();
 	e.fpm = json_pack("{s:i, s:i, s:i, s:s}", "headends", 2, "sids", 1, "vrfs", 1,

@@ -46,6 +46,27 @@ strict_mode_check(struct exam *e)
 	return false;
 }
 
+/*
+ * Say which TOS rules see in outer headers, if there are headends and IPv6 rules for a TOS. It is a
+ * decision of the dataplane (RFC 6040), so there is nothing to mend.
+ */
+static void
+tos_check(struct exam *e)
+{
+	json_t *rules = row_int(e->fpm, "headends") > 0 ? exam_ask(e, "rules") : NULL;
+	const json_t *rule;
+	size_t i, n = 0;
+
+	json_array_foreach (rules, i, rule)
+		n += row_has(rule, "tos") && strcmp(row_str(rule, "family"), "ipv6") == 0;
+	json_decref(rules);
+	if (n > 0)
+		finding_add(
+			e, VERDICT_OK, "tos",
+			"rules for a TOS see that of the packet in a headend; Linux has "
+			"0 there for IPv4");
+}
+
 void
 check_srv6(struct exam *e)
 {
@@ -61,6 +82,7 @@ check_srv6(struct exam *e)
 			finding_add(e, VERDICT_NA, "", "no segments in use");
 		return;
 	}
+	tos_check(e);
 	good = source_check(e);
 	if (strict_mode_check(e) && good)
 		finding_add(e, VERDICT_OK, "",

@@ -19,6 +19,26 @@
 
 /* --- configuration that is not obeyed --------------------------------------------------- */
 
+/*
+ * Say how flows are hashed where the kernel has its default, by addresses alone. A warning would
+ * be in the list of each router, although ports only spread flows more evenly. The daemon warns
+ * of the values 2 and 3.
+ */
+static void
+multipath_check(struct exam *e)
+{
+	static const char *const family[] = {"ipv4", "ipv6"};
+
+	for (unsigned int i = 0; i < sizeof(family) / sizeof(family[0]) && e->deny == NULL;
+	     i++)
+		if (exam_number(e, -1, "/proc/sys/net/%s/fib_multipath_hash_policy",
+				family[i]) == 0)
+			finding_add(e, VERDICT_OK, "multipath",
+				    "flows are hashed by ports, too, as with 1; "
+				    "net.%s.fib_multipath_hash_policy is 0",
+				    family[i]);
+}
+
 void
 check_obeyed(struct exam *e)
 {
@@ -46,6 +66,7 @@ check_obeyed(struct exam *e)
 	if (n == 0)
 		finding_add(e, VERDICT_OK, "",
 			    "no filter, NAT or sysctl that the dataplane ignores");
+	multipath_check(e);
 	json_decref(rows);
 }
 
