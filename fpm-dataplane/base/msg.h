@@ -181,8 +181,10 @@ struct json_t;
 
 enum query_kind {
 	QUERY_ROUTES,
-	QUERY_RULES,    /* rules of policy routing */
-	QUERY_THROUGH,  /* to rib: interfaces with forwarding by the kernel: {"ifindex"} */
+	QUERY_RULES,   /* rules of policy routing */
+	QUERY_THROUGH, /* to rib: interfaces with forwarding by the kernel: {"ifindex"} */
+	/* to rib: links whose routes Linux uses otherwise: {"name", "why": carrier, loopback} */
+	QUERY_LINKS,
 	QUERY_NEXTHOPS, /* next hops of zebra, by id */
 	QUERY_GROUPS,
 	QUERY_LABELS, /* routes of MPLS labels */

@@ -25,6 +25,8 @@
 	X(RULE, "rule")             \
 	X(LOCAL, "route-local")     \
 	X(LIFE, "route-life")       \
+	X(CARRIER, "carrier")       \
+	X(LOOPBACK, "loopback")     \
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \
 	X(SYSCTL, "sysctl")         \

@@ -237,8 +237,6 @@ legs_rebind_floating(struct rib *rib)
 	}
 }
 
-#define LOOPBACK_IFINDEX 1u /* of each namespace */
-
 /*
  * The loopback device is excluded, because the kernel would forward a packet there
  * again and again until its TTL is used up. The device of a VRF has no links of its own.

@@ -22,6 +22,7 @@
 #include "rib/encap_row.h"
 #include "rib/label_row.h"
 #include "rib/leg.h"
+#include "rib/link_row.h"
 #include "rib/masks.h"
 #include "rib/nexthop.h"
 #include "rib/packed.h"
@@ -632,6 +633,9 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_THROUGH:
 		list_through(rib, q);
+		break;
+	case QUERY_LINKS:
+		link_rows(rib, q);
 		break;
 	case QUERY_NEXTHOPS:
 		list_nexthops(rib, q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find rules of policy routing and routes that rib does not obey. Its rows of `show rules`
- * have the reason. [warn]
+ * Find rules of policy routing and routes that rib does not obey or uses otherwise. Its rows of
+ * `show rules` have the reason. [warn]
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -33,6 +33,24 @@ rule_add(struct warn *w, const json_t *row)
 		 "Linux chooses the table of a packet by all parts of the rule.", here);
 }
 
+static void
+link_add(struct warn *w, const json_t *row)
+{
+	char where[64];
+
+	if (strcmp(row_text(row, "why"), "loopback") == 0) {
+		list_add(&w->list, WARNING_LOOPBACK, "routes by the interface lo",
+			 "Linux sends such a packet to itself until its TTL is used up.",
+			 "It is dropped (foreign_oif) and causes an ICMP error.");
+		return;
+	}
+	snprintf(where, sizeof(where), "%s without carrier", row_text(row, "name"));
+	list_add(&w->list, WARNING_CARRIER, where,
+		 "Linux keeps the connected subnets of a link without carrier, and drops "
+		 "packets to them.",
+		 "Other routes take over. If there is none, packets cause an ICMP error.");
+}
+
 void
 rules_scan(struct warn *w)
 {
@@ -42,6 +60,8 @@ rules_scan(struct warn *w)
 	json_array_foreach (w->rules, i, row)
 		if (json_is_false(json_object_get(row, "obeyed")))
 			rule_add(w, row);
+	json_array_foreach (w->links, i, row)
+		link_add(w, row);
 	if (atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_LOCAL, "routes by a next hop in table local",
 			 "Linux asks table local first: such a route hides longer prefixes "

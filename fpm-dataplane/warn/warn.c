@@ -8,9 +8,9 @@
  * time, so scans take at most a few percent of one CPU, however many devices and events
  * there are.
  *
- * A scan begins with three queries: to rib for the rules, because only rib knows which of
- * them it obeys, and for the interfaces through which the kernel forwards, and to neigh for
- * the tunnels that forwarders do not serve. After the answers the thread enters the control
+ * A scan begins with four queries: to rib for the rules, because only rib knows which of
+ * them it obeys, for the interfaces through which the kernel forwards, and for the links whose
+ * routes Linux uses otherwise, and to neigh for the tunnels that forwarders do not serve. After the answers the thread enters the control
  * namespace and reads everything else. It is RCU-offline during the read.
  */
 #include "warn/warn.h"
@@ -42,7 +42,7 @@
 #define EVENTS_BYTES 16384   /* a lost event is an event, too */
 #define EVENTS_MAX   1000u   /* datagrams that are read before a scan */
 #define ROWS_MAX     256u    /* rows of rules in one reply of rib */
-#define N_QUERIES    3u      /* before each scan */
+#define N_QUERIES    4u      /* before each scan */
 
 /* --- the scan ------------------------------------------------------------------------- */
 
@@ -172,8 +172,8 @@ static void
 query_ask(struct warn *w, struct msg_query *q)
 {
 	static const enum query_kind kind[N_QUERIES] = {QUERY_RULES, QUERY_THROUGH,
-							QUERY_TUNNELS};
-	json_t *const rows[N_QUERIES] = {w->rules, w->through, w->tunnels};
+							QUERY_LINKS, QUERY_TUNNELS};
+	json_t *const rows[N_QUERIES] = {w->rules, w->through, w->links, w->tunnels};
 
 	q->m.type = MSG_QUERY;
 	q->kind = kind[w->n_asked];
@@ -199,6 +199,7 @@ scan_begin(struct warn *w)
 		return; /* the scan follows the answer */
 	json_array_clear(w->rules);
 	json_array_clear(w->through);
+	json_array_clear(w->links);
 	json_array_clear(w->tunnels);
 	w->n_asked = 0;
 	query_begin(w);
@@ -406,9 +407,11 @@ warn_setup(struct worker *worker, const struct warn_conf *conf)
 	w->events = w->nft_events = w->xfrm_events = -1;
 	w->rules = json_array();
 	w->through = json_array();
+	w->links = json_array();
 	w->tunnels = json_array();
 	worker_init(worker, &warn_ops, w);
-	return w->rules == NULL || w->through == NULL || w->tunnels == NULL
+	return w->rules == NULL || w->through == NULL || w->links == NULL ||
+			       w->tunnels == NULL
 		       ? -ENOMEM
 		       : list_init(&w->list);
 }
@@ -423,6 +426,7 @@ warn_teardown(struct worker *worker)
 	list_free(&w->list);
 	json_decref(w->rules);
 	json_decref(w->through);
+	json_decref(w->links);
 	json_decref(w->tunnels);
 	free(w);
 	worker->ctx = NULL;

@@ -69,13 +69,13 @@ struct warn {
 	uint32_t seq;                        /* of requests */
 	int events, nft_events, xfrm_events; /* sockets; -1: closed */
 	ev_io events_io, nft_events_io, xfrm_events_io;
-	ev_timer due;                        /* the next scan */
-	bool asked;                          /* a query has no answer yet */
-	unsigned int n_asked;                /* answered queries of this scan */
-	json_t *rules, *through, *tunnels;   /* rows of the answers; owned here */
-	double rest_s;                       /* at least, between two scans */
-	double scanned_s;                    /* monotonic, end of the last scan */
-	long long of_all[SYSCTLS_OF_DEVICE]; /* values of `all`, of this scan */
+	ev_timer due;                              /* the next scan */
+	bool asked;                                /* a query has no answer yet */
+	unsigned int n_asked;                      /* answered queries of this scan */
+	json_t *rules, *through, *links, *tunnels; /* rows of the answers; owned here */
+	double rest_s;                             /* at least, between two scans */
+	double scanned_s;                          /* monotonic, end of the last scan */
+	long long of_all[SYSCTLS_OF_DEVICE];       /* values of `all`, of this scan */
 	int seg6_family; /* of generic netlink; 0: not asked yet; -ENOENT: the kernel has none */
 	struct log_limit netns_log;
 };

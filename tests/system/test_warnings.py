@@ -427,6 +427,35 @@ def test_an_expired_route_with_a_living_next_hop_is_told(dut):
     gone(dut, *what)
 
 
+def test_a_route_by_the_loopback_device_is_told(dut):
+    """Linux sends a packet of such a route to itself until its TTL is used up."""
+    what = "loopback", "routes by the interface lo", POLLED
+    with made(dut, ["ip route add 198.18.77.0/24 dev lo"], ["ip route del 198.18.77.0/24"]):
+        told(dut, *what)
+    gone(dut, *what)
+
+
+def test_a_port_without_carrier_is_told(dut, request):
+    """Linux keeps the connected subnets of a link without carrier, unless the sysctl
+    ignore_routes_with_linkdown is set. The dataplane withdraws them."""
+    what = "carrier", "ext0 without carrier", POLLED
+    link = lambda state: netns.command(["ip", "-n", dut.far, "link", "set", "ext", state])  # noqa: E731
+    ignore = [
+        [f"sysctl -q -w net.ipv{v}.conf.ext0.ignore_routes_with_linkdown={on}" for v in (4, 6)]
+        for on in (1, 0)
+    ]
+
+    request.addfinalizer(dut.kernel_defaults)
+    request.addfinalizer(lambda: link("up"))
+    link("down")
+    told(dut, *what)
+    with made(dut, *ignore):
+        gone(dut, *what)
+    told(dut, *what)
+    link("up")
+    gone(dut, *what)
+
+
 PLAIN = [
     *nft(
         "add table ip t",

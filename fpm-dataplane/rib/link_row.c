@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Find the links whose routes Linux uses otherwise, for thread warn: those without carrier that
+ * have connected subnets, and the loopback device as the egress of a route. [rib]
+ */
+#include "rib/link_row.h"
+
+#include <jansson.h>
+
+#include "rib/leg.h"
+#include "rib/rib_impl.h"
+
+static void
+link_row_add(struct msg_query *q, const struct link *link, const char *why)
+{
+	json_array_append_new(q->rows,
+			      json_pack("{s:s, s:s}", "name", link->name, "why", why));
+}
+
+/*
+ * Return true if the link has a connected subnet that does not count because the link is not up,
+ * and that counts in Linux. The kernel deletes the subnets of a link that is set down.
+ */
+static bool
+link_lacks_subnet(const struct rib *rib, const struct link *link)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+
+	for (uint32_t i = 0; i < k->connected.n; i++) {
+		const struct kroute *kr = &k->v[k->connected.v[i]];
+
+		if (kr->ifindex == link->ifindex &&
+		    !link->ignore_linkdown[kr->route->family == 6])
+			return true;
+	}
+	return false;
+}
+
+/* Return true if a packet of a route would leave by the loopback device. */
+static bool
+loopback_is_egress(const struct rib *rib, const struct link *link)
+{
+	const struct leg *leg;
+	fib_path path;
+
+	if (link->ifindex != LOOPBACK_IFINDEX)
+		return false;
+	cds_list_for_each_entry (leg, &link->legs, on_link)
+		if (leg_path(rib, leg, &path) == LEG_FOREIGN)
+			return true;
+	return false;
+}
+
+void
+link_rows(const struct rib *rib, struct msg_query *q)
+{
+	for (uint32_t i = 1; i <= rib->links.high; i++) {
+		const struct link *link = rib->links.v[i];
+
+		if (link == NULL || !link->known)
+			continue;
+		if (!link->up && link_lacks_subnet(rib, link))
+			link_row_add(q, link, "carrier");
+		if (loopback_is_egress(rib, link))
+			link_row_add(q, link, "loopback");
+	}
+	q->done = true;
+}
