@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/fpm_event.h"
 #include "base/kernel_event.h"
@@ -33,12 +34,13 @@ static atomic_uint n_block;
 struct counters *
 counters_register(const char *name)
 {
-	struct counters *c = aligned_alloc(64, sizeof(*c));
+	/* Zeroed pages: those of interfaces, VRFs and SIDs that do not exist cost no memory. */
+	struct counters *c = mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned int slot = atomic_load(&n_block);
 
-	if (c == NULL || slot >= COUNTERS_MAX)
+	if (c == MAP_FAILED || slot >= COUNTERS_MAX)
 		abort();
-	memset(c, 0, sizeof(*c));
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	block[slot] = c;
 	/* Release: a thread that reads the new count also sees the block. */
@@ -114,6 +116,24 @@ counters_vrf(unsigned int vrf, const struct vrf_counters *base, struct vrf_count
 		sum->rx_packets += counter_read(&c->rx_packets);
 		sum->rx_bytes += counter_read(&c->rx_bytes);
 	}
+}
+
+void
+counters_sid(unsigned int sid, const struct sid_counters *base, struct sid_counters *sum)
+{
+	struct sid_counters to = {
+		.packets = -base->packets, .bytes = -base->bytes, .errors = -base->errors};
+	struct counters *const *b;
+	unsigned int n = counters_blocks(&b);
+
+	for (unsigned int i = 0; i < n; i++) {
+		const struct sid_counters *c = &b[i]->sid[sid];
+
+		to.packets += counter_read(&c->packets);
+		to.bytes += counter_read(&c->bytes);
+		to.errors += counter_read(&c->errors);
+	}
+	*sum = to;
 }
 
 void

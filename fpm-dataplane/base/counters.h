@@ -21,7 +21,8 @@
 #define PORT_MAX     256
 #define IFIDX_MAX    16384
 #define VRF_MAX      4096
-#define COUNTERS_MAX 68 /* 64 forwarders, punt, neigh and spare */
+#define SIDS_MAX     16384 /* SIDs of SRv6 that have counters; 0 is none */
+#define COUNTERS_MAX 68    /* 64 forwarders, punt, neigh and spare */
 
 enum reason {
 #define DROP(name, text) DROP_##name,
@@ -58,6 +59,13 @@ struct vrf_counters {
 	uint64_t dropped;
 };
 
+/* Packets of one SID of SRv6, see fib/sid_number.h. */
+struct sid_counters {
+	uint64_t packets,
+		bytes;   /* the end point took them; octets from the IPv6 header on */
+	uint64_t errors; /* it dropped or refused them */
+};
+
 /* Packets of one punt class: their number is passed + policed + over_share + ring_full. */
 struct class_counters {
 	uint64_t passed;     /* given to the host, or an ICMP error sent */
@@ -89,6 +97,7 @@ struct counters {
 	struct vrf_counters vrf[VRF_MAX]; /* by VRF number; 0, table main, is not counted */
 	uint64_t
 		urpf[IFIDX_MAX]; /* part of DROP_urpf: packets that an interface received */
+	struct sid_counters sid[SIDS_MAX]; /* by number of the SID */
 	struct class_counters class[N_PUNT_CLASS];
 	/* packets forwarded by FIB: [0] IPv4, [1] IPv6, [2] by their MPLS label alone */
 	uint64_t forwarded[3];
@@ -138,6 +147,9 @@ void counters_class(enum punt_class class, struct class_counters *sum);
 /* Subtract `base`, the counts that earlier VRFs of the same number left in the blocks. */
 void counters_vrf(unsigned int vrf, const struct vrf_counters *base,
 		  struct vrf_counters *sum);
+/* Subtract `base`, as counters_vrf() does. */
+void counters_sid(unsigned int sid, const struct sid_counters *base,
+		  struct sid_counters *sum);
 
 /*
  * Add to a counter of the calling thread. A concurrent reader never sees half of the word.

@@ -189,6 +189,7 @@ enum query_kind {
 	QUERY_GROUPS,
 	QUERY_LABELS, /* routes of MPLS labels */
 	QUERY_ENCAPS, /* label stacks over neighbors */
+	QUERY_SIDS,   /* SIDs of table main, and their counters */
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
 	QUERY_FIB, /* tries: of main, then of VRFs */

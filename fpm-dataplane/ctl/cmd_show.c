@@ -55,6 +55,9 @@ static const struct what {
 	{"encaps", "[NUMBER]",
 	 "label stacks that next hops push, and neighbors; headends of SRv6", "encap",
 	 NUMBERED, "no next hop has labels or segments"},
+	{"sids", "[PREFIX|ADDRESS]",
+	 "SIDs of SRv6 with their packets; an ADDRESS finds its SID, a PREFIX those inside",
+	 "sid", COUNTS | SORTED | PREFIXED, "no SIDs"},
 	{"rules", "", "rules of policy routing (`ip rule`), and whether they are obeyed",
 	 NULL, 0, "the kernel has no rules"},
 	{"filter", "[CHAIN]",
@@ -317,20 +320,29 @@ show_on_row(const json_t *row, const char *text, void *ctx)
 	return rows_keep(row, text, ask->rows);
 }
 
+static struct prefix
+row_prefix(const json_t *row)
+{
+	struct prefix p = {0};
+
+	(void)prefix_parse(row_str(row, row_has(row, "sid") ? "sid" : "address"), &p, NULL);
+	return p;
+}
+
+/* Compare neighbors, by interface first, or SIDs. */
 static int
-neighbor_order(const void *a, const void *b)
+row_order(const void *a, const void *b)
 {
 	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-	struct prefix p = {0}, q = {0};
+	struct prefix p = row_prefix(x), q = row_prefix(y);
 	int order = strcmp(row_str(x, "dev"), row_str(y, "dev"));
 
 	if (order != 0)
 		return order;
-	(void)prefix_parse(row_str(x, "address"), &p, NULL);
-	(void)prefix_parse(row_str(y, "address"), &q, NULL);
 	if (p.family != q.family)
 		return p.family < q.family ? -1 : 1;
-	return memcmp(&p.addr, &q.addr, sizeof(p.addr));
+	order = memcmp(&p.addr, &q.addr, sizeof(p.addr));
+	return order != 0 ? order : (int)p.len - (int)q.len;
 }
 
 /* --- rates ------------------------------------------------------------------------------ */
@@ -338,7 +350,7 @@ neighbor_order(const void *a, const void *b)
 static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "tx_packets",
 				      "tx_bytes", "rx_missed",  "rx_errors",  "tx_errors",
 				      "passed",   "policed",    "over_share", "ring_full",
-				      "cpu_s",    "packets"};
+				      "cpu_s",    "packets",    "bytes",      "errors"};
 
 /*
  * Find the row with the same name, kind and thread. A drop and a punt may have the same
@@ -396,7 +408,7 @@ kept_print(struct ask *ask)
 	for (size_t i = 0; i < n; i++)
 		row[i] = json_array_get(ask->rows, i);
 	if (ask->what->is & SORTED)
-		qsort(row, n, sizeof(*row), neighbor_order);
+		qsort(row, n, sizeof(*row), row_order);
 	for (size_t i = 0; i < n; i++) {
 		char *text = json_dumps(row[i], JSON_COMPACT);
 		bool more = text != NULL && row_print(ask, row[i], text);
@@ -672,7 +684,8 @@ show_take_words(struct ask *ask, int n, char **word)
 			if (ask->all)
 				return show_contradiction("all is given twice");
 			ask->all = true;
-		} else if (what->name != NULL && ask->name == NULL) {
+		} else if (what->name != NULL && ask->name == NULL &&
+			   (what->is & PREFIXED) == 0) {
 			if (show_take_name(ask, word[i]) != CTL_OK)
 				return CTL_USAGE;
 		} else {

@@ -2,7 +2,7 @@
 /*
  * print: rows as text on stdout. Tables (print_table.c), paragraphs about a state
  * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c),
- * the path of a packet (print_walk.c), and advice (advice.c).
+ * SIDs (print_sid.c), the path of a packet (print_walk.c), and advice (advice.c).
  */
 #ifndef CTL_PRINT_H
 #define CTL_PRINT_H
@@ -29,6 +29,9 @@ void status_version(const json_t *row);
 void bfd_table_head(void);
 void bfd_table_row(const json_t *row);
 void bfd_session_print(const json_t *row);
+/* Print the table of SIDs. */
+void sid_table_head(void);
+void sid_table_row(const json_t *row);
 /* Print the program of an interface. */
 void hook_print_row(const json_t *row);
 /* Print the members of a bond, after the rest of the port's line. */

@@ -862,6 +862,7 @@ view_find(const char *show)
 		{"groups", group_head, group_row},
 		{"labels", label_head, label_row},
 		{"encaps", encap_head, encap_row},
+		{"sids", sid_table_head, sid_table_row},
 		{"counters", counter_head, counter_row},
 		{"drops", drop_head, drop_row},
 		{"interfaces", interface_head, interface_row},

@@ -24,6 +24,7 @@
 #include "fib/label.h"
 #include "fib/headend.h"
 #include "fib/sid.h"
+#include "fib/sid_number.h"
 
 /*
  * The limits of the configuration file must fit the bit fields of a path and of rib's
@@ -180,6 +181,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->encap = pages_reserve(fib->encap_end * sizeof(*fib->encap));
 	fib->headend = pages_reserve(fib->encap_end * sizeof(*fib->headend));
 	fib->sid = pages_reserve(FIB_SIDS_MAX * sizeof(*fib->sid));
+	fib->sid_numbers = pages_reserve(sizeof(*fib->sid_numbers));
 	fib->group = pages_reserve(fib->group_end * sizeof(*fib->group));
 	fib->egress = pages_reserve(fib->group_end * sizeof(*fib->egress));
 	fib->adj = pages_reserve(fib->adj_end * sizeof(*fib->adj));
@@ -191,7 +193,7 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
 	    fib->tunnel_told == NULL || fib->hosts == NULL || fib->label == NULL ||
 	    fib->encap == NULL || fib->egress == NULL || fib->sid == NULL ||
-	    fib->headend == NULL || fib->vxlan_hop == NULL)
+	    fib->headend == NULL || fib->sid_numbers == NULL || fib->vxlan_hop == NULL)
 		goto fail;
 	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
 		rc = -EIO;
@@ -239,6 +241,7 @@ fib_destroy(struct fib *fib)
 	free(fib->tunnel_told);
 	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
 	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));
+	pages_release(fib->sid_numbers, sizeof(*fib->sid_numbers));
 	pages_release(fib->sid, FIB_SIDS_MAX * sizeof(*fib->sid));
 	pages_release(fib->headend, fib->encap_end * sizeof(*fib->headend));
 	pages_release(fib->encap, fib->encap_end * sizeof(*fib->encap));

@@ -443,6 +443,7 @@ struct fib_pmtus;
 struct fib_hooks;
 struct fib_rules;
 struct fib_seg6;
+struct fib_sid_numbers;
 struct fib_tunnels;
 struct fib_vxlan_hop;
 struct fib_vxlans;
@@ -478,6 +479,7 @@ struct fib {
 	struct fib_headend
 		*headend;    /* W:rib  encap_end, by the numbers of encap; headend.h */
 	struct fib_sid *sid; /* W:rib  FIB_SIDS_MAX; see sid.h */
+	struct fib_sid_numbers *sid_numbers; /* W:rib  see sid_number.h */
 	/* W:punt,fwd  IFIDX_MAX, by the number of a tunnel: see fib_tunnel_tell() */
 	_Atomic uint8_t *tunnel_told;
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */

@@ -7,6 +7,7 @@
 #include "fwd/sid.h"
 
 #include "fib/headend.h"
+#include "fib/sid_number.h"
 #include "fib/urpf.h"
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
@@ -237,15 +238,16 @@ sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	return sid_again(b, i, sid, 0, neighbor);
 }
 
-bool
-fwd_sid_use(struct burst *b, unsigned int i)
+/* Carry out the end point of a packet's path, as fwd_sid_use() does. */
+static bool
+sid_carry_out(struct burst *b, unsigned int i)
 {
 	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(b->path[i])];
 	const uint8_t *ip = burst_l3(b, i);
 	fib_path neighbor = PATH(PATH_NONE, 0);
 	struct sid_packet p;
 
-	if (b->family[i] != 6 || burst_has_labels(b, i) || !b->in->forward6 ||
+	if (burst_has_labels(b, i) || !b->in->forward6 ||
 	    (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) ||
 	    sid_vrf(sid, b->in->vrf) == FIB_VRF_NONE)
 		return false;
@@ -262,6 +264,39 @@ fwd_sid_use(struct burst *b, unsigned int i)
 	if (sid_goes_on(sid))
 		return sid_advance(b, i, sid, &p, neighbor);
 	return sid_open(b, i, sid, &p, neighbor);
+}
+
+/* Count a packet that came to `dst` with `bytes` octets, and that its end point has taken. */
+static void
+sid_count(struct burst *b, unsigned int i, const uint8_t *dst, uint16_t bytes)
+{
+	uint32_t number = fib_sid_number_find(b->fwd->fib, dst);
+	struct sid_counters *c = &b->fwd->count->sid[number];
+
+	if (number == 0)
+		return;
+	if (b->verdict[i] != VERDICT_DECAPSULATED) {
+		counter_add(&c->errors, 1);
+		return;
+	}
+	counter_add(&c->packets, 1);
+	counter_add(&c->bytes, bytes);
+}
+
+bool
+fwd_sid_use(struct burst *b, unsigned int i)
+{
+	uint16_t bytes = b->l3_len[i];
+	uint8_t dst[16];
+
+	if (b->family[i] != 6)
+		return false;
+	/* The end point changes the packet. */
+	memcpy(dst, burst_l3(b, i) + 24, sizeof(dst));
+	if (!sid_carry_out(b, i))
+		return false;
+	sid_count(b, i, dst, bytes);
+	return true;
 }
 
 void

@@ -30,6 +30,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/rules.h"
+#include "rib/sid_number.h"
 #include "rib/slot.h"
 #include "rib/vrf.h"
 #include "rib/egress.h"
@@ -112,6 +113,8 @@ commit_reclaim(void *owner, void *arg)
 		word_clear(rib, p->slots.v[i]);
 		slot_release(rib, p->slots.v[i]);
 	}
+	for (uint32_t i = 0; i < p->sids.n; i++)
+		sid_number_put(rib, p->sids.v[i]);
 	for (uint32_t i = 0; i < p->encaps.n; i++)
 		encap_put(rib, p->encaps.v[i]);
 	for (uint32_t i = 0; i < p->adjs.n; i++)

@@ -34,6 +34,7 @@
 #include "rib/routes.h"
 #include "rib/rule_row.h"
 #include "rib/session.h"
+#include "rib/sid_row.h"
 #include "rib/slot.h"
 #include "rib/table_count.h"
 #include "rib/vrf.h"
@@ -648,6 +649,9 @@ query_answer_slice(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_ENCAPS:
 		encaps_slice(rib, q);
+		break;
+	case QUERY_SIDS:
+		sids_slice(rib, q);
 		break;
 	case QUERY_SUMMARY:
 		list_summary(rib, q);

@@ -105,6 +105,7 @@ void
 reclaim_free(struct reclaim *p)
 {
 	vec32_free(&p->slots);
+	vec32_free(&p->sids);
 	vec32_free(&p->adjs);
 	vec32_free(&p->encaps);
 	free(p->blocks);

@@ -13,6 +13,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
+#include "rib/sid_number.h"
 #include "rib/table_count.h"
 #include "rib/zebra.h"
 
@@ -73,6 +74,7 @@ all_step(struct rib *rib, uint32_t at)
 	}
 	if (r == NULL)
 		return 0;
+	sid_number_settle(rib, r);
 	if (!route_is_staged(rib, r) && route_stage(rib, r) < 0)
 		return -ENOMEM;
 	if (route_effective(r) == 0)

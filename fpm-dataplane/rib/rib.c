@@ -189,7 +189,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 bool
 rib_round(struct rib *rib)
 {
-	bool more = sweep_round(rib);
+	bool more = sweep_round(rib), walks;
 
 	more |= kernel_sweep_round(rib);
 	(void)kernel_review_round(rib);
@@ -206,10 +206,12 @@ rib_round(struct rib *rib)
 		more |= resync_round(rib);
 	if (rib->feedback.resend_at != 0)
 		more |= feedback_resend(rib);
+	walks = rib->resync.due;
 	rib_commit(rib);
 	vrfs_check_told(rib);
 	stacks_collect(rib);
-	return more || rib->kroutes.reviewing; /* the commit may begin a review */
+	/* The commit may begin a review, or a walk. */
+	return more || rib->kroutes.reviewing || (rib->resync.due && !walks);
 }
 
 static void
@@ -449,6 +451,7 @@ rib_teardown(struct worker *w)
 	encaps_free(&rib->encaps);
 	stacks_free(&rib->stacks);
 	sids_free(&rib->sids);
+	fifo32_free(&rib->sid_numbers.unused);
 	labels_free(rib);
 	free(rib->queries.v);
 	rib_feedback_free(rib);

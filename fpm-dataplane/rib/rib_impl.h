@@ -28,6 +28,7 @@
  *     sid.c                        end points of SRv6
  *     encap.c, labels.c, mirror.c, nexthop.c, vrf.c
  *     adj.c, stack.c
+ *     sid_number.c
  *     checkpoint.c, slot.c, table_count.c
  *     kroute.c, prune.c
  *     group.c, link.c, nh_list.c, reclaim.c, routes.c, source.c
@@ -75,6 +76,7 @@
 #include "rib/routes.h"
 #include "rib/rules.h"
 #include "rib/sid.h"
+#include "rib/sid_number.h"
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/source.h"
@@ -132,6 +134,7 @@ struct rib {
 	struct rib_prunes prunes;
 	struct rib_stacks stacks;
 	struct rib_sids sids;
+	struct rib_sid_numbers sid_numbers;
 	struct rib_encaps encaps;
 	struct rib_labels labels;
 	struct rib_vrfs vrfs;

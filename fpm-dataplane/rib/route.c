@@ -16,6 +16,7 @@
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
+#include "rib/sid_number.h"
 #include "rib/slot.h"
 #include "rib/source.h"
 #include "rib/view.h"
@@ -98,6 +99,7 @@ route_stage(struct rib *rib, const struct route *r)
 		label_stage(rib, r);
 		return 0;
 	}
+	sid_number_settle(rib, r);
 	rc = route_stage_copies(rib, r);
 	views = rib->vrfs.views.n == 0 ? 0 : views_stage(rib, r);
 

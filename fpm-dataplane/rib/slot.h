@@ -63,6 +63,7 @@ struct slot {
 	bool queued;          /* in rib->slots.dirty */
 	bool idle;            /* in rib->slots.idle */
 	bool indexed, exempt; /* exempt: limits.groups does not count it */
+	bool end_point;       /* a leg is an end point of SRv6 */
 	bool mixed;           /* kernel_status.mixed counts it */
 	bool ignored[2];      /* slot_ignored() of both families, at the last word */
 };

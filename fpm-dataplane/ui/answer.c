@@ -287,6 +287,9 @@ answer_show(struct answer *a)
 	case SHOW_ENCAPS:
 		answer_send_query(a, QUERY_ENCAPS);
 		break;
+	case SHOW_SIDS:
+		answer_send_query(a, QUERY_SIDS);
+		break;
 	case SHOW_NEIGHBORS:
 		answer_send_query(a, QUERY_NEIGHBORS);
 		break;

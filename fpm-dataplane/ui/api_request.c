@@ -332,6 +332,7 @@ request_show(const struct api_input *in, enum show what, const char *name,
 	snprintf(known, sizeof(known), "%s%s",
 		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf of "
 		 : what == SHOW_NEIGHBORS ? "prefix family "
+		 : what == SHOW_SIDS      ? "prefix "
 					  : "",
 		 /* If the path has a name, it selects the row. */
 		 name == NULL ? filter_words(show_info[what].name, words) : "");

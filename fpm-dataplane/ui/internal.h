@@ -91,6 +91,7 @@ enum show {
 	SHOW_BFD,
 	SHOW_LABELS,
 	SHOW_ENCAPS,
+	SHOW_SIDS,
 	SHOW_HOOKS,
 	N_SHOW
 };

@@ -22,6 +22,7 @@
 #include "base/warning.h"
 #include "fib/fib.h"
 #include "fib/hook.h"
+#include "fib/sid_number.h"
 #include "port/port.h"
 
 #define P "fpmdp_"
@@ -671,6 +672,42 @@ vrfs_put(const struct ui *ui, struct buf *b)
 	}
 }
 
+/* Append metrics of the SIDs of SRv6. Without a SID the page has no such lines. */
+static void
+sids_put(const struct ui *ui, struct buf *b)
+{
+	static const struct metric metric[] = {
+		METRIC("srv6_sid_packets_total", "counter", sid_counters, packets,
+		       "Packets that the end point of a SID took."),
+		METRIC("srv6_sid_bytes_total", "counter", sid_counters, bytes,
+		       "Octets of those packets."),
+		METRIC("srv6_sid_errors_total", "counter", sid_counters, errors,
+		       "Packets that the end point of a SID dropped or refused."),
+	};
+	const struct fib_sid_numbers *t = ui->conf.fib->sid_numbers;
+	uint32_t high = atomic_load_explicit(&t->high, memory_order_relaxed);
+	struct sid_counters sum;
+	char text[PREFIX_STRLEN];
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		bool any = false;
+
+		for (uint32_t i = 1; i <= high; i++) {
+			const struct prefix p = fib_sid_number_prefix(ui->conf.fib, i);
+
+			if (p.len == 0)
+				continue;
+			if (!any)
+				metric_head(b, metric[m].name, metric[m].type,
+					    metric[m].help);
+			any = true;
+			counters_sid(i, &t->of[i].base, &sum);
+			buf_printf(b, P "%s{sid=\"%s\"} %llu\n", metric[m].name,
+				   prefix_str(&p, text), value_at(&sum, metric[m].offset));
+		}
+	}
+}
+
 /* Append values of neigh's summary. */
 static void
 neighbors_put(const struct ui *ui, struct buf *b)
@@ -753,5 +790,6 @@ metrics_page(struct ui *ui, struct buf *b)
 	limits_put(b);
 	tables_put(ui, b);
 	vrfs_put(ui, b);
+	sids_put(ui, b);
 	neighbors_put(ui, b);
 }

@@ -40,6 +40,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_BFD] = {"bfd", "peer"},
 	[SHOW_LABELS] = {"labels", "label"},
 	[SHOW_ENCAPS] = {"encaps", "encap"},
+	[SHOW_SIDS] = {"sids", NULL},
 	[SHOW_HOOKS] = {"hooks", "dev"},
 };
 
@@ -404,7 +405,8 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 		return request_refuse(&p, "of goes with routes");
 	if (req->of == OF_EACH && (req->has_prefix || req->vrf[0] != '\0'))
 		return request_refuse(&p, "of each goes with no prefix and no vrf");
-	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
+	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS &&
+	    req->show != SHOW_SIDS)
 		return request_refuse(&p, "%s are not found by prefix",
 				      show_info[req->show].name);
 	/* An address without a length requests the route that a packet would use. */

@@ -10,6 +10,7 @@
 #include "../unit/rib_rig.h"
 #include "base/inet.h"
 #include "fib/headend.h"
+#include "fib/sid_number.h"
 #include "rib/group.h"
 #include "rib/route.h"
 
@@ -458,6 +459,36 @@ early_must_be_sound(const struct rib *rib)
 	MUST(rib->early.n == n);
 }
 
+/* A route of main has a number if its slot has an end point, and no other route has one. */
+static void
+sid_numbers_must_be_sound(const struct rib *rib)
+{
+	const struct fib_sid_numbers *t = rib->fib->sid_numbers;
+	uint32_t n_numbers = 0, n_routes = 0;
+
+	for (uint32_t i = 1; i <= t->high; i++) {
+		struct prefix p = fib_sid_number_prefix(rib->fib, i);
+
+		if (p.len == 0)
+			continue;
+		n_numbers++;
+		MUST(fib_sid_number_of(rib->fib, &p.addr, p.len) == i);
+		MUST((t->lens[(p.len - 1) / 64] >> (p.len - 1) % 64 & 1) != 0);
+	}
+	for (uint32_t i = 1; i <= rib->tables.main.high; i++) {
+		const struct route *r = route_at(&rib->tables.main, i);
+		uint32_t slot = r->family == 6 && r->len > 0 ? route_effective(r) : 0;
+		struct prefix p;
+
+		if (slot == 0 || !slot_at(&rib->slots, slot)->end_point)
+			continue;
+		n_routes++;
+		p = route_prefix(r);
+		MUST(fib_sid_number_of(rib->fib, &p.addr, p.len) != 0);
+	}
+	MUST(n_numbers == n_routes || t->high + 1 == SIDS_MAX);
+}
+
 void
 rib_must_be_sound(struct rig *g)
 {
@@ -480,6 +511,7 @@ rib_must_be_sound(struct rig *g)
 	links_must_be_sound(rib, &c);
 	encaps_must_be_sound(rib, &c);
 	early_must_be_sound(rib);
+	sid_numbers_must_be_sound(rib);
 	free(c.slot);
 	free(c.adj);
 	free(c.encap);

@@ -172,7 +172,7 @@ def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     assert (done.returncode, done.stderr) == (0, "")
     printed = json.loads(done.stdout)
     api.validate(printed, api.rows_schema("GET", path)[1]["schema"])
-    assert (rows or what in ("vrfs", "bfd", "hooks")) and len(rows) == len(printed)
+    assert (rows or what in ("vrfs", "bfd", "hooks", "sids")) and len(rows) == len(printed)
     if what in ("routes", "nexthops", "groups", "interfaces", "drops"):
         assert rows == printed
 

@@ -36,7 +36,7 @@ LONG = {
 COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_errors",
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
-ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "neighbors", "counters",
+ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "sids", "neighbors", "counters",
          "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "sflow", "bfd", "hooks"]  # fmt: skip
 
 

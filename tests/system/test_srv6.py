@@ -15,6 +15,7 @@ from scapy.layers.inet6 import (
 )
 from scapy.layers.l2 import Ether
 
+from lib import api
 from lib.fpm_speaker import attr
 from lib.wait import eventually
 from wire import token, token_of
@@ -207,3 +208,29 @@ def test_an_end_point_that_is_not_supported_says_why(plain, lan):
         what="the reason is shown",
     )
     assert plain.not_forwarded(lan, outer(lan, lan.probe(HOST4))) == {"unsupported_encap": 1}
+
+
+def test_packets_are_counted_for_each_sid(plain, lan, wan):
+    """`show sids` and the API have packets, octets and errors of each SID. Both SIDs have the same
+    action."""
+    other = "2001:db8:ff00::2"
+    for sid in (SID, other):
+        announce(plain, DT4, attr(VRFTABLE, MAIN), prefix=f"{sid}/128")
+    good = outer(lan, lan.probe(HOST4))
+    plain.forwarded(lan, good, wan)
+    plain.not_forwarded(lan, outer(lan, lan.probe(HOST6), dst=other))
+
+    rows = plain.control.ask("sids", prefix="2001:db8:ff00::/48")
+    api.validate(rows, api.rows_schema("GET", "/sids")[1]["schema"])
+    counted = {r["sid"]: (r["packets"], r["bytes"], r["errors"]) for r in rows}
+    assert counted == {f"{SID}/128": (1, len(good[IPv6]), 0), f"{other}/128": (0, 0, 1)}
+    assert rows[0]["nexthops"][0]["srv6"] == "End.DT4 table 254"
+    assert [r["sid"] for r in plain.control.ask("sids", prefix=other)] == [f"{other}/128"]
+
+    shown = plain.fpmctl("show", "sids").stdout.splitlines()
+    assert shown[1].split() == [f"{SID}/128", "1", str(len(good[IPv6])), "B", "0", "End.DT4", "table", "254"]
+    assert shown[2].split()[:5] == [f"{other}/128", "0", "0", "B", "1"]
+
+    plain.zebra.drop(f"{other}/128")
+    eventually(lambda: not plain.control.ask("sids", prefix=other), 5, what="the SID is gone")
+    assert plain.fpmctl("show", "sids", "2001:db8:fffe::/48").returncode == 3

@@ -10,6 +10,7 @@
 #include "tunnel_bed.h"
 
 #include "fib/sid.h"
+#include "fib/sid_number.h"
 #include "fib/urpf.h"
 
 #define RED   5 /* a VRF, whose hosts are on LAN */
@@ -460,6 +461,83 @@ next_csid_shifts_the_destination(void **state)
 	assert_memory_equal(sent() + 24, last6, 16);
 }
 
+/* Give a number to the SID with the first `bits` bits of an address, as rib does. */
+static void
+number_give(uint32_t number, const uint8_t addr[16], uint8_t bits)
+{
+	struct fib_sid_numbers *t = fib->sid_numbers;
+	struct fib_sid_number *of = &t->of[number];
+	struct prefix p = {.family = 6, .len = bits};
+
+	memcpy(p.addr.octet, addr, 16);
+	prefix_mask(&p);
+	of->addr = p.addr;
+	of->len = bits;
+	of->next = t->first[sid_bucket(fib->seed, &p.addr, bits)];
+	t->first[sid_bucket(fib->seed, &p.addr, bits)] = number;
+	t->lens[(bits - 1) / 64] |= 1ull << (bits - 1) % 64;
+	count.sid[number] = (struct sid_counters){0};
+}
+
+static void
+counts(uint32_t number, uint64_t packets, uint64_t bytes, uint64_t errors)
+{
+	const struct sid_counters *c = &count.sid[number];
+
+	assert_int_equal(c->packets, packets);
+	assert_int_equal(c->bytes, bytes);
+	assert_int_equal(c->errors, errors);
+}
+
+/* As the counters of seg6local in Linux: octets from the outer header on, and errors apart. */
+static void
+packets_are_counted_for_their_sid(void **state)
+{
+	static const uint8_t other6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 0x0a};
+	uint8_t *ip;
+
+	number_give(1, sid6, 128);
+	number_give(2, other6, 128);
+	number_give(3, sid6, 48);
+	route6(other6, 128, 20, PATH(PATH_LOCAL, 1)); /* shares the entry of sid6 */
+	route6(sid6, 48, 20, PATH(PATH_LOCAL, 1));
+	sid(SRV6_END_DT46, 0, RED);
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(1, 1, OUTER + 100, 0);
+	ip = build(2, 0, 6);
+	memcpy(ip + 24, other6, 16);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(2, 1, OUTER + 8 + 32 + 100, 0);
+	ip = build(0, 0, 4);
+	memcpy(ip + 32, "anything", 8); /* only the shorter prefix covers it */
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(3, 1, OUTER + 100, 0);
+	counts(1, 1, OUTER + 100, 0);
+
+	build(2, 1, 4); /* a segment is left */
+	refuses(DROP_srv6_segments, OUTER + 3);
+	counts(1, 1, OUTER + 100, 1);
+	ip = build(0, 0, 4);
+	ip[6] = 58; /* a ping of the SID is the kernel's */
+	assert_int_equal(pass(), PUNT_local);
+	counts(1, 1, OUTER + 100, 1);
+
+	sid(SRV6_END, SRV6_PSP, 0); /* the length changes on the way through */
+	build(2, 1, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(1, 2, 2 * OUTER + 8 + 32 + 200, 1);
+	hop_limit = 1;
+	build(2, 1, 4);
+	assert_int_equal(pass(), PUNT_ttl_expired);
+	hop_limit = 64;
+	counts(1, 2, 2 * OUTER + 8 + 32 + 200, 2);
+
+	assert_int_equal(poptrie_del(fib->copy[0].pt6, other6, 128), 0);
+	assert_int_equal(poptrie_del(fib->copy[0].pt6, sid6, 48), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
+}
+
 /* S13: RFC 8986, 4.13: on to the next segment, then behind the header of the policy. */
 static void
 b6_puts_the_packet_behind_its_policy(void **state)
@@ -607,6 +685,7 @@ main(void)
 		cmocka_unit_test(loops_end),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
 		cmocka_unit_test(next_csid_shifts_the_destination),
+		cmocka_unit_test(packets_are_counted_for_their_sid),
 	};
 
 	return cmocka_run_group_tests(tests, sids_up, down);

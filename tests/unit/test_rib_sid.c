@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "fib/headend.h"
 #include "fib/sid.h"
+#include "fib/sid_number.h"
 #include "rib/kernel.h"
 #include "../fuzz/invariants.h"
 
@@ -343,6 +344,14 @@ equal_end_points_share_an_entry(void **state)
 	rig_free(g);
 }
 
+static uint32_t
+number_of(const struct rig *g, const char *addr)
+{
+	struct prefix p = rig_prefix(addr);
+
+	return fib_sid_number_find(g->fib, p.addr.octet);
+}
+
 static void
 end_points_are_in_force_after_a_restart(void **state)
 {
@@ -354,9 +363,112 @@ end_points_are_in_force_after_a_restart(void **state)
 	g = rig_begun(ckpt_of_killed(g), NETNS);
 	rig_settle(g);
 	entries_are_right(g, FIB_VRF_NONE);
+	assert_int_not_equal(number_of(g, "fc00::1"), number_of(g, "fc00::2"));
+	assert_int_not_equal(number_of(g, "fc00::1"), 0);
 	rig_vrf(g, RIG_RED, "red");
 	rig_settle(g);
 	entries_are_right(g, 1);
+	rig_free(g);
+}
+
+static json_t *
+sids_ask(struct rig *g, const char *prefix, bool longest)
+{
+	struct msg_query q = {.kind = QUERY_SIDS, .max = 10};
+
+	q.has_prefix = prefix != NULL;
+	q.longest = longest;
+	if (prefix != NULL)
+		q.prefix = rig_prefix(prefix);
+	return rig_ask(g, &q, NULL);
+}
+
+/* Return the packets of the only SID that the query finds. */
+static json_int_t
+packets_of(struct rig *g, const char *prefix, bool longest)
+{
+	json_t *rows = sids_ask(g, prefix, longest);
+	json_int_t n;
+
+	assert_int_equal(json_array_size(rows), 1);
+	n = json_integer_value(json_object_get(json_array_get(rows, 0), "packets"));
+	json_decref(rows);
+	return n;
+}
+
+/* Equal end points share an entry, but each SID has a number of its own. */
+static void
+each_sid_has_a_number(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+	struct counters *c = counters_register("fwd-0");
+	struct srv6_sid dt46 = {.action = SRV6_END_DT46, .table = 100};
+	uint32_t one, four;
+	json_t *rows;
+
+	rig_session(g, 100);
+	teach(g);
+	sid_route(g, 4, "fc00::4/128", &dt46);
+	rig_route(g, "fc00:0:8::/48", 4); /* the same next hop, and the same slot */
+	rig_settle(g);
+	one = number_of(g, "fc00::1");
+	four = number_of(g, "fc00::4");
+	assert_true(one != 0 && four != 0 && one != four);
+	assert_int_equal(number_of(g, "fc00:0:8:7::"), number_of(g, "fc00:0:8::"));
+	assert_int_not_equal(number_of(g, "fc00:0:8::"), four);
+	assert_int_equal(number_of(g, "fc00::3"), 0); /* it is not supported */
+	assert_int_equal(number_of(g, "fc00::5"), 0);
+	rib_must_be_sound(g);
+
+	c->sid[four] = (struct sid_counters){.packets = 7, .bytes = 700, .errors = 1};
+	rows = sids_ask(g, NULL, false);
+	assert_int_equal(json_array_size(rows), 4);
+	json_decref(rows);
+	rows = sids_ask(g, "fc00:0:0::/48", false);
+	assert_int_equal(json_array_size(rows), 3);
+	json_decref(rows);
+	assert_int_equal(packets_of(g, "fc00::4/128", false), 7);
+	assert_int_equal(packets_of(g, "fc00:0:8:1::1", true), 0);
+
+	/* The next SID with the number begins at zero. */
+	rig_del(g, "fc00::4/128");
+	rig_settle(g);
+	assert_int_equal(number_of(g, "fc00::4"), 0);
+	rib_must_be_sound(g);
+	rig_route(g, "fc00::5/128", 4);
+	rig_settle(g);
+	assert_int_equal(number_of(g, "fc00::5"), four);
+	assert_int_equal(packets_of(g, "fc00::5/128", false), 0);
+	c->sid[four].packets++;
+	assert_int_equal(packets_of(g, "fc00::5/128", false), 1);
+	/* Another action under the same prefix: the counter goes on. */
+	sid_route(g, 6, "fc00::5/128", &(struct srv6_sid){.action = SRV6_END});
+	rig_settle(g);
+	assert_int_equal(packets_of(g, "fc00::5/128", false), 1);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* The next hop of routes becomes an end point, and another kind again, while they have it. */
+static void
+numbers_follow_the_next_hop(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	rig_route(g, "fc00::1/128", 1); /* before its next hop */
+	rig_settle(g);
+	assert_int_equal(number_of(g, "fc00::1"), 0);
+	sid_route(g, 1, "fc00::2/128", &(struct srv6_sid){.action = SRV6_END});
+	rig_settle(g);
+	assert_int_not_equal(number_of(g, "fc00::1"), 0);
+	assert_int_not_equal(number_of(g, "fc00::2"), 0);
+	rib_must_be_sound(g);
+	rig_hop(g, 1, "2001:db8:1::2", 11);
+	rig_settle(g);
+	assert_int_equal(number_of(g, "fc00::1"), 0);
+	assert_int_equal(number_of(g, "fc00::2"), 0);
+	rib_must_be_sound(g);
 	rig_free(g);
 }
 
@@ -373,6 +485,8 @@ main(void)
 		cmocka_unit_test(a_policy_is_a_headend),
 		cmocka_unit_test(equal_end_points_share_an_entry),
 		cmocka_unit_test(end_points_are_in_force_after_a_restart),
+		cmocka_unit_test(each_sid_has_a_number),
+		cmocka_unit_test(numbers_follow_the_next_hop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * The control socket: answers, hostile and slow clients, clients that disconnect.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
+ * link: fpm-dataplane/fib/sid_number.c
  */
 #include "base/limits.h"
 #include "test_ui.h"
@@ -159,7 +160,7 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
 		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
 		 "vrfs, threads, log, drops, groups, kernel, rules, warnings, filter, "
-		 "sflow, bfd, labels, encaps, hooks"},
+		 "sflow, bfd, labels, encaps, sids, hooks"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.1/8\"}",

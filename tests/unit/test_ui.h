@@ -29,6 +29,7 @@
 #include "base/fpm_event.h"
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "fib/sid_number.h"
 #include "patience.h"
 #include "port/port.h"
 #include "ui/ui.h"
@@ -93,6 +94,7 @@ static struct {
 	struct worker rtnl; /* never runs: its messages stay in the mailbox */
 	struct port port[2];
 	struct fib fib;
+	struct fib_sid_numbers sids;
 	struct fib_iface iface;
 	struct fib_vrf vrf;
 	uint16_t metrics_port;
@@ -270,6 +272,7 @@ house_up(void **state)
 		counter_add(&fwd->forwarded[1], 66);
 		counter_add(&fwd->vrf[7].rx_packets, 30);
 		counter_add(&fwd->vrf[7].dropped, 4);
+		counter_add(&fwd->sid[2].packets, 9);
 	}
 	memset(&t, 0, sizeof(t));
 	strcpy(t.dir, "/tmp/test_ui.XXXXXX");
@@ -284,6 +287,10 @@ house_up(void **state)
 	t.fib.iface[1] = &t.iface;
 	t.vrf = (struct fib_vrf){.name = "red", .base = {.rx_packets = 10}};
 	t.fib.vrf[7] = &t.vrf;
+	t.sids.high = 2;
+	t.sids.of[2] = (struct fib_sid_number){
+		.addr = {{0xfc, [15] = 1}}, .len = 128, .base = {.packets = 1}};
+	t.fib.sid_numbers = &t.sids;
 	for (int i = 0; i < 2; i++) {
 		t.port[i] = (struct port){
 			.ifidx = (uint16_t)(i + 1), .n_rxq = 1, .mtu_bytes = 1500};

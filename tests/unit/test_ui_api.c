@@ -5,6 +5,7 @@
  * path.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
+ * link: fpm-dataplane/fib/sid_number.c
  */
 #include <microhttpd.h>
 

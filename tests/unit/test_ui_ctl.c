@@ -4,6 +4,7 @@
  * program was not built beside the tests.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
+ * link: fpm-dataplane/fib/sid_number.c
  */
 #include "test_ui.h"
 

@@ -3,6 +3,7 @@
  * The page of metrics, read like a scraper.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
+ * link: fpm-dataplane/fib/sid_number.c
  */
 #include "test_ui.h"
 
@@ -298,6 +299,8 @@ values_are_those_of_the_counters(void **state)
 		"\nfpmdp_forwarded_packets_total{family=\"ipv6\",lcore=\"fwd-0\"} 66\n"));
 	assert_non_null(strstr(text, "\nfpmdp_vrf_rx_packets_total{vrf=\"red\"} 20\n"));
 	assert_non_null(strstr(text, "\nfpmdp_vrf_drop_packets_total{vrf=\"red\"} 4\n"));
+	assert_non_null(
+		strstr(text, "\nfpmdp_srv6_sid_packets_total{sid=\"fc00::1/128\"} 8\n"));
 	assert_non_null(strstr(text, "\nfpmdp_fpm_connected 1\n"));
 	assert_non_null(strstr(text, "\nfpmdp_fpm_messages_total 0\n"));
 	assert_non_null(strstr(text, "\nfpmdp_rib_routes{family=\"ipv4\"} 42\n"));

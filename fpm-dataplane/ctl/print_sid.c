@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of SIDs. */
+#include "ctl/print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/json_row.h"
+#include "ctl/text.h"
+
+#define SID_WIDTH   25
+#define SID_COLUMNS "%-25s %9s %9s %9s "
+
+void
+sid_table_head(void)
+{
+	printf(SID_COLUMNS "%s\n", "SID", "PACKETS", "OCTETS", "ERRORS", "ACTION");
+}
+
+void
+sid_table_row(const json_t *row)
+{
+	const json_t *hop = json_array_get(json_object_get(row, "nexthops"), 0);
+	const char *sid = row_str(row, "sid");
+	char packets[32], bytes[32], errors[32];
+
+	/* A long SID has a line of its own. */
+	if (strlen(sid) > SID_WIDTH) {
+		puts(sid);
+		sid = "";
+	}
+	wrapped_print(row_str(hop, "srv6"),
+		      printf(SID_COLUMNS, sid,
+			     human_count(row_int(row, "packets"), packets),
+			     human_bytes(row_int(row, "bytes"), bytes),
+			     human_count(row_int(row, "errors"), errors)));
+	if (row_real(row, "packets_per_s") + row_real(row, "errors_per_s") > 0)
+		printf(SID_COLUMNS "\n", "per second",
+		       human_rate(row_real(row, "packets_per_s"), packets),
+		       human_rate(row_real(row, "bytes_per_s"), bytes),
+		       human_rate(row_real(row, "errors_per_s"), errors));
+}

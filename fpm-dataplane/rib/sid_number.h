@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Give each SID of table main a number, by which forwarders count its packets; see
+ * fib/sid_number.h. [rib]. A number is used again only after a grace period.
+ */
+#ifndef RIB_SID_NUMBER_H
+#define RIB_SID_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rib/index.h"
+
+struct rib;
+struct route;
+struct sid_counters;
+
+struct rib_sid_numbers {
+	uint32_t of_len[129]; /* SIDs by the length of their prefix */
+	struct fifo32 unused;
+	bool full_said;
+};
+
+/*
+ * Give the route a number if its slot has an end point of SRv6, or take its number away if it has
+ * none. Routes of other tables and families never have one.
+ */
+void sid_number_settle(struct rib *rib, const struct route *r);
+/* The number may be used again. */
+void sid_number_put(struct rib *rib, uint32_t number);
+/* Read the counters of a SID. */
+void sid_number_count(const struct rib *rib, uint32_t number, struct sid_counters *sum);
+
+#endif

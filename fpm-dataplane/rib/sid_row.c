@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* List the SIDs and their counters, for the ui. [rib] */
+#include "rib/sid_row.h"
+
+#include <jansson.h>
+
+#include "fib/sid_number.h"
+#include "rib/rib_impl.h"
+#include "rib/route_row.h"
+#include "rib/routes.h"
+
+#define SCAN_MAX 16384u /* numbers without a row in one slice */
+
+static json_t *
+sid_json(const struct rib *rib, uint32_t number, const struct route *r)
+{
+	const struct shown_route shown = route_shown(rib, r, OF_FIB);
+	json_t *route = route_json(rib, r, &shown), *row = json_object();
+	static const char *const key[] = {"protocol", "state", "nexthops"};
+	struct prefix p = route_prefix(r);
+	struct sid_counters c;
+	char text[PREFIX_STRLEN];
+
+	sid_number_count(rib, number, &c);
+	json_object_set_new(row, "sid", json_string(prefix_str(&p, text)));
+	for (unsigned int i = 0; i < sizeof(key) / sizeof(key[0]); i++)
+		json_object_set(row, key[i], json_object_get(route, key[i]));
+	json_object_set_new(row, "packets", json_integer((json_int_t)c.packets));
+	json_object_set_new(row, "bytes", json_integer((json_int_t)c.bytes));
+	json_object_set_new(row, "errors", json_integer((json_int_t)c.errors));
+	json_decref(route);
+	return row;
+}
+
+/* Add the row of a number, if a SID has it and the query wants it. */
+static void
+sid_add_row(const struct rib *rib, struct msg_query *q, uint32_t number)
+{
+	const struct routes *of = &rib->tables.main;
+	struct prefix p = fib_sid_number_prefix(rib->fib, number);
+	const struct route *r;
+
+	if (p.len == 0 || (q->has_prefix && !q->longest &&
+			   !(q->prefix.family == 6 && q->prefix.len <= p.len &&
+			     prefix_covers(&q->prefix, &p.addr))))
+		return;
+	r = routes_find(of, RIB_TABLE_MAIN, &p, routes_hash(of, RIB_TABLE_MAIN, &p));
+	if (r != NULL && route_effective(r) != 0)
+		json_array_append_new(q->rows, sid_json(rib, number, r));
+}
+
+void
+sids_slice(struct rib *rib, struct msg_query *q)
+{
+	uint32_t high =
+		atomic_load_explicit(&rib->fib->sid_numbers->high, memory_order_relaxed);
+
+	if (q->has_prefix && q->longest) {
+		if (q->prefix.family == 6)
+			sid_add_row(rib, q,
+				    fib_sid_number_find(rib->fib, q->prefix.addr.octet));
+		q->done = true;
+		return;
+	}
+	for (uint32_t n = 0; n < SCAN_MAX && json_array_size(q->rows) < q->max; n++) {
+		if (++q->cursor[0] > high) {
+			q->done = true;
+			return;
+		}
+		sid_add_row(rib, q, (uint32_t)q->cursor[0]);
+	}
+}
