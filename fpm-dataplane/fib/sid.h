@@ -15,7 +15,7 @@
 #include "fib/tunnel.h"
 
 #define FIB_SIDS_MAX \
-	4096u /* different actions with their tables and next hops; 0 is none */
+	16384u /* different actions with their tables and next hops; 0 is none */
 
 #define SRH_TYPE        4u
 #define SRH_FIXED_BYTES 8u

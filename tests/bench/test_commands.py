@@ -63,6 +63,7 @@ ROWS = {
         "change": {"change-idle", "change-replay", "link-loss-replay"},
         "group": {"group-change", "link-loss"},
         "labels": {"labels-ingest", "labels-memory", "labels-reroute", "labels-shared"},
+        "sids": {"sids-in-force", "sids-memory"},
     },
 }
 # Option -> the key of rows. The rows have exactly the values of the option.

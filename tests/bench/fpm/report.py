@@ -21,6 +21,8 @@ GOALS = (
     ("labels-ingest", "ingest of prefixes with labels", 300, 600, "k/s", 1e3, True),
     ("labels-memory", "prefixes with labels", 60, 30, "MiB", 1, False),
     ("labels-reroute", "another path, each batch of it", 1000, 200, "us", 1, False),
+    ("sids-in-force", "SIDs, each with its action", 1000, 200, "ms", 1, False),
+    ("sids-memory", "SIDs, each with its action", 50, 20, "MiB", 1, False),
     ("labels-shared", "other labels of a next hop", 1000, 200, "us", 1, False),
 )
 
