@@ -10,13 +10,16 @@ import shlex
 
 import pytest
 from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
 
 from labels import entries_of, with_labels
 from lib import api, netns
 from lib.wait import eventually
+from linux_router import LinuxRouter
+from wire import token_of
 
 MODULES = ("mpls_iptunnel", "mpls_router")
-HOST = "198.51.100.9"
+HOST, HOST6 = "198.51.100.9", "2001:db8:a::9"
 LINKS = ("lan0", "lan0.7", "m7", "red", "lo")
 
 
@@ -247,3 +250,98 @@ def test_packets_obey_the_settings_of_the_kernel(dut):
     assert dut.not_forwarded(lan, with_labels(lan.probe(HOST), 101)) == {"mpls_off": 1}
     for label in (100, 101):
         label_route(dut, "del", label)
+
+
+@pytest.fixture
+def linux(dut):
+    """Return a Linux router beside ours, with the same wires."""
+    router = LinuxRouter(dut)
+    try:
+        router.build()
+        yield router
+    finally:
+        router.destroy()
+
+
+def ttls(data):
+    """Return the TTLs of a frame: of its labels, outermost first, and of its IP packet."""
+    entries, ip = entries_of(data), data[IP] if IP in data else data[IPv6]
+    return [e[1] for e in entries], ip.ttl if IP in data else ip.hlim
+
+
+def test_ttls_are_those_of_linux(dut, linux):
+    """RFC 3443: uniform and pipe model, onto labels and off them, for both families. The kernel of
+    the guest forwards the same frames with the same settings; each frame leaves both routers with
+    equal TTLs. One difference is wanted: behind a label with a higher TTL, the TTL of the packet
+    never rises."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    netns.command(["modprobe", "-a", *MODULES])
+    said(dut)
+    linux.sysctl({"net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1})
+    routes = (
+        ("100", ""), ("101", "as 200"), ("102", "as 200/201"),
+        ("103", "", "ttl-propagate disabled"), ("104", "", "ttl-propagate enabled"),
+    )  # fmt: skip
+    for ctl in (dut.ctl, linux.ctl):
+        settings = {"platform_labels": 1000, "conf.lan0.input": 1}
+        netns.sysctl(ctl, {f"net.mpls.{key}": value for key, value in settings.items()})
+        for label, new, *more in routes:
+            words = f"{label} {new} via inet {wan.peer4} dev wan0 {' '.join(more)}"
+            netns.command(["ip", "-n", ctl, "-f", "mpls", "route", "add", *words.split()])
+        for net, via in (("198.51.100.0/24", wan.peer4), ("2001:db8:a::/48", wan.peer6)):
+            words = f"{net} encap mpls 300/301 via {via} dev wan0"
+            netns.command(["ip", "-n", ctl, "route", "add", *words.split()])
+        words = f"203.0.113.0/24 encap mpls 300 ttl 33 via {wan.peer4} dev wan0"
+        netns.command(["ip", "-n", ctl, "route", "add", *words.split()])
+    said(dut, lan0=True)
+    eventually(lambda: len(labels(dut)) == len(routes), 5, 0.05, "the labels are in force")
+    dut.route_row("203.0.113.0/24")
+
+    probes, rising = {}, {}
+    for host, kind, key in ((HOST, "IPv4", "ttl"), (HOST6, "IPv6", "hlim")):
+        for ttl in (20, 255, 2):
+            probes[f"push {kind} {ttl}"] = lan.probe(host, **{key: ttl})
+            for label, *_ in routes:
+                for above in (9, 30, 255, 2):
+                    name = f"label {label} {above} above {kind} {ttl}"
+                    probes[name] = with_labels(lan.probe(host, **{key: ttl}), (int(label), above))
+                    if label in ("100", "104") and above > ttl:
+                        rising[name] = (label, ([], ttl - 1), ([], above - 1))
+    probes["push with a TTL of the route"] = lan.probe("203.0.113.9", ttl=20)
+
+    def through(router):
+        came = {}
+        router.wires["wan"].clear()
+        for name, probe in probes.items():
+            router.wires["lan"].send(probe)
+            came[name] = ttls(router.wires["wan"].expect(token_of(probe), 5))
+        return came
+
+    try:
+        for propagate, default in ((1, 255), (0, 59)):
+            settings = {"ip_ttl_propagate": propagate, "default_ttl": default}
+            for ctl in (dut.ctl, linux.ctl):
+                netns.sysctl(ctl, {f"net.mpls.{key}": value for key, value in settings.items()})
+            first = "push IPv4 20"
+            want = ([19, 19] if propagate else [59, 59], 19)
+
+            def obeyed():
+                wan.clear()
+                lan.send(probes[first])
+                return ttls(wan.expect(token_of(probes[first]), 5)) == want
+
+            eventually(obeyed, 10, 0.1, "the TTL of labels")
+            ours, theirs = through(dut), through(linux)
+            assert theirs[first] == want
+            differ = {k: (ours[k], theirs[k]) for k in ours if ours[k] != theirs[k]}
+            # Label 100 follows the sysctl.
+            assert differ == {k: v[1:] for k, v in rising.items() if v[0] == "104" or propagate}
+    finally:
+        for label, *_ in routes:
+            label_route(dut, "del", label)
+        for net in ("198.51.100.0/24", "2001:db8:a::/48", "203.0.113.0/24"):
+            netns.command(["ip", "-n", dut.ctl, "route", "del", net])
+        put(dut, "ip_ttl_propagate", 1)
+        put(dut, "default_ttl", 255)
+        put(dut, "conf/lan0/input", 0)
+        said(dut)
