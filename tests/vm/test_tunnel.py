@@ -260,16 +260,19 @@ def test_packets_larger_than_the_tunnel(dut):
         tunnel_del(dut)
 
 
-@pytest.mark.parametrize("kind", ["gre", "ipip", "ip6gre"])
+@pytest.mark.parametrize("kind", ["gre", "ipip", "ip6gre", "sit", "ip6ip6", "ipip6"])
 def test_the_sender_of_a_lost_packet_is_told(dut, kind):
-    """RFC 2003, 5: an ICMP error about an outer packet comes from the core. The kernel gets the next
-    packet into the tunnel, and tells its sender, as Linux does. It gets no others."""
+    """RFC 2003, 5, RFC 2473, 8.1: an ICMP error about an outer packet comes from the core. The kernel
+    tells the sender, as Linux does: about the next packet into the tunnel, which it gets, or for
+    ip6tnl about the packet in the error. It gets no others. For sit the error has as little of the
+    packet as RFC 792 asks for: with more, the kernel tells no sender."""
     words, family, inner = KINDS[kind]
+    each = inner[0]
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     tunnel_add(dut, words, family, inner)
     try:
-        (sent,), _ = replies(dut, 4)
-        quoted = bytes(sent.payload)[:200]
+        (sent,), _ = replies(dut, each)
+        quoted = bytes(sent.payload)[: 28 if kind == "sit" else 200]
         if family == 4:
             error = IP(src=wan.peer4, dst=wan.ip4) / ICMP(type=3, code=1) / quoted
         else:
@@ -277,14 +280,17 @@ def test_the_sender_of_a_lost_packet_is_told(dut, kind):
         before = dut.counter("punt", "kernel_route")
         lan.clear()
         wan.send(Ether(src=wan.mac, dst=wan.port_mac) / error)
+        # Host, or address, unreachable.
+        proto, at, want = (23, 34, b"\x03\x01") if each == 4 else (20, 54, b"\x01\x03")
+        is_error = lambda d: d[proto] == (1 if each == 4 else 58) and d[at : at + 2] == want  # noqa: E731
 
         def told():
             # The packet itself is answered, too.
-            lan.send(echo(lan, 4))
-            return lan.got(lambda d: d[23] == 1 and d[34:36] == b"\x03\x01")  # host unreachable
+            lan.send(echo(lan, each))
+            return lan.got(is_error)
 
         eventually(told, 5, 0.05, "the sender is told")
-        replies(dut, 4, n=3)
+        replies(dut, each, n=3)
         assert dut.counter("punt", "kernel_route") == before + 1
     finally:
         tunnel_del(dut)
@@ -570,6 +576,44 @@ def test_the_path_mtu_that_a_router_tells_is_obeyed(dut):
 
         eventually(is_told, 20, 0.1, "the sender is told")
         replies(dut, 4, size=972, flags="DF")
+    finally:
+        tunnel_del(dut)
+        dut.stop()
+        dut.start()
+        dut.ready()
+
+
+# Octets that the kinds of tunnels put in front of a packet.
+OVERHEAD = {"ipip": 20, "sit": 20, "ip6gre": 40 + 8 + 4, "ip6ip6": 40 + 8, "ipip6": 40}
+
+
+def test_each_kind_of_tunnel_obeys_a_path_mtu(dut):
+    """As above, for the other kinds: an encapsulation limit (RFC 2473, 4.1.1) takes 8 octets. Each
+    error tells a smaller MTU than the one before, because all tunnels have the same far end."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    try:
+        for n, (kind, overhead) in enumerate(OVERHEAD.items()):
+            words, family, inner = KINDS[kind]
+            each, mtu = inner[0], 1400 - 10 * n
+            df = {"flags": "DF"} if each == 4 else {}
+            tunnel_add(dut, words, family, inner)
+            (sent,), _ = replies(dut, each, size=1300, **df)
+            quoted = bytes(sent.payload)[:300]
+            if family == 4:
+                error = IP(src=wan.peer4, dst=wan.ip4) / ICMP(type=3, code=4, nexthopmtu=mtu) / quoted
+            else:
+                error = IPv6(src=wan.peer6, dst=wan.ip6) / ICMPv6PacketTooBig(mtu=mtu) / quoted
+            wan.send(Ether(src=wan.mac, dst=wan.port_mac) / error)
+
+            def told(each=each, size=mtu - overhead + 1, df=df):
+                answer = lan.srp1(echo(lan, each, size=size, **df), 1)
+                if each == 6:
+                    return ICMPv6PacketTooBig in answer and answer[ICMPv6PacketTooBig].mtu == size - 1
+                return (answer[ICMP].type, answer[ICMP].nexthopmtu) == (3, size - 1)
+
+            eventually(told, 20, 0.1, f"the sender of packets into {kind} is told")
+            replies(dut, each, size=mtu - overhead, **df)
+            tunnel_del(dut)
     finally:
         tunnel_del(dut)
         dut.stop()
