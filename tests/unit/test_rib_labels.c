@@ -14,6 +14,7 @@
 #include "base/inet.h"
 #include "base/limits.h"
 #include "fib/label.h"
+#include "rib/kernel.h"
 #include "log_said.h"
 #include "../fuzz/invariants.h"
 
@@ -119,6 +120,30 @@ a_label_is_swapped_or_comes_off_and_follows_its_interface(void **state)
 	assert_label(g, 1048575, "no label");
 	assert_int_equal(g->rib->encaps.n, 1);
 	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* RFC 4023. Forwarders write no labels into a tunnel: the kernel does. */
+static void
+labels_into_a_tunnel_are_the_kernels(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	links_set_through_kernel(g->rib, true);
+	rig_tunnel(g, 3, 300, true);
+	rig_session(g, 100);
+	label_route(g, 100, "10.9.0.2", 3, 200);
+	label_route(g, 101, "10.9.0.2", 3, 0); /* an IP packet goes into the tunnel */
+	ip_route(g, "198.51.100.0/24", "10.9.0.2", 3, 300);
+	rig_settle(g);
+	assert_label(g, 100, "kernel@3");
+	assert_label(g, 101, "onlink@300");
+	assert_seen(g, "198.51.100.1", "kernel@3");
+	rib_must_be_sound(g);
+	rig_tunnel(g, 3, 300, false);
+	rig_settle(g);
+	assert_label(g, 100, "down");
+	assert_seen(g, "198.51.100.1", "down");
 	rig_free(g);
 }
 
@@ -546,6 +571,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_label_is_swapped_or_comes_off_and_follows_its_interface),
+		cmocka_unit_test(labels_into_a_tunnel_are_the_kernels),
 		cmocka_unit_test(a_label_leads_to_the_table_of_its_interface),
 		cmocka_unit_test(equal_labels_over_a_neighbor_are_one_entry),
 		cmocka_unit_test(an_entry_is_written_again_only_after_the_grace_period),

@@ -583,6 +583,35 @@ def test_the_path_mtu_that_a_router_tells_is_obeyed(dut):
         dut.ready()
 
 
+def test_labels_go_through_a_tunnel(dut):
+    """RFC 4023: MPLS in GRE, both ways. The kernel writes and reads such packets: forwarders write no
+    labels into a tunnel, and leave received ones to it."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    netns.command(["modprobe", "-a", "mpls_router", "mpls_iptunnel"])
+    tunnel_add(dut, "type gre", 4, (4,))
+    mpls = lambda where, words: netns.command(["ip", "-n", where, "-f", "mpls", *words.split()])  # noqa: E731
+    try:
+        for where in (dut.ctl, dut.far):
+            netns.sysctl(where, {"net.mpls.platform_labels": 1000, "net.mpls.conf.t0.input": 1})
+        netns.ip_batch([f"route replace {NET[4]} encap mpls 100 via 10.9.0.2 dev t0"], dut.ctl)
+        netns.ip_batch([f"route replace {lan.host4} encap mpls 201 via 10.9.0.1 dev t0"], dut.far)
+        mpls(dut.far, "route add 100 dev lo")
+        mpls(dut.ctl, f"route add 201 via inet {lan.peer4} dev lan0")
+        eventually(lambda: dut.route_row(NET[4])["nexthops"][0].get("labels") == [100], 5, 0.05)
+        assert dut.route_row(NET[4])["state"] == "through-kernel"
+        before = dut.counter("punt", "kernel_route")
+        wan.clear()
+        answer = lan.srp1(probe := echo(lan, 4, ttl=40), 5)
+        assert answer[ICMP].type == 0 and token_of(answer) == token_of(probe)
+        (sent,) = [d for d in wan.got(token_of(probe)) if Ether(d).src == wan.port_mac]
+        assert Ether(sent)[GRE].proto == 0x8847
+        assert bytes(Ether(sent)[GRE].payload)[:4] == (100 << 12 | 1 << 8 | 39).to_bytes(4, "big")
+        assert dut.counter("punt", "kernel_route") == before + 1
+    finally:
+        mpls(dut.ctl, "route flush proto boot")
+        tunnel_del(dut)
+
+
 # Octets that the kinds of tunnels put in front of a packet.
 OVERHEAD = {"ipip": 20, "sit": 20, "ip6gre": 40 + 8 + 4, "ip6ip6": 40 + 8, "ipip6": 40}
 
