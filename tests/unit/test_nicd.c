@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpm-nics: its start, the requests over its socket, its clients, and its end. This program
+ * is the daemon, and runs itself as fpm-nics (`--nics`) and as a successor (`--successor`).
+ * nicd_bed.h has the processes and the functions of DPDK that note their calls.
+ *
+ * link: fpm-dataplane/base/ fpm-dataplane/nicd/ fpm-dataplane/start/eal.c
+ * link: fpm-dataplane/start/cpus.c fpm-dataplane/restart/spawn.c
+ * link: fpm-dataplane/port/port.c fpm-dataplane/port/nic.c fpm-dataplane/port/rings.c
+ * link: fpm-dataplane/port/nicd_client.c fpm-dataplane/port/fanout.c
+ * link: fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c fpm-dataplane/port/rss.c
+ * link: fpm-dataplane/pci/ tap-bridge/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_version.h>
+
+#include "log_said.h"
+#include "nicd_bed.h"
+
+/* --- tests: records --------------------------------------------------------------------- */
+
+static void
+a_record_of_another_length_is_refused_and_a_descriptor_is_passed(void **state)
+{
+	char sent[8] = "sent it", got[8];
+	int pair[2], other[2], fd = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(pipe(other), 0);
+	assert_int_equal(nicd_send(pair[0], sent, 8, -1), 0);
+	assert_int_equal(nicd_recv(pair[1], got, 8, &fd), 0);
+	assert_memory_equal(sent, got, 8);
+	assert_int_equal(fd, -1);
+	assert_int_equal(nicd_send(pair[0], sent, 7, -1), 0);
+	assert_int_equal(nicd_recv(pair[1], got, 8, &fd), -EPROTO);
+	assert_int_equal(nicd_send(pair[0], sent, 8, -1), 0);
+	assert_int_equal(nicd_recv(pair[1], got, 7, &fd), -EPROTO);
+	assert_int_equal(nicd_send(pair[0], sent, 8, other[1]), 0);
+	assert_int_equal(nicd_recv(pair[1], got, 8, &fd), 0);
+	assert_true(fd > 0 && fd != other[1]);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+	/* A descriptor that the caller does not take is closed. */
+	assert_int_equal(nicd_send(pair[0], sent, 8, other[1]), 0);
+	assert_int_equal(nicd_recv(pair[1], got, 8, NULL), 0);
+	close(other[1]);
+	assert_true(is_closed(other[0]));
+	close(pair[0]);
+	assert_int_equal(nicd_recv(pair[1], got, 8, &fd), -EPIPE);
+	assert_int_equal(nicd_send(pair[1], sent, 8, -1), -EPIPE);
+	close(pair[1]);
+	close(other[0]);
+}
+
+/* --- tests: the start ------------------------------------------------------------------- */
+
+static void
+fpm_nics_is_the_primary_and_the_daemon_joins_it(void **state)
+{
+	char path[64], name[16] = "", wanted[300];
+	const char *after;
+	FILE *comm;
+
+	assert_int_equal(notes->n_dropped, 1);
+	assert_int_equal(strncmp(notes->words, "fpm-dataplane --lcores 0@(", 26), 0);
+	after = strchr(notes->words, ')');
+	assert_non_null(after);
+	snprintf(wanted, sizeof(wanted),
+		 ") --no-telemetry --log-level=*:error --allow=0000:00:00.0 -m 32 "
+		 "--proc-type=primary --file-prefix %s",
+		 prefix);
+	assert_string_equal(after, wanted);
+	assert_true(file_exists("run/dpdk", prefix, "/config"));
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)nics);
+	comm = fopen(path, "r");
+	assert_non_null(comm);
+	assert_int_equal(fscanf(comm, "%15s", name), 1);
+	fclose(comm);
+	assert_string_equal(name, "fpm-nics");
+
+	assert_true(nicd_is_connected());
+	assert_int_equal(eal_client(), 0);
+	assert_int_equal(eal_lcore(0), 2);
+	conf.n_core = 2;
+	conf.core[1] = 1;
+	assert_int_equal(eal_start(&conf, 0), 0);
+	assert_int_equal(strncmp(daemon_words, "fpm-dataplane --lcores 1@(", 26), 0);
+	after = strchr(daemon_words, ')');
+	snprintf(wanted, sizeof(wanted),
+		 "),2@0,3@1 --no-telemetry --log-level=*:error --allow=0000:00:00.0 "
+		 "--proc-type=secondary --file-prefix %s "
+		 "--no-shconf --file-prefix %s",
+		 prefix, eal_prefix());
+	assert_string_equal(after, wanted);
+
+	/* A terminal sends signals to all processes. */
+	for (int sig = SIGHUP; sig <= SIGTERM; sig++)
+		if (sig != SIGKILL && sig != SIGSEGV && sig != SIGBUS && sig != SIGFPE &&
+		    sig != SIGILL && sig != SIGABRT && sig != SIGTRAP)
+			assert_int_equal(kill(nics, sig), 0);
+	close(second_begin());
+}
+
+static int
+refused_with(int error, pid_t old, bool hugepages)
+{
+	int rc;
+
+	notes->refuse = error;
+	conf = conf_make();
+	conf.hugepages = hugepages;
+	rc = nics_try(old);
+	assert_false(nicd_is_connected());
+	notes->refuse = 0;
+	return rc;
+}
+
+static void
+a_start_that_fails_has_its_reason(void **state)
+{
+	assert_int_equal(refused_with(EIO, 0, false), -EPIPE);
+	assert_int_equal(log_said("fpm-nics not started error=\"it has exited\""), 1);
+	assert_int_equal(refused_with(ENOMEM, 0, false), -ENOMEM);
+	assert_int_equal(log_said("fpm-nics not started error=\"Cannot allocate"), 1);
+	assert_int_equal(refused_with(EACCES, 0, false), -ENOMEM);
+	assert_int_equal(log_said("fpm-nics not started"), 3);
+	/* A predecessor that ends makes room. */
+	assert_int_equal(refused_with(ENOMEM, getpid(), false), -ENOMEM);
+	assert_int_equal(log_said("fpm-nics not started"), 3);
+	/* There is never as much. */
+	conf = conf_make();
+	conf.hugepages = true;
+	conf.memory_mib = 1u << 30;
+	assert_int_equal(eal_memory_error(&conf, -ENOMEM, getpid()), -EACCES);
+	assert_int_equal(eal_memory_error(&conf, -EACCES, getpid()), -EACCES);
+	assert_int_equal(log_said("too few hugepages wanted_mib=1073741824 "), 2);
+	assert_int_equal(eal_memory_error(&conf, -EIO, getpid()), -EIO);
+	conf.memory_mib = 0;
+	assert_int_equal(eal_memory_error(&conf, -EACCES, getpid()), -ENOMEM);
+	assert_int_equal(eal_memory_error(&conf, -EACCES, 0), -EACCES);
+	/* Without keep-nics there is no fpm-nics. */
+	conf.keep_nics = false;
+	notes->words[0] = '\0';
+	assert_int_equal(nics_try(0), 0);
+	assert_false(nicd_is_connected());
+	assert_int_equal(nicd_pair(), -1);
+	nicd_abandon();
+	assert_int_equal(notes->words[0], '\0');
+}
+
+static void
+processes_that_share_dpdk_must_agree_about_its_memory(void **state)
+{
+	uint32_t sum;
+
+	conf = conf_make();
+	sum = eal_hash(&conf);
+	conf.port[0].mtu_bytes = RTE_MBUF_DEFAULT_DATAROOM - 64;
+	assert_int_equal(eal_hash(&conf), sum);
+	conf.port[0].mtu_bytes++;
+	assert_int_not_equal(eal_hash(&conf), sum);
+	conf = conf_make();
+	conf.memory_mib++;
+	assert_int_not_equal(eal_hash(&conf), sum);
+	conf = conf_make();
+	conf.n_plugin = 2;
+	strcpy(conf.plugin[0], "ab");
+	strcpy(conf.plugin[1], "c");
+	sum = eal_hash(&conf);
+	strcpy(conf.plugin[0], "a");
+	strcpy(conf.plugin[1], "bc");
+	assert_int_not_equal(eal_hash(&conf), sum);
+}
+
+/* --- tests: devices --------------------------------------------------------------------- */
+
+static void
+a_device_is_opened_by_fpm_nics_and_attached_here(void **state)
+{
+	struct port port = {.ifidx = 7, .place = 9, .mtu_bytes = 1400, .tap = {.fd = 55}};
+	struct rte_mempool *const pool = (struct rte_mempool *)&port;
+	struct port_conf c, other;
+	char why[256] = "";
+
+	conf_of(&c, "net_null0");
+	c.n_rxq = 3;
+	port.pool = pool;
+	strcpy(port.name, "tap0");
+	strcpy(port.device, "net_null0");
+	strcpy(port.kernel_if, "eth7");
+	assert_false(nicd_has_open(&c));
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	assert_int_equal(port.ifidx, 7);
+	assert_int_equal(port.place, 9);
+	assert_int_equal(port.mtu_bytes, 1400);
+	assert_int_equal(port.tap.fd, 55);
+	assert_ptr_equal(port.pool, pool);
+	assert_string_equal(port.name, "tap0");
+	assert_string_equal(port.device, "net_null0");
+	assert_string_equal(port.kernel_if, "eth7");
+	assert_true(port.held);
+	assert_int_equal(port.n_socket, 0);
+	assert_string_equal(port.driver, "net_null");
+	assert_int_equal(port.n_rxq, 3);
+	assert_int_equal(port.n_txq, 2);
+	assert_false(port.interrupts);
+	assert_int_equal(port.mtu_max_bytes, RTE_MBUF_DEFAULT_DATAROOM - 64);
+
+	assert_true(nicd_has_open(&c));
+	other = c;
+	other.n_rxq = 1;
+	assert_false(nicd_has_open(&other));
+	other = c;
+	other.n_txq = 1;
+	assert_false(nicd_has_open(&other));
+	other = c;
+	other.options.cksum_off = other.options.vlan_off = true; /* net_null has neither */
+	other.mtu_bytes = port.mtu_max_bytes;
+	assert_true(nicd_has_open(&other));
+	other.mtu_bytes++;
+	assert_false(nicd_has_open(&other));
+	strcpy(other.device, "net_null");
+	assert_false(nicd_has_open(&other));
+	/* This process has attached the device already. */
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), -EBUSY);
+	port_detach(&port);
+}
+
+static void
+an_open_device_is_used_again_if_it_fits(void **state)
+{
+	struct port port = {0};
+	char why[256] = "";
+	struct port_conf c;
+
+	conf_of(&c, "net_null0");
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	assert_int_equal(port.n_rxq, 2); /* as many as forwarders */
+	port_detach(&port);
+	/* The last daemon has changed the MTU and the MAC address. */
+	notes->mtu = 0;
+	notes->mac_end = 5;
+	c.mtu_bytes = 1300;
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	assert_int_equal(notes->mtu, 1300);
+	assert_int_equal(port.mac[5], 5);
+	assert_int_equal(notes->n_closed, 0);
+	port_detach(&port);
+	c.n_txq = 1;
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	assert_int_equal(notes->n_closed, 1);
+	assert_int_equal(port.n_txq, 1);
+	assert_true(nicd_has_open(&c));
+	port_detach(&port);
+	/* A device that is refused is closed. */
+	c.mtu_bytes = port.mtu_max_bytes + 1;
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "is more than the device (net_null) takes"));
+	assert_int_equal(notes->n_closed, 3);
+	c.mtu_bytes = 1300;
+	assert_false(nicd_has_open(&c));
+	conf_of(&c, "net_nonsense0");
+	assert_true(nicd_open(&port, &c, why, sizeof(why)) < 0);
+	assert_non_null(strstr(why, "no such device"));
+}
+
+static void
+a_device_with_another_number_is_refused(void **state)
+{
+	struct nicd_reply a;
+	struct port port = {0}, first = {0};
+	char why[256] = "";
+	struct port_conf c;
+	int sock = nicd_pair();
+
+	assert_int_equal(open_on(sock, NICD_OPEN, "net_null0", &a), 0);
+	assert_true(a.yes);
+	assert_int_equal(a.port.port_id, 0);
+	assert_string_equal(a.port.name, "tap0");
+	assert_string_equal(a.port.device, "net_null0");
+	assert_int_equal(open_on(sock, NICD_OPEN, "net_null1", &a), 0);
+	assert_int_equal(a.port.port_id, 1);
+	/* Here it is the first one. */
+	conf_of(&c, "net_null1");
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), -EPROTO);
+	assert_string_equal(why, "the device has another number here");
+	first.port_id = 0;
+	port_detach(&first);
+	close(sock);
+}
+
+static void
+requests_for_a_device_reach_it(void **state)
+{
+	static const uint8_t mac[] = {2, 0, 0, 0, 0, 1}, more[] = {2, 0, 0, 0, 0, 2},
+			     less[] = {2, 0, 0, 0, 0, 3};
+	struct port port = {0}, none = {.port_id = 1, .held = true};
+	struct port_stats st = {0};
+	struct port_link link;
+	char why[256] = "";
+	struct port_conf c;
+
+	conf_of(&c, "net_null0");
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	assert_int_equal(port_stats(&port, &st), 0);
+	assert_int_equal(st.rx_packets, 11);
+	assert_int_equal(st.tx_packets, 22);
+	assert_int_equal(st.rx_missed, 33);
+	link = port_link(&port);
+	assert_true(link.up);
+	assert_true(link.full_duplex);
+	assert_int_equal(link.mbit_per_s, 10000);
+	assert_int_equal(port_set_mtu(&port, 1234), 0);
+	assert_int_equal(notes->mtu, 1234);
+	assert_int_equal(port_set_mtu(&port, 99), -EINVAL);
+	assert_int_equal(port_set_mac(&port, mac), 0);
+	assert_memory_equal(notes->mac, mac, 6);
+	assert_int_equal(port_add_mac(&port, more), 0);
+	assert_memory_equal(notes->added, more, 6);
+	port_remove_mac(&port, less);
+	assert_memory_equal(notes->removed, less, 6);
+	assert_int_equal(port_set_link(&port, true), 0);
+	assert_int_equal(notes->n_link_up, 1);
+	assert_int_equal(port_set_link(&port, false), -ENOTSUP);
+	assert_int_equal(notes->n_link_down, 1);
+	assert_int_equal(notes->n_link_up, 1);
+	assert_false(port_take_tags(&port));
+
+	assert_int_equal(port_stats(&none, &st), -ENODEV);
+	assert_int_equal(port_set_mtu(&none, 1500), -ENODEV);
+	assert_int_equal(port_set_link(&none, true), -ENODEV);
+	assert_int_equal(notes->n_link_up, 1);
+	assert_false(port_link(&none).up);
+	port_detach(&port);
+}
+
+/* --- tests: connections ----------------------------------------------------------------- */
+
+static void
+there_are_two_daemons_at_a_time(void)
+{
+	struct nicd_request q = {.op = NICD_PAIR, .yes = true};
+	int second = second_begin(), pair[2];
+	struct nicd_reply a;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(ask_on(second, &q, pair[1], &a), -EBUSY);
+	close(pair[1]);
+	assert_true(is_closed(pair[0])); /* fpm-nics has closed its end */
+	close(pair[0]);
+	/* Another connection of the same daemon has no number of its own. */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	q.yes = false;
+	assert_int_equal(ask_on(second, &q, pair[1], &a), 0);
+	close(pair[1]);
+	q.op = NICD_HELLO;
+	assert_int_equal(ask_on(pair[0], &q, -1, &a), 0);
+	assert_int_equal(a.client, 1);
+	close(pair[0]);
+	assert_int_equal(ask_on(second, &q, -1, &a), 0);
+	close(second);
+}
+
+static void
+a_request_that_is_not_of_this_version_is_refused(void **state)
+{
+	struct nicd_request q = {.layout = NICD_LAYOUT + 1, .op = NICD_HELLO};
+	int sock = nicd_pair(), stray[2];
+	struct nicd_reply a;
+
+	assert_true(sock >= 0);
+	assert_int_equal(nicd_send(sock, &q, sizeof(q), -1), 0);
+	assert_int_equal(nicd_recv(sock, &a, sizeof(a), NULL), 0);
+	assert_int_equal(a.rc, -EPROTO);
+	assert_int_equal(a.layout, NICD_LAYOUT);
+	q.layout = NICD_LAYOUT;
+	/* A short record, with a descriptor that fpm-nics closes. */
+	assert_int_equal(pipe(stray), 0);
+	assert_int_equal(nicd_send(sock, &q, sizeof(q) - 1, stray[1]), 0);
+	close(stray[1]);
+	assert_int_equal(nicd_recv(sock, &a, sizeof(a), NULL), 0);
+	assert_int_equal(a.rc, -EPROTO);
+	assert_true(is_closed(stray[0]));
+	close(stray[0]);
+	q.op = NICD_SET_LINK + 1;
+	assert_int_equal(ask_on(sock, &q, -1, &a), -ENODEV);
+	assert_int_equal(open_on(sock, NICD_OPEN, "net_null0", &a), 0);
+	q.port.port_id = a.port.port_id;
+	assert_int_equal(ask_on(sock, &q, -1, &a), -EPROTO);
+	/* A pair without its socket. */
+	q.op = NICD_PAIR;
+	assert_int_equal(ask_on(sock, &q, -1, &a), -EPROTO);
+	q.op = NICD_HELLO;
+	assert_int_equal(ask_on(sock, &q, -1, &a), 0);
+	assert_int_equal(a.client, 1);
+	assert_int_equal(a.pid, nics);
+	assert_string_equal(a.prefix, prefix);
+	assert_string_equal(a.dpdk, rte_version());
+	assert_int_equal(a.began_with, eal_hash(&conf));
+	assert_int_equal(nicd_pair(), -1); /* there are two daemons at a time */
+	close(sock);
+	there_are_two_daemons_at_a_time();
+}
+static void
+what_a_daemon_leaves_is_freed_with_its_last_connection(void **state)
+{
+	struct nicd_request q = {.op = NICD_PAIR};
+	int sock = nicd_pair(), own, pair[2];
+	struct port port = {0};
+	struct nicd_reply a;
+	struct port_conf c;
+	char why[256] = "";
+
+	conf_of(&c, "net_null0");
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	assert_int_equal(open_on(sock, NICD_IS_OPEN, "net_null0", &a), 0);
+	assert_true(a.yes);
+	assert_int_equal(open_on(sock, NICD_OPEN, "net_null1", &a), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(ask_on(sock, &q, pair[1], &a), 0);
+	close(pair[1]);
+	close(sock);
+	assert_int_equal(open_on(pair[0], NICD_IS_OPEN, "net_null1", &a), 0);
+	assert_true(a.yes);
+	assert_int_equal(notes->n_freed[1], 0);
+	close(pair[0]);
+	/* Its number is free when all is freed. */
+	own = second_begin();
+	assert_int_equal(notes->n_freed[1], N_RING);
+	assert_int_equal(notes->n_freed[0], 0);
+	assert_int_equal(notes->n_closed, 1);
+	assert_int_equal(open_on(own, NICD_IS_OPEN, "net_null1", &a), 0);
+	assert_false(a.yes);
+	assert_int_equal(open_on(own, NICD_IS_OPEN, "net_null0", &a), 0);
+	assert_true(a.yes); /* the first daemon has it */
+	close(own);
+	port_detach(&port);
+}
+
+/* --- tests: the end --------------------------------------------------------------------- */
+
+static void
+bye_closes_the_devices_and_removes_the_files(void **state)
+{
+	struct nicd_reply a;
+	int sock;
+
+	nics_begin(state);
+	sock = nicd_pair();
+	assert_int_equal(open_on(sock, NICD_OPEN, "net_null0", &a), 0);
+	assert_int_equal(open_on(sock, NICD_OPEN, "net_null1", &a), 0);
+	file_make("huge", prefix, "map_0");
+	file_make("huge", prefix, "other");
+	file_make("huge", "x", "map_0");
+	file_make("tmpfs", prefix, "map_0");
+	nicd_stop();
+	nics_ended();
+	assert_false(nicd_is_connected());
+	assert_int_equal(notes->n_closed, 2);
+	assert_false(file_exists("huge", prefix, "map_0"));
+	assert_true(file_exists("huge", prefix, "other"));
+	assert_true(file_exists("huge", "x", "map_0"));
+	assert_true(file_exists("tmpfs", prefix, "map_0"));
+	assert_int_equal(log_said("fpm-nics killed"), 0);
+	assert_true(is_closed(sock));
+	close(sock);
+}
+
+static void
+after_a_crash_no_function_of_dpdk_is_called(void **state)
+{
+	struct port port = {0};
+	char why[256] = "";
+	struct port_conf c;
+
+	nics_begin(state);
+	conf_of(&c, "net_null0");
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	nicd_disconnect(false);
+	nics_ended();
+	assert_int_equal(notes->n_closed, 0);
+	assert_int_equal(notes->n_freed[0], 0);
+	port_detach(&port);
+}
+
+static void
+files_of_a_killed_process_are_removed_by_the_next_and_no_others(void **state)
+{
+	char killed[64], path[300];
+	int status;
+
+	nics_begin(state);
+	file_make("huge", prefix, "map_0");
+	strcpy(killed, prefix);
+	assert_int_equal(kill(nics, SIGKILL), 0);
+	assert_int_equal(waitpid(nics, &status, 0), nics);
+	nicd_disconnect(false);
+	assert_true(file_exists("run/dpdk", killed, "/config"));
+	/* A directory of another program, and one without a file that shows its end. */
+	snprintf(path, sizeof(path), "%s/run/dpdk/rte", notes->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	file_make("run/dpdk/rte", "", "config");
+	snprintf(path, sizeof(path), "%s/run/dpdk/fdp1-00000001", notes->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+
+	nics_begin(state);
+	assert_false(file_exists("run/dpdk", killed, ""));
+	assert_false(file_exists("huge", killed, "map_0"));
+	assert_true(file_exists("run/dpdk", prefix, "/config"));
+	assert_true(file_exists("run/dpdk", "rte", "/config"));
+	assert_true(file_exists("run/dpdk", "fdp1-00000001", ""));
+	nics_end(state);
+}
+
+/* --- tests: the successor --------------------------------------------------------------- */
+
+static bool
+refused_because(const char *reason)
+{
+	return nics_try(1) == -ENOMEM && !nicd_is_connected() && log_said(reason) == 1;
+}
+
+/* The successor: take fpm-nics over, and judge as `word` says. Return the exit code. */
+static int
+successor_main(const char *word)
+{
+	struct port_conf c;
+
+	conf = conf_make();
+	conf.keep_nics = strcmp(word, "none") != 0;
+	conf.memory_mib += strcmp(word, "memory") == 0;
+	if (strcmp(word, "none") == 0)
+		return refused_because("keep-nics is false now") ? 0 : 3;
+	if (strcmp(word, "memory") == 0)
+		return refused_because("memory.size-mib, the largest MTU or plugins "
+				       "have changed")
+			       ? 0
+			       : 4;
+	if (nics_try(1) != 0 || !nicd_is_connected())
+		return 5;
+	conf_of(&c, "net_null0");
+	if (eal_client() != 1 || eal_lcore(0) != 65 || !nicd_has_open(&c))
+		return 6;
+	if (strcmp(word, "abandon") == 0)
+		nicd_abandon();
+	return 7;
+}
+
+static int
+successor_run(const char *word)
+{
+	char *const argv[] = {(char *)(uintptr_t) "/proc/self/exe",
+			      (char *)(uintptr_t) "--successor", (char *)(uintptr_t)word,
+			      NULL};
+	struct named_fd fd = {NICD_FD, second_begin()};
+	struct child child;
+	sigset_t none;
+	int status;
+
+	sigemptyset(&none);
+	assert_int_equal(child_start(&child, argv, &fd, 1, "successor", &none), 0);
+	close(fd.fd);
+	assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
+	assert_true(is_closed(child.sock));
+	close(child.sock);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void
+a_successor_takes_fpm_nics_over_if_it_fits(void **state)
+{
+	struct port port = {0};
+	char why[256] = "";
+	struct port_conf c;
+
+	conf_of(&c, "net_null0");
+	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
+	assert_int_equal(successor_run("none"), 0);
+	assert_int_equal(successor_run("memory"), 0);
+	assert_int_equal(successor_run("abandon"), 1);
+	port_detach(&port);
+}
+
+/* --- main ------------------------------------------------------------------------------- */
+
+int
+main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, nics_begin, nics_end)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_record_of_another_length_is_refused_and_a_descriptor_is_passed),
+		cmocka_unit_test(a_start_that_fails_has_its_reason),
+		cmocka_unit_test(processes_that_share_dpdk_must_agree_about_its_memory),
+		TEST(fpm_nics_is_the_primary_and_the_daemon_joins_it),
+		TEST(a_device_is_opened_by_fpm_nics_and_attached_here),
+		TEST(an_open_device_is_used_again_if_it_fits),
+		TEST(a_device_with_another_number_is_refused),
+		TEST(requests_for_a_device_reach_it),
+		TEST(a_request_that_is_not_of_this_version_is_refused),
+		TEST(what_a_daemon_leaves_is_freed_with_its_last_connection),
+		TEST(a_successor_takes_fpm_nics_over_if_it_fits),
+		cmocka_unit_test(bye_closes_the_devices_and_removes_the_files),
+		cmocka_unit_test(after_a_crash_no_function_of_dpdk_is_called),
+		cmocka_unit_test(
+			files_of_a_killed_process_are_removed_by_the_next_and_no_others),
+	};
+	const char *path = getenv("TEST_NICD");
+
+	sd_init();
+	if (path != NULL)
+		notes_map(path, 0);
+	if (argc == 4 && strcmp(argv[3], "--nics") == 0) {
+		is_nics = true;
+		conf = conf_make();
+		return nicd_serve(&conf);
+	}
+	if (argc == 3 && strcmp(argv[1], "--successor") == 0)
+		return successor_main(argv[2]);
+	return cmocka_run_group_tests_name("nicd", tests, dir_make, dir_remove);
+}
