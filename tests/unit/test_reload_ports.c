@@ -48,6 +48,7 @@ static struct {
 	struct rxq_assign rxq_assign;
 	struct hotplug h;
 	uint64_t n_sleeps;
+	unsigned int mtu_bytes; /* the last one that a TAP got */
 	bool once_was; /* the device "once" has been closed and does not open again */
 } t;
 
@@ -118,6 +119,7 @@ hotplug_undo(struct hotplug *h, struct port *port)
 int
 tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 {
+	t.mtu_bytes = mtu_bytes;
 	return mtu_bytes == 666 ? -EINVAL : 0;
 }
 
@@ -263,6 +265,29 @@ queues_move_all_or_none_wherever_memory_ends(void **state)
 	}
 	assert_true(n >= 3); /* several queues had moved by then */
 	assert_string_equal(served(&conf, after), "a 2 2 2 2 2 3|");
+}
+
+static void
+a_port_whose_queues_have_no_memory_keeps_its_mtu(void **state)
+{
+	static struct config now, next;
+	char before[256], after[256], why[512] = "";
+
+	now.n_port = 0;
+	with_port(&now, "a", "nic", 6);
+	start(&now);
+	served(&now, before);
+	next = now;
+	with_cores(&next.port[0], 6, 2);
+	next.port[0].mtu_bytes = 1400;
+	n_until_none = 0;
+
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENOMEM);
+
+	assert_string_equal(why, "refused, nothing changed: port a device nic: not enough "
+				 "memory to move its queues");
+	assert_int_equal(t.mtu_bytes, 1500);
+	assert_string_equal(served(&now, after), before);
 }
 
 static void
@@ -426,6 +451,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		test(a_queue_that_a_forwarder_had_needs_no_memory_again),
 		test(queues_move_all_or_none_wherever_memory_ends),
+		test(a_port_whose_queues_have_no_memory_keeps_its_mtu),
 		test(a_refused_change_leaves_queues_that_were_dealt_where_they_were),
 		test(a_port_whose_nic_is_kept_open_does_not_go_by_reload),
 		test(a_device_that_does_not_come_leaves_the_others_queues_where_they_were),

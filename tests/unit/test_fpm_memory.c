@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fpm thread when memory runs out: the session ends with a reason, rib hears of it, and
+ * zebra may come again when there is memory.
+ *
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/feedback.c fpm-dataplane/fpm/frame.c
+ * link: fpm-dataplane/fpm/hold.c fpm-dataplane/fpm/listen.c fpm-dataplane/fpm/peer.c
+ * link: fpm-dataplane/fpm/server.c fpm-dataplane/fpm/session.c
+ * link: fpm-dataplane/netlink/message.c fpm-dataplane/netlink/segments.c
+ * link: fpm-dataplane/netlink/exchange.c fpm-dataplane/base/ tap-bridge/netns.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <cmocka.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* The kernel has no memory for batches, or for a smaller block of hops. */
+static atomic_bool no_batch, no_smaller;
+
+static void *
+scarce(size_t bytes)
+{
+	return atomic_load(&no_batch) ? NULL : malloc(bytes);
+}
+
+static void *
+scarce_again(void *p, size_t bytes)
+{
+	return atomic_load(&no_smaller) ? NULL : realloc(p, bytes);
+}
+
+#define malloc(bytes) scarce(bytes)
+#include "fpm/queue.c"
+#undef malloc
+#define realloc(p, bytes) scarce_again(p, bytes)
+#include "netlink/hops.c"
+#undef realloc
+
+#include "log_said.h"
+#include "test_fpm_bench.h"
+
+static void
+a_session_without_memory_ends_and_zebra_comes_again(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	atomic_store(&no_batch, true);
+	send_route(fd, "198.51.100.0/24", 2);
+	is_hung_up(fd);
+	eventually(fpm_status.closes == 1);
+	assert_int_equal(fpm_status.overflows, 1);
+	clients_are_refused(b);
+	/* The rounds without a session count nothing. */
+	assert_int_equal(fpm_status.overflows, 1);
+	assert_int_equal(fpm_status.closes, 1);
+	assert_true(rib_text_is(&b->rib, ""));
+	atomic_store(&no_batch, false);
+	/* The route is lost with its session, the end of the session is not. */
+	rib_hears(&b->rib, "down gen1 pid4242;");
+	fd = client_when_welcome(b);
+	send_route(fd, "198.51.100.0/24", 2);
+	rib_hears(&b->rib, "up gen2 pid4242;route 198.51.100.0/24 t254 nh2;");
+	assert_int_equal(fpm_status.overflows, 1);
+	close(fd);
+	bench_free(b);
+}
+
+static void
+hops_stay_where_they_are_if_they_cannot_be_moved(void **state)
+{
+	_Alignas(8) uint8_t octets[256] = {0};
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(octets);
+	struct fpm_event ev = {.n_hops = 0};
+	struct nlattr *outer = mnl_attr_nest_start(nlh, RTA_MULTIPATH);
+
+	for (int i = 0; i < 2; i++) {
+		struct rtnexthop *nh = mnl_nlmsg_get_payload_tail(nlh);
+
+		*nh = (struct rtnexthop){.rtnh_len = sizeof(*nh) + 8,
+					 .rtnh_ifindex = 7 + i};
+		nlh->nlmsg_len += sizeof(*nh);
+		mnl_attr_put_u32(nlh, RTA_GATEWAY, htonl(0xc0000201u + (uint32_t)i));
+	}
+	mnl_attr_nest_end(nlh, outer);
+	for (int i = 0; i < 2; i++) {
+		atomic_store(&no_smaller, i == 0);
+		assert_int_equal(hops_multipath(&ev, outer, 4), 0);
+		assert_non_null(ev.hops);
+		assert_int_equal(ev.n_hops, 2);
+		assert_int_equal(ev.hops[0].ifindex, 7);
+		assert_int_equal(ev.hops[1].ifindex, 8);
+		free(ev.hops);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_session_without_memory_ends_and_zebra_comes_again),
+		cmocka_unit_test(hops_stay_where_they_are_if_they_cannot_be_moved),
+	};
+
+	return cmocka_run_group_tests_name("fpm_memory", tests, NULL, NULL);
+}
