@@ -232,10 +232,10 @@ interface_row(struct neigh *n, const struct link *l)
 	struct local *a;
 
 	cds_list_for_each_entry (a, &l->locals, list) {
-		struct ipaddr addr = {{0}};
+		struct ipaddr addr;
 		char plain[PREFIX_STRLEN];
 
-		memcpy(addr.octet, a->addr.addr, family_octets(a->addr.family));
+		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
 		snprintf(text, sizeof(text), "%s/%u",
 			 ipaddr_str(&addr, a->addr.family, plain), a->addr.plen);
 		json_array_append_new(addresses, json_string(text));

@@ -249,7 +249,7 @@ lcores_text(const struct config *conf, char out[LCORES_STRLEN])
 			      conf->core[i]);
 }
 
-/* The arguments of rte_eal_init(). */
+/* The arguments of rte_eal_init(). They begin empty, so that NULL follows the last one. */
 struct eal_args {
 	int n;
 	const char *arg[24 + 2 * CONFIG_PLUGINS_MAX];
@@ -301,7 +301,6 @@ args_add_memory(struct eal_args *args, const struct config *conf)
 static int
 eal_init(const struct config *conf, struct eal_args *args, pid_t old)
 {
-	args->arg[args->n] = NULL;
 	dpdk_log_open();
 	if (rte_eal_init(args->n, (char **)(uintptr_t)args->arg) < 0)
 		return eal_failure_log(conf, eal_memory_error(conf, -rte_errno, old));
