@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,17 @@
 
 #include "log_said.h"
 #include "nicd_bed.h"
+
+/* Return the number of open descriptors. */
+static unsigned int
+fds_count(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
 
 /* --- tests: records --------------------------------------------------------------------- */
 
@@ -63,6 +75,48 @@ a_record_of_another_length_is_refused_and_a_descriptor_is_passed(void **state)
 	assert_int_equal(nicd_send(pair[1], sent, 8, -1), -EPIPE);
 	close(pair[1]);
 	close(other[0]);
+}
+
+/* Connect to an fpm-nics that answers the first request so. */
+static int
+connected_to(const struct nicd_reply *hello)
+{
+	struct nicd_request q;
+	struct nicd_reply got;
+	int pair[2], again, rc;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(nicd_send(pair[1], hello, sizeof(*hello), -1), 0);
+	rc = nicd_connect(pair[0], &got);
+	assert_false(nicd_is_connected());
+	assert_int_equal(fcntl(pair[0], F_GETFD), -1);
+	again = dup(pair[1]); /* it has the number of the closed socket */
+	assert_int_equal(again, pair[0]);
+	nicd_disconnect(true);
+	assert_int_equal(close(again), 0);
+	assert_int_equal(nicd_recv(pair[1], &q, sizeof(q), NULL), 0);
+	assert_int_equal(q.layout, NICD_LAYOUT);
+	assert_int_equal(q.op, NICD_HELLO);
+	assert_int_equal(nicd_recv(pair[1], &q, sizeof(q), NULL), -EPIPE);
+	close(pair[1]);
+	return rc;
+}
+
+static void
+an_fpm_nics_of_another_version_is_left(void **state)
+{
+	struct nicd_reply hello = {.layout = NICD_LAYOUT + 1};
+	unsigned int n_fd = fds_count();
+
+	snprintf(hello.dpdk, sizeof(hello.dpdk), "%s", rte_version());
+	assert_int_equal(connected_to(&hello), -EPROTO);
+	hello.layout = NICD_LAYOUT;
+	hello.dpdk[strlen(hello.dpdk) - 1] ^= 1;
+	assert_int_equal(connected_to(&hello), -EPROTO);
+	snprintf(hello.dpdk, sizeof(hello.dpdk), "%s", rte_version());
+	hello.rc = -ENODEV;
+	assert_int_equal(connected_to(&hello), -ENODEV);
+	assert_int_equal(fds_count(), n_fd);
 }
 
 /* --- tests: the start ------------------------------------------------------------------- */
@@ -542,6 +596,11 @@ successor_main(const char *word)
 	conf = conf_make();
 	conf.keep_nics = strcmp(word, "none") != 0;
 	conf.memory_mib += strcmp(word, "memory") == 0;
+	if (strcmp(word, "crashed") == 0) {
+		is_hasty = true;
+		conf.keep_nics = false;
+		return nics_try(0) == 0 ? 0 : 2;
+	}
 	if (strcmp(word, "none") == 0)
 		return refused_because("keep-nics is false now") ? 0 : 3;
 	if (strcmp(word, "memory") == 0)
@@ -559,24 +618,53 @@ successor_main(const char *word)
 	return 7;
 }
 
+/* Start the successor with a descriptor, which this closes, and return its exit code. */
 static int
-successor_run(const char *word)
+successor_run_with(const char *word, const char *name, int fd)
 {
 	char *const argv[] = {(char *)(uintptr_t) "/proc/self/exe",
 			      (char *)(uintptr_t) "--successor", (char *)(uintptr_t)word,
 			      NULL};
-	struct named_fd fd = {NICD_FD, second_begin()};
+	struct named_fd passed = {.fd = fd};
+	unsigned int n_fd = fds_count();
 	struct child child;
 	sigset_t none;
 	int status;
 
 	sigemptyset(&none);
-	assert_int_equal(child_start(&child, argv, &fd, 1, "successor", &none), 0);
-	close(fd.fd);
+	snprintf(passed.name, sizeof(passed.name), "%s", name);
+	assert_int_equal(child_start(&child, argv, &passed, 1, "successor", &none), 0);
+	assert_int_equal(fds_count(), n_fd + 1); /* its socket */
+	close(fd);
 	assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
 	assert_true(is_closed(child.sock));
 	close(child.sock);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int
+successor_run(const char *word)
+{
+	return successor_run_with(word, NICD_FD, second_begin());
+}
+
+static void
+the_process_of_a_daemon_that_crashed_is_ended(void **state)
+{
+	pid_t left = fork();
+	int pidfd, status;
+
+	if (left == 0)
+		for (;;)
+			pause();
+	pidfd = (int)syscall(SYS_pidfd_open, left, 0);
+	assert_true(pidfd >= 0);
+	assert_int_equal(successor_run_with("crashed", NICD_PIDFD_NAME, pidfd), 0);
+	if (waitpid(left, &status, WNOHANG) != left) {
+		kill(left, SIGKILL);
+		fail();
+	}
+	assert_true(WIFSIGNALED(status));
 }
 
 static void
@@ -603,6 +691,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			a_record_of_another_length_is_refused_and_a_descriptor_is_passed),
+		cmocka_unit_test(an_fpm_nics_of_another_version_is_left),
 		cmocka_unit_test(a_start_that_fails_has_its_reason),
 		cmocka_unit_test(processes_that_share_dpdk_must_agree_about_its_memory),
 		TEST(fpm_nics_is_the_primary_and_the_daemon_joins_it),
@@ -613,6 +702,7 @@ main(int argc, char **argv)
 		TEST(a_request_that_is_not_of_this_version_is_refused),
 		TEST(what_a_daemon_leaves_is_freed_with_its_last_connection),
 		TEST(a_successor_takes_fpm_nics_over_if_it_fits),
+		cmocka_unit_test(the_process_of_a_daemon_that_crashed_is_ended),
 		cmocka_unit_test(bye_closes_the_devices_and_removes_the_files),
 		cmocka_unit_test(after_a_crash_no_function_of_dpdk_is_called),
 		cmocka_unit_test(
