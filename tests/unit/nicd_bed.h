@@ -44,6 +44,7 @@ static struct notes {
 	int n_dropped;    /* calls of privilege_drop() */
 	char words[4096]; /* the arguments of its EAL */
 	unsigned int n_closed, n_freed[NICD_CLIENTS];
+	pid_t pid;
 	unsigned int mtu, n_link_up, n_link_down;
 	uint8_t mac[6], added[6], removed[6];
 	uint8_t mac_end; /* the last octet of the MAC address of each device */
@@ -117,6 +118,8 @@ rte_eal_init(int argc, char **argv)
 		return -1;
 	}
 	rc = REAL(rte_eal_init)(sizeof(ours) / sizeof(ours[0]), (char **)(uintptr_t)ours);
+	if (is_nics)
+		notes->pid = getpid();
 	for (unsigned int i = 0; is_nics && i < NICD_CLIENTS; i++)
 		rings_leave(i);
 	return rc;

@@ -17,12 +17,14 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,8 @@
 
 #include "log_said.h"
 #include "nicd_bed.h"
+
+static int manager = -1; /* its socket */
 
 /* Return the number of open descriptors. */
 static unsigned int
@@ -121,15 +125,79 @@ an_fpm_nics_of_another_version_is_left(void **state)
 
 /* --- tests: the start ------------------------------------------------------------------- */
 
+/* Receive a datagram that the service manager would get. Return its descriptor, or -1. */
+static int
+manager_hears(const char *wanted)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	char text[256];
+	struct iovec iov = {text, sizeof(text) - 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.room,
+			   .msg_controllen = sizeof(control.room)};
+	ssize_t n = recvmsg(manager, &m, MSG_DONTWAIT);
+	int fd = -1;
+
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_string_equal(text, wanted);
+	if (CMSG_FIRSTHDR(&m) != NULL)
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	return fd;
+}
+
+/* The next daemon gets a descriptor of the process if this daemon crashes. */
+static void
+the_manager_keeps_its_process(void)
+{
+	char path[64], line[128] = "";
+	FILE *info;
+	int fd, pid = 0;
+
+	while (recv(manager, line, sizeof(line), MSG_DONTWAIT) > 0)
+		continue;
+	nicd_store_pidfd();
+	assert_int_equal(manager_hears("FDSTOREREMOVE=1\nFDNAME=nics-process"), -1);
+	fd = manager_hears("FDSTORE=1\nFDNAME=nics-process\nFDPOLL=0");
+	assert_true(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "r");
+	assert_non_null(info);
+	while (pid == 0 && fgets(line, sizeof(line), info) != NULL)
+		(void)!sscanf(line, "Pid: %d", &pid);
+	fclose(info);
+	close(fd);
+	assert_int_equal(pid, nics);
+}
+
+/* Write the CPUs of this process, as the EAL takes them: "0,1". */
+static const char *
+cpus_text(char buf[1000])
+{
+	cpu_set_t set;
+	size_t n = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && n < 900; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			n += (size_t)sprintf(buf + n, "%s%u", n > 0 ? "," : "", cpu);
+	return buf;
+}
+
 static void
 fpm_nics_is_the_primary_and_the_daemon_joins_it(void **state)
 {
-	char path[64], name[16] = "", wanted[300];
+	char path[64], name[16] = "", wanted[1100], cpus[1000];
 	const char *after;
 	FILE *comm;
 
 	assert_int_equal(notes->n_dropped, 1);
-	assert_int_equal(strncmp(notes->words, "fpm-dataplane --lcores 0@(", 26), 0);
+	snprintf(wanted, sizeof(wanted), "fpm-dataplane --lcores 0@(%s)", cpus_text(cpus));
+	assert_int_equal(strncmp(notes->words, wanted, strlen(wanted)), 0);
 	after = strchr(notes->words, ')');
 	assert_non_null(after);
 	snprintf(wanted, sizeof(wanted),
@@ -160,6 +228,7 @@ fpm_nics_is_the_primary_and_the_daemon_joins_it(void **state)
 		 prefix, eal_prefix());
 	assert_string_equal(after, wanted);
 
+	the_manager_keeps_its_process();
 	/* A terminal sends signals to all processes. */
 	for (int sig = SIGHUP; sig <= SIGTERM; sig++)
 		if (sig != SIGKILL && sig != SIGSEGV && sig != SIGBUS && sig != SIGFPE &&
@@ -226,7 +295,15 @@ processes_that_share_dpdk_must_agree_about_its_memory(void **state)
 	assert_int_equal(eal_hash(&conf), sum);
 	conf.port[0].mtu_bytes++;
 	assert_int_not_equal(eal_hash(&conf), sum);
+	/* Buffers grow by cache lines. */
+	conf.port[0].mtu_bytes = 3000;
+	sum = eal_hash(&conf);
+	conf.port[0].mtu_bytes = 3008;
+	assert_int_equal(eal_hash(&conf), sum);
+	conf.port[0].mtu_bytes++;
+	assert_int_not_equal(eal_hash(&conf), sum);
 	conf = conf_make();
+	sum = eal_hash(&conf);
 	conf.memory_mib++;
 	assert_int_not_equal(eal_hash(&conf), sum);
 	conf = conf_make();
@@ -587,6 +664,22 @@ refused_because(const char *reason)
 	return nics_try(1) == -ENOMEM && !nicd_is_connected() && log_said(reason) == 1;
 }
 
+/* Return true if a process has exited, whether its parent knows it or not. */
+static bool
+has_exited(pid_t pid)
+{
+	char path[64], state = 'X';
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	stat = fopen(path, "r");
+	if (stat != NULL && fscanf(stat, "%*d (fpm-nics) %c", &state) != 1)
+		state = '?';
+	if (stat != NULL)
+		fclose(stat);
+	return state == 'Z' || state == 'X';
+}
+
 /* The successor: take fpm-nics over, and judge as `word` says. Return the exit code. */
 static int
 successor_main(const char *word)
@@ -615,7 +708,8 @@ successor_main(const char *word)
 		return 6;
 	if (strcmp(word, "abandon") == 0)
 		nicd_abandon();
-	return 7;
+	nicd_stop(); /* "stop": waits for the end of fpm-nics, which is no child of this */
+	return has_exited(notes->pid) && log_said("fpm-nics killed") == 0 ? 0 : 7;
 }
 
 /* Start the successor with a descriptor, which this closes, and return its exit code. */
@@ -679,10 +773,27 @@ a_successor_takes_fpm_nics_over_if_it_fits(void **state)
 	assert_int_equal(successor_run("none"), 0);
 	assert_int_equal(successor_run("memory"), 0);
 	assert_int_equal(successor_run("abandon"), 1);
+	assert_int_equal(successor_run("stop"), 0);
 	port_detach(&port);
 }
 
 /* --- main ------------------------------------------------------------------------------- */
+
+/* Play the service manager of this process. */
+static void
+manager_begin(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "@test_nicd-%d", getpid());
+
+	setenv("NOTIFY_SOCKET", addr.sun_path, 1);
+	addr.sun_path[0] = '\0';
+	manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (manager < 0 ||
+	    bind(manager, (struct sockaddr *)&addr,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n)) < 0)
+		abort();
+}
 
 int
 main(int argc, char **argv)
@@ -710,9 +821,11 @@ main(int argc, char **argv)
 	};
 	const char *path = getenv("TEST_NICD");
 
-	sd_init();
 	if (path != NULL)
 		notes_map(path, 0);
+	else
+		manager_begin();
+	sd_init();
 	if (argc == 4 && strcmp(argv[3], "--nics") == 0) {
 		is_nics = true;
 		conf = conf_make();
