@@ -335,6 +335,7 @@ a_successor_that_does_not_come_is_a_refusal_with_its_reason(void **state)
 		assert_int_equal(handover_to_successor(&old), HANDOVER_REFUSED);
 		assert_string_equal(t.why, row[i].why);
 		assert_string_equal(t.did, "");
+		assert_int_equal(recv(t.sock[1], t.did, 1, MSG_DONTWAIT), 0); /* closed */
 		assert_true(change_lock(false)); /* changes are possible again */
 		change_unlock();
 		teardown(state);
@@ -380,6 +381,17 @@ a_successor_that_is_silent_is_killed_and_the_predecessor_resumes(void **state)
 	assert_int_equal(
 		log_said("handover and resume failed error=\"Cannot allocate memory"), 1);
 	restart_unlock();
+	teardown(state);
+	setup(state);
+	successor_says(PREPARED);
+	successor_says(PREPARED);
+	t.has_manager = false;
+	t.resume_rc = -ENOMEM;
+	assert_int_equal(handover_to_successor(&old), HANDOVER_REFUSED);
+	assert_string_equal(t.did, "quiesce resume ");
+	assert_string_equal(t.why,
+			    "its successor is not ready, and its supervisor has ended, "
+			    "so nothing would start it again");
 }
 
 static void
@@ -406,6 +418,7 @@ without_memory_for_two_the_predecessor_ends_if_it_is_started_again(void **state)
 	t.quiesce_rc = -ETIMEDOUT;
 	assert_int_equal(handover_to_successor(&old), HANDOVER_SLOW);
 	assert_string_equal(t.did, "quiesce ");
+	assert_int_equal(t.killed, SIGKILL);
 	restart_unlock();
 }
 

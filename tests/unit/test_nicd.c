@@ -33,6 +33,8 @@
 #include "log_said.h"
 #include "nicd_bed.h"
 
+#define STRAY_FD 200
+
 static int manager = -1; /* its socket */
 
 /* Return the number of open descriptors. */
@@ -686,6 +688,8 @@ successor_main(const char *word)
 {
 	struct port_conf c;
 
+	if (fcntl(STRAY_FD, F_GETFD) >= 0)
+		return 9;
 	conf = conf_make();
 	conf.keep_nics = strcmp(word, "none") != 0;
 	conf.memory_mib += strcmp(word, "memory") == 0;
@@ -720,15 +724,16 @@ successor_run_with(const char *word, const char *name, int fd)
 			      (char *)(uintptr_t) "--successor", (char *)(uintptr_t)word,
 			      NULL};
 	struct named_fd passed = {.fd = fd};
+	int status, stray = fcntl(1, F_DUPFD, STRAY_FD); /* it is not inherited */
 	unsigned int n_fd = fds_count();
 	struct child child;
 	sigset_t none;
-	int status;
 
 	sigemptyset(&none);
 	snprintf(passed.name, sizeof(passed.name), "%s", name);
 	assert_int_equal(child_start(&child, argv, &passed, 1, "successor", &none), 0);
 	assert_int_equal(fds_count(), n_fd + 1); /* its socket */
+	close(stray);
 	close(fd);
 	assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
 	assert_true(is_closed(child.sock));
