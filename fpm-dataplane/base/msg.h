@@ -183,7 +183,7 @@ enum query_kind {
 	QUERY_ROUTES,
 	QUERY_RULES,   /* rules of policy routing */
 	QUERY_THROUGH, /* to rib: interfaces with forwarding by the kernel: {"ifindex"} */
-	/* to rib: links whose routes Linux uses otherwise: {"name", "why": carrier, loopback} */
+	/* to rib: links whose routes Linux uses otherwise: {"name", "why": a warning_kind_name()} */
 	QUERY_LINKS,
 	QUERY_NEXTHOPS, /* next hops of zebra, by id */
 	QUERY_GROUPS,

@@ -27,6 +27,7 @@
 	X(LIFE, "route-life")       \
 	X(CARRIER, "carrier")       \
 	X(LOOPBACK, "loopback")     \
+	X(IPV6_OFF, "ipv6-off")     \
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \
 	X(SYSCTL, "sysctl")         \

@@ -206,6 +206,7 @@ kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
 	uint32_t old = kr->slot;
 
 	slot_ref(rib, slot);
+	slot_at(&rib->slots, slot)->of_ipv6 |= kr->route->family == 6;
 	kr->slot = slot;
 	kr->ignored = slot_ignored(slot_at(&rib->slots, slot), (uint8_t)kr->route->family);
 	if (old != 0)

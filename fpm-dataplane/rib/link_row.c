@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Find the links whose routes Linux uses otherwise, for thread warn: those without carrier that
- * have connected subnets, and the loopback device as the egress of a route. [rib]
+ * have connected subnets, those with IPv6 off that are one of several next hops, and the loopback
+ * device as the egress of a route. [rib]
  */
 #include "rib/link_row.h"
 
@@ -51,6 +52,26 @@ loopback_is_egress(const struct rib *rib, const struct link *link)
 	return false;
 }
 
+/*
+ * Return true if the link has IPv6 off, and is a next hop without an adjacency of an IPv6 route
+ * that has others, too. A next hop by a neighbor then fails, as in Linux.
+ */
+static bool
+link_loses_ipv6(const struct rib *rib, const struct link *link)
+{
+	const struct leg *leg;
+	fib_path path;
+
+	if (!fib_ipv6_is_off(rib->fib, 6, link->ifidx))
+		return false;
+	cds_list_for_each_entry (leg, &link->legs, on_link)
+		if (leg->slot->of_ipv6 && leg->slot->n_legs > 1 &&
+		    leg_path(rib, leg, &path) == LEG_ALIVE &&
+		    path_kind(path) == PATH_ONLINK)
+			return true;
+	return false;
+}
+
 void
 link_rows(const struct rib *rib, struct msg_query *q)
 {
@@ -61,6 +82,8 @@ link_rows(const struct rib *rib, struct msg_query *q)
 			continue;
 		if (!link->up && link_lacks_subnet(rib, link))
 			link_row_add(q, link, "carrier");
+		if (link_loses_ipv6(rib, link))
+			link_row_add(q, link, "ipv6-off");
 		if (loopback_is_egress(rib, link))
 			link_row_add(q, link, "loopback");
 	}

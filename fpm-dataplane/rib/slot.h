@@ -65,6 +65,7 @@ struct slot {
 	bool indexed, exempt; /* exempt: limits.groups does not count it */
 	bool end_point;       /* a leg is an end point of SRv6 */
 	bool mixed;           /* kernel_status.mixed counts it */
+	bool of_ipv6;         /* IPv6 routes have, or had, the slot */
 	bool ignored[2];      /* slot_ignored() of both families, at the last word */
 };
 

@@ -44,6 +44,15 @@ link_add(struct warn *w, const json_t *row)
 			 "It is dropped (foreign_oif) and causes an ICMP error.");
 		return;
 	}
+	if (strcmp(row_text(row, "why"), "ipv6-off") == 0) {
+		snprintf(where, sizeof(where), "%s without IPv6", row_text(row, "name"));
+		list_add(&w->list, WARNING_IPV6_OFF, where,
+			 "Linux has no IPv6 route by an interface without IPv6: other next "
+			 "hops carry the flows.",
+			 "Flows of a next hop without a gateway, or by a tunnel, are "
+			 "dropped (ipv6_off) and cause ICMP errors.");
+		return;
+	}
 	snprintf(where, sizeof(where), "%s without carrier", row_text(row, "name"));
 	list_add(&w->list, WARNING_CARRIER, where,
 		 "Linux keeps the connected subnets of a link without carrier, and drops "
