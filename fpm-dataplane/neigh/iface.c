@@ -163,6 +163,8 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA;
 	ifc->lends4 = best.v4 != 0;
 	ifc->lends6 = best.v6 != 0;
+	if (ifc->lends4 || ifc->lends6)
+		n->lenders[fi->ifidx / 64] |= UINT64_C(1) << fi->ifidx % 64;
 	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
 	/*
 	 * Keep a preferred IPv6 address. Only a preferred address replaces a deprecated
@@ -174,14 +176,20 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		best.v6 = RANK_DEPRECATED;
 	if (lo != NULL)
 		link_sources(lo, fi, &best);
-	for (uint16_t i = 1;
-	     i < n->iface_end && (best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA); i++) {
-		const struct iface *other = &n->iface[i];
+	for (unsigned int w = 0; w <= n->iface_end / 64u; w++) {
+		uint64_t bits = n->lenders[w];
 
-		l = iface_may_lend(other, &best) ? link_find(n, other->kernel.ifindex)
-						 : NULL;
-		if (l != NULL && link_table(n, l) == table)
-			link_sources(l, fi, &best);
+		for (; bits != 0 && (best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA);
+		     bits &= bits - 1) {
+			const struct iface *other =
+				&n->iface[w * 64 + (unsigned int)__builtin_ctzll(bits)];
+
+			l = iface_may_lend(other, &best)
+				    ? link_find(n, other->kernel.ifindex)
+				    : NULL;
+			if (l != NULL && link_table(n, l) == table)
+				link_sources(l, fi, &best);
+		}
 	}
 }
 
@@ -458,10 +466,11 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 	iface_rp_filter_event(n, kc);
 	if (of_all)
 		n->forward6_all = kc->forwarding;
-	for (uint16_t i = 1; i < n->iface_end; i++) {
+	for (uint16_t i = of_all ? 1 : of_tap; i < (of_all ? n->iface_end : of_tap + 1);
+	     i++) {
 		struct iface *ifc = &n->iface[i];
 
-		if (ifc->port == NULL || !(of_all || i == of_tap))
+		if (ifc->port == NULL)
 			continue;
 		if (kc->family == 4)
 			ifc->forward4 = kc->forwarding;

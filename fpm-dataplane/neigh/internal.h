@@ -17,6 +17,7 @@
 #include <ev.h>
 #include <linux/neighbour.h>
 #include <urcu/urcu-qsbr.h>
+#include <urcu/hlist.h>
 #include <urcu/list.h>
 
 #include "base/msg.h"
@@ -53,6 +54,8 @@ struct local {
 /* An interface of the control namespace: a port's TAP, a VLAN, or any other. */
 struct link {
 	struct link *next; /* chain */
+	/* while `known`: in n->above of the link below it, in n->member of its master */
+	struct cds_hlist_node above, member;
 	uint32_t ifindex;
 	uint16_t ifidx; /* 0: no port or VLAN of ours */
 	bool known;     /* false: only addresses were reported */
@@ -204,6 +207,8 @@ struct neigh {
 	bool svis_due, svi_came, svi_went;
 	struct kmon_vni *vni; /* of VLANs on bridges; see vxlan.c */
 	unsigned int n_vnis, room_vnis;
+	/* a bit for each interface that has lent since the start; the others never did */
+	uint64_t lenders[IFIDX_MAX / 64 + 1];
 	bool borrow_due;   /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;     /* a port's MAC changed: see iface_vlan_macs() */
 	bool macvlans_due; /* some element of macvlans_due_on is set */
@@ -211,6 +216,8 @@ struct neigh {
 	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
 	uint64_t n_publishes;            /* calls of iface_publish(), for tests */
 	struct link *link[LINK_CHAINS];
+	/* chains of the known links by the ifindex of the link below them, and of their master */
+	struct cds_hlist_head above[LINK_CHAINS], member[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE];        /* by number, from 1 */
 	uint16_t vrf_end, next_vrf;          /* all VRF numbers are below; first to try */
 	uint16_t n_vrfs;                     /* numbers in use */
@@ -250,6 +257,8 @@ void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 /* --- link.c: records of links --------------------------------------------------------- */
 
 struct link *link_find(struct neigh *n, uint32_t ifindex);
+/* Set what the kernel reports of a link. */
+void link_set(struct neigh *n, struct link *l, const struct kmon_link *kl);
 /* Find or create a link. NULL if there is no memory (logged). */
 struct link *link_get(struct neigh *n, uint32_t ifindex);
 /* Free a link and its addresses. */

@@ -76,12 +76,33 @@ link_get(struct neigh *n, uint32_t ifindex)
 	return l;
 }
 
+/* Take a link out of the chains of the link below it and of its master. */
+static void
+link_untie(struct link *l)
+{
+	if (!l->known)
+		return;
+	cds_hlist_del(&l->above);
+	cds_hlist_del(&l->member);
+}
+
+void
+link_set(struct neigh *n, struct link *l, const struct kmon_link *kl)
+{
+	link_untie(l);
+	l->known = true;
+	l->kernel = *kl;
+	cds_hlist_add_head(&l->above, &n->above[kl->on % LINK_CHAINS]);
+	cds_hlist_add_head(&l->member, &n->member[kl->master % LINK_CHAINS]);
+}
+
 void
 link_free(struct neigh *n, struct link *l)
 {
 	struct link **p = link_chain(n, l->ifindex);
 	struct local *a, *next;
 
+	link_untie(l);
 	while (*p != l)
 		p = &(*p)->next;
 	*p = l->next;

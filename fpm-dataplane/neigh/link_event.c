@@ -147,10 +147,11 @@ static void
 link_each_vlan(struct neigh *n, unsigned int ifindex,
 	       void (*fn)(struct neigh *n, struct link *l))
 {
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.on == ifindex)
-				fn(n, l);
+	struct link *l;
+
+	cds_hlist_for_each_entry_2 (l, &n->above[ifindex % LINK_CHAINS], above)
+		if (l->kernel.on == ifindex)
+			fn(n, l);
 }
 
 static void link_changed(struct neigh *n, struct link *l);
@@ -328,10 +329,11 @@ link_changed(struct neigh *n, struct link *l)
 static void
 link_members_changed(struct neigh *n, unsigned int ifindex)
 {
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.master == ifindex)
-				link_changed(n, l);
+	struct link *l;
+
+	cds_hlist_for_each_entry_2 (l, &n->member[ifindex % LINK_CHAINS], member)
+		if (l->kernel.master == ifindex)
+			link_changed(n, l);
 }
 
 /* Retry VRFs without a number, and then their members, because a number may be free. */
@@ -383,10 +385,11 @@ link_below_changed(struct neigh *n, unsigned int ifindex)
 static void
 link_vlan_changed(struct neigh *n, unsigned int bridge, uint16_t vlan)
 {
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.on == bridge && l->kernel.vlan_id == vlan)
-				link_changed(n, l);
+	struct link *l;
+
+	cds_hlist_for_each_entry_2 (l, &n->above[bridge % LINK_CHAINS], above)
+		if (l->kernel.on == bridge && l->kernel.vlan_id == vlan)
+			link_changed(n, l);
 }
 
 void
@@ -430,8 +433,7 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	if (gone) {
 		link_gone(n, l);
 	} else {
-		l->known = true;
-		l->kernel = *kl;
+		link_set(n, l, kl);
 		vrf_update(n, l);
 		link_changed(n, l);
 	}

@@ -33,11 +33,23 @@ link_is_port_of(const struct link *l, const struct link *bridge)
 static void
 vxlans_refuse(struct neigh *n, const struct link *bridge, const char *reason)
 {
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (link_is_port_of(l, bridge) &&
-			    l->kernel.tunnel.kind == KMON_VXLAN)
-				tunnel_refuse(l, reason);
+	struct link *l;
+
+	cds_hlist_for_each_entry_2 (l, &n->member[bridge->ifindex % LINK_CHAINS], member)
+		if (link_is_port_of(l, bridge) && l->kernel.tunnel.kind == KMON_VXLAN)
+			tunnel_refuse(l, reason);
+}
+
+/* Return true if another link is on this one. */
+static bool
+link_carries(const struct neigh *n, unsigned int ifindex)
+{
+	const struct link *l;
+
+	cds_hlist_for_each_entry_2 (l, &n->above[ifindex % LINK_CHAINS], above)
+		if (l->kernel.on == ifindex)
+			return true;
+	return false;
 }
 
 /* The ports of a bridge. `upper`: devices are on the bridge. */
@@ -50,17 +62,16 @@ struct ports {
 static struct ports
 ports_of(struct neigh *n, const struct link *bridge)
 {
-	struct ports p = {0};
+	struct ports p = {.upper = link_carries(n, bridge->ifindex)};
+	struct link *l;
 
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
-			p.upper |= l->known && l->kernel.on == bridge->ifindex;
-			if (!link_is_port_of(l, bridge))
-				continue;
-			p.n++;
-			if (l->kernel.tunnel.kind == KMON_VXLAN)
-				p.vxlan = l;
-		}
+	cds_hlist_for_each_entry_2 (l, &n->member[bridge->ifindex % LINK_CHAINS], member) {
+		if (!link_is_port_of(l, bridge))
+			continue;
+		p.n++;
+		if (l->kernel.tunnel.kind == KMON_VXLAN)
+			p.vxlan = l;
+	}
 	return p;
 }
 
@@ -103,17 +114,6 @@ vni_find(const struct neigh *n, unsigned int ifindex, uint16_t vlan)
 		if (n->vni[i].ifindex == ifindex && n->vni[i].vlan == vlan)
 			return &n->vni[i];
 	return NULL;
-}
-
-/* Return true if another link is on this one. */
-static bool
-link_carries(const struct neigh *n, unsigned int ifindex)
-{
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.on == ifindex)
-				return true;
-	return false;
 }
 
 /* Return the vxlan device below a link, and its VNI; NULL: the link is no interface over VXLAN. */
