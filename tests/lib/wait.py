@@ -14,6 +14,11 @@ class Timeout(AssertionError):
     """A condition did not come true; the message contains the last value."""
 
 
+def cpu_seconds():
+    """Return the CPU time of this process and of the children that have ended."""
+    return sum(os.times()[:4])
+
+
 def never(fn, seconds, every=0.05):
     """Assert that `fn` returns nothing true for `seconds`. PATIENCE does not extend this time,
     because the program under test has a clock of its own. An exception of `fn` is raised to the
@@ -38,7 +43,7 @@ def eventually(fn, timeout=10.0, every=0.05, what=""):
     end = time.monotonic() + timeout
     seen = None
     while True:
-        asked = time.monotonic()
+        asked, used = time.monotonic(), cpu_seconds()
         try:
             seen = fn()
             if seen:
@@ -48,9 +53,9 @@ def eventually(fn, timeout=10.0, every=0.05, what=""):
         now = time.monotonic()
         if now >= end:
             break
-        # Calls of `fn` take a quarter of the time at most: a vtysh needs 50 ms of CPU, and tests
-        # run side by side.
-        time.sleep(max(every, min(3 * (now - asked), 0.5)))
+        # Calls of `fn` take half of the time and a quarter of a CPU at most: a vtysh needs 50 ms of
+        # CPU, and tests run side by side.
+        time.sleep(max(every, min(max(now - asked, 3 * (cpu_seconds() - used)), 0.5)))
     name = what or getattr(fn, "__doc__", None) or getattr(fn, "__name__", "condition")
     raise Timeout(f"{name}: not within {timeout:g} s; last seen: {seen!r}") from (
         seen if isinstance(seen, Exception) else None

@@ -20,6 +20,7 @@ ALLOWED = {
     "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
     "fib_headend_(begin|resolve|mtu|pmtu)": "reads tables, under QSBR; writes into its result",
     "ipaddr_equal": "compares two addresses",
+    "fib_sid_number_find": "reads the numbers of SIDs, under QSBR",
     "fib_tunnel_(find|resolve|mtu|ecn)": "reads tables, under QSBR; writes into the packet",
     "fib_tunnel_(is_told|take_told)": "reads and decrements an atomic count of the tunnel",
     "fib_vxlan_(begin|find|resolve|mtu)": "reads tables, under QSBR",

@@ -14,6 +14,7 @@ import termios
 import pytest
 
 from lib import api
+from lib.fpm_speaker import attr
 from lib.wait import eventually
 from lib.built import not_sanitized
 
@@ -80,7 +81,9 @@ def taught(dut, wan, lan):
     dut.route("203.0.113.0/24", nhid=dut.zebra.hop(wan.peer4, wan, labels=many))
     hop = {"via": wan.peer6, "oif": oif, "labels": many}
     dut.zebra.send(dut.zebra.label_message(1048575, hop))
-    eventually(lambda: dut.control.ask("labels"), 5)
+    end = (7, attr(1, 1))  # LWTUNNEL_ENCAP_SEG6_LOCAL: SEG6_LOCAL_ACTION, End
+    dut.zebra.add("2001:db8:f000:f000:f000:f000:f000:f000/128", dut.zebra.hop(oif=1, encap=end))
+    eventually(lambda: dut.control.ask("labels") and dut.control.ask("sids"), 5)
     return dut
 
 
