@@ -83,6 +83,8 @@ struct msg {
 	enum msg_type type;
 };
 
+#define LOOPBACK_IFINDEX 1u /* of the loopback device, in each namespace */
+
 /* MSG_LINK: state of one kernel interface in the control namespace. */
 struct msg_link {
 	struct msg m;

@@ -40,7 +40,6 @@ enum rank {
 	RANK_ULA, /* the lowest rank of preferred addresses */
 	RANK_GLOBAL,
 };
-#define LOOPBACK_IFINDEX 1 /* in every namespace */
 
 struct ranks {
 	int v4, v6;
@@ -457,8 +456,9 @@ void
 iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 {
 	struct neigh *n = ctx;
-	uint16_t of_tap = iface_by_ifindex(n, kc->ifindex);
 	bool of_all = kc->ifindex == KMON_CONF_ALL && kc->family == 6;
+	uint16_t first = of_all ? 1 : iface_by_ifindex(n, kc->ifindex);
+	uint16_t end = of_all ? n->iface_end : first + 1;
 
 	if (gone)
 		return; /* the link or its IPv6 is gone as well */
@@ -466,8 +466,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 	iface_rp_filter_event(n, kc);
 	if (of_all)
 		n->forward6_all = kc->forwarding;
-	for (uint16_t i = of_all ? 1 : of_tap; i < (of_all ? n->iface_end : of_tap + 1);
-	     i++) {
+	for (uint16_t i = first; i < end; i++) {
 		struct iface *ifc = &n->iface[i];
 
 		if (ifc->port == NULL)

@@ -207,7 +207,7 @@ struct neigh {
 	bool svis_due, svi_came, svi_went;
 	struct kmon_vni *vni; /* of VLANs on bridges; see vxlan.c */
 	unsigned int n_vnis, room_vnis;
-	/* a bit for each interface that has lent since the start; the others never did */
+	/* a bit for each number whose interface has, or had, an address that others may borrow */
 	uint64_t lenders[IFIDX_MAX / 64 + 1];
 	bool borrow_due;   /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;     /* a port's MAC changed: see iface_vlan_macs() */

@@ -12,8 +12,6 @@ struct link;
 struct next_hop;
 struct rib;
 
-#define LOOPBACK_IFINDEX 1u /* of each namespace */
-
 struct rib_legs {
 	struct cds_list_head floating;
 	struct cds_list_head without_adj; /* legs that found no free adjacency */

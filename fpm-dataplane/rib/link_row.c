@@ -19,22 +19,22 @@ link_row_add(struct msg_query *q, const struct link *link, const char *why)
 }
 
 /*
- * Return true if the link has a connected subnet that does not count because the link is not up,
- * and that counts in Linux. The kernel deletes the subnets of a link that is set down.
+ * Mark the links that have a connected subnet that does not count because the link is not up, and
+ * that counts in Linux. The kernel deletes the subnets of a link that is set down.
  */
-static bool
-link_lacks_subnet(const struct rib *rib, const struct link *link)
+static void
+links_mark_lost_subnets(const struct rib *rib)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
 
 	for (uint32_t i = 0; i < k->connected.n; i++) {
 		const struct kroute *kr = &k->v[k->connected.v[i]];
+		struct link *link = rib_link_find(&rib->links, kr->ifindex);
 
-		if (kr->ifindex == link->ifindex &&
+		if (link != NULL && link->known && !link->up &&
 		    !link->ignore_linkdown[kr->route->family == 6])
-			return true;
+			link->lost_subnet = true;
 	}
-	return false;
 }
 
 /* Return true if a packet of a route would leave by the loopback device. */
@@ -75,13 +75,15 @@ link_loses_ipv6(const struct rib *rib, const struct link *link)
 void
 link_rows(const struct rib *rib, struct msg_query *q)
 {
+	links_mark_lost_subnets(rib);
 	for (uint32_t i = 1; i <= rib->links.high; i++) {
-		const struct link *link = rib->links.v[i];
+		struct link *link = rib->links.v[i];
 
 		if (link == NULL || !link->known)
 			continue;
-		if (!link->up && link_lacks_subnet(rib, link))
+		if (link->lost_subnet)
 			link_row_add(q, link, "carrier");
+		link->lost_subnet = false;
 		if (link_loses_ipv6(rib, link))
 			link_row_add(q, link, "ipv6-off");
 		if (loopback_is_egress(rib, link))

@@ -43,6 +43,20 @@ def pour(rig, table, marker):
     return done - begin, facts
 
 
+def fill(rig, table):
+    """Fill an empty daemon with a table. Return (marker, what pour() returns, MiB that the daemon
+    grew)."""
+    rig.fresh()
+    rig.connect()
+    marker = Marker(rig)
+    marker.settle()
+    time.sleep(0.5)  # the rest of the start is not measured
+    before = rig.rss()
+    run = pour(rig, table, marker)
+    time.sleep(1)  # the last grace periods
+    return marker, run, (rig.rss() - before) / 2**20
+
+
 def complete(rig, table):
     """Return True if all routes of the table are in force and none is stale."""
     row = rig.fpm()
@@ -70,15 +84,9 @@ def ingest(rig, table, reps):
     """Measure a full table into an empty daemon, and then the memory of the table."""
     runs, grown, shown = [], [], {}
     for _ in range(reps):
-        rig.fresh()
-        rig.connect()
-        marker = Marker(rig)
-        marker.settle()
-        time.sleep(0.5)  # the rest of the start is not measured
-        before = rig.rss()
-        runs.append(pour(rig, table, marker))
-        time.sleep(1)  # the last grace periods
-        grown.append((rig.rss() - before) / 2**20)
+        _, run, mib = fill(rig, table)
+        runs.append(run)
+        grown.append(mib)
         shown = rig.memory()
     row = rate("ingest", table, runs)
     yield {**row, "queue_high_mib": round(rig.fpm()["queue_high_bytes"] / 2**20, 1)}

@@ -3,12 +3,10 @@
 provider edge router. zebra sends a next hop of its own for each of them, with the labels of the
 path and of the prefix."""
 
-import time
-
 from bench.fpm.figures import microseconds, spread
-from bench.fpm.ingest import pour, rate
+from bench.fpm.ingest import fill, rate
 from bench.fpm.rig import now
-from bench.fpm.table import MARKER, MARKER_HOST, Marker
+from bench.fpm.table import MARKER, MARKER_HOST
 from lab import routes
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
@@ -54,15 +52,9 @@ def labels(rig, n, reps):
         table = Prefixes(rig, n, transport)
         runs, grown = [], []
         for _ in range(reps):
-            rig.fresh()
-            rig.connect()
-            marker = Marker(rig)
-            marker.settle()
-            time.sleep(0.5)  # the rest of the start is not measured
-            before = rig.rss()
-            runs.append(pour(rig, table, marker))
-            time.sleep(1)  # the last grace periods
-            grown.append((rig.rss() - before) / 2**20)
+            marker, run, mib = fill(rig, table)
+            runs.append(run)
+            grown.append(mib)
         count = {"labels": 1 + transport}
         yield {**rate("labels-ingest", table, runs), **count, "unit": "prefixes/s"}
         shown = {key: round(rig.memory()[key] / 2**20, 1) for key in ("rib_bytes", "rss_bytes")}

@@ -2,11 +2,8 @@
 """Measure SIDs of SRv6 that have a next hop and an action each: the time until all are in force,
 and their memory, for a tenth of them and for all of them. The time of each must not grow."""
 
-import time
-
 from bench.fpm.figures import spread
-from bench.fpm.ingest import pour
-from bench.fpm.table import Marker
+from bench.fpm.ingest import fill
 from lib import fpm_speaker as fpm
 
 FIRST_ID = 1 << 20
@@ -35,16 +32,10 @@ def sids(rig, n, reps):
     for some in (n // 10, n):
         table, took, grown = Sids(some), [], []
         for _ in range(reps):
-            rig.fresh()
-            rig.connect()
-            marker = Marker(rig)
-            marker.settle()
-            time.sleep(0.5)  # the rest of the start is not measured
-            before = rig.rss()
-            took.append(1000 * pour(rig, table, marker)[0])
+            _, (seconds, _), mib = fill(rig, table)
             shown = len(rig.control.ask("sids"))
             assert shown == some, f"{shown} of {some} SIDs have an end point"
-            time.sleep(1)  # the last grace periods
-            grown.append((rig.rss() - before) / 2**20)
+            took.append(1000 * seconds)
+            grown.append(mib)
         yield {"bench": "sids-in-force", "routes": some, "unit": "ms", **spread(took, 1)}
         yield {"bench": "sids-memory", "routes": some, "unit": "MiB", **spread(grown, 1)}
