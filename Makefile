@@ -44,7 +44,7 @@ PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 # The minimum of the CPU. Below x86-64-v2 gcc compiles __builtin_popcountll to a function call; the
 # checkpoint uses the CRC instructions of arm64.
 CPU     := $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),arm64,x86)
-# base/x86 has a header in place of a slow one of the compiler.
+# base/x86 has headers in place of slow ones of the compiler.
 MARCH_x86   := -march=x86-64-v2 -Ifpm-dataplane/base/x86
 MARCH_arm64 := -march=armv8-a+crc
 # Files that the build for this kind of CPU leaves out: code for another one, and its replacements.

@@ -7,6 +7,7 @@
  * table costs more than the scalar POPCNT, three of which issue in a cycle.
  */
 #include <string.h>
+#define X86_ALL_INSTRUCTIONS
 #include <immintrin.h>
 #include "poptrie/impl.h"
 #ifdef __clang__

@@ -11,6 +11,7 @@
  * route has take 3 to 5 with nodes, 4 to 13 with ranges.
  */
 #include <limits.h>
+#define X86_ALL_INSTRUCTIONS
 #include <immintrin.h>
 #include "poptrie/impl.h"
 #ifdef __clang__

@@ -4,6 +4,7 @@
  * two, four or eight registers. A binary search finds 16 keys at once; one key is compared
  * with all ends. Any reader thread. A reader never waits for the writer; see ranges.c.
  */
+#define X86_ALL_INSTRUCTIONS
 #include <immintrin.h>
 #include "poptrie/impl.h"
 #ifdef __clang__

@@ -8,6 +8,7 @@
 #ifndef FWD_TARGET_H
 #define FWD_TARGET_H
 
+#define X86_ALL_INSTRUCTIONS
 #include <immintrin.h>
 
 /* _Pragma() takes one string: make a string of the arguments. */

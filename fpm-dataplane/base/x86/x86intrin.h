@@ -4,7 +4,7 @@
  *
  * DPDK's rte_mbuf.h includes x86intrin.h. The compiler's own file declares each instruction of
  * each CPU, which takes half a second for each source file and each build. A file that uses AVX
- * behind `#pragma GCC target` includes immintrin.h itself.
+ * behind `#pragma GCC target` includes immintrin.h itself (see there).
  */
 #ifndef BASE_X86_X86INTRIN_H
 #define BASE_X86_X86INTRIN_H
