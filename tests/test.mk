@@ -11,10 +11,13 @@ ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)
 $(foreach t,$(UNIT_SRC:.c=),$(eval $(call program,$(O)/$(t),$(call obj,$(t).c $(call link_of,$(t).c)),$$(PC_LIBS) -lcmocka)))
 endif
 
-# Optimization is half of the time that the compiler takes for a test with AddressSanitizer. Only
-# tests with long loops of their own need it.
+# Optimization is a quarter to a half of the time that the compiler takes for a file with
+# AddressSanitizer. Only code with long loops needs it.
 ifeq ($(BUILD),asan)
-$(filter-out $(O)/obj/tests/unit/test_poptrie%,$(call obj,$(UNIT_SRC))): CFLAGS += -O0
+NOT_LONG := bfd config ctl ctl/doctor daemon filter manage neigh netlink nicd pci port punt restart rtnl start \
+	supervise trace ui warn
+$(filter-out $(O)/obj/tests/unit/test_poptrie%,$(call obj,$(UNIT_SRC))) \
+$(call obj,$(foreach d,$(NOT_LONG),$(wildcard fpm-dataplane/$(d)/*.c)) $(TAP_SRC)): CFLAGS += -O0
 endif
 
 unit-bins: $(UNIT_BIN)
