@@ -24,6 +24,7 @@
 #include "fwd/label.h"
 #include "fwd_isas.h"
 #include "port/label.h"
+#include "random_fill.h"
 
 #define ROUNDS   4000
 #define BUFFER   512
@@ -231,8 +232,7 @@ frame_make(unsigned int i)
 	unsigned int n = 1 + odd(3) + odd(6), len, family;
 	uint8_t *p = fast.buffer[i] + HEADROOM, *at = p + 14;
 
-	for (unsigned int k = 0; k < BUFFER; k++)
-		fast.buffer[i][k] = (uint8_t)random();
+	random_fill(fast.buffer[i], BUFFER);
 	memcpy(p, mac, 6);
 	p[6] &= 0xfe;
 	put_be16(p + 12, odd(40) ? MPLS_MULTICAST_TYPE : MPLS_TYPE);

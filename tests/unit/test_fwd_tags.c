@@ -27,6 +27,7 @@
 #include "fwd/walk.h"
 #include "fwd_isas.h"
 #include "port/vlan.h"
+#include "random_fill.h"
 
 #define IN      1
 #define OUT     2
@@ -276,8 +277,7 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 
 	if (to == 5 && !macvlans)
 		to = 0;
-	for (unsigned int i = 0; i < sizeof(p->memory); i++)
-		p->memory[i] = (uint8_t)random();
+	random_fill(p->memory, sizeof(p->memory));
 	memcpy(f, mac_to, 6);
 	if (macs_mixed)
 		memcpy(f, below(2) ? vmac : fwd.fib->iface[IN]->mac, 6);
