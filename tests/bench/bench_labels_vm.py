@@ -98,7 +98,7 @@ class Linux:
         hop = f"via {wan.peer4} dev wan0"
         self.router.ip(f"route add {PLAIN} {hop}", f"route add {PUSHED} encap mpls 300 {hop}")
         netns.run(self.router.ctl, ["ethtool", "-K", "lan0", "gro", "on"])
-        netns.run(self.router.ctl, ["sh", "-c", "echo 1 >/sys/class/net/lan0/threaded"])
+        netns.run(self.router.ctl, ["sh", "-c", "echo 1 >/sys/class/net/lan0/threaded"], sysfs=True)
         (self.thread,) = [
             comm.parent.name
             for comm in Path("/proc").glob("[0-9]*/comm")
@@ -111,7 +111,7 @@ def arrived(namespace):
     """Return the packets that have arrived behind a router."""
     from lib import netns
 
-    return int(netns.run(namespace, ["cat", "/sys/class/net/wan/statistics/rx_packets"]))
+    return int(netns.run(namespace, ["cat", "/sys/class/net/wan/statistics/rx_packets"], sysfs=True))
 
 
 def so_far(router):
@@ -146,7 +146,7 @@ def inside(reps, seconds):
         undo.callback(linux.router.destroy)
         for router in (linux, daemon):
             # The far end takes no part of the measured core.
-            netns.run(router.far, ["sh", "-c", "echo 1 >/sys/class/net/wan/queues/rx-0/rps_cpus"])
+            netns.run(router.far, ["sh", "-c", "echo 1 >/sys/class/net/wan/queues/rx-0/rps_cpus"], sysfs=True)
         for wire in (*rig.wires.values(), *linux.router.wires.values()):
             wire.sock.close()
         for work, what in WORKS.items():

@@ -30,20 +30,31 @@ def exists(name):
     return os.path.exists(f"/run/netns/{name}")
 
 
-def command(argv, stdin=None, check=True, timeout=60):
-    """Run `argv`, return its output as text. With `check`, failure raises CommandError."""
-    done = subprocess.run(
-        argv, input=stdin, capture_output=True, text=True, timeout=timeout * PATIENCE
-    )
+def command(argv, stdin=None, check=True, timeout=60, name=None):
+    """Run `argv` in namespace `name` or in this one, return its output as text. With `check`, failure
+    raises CommandError.
+
+    `ip -n NAME` and `ip netns exec NAME` also make a mount namespace with a sysfs of their own, which
+    takes longer than the rest of the command. So this thread enters the namespace, and the program
+    inherits it.
+    """
+    if argv[:2] == ["ip", "-n"] and exists(argv[2]):
+        name, argv = argv[2], ["ip", *argv[3:]]
+    with entered(name) if name else contextlib.nullcontext():
+        done = subprocess.run(
+            argv, input=stdin, capture_output=True, text=True, timeout=timeout * PATIENCE
+        )
     if check and done.returncode != 0:
         said = (done.stderr or done.stdout).strip()
         raise CommandError(f"{' '.join(argv)}: {said} (exit code {done.returncode})")
     return done.stdout
 
 
-def run(name, argv, **kw):
-    """command() inside namespace `name`."""
-    return command(["ip", "netns", "exec", name, *argv], **kw)
+def run(name, argv, sysfs=False, **kw):
+    """command() inside namespace `name`. With `sysfs`, /sys is that of the namespace, too."""
+    if sysfs:
+        return command(["ip", "netns", "exec", name, *argv], **kw)
+    return command(argv, name=name, **kw)
 
 
 def ip_batch(lines, name=None):

@@ -351,7 +351,7 @@ def test_what_a_session_looks_like(bfdd):
     seen = {str(s.dst): s for s in first.sessions.values()}
 
     filled = resets_the_interface(bfdd)
-    d0 = int(netns.run(bfdd.here, ["cat", "/sys/class/net/d0/ifindex"]))
+    d0 = int(netns.run(bfdd.here, ["cat", "/sys/class/net/d0/ifindex"], sysfs=True))
     brief = {
         peer: (s.flags, str(s.src), s.ttl, s.ifindex, s.ifname) for peer, s in seen.items()
     }

@@ -20,7 +20,7 @@ router ospf
 def speed(dut, wire):
     """Return what the kernel says about the TAP: (Mbit/s, duplex)."""
     place = f"/sys/class/net/{wire.tap}"
-    return tuple(netns.run(dut.ctl, ["cat", place + "/speed", place + "/duplex"]).split())
+    return tuple(netns.run(dut.ctl, ["cat", place + "/speed", place + "/duplex"], sysfs=True).split())
 
 
 def slow_down(dut, wire):

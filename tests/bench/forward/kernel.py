@@ -66,7 +66,7 @@ class Kernel:
         # TSO. The veth has a NAPI for GRO or XDP.
         netns.run(self.host, ["ethtool", "-K", "in0", "tso", "off"])
         netns.run(self.router, ["ethtool", "-K", "in", "gro", "on"])
-        netns.run(self.router, ["sh", "-c", "echo 1 > /sys/class/net/in/threaded"])
+        netns.run(self.router, ["sh", "-c", "echo 1 > /sys/class/net/in/threaded"], sysfs=True)
         os.sched_setaffinity(self.thread(), {self.bench.cpu})
 
     def thread(self):
@@ -106,7 +106,7 @@ class Kernel:
 
     def sent(self):
         """Return the number of packets that arrived behind the router."""
-        text = netns.run(self.host, ["cat", "/sys/class/net/out0/statistics/rx_packets"])
+        text = netns.run(self.host, ["cat", "/sys/class/net/out0/statistics/rx_packets"], sysfs=True)
         return int(text)
 
     def sample(self, seconds):
