@@ -16,6 +16,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 
 from lib import machine, netns, procs
 from lib.wait import PATIENCE, Timeout, eventually
@@ -180,9 +181,34 @@ class Frr:
         netns.command([*self.vtysh_argv(), "-b", *only])
 
     def vtysh(self, *lines):
-        """Run commands in vtysh, return the output."""
+        """Run commands in vtysh, return the output. A `show` command of one daemon goes to its socket
+        instead, as vtysh itself sends it, because each start of vtysh takes 50 ms of CPU."""
+        daemons = [_answers(line) for line in lines]
+        if set(daemons) <= set(self.daemons):
+            return "".join(map(self._ask, daemons, lines))
         args = [word for line in lines for word in ("-c", line)]
         return netns.command([*self.vtysh_argv(), *args])
+
+    def _ask(self, daemon, line):
+        """Return the answer of a daemon to a command, as vtysh prints it. An answer ends with three
+        zero octets and a status. vtysh waits as long as the daemon needs, and so does this."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(60 * PATIENCE)
+            try:
+                sock.connect(os.path.join(self.dir, daemon + ".vty"))
+                for text in ("enable", line):
+                    sock.sendall(text.encode() + b"\0")
+                    answer = b""
+                    while answer[-4:-1] != b"\0\0\0":
+                        more = sock.recv(1 << 16)
+                        if not more:
+                            raise netns.CommandError(f"{daemon} ended the connection at: {line}")
+                        answer += more
+            except OSError as error:
+                raise netns.CommandError(f"{daemon}: {error} at: {line}") from None
+        if answer[-1] > CMD_WARNING:
+            raise netns.CommandError(f"{daemon}: {answer[:-4].decode()} at: {line}")
+        return answer[:-4].decode()
 
     def configure(self, *lines):
         """Run commands in vtysh's configuration mode."""
@@ -194,7 +220,7 @@ class Frr:
 
     def zebra_queued(self):
         """Return the number of entries in zebra's work queues."""
-        text = netns.command([*self.vtysh_argv(), "-d", "zebra", "-c", "show work-queues"])
+        text = self._ask("zebra", "show work-queues")
         return sum(int(n) for n in re.findall(r"^[P ] +(\d+) +\d+ ", text, re.M))
 
     def log(self, daemon, lines=15):
@@ -270,6 +296,22 @@ class Box(Neighbor):
 
     def _options(self):
         return {**super()._options(), "zebra_options": "-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"}
+
+
+# The status of a command that finds nothing, for which vtysh does not fail either.
+CMD_WARNING = 1
+# The first words of `show` commands and the daemon that answers them.
+ANSWERS = {
+    "bgp": "bgpd", "ip bgp": "bgpd", "ip ospf": "ospfd", "ipv6 ospf6": "ospf6d", "isis": "isisd", "bfd": "bfdd",
+    "ip route": "zebra", "ipv6 route": "zebra", "nexthop-group": "zebra", "interface": "zebra",
+    "mpls table": "zebra", "vrf": "zebra", "evpn": "zebra", "mpls ldp": "ldpd",
+}  # fmt: skip
+
+
+def _answers(line):
+    """Return the daemon that answers a command, or None if this is not known."""
+    found = re.match(r"show (?:ip bgp|ip ospf|ipv6 ospf6|ip route|ipv6 route|mpls \w+|[\w-]+)", line)
+    return ANSWERS.get(found[0].removeprefix("show ")) if found else None
 
 
 def _read_daemons(path):
