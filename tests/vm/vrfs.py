@@ -40,25 +40,61 @@ def router(machine):
 
 
 @pytest.fixture
-def two(router):
-    """Return the router with two ports in each of two VRFs. Both VRFs have the same
-    addresses."""
+def two(request, machine):
+    """Return the router with two ports in each of two VRFs, without routes of zebra. Both VRFs have
+    the same addresses. If the last test left them as they are made here, they stay."""
+    if not (machine.fpm().get("connected") and made(machine)):
+        router = request.getfixturevalue("router")
+        router.ip(*(line for vrf in MEMBERS for line in lines_of(router, vrf)))
+        eventually(lambda: made(router), 20, 0.01, "two VRFs with members, addresses and neighbors")
+        return router
+    machine.zebra.flush()
+    eventually(lambda: not routes_of_zebra(machine), 5, 0.01, "no routes of zebra")
+    for wire in [*machine.wires.values(), *machine.taps.values()]:
+        wire.silence()
+        wire.clear()
+    return machine
+
+
+def lines_of(router, vrf):
+    """Return the commands of `ip` that make a VRF with its members, addresses and neighbors. An
+    interface that becomes a member loses its IPv6 addresses and its neighbors."""
+    lines = [f"link add {vrf} type vrf table {TABLE[vrf]}", f"link set {vrf} up"]
+    for name, net in zip(MEMBERS[vrf], (BEFORE, BEHIND)):
+        wire = router.wires[name]
+        lines += [
+            f"link set {wire.tap} master {vrf}",
+            f"addr replace {wire.ip6}/64 dev {wire.tap} nodad",
+        ]
+        for family in (4, 6):
+            ours, peer = net[family].format(1), net[family].format(2)
+            lines += [
+                f"addr add {ours}/{PLEN[family]} dev {wire.tap} nodad",
+                f"neigh replace {peer} lladdr {wire.mac} dev {wire.tap} nud permanent",
+            ]
+    return lines
+
+
+def made(router):
+    """Return True if the dataplane has all that lines_of() makes in both VRFs, and no other VRF."""
+    if {r["vrf"] for r in router.control.ask("fib")} != {None, *MEMBERS}:
+        return False
+    members = {router.wires[name].tap: vrf for vrf, names in MEMBERS.items() for name in names}
+    known = {(r["dev"], r["address"]): r["mac"] for r in router.control.ask("neighbors")}
     for vrf, names in MEMBERS.items():
-        add(router, vrf)
         for name, net in zip(names, (BEFORE, BEHIND)):
             wire = router.wires[name]
-            enslave(router, vrf, wire)
-            for family in (4, 6):
-                ours, peer = net[family].format(1), net[family].format(2)
-                router.ip(f"addr add {ours}/{PLEN[family]} dev {wire.tap} nodad")
-                router.neighbor(peer, wire)
-            eventually(
-                lambda v=vrf, n=net: row(router, v, n[6].format(1) + "/128"),
-                5,
-                0.01,
-                "addresses in the FIB",
-            )
-    return router
+            for family, plen in ((4, 32), (6, 128)):
+                if not row(router, vrf, f"{net[family].format(1)}/{plen}"):
+                    return False
+                if known.get((wire.tap, net[family].format(2))) != wire.mac:
+                    return False
+    return {tap: vrf for tap, vrf in vrfs(router).items() if vrf} == members
+
+
+def routes_of_zebra(router):
+    """Return the rows of zebra's routes in all tables."""
+    return [r for r in router.control.ask("routes", all_tables=True) if r["source"] == "zebra"]
 
 
 def vrfs(router):
