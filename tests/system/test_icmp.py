@@ -235,7 +235,7 @@ def test_one_source_has_its_share_of_a_types_errors_and_no_more(dut, lan, wan, n
         return {k: now[k] - before[k] for k in ("passed", "over_share", "policed")}
 
     before = next(r for r in dut.control.ask("punt") if r["class"] == name)
-    lan.send(*[bytes(lan.probe(dst, **fields)) for _ in range(400)])
+    lan.send(*[bytes(lan.probe(dst, **fields))] * 400)
     dut.fence(lan)
     probes = {other: lan.probe(dst, src=other, **fields) for other in others}
     lan.send(*probes.values())

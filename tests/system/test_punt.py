@@ -2,6 +2,7 @@
 """Packets for the kernel are on the port's TAP with the octets that they had on the wire.
 Packets that the kernel sends leave the port unchanged."""
 
+import functools
 import ipaddress
 
 import pytest
@@ -41,8 +42,10 @@ LLDP = bytes.fromhex("0180c200000e")
 ISIS = "01:80:c2:00:00:14"
 
 
+@functools.cache
 def frames_for_us(lan):
-    """Return {name: (frame, punt reason)}. Each frame holds a token."""
+    """Return {name: (frame, punt reason)}. Each frame holds a token. scapy takes 0.1 s for them, so
+    they are made once."""
     eth = Ether(src=lan.mac, dst=lan.port_mac)
     ip, ip6 = IP(src=lan.peer4, dst=lan.ip4), IPv6(src=lan.peer6, dst=lan.ip6)
     group = Ether(src=lan.mac, dst="01:00:5e:00:00:05")
