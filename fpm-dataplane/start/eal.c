@@ -331,9 +331,9 @@ eal_start(const struct config *conf, pid_t old)
 	rc = eal_init(conf, &args, old);
 	/*
 	 * Remove DPDK's runtime directory: without shared configuration it stays empty, and
-	 * the EAL does not remove it.
+	 * the EAL does not remove it, not even if it fails.
 	 */
-	if (rc == 0 && !conf->hugepages)
+	if (!conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());
 	return rc;
 }

@@ -467,6 +467,26 @@ def test_huge_pages_that_are_too_few_are_told_and_nothing_is_left(own_dut, one_p
     assert any(int(n) for n in glob_of(FREE_PAGES))
 
 
+def test_a_start_without_memory_is_told_and_nothing_is_left(own_dut):
+    """The daemon may not have as much memory as memory.size-mib says: it ends with exit code 1
+    and a sentence. It leaves no TAP, and no directory of DPDK, because fpm-supervise and systemd
+    repeat such a start without an end."""
+    dut = own_dut()
+    only_release(dut.daemon.program, "the addresses of a process are limited")
+    dut.edit_config("size-mib: 96", "size-mib: 8192")
+    argv = ["ip", "netns", "exec", dut.dp, "prlimit", f"--as={4 << 30}", dut.daemon.program]
+
+    with subprocess.Popen(
+        [*argv, "-c", dut.config], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as started:
+        _, text = started.communicate(timeout=30)
+
+    assert started.returncode == 1, text
+    assert 'main: dpdk not started error="Cannot allocate memory"' in text
+    assert glob.glob(f"/var/run/dpdk/fdp{started.pid}-*") == []
+    assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
+
+
 # -- the clock --------------------------------------------------------------------------------------
 
 
