@@ -127,7 +127,9 @@ probe_here(const char *devargs)
 		rc = rte_bus_probe();
 	if (rte_devargs_parse(&da, devargs) < 0)
 		return -EINVAL;
-	if (!device_is_attached(da.name, &port_id)) {
+	if (device_is_attached(da.name, &port_id)) {
+		rc = 0; /* an error is about another device */
+	} else {
 		rte_devargs_remove(&da); /* else each later probe tries it again */
 		rc = rc < 0 ? rc : -ENODEV;
 	}
