@@ -307,7 +307,8 @@ ckpt_stack_write(struct ckpt *c, uint32_t number, const struct next_hop *hop,
 	if (hop->stack != 0 && stacks[hop->stack].n <= ENCAP_LABELS_MAX) {
 		new.n = stacks[hop->stack].n;
 		new.ttl = stacks[hop->stack].ttl;
-		memcpy(new.label, stacks[hop->stack].label, sizeof(new.label));
+		memcpy(new.label, stack_labels(&stacks[hop->stack]),
+		       new.n * sizeof(new.label[0]));
 	}
 	new.crc = CKPT_CRC_OF(c->version, &new);
 	c->stack[number] = new;

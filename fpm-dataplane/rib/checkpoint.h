@@ -118,7 +118,7 @@ enum {
 struct ckpt_stack {
 	uint16_t n;                       /* 0: the hop is unsupported */
 	uint16_t ttl;                     /* as in struct stack; 0 in older layouts */
-	uint32_t label[ENCAP_LABELS_MAX]; /* as in struct stack */
+	uint32_t label[ENCAP_LABELS_MAX]; /* as stack_labels(); unused ones are 0 */
 	uint32_t crc; /* of all above and the version of the hop; never 0 */
 };
 static_assert(sizeof(struct ckpt_stack) == 64, "one cache line");

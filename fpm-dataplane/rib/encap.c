@@ -26,16 +26,17 @@ static void
 encap_write_entry(struct rib *rib, uint32_t number, uint32_t adj, uint32_t stack)
 {
 	const struct stack *s = stack_at(rib, stack);
+	const uint32_t *label = stack_labels(s);
 	struct fib_encap *e = &rib->fib->encap[number];
 
 	if (adj == 0) {
 		*e = (struct fib_encap){.next = PATH(PATH_VRF, 0)};
-		(void)fib_headend_write(&rib->fib->headend[number], s->label, s->n);
+		(void)fib_headend_write(&rib->fib->headend[number], label, s->n);
 		return;
 	}
 	*e = (struct fib_encap){.next = PATH(PATH_ADJ, adj), .n = s->n, .ttl = s->ttl};
 	for (unsigned int i = 0; i < s->n; i++)
-		e->entry[i] = __builtin_bswap32(label_entry(s->label[i], 0, false, 0));
+		e->entry[i] = __builtin_bswap32(label_entry(label[i], 0, false, 0));
 }
 
 uint32_t

@@ -16,7 +16,7 @@ hop_labels_json(const struct rib *rib, const struct next_hop *hop)
 	json_t *array = json_array();
 
 	for (unsigned int i = 0; s != NULL && i < s->n; i++)
-		json_array_append_new(array, json_integer(s->label[i]));
+		json_array_append_new(array, json_integer(stack_labels(s)[i]));
 	return array;
 }
 
@@ -93,9 +93,9 @@ hop_srv6_json(const struct rib *rib, const struct next_hop *hop)
 		snprintf(text, sizeof(text), "%s: %s",
 			 leg_is_for_kernel(rib, hop) ? "by the kernel" : "unsupported",
 			 srv6_refusal_text(hop->refusal));
-	else if (srv6_sid_unpack(s->label, s->n, &sid))
+	else if (srv6_sid_unpack(stack_labels(s), s->n, &sid))
 		sid_text(&sid, text, sizeof(text));
-	else if (!headend_text(s->label, s->n, text, sizeof(text)))
+	else if (!headend_text(stack_labels(s), s->n, text, sizeof(text)))
 		return json_null();
 	return json_string(text);
 }

@@ -90,7 +90,7 @@ headend_json(const struct rib *rib, uint32_t number)
 	const struct stack *s = stack_at(rib, rib->encaps.v[number].stack);
 	char text[SRV6_TEXT_BYTES] = "";
 
-	headend_text(s->label, s->n, text, sizeof(text));
+	headend_text(stack_labels(s), s->n, text, sizeof(text));
 	return json_pack("{s:I, s:[], s:s, s:n, s:n, s:i, s:b, s:I}", "encap",
 			 (json_int_t)number, "labels", "srv6", text, "via", "dev", "adj", 0,
 			 "alive", true, "nexthops", (json_int_t)rib->encaps.v[number].refs);

@@ -32,7 +32,7 @@ static bool
 hop_is_headend(const struct rib *rib, const struct next_hop *hop)
 {
 	return hop->kind == PATH_NONE && hop->encap == HOP_SEG6 && hop->stack != 0 &&
-	       (stack_at(rib, hop->stack)->label[0] & SRV6_HEADEND) != 0;
+	       (*stack_labels(stack_at(rib, hop->stack)) & SRV6_HEADEND) != 0;
 }
 
 /* Take an entry for a headend. Neither its gateway nor its interface matters. */

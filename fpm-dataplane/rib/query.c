@@ -453,8 +453,8 @@ rib_bytes(const struct rib *rib)
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
 	       kroutes_bytes(&rib->kroutes) + rib->nhs.n * sizeof(struct nh) +
-	       rib->stacks.cap * sizeof(struct stack) +
-	       rib->encaps.cap * sizeof(struct encap) +
+	       stacks_bytes(&rib->stacks) + rib->encaps.cap * sizeof(struct encap) +
+	       hidx_bytes(&rib->encaps.by_key) +
 	       (rib->labels.want == NULL ? 0 : LABELS_ALL * sizeof(uint32_t)) +
 	       rib->adjs.high * sizeof(struct adj) + hidx_bytes(&rib->contents.by_hops) +
 	       hidx_bytes(&rib->nhs.by_id) + hidx_bytes(&rib->adjs.by_key) +

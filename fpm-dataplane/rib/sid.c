@@ -21,7 +21,7 @@ words_hash(const struct rib *rib, const struct stack *s)
 	uint64_t h = rib->fib->seed + s->n;
 
 	for (unsigned int i = 0; i < s->n; i++)
-		h = mix64(h ^ s->label[i]);
+		h = mix64(h ^ stack_labels(s)[i]);
 	return h;
 }
 
@@ -34,7 +34,7 @@ sid_words(const struct rib *rib, const struct next_hop *hop, struct srv6_sid *si
 	if (hop->kind != PATH_NONE || hop->encap != HOP_SEG6 || hop->stack == 0)
 		return NULL;
 	s = stack_at(rib, hop->stack);
-	return srv6_sid_unpack(s->label, s->n, sid) ? s : NULL;
+	return srv6_sid_unpack(stack_labels(s), s->n, sid) ? s : NULL;
 }
 
 static uint32_t
@@ -45,8 +45,8 @@ words_find(const struct rib *rib, const struct stack *s)
 
 	for (i = hidx_first(&t->by_words, words_hash(rib, s)); i != 0;
 	     i = hidx_next(&t->by_words, i))
-		if (t->v[i].n == s->n &&
-		    memcmp(t->v[i].word, s->label, s->n * sizeof(s->label[0])) == 0)
+		if (t->v[i].n == s->n && memcmp(t->v[i].word, stack_labels(s),
+						s->n * sizeof(t->v[i].word[0])) == 0)
 			break;
 	return i;
 }
@@ -100,7 +100,7 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 	}
 	hash = words_hash(rib, s);
 	new = (struct rib_sid){.n = s->n};
-	memcpy(new.word, s->label, s->n * sizeof(s->label[0]));
+	memcpy(new.word, stack_labels(s), s->n * sizeof(new.word[0]));
 	if (sid.n_policy != 0) {
 		/* From here on `s` and `sid.policy` may point to memory that was moved. */
 		new.encap = policy_get(rib, new.word + 2, sid.n_policy);

@@ -18,10 +18,10 @@ struct slot;
 /* A next hop of a slot, tied to the link and the adjacency that it needs. */
 struct leg {
 	struct next_hop hop;
-	uint32_t adj;      /* 0: none */
-	uint32_t encap;    /* labels over that adjacency; 0: none */
-	bool lacks_adj;    /* needs an adjacency or labels, and none was left */
-	struct link *link; /* NULL: needs none, or its interface is not known */
+	uint32_t adj;           /* 0: none */
+	uint32_t encap : 31;    /* labels over that adjacency; 0: none */
+	uint32_t lacks_adj : 1; /* needs an adjacency or labels, and none was left */
+	struct link *link;      /* NULL: needs none, or its interface is not known */
 	struct slot *slot;
 	struct cds_list_head on_link; /* in link->legs, when link */
 	struct cds_list_head on_adj;  /* in adj->legs, when adj; in rib->legs.without_adj */

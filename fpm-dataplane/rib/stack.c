@@ -33,7 +33,31 @@ stack_at(const struct rib *rib, uint32_t number)
 uint32_t
 stack_hash(const struct stack *stack)
 {
-	return (uint32_t)labels_hash(stack->label, stack->n, stack->ttl, 0);
+	return (uint32_t)labels_hash(stack_labels(stack), stack->n, stack->ttl, 0);
+}
+
+static void
+stack_write(struct rib_stacks *stacks, struct stack *s, const uint32_t *label,
+	    unsigned int n, uint16_t ttl)
+{
+	size_t bytes = n * sizeof(*label);
+
+	*s = (struct stack){.n = (uint8_t)n, .ttl = ttl};
+	if (n > STACK_NEAR) {
+		s->far = mem_or_abort(malloc(bytes));
+		stacks->n_far += n;
+	}
+	memcpy(n > STACK_NEAR ? s->far : s->near, label, bytes);
+}
+
+static void
+stack_forget(struct rib_stacks *stacks, struct stack *s)
+{
+	if (s->n > STACK_NEAR) {
+		free(s->far);
+		stacks->n_far -= s->n;
+	}
+	*s = (struct stack){.n = 0};
 }
 
 uint32_t
@@ -48,14 +72,13 @@ stack_number(struct rib *rib, const uint32_t *label, unsigned int n, uint16_t tt
 	hash = labels_hash(label, n, ttl, rib->fib->seed);
 	for (i = hidx_first(&s->by_labels, hash); i != 0; i = hidx_next(&s->by_labels, i))
 		if (s->v[i].n == n && s->v[i].ttl == ttl &&
-		    memcmp(s->v[i].label, label, n * sizeof(*label)) == 0)
+		    memcmp(stack_labels(&s->v[i]), label, n * sizeof(*label)) == 0)
 			return i;
 	if (s->n + 1 >= STACKS_MAX)
 		return 0;
 	i = number_get(&s->unused, &s->high);
 	s->v = table_grow(s->v, &s->cap, i, sizeof(*s->v));
-	s->v[i] = (struct stack){.n = (uint8_t)n, .ttl = ttl};
-	memcpy(s->v[i].label, label, n * sizeof(*label));
+	stack_write(s, &s->v[i], label, n, ttl);
 	hidx_add(&s->by_labels, hash, i);
 	s->n++;
 	return i;
@@ -107,7 +130,7 @@ stacks_collect(struct rib *rib)
 		if (used || s->v[i].n == 0)
 			continue;
 		hidx_del(&s->by_labels, i);
-		s->v[i].n = 0;
+		stack_forget(s, &s->v[i]);
 		s->n--;
 		vec32_push(&s->unused, i);
 	}
@@ -118,7 +141,16 @@ stacks_collect(struct rib *rib)
 void
 stacks_free(struct rib_stacks *s)
 {
+	for (uint32_t i = 1; i <= s->high; i++)
+		stack_forget(s, &s->v[i]);
 	free(s->v);
 	vec32_free(&s->unused);
 	hidx_free(&s->by_labels);
+}
+
+size_t
+stacks_bytes(const struct rib_stacks *s)
+{
+	return s->cap * sizeof(*s->v) + s->n_far * sizeof(uint32_t) +
+	       hidx_bytes(&s->by_labels);
 }

@@ -9,6 +9,8 @@
 #ifndef RIB_STACK_H
 #define RIB_STACK_H
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/fpm_event.h"
@@ -21,19 +23,33 @@ struct rib;
 #define STACKS_MAX      (1u << 20)
 #define STACK_WORDS_MAX FPM_WORDS_MAX
 
+/* Labels inside the record: those of a path, of a VPN, and explicit null. */
+#define STACK_NEAR 3u
+
+/*
+ * Each prefix of a VPN may have a label of its own, so there are as many records as routes.
+ * stack_labels() returns the labels.
+ */
 struct stack {
-	uint8_t n;    /* labels; 0: the record is free */
-	uint8_t used; /* a next hop names it: only during stacks_collect() */
-	uint16_t ttl; /* as in struct fpm_hop */
-	/*
-	 * 20 bits each, host order, outermost first; or words of base/srv6.h. Unused ones are 0.
-	 */
-	uint32_t label[STACK_WORDS_MAX];
+	union {
+		struct {
+			uint8_t n;    /* labels; 0: the record is free */
+			uint8_t used; /* a next hop names it: only during stacks_collect() */
+			uint16_t ttl; /* as in struct fpm_hop */
+			uint32_t near[STACK_NEAR];
+		};
+		struct {
+			uint32_t head[2];
+			uint32_t *far; /* memory for more than STACK_NEAR labels */
+		};
+	};
 };
+static_assert(sizeof(struct stack) == 16, "four records a cache line");
 
 struct rib_stacks {
 	struct stack *v; /* by number, from 1 */
 	uint32_t high, cap, n;
+	uint32_t n_far;      /* labels in memory of their own */
 	uint32_t collect_at; /* stacks_collect() runs when n reaches it */
 	struct vec32 unused;
 	struct hidx by_labels;
@@ -55,6 +71,17 @@ const struct stack *stack_at(const struct rib *rib, uint32_t number);
  */
 void stacks_collect(struct rib *rib);
 void stacks_free(struct rib_stacks *stacks);
+size_t stacks_bytes(const struct rib_stacks *stacks);
+
+/*
+ * Return the labels of a stack: 20 bits each, host order, outermost first; or words of
+ * base/srv6.h. They are valid until the next stack_number().
+ */
+static inline const uint32_t *
+stack_labels(const struct stack *stack)
+{
+	return stack->n <= STACK_NEAR ? stack->near : stack->far;
+}
 
 /*
  * Return the number of stacks in use at which stacks_collect() runs next, if `n` are in use

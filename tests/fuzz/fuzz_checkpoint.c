@@ -44,7 +44,7 @@ static void
 write_labels(struct ckpt *c)
 {
 	static const struct stack stack[] = {
-		{0}, {.n = 1, .label = {200}}, {.n = 2, .label = {16, LABELS_ALL - 1}}};
+		{0}, {.n = 1, .near = {200}}, {.n = 2, .near = {16, LABELS_ALL - 1}}};
 	struct nh_list hops = {0};
 	struct ckpt_route r = {.slot = 5,
 			       .family = FAMILY_LABEL,

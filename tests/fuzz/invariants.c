@@ -225,7 +225,7 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 
 		MUST(leg->adj == 0 &&
 		     path_is_headend(rib->fib, PATH(PATH_ENCAP, leg->encap)));
-		MUST(fib_headend_write(&headend, s->label, s->n));
+		MUST(fib_headend_write(&headend, stack_labels(s), s->n));
 		MUST(memcmp(&headend, &rib->fib->headend[leg->encap], sizeof(headend)) ==
 		     0);
 		return;
@@ -234,7 +234,7 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 	MUST(e->next == PATH(PATH_ADJ, leg->adj) && e->n == s->n);
 	for (uint32_t i = 0; i < s->n; i++)
 		MUST(__builtin_bswap32(e->entry[i]) ==
-		     label_entry(s->label[i], 0, false, 0));
+		     label_entry(stack_labels(s)[i], 0, false, 0));
 }
 
 /* A group word has the adjacency of a leg of its slot, and no other. */

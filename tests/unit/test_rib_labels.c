@@ -506,6 +506,44 @@ stacks_that_nothing_names_are_freed_and_others_stay(void **state)
 	rig_free(g);
 }
 
+/* A record has room for three labels, and longer stacks have memory of their own. */
+static void
+stacks_of_each_length_are_written_found_again_and_freed(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct rib_stacks *s = &g->rib->stacks;
+	const struct fib_encap *e;
+	uint32_t label[ENCAP_LABELS_MAX + 1], number, first[ENCAP_LABELS_MAX + 1];
+
+	for (unsigned int turn = 0; turn < 2; turn++) {
+		for (unsigned int n = 1; n <= ENCAP_LABELS_MAX; n++) {
+			for (unsigned int i = 0; i < n; i++)
+				label[i] = 16 + 100 * n + i;
+			first[n] = stack_number(g->rib, label, n, 0);
+			number = encap_get(g->rib, 1, first[n]);
+			e = &g->fib->encap[number];
+			assert_int_equal(e->n, n);
+			for (unsigned int i = 0; i < n; i++)
+				assert_int_equal(e->entry[i],
+						 __builtin_bswap32(label[i] << 12));
+			assert_int_equal(stack_number(g->rib, label, n, 0), first[n]);
+			label[n - 1]++; /* the last label counts, too */
+			assert_int_not_equal(stack_number(g->rib, label, n, 0), first[n]);
+			encap_put(g->rib, number);
+		}
+		assert_int_equal(stack_number(g->rib, label, ENCAP_LABELS_MAX + 1, 0), 0);
+		assert_int_equal(s->n, 2 * ENCAP_LABELS_MAX);
+		assert_true(s->n_far > 0);
+		for (uint32_t i = 1; s->n < 1024; i++)
+			assert_int_not_equal(stack_number(g->rib, &i, 1, 0), 0);
+		s->collect_at = 0;
+		stacks_collect(g->rib);
+		assert_int_equal(s->n, 0);
+		assert_int_equal(s->n_far, 0);
+	}
+	rig_free(g);
+}
+
 /* Return the number of differences that the audit finds. */
 static json_int_t
 n_different(struct rig *g, bool repair)
@@ -586,6 +624,7 @@ main(void)
 		cmocka_unit_test(the_layout_before_labels_is_read),
 		cmocka_unit_test(each_octet_of_the_labels_counts),
 		cmocka_unit_test(stacks_that_nothing_names_are_freed_and_others_stay),
+		cmocka_unit_test(stacks_of_each_length_are_written_found_again_and_freed),
 		cmocka_unit_test(the_audit_finds_wrong_labels_and_mends_them),
 		cmocka_unit_test(unused_stacks_are_looked_for_before_the_numbers_run_out),
 	};
