@@ -353,8 +353,8 @@ static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "t
 				      "cpu_s",    "packets",    "bytes",      "errors"};
 
 /*
- * Find the row with the same name, kind and thread. A drop and a punt may have the same
- * name.
+ * Find the row with the same name, kind, thread and VRF. A drop and a punt may have the same
+ * name, and so may SIDs of two VRFs.
  */
 static const json_t *
 row_same(const json_t *rows, const json_t *row, const char *name)
@@ -365,6 +365,7 @@ row_same(const json_t *rows, const json_t *row, const char *name)
 	json_array_foreach (rows, i, other)
 		if (strcmp(row_str(other, name), row_str(row, name)) == 0 &&
 		    strcmp(row_str(other, "kind"), row_str(row, "kind")) == 0 &&
+		    strcmp(row_str(other, "vrf"), row_str(row, "vrf")) == 0 &&
 		    row_int(other, "tid") == row_int(row, "tid"))
 			return other;
 	return NULL;

@@ -21,13 +21,16 @@ void
 sid_table_row(const json_t *row)
 {
 	const json_t *hop = json_array_get(json_object_get(row, "nexthops"), 0);
-	const char *sid = row_str(row, "sid");
+	char sid[80];
 	char packets[32], bytes[32], errors[32];
 
+	snprintf(sid, sizeof(sid), "%s%s%s", row_str(row, "sid"),
+		 row_has(row, "vrf") ? " vrf " : "",
+		 row_has(row, "vrf") ? row_str(row, "vrf") : "");
 	/* A long SID has a line of its own. */
 	if (strlen(sid) > SID_WIDTH) {
 		puts(sid);
-		sid = "";
+		sid[0] = '\0';
 	}
 	wrapped_print(row_str(hop, "srv6"),
 		      printf(SID_COLUMNS, sid,

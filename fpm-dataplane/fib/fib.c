@@ -381,6 +381,16 @@ vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 			     path_mtu_class(path));
 }
 
+/*
+ * Return the hash for a second choice. The first group was chosen by the high bits of the hash, so
+ * these bits are equal for all flows here. Exchange them with the low bits.
+ */
+static uint32_t
+flow_other_bits(uint32_t flow_hash)
+{
+	return flow_hash << 16 | flow_hash >> 16;
+}
+
 /* Return the class with the smaller MTU. Class 0 has the largest. */
 static uint32_t
 mtu_class_smaller(const struct fib *fib, uint32_t a, uint32_t b)
@@ -396,12 +406,8 @@ fib_path
 fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
 		   const struct ipaddr *dst, uint32_t flow_hash)
 {
-	/*
-	 * The first group was chosen by the high bits of the hash, so these bits are equal
-	 * for all flows here. Exchange them with the low bits.
-	 */
-	uint32_t other_bits = flow_hash << 16 | flow_hash >> 16;
-	fib_path path = vrf_resolve(fib, (uint16_t)path_index(to), family, dst, other_bits);
+	fib_path path = vrf_resolve(fib, (uint16_t)path_index(to), family, dst,
+				    flow_other_bits(flow_hash));
 
 	if (path_kind(path) != PATH_ADJ && path_kind(path) != PATH_ONLINK &&
 	    path_kind(path) != PATH_ENCAP)
@@ -420,6 +426,31 @@ fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 	return path_kind(path) != PATH_VRF
 		       ? path
 		       : fib_resolve_in_vrf(fib, path, family, dst, flow_hash);
+}
+
+/* As fib_route_vrf(), but do not follow a route that leads to a VRF: return it in *path. */
+static uint16_t
+vrf_route_vrf(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
+	      uint32_t flow_hash, fib_path *path)
+{
+	*path = group_word_path(fib_route_word(fib, vrf, family, dst), flow_hash);
+	if (vrf == 0 || !path_is_no_route(*path))
+		return vrf;
+	*path = group_word_path(fib_route_word(fib, 0, family, dst), flow_hash);
+	return 0;
+}
+
+uint16_t
+fib_route_vrf(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
+	      uint32_t flow_hash)
+{
+	fib_path path;
+
+	vrf = vrf_route_vrf(fib, vrf, family, dst, flow_hash, &path);
+	return path_kind(path) != PATH_VRF
+		       ? vrf
+		       : vrf_route_vrf(fib, (uint16_t)path_index(path), family, dst,
+				       flow_other_bits(flow_hash), &path);
 }
 
 fib_path

@@ -794,6 +794,13 @@ fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
 uint64_t fib_route_word(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const struct ipaddr *dst);
 
+/*
+ * Return the VRF whose table has the route of fib_resolve(), 0 for table main: another than `vrf` if
+ * a route leads there, or if `vrf` has no route. [RCU reader]
+ */
+uint16_t fib_route_vrf(const struct fib *fib, uint16_t vrf, uint8_t family,
+		       const struct ipaddr *dst, uint32_t flow_hash);
+
 /* fib_resolve() for an IP packet, of which `room` octets may be read. [RCU reader] */
 fib_path fib_resolve_ip(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const uint8_t *ip, unsigned int room);

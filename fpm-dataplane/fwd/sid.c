@@ -6,7 +6,10 @@
  */
 #include "fwd/sid.h"
 
+#include <linux/rtnetlink.h>
+
 #include "fib/headend.h"
+#include "fib/rules.h"
 #include "fib/sid_number.h"
 #include "fib/urpf.h"
 #include "fwd/label.h"
@@ -266,11 +269,52 @@ sid_carry_out(struct burst *b, unsigned int i)
 	return sid_open(b, i, sid, &p, neighbor);
 }
 
-/* Count a packet that came to `dst` with `bytes` octets, and that its end point has taken. */
-static void
-sid_count(struct burst *b, unsigned int i, const uint8_t *dst, uint16_t bytes)
+/*
+ * Return the number of the FIB in which a packet was looked up first: by the rules if they concern it.
+ */
+static uint16_t
+packet_fib(const struct burst *b, unsigned int i)
 {
-	uint32_t number = fib_sid_number_find(b->fwd->fib, dst);
+	struct fib_rules_hit hit;
+
+	if ((b->fwd->hook_moved >> i & 1) != 0)
+		return b->fwd->hook_vrf[i];
+	if (!fwd_rules_ask(b, i, &hit))
+		return b->in->vrf;
+	return path_kind(hit.path) == PATH_VRF ? (uint16_t)path_index(hit.path)
+					       : hit.number;
+}
+
+/* Return the VRF whose SIDs are in a FIB: a view of table main has those of main. */
+static uint16_t
+fib_vrf_of_sids(const struct fib *fib, uint16_t number)
+{
+	const struct fib_vrf *of = number < FIB_VRF_MAX ? NULL : fib_vrf(fib, number);
+
+	return of != NULL && of->table == RT_TABLE_MAIN ? 0 : number;
+}
+
+/* Return the number of the SID of a packet that its end point has not changed yet; 0: none. */
+static uint32_t
+packet_sid_number(const struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	const uint8_t *ip = burst_l3(b, i);
+	struct ipaddr dst;
+	uint16_t vrf;
+
+	if (atomic_load_explicit(&fib->sid_numbers->n_in_vrfs, memory_order_relaxed) == 0)
+		return fib_sid_number_find(fib, 0, ip + 24);
+	memcpy(dst.octet, ip + 24, sizeof(dst.octet));
+	vrf = fib_route_vrf(fib, packet_fib(b, i), 6, &dst,
+			    flow_hash(ip, burst_l3_room(b, i), 6, fib->seed));
+	return fib_sid_number_find(fib, fib_vrf_of_sids(fib, vrf), dst.octet);
+}
+
+/* Count a packet with `bytes` octets that the end point of a SID has taken. */
+static void
+sid_count(struct burst *b, unsigned int i, uint32_t number, uint16_t bytes)
+{
 	struct sid_counters *c = &b->fwd->count->sid[number];
 
 	if (number == 0)
@@ -287,15 +331,14 @@ bool
 fwd_sid_use(struct burst *b, unsigned int i)
 {
 	uint16_t bytes = b->l3_len[i];
-	uint8_t dst[16];
+	uint32_t number;
 
 	if (b->family[i] != 6)
 		return false;
-	/* The end point changes the packet. */
-	memcpy(dst, burst_l3(b, i) + 24, sizeof(dst));
+	number = packet_sid_number(b, i);
 	if (!sid_carry_out(b, i))
 		return false;
-	sid_count(b, i, dst, bytes);
+	sid_count(b, i, number, bytes);
 	return true;
 }
 

@@ -25,10 +25,9 @@
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
  *     view.c                       FIBs with a choice of the routes of a table
- *     sid.c                        end points of SRv6
+ *     sid.c, sid_number.c          end points of SRv6
  *     encap.c, labels.c, mirror.c, nexthop.c, vrf.c
  *     adj.c, stack.c
- *     sid_number.c
  *     checkpoint.c, slot.c, table_count.c
  *     kroute.c, prune.c
  *     group.c, link.c, nh_list.c, reclaim.c, routes.c, source.c

@@ -8,6 +8,7 @@
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
+#include "rib/vrf.h"
 
 /* Note that a SID with a prefix of `len` bits has come (1) or gone (-1). */
 static void
@@ -41,11 +42,23 @@ number_take(struct rib *rib)
 	return 0;
 }
 
+/* Note that a SID has come to the table of a VRF (1) or has gone (-1). */
 static void
-number_add(struct rib *rib, const struct prefix *p)
+vrf_count(struct rib *rib, uint16_t vrf, int by)
+{
+	if (vrf == 0)
+		return;
+	rib->sid_numbers.n_in_vrfs += (uint32_t)by;
+	atomic_store_explicit(&rib->fib->sid_numbers->n_in_vrfs, rib->sid_numbers.n_in_vrfs,
+			      memory_order_relaxed);
+}
+
+static void
+number_add(struct rib *rib, uint16_t vrf, const struct prefix *p)
 {
 	struct fib_sid_numbers *t = rib->fib->sid_numbers;
-	_Atomic uint32_t *first = &t->first[sid_bucket(rib->fib->seed, &p->addr, p->len)];
+	_Atomic uint32_t *first =
+		&t->first[sid_bucket(rib->fib->seed, vrf, &p->addr, p->len)];
 	static const struct sid_counters none;
 	uint32_t number = number_take(rib);
 	struct fib_sid_number *of = &t->of[number];
@@ -53,6 +66,7 @@ number_add(struct rib *rib, const struct prefix *p)
 	if (number == 0)
 		return;
 	of->addr = p->addr;
+	of->vrf = vrf;
 	counters_sid(number, &none, &of->base);
 	atomic_store_explicit(&of->next, atomic_load_explicit(first, memory_order_relaxed),
 			      memory_order_relaxed);
@@ -60,13 +74,16 @@ number_add(struct rib *rib, const struct prefix *p)
 	atomic_store_explicit(&of->len, p->len, memory_order_release);
 	atomic_store_explicit(first, number, memory_order_release);
 	len_count(rib, p->len, 1);
+	vrf_count(rib, vrf, 1);
 }
 
 static void
-number_del(struct rib *rib, const struct prefix *p, uint32_t number)
+number_del(struct rib *rib, uint32_t number)
 {
 	struct fib_sid_numbers *t = rib->fib->sid_numbers;
-	_Atomic uint32_t *at = &t->first[sid_bucket(rib->fib->seed, &p->addr, p->len)];
+	struct prefix p = fib_sid_number_prefix(rib->fib, number);
+	uint16_t vrf = t->of[number].vrf;
+	_Atomic uint32_t *at = &t->first[sid_bucket(rib->fib->seed, vrf, &p.addr, p.len)];
 	uint32_t i;
 
 	while ((i = atomic_load_explicit(at, memory_order_relaxed)) != number)
@@ -76,7 +93,8 @@ number_del(struct rib *rib, const struct prefix *p, uint32_t number)
 		at, atomic_load_explicit(&t->of[number].next, memory_order_relaxed),
 		memory_order_release);
 	atomic_store_explicit(&t->of[number].len, 0, memory_order_relaxed);
-	len_count(rib, p->len, -1);
+	len_count(rib, p.len, -1);
+	vrf_count(rib, vrf, -1);
 	vec32_push(&reclaim_open(rib)->sids, number);
 }
 
@@ -84,21 +102,39 @@ void
 sid_number_settle(struct rib *rib, const struct route *r)
 {
 	uint32_t slot, number;
+	const struct vrf *vrf;
 	struct prefix p;
+	uint16_t of;
 	bool is_sid;
 
-	if (r->family != 6 || r->table != RIB_TABLE_MAIN || r->len == 0)
+	if (r->family != 6 || r->len == 0)
 		return;
 	slot = route_effective(r);
 	is_sid = slot != 0 && slot_at(&rib->slots, slot)->end_point;
 	if (!is_sid && rib->sid_numbers.of_len[r->len] == 0)
 		return;
+	vrf = r->table == RIB_TABLE_MAIN ? NULL : vrf_find(rib, r->table);
+	if (r->table != RIB_TABLE_MAIN && (vrf == NULL || vrf_is_for_rules(vrf)))
+		return;
+	of = vrf == NULL ? 0 : vrf->number;
 	p = route_prefix(r);
-	number = fib_sid_number_of(rib->fib, &p.addr, p.len);
+	number = fib_sid_number_of(rib->fib, of, &p.addr, p.len);
 	if (is_sid && number == 0)
-		number_add(rib, &p);
+		number_add(rib, of, &p);
 	else if (!is_sid && number != 0)
-		number_del(rib, &p, number);
+		number_del(rib, number);
+}
+
+void
+sid_numbers_end_vrf(struct rib *rib, uint16_t vrf)
+{
+	const struct fib_sid_numbers *t = rib->fib->sid_numbers;
+	uint32_t high = atomic_load_explicit(&t->high, memory_order_relaxed);
+
+	for (uint32_t i = 1; i <= high && rib->sid_numbers.n_in_vrfs > 0; i++)
+		if (t->of[i].vrf == vrf &&
+		    atomic_load_explicit(&t->of[i].len, memory_order_relaxed) != 0)
+			number_del(rib, i);
 }
 
 void

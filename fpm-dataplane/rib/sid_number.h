@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Give each SID of table main a number, by which forwarders count its packets; see
+ * Give each SID of table main and of a VRF a number, by which forwarders count its packets; see
  * fib/sid_number.h. [rib]. A number is used again only after a grace period.
  */
 #ifndef RIB_SID_NUMBER_H
@@ -17,6 +17,7 @@ struct sid_counters;
 
 struct rib_sid_numbers {
 	uint32_t of_len[129]; /* SIDs by the length of their prefix */
+	uint32_t n_in_vrfs;
 	struct fifo32 unused;
 	bool full_said;
 };
@@ -26,6 +27,8 @@ struct rib_sid_numbers {
  * none. Routes of other tables and families never have one.
  */
 void sid_number_settle(struct rib *rib, const struct route *r);
+/* Take the numbers of all SIDs of a VRF away, because it is gone. */
+void sid_numbers_end_vrf(struct rib *rib, uint16_t vrf);
 /* The number may be used again. */
 void sid_number_put(struct rib *rib, uint32_t number);
 /* Read the counters of a SID. */

@@ -8,6 +8,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route_row.h"
 #include "rib/routes.h"
+#include "rib/vrf.h"
 
 #define SCAN_MAX 16384u /* numbers without a row in one slice */
 
@@ -23,6 +24,7 @@ sid_json(const struct rib *rib, uint32_t number, const struct route *r)
 
 	sid_number_count(rib, number, &c);
 	json_object_set_new(row, "sid", json_string(prefix_str(&p, text)));
+	json_object_set_new(row, "vrf", vrf_json(vrf_find(rib, r->table)));
 	for (unsigned int i = 0; i < sizeof(key) / sizeof(key[0]); i++)
 		json_object_set(row, key[i], json_object_get(route, key[i]));
 	json_object_set_new(row, "packets", json_integer((json_int_t)c.packets));
@@ -32,19 +34,36 @@ sid_json(const struct rib *rib, uint32_t number, const struct route *r)
 	return row;
 }
 
+/* Return true if the query wants the SID: that of packets to an address, or one inside a prefix. */
+static bool
+sid_is_wanted(const struct rib *rib, const struct msg_query *q, uint32_t number,
+	      const struct prefix *p, uint16_t vrf)
+{
+	if (!q->has_prefix)
+		return true;
+	if (q->prefix.family != 6)
+		return false;
+	if (q->longest)
+		return prefix_covers(p, &q->prefix.addr) &&
+		       fib_sid_number_find(rib->fib, vrf, q->prefix.addr.octet) == number;
+	return q->prefix.len <= p->len && prefix_covers(&q->prefix, &p->addr);
+}
+
 /* Add the row of a number, if a SID has it and the query wants it. */
 static void
-sid_add_row(const struct rib *rib, struct msg_query *q, uint32_t number)
+sid_add_row(struct rib *rib, struct msg_query *q, uint32_t number)
 {
-	const struct routes *of = &rib->tables.main;
 	struct prefix p = fib_sid_number_prefix(rib->fib, number);
+	uint16_t vrf = rib->fib->sid_numbers->of[number].vrf;
+	const struct routes *of;
 	const struct route *r;
+	uint32_t table;
 
-	if (p.len == 0 || (q->has_prefix && !q->longest &&
-			   !(q->prefix.family == 6 && q->prefix.len <= p.len &&
-			     prefix_covers(&q->prefix, &p.addr))))
+	if (p.len == 0 || !sid_is_wanted(rib, q, number, &p, vrf))
 		return;
-	r = routes_find(of, RIB_TABLE_MAIN, &p, routes_hash(of, RIB_TABLE_MAIN, &p));
+	table = vrf == 0 ? RIB_TABLE_MAIN : rib->vrfs.v[vrf]->fib->table;
+	of = tables_routes(&rib->tables, table);
+	r = routes_find(of, table, &p, routes_hash(of, table, &p));
 	if (r != NULL && route_effective(r) != 0)
 		json_array_append_new(q->rows, sid_json(rib, number, r));
 }
@@ -55,13 +74,6 @@ sids_slice(struct rib *rib, struct msg_query *q)
 	uint32_t high =
 		atomic_load_explicit(&rib->fib->sid_numbers->high, memory_order_relaxed);
 
-	if (q->has_prefix && q->longest) {
-		if (q->prefix.family == 6)
-			sid_add_row(rib, q,
-				    fib_sid_number_find(rib->fib, q->prefix.addr.octet));
-		q->done = true;
-		return;
-	}
 	for (uint32_t n = 0; n < SCAN_MAX && json_array_size(q->rows) < q->max; n++) {
 		if (++q->cursor[0] > high) {
 			q->done = true;

@@ -672,6 +672,19 @@ vrfs_put(const struct ui *ui, struct buf *b)
 	}
 }
 
+/* Return the label of a VRF, with a comma before it; for table main, or a VRF that is gone, nothing. */
+static const char *
+sid_vrf_label(const struct ui *ui, uint16_t number, char *text, size_t size)
+{
+	const struct fib_vrf *vrf = number == 0 ? NULL : fib_vrf(ui->conf.fib, number);
+	char name[64];
+
+	if (vrf == NULL)
+		return "";
+	snprintf(text, size, ",vrf=\"%s\"", label_escape(vrf->name, name));
+	return text;
+}
+
 /* Append metrics of the SIDs of SRv6. Without a SID the page has no such lines. */
 static void
 sids_put(const struct ui *ui, struct buf *b)
@@ -687,7 +700,7 @@ sids_put(const struct ui *ui, struct buf *b)
 	const struct fib_sid_numbers *t = ui->conf.fib->sid_numbers;
 	uint32_t high = atomic_load_explicit(&t->high, memory_order_relaxed);
 	struct sid_counters sum;
-	char text[PREFIX_STRLEN];
+	char text[PREFIX_STRLEN], vrf[80];
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
 		bool any = false;
@@ -702,8 +715,10 @@ sids_put(const struct ui *ui, struct buf *b)
 					    metric[m].help);
 			any = true;
 			counters_sid(i, &t->of[i].base, &sum);
-			buf_printf(b, P "%s{sid=\"%s\"} %llu\n", metric[m].name,
-				   prefix_str(&p, text), value_at(&sum, metric[m].offset));
+			buf_printf(b, P "%s{sid=\"%s\"%s} %llu\n", metric[m].name,
+				   prefix_str(&p, text),
+				   sid_vrf_label(ui, t->of[i].vrf, vrf, sizeof(vrf)),
+				   value_at(&sum, metric[m].offset));
 		}
 	}
 }

@@ -459,7 +459,18 @@ early_must_be_sound(const struct rib *rib)
 	MUST(rib->early.n == n);
 }
 
-/* A route of main has a number if its slot has an end point, and no other route has one. */
+/* Return the number of the VRF of a table, 0 for main; FIB_VRF_NONE: SIDs of it have no numbers. */
+static uint16_t
+vrf_of_sids(const struct rib *rib, uint32_t table)
+{
+	const struct vrf *vrf = table == RIB_TABLE_MAIN ? NULL : vrf_find(rib, table);
+
+	if (table == RIB_TABLE_MAIN)
+		return 0;
+	return vrf == NULL || vrf_is_for_rules(vrf) ? FIB_VRF_NONE : vrf->number;
+}
+
+/* A route of main or a VRF has a number if its slot has an end point, and no other route has one. */
 static void
 sid_numbers_must_be_sound(const struct rib *rib)
 {
@@ -472,19 +483,24 @@ sid_numbers_must_be_sound(const struct rib *rib)
 		if (p.len == 0)
 			continue;
 		n_numbers++;
-		MUST(fib_sid_number_of(rib->fib, &p.addr, p.len) == i);
+		MUST(fib_sid_number_of(rib->fib, t->of[i].vrf, &p.addr, p.len) == i);
 		MUST((t->lens[(p.len - 1) / 64] >> (p.len - 1) % 64 & 1) != 0);
 	}
-	for (uint32_t i = 1; i <= rib->tables.main.high; i++) {
-		const struct route *r = route_at(&rib->tables.main, i);
-		uint32_t slot = r->family == 6 && r->len > 0 ? route_effective(r) : 0;
+	for (uint32_t i = 1; i <= tables_walk_end(&rib->tables); i++) {
+		const struct route *r = tables_walk_at(&rib->tables, i);
+		uint32_t slot =
+			r != NULL && r->family == 6 && r->len > 0 ? route_effective(r) : 0;
+		uint16_t vrf;
 		struct prefix p;
 
 		if (slot == 0 || !slot_at(&rib->slots, slot)->end_point)
 			continue;
+		vrf = vrf_of_sids(rib, r->table);
+		if (vrf == FIB_VRF_NONE)
+			continue;
 		n_routes++;
 		p = route_prefix(r);
-		MUST(fib_sid_number_of(rib->fib, &p.addr, p.len) != 0);
+		MUST(fib_sid_number_of(rib->fib, vrf, &p.addr, p.len) != 0);
 	}
 	MUST(n_numbers == n_routes || t->high + 1 == SIDS_MAX);
 }

@@ -7,6 +7,7 @@
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
+#include "fib/rules.h"
 #include "tunnel_bed.h"
 
 #include "fib/sid.h"
@@ -463,7 +464,7 @@ next_csid_shifts_the_destination(void **state)
 
 /* Give a number to the SID with the first `bits` bits of an address, as rib does. */
 static void
-number_give(uint32_t number, const uint8_t addr[16], uint8_t bits)
+number_give(uint32_t number, uint16_t vrf, const uint8_t addr[16], uint8_t bits)
 {
 	struct fib_sid_numbers *t = fib->sid_numbers;
 	struct fib_sid_number *of = &t->of[number];
@@ -472,9 +473,11 @@ number_give(uint32_t number, const uint8_t addr[16], uint8_t bits)
 	memcpy(p.addr.octet, addr, 16);
 	prefix_mask(&p);
 	of->addr = p.addr;
+	of->vrf = vrf;
 	of->len = bits;
-	of->next = t->first[sid_bucket(fib->seed, &p.addr, bits)];
-	t->first[sid_bucket(fib->seed, &p.addr, bits)] = number;
+	of->next = t->first[sid_bucket(fib->seed, vrf, &p.addr, bits)];
+	t->first[sid_bucket(fib->seed, vrf, &p.addr, bits)] = number;
+	t->n_in_vrfs += vrf != 0;
 	t->lens[(bits - 1) / 64] |= 1ull << (bits - 1) % 64;
 	count.sid[number] = (struct sid_counters){0};
 }
@@ -496,9 +499,9 @@ packets_are_counted_for_their_sid(void **state)
 	static const uint8_t other6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 0x0a};
 	uint8_t *ip;
 
-	number_give(1, sid6, 128);
-	number_give(2, other6, 128);
-	number_give(3, sid6, 48);
+	number_give(1, 0, sid6, 128);
+	number_give(2, 0, other6, 128);
+	number_give(3, 0, sid6, 48);
 	route6(other6, 128, 20, PATH(PATH_LOCAL, 1)); /* shares the entry of sid6 */
 	route6(sid6, 48, 20, PATH(PATH_LOCAL, 1));
 	sid(SRV6_END_DT46, 0, RED);
@@ -536,6 +539,74 @@ packets_are_counted_for_their_sid(void **state)
 	assert_int_equal(poptrie_del(fib->copy[0].pt6, other6, 128), 0);
 	assert_int_equal(poptrie_del(fib->copy[0].pt6, sid6, 48), 0);
 	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
+}
+
+static void
+route6_of(struct poptrie *pt, const uint8_t addr[16], uint8_t bits, uint32_t group)
+{
+	assert_int_equal(group == 0 ? poptrie_del(pt, addr, bits)
+				    : poptrie_add(pt, addr, bits, group),
+			 0);
+	assert_int_equal(poptrie_commit(pt), 0);
+}
+
+/*
+ * A SID of a VRF counts packets that are looked up there: because they come in by the VRF, because
+ * a route of another VRF leads there, or by a rule. Table main counts those for which the VRF has
+ * no route.
+ */
+static void
+packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
+{
+	static struct {
+		struct fib_rules rules;
+		struct fib_rule rule[1];
+	} rules = {.rules = {.n = 1},
+		   .rule = {{.action = FIB_RULE_TABLE,
+			     .number = RED,
+			     .suppress_group = RULE_NO_GROUP}}};
+	struct poptrie *red = fib_vrf(fib, RED)->tries.pt6, *main = fib->copy[0].pt6;
+	unsigned int n = OUTER + 100;
+
+	number_give(1, 0, sid6, 128);
+	number_give(4, RED, sid6, 64);
+	sid(SRV6_END_DT4, 0, RED);
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(1, 1, n, 0);
+	counts(4, 0, 0, 0);
+
+	atomic_store(&fib->vrfs_told, true);
+	fib->iface[WAN]->vrf = RED; /* without a route: main's */
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(1, 2, 2 * n, 0);
+	route6_of(red, sid6, 64, 20);
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(4, 1, n, 0);
+	build(0, 0, 6); /* End.DT4 */
+	refuses(DROP_srv6_upper, OUTER);
+	counts(4, 1, n, 1);
+
+	fib->iface[WAN]->vrf = 0;
+	fib->group[24] = group_word_single(PATH(PATH_VRF, RED));
+	route6_of(main, sid6, 128, 24); /* a leak */
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(4, 2, 2 * n, 1);
+	route6_of(main, sid6, 128, 20);
+
+	fib->iface[WAN]->rules6 = true;
+	fib->rules[1] = &rules.rules;
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(4, 3, 3 * n, 1);
+	counts(1, 2, 2 * n, 0);
+	fib->iface[WAN]->rules6 = false;
+	fib->rules[1] = NULL;
+	route6_of(red, sid6, 64, 0);
+	fib->sid_numbers->n_in_vrfs = 0;
 }
 
 /* S13: RFC 8986, 4.13: on to the next segment, then behind the header of the policy. */
@@ -686,6 +757,7 @@ main(void)
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
 		cmocka_unit_test(next_csid_shifts_the_destination),
 		cmocka_unit_test(packets_are_counted_for_their_sid),
+		cmocka_unit_test(packets_are_counted_in_the_vrf_whose_route_they_obey),
 	};
 
 	return cmocka_run_group_tests(tests, sids_up, down);

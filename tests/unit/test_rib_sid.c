@@ -345,11 +345,17 @@ equal_end_points_share_an_entry(void **state)
 }
 
 static uint32_t
-number_of(const struct rig *g, const char *addr)
+number_in(const struct rig *g, uint16_t vrf, const char *addr)
 {
 	struct prefix p = rig_prefix(addr);
 
-	return fib_sid_number_find(g->fib, p.addr.octet);
+	return fib_sid_number_find(g->fib, vrf, p.addr.octet);
+}
+
+static uint32_t
+number_of(const struct rig *g, const char *addr)
+{
+	return number_in(g, 0, addr);
 }
 
 static void
@@ -472,6 +478,57 @@ numbers_follow_the_next_hop(void **state)
 	rig_free(g);
 }
 
+/* The SIDs of a VRF's table have numbers of their own while the VRF is there. */
+static void
+each_sid_of_a_vrf_has_a_number(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+	struct counters *c = counters_register("fwd-0");
+	uint32_t main_number, red_number;
+	json_t *rows;
+
+	rig_session(g, 100);
+	sid_route(g, 1, "fc00::1/128", &(struct srv6_sid){.action = SRV6_END});
+	sid_route(g, 1, "fc00::1/128", &(struct srv6_sid){.action = SRV6_END});
+	g->batch->ev[g->batch->n - 1].table = 100;
+	rig_settle(g);
+	main_number = number_of(g, "fc00::1");
+	red_number = number_in(g, 1, "fc00::1");
+	assert_true(main_number != 0 && red_number != 0 && main_number != red_number);
+	assert_int_equal(number_in(g, 2, "fc00::1"), 0);
+	assert_int_equal(g->fib->sid_numbers->n_in_vrfs, 1);
+	rib_must_be_sound(g);
+
+	c->sid[red_number].packets += 7;
+	rows = sids_ask(g, "fc00::1/128", true);
+	assert_int_equal(json_array_size(rows), 2);
+	for (size_t i = 0; i < 2; i++) {
+		const json_t *row = json_array_get(rows, i);
+		const json_t *vrf = json_object_get(row, "vrf");
+		json_int_t n = json_integer_value(json_object_get(row, "packets"));
+
+		assert_int_equal(n, json_is_null(vrf) ? 0 : 7);
+		assert_true(json_is_null(vrf) ||
+			    strcmp(json_string_value(vrf), "red") == 0);
+	}
+	json_decref(rows);
+
+	rig_vrf(g, RIG_RED, NULL);
+	rig_settle(g);
+	assert_int_equal(number_in(g, 1, "fc00::1"), 0);
+	assert_int_equal(number_of(g, "fc00::1"), main_number);
+	assert_int_equal(g->fib->sid_numbers->n_in_vrfs, 0);
+	rows = sids_ask(g, NULL, false);
+	assert_int_equal(json_array_size(rows), 1);
+	json_decref(rows);
+	rib_must_be_sound(g);
+	rig_vrf(g, RIG_RED, "red"); /* its routes are still there */
+	rig_settle(g);
+	assert_int_not_equal(number_in(g, 1, "fc00::1"), 0);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -486,6 +543,7 @@ main(void)
 		cmocka_unit_test(equal_end_points_share_an_entry),
 		cmocka_unit_test(end_points_are_in_force_after_a_restart),
 		cmocka_unit_test(each_sid_has_a_number),
+		cmocka_unit_test(each_sid_of_a_vrf_has_a_number),
 		cmocka_unit_test(numbers_follow_the_next_hop),
 	};
 
