@@ -19,16 +19,16 @@
 #define PROTO_FRAGMENT 44u
 
 /*
- * Return the neighbor of End.X and End.DX*; PATH_NONE: the kernel has to take the packet,
- * because the neighbor is not resolved, other packets wait for it, or the packet may need
- * fragments. The punt thread cannot take it, because it would send it by its destination.
+ * Return the neighbor of End.X and End.DX*, which is looked up in the VRF of the ingress interface
+ * as in Linux. PATH_NONE: the kernel has to take the packet, because the neighbor is not resolved,
+ * other packets wait for it, or the packet may need fragments. The punt thread cannot take it, because it would send it by its destination.
  */
 static fib_path
 sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 {
 	const struct fib *fib = b->fwd->fib;
 	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
-	fib_path path = fib_resolve(fib, 0, sid->family, &sid->hop, hash);
+	fib_path path = fib_resolve(fib, b->in->vrf, sid->family, &sid->hop, hash);
 
 	const struct fib_iface *out;
 	uint32_t adj = path_index(path);
@@ -203,13 +203,16 @@ sid_goes_on(const struct fib_sid *sid)
 	return sid->action <= SRV6_END_T || sid->action == SRV6_END_B6_ENCAPS;
 }
 
-/* Carry out End, End.X, End.T, End.B6.Encaps: advance to the next segment. */
+/*
+ * Carry out End, End.X, End.T, End.B6.Encaps: advance to the next segment.
+ *
+ * shift  the next segment is in the destination. `p` has nothing then.
+ */
 static bool
 sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
-	    const struct sid_packet *p, fib_path neighbor)
+	    const struct sid_packet *p, bool shift, fib_path neighbor)
 {
 	uint8_t *ip = burst_l3(b, i);
-	bool shift = sid_has_argument(sid, ip + 24);
 	struct ipaddr next;
 
 	if (!shift && p->left == 0)
@@ -247,14 +250,16 @@ sid_carry_out(struct burst *b, unsigned int i)
 {
 	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(b->path[i])];
 	const uint8_t *ip = burst_l3(b, i);
+	bool shift = sid_has_argument(sid, ip + 24);
 	fib_path neighbor = PATH(PATH_NONE, 0);
-	struct sid_packet p;
+	struct sid_packet p = {0};
 
 	if (burst_has_labels(b, i) || !b->in->forward6 ||
 	    (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) ||
 	    sid_vrf(sid, b->in->vrf) == FIB_VRF_NONE)
 		return false;
-	if (!sid_packet_read(ip, burst_l3_room(b, i), &p))
+	/* RFC 9800, 4.1.1: a packet with an argument goes on before its headers are read. */
+	if (!shift && !sid_packet_read(ip, burst_l3_room(b, i), &p))
 		return p.wrong_at != 0 && sid_refuse(b, i, DROP_srv6_segments, p.wrong_at);
 	if (!sid_goes_on(sid) && p.left != 0) /* RFC 8986, 4.4 to 4.8 */
 		return sid_refuse(b, i, DROP_srv6_segments, p.srh_at + 3u);
@@ -265,7 +270,7 @@ sid_carry_out(struct burst *b, unsigned int i)
 			return false;
 	}
 	if (sid_goes_on(sid))
-		return sid_advance(b, i, sid, &p, neighbor);
+		return sid_advance(b, i, sid, &p, shift, neighbor);
 	return sid_open(b, i, sid, &p, neighbor);
 }
 

@@ -430,6 +430,17 @@ cross_connects_choose_the_neighbor(void **state)
 	fib->iface[WAN]->mtu_bytes = fib->iface[WAN]->mtu6_bytes = 1500;
 	build(1, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
+	/* The neighbor is looked up in the VRF of the ingress interface, as in Linux. */
+	atomic_store(&fib->vrfs_told, true);
+	fib->iface[WAN]->vrf = RED;
+	put_be32(e->hop.octet, BACK4 + 1); /* in main by WAN */
+	build(1, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x0800, LAN);
+	fib->iface[WAN]->vrf = 0;
+	build(1, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x0800, WAN);
 	/* The next segment is a host of the VRF only. */
 	sid(SRV6_END_T, 0, RED);
 	build(2, 1, 4);
@@ -455,6 +466,18 @@ next_csid_shifts_the_destination(void **state)
 	leaves(len, 0x86dd, WAN);
 	assert_memory_equal(sent() + 24, "\xfc\0\0\0\0\2\0\3\0\0\0\0\0\0\0\0", 16);
 	assert_int_equal(sent()[7], 63);
+	/* Headers are read at the last of these segments, whether or not they are right. */
+	ip = build(1, 2, 4);
+	memcpy(ip + 24, dst, 16);
+	assert_int_equal(pass(), VERDICT_GO);
+	assert_memory_equal(sent() + 24, "\xfc\0\0\0\0\2\0\3\0\0\0\0\0\0\0\0", 16);
+	assert_int_equal(sent()[OUTER + 3], 2);
+	hop_limit = 1;
+	ip = build(0, 0, 4);
+	memcpy(ip + 24, dst, 16);
+	assert_int_equal(pass(), PUNT_ttl_expired);
+	assert_memory_equal(ip + 24, dst, 16);
+	hop_limit = 64;
 	/* No argument is left: as End. */
 	ip = build(2, 1, 4);
 	memset(ip + 30, 0, 10);

@@ -236,6 +236,51 @@ a_packet_inside_for_this_host_keeps_its_outer_header(void **state)
 	assert_memory_equal(packet.buffer + 128, was, sizeof(was));
 }
 
+/* Return the verdict on the inner packet of T4 with an octet changed. */
+static uint8_t
+verdict_inside(uint8_t family, unsigned int at, uint8_t octet)
+{
+	struct burst inner = {0};
+	uint8_t *ip = outer4(47, 0, 60, family == 4 ? GRE4 : GRE6, 4);
+
+	inner_write(ip, family, 60, true);
+	ip[at] = octet;
+	if (family == 4 && at != 10) {
+		put_be16(ip + 10, 0);
+		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+	}
+	walk(84);
+	if (b.verdict[0] != VERDICT_DECAPSULATED)
+		return b.verdict[0];
+	inner.fwd = &fwd;
+	inner.inside = true;
+	inner.n = 1;
+	inner.ifidx = T4;
+	inner.m[0] = &packet.m;
+	inner.l2[0] = packet.buffer + 128 + (b.hop[0] >> 16);
+	fwd_walk(&inner, NULL);
+	return inner.verdict[0];
+}
+
+/* T4, T8: sources that no host has, groups, TTLs and checksums inside. */
+static void
+a_packet_inside_is_judged_as_any_other(void **state)
+{
+	gre4(0);
+	assert_int_equal(verdict_inside(4, 12, 127), DROP_ip4_martian_src);
+	assert_int_equal(verdict_inside(4, 12, 224), DROP_ip4_martian_src);
+	assert_int_equal(verdict_inside(4, 12, 0), DROP_ip4_martian_src);
+	assert_int_equal(verdict_inside(4, 16, 127), DROP_ip4_martian_dst);
+	assert_int_equal(verdict_inside(6, 8, 0xff), DROP_ip6_martian_src);
+	assert_int_equal(verdict_inside(4, 16, 224), PUNT_local);
+	assert_int_equal(verdict_inside(6, 24, 0xff), PUNT_group);
+	assert_int_equal(verdict_inside(4, 10, 0x55), DROP_ip4_checksum);
+	assert_int_equal(verdict_inside(4, 8, 1), PUNT_ttl_expired);
+	assert_int_equal(verdict_inside(6, 7, 0), PUNT_ttl_expired);
+	assert_int_equal(verdict_inside(4, 0, 0x44), DROP_ip4_ihl);
+	assert_int_equal(verdict_inside(4, 3, 19), DROP_ip4_length);
+}
+
 /* The kernel never sees the outer packet, so its source is checked here. */
 static void
 rp_filter_concerns_the_outer_packet(void **state)
@@ -493,6 +538,7 @@ main(void)
 		cmocka_unit_test(packets_come_out_of_ip_in_ip),
 		cmocka_unit_test(a_packet_inside_for_this_host_keeps_its_outer_header),
 		cmocka_unit_test(a_key_of_zero_is_a_key),
+		cmocka_unit_test(a_packet_inside_is_judged_as_any_other),
 		cmocka_unit_test(rp_filter_concerns_the_outer_packet),
 		cmocka_unit_test(
 			a_packet_that_came_out_has_no_addresses_of_its_outer_header),
