@@ -32,6 +32,7 @@ enum combine {
 	NOT_64, /* the device's value counts unless it is 64, as in the dataplane */
 	BOTH,   /* both are needed */
 	ALONE,  /* the device's value counts */
+	IS_1,   /* the device's value counts if it is 1 */
 };
 
 static const struct device_sysctl {
@@ -77,6 +78,9 @@ static const struct device_sysctl {
 	 "Linux processes segment routing headers (SRv6) of packets to its addresses.",
 	 "Only packets that reach the kernel are processed, within the rate of their "
 	 "class."},
+	{6, IS_1, WARNING_SYSCTL, DEVCONF_SEG6_REQUIRE_HMAC, "seg6_require_hmac", NULL,
+	 "Linux drops packets to segments (SRv6) that have no valid HMAC.",
+	 "End points of forwarders do not verify it."},
 	{6, BOTH, WARNING_SYSCTL, DEVCONF_RPL_SEG_ENABLED, "rpl_seg_enabled",
 	 "rpl_seg_enabled", "Linux processes source routes of RPL.",
 	 "Only packets that reach the kernel are processed, within the rate of their "
@@ -208,6 +212,8 @@ value_counts(const struct device_sysctl *s, long long of_all, uint32_t value)
 		return value != 0 && of_all == 0; /* else the row of `all` reports it */
 	case BOTH:
 		return value != 0 && of_all != 0;
+	case IS_1:
+		return value == 1;
 	case NOT_64:
 		return value != 64 && value != 0; /* 0: the device has no IPv6 */
 	default:

@@ -254,6 +254,13 @@ CASES = {
         ],
         POLLED,
     ),
+    "a sysctl of SRv6": (
+        "sysctl",
+        "net.ipv6.conf.lan0.seg6_require_hmac = 1",
+        ["sysctl -q -w net.ipv6.conf.lan0.seg6_require_hmac=1"],
+        ["sysctl -q -w net.ipv6.conf.lan0.seg6_require_hmac=0"],
+        POLLED,
+    ),
     "a sysctl of IPv6": (
         "sysctl",
         "net.ipv6.conf.lan0.ioam6_enabled = 1",
