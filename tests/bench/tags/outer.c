@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * outer: the outer headers of tunnels, VXLAN and SRv6, and the tables of the last two. All neighbors
- * behind the VXLAN are on one interface; each has a VTEP. Each headend has one segment.
+ * behind VXLAN are on one interface; each has a VTEP. Each headend has one segment.
  */
 #include <string.h>
 
@@ -15,7 +15,6 @@
 #include "fib/vxlan.h"
 #include "tags.h"
 
-#define VNI        5001u
 #define VXLAN_PORT 4789u
 #define BEHIND     (1 + N_ADJ) /* adjacencies behind the VXLAN, and numbers of headends */
 #define SID        1           /* number of the end point */
@@ -45,7 +44,7 @@ vxlan_head(uint8_t *udp, bool sent, unsigned int len)
 	put_be16(udp + 2, VXLAN_PORT);
 	put_be16(udp + 4, (uint16_t)(len + VXLAN_HEAD_BYTES));
 	udp[8] = VXLAN_VNI_FLAG;
-	put_be32(udp + 12, VNI << 8);
+	put_be32(udp + 12, VNI_FIRST << 8);
 	memcpy(udp + 16, sent ? rmac : svi_mac, 6);
 	memcpy(udp + 22, sent ? svi_mac : rmac, 6);
 	put_be16(udp + 28, 0x0800);
@@ -127,20 +126,32 @@ outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port, unsigned i
 
 /* --- tables --------------------------------------------------------------------------------- */
 
+/* Make the interface of a VNI, and let its packets find it. */
 static void
-vxlan_make(struct fib *fib, uint16_t svi)
+vni_make(struct fib *fib, uint16_t svi, uint32_t vni)
 {
 	struct fib_iface *i = world_iface(svi, IN);
-	unsigned int n = 4;
+	uint32_t at = fib_vxlan_hash(fib, 0, VXLAN_PORT, vni);
 
 	i->port = 0;
 	memcpy(i->mac, svi_mac, sizeof(svi_mac));
 	i->vxlan = (struct fib_vxlan){
-		.family = 4, .port = VXLAN_PORT, .vni = VNI, .local = ipaddr_from_v4(HERE)};
+		.family = 4, .port = VXLAN_PORT, .vni = vni, .local = ipaddr_from_v4(HERE)};
 	fib->iface[svi] = i;
+	while (received->entry[at & received->mask] != 0)
+		at++;
+	received->entry[at & received->mask] = svi;
+}
+
+static void
+vxlan_make(struct fib *fib, uint16_t svi)
+{
+	unsigned int n = 2 * MANY;
+
 	received = calloc(1, sizeof(*received) + n * sizeof(received->entry[0]));
 	received->mask = n - 1;
-	received->entry[fib_vxlan_hash(fib, 0, VXLAN_PORT, VNI) & (n - 1)] = svi;
+	for (uint16_t k = 0; k < MANY; k++)
+		vni_make(fib, svi + k, VNI_FIRST + k);
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		struct fib_tunnel *t = &hop[a].t;
 

@@ -35,9 +35,10 @@ struct ports {
 	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
 	uint8_t head_label[64] __rte_aligned(64);
 	uint8_t head_tunnel[N_TUNNELLED][128] __rte_aligned(64);
-	uint32_t label[1 + N_OUT]; /* by egress port; 0: it leads to the VRF */
-	uint32_t less_source;      /* the checksum without the source of the header */
-	uint32_t tag[2 * MANY];    /* outermost tag as it is in a frame */
+	uint8_t from[N_ADJ][FROM_BYTES]; /* of the outer header of GRE, by far end */
+	uint32_t label[1 + N_OUT];       /* by egress port; 0: it leads to the VRF */
+	uint32_t less_source;            /* the checksum without the source of the header */
+	uint32_t tag[2 * MANY];          /* outermost tag as it is in a frame */
 	uint16_t order[N_ORDER];
 	uint32_t at[2], at_order; /* [1]: for the few */
 
@@ -194,9 +195,10 @@ label_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbuf
 	rte_prefetch0(f + STREAM_AHEAD);
 }
 
-/* Write one frame with a packet in a tunnel. */
+/* Write one frame with a packet in a tunnel. `k`: the tunnel or VNI of a mixed row. */
 static inline void
-tunnel_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbuf *m)
+tunnel_frame_write(const struct ports *p, const struct frame4 *f, unsigned int k,
+		   struct rte_mbuf *m)
 {
 	unsigned int more = tunnel_bytes(p->row->out_of);
 	uint8_t *d = rte_pktmbuf_mtod(m, uint8_t *), *l2 = d + more;
@@ -206,6 +208,10 @@ tunnel_frame_write(const struct ports *p, const struct frame4 *f, struct rte_mbu
 		    0);
 	if (more > 24) /* the inner packet begins behind the first 64 octets */
 		rte_mov64(d + 64, p->head_tunnel[p->row->out_of] + 64);
+	if (p->row->mixed && p->row->out_of == GRE)
+		memcpy(d + STREAM_L2 + FROM_AT, p->from[k], FROM_BYTES);
+	else if (p->row->mixed)
+		put_be32(d + STREAM_L2 + VNI_AT, (VNI_FIRST + k) << 8);
 	memcpy(l2 + 24, &f->checksum, 2);
 	memcpy(l2 + 30, f->dst, 4);
 	memcpy(l2 + 34, &ports_udp, 4);
@@ -228,7 +234,7 @@ frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
 		if (row->label || row->label_vrf)
 			label_frame_write(p, &f[*next], m[i]);
 		else if (row->out_of != BARE)
-			tunnel_frame_write(p, &f[*next], m[i]);
+			tunnel_frame_write(p, &f[*next], which / 2, m[i]);
 		else
 			frame_write(p, &f[*next], row->tags_in, which, m[i]);
 		if (row->sources)
@@ -371,6 +377,12 @@ heads_make(struct ports *p)
 		outer_write(h + STREAM_L2, (enum tunnelled)how, THERE, HERE,
 			    p->stream.len4 - STREAM_L2);
 		memcpy(h + STREAM_L2 + bytes, p->stream.head4 + STREAM_L2, 64 - STREAM_L2);
+	}
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		uint8_t outer[OUTER_MAX];
+
+		outer_write(outer, GRE, THERE + a, HERE, p->stream.len4 - STREAM_L2);
+		memcpy(p->from[a], outer + FROM_AT, FROM_BYTES);
 	}
 	for (unsigned int port = 0; port <= N_OUT; port++)
 		p->label[port] =

@@ -68,7 +68,10 @@ struct row {
 	 */
 	bool label, label_vrf;
 	uint8_t push;
-	/* A tunnel, VTEP or segment for each next hop; one tunnel, VNI or end point. */
+	/*
+	 * A tunnel, VTEP or segment for each next hop; one tunnel, VNI or end point, or if
+	 * `mixed`, `n` tunnels or VNIs.
+	 */
 	enum tunnelled into, out_of;
 	unsigned int rules; /* of a filter; 0: none */
 	bool sources; /* each frame has another source, from all routes; else all one */
@@ -126,13 +129,20 @@ world_port(unsigned int adj)
 void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
 		 unsigned int len);
 
+/* Octets of an outer IPv4 header that differ by its source: checksum and source. */
+#define FROM_AT    10u
+#define FROM_BYTES 6u
+/* Octets of VXLAN with the VNI, from the outer header on. */
+#define VNI_AT    32u
+#define VNI_FIRST 5001u
+
 /* Return true if the outer headers at `ip`, of a packet of `len` octets, are right. */
 bool outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port,
 		 unsigned int len);
 
 /*
- * Make what VXLAN and SRv6 need: the interface `svi` and the neighbors behind it, headends, an end
- * point, and their routes. Group `far` plus the number of a next hop leads to it; group `own` is
+ * Make what VXLAN and SRv6 need: MANY interfaces from `svi` on, neighbors behind the first, headends,
+ * an end point, and their routes. Group `far` plus the number of a next hop leads to it; group `own` is
  * free.
  */
 int outer_make(struct fib *fib, uint16_t svi, uint32_t far, uint32_t own);

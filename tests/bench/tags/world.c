@@ -22,7 +22,7 @@
 #define VLAN_OUT (TWO_IN + 1)       /* N_ADJ */
 #define TWO_OUT  (VLAN_OUT + N_ADJ) /* N_ADJ */
 #define TUNNEL   (TWO_OUT + N_ADJ)  /* N_ADJ */
-#define SVI      (TUNNEL + N_ADJ)   /* over VXLAN */
+#define SVI      (TUNNEL + N_ADJ)   /* MANY over VXLAN */
 
 /* Ingress interfaces, once in table main and once in VRFs. */
 static struct fib_iface *plain[2][MANY], *vlan[2][MANY];
@@ -144,9 +144,8 @@ tunnels_make(struct fib *fib, struct poptrie *pt)
 	int rc;
 
 	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
-	received = calloc(1, sizeof(*received) + 2 * sizeof(received->entry[0]));
-	received->mask = 1;
-	received->entry[0] = received->entry[1] = TUNNEL;
+	received = calloc(1, sizeof(*received) + 2 * N_ADJ * sizeof(received->entry[0]));
+	received->mask = 2 * N_ADJ - 1;
 	put_be32(net, HERE);
 	fib->group[HERE_GROUP] = group_word_single(PATH(PATH_LOCAL, 0));
 	rc = poptrie_add(pt, net, 32, HERE_GROUP);
@@ -162,6 +161,22 @@ tunnels_make(struct fib *fib, struct poptrie *pt)
 	return rc == 0 ? poptrie_commit(pt) : rc;
 }
 
+/* Let the packets of a tunnel find it. */
+static void
+tunnel_receive(struct fib *fib, uint16_t ifidx)
+{
+	const struct fib_tunnel *t = &fib->iface[ifidx]->tunnel;
+	struct fib_tunnel_key key = {.local = t->local,
+				     .remote = t->remote,
+				     .family = 4,
+				     .proto = t->gre ? PROTO_GRE : PROTO_IP4};
+	uint32_t at = fib_tunnel_hash(fib, &key);
+
+	while (received->entry[at & received->mask] != 0)
+		at++;
+	received->entry[at & received->mask] = ifidx;
+}
+
 /* Let all routes lead into tunnels, if the row wants it, and tunnels be of its kind. */
 static void
 tunnels_turn(struct fib *fib, const struct row *row)
@@ -172,6 +187,7 @@ tunnels_turn(struct fib *fib, const struct row *row)
 	outer_turn(fib, row);
 	if (how != GRE && how != IPIP)
 		return;
+	memset(received->entry, 0, 2 * N_ADJ * sizeof(received->entry[0]));
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		struct fib_tunnel *t = &fib->iface[TUNNEL + a]->tunnel;
 
@@ -191,6 +207,7 @@ tunnels_turn(struct fib *fib, const struct row *row)
 		memset(t->head + 2, 0, 2);
 		memset(t->head + 8, 0, 1);
 		memset(t->head + 10, 0, 2);
+		tunnel_receive(fib, (uint16_t)(TUNNEL + a));
 	}
 }
 
