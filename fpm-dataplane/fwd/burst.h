@@ -76,6 +76,7 @@ struct fwd_decap {
 	 * packet.
 	 */
 	bool by_sid;
+	bool counted;  /* as received by the tunnel, and by its VRF */
 	uint16_t vrf;  /* in which it is looked up */
 	fib_path path; /* PATH_NONE: look it up */
 };

@@ -17,6 +17,73 @@ decap_drop(struct fwd *f, const struct fwd_decap *decap, unsigned int n)
 	}
 }
 
+/* Count `n` packets with `bytes` octets for the tunnel that received them. */
+static void
+rx_count(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
+{
+	counter_add(&f->count->port[ifidx].rx_packets, n);
+	counter_add(&f->count->port[ifidx].rx_bytes, bytes);
+}
+
+/* Return true if the packets came out of several tunnels or VNIs. */
+static bool
+ifaces_differ(const struct fwd_decap *decap, unsigned int n)
+{
+	for (unsigned int k = 1; k < n; k++)
+		if (decap[k].ifidx != decap[0].ifidx)
+			return true;
+	return false;
+}
+
+/* Count the packets of a joined burst for their interfaces and VRFs. */
+static void
+joined_count(struct burst *b, const struct fwd_decap *decap, const uint8_t *from)
+{
+	for (unsigned int i = 0; i < b->n; i++) {
+		uint64_t bytes = rte_pktmbuf_pkt_len(b->m[i]) - decap[from[i]].at - L2_LEN;
+		struct vrf_counters *c = &b->fwd->count->vrf[b->vrf[i]];
+
+		rx_count(b->fwd, decap[from[i]].ifidx, 1, bytes);
+		if (b->vrf[i] == 0)
+			continue;
+		counter_add(&c->rx_packets, 1);
+		counter_add(&c->rx_bytes, bytes);
+	}
+}
+
+/*
+ * Pass the usual packets of several tunnels or VNIs through the fast path in one burst: a burst
+ * for each of them would have a packet or two. The packets that are left stay in decap[], as
+ * counted. Return their number.
+ */
+static unsigned int
+decap_walk_joined(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsigned int n)
+{
+	uint8_t from[BURST_MAX];
+	unsigned int kept = 0;
+	uint64_t gone = 0;
+
+	if (!fwd_tunnel_join(f, b, decap, n, from))
+		return n;
+	joined_count(b, decap, from);
+	for (unsigned int i = 0; i < b->n; i++) {
+		gone |= 1ull << from[i];
+		decap[from[i]].counted = true;
+	}
+	f->hook_moved = 0;
+	fwd_walk_fast(b, NULL);
+	for (uint64_t rest = fwd_dispatch_fast(b); rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest), k = from[i];
+
+		decap[k].at = fwd_tunnel_leave(b, i, decap[k].m);
+		gone &= ~(1ull << k);
+	}
+	for (unsigned int k = 0; k < n; k++)
+		if ((gone >> k & 1) == 0)
+			decap[kept++] = decap[k];
+	return kept;
+}
+
 void
 fwd_tunnels_walk(struct fwd *f)
 {
@@ -31,12 +98,13 @@ fwd_tunnels_walk(struct fwd *f)
 		return;
 	}
 	f->depth++;
+	if (ifaces_differ(decap, n))
+		n = decap_walk_joined(f, &b, decap, n);
 	while (n > 0) {
 		n = fwd_tunnel_enter(f, &b, decap, n);
-		if (!b.by_sid) { /* else the interface has counted them */
-			counter_add(&f->count->port[b.ifidx].rx_packets, b.n);
-			counter_add(&f->count->port[b.ifidx].rx_bytes, b.bytes);
-		}
+		/* If an end point opened them, the interface has counted them. */
+		if (!b.by_sid && !b.vrf_counted)
+			rx_count(f, b.ifidx, b.n, b.bytes);
 		if (fwd_watched(f))
 			fwd_walk_watched(&b);
 		else

@@ -101,7 +101,10 @@ void
 fwd_parse_fast(struct burst *b)
 {
 	burst_begin(b);
-	burst_parse_fast(b);
+	if (__builtin_expect(b->inside, 0))
+		fwd_tunnel_fast_parse(b);
+	else
+		burst_parse_fast(b);
 }
 
 void

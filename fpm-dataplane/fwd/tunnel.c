@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/inet.h"
+#include "fib/urpf.h"
 #include "fwd/frame.h"
 #include "fwd/label.h"
 #include "port/vlan.h"
@@ -104,33 +105,102 @@ fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN])
 	m->pkt_len += b->shown;
 }
 
-unsigned int
-fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsigned int n)
+/* Begin an empty burst of inner packets that are handled as `decap` is. */
+static void
+inner_begin(struct fwd *f, struct burst *b, const struct fwd_decap *decap)
 {
-	unsigned int left = 0;
-
 	memset(b, 0, offsetof(struct burst, m));
 	b->labels = b->switched = b->push = b->into = b->judged = 0;
 	b->push_bytes = 0;
 	b->now = 0;
 	b->fwd = f;
 	b->inside = true;
-	b->ifidx = decap[0].ifidx;
-	b->by_sid = decap[0].by_sid;
-	b->sid_vrf = decap[0].vrf;
-	b->sid_path = decap[0].path;
+	b->ifidx = decap->ifidx;
+	b->by_sid = decap->by_sid;
+	b->sid_vrf = decap->vrf;
+	b->sid_path = decap->path;
+	b->vrf_counted = decap->counted;
+}
+
+static void
+inner_add(struct burst *b, const struct fwd_decap *decap)
+{
+	b->m[b->n] = decap->m;
+	b->l2[b->n] = rte_pktmbuf_mtod_offset(decap->m, uint8_t *, decap->at);
+	b->bytes += rte_pktmbuf_pkt_len(decap->m) - decap->at - L2_LEN;
+	b->n++;
+}
+
+unsigned int
+fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsigned int n)
+{
+	unsigned int left = 0;
+
+	inner_begin(f, b, &decap[0]);
 	for (unsigned int k = 0; k < n; k++) {
 		if (decap[k].ifidx != b->ifidx || decap[k].by_sid != b->by_sid ||
-		    decap[k].vrf != b->sid_vrf || decap[k].path != b->sid_path) {
+		    decap[k].vrf != b->sid_vrf || decap[k].path != b->sid_path ||
+		    decap[k].counted != b->vrf_counted) {
 			decap[left++] = decap[k];
 			continue;
 		}
-		b->m[b->n] = decap[k].m;
-		b->l2[b->n] = rte_pktmbuf_mtod_offset(decap[k].m, uint8_t *, decap[k].at);
-		b->bytes += rte_pktmbuf_pkt_len(decap[k].m) - decap[k].at - L2_LEN;
-		b->n++;
+		inner_add(b, &decap[k]);
 	}
 	return left;
+}
+
+/* Return true if usual packets of an interface may pass the stages with those of others. */
+static bool
+iface_joins(const struct fib_iface *in)
+{
+	/* A source is checked for one interface at a time. */
+	return in != NULL && in->up && in->ifindex != 0 && in->urpf4 == FIB_URPF_OFF &&
+	       (in->fast4 || in->fast6);
+}
+
+static bool
+ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
+{
+	return a->fast4 == b->fast4 && a->fast6 == b->fast6 &&
+	       a->unnumbered4 == b->unnumbered4;
+}
+
+bool
+fwd_tunnel_join(struct fwd *f, struct burst *b, const struct fwd_decap *decap,
+		unsigned int n, uint8_t *from)
+{
+	const struct fib_iface *in = fib_iface(f->fib, decap[0].ifidx), *other;
+	uint16_t differ = 0;
+
+	if (fwd_watched(f) || f->filter != NULL || f->hooks != NULL || decap[0].by_sid ||
+	    !iface_joins(in))
+		return false;
+	inner_begin(f, b, &decap[0]);
+	for (unsigned int k = 0; k < n; k++) {
+		other = fib_iface(f->fib, decap[k].ifidx);
+		if (decap[k].by_sid || decap[k].at != decap[0].at || !iface_joins(other) ||
+		    !ifaces_alike(other, in))
+			continue;
+		from[b->n] = (uint8_t)k;
+		b->vrf[b->n] = other->vrf;
+		differ |= other->vrf ^ in->vrf;
+		inner_add(b, &decap[k]);
+	}
+	b->in = in;
+	b->vrfs_differ = differ != 0;
+	b->vrf_counted = true;
+	return true;
+}
+
+uint16_t
+fwd_tunnel_leave(struct burst *b, unsigned int i, const struct rte_mbuf *m)
+{
+	uint8_t *l2 = b->l2[i];
+	uint16_t at = (uint16_t)(l2 - rte_pktmbuf_mtod(m, uint8_t *));
+
+	if (at == 0) /* its outer headers are cut off already, see fwd_tunnel_cut() */
+		memset(l2, 0, L2_LEN - 2);
+	return at;
 }
 
 /* --- into a tunnel ---------------------------------------------------------------------- */

@@ -65,6 +65,18 @@ void fwd_tunnel_keep(struct burst *b, unsigned int i);
 unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap,
 			      unsigned int n);
 /*
+ * Begin a burst of the packets of several interfaces whose usual packets can pass the stages of
+ * the fast path together: those of interfaces that are alike that of decap[0]. Return false if
+ * there is no such burst. from[]: their places in decap[]. The caller counts them as received.
+ */
+bool fwd_tunnel_join(struct fwd *f, struct burst *b, const struct fwd_decap *decap,
+		     unsigned int n, uint8_t *from);
+/*
+ * Take packet `i`, which is `m`, out of such a burst after the fast path has refused it. Return
+ * the offset at which its frame begins now, for struct fwd_decap.
+ */
+uint16_t fwd_tunnel_leave(struct burst *b, unsigned int i, const struct rte_mbuf *m);
+/*
  * Let the buffer begin with a frame of the inner packet, whose MAC addresses are zero, so
  * that a record can copy it. fwd_tunnel_hide() restores the outer frame.
  */

@@ -8,6 +8,12 @@
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
+#include <rte_ring.h>
+
+#include "base/policer.h"
+#include "fib/urpf.h"
+#include "fwd/inner.h"
+
 #include "fwd_sides.h"
 
 #define ROUNDS 1500
@@ -117,12 +123,208 @@ usual_packets_and_others_agree(void **state)
 	assert_true(n_into > ROUNDS * 5 && n_out > ROUNDS * 5 && n_odd > ROUNDS);
 }
 
+/* --- packets of several tunnels in a burst ------------------------------------------------- */
+
+#define N_MORE    5
+#define FIRST     (T6 + 1)
+#define RED       1 /* a VRF */
+#define N_PACKETS 30
+#define GRE_BYTES 24
+#define RING      64
+
+static struct fwd_conf conf;
+static unsigned int n_joined;
+
+/* Give the VRF the hosts of LAN behind WAN, and none of IPv6. */
+static void
+red_make(void)
+{
+	struct fib_vrf *red = fib_vrf_new(fib, 1001, "red");
+	uint8_t net[4];
+
+	assert_non_null(red);
+	put_be32(net, BACK4);
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 15), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	fib_vrf_publish(fib, RED, red);
+	atomic_store(&fib->vrfs_told, true);
+}
+
+static void
+rings_make(void)
+{
+	static uint8_t room[8192] __attribute__((aligned(64)));
+	struct rte_ring *ring = (struct rte_ring *)room;
+	struct policer_conf none[N_PUNT_CLASS];
+
+	assert_true((size_t)rte_ring_get_memsize(RING) <= sizeof(room));
+	assert_int_equal(rte_ring_init(ring, "punt", RING, RING_F_SP_ENQ | RING_F_SC_DEQ),
+			 0);
+	for (unsigned int class = 0; class < N_PUNT_CLASS; class ++) {
+		conf.rings.punt[class] = ring;
+		none[class] = (struct policer_conf){.rate = POLICER_UNLIMITED,
+						    .source_rate = POLICER_UNLIMITED};
+	}
+	policer_init(1000000000, none);
+}
+
+/* Make tunnels of which some are unlike the others, and routes that some packets cannot take. */
+static void
+tunnels_make(void)
+{
+	for (uint16_t k = 0; k < N_MORE; k++) {
+		struct fib_iface *i = iface_make(FIRST + k, NULL);
+
+		i->tunnel = (struct fib_tunnel){.family = 4, .gre = true, .bytes = 24};
+		i->vrf = below(2) == 0 ? RED : 0;
+		i->up = below(20) != 0;
+		i->ipv6_off = below(6) == 0;
+		i->forward6 = below(6) != 0;
+		i->urpf4 = below(12) == 0 ? FIB_URPF_LOOSE : FIB_URPF_OFF;
+	}
+	fib->iface[LAN]->mtu_bytes = fib->iface[LAN]->mtu6_bytes =
+		below(3) == 0 ? 1400 : 1500;
+	fib->iface[LAN]->up = below(10) != 0;
+	fib->adj[2].hop = below(10) == 0 ? 0 : adj_hop_make(wan_peer, WAN);
+	fib->group[13] = group_word_single(below(10) == 0 ? PATH(PATH_BLACKHOLE, 0)
+							  : PATH(PATH_ADJ, 1));
+	fib->group[15] =
+		group_word_single(below(10) == 0 ? PATH(PATH_LOCAL, 0) : PATH(PATH_ADJ, 2));
+}
+
+/* Give both routers a packet that a tunnel received. */
+static void
+inner_give(unsigned int i)
+{
+	uint8_t *ip = fast.packet[i].buffer + HEADROOM + 14, family = below(3) == 0 ? 6 : 4;
+	unsigned int len;
+
+	for (unsigned int k = 0; k < HEADROOM + 14 + GRE_BYTES; k++)
+		fast.packet[i].buffer[k] = (uint8_t)random();
+	len = packet_write(ip + GRE_BYTES, true, family);
+	frame_give(i, WAN, 4, GRE_BYTES + len);
+	fast.packet[i].meta = slow.packet[i].meta =
+		(struct packet_meta){.outer_ifidx = WAN};
+}
+
+static void
+inner_walk(struct side *s, const struct fwd_decap *decap, unsigned int n, bool on)
+{
+	fast_path_set(on);
+	for (uint16_t k = 0; k < N_MORE; k++) {
+		struct fib_iface *i = fib->iface[FIRST + k];
+
+		i->fast4 = on && i->forward4;
+		i->fast6 = on && i->forward6 && !i->ipv6_off;
+	}
+	memset((void *)fib->adj_used, 0, 4);
+	memset(&s->fwd, 0, offsetof(struct fwd, tx));
+	memset(s->fwd.tx, 0, sizeof(s->fwd.tx[0]) * 4);
+	memset(&s->count, 0, sizeof(s->count));
+	s->fwd.n_tx_used = 0;
+	s->fwd.fib = fib;
+	s->fwd.conf = &conf;
+	s->fwd.tries = &fib->copy[0];
+	s->fwd.count = &s->count;
+	s->fwd.adj_used = fib->adj_used;
+	s->fwd.tx_burst = TX_BURST_MAX;
+	for (unsigned int i = 0; i < n; i++) {
+		s->fwd.decap[i] = decap[i];
+		s->fwd.decap[i].m = &s->packet[i].m;
+	}
+	s->fwd.n_decap = n;
+	fwd_tunnels_walk(&s->fwd);
+}
+
+/* Note where each packet is: a port, the ring of the punt thread (PORT_MAX), or dropped (0). */
+static void
+places_find(struct side *s, uint16_t place[N_PACKETS])
+{
+	struct rte_mbuf *m;
+
+	memset(place, 0, N_PACKETS * sizeof(place[0]));
+	for (uint16_t port = LAN; port <= WAN; port++)
+		for (unsigned int k = 0; k < s->fwd.tx[port].n; k++)
+			for (unsigned int i = 0; i < N_PACKETS; i++)
+				if (s->fwd.tx[port].m[k] == &s->packet[i].m)
+					place[i] = port;
+	while (rte_ring_dequeue(conf.rings.punt[0], (void **)&m) == 0)
+		for (unsigned int i = 0; i < N_PACKETS; i++)
+			if (m == &s->packet[i].m)
+				place[i] = PORT_MAX;
+}
+
+static void
+packet_is_alike(unsigned int i, uint16_t place)
+{
+	const struct rte_mbuf *m = &fast.packet[i].m, *k = &slow.packet[i].m;
+	const struct packet_meta *a = &fast.packet[i].meta, *c = &slow.packet[i].meta;
+
+	if (place == 0)
+		return; /* the counters of reasons are compared */
+	assert_int_equal(m->data_off, k->data_off);
+	assert_int_equal(m->data_len, k->data_len);
+	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_mtod(k, uint8_t *),
+			    m->data_len);
+	if (place != PORT_MAX)
+		return;
+	assert_int_equal(a->reason, c->reason);
+	if (a->reason == PUNT_unreach || a->reason == PUNT_ttl_expired)
+		assert_int_equal(a->cause, c->cause);
+	assert_int_equal(a->in_ifidx, c->in_ifidx);
+	assert_int_equal(a->vrf, c->vrf);
+	assert_int_equal(a->inner_at, c->inner_at);
+	assert_int_equal(a->outer_ifidx, c->outer_ifidx);
+}
+
+/* Usual packets of several tunnels pass in one burst, as if each tunnel had a burst of its own. */
+static void
+packets_of_several_tunnels_agree(void **state)
+{
+	uint16_t places[2][N_PACKETS];
+	struct fwd_decap decap[N_PACKETS];
+
+	srandom(47);
+	red_make();
+	rings_make();
+	n_joined = n_odd = 0;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		tunnels_make();
+		for (unsigned int i = 0; i < N_PACKETS; i++) {
+			inner_give(i);
+			decap[i] = (struct fwd_decap){
+				.ifidx = (uint16_t)(FIRST + below(N_MORE)),
+				.at = GRE_BYTES};
+		}
+		inner_walk(&fast, decap, N_PACKETS, true);
+		places_find(&fast, places[0]);
+		inner_walk(&slow, decap, N_PACKETS, false);
+		places_find(&slow, places[1]);
+		for (unsigned int i = 0; i < N_PACKETS; i++) {
+			assert_int_equal(places[0][i], places[1][i]);
+			packet_is_alike(i, places[0][i]);
+			n_joined += places[0][i] == LAN || places[0][i] == WAN;
+			n_odd += places[0][i] == 0 || places[0][i] == PORT_MAX;
+		}
+		assert_memory_equal(fast.count.reason, slow.count.reason,
+				    sizeof(fast.count.reason));
+		assert_memory_equal(fast.count.port, slow.count.port,
+				    sizeof(fast.count.port));
+		assert_memory_equal(fast.count.vrf, slow.count.vrf, sizeof(fast.count.vrf));
+		assert_memory_equal(fast.count.forwarded, slow.count.forwarded,
+				    sizeof(fast.count.forwarded));
+	}
+	assert_true(n_joined > ROUNDS * 8 && n_odd > ROUNDS * 3);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(usual_packets_and_others_agree, up_with_isa,
 						down),
+		cmocka_unit_test_setup_teardown(packets_of_several_tunnels_agree,
+						up_with_isa, down),
 	};
 
 	return run_with_each_isa(tests, NULL, NULL);
