@@ -23,16 +23,18 @@ struct scene {
 	struct worker rtnl;
 };
 
-#define wait_for(s, condition)                                              \
+#define wait_until(condition)                                               \
 	do {                                                                \
 		int64_t end_ = now_ms() + PATIENCE_MS;                      \
 		while (!(condition)) {                                      \
 			if (now_ms() > end_)                                \
 				fail_msg("did not happen: %s", #condition); \
 			poll(NULL, 0, 1);                                   \
-			rig_settle((s)->g);                                 \
 		}                                                           \
 	} while (0)
+
+/* Handle the messages to [rib] meanwhile. */
+#define wait_for(s, condition) wait_until((condition) || (rig_settle((s)->g), false))
 
 /* TAP t0 with 192.0.2.1/24 and 2001:db8::1/64; the thread not started. */
 static struct scene *
@@ -168,8 +170,7 @@ hold(struct scene *s)
 	wait_for(s, kernel_queue_depth() == 0);
 	atomic_fetch_add(&kernel_status.in, 2 * KERNEL_QUEUE_PAUSE_BYTES);
 	worker_wake(&s->rtnl);
-	while (!atomic_load(&kernel_status.paused))
-		poll(NULL, 0, 1);
+	wait_until(atomic_load(&kernel_status.paused));
 }
 
 static void
@@ -646,8 +647,7 @@ a_pause_in_a_dump_ends(void **state)
 	hold(s);
 	dumps = count(&kernel_status.dumps);
 	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
-	while (count(&kernel_status.dumps) == dumps) /* the first job is over */
-		poll(NULL, 0, 1);
+	wait_until(count(&kernel_status.dumps) > dumps); /* the first job is over */
 	release(s);
 	wait_for(s, count(&kernel_status.dumps) >= dumps + 3);
 	ip(s->bed, "route del " NET);
