@@ -95,6 +95,7 @@ struct msg_link {
 	bool up;        /* admin up, and for a port also carrier: usable as an egress */
 	/* [0] IPv4, [1] IPv6: routes by this interface do not count while it is not up */
 	bool ignore_linkdown[2];
+	bool ipv6_off; /* no IPv6 packet may leave by it */
 	/* number of the VRF if the interface is a VRF device (MSG_VRF), else 0 */
 	uint16_t vrf;
 	char name[16];

@@ -512,16 +512,19 @@ iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone)
 {
 	struct neigh *n = ctx;
 	struct link *l = link_find(n, ki->ifindex);
-	bool forced = !gone && ki->force_forwarding, switched;
+	bool forced = !gone && ki->force_forwarding, off = gone || ki->off, switched, told;
 
 	if (l == NULL)
 		return;
 	switched = l->force_forwarding6 != forced && !n->forward6_all;
+	told = l->ipv6_off == off;
 	l->ipv6_told = true;
-	l->ipv6_off = gone || ki->off;
+	l->ipv6_off = off;
 	l->mtu6_bytes = gone ? 0 : ki->mtu_bytes;
 	l->force_forwarding6 = forced;
 	iface_inet6_changed(n, l);
+	if (!told)
+		link_tell_settings(n, l);
 	if (switched && l->ifidx != 0 && !gone)
 		iface_log_forwarding(n, l->ifidx);
 }
@@ -538,6 +541,7 @@ iface_inet6_missing(struct neigh *n)
 			continue;
 		l->ipv6_told = l->ipv6_off = true;
 		iface_inet6_changed(n, l);
+		link_tell_settings(n, l);
 	}
 }
 

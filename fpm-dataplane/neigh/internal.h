@@ -282,6 +282,8 @@ uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
 void link_tell(struct neigh *n, const struct link *l, bool gone);
 /* Send MSG_LINK if `up` differs from the last report. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
+/* Tell [rib] the settings of a link that it knows. */
+void link_tell_settings(struct neigh *n, const struct link *l);
 /* Follow the sysctls of a link, or of all, about routes by links without carrier. */
 void link_conf_event(struct neigh *n, const struct kmon_conf *kc);
 

@@ -140,6 +140,7 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	m->up = !gone && l->told_up;
 	m->ignore_linkdown[0] = l->ignore_linkdown[0] || n->ignore_linkdown4_all;
 	m->ignore_linkdown[1] = l->ignore_linkdown[1];
+	m->ipv6_off = l->ipv6_off;
 	m->vrf = l->vrf == FIB_VRF_NONE ? 0 : l->vrf;
 	m->tunnel = l->ifidx != 0 && n->iface[l->ifidx].tunnel && !n->iface[l->ifidx].svi;
 	memcpy(m->name, l->name, sizeof(m->name));
@@ -151,6 +152,13 @@ link_tell(struct neigh *n, const struct link *l, bool gone)
 {
 	link_send(n, n->conf.rib, l, gone);
 	link_send(n, n->conf.punt, l, gone);
+}
+
+void
+link_tell_settings(struct neigh *n, const struct link *l)
+{
+	if (l->told)
+		link_send(n, n->conf.rib, l, false);
 }
 
 void
@@ -207,12 +215,10 @@ link_conf_event(struct neigh *n, const struct kmon_conf *kc)
 		return;
 	*set = kc->ignore_linkdown;
 	if (l != NULL) {
-		if (l->told)
-			link_send(n, n->conf.rib, l, false);
+		link_tell_settings(n, l);
 		return;
 	}
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (l = n->link[i]; l != NULL; l = l->next)
-			if (l->told)
-				link_send(n, n->conf.rib, l, false);
+			link_tell_settings(n, l);
 }

@@ -206,7 +206,7 @@ kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
 	uint32_t old = kr->slot;
 
 	slot_ref(rib, slot);
-	slot_at(&rib->slots, slot)->of_ipv6 |= kr->route->family == 6;
+	slot_note_family(rib, slot, (uint8_t)kr->route->family);
 	kr->slot = slot;
 	kr->ignored = slot_ignored(slot_at(&rib->slots, slot), (uint8_t)kr->route->family);
 	if (old != 0)
@@ -664,21 +664,23 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	uint16_t ifidx = m->gone ? 0 : m->ifidx, vrf = m->gone ? 0 : m->vrf;
 	struct leg *leg;
 	bool up = m->up && !m->gone;
-	bool ignored = false;
+	bool changed = false;
 
 	if (link == NULL)
 		return;
 	for (unsigned int v = 0; v < 2; v++) {
-		ignored |= link->ignore_linkdown[v] != m->ignore_linkdown[v];
+		changed |= link->ignore_linkdown[v] != m->ignore_linkdown[v];
 		link->ignore_linkdown[v] = m->ignore_linkdown[v];
 	}
+	changed |= link->ipv6_off != m->ipv6_off;
+	link->ipv6_off = m->ipv6_off;
 	if (!m->gone && strncmp(link->name, m->name, sizeof(link->name)) != 0)
 		rib->rules.due = true; /* rules name interfaces */
 	if (!m->gone)
 		memcpy(link->name, m->name, sizeof(link->name));
 	link->name[sizeof(link->name) - 1] = '\0';
 	if (link->known == !m->gone && link->up == up && link->ifidx == ifidx &&
-	    link->vrf == vrf && !ignored)
+	    link->vrf == vrf && !changed)
 		return;
 	link->vrf = vrf;
 	link->known = !m->gone;

@@ -261,6 +261,20 @@ leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
 		srv6_refusal_is_of_headend(hop->refusal));
 }
 
+/*
+ * Return the class of a leg without an adjacency whose link is up. Only IPv6 routes have the
+ * slot, and no IPv6 packet may leave by the link: other next hops carry the flows. If there
+ * are none, forwarders drop the packets (ipv6_off).
+ */
+static enum leg_class
+leg_without_neighbor(const struct leg *leg)
+{
+	const struct slot *s = leg->slot; /* NULL: of a row of `show nexthops` */
+	bool only_ipv6 = s != NULL && s->of_ipv6 && !s->of_others;
+
+	return leg->link->ipv6_off && only_ipv6 ? LEG_FAILED : LEG_ALIVE;
+}
+
 enum leg_class
 leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 {
@@ -316,7 +330,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	}
 	if (link_is_kernels(rib, link)) {
 		*path = PATH(PATH_KERNEL, link->ifindex & PATH_INDEX_MASK);
-		return LEG_ALIVE;
+		return leg_without_neighbor(leg);
 	}
 	if (link->tunnel && leg_has_labels(leg) && rib->conf.through_kernel) {
 		/* Forwarders write no labels into a tunnel. The kernel does. */
@@ -333,7 +347,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	}
 	if (hop->gw_family == 0 || link->tunnel) {
 		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), hop->mtu_class);
-		return LEG_ALIVE;
+		return leg_without_neighbor(leg);
 	}
 	if (leg->adj == 0)
 		return LEG_DOWN; /* no adjacency was left */

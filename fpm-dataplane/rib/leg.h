@@ -29,7 +29,7 @@ enum leg_class {
 	LEG_ALIVE,
 	/*
 	 * The neighbor does not answer, and packets cause the kernel to ask again; or BFD
-	 * has found the neighbor dead.
+	 * has found the neighbor dead; or IPv6 is off on the link.
 	 */
 	LEG_FAILED,
 	LEG_SPECIAL,

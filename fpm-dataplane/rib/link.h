@@ -18,6 +18,7 @@ struct link {
 	bool known, up;
 	bool tunnel;             /* of the dataplane: it has no neighbors */
 	bool ignore_linkdown[2]; /* IPv4, IPv6: without carrier its routes do not count */
+	bool ipv6_off;           /* no IPv6 packet may leave by it */
 	bool lost_subnet;        /* a mark of link_rows(); false outside of it */
 	char name[16];
 	struct cds_list_head legs;

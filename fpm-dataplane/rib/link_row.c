@@ -54,7 +54,7 @@ loopback_is_egress(const struct rib *rib, const struct link *link)
 
 /*
  * Return true if the link has IPv6 off, and is a next hop without an adjacency of an IPv6 route
- * that has others, too. A next hop by a neighbor then fails, as in Linux.
+ * that has others, too. IPv4 routes have the slot as well and need this next hop.
  */
 static bool
 link_loses_ipv6(const struct rib *rib, const struct link *link)
@@ -62,7 +62,7 @@ link_loses_ipv6(const struct rib *rib, const struct link *link)
 	const struct leg *leg;
 	fib_path path;
 
-	if (!fib_ipv6_is_off(rib->fib, 6, link->ifidx))
+	if (!link->ipv6_off)
 		return false;
 	cds_list_for_each_entry (leg, &link->legs, on_link)
 		if (leg->slot->of_ipv6 && leg->slot->n_legs > 1 &&

@@ -198,7 +198,7 @@ route_bind(struct rib *rib, struct route *r, uint32_t slot)
 	if (slot == old)
 		return;
 	slot_ref(rib, slot);
-	slot_at(&rib->slots, slot)->of_ipv6 |= r->family == 6;
+	slot_note_family(rib, slot, (uint8_t)r->family);
 	r->zslot = slot;
 	mirror_route(rib, r);
 	route_settle(rib, r, was);

@@ -111,6 +111,18 @@ slot_ignored(const struct slot *s, uint8_t family)
 }
 
 void
+slot_note_family(struct rib *rib, uint32_t number, uint8_t family)
+{
+	struct slot *s = slot_at(&rib->slots, number);
+	bool *has = family == 6 ? &s->of_ipv6 : &s->of_others;
+
+	/* The family decides whether a link with IPv6 off can carry: see leg_path(). */
+	if (!*has)
+		slot_dirty(rib, s, SLOT_PATHS);
+	*has = true;
+}
+
+void
 slot_set_mixed(struct slot *s, bool mixed)
 {
 	uint32_t n = atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed);

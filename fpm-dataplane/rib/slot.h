@@ -66,6 +66,7 @@ struct slot {
 	bool end_point;       /* a leg is an end point of SRv6 */
 	bool mixed;           /* kernel_status.mixed counts it */
 	bool of_ipv6;         /* IPv6 routes have, or had, the slot */
+	bool of_others;       /* IPv4 routes or labels have, or had, it */
 	bool ignored[2];      /* slot_ignored() of both families, at the last word */
 };
 
@@ -104,6 +105,8 @@ void slot_set_mixed(struct slot *s, bool mixed);
  * is set.
  */
 bool slot_ignored(const struct slot *s, uint8_t family);
+/* Note that a route of a family takes the slot. */
+void slot_note_family(struct rib *rib, uint32_t number, uint8_t family);
 void slot_ref(struct rib *rib, uint32_t number);
 void slot_unref(struct rib *rib, uint32_t number);
 void slot_release(struct rib *rib, uint32_t number); /* after the grace period */

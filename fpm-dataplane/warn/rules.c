@@ -47,10 +47,9 @@ link_add(struct warn *w, const json_t *row)
 	if (strcmp(row_text(row, "why"), "ipv6-off") == 0) {
 		snprintf(where, sizeof(where), "%s without IPv6", row_text(row, "name"));
 		list_add(&w->list, WARNING_IPV6_OFF, where,
-			 "Linux has no IPv6 route by an interface without IPv6: other next "
-			 "hops carry the flows.",
-			 "Flows of a next hop without a gateway, or by a tunnel, are "
-			 "dropped (ipv6_off) and cause ICMP errors.");
+			 "Linux drops IPv6 packets that leave by this interface.",
+			 "IPv4 routes have the same next hops, so this one stays. Its "
+			 "flows are dropped (ipv6_off) and cause ICMP errors.");
 		return;
 	}
 	snprintf(where, sizeof(where), "%s without carrier", row_text(row, "name"));

@@ -9,6 +9,7 @@ import pytest
 from scapy.layers.inet6 import ICMPv6ND_RA, ICMPv6NDOptMTU, ICMPv6PacketTooBig, IPv6
 from scapy.layers.l2 import Ether
 
+from lib.wait import eventually
 from on_time import Clock
 from pair import HOST, NET, judge, line, via
 from pair import routers  # noqa: F401
@@ -132,6 +133,34 @@ def test_of_equal_paths_those_with_ipv6_carry(both):
     ipv6(both, "wan0", "disable_ipv6", 1)
     for sport in range(4000, 4012):
         both.agree("egress IPv6 off", {HOST[6]: "alt"}, sport=sport)
+
+
+def test_of_equal_paths_without_gateways_those_with_ipv6_carry(both):
+    """zebra's route keeps a next hop without a gateway, which has no neighbor that could fail: its
+    flows take the other one. Linux would drop them, because next-hop objects stay, too."""
+    both.answer("wan", HOST[6])
+    both.answer("alt", HOST[6])
+    ours = both.ours
+    hops = [ours.zebra.hop(None, ours.wires[name]) for name in ("wan", "alt")]
+    ours.route(NET[6], nhid=ours.zebra.group(dict.fromkeys(hops, 1)))
+
+    def carried():
+        lan, flows = ours.wires["lan"], range(4000, 4032)
+        for wire in ours.wires.values():
+            wire.clear()
+        lan.send(*(p := [lan.probe(HOST[6], sport=n) for n in flows]))
+        ours.fence(lan)
+        tokens = {token_of(x) for x in p}
+        return {
+            name: sum(token_of(data) in tokens for data in ours.wires[name].got())
+            for name in ("lan", "wan", "alt")
+        }
+
+    eventually(lambda: carried()["wan"] > 0 and carried()["alt"] > 0, 5)
+    ipv6(both, "wan0", "disable_ipv6", 1)
+    eventually(lambda: carried() == {"lan": 0, "wan": 0, "alt": 32}, 5)
+    ipv6(both, "wan0", "disable_ipv6", 0)
+    eventually(lambda: carried()["wan"] > 0, 5)
 
 
 def test_below_an_mtu_of_1280_octets_there_is_no_ipv6(both):

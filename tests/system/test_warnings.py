@@ -464,8 +464,8 @@ def test_a_port_without_carrier_is_told(dut, request):
 
 
 def test_a_next_hop_without_ipv6_is_told(dut, request):
-    """The kernel removes IPv6 routes of an interface without IPv6. zebra's route keeps both next hops,
-    and one without a gateway has no neighbor that could fail."""
+    """A next hop without a gateway that IPv4 routes share with IPv6 routes keeps its share while
+    IPv6 is off on its interface."""
     what = "ipv6-off", "wan0 without IPv6", POLLED
     members = [dut.zebra.hop(None, dut.wires[name]) for name in ("wan", "alt")]
     group = dut.zebra.group(dict.fromkeys(members, 1))
@@ -474,6 +474,7 @@ def test_a_next_hop_without_ipv6_is_told(dut, request):
     request.addfinalizer(dut.kernel_defaults)
     request.addfinalizer(lambda: netns.sysctl(dut.ctl, {off: 0}))
     dut.route("2001:db8:e200::/48", nhid=group)
+    dut.route("198.51.100.0/24", nhid=group)
     netns.sysctl(dut.ctl, {off: 1})
     told(dut, *what)
     netns.sysctl(dut.ctl, {off: 0})

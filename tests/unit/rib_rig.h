@@ -85,6 +85,8 @@ void rig_go(struct rig *g);          /* apply, and run all rounds; no grace peri
 /* Messages of neigh. They take effect at once. */
 void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 /* A link whose routes of a family (4, 6) do not count while it is not up. */
+/* As rig_link(), up, with IPv6 on or off. */
+void rig_link_ipv6(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool off);
 void rig_link_ignoring(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up,
 		       uint8_t family);
 /* As rig_link(), of a tunnel. */

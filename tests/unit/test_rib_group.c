@@ -574,6 +574,43 @@ paths_by_tunnels_have_no_adjacency(void **state)
 	rig_free(g);
 }
 
+/* The kernel removes IPv6 routes by a link on which IPv6 is switched off. */
+static void
+an_ipv6_path_without_a_gateway_needs_ipv6_on_its_link(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	links_set_through_kernel(g->rib, true);
+	rig_hop(g, 1, NULL, 11);
+	rig_hop(g, 2, NULL, 12);
+	rig_hop(g, 3, NULL, 13);
+	rig_group(g, 4, 2, 1, 1, 2, 1);
+	rig_group(g, 5, 2, 2, 1, 3, 1);
+	rig_route(g, "2001:db8:f::/48", 4);
+	rig_route(g, "2001:db8:e::/48", 5);
+	rig_link(g, 13, 0, true); /* the kernel's */
+	assert_seen(g, "2001:db8:f::1", "onlink@1*2048 onlink@2*2048");
+	assert_seen(g, "2001:db8:e::1", "kernel@13*2048 onlink@2*2048");
+	rig_link_ipv6(g, 11, 1, true);
+	assert_seen(g, "2001:db8:f::1", "onlink@2");
+	rig_link_ipv6(g, 13, 0, true);
+	assert_seen(g, "2001:db8:e::1", "onlink@2");
+
+	/* Forwarders drop the packets if no path has IPv6. */
+	rig_link_ipv6(g, 12, 2, true);
+	assert_seen(g, "2001:db8:f::1", "onlink@1*2048 onlink@2*2048");
+	rig_link_ipv6(g, 12, 2, false);
+	assert_seen(g, "2001:db8:f::1", "onlink@2");
+
+	/* IPv4 needs the path. */
+	rig_route(g, "198.51.100.0/24", 4);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "onlink@1*2048 onlink@2*2048");
+	rig_link_ipv6(g, 11, 1, false);
+	assert_seen(g, "2001:db8:f::1", "onlink@1*2048 onlink@2*2048");
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -602,6 +639,7 @@ main(void)
 		cmocka_unit_test(paths_by_ports_are_preferred_to_foreign_ones),
 		cmocka_unit_test(paths_by_the_kernel_are_equal_to_paths_by_ports),
 		cmocka_unit_test(paths_by_tunnels_have_no_adjacency),
+		cmocka_unit_test(an_ipv6_path_without_a_gateway_needs_ipv6_on_its_link),
 	};
 
 	return cmocka_run_group_tests_name("rib groups", tests, NULL, NULL);
