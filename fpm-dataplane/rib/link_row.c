@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find the links whose routes Linux uses otherwise, for thread warn: those without carrier that
- * have connected subnets, those with IPv6 off that are one of several next hops, and the loopback
+ * Find the links whose routes Linux uses otherwise, for thread warn: those without carrier whose
+ * connected subnets other routes take over, those with IPv6 off that are one of several next hops, and the loopback
  * device as the egress of a route. [rib]
  */
 #include "rib/link_row.h"
@@ -10,6 +10,9 @@
 
 #include "rib/leg.h"
 #include "rib/rib_impl.h"
+#include "rib/routes.h"
+#include "rib/slot.h"
+#include "rib/vrf.h"
 
 static void
 link_row_add(struct msg_query *q, const struct link *link, const char *why)
@@ -18,9 +21,43 @@ link_row_add(struct msg_query *q, const struct link *link, const char *why)
 			      json_pack("{s:s, s:s}", "name", link->name, "why", why));
 }
 
+/* Return true if no packet in transit takes the route: each link has fe80::/64. */
+static bool
+prefix_is_linklocal(const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+
+	return p.family == 6 && ipaddr_is_linklocal6(&p.addr);
+}
+
+/*
+ * Return true if packets to a prefix whose route does not count are forwarded by another route: one
+ * for the same prefix or for a shorter one.
+ */
+static bool
+prefix_is_taken_over(const struct rib *rib, const struct route *r)
+{
+	const struct slot *s;
+	unsigned int n, len;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+	uint32_t slot =
+		n == 0 ? POPTRIE_NONE
+		       : poptrie_match(fib_trie(copy, r->family), r->octet, r->len, &len);
+	fib_path path;
+
+	if (slot == POPTRIE_NONE || prefix_is_linklocal(r))
+		return false;
+	s = slot_at(&rib->slots, slot);
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		if (leg_path(rib, &s->leg[i], &path) <= LEG_FAILED)
+			return true;
+	return false;
+}
+
 /*
  * Mark the links that have a connected subnet that does not count because the link is not up, and
- * that counts in Linux. The kernel deletes the subnets of a link that is set down.
+ * that counts in Linux, if packets to it take another route. The kernel deletes the subnets of a
+ * link that is set down.
  */
 static void
 links_mark_lost_subnets(const struct rib *rib)
@@ -31,8 +68,9 @@ links_mark_lost_subnets(const struct rib *rib)
 		const struct kroute *kr = &k->v[k->connected.v[i]];
 		struct link *link = rib_link_find(&rib->links, kr->ifindex);
 
-		if (link != NULL && link->known && !link->up &&
-		    !link->ignore_linkdown[kr->route->family == 6])
+		if (link != NULL && link->known && !link->up && !link->lost_subnet &&
+		    !link->ignore_linkdown[kr->route->family == 6] &&
+		    prefix_is_taken_over(rib, kr->route))
 			link->lost_subnet = true;
 	}
 }

@@ -56,7 +56,7 @@ link_add(struct warn *w, const json_t *row)
 	list_add(&w->list, WARNING_CARRIER, where,
 		 "Linux keeps the connected subnets of a link without carrier, and drops "
 		 "packets to them.",
-		 "Other routes take over. If there is none, packets cause an ICMP error.");
+		 "Another route forwards them.");
 }
 
 void

@@ -58,6 +58,13 @@ check_obeyed(struct exam *e)
 
 		if (strcmp(kind, "member") == 0)
 			continue; /* the check `members` reports these */
+		if (strcmp(kind, "carrier") == 0) {
+			/* A cable that is not plugged in is no configuration to mend. */
+			finding_add(e, VERDICT_OK, kind,
+				    "%s: other routes take over its subnets",
+				    row_str(row, "where"));
+			continue;
+		}
 		finding_add(e, VERDICT_WARN, kind, "%s", row_str(row, "where"));
 		finding_cost(e, "%s %s", row_str(row, "linux"), row_str(row, "dataplane"));
 		finding_fix(e, "fpmctl show warnings %s", kind);
