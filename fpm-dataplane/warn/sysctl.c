@@ -33,6 +33,7 @@ enum combine {
 	BOTH,   /* both are needed */
 	ALONE,  /* the device's value counts */
 	IS_1,   /* the device's value counts if it is 1 */
+	HOST, /* the device's value counts if it is no router (IPv6), and all others are */
 };
 
 static const struct device_sysctl {
@@ -88,6 +89,11 @@ static const struct device_sysctl {
 	{6, ALONE, WARNING_SYSCTL, DEVCONF_IOAM6_ENABLED, "ioam6_enabled", NULL,
 	 "Linux adds its data to the IOAM option of packets in transit.",
 	 "The option passes unchanged."},
+	{6, HOST, WARNING_SYSCTL, DEVCONF_ACCEPT_REDIRECTS, "accept_redirects",
+	 "forwarding",
+	 "The device is a host's (forwarding is 0): Linux forwards by the gateways that "
+	 "its ICMP redirects have told.",
+	 "Packets in transit take the gateways of their routes."},
 	{6, EITHER, WARNING_SYSCTL, DEVCONF_USE_OIF_ADDRS_ONLY, "use_oif_addrs_only",
 	 "use_oif_addrs_only",
 	 "Linux takes sources of ICMP errors from the interface by which they leave.",
@@ -205,7 +211,8 @@ sysctls_scan(struct warn *w)
 
 /* Return true if the value of a device has an effect in Linux that `all` does not hide. */
 static bool
-value_counts(const struct device_sysctl *s, long long of_all, uint32_t value)
+value_counts(const struct device_sysctl *s, long long of_all, uint32_t value,
+	     const struct device_message *m)
 {
 	switch (s->combine) {
 	case EITHER:
@@ -214,6 +221,9 @@ value_counts(const struct device_sysctl *s, long long of_all, uint32_t value)
 		return value != 0 && of_all != 0;
 	case IS_1:
 		return value == 1;
+	case HOST:
+		return value != 0 && of_all != 0 &&
+		       device_conf6(m, DEVCONF_FORWARDING) == 0;
 	case NOT_64:
 		return value != 64 && value != 0; /* 0: the device has no IPv6 */
 	default:
@@ -236,7 +246,7 @@ sysctls_of_device(struct warn *w, const struct device_message *m)
 		uint32_t value =
 			s->family == 4 ? device_conf4(m, s->key) : device_conf6(m, s->key);
 
-		if (sysctl_is_obeyed(w, s) || !value_counts(s, w->of_all[i], value))
+		if (sysctl_is_obeyed(w, s) || !value_counts(s, w->of_all[i], value, m))
 			continue;
 		snprintf(where, sizeof(where), "net.ipv%u.conf.%s.%s = %u", s->family, name,
 			 s->name, value);

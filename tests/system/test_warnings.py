@@ -277,6 +277,13 @@ CASES = {
          "sysctl -q -w net.ipv4.conf.ext0.accept_redirects=0"],
         POLLED,
     ),
+    "gateways of ICMPv6 redirects": (
+        "sysctl",
+        "net.ipv6.conf.alt0.accept_redirects = 1",
+        ["sysctl -q -w net.ipv6.conf.alt0.forwarding=0"],
+        ["sysctl -q -w net.ipv6.conf.alt0.forwarding=1"],
+        POLLED,
+    ),
     "the TTL of ICMP errors": (
         "sysctl",
         "net.ipv4.ip_default_ttl = 63",
