@@ -94,7 +94,7 @@ struct pt_walk {
 	uint32_t slot;
 	uint32_t n_path; /* in the slot: the next node, by its slot in each level */
 	uint8_t path[PT_LEVELS];
-	size_t futile; /* no walk begins below so many octets of holes: it gains nothing */
+	size_t futile; /* octets of holes below which a walk would gain nothing */
 };
 
 /*

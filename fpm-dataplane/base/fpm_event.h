@@ -62,8 +62,9 @@ struct fpm_hop {
 };
 
 struct fpm_event {
-	uint8_t kind;     /* enum fpm_event_kind */
-	uint8_t rtm_type; /* FPM_ROUTE: RTN_UNICAST, RTN_BLACKHOLE, _UNREACHABLE, _PROHIBIT */
+	uint8_t kind; /* enum fpm_event_kind */
+	/* FPM_ROUTE: RTN_UNICAST, RTN_BLACKHOLE, _UNREACHABLE, _PROHIBIT */
+	uint8_t rtm_type;
 	uint8_t protocol;   /* RTPROT_* as sent */
 	bool is_group;      /* FPM_NEXTHOP: hops are members; FPM_ROUTE: always false */
 	bool blackhole;     /* FPM_NEXTHOP */
@@ -166,7 +167,8 @@ struct fpm_status {
 	/* W:fpm netlink port id of the last zebra, which the predecessor may have seen */
 	_Atomic uint32_t nl_pid;
 	/* As in FPM_ZEBRA, from the predecessor's checkpoint. */
-	_Atomic uint32_t old_nl_pid, old_held_until_s; /* W:rib before fpm starts R:fpm */
+	/* W:rib before fpm starts R:fpm  from the checkpoint of the last daemon */
+	_Atomic uint32_t old_nl_pid, old_held_until_s;
 	_Atomic uint64_t queue_bytes_in;  /* W:fpm accounted octets sent to rib */
 	_Atomic uint64_t queue_bytes_out; /* W:rib octets among them that rib has handled */
 	_Atomic uint64_t queue_high_bytes;  /* W:fpm high water of in - out */

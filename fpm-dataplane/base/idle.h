@@ -57,8 +57,9 @@ int idle_open(struct idle *idle, bool never_sleep, uint64_t *n_sleeps);
 void idle_close(struct idle *idle);
 
 /*
- * Let `fd` end sleeps from now on, or stop that. fd < 0 is a queue without a descriptor.
- * Returns 0 or -errno; on an error the queue counts as one without a descriptor.
+ * Add `fd` to the descriptors that end a sleep, or remove it. fd < 0: a queue has no
+ * descriptor. Returns 0 or -errno; on an error the queue counts as one without a
+ * descriptor.
  *                                                                   [one thread at a time]
  */
 int idle_watch(struct idle *idle, int fd, enum idle_kind kind);

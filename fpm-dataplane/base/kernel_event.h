@@ -24,9 +24,10 @@ enum kernel_event_kind {
 
 /* Place of a new route among the routes of the same prefix, table and metric. */
 enum kernel_order {
-	KERNEL_FIRST,   /* IPv4: `ip route add` and `prepend` */
-	KERNEL_LAST,    /* `ip route append`; IPv6: every route; routes of a dump */
-	KERNEL_REPLACE, /* `ip route replace`: it replaces the first route; all MPLS routes */
+	KERNEL_FIRST, /* IPv4: `ip route add` and `prepend` */
+	KERNEL_LAST,  /* `ip route append`; IPv6: every route; routes of a dump */
+	/* `ip route replace`: it replaces the first route; all MPLS routes */
+	KERNEL_REPLACE,
 };
 
 /* The routes or next-hop objects that a dump covers. */
@@ -85,9 +86,9 @@ struct kernel_status {
 	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:rtnl passed on */
 	_Atomic uint64_t of_zebra; /* W:rtnl routes of zebra, not passed on: FPM has them */
 	_Atomic uint64_t skipped;  /* W:rtnl multicast, link-local, loopback, cached */
-	_Atomic uint64_t by_source; /* W:rtnl of routes: source-specific ones */
-	_Atomic uint64_t by_tos;    /* W:rtnl of routes: those of one TOS */
-	_Atomic uint32_t tos_now;   /* W:rib routes of one TOS */
+	_Atomic uint64_t by_source; /* W:rtnl part of `routes`: source-specific routes */
+	_Atomic uint64_t by_tos;    /* W:rtnl part of `routes`: IPv4 routes for one TOS */
+	_Atomic uint32_t tos_now;   /* W:rib IPv4 routes for one TOS that exist now */
 	_Atomic uint64_t malformed; /* W:rtnl truncated or inconsistent messages */
 	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */
 	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */

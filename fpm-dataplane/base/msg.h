@@ -175,7 +175,7 @@ struct msg_reclaim {
  */
 struct msg_quiesce {
 	struct msg m;
-	/* owned by main, valid for the life of the process; NULL: resume */
+	/* Owned by main, valid until the process ends; NULL: resume. */
 	_Atomic bool *done;
 };
 

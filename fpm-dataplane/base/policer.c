@@ -115,8 +115,8 @@ policer_take(enum punt_class class, uint32_t source, uint64_t now)
 	struct policer *p = &policer[class];
 
 	/*
-	 * Only read first, because a packet that the class refuses must not take a token of
-	 * its source.
+	 * Test the bucket of the class before the bucket of the source gives a token: a
+	 * packet that the class refuses must not take a token of its source.
 	 */
 	if (!bucket_has(&p->full_at, &p->rate, now))
 		return POLICER_RATE;

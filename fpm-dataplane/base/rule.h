@@ -69,7 +69,8 @@ rule_is_never(const struct rule *rule)
 struct msg_rules {
 	struct msg m;
 	uint8_t family;
-	bool split; /* Linux looks up the tables local and main in turn, whatever rules are left */
+	/* Linux looks up table local, then table main, even if no rule names them. */
+	bool split;
 	uint32_t n;
 	struct rule rule[];
 };

@@ -27,7 +27,7 @@
 #define FDS_MAX 256
 /* Set instead of LISTEN_PID, because the process id of the successor was not known. */
 #define FOR_SUCCESSOR "FPM_DATAPLANE_SUCCESSOR"
-#define ORPHAN        "0" /* its value when the supervisor has ended */
+#define ORPHAN        "0" /* value of FOR_SUCCESSOR if the supervisor has ended */
 
 static struct {
 	struct sockaddr_un addr;

@@ -107,7 +107,7 @@ void sd_send_nowait(const char *state);
  * Report to the manager that the start made progress and that the next step may take
  * SD_STEP_S (EXTEND_TIMEOUT_USEC=). Never waits.
  */
-#define SD_STEP_S 90u /* as DefaultTimeoutStartSec= of systemd */
+#define SD_STEP_S 90u /* seconds; the default of systemd's TimeoutStartSec= */
 void sd_extend_timeout(void);
 
 /*

@@ -89,15 +89,16 @@ srv6_refusal_is_of_headend(uint8_t refusal)
 #define SRV6_WORDS_MAX    (2 + 1 + 4 * SRV6_SEGMENTS_MAX + 4)
 #define SRV6_HEADEND      0x80000000u
 #define SRV6_HAS_SOURCE   0x40000000u /* of a headend */
-#define SRV6_HAS_POLICY   0x40000000u /* of an end point */
+#define SRV6_HAS_POLICY   0x40000000u /* flag of an end point: a policy follows */
 
 struct srv6_sid {
 	uint8_t action;                /* enum srv6_action */
 	uint8_t flavors;               /* SRV6_PSP, ... */
 	uint8_t block_bits, node_bits; /* of NEXT-C-SID */
-	uint32_t table;                /* of the kernel: End.T, End.DT* */
-	uint8_t family;                /* of `hop`; 0: none */
-	struct ipaddr hop;             /* End.X, End.DX* */
+	/* Table of the kernel for the lookup (End.T, End.DT*) */
+	uint32_t table;
+	uint8_t family;    /* of `hop`; 0: none */
+	struct ipaddr hop; /* End.X, End.DX* */
 	/*
 	 * End.B6.Encaps: the words of its headend. They are part of the words of the SID.
 	 */

@@ -80,7 +80,8 @@ enum bfd_by { BY_NONE, BY_FORWARDERS, BY_KERNEL };
 /* The interface and addresses at which packets of a session leave and arrive. */
 struct place {
 	enum bfd_by by;
-	uint16_t ifidx; /* one hop by forwarders; else 0 */
+	/* Port or VLAN of a one-hop session that forwarders serve; else 0. */
+	uint16_t ifidx;
 	uint16_t vrf;
 	uint32_t ifindex;    /* one hop, or given by bfdd; else 0 */
 	struct ipaddr local; /* BY_KERNEL: may be zero, and the kernel chooses */

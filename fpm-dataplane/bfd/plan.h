@@ -32,20 +32,21 @@ struct plan_conn {
 	bool connecting; /* `open`, and not established yet */
 	uint32_t n;      /* sessions: the caller counts them before plan_next() */
 	bool settled;    /* bfdd has sent the sessions for a new connection */
-	bool stale;      /* its sessions may lack an interface, or the last change */
-	bool doubtful;   /* it may have more sessions than are known; it is stale, too */
+	/* An interface or the last change of its sessions may be missing here. */
+	bool stale;
+	bool doubtful; /* it may have more sessions than are known; it is stale, too */
 	uint8_t asked; /* 1 + ticks since an echo request of this `age`; 0: none pending */
 	uint8_t answers; /* replies to echo requests of this `age` */
 	uint32_t age;    /* number in the echo request; changes when bfdd may send more */
-	uint32_t burst;  /* messages in this step of bfdd */
-	uint32_t born;   /* its order among the events */
+	uint32_t burst;  /* messages that bfdd sent over it in the present step */
+	uint32_t born;   /* plan.order of the event that opened it */
 };
 
 struct plan {
 	struct plan_conn *conn;
 	unsigned int n_conn;
-	uint32_t order;  /* of the last event that has one */
-	uint32_t missed; /* order of the last event in which bfdd may have lost messages */
+	uint32_t order;  /* number of the last event; events are numbered in order */
+	uint32_t missed; /* number of the last event in which bfdd may have lost messages */
 	bool handing;    /* bfdd may still hand over sessions of a connection that ended */
 	bool due;        /* something has changed: call plan_next() */
 };

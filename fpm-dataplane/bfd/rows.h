@@ -23,8 +23,8 @@ struct bfd_row_in {
 	uint8_t diag, remote_diag; /* RFC 5880, 4.1 */
 	uint32_t discr, remote_discr, lid;
 	uint8_t mult, remote_mult;
-	uint32_t tx_us, rx_us;               /* of the configuration */
-	uint32_t remote_tx_us, remote_rx_us; /* that the peer announced */
+	uint32_t tx_us, rx_us;               /* configured intervals */
+	uint32_t remote_tx_us, remote_rx_us; /* intervals that the peer announced */
 	uint32_t interval_us;                /* between packets that are sent, in force */
 	uint64_t detect_us; /* in force; 0: none, because no peer is known */
 	uint32_t echo_us;   /* between echo packets; 0: none are sent */

@@ -60,7 +60,7 @@ cores_parse(const char *text)
 /* The numbers of a port. The daemon decides which values its device accepts. */
 static const struct {
 	const char *word;
-	int min, max; /* for the error; the daemon checks */
+	int min, max; /* shown in the error; the daemon checks the value */
 } port_number[] = {
 	{"mtu", CONFIG_MTU_MIN, CONFIG_MTU_MAX},
 	{"queues", 1, CONFIG_CORES_MAX},

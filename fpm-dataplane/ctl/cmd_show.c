@@ -254,7 +254,7 @@ show_names(const struct options *opt, const char *what)
 		names = (struct names){
 			.show = "counters", .key = "name", .no_totals = true};
 	if (names.show == NULL)
-		return CTL_OK; /* such an answer has no names */
+		return CTL_OK; /* the rows of this answer have no names */
 	request = json_pack("{s:s}", "show", names.show);
 	rc = conn_ask(opt->socket, request, names_on_row, &names);
 	json_decref(request);

@@ -33,7 +33,8 @@ enum manner {
 };
 
 static enum manner manner;
-static unsigned int patience_ms = SILENCE_MS; /* with a silent daemon */
+/* Longest wait for a daemon that sends nothing. */
+static unsigned int patience_ms = SILENCE_MS;
 
 static void __attribute__((format(printf, 1, 2))) conn_complain(const char *fmt, ...)
 {

@@ -32,7 +32,7 @@ struct hop {
 /* The meaning of the words of a line. */
 struct line {
 	struct kernel_route r;
-	const char *state; /* of a type other than unicast */
+	const char *state; /* state of a route that is not unicast: "blackhole", ... */
 	struct hop hop;
 	bool in_encap; /* words up to `via` or `dev` are about the encapsulation */
 	bool all_down, all_dead;
@@ -45,7 +45,7 @@ struct line {
 /* The meaning of lines with these words after the prefix. */
 struct kept {
 	char *words;       /* NULL: the entry is empty */
-	const char *state; /* with this type */
+	const char *state; /* state of a route of this type */
 	struct line line;
 };
 

@@ -8,9 +8,9 @@
 #include <sys/types.h>
 
 struct run {
-	bool quiet;     /* print no errors, also none of the program */
-	int patience_s; /* longest silence */
-	bool silent;    /* there was a longer silence */
+	bool quiet;     /* print no errors, and hide the errors of the program */
+	int patience_s; /* end the program after this time without output */
+	bool silent;    /* the program was ended for that reason */
 	pid_t pid;
 	int fd; /* its output */
 	FILE *out;

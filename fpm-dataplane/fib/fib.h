@@ -234,7 +234,7 @@ struct fib_tag {
 /* An own address that may be the source of an ICMP error. No padding: copies are compared. */
 struct fib_source {
 	struct ipaddr addr;
-	uint8_t plen; /* of its subnet */
+	uint8_t plen; /* prefix length of its subnet */
 };
 static_assert(sizeof(struct fib_source) == 17, "no padding");
 
@@ -253,11 +253,11 @@ struct fib_tunnel {
 	bool ignore_df;                 /* do not copy DF */
 	bool has_limit;                 /* writes an encapsulation limit (RFC 2473) */
 	uint8_t ttl;                    /* 0: that of the packet */
-	uint8_t tos;                    /* without ECN; if not inherited */
+	uint8_t tos;                    /* without the ECN bits; unused with tos_inherit */
 	uint8_t bytes;                  /* of head[] */
 	uint8_t proto_at; /* offset in head[] of the type of the inner packet, by family */
 	uint16_t vrf;     /* of outer packets */
-	uint32_t key;     /* if has_key */
+	uint32_t key;     /* key of GRE, valid with has_key */
 	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
 	struct ipaddr local, remote;
 	/*
@@ -271,7 +271,7 @@ static_assert(sizeof(struct fib_tunnel) == 128, "no padding");
 struct fib_vxlan {
 	uint8_t family;     /* of outer headers: 4 or 6; 0: the interface has no VXLAN */
 	uint8_t ttl;        /* of outer headers; 0: that of the packet */
-	uint8_t tos;        /* without ECN; if not inherited */
+	uint8_t tos;        /* without the ECN bits; unused with tos_inherit */
 	bool tos_inherit;   /* of the inner packet */
 	bool df, ignore_df; /* as in struct fib_tunnel */
 	bool csum;          /* sends UDP checksums */
@@ -298,8 +298,10 @@ struct fib_iface {
 	struct fib_tag tag[VLAN_TAGS]; /* outer tag first */
 	bool up;                       /* admin up with carrier: may send */
 	uint8_t n_tags;                /* tags of its frames; 0: a port */
-	uint8_t n_written; /* tags that forwarders write; 0: none, or the device inserts it */
-	bool tag_type_lost; /* a port whose device reports VLAN_C_TYPE for every outer tag */
+	/* Tags that forwarders write; 0: none, or the device inserts it. */
+	uint8_t n_written;
+	/* A port whose device reports VLAN_C_TYPE for every outer tag. */
+	bool tag_type_lost;
 	uint16_t port; /* the port that carries the frames; for a port its own number */
 	uint16_t mtu6_bytes;     /* of IPv6 packets; not above mtu_bytes */
 	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
@@ -318,7 +320,8 @@ struct fib_iface {
 	struct ipaddr linklocal6; /* own link-local source of ICMP errors; all zero: none */
 	/*
 	 * Own addresses in the order of the kernel. The receiver of an ICMP error decides
-	 * which of them is the source (fib/icmp.c). If there are none, src4 or src6 is it.
+	 * which of them is the source (fib/icmp.c). If there are none, the source is src4
+	 * or src6.
 	 */
 	struct fib_source own4[FIB_ON_LINK_MAX], own6[FIB_ON_LINK_MAX];
 	uint8_t n_own4, n_own6;

@@ -161,8 +161,8 @@ unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_out
 
 /*
  * Write the outer headers before the packet of `len` octets at `ip`, and return the first octet.
- * The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal mode. The source
- * of Linux 6.1 writes 0 for IPv4 (seg6_do_srh_encap()).
+ * The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal mode. Linux
+ * 6.1 writes 0 if the packet is IPv4 (seg6_do_srh_encap()).
  *
  * head  the outer IPv6 header, as in struct fib_headend_outer
  */

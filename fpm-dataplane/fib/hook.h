@@ -24,11 +24,12 @@ struct rte_bpf;
 /* The memory and the counters of a program in one forwarder, which alone writes to it. */
 struct fib_hook_state {
 	alignas(64) struct fpm_hook hook; /* W:fwd  the argument of the program */
-	uint64_t packets;                 /* W:fwd R:ui  that it was run on */
-	uint64_t dropped;                 /* W:fwd R:ui  errors included */
-	uint64_t marked;                  /* W:fwd R:ui  got a DSCP */
-	uint64_t moved;                   /* W:fwd R:ui  were looked up in another table */
-	uint64_t errors;                  /* W:fwd R:ui  invalid verdicts */
+	/* W:fwd R:ui  packets that the program was run on */
+	uint64_t packets;
+	uint64_t dropped; /* W:fwd R:ui  errors included */
+	uint64_t marked;  /* W:fwd R:ui  got a DSCP */
+	uint64_t moved;   /* W:fwd R:ui  were looked up in another table */
+	uint64_t errors;  /* W:fwd R:ui  invalid verdicts */
 };
 
 /* A program. Immutable once published, but for the memory behind `state`. */

@@ -259,7 +259,8 @@ icmp_of_drop(enum reason cause, uint8_t family)
 		[DROP_unsupported_encap] = {{3, 0}, {1, 0}},
 		[DROP_vrf_again] = {{3, 0}, {1, 0}},
 		[DROP_egress_down] = {{3, 0}, {1, 0}},
-		[DROP_ipv6_off] = {{0, 0}, {1, 0}}, /* of the egress interface */
+		/* IPv6 is off on the egress interface */
+		[DROP_ipv6_off] = {{0, 0}, {1, 0}},
 		[DROP_unreachable] = {{3, 1}, {1, 0}},
 		[DROP_prohibit] = {{3, 13}, {1, 1}},
 		[DROP_neigh_failed] = {{3, 1}, {1, 3}},

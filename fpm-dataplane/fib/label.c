@@ -147,7 +147,8 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 	if (path_kind(walk->path) == PATH_VRF && !walk->bottom)
 		walk->reason = DROP_mpls_stack;
 	else if (!walk->bottom && room < LABEL_BYTES)
-		walk->reason = DROP_mpls_malformed; /* no TTL of a next label */
+		/* No next label whose TTL could be copied. */
+		walk->reason = DROP_mpls_malformed;
 	else if (walk->bottom && walk->payload == 0 && path_kind(walk->path) != PATH_ENCAP)
 		walk->reason = DROP_mpls_payload;
 }

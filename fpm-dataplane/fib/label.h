@@ -51,15 +51,15 @@ struct label_walk {
 	/* enum reason: a drop; PUNT_not_ip: to the kernel; N_REASON: follow `path`. */
 	uint16_t reason;
 	uint8_t n;   /* labels to remove */
-	uint8_t ttl; /* the lowest among them, as received */
+	uint8_t ttl; /* the lowest TTL of these labels, as received */
 	/*
-	 * The TTL that goes on to the next header if it is lower there, or, if labels are
-	 * pushed, to these. UINT8_MAX: none does (RFC 3443, pipe model).
+	 * The TTL to copy to the labels that are pushed, or else to the next header if the
+	 * TTL of that header is higher. UINT8_MAX: copy none (RFC 3443, pipe model).
 	 */
 	uint8_t carried;
-	uint8_t tc;      /* of the last one */
+	uint8_t tc;      /* traffic class of the last removed label */
 	uint8_t payload; /* 4, 6: an IP packet follows them. 0: a label, or no IP packet */
-	bool bottom;     /* the last of them had S set */
+	bool bottom;     /* the last removed label had S set */
 };
 
 /*

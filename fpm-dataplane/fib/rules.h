@@ -63,7 +63,8 @@ struct fib_rules_source {
 
 struct fib_rules {
 	uint32_t n, n_sources;
-	const struct fib_rules_source *source; /* of equal base, the longest prefix first */
+	/* Sorted by base, then by prefix length, the longest first. */
+	const struct fib_rules_source *source;
 	struct fib_rule rule[];
 };
 

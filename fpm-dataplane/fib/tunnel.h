@@ -135,14 +135,16 @@ fib_path outer_look_up(const struct fib *fib, const struct fib_tunnel *t,
  * Note an ICMP error about an outer packet of a tunnel, which the kernel has got as well. The
  * forwarders then give the next packet into the tunnel to the kernel. The kernel forwards it, and
  * sends its sender the ICMP error "unreachable" (ip_tunnel.err_count). At most
- * FIB_TUNNEL_TOLD_MAX packets of a tunnel are given to the kernel for errors that have come. [punt]
+ * FIB_TUNNEL_TOLD_MAX packets of a tunnel are given to the kernel for the errors received
+ * so
+ * far.                                                                              [punt]
  */
 void fib_tunnel_tell(const struct fib *fib, uint16_t ifidx);
 #define FIB_TUNNEL_TOLD_MAX 4
 
-/* Return true if an error has come about one of the tunnels. */
+/* Return true if an ICMP error about an outer packet of one of the tunnels has arrived. */
 bool fib_tunnel_is_told(const struct fib *fib, const struct fib_tunnel_outer *outer);
-/* Return true if the kernel gets the next packet because of such an error: only once for each. */
+/* Return true if the kernel gets this packet because of an error: one packet per error. */
 bool fib_tunnel_take_told(const struct fib *fib, const struct fib_tunnel_outer *outer);
 
 /*

@@ -31,7 +31,7 @@ handle_compare(const void *a, const void *b)
 	return (*x)->handle < (*y)->handle ? -1 : (*x)->handle > (*y)->handle;
 }
 
-/* Return the state that a rule had in the ruleset before; NULL: it is a new rule. */
+/* Return the state that a rule had in the previous ruleset; NULL: it is a new rule. */
 static struct ruleset_state *
 state_before(const struct build *b, uint64_t handle)
 {
@@ -50,7 +50,7 @@ state_before(const struct build *b, uint64_t handle)
 	return b->old_state[from];
 }
 
-/* Sort the rules that the table had in the ruleset before by their handles. */
+/* Sort the rules that the table had in the previous ruleset by their handles. */
 static void
 old_sort(struct build *b)
 {

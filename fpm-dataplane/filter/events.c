@@ -203,7 +203,7 @@ filter_gather_until(struct filter_events *ev, uint32_t until, bool (*is_ending)(
 		uint64_t took = monotonic_ms() - begin;
 		bool more = filter_generation_after(until, g->heard);
 
-		/* A generation from before the socket was opened is never announced. */
+		/* A generation that is older than the socket is not announced. */
 		if (!more && (!g->awaits_from || ev->heard == 0 || took > AWAIT_MS))
 			break;
 		if (is_ending(ctx))

@@ -21,7 +21,7 @@ struct filter_conf {
 	const char
 		*table; /* base/filter_tables.h; "": no filter, the thread only answers */
 	bool pass_on_error;      /* without a usable ruleset: pass all, else drop all */
-	unsigned int n_thread;   /* with counters: forwarders, punt, and `explain` */
+	unsigned int n_thread;   /* threads with counters: forwarders, punt, `explain` */
 	uint64_t (*ticks)(void); /* the clock of limits */
 	double (*ticks_s)(void); /* ticks a second */
 };

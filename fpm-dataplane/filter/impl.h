@@ -193,7 +193,7 @@ struct ruleset *filter_merge(struct ruleset **part, unsigned int n);
 /* --- for the files of the builder --------------------------------------------------- */
 
 struct raw_chain {
-	const char *name; /* in the dump */
+	const char *name; /* name as in the dump */
 	uint64_t handle;
 	bool is_base, drops;
 	uint32_t hook;

@@ -23,8 +23,9 @@ struct filter {
 	struct filter_table table[FILTER_TABLES_MAX];
 	char prefix[FILTER_TABLES_MAX][FILTER_TABLE_TEXT + 1];
 	unsigned int n_table;
-	int ask;                     /* socket; negative: closed, or -errno */
-	struct filter_events events; /* fd: as ask */
+	int ask; /* socket; negative: closed, or -errno */
+	/* its fd is the socket for events; negative as in `ask` */
+	struct filter_events events;
 	ev_io events_io;
 	struct ruleset_reclaim reclaim;
 	ev_timer due; /* the next read */

@@ -2,7 +2,7 @@
 /*
  * Acknowledgements to zebra: one RTM_NEWROUTE per frame with RTM_F_OFFLOAD or _FAILED.
  * fpm's thread only. FRR 8.5 to 10.2, and 10.4 and later, read them when zebra runs with
- * --asic-offload=notify_on_offload; FRR 8.4 ignores them (FPM.md, 8).
+ * --asic-offload=notify_on_offload; FRR 8.4 ignores them (doc/fpm.md, 8).
  *
  * This file never waits: octets that the socket does not take are kept and sent later.
  * zebra reads slowly while it sends a full table, so the limit is the same as for the queue

@@ -6,7 +6,7 @@
  * While the queue is above half of its limit, no client is accepted: a replay would only
  * reach the limit again. The listening socket is closed meanwhile, so that zebra is refused
  * and tries again every 3 s. A connection left in the backlog would look to zebra like a
- * session whose reader has stalled, which blocks zebra (FPM.md, 7).
+ * session whose reader has stalled, which blocks zebra (doc/fpm.md, 7).
  *
  * If another program took the address while the daemon was down, the thread retries until
  * the address is free. The daemon does not exit, because it already forwards packets by the

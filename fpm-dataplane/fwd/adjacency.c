@@ -27,8 +27,8 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 	bool off = b->family[i] == 6 && fib_ipv6_is_off(b->fwd->fib, family, ifidx);
 
 	/*
-	 * Family 0: labels remain, and the parse stage has checked their TTL. Without IPv6
-	 * there is no route for Linux, which says so whatever the hop limit is.
+	 * Family 0: labels remain, and the parse stage has checked their TTL. If IPv6 is
+	 * off, Linux answers "no route" before it checks the hop limit.
 	 */
 	if (!off && b->family[i] != 0 && burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
@@ -375,7 +375,7 @@ burst_all_adj(const struct burst *b)
 	return path_kind(differ) == 0;
 }
 
-/* Return true if fib_adj_touch() has nothing to do. Nearly always it is so. */
+/* Return true if fib_adj_touch() has nothing to do, which is nearly always true. */
 static inline bool
 adj_is_used(_Atomic uint8_t *used, uint32_t adj)
 {

@@ -92,7 +92,8 @@ struct fwd_outer {
 	 */
 	uint16_t mtu;
 	bool told; /* an ICMP error about an outer packet has come: fib_tunnel_tell() */
-	bool plain; /* the neighbor is on a port, its frames have no tags, and no error came */
+	/* The neighbor is on a port, its frames have no tags, and no error came. */
+	bool plain;
 	struct fib_tunnel_outer outer;
 	const struct fib_iface *out; /* the egress interface; NULL: none */
 };
@@ -151,9 +152,10 @@ struct fwd {
 	const struct fib_hooks *hooks; /* of this round; NULL: no program, see fwd/hook.h */
 	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
-	struct fwd_decap decap[BURST_MAX]; /* in the burst, see fwd/tunnel.h */
-	unsigned int n_decap, depth;       /* depth: nested decapsulations so far */
-	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
+	/* Decapsulated packets of the burst, see fwd/tunnel.h. */
+	struct fwd_decap decap[BURST_MAX];
+	unsigned int n_decap, depth; /* depth: nested decapsulations so far */
+	uint32_t ip_id;              /* lower 16 bits: ID of the next outer IPv4 header */
 	uint64_t outer_epoch; /* grows with each quiescent state; checks cached pointers */
 	struct fwd_outer outer[FWD_OUTERS]; /* see fwd_outer_into() */
 	struct fwd_leg leg[FWD_LEGS];       /* see outer_fast.c */
@@ -244,7 +246,7 @@ struct burst {
 	uint64_t into;
 	uint64_t judged; /* bit per entry: the filter let it pass; valid if there is one */
 	uint8_t push_bytes; /* the most octets of labels that a packet of `push` gets */
-	uint32_t dst4[BURST_MAX]; /* of fast4: destination, host order */
+	uint32_t dst4[BURST_MAX]; /* destinations of packets in `fast4`, host order */
 	union {
 		/*
 		 * Fast path only: the four octets around the hop count as they are sent,

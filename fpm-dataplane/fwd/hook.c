@@ -219,7 +219,8 @@ fwd_hook_paths(struct burst *b)
 			continue;
 		if (path_kind(b->path[i]) == PATH_LOCAL ||
 		    path_kind(b->path[i]) == PATH_BCAST)
-			b->fwd->hook_moved &= ~(1ull << i); /* it stays ours */
+			/* The packet stays with the forwarder. */
+			b->fwd->hook_moved &= ~(1ull << i);
 		else
 			b->path[i] = PATH(PATH_VRF, b->fwd->hook_vrf[i]);
 	}

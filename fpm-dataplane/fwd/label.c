@@ -29,7 +29,7 @@ label_packet_of(const struct burst *b, unsigned int i)
 	const struct fib *fib = b->fwd->fib;
 	struct burst_label label = {0};
 
-	if (burst_has_labels(b, i)) /* else the union has hop_octets */
+	if (burst_has_labels(b, i)) /* otherwise the union has hop_octets, not label */
 		label = b->label[i];
 	return (struct label_packet){
 		.m = b->m[i],

@@ -42,11 +42,13 @@ INLINE bool burst_any_mtu_class(const struct burst *b);
 
 /* The first octets of a frame, for each egress interface of the burst. */
 struct egress {
-	__m128i frame[EGRESS_MAX];         /* without the first six octets */
-	alignas(64) uint8_t at[BURST_MAX]; /* of an entry: byte offset in frame[] */
-	unsigned int tag_bytes;            /* of the interfaces, equal for all */
-	bool by_port;                      /* no two interfaces of one port */
-	unsigned int any_ifidx;            /* OR of their numbers */
+	/* Headers by egress interface, without the destination MAC. */
+	__m128i frame[EGRESS_MAX];
+	/* By entry of the burst: byte offset in frame[]. */
+	alignas(64) uint8_t at[BURST_MAX];
+	unsigned int tag_bytes; /* octets of tags, the same for all interfaces */
+	bool by_port;           /* no two egress interfaces share a port */
+	unsigned int any_ifidx; /* OR of their numbers */
 };
 static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an offset fits an octet");
 

@@ -251,7 +251,7 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 		burst_leave(b, i, PUNT_kernel_route);
 		return NULL;
 	}
-	/* Without IPv6 there is no route for Linux, which says so whatever the hop limit is. */
+	/* If IPv6 is off, Linux answers "no route" before it checks the hop limit. */
 	if (fib_ipv6_is_off(b->fwd->fib, b->family[i], path_index(b->path[i]))) {
 		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
 		return NULL;

@@ -361,7 +361,7 @@ split_walk_left(struct burst *b, struct split *t, void (*walk)(struct burst *b))
 			b->m[b->n++] = t->m[i];
 			t->left &= ~(1ull << i);
 		}
-		burst_look(b); /* again: tags are removed, and the frames are others */
+		burst_look(b); /* the burst has other frames now, without their tags */
 		walk(b);
 	}
 }

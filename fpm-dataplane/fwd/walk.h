@@ -19,7 +19,7 @@
 static inline __attribute__((always_inline)) void
 fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
 {
-	b->fwd->hook_moved = 0; /* also if no program is asked: fwd_dispatch() reads it */
+	b->fwd->hook_moved = 0; /* even if no program runs: fwd_dispatch() reads it */
 	if (!fwd_admit(b)) {
 		if (after != NULL)
 			after(b, STAGE_ADMIT);

@@ -166,7 +166,8 @@ paths_check(const struct check *c, uint32_t *work)
 			continue;
 		}
 		if (!ins_is_exit(i) && next >= c->n && i->code != (BPF_JMP | BPF_JA))
-			return check_fail(c, at, "is the last, and no exit");
+			return check_fail(c, at,
+					  "is the last instruction, but not an exit");
 		if (ins_is_jump(i) && c->ins[at + 1 + (size_t)i->off].code == 0)
 			return check_fail(c, at, "jumps into the middle of an instruction");
 		if (!ins_is_exit(i) && i->code != (BPF_JMP | BPF_JA))

@@ -26,11 +26,13 @@ struct bpf_insn;
 int hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size);
 
 /*
- * Return true if the compiler of DPDK may compile a program that hook_check() has passed. That for
- * x86-64 makes wrong code of a test of bits (BPF_JSET) by a constant of one octet, after which the
- * CPU reads instructions at wrong places, of a shift of a register by itself (22.11), and of a
- * second exit that is 127 or 128 octets behind the first: its jump leads anywhere. So a program
- * with one exit is compiled. No test has compared the code for other CPUs: there nothing is.
+ * Return true if the compiler of DPDK may compile a program that hook_check() has passed.
+ *
+ * The compiler for x86-64 makes wrong code in three cases. After BPF_JSET with a constant of
+ * one octet, the CPU reads instructions at wrong places. A shift of a register by itself has a
+ * wrong result (22.11). If a second exit is 127 or 128 octets behind the first exit, the jump
+ * to it has a wrong target. So only programs with one exit are compiled. On other CPUs no
+ * program is compiled, because no test has compared the code with the interpreter.
  */
 bool hook_compiles(const struct bpf_insn *ins, size_t n);
 

@@ -92,7 +92,7 @@ hooks_publish(struct hooks *h, const char *dev, struct fib_hook *more)
 	free(old);
 }
 
-/* Add a part. Return 0, or -EINVAL if it is not the next part of the program that comes. */
+/* Add a part. Return 0, or -EINVAL if it is not the next part of the arriving program. */
 static int
 part_take(struct hooks *h, const struct hook_want *want, char *why, size_t why_size)
 {

@@ -20,7 +20,8 @@
 #define N_REGISTER  11
 #define STACK_BYTES 512
 #define WORD_BYTES  8
-#define FAR         (1 << 20) /* no address is so far from where it began */
+/* Octets. A register never points so far from the start of its memory. */
+#define FAR (1 << 20)
 
 enum kind {
 	NOTHING,  /* no value, or different kinds of values on different paths */
@@ -39,7 +40,7 @@ struct value {
 struct state {
 	struct value reg[N_REGISTER];
 	struct value word[STACK_BYTES / WORD_BYTES]; /* from the lowest address on */
-	bool written[STACK_BYTES];                   /* on each path */
+	bool written[STACK_BYTES];                   /* octets written on every path */
 };
 
 /* The values of all jumps to an instruction, so far. */

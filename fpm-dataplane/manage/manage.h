@@ -29,7 +29,8 @@ int manage_setup(struct worker *w, const struct manage_conf *conf);
 void manage_teardown(struct worker *w);
 
 /*
- * Request manage to read its file again, as `fpmctl config reload` does.            [main]
+ * Ask thread manage to read its file again, as `fpmctl config reload` does.
+ * [main]
  */
 void manage_reload(struct worker *w);
 

@@ -17,7 +17,7 @@ struct reconnect {
 	struct hotplug *h;
 	const struct config *running;
 	struct ev_timer timer;
-	uint32_t turn; /* of the timer */
+	uint32_t turn; /* runs of the timer so far */
 	struct reconnect_of {
 		char tap[IFNAMSIZ]; /* of a port of `running`, or free */
 		char device[256];

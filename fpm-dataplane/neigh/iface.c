@@ -34,8 +34,9 @@ iface_copy_free(struct neigh *n, struct retired *r)
 
 /* Ranks of an address as the source of ICMP errors; 0: unusable. */
 enum rank {
-	RANK_LINK = 1,       /* IPv4: 169.254/16 */
-	RANK_DEPRECATED_ULA, /* RFC 6724, 5, rule 3: a preferred one is better, on any link */
+	RANK_LINK = 1, /* IPv4: 169.254/16 */
+	/* RFC 6724, 5, rule 3: a preferred one is better, on any link */
+	RANK_DEPRECATED_ULA,
 	RANK_DEPRECATED,
 	RANK_ULA, /* the lowest rank of preferred addresses */
 	RANK_GLOBAL,
@@ -631,7 +632,7 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	ifc->present = true;
 	ifc->kernel = *kl;
 	if (ifc->tunnel)
-		; /* no device below has to know */
+		; /* a tunnel has no device below that must change */
 	else if (ifc->on == 0)
 		iface_set_dev(n, ifc, kl);
 	else if (kl->macvlan != KMON_NO_MACVLAN)

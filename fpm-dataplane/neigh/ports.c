@@ -17,7 +17,7 @@
 #include "tap-bridge/tap.h"
 
 #define LINK_WAIT_S 4.0 /* copper negotiates its speed again */
-#define LACP_WAIT_S 3.0 /* then LACP negotiates with the peer */
+#define LACP_WAIT_S 3.0 /* further time for LACP to negotiate with the peer */
 
 /* --- devices and their links ---------------------------------------------------------- */
 

@@ -290,7 +290,7 @@ fdbs_read(struct neigh *n)
 		rc = kmon_read_fdb(n->control, vxlan->ifindex);
 		if (rc == 0)
 			continue;
-		n->resync = true; /* in a second; this reads them, too */
+		n->resync = true; /* a resync within a second reads the VNIs, too */
 		if (log_allowed(&limit, &missed))
 			log_warn("neigh: forwarding database not read dev=%s error=\"%s\" "
 				 "missed=%u",

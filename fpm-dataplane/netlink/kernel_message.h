@@ -13,8 +13,8 @@ enum kernel_verdict {
 	/* multicast, link-local, loopback, a cached route, a TOS that no lookup has */
 	KERNEL_SKIP = SKIP_ROUTE,
 	/*
-	 * In a dump: a route whose life is over. The kernel deletes it later, or gives it a new
-	 * life without a message. The protocol is set.
+	 * In a dump: an expired route. The kernel deletes it later, or gives it a new
+	 * lifetime without a message. The protocol is set.
 	 */
 	KERNEL_SKIP_EXPIRED,
 };

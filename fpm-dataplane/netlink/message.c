@@ -132,7 +132,7 @@ message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	return TAKEN;
 }
 
-/* Decode a MAC address behind a VTEP (FPM.md, 5.5). Returns as message_decode(). */
+/* Decode a MAC address behind a VTEP (doc/fpm.md, 5.5). Returns as message_decode(). */
 static int
 decode_neighbor(const struct nlmsghdr *nlh, struct fpm_event *ev)
 {

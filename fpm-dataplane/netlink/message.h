@@ -41,7 +41,7 @@ int message_mtu(struct fpm_event *ev, const struct nlattr *metrics);
 int message_hops(struct fpm_event *ev, const struct attrs *attrs, unsigned int flags);
 
 /*
- * Decode a route of an MPLS label (FPM.md, 5.2). The event of a deletion has no hops.
+ * Decode a route of an MPLS label (doc/fpm.md, 5.2). The event of a deletion has no hops.
  * Returns as message_decode().
  */
 int message_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,

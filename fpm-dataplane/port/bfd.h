@@ -20,10 +20,11 @@
 #include "base/due.h"
 #include "base/prefix.h"
 
-#define BFD_SLOTS      4096u /* a power of two; slot 0 is never used */
-#define BFD_OCTETS     24u   /* of a control packet without authentication: RFC 5880, 4.1 */
-#define BFD_PACKET_MAX (40u + 8u + BFD_OCTETS) /* with IPv6 and UDP headers */
-#define BFD_PORT       3784u                   /* RFC 5881, 4 */
+#define BFD_SLOTS  4096u /* a power of two; slot 0 is never used */
+#define BFD_OCTETS 24u   /* of a control packet without authentication: RFC 5880, 4.1 */
+/* An IPv6 header, a UDP header, a BFD packet. */
+#define BFD_PACKET_MAX (40u + 8u + BFD_OCTETS)
+#define BFD_PORT       3784u /* RFC 5881, 4 */
 #define BFD_PORT_ECHO  3785u
 #define BFD_PORT_MULTI 4784u /* RFC 5883, 5 */
 #define BFD_YOUR_DISCR 8u    /* offset in the packet, also in our echo packets */
@@ -46,8 +47,8 @@ struct bfd_beat {
 	uint8_t n;         /* octets of `packet` */
 	uint16_t port;     /* UDP port of expected packets */
 	uint16_t vrf;
-	uint16_t
-		ifidx; /* interface of both directions; 0: the FIB decides, any may receive */
+	/* Interface of both directions; 0: the FIB decides, any may receive. */
+	uint16_t ifidx;
 	struct ipaddr local, remote;    /* an echo packet has `local` as both addresses */
 	uint8_t packet[BFD_PACKET_MAX]; /* from the IP header on, with its checksums */
 	uint8_t first[BFD_PACKET_MAX];  /* as long as `packet` */
@@ -77,9 +78,10 @@ struct bfd_pace {
 	uint64_t next;             /* due_first(), TSC */
 	uint32_t epoch;            /* of the table when it was last read */
 	uint64_t random;
-	uint64_t ticks_us;        /* TSC ticks in a microsecond */
-	struct due due;           /* by slot; TSC */
-	uint32_t seen[BFD_SLOTS]; /* by slot: version */
+	uint64_t ticks_us; /* TSC ticks in a microsecond */
+	struct due due;    /* slots by the time (TSC) of their next packet */
+	/* By slot: version of the slot that this forwarder has read. */
+	uint32_t seen[BFD_SLOTS];
 };
 
 /* Make the table; NULL: out of memory.                                            [main] */

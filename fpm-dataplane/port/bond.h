@@ -52,7 +52,7 @@ struct bond_member {
 	char driver[32];
 	bool link;          /* as its driver reports it */
 	bool active;        /* our packets leave by it */
-	bool heard;         /* of 802.3ad: the other end speaks LACP */
+	bool heard;         /* 802.3ad: the other end sends LACP frames */
 	uint8_t partner[6]; /* the MAC address of the partner's system */
 };
 

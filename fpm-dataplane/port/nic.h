@@ -16,7 +16,8 @@ struct rte_eth_dev_info;
 
 #define NIC_RX_DESC          1024  /* frames that a receive queue holds */
 #define NIC_AF_PACKET_FRAMES 2048u /* frames that a ring of net_af_packet holds */
-#define NIC_QUEUE_MAX        (NIC_RX_DESC + NIC_AF_PACKET_FRAMES) /* at most, of any device */
+/* The longest queue of any device. */
+#define NIC_QUEUE_MAX (NIC_RX_DESC + NIC_AF_PACKET_FRAMES)
 
 /*
  * Serializes control operations on a running device. DPDK leaves this to its callers. Some

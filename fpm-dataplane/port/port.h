@@ -35,12 +35,12 @@ struct port_conf {
 	struct port_options options;
 	bool interrupts; /* interrupts of receive queues are wanted */
 	bool shared;     /* processes share DPDK: attach in this one only */
-	uint32_t place;  /* place in the order of ports; 0: as ifidx */
+	uint32_t place;  /* number in the order in which ports are shown; 0: ifidx */
 };
 
 struct port {
 	uint16_t ifidx;
-	uint32_t place; /* ports are shown in this order, that of their addition */
+	uint32_t place; /* number in the order in which ports were added and are shown */
 	uint16_t port_id;
 	uint16_t n_rxq, n_txq;
 	uint8_t mac[6];

@@ -65,7 +65,7 @@ struct watch_filter {
 
 /* Immutable once published. */
 struct watch_set {
-	uint8_t points; /* of all filters, combined */
+	uint8_t points; /* points that any filter watches, as bits */
 	uint8_t live;   /* bit per session: its filter is in use */
 	uint32_t epoch; /* number of the set */
 	struct watch_filter filter[WATCH_SESSIONS];
@@ -81,7 +81,7 @@ struct watch_record {
 	uint32_t epoch;   /* of the set that matched */
 	uint32_t group, path, flow_hash;
 	uint32_t frame_bytes; /* on the wire */
-	uint16_t snap_bytes;  /* of these in `frame` */
+	uint16_t snap_bytes;  /* octets of it that `frame` has */
 	uint16_t in_ifidx, out_ifidx;
 	uint16_t mtu_bytes; /* of egress and route; 0: not determined */
 	uint16_t l3_bytes;  /* of the IP packet */
@@ -105,15 +105,15 @@ struct watch_record {
 	uint8_t pops;       /* MPLS labels to remove; path and via are then valid */
 	uint8_t rule;       /* 1: rule_pref decided; 2: rules apply, none decided */
 	uint32_t rule_pref; /* of the kernel's rule ... */
-	uint32_t
-		rule_table; /* ... and the table that it names; 0: none, or that of the VRF */
-	bool to_main;       /* the VRF has no route: path and via are from table main */
-	bool looked_up;     /* group, path, flow_hash and log2_buckets are valid */
-	uint8_t urpf;       /* enum fib_urpf, if the source was checked ... */
-	uint8_t back;       /* ... enum fib_back: the result */
-	uint8_t filter;     /* WATCH_FILTER_ */
-	uint64_t filter_handle;  /* of the rule that decided; 0: the policy of the chain */
-	char filter_chain[32];   /* truncated; "": no chain */
+	/* ... and the table that it names; 0: none, or that of the VRF. */
+	uint32_t rule_table;
+	bool to_main;           /* the VRF has no route: path and via are from table main */
+	bool looked_up;         /* group, path, flow_hash and log2_buckets are valid */
+	uint8_t urpf;           /* enum fib_urpf, if the source was checked ... */
+	uint8_t back;           /* ... enum fib_back: the result */
+	uint8_t filter;         /* WATCH_FILTER_ */
+	uint64_t filter_handle; /* of the rule that decided; 0: the policy of the chain */
+	char filter_chain[32];  /* truncated; "": no chain */
 	char filter_comment[64]; /* of the rule, truncated */
 	uint8_t hook;            /* WATCH_HOOK_ */
 	uint8_t hook_dscp;       /* that the program set; UINT8_MAX: none */
@@ -129,14 +129,14 @@ struct watch_record {
 #define WATCH_DECAPSULATED 253 /* an outer packet: another record has the inner packet */
 
 enum watch_filter_verdict {
-	WATCH_FILTER_NONE, /* it was not asked */
+	WATCH_FILTER_NONE, /* the packet did not reach the filter */
 	WATCH_FILTER_PASS,
 	WATCH_FILTER_DROP,
 	WATCH_FILTER_REJECT,
 };
 
 enum watch_hook_verdict {
-	WATCH_HOOK_NONE, /* it was not asked */
+	WATCH_HOOK_NONE, /* no program ran on the packet */
 	WATCH_HOOK_PASS,
 	WATCH_HOOK_CHANGE, /* passes with a DSCP, or by another table */
 	WATCH_HOOK_DROP,

@@ -299,8 +299,8 @@ vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originate
 struct forward_path {
 	struct label_packet lp;
 	fib_path path; /* as found */
-	fib_path
-		neighbor; /* PATH_ADJ or PATH_ONLINK: the path itself, or that under labels */
+	/* PATH_ADJ or PATH_ONLINK: the path itself, or that under labels. */
+	fib_path neighbor;
 	bool has_headend; /* it gets an outer header of SRv6: `ho` */
 	struct fib_headend_outer ho;
 	bool has_labels;                   /* it came with labels */
@@ -587,7 +587,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	for (int i = 0; i < n; i++) {
 		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
 
-		memcpy(eth, l2, L2_LEN); /* for a drop, or for the kernel */
+		memcpy(eth, l2, L2_LEN); /* for captures of drops, and for the kernel */
 		ip = eth + L2_LEN;
 		put_be16(ip + 10, 0); /* the library leaves the checksum to the device */
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
@@ -616,7 +616,8 @@ neigh_queue_release(struct punt *p, const struct neigh_queue *waited, bool resol
 		unsigned int n_waiting = p->n_waiting;
 
 		if (may_wait && neigh_queue_exists(p, &key)) {
-			neigh_queue_add(p, m, &key); /* behind the packets before it */
+			/* After earlier packets to this neighbor. */
+			neigh_queue_add(p, m, &key);
 			continue;
 		}
 		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,

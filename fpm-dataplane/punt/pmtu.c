@@ -36,7 +36,7 @@ struct told {
 	uint32_t mtu;
 	uint16_t vrf;
 	uint8_t family;
-	bool too_big; /* else the packet did not arrive */
+	bool too_big; /* true: the packet was too big; false: it did not arrive */
 };
 
 /* Return true if the checksum of an ICMP message of `n` octets is right. */
@@ -96,7 +96,8 @@ told_read(const uint8_t *ip, unsigned int room, struct told *t)
 /* The outer header of the quoted packet. */
 struct outer {
 	struct ipaddr src, dst;
-	const uint8_t *upper; /* behind it; `room` octets are there */
+	/* the header behind the IP header; `room` octets can be read */
+	const uint8_t *upper;
 	unsigned int room;
 	uint8_t proto; /* of `upper` */
 };
@@ -170,8 +171,9 @@ tunnel_sent(const struct fib_tunnel *tunnel, const struct told *t, const struct 
 }
 
 /*
- * Let the kernel tell the senders of the next packets into the tunnels that may have sent the quoted
- * packet. A stranger may forge errors, so these are few a second, and each tunnel has its own.
+ * Let the kernel send errors to the senders of the next packets that enter the tunnels that
+ * may have sent the quoted packet. An attacker may forge errors, so each tunnel has a limit
+ * of a few errors per second.
  */
 static void
 tunnels_tell(struct punt *p, const struct told *t, const struct outer *o)
@@ -300,7 +302,7 @@ pmtu_learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool 
 	if (table == NULL)
 		return;
 	e = entry_find(table, t, dst);
-	/* An error that is not sure may make a packet smaller, but not give its place away. */
+	/* An error that is not sure may lower the MTU, but does not clear e->sure. */
 	was_sure = e != NULL && e->sure;
 	if (e == NULL)
 		e = place_for(table, sure);

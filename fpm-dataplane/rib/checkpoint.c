@@ -420,7 +420,8 @@ ckpt_kernel_is_valid(const struct ckpt_route *r, const struct ckpt_kernel *k,
 	unsigned int all = CKPT_IS_LOCAL | CKPT_CONNECTED | CKPT_JOINS;
 
 	if (!family_is_ip(r->family) && (k->flags != 0 || k->metric != 0))
-		return false; /* Linux has one route of a label */
+		/* A route of a label has no metric: Linux has one route per label. */
+		return false;
 	return k->crc == CKPT_CRC_OF(number, k) && (k->flags & ~all) == 0 && k->zero == 0;
 }
 

@@ -64,7 +64,8 @@ struct ckpt_header {
 	uint32_t attempts;                          /* starts that have begun to read it */
 	uint32_t route_high[CKPT_ZEBRAS], hop_high; /* highest number ever in use */
 	uint32_t n_routes[CKPT_ZEBRAS], n_slots;    /* present numbers */
-	uint32_t nl_pid;                            /* of the last zebra */
+	/* Netlink port id of the zebra that was connected last. */
+	uint32_t nl_pid;
 	/*
 	 * CLOCK_BOOTTIME until which fpm refuses this zebra (fpm hold). 0: it accepts it. A
 	 * writer without this field has 0 here.
@@ -189,7 +190,7 @@ struct ckpt *ckpt_new(uint64_t netns);
  */
 struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms,
 		       const char **why);
-extern const char ckpt_no_memory[]; /* not the checkpoint's fault */
+extern const char ckpt_no_memory[]; /* the checkpoint itself is intact */
 /*
  * Reasons that come from an installation or a configuration: the checkpoint itself is
  * intact.

@@ -2,12 +2,12 @@
 /*
  * Replayed routes that arrived before the nexthop object that they name. [rib]
  *
- * Live updates interleave with a replay, and groups arrive before their members (FPM.md,
- * 5). A replay may thus confirm a working route with an id that is not announced yet. The
- * route keeps its old slot until the id, and each member of a group, is known; at the
- * latest until the replay is over, because then zebra has sent everything. A route without
- * an old slot does not need this: it is bound at once, and late binding completes it
- * (nexthop.c).
+ * Live updates interleave with a replay, and groups arrive before their members
+ * (doc/fpm.md, 5). A replay may thus confirm a working route with an id that is not
+ * announced yet. The route keeps its old slot until the id, and each member of a group, is
+ * known; at the latest until the replay is over, because then zebra has sent everything. A
+ * route without an old slot does not need this: it is bound at once, and late binding
+ * completes it (nexthop.c).
  */
 #include "rib/early.h"
 

@@ -4,7 +4,7 @@
  *
  * A route is reported a grace period after the commit that contains it, because no
  * forwarder can then still use the earlier state. Each NEWROUTE is answered once, even if
- * it changed nothing (FPM.md, 8). Routes that the dataplane does not forward are not
+ * it changed nothing (doc/fpm.md, 8). Routes that the dataplane does not forward are not
  * reported: routes of protocol kernel, and routes of tables without a FIB.
  *
  * When a trie lacks memory, the routes that are missing in it have failed. rib does not

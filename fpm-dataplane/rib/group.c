@@ -119,7 +119,7 @@ group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2)
 struct takers {
 	uint32_t n;
 	uint32_t *member, *hash;
-	float *inverse; /* of the weight */
+	float *inverse; /* 1 / weight of each member */
 };
 
 /* The working state of group_fill(). */

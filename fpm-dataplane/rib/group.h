@@ -10,7 +10,7 @@
 
 struct bucket_member {
 	fib_path path;
-	uint32_t hash; /* of its identity: gateway and interface */
+	uint32_t hash; /* hash of the gateway and the interface */
 	uint64_t weight;
 	uint32_t target, have;
 };

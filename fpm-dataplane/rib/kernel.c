@@ -277,7 +277,7 @@ kernel_split_tables(struct rib *rib)
 		if (r->family != 4)
 			continue;
 		kernel_hide(rib, k->wide.v[at]);
-		kernel_settle(rib, r); /* one of type throw no longer counts */
+		kernel_settle(rib, r); /* a route of type throw no longer counts */
 	}
 }
 

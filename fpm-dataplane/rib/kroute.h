@@ -38,8 +38,12 @@ struct kroute {
 	bool connected;     /* on link, made by the kernel for an address */
 	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
 	uint8_t wide; /* RTN_*: in table local, it decides for the prefixes inside; or 0 */
-	bool short_local; /* of table local by a next hop: it hides them in Linux, not here */
-	bool ignored;     /* slot_ignored() at the last check: it does not count */
+	/*
+	 * A record of table local with a next hop: it hides the prefixes inside in Linux,
+	 * not here.
+	 */
+	bool short_local;
+	bool ignored; /* slot_ignored() at the last check: it does not count */
 };
 
 struct rib_kroutes {
@@ -48,8 +52,8 @@ struct rib_kroutes {
 	struct vec32 unused;
 	struct hidx by_route;
 	struct vec32 connected;    /* numbers */
-	struct vec32 wide;         /* numbers, of each length if of type throw; few */
-	uint32_t n_throws;         /* of these, of type throw */
+	struct vec32 wide;         /* records with `wide`, and all of type throw; few */
+	uint32_t n_throws;         /* records in `wide` that are of type throw */
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
@@ -58,8 +62,10 @@ struct rib_kroutes {
 	bool reviewing;     /* a slot is ignored now, or no longer: check again ... */
 	uint32_t review_at; /* ... the records from this number on */
 	bool refused;       /* limits.routes left no room for some */
-	bool split4; /* Linux looks the tables local and main of IPv4 up one after the other */
-	bool rebind; /* connected subnets changed: bind gateways without an interface again */
+	/* Linux looks the tables local and main of IPv4 up one after the other */
+	bool split4;
+	/* Connected subnets changed: bind gateways without an interface again. */
+	bool rebind;
 };
 
 /* Numbers of the routes of `r`, in no order: kroute_first() until kroute_next() is 0. */

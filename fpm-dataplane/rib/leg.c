@@ -2,10 +2,10 @@
 /*
  * Legs: the next hops of slots, tied to the link and the adjacency that each needs. [rib]
  *
- * zebra sends nothing when an interface goes down (FPM.md, 0.8). Therefore a leg is down
- * while its interface is missing or not up, and returns with it. A change of a link marks
- * the slots of the legs on it, never a prefix. A leg may name an interface that the kernel
- * has not reported (yet); link.c then keeps a stub of the link.
+ * zebra sends nothing when an interface goes down (doc/fpm.md, rule 8). Therefore a leg is
+ * down while its interface is missing or not up, and returns with it. A change of a link
+ * marks the slots of the legs on it, never a prefix. A leg may name an interface that the
+ * kernel has not reported (yet); link.c then keeps a stub of the link.
  */
 #include "rib/leg.h"
 
@@ -342,7 +342,8 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		return LEG_FOREIGN;
 	}
 	if (leg_has_labels(leg) && leg->encap == 0) {
-		*path = PATH(PATH_ENCAP, 0); /* no gateway, or limits.encaps is reached */
+		/* The leg has no gateway, or limits.encaps is reached. */
+		*path = PATH(PATH_ENCAP, 0);
 		return LEG_ENCAP;
 	}
 	if (hop->gw_family == 0 || link->tunnel) {

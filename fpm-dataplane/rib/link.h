@@ -16,7 +16,7 @@ struct link {
 	uint32_t number;
 	uint16_t ifidx, vrf; /* its number as a port or VLAN, and as a VRF; 0: it is none */
 	bool known, up;
-	bool tunnel;             /* of the dataplane: it has no neighbors */
+	bool tunnel;             /* a tunnel that forwarders serve: it has no neighbors */
 	bool ignore_linkdown[2]; /* IPv4, IPv6: without carrier its routes do not count */
 	bool ipv6_off;           /* no IPv6 packet may leave by it */
 	bool lost_subnet;        /* a mark of link_rows(); false outside of it */

@@ -119,7 +119,7 @@ nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list
 		const struct member *m = &nh->member[i];
 		struct next_hop *hop = nh_list_push(out);
 
-		/* Groups are flat (FPM.md, 3.2): a group inside a group is not followed. */
+		/* Groups are flat (doc/fpm.md, 3.2): a group in a group is not followed. */
 		if (m->nh->known && !m->nh->is_group) {
 			*hop = m->nh->hop;
 			if (hop->kind == PATH_NONE)

@@ -34,7 +34,7 @@ struct reclaim {
 	struct vec32 adjs, encaps; /* one reference each */
 	struct vrf_retired *vrfs;
 	struct fib_rules *rules[2]; /* replaced lists */
-	bool rules_replaced;        /* also if there was none before */
+	bool rules_replaced;        /* a list was published: a replacement or the first */
 	struct msg_feedback *feedback, **feedback_end;
 	void **blocks;
 	uint32_t n_blocks, cap_blocks;

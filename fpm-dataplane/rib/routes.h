@@ -133,7 +133,7 @@ route_is_replayed(const struct route *r)
 struct rib_tables {
 	struct routes main, other;
 	uint32_t n_main[2], n_default[2]; /* of tables main and default: IPv4, IPv6 */
-	uint32_t n_not_ip;                /* in `other`: not IP routes */
+	uint32_t n_not_ip;                /* entries of `other` that are no IP routes */
 	bool refused;                     /* some routes found no room */
 };
 

@@ -197,7 +197,7 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 	vrf->wanted = true;
 }
 
-static const struct prefix any_source = {.family = 6}; /* also of IPv4 views */
+static const struct prefix any_source = {.family = 6}; /* for IPv4 views, too */
 
 /*
  * Create a view for packets from a source, and one for packets from no such source; or one for

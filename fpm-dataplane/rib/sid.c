@@ -93,7 +93,8 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 		return;
 	if (t->n + 1 >= FIB_SIDS_MAX) {
 		if (!t->full_said)
-			log_warn("rib: end point left to the kernel reason=too-many max=%u",
+			log_warn("rib: srv6 end point left to the kernel reason=too-many "
+				 "max=%u",
 				 FIB_SIDS_MAX - 1);
 		t->full_said = true;
 		return;
@@ -106,7 +107,7 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 		new.encap = policy_get(rib, new.word + 2, sid.n_policy);
 		if (new.encap == 0) { /* the kernel has the same end point */
 			if (!t->full_said)
-				log_warn("rib: end point left to the kernel "
+				log_warn("rib: srv6 end point left to the kernel "
 					 "reason=limits.encaps");
 			t->full_said = true;
 			return;

@@ -15,7 +15,7 @@ struct route;
 struct table_count {
 	uint32_t table;
 	uint32_t n;           /* routes; 0: entry is free */
-	uint32_t stale;       /* of n, not sent in session.gen */
+	uint32_t stale;       /* routes among n that session.gen has not sent */
 	uint32_t gen;         /* session in which zebra last mentioned the table */
 	char removed_vrf[16]; /* name of the removed VRF that had these routes; "": none */
 	bool foreign;         /* routes up to session foreign_gen belong to that VRF */
@@ -24,7 +24,7 @@ struct table_count {
 
 struct rib_table_counts {
 	uint32_t n_zebra[2];   /* IPv4, IPv6 */
-	uint32_t n_labels;     /* of tables.n_not_ip */
+	uint32_t n_labels;     /* labels among tables.n_not_ip */
 	uint32_t stale;        /* of n_zebra and n_labels, not sent in session.gen */
 	uint32_t stale_other;  /* as `stale`, of all other tables */
 	struct table_count *v; /* by number, from 1 */

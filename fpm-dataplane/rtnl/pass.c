@@ -117,7 +117,7 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 		if (r->expires_ms == 0 || expires_ms < r->expires_ms)
 			r->expires_ms = expires_ms;
 	}
-	/* The kernel sends a new route of an advertisement before it sets the life. */
+	/* The kernel sends a new route of an advertisement before it sets the lifetime. */
 	if (!dump && ev->kind == KERNEL_ROUTE && ev->route.protocol == RTPROT_RA)
 		r->mortal[RTPROT_RA] = r->lives_due = true;
 	if (ev->kind == KERNEL_ROUTE && ev->route.prefix.family == FAMILY_LABEL)
@@ -136,8 +136,8 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 }
 
 /*
- * Count an expired route. If it has several next hops, the kernel tells the life of the first
- * one only, and uses all while one lives.
+ * Count an expired route. If it has several next hops, the kernel reports the lifetime of
+ * the first next hop only, and uses all of them while one has not expired.
  */
 static void
 pass_expired(struct rtnl *r, const struct nlmsghdr *nlh, uint8_t protocol)

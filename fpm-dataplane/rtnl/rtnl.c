@@ -7,9 +7,10 @@
  * or whose source address is removed, next-hop objects of a link that is down or lost its
  * carrier, and IPv4 routes of a deleted next-hop object. After such a cause the thread
  * dumps next-hop objects and the protocols of which rib has routes. The kernel also renews
- * or shortens the lifetime of a route without an event, and gives a new life to an expired
- * route that it has not deleted yet. So while routes have a limited life, a dump at the end
- * of the shortest life, and at the latest after LIFE_MS, shows their lives.
+ * or shortens the lifetime of a route without an event, and gives a new lifetime to an
+ * expired route that it has not deleted yet. So while routes have a limited lifetime, the
+ * thread reads their lifetimes at the end of the shortest one, and at the latest after
+ * LIFE_MS.
  */
 #include "rtnl/rtnl.h"
 
@@ -33,7 +34,7 @@
 #define DUMP_REST 4u
 #define QUICK_MS  30u   /* of CPU: a walk over tables takes less unless they are large */
 #define RETRY_MS  1000u /* after a failed dump */
-/* The time until limited lives are read again, and until expired routes are. */
+/* The time until limited lifetimes, and until expired routes, are read again. */
 #define LIFE_MS          2000u
 #define LIFE_LARGE_MS    60000u
 #define EXPIRED_MS       100u
@@ -80,8 +81,8 @@ link_is_down(const struct nlmsghdr *nlh)
 
 /*
  * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits the
- * life of the route of an IPv6 address's subnet, without messages. Of large tables, known lives
- * are read again anyway.
+ * lifetime of the route of an IPv6 address's subnet, without messages. If the tables are
+ * large, known lifetimes are read again at intervals anyway.
  */
 static void
 rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
@@ -168,15 +169,16 @@ expiry_arm(struct rtnl *r)
 	     ev_timer_remaining(loop, &r->expiry) * 1000. <= r->expires_ms))
 		return;
 	ev_timer_stop(loop, &r->expiry);
-	ev_now_update(
-		loop); /* a timer that fires early would dump a route that still lives */
+	/* A timer that fires early would dump a route that has not expired yet. */
+	ev_now_update(loop);
 	ev_timer_set(&r->expiry, r->expires_ms / 1000., 0.);
 	ev_timer_start(loop, &r->expiry);
 }
 
 /*
  * Return the time until expired routes are read again. It grows to an eighth of the time since the
- * last one expired: the kernel mostly gives a new life soon, and may also never delete a route.
+ * last one expired: the kernel mostly gives a new lifetime soon, and may also never delete
+ * a route.
  */
 static uint32_t
 expired_again_ms(struct rtnl *r, uint32_t least_ms, uint32_t most_ms)
@@ -193,9 +195,10 @@ expired_again_ms(struct rtnl *r, uint32_t least_ms, uint32_t most_ms)
 }
 
 /*
- * Limit the time until the next dump of routes whose lives the kernel may change silently. A
- * life below one tick looks like none. So when no route seems to have one, read
- * until a dump that began EXPIRED_MS after the first such dump, which is longer than a tick.
+ * Limit the time until the next dump of routes whose lifetimes the kernel may change
+ * silently. A lifetime below one tick looks like none. So when a dump shows no route with a
+ * lifetime, repeat the dump until one has begun EXPIRED_MS later, which is longer than a
+ * tick.
  */
 static void
 expiry_limit(struct rtnl *r)

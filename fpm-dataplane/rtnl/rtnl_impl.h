@@ -50,16 +50,16 @@ struct rtnl {
 	int events, dumps; /* sockets; -1: closed */
 	ev_io events_io, dumps_io;
 	ev_timer resync; /* the next dump of objects that may have been deleted silently */
-	ev_timer expiry; /* the next route with a limited life expires */
+	ev_timer expiry; /* the next route with a limited lifetime expires */
 	uint8_t *buffer; /* DUMP_BUFFER_BYTES, of the dump socket */
-	uint8_t *burst;  /* of the events socket */
+	uint8_t *burst;  /* receive buffer of the events socket */
 	struct dump_job job[JOBS_MAX]; /* the dumps to be made */
 	unsigned int n_jobs, at;       /* at == n_jobs: no dump runs */
 	bool asked;                    /* the request for job[at] was sent */
 	bool again;                    /* ... a second time, see dump.c */
 	unsigned int n_datagrams;      /* of the answer */
 	bool interrupted;              /* the tables changed while the kernel answered */
-	unsigned int tries;            /* of job[at] */
+	unsigned int tries;            /* attempts at job[at] */
 	uint32_t seq;                  /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
 	struct rule_tables tables[2]; /* IPv4, IPv6: zebra's routes in them are wanted */
@@ -70,22 +70,24 @@ struct rtnl {
 	bool rules_due;         /* read the rules again: some have changed */
 	bool large;             /* a walk of the kernel over its tables takes long */
 	uint64_t n_routes_then; /* routes of rib when `large` was last decided */
-	bool split4;      /* Linux looks up the tables local and main of IPv4 in turn */
-	uint64_t n_shown; /* messages of the present dump */
-	bool all_due;     /* read all tables again: events were lost */
-	bool silent_due;  /* read objects again that may have been deleted silently */
-	bool lives_due;   /* read routes with a limited life again */
-	uint32_t
-		expires_ms; /* shortest lifetime of routes seen since the last dump; 0: none */
-	uint32_t n_expired;        /* routes of the present dump whose life is over */
-	uint32_t n_joined;         /* ... of which have several next hops */
+	bool split4;            /* Linux looks up table local, then table main (IPv4) */
+	uint64_t n_shown;       /* messages of the present dump */
+	bool all_due;           /* read all tables again: events were lost */
+	bool silent_due;        /* read objects again that may have been deleted silently */
+	bool lives_due;         /* read routes with a limited lifetime again */
+	/* Shortest lifetime of routes seen since the last dump; 0: none. */
+	uint32_t expires_ms;
+	uint32_t n_expired; /* expired routes in the present dump */
+	uint32_t n_joined;  /* expired routes in the present dump with several next hops */
 	uint32_t n_expired_was;    /* n_expired of the last dump */
-	uint64_t expired_since_ms; /* CLOCK_MONOTONIC: when their number grew last */
-	bool had_lives;            /* a route with a limited life may be there */
-	/* CLOCK_MONOTONIC: the first of the last dumps that show no life began; 0: none did */
+	uint64_t expired_since_ms; /* CLOCK_MONOTONIC: when n_expired grew last */
+	bool had_lives;            /* the kernel may have a route with a limited lifetime */
+	/*
+	 * CLOCK_MONOTONIC: begin of the first of the last dumps without a lifetime; 0: none
+	 */
 	uint64_t lifeless_since_ms;
 	bool held[256];    /* rib may have routes of the protocol */
-	bool mortal[256];  /* IPv6 routes of the protocol may have a limited life */
+	bool mortal[256];  /* IPv6 routes of the protocol may have a limited lifetime */
 	bool held_labels;  /* rib may have routes of labels */
 	struct rule *rule; /* of the present job */
 	uint32_t n_rules, room_rules;
@@ -161,8 +163,8 @@ void dump_plan(struct rtnl *r, enum dump_extent extent);
  */
 void dump_plan_held(struct rtnl *r);
 /*
- * Plan a dump of the IPv6 protocols whose routes may have a limited life, or of all IPv6 routes if
- * tables are large.
+ * Plan a dump of the IPv6 protocols whose routes may have a limited lifetime, or of all
+ * IPv6 routes if tables are large.
  */
 void dump_plan_mortal(struct rtnl *r);
 /* Add a dump to the plan: of next-hop objects, or of the routes of one table. */

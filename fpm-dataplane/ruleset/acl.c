@@ -139,7 +139,7 @@ field_len(enum field f, uint8_t family)
 struct known {
 	struct octet {
 		uint8_t field; /* N_FIELD: unknown; N_FIELD + 1: the family */
-		uint8_t at;    /* in the field */
+		uint8_t at;    /* offset in the field */
 		uint8_t mask;
 	} word[RULESET_WORDS * 4];
 };

@@ -21,7 +21,8 @@
 #include "ruleset/ruleset.h"
 
 #define ACL_SEGMENTS_MAX 16 /* categories of rte_acl */
-#define ACL_RULES_MIN    4  /* of a chain: shorter chains are walked */
+/* Rules of a chain; shorter chains are evaluated rule by rule. */
+#define ACL_RULES_MIN 4
 
 #define ACL_BITS_MAX 32 /* pairs of a field and a set */
 
@@ -36,7 +37,8 @@ struct ruleset_acl_bit {
 struct ruleset_acl {
 	struct rte_acl_ctx *ctx;
 	uint32_t n_segment, n_category;
-	uint32_t end[ACL_SEGMENTS_MAX]; /* of each segment, in ruleset.rule */
+	/* End of each segment, as an index of ruleset.rule. */
+	uint32_t end[ACL_SEGMENTS_MAX];
 	const struct ruleset *r;
 	uint32_t n_bit;
 	struct ruleset_acl_bit bit[ACL_BITS_MAX];

@@ -21,7 +21,7 @@
 #define RECORD_COUNTERS 1u
 
 #define SOURCE_MAX  0xffffffu   /* a larger ifIndex needs the expanded form */
-#define IFINDEX_MAX 0x3ffffffeu /* as above, for input and output */
+#define IFINDEX_MAX 0x3ffffffeu /* largest ifIndex in the fields input and output */
 
 /* The formats of an output, in the upper two bits of the short form. */
 #define FORMAT_IFINDEX 0u

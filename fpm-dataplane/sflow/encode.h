@@ -28,7 +28,7 @@ struct sflow_vlan {
 
 /* A packet that was sampled or dropped. */
 struct sflow_packet {
-	uint32_t sequence;      /* of its kind and source */
+	uint32_t sequence;      /* number among the samples of its kind and source */
 	uint32_t source, rate;  /* ifIndex of the port; one in `rate` (samples only) */
 	uint32_t pool, drops;   /* pool: samples only */
 	uint32_t input, output; /* ifIndex; output: also SFLOW_HOST */

@@ -178,7 +178,7 @@ enum refusal {
 	REFUSED_RIGHTS,  /* the client lacks the right */
 	REFUSED_MISSING, /* no object has that name */
 	REFUSED_CHANGE,  /* impossible at present; nothing changed */
-	REFUSED_STATE,   /* without effect in the present state */
+	REFUSED_STATE,   /* not possible in the present state */
 	REFUSED_BUSY,    /* too many requests */
 	N_REFUSAL
 };

@@ -399,7 +399,7 @@ on_qdisc(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 /* The filters of one hook of a device. */
 struct hook {
 	unsigned int n;
-	char kind[DEVICE_NAME]; /* of the first */
+	char kind[DEVICE_NAME]; /* kind of the first such qdisc */
 };
 
 static void

@@ -78,8 +78,8 @@ rules_scan(struct warn *w)
 	if (atomic_load_explicit(&kernel_status.expired_joined, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_LIFE,
 			 "an expired IPv6 route with several next hops",
-			 "Linux uses all of its next hops while one of them lives, and "
-			 "tells the life of the first one only.",
+			 "Linux uses all of its next hops until the last of them expires, "
+			 "and reports the lifetime of the first next hop only.",
 			 "The route is not used: delete its expired next hop.");
 	if (atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_MIXED,

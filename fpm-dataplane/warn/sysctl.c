@@ -30,7 +30,7 @@
 enum combine {
 	EITHER, /* either value is enough */
 	NOT_64, /* the device's value counts unless it is 64, as in the dataplane */
-	BOTH,   /* both are needed */
+	BOTH,   /* the sysctls of `all` and of the device must be set */
 	ALONE,  /* the device's value counts */
 	IS_1,   /* the device's value counts if it is 1 */
 	HOST, /* the device's value counts if it is no router (IPv6), and all others are */
@@ -40,8 +40,8 @@ static const struct device_sysctl {
 	uint8_t family; /* 4 or 6 */
 	uint8_t combine;
 	uint8_t kind;
-	unsigned int key;   /* of device_conf4() or device_conf6() */
-	const char *name;   /* of the device's file */
+	unsigned int key;   /* key for device_conf4() or device_conf6() */
+	const char *name;   /* name of the file in the folder of the device */
 	const char *of_all; /* the file of `all` that is read; NULL: none */
 	const char *in_linux, *dataplane;
 } of_device[] = {
@@ -216,7 +216,7 @@ value_counts(const struct device_sysctl *s, long long of_all, uint32_t value,
 {
 	switch (s->combine) {
 	case EITHER:
-		return value != 0 && of_all == 0; /* else the row of `all` reports it */
+		return value != 0 && of_all == 0; /* the row of `all` reports the rest */
 	case BOTH:
 		return value != 0 && of_all != 0;
 	case IS_1:

@@ -279,7 +279,8 @@ warn_on_xfrm(struct ev_loop *loop, ev_io *io, int revents)
 	events_drain(w->xfrm_events);
 	atomic_store_explicit(&w->conf.fib->tunnels_state, FIB_TUNNELS_IPSEC,
 			      memory_order_relaxed);
-	if (ev_is_active(&w->events_io) || w->events < 0) /* else a scan follows anyway */
+	/* Otherwise a scan follows anyway. */
+	if (ev_is_active(&w->events_io) || w->events < 0)
 		warn_on_event(loop, io, revents);
 }
 

@@ -20,7 +20,7 @@
 #include "warn/warn.h"
 
 #define WARNINGS_MAX      256u /* in the list; further warnings are only counted */
-#define SYSCTLS_OF_DEVICE 32u  /* at most, in the table of sysctl.c */
+#define SYSCTLS_OF_DEVICE 32u  /* largest number of sysctls per device in sysctl.c */
 #define UPPERS_MAX        256u /* more are not named: the list has no room for them */
 
 /* A row of `show warnings`. The texts are printable UTF-8. */
@@ -76,7 +76,8 @@ struct warn {
 	double rest_s;                             /* at least, between two scans */
 	double scanned_s;                          /* monotonic, end of the last scan */
 	long long of_all[SYSCTLS_OF_DEVICE];       /* values of `all`, of this scan */
-	int seg6_family; /* of generic netlink; 0: not asked yet; -ENOENT: the kernel has none */
+	/* Family of generic netlink; 0: not read yet; -ENOENT: the kernel has none. */
+	int seg6_family;
 	struct log_limit netns_log;
 };
 

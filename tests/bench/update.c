@@ -26,7 +26,8 @@ struct times {
 };
 
 /*
- * Make one change. A stream may withdraw a prefix that does not exist. That is no refusal.
+ * Make one change. A stream may withdraw a prefix that does not exist. That does not count
+ * as a refusal.
  */
 static void
 timed(struct structure *s, const struct prefix *p, bool del, struct times *t)

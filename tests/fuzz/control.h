@@ -12,22 +12,24 @@
 
 #define CONTROL_TYPE 0xeeu
 
-/* Payload: pairs of octets, what and its argument. */
+/* The payload is pairs of octets: an operation of this list and its argument, `arg`. */
 enum control {
 	CONTROL_ROUND,   /* commit, no grace period */
-	CONTROL_SETTLE,  /* grace periods over, all answered; invariants are checked */
+	CONTROL_SETTLE,  /* end grace periods, deliver all replies, check the invariants */
 	CONTROL_LINK,    /* link arg % 4: up or down (bit 3), gone (bit 4), port (bit 5) */
-	CONTROL_ADDR,    /* address of link arg % 4: there or not (bit 3) */
-	CONTROL_NEIGH,   /* neighbor arg % 8 of those watched: answers or not (bit 7) */
-	CONTROL_SESSION, /* the connection ends, another begins; 1: of another zebra */
+	CONTROL_ADDR,    /* add (bit 3) or remove the address of link arg % 4 */
+	CONTROL_NEIGH,   /* watched neighbor arg % 8: answers (bit 7) or fails */
+	CONTROL_SESSION, /* end the connection, begin another one; 1: from another zebra */
 	CONTROL_TIME,    /* arg seconds pass */
-	CONTROL_SEGMENT, /* from here in pieces of arg octets; 0: whole */
+	CONTROL_SEGMENT, /* pass the following octets in pieces of arg octets; 0: whole */
 	CONTROL_ASK,     /* show everything */
-	CONTROL_HOLD,    /* neigh does not answer what it watches (1), what it frees (2) */
-	CONTROL_MEMORY,  /* the tries get memory arg times more; 255: always */
-	CONTROL_AUDIT,   /* all is compared: nothing may differ */
-	CONTROL_BREAK,   /* the FIB is made wrong at route arg / 4: found, and mended */
-	CONTROL_LIMIT,   /* rib stands still, the queue has arg / 2 KiB; 0: it goes on */
+	CONTROL_HOLD,    /* neigh withholds replies to requests to watch (1), to free (2) */
+	CONTROL_MEMORY,  /* arg more allocations of the tries succeed; 255: all succeed */
+	CONTROL_AUDIT,   /* run the audit: it must find no difference */
+	/* Break the FIB at route arg / 4: the audit must find and repair it. */
+	CONTROL_BREAK,
+	/* rib pauses, the limit of the queue is arg / 2 KiB; 0: rib continues. */
+	CONTROL_LIMIT,
 	CONTROL_N
 };
 

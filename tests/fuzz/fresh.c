@@ -77,7 +77,10 @@ some_prefix(struct rnd *r)
 	return PICK(r, pool);
 }
 
-/* Labels that meet those of put_beside(), the special ones, and a stack that is too long. */
+/*
+ * Write labels: labels that put_beside() uses too, special labels, or a stack that is too
+ * long.
+ */
 static void
 attr_labels(struct wire *w, struct rnd *r, uint16_t type)
 {
@@ -106,7 +109,7 @@ put_labels(struct wire *w, struct rnd *r, bool is_object)
 void
 put_hop(struct wire *w, struct rnd *r, bool is_object)
 {
-	/* NHA_* and RTA_* name the same things by other numbers. */
+	/* NHA_* and RTA_* have different numbers for the same attributes. */
 	if (!once_in(r, 4))
 		attr_addr(w, is_object ? NHA_GATEWAY : RTA_GATEWAY, some_gateway(r));
 	else if (!is_object && once_in(r, 2))
@@ -137,7 +140,10 @@ put_object(struct wire *w, struct rnd *r)
 		for (uint32_t i = 0; i < n; i++) {
 			grp[i].id = once_in(r, 10) ? some_group(r) : some_id(r);
 			grp[i].weight = (uint8_t)(once_in(r, 3) ? rnd_next(r) : 0);
-			/* The weight's high octet, which headers call by one name or another. */
+			/*
+			 * The high octet of the weight; its field has different names in
+			 * different kernel headers.
+			 */
 			if (once_in(r, 20))
 				((uint8_t *)&grp[i])[WEIGHT_HIGH_AT] = (uint8_t)rnd_next(r);
 		}
@@ -156,7 +162,7 @@ put_object(struct wire *w, struct rnd *r)
 	msg_end(w);
 }
 
-/* `label`: next hops of a label's route. */
+/* `label`: the next hops belong to a route of a label. */
 static void
 put_multipath(struct wire *w, struct rnd *r, bool label)
 {
@@ -233,7 +239,7 @@ put_beside(struct wire *w, struct rnd *r)
 	msg_end(w);
 }
 
-/* FPM.md, 6.3: the end of a replay. */
+/* Doc/fpm.md, 6.3: the end of a replay. */
 static void
 put_sentinel(struct wire *w)
 {

@@ -23,8 +23,8 @@ uint32_t some_oif(struct rnd *r);
 
 /* Gateway, interface and encapsulation, as attributes of a next-hop object or a route. */
 void put_hop(struct wire *w, struct rnd *r, bool is_object);
-void put_fresh_message(struct wire *w,
-		       struct rnd *r);           /* one, or two that belong together */
+/* Write one message, or two messages that refer to each other. */
+void put_fresh_message(struct wire *w, struct rnd *r);
 void put_control(struct wire *w, struct rnd *r); /* a frame of control.h */
 void put_fresh(struct wire *w, struct rnd *r);   /* a frame of either kind */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libFuzzer target: any octets as a request of the HTTP API, as libmicrohttpd hands it on. The
- * first lines are method, path and parameters (key=value), an empty one ends them, the rest is
- * the body. It is asked for in the words of the control protocol, which understands or refuses
- * it, or refused with a status and one sentence that a terminal can be shown.
+ * libFuzzer target: any octets as a request of the HTTP API, as libmicrohttpd hands it on.
+ * The first lines are method, path and parameters (key=value), an empty line ends them, the
+ * rest is the body. The API translates the request to the control protocol, which accepts
+ * or refuses it, or refuses it with a status and one sentence that is safe for a terminal.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ is_a_sentence(const char *why)
 		MUST((uint8_t)*p >= ' ' && *p != 0x7f);
 }
 
-/* The next line; NULL when there is none, or an empty one. */
+/* Return the next line; NULL at the end or if the line is empty. */
 static char *
 line_of(char **at)
 {
@@ -46,7 +46,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	in = (struct api_input){.method = line_of(&at), .path = line_of(&at)};
 	if (in.method == NULL)
-		in.path = NULL; /* libmicrohttpd has both, or hands nothing on */
+		in.path = NULL; /* a request without a method is not passed on */
 	while (in.path != NULL && in.n_arg < API_ARGS_MAX &&
 	       (line = line_of(&at)) != NULL) {
 		value = strchr(line, '=');

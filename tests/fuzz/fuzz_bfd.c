@@ -28,7 +28,7 @@ read_stream(const uint8_t *data, size_t size)
 
 	while ((n = bfd_dplane_next(data, size, &m)) > 0) {
 		MUST(n >= BFD_DPLANE_HEADER_BYTES && (size_t)n <= size && m.len == n);
-		/* One octet less is no message. */
+		/* A message that lacks its last octet is incomplete. */
 		MUST(bfd_dplane_next(data, (size_t)n - 1, &m) == 0);
 		MUST(bfd_dplane_next(data, (size_t)n, &m) == n);
 		if (m.known && (m.type == BFD_DPLANE_ADD || m.type == BFD_DPLANE_DELETE)) {
@@ -53,7 +53,10 @@ read_stream(const uint8_t *data, size_t size)
 			     m.type == BFD_DPLANE_ECHO_REPLY);
 			MUST(bfd_dplane_write_echo_request(&m.echo, m.id, out) ==
 			     sizeof(out));
-			/* Neither the reserved octet nor octets behind the times are kept. */
+			/*
+			 * The decoder drops the reserved octet and the octets after the
+			 * times.
+			 */
 			out[3] = (uint8_t)m.type;
 			MUST(memcmp(out + 2, data + 2, 4) == 0);
 			MUST(memcmp(out + 8, data + 8, 16) == 0);
@@ -101,7 +104,7 @@ take_conf(struct script *s)
 	};
 }
 
-/* The actions tell each difference of two states of a session. */
+/* Check that the actions report each difference between two states of a session. */
 static void
 check(const struct bfd_fsm *f, const struct bfd_fsm *before, unsigned int acts,
       uint64_t now)
@@ -214,7 +217,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct script s = {.data = data, .size = size};
 	uint8_t which = take(&s), *copy;
 
-	/* A block of the exact length, so that the sanitizer finds an over-read. */
+	/*
+	 * Copy the input to a block of its exact length, so that the sanitizer finds an
+	 * over-read.
+	 */
 	copy = malloc(s.size == 0 ? 1 : s.size);
 	MUST(copy != NULL);
 	if (s.size != 0)

@@ -27,8 +27,9 @@
 
 enum { ROUTE, ROUTE_RAW, HOP, HOP_RAW, HEADER, HEADER_RAW, ROUTE_COPY, HOP_COPY };
 /*
- * With the first two, and copies of routes: of another array; KERNEL, and of its other half. With
- * next hops, HALF: of their labels.
+ * Flags of an edit. ROUTE, ROUTE_RAW and ROUTE_COPY: OTHER selects the array of other
+ * tables, KERNEL the array of kernel routes, KERNEL with HALF struct ckpt_kernel of such a
+ * route. HOP and HOP_RAW: HALF selects the labels.
  */
 #define OTHER  8
 #define KERNEL 16
@@ -189,7 +190,7 @@ edit(struct ckpt *c, const uint8_t *e)
 		w->slot = e[3];
 		SEAL(w);
 	}
-	/* A writer would have recorded the numbers in use. */
+	/* A writer records the highest number in use. */
 	if ((e[0] & 7) == ROUTE_COPY && *ckpt_high(c->head, part) < which)
 		*ckpt_high(c->head, part) = which;
 	if ((e[0] & 7) == HOP_COPY && c->head->hop_high < which)
@@ -250,13 +251,13 @@ begin(int fd)
 	for (unsigned int i = 0; i < sizeof(dst) / sizeof(dst[0]); i++)
 		MUST(rig_seen(g, dst[i])[0] != '\0' &&
 		     rig_seen_in(g, 1, dst[i])[0] != '\0');
-	/* The next replay has none of these routes: all are swept but its own. */
+	/* The next replay has none of these routes: the sweep removes them. */
 	rig_session(g, 100);
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_route(g, "100.64.0.0/16", 7);
 	rig_sentinel(g);
 	rig_go(g);
-	rig_now_ms += 600000; /* the time for the peers of another zebra is over */
+	rig_now_ms += 600000; /* the hold time after a restart of zebra is over */
 	rig_go(g);
 	rig_settle(g);
 	MUST(g->rib->table_counts.n_labels == 0);

@@ -119,7 +119,7 @@ put_message(struct script *s, uint64_t handle)
 	case 2:
 		put_element(&m, name_of(a), key, b / 16 * 4u, b & 3);
 		break;
-	case 3: /* so many that they are in a Poptrie */
+	case 3: /* so many elements that the set uses a Poptrie */
 		for (unsigned int i = 0; i < 40 && messages_have_room(&m); i++) {
 			key[1] = (uint8_t)i;
 			put_element(&m, name_of(a), key, b / 16 * 4u, i & b & 1);
@@ -135,7 +135,10 @@ put_message(struct script *s, uint64_t handle)
 		m.octet[(a << 8 | b) % m.n] ^= (uint8_t)(1 + kind % 5);
 }
 
-/* Judge a packet of `room` octets, in memory of its own so that a read behind it is seen. */
+/*
+ * Judge a packet of `room` octets. Its memory ends with it, so that the sanitizer finds an
+ * over-read.
+ */
 static void
 judge(const struct ruleset *r, const uint8_t *octets, uint8_t family, unsigned int room)
 {
@@ -160,7 +163,7 @@ judge(const struct ruleset *r, const uint8_t *octets, uint8_t family, unsigned i
 	free(ip);
 }
 
-/* Let the elements of one set, or of all, come or go, by the octets of the script. */
+/* Add or remove elements of one set or of all sets, by the octets of the script. */
 static void
 change(struct ruleset *r, const uint8_t *data, size_t size)
 {

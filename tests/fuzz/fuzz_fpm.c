@@ -63,7 +63,10 @@ decode(const struct fpm_frame *frame)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Behind `data` there is nothing: the sanitizer sees an over-read of one octet. */
+	/*
+	 * `data` ends with its block, so that the sanitizer finds an over-read of one
+	 * octet.
+	 */
 	struct fpm_frame frame = {.payload = data, .len = size};
 	int n;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any octets pass the frame cutter, decoder, queue and RIB, while links, addresses,
- * neighbors, sessions and time change at random, zebra restarts, rib stands still up to the
- * queue limit and beyond, and the FIB is broken on purpose. The RIB stays sound
- * (invariants.c), the audit finds each error and reports no other, and when zebra has no
- * routes, the RIB has none of its objects.
+ * neighbors, sessions and time change at random, zebra restarts, rib pauses until the queue
+ * exceeds its limit, and the FIB is broken on purpose. The RIB stays sound (invariants.c),
+ * the audit finds each error and reports no other, and when zebra has no routes, the RIB
+ * has none of its objects.
  *
  * A libFuzzer target (`make fuzz`; mutate.c is its mutator). Built into a unit test it
  * replays the corpus with any compiler. control.h says what an input is.
@@ -17,14 +17,17 @@
 #include "control.h"
 #include "invariants.h"
 
-/* A rig costs more than most inputs; each leaves it as it found it, which is checked. */
+/*
+ * A rig costs more time than most inputs, so many inputs share one. Each input must leave
+ * the rig as it was; the fuzzer checks that.
+ */
 #define INPUTS_A_RIG 500u
 #define N_LINK       4u
-/* No more than this of the expensive ones an input. */
+/* The largest number of these expensive operations in one input. */
 #define MAX_SETTLE 40u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-void fuzz_end(void); /* for a program that ends in another way than libFuzzer's */
+void fuzz_end(void); /* called by programs that are not linked with libFuzzer */
 
 static const char *const addr_of[N_LINK][2] = {
 	{"10.0.1.1/24", "2001:db8:1::1/64"},
@@ -73,7 +76,7 @@ rig_with_poor_tries(void)
 	return g;
 }
 
-/* Links 2 to 5; the last is no port. */
+/* Create links 2 to 5; link 5 is no port. */
 static void
 kernel_at_rest(void)
 {
@@ -153,7 +156,10 @@ neighbor_changes(uint8_t arg)
 	}
 }
 
-/* Routes that are in force: a connected one whose link is down is none. */
+/*
+ * Return the number of routes in force. A connected route whose link is down does not
+ * count.
+ */
 static size_t
 n_routes_in_force(void)
 {
@@ -303,7 +309,7 @@ control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 	}
 }
 
-/* Octets of the next well-formed frame; 0 when there is none. */
+/* Return the octets of the next well-formed frame; 0: there is none. */
 static size_t
 frame_octets(const uint8_t *p, size_t left, bool *is_control)
 {

@@ -117,7 +117,10 @@ step_message(const uint8_t **p, const uint8_t *end)
 
 	if (len > (size_t)(end - *p))
 		len = (size_t)(end - *p);
-	/* Behind it there is nothing: the sanitizer sees an over-read of one octet. */
+	/*
+	 * The block ends with the message, so that the sanitizer finds an over-read of one
+	 * octet.
+	 */
 	nlh = malloc(sizeof(*nlh) + len);
 	MUST(nlh != NULL);
 	*nlh = (struct nlmsghdr){.nlmsg_len = (uint32_t)(sizeof(*nlh) + len),
@@ -211,7 +214,7 @@ step(enum step what, const uint8_t **p, const uint8_t *end)
 	}
 }
 
-/* Dumps that show nothing, and the end of zebra's routes. */
+/* Give rib empty dumps, and withdraw all routes of zebra. */
 static void
 all_must_go(void)
 {

@@ -35,9 +35,9 @@
 #define VLAN_RED       (PORT_MAX + 3) /* on IN, of a VRF */
 #define OVER_VXLAN     (PORT_MAX + 4) /* and the next */
 #define VRF_RED        3
-#define ADJ            7 /* and the next, which is as good */
+#define ADJ            7 /* this adjacency and the next one have the same content */
 #define ADJ_VXLAN      9
-#define GROUP          5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
+#define GROUP          5 /* group of the routes 198.51.100.0/24 and 2001:db8:77::/48 */
 #define GROUP_OWN      6
 #define GROUPS         8 /* of labels */
 #define GROUP_SEGMENTS 30
@@ -72,7 +72,7 @@ iface_make(uint16_t ifidx, uint16_t port, uint32_t mtu_bytes)
 	return i;
 }
 
-/* Frames of `on` with this tag are another interface's. */
+/* Make interface `ifidx`: it receives the frames of interface `on` with this tag. */
 static void
 vlan_make(uint16_t ifidx, uint16_t on, uint16_t type, uint16_t id)
 {
@@ -121,7 +121,10 @@ tables_make(void)
 	vxlan_make(fib, OVER_VXLAN, ADJ_VXLAN, GROUP_VXLAN);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
-	/* A route in one family only, so that a use of the main table is seen. */
+	/*
+	 * The VRF has a route of one family only, so that a lookup in table main is
+	 * detected.
+	 */
 	red = fib_vrf_new(fib, 100, "red");
 	MUST(red != NULL && poptrie_add(red->tries.pt4, net4, 24, GROUP) == 0);
 	MUST(poptrie_commit(red->tries.pt4) == 0);
@@ -221,7 +224,7 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 {
 	const uint8_t *left = rec->rewritten, *ip;
 
-	if (rec->outer_ifidx != 0) { /* the inner packet */
+	if (rec->outer_ifidx != 0) { /* an inner packet left, so judge this one */
 		frame = rec->frame;
 		n = (uint16_t)rec->frame_bytes;
 	}
@@ -254,7 +257,7 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 	} else {
 		MUST(left[21] == ip[7] - 1 && ip[7] > 1);
 	}
-	/* By no more tags than lead somewhere, or none at all. */
+	/* Only tags that select an interface were removed: at most two. */
 	MUST(ip - frame - 14 <= 8);
 }
 
@@ -280,7 +283,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fib == NULL)
 		tables_make();
 	if (size < 2 + 14 || size > 2 + FRAME_MAX)
-		return 0; /* no device hands over less than an Ethernet header */
+		return 0; /* each device drops a frame shorter than an Ethernet header */
 	set_up(data);
 	n = (uint16_t)(size - 2);
 	memcpy(frame, data + 2, n);

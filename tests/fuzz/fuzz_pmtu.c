@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP errors about outer packets, from strangers: no read beyond a frame, no change of it, and a
- * table of path MTUs within its bounds.
+ * ICMP errors about outer packets, from unknown senders: no read beyond a frame, no change
+ * of it, and a table of path MTUs within its bounds.
  *
- * A libFuzzer target. An input is a script of errors. Each begins as a right error about a packet
- * of a tunnel, a VXLAN or a headend; then octets of it change, it is cut, and it may get a right
- * checksum. A right error that did not change must lower the MTU, to the least value at most.
+ * A libFuzzer target. An input is a script of errors. Each begins as a correct error about
+ * a packet of a tunnel, a VXLAN or a headend. Then octets change, the error is cut, and its
+ * checksum may be corrected. An unchanged, correct error must lower the MTU, but not below
+ * the least value.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@
 #define ROOM   160
 #define QUOTED 36 /* octets of the packet that are quoted, behind its IPv4 header */
 
-#define STEPS_MAX 12 /* an error walks over all interfaces */
+#define STEPS_MAX 12 /* the code searches all interfaces for each error */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -152,7 +153,7 @@ error6_write(struct error *e, enum kind kind, uint32_t mtu, uint8_t segment)
 		in[38] = segment; /* as in step_fill() */
 }
 
-/* Write the checksum of the error, if it has its head. */
+/* Write the checksum of the error, unless its header is cut. */
 static void
 checksum_write(struct error *e)
 {
@@ -219,7 +220,7 @@ table_check(void)
 	MUST(fib->tunnel_told[IP6_IF] <= FIB_TUNNEL_TOLD_MAX && fib->tunnel_told[SVI] == 0);
 }
 
-/* A right error about a tunnel or a VXLAN has lowered the MTU. */
+/* Check that a correct error about a tunnel or a VXLAN has lowered the MTU. */
 static void
 learned_check(enum kind kind, uint32_t told)
 {
@@ -267,7 +268,7 @@ step_error(struct script *s)
 		learned_check(kind, mtu);
 }
 
-/* Fill the part of the table that made-up segments may have, as many errors would. */
+/* Fill the part of the table that errors about made-up segments may use. */
 static void
 step_fill(struct script *s)
 {
@@ -330,7 +331,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(punt.n_told, 0, sizeof(punt.n_told));
 	for (uint16_t i = 0; i < 3; i++)
 		fib->tunnel_told[PORT_MAX + i] = 0;
-	if (++n_inputs % 256 != 0) /* a grace period takes as long as many inputs */
+	if (++n_inputs % 256 != 0) /* seldom: a grace period takes as long as many inputs */
 		return 0;
 	urcu_qsbr_barrier();
 	while ((m = worker_take(&worker)) != NULL)

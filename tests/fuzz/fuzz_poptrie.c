@@ -37,7 +37,7 @@ struct script {
 		uint8_t addr[16];
 		unsigned int len;
 	} staged[MAX_STAGED];
-	unsigned int n_staged; /* more than MAX_STAGED: the rest is seen at the end */
+	unsigned int n_staged; /* beyond MAX_STAGED, prefixes are checked only at the end */
 	struct poptrie_retired *waiting[MAX_WAITING];
 	unsigned int n_waiting, keep;
 	unsigned int fail_in; /* allocations until one fails; 0: none does */
@@ -50,7 +50,7 @@ octet(struct script *s)
 	return s->at < s->end ? *s->at++ : 0;
 }
 
-/* Few octets make a prefix: places that nest and share nodes, at any length. */
+/* Make a prefix of any length from few octets, so that prefixes nest and share nodes. */
 static unsigned int
 prefix(struct script *s, uint8_t *addr)
 {
@@ -68,7 +68,9 @@ prefix(struct script *s, uint8_t *addr)
 		addr[15] = c;
 	}
 	len %= s->bytes * 8 + 1;
-	/* The shortest cover two million slots each: rarely. */
+	/*
+	 * Prefixes shorter than 12 bits cover two million slots each, so make few of them.
+	 */
 	if (s->bytes == 16 && len > 0 && len < 12 && c & 15)
 		len += 12;
 	oracle_mask(addr, s->bytes, len, false);
@@ -80,7 +82,10 @@ value(struct script *s)
 {
 	uint8_t x = octet(s);
 
-	/* Few values, so that neighbors are equal at times, and the largest ones. */
+	/*
+	 * Use few small values, so that adjacent leaves are sometimes equal, and the
+	 * largest values.
+	 */
 	return x < 0xf0 ? 1 + x % 5 : s->value_max - (x & 7);
 }
 
@@ -150,7 +155,7 @@ hook_alloc(void *ctx, size_t bytes, size_t align)
 	return heap_alloc(NULL, bytes, align);
 }
 
-/* Whether a call is to be made again: once, and only after memory ran out in it. */
+/* Return true if the call failed for lack of memory. The caller then repeats it once. */
 static bool
 again(struct script *s, int rc)
 {
@@ -201,7 +206,7 @@ step(struct script *s)
 	case 0:
 	case 1:
 	case 2:
-	case 3: /* and commit, as a daemon with little to do */
+	case 3: /* and commit each change, as a daemon with few changes does */
 	case 4:
 	case 5:
 	case 6:
@@ -218,7 +223,7 @@ step(struct script *s)
 			commit(s);
 		break;
 	case 9:
-	case 10: /* one that is there, or all from there on of that length */
+	case 10: /* an existing prefix, or all following prefixes of its length */
 		len = prefix(s, addr);
 		v = poptrie_next(s->pt, addr, &len, true);
 		if (v == 0)
@@ -265,7 +270,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum pt_isa isa = (how >> 2 & 3) % (pt_isa_best() + 1u);
 
 	conf.family = how & 1 ? POPTRIE_IP6 : POPTRIE_IP4;
-	conf.small = (how & 3) == 3; /* IPv6 has one layout: the bit is free */
+	/* IPv6 has one layout of nodes, so bit 1 selects small tables there. */
+	conf.small = (how & 3) == 3;
 	s.bytes = how & 1 ? 16 : 4;
 	if (how & 16) {
 		s.keep = how >> 5 & 6;
@@ -287,8 +293,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		agree_around(&s, all[i].addr, all[i].len);
 	for (uint32_t i = 0; i < s.o->routes; i++) {
 		MUST(poptrie_del(s.pt, all[i].addr, all[i].len) == 0);
-		if (all[i].len ==
-		    0) /* in a commit of its own, because it rebuilds all: slow */
+		/* Commit a default route alone, because it rebuilds the whole table. */
+		if (all[i].len == 0)
 			MUST(poptrie_commit(s.pt) == 0);
 	}
 	MUST(poptrie_commit(s.pt) == 0);

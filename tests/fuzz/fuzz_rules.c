@@ -275,7 +275,10 @@ step_raw(const uint8_t **p, const uint8_t *end)
 
 	if (len > (size_t)(end - *p))
 		len = (size_t)(end - *p);
-	/* Behind it there is nothing: the sanitizer sees an over-read of one octet. */
+	/*
+	 * The block ends with the message, so that the sanitizer finds an over-read of one
+	 * octet.
+	 */
 	nlh = malloc(sizeof(*nlh) + len);
 	MUST(nlh != NULL);
 	*nlh = (struct nlmsghdr){.nlmsg_len = (uint32_t)(sizeof(*nlh) + len),
@@ -404,7 +407,7 @@ vrf_set(bool up)
 			rig, up ? KERNEL_ROUTE : KERNEL_ROUTE_DEL, o.net, o.metric, o.type);
 
 		ev->route.table = o.table;
-		rules_tell(v ? 6 : 4); /* with the rule of VRFs, or without it */
+		rules_tell(v ? 6 : 4); /* with or without the l3mdev rule */
 	}
 }
 

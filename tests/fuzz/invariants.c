@@ -36,7 +36,10 @@ count_route(const struct rib *rib, const struct route *r, struct counts *c)
 	c->slot[r->zslot]++;
 }
 
-/* The first usable record of the kernel is in force, or zebra's route is before it. */
+/*
+ * Check that the first usable record of the kernel is in force, unless zebra's route
+ * precedes it.
+ */
 static void
 choice_must_hold(const struct rib *rib, const struct kroute *kr)
 {
@@ -156,7 +159,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 }
 
 #define LABELS_SEEN \
-	4096u /* of those without a route: the first and the last ones, for speed */
+	4096u /* check only the first and last labels without a route, for speed */
 
 static bool
 label_is_seen(uint32_t label)
@@ -177,7 +180,7 @@ labels_count(const struct rib *rib, uint32_t from, uint32_t n)
 	return found;
 }
 
-/* Forwarders have each label with the slot of its route, and no other label. */
+/* Check that forwarders have each label with the slot of its route, and no other label. */
 static void
 labels_must_be_sound(const struct rib *rib)
 {
@@ -210,7 +213,7 @@ hop_must_be_sound(const struct rib *rib, const struct next_hop *hop)
 	MUST(hop->stack == 0 || rib->stacks.v[hop->stack].n != 0);
 }
 
-/* The entry that forwarders read has the labels of the leg, over its adjacency. */
+/* Check that the entry of the leg for forwarders has its labels and its adjacency. */
 static void
 encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 {
@@ -237,7 +240,7 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 		     label_entry(stack_labels(s)[i], 0, false, 0));
 }
 
-/* A group word has the adjacency of a leg of its slot, and no other. */
+/* Check that a group word has only adjacencies of the legs of its slot. */
 static void
 word_must_be_sound(const struct rib *rib, const struct slot *s)
 {
@@ -274,8 +277,8 @@ id_has_slot(const struct rib *rib, const struct nh *nh, uint32_t slot)
 }
 
 /*
- * Return how many references rib itself has to a slot, without a route: those of unresolved,
- * of suppressed and of hidden routes stay. Kinds of hidden routes can share a slot.
+ * Return the number of references that rib itself has to a slot. It keeps the slots for
+ * unresolved, suppressed and hidden routes. Kinds of hidden routes can share a slot.
  */
 static uint32_t
 own_refs(const struct rib *rib, uint32_t slot)
@@ -470,7 +473,7 @@ vrf_of_sids(const struct rib *rib, uint32_t table)
 	return vrf == NULL || vrf_is_for_rules(vrf) ? FIB_VRF_NONE : vrf->number;
 }
 
-/* A route of main or a VRF has a number if its slot has an end point, and no other route has one. */
+/* Check that exactly the routes of main and of VRFs whose slot has an end point have a number. */
 static void
 sid_numbers_must_be_sound(const struct rib *rib)
 {

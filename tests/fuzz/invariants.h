@@ -12,9 +12,12 @@
 struct rib;
 struct rig;
 
-/* After rig_settle(): counts equal the objects, and no object refers to a freed object. */
+/*
+ * Check after rig_settle() that counts equal the number of objects, and that no object
+ * refers to a freed object.
+ */
 void rib_must_be_sound(struct rig *g);
-/* Return how many slots rib keeps although no route names them. */
+/* Return the number of slots that rib keeps although no route has them. */
 uint32_t rib_n_own_slots(const struct rib *rib);
 
 #endif

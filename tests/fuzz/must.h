@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A claim of a fuzzer. If it does not hold, the message has its place.
- */
+/* Abort if a claim of a fuzzer does not hold. The message names file and line. */
 #ifndef MUST_H
 #define MUST_H
 

@@ -72,8 +72,10 @@ put_same_attr(struct wire *w, const struct piece *a)
 	attr(w, head.nla_type, a->p + sizeof(head), a->len - sizeof(head));
 }
 
-/* Write an attribute with its value, or a field in it, replaced by that of another object.
- * */
+/*
+ * Write an attribute, but replace its value, or a field of the value, by the value of
+ * another object.
+ */
 static void
 put_changed_attr(struct wire *w, struct rnd *r, const struct piece *a)
 {
@@ -100,7 +102,7 @@ put_changed_attr(struct wire *w, struct rnd *r, const struct piece *a)
 		if (len > 0)
 			len = LLVMFuzzerMutate(value, len, sizeof(value));
 		break;
-	case 3: /* one member more or less, of a group as of a label stack */
+	case 3: /* add or remove a member of a group, or a label of a stack */
 		len = len >= 8 && once_in(r, 2) ? len - 8 : len + 8;
 		break;
 	default:
@@ -179,7 +181,7 @@ put_changed_message(struct wire *w, struct rnd *r, const uint8_t *p, size_t len)
 		else if (what == 2)
 			continue; /* gone */
 		else if (what == 3)
-			put_changed_attr(w, r, twin); /* another one in its place */
+			put_changed_attr(w, r, twin); /* another attribute in its place */
 		else
 			put_changed_attr(w, r, &a[i]);
 	}
@@ -269,7 +271,7 @@ put_frames(struct wire *w, struct rnd *r, const struct piece *f, unsigned int n)
 	unsigned int what = n == 0 ? 0 : rnd_below(r, 12);
 
 	for (unsigned int i = 0; i <= n; i++) {
-		if (i == at && what < 3) /* something new here */
+		if (i == at && what < 3) /* insert a new frame here */
 			put_fresh(w, r);
 		if (i == n)
 			break;
@@ -277,9 +279,9 @@ put_frames(struct wire *w, struct rnd *r, const struct piece *f, unsigned int n)
 			wire_put(w, f[i].p, f[i].len);
 		else if (what == 3)
 			continue;   /* gone */
-		else if (what == 4) /* moved, or said twice */
+		else if (what == 4) /* move the frame, or repeat it */
 			wire_put(w, f[other].p, f[other].len);
-		else if (what == 5 && i + 1 < n) { /* the other way round */
+		else if (what == 5 && i + 1 < n) { /* exchange two frames */
 			wire_put(w, f[i + 1].p, f[i + 1].len);
 			wire_put(w, f[i].p, f[i].len);
 			i++;
@@ -326,8 +328,10 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
 	return deliver(&w[which ^ 1], data, max_size);
 }
 
-/* Take frames of both in turns, a few at a time: messages of one meet the ids of the other.
- * */
+/*
+ * Take a few frames of each input in turn, so that messages of one input refer to ids of
+ * the other.
+ */
 size_t
 LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len,
 			  uint8_t *out, size_t max_size, unsigned int seed)

@@ -20,7 +20,7 @@ static const uint8_t peer6[16] = {0x20, 1, 0x0d, 0xb8, 0, 1, [15] = 66};
 static struct bfd_beat beat[2]; /* IPv4, IPv6 */
 static struct bfd_table *table;
 static struct bfd_pace pace;
-static unsigned int n_expected[2]; /* frames of the burst that have such a packet */
+static unsigned int n_expected[2]; /* frames of the burst with an expected packet */
 
 /* Make the expected packet of a session: Up, multiplier 3, 50 ms. */
 static void
@@ -112,7 +112,7 @@ bfd_handed_over(struct rte_mbuf *m)
 
 	MUST(is4 || get_be16(ip - 2) == 0x86dd || get_be16(ip - 2) == 0x8847);
 	if (get_be16(ip - 2) == 0x8847)
-		return; /* behind labels; the octets of the packet are checked without them */
+		return; /* the packet is behind labels: other code checks it without them */
 	MUST(udp + 8 <= frame + m->data_len);
 	port = get_be16(udp + 2);
 	MUST((is4 ? ip[9] : ip[6]) == 17);

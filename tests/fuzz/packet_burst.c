@@ -9,8 +9,8 @@
  * A frame is in a heap block that ends with it, so that AddressSanitizer finds an
  * over-read, except of the octets that the forwarder may read, see behind().
  *
- * A packet out of a VXLAN is judged once more, in a burst of such packets: fwd_tunnels_walk() has
- * another one in its place.
+ * A packet out of a VXLAN is judged once more, in a burst of such packets: the linker
+ * replaces fwd_tunnels_walk() for this.
  *
  * A form is the code that handles a burst. form_set() selects code with or without vectors, as
  * fwd_cpu_init() does. In the form RULES no packet takes the fast path: the linker puts
@@ -42,7 +42,8 @@
 #define HEADROOM   RTE_PKTMBUF_HEADROOM
 #define RING_SLOTS 128u /* more than a burst */
 #define INSIDE     43u  /* octets that vectors may read behind a packet in a VXLAN */
-#define KEPT       2    /* references: a free of a packet drops one of two */
+/* References to each packet, so that the first free does not release it. */
+#define KEPT 2
 
 struct packet {
 	struct rte_mbuf m;
@@ -128,9 +129,9 @@ form_set(enum form now)
 /* --- packets ----------------------------------------------------------------------- */
 
 /*
- * Return how many octets the forwarder may read, however short the frame is. Behind the tags
- * that a frame may lose, burst_tags() reads the place of two more tags, and the vectors read
- * 39 octets, or 43 behind a label (fwd/fast.h).
+ * Return the number of octets that the forwarder may read, even if the frame is shorter.
+ * Behind the tags that a frame may lose, burst_tags() reads the place of two more tags, and
+ * the vectors read 39 octets, or 43 behind a label (fwd/fast.h).
  */
 static unsigned int
 behind(void)
@@ -184,7 +185,9 @@ packet_end(struct packet *p)
 
 /* --- alone ------------------------------------------------------------------------- */
 
-/* Walk the packet out of a VXLAN, and any inner packet of it, as fwd_explain() does. */
+/*
+ * Walk the packet that came out of a VXLAN, and its inner packets, as fwd_explain() does.
+ */
 static void
 walk_inside(unsigned int i)
 {
@@ -241,7 +244,7 @@ rings_make(void)
 						RING_F_SP_ENQ | RING_F_SC_DEQ) == 0);
 		conf.rings.punt[k] = r;
 	}
-	conf.tx_burst = FWD_BURST_MAX; /* a burst never has so many: nothing is sent */
+	conf.tx_burst = FWD_BURST_MAX; /* more than a burst has, so nothing is sent */
 }
 
 /* The verdicts of the walk; `which`, a bit an entry, has been decided. */
@@ -264,7 +267,7 @@ take_down(const struct burst *b, uint64_t which)
 	}
 }
 
-/* fwd_tunnels_walk(), which takes the verdicts down. */
+/* Replace fwd_tunnels_walk(): record the verdicts, then call it. */
 void
 __wrap_fwd_tunnels_walk(struct fwd *f)
 {
@@ -293,7 +296,10 @@ __wrap_fwd_tunnels_walk(struct fwd *f)
 	f->depth--;
 }
 
-/* burst_walk() and burst_walk_fast() of loop.c, of a round that is not timed. */
+/*
+ * Walk a burst as burst_walk() and burst_walk_fast() of loop.c do in a round that is not
+ * timed.
+ */
 static void
 walk(struct burst *b)
 {
@@ -310,7 +316,7 @@ walk_fast(struct burst *b)
 	return fwd_dispatch_fast(b);
 }
 
-/* burst_handle() of loop.c. */
+/* Handle a burst as burst_handle() of loop.c does. */
 static void
 handle(const struct packet_port *port, struct burst *b)
 {
@@ -332,7 +338,10 @@ handle(const struct packet_port *port, struct burst *b)
 		walk(b);
 }
 
-/* The frame that leaves, or that the punt thread gets: the same as alone. */
+/*
+ * Check that the frame that leaves, or that the punt thread gets, equals the frame of the
+ * slow path.
+ */
 static void
 same_frame(unsigned int i, bool leaves)
 {
@@ -353,7 +362,10 @@ same_frame(unsigned int i, bool leaves)
 	MUST(vlan_stripped(a) < 2 || a->vlan_tci_outer == b->vlan_tci_outer);
 }
 
-/* Return the path of a packet in the end. One that waits under labels has that of the neighbor. */
+/*
+ * Return the final path of a packet. A packet with labels that waits has the path of its
+ * neighbor.
+ */
 static fib_path
 path_in_the_end(const struct watch_record *r)
 {
@@ -477,7 +489,7 @@ walk_together(const struct packet_port *port, unsigned int n, bool bfd)
 	if (bfd)
 		bfd_counted();
 	for (unsigned int i = 0; i < n; i++) {
-		/* Sent, in a ring, or freed: once. */
+		/* Each packet was sent, put in a ring or freed exactly once. */
 		MUST(rte_mbuf_refcnt_read(&packet[i].m) == 1);
 		if (rec[i].verdict >= N_DROP)
 			same_frame(i, rec[i].verdict == WATCH_GO);
@@ -499,9 +511,10 @@ ends_in_tags(const struct given *g)
 }
 
 /*
- * Those of n that do not end in their tags. Among others with the same ones such a runt is taken
- * for one of their interface, alone for the port's (fwd_look() asks the first one for its length):
- * nothing that could be sent, but the reasons may be two.
+ * Remove the frames that end within their tags, and return the number of the others. Such a
+ * frame belongs to the interface of the other frames in a burst with the same tags, but
+ * alone to the port, because fwd_look() checks the length of the first frame only. No such
+ * frame is sent, but the drop reasons differ.
  */
 static unsigned int
 whole_ones(unsigned int n)

@@ -23,8 +23,8 @@
 /* The properties of a port that fib does not have. */
 struct packet_port {
 	uint16_t ifidx;
-	bool strips; /* takes the first tag off, if it is 802.1Q's */
-	bool cksum;  /* looks at IPv4's checksum */
+	bool strips; /* strips the first tag if its type is 802.1Q */
+	bool cksum;  /* verifies the IPv4 checksum */
 };
 
 /*
@@ -34,7 +34,10 @@ struct packet_port {
 void packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
 		  uint16_t n, uint64_t seed);
 
-/* Where the packet or its first label is in a frame, behind at most three tags. */
+/*
+ * Return the start of the packet, or of its first label, in a frame with at most three
+ * tags.
+ */
 const uint8_t *packet_of(const uint8_t *frame, uint16_t n);
 
 /* Write the checksum that an IPv4 header in a frame should have, behind its labels. */

@@ -13,14 +13,14 @@
 #include "packet_vxlan.h"
 #include "port/vlan.h"
 
-#define KINDS 4 /* of good frames: by their tags */
+#define KINDS 4 /* kinds of valid frames; they differ in their tags */
 
 static uint64_t chance;
 
 void
 chance_seed(uint64_t seed)
 {
-	chance = seed | 1; /* of zero nothing comes */
+	chance = seed | 1; /* zero as the state would give zeros only */
 }
 
 unsigned int
@@ -50,7 +50,9 @@ good_labels(uint8_t *p)
 	return p;
 }
 
-/* Make a valid frame of our port or one of its VLANs: of `kind`, or of any. */
+/*
+ * Make a valid frame of our port or one of its VLANs: of kind `kind`, or of a random kind.
+ */
 static void
 good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 {
@@ -111,7 +113,7 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		packet_cksum(g->frame, g->n);
 }
 
-/* An IP header says how long its frame is, and leads where a route does. */
+/* Write the length of the frame into its IP header, and a destination that has a route. */
 static void
 fit(struct given *g)
 {
@@ -132,7 +134,9 @@ fit(struct given *g)
 	}
 }
 
-/* Few hops, or a checksum that goes round when one is spent. */
+/*
+ * Set a hop count near zero, or a checksum that overflows when the hop count falls by one.
+ */
 static void
 edge(struct given *g)
 {
@@ -170,7 +174,7 @@ dhcp_answer(struct given *g, const uint8_t *mac)
 	memcpy(ip + 20 + 8 + 28, mac, 6);
 }
 
-/* Where classes end, and anything. */
+/* Write a value at the border of a class, or a random value. */
 static void
 change(struct given *g, const uint8_t *mac)
 {
@@ -186,7 +190,8 @@ change(struct given *g, const uint8_t *mac)
 	case 0:
 		g->n = (uint16_t)(14 + below(100));
 		break;
-	case 1: /* Ethernet pads the shortest, and others are longer than they say */
+	/* Ethernet pads short frames; other frames are longer than their IP length */
+	case 1:
 		g->n = (uint16_t)RTE_MIN(g->n + below(30), FRAME_MAX);
 		break;
 	case 2:
@@ -211,7 +216,7 @@ change(struct given *g, const uint8_t *mac)
 	default:
 		g->frame[below(most)] = octet[below(sizeof(octet))];
 	}
-	/* Most changes of a header come with a checksum that suits them. */
+	/* Correct the checksum after most changes of a header. */
 	if (below(4) != 0 && g->n >= 34 &&
 	    get_be16(packet_of(g->frame, g->n) - 2) == 0x0800)
 		packet_cksum(g->frame, g->n);
@@ -233,14 +238,17 @@ unsigned int
 frames_make(struct given given[BURST_MAX], const struct packet_port *port,
 	    const uint8_t *mac, const uint8_t *frame, uint16_t n)
 {
-	/* In how many of eight is it a good one, and is it changed. */
+	/* The number of valid frames, and the number of changed frames, of eight frames. */
 	static const uint8_t how[8][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1},
 					  {7, 0}, {7, 1}, {4, 2}, {4, 7}};
 	const uint8_t *h = how[below(8)];
-	/* All of one, or there are not sixteen of any. */
+	/*
+	 * One kind for all frames: with random kinds a burst seldom has sixteen frames of
+	 * one kind.
+	 */
 	unsigned int kind = below(2 * KINDS);
 	unsigned int entries = below(8) == 0 ? BURST_MAX : 1 + below(40);
-	/* A port that looks at checksums has mostly found all of them right. */
+	/* A port that verifies checksums mostly reports all of them as good. */
 	uint64_t said = port->cksum && below(2) ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : 0;
 
 	for (unsigned int i = 0; i < entries; i++) {

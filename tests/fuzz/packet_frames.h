@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Frames of a burst, made of one and of chance.
- */
+/* Make the frames of a burst from one frame and random numbers. */
 #ifndef PACKET_FRAMES_H
 #define PACKET_FRAMES_H
 
@@ -21,8 +19,8 @@ void chance_seed(uint64_t seed);
 unsigned int below(unsigned int n);
 
 /*
- * Fill `given`, from copies of one, which vectors are for, to a crowd. `mac` is the port's.
- * Returns how many.
+ * Fill `given` with equal frames, for which the vector code is made, or with a mixture.
+ * `mac` is the MAC of the port. Returns the number of frames.
  */
 unsigned int frames_make(struct given given[BURST_MAX], const struct packet_port *port,
 			 const uint8_t *mac, const uint8_t *frame, uint16_t n);

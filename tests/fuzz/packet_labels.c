@@ -66,10 +66,10 @@ labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group)
 	MUST(poptrie_add(fib->copy[0].pt6, push6, 48, group + GROUP_MORE) == 0);
 }
 
-/* Labels that come off, and the lowest TTL among them. */
+/* The labels that are removed, and the lowest TTL among them. */
 struct popped {
 	const uint8_t *rest;
-	uint32_t last; /* the label that decides */
+	uint32_t last; /* the last removed label, which decides about the path */
 	uint8_t ttl, last_ttl, tc;
 	bool bottom;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The MPLS labels of fuzz_packet: a table of labels of each kind, and a second model of what a
- * frame must look like that leaves with labels or has lost some (RFC 3031, RFC 3032, RFC 3443).
+ * The MPLS labels of fuzz_packet: a table of labels of each kind, and a second model of the
+ * frames that leave with labels, or after labels were removed (RFC 3031, RFC 3032, RFC
+ * 3443).
  */
 #ifndef PACKET_LABELS_H
 #define PACKET_LABELS_H
@@ -12,9 +13,9 @@
 #include "fib/label.h"
 
 enum {
-	LABEL_PHP = 16,  /* comes off, to the neighbor */
-	LABEL_SWAP,      /* PUSH_ONE comes on */
-	LABEL_SWAP_MORE, /* PUSH_MORE and two others */
+	LABEL_PHP = 16,  /* removed; the packet goes to the neighbor */
+	LABEL_SWAP,      /* replaced by PUSH_ONE */
+	LABEL_SWAP_MORE, /* replaced by PUSH_MORE and two further labels */
 	LABEL_MAIN,
 	LABEL_RED,  /* of the VRF */
 	LABEL_ECMP, /* LABEL_PHP or LABEL_SWAP */

@@ -66,7 +66,7 @@ oracle_rule_add(const struct oracle_rule *new)
 
 	if (at == ORACLE_RULES)
 		return false;
-	/* Behind the rules of the same number. */
+	/* Insert the rule after the rules of the same priority. */
 	for (; at > 0 && rule[v][at - 1].pref > new->pref; at--)
 		rule[v][at] = rule[v][at - 1];
 	rule[v][at] = *new;
@@ -369,7 +369,7 @@ rule_action(const struct oracle_rule *r, const struct oracle_packet *k)
 	case FR_ACT_BLACKHOLE:
 		return error("blackhole");
 	case FR_ACT_UNREACHABLE:
-		return error("none"); /* as a missing route */
+		return error("none"); /* as if the route did not exist */
 	case FR_ACT_PROHIBIT:
 		return error("prohibit");
 	default:

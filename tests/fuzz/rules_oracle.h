@@ -66,14 +66,14 @@ struct oracle {
 };
 extern struct oracle oracle;
 
-/* No rule, no route, no VRF; the links are up. */
+/* Begin with no rules but those of every kernel, no routes and no VRF. All links are up. */
 void oracle_begin(void);
 
 /* Return false if there is no room. */
 bool oracle_rule_add(const struct oracle_rule *rule);
 /* Delete a rule of the family. Return false if it has none. */
 bool oracle_rule_del(uint8_t family, unsigned int which);
-/* Delete all rules; those of every kernel are back. */
+/* Delete all rules, and restore the rules that every kernel has. */
 void oracle_rules_clear(void);
 /* List the rules of a family in the kernel's order. Return how many they are. */
 uint32_t oracle_list(uint8_t family, const struct oracle_rule *list[ORACLE_RULES + 4]);

@@ -259,8 +259,9 @@ class _Mesh:
         self.spreads(mode)
 
     def spreads(self, mode="vlb"):
-        """Wait until each box sends the prefixes of the others by all of its mesh links, or by one
-        in direct routing; and in VRF mesh by the link to their box."""
+        """Wait until each box has the expected next hops for the prefixes of the other boxes. Mode
+        vlb: all of its mesh links. Direct routing: the link to that box. In VRF mesh always the
+        link to that box."""
         for box, seat in self.seats.items():
             for far in (x for x in BOXES if x != box):
                 one = [self.port[box, far]]

@@ -27,9 +27,9 @@ class Dataplane:
         self.supervisor = os.path.join(ROOT, "build", build, "fpm-supervise")
         self.supervised = supervised  # then `process` is the supervisor
         self.supervisor_words = []
-        self.options = []  # of the daemon
+        self.options = []  # options of the daemon
         self.within = []  # a command that starts the daemon, such as setpriv with its arguments
-        self.preferred = True  # to other programs of the machine
+        self.preferred = True  # True: the scheduler prefers the daemon to other programs of the machine
         self.process = None
 
     def start(self, timeout=20):

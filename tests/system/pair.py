@@ -375,7 +375,7 @@ def spread(both, family, weights, count=6000):
 
 def judge(made):
     """Assert that the median of each kind of change that was made three times is below 100 ms."""
-    ended = {"advertised life over", "route's life over", "address's life over"}
+    ended = {"advertised lifetime over", "route's lifetime over", "address's lifetime over"}
     took = {kind: t for kind, t in made.took.items() if kind not in ended}
     late = {k: t for k, t in took.items() if len(t) >= 3 and statistics.median(t) >= 0.1}
     assert took and not late, late

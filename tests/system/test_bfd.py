@@ -330,7 +330,7 @@ def test_doctor_compares_the_sessions_of_both_sides(bfd, tmp_path):
     assert found["status"] == "ok" and found["text"].endswith("bfdd does not report its number of sessions")
     # A bfdd that has more sessions than fit into one burst.
     open_now = bfd.router.control.ask("version")[0]["bfd_connections"]
-    text = f"FRR 10.7.1 announces at most 58 sessions per connection; {open_now} are open"
+    text = f"FRR 10.7.1 announces at most 58 sessions per connection; {open_now} connections are open"
     assert said(59, "10.7.1")["frr"]["text"] == text
     assert "frr" not in said(58, "10.7.1") and "frr" not in said(59, "10.8")
 

@@ -29,7 +29,7 @@ def bfd():
 
 
 def own(bfd, ours, theirs, dev=("wan0", "wan")):
-    """Give both sides an address, with its length. Return the addresses."""
+    """Give both sides an address; `ours` and `theirs` are ADDRESS/LENGTH. Return the addresses."""
     six = ["nodad"] if ":" in ours else []
     for space, address, device in ((bfd.router.ctl, ours, dev[0]), (bfd.router.far, theirs, dev[1])):
         netns.run(space, ["ip", "address", "replace", address, "dev", device, *six])
@@ -45,7 +45,7 @@ def pair(bfd, ours, theirs, *lines, here="", there="", theirs_lines=None):
 
 def links(ours, theirs):
     """Return the ends of the peers' lines for an interface with several addresses: bfdd 10.3 takes
-    any address of the interface for a peer without a local address (bfd.md, 4)."""
+    any address of the interface for a peer without a local address (doc/bfd.md, 4)."""
     return {
         "here": f"local-address {ours} interface wan0",
         "there": f"local-address {theirs} interface wan",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Facts of FRR's bfdd with `--dplaneaddr`, on which our BFD relies: doc/bfd.md (BFD.md in comments).
+"""Facts of FRR's bfdd with `--dplaneaddr`, on which our BFD relies: doc/bfd.md.
 
 bfdd and zebra run in namespaces of their own, with the machine's FRR and with the newer one of `make
 frr-root`; FRR_ROOT names another folder. No dataplane runs. Each test has a bfdd of its own.
@@ -154,7 +154,7 @@ def resets_the_interface(bed):
     return bed.near.version >= (10, 3)
 
 
-# --- the connections (BFD.md, 3) ----------------------------------------------------------
+# --- the connections (doc/bfd.md, 3) ----------------------------------------------------------
 
 
 def test_with_dplaneaddr_bfdd_opens_no_receiving_socket(bfdd):
@@ -292,7 +292,7 @@ def test_bfdd_ends_without_deletes(bfdd):
     bfdd.near.start("bfdd", *DPLANE)
 
 
-# --- sessions (BFD.md, 4) -----------------------------------------------------------------
+# --- sessions (doc/bfd.md, 4) -----------------------------------------------------------------
 
 MANY_KINDS = """\
 bfd
@@ -460,7 +460,7 @@ def test_nothing_comes_when_the_interface_of_a_session_goes_and_comes(bfdd):
     netns.command(["ip", "-n", bfdd.here, "link", "del", "t0"])
 
 
-# --- states and other messages of ours (BFD.md, 5 and 6) ----------------------------------
+# --- states and other messages of ours (doc/bfd.md, 5 and 6) ----------------------------------
 
 
 def test_bfdd_stores_each_state_that_it_is_told_and_tells_clients(bfdd):
@@ -591,7 +591,7 @@ def _log(bed):
         return file.read()
 
 
-# --- a client (BFD.md, 7) -----------------------------------------------------------------
+# --- a client (doc/bfd.md, 7) -----------------------------------------------------------------
 
 BGP = """\
 router bgp {asn}

@@ -218,7 +218,7 @@ def test_what_a_forwarder_has_not_judged_yet_is_not_lost(two):
 
 def test_no_more_cpus_than_queues_and_auto_lets_go_of_them(two):
     """The daemon refuses a list of CPUs longer than the number of queues of net_af_packet. `auto`
-    gives the file's value again."""
+    restores the value of the file."""
     cpu = min(os.sched_getaffinity(0))
 
     refused = two.fpmctl("port", "set", "lan0", "cores", f"{cpu},{cpu},{cpu}")

@@ -252,7 +252,7 @@ def neighbor(dut, wan, dead):
 
 def address(dut, wan, dead):
     """Announce the id of the member again, first by an interface that does not exist, then by the
-    right one. zebra 8.4 does not announce the group again (FPM.md, 0.8)."""
+    right one. zebra 8.4 does not announce the group again (doc/fpm.md, rule 8)."""
     oif = 4711 if dead else dut.ifindex(wan)
     dut.zebra.hop(GATEWAY, nhid=881, oif=oif)
 

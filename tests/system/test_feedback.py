@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The daemon acknowledges routes to zebra (`fpm: feedback: true`): RTM_F_OFFLOAD when packets take
-the route, RTM_F_OFFLOAD_FAILED when they cannot (FPM.md, 8)."""
+the route, RTM_F_OFFLOAD_FAILED when they cannot (doc/fpm.md, 8)."""
 
 import ipaddress
 import select

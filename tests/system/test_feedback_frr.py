@@ -2,7 +2,7 @@
 """Acknowledgements end to end: a real FRR that reads them advertises the routes that the dataplane
 forwards, and advertises no route before.
 
-FRR 8.4 discards acknowledgements (FPM.md, 8), so the test needs a newer FRR. `make frr-root`
+FRR 8.4 discards acknowledgements (doc/fpm.md, 8), so the test needs a newer FRR. `make frr-root`
 unpacks it into build/frr-root, beside the machine's own FRR; FRR_ROOT names another folder. Without
 a newer FRR the test is skipped.
 """

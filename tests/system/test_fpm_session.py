@@ -422,7 +422,7 @@ def test_a_malformed_message_is_survived(dut, lan, wan, name):
 
 @pytest.mark.smoke
 def test_groups_inside_groups_lead_nowhere(dut, lan):
-    """Groups are flat (FPM.md, 3.2). The daemon does not follow two groups that contain each other
+    """Groups are flat (doc/fpm.md, 3.2). The daemon does not follow two groups that contain each other
     or a group that contains itself: their routes are unresolved, and the session goes on."""
     for nhid, member in ((7001, 7001), (7002, 7003), (7003, 7002)):
         dut.zebra.group([member], nhid=nhid)

@@ -270,7 +270,7 @@ def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
 
 
 def test_acknowledgements_are_nothing_to_a_zebra_that_cannot_read_them(lab):
-    """FRR 8.4 reads and discards the acknowledgements of the dataplane (FPM.md, 8). The daemon
+    """FRR 8.4 reads and discards the acknowledgements of the dataplane (doc/fpm.md, 8). The daemon
     acknowledges every route of a replay, and the session and the routes are not affected."""
 
     with fpm_says(lab, "feedback: true"):

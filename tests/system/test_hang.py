@@ -21,7 +21,7 @@ ABORTED = "supervise: program hangs"
 
 @pytest.fixture
 def watched(own_dut):
-    """Make a router whose supervisor waits so many seconds for a sign of life. All other times are
+    """Make a router whose supervisor waits so many seconds for WATCHDOG=1. All other times are
     shorter by the factor `haste`: 2 s for the end of an aborted daemon."""
 
     def make(seconds, log=None, haste=5):
@@ -36,7 +36,7 @@ def watched(own_dut):
 
 
 def test_a_hanging_daemon_is_started_again(watched):
-    """A daemon without a sign of life (here: SIGSTOP) for the watchdog's time is aborted, killed
+    """A daemon that sends no WATCHDOG=1 for the watchdog's time (here: SIGSTOP) is aborted, killed
     and replaced."""
     dut = watched(1)
     was = dut.daemon.pid()
@@ -127,8 +127,8 @@ def test_one_that_hangs_whose_log_nobody_reads_is_started_again(watched, unread)
 
 
 def test_a_supervisor_that_does_not_listen_holds_up_no_end(watched):
-    """The supervisor reads nothing (here: SIGSTOP), and its queue is full, so that signs of life
-    find no room. The daemon ends on SIGTERM."""
+    """The supervisor reads nothing (here: SIGSTOP), and its queue is full, so that WATCHDOG=1 finds
+    no room. The daemon ends on SIGTERM."""
     dut = watched(1)
     was = dut.daemon.pid()
 

@@ -299,7 +299,7 @@ def test_an_address_with_a_life(both):
         eventually(gone, 6, 0.02)
         both.ip()
         fates = {MORE[family][1]: "no route", own(MORE[family][0]): "no route"}
-        both.agree("address's life over", fates)
+        both.agree("address's lifetime over", fates)
 
 
 def test_prefixes_without_a_broadcast(both):
@@ -426,7 +426,7 @@ ON_LINK = ("2001:db8:99::", "2001:db8:99::5")
 
 
 def advertise(router, prefix_s=0, router_s=0):
-    """Send a router advertisement on wan, with an on-link prefix and a life as default router."""
+    """Send a router advertisement on wan, with an on-link prefix and a router lifetime."""
     wan = router.wires["wan"]
     head = Ether(src=wan.mac, dst="33:33:00:00:00:01") / IPv6(src=ADVERTISER, dst="ff02::1", hlim=255)
     info = ICMPv6NDOptPrefixInfo(
@@ -446,14 +446,14 @@ def advertised(both):
 
 def test_the_prefix_of_an_advertisement_and_its_end(advertised):
     """An on-link prefix and a default route of a router advertisement are in force, are renewed
-    without a message, and end with their life (RFC 4861, 6.3.4)."""
+    without a message, and end with their lifetime (RFC 4861, 6.3.4)."""
     both = advertised
     away = "2001:db8:7777::7"
     for router in both.both:
         advertise(router, 2, 2)
     both.ip()
     both.agree("advertised", {ON_LINK[1]: "wan", away: "wan"})
-    # Renewed for longer than the first life.
+    # Renewed for longer than the first lifetime.
     end = time.monotonic() + 3.2
     while time.monotonic() < end:
         for router in both.both:
@@ -464,7 +464,7 @@ def test_the_prefix_of_an_advertisement_and_its_end(advertised):
     linux = lambda: both.fate(both.linux, away) == both.fate(both.linux, ON_LINK[1]) == "no route"  # noqa: E731
     eventually(linux, 6, 0.02, "the advertised routes end in Linux")
     both.ip()
-    both.agree("advertised life over", {ON_LINK[1]: "no route", away: "no route"})
+    both.agree("advertised lifetime over", {ON_LINK[1]: "no route", away: "no route"})
 
 
 def test_an_advertisement_that_takes_back(advertised):
@@ -490,8 +490,8 @@ def ends_in_linux(both, *addresses):
 
 
 def test_an_advertised_route_is_back_after_its_end(advertised):
-    """The kernel keeps an expired route for some time. An advertisement then gives it a new life, and
-    the kernel sends no message (RFC 4861, 6.3.4)."""
+    """The kernel keeps an expired route for some time. An advertisement then gives it a new
+    lifetime, and the kernel sends no message (RFC 4861, 6.3.4)."""
     both = advertised
     away = "2001:db8:7777::7"
     for router in both.both:
@@ -499,7 +499,7 @@ def test_an_advertised_route_is_back_after_its_end(advertised):
     both.ip()
     both.agree("advertised", {ON_LINK[1]: "wan", away: "wan"})
     ends_in_linux(both, ON_LINK[1], away)
-    both.agree("advertised life over", {ON_LINK[1]: "no route", away: "no route"})
+    both.agree("advertised lifetime over", {ON_LINK[1]: "no route", away: "no route"})
     for router in both.both:
         advertise(router, 600, 600)
     both.ip()
@@ -507,7 +507,7 @@ def test_an_advertised_route_is_back_after_its_end(advertised):
 
 
 def test_an_advertised_life_gets_shorter(advertised):
-    """A later advertisement shortens a life without a message."""
+    """The kernel sends no message when a later advertisement shortens a lifetime."""
     both = advertised
     away = "2001:db8:7777::7"
     for router in both.both:
@@ -517,12 +517,12 @@ def test_an_advertised_life_gets_shorter(advertised):
     for router in both.both:
         advertise(router, 0, 1)
     ends_in_linux(both, away)
-    both.agree("advertised life over", {away: "no route"})
+    both.agree("advertised lifetime over", {away: "no route"})
 
 
 def test_an_advertised_more_specific_route(advertised):
     """A route information option (RFC 4191, 2.3): the route comes before the default route, and ends
-    with its life. The kernel sends its message before it sets this life."""
+    with its lifetime. The kernel sends its message before it sets this lifetime."""
     both = advertised
     away = "2001:db8:7777::7"
     both.sysctl(
@@ -544,7 +544,7 @@ def test_an_advertised_more_specific_route(advertised):
     both.agree("advertised", {away: "ext"})
     eventually(lambda: both.fate(both.linux, away) == "alt", 6, 0.02, "the route ends in Linux")
     both.ip()
-    both.agree("advertised life over", {away: "alt"})
+    both.agree("advertised lifetime over", {away: "alt"})
 
 
 def test_an_address_is_back_after_its_life(both):
@@ -555,21 +555,21 @@ def test_an_address_is_back_after_its_life(both):
     both.ip(f"addr add {prefix} dev ext0 nodad valid_lft 1 preferred_lft 1")
     both.agree("address added", {host: "ext", own(prefix): "local"})
     ends_in_linux(both, host, own(prefix))
-    both.agree("address's life over", {host: "no route", own(prefix): "no route"})
+    both.agree("address's lifetime over", {host: "no route", own(prefix): "no route"})
     both.ip(f"addr add {prefix} dev ext0 nodad")
     both.agree("address is back", {host: "ext", own(prefix): "local"})
 
 
 def test_an_address_gets_a_life(both):
-    """A life of an address that had none: the kernel limits the life of its subnet's route without a
-    message. Linux 6.18 takes the route as expired at once."""
+    """An address gets a lifetime later: the kernel also limits the lifetime of its subnet's route,
+    without a message. Linux 6.18 takes the route as expired at once."""
     prefix, host = MORE[6]
     both.answer("ext", host)
     both.ip(f"addr add {prefix} dev ext0 nodad")
     both.agree("address added", {host: "ext", own(prefix): "local"})
     both.ip(f"addr change {prefix} dev ext0 nodad valid_lft 2 preferred_lft 2")
     ends_in_linux(both, host)
-    both.agree("address's life over", {host: "no route"})
+    both.agree("address's lifetime over", {host: "no route"})
 
 
 def test_a_route_with_a_life(both):
@@ -578,7 +578,7 @@ def test_a_route_with_a_life(both):
     both.agree("route added", {HOST[6]: "wan"})
     eventually(lambda: both.fate(both.linux, HOST[6]) == "no route", 6, 0.02)
     both.ip()
-    both.agree("route's life over", {HOST[6]: "no route"})
+    both.agree("route's lifetime over", {HOST[6]: "no route"})
 
 
 def test_the_preference_of_advertised_routers(advertised):

@@ -41,37 +41,37 @@ def agree(both, family, wanted, src=None):
         eventually(lambda r=router: source(r, family, src) == wanted, 3, 0.02, f"{name}: {wanted}")
 
 
-def lives(both, address, words):
-    """Set the lives of an address of lan in both."""
+def lifetimes(both, address, words):
+    """Set the lifetimes of an address of lan in both routers."""
     both.ip(f"addr change {address} dev lan0 {words}")
 
 
 def deprecate(both, address):
-    """End the preferred life of an address."""
-    lives(both, address, "valid_lft forever preferred_lft 0")
+    """End the preferred lifetime of an address."""
+    lifetimes(both, address, "valid_lft forever preferred_lft 0")
 
 
 def test_a_deprecated_address_is_no_source_beside_a_preferred_one(both):
-    """RFC 6724, 5, rule 3, whichever of them is first."""
+    """RFC 6724, 5, rule 3, in either order of the addresses."""
     agree(both, 6, LAN6)
     both.ip(f"addr add {MORE6}/64 dev lan0 nodad")
     deprecate(both, f"{LAN6}/64")
     agree(both, 6, MORE6)
-    lives(both, f"{LAN6}/64", "valid_lft forever preferred_lft forever")
+    lifetimes(both, f"{LAN6}/64", "valid_lft forever preferred_lft forever")
     deprecate(both, f"{MORE6}/64")
     agree(both, 6, LAN6)
 
 
 def test_a_preferred_life_that_ends_by_itself_counts(both):
-    """The kernel deprecates an address when its preferred life is over, here after a second."""
+    """The kernel deprecates an address when its preferred lifetime is over, here after a second."""
     both.ip(f"addr add {MORE6}/64 dev lan0 nodad")
-    lives(both, f"{LAN6}/64", "valid_lft forever preferred_lft 1")
+    lifetimes(both, f"{LAN6}/64", "valid_lft forever preferred_lft 1")
     agree(both, 6, MORE6)
 
 
 def test_a_preferred_address_of_another_interface_is_better(both):
-    """Rule 3 comes before rule 5, the interface by which the error leaves. Without a preferred
-    address in the router a deprecated one is used."""
+    """Rule 3 (preferred addresses) comes before rule 5 (addresses of the egress interface). If no
+    interface of the router has a preferred address, the source is a deprecated one."""
     deprecate(both, f"{LAN6}/64")
     agree(both, 6, both.ours.wires["wan"].ip6)
     both.ip("addr add 2001:db8:4::99/128 dev lo")

@@ -324,9 +324,9 @@ def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
 
 
 def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
-    """Another process floods the notify socket, so the program's signs of life find no room.
-    Their absence proves nothing, and the supervisor does not abort the program. After the flood
-    it does."""
+    """Another process floods the notify socket, so WATCHDOG=1 of the program finds no room. Its
+    absence proves nothing, and the supervisor does not abort the program during the flood. It does
+    after the flood."""
     sup.python(READY + WAITS, "--watchdog", "1")
     said = [stranger(sup, "on") for _ in range(3)]
 
@@ -430,8 +430,8 @@ def test_a_start_that_stands_still_is_aborted(sup, steps):
     sup.end()
 
 
-# A program that hands over to a successor. The successor sends SIGNS signs of life, four a
-# second, and then none.
+# A program that hands over to a successor. The successor sends WATCHDOG=1 SIGNS times, four times a
+# second, and then stops.
 HEIR = """
 import os, socket, time
 def say(text):
@@ -457,7 +457,7 @@ time.sleep(3600)
 @pytest.mark.parametrize("signs", [0, 6])
 def test_a_successor_has_the_watchdogs_time(sup, signs):
     """The supervisor watches a successor from the moment it is named, however long a start may
-    take. The successor's signs of life count at once."""
+    take. WATCHDOG=1 of the successor counts at once."""
     sup.python(HEIR.replace("SIGNS", str(signs)), "--watchdog", "1", "--start", "60")
 
     eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")

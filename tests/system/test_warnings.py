@@ -428,8 +428,8 @@ def test_an_ipv6_route_in_table_local_is_told(dut):
 
 
 def test_an_expired_route_with_a_living_next_hop_is_told(dut):
-    """Linux uses all next hops of a route while one of them lives. Its messages have the life of the
-    first one only."""
+    """Linux uses all next hops of a route until the last of them expires. Its messages have the
+    lifetime of the first next hop only."""
     prefix = "2001:db8:e100::/48"
     hop = [f"{prefix} via {neighbour}" for neighbour in ("2001:db8:2::8", "2001:db8:2::9")]
     what = "route-life", "an expired IPv6 route with several next hops", POLLED

@@ -59,8 +59,8 @@ lines_join(struct lines *l, const char *separator)
 /* --- next hops ------------------------------------------------------------------------ */
 
 /*
- * The ranks of next hops. A slot uses the members of the best rank (FPM.md, 0.8; design.md,
- * 4).
+ * The ranks of next hops. A slot uses the members of the best rank (doc/fpm.md, rule 8;
+ * design.md, 4).
  */
 enum rank { ALIVE, SPECIAL, FOREIGN, ENCAP, DOWN, UNRESOLVED };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Apply the decode of a capture by the rules of FPM.md; see capture_model.h.
+ * Apply the decode of a capture by the rules of doc/fpm.md; see capture_model.h.
  */
 #include "capture_model.h"
 
@@ -224,8 +224,8 @@ segment_rewrite(char *braces)
 
 /*
  * Replace the text in the braces of an ENCAP, because it has keys of its own: by the labels
- * of MPLS, by the segment of SRv6, or by something that is no key. No capture has more than one
- * segment.
+ * of MPLS, by the segment of SRv6, or by a text that is no key. No capture has more than
+ * one segment.
  */
 static void
 blank_encaps(char *attrs)
@@ -430,7 +430,7 @@ model_session(struct model *m)
 void
 model_replay_over(struct model *m)
 {
-	/* Those of other tables too: rules have them from the kernel. */
+	/* Routes of other tables, too, because rules get them from the kernel. */
 	for (uint32_t i = m->n_route; i-- > 0;)
 		if (m->route[i].session != m->session)
 			route_drop(m, &m->route[i]);

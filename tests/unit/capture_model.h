@@ -2,7 +2,7 @@
 /*
  * The expected state after a captured stream, computed from its decode in text. Routes,
  * next-hop ids and groups are in plain arrays with linear search. The model shares no code
- * with fpm/ and rib/ except the spelling of prefixes. It follows the rules of FPM.md.
+ * with fpm/ and rib/ except the spelling of prefixes. It follows the rules of doc/fpm.md.
  */
 #ifndef CAPTURE_MODEL_H
 #define CAPTURE_MODEL_H
@@ -15,7 +15,7 @@ struct cm_path {
 	enum cm_kind kind;
 	struct ipaddr gw;
 	uint8_t gw_family; /* 0: none */
-	bool encap;        /* one that is not supported */
+	bool encap;        /* an encapsulation that is not supported */
 	bool sid;          /* an end point of SRv6: packets to it are for this router */
 	char labels[48];   /* of MPLS, as 16/17; "": none */
 	char headend[48];  /* the first segment of a headend of SRv6; "": none */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The processes of test_nicd: this program is the daemon, and runs itself as fpm-nics and as
- * a successor. DPDK is real, with net_null devices and without hugepages: each process has
- * its own memory. The functions of DPDK that are defined here take precedence over the
- * library, and note the calls of fpm-nics in a file that all processes map.
+ * The processes of test_nicd: the test program plays the daemon, and starts itself again as
+ * fpm-nics and as a successor. DPDK is real, with net_null devices and without hugepages:
+ * each process has its own memory. The functions of DPDK that are defined here take
+ * precedence over the library, and note the calls of fpm-nics in a file that all processes
+ * map.
  */
 #ifndef NICD_BED_H
 #define NICD_BED_H

@@ -56,7 +56,10 @@ mix(uint64_t x)
 	return x ^ x >> 29;
 }
 
-/* Return the slot of the prefix, or the empty slot for it. `addr` is masked. */
+/*
+ * Return the slot of the prefix, or the empty slot where it belongs. Host bits of `addr`
+ * are 0.
+ */
 static struct oracle_route *
 find(const struct oracle *o, const uint8_t *addr, unsigned int len)
 {

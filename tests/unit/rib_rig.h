@@ -103,19 +103,20 @@ uint32_t rig_adj(struct rig *g, const char *gw, uint32_t ifindex); /* 0: none */
 void rig_neigh_serve(struct rig *g); /* count watches, answer unwatches */
 
 /*
- * The kernel, as rtnl tells it. Addresses at once: their routes are those of Linux, which
- * has one route for each interface and subnet. `table` 0: main and local.
+ * Add or remove an address of the kernel, with the routes that Linux makes of it: one for
+ * each interface and subnet. It takes effect at once. `table` 0: main and local.
  */
 void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
 void rig_addr_in(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr_len,
 		 bool gone);
-void rig_addrs_gone(struct rig *g, uint32_t ifindex); /* all of an interface */
+/* Remove all addresses of an interface. */
+void rig_addrs_gone(struct rig *g, uint32_t ifindex);
 void rig_addr_peer(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr,
 		   const char *subnet, bool gone);
 /*
- * Events, queued in order, in turn with those of fpm. A route is of table main and protocol
- * static, and is added before all others of its metric (IPv6: after them); the test changes
- * the event that is returned, which is valid until the next one.
+ * Queue an event of the kernel, in order with the events of fpm. A route is of table main
+ * and protocol static, and is added before all others of its metric (IPv6: after them); the
+ * test changes the event that is returned, which is valid until the next one.
  */
 struct kernel_event *rig_kernel(struct rig *g, enum kernel_event_kind kind);
 struct kernel_event *rig_kernel_route(struct rig *g, enum kernel_event_kind kind,

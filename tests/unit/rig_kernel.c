@@ -163,7 +163,7 @@ entry_put(struct rig *g, const struct rig_entry *want)
 	return true;
 }
 
-/* The address, and the routes that Linux makes of it. Returns how many there are. */
+/* List the address and the routes that Linux makes of it. Returns the number of routes. */
 static unsigned int
 entries_of_address(struct rig_entry *e, uint32_t table, uint32_t ifindex,
 		   const struct ipaddr *addr, const struct prefix *subnet)

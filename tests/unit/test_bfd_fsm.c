@@ -329,7 +329,7 @@ a_passive_session_is_silent_until_it_is_spoken_to(void **state)
 			 BFD_ACT_STATE | BFD_ACT_TX);
 	assert_int_equal(bfd_fsm_tx_us(&f), 0);
 	assert_true(bfd_fsm_is_failed(&f));
-	/* Made active, it speaks. */
+	/* A session that becomes active sends packets. */
 	assert_int_equal(bfd_fsm_configure(&f, &usual, T0 + 10 * S),
 			 BFD_ACT_TX | BFD_ACT_SEND);
 }
@@ -425,7 +425,9 @@ admin_down_of_either_side_ends_a_failure(void **state)
 		if (side == 0)
 			bfd_fsm_shutdown(&f, true, T0 + 2 * S);
 		else
-			/* The caller learns of it as a change of the neighbor. */
+			/*
+			 * The actions report it to the caller as a change of the neighbor.
+			 */
 			assert_true(receive(&f, BFD_ADMIN_DOWN, T0 + 2 * S) &
 				    BFD_ACT_REMOTE);
 		assert_false(bfd_fsm_is_failed(&f));

@@ -35,7 +35,7 @@ struct party {
 	uint8_t heard_mult;
 	uint32_t polled_us; /* the required interval in our last Poll */
 	uint32_t agreed_us; /* the neighbor knows that we require this one */
-	bool was_up;        /* Up in this life of the session */
+	bool was_up;        /* Up since the session was created */
 	bool excused;       /* since it was Up, a side was AdminDown */
 	unsigned int n_ups, n_failures, n_polls_ended;
 };
@@ -64,7 +64,10 @@ chance(struct link *l)
 	return (uint32_t)(l->seed >> 32);
 }
 
-/* --- the thread's part ------------------------------------------------------------------------ */
+/*
+ * --- the steps that thread bfd makes
+ * ------------------------------------------------------------
+ */
 
 static void
 transmit(struct link *l, unsigned int from, bool final)

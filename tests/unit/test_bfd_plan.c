@@ -25,9 +25,9 @@
 /* A session, on both sides. `value` stands for its intervals. */
 struct session {
 	bool exists;
-	int conn; /* that bfdd tells of it; -1: none does, and bfdd sends by itself */
+	int conn; /* connection that announced it; -1: none, bfdd sends */
 	uint32_t value;
-	bool known; /* to the daemon */
+	bool known; /* the daemon knows the session */
 	bool has_iface;
 	int known_conn;
 	uint32_t known_value;
@@ -52,7 +52,7 @@ step_is_new(struct model *m)
 		m->room[i] = PLAN_ROOM;
 }
 
-/* bfdd tells the daemon of a session by its connection, if there is room. */
+/* Let bfdd announce a session over its connection, if there is room. */
 static bool
 tell(struct model *m, struct session *s, bool with_iface)
 {
@@ -67,7 +67,7 @@ tell(struct model *m, struct session *s, bool with_iface)
 	return true;
 }
 
-/* bfdd sees the events that are there: connections that were opened. */
+/* Let bfdd handle its events: it accepts the connections that were opened. */
 static void
 accept_all(struct model *m)
 {
@@ -231,7 +231,10 @@ change(struct model *m, unsigned int n)
 	}
 }
 
-/* A daemon follows that cannot use `n` records of the last one, and has its connections. */
+/*
+ * Start the next daemon. It inherits the connections, but cannot use `n` records of the
+ * last daemon.
+ */
 static void
 forget(struct model *m, unsigned int n)
 {
@@ -328,7 +331,10 @@ next(struct model *m, unsigned int want)
 	return todo;
 }
 
-/* bfdd answers a request of connection `c` that had this age, which is news if `is_news`. */
+/*
+ * Let bfdd answer the request with this age on connection `c`. `is_news`: the answer must
+ * change the plan.
+ */
 static void
 answer(struct model *m, unsigned int c, uint32_t age, bool is_news)
 {
@@ -357,7 +363,7 @@ a_step_of_bfdd_is_over_after_two_answers(void **state)
 	plan_opened(&m->plan, 0, false, false);
 	answer_twice(m, 0);
 	assert_int_equal(next(m, 0), PLAN_REST);
-	/* One message, and it is not known whether there are more. */
+	/* One message has arrived; there may be more. */
 	m->plan.due = false;
 	plan_heard(&m->plan, 0);
 	assert_true(m->plan.due);
@@ -409,7 +415,7 @@ the_end_of_a_connection_begins_a_step_for_all(void **state)
 	struct model *m = *state;
 	uint32_t age;
 
-	/* Two that the last daemon had: one with sessions, one without. */
+	/* Two connections of the last daemon: one with sessions, one without. */
 	plan_opened(&m->plan, 0, false, true);
 	m->conn[0].n = 5;
 	answer_twice(m, 0);
@@ -422,7 +428,10 @@ the_end_of_a_connection_begins_a_step_for_all(void **state)
 	assert_true(m->plan.due);
 	assert_int_not_equal(m->conn[1].age, age);
 	assert_int_equal(m->conn[0].n, 0);
-	/* All that is handed over in one step comes with its interface, also more than 29. */
+	/*
+	 * All sessions that bfdd hands over in one step have their interface, even if there
+	 * are more than 29.
+	 */
 	for (unsigned int i = 0; i < PLAN_ROOM; i++)
 		plan_heard(&m->plan, 1);
 	m->conn[1].n = PLAN_ROOM;
@@ -462,7 +471,7 @@ lost_messages_are_found_again(void **state)
 		m->keeps_iface = below(2);
 		for (unsigned int i = below(3); i > 0; i--)
 			change(m, below(4) ? below(20) : below(200));
-		if (below(10) == 0) { /* one ends by itself */
+		if (below(10) == 0) { /* one connection ends by itself */
 			unsigned int c = below(CONNS);
 
 			if (m->conn[c].open && m->accepted[c])

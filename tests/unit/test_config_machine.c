@@ -265,7 +265,7 @@ two_listeners_need_two_ports(void **state)
 	says("metrics: 127.0.0.2:2620\n", "");
 	says("metrics: \"[::]:2620\"\n", "");
 	says("fpm: {listen: 127.0.0.1:7}\nmetrics: off\n", "");
-	/* A value that is wrong anyway is not compared with the other. */
+	/* An invalid value is not compared with another value. */
 	says("fpm: {listen: x}\nmetrics: 127.0.0.1:2620\n",
 	     "2: fpm.listen: 'x' is not an address and port; expected ADDRESS:PORT, "
 	     "such as 127.0.0.1:2620 or \"[::1]:2620\"\n");

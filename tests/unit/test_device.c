@@ -197,7 +197,7 @@ no_device_moves_if_one_is_refused(void **state)
 	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
 	refused(bind_check(good_and_disk, 2, true, &at), -EINVAL, NIC, "not a NIC");
 	assert_int_equal(at, 1);
-	/* `TWIN` is in use, and its namespace is another one. NIC has no obstacle. */
+	/* `TWIN` is in use, and in another namespace. Nothing prevents a change of NIC. */
 	remove(root_path(DEV TWIN "/virtio3/net/eth1/mtu"));
 	remove(root_path(DEV TWIN "/virtio3/net/eth1"));
 	refused(bind_check(good_and_used, 2, false, &at), -EBUSY, NIC, "another network");

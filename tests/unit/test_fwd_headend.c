@@ -240,7 +240,10 @@ rules_for_the_class_of_the_outer_header_decide(void **state)
 	free(rules);
 }
 
-/* The next hop may have one, else the kernel has one for all, else the egress interface has. */
+/*
+ * The source is the source of the next hop; else the kernel's source for all headends; else
+ * an address of the egress interface.
+ */
 static void
 the_source_is_the_nearest_that_is_set(void **state)
 {

@@ -320,7 +320,9 @@ a_table_counts_more_than_the_vrf_of_the_interface(void **state)
 	fib->iface[LAN]->vrf = 0;
 }
 
-/* Addresses of this router are its own, whatever the other table says. */
+/*
+ * Packets to addresses of this router stay, even if the other table has a route for them.
+ */
 static void
 packets_to_this_router_stay(void **state)
 {
@@ -356,7 +358,7 @@ a_table_that_leads_to_the_kernel_drops(void **state)
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 }
 
-/* The punt thread learns the table of a packet that it forwards, and of no other. */
+/* The punt thread gets the table of a packet only if it forwards the packet. */
 static void
 the_punt_thread_learns_the_table(void **state)
 {

@@ -26,7 +26,7 @@
 
 #define ROUNDS     20000
 #define PORTS      20 /* interfaces 1 to 20 */
-#define FIRST_PORT 10 /* DPDK's port of interface 0, if there were one */
+#define FIRST_PORT 10 /* DPDK's port of interface 0, if it existed */
 
 static struct fib_iface iface[PORTS + 1];
 static struct rte_mbuf mbuf[BURST_MAX]; /* only their addresses are used */

@@ -120,7 +120,7 @@ what_forwarders_do_not_take_is_for_the_kernel(void **state)
 	inner_write(out + 24, 4, 60, true);
 	walk(84);
 	assert_int_equal(b.verdict[0], PUNT_local);
-	gre4(0x01020304); /* a key is missing, or is another one */
+	gre4(0x01020304); /* the tunnel has no key, or another key */
 	gre_in(4, 0, GRE4, 4);
 	assert_int_equal(b.verdict[0], PUNT_local);
 	gre_in(4, 0, "\x20\0\x08\0\x01\x02\x03\x05", 8);
@@ -354,7 +354,10 @@ tags_stay_with_the_outer_packet(void **state)
 	assert_int_equal(packet.m.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED, 0);
 }
 
-/* A device that looks into tunnels judges the inner packet, so its word does not count. */
+/*
+ * A device that parses tunnels reports the checksum of the inner packet, so its report is
+ * not used.
+ */
 static void
 checksums_are_verified_whatever_the_device_says(void **state)
 {

@@ -395,8 +395,8 @@ what_is_not_for_the_interface_has_a_reason(void **state)
 }
 
 /*
- * A device that looks into VXLAN judges the inner packet, and UDP whether or not it was asked to. So
- * its word counts for neither header.
+ * A device that parses VXLAN may report the checksum of the inner packet, or verify UDP
+ * without a request. So its report is used for neither header.
  */
 static void
 flags_of_the_device_are_not_taken_for_the_outer_packet(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs of `fpmctl hook` before they run: object files, instructions that are refused, parts of
- * programs, and random programs, of which none that is accepted may touch memory that is not its
- * own. The seed is printed.
+ * Programs of `fpmctl hook` before they run: object files, instructions that are refused,
+ * parts of programs, and random programs. A program that is accepted must touch only its
+ * own memory. The test prints its seed.
  *
  * link: fpm-dataplane/hook/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/ctl/bpf_object.c
  * link: poptrie/
@@ -98,7 +98,7 @@ a_jump_back_is_refused(void **state)
 static void
 a_path_that_does_not_end_is_refused(void **state)
 {
-	REFUSES("is the last, and no exit", MOV_K(0, 0));
+	REFUSES("is the last instruction, but not an exit", MOV_K(0, 0));
 	REFUSES("jumps beyond the end", MOV_K(0, 0), JMP_K(BPF_JEQ, 0, 1, 1), EXIT());
 	REFUSES("is the last", MOV_K(0, 0), JMP_K(BPF_JEQ, 0, 1, 1), EXIT(), MOV_K(0, 1));
 	REFUSES("beyond the end", MOV_K(0, 0), INS(BPF_JMP | BPF_JA, 0, 0, 0, 0));
@@ -145,7 +145,7 @@ memory_beyond_its_own_is_refused(void **state)
 	REFUSES("instruction 0", LDX(BPF_B, 0, 1, SIZE), EXIT());
 	REFUSES("instruction 0", LDX(BPF_DW, 0, 1, SIZE - 7), EXIT());
 	REFUSES("instruction 0", LDX(BPF_B, 0, 1, -1), EXIT());
-	/* An index without a bound, or with one that is too large. */
+	/* An index without a bound, or with a bound that is too large. */
 	REFUSES("instruction 1", LDX(BPF_W, 2, 1, 16), ALU_X(BPF_ADD, 1, 2),
 		LDX(BPF_B, 0, 1, 16), EXIT());
 	REFUSES("instruction 3", LDX(BPF_W, 2, 1, 16), ALU_K(BPF_AND, 2, 8191),
@@ -431,7 +431,7 @@ a_refused_program_leaves_the_old_one(void **state)
 	assert_int_equal(part_send("portX", 0, 2, 2, 5), -ENOENT);
 	assert_int_equal(hooks_unload(hooks, "port2", why, sizeof(why)), -ENOENT);
 	assert_int_equal(hooks_unload(hooks, "port1", why, sizeof(why)), 0);
-	assert_null(fib_hooks(fib)); /* so nothing is asked per burst */
+	assert_null(fib_hooks(fib)); /* so a burst runs no program */
 }
 
 static void
@@ -804,8 +804,9 @@ our_verifier_accepts_nothing_that_leaves_its_memory(void **state)
 }
 
 /*
- * Programs that both verifiers accept do the same, compiled or interpreted by the library, as in the
- * interpreter of this file, and touch nothing else: the fence would end this program.
+ * Programs that both verifiers accept have the same result when the library compiles them,
+ * when it interprets them, and in the interpreter of this file. They touch no other memory:
+ * the guard pages would end this program.
  */
 static void
 accepted_programs_do_as_they_say(void **state)

@@ -100,7 +100,7 @@ a_route_has_its_metric_interface_source_and_hops(void **state)
 	msg_end(&sample.w);
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
-	assert_int_equal(sample.ev.route.n_hops, 1); /* it tells which one of several */
+	assert_int_equal(sample.ev.route.n_hops, 1); /* one of several next hops */
 }
 
 static void
@@ -397,7 +397,7 @@ a_limited_life_is_told_and_an_expired_route_is_as_deleted(void **state)
 	assert_int_equal(sample.expires_ms, 18540);
 	route_expiring(RTM_NEWROUTE, -5);
 	assert_int_equal(decode(true), KERNEL_SKIP_EXPIRED);
-	route_expiring(RTM_NEWROUTE, -5); /* a change of its life */
+	route_expiring(RTM_NEWROUTE, -5); /* a change of its lifetime */
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
 	route_expiring(RTM_DELROUTE, -5); /* the deletion of it is taken */

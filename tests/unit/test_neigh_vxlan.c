@@ -374,7 +374,10 @@ headers_follow_each_change(void **state)
 	assert_true(gateway_hop()->csum && gateway_hop()->df6);
 	assert_false(gateway_hop()->t.ignore_df);
 	assert_int_equal(gateway_hop()->n_from, 4);
-	/* One that ARP has found, without an entry: the kernel floods. */
+	/*
+	 * ARP has resolved the gateway to a MAC that has no entry in the forwarding
+	 * database: the kernel floods.
+	 */
 	neighbor(4, gateway4, other, NUD_REACHABLE, false);
 	round_over();
 	assert_int_equal(gateway_hop()->t.bytes, 0);

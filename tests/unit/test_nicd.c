@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm-nics: its start, the requests over its socket, its clients, and its end. This program
- * is the daemon, and runs itself as fpm-nics (`--nics`) and as a successor (`--successor`).
- * nicd_bed.h has the processes and the functions of DPDK that note their calls.
+ * fpm-nics: its start, the requests over its socket, its clients, and its end. The test
+ * program plays the daemon. It starts itself again as fpm-nics (`--nics`) and as a
+ * successor (`--successor`). nicd_bed.h has the processes and the functions of DPDK that
+ * note their calls.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/nicd/ fpm-dataplane/start/eal.c
  * link: fpm-dataplane/start/cpus.c fpm-dataplane/restart/spawn.c
@@ -426,7 +427,7 @@ a_device_with_another_number_is_refused(void **state)
 	assert_string_equal(a.port.device, "net_null0");
 	assert_int_equal(open_on(sock, NICD_OPEN, "net_null1", &a), 0);
 	assert_int_equal(a.port.port_id, 1);
-	/* Here it is the first one. */
+	/* Here net_null1 is the first device. */
 	conf_of(&c, "net_null1");
 	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), -EPROTO);
 	assert_string_equal(why, "the device has another number here");

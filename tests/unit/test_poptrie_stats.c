@@ -69,8 +69,8 @@ one_commit_rebuilds_a_slot_once(void **state)
 }
 
 /*
- * More slots than are remembered one by one, some of them twice, and prefixes that cover
- * them.
+ * Change more slots than the list of changed slots holds, some of them twice, and prefixes
+ * that cover them.
  */
 static void
 a_large_commit_rebuilds_each_slot_once_too(void **state)

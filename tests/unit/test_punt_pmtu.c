@@ -322,7 +322,7 @@ an_error_about_a_lost_packet_of_a_tunnel_is_noted(void **state)
 	assert_int_equal(told(), 1);
 }
 
-/* The outer packets of this tunnel leave by another one, and so come the errors. */
+/* The outer packets of this tunnel leave by another tunnel, and the errors arrive by it. */
 static void
 an_error_that_came_in_a_tunnel_counts(void **state)
 {
@@ -523,7 +523,10 @@ made_up_destinations_do_not_fill_the_table(void **state)
 	assert_int_equal(mtu_to(REMOTE), 1300);
 }
 
-/* An error that looks like one about a headend leaves the place of a tunnel sure. */
+/*
+ * An error that looks like an error about a headend does not clear `sure` of a tunnel's
+ * entry.
+ */
 static void
 a_sure_entry_stays_sure(void **state)
 {

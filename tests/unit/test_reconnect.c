@@ -130,7 +130,7 @@ a_removed_port_leaves_the_tries_of_the_others_as_they_are(void **state)
 	assert_int_equal(t.n_tries[0], 3);
 	assert_int_equal(t.n_tries[1], 3);
 	t.running.n_port = 0;
-	with_port("b", "two"); /* it has the number of a now */
+	with_port("b", "two"); /* it now has the number that a had */
 	with_port("c", "three");
 	turns(7);
 	assert_int_equal(t.n_tries[1], 3);

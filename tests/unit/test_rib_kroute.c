@@ -87,7 +87,9 @@ a_replace_takes_the_place_of_the_first_of_its_metric(void **state)
 	(void)rig_kernel_route(g, DEL, NET, 0, GW(3), 11);
 	go(g);
 	assert_seen(g, HOST, "192.0.2.2@1");
-	/* A route that is not told to rib, as those of zebra, replaced it. */
+	/*
+	 * It was replaced by a route that rtnl does not pass on, such as a route of zebra.
+	 */
 	(void)rig_kernel_route(g, KERNEL_ROUTE_REPLACED, NET, 0, NULL, 0);
 	go(g);
 	assert_seen(g, HOST, "none");
@@ -539,7 +541,10 @@ a_refused_route_is_asked_for_when_there_is_room_for_it(void **state)
 	go(g);
 	assert_int_equal(g->rib->tables.main.n, 40);
 	assert_int_equal(table_state(TABLE_routes).refused, 1);
-	/* Another route of a prefix that is there needs no room. Nor have addresses a limit. */
+	/*
+	 * Another route for an existing prefix needs no room. Routes of addresses have no
+	 * limit.
+	 */
 	(void)rig_kernel_route(g, NEW, rig_net(0), 0, GW(2), 11);
 	rig_addr(g, 11, "203.0.113.1/24", false);
 	go(g);
@@ -574,7 +579,7 @@ a_route_without_a_group_gets_one_with_the_dump_that_rib_asks_for(void **state)
 	}
 	go(g);
 	assert_true(rtnl_is_asked(g));
-	/* The event tells the same route: its record gets the group. */
+	/* The event reports the same route: its record gets the group. */
 	rig_kernel_route(g, NEW, rig_net(64), 0, "192.0.2.65", 11)->order = KERNEL_LAST;
 	go(g);
 	assert_seen(g, "10.0.64.1", "192.0.2.65@1");

@@ -135,7 +135,10 @@ a_neighbor_that_answers_does_not_revive_what_bfd_found_dead(void **state)
 	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
 	bfd_says(g, "192.0.2.1", 11, false);
 	assert_seen(g, "198.51.100.1", BOTH);
-	/* The other way round: what BFD revives stays failed while ARP says so. */
+	/*
+	 * The opposite case: a next hop that BFD reports alive stays failed while ARP has
+	 * failed.
+	 */
 	bfd_says(g, "192.0.2.1", 11, true);
 	rig_alive(g, "192.0.2.1", 11, false);
 	bfd_says(g, "192.0.2.1", 11, false);

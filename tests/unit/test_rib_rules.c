@@ -34,7 +34,10 @@ lookup(uint32_t pref, uint32_t table)
 	return add(pref, FR_ACT_TO_TBL, table);
 }
 
-/* Give rib the list, which has the rules of every kernel and those appended between. */
+/*
+ * Send rib the list of rules: the default rules of the kernel, and the rules that the test
+ * has added.
+ */
 static void
 tell(struct rig *g, uint8_t family)
 {
@@ -244,7 +247,7 @@ short_prefixes_are_suppressed(void **state)
 	rig_free(g);
 }
 
-/* As in Linux, which suppresses only what it could forward by. */
+/* As in Linux, a rule suppresses only routes that forward. */
 static void
 errors_are_not_suppressed(void **state)
 {

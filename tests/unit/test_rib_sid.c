@@ -277,7 +277,10 @@ flows_stay_with_their_segments(void **state)
 	rig_free(g);
 }
 
-/* A source of its own, and the longest list. The checkpoint has no room for them. */
+/*
+ * A headend with its own source, and a headend with the longest list: the checkpoint has no
+ * room for them.
+ */
 static void
 long_headends_are_the_kernels_after_a_restart(void **state)
 {
@@ -415,14 +418,14 @@ each_sid_has_a_number(void **state)
 	rig_session(g, 100);
 	teach(g);
 	sid_route(g, 4, "fc00::4/128", &dt46);
-	rig_route(g, "fc00:0:8::/48", 4); /* the same next hop, and the same slot */
+	rig_route(g, "fc00:0:8::/48", 4); /* same next hop and slot as fc00::4/128 */
 	rig_settle(g);
 	one = number_of(g, "fc00::1");
 	four = number_of(g, "fc00::4");
 	assert_true(one != 0 && four != 0 && one != four);
 	assert_int_equal(number_of(g, "fc00:0:8:7::"), number_of(g, "fc00:0:8::"));
 	assert_int_not_equal(number_of(g, "fc00:0:8::"), four);
-	assert_int_equal(number_of(g, "fc00::3"), 0); /* it is not supported */
+	assert_int_equal(number_of(g, "fc00::3"), 0); /* fc00::3 is not supported */
 	assert_int_equal(number_of(g, "fc00::5"), 0);
 	rib_must_be_sound(g);
 

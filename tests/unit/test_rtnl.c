@@ -163,7 +163,7 @@ count(_Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Let the thread believe that rib is behind, so that it stops to read. */
+/* Let the thread believe that rib is behind, so that it stops reading. */
 static void
 hold(struct scene *s)
 {
@@ -605,7 +605,10 @@ tables_are_split_by_the_first_rule(void **state)
 	stop(s);
 }
 
-/* The read before a dump that is due finds the loss, which it must not hide. */
+/*
+ * The thread reads events before a dump that is due. It must not ignore that events were
+ * lost.
+ */
 static void
 lost_events_make_it_read_everything_again(void **state)
 {

@@ -164,7 +164,10 @@ the_vrf_answers_and_then_main(void **state)
 	assert_int_equal(group_of(&red, 4, 0), 3);
 }
 
-/* Linux asks as if the packet came from its destination, by the interface by which it leaves. */
+/*
+ * Linux looks up the reverse path with source and destination exchanged, and with the
+ * egress interface as the ingress.
+ */
 static void
 rules_are_asked_with_the_addresses_exchanged(void **state)
 {

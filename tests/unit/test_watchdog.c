@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signs of life: the watchdog finds a thread that stands still, a worker or a forwarder. A
+ * The watchdog: it finds a thread that stands still, a worker or a forwarder. A
  * thread that has announced a long step is not reported until that time is over.
  * link: fpm-dataplane/base/ fpm-dataplane/restart/watchdog.c
  */

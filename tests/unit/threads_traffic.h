@@ -26,7 +26,7 @@
 #include "port/packet.h"
 
 #define N_PORT     4  /* 1 and 2 receive, 3 and 4 send on */
-#define FIRST_PORT 10 /* DPDK's port of interface 0, if there were one */
+#define FIRST_PORT 10 /* DPDK's port of interface 0, if it existed */
 #define N_QUEUE    4  /* two for each port that receives */
 #define N_FWD      2
 #define N_ROUTE    16

@@ -111,8 +111,8 @@ def test_a_vrfs_own_interface_is_no_egress_of_it(two):
 
 
 def test_addresses_of_ours_in_another_vrf_answer_who_is_led_there(two):
-    """The packet is punted. The kernel answers, because it has the same routes and does as many
-    lookups."""
+    """The packet is punted. The kernel answers it, because it has the same routes and follows them
+    from VRF to VRF."""
     lan, ext = two.wires["lan"], two.wires["ext"]
     link = ipaddress.ip_interface(f"{ext.ip4}/26").network
     leads(two, "red", "blue", str(link))

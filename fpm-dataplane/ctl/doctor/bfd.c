@@ -241,7 +241,8 @@ burst_check(struct exam *e)
 	    frr_version_parse(version, &v) < 0 || !frr_gives_bfd_in_parts(&v))
 		return;
 	finding_add(e, VERDICT_OK, "frr",
-		    "FRR %s announces at most %d sessions per connection; %lld are open",
+		    "FRR %s announces at most %d sessions per connection; %lld connections "
+		    "are open",
 		    version, SESSIONS_BURST, row_int(e->version, "bfd_connections"));
 }
 

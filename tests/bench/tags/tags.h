@@ -63,22 +63,29 @@ struct row {
 	bool ten;   /* true: ten routes; false: all */
 	bool vrf;   /* each interface is in a VRF of its own */
 	/*
-	 * MPLS: frames with a label that leads to a neighbor (0 in push: it comes off), or
-	 * to VRF 1; labels that leave with the frame.
+	 * MPLS. label: frames have a label that leads to a neighbor; with `push` 0 it is
+	 * removed. label_vrf: the label leads to VRF 1. push: number of labels of the
+	 * frames that leave.
 	 */
 	bool label, label_vrf;
 	uint8_t push;
 	/*
-	 * A tunnel, VTEP or segment for each next hop; one tunnel, VNI or end point, or if
-	 * `mixed`, `n` tunnels or VNIs.
+	 * into: kind of encapsulation, with a tunnel, VTEP or segment for each next hop.
+	 * out_of: kind of decapsulation, with one tunnel, VNI or end point, or if `mixed`, `n` tunnels or VNIs.
 	 */
 	enum tunnelled into, out_of;
 	unsigned int rules; /* of a filter; 0: none */
-	bool sources; /* each frame has another source, from all routes; else all one */
-	uint8_t urpf; /* enum fib_urpf; each source leads back */
-	bool bfd;     /* the dataplane serves BFD */
+	/*
+	 * true: each frame has another source, from all routes; false: all have the same
+	 * source
+	 */
+	bool sources;
+	/* Enum fib_urpf; the route to each source leaves by the ingress interface. */
+	uint8_t urpf;
+	bool bfd;            /* the dataplane serves BFD */
 	uint16_t session_ms; /* interval of N_SESSIONS sessions of BFD; 0: there are none */
-	bool no_walk; /* frames go from port to port without forwarding: the cost of the ports */
+	/* Frames go from port to port without forwarding: the cost of the ports. */
+	bool no_walk;
 };
 
 extern const struct row rows[];
@@ -141,9 +148,9 @@ bool outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port,
 		 unsigned int len);
 
 /*
- * Make what VXLAN and SRv6 need: MANY interfaces from `svi` on, neighbors behind the first, headends,
- * an end point, and their routes. Group `far` plus the number of a next hop leads to it; group `own` is
- * free.
+ * Make the objects that VXLAN and SRv6 need: MANY interfaces from `svi` on, the neighbors behind the
+ * first, headends, an end point, and their routes. Group `far` plus the number of a next hop leads to
+ * it; group `own` is free.
  */
 int outer_make(struct fib *fib, uint16_t svi, uint32_t far, uint32_t own);
 
@@ -176,7 +183,7 @@ bool sessions_right(const struct counters *c);
 
 /* --- ports.c ------------------------------------------------------------------------ */
 
-#define N_TURN 4 /* turns of a row in a round: the compared row, it, it, the compared row */
+#define N_TURN 4 /* turns of a row in a round: base, row, row, base */
 
 /*
  * Make ports 0 (receives) to N_OUT. `frames` is a file of struct frame4. Returns 0 or
