@@ -9,7 +9,7 @@ NEIGHBORS = "a scan fills the kernel's neighbor table, which all namespaces shar
 
 ALONE = {
     "test_neigh_life.py::test_a_scan_leaves_gateways_alone_and_memory_bounded": NEIGHBORS,
-    "test_neigh_life.py::test_a_scan_keeps_nobody_from_being_found": NEIGHBORS,
+    "test_neigh_life.py::test_a_scan_does_not_prevent_the_resolution_of_other_hosts": NEIGHBORS,
 }
 
 # The tests that must run alone only in their longer variants (FDP_LONG).

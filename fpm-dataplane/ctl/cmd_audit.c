@@ -526,9 +526,8 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      audit compares table main, the tables of VRFs and rules, and routes "
-	      "for\n"
-	      "      some sources.\n"
+	fputs("      audit compares table main, the tables of VRFs and of rules, and\n"
+	      "      source-specific routes.\n"
 	      "      --repair         write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'; "
 	      "default:\n"

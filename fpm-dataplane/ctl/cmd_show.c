@@ -56,7 +56,7 @@ static const struct what {
 	 "label stacks that next hops push, and neighbors; headends of SRv6", "encap",
 	 NUMBERED, "no next hop has labels or segments"},
 	{"sids", "[PREFIX|ADDRESS]",
-	 "SIDs of SRv6; an ADDRESS finds its SID, a PREFIX those inside", "sid",
+	 "SIDs of SRv6; an ADDRESS finds its SID, a PREFIX the SIDs in it", "sid",
 	 COUNTS | SORTED | PREFIXED, "no SIDs"},
 	{"rules", "", "rules of policy routing (`ip rule`), and whether they are obeyed",
 	 NULL, 0, "the kernel has no rules"},

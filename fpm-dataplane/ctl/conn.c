@@ -226,7 +226,7 @@ request_slow_s(const json_t *request, const char **what)
 {
 	if (strcmp(row_str(request, "do"), "hold") == 0) {
 		*what = "the hold takes effect after all earlier updates of zebra; `fpmctl "
-			"show fpm` shows whether zebra is held off";
+			"show fpm` shows whether the hold is in force";
 		return HOLD_S;
 	}
 	*what = "the daemon is still working: a device takes long to start or stop. It "

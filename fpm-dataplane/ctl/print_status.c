@@ -62,7 +62,7 @@ session_print(const json_t *row)
 					   "`-M dplane_fpm_nl`");
 	else if (strcmp(state, "held") == 0)
 		paragraph_print("Session",
-				"zebra is held off while FRR is restarted (generation "
+				"a hold refuses zebra while FRR is restarted (generation "
 				"%lld); its routes stay in force",
 				row_int(row, "generation"));
 	else if (!row_true(row, "connected"))

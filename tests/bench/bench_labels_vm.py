@@ -32,7 +32,7 @@ PLAIN, PUSHED = "198.18.0.0/16", "198.19.0.0/16"
 WORKS = {"IPv4": PLAIN, "swap": 100, "pop": 101, "push": PUSHED}
 MODULES = ("mpls_router", "mpls_iptunnel")
 FRAMES = 256
-MARK = "bench-labels-vm: "  # before a line for the program outside
+MARK = "bench-labels-vm: "  # begin of a line for the program outside the guest
 
 
 def frames(wire, work):
@@ -87,7 +87,7 @@ class Linux:
 
         self.router = LinuxRouter(rig)
         self.router.build()
-        self.router.collector.close()  # it would read each packet
+        self.router.collector.close()  # the collector would read each packet
         self.router.collector = NoCollector()
         self.far, wan = self.router.far, rig.wires["wan"]
         sysctls = {"net.mpls.platform_labels": 1000, "net.mpls.conf.lan0.input": 1}

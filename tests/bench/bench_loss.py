@@ -209,8 +209,8 @@ def report(lines, out):
     for depth in dict.fromkeys(r["depth"] for r in loss):
         rows = [("load, control plane", "Mpps", "100 % of fastest", "offered", "inside", "wrong", "missed",
                  "of offered", "in pieces", "gaps longer", "than us", "longest us", "away", "of its core", "stolen")]  # fmt: skip
-        # Ours comes before the program that it is compared with, also if they were measured in
-        # pieces.
+        # Our program comes before the program that it is compared with, even if they were measured
+        # in separate runs.
         for r in sorted(loss, key=lambda r: (r["load"], r["program"] != "ours")):
             if r["depth"] != depth:
                 continue

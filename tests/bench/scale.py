@@ -119,7 +119,7 @@ def loss(demand, mode, boxes, dead, member_s, reroute_s):
             else:
                 hit = "member" if first == set(dead) else "reroute" if second == set(dead) else None
             if hit == "member" and mode == "direct":
-                hit = "reroute"  # there is no group with other members
+                hit = "reroute"  # "reroute": there is no group with other members
             if hit:
                 of[hit] += share * rate
     lost = [(of["member"], member_s), (of["reroute"], reroute_s)]

@@ -221,7 +221,7 @@ class Bed(Lab):
         """Take the neighbor's end of a link up or down."""
         role, dev = SINKS[egress]
         lines = [f"link set {dev} {word}"]
-        if (role, word) == ("isp", "up"):  # its kernel has lost the routes
+        if (role, word) == ("isp", "up"):  # the kernel of isp has lost the routes
             some = [x for x in self.plan.commands("isp") if "route add table" in x]
             lines.append(f"-6 addr replace {topology.ISP6}/64 dev eth0 nodad")
             # The gateway first: all other addresses are local to isp.

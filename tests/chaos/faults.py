@@ -244,8 +244,8 @@ def isp_is_silent(run):
 
 @fault(1, 40, ends_fast=True)
 def core_dies(run):
-    """kill -9 of core's OSPF and BFD daemons: its routes are withdrawn, static ones lead to it
-    instead, until others have come."""
+    """kill -9 of core's OSPF and BFD daemons: its routes are withdrawn. Static routes lead to core
+    until the daemons have sent routes again."""
     run.note("core dies", "kill -9 of its OSPF and BFD")
     core, r1, daemons = run.bed.neighbors["core"], run.bed.r1, ("bfdd", "ospfd", "ospf6d")
     run.oracle.change(ospf=False)
@@ -360,7 +360,7 @@ def daemon_dies(run):
 
 def _dies_within(run, churn, note):
     """Kill the dataplane at a random moment of `churn`, which goes on, and wait for both ends."""
-    chance = random.Random(run.rng.random())  # the random numbers of the other thread
+    chance = random.Random(run.rng.random())  # random numbers of its own, because another thread uses run.rng
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         churning = pool.submit(churn, run, chance, 80)
         run.pause(0.2, 1.2)

@@ -29,7 +29,7 @@ from lib.wait import eventually
 
 FLOOD_S = 1.5
 EVERYBODY = "ff:ff:ff:ff:ff:ff"
-# Operations that any well-formed request executes. All others get malformed requests.
+# Operations that every well-formed request would execute, so they get malformed requests only.
 IN_EARNEST = ("/restart", "/replay", "/audit/repair")
 
 

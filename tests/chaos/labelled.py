@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Routes of MPLS labels and routes that push labels, which come and go: each announcement has
-labels that no other has, so that the labels of a packet tell which announcement it obeyed."""
+"""Announce and withdraw routes of MPLS labels and routes that push labels. Each announcement has
+labels of its own, so that the labels of a packet show the announcement by which it was
+forwarded."""
 
 import contextlib
 import itertools
@@ -18,12 +19,12 @@ from lib.wait import eventually
 
 RELAY_PORT, DATAPLANE_PORT = 2620, 2621
 LABELS = range(16, 16 + 256)
-PUSH4 = [f"198.19.{n}.0/24" for n in range(128)]  # RFC 2544's other half
+PUSH4 = [f"198.19.{n}.0/24" for n in range(128)]  # the other half of RFC 2544's prefix
 PUSH6 = [f"2001:db8:{0x5000 + n:x}::/48" for n in range(128)]
 TO_MAIN = 5000  # a label that leads to table main all the time
 IN_USE = 12  # labels, and prefixes, that carry traffic
 INSIDE = "100.64.0.9", "2001:db8:9999::9"  # behind the labels; isp and core send them nowhere
-FIRST_ID = 1 << 30  # of next hops; zebra's ids are lower
+FIRST_ID = 1 << 30  # first next-hop id; zebra's ids are lower
 FIRST_LABEL, LAST_LABEL = 1 << 16, 1 << 20
 LO = 1
 VIAS = {

@@ -77,8 +77,8 @@ def _settle(run, ending):
 
 
 def _session(run):
-    """Return True if bgpd has a session with isp. A bgpd that is away or has no configuration yet
-    has none."""
+    """Return True if bgpd has a session with isp. A bgpd that does not run or has no configuration
+    yet has no session."""
     with contextlib.suppress(Exception):
         return faults.bgp_is_up(run)
     return False
@@ -236,7 +236,7 @@ def descriptors(folder):
                 for name in os.listdir(f"/proc/{pid}/fd"):
                     with contextlib.suppress(FileNotFoundError):  # or it closes this descriptor
                         link = os.readlink(f"/proc/{pid}/fd/{name}")
-                        # Without the number, which is unique.
+                        # Leave out the number, because it differs in each line.
                         count[program, re.sub(r":\[\d+\]$", "", link)] += 1
     return count
 
@@ -460,7 +460,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     repeat, each = number("REPEAT", 0, 0), number("EACH", 0, 0)
     seconds = number("T", math.inf if repeat or each else 60, 1, float)
-    # At least so many that each cell of the full table has a prefix that no other covers.
+    # At least as many routes as give each cell of the full table a prefix that no other prefix
+    # covers.
     table, rate = number("ROUTES", 20000, 100), number("RATE", 1500, 1)
     return chaos(seconds, seed, table, rate, only, repeat, each)
 

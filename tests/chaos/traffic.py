@@ -140,7 +140,7 @@ class Traffic:
         """Stop sending, wait for packets in transit, and close."""
         self.ending.set()
         self.threads[0].join()
-        time.sleep(patience)  # a packet that comes later counts as lost
+        time.sleep(patience)  # a packet that arrives later counts as lost
         self.closing.set()
         self.threads[1].join()
         for sock in [*self.out.values(), *self.sinks]:

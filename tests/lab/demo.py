@@ -41,7 +41,7 @@ The lab is up. Look around:
   make demo-down                              when you have seen enough"""
 
 
-PATIENCE_S = 60  # without any route arriving
+PATIENCE_S = 60  # longest time without a new route
 
 
 def main():

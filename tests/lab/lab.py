@@ -189,7 +189,8 @@ class Lab:
             hosts = [x for node, x in self.neighbors.items() if node not in self.dps]
             jobs = [pool.submit(other.start) for other in [*hosts, *self.birds.values()]]
             self.start_dataplane()
-            # One after the other, and before any zebra: it must not see links between boxes come and go.
+            # Start the boxes one after the other, before zebra: zebra must not see links between
+            # boxes come up and go down.
             for box in (x for x in self.dps if x != ROUTER):
                 self.dps[box].start()
                 self.plan.stack(self.ns[box], box)

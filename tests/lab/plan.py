@@ -120,7 +120,8 @@ class Plan:
             netns.command(["modprobe", "-a", *self.modules])
         netns.ip_batch([f"netns add {names[node]}" for node in self.nodes])
         for node in self.nodes:
-            # Before the interfaces: a new interface takes the defaults.
+            # Set these before the interfaces are created, because a new interface copies the
+            # defaults.
             netns.sysctl(names[node], self._sysctls(node))
         netns.ip_batch(
             f"link add {a_dev} netns {names[a]} index {101 + i} type veth"

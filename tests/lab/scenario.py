@@ -99,8 +99,9 @@ def runs(lab):
 
 
 def not_one(words, makes="make lab S=NAME runs one of these; make lab-down removes it:"):
-    """Print the list of scenarios, below the text `makes`, if the command line names none. Print an
-    error if there is none of that name. Returns the exit code; None: words[0] is a scenario."""
+    """Print the list of scenarios, below the text `makes`, if the command line names no scenario.
+    Print an error if no scenario has that name. Returns the exit code; None: words[0] is a
+    scenario."""
     known = names()
     if not words:
         print(makes)

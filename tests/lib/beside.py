@@ -45,7 +45,7 @@ class Job:
     def __init__(self, name, argv, needs=(), more=None, load=1.0, part="", read=None, log=None):
         self.name, self.argv, self.part = name, argv, part or name
         self.needs = {needs} if isinstance(needs, str) else set(needs or ())
-        self.more = more or {}  # of the environment
+        self.more = more or {}  # additional variables of the environment
         self.load = load
         self.read, self.result = read, None  # lib/results.py
         self.report = self.temporary = None  # of pytest: its XML, the folder for files of its tests
@@ -65,7 +65,7 @@ class Job:
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=None if live else subprocess.STDOUT,
-            # Else it would outlive a kill -9 of this program.
+            # Otherwise the process would continue after a kill -9 of this program.
             preexec_fn=lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
         )
         return self._process.pid

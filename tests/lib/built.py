@@ -42,8 +42,7 @@ def sanitized(dut):
 
 
 def only_release(program, what="time and memory are"):
-    """Skip the test unless the build is a release build: in other builds the result says
-    nothing."""
+    """Skip the test unless the build is a release build, because times and memory differ in other builds."""
     if "/release/" not in program:
         pytest.skip(f"{what} measured on the release build")
 

@@ -65,8 +65,8 @@ class Sink:
 
 
 class Source:
-    """Flows from a namespace to an address, by a source address or by that of the route. `sent`
-    has the time of each packet: {(flow, number): time}. Use it in a with block."""
+    """Flows from a namespace to an address. `source`: their source address; "": the source of the
+    route. `sent` has the time of each packet: {(flow, number): time}. Use it in a with block."""
 
     def __init__(self, name, address, flows, source="", port=PORT, first=0):
         family = socket.AF_INET if family_of(address) == 4 else socket.AF_INET6

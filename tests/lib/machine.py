@@ -75,8 +75,8 @@ class Share:
         return max(busy - ours, 0) / (took * os.cpu_count())
 
     def was_taken(self, seconds):
-        """Return True if other programs had CPUs and one of our threads waited `seconds` or longer
-        in total."""
+        """Return True if other programs had CPUs and one of the test's threads waited `seconds` or
+        longer in total."""
         return self.longest_wait() >= seconds and self.others() > OTHERS
 
 
@@ -98,8 +98,8 @@ class Watch(threading.Thread):
             self.rows.append((share.begin, share.longest_wait() / took, share.others()))
 
     def taken(self, since, wait):
-        """Describe the worst second after `since` in which other programs had CPUs and one of our
-        threads waited `wait` seconds or longer. Return "" if there was none."""
+        """Describe the worst second after `since` in which other programs had CPUs and one of the
+        test's threads waited `wait` seconds or longer. Return "" if there was none."""
         rows = [row for row in self.rows if row[0] > since - 2 * self.EVERY_S]
         bad = [row for row in rows if row[1] >= wait and row[2] > OTHERS]
         _, waited, others = max(bad, key=lambda row: row[1], default=(0, 0, 0))

@@ -57,13 +57,13 @@ def carries(pid, mark):
                 return False
         spaces = [os.readlink(f"/proc/{who}/ns/pid") for who in (pid, "self")]
     except OSError:
-        return False  # it has just ended
+        return False  # the process has just ended
     return len(set(spaces)) == 1 and _identity(f"/proc/{pid}/root{mark}") == _identity(mark)
 
 
 def _identity(path):
-    """Return the identity of a directory, which differs from others of the same name; None: there
-    is no such directory."""
+    """Return the identity of a directory, which differs from the identity of a later directory with
+    the same name; None: there is no such directory."""
     try:
         found = os.stat(path)
     except OSError:
@@ -163,7 +163,7 @@ def _killed(pid):
 
 
 def _reap():
-    """Collect children of ours that have ended, so that they do not stay as zombies."""
+    """Collect children of this process that have ended, so that they do not stay as zombies."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

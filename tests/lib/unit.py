@@ -15,7 +15,7 @@ def _names(finding):
     key, _, value = finding.partition("=")
     if not value.startswith("~"):
         return [name.rstrip("=") for name in finding.split("/")]
-    if key == "RestrictNamespaces":  # of one kind only
+    if key == "RestrictNamespaces":  # a value other than yes or no restricts some kinds only
         return [key]
     many = re.fullmatch(r"~(\w*)\((.*)\)", value)
     values = [many[1] + one for one in many[2].split("|")] if many else [value[1:]]

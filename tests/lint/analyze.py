@@ -156,11 +156,11 @@ for _off in (
     "clang-analyzer-security.insecureAPI.strcpy",
     "bugprone-easily-swappable-parameters",  # a matter of names
     "bugprone-reserved-identifier",  # _GNU_SOURCE and the like
-    "bugprone-assignment-in-if-condition",  # not done here but in loops, on purpose
+    "bugprone-assignment-in-if-condition",  # the code does this in loop conditions only, on purpose
     "bugprone-narrowing-conversions",  # gcc's -Wconversion has its own view
     "bugprone-implicit-widening-of-multiplication-result",  # bounded products
     "bugprone-branch-clone",  # cases that agree today
-    "bugprone-macro-parentheses",  # of declarations
+    "bugprone-macro-parentheses",  # macros that make declarations cannot have them
     "concurrency-mt-unsafe",  # strerror(), getenv() at start
     "bugprone-sizeof-expression",  # arrays of pointers have the size of pointers
     "bugprone-misplaced-widening-cast",  # json_int_t is signed, and wide enough
@@ -259,7 +259,7 @@ def unknown_functions():
     """Yield a text for each entry of KNOWN whose file or function does not exist."""
     for _, name, function, *_ in KNOWN:
         if name.startswith("/"):
-            continue  # of another project
+            continue  # a file of another project
         if function not in (head for _, head in heads(name)):
             yield f"tests/lint/analyze.py: KNOWN names {function}(), which is not in {name}"
 

@@ -91,7 +91,7 @@ WALL_CLOCK = re.compile(
     r"\bCLOCK_REALTIME\w*"
 )
 MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
-# Words for which the field has other words.
+# Words of our own for which the field has an established word.
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # The first word of a log line: its source (style.md).
 LOG_ROOMS = re.compile(

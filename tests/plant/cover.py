@@ -68,7 +68,7 @@ class Code:
             n = bisect.bisect_right(self.starts, address) - 1
             head = bisect.bisect_right(heads, address) - 1
             if n < 0 or self.starts[n] < heads[head]:
-                n += 1  # before the first call of its function
+                n += 1  # counted before the first call of the function
             if n < len(self.lines):
                 self.lines[n].append((file, line))
 

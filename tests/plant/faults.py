@@ -192,7 +192,7 @@ class Text:
         self.starts = [0, *(m.end() for m in re.finditer(rb"\n", self.octets))]
         pattern = rb'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*'
         blank = lambda m: re.sub(rb"[^\n]", b" ", m[0])  # noqa: E731
-        # As long as the file, so that offsets are the same.
+        # The result is as long as the file, so that offsets are the same.
         self.code = re.sub(pattern, blank, self.octets, flags=re.S)
         self.macros = []  # sorted (start, end, name) of the macros that are used
 
@@ -296,7 +296,7 @@ class Tree:
     def add(self, kind, span, new):
         """Add a fault, unless at this place it has no effect or no visible effect."""
         if self.octets(span) == new:
-            return  # its type has no other
+            return  # the type has no other value
         macro = self.macro_around(span)
         if macro is not None:
             self.leave(span, effect_of_call(macro, "macro"))
@@ -506,7 +506,7 @@ class Tree:
         is_reason = bool(REASONS.fullmatch(cursor.spelling))
         place = there.semantic_parent.location.file
         if place is None or self.text_of(os.path.normpath(place.name)) is None:
-            return  # of another's header
+            return  # the line belongs to another header
         sort = cursor.spelling.split("_")[0] + "_" if is_reason else ""
         others = [c.spelling for c in there.semantic_parent.get_children()]
         others = [o for o in others if o.startswith(sort) and o != "PUNT_before_first"]

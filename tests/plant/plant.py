@@ -343,7 +343,7 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    # As Ctrl-C: end all commands and remove their files.
+    # End all commands and remove their files, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:

@@ -269,7 +269,8 @@ def test_what_chaos_counts_of_the_log(tmp_path):
 
 def test_a_session_lost_while_others_have_the_cpus_is_no_fault():
     """The loss of a session is excused if one of our threads waited for a CPU in the second before
-    and other programs ran. Only one of the two, or both long before, excuses no loss."""
+    and other programs ran. One of these two facts alone, or both long before the loss, excuse
+    nothing."""
     watch = machine.Watch(list)
     run = SimpleNamespace(machine=watch, begin=0, taken=[], lost_sessions=[])
     lost = lambda: Run.lost(run, "daemon_dies", ["bfd"], 100.0)  # noqa: E731

@@ -50,7 +50,7 @@ def test_packets_are_counted_by_flow_in_order_with_their_ttl(link, address):
 
 
 def test_lost_packets_are_named_and_timed(link):
-    """Without the link the packets of a stream are lost. The others are not."""
+    """Packets that are sent while the link is down are lost, and the other packets arrive."""
     here, there = link
     with flows.Sink(there, "198.18.0.2") as sink, flows.Source(here, "198.18.0.2", 10, first=100) as source:
         source.round()

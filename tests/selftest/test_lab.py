@@ -60,7 +60,7 @@ def test_containers_with_a_lab_of_the_same_name_are_not_ours(started, tmp_path):
     inside = eventually(lambda: int(open(task, encoding="ascii").read()), 5)
     eventually(lambda: procs.comm(inside) == "sleep", 5)
 
-    assert procs.marked(str(tmp_path)) == [ids.pid]  # unshare itself stays outside
+    assert procs.marked(str(tmp_path)) == [ids.pid]  # the process of unshare itself is not in the namespace
 
 
 def test_a_lab_is_built_by_one_program_at_a_time_and_no_lock_is_left():

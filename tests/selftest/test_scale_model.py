@@ -64,8 +64,8 @@ def test_the_slowest_part_limits_the_throughput():
 
 
 def test_a_dead_link_costs_phase_1_until_the_group_moves_and_phase_2_until_routing_does():
-    """Each of four boxes sends 3 to the others. The dead link carries a third of the traffic of both ends
-    in phase 1, and a third of that of four other pairs in phase 2."""
+    """Each of four boxes sends 3 units to the other boxes. The dead link carries a third of the
+    traffic of both ends in phase 1, and a third of that of four other pairs in phase 2."""
     demand = scale.uniform(FOUR, 3)
 
     lost = scale.loss(demand, "vlb", FOUR, {"r1", "r2"}, 0.001, 0.2)

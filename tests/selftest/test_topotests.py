@@ -180,7 +180,7 @@ def test_the_suite_reads_the_last_line():
 
 
 def test_a_run_with_bfd_in_the_dataplane_must_have_a_session_there():
-    """Without a session in a dataplane, the run shows nothing about them."""
+    """A run without a BFD session in a dataplane shows nothing about BFD."""
     none = verdict.compare(Run(GOOD), with_dataplane(GOOD), bfd=True)
     assert none.problems == ["no BFD session was in a dataplane"]
     assert verdict.compare(Run(GOOD), with_dataplane(GOOD, sessions=2), bfd=True).problems == []

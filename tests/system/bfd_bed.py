@@ -133,7 +133,8 @@ class Bfd:
         self.theirs.start()
 
     def row(self, peer=None):
-        """Return the row of the session with an address, or of that by port wan; None: none."""
+        """Return the row of the session with an address, or of the session by port wan; None: there
+        is none."""
         peer = peer or self.router.wires["wan"].peer4
         rows = self.router.control.ask("bfd")
         return next((row for row in rows if row["peer"] == peer), None)

@@ -95,8 +95,8 @@ class Medians:
 
 
 def coming(wire, probe, out):
-    """Return a function that sends a packet of probe() on `wire`. It returns true if one of its
-    packets has come out at `out`."""
+    """Return a function that sends a packet of probe() on `wire`. That function returns true if one
+    of its packets has left by `out`."""
     tokens = set()
 
     def comes():

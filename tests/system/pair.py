@@ -128,13 +128,14 @@ class LinuxRouter(Dut):
 
 
 class Pair:
-    """Both routers. `took` has the seconds that changes took in ours, by kind of change."""
+    """Both routers. `took` has the seconds that changes took in the dataplane, by kind of
+    change."""
 
     def __init__(self, ours, linux):
         self.ours, self.linux = ours, linux
         self.both = (ours, linux)
         self.took, self.fates = {}, {}
-        self.alike = {}  # outcomes that a test takes for another one
+        self.alike = {}  # outcomes that a test treats as another outcome
 
     # -- the state of both --
 
@@ -194,8 +195,8 @@ class Pair:
     # -- packets --
 
     def fate(self, router, dst, to=None, **probe):
-        """Return the outcome of one packet from lan, in a frame to the MAC `to`; None: that of the
-        port."""
+        """Return the outcome of one packet from lan, in a frame to the MAC `to`; None: the MAC of
+        the port."""
         lan = router.wires["lan"]
         packet = lan.probe(dst, **probe)
         packet[Ether].dst = to or packet[Ether].dst

@@ -231,14 +231,14 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
         printed = json.loads(dut.fpmctl("--json", "show", what, *asked).stdout)
         by = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
         assert rows and sorted(rows, key=by) == sorted(printed, key=by), (what, query)
-        if what in ("routes", "groups", "nexthops"):  # there are others
+        if what in ("routes", "groups", "nexthops"):  # these lists have several objects
             assert len(rows) < len(ok(dut, "GET", f"/{what}")), (what, query)
     assert ok(dut, "GET", "/neighbors", state="failed") == []
 
 
 def test_one_object_among_many_is_found_or_missing(taught, wan):
-    """An object that comes after hundreds of others is found. One that does not exist is missing:
-    the answer is no empty list, although the rows come in several parts."""
+    """An object after hundreds of others is found. The answer for an object that does not exist is
+    404 and no empty list, although the rows come in several parts."""
     hop = {"via": wan.peer4, "oif": taught.ifindex(wan)}
     many = range(2000, 3000)
     taught.zebra.send(*(taught.zebra.label_message(n, hop) for n in many))
@@ -559,7 +559,7 @@ def test_changes_are_as_specified(router):
     [(b"GET /v1/por", b"ts HTTP/1.1\r\nHost: x\r\n\r\n"),
      (b"GET /v1/ports HTTP/1.1\r\nHost: x\r\n", b"\r\n")],
 )  # fmt: skip
-def test_who_asks_half_and_no_more_is_let_go(dut, half, rest):
+def test_a_client_that_sends_half_a_request_is_disconnected(dut, half, rest):
     """The daemon closes at once the connection of a client that sends half a request and its end
     together. It answers a whole request."""
     for text, answers in ((half, False), (half + rest, True)):
@@ -606,7 +606,7 @@ def test_a_long_list_is_streamed(dut, lan, wan):
         eventually(lambda: dut.fpm()["zebra4"] <= 1, 30, 0.05)
 
 
-def test_garbage_is_counted_and_nobody_else_suffers(own_dut, rng):
+def test_garbage_is_counted_and_harms_no_other_client(own_dut, rng):
     """The daemon answers 400 to octets that are not HTTP, or closes the connection. It counts them
     and serves the next client."""
     dut = own_dut(metrics="127.0.0.1:9620")

@@ -408,7 +408,7 @@ def test_tables_of_rules_and_routes_for_sources_are_equal_in_every_spelling(
         f"route add {TABLE_NETS[0]} tos 0x10 via {ext.peer4} dev {ext.tap}",
         f"route add {TABLE_NETS[0]} tos 0x08 nhid 77 table 100",
         f"route add blackhole {TABLE_NETS[0]} tos 0x04",
-        f"route add {TABLE_NETS[0]} tos 0xb8 via {ext.peer4} dev {ext.tap}",  # for no packet
+        f"route add {TABLE_NETS[0]} tos 0xb8 via {ext.peer4} dev {ext.tap}",  # no packet has this TOS
     )
     assert assert_equal(dut, vtysh)["kernel_prefixes"] == before + 14
 

@@ -86,7 +86,7 @@ def test_a_shutdown_of_the_peer_is_no_failure_and_prunes_nothing(bfd):
     "name, port, ttl, discr, drop",
     [
         ("wan", 3784, 64, 0, "bfd_bad"),  # it crossed a router
-        ("alt", 3784, 255, 0, "bfd_no_session"),  # by another interface than the session's
+        ("alt", 3784, 255, 0, "bfd_no_session"),  # the interface is not that of the session
         ("alt", 3784, 255, None, "bfd_no_session"),  # and it knows the discriminator
         ("wan", 7784, 255, None, None),  # a port of S-BFD, for which the dataplane has no sessions
         ("wan", 4784, 255, None, "bfd_no_session"),  # several hops

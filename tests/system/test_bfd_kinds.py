@@ -270,7 +270,8 @@ def test_a_passive_side_waits_for_the_other(bfd, who):
                 10,
                 what="the session is passive and sends nothing",
             )
-        # An active session sends each second. Another one tells the time: every 50 ms.
+        # An active session sends once a second. Another session, which sends every 50 ms, measures
+        # the time.
         sent, clock = len(wire.of(its, other)), len(wire.of(its_base, other_base))
         eventually(
             lambda: len(wire.of(its_base, other_base)) >= clock + 40, 20, what="time goes on"
@@ -387,7 +388,8 @@ def test_sessions_that_bfdd_does_not_take_back_end_after_ten_seconds(bfd):
 
 
 def test_bfdd_shows_our_counters(bfd):
-    """bfdd asks for those of each session. Ours are read before and after."""
+    """bfdd requests the counters of each session. The test reads the dataplane's counters before
+    and after."""
     ours, theirs = own(bfd, "10.64.0.1/24", "10.64.0.2/24")
     pair(bfd, ours, theirs)
     up(bfd, ours, theirs)

@@ -66,7 +66,7 @@ def test_all_sessions_of_the_start_come_with_their_interfaces(many):
         what="all sessions are known, with their interface",
     )
     assert {row["tx_us"] for row in rows(router)} == {700000}
-    # Three hold them, and one more has room for others.
+    # Three connections have the sessions, and a fourth has room for more.
     eventually(lambda: connections(router) == 4, 30, what="connections that are not needed end")
     assert {row["reason"] for row in rows(router)} == {None}
 

@@ -23,7 +23,7 @@ from lib.bfddp import counters_message, message, state_message
 from lib.frr_at import NEWER, FrrAt, present
 from lib.wait import eventually, never
 
-# The tests measure a program that is not ours; no change of ours can break them.
+# The tests measure FRR's bfdd, so no change of this project can break them.
 pytestmark = pytest.mark.skipif(
     "FDP_BFDD" not in os.environ, reason="facts about FRR: FDP_BFDD=1 measures them"
 )
@@ -188,7 +188,7 @@ def test_a_connection_is_told_58_sessions_and_the_next_one_the_rest(bfdd):
 
 
 def test_the_end_of_a_connection_hands_its_sessions_over_without_telling_clients(bfdd):
-    """The oldest other connection gets them. No client hears of a Down."""
+    """The oldest other connection gets the sessions. No client of bfdd gets a Down."""
     bfdd.peers(70)
     first, second, third = (bfdd.connect() for _ in range(3))
     for plane in (first, second):
@@ -263,8 +263,8 @@ def test_without_another_connection_sessions_stay_up_for_3_s_and_passive_ones_fo
 
 
 def test_updates_and_deletes_beyond_8_kib_are_lost(bfdd):
-    """All 70 sessions are with one connection. A change of their profile brings 58 updates, `no bfd`
-    58 deletes; nothing repeats the others."""
+    """All 70 sessions are with one connection. After a change of their profile bfdd sends 58
+    updates, after `no bfd` 58 deletes. It never sends the remaining 12."""
     bfdd.peers(70, "  profile p\n")
     first, second = bfdd.connect(), bfdd.connect()
     bfdd.close(first, second)
@@ -347,7 +347,8 @@ def test_what_a_session_looks_like(bfdd):
     first = bfdd.connect()
     bfdd.near.load(MANY_KINDS)
     first.settled()
-    # As each was when it was complete: lines come one by one, each is an update.
+    # Each session as its last update has it: bfdd sends an update after each line of its
+    # configuration.
     seen = {str(s.dst): s for s in first.sessions.values()}
 
     filled = resets_the_interface(bfdd)
@@ -604,7 +605,7 @@ router bgp {asn}
 
 @pytest.fixture
 def bgp(bfdd):
-    """Two bgpd, of which ours asks bfdd to watch the other."""
+    """Two bgpd. The near bgpd lets bfdd watch the far bgpd."""
     far = BGP.format(asn=65002, peer="192.0.2.1", remote=65001, more="")
     near = BGP.format(asn=65001, peer="192.0.2.2", remote=65002, more=" neighbor 192.0.2.2 bfd\n")
     bfdd.far.start_all("bgpd")

@@ -53,8 +53,8 @@ def local(path, page):
 
 
 def test_every_link_leads_to_a_file_and_to_a_heading(book):
-    """Every link between pages leads to a file of the book, and to a heading that is there once. No
-    link leads to the Markdown."""
+    """Every link between pages leads to a file of the book, and to a heading that exists once. No
+    link leads to a Markdown file."""
     n = 0
     for path, page in book.items():
         assert len(page.ids) == len(set(page.ids)), path

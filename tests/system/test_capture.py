@@ -122,7 +122,7 @@ def test_a_file_until_interrupted(taught, lan, tmp_path):
         said = child.stderr.read()
 
     assert child.returncode == 0 and f"100 packets in {path}" in said
-    assert os.stat(path).st_mode & 0o777 == 0o600  # it has the packets of others
+    assert os.stat(path).st_mode & 0o777 == 0o600  # the file has packets of other users
     seen = {token_of(row[2]) for row in packets(_blocks(path))}
     assert seen == {token_of(probe) for probe in probes}
 

@@ -24,7 +24,8 @@ BRIEF += " mtu_changes neighbors_forgotten isp_moves checkpoint_is_damaged daemo
 BRIEF += " churn labels_churn core_flap nonsense_channels address_goes isp_dies wan_flap bgpd_dies"
 BRIEF += " zebra_stands_still"
 
-# The short faults. A minute has room for most of them. Each comes once before any comes again.
+# The short faults. Most of them fit into a minute. Each fault is used once before any fault is
+# repeated.
 SHORT = "churn table wan_flap core_flap isp_dies isp_moves neighbors_forgotten mtu_changes"
 SHORT += " netlink_overrun daemon_dies daemon_dies_twice daemon_is_restarted daemon_stands_still"
 SHORT += " daemon_dies_in_churn checkpoint_is_damaged rib_stands_still bgpd_dies questions flood"
@@ -55,7 +56,7 @@ def played(run):
     """Return the output of the program. The test fails when the program fails."""
     program = Dataplane(None, "", "", "", "").program
     only_release(program, "times are")
-    # On SIGTERM the program takes its test bed down.
+    # On SIGTERM the program removes its test bed.
     argv = ["timeout", "-k", "60", "400", sys.executable]
     argv += [os.path.join(ROOT, "tests", "chaos", "run.py")]
     env = environment(**run | {"ONLY": run["ONLY"].replace(" ", ",")})

@@ -162,9 +162,9 @@ def test_a_port_that_another_has_taken_costs_no_transit(kept):
     forwards(dut)
 
 
-def test_a_start_waits_for_the_one_that_dies(kept):
-    """Daemon and supervisor were killed. The next start waits for a process that the kernel still
-    takes apart, and does not count it as a second daemon."""
+def test_a_start_waits_for_a_process_that_is_ending(kept):
+    """Daemon and supervisor were killed. The next start waits until the kernel has ended the old
+    process, and does not count it as a second daemon."""
     dut, daemon = kept, kept.daemon
     dut.zebra.close()
     was = daemon.pid()
@@ -191,7 +191,7 @@ def waiting(dut):
     return int(row[2])
 
 
-def test_closed_descriptors_are_nobodys(kept):
+def test_closed_standard_descriptors_are_not_reused(kept):
     """A daemon that starts without descriptors 0 to 2 gives their numbers to no device and no
     socket, now or later."""
     dut = kept

@@ -209,7 +209,7 @@ memory:
   size-mib: 64
 """
 
-# name: (what to replace, with what, words of the one sentence)
+# name: (text to replace, new text, words of the sentence)
 START_FAILS = {
     "fpm.listen is not local": (
         "127.0.0.1:2621",

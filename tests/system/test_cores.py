@@ -164,8 +164,8 @@ def done(dut, *words):
 
 def test_another_ports_queues_and_cores_change_and_no_packet_is_lost(two, rng):
     """2000 packets a second pass between two other ports while one port changes its queues and
-    cores. A counter has each lost packet, for lack of room. Each flow stays in order, and each
-    packet comes once."""
+    cores. Packets that find no room are lost, and a counter counts each of them. Each flow stays in
+    order, and each packet arrives once."""
     dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
     cpus = sorted(os.sched_getaffinity(0))[:2]
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -216,7 +216,7 @@ def test_what_a_forwarder_has_not_judged_yet_is_not_lost(two):
         assert seen == [200]
 
 
-def test_no_more_cpus_than_queues_and_auto_lets_go_of_them(two):
+def test_a_list_longer_than_the_queues_is_refused_and_auto_restores_the_file(two):
     """The daemon refuses a list of CPUs longer than the number of queues of net_af_packet. `auto`
     restores the value of the file."""
     cpu = min(os.sched_getaffinity(0))
@@ -270,7 +270,7 @@ def allowed(folder):
 
 
 @pytest.mark.smoke
-def test_nobody_else_runs_on_a_core_that_forwards(dut):
+def test_no_other_thread_runs_on_a_core_that_forwards(dut):
     """The control threads, the threads of DPDK and of liburcu run on the other CPUs when there are
     any. The punt thread, for which BFD waits, is not bound to the only other CPU."""
     if len(os.sched_getaffinity(0)) < 2:

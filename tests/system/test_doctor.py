@@ -163,8 +163,8 @@ def test_the_kernels_tables_are_followed(dut):
 
 
 def test_a_strict_filter_of_all_interfaces_reaches_each(dut, lan, sysctl):
-    """A strict filter of `all` affects each interface. The command for one interface mends the
-    others, too."""
+    """A strict filter of `all` affects each interface, so the command of one finding repairs all
+    interfaces."""
     sysctl("ipv4/conf/all/rp_filter", 1)
 
     _, found = doctor(dut, "rp-filter")
@@ -272,8 +272,8 @@ def a_bfdd(dut, *words):
 
 
 def test_bfdd_and_the_key_disagree(dut):
-    """A bfdd that has --dplaneaddr fails without the key, because it hears nothing. Without the
-    option the check is ok."""
+    """Without the key `bfd.dplane` the check fails if bfdd has --dplaneaddr, because bfdd receives
+    no packets. If bfdd does not have the option, the check is ok."""
     finding = lambda: doctor(dut, "bfd")[1]["bfd", ""]  # noqa: E731
     assert finding()["status"] == "n/a"
     with a_bfdd(dut, "-A", "127.0.0.1"):

@@ -44,7 +44,7 @@ def warnings(dut, text):
         return [line for line in file if text in line]
 
 
-def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
+def test_a_rib_that_hangs_delays_neither_zebra_nor_packets(short):
     """The rib thread stands still for PAUSE_S while a full table comes at full speed. No send of
     zebra waits, log and show warn of the queue before it is full, and the daemon forwards.
     Afterwards the RIB has all routes."""

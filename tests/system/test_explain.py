@@ -369,7 +369,7 @@ def test_it_is_what_happens(taught, lan, wan, rng):
         mark = token_of(data)
         if row["verdict"] != "forwarded" or mark is None:
             continue
-        if mark not in data[: 14 + row["length"]]:  # behind the packet: wrong length
+        if mark not in data[: 14 + row["length"]]:  # the octets are behind the packet: wrong length
             continue
         wire, got = seen(taught, mark)
         assert wire and wire.tap == row["out"], row

@@ -103,7 +103,7 @@ def test_what_cannot_be_forwarded_is_acknowledged_as_failed(router):
     assert acks.rows[1] == (NET6, fpm.PROTO_BGP, fpm.RTN_UNICAST, OFFLOAD)
 
 
-def test_a_zebra_that_does_not_listen_harms_nobody(router):
+def test_a_zebra_that_reads_no_acknowledgements_disturbs_nothing(router):
     """100,000 acknowledgements wait that zebra does not read. Routes, packets and the session go
     on. The next client of the FPM gets only its own acknowledgements."""
     lan, wan = router.wires["lan"], router.wires["wan"]

@@ -146,8 +146,8 @@ def test_each_packet_of_log_has_a_line_or_is_counted_as_lost(both, lan):
 
 
 def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):
-    """A ruleset with an expression that is not supported is refused by name, and the one before it
-    stays in force."""
+    """A ruleset with an expression that is not supported is refused with the name of the
+    expression, and the previous ruleset stays in force."""
     both.load(chain("udp dport 53 drop"))
     bad = chain("tcp dport 22 accept", 'ct state established accept comment "answers"')
 
@@ -207,7 +207,7 @@ BACK = {
 
 @pytest.fixture
 def reverse_paths(both):
-    """Both routers with sources that lead back by several wires, and one that is refused."""
+    """Both routers, with routes to the sources by several wires, and a refused source."""
     lan, ext = (both.dut.wires[name] for name in ("lan", "ext"))
     lines = []
     for family, one, two, bad in (
@@ -647,7 +647,7 @@ def test_a_thousand_rules_are_in_force_soon(both, lan):
 
 @pytest.mark.long
 def test_100000_rules_are_in_force(both, lan):
-    """100,000 rules come in force, and forwarding goes on meanwhile."""
+    """100,000 rules come into force, and forwarding continues meanwhile."""
     rules = [
         f"ip saddr 10.{n >> 16}.{n >> 8 & 255}.{n & 255} udp dport {n % 60000 + 1} drop"
         for n in range(100_000)

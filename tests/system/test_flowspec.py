@@ -33,7 +33,7 @@ table inet transit {
 }
 """
 VICTIM = "198.51.100.9"
-VALUES = 5  # of a component
+VALUES = 5  # values in a component
 FORGER = 65541  # AS of another peer
 DNS = "destination 198.51.100.9/32 protocol =17 source-port =53"
 
@@ -357,8 +357,8 @@ def test_exabgp_and_vtysh_have_no_rights(flows):
 
 
 def test_zebra_survives_flows_of_each_kind(flows):
-    """bgpd tells zebra about simple flows although nothing comes of it. With `local-install lo` zebra of
-    FRR 8.4.4 does not crash when they are withdrawn."""
+    """bgpd sends simple flows to zebra, which does not install them. With `local-install lo` zebra
+    of FRR 8.4.4 does not crash when they are withdrawn."""
     dst = "destination 198.51.100.9/32"
     some = [
         (f"{dst} protocol udp destination-port 9", "discard"),

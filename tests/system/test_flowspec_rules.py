@@ -326,8 +326,8 @@ def host(number):
 
 
 def test_a_flow_that_flaps_does_not_postpone_the_checks(tmp_path):
-    """A flow that comes again every second is checked at once, and the others after 30 s, although
-    they are all right."""
+    """A flow that is announced again every second is checked at once. The other flows are checked
+    after 30 s, although they are valid."""
     routes = {"198.51.100.0/24": [65001], "198.51.100.9/32": [65002]}
     fed = Fed(tmp_path, lambda commands, *_: Frr(routes)(commands))
     fed.flow(host(8))
@@ -729,7 +729,7 @@ def test_a_path_without_a_first_as_tells_no_neighbor(announcer, why):
 
 
 @pytest.mark.parametrize("segments", ["as-set", "as-confed-sequence"])
-def test_a_unicast_route_without_a_first_as_lets_nobody_filter(segments):
+def test_a_unicast_route_without_a_first_as_permits_no_filter(segments):
     """The neighbor of a route is not known if its path begins with a set."""
     paths = [{"bestpath": {"overall": True}, "aspath": {"segments": [{"type": segments, "list": [65001]}]}}]
     one = flow.parse(4, bytes.fromhex("0120c6336409"))

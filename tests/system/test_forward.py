@@ -160,7 +160,7 @@ def test_the_longest_prefix_wins(dut, lan, kind):
 
 
 def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, alt, kind):
-    """No packet is lost while a longer prefix comes and goes: at every moment one of the two routes
+    """No packet is lost while a longer prefix is added and withdrawn: one of the two routes always
     matches (RFC 1812, 5.2.4.3 and RFC 7608, 2)."""
     routed(dut, kind, wan)
     nhid = dut.zebra.hop(alt.peer(kind.family), alt)

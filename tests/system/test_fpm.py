@@ -396,7 +396,8 @@ def test_delete_of_what_is_not_there_is_nothing(dut, lan, wan):
 
 
 def test_identical_messages_change_nothing(dut, lan, wan):
-    """The same route again changes nothing: a BGP update of attributes only makes zebra send it."""
+    """A repeated route changes nothing. zebra repeats a route when BGP updates only its
+    attributes."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.route(NET, nhid=nhid)
 

@@ -124,7 +124,7 @@ def test_a_program_of_another_user_is_shut_out(own_dut):
 
 
 def test_loss_of_the_session_loses_no_packet(dut, lan, wan):
-    """The routes of zebra stay in force while the session is away, and no packet is lost."""
+    """The routes of zebra stay in force while there is no session, and no packet is lost."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     with dut.stream(lan, HOST) as stream:
@@ -187,7 +187,7 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
         old.speaker.routes_del("198.51.100.0/24", 1)
         assert old.speaker.wait_closed(5)
         assert dut.fpm()["state"] == "held" and dut.route_row(NET)["source"] == "zebra"
-        assert "held off" in dut.fpmctl("show", "fpm").stdout
+        assert "a hold refuses zebra" in dut.fpmctl("show", "fpm").stdout
         dut.zebra = Zebra(dut, first_id=5000, pid=old.pid ^ 0x3333)
         dut.zebra.connect()
         dut.zebra.prefixes.update(old.prefixes)
@@ -225,7 +225,7 @@ def test_hold_has_answered_when_it_holds(dut, wan):
     dut.zebra.connect()
 
 
-def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):
+def test_a_hold_of_an_unknown_zebra_is_refused_with_a_reason(own_dut):
     """`fpmctl hold` fails and says so when no zebra has sent a message, so that an operator does
     not restart FRR as if the routes were kept."""
     dut = own_dut()
@@ -240,7 +240,7 @@ def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):
     assert dut.fpm()["state"] != "held"
 
 
-def test_who_is_held_off_comes_back_when_the_time_is_over(dut, wan):
+def test_a_held_zebra_is_accepted_when_the_time_is_over(dut, wan):
     """When FRR was not restarted after a hold, the daemon accepts its zebra again after the time of
     the hold or after `hold 0`."""
     dut.route(NET, via=wan.peer4, wire=wan)

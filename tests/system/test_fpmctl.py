@@ -320,7 +320,7 @@ def test_nothing_found_is_3(taught, words):
         assert done.returncode == 3
 
 
-def test_who_is_not_there_is_told_who_is(taught):
+def test_an_unknown_name_is_answered_with_the_command_that_lists_names(taught):
     """For a name that chooses no row, fpmctl prints the command that lists all names."""
     for what, lists in (("fib", "show fib"), ("counters", "show counters all")):
         done = taught.fpmctl("show", what, "summary")
@@ -555,7 +555,7 @@ def test_a_watch_ends_with_its_reader(dut, words):
         watch.wait()
 
 
-def test_the_version_tells_who_answers(dut):
+def test_the_version_shows_the_daemon_that_answers(dut):
     """`show version` prints the pid and the configuration of the running daemon."""
     row = rows(dut, "version")[0]
 

@@ -307,7 +307,7 @@ def port_down(tmp_path):
     impostor.close()
 
 
-def test_what_is_down_is_red_on_a_terminal_where_nobody_objects(dut, port_down):
+def test_down_is_red_on_a_terminal_that_permits_colors(dut, port_down):
     """On a terminal only the word `down` is red. With NO_COLOR (no-color.org: set and not empty)
     there is no escape sequence."""
     argv = [dut.daemon.ctl, "-s", port_down, "show", "ports"]

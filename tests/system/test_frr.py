@@ -446,8 +446,8 @@ def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
 
 
 def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
-    """A route that was withdrawn while zebra was away stays in force for sweep-restart-s (first an
-    hour, then a second), because the daemons of FRR may still have routes to send. Other routes
+    """A route that was withdrawn while zebra did not run stays in force for sweep-restart-s (first
+    an hour, then a second), because the daemons of FRR may still have routes to send. Other routes
     lose no packet."""
     (gone, _), (_, host) = [row.values() for row in lab.isp("lonely", count=2, seed=7)["ipv4"]]
     control = Control(lab.socket)

@@ -108,7 +108,7 @@ def test_a_thread_that_hangs_is_found_by_its_name(watched, thread):
     forwards(dut)
 
 
-def test_one_that_hangs_whose_log_nobody_reads_is_started_again(watched, unread):
+def test_a_hanging_daemon_whose_log_has_no_reader_is_started_again(watched, unread):
     """Supervisor and daemon write to one pipe, as in a container, whose reader has stopped. The
     pipe delays neither the daemon nor the end of a daemon that hangs."""
     dut = watched(2, unread.path)

@@ -388,7 +388,7 @@ def refuses(dut, sentence, *words, but=None):
 
 
 def test_a_refused_program_leaves_the_old_one(hooked, examples, written, lan):
-    """A refused program changes nothing: the program before it goes on, with its counters."""
+    """A refused program changes nothing: the previous program continues, with its counters."""
     load(hooked, examples["drop_payload"])
     bad = before_token(lan.probe(HOST), b"M-SEARCH")
     assert hooked.not_forwarded(lan, bad) == {"hook": 1}
@@ -526,7 +526,7 @@ def test_the_result_is_the_same_without_executable_memory(own_dut, examples, mon
 
 def test_a_long_program_comes_in_parts(hooked, written, lan, wan):
     """A program of many requests is put together, and all of it runs."""
-    # Without `if`, because each would double the paths through the program.
+    # The program has no `if`, because each `if` would double the paths through it.
     lines = "".join(f"\thook->counter[{n % 16}] += (hook->packet[{n}] ^ {n}u) & 1;\n"
                     for n in range(20, 250))  # fmt: skip
     path = written("{\n" + lines + "\treturn 0;\n}\n")

@@ -226,7 +226,7 @@ NOBODY = {
 
 
 @pytest.mark.parametrize("name", NOBODY)
-def test_nobody_is_told_about(dut, lan, wan, name):
+def test_no_error_is_sent_about(dut, lan, wan, name):
     """These packets cause no error on any port, and one drop with its name (RFC 1812, 4.3.2.7 and
     RFC 4443, 2.4 (e))."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
@@ -241,7 +241,7 @@ def test_nobody_is_told_about(dut, lan, wan, name):
     assert "icmp_sent" not in dut.moved(before, "total")
 
 
-def test_somebody_is_told_about_an_echo_behind_options(dut, lan, wan):
+def test_an_error_is_sent_about_an_echo_behind_options(dut, lan, wan):
     """An echo behind options gets an error: only errors and redirects get none, wherever they stand
     (RFC 4443, 2.4 (e))."""
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)

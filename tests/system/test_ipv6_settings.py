@@ -179,8 +179,9 @@ REFUSED = {"2001:db8:ee:1::/64": "unreachable", "2001:db8:ee:2::/64": "prohibit"
 
 
 def test_without_forwarding_missing_routes_are_still_told(both):
-    """With all.forwarding=0 Linux forwards nothing, and says nothing about packets that have a route.
-    It answers those without a route, and those of a route that refuses, whatever the hop limit is."""
+    """With all.forwarding=0 Linux forwards nothing, and sends no error for packets that have a
+    route. It sends an error for packets without a route and for packets of a route that refuses,
+    with any hop limit."""
     both.zebra(NET[6], "wan")
     both.agree("route", {HOST[6]: "wan"})
     kinds = [f"{kind} {prefix}" for prefix, kind in REFUSED.items()]
@@ -198,8 +199,8 @@ def test_without_forwarding_missing_routes_are_still_told(both):
 
 
 def test_without_forwarding_a_route_by_a_link_without_ipv6_is_missing(both):
-    """The kernel has no route by an interface with disable_ipv6, so it answers with all.forwarding=0,
-    too. zebra's route stays in ours."""
+    """The kernel has no route by an interface with disable_ipv6, so it answers with
+    all.forwarding=0, too. zebra's route stays in the dataplane."""
     both.zebra(NET[6], "wan")
     both.agree("route", {HOST[6]: "wan"})
     try:
@@ -228,7 +229,7 @@ def test_one_interface_forwards_although_all_do_not(both):
         ipv6(both, "all", "forwarding", 0)
         both.agree("forwarding off", {HOST[6]: "nothing"})
         for _ in range(3):
-            ipv6(both, "wan0", "force_forwarding", 1)  # of the egress: no effect
+            ipv6(both, "wan0", "force_forwarding", 1)  # the setting of the egress interface has no effect
             ipv6(both, "lan0", "force_forwarding", 1)
             both.agree("forwarding forced", {HOST[6]: "wan"})
             assert both.ours.port_row(both.ours.wires["lan"])["forwarding"] == "on"

@@ -47,7 +47,8 @@ def nodad(family):
 
 
 def test_an_address_without_a_prefix_route(both, family):
-    """noprefixroute: the address is ours, and its subnet goes by the default route."""
+    """noprefixroute: the address is an own address, and packets to its subnet take the default
+    route."""
     prefix, host = MORE[family]
     both.ip(line(family, f"route add default {via(both, 'wan', family)}"))
     both.ip(f"addr add {prefix} dev ext0 noprefixroute" + nodad(family))
@@ -77,8 +78,8 @@ def test_the_metric_of_an_address(both, family):
 
 @pytest.mark.parametrize("order", [("ext", "alt"), ("alt", "ext")])
 def test_two_links_with_the_same_subnet(both, family, order):
-    """Without metrics the order in which the addresses came decides. When the link in use loses its
-    address, the other one is used."""
+    """Without metrics the order in which the addresses were added decides. When the link in use
+    loses its address, the other one is used."""
     prefix, host = MORE[family]
     other = prefix.replace("1/", "2/")
     first, second = order
@@ -128,8 +129,8 @@ def test_a_point_to_point_address(both):
 
 
 def test_an_address_whose_owner_is_not_known_yet(both):
-    """While duplicate address detection runs, the subnet is on link and the address is not ours.
-    When the detection fails, this stays so (RFC 4862, 5.4; Linux: IFA_F_TENTATIVE)."""
+    """While duplicate address detection runs, the subnet is on link and the address is no own
+    address. This stays so when the detection fails (RFC 4862, 5.4; Linux: IFA_F_TENTATIVE)."""
     prefix, host = MORE[6]
     address = own(prefix)
     both.answer("ext", host)
@@ -331,7 +332,8 @@ def test_a_link_is_set_down_and_up(both, family):
 
 
 def test_own_addresses_of_a_link_that_is_down(both):
-    """The IPv4 addresses of a link that is down stay ours, and its subnet is not on link."""
+    """The IPv4 addresses of a link that is down stay own addresses, but its subnet is not on
+    link."""
     ext = both.ours.wires["ext"]
     both.ip("link set ext0 down")
     both.agree("link down", {ext.peer4: "no route", ext.ip4: "local"})

@@ -13,7 +13,7 @@ from scapy.utils6 import in6_getnsma, in6_getnsmac
 from lib import netns, preload
 from lib.wait import eventually
 
-LINK_LOCAL = "fe80::ff:fe00:1"  # of the MAC address of lan
+LINK_LOCAL = "fe80::ff:fe00:1"  # made from the MAC address of lan
 
 
 def ipv6_on(dut, name, value=None):

@@ -135,7 +135,7 @@ def test_zebra_replaces_an_operators_route_of_metric_20(frr):
 
 
 def settle(dut, running):
-    """Wait until zebra has nothing to do, and the kernel's answer stays for half a second."""
+    """Wait until zebra is idle, and the kernel's answer has not changed for half a second."""
     eventually(lambda: not running.zebra_queued(), 10, 0.05)
     first = egress(dut, AT_ZEBRA)
     never(lambda: egress(dut, AT_ZEBRA) != first, 0.5)

@@ -182,8 +182,8 @@ def test_addresses_flushed_under_load_and_given_back(busy):
 
 
 def test_taps_deleted_again_and_again_under_load(busy):
-    """The daemon makes a deleted TAP again within seconds, each time, with its MAC. Other ports
-    lose no packet, and no descriptor stays open."""
+    """Each time a TAP is deleted, the daemon creates it again within seconds, with its MAC. Other
+    ports lose no packet, and no descriptor leaks."""
     dut, lan, wan, ext = busy
     took, files = [], f"/proc/{dut.daemon.pid()}/fd"
     before = sorted(os.readlink(f"{files}/{name}") for name in os.listdir(files))

@@ -164,8 +164,9 @@ def test_the_mtu_of_a_route_counts_the_packet_without_its_labels(dut, lan, wan):
 
 
 def test_a_neighbor_that_does_not_answer_is_reported_along_the_path(dut, lan, wan):
-    """A held packet that comes to nothing is dropped once. Its labels do not end here, and their
-    path is dead, so the error ends here, too. Behind a label of ours it returns to the sender."""
+    """A packet that waited in vain is dropped once. If its labels do not end here, the error takes
+    their path, which is dead, and is dropped, too. If the packet has a label of this router, the
+    error returns to the sender."""
     dead = str(ipaddress.ip_network(wan.host4)[11])
     dut.label(100, dut.hop(wan, [200], via=dead))
     dut.label(101, {"oif": 1})
@@ -256,7 +257,7 @@ def test_tshark_finds_no_fault_in_what_leaves(dut, lan, wan, tmp_path):
     dut.label(105, {"oif": 1})
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=many))
     dut.route(NET6, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300, 2]))
-    ports = {"sport": 50001, "dport": 50002}  # of no protocol
+    ports = {"sport": 50001, "dport": 50002}  # ports without a protocol
     probe = lambda host, **more: lan.probe(host, **ports, **more)  # noqa: E731
     four, six = probe(HOST, ttl=20, tos=0xB8), probe(HOST6, hlim=20, tc=0xB8)
     # The frame that is sent, and for each frame by wan: (label, TTL, TC) of each label.
@@ -297,7 +298,7 @@ def test_tshark_finds_no_fault_in_what_leaves(dut, lan, wan, tmp_path):
              with_labels(probe(HOST, size=1496, flags="DF"), 101))  # fmt: skip
     dut.fence(lan)
     out = [f for f in wan.got() if entries_of(f)]
-    # Not the router's own solicitations and reports of groups.
+    # Leave out the router's own solicitations and multicast reports.
     back = [f for f in lan.got() if ICMP in Ether(f) or ICMPv6TimeExceeded in Ether(f)]
     found = dissected(out + back, str(tmp_path / "errors.pcap"))
     named = [(row["icmp.type"] + row["icmpv6.type"], row["icmp.mpls.label"]) for row in found]

@@ -20,7 +20,7 @@ from router import is_icmp_error
 from wire import token, token_of
 
 DEFAULTS = ("0.0.0.0/0", "::/0")
-# {case: reason}. The manual's page of behavior has the decisions.
+# {case: reason}. manual/behavior.md explains the decisions.
 NOT_EXAMINED = "ours does not examine options of packets in transit (RFC 8200, 4.3)"
 DIFFERS = {
     "source 0.1.2.3": "0/8 is a source of this host only: ours drops it (RFC 1812, 5.3.7)",
@@ -330,8 +330,8 @@ def test_hop_limits_and_lost_routes_as_linux_tells_of_them(both, lan):
 
 
 def test_out_of_the_port_by_which_it_came(both, lan):
-    """A packet whose next hop is on its own link goes back there. The Linux router has redirects
-    off, as ours has (net/icmp_redirect.sh)."""
+    """A packet whose next hop is on the ingress link leaves by that link. Both routers send no
+    redirects (net/icmp_redirect.sh)."""
     both.route(NET, "lan")
     both.route(NET6, "lan")
 

@@ -47,7 +47,8 @@ def wan(both):  # noqa: F811
 
 @FAMILIES
 def test_a_neighbor_may_have_the_mac_of_zeros(both, wan, family):  # noqa: F811
-    """Linux sends to this MAC as to any other one. Ours does so if an operator wrote the entry."""
+    """Linux sends to this MAC as to any other MAC. The dataplane does so if an operator added the
+    entry."""
     both.zebra(NET[family], "wan")
     both_send_to(both, HOST[family], wan.mac)
 

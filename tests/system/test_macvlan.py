@@ -19,7 +19,7 @@ from on_time import Clock, in_time_s
 from wire import token, token_of
 
 VMAC, OTHER_MAC = "00:00:5e:00:01:05", "00:00:5e:00:02:07"
-# In the subnets of lan.
+# These addresses are in the subnets of lan.
 VIP = {4: "192.0.2.17", 6: "2001:db8:4::17"}
 HOST = {4: "198.51.100.1", 6: "2001:db8:f000::1"}
 NET = {4: "198.51.100.0/24", 6: "2001:db8:f000::/48"}
@@ -88,7 +88,8 @@ def test_a_frame_to_a_second_mac_is_forwarded(dut, lan, wan, macvlan, family):
 
 @FAMILIES
 def test_bursts_of_several_macs_are_separated(dut, lan, wan, macvlan, family):
-    """Frames to the MAC of the port, of a macvlan and of a stranger come in one burst."""
+    """One burst has frames to the MAC of the port, to the MAC of a macvlan, and to an unknown
+    MAC."""
     dut.route(NET[family], wan.peer(family), wan)
     make(dut, "vr7", OTHER_MAC)
     eventually(lambda: row(dut, "vr7")["up"], 5, 0.005)
@@ -159,7 +160,7 @@ def test_a_route_by_a_macvlan_leaves_the_port_below(dut, lan, wan, macvlan, fami
 
 
 def test_the_forwarding_sysctl_is_that_of_the_macvlan(dut, lan, wan, macvlan):
-    """As in Linux a frame to its MAC comes in by the macvlan."""
+    """As in Linux, the macvlan receives frames to its MAC."""
     dut.route(NET[4], wan.peer4, wan)
     netns.sysctl(dut.ctl, {"net.ipv4.conf.vr5.forwarding": 0})
     probe = lambda: to_mac(lan, VMAC, HOST[4])  # noqa: E731

@@ -48,7 +48,7 @@ def entries(text):
 def options_of(text):
     """Return the options that a help text names."""
     found = set(re.findall(r"(?<![\w-])--?[a-zM46][a-z-]*", text))
-    return found - {"-N", "-M"}  # of vtysh and zebra
+    return found - {"-N", "-M"}  # these options belong to vtysh and zebra
 
 
 @pytest.mark.parametrize("name", NAMES)

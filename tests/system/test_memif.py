@@ -118,8 +118,8 @@ def test_the_tap_waits_for_the_server_over_restarts(own_dut):
 
 
 def test_a_server_that_refuses_the_client_costs_few_tries(own_dut):
-    """A server with another id listens and refuses. The tries become rare, and other ports lose
-    nothing."""
+    """A server with another id listens and refuses. The client tries less and less often, and other
+    ports lose no packet."""
     dut = own_dut()
     words = f"socket={dut.dir}/memif.sock,socket-abstract=no,rsize=8"
     dut.start()

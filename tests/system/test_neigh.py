@@ -40,7 +40,7 @@ def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
 
 
 @pytest.mark.parametrize("kind", ["gateway", "host"])
-def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
+def test_no_packet_overtakes_packets_that_waited(dut, lan, wan, family, kind):
     """RFC 4861, 7.2.2: packets that waited are sent when the neighbor answers. A packet that is
     received at that moment leaves after them. Twelve neighbors answer in the middle of a
     stream."""
@@ -177,7 +177,7 @@ def _buffers(dut):
 
 
 @pytest.mark.parametrize("mac", ["01:00:5e:00:00:09", "ff:ff:ff:ff:ff:ff", "00:" * 5 + "00"])
-def test_a_mac_that_is_nobodys_is_not_believed(dut, lan, wan, mac):
+def test_a_multicast_broadcast_or_zero_mac_is_not_learned(dut, lan, wan, mac):
     """RFC 1812, 3.3.2: a router does not believe ARP that gives a unicast address a multicast,
     broadcast or zero MAC address. Linux believes it, so the dataplane must not."""
     host = {"01": "192.0.2.89", "ff": "192.0.2.90", "00": "192.0.2.91"}[mac[:2]]

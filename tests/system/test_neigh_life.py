@@ -313,7 +313,7 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
     assert sum(dut.drops(before).values()) > 0.9 * sent
 
 
-def test_a_scan_keeps_nobody_from_being_found(scanned, family):
+def test_a_scan_does_not_prevent_the_resolution_of_other_hosts(scanned, family):
     """RFC 6583, 7.1: packets ask for 1000 addresses a second that no host has. Hosts in use
     lose no packet, although the kernel deletes their entries. New hosts are resolved, and their
     first packet is not lost."""

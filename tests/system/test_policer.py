@@ -133,7 +133,7 @@ def test_the_answer_to_our_own_question_has_protected_room(dut, lan, family):
     eventually(lambda: passed(dut)[name] > before[name], 3, 0.02, f"an answer in {name}")
 
 
-def test_bfd_is_known_by_whom_we_send_it_to_and_by_its_ttl(dut, lan):
+def test_bfd_is_classified_by_its_peer_and_its_ttl(dut, lan):
     """RFC 5881, 5: a TTL of 255 proves that the packet passed no router. RFC 5883 (multihop)
     has no such proof: BFD packets are recognized by the peer to which the router sends."""
     eth = Ether(src=lan.mac, dst=lan.port_mac)

@@ -368,7 +368,7 @@ class SlowDevice:
 
 def test_fpmctl_waits_for_a_device_that_takes_long(own_dut):
     """fpmctl waits longer for a slow device than for other answers (here a tenth of the usual
-    time). It tells the user that the start goes on, and reports success at the end."""
+    time). It tells the user that the device is still starting, and reports success at the end."""
     dut = own_dut()
     dut.start()
     slow = SlowDevice(dut, "slow0")

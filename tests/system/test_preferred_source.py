@@ -35,7 +35,7 @@ def source(router, family, src=None):
 
 
 def agree(both, family, wanted, src=None):
-    """Assert that errors come from an address, in ours and in Linux."""
+    """Assert that errors have this source address, from the dataplane and from Linux."""
     for router in (both.linux, both.ours):
         name = "ours" if router is both.ours else "Linux"
         eventually(lambda r=router: source(r, family, src) == wanted, 3, 0.02, f"{name}: {wanted}")

@@ -343,7 +343,7 @@ def test_a_disk_that_is_full_costs_the_log_and_nothing_else(own_dut):
     assert dut.stop() == 0
 
 
-def test_a_log_that_nobody_reads_costs_lines_and_nothing_else(own_dut, unread):
+def test_a_log_without_a_reader_loses_lines_and_nothing_else(own_dut, unread):
     """The reader of the log's pipe has stopped. No thread waits for it. `show log` has the
     lines and says that output fails. A reader that starts again learns how many lines are
     lost."""

@@ -32,7 +32,7 @@ from zebra import Zebra
 
 MEMORY_LEFT = 8 << 20  # a quarter of a million routes need more
 PLANNED_MS = 200  # the median time without transit at a planned restart
-WORST_MS = 1000  # the longest, with other programs on the CPUs
+WORST_MS = 1000  # longest pause, with other programs on the CPUs
 
 
 def taps(dut):
@@ -270,7 +270,7 @@ def test_a_tap_deleted_meanwhile_is_made_anew(kept):
     forwards(dut)
 
 
-def test_a_port_that_is_configured_no_more_is_let_go(kept):
+def test_a_port_that_is_removed_from_the_file_is_closed(kept):
     """A port is removed from the configuration. Its TAP loses carrier at the restart, because
     no program holds it."""
     dut = kept
@@ -338,7 +338,7 @@ def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("how", ["crash", "restart"])
-def test_who_is_held_off_is_held_off_by_the_next_daemon(kept, how, when):
+def test_a_hold_is_continued_by_the_next_daemon(kept, how, when):
     """`fpmctl hold` comes before the daemon ends, or after the next daemon has started and
     before that zebra has connected again. The daemon ignores the routes that this zebra
     withdraws as it ends."""
@@ -511,7 +511,7 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
     assert statistics.median(gaps) < 2000
 
 
-def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):
+def test_a_restart_without_a_supervisor_is_refused(own_dut):
     """Without a supervisor no program would start the daemon again, so it refuses a restart."""
     dut = own_dut()
     dut.start()

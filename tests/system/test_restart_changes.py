@@ -102,7 +102,7 @@ def test_a_port_that_has_just_gone_is_not_there_after_a_restart(kept):
     assert "tap released" not in dut.daemon.log(1000)
 
 
-def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
+def test_a_port_that_is_not_in_the_file_is_closed_by_a_restart(kept):
     """A restart closes the TAP of a port that is not in the file, as the log says. The TAP has
     no carrier, and a new port of that name takes it."""
     dut, was = kept, kept.daemon.pid()

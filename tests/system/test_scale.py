@@ -97,7 +97,7 @@ def listing(dut, *words):
             if n % 50_000 == 0:
                 with open(f"/proc/{ctl.pid}/status", encoding="ascii") as file:
                     said = PEAK.search(file.read())
-                peak = int(said[1]) << 10 if said else peak  # none: fpmctl has ended
+                peak = int(said[1]) << 10 if said else peak  # no value: fpmctl has ended
     assert ctl.returncode == 0
     return seen, peak, time.monotonic() - begin
 

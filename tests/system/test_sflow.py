@@ -247,8 +247,8 @@ def test_dropped_packets_are_reported_with_their_reason(dut, sink, settings, lan
 
 
 def test_a_flood_of_dropped_packets_is_counted(dut, sink, settings, lan, wan):
-    """At most 1,000 dropped packets a second are reported. The others are in the field drops, and other
-    packets are forwarded."""
+    """At most 1,000 dropped packets a second are reported. The field drops counts the remaining
+    ones, and other packets are forwarded."""
     settings(drops=True, rate=1_000_000)
     before = row_of(dut, "port", "lan0")
     dropped = dut.counter("drop", "blackhole")
@@ -341,8 +341,9 @@ def test_a_reload_changes_rate_and_collectors(dut, sink, settings, lan):
 
 
 def test_a_collector_that_is_away_delays_nothing(dut, sink, settings, lan, wan):
-    """One of two collectors is away: the other one gets each sample, packets are forwarded, the
-    errors are counted and logged once; once more when it works again."""
+    """One of two collectors does not answer. The other collector gets each sample, and packets are
+    forwarded. The errors are counted and logged once. The log has another line when the collector
+    works again."""
     settings(ports=(OTHER_PORT, PORT))
     name = f"127.0.0.1:{OTHER_PORT}"
     with dut.stream(lan, HOST4, rate=1000) as stream:
@@ -591,7 +592,8 @@ def test_nfdump_reads_the_flows(dut, settings, lan, tmp_path):
 
 
 def nfdump_line(nfdump, folder):
-    """Return the fields of the flow with source port 4712, summed over all files; None: none."""
+    """Return the fields of the flow with source port 4712, summed over all files; None: there is no
+    such flow."""
     argv = [nfdump, "-R", str(folder), "-q", "-a", "-o"]
     argv += ["fmt:%sa,%da,%sp,%dp,%in,%out,%nh,%smk,%dmk,%pkt", "-N", "src port 4712"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -112,7 +112,8 @@ def kernel_links(router):
 
 
 def test_each_interface_of_the_kernel_is_there_once_and_in_order(router, agent):
-    """Both tables have each interface of `ip link`, ours and others, by ascending ifindex."""
+    """Both tables have each interface of `ip link`, of the dataplane and of the kernel, by
+    ascending ifindex."""
     names = {index: row["ifname"] for index, row in kernel_links(router).items()}
     assert len(names) > len(router.names)
     for column in (DESCR, NAME):
@@ -193,7 +194,8 @@ def test_nothing_can_be_set(router, agent):
 
 
 def test_a_daemon_that_hangs_does_not_hang_snmpd(router, agent):
-    """snmpd answers while the daemon is silent: other interfaces have their counters, ours none."""
+    """snmpd answers while the daemon hangs: interfaces of the kernel have counters, and interfaces
+    of the dataplane have none."""
     ours = {router.ifindex(wire) for wire in router.wires.values()}
     pid = router.daemon.pid()
     procs.signal_pid(pid, signal.SIGSTOP)

@@ -100,7 +100,7 @@ def test_a_segment_that_is_left_does_not_end_here(plain, lan):
     parameter_problem(plain, lan, probe, 0, 43, "srv6_segments")
 
 
-def test_end_answers_what_does_not_go_on(plain, lan):
+def test_end_answers_packets_that_it_cannot_advance(plain, lan):
     """S5, S6: the last segment without USD, and more segments left than the list has."""
     announce(plain, END)
     last = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=0)

@@ -130,7 +130,7 @@ def reverse_path(dut, alt):
     dut.ip(*(f"route del {route}" for route in routes))
 
 
-def test_whoever_is_forged_gets_no_more_than_was_sent(dut, lan, wan, alt, reverse_path):
+def test_a_forged_source_gets_no_more_than_was_sent(dut, lan, wan, alt, reverse_path):
     """A forged source gets at most one packet for each packet that asked, as error or answer,
     also from the kernel. It is at most as long as the packet and the headers of an error (28
     octets of IPv4, 48 of IPv6). Packets to a multicast or broadcast address get none, except

@@ -219,7 +219,7 @@ def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(k
     dut.forwarded(lan, lan.probe("203.0.113.9"), alt)
 
 
-def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
+def test_a_predecessor_that_crashes_at_its_end_does_not_delay_the_successor(kept):
     """The predecessor is killed when the supervisor has the successor as the main process. The
     successor is ready and forwards."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
@@ -264,7 +264,7 @@ def test_no_memory_for_two_is_a_restart_all_the_same(own_program):
     assert watch.lost_carrier() == []
 
 
-def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_program):
+def test_no_memory_for_two_and_no_supervisor_is_refused(own_program):
     """The supervisor has ended, and the log says so. The daemon does not end, because no
     program would start another. A restart with memory for two daemons succeeds nevertheless."""
     dut, lan, wan = own_program, *(own_program.wires[n] for n in ("lan", "wan"))

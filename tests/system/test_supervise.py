@@ -228,9 +228,9 @@ def test_ctrl_c_at_a_terminal_leaves_nothing(sup):
 
 
 def test_descriptors_come_back_by_name_and_only_those_kept(sup):
-    """After a crash the next program inherits each stored descriptor under its name. It does
-    not inherit removed descriptors or those of another process. A name has one descriptor, the
-    last."""
+    """After a crash the next program inherits each stored descriptor under its name. It does not
+    inherit removed descriptors or descriptors of another process. If several descriptors have one
+    name, it inherits the last one."""
     sup.python(
         READY + "import array\n"
         "addr = os.environ['NOTIFY_SOCKET'].replace('@', '\\0', 1)\n"
@@ -308,7 +308,7 @@ def test_strangers_leave_no_descriptor_and_are_not_listened_to(sup):
     sup.end()
 
 
-def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
+def test_a_flood_of_the_notify_socket_delays_no_restart_and_no_stop(sup):
     """The supervisor reads the messages that the program sent before its end, and waits for no
     others."""
     sup.python(READY + WAITS)
@@ -323,7 +323,7 @@ def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
         one.wait(10)  # the socket with its address is closed
 
 
-def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
+def test_a_flood_that_displaces_watchdog_messages_aborts_nothing(sup):
     """Another process floods the notify socket, so WATCHDOG=1 of the program finds no room. Its
     absence proves nothing, and the supervisor does not abort the program during the flood. It does
     after the flood."""
@@ -340,7 +340,7 @@ def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
     sup.end()
 
 
-def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
+def test_a_log_without_a_reader_delays_no_restart(sup, unread):
     """A program that hangs is aborted, killed and started again, although no process reads the
     log. A reader that starts again learns how many lines are lost."""
     sup.log, starts = unread.path, sup.dir + "/starts"
@@ -359,7 +359,7 @@ def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
     assert sup.end() in (0, 128 + signal.SIGTERM, 86)
 
 
-def test_a_log_whose_reader_is_gone_ends_nothing(sup, unread):
+def test_a_log_whose_reader_has_ended_ends_no_program(sup, unread):
     """The log's pipe is broken. The supervisor runs on, because it keeps the TAPs."""
     sup.log, starts = unread.path, sup.dir + "/starts"
     sup.python(f"open({starts!r}, 'a').write('s')\n" + READY + "os.abort()")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's `forwarding` sysctls decide whether a port forwards: that of the TAP for IPv4, that of
-`all` for IPv6."""
+"""The kernel's `forwarding` sysctls decide whether a port forwards: for IPv4 the sysctl of the TAP,
+for IPv6 the sysctl of `all`."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP

@@ -100,8 +100,8 @@ def restarted(dut):
 @pytest.mark.parametrize("mishap", [deleted, moved, renamed, swapped])
 @pytest.mark.parametrize("ends", [[killed], [restarted, killed]])
 def test_it_outlives_the_daemon(kept, mishap, ends):
-    """No TAP loses its carrier and nothing else changes: after a crash, after a planned
-    restart, and after a crash of its successor."""
+    """A TAP keeps its carrier and all its settings after a crash of the daemon, after a planned
+    restart, and after a crash of the successor."""
     dut, wan = kept, kept.wires["wan"]
     mishap(dut, wan)
     whole_again(dut, wan)
@@ -197,7 +197,7 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
     assert watch.lost_carrier() == []
 
 
-def test_nobody_keeps_a_renamed_tap_over_a_stop(kept):
+def test_a_renamed_tap_is_not_kept_over_a_stop(kept):
     """After a stop no program holds the TAPs. The next start finds the port's TAP by its name
     or makes one. If the file has the new name, the start finds the renamed TAP with its
     addresses."""
@@ -218,7 +218,7 @@ def test_nobody_keeps_a_renamed_tap_over_a_stop(kept):
     whole_again(dut, wan)
 
 
-def test_nobody_takes_a_dead_supervisors_place(own_dut):
+def test_no_process_replaces_a_dead_supervisor(own_dut):
     """The name of an ended supervisor is in the abstract namespace, so any process can bind it.
     The daemon and its successors give such a process no TAP and no checkpoint."""
     dut = own_dut(supervised=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fpmctl trace shows the path of live packets that match its filter. It shows no others and does
-not change the forwarding."""
+"""fpmctl trace shows the path of live packets that match its filter. It shows no other packets, and
+does not change forwarding."""
 
 import contextlib
 import json
@@ -142,7 +142,7 @@ def test_a_later_drop_is_told_too(taught, lan, wan, given_up_soon):
     assert gone["reason"] == "neigh_failed" and gone["frame"] == held["frame"]
 
 
-def test_a_reader_that_does_not_read_harms_nobody(taught, lan, wan):
+def test_a_reader_that_stops_reading_delays_no_packet(taught, lan, wan):
     """A reader stops reading: its records are lost and counted, and every packet is forwarded.
     The trace runs longer on a machine that sends slowly, because all packets must be sent while
     it runs."""

@@ -195,7 +195,7 @@ def test_a_subnet_has_a_reverse_path(both, mode):
 
 @pytest.mark.parametrize("mode", [STRICT, LOOSE])
 def test_a_default_route_has_a_reverse_path(both, mode):
-    """As in Linux, the default route counts like each other route."""
+    """As in Linux, the default route counts like any other route."""
     both.ip(by(both, "alt", prefix="default"))
     both.set(mode, "all")
 
@@ -368,7 +368,7 @@ def test_a_change_under_load_loses_no_packet_with_a_reverse_path(both, dut, lan,
 
 
 def test_a_change_of_routes_under_load_is_seen_whole(both, dut, lan, wan, alt):
-    """The reverse path gains and loses next hops while packets come by one that stays."""
+    """The reverse path gains and loses next hops while packets arrive by a next hop that stays."""
     both.ip(by(both, "lan", "alt"))
     both.set(STRICT)
     dress = (lambda probe: lan.probe(DST, src=SRC, size=100),)

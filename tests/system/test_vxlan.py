@@ -279,7 +279,8 @@ def test_what_a_vtep_may_not_send_has_a_reason(dut, outer):
         head = bytes(VXLAN(vni=VNI, flags=0x08))
         wan.send(frame := reserved.replace(head, b"\xff" * 4 + head[4:7] + b"\xff"))
         lan.expect(token_of(frame))
-        # A right checksum is taken, and congestion goes into the packet.
+        # A packet with a correct checksum is accepted, and the congestion mark (ECN) is copied to
+        # the inner packet.
         packet = back(dut, 4, tos=2)
         frame = from_vtep(dut, packet, outer, chksum=None, **({"tos": 3} if outer == 4 else {"tc": 3}))
         assert dut.forwarded(wan, frame, lan)[IP].tos == 3
@@ -375,7 +376,7 @@ def test_ttl_tos_df_and_source_ports_follow_the_device(dut):
         assert (ip.ttl, ip.tos, ip.flags) == (17, 0x22, "DF")
         ip, _ = encapsulated(dut, lan.probe(HOST[4], flags=0))
         assert ip.flags == 0
-        # As in Linux: no router may cut the inner packet.
+        # As in Linux: no router may fragment the inner packet.
         ip, _ = encapsulated(dut, lan.probe(HOST[6]))
         assert ip.flags == "DF"
         dut.ip("link set vx1 type vxlan ttl 33")
@@ -420,7 +421,7 @@ def too_big(dut, sent, mtu, outer, **fields):
 
 
 def check_path_mtu(dut, outer):
-    """Tell the router the path MTU to a VTEP, and check that it obeys."""
+    """Send the router the path MTU to a VTEP, and check that it is in force."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     path = 900 if outer == 4 else 1300
     room = path - OVERHEAD[outer]

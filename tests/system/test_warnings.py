@@ -417,8 +417,8 @@ def test_changes_without_an_event_are_told_too(dut):
 
 
 def test_an_ipv6_route_in_table_local_is_told(dut):
-    """Linux asks table local first, whatever longer prefixes main has. The dataplane does so for
-    routes without a next hop only."""
+    """Linux looks up table local first, even if main has a longer prefix. The dataplane does so
+    only for routes without a next hop."""
     words = "2001:db8:e000::/40 dev wan0"
     what = "route-local", "routes by a next hop in table local", POLLED
     add, end = (f"ip -6 route {do} {words} table local" for do in ("add", "del"))

@@ -56,7 +56,7 @@ class Service(Dataplane):
         return self.poll()
 
     def log(self, lines=15):
-        netns.command(["journalctl", "--sync"])  # then the log is complete
+        netns.command(["journalctl", "--sync"])  # wait until the log is complete
         return netns.command(
             ["journalctl", "-q", "-o", "cat", "-u", NAME, "-n", str(lines)]
         )

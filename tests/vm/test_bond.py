@@ -21,7 +21,7 @@ HOST, NET = "203.0.113.9", "203.0.113.0/24"
 MEMBERS = (1, 2)  # numbers of the NICs in the bond
 LOSS_S = 1.0  # at most, from the moment a member is lost
 IN_USE = 0x3C  # LACP's states: aggregation, synchronization, collecting, distributing
-UP_S = 3  # at most, until LACP is up
+UP_S = 3  # seconds until LACP is up, at most
 # The parts of UP_S that the dataplane may take. IN_SYNC_S: from the link until the dataplane
 # announces that it is in sync, while Linux waits (half a second of our own, rounds of 0.1 s, a
 # LACPDU each third of a second). ANSWER_S: from Linux's LACPDU that it collects until our
@@ -403,8 +403,8 @@ def first_active(router):
 @backup
 @pytest.mark.parametrize("end, n", [(restarted, 2), (killed, 1)])
 def test_active_backup_goes_on_when_restarted_and_by_the_other(bond, qmp, end, n):
-    """The first member carries traffic while it has a link, the other while the first has none.
-    This holds after a restart and after a crash."""
+    """The first member carries traffic while it has a link. Otherwise the other member does. This
+    holds after a restart and after a crash."""
     comes_back(bond, end, first_active)
     loses_no_second(bond, qmp, n)
     eventually(lambda: first_active(bond), 5, 0.02, "the first")
@@ -462,8 +462,8 @@ def test_a_bond_of_the_kernels_is_a_port():
 
 
 def lacp_is_up(router):
-    """Return True if both ends of both members are up, by the kernel at the other end, which
-    has one aggregator of them."""
+    """Return True if the kernel at the other end reports both members up, and has both in one
+    aggregator."""
     text = netns.read_proc(router.far, "/proc/net/bonding/wan")
     states = [int(n) & IN_USE == IN_USE for n in re.findall(r"port state: (\d+)", text)]
     aggregators = set(re.findall(r"Aggregator ID: (\d+)", text))

@@ -87,7 +87,7 @@ FAR = {4: ("198.18.7.0/24", "198.18.7.9"), 6: ("2001:db8:1818::/48", "2001:db8:1
 
 
 @pytest.mark.quick
-def test_a_full_table_of_the_kernels_costs_who_is_new_and_nobody_else(dut, family):
+def test_a_full_neighbor_table_of_the_kernel_affects_only_new_hosts(dut, family):
     """RFC 6583, 7.1: a gateway in use and a host in use lose no packet. A new neighbor is not
     found: the sender gets an error, the drop is counted, and the log names the neighbor that the
     kernel refuses and the reason, at most once a second. When there is room again all of them

@@ -105,8 +105,8 @@ def test_a_wrong_header_checksum_is_dropped(router):
 
 
 def test_every_queue_gets_its_share(router):
-    """With several queues RSS leaves no forwarder without packets. `show ports` and doctor tell
-    the headers that the device hashes."""
+    """With several queues RSS leaves no forwarder without packets. `show ports` and doctor show the
+    headers that the device hashes."""
     row = router.port_row(router.wires["lan"])
     queues = row["queues"]
     found = {r["subject"]: r for r in json.loads(router.fpmctl("--json", "doctor", "rss").stdout)}
@@ -148,7 +148,7 @@ def test_fewer_queues_than_cores_leave_no_flow_out(router):
         assert all(router.forwarded(lan, lan.probe(host, sport=s), wan) for s in range(2000, 2040))
 
 
-def test_doctor_says_of_the_nic_what_is_so(router):
+def test_doctor_reports_the_facts_of_the_nic(router):
     """Doctor has the right result for each port in every check. Checks that apply to metal only
     are n/a for the devices of the hypervisor."""
     rows = json.loads(done(router, "--json", "device", "list"))
@@ -359,7 +359,7 @@ def forwards_by_ext(router):
     assert router.forwarded(lan, lan.probe("203.0.113.9"), ext)
 
 
-def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
+def test_a_nic_changes_its_driver_unless_it_is_in_use(router, monkeypatch):
     """fpmctl device gives a real NIC from the dataplane to the kernel's driver and back. It
     refuses to take a NIC that is in use, so an error in a command cannot cut off its user."""
     address = router.wiring.device("ext")
@@ -390,7 +390,7 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     assert (row()["port"], row()["open"], row()["ssh"]) == (None, False, False)
     far = f"0000:00:{FAR_SLOT:02x}.0"
     refused(2, f"{far}: its interface is in another network namespace", "bind", name, far)
-    assert row()["interface"] == name  # not bound, though named first
+    assert row()["interface"] == name  # the first device was not bound
     netns.ip_batch([f"addr add 192.0.2.250/26 dev {name}", f"link set {name} up"])
     refused(2, f"{name} has an address", "bind", address)
     netns.ip_batch([f"route add default via 192.0.2.251 dev {name}"])

@@ -216,7 +216,7 @@ def test_the_process_that_keeps_them_dies_and_the_daemon_begins_anew(router):
     assert keeper(router) is not None
 
 
-def test_a_daemon_that_stands_still_keeps_nobody_from_a_start(router):
+def test_a_daemon_that_hangs_does_not_prevent_a_start(router):
     """The daemon and its process are stopped, then the daemon is killed. The next daemon starts
     nevertheless."""
     was, process = router.daemon.pid(), keeper(router)
@@ -297,8 +297,8 @@ def test_what_the_next_daemon_wants_otherwise_is_opened_anew(router):
 
 
 def test_other_memory_takes_another_process(router):
-    """With other memory settings the old daemon ends first, as without memory for two
-    daemons."""
+    """If the memory settings have changed, the old daemon ends first, as it does without memory for
+    two daemons."""
     process = keeper(router)
     mib = os.environ.get("FDP_MIB", "96")
     router.edit_config(f"size-mib: {mib}", f"size-mib: {int(mib) + 16}")
@@ -314,7 +314,7 @@ def test_other_memory_takes_another_process(router):
     forwards(router)
 
 
-def test_kept_no_more_and_again(router):
+def test_keep_nics_is_turned_off_and_on(router):
     router.edit_config("keep-nics: true", "keep-nics: false")
     try:
         restart(router)
@@ -355,7 +355,7 @@ def test_ports_go_and_come_with_restarts(router):
 
 @pytest.mark.quick
 def test_nothing_is_left_of_them(router):
-    """After the end nothing is left of the process, nor of the processes that were killed
+    """After the end no file or process of fpm-nics is left, also of the processes that were killed
     above."""
     router.zebra.close()
     assert router.stop(timeout=60) == 0

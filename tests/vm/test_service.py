@@ -404,7 +404,7 @@ def test_a_device_that_is_no_nic_is_left_alone(router, tmp_path):
         assert "vfio" not in file.read()
 
 
-def test_a_stop_is_clean_and_lets_go_of_all(router):
+def test_a_stop_is_clean_and_closes_all(router):
     """A stop ends with exit code 0. systemd keeps no descriptor, and the TAPs lose carrier, so
     neighbors know at once."""
     assert router.stop() == 0

@@ -20,7 +20,7 @@ from lib import netns
 from lib.wait import eventually
 from wire import token, token_of
 
-# Behind the far end, in its VRF red.
+# These hosts are behind the far end, in its VRF red.
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 LOCATOR, OURS = "2001:db8:ff00::/40", "2001:db8:fe00::"

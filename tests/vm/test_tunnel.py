@@ -24,7 +24,7 @@ from watching import Watching
 from wire import token, token_of
 
 MODULES = ("ip_gre", "ipip", "sit", "ip6_gre", "ip6_tunnel")
-# Behind the far end, and its addresses in the tunnel.
+# Hosts behind the far end, and the addresses of the far end in the tunnel.
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 INSIDE = {4: "10.9.0.{}/30", 6: "2001:db8:99::{}/64"}
@@ -617,8 +617,9 @@ OVERHEAD = {"ipip": 20, "sit": 20, "ip6gre": 40 + 8 + 4, "ip6ip6": 40 + 8, "ipip
 
 
 def test_each_kind_of_tunnel_obeys_a_path_mtu(dut):
-    """As above, for the other kinds: an encapsulation limit (RFC 2473, 4.1.1) takes 8 octets. Each
-    error tells a smaller MTU than the one before, because all tunnels have the same far end."""
+    """Each other kind of tunnel obeys a path MTU, too. An encapsulation limit (RFC 2473, 4.1.1)
+    takes 8 octets. Each error has a smaller MTU than the previous one, because all tunnels have the
+    same far end."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     try:
         for n, (kind, overhead) in enumerate(OVERHEAD.items()):

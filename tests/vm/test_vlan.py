@@ -217,7 +217,7 @@ def test_what_the_kernel_sends_has_the_priority_that_it_gave(router, wan):
 
     data = wan.expect_raw(lambda d: d[12:14] == b"\x81\0" and Ether(d).haslayer(ICMP))
     assert untagged(data, (C, 100, 5))[IP].dst == PEER
-    # Forwarded frames do not, and the router tells of that.
+    # Forwarded frames do not, and the router warns about it.
     told = ("tc", "egress-qos-map of wan0.100")
     eventually(lambda: told in {(r["kind"], r["where"]) for r in router.control.ask("warnings")}, 10, 0.1)
 
@@ -341,7 +341,7 @@ def test_who_sees_to_tags_changes_by_a_reload(router, lan, wan):
 
 
 @pytest.mark.quick
-def test_a_vlan_that_goes_is_nobodys(router, lan, wan):
+def test_a_deleted_vlan_ends_at_once(router, lan, wan):
     """A deleted VLAN ends at once, with its neighbors and routes. Another VLAN can have its
     id."""
     add(router)
@@ -518,8 +518,8 @@ def test_a_packet_of_a_vlan_is_explained(router, lan, wan):
 
 
 def test_thousands_on_a_port_that_go_under_load(router, lan, wan, capsys):
-    """A VLAN that stays forwards without a loss while a thousand others are added and deleted.
-    Packets into a VLAN or out of it pass until it is deleted, with its tag or not at all."""
+    """One VLAN forwards without a loss while a thousand other VLANs are added and deleted. Packets
+    from and to a deleted VLAN pass until its deletion, with its tag, and then not at all."""
     add(router)
     neighbor(router, wan)
     router.route(NET, via=PEER, wire=VLAN)

@@ -102,9 +102,9 @@ def test_a_renamed_vlan_stays_the_interface(router, lan, wan):
 
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
-def test_a_vlan_that_is_moved_away_is_nobodys_and_is_ours_when_it_is_back(router, lan, wan):
-    """Other ports lose no packet while a VLAN is away. Packets for it are dropped and counted
-    by reason."""
+def test_a_vlan_is_not_served_in_another_namespace_and_is_when_it_returns(router, lan, wan):
+    """Other ports lose no packet while a VLAN is in another namespace. Packets for it are dropped
+    and counted by reason."""
     ext = router.wires["ext"]
     router.route(OTHER, via=ext.peer4, wire=ext)
 

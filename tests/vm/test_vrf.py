@@ -31,7 +31,7 @@ from wire import token_of
 # audited() has the daemon forget a route.
 os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
 
-VRF_LAST = 4278198272  # of the last route of a VRF, after all of zebra
+VRF_LAST = 4278198272  # metric of the last route of a VRF, after all routes of zebra
 SENTINEL = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"
 LEAKED, LEAKED_HOST = "203.0.113.0/24", "203.0.113.9"
 
@@ -234,7 +234,7 @@ def test_a_vrf_goes_on_in_main_as_in_linux_unless_it_has_a_default_route(router,
     assert kernel_says(router, host, peer, lan) == "none"
     assert router.not_forwarded(lan, lan.probe(host)) == {"unreachable": 1}
     assert "0 WARN" in router.fpmctl("doctor", "vrfs").stdout
-    # Such a route outlives its VRF.
+    # Such a route stays when its VRF is deleted.
     router.ip(*(x.replace(" add ", " del ") for x in (line, f"-6 {line}")))
 
 
@@ -668,7 +668,7 @@ NET_BEHIND, HOST_BEHIND = "198.51.100.0/24", "198.51.100.9"
 
 
 def test_rules_of_nft_see_the_vrf_as_the_ingress_of_its_packets():
-    """iif and iifname are those of the VRF, oif and oifname those of the member, as in Linux."""
+    """As in Linux, iif and iifname name the VRF, and oif and oifname name the member."""
     edit = ("log-level: info\n", "log-level: info\nfilter: {table: inet transit}\n")
     with running(Router(name="vgate"), edit) as gate:
         gate.ready()

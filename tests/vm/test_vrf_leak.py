@@ -110,7 +110,7 @@ def test_a_vrfs_own_interface_is_no_egress_of_it(two):
     assert two.not_forwarded(lan, lan.probe(HOST[4])) == {"vrf_again": 1}
 
 
-def test_addresses_of_ours_in_another_vrf_answer_who_is_led_there(two):
+def test_own_addresses_in_another_vrf_answer_packets_of_a_leaked_route(two):
     """The packet is punted. The kernel answers it, because it has the same routes and follows them
     from VRF to VRF."""
     lan, ext = two.wires["lan"], two.wires["ext"]

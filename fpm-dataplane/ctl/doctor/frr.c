@@ -101,7 +101,7 @@ fpm_not_connected(struct exam *e)
 	}
 	if (strcmp(state, "held") == 0) {
 		finding_add(e, VERDICT_WARN, "",
-			    "zebra is held off: FRR is being restarted");
+			    "a hold refuses zebra: FRR is being restarted");
 		finding_cost(e, "Forwarding goes on with the routes received so far, until "
 				"another zebra connects or the time is over.");
 		finding_fix(e, "systemctl start frr, or fpmctl hold 0");

@@ -39,8 +39,8 @@ class Actions:
 
 
 def parse(communities, communities6=()):
-    """Parse extended communities of 8 octets, and those of IPv6 of 20. Those of other purposes are
-    skipped. Raises Refused for an action that is not supported."""
+    """Parse extended communities of 8 octets, and IPv6 extended communities of 20 octets. Skip
+    communities that are no actions. Raises Refused for an action that is not supported."""
     found = {}
     for each in communities:
         (kind,) = struct.unpack_from("!H", each)

@@ -17,7 +17,7 @@ from .flow import Flow, Refused, order, parse
 from .table import CHAINS, TABLE, NftError, NftTimeout, Table
 
 DEBOUNCE_S = 0.05  # a load serves a burst of messages
-RETRY_S = 5  # after nft failed
+RETRY_S = 5  # seconds until the next attempt after nft failed
 BAD_S = 600  # until rules that nft refuses are tried again
 RECHECK_S = 5  # of flows that are refused: the unicast route may come later
 # The loop reads no events meanwhile. The sum is below the hold time of 9 s (exabgp.conf).
@@ -38,7 +38,7 @@ class Route:
     rules: translate.Rules = None
     refused: str = None  # why it cannot be installed, forever
     unchecked: str = "not checked yet"  # why its announcer may not filter, at present
-    stale: bool = False  # of a session that is lost
+    stale: bool = False  # the session that sent it is lost
     logged: str = ""  # state that the log has
 
 
@@ -51,7 +51,7 @@ class Options:
     recheck_s: float = 30
     max_flows: int = 2000
     max_rules: int = 1000
-    share: int = 50  # of both, for one neighboring AS, in percent
+    share: int = 50  # percent of both limits that one neighboring AS may use
     folder: str = "/run/fpm-flowspec"  # of the status file, and of the pipe from ExaBGP
     vtysh: list = field(default_factory=lambda: ["vtysh"])
     exabgp: list = field(
@@ -88,7 +88,7 @@ class Helper:
         self.due, self.new = {}, {}
         self.chunk = CHECKED
         self.sessions = {}  # {peer: "up" or "down"}
-        self.error = None  # of nft
+        self.error = None  # last error of nft
         self.frr_error = None
         self.waiting_logged = 0
         self.bad = {}  # {Rules: error}: nft refuses them
@@ -239,7 +239,7 @@ class Helper:
         if self.routes:
             wait = RECHECK_S if refused or self.frr_error else self.options.recheck_s
             due = self.clock() + min(wait, self.options.recheck_s)
-            # A flow that comes again and again does not postpone the check of the others.
+            # A flow that is announced again and again does not postpone the check of other flows.
             self.recheck_at = due if self.recheck_at is None else min(self.recheck_at, due)
 
     def _ask(self, commands):

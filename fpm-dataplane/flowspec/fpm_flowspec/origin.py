@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from . import flow as f
 
-COMMANDS_MAX = 200  # of one call of vtysh
+COMMANDS_MAX = 200  # commands in one call of vtysh
 # ExaBGP and vtysh do not inherit CAP_NET_ADMIN, which nft needs.
 WITHOUT_RIGHTS = ("setpriv", "--ambient-caps=-all")
 # Below a shorter prefix are too many routes to ask for.
@@ -40,7 +40,8 @@ class Announcer:
 
     @property
     def neighbor(self):
-        """The neighboring AS; None: a peer of iBGP in this AS; UNKNOWN: the path does not tell it."""
+        """The neighboring AS; None: a peer of iBGP in this AS; UNKNOWN: the path does not show
+        it."""
         if self.as_path and self.ordered:
             return self.as_path[0]
         return None if self.reflected and self.ordered else UNKNOWN
@@ -101,7 +102,7 @@ def check(flows, ask):
 
 
 def destination(flow):
-    """Return the destination of a flow: a Prefix, or None. It tells its family."""
+    """Return the destination of a flow: a Prefix, which has the family, or None."""
     return flow.get(f.DESTINATION)
 
 

@@ -20,7 +20,7 @@ from lib.dataplane import Dataplane
 from lib.wait import eventually
 
 N_OUT = 4
-SIMD_BITS = {"": 512, "avx512": 512, "avx2": 256, "scalar": 128}  # of the peers, by ISA
+SIMD_BITS = {"": 512, "avx512": 512, "avx2": 256, "scalar": 128}  # vector widths of the other programs, by ISA
 LOAD_S = 240
 
 

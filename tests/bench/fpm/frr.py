@@ -20,7 +20,7 @@ from lib.dut import Control
 from lib.wait import eventually
 
 FPM_PORT = 2620
-QUIET_S = 2.0  # without an octet: zebra has sent everything
+QUIET_S = 2.0  # seconds without an octet after which zebra has sent everything
 LOAD_S = 240
 
 
