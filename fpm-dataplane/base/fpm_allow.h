@@ -16,9 +16,8 @@ enum fpm_users {
 };
 
 struct fpm_from {
-	struct sockaddr_storage
-		/* remote address that may connect, beside this host; AF_UNSPEC: none */
-		peer;
+	/* Remote address that may connect, beside this host; AF_UNSPEC: none. */
+	struct sockaddr_storage peer;
 	/*
 	 * Users whose programs on this host may connect, beside root and the daemon's own
 	 * user.

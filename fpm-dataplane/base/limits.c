@@ -27,9 +27,8 @@ static struct {
 	alignas(64) _Atomic uint64_t used, max, refused; /* W:owner */
 	/* W:owner an entry was refused, and the table has had no room since */
 	atomic_bool full;
-	atomic_bool
-		/* W:under `lock` the last log line about the table reports it full */
-		logged;
+	/* W:under `lock` the last log line about the table reports it full */
+	atomic_bool logged;
 	struct log_limit limit;
 } state[N_TABLE];
 

@@ -37,7 +37,7 @@ struct line {
 	bool in_encap; /* words up to `via` or `dev` are about the encapsulation */
 	bool all_down, all_dead;
 	bool is_over; /* it has expired: the kernel does not use it */
-	bool counts;  /* it is a route that a FIB may have */
+	bool counts;  /* a FIB may have such a route, so the audit compares it */
 };
 
 #define KEPT 4096 /* a power of two */

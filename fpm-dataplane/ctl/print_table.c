@@ -423,7 +423,7 @@ port_device(const json_t *row)
 	FILE *out = open_memstream(&text, &size);
 
 	if (out == NULL)
-		abort(); /* some hundred octets */
+		abort(); /* out of memory for some hundred octets */
 	fprintf(out, "%s, %lld queue%s", row_str(row, "device"), row_int(row, "queues"),
 		text_plural(row_int(row, "queues")));
 	json_array_foreach (json_object_get(row, "cpus"), q, cpu)

@@ -287,7 +287,7 @@ advice_print(const json_t *row, const char *text)
 		snprintf(in_vrf, sizeof(in_vrf), "vrf %s ", vrf);
 	out = open_memstream(&said, &size);
 	if (out == NULL)
-		abort(); /* some hundred octets */
+		abort(); /* out of memory for some hundred octets */
 	while (*text != '\0') {
 		size_t n = 0;
 

@@ -104,7 +104,7 @@ run_start(struct run *run, const char *program, const char *command)
 			run, "r",
 			(cookie_io_functions_t){.read = run_read, .close = run_close});
 		if (run->out == NULL)
-			abort(); /* some hundred octets */
+			abort(); /* out of memory for some hundred octets */
 		(void)fcntl(fd[0], F_SETPIPE_SZ, PIPE_BYTES);
 		setvbuf(run->out, NULL, _IOFBF, READ_BYTES);
 		if (rc != 0)

@@ -176,7 +176,7 @@ usage_print(FILE *out, const char *command, const char *words)
 
 	if (asprintf(&text, "usage: fpmctl [OPTIONS] %s%s%s", command,
 		     words[0] != '\0' ? " " : "", words) < 0)
-		abort(); /* some hundred octets */
+		abort(); /* out of memory for some hundred octets */
 	text_wrap(out, text, 0, 24, WIDTH, false);
 	free(text);
 }
@@ -195,7 +195,7 @@ line_print(int indent, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
-		abort(); /* some hundred octets */
+		abort(); /* out of memory for some hundred octets */
 	va_end(ap);
 	if (terminal_width() == 0)
 		puts(text);

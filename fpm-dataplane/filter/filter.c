@@ -111,7 +111,7 @@ ruleset_refuse(struct filter *f, const char *why, bool gone)
 	if (!known)
 		log_warn("filter: ruleset refused table=\"%s\" in_force=%s reason=\"%s\"",
 			 f->conf.table,
-			 f->state == FILTER_OLD  ? "the-one-before"
+			 f->state == FILTER_OLD  ? "the-previous-ruleset"
 			 : f->conf.pass_on_error ? "none-all-pass"
 						 : "none-all-dropped",
 			 why);

@@ -11,7 +11,8 @@ array_append(void *to, uint32_t have, const void *from, uint32_t n, size_t size)
 {
 	to = realloc(to, ((size_t)have + n + 1) * size);
 	if (to == NULL)
-		abort(); /* as large as the existing rulesets */
+		/* out of memory for a list as long as those of the existing rulesets */
+		abort();
 	if (n > 0)
 		memcpy((uint8_t *)to + have * size, from, n * size);
 	return to;

@@ -51,7 +51,7 @@ build_room(void *array, uint32_t n, uint32_t *room, size_t size)
 	*room = *room == 0 ? 16 : *room * 2;
 	array = realloc(array, *room * size);
 	if (array == NULL)
-		abort(); /* some octets a rule */
+		abort(); /* out of memory for some octets a rule */
 	return array;
 }
 
@@ -67,7 +67,7 @@ build_state_new(const struct build *b, const struct ruleset_limit *limit,
 	if (s != NULL && n_limit > 0)
 		s->limit = malloc(n_limit * sizeof(*limit));
 	if (s == NULL || s->count == NULL || (n_limit > 0 && s->limit == NULL))
-		abort(); /* some hundred octets a rule */
+		abort(); /* out of memory for some hundred octets a rule */
 	memset(s->count, 0, bytes);
 	for (unsigned int i = 0; i < n_limit; i++)
 		s->limit[i] = limit[i];

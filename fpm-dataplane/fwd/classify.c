@@ -3,7 +3,7 @@
  * classify: choose the punt class (base/punt_class.def) of a packet for the host, and ask
  * its policer. The protected classes take only packets that the host is known to expect:
  * protocols that cross no router, peers that the host speaks with, neighbors that it asks
- * for (base/peers.h). A field that a stranger can forge never gives access to a protected
+ * for (base/peers.h). A field that an attacker can forge never gives access to a protected
  * class.
  *
  * The policer decides before a packet enters a ring, so a refused packet costs the
@@ -40,8 +40,8 @@ view_peer_known(const struct view *v, enum peer_kind kind, uint32_t what)
 
 /*
  * Return true if the kernel asks or has asked for this neighbor, or if a peer of the host
- * is behind its MAC. An entry in the neighbor table is no proof, because a request from a
- * stranger creates one.
+ * is behind its MAC. An entry in the neighbor table is no proof, because a request from any
+ * host creates one.
  */
 static bool
 sender_is_neighbor(const struct burst *b, unsigned int i, uint8_t family,

@@ -203,7 +203,7 @@ hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
 		return rc;
 	work = calloc(n, sizeof(*work));
 	if (work == NULL)
-		abort(); /* 16 KiB */
+		abort(); /* out of memory for 16 KiB */
 	rc = paths_check(&c, work);
 	free(work);
 	return rc;

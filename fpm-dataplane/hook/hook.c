@@ -71,7 +71,7 @@ hooks_publish(struct hooks *h, const char *dev, struct fib_hook *more)
 	struct fib_hook *gone = NULL;
 
 	if (list == NULL)
-		abort(); /* half a KiB */
+		abort(); /* out of memory for half a KiB */
 	for (unsigned int k = 0; old != NULL && k < old->n; k++)
 		if (strcmp(old->hook[k]->dev, dev) == 0)
 			gone = old->hook[k];

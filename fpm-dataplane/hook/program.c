@@ -50,7 +50,7 @@ hook_program_new(const void *ins, unsigned int n, char *why, size_t why_size)
 		return NULL;
 	hook = calloc(1, sizeof(*hook));
 	if (hook == NULL)
-		abort(); /* some hundred octets */
+		abort(); /* out of memory for some hundred octets */
 	hook->bpf = rte_bpf_load(&prm);
 	if (hook->bpf == NULL) {
 		snprintf(why, why_size,

@@ -357,7 +357,8 @@ hook_verify(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
 	v.now.reg[BPF_REG_10].kind = STACK;
 	v.later = calloc(n, sizeof(*v.later));
 	if (v.later == NULL)
-		abort(); /* 12 MiB at most, of which only jumps use pages */
+		/* out of memory for 12 MiB at most, of which only jumps use pages */
+		abort();
 	for (; v.at < n && rc == 0; v.at += ins[v.at].code == WIDE ? 2 : 1) {
 		paths_take(&v);
 		if (v.reached)

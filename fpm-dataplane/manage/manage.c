@@ -71,7 +71,7 @@ show_running(struct manage *mg, struct msg_manage *mm)
 	FILE *f = open_memstream(&text, &size);
 
 	if (f == NULL)
-		abort(); /* a few KiB */
+		abort(); /* out of memory for a few KiB */
 	config_show(mg->conf.running, f);
 	fclose(f);
 	row_add(mm, json_pack("{s:s}", "yaml", text));
@@ -332,7 +332,7 @@ config_new(void)
 	struct config *conf = calloc(1, sizeof(*conf));
 
 	if (conf == NULL)
-		abort(); /* 40 KiB */
+		abort(); /* out of memory for 40 KiB */
 	return conf;
 }
 

@@ -270,7 +270,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	struct fib_iface *fi;
 
 	if (copy == NULL)
-		abort(); /* a few hundred octets */
+		abort(); /* out of memory for a few hundred octets */
 	n->n_publishes++;
 	fi = &copy->fib;
 	fi->ifidx = ifidx;

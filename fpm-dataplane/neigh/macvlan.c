@@ -68,7 +68,7 @@ macs_make(struct neigh *n, uint16_t on)
 		n_entries *= 2;
 	macs = calloc(1, macs_bytes(n_entries));
 	if (macs == NULL)
-		abort(); /* 16 octets for each macvlan, or a few more */
+		abort(); /* out of memory for 16 octets for each macvlan, or a few more */
 	macs->mask = n_entries - 1;
 	for (uint16_t i = iface_first_on(n, on); i != 0; i = iface_next_on(n, i))
 		if (iface_is_active_macvlan(&n->iface[i]))
@@ -106,7 +106,7 @@ macs_publish(struct neigh *n, uint16_t on)
 		return;
 	retired = calloc(1, sizeof(*retired));
 	if (retired == NULL)
-		abort(); /* a few octets */
+		abort(); /* out of memory for a few octets */
 	retired->macs = old;
 	neigh_retire(n, &retired->retired, macs_free);
 }

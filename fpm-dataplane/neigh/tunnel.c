@@ -107,7 +107,7 @@ tunnels_make(struct neigh *n)
 		n_entries *= 2;
 	tunnels = calloc(1, sizeof(*tunnels) + n_entries * sizeof(tunnels->entry[0]));
 	if (tunnels == NULL)
-		abort(); /* 8 octets a tunnel, or a few more */
+		abort(); /* out of memory for 8 octets a tunnel, or a few more */
 	tunnels->mask = n_entries - 1;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
 		const struct fib_iface *fi =
@@ -164,7 +164,7 @@ tunnels_publish(struct neigh *n)
 		return;
 	retired = calloc(1, sizeof(*retired));
 	if (retired == NULL)
-		abort(); /* a few octets */
+		abort(); /* out of memory for a few octets */
 	retired->tunnels = old;
 	neigh_retire(n, &retired->retired, tunnels_free);
 }

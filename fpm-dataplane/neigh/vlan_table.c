@@ -65,7 +65,7 @@ vlan_retire_number(struct neigh *n, uint16_t ifidx)
 	struct retired_vlan *vlan = calloc(1, sizeof(*vlan));
 
 	if (vlan == NULL)
-		abort(); /* a few octets */
+		abort(); /* out of memory for a few octets */
 	n->iface[ifidx] = (struct iface){.number_retired = true};
 	vlan->ifidx = ifidx;
 	neigh_retire(n, &vlan->retired, vlan_free_number);

@@ -252,7 +252,7 @@ vni_set(struct neigh *n, const struct kmon_vni *kv)
 		n->room_vnis = n->room_vnis == 0 ? 64 : 2 * n->room_vnis;
 		n->vni = realloc(n->vni, n->room_vnis * sizeof(*n->vni));
 		if (n->vni == NULL)
-			abort(); /* 12 octets a VLAN */
+			abort(); /* out of memory for 12 octets a VLAN */
 	}
 	if (v == NULL)
 		v = &n->vni[n->n_vnis++];
@@ -375,7 +375,7 @@ vxlans_make(const struct neigh *n)
 		n_entries *= 2;
 	vxlans = calloc(1, sizeof(*vxlans) + n_entries * sizeof(vxlans->entry[0]));
 	if (vxlans == NULL)
-		abort(); /* 4 octets an interface, or a few more */
+		abort(); /* out of memory for 4 octets an interface, or a few more */
 	vxlans->mask = n_entries - 1;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
 		const struct fib_iface *fi = n->iface[i].svi ? fib_iface(n->fib, i) : NULL;
@@ -444,7 +444,7 @@ vxlans_publish(struct neigh *n)
 		return;
 	retired = calloc(1, sizeof(*retired));
 	if (retired == NULL)
-		abort(); /* a few octets */
+		abort(); /* out of memory for a few octets */
 	retired->vxlans = old;
 	neigh_retire(n, &retired->retired, vxlans_free);
 }

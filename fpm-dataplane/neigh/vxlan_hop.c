@@ -213,7 +213,7 @@ nb_renew_hop(struct neigh *n, struct nb *nb, bool usable)
 	if (usable) {
 		copy = calloc(1, sizeof(*copy));
 		if (copy == NULL)
-			abort(); /* a few hundred octets */
+			abort(); /* out of memory for a few hundred octets */
 		hop_make(n, nb, &copy->fib);
 		if (old != NULL && memcmp(&old->fib, &copy->fib, sizeof(old->fib)) == 0) {
 			free(copy);

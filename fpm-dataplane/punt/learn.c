@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * learn: learn the peers of the kernel from the frames that it sends: TCP connections, BFD
- * and other unicast control protocols, and the neighbors that it asks for. Replies that a
- * stranger can provoke (RST, SYN-ACK, echo and ARP replies) are no proof. Packets that the
- * kernel forwards are not learned: their source address is not one of this host, or, if
- * they are solicitations, their hop limit is not 255.                            [punt]
+ * and other unicast control protocols, and the neighbors that it asks for. Replies that an
+ * unknown host can provoke (RST, SYN-ACK, echo and ARP replies) are no proof. Packets that
+ * the kernel forwards are not learned: their source address is not one of this host, or, if
+ * they are solicitations, their hop limit is not 255.                                [punt]
  */
 #include "base/inet.h"
 #include "base/peers.h"

@@ -196,7 +196,7 @@ fill_best_taker(const struct fill *f, uint32_t bucket, uint32_t *rank)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t r = rank_of(hash, t->hash[first + i], t->inverse[first + i]);
 
-		/* The place takes the low bits of the rank. */
+		/* Put the index of the member into the low bits of the rank. */
 		r = (r & ~(RANKED_MAX - 1)) | i;
 		best = r < best ? r : best;
 	}

@@ -64,7 +64,7 @@ pack_prefixes(const struct rib *rib, struct pack *p, const struct route *r,
 	object = route_json(rib, r, shown);
 	prefixes = json_array();
 	if (object == NULL || prefixes == NULL)
-		abort(); /* some hundred octets */
+		abort(); /* out of memory for some hundred octets */
 	/* These may differ among the prefixes. */
 	json_object_del(object, "prefix");
 	json_object_del(object, "protocol");

@@ -210,7 +210,7 @@ pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
 		struct rule *more = realloc(r->rule, room * sizeof(*more));
 
 		if (more == NULL)
-			abort(); /* some hundred octets a rule */
+			abort(); /* out of memory for some hundred octets a rule */
 		r->rule = more;
 		r->room_rules = room;
 	}

@@ -32,7 +32,7 @@
 #define SILENT_MS 2u
 /* The time between two dumps, in multiples of the duration of the first; minimum. */
 #define DUMP_REST 4u
-#define QUICK_MS  30u   /* of CPU: a walk over tables takes less unless they are large */
+#define QUICK_MS  30u   /* CPU time; a walk over tables that are not large takes less */
 #define RETRY_MS  1000u /* after a failed dump */
 /* The time until limited lifetimes, and until expired routes, are read again. */
 #define LIFE_MS          2000u

@@ -48,7 +48,7 @@ tables_of_rules(const struct rtnl *r)
 	uint32_t n = 0;
 
 	if (of.v == NULL)
-		abort(); /* four octets a rule */
+		abort(); /* out of memory for four octets a rule */
 	for (uint32_t i = 0; i < r->n_rules; i++)
 		if (rule_names_table(&r->rule[i]))
 			of.v[of.n++] = r->rule[i].table;

@@ -41,7 +41,7 @@ struct conditions {
 	uint32_t bit_mask, bit; /* bits of the key that have to be as in `bit` */
 	bool never;             /* the rule matches no packet of the family */
 	bool exact;      /* the rule matches each packet with ports that meets them */
-	uint8_t decides; /* exact: the verdict, CODE_ACCEPT or CODE_DROP */
+	uint8_t decides; /* with `exact`: the verdict, CODE_ACCEPT or CODE_DROP */
 };
 
 /* --- keys --------------------------------------------------------------------------- */

@@ -62,7 +62,7 @@ own_collect(struct warn *w)
 			struct own *more = realloc(w->own, room * sizeof(*more));
 
 			if (more == NULL)
-				abort(); /* some octets an interface */
+				abort(); /* out of memory for some octets an interface */
 			w->own = more;
 			w->room_own = room;
 		}

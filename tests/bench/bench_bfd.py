@@ -131,7 +131,8 @@ def bed(mode, n, milliseconds):
                 "log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info'
             )
         Dut.start(router)
-        # As the unit runs it: the lab of the tests gives the daemon more weight.
+        # Give the daemon the scheduling of the systemd unit: the lab of the tests prefers the
+        # daemon.
         machine.prefer([router.daemon.pid()], 0)
         machine.real_time(router.daemon.pid(), "fdp-bfd")
         both = Bed(router, mode, n, milliseconds)

@@ -74,9 +74,9 @@ class Code:
 
     @staticmethod
     def _rows(program):
-        """Yield (address, file, line) of the product's lines. Tables of lines name the file of a
-        unit
-        without its folder: the units' own names are in the same order."""
+        """Yield (address, file, line) of the product's lines. The line tables name the file of a
+        compilation unit without its folder. The names of the units have the folders and are in the
+        same order."""
         run = lambda *words: subprocess.run(  # noqa: E731
             ["objdump", *words, program], capture_output=True, text=True, check=True
         ).stdout

@@ -253,7 +253,7 @@ def test_anycast_addresses(both):
 
 def test_the_source_of_a_route_is_deleted(both):
     """The kernel deletes the IPv4 routes whose preferred source is the deleted address, without a
-    message. A route of a worse metric takes over."""
+    message. A route with a worse metric is used then."""
     net, host = NET[4], HOST[4]
     for _ in range(3):
         both.ip("addr add 10.9.0.1/16 dev ext0")

@@ -135,7 +135,7 @@ def test_all_speak_of_the_same_interfaces(folder):
         assert {tap for tap, _, _ in plan.ports_of(box)} == set(taps)
         config = text_of(folder, "frr.conf" if box == ROUTER else f"{box}.conf")
         named = set(re.findall(r"^interface (\S+)", config, re.M)) - {"lo"}
-        # A VRF is an interface in frr.conf only to take labels, or an address of its own.
+        # frr.conf names a VRF as an interface only to enable MPLS on it, or to give it an address.
         own = {name for name in vrfs if re.search(rf"^interface {name}\n(?: .*\n)* ip address", config, re.M)}
         assert named <= (there if plan.modules else there - vrfs | own), named
         assert set(re.findall(r"\bvrf (\S+)", config)) - {"default", "route-map"} == vrfs

@@ -261,7 +261,7 @@ def test_descriptors_come_back_by_name_and_only_those_kept(sup):
     assert len(sup.said("descriptor not stored")) == 2
 
 
-# A program that is not the daemon and sends messages and descriptors.
+# A program under another user that sends messages and descriptors to the supervisor.
 STRANGER = """
 import array, os, socket, sys
 address = "\\0" + sys.argv[1]

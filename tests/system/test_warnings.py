@@ -17,8 +17,8 @@ from lib import api, netns, preload
 from lib.dataplane import ROOT
 from lib.wait import eventually
 
-SOON = 3  # the kernel has an event
-POLLED = 15  # it has none: the daemon looks every 5 s
+SOON = 3  # seconds, if the kernel sends an event
+POLLED = 15  # seconds, if the kernel sends none: the daemon reads every 5 s
 
 
 def rows(dut, kind=None):

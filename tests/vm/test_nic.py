@@ -581,7 +581,7 @@ def test_bgp_through_the_tap_makes_routes_that_forward(router, qmp):
         undo.callback(r1.stop, *r1.daemons)
         for family in (4, 6):
             host = BEHIND["wan", family]
-            # A vtysh that shows the session would take the guest as long as FRR takes.
+            # Wait for the route, because a call of vtysh takes many seconds in the guest.
             eventually(lambda h=host: router.route_row(NETS[h]), 60, 0.1, "a route by BGP")
             router.in_force(NETS[host])
             assert router.forwarded(lan, lan.probe(host), wan, 10)

@@ -90,7 +90,7 @@ def test_a_killed_daemon_comes_back_and_no_carrier_is_lost(router):
 
 def test_a_daemon_out_of_memory_comes_back_too(router):
     """The unit's MemoryMax is too small for zebra's routes: the kernel's OOM killer ends the
-    daemon. systemd has a result of its own for it, and starts another daemon."""
+    daemon. systemd records this as the result oom-kill, and starts another daemon."""
     routes(router)
     eventually(lambda: router.fpm()["checkpoint"]["routes"] == 2, 10)
     via = router.zebra.hop(router.wires["wan"].peer4, router.wires["wan"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Change groups and adjacencies millions of times, and look at the memory of the daemon: a week of
-an unsteady network in minutes."""
+"""Change groups and adjacencies millions of times, and check the memory of the daemon. The changes
+are as many as an unsteady network makes in a week."""
 
 import ipaddress
 

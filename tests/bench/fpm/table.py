@@ -81,7 +81,8 @@ class Marker:
         return self.rig.wait_for(self.frame, self.out, since)
 
     def settle(self):
-        """Announce the prefix, move it once and see it: the path is warm then."""
+        """Announce the prefix, move it once, and wait until frames show the move, so that caches
+        have the path."""
         octets = self.ids() + self.move()
         for out in self.outs:
             out.drain()
