@@ -377,7 +377,10 @@ ids_must_be_sound(const struct rib *rib)
 		     at = slot_at(&rib->slots, at)->sibling)
 			MUST(slot_at(&rib->slots, at)->kind == SLOT_ID &&
 			     slot_nh(rib, slot_at(&rib->slots, at)) == nh);
-		/* A next hop that is not announced and has no reference is freed. */
+		/*
+		 * A next hop that is not announced and has no reference must have been
+		 * freed.
+		 */
 		MUST((nh->known && !nh->absent) || nh->slot != 0 ||
 		     !cds_list_empty(&nh->member_of));
 		MUST(!nh->to_free);

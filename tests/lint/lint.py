@@ -225,8 +225,9 @@ def check_claims(path):
 
 
 def check_claim(path, n, line):
-    """In `test_x: `a`, `b`` the words occur in names of tests in test_x. Returns their number."""
-    found = re.findall(r"\b(test_\w+\w)\b(?!_)(?:: ((?:`[^`]+`(?:, )?)+))?", line)
+    """In `test_x: `a`, `b`` and `test_x (guest): `a`` the words occur in names of tests in test_x.
+    Returns the number of files of tests."""
+    found = re.findall(r"\b(test_\w+\w)\b(?!_)(?:(?: \(guest\))?: ((?:`[^`]+`(?:, )?)+))?", line)
     for name, words in found:
         files = [*ROOT.glob(f"tests/*/{name}.py"), *ROOT.glob(f"tests/*/{name}.c")]
         if not files:

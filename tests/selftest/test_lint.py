@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import circles  # noqa: E402
 import commits  # noqa: E402
 import english  # noqa: E402
+import lint  # noqa: E402
 
 BODY = "\n\nBecause of that.\n"
 
@@ -84,3 +85,17 @@ def test_a_circle_of_files_is_found():
         assert circles.find({**texts, "three.c": three % use}) is None
     static = "static void\none(void)\n{\n}\n\n"
     assert circles.find({**texts, "three.c": static + three % "one()"}) is None
+
+
+@pytest.mark.parametrize("line, faults", [
+    ("test_vlan_moved (guest): `renamed`", 0),
+    ("test_vlan_moved (guest): `renamed`, `no_such_test`", 1),
+    ("test_neigh: `no_packet_overtakes`, `no_such_test`", 1),
+    ("test_no_such_file: `renamed`", 1),
+])  # fmt: skip
+def test_a_claim_names_tests_that_exist(line, faults, monkeypatch):
+    """Words behind the name of a file of tests occur in names of its tests, also in guests."""
+    found = []
+    monkeypatch.setattr(lint, "problem", lambda _path, _n, text: found.append(text))
+    lint.check_claim(lint.ROOT / "README.md", 1, line)
+    assert len(found) == faults, found

@@ -124,8 +124,8 @@ class Settings:
         self.dut = dut
 
     def __call__(self, *, ports=(PORT,), **keys):
-        """Set collectors in the namespace of the router, and other keys; else the standard keys of
-        these tests."""
+        """Set collectors in the namespace of the router, and the keys of `keys`. Other keys have
+        the standard values of these tests."""
         words = {"collectors": [f"127.0.0.1:{port}" for port in ports]}
         words |= {"rate": 1, "counters-s": 0} | {k.replace("_", "-"): v for k, v in keys.items()}
         with open(self.dut.config, encoding="utf-8") as file:

@@ -57,7 +57,7 @@ exec "$@" tini -g -- bash "$ROUTER"
 
 
 class Container:
-    """Run what the image runs. `within` is a command that starts it."""
+    """Run the entry point of the image. `within` is a command that starts it."""
 
     def __init__(self, directory, interfaces="eth1", within=(), **env):
         self.dir = str(directory)

@@ -41,7 +41,7 @@ def plain(dut, wan):
 
 
 def announce(dut, action, *attributes, prefix=f"{SID}/128"):
-    """Announce the SID as zebra does. Its interface is a formality."""
+    """Announce the SID as zebra does. The interface has no effect, but zebra sends one."""
     encap = attr(ACTION, action) + b"".join(attributes)
     hop = dut.zebra.hop(oif=1, encap=(SEG6LOCAL, encap))
     dut.zebra.add(prefix, hop)

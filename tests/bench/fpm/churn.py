@@ -10,9 +10,9 @@ from lib.wait import eventually
 
 # So many groups that few of them change twice between two commits of the RIB.
 GROUPS, FIRST = 2000, 5000  # groups; the first id of their next hops
-ROUNDS = 8  # of all groups in the octets that are sent again and again
+ROUNDS = 8  # changes of all groups in the octets, which are sent repeatedly
 GATEWAYS = 4000  # on each of three links; half of all are in use at a time
-PARTS = 20  # looks at the memory
+PARTS = 20  # number of times that the memory is read
 WARM = 4  # of these: the queue has grown to its largest size, which malloc keeps
 
 
