@@ -4,6 +4,7 @@
 #define TEST_EAL_H
 
 #include <stdint.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 
@@ -31,10 +32,13 @@ eal_begin(const char *prefix, const char *first, const char *second)
 			       "--vdev",
 			       second};
 	char *argv[sizeof(words) / sizeof(words[0])];
+	int rc;
 
 	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		argv[i] = (char *)(uintptr_t)words[i];
-	return rte_eal_init(sizeof(words) / sizeof(words[0]), argv);
+	rc = rte_eal_init(sizeof(words) / sizeof(words[0]), argv);
+	(void)rmdir(rte_eal_get_runtime_dir()); /* it stays empty */
+	return rc;
 }
 
 #endif
