@@ -123,7 +123,8 @@ struct msg_adj {
 	uint16_t ifidx;
 	uint8_t family;
 	struct ipaddr addr;
-	bool alive; /* _STATE: resolved, or being resolved; false: the kernel gave up */
+	bool alive;    /* _STATE: resolved, or being resolved; false: the kernel gave up */
+	bool resolved; /* _READY, _STATE: the MAC address is known */
 };
 
 /* MSG_BFD_HOP: the state of a next hop by a single-hop session of BFD. */

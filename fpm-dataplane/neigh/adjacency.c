@@ -99,13 +99,14 @@ nb_retry(struct neigh *n)
 /* --- watched next hops ---------------------------------------------------------------- */
 
 static void
-watch_tell(struct neigh *n, struct watch *w, bool alive)
+watch_tell(struct neigh *n, struct watch *w, bool alive, bool resolved)
 {
 	struct msg_adj *m;
 
-	if (w->alive == alive)
+	if (w->alive == alive && w->resolved == resolved)
 		return;
 	w->alive = alive;
+	w->resolved = resolved;
 	m = msg_new(MSG_ADJ_STATE, sizeof(*m));
 	m->adj = w->adj;
 	m->ifidx = w->nb->ifidx;
@@ -113,6 +114,7 @@ watch_tell(struct neigh *n, struct watch *w, bool alive)
 	m->family = w->nb->family;
 	m->addr = w->nb->addr;
 	m->alive = alive;
+	m->resolved = resolved;
 	worker_send(n->conf.rib, &m->m);
 }
 
@@ -122,11 +124,12 @@ watches_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 	struct watch *w;
 	bool unsettled = nb->grace || (nb_is_watched(nb) && hop == 0);
 	bool off = nb->family == 6 && n->iface[nb->ifidx].ipv6_off;
+	bool up = n->iface[nb->ifidx].up; /* if not, rib knows that no packet may leave */
 
 	cds_list_for_each_entry (w, &nb->watches, list) {
 		nb_publish(n, nb, w->adj, hop);
-		if (hop != 0 || off)
-			watch_tell(n, w, !off);
+		watch_tell(n, w, hop != 0 || off ? !off : w->alive,
+			   up ? hop != 0 : w->resolved);
 	}
 	if (unsettled && cds_list_empty(&nb->retry)) {
 		cds_list_add_tail(&nb->retry, &n->retry);
@@ -170,6 +173,7 @@ watch_add(struct neigh *n, struct msg_adj *m)
 		w->nb = nb;
 		w->adj = m->adj;
 		w->alive = true;
+		m->resolved = w->resolved = nb_hop(n, nb) != 0;
 		n->watch[m->adj] = w;
 		atomic_store_explicit(&n->fib->adj_used[m->adj], ADJ_UNUSED,
 				      memory_order_relaxed);
@@ -260,7 +264,7 @@ nb_on_failed(struct neigh *n, struct nb *nb)
 	if (!n->iface[nb->ifidx].up)
 		return;
 	cds_list_for_each_entry (w, &nb->watches, list)
-		watch_tell(n, w, false);
+		watch_tell(n, w, false, false);
 }
 
 static void

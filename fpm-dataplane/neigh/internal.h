@@ -147,7 +147,7 @@ struct watch {
 	struct cds_list_head list; /* nb.watches */
 	struct nb *nb;
 	uint32_t adj;
-	bool alive; /* as reported to rib */
+	bool alive, resolved; /* as reported to rib */
 };
 
 /*

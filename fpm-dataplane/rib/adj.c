@@ -124,6 +124,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 			  .family = family,
 			  .state = ADJ_WATCHED,
 			  .alive = true,
+			  .resolved = true, /* until neigh answers */
 			  .pruned = prune_has(rib, link->ifindex, family, addr),
 			  .addr = *addr};
 	CDS_INIT_LIST_HEAD(&a->legs);
@@ -149,10 +150,19 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 void
 adj_event_ready(struct rib *rib, const struct msg_adj *m)
 {
+	struct leg *leg;
+	struct adj *a;
+
 	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts || !rib->adjs.v[m->adj].asked)
 		return;
-	rib->adjs.v[m->adj].asked = false;
+	a = &rib->adjs.v[m->adj];
+	a->asked = false;
 	rib->adjs.n_asked--;
+	/* The commit that waits for the answer computes the words. */
+	if (a->state == ADJ_WATCHED && a->resolved != m->resolved)
+		cds_list_for_each_entry (leg, &a->legs, on_adj)
+			slot_dirty(rib, leg->slot, SLOT_PATHS);
+	a->resolved = m->resolved;
 }
 
 bool
@@ -211,9 +221,10 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	 * A number is reused only after MSG_ADJ_FREED. A state that arrives earlier belongs
 	 * to the old neighbor.
 	 */
-	if (a->state != ADJ_WATCHED || a->alive == m->alive)
+	if (a->state != ADJ_WATCHED || (a->alive == m->alive && a->resolved == m->resolved))
 		return;
 	a->alive = m->alive;
+	a->resolved = m->resolved;
 	adj_slots_dirty(rib, a);
 }
 

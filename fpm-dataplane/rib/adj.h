@@ -21,9 +21,10 @@ struct adj {
 	uint32_t refs;
 	uint8_t family;
 	uint8_t state;
-	bool alive;
-	bool pruned; /* BFD has found it dead: prune.h */
-	bool asked;  /* neigh has not answered MSG_ADJ_WATCH yet */
+	bool alive;    /* resolved, or being resolved */
+	bool resolved; /* the MAC address is known */
+	bool pruned;   /* BFD has found it dead: prune.h */
+	bool asked;    /* neigh has not answered MSG_ADJ_WATCH yet */
 	struct ipaddr addr;
 	struct cds_list_head legs;
 };

@@ -355,5 +355,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = path_with_mtu(leg->encap != 0 ? PATH(PATH_ENCAP, leg->encap)
 					      : PATH(PATH_ADJ, leg->adj),
 			      hop->mtu_class);
-	return adj_is_usable(rib, leg->adj) ? LEG_ALIVE : LEG_FAILED;
+	if (!adj_is_usable(rib, leg->adj))
+		return LEG_FAILED;
+	return rib->adjs.v[leg->adj].resolved ? LEG_ALIVE : LEG_RESOLVING;
 }

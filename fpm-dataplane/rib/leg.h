@@ -27,6 +27,8 @@ void legs_renew_adjs(struct rib *rib, struct link *link);
 /* Classes in order of preference. A slot uses the best class among its legs. */
 enum leg_class {
 	LEG_ALIVE,
+	/* The neighbor was asked. Without a leg that is alive packets wait for the answer. */
+	LEG_RESOLVING,
 	/*
 	 * The neighbor does not answer, and packets cause the kernel to ask again; or BFD
 	 * has found the neighbor dead; or IPv6 is off on the link.

@@ -126,7 +126,7 @@ legs_json(const struct rib *rib, const struct slot *s)
 		row = json_pack("{s:o, s:o, s:I, s:I, s:b, s:I}", "via", via, "dev",
 				dev_json(leg), "ifindex", (json_int_t)leg_ifindex(leg),
 				"weight", (json_int_t)hop->weight, "alive",
-				leg_path(rib, leg, &path) == LEG_ALIVE, "adj",
+				leg_path(rib, leg, &path) <= LEG_RESOLVING, "adj",
 				(json_int_t)leg->adj);
 		hop_add_encap(row, rib, hop);
 		json_array_append_new(array, row);

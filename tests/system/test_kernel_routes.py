@@ -466,6 +466,28 @@ def test_a_group_made_by_hand(both, family):
     both.agree("id deleted", {host: "no route"})
 
 
+def test_a_member_whose_gateway_has_not_answered_carries_nothing(both, family):
+    """Linux uses only the next-hop objects whose neighbors are known: the others carry the flows of a
+    gateway that is being asked for (nexthop_select_path()). It gets its share with its answer."""
+    net, host = NET[family], HOST[family]
+    gateway = {4: "192.0.2.77", 6: "2001:db8:1::77"}[family]
+    setting = f"net.{'ipv6' if family == 6 else 'ipv4'}.neigh.wan0.retrans_time_ms"
+    both.sysctl({setting: 5000})  # it does not fail during the test
+    try:
+        both.ip(line(family, f"nexthop add id 1 via {gateway} dev wan0"))
+        both.ip(line(family, f"nexthop add id 2 {via(both, 'ext', family)}"))
+        both.ip("nexthop add id 10 group 1/2", line(family, f"route add {net} nhid 10"))
+        for sport in range(4000, 4016):
+            both.agree("a gateway is asked for", {host: "ext"}, sport=sport)
+        for router in both.both:
+            assert gateway in netns.command(["ip", "-n", router.ctl, "neigh", "show", "nud", "incomplete"])
+            router.ip(f"neigh replace {gateway} lladdr {router.wires['wan'].mac} dev wan0")
+        spread(both, family, {"wan": 1, "ext": 1})
+    finally:
+        both.sysctl({setting: 1000})
+        both.ip(line(family, f"neigh del {gateway} dev wan0"))
+
+
 def test_a_deleted_group_leaves_the_next_route(both):
     """The kernel deletes the route of a group with it, and a route of a worse metric is used."""
     net, host = NET[4], HOST[4]

@@ -167,6 +167,7 @@ rig_ready(struct rig *g, const char *gw, uint32_t ifindex)
 	struct msg_adj *m = msg_new(MSG_ADJ_READY, sizeof(*m));
 
 	m->adj = rig_adj(g, gw, ifindex);
+	m->resolved = true;
 	rib_on_msg(g->rib, &m->m);
 	rig_go(g);
 }
@@ -426,7 +427,7 @@ rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive)
 	m->ifindex = ifindex;
 	m->family = p.family;
 	m->addr = p.addr;
-	m->alive = alive;
+	m->alive = m->resolved = alive;
 	rib_on_msg(g->rib, &m->m);
 	rig_go(g);
 }
@@ -445,6 +446,7 @@ rig_neigh_serve(struct rig *g)
 		if (m->type == MSG_ADJ_WATCH) {
 			g->n_watch++;
 			m->type = MSG_ADJ_READY;
+			((struct msg_adj *)m)->resolved = !g->unresolved;
 		} else {
 			g->n_unwatch++;
 			m->type = MSG_ADJ_FREED;

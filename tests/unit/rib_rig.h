@@ -38,6 +38,7 @@ struct rig {
 	struct hidx by_prefix;
 	uint32_t gen;
 	unsigned int n_watch, n_unwatch;
+	bool unresolved; /* neighbors do not answer at once */
 	bool hold_ready; /* do not answer MSG_ADJ_WATCH automatically */
 	bool hold_freed; /* do not answer MSG_ADJ_UNWATCH automatically */
 	struct msg_rule_ifaces *rule_ifaces; /* last message about rules; NULL: none */

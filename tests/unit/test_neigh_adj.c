@@ -39,7 +39,7 @@ watched_next_hop_is_resolved(void **state)
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 	wait_for(r, hop_of(r, ADJ + 1) == hop_to(mac_b));
 	/* The neighbor never failed. */
-	assert_null(adj_said(&r->rib, MSG_ADJ_STATE, ADJ));
+	assert_false(said_alive(&r->rib, ADJ, false));
 	rig_stop(r);
 }
 
@@ -119,7 +119,7 @@ watched_next_hop_stays_fresh_without_traffic_of_the_kernel(void **state)
 	/* The kernel confirms the neighbor repeatedly while it is used. */
 	wait_for(r, hop_of(r, ADJ) == 0 || r->n_asked_unicast >= 2);
 	assert_int_equal(hop_of(r, ADJ), hop_to(mac_b));
-	assert_null(adj_said(&r->rib, MSG_ADJ_STATE, ADJ));
+	assert_false(said_alive(&r->rib, ADJ, false));
 	rig_stop(r);
 }
 
@@ -214,7 +214,7 @@ next_hop_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 	ip(r->bed, "link set t0 address 02:00:5e:00:53:0c");
 	wait_for(r, memcmp(r->asked_from, mac_c, 6) == 0);
 	assert_int_equal(hop_of(r, ADJ), hop_to(mac_b));
-	assert_null(adj_said(&r->rib, MSG_ADJ_STATE, ADJ));
+	assert_false(said_alive(&r->rib, ADJ, false));
 
 	wait_for(r, said_alive(&r->rib, ADJ, false));
 	assert_int_equal(hop_of(r, ADJ), 0);
@@ -471,7 +471,7 @@ scan_is_answered_whole_and_does_not_touch_the_next_hop(void **state)
 	wait_for(r, n_answers(&r->punt, NULL, false) == SCANNED);
 	assert_int_equal(n_answers(&r->punt, NULL, true), 0);
 	assert_int_equal(hop_of(r, ADJ), hop_to(mac_b));
-	assert_null(adj_said(&r->rib, MSG_ADJ_STATE, ADJ));
+	assert_false(said_alive(&r->rib, ADJ, false));
 	rig_stop(r);
 }
 

@@ -437,6 +437,35 @@ when_all_neighbors_fail_all_stay_so_that_packets_retry(void **state)
 	rig_free(g);
 }
 
+/* Packets take the neighbors that have answered; Linux does so with next-hop objects. */
+static void
+a_neighbor_that_has_not_answered_joins_the_group_when_it_does(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	g->unresolved = true;
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_group(g, 3, 2, 1, 1, 2, 1);
+	rig_route(g, "198.51.100.0/24", 3);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2*2048 192.0.2.1@1*2048");
+	rig_alive(g, "192.0.2.1", 11, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_alive(g, "192.0.2.129", 12, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_alive(g, "192.0.2.129", 12, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2*2048 192.0.2.1@1*2048");
+
+	/* A member in place of another one has to answer first, too. */
+	rig_hop(g, 2, "192.0.2.140", 12);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_alive(g, "192.0.2.140", 12, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.140@2*2048 192.0.2.1@1*2048");
+	rig_free(g);
+}
+
 static void
 a_failed_single_path_keeps_its_adjacency(void **state)
 {
@@ -632,6 +661,8 @@ main(void)
 		cmocka_unit_test(all_members_down_is_down),
 		cmocka_unit_test(a_failed_neighbor_leaves_the_group_and_comes_back),
 		cmocka_unit_test(when_all_neighbors_fail_all_stay_so_that_packets_retry),
+		cmocka_unit_test(
+			a_neighbor_that_has_not_answered_joins_the_group_when_it_does),
 		cmocka_unit_test(a_failed_single_path_keeps_its_adjacency),
 		cmocka_unit_test(
 			an_interface_deleted_and_made_again_works_when_zebra_says_so),

@@ -36,6 +36,7 @@ neigh_on_msg(struct worker *w, struct msg *m)
 	if (m->type == MSG_ADJ_WATCH) {
 		atomic_store(&h->fib->adj[a->adj].hop, adj_hop_make(mac, a->ifidx));
 		m->type = MSG_ADJ_READY;
+		a->resolved = true;
 		worker_send(&h->rib, m);
 	} else if (m->type == MSG_ADJ_UNWATCH) {
 		atomic_store(&h->fib->adj[a->adj].hop, 0);
