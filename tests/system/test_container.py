@@ -125,8 +125,8 @@ class Container:
 
 @pytest.mark.parametrize("abi", ["23", "25"])
 def test_the_image_has_the_drivers_of_the_dpdk_of_its_package(abi, tmp_path):
-    """The command of the Dockerfile reads the number of DPDK's ABI from the package. No line but the
-    default of SUITE names a release of Debian, and none but a comment an ABI."""
+    """The command of the Dockerfile reads the number of DPDK's ABI from the package. Outside of
+    comments only the default of SUITE names a release of Debian, and no line has an ABI number."""
     control = tmp_path / "deb" / "DEBIAN" / "control"
     control.parent.mkdir(parents=True)
     control.write_text(

@@ -376,7 +376,7 @@ def test_a_path_that_hides_its_neighbor_has_a_share(tmp_path):
 
 
 def test_frr_is_asked_once_for_each_destination(tmp_path):
-    """Flows that differ in other components share the questions."""
+    """Flows with one destination and different other components cause one question to FRR."""
     asked = []
     frr = Frr({"198.51.100.0/24": [65001]})
     fed = Fed(tmp_path, lambda commands, *_: asked.extend(commands) or frr(commands))

@@ -123,7 +123,7 @@ each_packet_is_in_its_buffer_in_order(void **state)
 		if (ports <= 12)
 			assert_int_equal(left, 0);
 		expect_in_order(left, none);
-		/* A second burst behind it. */
+		/* A second burst is appended to the buffers of the first. */
 		if (left == 0 && burst_make(none) <= 12) {
 			assert_int_equal(spread(&burst), 0);
 			expect_in_order(0, count);

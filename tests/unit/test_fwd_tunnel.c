@@ -127,7 +127,7 @@ a_tunnel_over_ipv6_writes_its_headers(void **state)
 	out[6] = PROTO_IP6_OPTS;
 	walk(100);
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
-	/* Also if the tunnel itself writes none. */
+	/* So too in a tunnel that writes no limit (encaplimit none). */
 	t->has_limit = false;
 	out = frame_begin(LAN, 6);
 	inner_write(out, 6, 100, false);

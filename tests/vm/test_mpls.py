@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's side of MPLS: the router knows which interfaces take labels, from the moment when
-the kernel has MPLS, it obeys the kernel's routes of labels, and doctor finds what keeps labels
-away."""
+"""MPLS with the modules of the kernel: the router knows which interfaces take labels as soon as the
+kernel has MPLS, it obeys the kernel's routes of labels, and `fpmctl doctor` reports the settings
+that keep labels from working."""
 
 import glob
 import json
