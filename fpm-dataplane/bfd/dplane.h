@@ -110,8 +110,9 @@ struct bfd_dplane_counters {
 int bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg);
 
 /*
- * Return how many octets are needed until the next message is complete, or its length is
- * known, after bfd_dplane_next() returned 0; 1: any number.
+ * Return how many octets `buf` must have before another call of bfd_dplane_next() can give
+ * more, after one that returned 0: 1 if it is empty, those of a header if it has a part of
+ * one, else those of the message.
  */
 size_t bfd_dplane_wants(const uint8_t *buf, size_t len);
 

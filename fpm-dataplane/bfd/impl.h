@@ -43,7 +43,7 @@
 
 #define BFD_SESSIONS       (BFD_SLOTS / 2) /* numbers 1 to BFD_SESSIONS - 1 */
 #define BFD_HOLD_NS        10000000000ull  /* how long an orphan session is kept */
-#define BFD_PEER_S         200u /* the punt thread forgets peers after PEER_SECONDS */
+#define BFD_PEER_S         200u /* period of reports of peers, below PEER_SECONDS */
 #define BFD_REPEAT_S       4u   /* period of the repeated reports of Up sessions */
 #define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
 #define BFD_KERNEL_SOCKETS 4u  /* IPv4 and IPv6, one hop and several */

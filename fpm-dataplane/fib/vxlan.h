@@ -68,8 +68,8 @@ struct fib_vxlan_found {
 
 /*
  * Find the interface of a VXLAN packet to this host. Its header is valid; `room` octets of it,
- * without padding, may be read. Only the kernel can take fragments, and frames to groups, of ARP
- * and of other protocols.
+ * without padding, may be read. Fragments go to the kernel, and so do inner frames to multicast or
+ * broadcast MACs, of ARP and of other protocols.
  *
  * last  the interface of the last packet, because the next packet often has the same
  *       interface. The reader clears it (NULL) at each quiescent state.

@@ -17,7 +17,7 @@
 #include "base/rule.h"
 #include "fib/urpf.h"
 
-/* fib_destroy() frees the last copy by the address of its first member. */
+/* `fib` is first, because fib_destroy() frees the last copy as a fib_iface. */
 struct iface_copy {
 	struct fib_iface fib;
 	struct retired retired;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Label stacks over adjacencies, as forwarders read them. [rib]. Headends of SRv6 have
- * entries, too (fib/headend.h). An entry never changes while a path leads to it. leg.c
- * hands its references to reclaim.h, so that an entry is reused only when no forwarder can
- * still read it.
+ * Label stacks over adjacencies, as forwarders read them. Headends of SRv6 have entries, too
+ * (fib/headend.h). An entry never changes while a path leads to it. leg.c hands its
+ * references to reclaim.h, so that an entry is reused only when no forwarder can still read
+ * it. [rib]
  */
 #include "rib/encap.h"
 

@@ -383,8 +383,8 @@ def daemon_dies_in_labels_churn(run):
 
 @fault(1, 20, sessions_stay=True, kills=1)
 def checkpoint_is_damaged(run):
-    """Octets of the checkpoint are flipped, of its head or of its routes, then kill -9: it is
-    discarded, and all is as zebra says it again."""
+    """Flip octets in the header of the checkpoint or in its routes, then kill -9: the next daemon
+    discards the checkpoint and gets all routes from zebra."""
     which = run.rng.choice(("header", "routes"))
     what = run.note("checkpoint damaged", f"its {which}, kill -9")
     before = _discarded(run)

@@ -21,8 +21,8 @@ MEMORY = 9 << 30  # octets that all processes of a box may have
 KEPT, MOST = 1 << 20, 1 << 28  # octets of output
 _libc = ctypes.CDLL(None)
 
-# $1 tree, $2 memory group or "", $3 first process id, then the command. The tree may be below
-# /tmp: it is put back there. Process 1 stays the shell: it takes the codes of orphans.
+# Arguments: $1 the tree, $2 a memory cgroup or "", $3 the first process id, then the command. A tree
+# below /tmp or /run is mounted again over the new tmpfs. The shell stays process 1 and reaps orphans.
 SCRIPT = """
 set -e
 cd "$1"

@@ -162,7 +162,7 @@ def test_sampling_counter(hooked, examples, lan):
 
 @pytest.mark.parametrize("host", [HOST, HOST6])
 def test_ttl_floor(hooked, examples, lan, wan, host):
-    """ttl_floor.c drops packets with few hops left without an ICMP error, but for those of BGP and OSPF."""
+    """ttl_floor.c drops packets with few hops left, without an ICMP error, except those of TCP and OSPF."""
     load(hooked, examples["ttl_floor"])
     hops = "ttl" if host == HOST else "hlim"
 

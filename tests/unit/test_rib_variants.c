@@ -215,7 +215,7 @@ a_deleted_and_added_route_keeps_its_flows(void **state)
 	rig_go(g);
 	flows_of(g, "198.51.100.1", &before);
 	group_of(g, 21, ALL & ~16u);
-	rig_del(g, "198.51.100.0/24"); /* FRR up to 9.0 replaces so */
+	rig_del(g, "198.51.100.0/24"); /* as FRR up to 9.0 */
 	rig_route(g, "198.51.100.0/24", 21);
 	rig_go(g);
 	flows_of(g, "198.51.100.1", &after);

@@ -199,7 +199,7 @@ far_end_add(struct exam *e, const char *name)
 		    "label routes lead to it, but it accepts no labels");
 	finding_cost(e, "If a frame for the router itself has two labels, the kernel drops "
 			"the frame at this interface. Frames that the router forwards are "
-			"not concerned.");
+			"not affected.");
 	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
 }
 

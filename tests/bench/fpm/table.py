@@ -57,7 +57,7 @@ class Marker:
         self.frame = rig.probe(MARKER_HOST)
 
     def ids(self):
-        """Return frames that announce its two next hops. Another route uses each of them."""
+        """Return frames that announce the two next hops, and for each a route that keeps it in use."""
         octets = b""
         for n, out in enumerate(self.outs):
             nhid, oif = self.NHID + n, self.rig.ifindex(out)
