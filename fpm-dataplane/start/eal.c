@@ -307,6 +307,8 @@ eal_init(const struct config *conf, struct eal_args *args, pid_t old)
 	return 0;
 }
 
+#define EMPTY_PREFIX "fpm-dataplane" /* of a directory that no process uses */
+
 int
 eal_start(const struct config *conf, pid_t old)
 {
@@ -326,12 +328,13 @@ eal_start(const struct config *conf, pid_t old)
 	if (!conf->hugepages) {
 		args_add(&args, "--no-shconf");
 		args_add(&args, "--file-prefix");
-		args_add(&args, eal_prefix());
+		args_add(&args, EMPTY_PREFIX);
 	}
 	rc = eal_init(conf, &args, old);
 	/*
 	 * Remove DPDK's runtime directory: without shared configuration it stays empty, and
-	 * the EAL does not remove it, not even if it fails.
+	 * the EAL does not remove it, not even if it fails. All daemons have the same one,
+	 * so the next start removes that of a daemon that was killed meanwhile.
 	 */
 	if (!conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());

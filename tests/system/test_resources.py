@@ -403,6 +403,7 @@ def test_run_read_only_costs_nothing_until_a_start(small_run):
     dut.forwarded(lan, lan.probe(HOST), wan)
 
 
+EMPTY = "/var/run/dpdk/fpm-dataplane"  # DPDK makes it without hugepages, and no process uses it
 FREE_PAGES = "/sys/kernel/mm/hugepages/*/free_hugepages"
 
 
@@ -484,7 +485,20 @@ def test_a_start_without_memory_is_told_and_nothing_is_left(own_dut):
     assert started.returncode == 1, text
     assert 'main: dpdk not started error="Cannot allocate memory"' in text
     assert glob.glob(f"/var/run/dpdk/fdp{started.pid}-*") == []
+    eventually(lambda: not os.path.exists(EMPTY), 5, what="no empty directory is left")
     assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
+
+
+def test_a_start_removes_the_directory_that_a_killed_one_has_left(own_dut):
+    """A daemon that is killed while DPDK starts leaves an empty directory. The next start removes
+    it, so that there is one at most."""
+    dut = own_dut()
+    os.makedirs(EMPTY, exist_ok=True)
+
+    dut.start()
+
+    assert not glob.glob(f"/var/run/dpdk/fdp{dut.daemon.pid()}-*")
+    eventually(lambda: not os.path.exists(EMPTY), 5, what="no empty directory is left")
 
 
 # -- the clock --------------------------------------------------------------------------------------
