@@ -111,7 +111,8 @@ def test_a_label_that_leads_to_main_is_looked_up_there(dut, lan, wan, alt, host)
 
 
 def test_explicit_null_is_accepted_at_any_place(dut, lan, wan):
-    """M7 (RFC 4182): 0 and 2 come off, above another label and at the bottom."""
+    """M7 (RFC 4182): 0 and 2 come off, above another label and at the bottom. The version of the packet
+    behind them decides."""
     dut.label(100, dut.hop(wan, [200]))
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
@@ -120,17 +121,24 @@ def test_explicit_null_is_accepted_at_any_place(dut, lan, wan):
     assert entries_of(came) == [(200, 19, 0, 1)]
     assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST), 0), wan)) == []
     assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST6), 2), wan)) == []
+    assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST6), 0), wan)) == []
+    assert entries_of(dut.forwarded(lan, with_labels(lan.probe(HOST), 2, 0), wan)) == []
 
 
 def test_labels_of_our_own_come_off_one_after_the_other(dut, lan, wan):
-    """M6: two labels that lead to table main, then a swap."""
+    """M6: two labels that lead to table main, then a swap; four in a row, but not five."""
     dut.label(100, {"oif": 1})
     dut.label(101, {"oif": 1})
     dut.label(102, dut.hop(wan, [200]))
 
+    dut.route(NET, via=wan.peer4, wire=wan)
+
     came = dut.forwarded(lan, with_labels(lan.probe(HOST), 100, (101, 30), 102), wan)
 
     assert entries_of(came) == [(200, 29, 0, 1)]
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), 100, (101, 30), 101, 100), wan)
+    assert entries_of(came) == [] and came[IP].ttl == 29
+    assert dut.not_forwarded(lan, with_labels(lan.probe(HOST), *[100] * 5)) == {"mpls_stack": 1}
 
 
 def test_a_route_pushes_labels_onto_ip_packets(dut, lan, wan):
