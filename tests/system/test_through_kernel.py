@@ -211,6 +211,8 @@ def test_of_a_group_the_members_by_the_kernel_get_packets(dut, lan, wan, behind,
         oif = socket.if_nametoindex(DEV)
     dut.ip(f"route add {BEYOND[family]} proto 186 nexthop via {HOST[family]} dev {DEV} "
            f"nexthop via {wan.peer(family)} dev {wan.tap}")  # fmt: skip
+    # The next hop by the port would outlive the interface of the kernel.
+    request.addfinalizer(lambda: dut.ip(f"route del {BEYOND[family]} proto 186"))
     members = [dut.zebra.hop(HOST[family], oif=oif), dut.zebra.hop(wan.peer(family), wan)]
     dut.route(BEYOND[family], nhid=dut.zebra.group(dict.fromkeys(members, 1)))
     eventually(lambda: dut.all_alive(BEYOND[family]), 5, 0.01, "both are alive")
