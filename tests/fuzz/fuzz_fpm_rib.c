@@ -108,6 +108,7 @@ give_all(void)
 				continue;
 			m = msg_new(said[which], sizeof(*m));
 			m->adj = i;
+			m->resolved = true;
 			rib_on_msg(rig->rib, &m->m);
 		}
 	rig_settle(rig);
@@ -151,6 +152,7 @@ neighbor_changes(uint8_t arg)
 		m = msg_new(MSG_ADJ_STATE, sizeof(*m));
 		m->adj = i;
 		m->alive = (arg & 0x80) != 0;
+		m->resolved = m->alive && (arg & 0x40) == 0;
 		rib_on_msg(rib, &m->m);
 		return;
 	}
