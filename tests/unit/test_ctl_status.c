@@ -124,7 +124,8 @@ the_session_has_its_state_in_words(void **state)
 		 "Session    zebra has never connected; it needs the option "
 		 "`-M dplane_fpm_nl`");
 	fpm_line("{'state': 'held', 'generation': 4}", "Session",
-		 "Session    zebra is held off while FRR is restarted (generation 4); its "
+		 "Session    a hold refuses zebra while FRR is restarted (generation 4); "
+		 "its "
 		 "routes stay in force");
 	fpm_line("{'state': 'in-step', 'connected': false, 'generation': 4}", "Session",
 		 "Session    zebra is disconnected (generation 4); its routes stay in "
