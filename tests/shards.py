@@ -16,7 +16,7 @@ import alone as those_alone
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMES = os.path.join(ROOT, "tests", "times.json")
-SHARD_S = 60  # the target time of a shard; small files share one
+SHARD_S = 90  # the target time of a shard; small files share one
 DEFAULT_S = 10
 
 
