@@ -14,9 +14,9 @@ endif
 # Optimization is a quarter to a half of the time that the compiler takes for a file with
 # AddressSanitizer. Only code with long loops needs it.
 ifeq ($(BUILD),asan)
-NOT_LONG := bfd config ctl ctl/doctor daemon filter manage neigh netlink nicd pci port punt restart rtnl start \
+NOT_LONG := config ctl ctl/doctor daemon filter manage neigh netlink nicd pci port punt restart rtnl start \
 	supervise trace ui warn
-$(filter-out $(O)/obj/tests/unit/test_poptrie%,$(call obj,$(UNIT_SRC))) \
+$(filter-out $(O)/obj/tests/unit/test_poptrie% $(O)/obj/tests/unit/test_bfd_link.o,$(call obj,$(UNIT_SRC))) \
 $(call obj,$(foreach d,$(NOT_LONG),$(wildcard fpm-dataplane/$(d)/*.c)) $(TAP_SRC)): CFLAGS += -O0
 endif
 

@@ -18,6 +18,12 @@
 #define N_STREAM (N_ID + N_GROUP + N_ROUTE + N_LINK + N_LINK)
 #define N_STEP   4u /* of each stream, in order */
 #define N_PROBE  64u
+/* Each takes a second with AddressSanitizer. Each run of the program has other ones. */
+#ifdef __SANITIZE_ADDRESS__
+#define N_ROUND 5u
+#else
+#define N_ROUND 10u
+#endif
 
 /* Send step `step` of stream `s`. Its content depends only on these two and the seed. */
 static void
@@ -156,7 +162,7 @@ any_interleaving_ends_in_the_same_forwarding(void **state)
 	static char want[N_PROBE][512];
 	char dst[32], got[512];
 
-	for (unsigned int round = 0; round < 10; round++) {
+	for (unsigned int round = 0; round < N_ROUND; round++) {
 		uint64_t seed = rnd_next(&r);
 		struct rig *g = run(seed, &r, true);
 

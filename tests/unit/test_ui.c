@@ -49,6 +49,18 @@ every_show_is_answered_with_its_keys(void **state)
 	peer_close(&p);
 }
 
+/*
+ * Rows of a long listing, and of several slices for each of many clients. With sanitizers a sixth
+ * of them, because each row costs much more.
+ */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define LISTED    5000
+#define ROWS_EACH 500
+#else
+#define LISTED    30000
+#define ROWS_EACH 3000
+#endif
+
 static void
 a_listing_comes_whole_in_order_a_slice_at_a_time(void **state)
 {
@@ -56,7 +68,7 @@ a_listing_comes_whole_in_order_a_slice_at_a_time(void **state)
 	json_t *row;
 	uint64_t n = 0;
 
-	t.n_routes = 30000;
+	t.n_routes = LISTED;
 	peer_say(&p, "{\"show\": \"routes\"}\n");
 	while ((row = peer_row(&p)) != NULL && json_object_get(row, "end") == NULL) {
 		json_t *want = fake_route(n++);
@@ -66,8 +78,8 @@ a_listing_comes_whole_in_order_a_slice_at_a_time(void **state)
 		json_decref(want);
 		json_decref(row);
 	}
-	assert_int_equal(int_of(row, "rows"), 30000);
-	assert_int_equal(n, 30000);
+	assert_int_equal(int_of(row, "rows"), LISTED);
+	assert_int_equal(n, LISTED);
 	assert_int_equal(t.max_asked, 256);
 	json_decref(row);
 	peer_close(&p);
@@ -87,7 +99,7 @@ a_client_that_does_not_read_delays_no_other(void **state)
 	}
 	assert_true(t.n_asked < 1100);
 	/* The client goes on reading and gets the rest of the rows. */
-	for (uint64_t n = 0; n < 30000; n++) {
+	for (uint64_t n = 0; n < LISTED; n++) {
 		json_t *row = peer_row(&stopped), *want = fake_route(n);
 
 		assert_true(json_equal(row, want));
@@ -394,16 +406,6 @@ requests_in_one_write_are_answered_in_order(void **state)
 	assert_null(peer_row(&p));
 	peer_close(&p);
 }
-
-/*
- * Several slices of rows. With sanitizers a sixth of them, because each row costs much
- * more.
- */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define ROWS_EACH 500
-#else
-#define ROWS_EACH 3000
-#endif
 
 static void
 a_hundred_clients_are_served_at_once(void **state)
