@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find the links whose routes Linux uses otherwise, for thread warn: those without carrier whose
- * connected subnets other routes take over, those with IPv6 off that are one of several next hops, and the loopback
- * device as the egress of a route. [rib]
+ * Find the links whose routes Linux uses otherwise, for thread warn: links without carrier whose
+ * connected subnets other routes take over, links with IPv6 off that are one of several next hops,
+ * and the loopback device as the egress of a route. [rib]
  */
 #include "rib/link_row.h"
 

@@ -60,16 +60,6 @@ sid_find(const struct rib *rib, const struct next_hop *hop)
 	return s == NULL ? 0 : words_find(rib, s);
 }
 
-static uint16_t
-vrf_of_table(const struct rib *rib, uint32_t table)
-{
-	const struct vrf *vrf = table == RT_TABLE_MAIN ? NULL : vrf_find(rib, table);
-
-	if (table == RT_TABLE_MAIN)
-		return 0;
-	return vrf == NULL || vrf_is_for_rules(vrf) ? FIB_VRF_NONE : vrf->number;
-}
-
 /* Take an entry of fib->encap for a policy; 0: none is left. It is never given back. */
 static uint32_t
 policy_get(struct rib *rib, const uint32_t *word, unsigned int n)

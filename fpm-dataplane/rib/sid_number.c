@@ -102,9 +102,8 @@ void
 sid_number_settle(struct rib *rib, const struct route *r)
 {
 	uint32_t slot, number;
-	const struct vrf *vrf;
 	struct prefix p;
-	uint16_t of;
+	uint16_t vrf;
 	bool is_sid;
 
 	if (r->family != 6 || r->len == 0)
@@ -113,14 +112,13 @@ sid_number_settle(struct rib *rib, const struct route *r)
 	is_sid = slot != 0 && slot_at(&rib->slots, slot)->end_point;
 	if (!is_sid && rib->sid_numbers.of_len[r->len] == 0)
 		return;
-	vrf = r->table == RIB_TABLE_MAIN ? NULL : vrf_find(rib, r->table);
-	if (r->table != RIB_TABLE_MAIN && (vrf == NULL || vrf_is_for_rules(vrf)))
+	vrf = vrf_of_table(rib, r->table);
+	if (vrf == FIB_VRF_NONE)
 		return;
-	of = vrf == NULL ? 0 : vrf->number;
 	p = route_prefix(r);
-	number = fib_sid_number_of(rib->fib, of, &p.addr, p.len);
+	number = fib_sid_number_of(rib->fib, vrf, &p.addr, p.len);
 	if (is_sid && number == 0)
-		number_add(rib, of, &p);
+		number_add(rib, vrf, &p);
 	else if (!is_sid && number != 0)
 		number_del(rib, number);
 }

@@ -54,6 +54,14 @@ table_is_of_vrf(const struct rib *rib, uint32_t table)
 	return vrf != NULL && !vrf_is_for_rules(vrf);
 }
 
+uint16_t
+vrf_of_table(const struct rib *rib, uint32_t table)
+{
+	if (table == RIB_TABLE_MAIN)
+		return 0;
+	return table_is_of_vrf(rib, table) ? vrf_find(rib, table)->number : FIB_VRF_NONE;
+}
+
 const struct fib_copy *
 rib_tries(const struct rib *rib, uint32_t table, unsigned int *n)
 {

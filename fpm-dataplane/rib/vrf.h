@@ -71,6 +71,8 @@ struct vrf *vrf_find(const struct rib *rib, uint32_t table);
 void vrfs_check_told(struct rib *rib);
 /* Return true if a VRF of the kernel has the table. */
 bool table_is_of_vrf(const struct rib *rib, uint32_t table);
+/* Return the number of the VRF of a table, 0 for table main; FIB_VRF_NONE: it is of no VRF. */
+uint16_t vrf_of_table(const struct rib *rib, uint32_t table);
 
 /*
  * Return the copies of a table's tries, and set *n to their number: all of main, one of a

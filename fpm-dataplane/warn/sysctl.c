@@ -33,7 +33,8 @@ enum combine {
 	BOTH,   /* the sysctls of `all` and of the device must be set */
 	ALONE,  /* the device's value counts */
 	IS_1,   /* the device's value counts if it is 1 */
-	HOST, /* the device's value counts if it is no router (IPv6), and all others are */
+	/* The value counts if the device does not forward IPv6, and `all` does. */
+	HOST,
 };
 
 static const struct device_sysctl {
@@ -64,8 +65,7 @@ static const struct device_sysctl {
 	 "log_martians", "Linux logs packets with impossible addresses.",
 	 "They are counted only: fpmctl show drops."},
 	{4, BOTH, WARNING_SYSCTL, IPV4_DEVCONF_ACCEPT_REDIRECTS, "accept_redirects",
-	 "accept_redirects",
-	 "Linux forwards by the gateways that ICMP redirects have told.",
+	 "accept_redirects", "Linux forwards by the gateways that ICMP redirects name.",
 	 "Packets in transit take the gateways of their routes."},
 	{4, ALONE, WARNING_MULTICAST, IPV4_DEVCONF_MC_FORWARDING, "mc_forwarding", NULL,
 	 "A multicast router (pimd) uses the device, and Linux forwards multicast.",
@@ -91,8 +91,8 @@ static const struct device_sysctl {
 	 "The option passes unchanged."},
 	{6, HOST, WARNING_SYSCTL, DEVCONF_ACCEPT_REDIRECTS, "accept_redirects",
 	 "forwarding",
-	 "The device is a host's (forwarding is 0): Linux forwards by the gateways that "
-	 "its ICMP redirects have told.",
+	 "Linux is a host on this device (forwarding is 0) and forwards by the gateways "
+	 "that ICMP redirects name.",
 	 "Packets in transit take the gateways of their routes."},
 	{6, EITHER, WARNING_SYSCTL, DEVCONF_USE_OIF_ADDRS_ONLY, "use_oif_addrs_only",
 	 "use_oif_addrs_only",

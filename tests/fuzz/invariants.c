@@ -465,17 +465,6 @@ early_must_be_sound(const struct rib *rib)
 	MUST(rib->early.n == n);
 }
 
-/* Return the number of the VRF of a table, 0 for main; FIB_VRF_NONE: SIDs of it have no numbers. */
-static uint16_t
-vrf_of_sids(const struct rib *rib, uint32_t table)
-{
-	const struct vrf *vrf = table == RIB_TABLE_MAIN ? NULL : vrf_find(rib, table);
-
-	if (table == RIB_TABLE_MAIN)
-		return 0;
-	return vrf == NULL || vrf_is_for_rules(vrf) ? FIB_VRF_NONE : vrf->number;
-}
-
 /* Check that exactly the routes of main and of VRFs whose slot has an end point have a number. */
 static void
 sid_numbers_must_be_sound(const struct rib *rib)
@@ -501,7 +490,7 @@ sid_numbers_must_be_sound(const struct rib *rib)
 
 		if (slot == 0 || !slot_at(&rib->slots, slot)->end_point)
 			continue;
-		vrf = vrf_of_sids(rib, r->table);
+		vrf = vrf_of_table(rib, r->table);
 		if (vrf == FIB_VRF_NONE)
 			continue;
 		n_routes++;
