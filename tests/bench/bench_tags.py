@@ -65,6 +65,7 @@ def measure(bench):
     rounds = rig.option("REPS", 21 if rig.quick() else 101)
     argv = [bench.build / "tests/bench/bench_tags", bench.cpu, bench.routes[4]]
     argv += [bench.frames[4], rounds, rig.option("TURN_US", 1000)]
+    argv += [f"*{part}*" for part in rig.options("ROWS", [""])]
     text = sources.run(["nice", "-n", "-15", *map(str, argv)])
     lines = [json.loads(x) for x in text.splitlines() if x.startswith("{")]
     rows = {x["row"]: (x["base"], x["turns"]) for x in lines if "row" in x}

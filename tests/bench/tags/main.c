@@ -6,6 +6,7 @@
  *
  *   bench_tags CPU ROUTES FRAMES ROUNDS TURN_US      (files of bench_frames)
  */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,18 @@ const struct row rows[] = {
 	VRFS(256, "256 VLANs, mixed, ten routes", MIXED),
 };
 const unsigned int n_rows = RTE_DIM(rows);
+static char **patterns; /* ends with NULL; none: all rows are measured */
+
+bool
+row_is_asked(const struct row *row)
+{
+	if (patterns == NULL || patterns[0] == NULL)
+		return true;
+	for (char **p = patterns; *p != NULL; p++)
+		if (fnmatch(*p, row->name, 0) == 0)
+			return true;
+	return false;
+}
 
 static int
 fail(const char *what, int rc)
@@ -139,6 +152,8 @@ static void
 print(const double *cycles, unsigned int rounds)
 {
 	for (unsigned int r = 0; r < n_rows; r++) {
+		if (!row_is_asked(&rows[r]))
+			continue;
 		printf("{\"row\": \"%s\", \"base\": ", rows[r].name);
 		printf(rows[r].base == NULL ? "null" : "\"%s\"", rows[r].base);
 		printf(", \"turns\": [");
@@ -208,7 +223,7 @@ measure(struct fwd_conf *conf, struct world *w, atomic_bool *stop)
 int
 main(int argc, char **argv)
 {
-	unsigned int rounds = argc == 6 ? (unsigned int)atoi(argv[4]) : 0;
+	unsigned int rounds = argc >= 6 ? (unsigned int)atoi(argv[4]) : 0;
 	atomic_bool stop = false;
 	struct fwd_conf conf;
 	double *cycles;
@@ -216,9 +231,11 @@ main(int argc, char **argv)
 	int rc;
 
 	if (rounds == 0) {
-		fprintf(stderr, "usage: bench_tags CPU ROUTES FRAMES ROUNDS TURN_US\n");
+		fprintf(stderr,
+			"usage: bench_tags CPU ROUTES FRAMES ROUNDS TURN_US [ROW ...]\n");
 		return 2;
 	}
+	patterns = argv + 6;
 	rc = eal(argv[1]);
 	if (rc < 0)
 		return fail("EAL", rc);

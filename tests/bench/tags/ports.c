@@ -101,6 +101,17 @@ row_named(const char *name)
 	return row;
 }
 
+/* Return the number of the first row that is measured. */
+static unsigned int
+row_first(void)
+{
+	unsigned int r = 0;
+
+	while (r < n_rows - 1 && !row_is_asked(&rows[r]))
+		r++;
+	return r;
+}
+
 static void
 turn_begin(struct ports *p)
 {
@@ -131,10 +142,12 @@ turn_next(struct ports *p)
 			(double)p->packets;
 	if (++p->at_turn == N_TURN) {
 		p->at_turn = 0;
-		p->at_row++;
+		do
+			p->at_row++;
+		while (p->at_row < n_rows && !row_is_asked(&rows[p->at_row]));
 	}
 	if (p->at_row == n_rows) {
-		p->at_row = 0;
+		p->at_row = row_first();
 		p->round += !p->check;
 		p->check = false;
 		*p->stop = p->round == p->rounds;
@@ -443,6 +456,7 @@ ports_make(struct world *w, struct fwd_conf *conf, const char *frames, unsigned 
 	p->cycles = cycles;
 	p->stop = stop;
 	p->check = true;
+	p->at_row = row_first();
 	rc = stream_open(&p->stream, frames, "");
 	if (rc < 0)
 		return rc;

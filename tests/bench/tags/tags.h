@@ -90,6 +90,8 @@ struct row {
 
 extern const struct row rows[];
 extern const unsigned int n_rows;
+/* Return true if a row is measured: its name matches one of the patterns of the command. */
+bool row_is_asked(const struct row *row);
 
 /* --- world.c ------------------------------------------------------------------------ */
 
