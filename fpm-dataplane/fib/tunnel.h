@@ -13,6 +13,8 @@
 #ifndef FIB_TUNNEL_H
 #define FIB_TUNNEL_H
 
+#include <endian.h>
+
 #include "base/inet.h"
 #include "fib/fib.h"
 
@@ -183,6 +185,93 @@ ip_dsfield(const uint8_t *ip, uint8_t family)
 }
 
 /*
+ * Write an outer IPv4 header. `first`: its first eight octets as a number, without the version.
+ *
+ * Sum words in registers, because a sum over octets that were just stored waits for the stores.
+ * The sum has the byte order of its words (RFC 1071, 2), so it needs no conversion.
+ */
+static inline void
+tunnel_put_ip4(const struct fib_tunnel *t, uint8_t *out, uint8_t family, uint64_t first,
+	       uint8_t ttl)
+{
+	uint8_t proto = t->head[9] != 0 ? t->head[9] : family == 4 ? PROTO_IP4 : PROTO_IP6;
+	uint16_t second = htobe16((uint16_t)(ttl << 8 | proto)), check;
+	uint64_t addrs, sum;
+
+	first = htobe64(first | 0x45ull << 56);
+	memcpy(&addrs, t->head + 12, sizeof(addrs));
+	sum = (first & 0xffffffff) + (first >> 32) + (addrs & 0xffffffff) + (addrs >> 32) +
+	      second;
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	check = (uint16_t)~inet_fold((uint32_t)((sum >> 16) + (sum & 0xffff)));
+	memcpy(out, &first, sizeof(first));
+	memcpy(out + 8, &second, sizeof(second));
+	memcpy(out + 10, &check, sizeof(check));
+	memcpy(out + 12, &addrs, sizeof(addrs));
+}
+
+/* Return the TOS of the outer header. */
+static inline uint8_t
+tunnel_tos(const struct fib_tunnel *t, uint8_t ds)
+{
+	return (uint8_t)((t->tos_inherit ? ds & ~ECN_MASK : t->tos) | (ds & ECN_MASK));
+}
+
+/* tunnel_put_df() for an outer IPv4 header. */
+static inline uint8_t *
+tunnel_put4(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
+	    uint32_t id, bool df)
+{
+	uint8_t ttl = t->ttl != 0 ? t->ttl : ip[family == 4 ? 8 : 7];
+	uint8_t tos = tunnel_tos(t, ip_dsfield(ip, family)), *out = ip - t->bytes;
+
+	tunnel_put_ip4(t, out, family,
+		       (uint64_t)tos << 48 | (uint64_t)(len + t->bytes) << 32 |
+			       (id & 0xffff) << 16 | (df ? 0x4000u : 0),
+		       ttl);
+	if (t->bytes == 20)
+		return out;
+	/* Copy the headers of GRE without a key, and of VXLAN, by their length: it is faster. */
+	if (t->bytes == 24)
+		memcpy(out + 20, t->head + 20, 4);
+	else if (t->bytes == FIB_VXLAN4_BYTES)
+		memcpy(out + 20, t->head + 20, FIB_VXLAN4_BYTES - 20);
+	else
+		memcpy(out + 20, t->head + 20, t->bytes - 20u);
+	put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
+	return out;
+}
+
+/* tunnel_put_df() for an outer IPv6 header. */
+static inline uint8_t *
+tunnel_put6(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
+	    uint32_t hash)
+{
+	uint8_t ttl = t->ttl != 0 ? t->ttl : ip[family == 4 ? 8 : 7];
+	uint8_t tos = tunnel_tos(t, ip_dsfield(ip, family)), *out = ip - t->bytes;
+	uint32_t inner_word = get_be32(ip), word;
+
+	if (t->bytes == FIB_VXLAN6_BYTES)
+		memcpy(out, t->head, FIB_VXLAN6_BYTES);
+	else
+		memcpy(out, t->head, t->bytes);
+	if (t->gre)
+		put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
+	else
+		out[t->proto_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
+	word = get_be32(out) & 0xfffff;
+	if (t->flow_inherit && family == 6)
+		word = inner_word & 0xfffff;
+	if (word == 0) /* 0 means that there is no label */
+		word = (hash >> 12 & 0xfffff) == 0 ? 1 : hash >> 12 & 0xfffff;
+	put_be32(out, 6u << 28 | (uint32_t)tos << 20 | word);
+	put_be16(out + 4, (uint16_t)(len + t->bytes - 40));
+	out[7] = ttl;
+	return out;
+}
+
+/*
  * Write the outer header before the packet at `ip`, whose TTL is decremented already, and
  * return the header's first octet.
  *
@@ -198,59 +287,8 @@ static inline uint8_t *
 tunnel_put_df(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
 	      uint32_t id, uint32_t hash, bool df)
 {
-	uint8_t ds = ip_dsfield(ip, family), tos = t->tos;
-	uint8_t ttl = t->ttl != 0 ? t->ttl : ip[family == 4 ? 8 : 7];
-	uint32_t inner_word = get_be32(ip), word, proto, head[5];
-	uint8_t *out = ip - t->bytes;
-	uint64_t sum;
-
-	tos = (uint8_t)((t->tos_inherit ? ds & ~ECN_MASK : tos) | (ds & ECN_MASK));
-	if (t->family == 6) {
-		if (t->bytes == FIB_VXLAN6_BYTES)
-			memcpy(out, t->head, FIB_VXLAN6_BYTES);
-		else
-			memcpy(out, t->head, t->bytes);
-		if (t->gre)
-			put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
-		else
-			out[t->proto_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
-		word = get_be32(out) & 0xfffff;
-		if (t->flow_inherit && family == 6)
-			word = inner_word & 0xfffff;
-		if (word == 0) /* 0 means that there is no label */
-			word = (hash >> 12 & 0xfffff) == 0 ? 1 : hash >> 12 & 0xfffff;
-		put_be32(out, 6u << 28 | (uint32_t)tos << 20 | word);
-		put_be16(out + 4, (uint16_t)(len + t->bytes - 40));
-		out[7] = ttl;
-		return out;
-	}
-	/*
-	 * Sum words in registers, because a sum over octets that were just stored waits for
-	 * the stores.
-	 */
-	proto = t->head[9] != 0 ? t->head[9] : family == 4 ? PROTO_IP4 : PROTO_IP6;
-	head[0] = 0x45u << 24 | (uint32_t)tos << 16 | (len + t->bytes);
-	head[1] = id << 16 | (df ? 0x4000u : 0);
-	head[2] = (uint32_t)ttl << 24 | proto << 16;
-	head[3] = get_be32(t->head + 12);
-	head[4] = get_be32(t->head + 16);
-	sum = (uint64_t)head[0] + head[1] + head[2] + head[3] + head[4];
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	head[2] |= (uint16_t)~inet_fold((uint32_t)((sum >> 16) + (sum & 0xffff)));
-	for (unsigned int i = 0; i < 5; i++)
-		put_be32(out + 4 * i, head[i]);
-	if (t->bytes == 20)
-		return out;
-	/* Copy the headers of GRE without a key, and of VXLAN, by their length: it is faster. */
-	if (t->bytes == 24)
-		memcpy(out + 20, t->head + 20, 4);
-	else if (t->bytes == FIB_VXLAN4_BYTES)
-		memcpy(out + 20, t->head + 20, FIB_VXLAN4_BYTES - 20);
-	else
-		memcpy(out + 20, t->head + 20, t->bytes - 20u);
-	put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
-	return out;
+	return t->family == 6 ? tunnel_put6(t, ip, family, len, hash)
+			      : tunnel_put4(t, ip, family, len, id, df);
 }
 
 static inline uint8_t *

@@ -7,6 +7,7 @@
 #include "base/inet.h"
 #include "fib/label.h"
 #include "fib/rules.h"
+#include "fwd/decap_fast.h"
 #include "fwd/headend.h"
 #include "fwd/label.h"
 #include "fwd/sid.h"
@@ -247,6 +248,26 @@ path_look_further(struct burst *b, unsigned int i)
 }
 
 /*
+ * Handle a packet to an address of this host: a SID, the end of a tunnel, a VTEP, or an address that
+ * the kernel serves.
+ */
+static void
+path_local(struct burst *b, unsigned int i)
+{
+	fib_path local = b->path[i];
+
+	if ((path_index(local) != 0 && fwd_sid_use(b, i)) ||
+	    (burst_may_decap(b, i) && fwd_tunnel_decap(b, i)) ||
+	    (burst_may_be_vxlan(b, i) && fwd_vxlan_decap(b, i))) {
+		if (b->verdict[i] == VERDICT_DECAPSULATED)
+			fwd_decap_learn(b, i, local);
+		return;
+	}
+	burst_leave(b, i,
+		    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i), b->family[i]));
+}
+
+/*
  * Handle a path that leads to no next hop: a local address, a route that refuses, or an
  * invalid path.
  */
@@ -257,15 +278,7 @@ path_end(struct burst *b, unsigned int i)
 
 	switch (kind) {
 	case PATH_LOCAL:
-		if (path_index(b->path[i]) != 0 && fwd_sid_use(b, i))
-			break;
-		if (burst_may_decap(b, i) && fwd_tunnel_decap(b, i))
-			break;
-		if (burst_may_be_vxlan(b, i) && fwd_vxlan_decap(b, i))
-			break;
-		burst_leave(b, i,
-			    fwd_local_reason(burst_l3(b, i), burst_l3_room(b, i),
-					     b->family[i]));
+		path_local(b, i);
 		break;
 	case PATH_KERNEL:
 		/*

@@ -81,6 +81,28 @@ struct fwd_decap {
 	fib_path path; /* PATH_NONE: look it up */
 };
 
+#define FWD_PATTERN_BYTES \
+	96u             /* up to Ethernet, IPv6, and an SRH of two segments, and an octet */
+#define FWD_PATTERNS 64 /* a power of two */
+
+/*
+ * The outer headers of packets that are decapsulated in the same manner, see fwd/decap_fast.h. The
+ * bits of `mask` count. All packets with these headers have the same lookups.
+ */
+struct fwd_decap_pattern {
+	uint64_t epoch;         /* fwd.outer_epoch when they were looked up */
+	uint16_t in;            /* interface that receives them */
+	struct fwd_decap decap; /* without `m` */
+	uint16_t bytes_min;     /* octets up to the end of the smallest inner IP header */
+	uint8_t n_words;        /* of value[] and mask[]; 0: there is no pattern */
+	uint8_t family, inner;  /* of the outer and of the inner packet */
+	uint8_t udp_at;         /* offset from the outer IP header; 0: no UDP */
+	bool by_sid;
+	uint32_t sid;   /* number by which packets are counted; 0: none */
+	fib_path local; /* the path of the outer destination */
+	uint64_t value[FWD_PATTERN_BYTES / 8], mask[FWD_PATTERN_BYTES / 8];
+};
+
 /* The path of packets into a tunnel, valid until the next quiescent state. */
 struct fwd_outer {
 	uint64_t epoch; /* fwd.outer_epoch when it was found; invalid if it differs now */
@@ -155,7 +177,13 @@ struct fwd {
 	/* Decapsulated packets of the burst, see fwd/tunnel.h. */
 	struct fwd_decap decap[BURST_MAX];
 	unsigned int n_decap, depth; /* depth: nested decapsulations so far */
-	uint32_t ip_id;              /* lower 16 bits: ID of the next outer IPv4 header */
+	bool decap_differs;          /* some of decap[] need bursts of their own */
+	/* See fwd/decap_fast.h. */
+	uint64_t learn_from; /* the next pattern may be made from this outer_epoch on */
+	int decap_gain;      /* whether it pays to try patterns */
+	bool has_patterns, decap_tries;
+	struct fwd_decap_pattern pattern[FWD_PATTERNS];
+	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
 	uint64_t outer_epoch; /* grows with each quiescent state; checks cached pointers */
 	struct fwd_outer outer[FWD_OUTERS]; /* see fwd_outer_into() */
 	struct fwd_leg leg[FWD_LEGS];       /* see outer_fast.c */

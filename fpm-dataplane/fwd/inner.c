@@ -9,12 +9,13 @@
 #include "fwd/watch.h"
 
 static void
-decap_drop(struct fwd *f, const struct fwd_decap *decap, unsigned int n)
+decap_drop(struct fwd *f)
 {
-	for (unsigned int k = 0; k < n; k++) {
+	for (unsigned int k = 0; k < f->n_decap; k++) {
 		counter_add(&f->count->reason[DROP_encap_loop], 1);
-		rte_pktmbuf_free(decap[k].m);
+		rte_pktmbuf_free(f->decap[k].m);
 	}
+	f->n_decap = 0;
 }
 
 /* Count `n` packets with `bytes` octets for the tunnel that received them. */
@@ -23,16 +24,6 @@ rx_count(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
 {
 	counter_add(&f->count->port[ifidx].rx_packets, n);
 	counter_add(&f->count->port[ifidx].rx_bytes, bytes);
-}
-
-/* Return true if the packets came out of several tunnels or VNIs. */
-static bool
-ifaces_differ(const struct fwd_decap *decap, unsigned int n)
-{
-	for (unsigned int k = 1; k < n; k++)
-		if (decap[k].ifidx != decap[0].ifidx)
-			return true;
-	return false;
 }
 
 /* Count the packets of a joined burst for their interfaces and VRFs. */
@@ -84,34 +75,53 @@ decap_walk_joined(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsig
 	return kept;
 }
 
-void
-fwd_tunnels_walk(struct fwd *f)
+/* Pass a burst of inner packets through the stages. Some may be outer packets of another tunnel. */
+static void
+burst_walk_inner(struct burst *b)
+{
+	struct fwd *f = b->fwd;
+
+	/* If an end point opened them, the interface has counted them. */
+	if (!b->by_sid && !b->vrf_counted)
+		rx_count(f, b->ifidx, b->n, b->bytes);
+	if (fwd_watched(f))
+		fwd_walk_watched(b);
+	else
+		fwd_walk(b, NULL);
+	fwd_dispatch_all(b);
+}
+
+/* Pass the packets of several tunnels, VNIs or end points through the stages. */
+static void
+decap_walk_mixed(struct fwd *f, struct burst *b)
 {
 	struct fwd_decap decap[BURST_MAX];
 	unsigned int n = f->n_decap;
-	struct burst b;
 
 	memcpy(decap, f->decap, n * sizeof(decap[0]));
 	f->n_decap = 0;
+	n = decap_walk_joined(f, b, decap, n);
+	while (n > 0) {
+		n = fwd_tunnel_enter(f, b, decap, n);
+		burst_walk_inner(b);
+	}
+}
+
+void
+fwd_tunnels_walk(struct fwd *f)
+{
+	struct burst b;
+
 	if (f->depth == FIB_TUNNELS_DEEP) {
-		decap_drop(f, decap, n);
+		decap_drop(f);
 		return;
 	}
 	f->depth++;
-	if (ifaces_differ(decap, n))
-		n = decap_walk_joined(f, &b, decap, n);
-	while (n > 0) {
-		n = fwd_tunnel_enter(f, &b, decap, n);
-		/* If an end point opened them, the interface has counted them. */
-		if (!b.by_sid && !b.vrf_counted)
-			rx_count(f, b.ifidx, b.n, b.bytes);
-		if (fwd_watched(f))
-			fwd_walk_watched(&b);
-		else
-			fwd_walk(&b, NULL);
-		fwd_dispatch(&b);
-		if (f->n_decap != 0)
-			fwd_tunnels_walk(f);
+	if (f->decap_differs) {
+		decap_walk_mixed(f, &b);
+	} else {
+		fwd_tunnel_enter_all(f, &b);
+		burst_walk_inner(&b);
 	}
 	f->depth--;
 }

@@ -18,6 +18,7 @@
 #include "fwd/bfd.h"
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"
+#include "fwd/decap_fast.h"
 #include "fwd/fast.h"
 #include "fwd/inner.h"
 #include "fwd/sample.h"
@@ -42,6 +43,16 @@ cycles_mark_stage(struct burst *b, enum watch_stage stage)
 	cycles_mark(b->fwd, of[stage]);
 }
 
+/* Dispatch a burst, which has no packets if all of them were decapsulated. */
+static inline void
+burst_dispatch(struct burst *b)
+{
+	if (b->n > 0)
+		fwd_dispatch_all(b);
+	else
+		fwd_tunnels_walk(b->fwd);
+}
+
 /* Pass a burst through the stages in a timed round. */
 static void
 burst_walk_timed(struct burst *b)
@@ -49,8 +60,13 @@ burst_walk_timed(struct burst *b)
 	cycles_mark(b->fwd, CYCLES_RECEIVE);
 	counter_add(&b->fwd->count->timed_packets, b->n);
 	counter_add(&b->fwd->count->timed_bursts, 1);
-	fwd_walk(b, cycles_mark_stage);
-	fwd_dispatch_all(b);
+	if (fwd_decap_may_be_fast(b)) {
+		fwd_decap_fast(b);
+		cycles_mark(b->fwd, CYCLES_PARSE);
+	}
+	if (b->n > 0)
+		fwd_walk(b, cycles_mark_stage);
+	burst_dispatch(b);
 	cycles_mark(b->fwd, CYCLES_DISPATCH);
 }
 
@@ -62,11 +78,13 @@ burst_walk(struct burst *b)
 		burst_walk_timed(b);
 		return;
 	}
-	if (fwd_watched(b->fwd))
+	if (fwd_decap_may_be_fast(b))
+		fwd_decap_fast(b);
+	if (b->n > 0 && fwd_watched(b->fwd))
 		fwd_walk_watched(b);
-	else
+	else if (b->n > 0)
 		fwd_walk(b, NULL);
-	fwd_dispatch_all(b);
+	burst_dispatch(b);
 }
 
 /* burst_walk() for a part of a received burst that has samples. */

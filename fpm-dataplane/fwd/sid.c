@@ -106,6 +106,12 @@ sid_opens(const struct fib_sid *sid, uint8_t family)
 	}
 }
 
+bool
+fwd_sid_decapsulates(const struct fib_sid *sid, uint8_t family)
+{
+	return srv6_is_dt(sid->action) && sid_opens(sid, family);
+}
+
 /* Drop a packet, and ask for an ICMPv6 parameter problem with the offset of the octet at fault. */
 static bool
 sid_refuse(struct burst *b, unsigned int i, enum reason cause, unsigned int at)
@@ -299,9 +305,8 @@ fib_vrf_of_sids(const struct fib *fib, uint16_t number)
 	return of != NULL && of->table == RT_TABLE_MAIN ? 0 : number;
 }
 
-/* Return the number of the SID of a packet that its end point has not changed yet; 0: none. */
-static uint32_t
-packet_sid_number(const struct burst *b, unsigned int i)
+uint32_t
+fwd_sid_number(const struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
 	const uint8_t *ip = burst_l3(b, i);
@@ -340,7 +345,7 @@ fwd_sid_use(struct burst *b, unsigned int i)
 
 	if (b->family[i] != 6)
 		return false;
-	number = packet_sid_number(b, i);
+	number = fwd_sid_number(b, i);
 	if (!sid_carry_out(b, i))
 		return false;
 	sid_count(b, i, number, bytes);

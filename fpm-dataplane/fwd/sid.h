@@ -16,6 +16,15 @@
  */
 bool fwd_sid_use(struct burst *b, unsigned int i);
 
+/*
+ * Return the number of the SID of a packet that its end point has not changed yet; 0: none.
+ * Reads b->in, b->family[i] and b->l3_len[i].
+ */
+uint32_t fwd_sid_number(const struct burst *b, unsigned int i);
+
+/* Return true for an end point that decapsulates packets of a family, and looks them up. */
+bool fwd_sid_decapsulates(const struct fib_sid *sid, uint8_t family);
+
 /* Return true if an end point has chosen the neighbor, or the headend, of these packets. */
 static inline bool
 burst_has_sid_path(const struct burst *b)

@@ -55,9 +55,10 @@ fwd_decap_of(const struct burst *b, unsigned int i)
 void
 fwd_tunnel_keep(struct burst *b, unsigned int i)
 {
-	struct fwd *f = b->fwd;
+	struct fwd_decap decap = fwd_decap_of(b, i);
 
-	f->decap[f->n_decap++] = fwd_decap_of(b, i);
+	fwd_decap_compare(b->fwd, &decap);
+	b->fwd->decap[b->fwd->n_decap++] = decap;
 }
 
 void
@@ -147,6 +148,15 @@ fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsign
 		inner_add(b, &decap[k]);
 	}
 	return left;
+}
+
+void
+fwd_tunnel_enter_all(struct fwd *f, struct burst *b)
+{
+	inner_begin(f, b, &f->decap[0]);
+	for (unsigned int k = 0, n = f->n_decap; k < n; k++)
+		inner_add(b, &f->decap[k]);
+	f->n_decap = 0;
 }
 
 /* Return true if usual packets of an interface may pass the stages with those of others. */

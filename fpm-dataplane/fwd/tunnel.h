@@ -55,7 +55,23 @@ burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
 
 /* Return the description of a decapsulated packet of a burst. */
 struct fwd_decap fwd_decap_of(const struct burst *b, unsigned int i);
-/* Dispatch stage: keep a decapsulated packet until the burst has ended. */
+
+/* Note in f->decap_differs whether a packet that is added to f->decap[] has another tunnel or lookup. */
+static inline void
+fwd_decap_compare(struct fwd *f, const struct fwd_decap *decap)
+{
+	const struct fwd_decap *first = &f->decap[0];
+
+	if (f->n_decap == 0)
+		f->decap_differs = false;
+	else
+		f->decap_differs |=
+			((decap->ifidx ^ first->ifidx) | (decap->vrf ^ first->vrf) |
+			 (decap->path ^ first->path) | (decap->by_sid ^ first->by_sid)) !=
+			0;
+}
+
+/* Dispatch stage: keep a packet of this burst. */
 void fwd_tunnel_keep(struct burst *b, unsigned int i);
 
 /*
@@ -64,6 +80,8 @@ void fwd_tunnel_keep(struct burst *b, unsigned int i);
  */
 unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap,
 			      unsigned int n);
+/* Begin a burst with all of f->decap[], whose packets do not differ, and clear that. */
+void fwd_tunnel_enter_all(struct fwd *f, struct burst *b);
 /*
  * Begin a burst of the packets of several interfaces whose usual packets can pass the stages of
  * the fast path together: those of interfaces that are alike that of decap[0]. Return false if

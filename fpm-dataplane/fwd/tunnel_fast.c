@@ -102,26 +102,55 @@ fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd)
 	return others == 0 ? into : into | fwd_outer_fast_adjacency(b, others);
 }
 
-/* Write one packet. `hop`: of the neighbor that gets the outer packet. */
+/* Begin the frame of an outer packet, at `eth`, with its MAC addresses. `end`: of the packet. */
 static inline void
-packet_put(struct burst *b, unsigned int i, const struct fwd_outer *w, uint64_t hop)
+frame_begin(struct burst *b, unsigned int i, uint8_t *eth, const uint8_t *end,
+	    uint16_t type, uint64_t hop, const struct fib_iface *out)
 {
-	uint8_t *ip = burst_l3(b, i), family = b->family[i];
-	uint8_t *end = ip + b->l3_len[i], *eth = ip - w->outer.bytes - L2_LEN;
-	unsigned int len = b->l3_len[i];
 	struct rte_mbuf *m = b->m[i];
 
-	memcpy(ip + burst_hop_at(family), &b->hop_octets[i], 4);
-	tunnel_count_sent(b->fwd, &w->outer, len);
-	tunnel_put_all(b->fwd->fib, &w->outer, ip, &family, &len, b->fwd->ip_id++);
 	m->data_off = (uint16_t)(eth - (uint8_t *)m->buf_addr);
 	m->data_len = (uint16_t)(end - eth);
 	m->pkt_len = m->data_len;
-	put_be16(eth + L2_LEN - 2, family == 4 ? 0x0800 : 0x86dd);
-	frame_write_macs(eth, hop, w->out);
+	put_be16(eth + L2_LEN - 2, type);
+	frame_write_macs(eth, hop, out);
 	b->l2[i] = eth;
 	b->hop[i] = hop;
-	b->out_port[i] = (uint8_t)w->out->port;
+	b->out_port[i] = (uint8_t)out->port;
+}
+
+/*
+ * Write one packet into a tunnel whose outer header is IPv4, and which is in no other tunnel. `hop`:
+ * of the neighbor that gets the outer packet.
+ */
+static __attribute__((noinline)) void
+packet_put4(struct burst *b, unsigned int i, const struct fwd_outer *w, uint64_t hop)
+{
+	const struct fib_iface *tunnel = w->outer.tunnel[0];
+	const struct fib_tunnel *t = &tunnel->tunnel;
+	struct if_counters *c = &b->fwd->count->port[tunnel->ifidx];
+	uint8_t *ip = burst_l3(b, i), family = b->family[i];
+	unsigned int len = b->l3_len[i];
+
+	counter_add(&c->tx_packets, 1);
+	counter_add(&c->tx_bytes, len);
+	memcpy(ip + burst_hop_at(family), &b->hop_octets[i], 4);
+	tunnel_put4(t, ip, family, len, b->fwd->ip_id++, tunnel_sets_df(t, ip, family));
+	frame_begin(b, i, ip - t->bytes - L2_LEN, ip + len, 0x0800, hop, w->out);
+}
+
+/* Write one packet into any tunnel. */
+static __attribute__((noinline)) void
+packet_put(struct burst *b, unsigned int i, const struct fwd_outer *w, uint64_t hop)
+{
+	uint8_t *ip = burst_l3(b, i), family = b->family[i];
+	unsigned int len = b->l3_len[i];
+	const uint8_t *end = ip + len;
+
+	memcpy(ip + burst_hop_at(family), &b->hop_octets[i], 4);
+	tunnel_count_sent(b->fwd, &w->outer, len);
+	ip = tunnel_put_all(b->fwd->fib, &w->outer, ip, &family, &len, b->fwd->ip_id++);
+	frame_begin(b, i, ip - L2_LEN, end, family == 4 ? 0x0800 : 0x86dd, hop, w->out);
 }
 
 uint64_t
@@ -144,6 +173,8 @@ fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
 		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], w->outer.tunnel[0],
 					   b->family[i]))
 			odd |= which & -which;
+		else if (w->outer.n == 1 && w->outer.family == 4)
+			packet_put4(b, i, w, hop);
 		else
 			packet_put(b, i, w, hop);
 	}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * decap_fast: see decap_fast.h. Any packet that matches no pattern is left unchanged to the stages,
+ * which alone judge it. test_fwd_decap_fast compares the two.                    [fwd-n]
+ */
+#include "fwd/decap_fast.h"
+
+#include "base/inet.h"
+#include "fib/urpf.h"
+#include "fib/vxlan.h"
+#include "fwd/label.h"
+#include "fwd/sid.h"
+#include "fwd/tunnel.h"
+
+#define FRAME_MIN    60u /* octets without the frame check sequence */
+#define UNUSED_AFTER 64  /* quiescent states after which a pattern may be replaced */
+#define ECN_LOW \
+	1u /* of the ECN field: not set in Not-ECT and ECT(0), which change nothing */
+
+static inline uint64_t
+load64(const uint8_t *at)
+{
+	uint64_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+static inline uint32_t
+load32(const uint8_t *at)
+{
+	uint32_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+/* --- match ------------------------------------------------------------------------------ */
+
+/*
+ * Return the pattern that may be that of a frame of at least FRAME_MIN octets: by its addresses, and
+ * the key or the VNI behind an IPv4 header.
+ */
+static inline struct fwd_decap_pattern *
+pattern_of(struct fwd *f, const uint8_t *eth)
+{
+	const uint8_t *ip = eth + L2_LEN;
+	uint64_t x;
+
+	if (eth[13] == 0) /* of the EtherType */
+		x = load64(ip + 12) ^
+		    (uint64_t)load32(ip + (ip[9] == PROTO_UDP ? 32 : 24)) * 0x9e3779b1u;
+	else
+		x = load64(ip + 16) ^ load64(ip + 32) * 0xc2b2ae3d27d4eb4fu;
+	return &f->pattern[x * 0x9e3779b97f4a7c15u >> 32 & (FWD_PATTERNS - 1)];
+}
+
+static inline bool
+headers_match(const struct fwd_decap_pattern *p, const uint8_t *eth)
+{
+	uint64_t differ = 0;
+
+	for (unsigned int k = 0; k < p->n_words; k++)
+		differ |= (load64(eth + 8 * k) ^ p->value[k]) & p->mask[k];
+	return differ == 0;
+}
+
+/* Return true if each header has the length that follows from the one before, without padding. */
+static inline bool
+lengths_match(const struct fwd_decap_pattern *p, const uint8_t *ip, unsigned int room)
+{
+	const uint8_t *inner = ip + p->decap.at;
+	unsigned int len = p->family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+	unsigned int rest = p->inner == 4 ? get_be16(inner + 2) : 40u + get_be16(inner + 4);
+
+	return len == room && p->decap.at + rest == len &&
+	       (p->udp_at == 0 || p->udp_at + get_be16(ip + p->udp_at + 4) == len);
+}
+
+/*
+ * Return the pattern of packet `i`; NULL: there is none. The TTL must be that of a packet on the
+ * fast path.
+ */
+static inline struct fwd_decap_pattern *
+packet_match(struct burst *b, unsigned int i)
+{
+	const uint8_t *eth = burst_l2(b, i), *ip = eth + L2_LEN;
+	unsigned int bytes = rte_pktmbuf_data_len(b->m[i]);
+	struct fwd_decap_pattern *p;
+
+	if (bytes < FRAME_MIN || eth != burst_frame(b, i))
+		return NULL;
+	p = pattern_of(b->fwd, eth);
+	if (p->n_words == 0 || p->in != b->ifidx || bytes < p->bytes_min ||
+	    !headers_match(p, eth) || bytes != rte_pktmbuf_pkt_len(b->m[i]) ||
+	    !lengths_match(p, ip, bytes - L2_LEN))
+		return NULL;
+	if (p->family == 4 ? !b->in->fast4 || ip[8] <= 1 || !ip4_checksum_ok(ip, 20)
+			   : !b->in->fast6 || ip[7] <= 1)
+		return NULL;
+	return p;
+}
+
+/* --- the lookups of a pattern ------------------------------------------------------------ */
+
+/* Return true if the end point of the pattern still decapsulates its packets in this way. */
+static bool
+sid_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
+{
+	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(p->local)];
+
+	b->family[i] = 6;
+	b->l3_len[i] = (uint16_t)burst_l3_segment(b, i);
+	return fwd_sid_decapsulates(sid, p->inner) &&
+	       sid_vrf(sid, b->in->vrf) == p->decap.vrf && fwd_sid_number(b, i) == p->sid;
+}
+
+static bool
+vxlan_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
+{
+	struct fib_vxlan_found found =
+		fib_vxlan_find(b->fwd->fib, b->in->vrf, p->family, burst_l3(b, i),
+			       burst_l3_segment(b, i), &b->fwd->found_svi);
+
+	return found.reason == N_REASON && found.ifidx == p->decap.ifidx &&
+	       found.at == p->decap.at;
+}
+
+static bool
+tunnel_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
+{
+	struct fib_tunnel_found found;
+
+	return fib_tunnel_find(b->fwd->fib, b->in->vrf, p->family, burst_l3(b, i),
+			       burst_l3_segment(b, i), &b->fwd->found, &found) &&
+	       found.ifidx == p->decap.ifidx && found.at == p->decap.at;
+}
+
+/*
+ * Repeat the lookups of a pattern after a quiescent state, for packet `i`, which matches it. If they
+ * have another result, the packet takes the stages, and the pattern goes.
+ */
+static __attribute__((noinline)) bool
+pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
+{
+	const uint8_t *ip = burst_l3(b, i);
+	struct ipaddr dst = {0};
+
+	memcpy(dst.octet, ip + (p->family == 4 ? 16 : 24), family_octets(p->family));
+	if (fib_resolve(b->fwd->fib, b->in->vrf, p->family, &dst, 0) == p->local &&
+	    (p->decap.by_sid  ? sid_is_same(b, i, p)
+	     : p->udp_at != 0 ? vxlan_is_same(b, i, p)
+			      : tunnel_is_same(b, i, p))) {
+		p->epoch = b->fwd->outer_epoch;
+		return true;
+	}
+	p->n_words = 0;
+	return false;
+}
+
+/* --- packets ---------------------------------------------------------------------------- */
+
+/*
+ * Let the inner packet pass the stages next, as fwd_tunnel_decap() and its like do. `last`: the pattern
+ * of the packet that was opened before; NULL: there is none.
+ */
+static inline void
+packet_open(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p,
+	    const struct fwd_decap_pattern *last)
+{
+	struct fwd *f = b->fwd;
+	struct rte_mbuf *m = b->m[i];
+
+	packet_meta(m)->outer_ifidx = b->ifidx;
+	if (p->sid != 0) {
+		struct sid_counters *c = &f->count->sid[p->sid];
+
+		counter_add(&c->packets, 1);
+		counter_add(&c->bytes, rte_pktmbuf_pkt_len(m) - L2_LEN);
+	}
+	if (p != last)
+		fwd_decap_compare(f, &p->decap);
+	f->decap[f->n_decap] = p->decap;
+	f->decap[f->n_decap++].m = m;
+}
+
+/* Set b->in. Return false if the interface takes no packets, or checks their sources. */
+static bool
+iface_is_usual(struct burst *b)
+{
+	const struct fib_iface *in = fib_iface(b->fwd->fib, b->ifidx);
+
+	b->in = in;
+	return in != NULL && in->ifindex != 0 && in->up && in->urpf4 == FIB_URPF_OFF;
+}
+
+void
+fwd_decap_fast(struct burst *b)
+{
+	struct fwd *f = b->fwd;
+	const struct fwd_decap_pattern *last = NULL;
+	unsigned int kept = 0, n = b->n;
+
+	if (!iface_is_usual(b))
+		return;
+	f->hook_moved = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		struct fwd_decap_pattern *p = packet_match(b, i);
+
+		if (p != NULL && (p->epoch == f->outer_epoch || pattern_renew(b, i, p))) {
+			packet_open(b, i, p, last);
+			last = p;
+		} else {
+			b->m[kept] = b->m[i];
+			b->l2[kept++] = b->l2[i];
+		}
+	}
+	fwd_decap_gain(f, n - kept, n);
+	if (kept == n)
+		return;
+	burst_count_vrf(b);
+	b->vrf_counted = true;
+	b->n = (uint16_t)kept;
+}
+
+/* --- learn ------------------------------------------------------------------------------ */
+
+/* The octets of a pattern while it is made. */
+struct octets {
+	uint8_t value[FWD_PATTERN_BYTES], mask[FWD_PATTERN_BYTES];
+	const uint8_t *eth;
+};
+
+/* Let `n` octets from `at` on count. `mask`: their bits that count. */
+static void
+octets_count(struct octets *o, unsigned int at, unsigned int n, uint8_t mask)
+{
+	for (unsigned int k = at; k < at + n; k++) {
+		o->mask[k] = mask;
+		o->value[k] = o->eth[k] & mask;
+	}
+}
+
+/* Ethernet: the destination, the group bit of the source, the EtherType. */
+static void
+eth_count(struct octets *o, unsigned int at)
+{
+	octets_count(o, at, 6, 0xff);
+	octets_count(o, at + 6, 1, 1);
+	octets_count(o, at + 12, 2, 0xff);
+}
+
+/* IP: all that does not differ from packet to packet of a flow. */
+static void
+ip_count(struct octets *o, unsigned int at, uint8_t family)
+{
+	if (family == 4) {
+		octets_count(o, at, 1, 0xff);
+		octets_count(o, at + 1, 1, ECN_LOW);
+		octets_count(o, at + 6, 1, 0x3f); /* a fragment: MF and the offset */
+		octets_count(o, at + 7, 1, 0xff);
+		octets_count(o, at + 9, 1, 0xff);
+		octets_count(o, at + 12, 8, 0xff);
+	} else {
+		octets_count(o, at, 1, 0xf0);
+		octets_count(o, at + 1, 1, ECN_LOW << 4);
+		octets_count(o, at + 6, 1, 0xff);
+		octets_count(o, at + 8, 32, 0xff);
+	}
+}
+
+/* UDP without a checksum, VXLAN (the flag and the VNI), and the inner Ethernet header. */
+static void
+vxlan_count(struct octets *o, unsigned int at)
+{
+	octets_count(o, at + 2, 2, 0xff);
+	octets_count(o, at + 6, 2, 0xff);
+	octets_count(o, at + UDP_BYTES, 1, VXLAN_VNI_FLAG);
+	octets_count(o, at + UDP_BYTES + 4, 3, 0xff);
+	eth_count(o, at + UDP_BYTES + VXLAN_BYTES);
+}
+
+/* Return true if the outer header is one that patterns describe. */
+static bool
+outer_is_usual(const uint8_t *ip, uint8_t family)
+{
+	return (ip_dsfield(ip, family) & ECN_LOW) == 0 &&
+	       (family == 6 || (ip[0] == 0x45 && (get_be16(ip + 6) & 0x3fff) == 0));
+}
+
+/*
+ * Describe a decapsulated packet in all members except the octets. Return false if a pattern cannot
+ * describe it.
+ */
+static bool
+pattern_describe(struct burst *b, unsigned int i, fib_path local,
+		 struct fwd_decap_pattern *p)
+{
+	struct fwd_decap decap = fwd_decap_of(b, i);
+	const uint8_t *ip = burst_l3(b, i);
+	uint8_t family = b->family[i], proto = ip[family == 4 ? 9 : 6];
+	unsigned int head = family == 4 ? 20 : 40;
+
+	*p = (struct fwd_decap_pattern){.in = b->ifidx,
+					.decap = decap,
+					.family = family,
+					.inner = ip[decap.at] >> 4,
+					.local = local};
+	if (decap.at < head || decap.at + 1u > FWD_PATTERN_BYTES - L2_LEN ||
+	    (p->inner != 4 && p->inner != 6) || !outer_is_usual(ip, family))
+		return false;
+	if (decap.by_sid) {
+		const struct fib_sid *sid = &b->fwd->fib->sid[path_index(p->local)];
+
+		p->sid = fwd_sid_number(b, i);
+		return proto != 0 && path_kind(decap.path) == PATH_NONE &&
+		       fwd_sid_decapsulates(sid, p->inner);
+	}
+	if (proto != PROTO_UDP)
+		return true;
+	p->udp_at = (uint8_t)head;
+	return decap.at == head + VXLAN_HEAD_BYTES && get_be16(ip + head + 6) == 0;
+}
+
+/* Replace a pattern by that of packet `i`, which has just been decapsulated. */
+static __attribute__((noinline)) void
+pattern_make(struct burst *b, unsigned int i, fib_path local, struct fwd_decap_pattern *old)
+{
+	struct octets o = {.eth = burst_l2(b, i)};
+	struct fwd_decap_pattern p;
+	unsigned int end;
+
+	if (!pattern_describe(b, i, local, &p))
+		return;
+	eth_count(&o, 0);
+	ip_count(&o, L2_LEN, p.family);
+	end = L2_LEN + (p.family == 4 ? 20u : 40u);
+	if (p.udp_at != 0)
+		vxlan_count(&o, end);
+	else
+		octets_count(&o, end, L2_LEN + p.decap.at - end, 0xff);
+	octets_count(&o, L2_LEN + p.decap.at, 1,
+		     0xf0); /* the version of the inner packet */
+	p.n_words = (uint8_t)((L2_LEN + p.decap.at + 1 + 7) / 8);
+	p.bytes_min = (uint16_t)(L2_LEN + p.decap.at + (p.inner == 4 ? 20 : 40));
+	p.epoch = b->fwd->outer_epoch;
+	memcpy(p.value, o.value, sizeof(p.value));
+	memcpy(p.mask, o.mask, sizeof(p.mask));
+	*old = p;
+	b->fwd->has_patterns = true;
+	b->fwd->learn_from = b->fwd->outer_epoch + 1;
+}
+
+void
+fwd_decap_learn(struct burst *b, unsigned int i, fib_path local)
+{
+	struct fwd *f = b->fwd;
+	const uint8_t *eth = burst_l2(b, i);
+	struct fwd_decap_pattern *old;
+
+	if (f->outer_epoch % DECAP_SAMPLE != 0 || b->inside || eth != burst_frame(b, i) ||
+	    rte_pktmbuf_data_len(b->m[i]) < FRAME_MIN || fwd_watched(f) ||
+	    f->hooks != NULL || burst_has_labels(b, i))
+		return;
+	old = pattern_of(f, eth);
+	if (old->n_words != 0 && f->outer_epoch - old->epoch < UNUSED_AFTER) {
+		if (!f->decap_tries && headers_match(old, eth))
+			fwd_decap_gain(f, 1, 0);
+	} else if (f->outer_epoch >= f->learn_from) {
+		pattern_make(b, i, local, old);
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * decap_fast: decapsulate usual packets before the stages, by the octets of their outer headers.
+ *
+ * A packet that was decapsulated on the slow path leaves its outer headers as a pattern. Until the
+ * next quiescent state, a packet with the same headers is decapsulated by a comparison of octets,
+ * without a lookup. After a quiescent state, the lookups of a pattern are repeated once.
+ *
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ */
+#ifndef FWD_DECAP_FAST_H
+#define FWD_DECAP_FAST_H
+
+#include "fwd/hook.h"
+
+/*
+ * An attempt costs cycles, and a match saves many of them. So attempts go on while at least one of
+ * DECAP_GAIN packets matches. After DECAP_GAIN_MAX packets without a match, no packet is tried until
+ * enough packets would match, which is seen in one of DECAP_SAMPLE intervals between quiescent states.
+ */
+#define DECAP_GAIN     8
+#define DECAP_GAIN_MAX 1024
+#define DECAP_SAMPLE   8 /* new patterns are made in these intervals too, one in each */
+
+/* Note that `hits` of `n` packets match a pattern, or would match. */
+static inline void
+fwd_decap_gain(struct fwd *f, unsigned int hits, unsigned int n)
+{
+	int gain = f->decap_gain + (int)(hits * DECAP_GAIN) - (int)n;
+
+	f->decap_gain = RTE_MIN(RTE_MAX(gain, -DECAP_GAIN_MAX), DECAP_GAIN_MAX);
+	if (f->decap_gain > 0)
+		f->decap_tries = true;
+	else if (f->decap_gain == -DECAP_GAIN_MAX)
+		f->decap_tries = false;
+}
+
+/* Return true if fwd_decap_fast() is to be called. */
+static inline bool
+fwd_decap_may_be_fast(const struct burst *b)
+{
+	struct fwd *f = b->fwd;
+
+	if (!f->has_patterns || b->tag_bytes != 0 || fwd_watched(f) || f->hooks != NULL)
+		return false;
+	if (!f->decap_tries && f->outer_epoch % DECAP_SAMPLE == 0)
+		fwd_decap_gain(f, 0, b->n);
+	return f->decap_tries;
+}
+
+/*
+ * Move the packets of a burst that match a pattern to f->decap[], and compact the burst. b->n may be
+ * 0 then. The other packets are unchanged.
+ */
+void fwd_decap_fast(struct burst *b);
+
+/*
+ * Adjacency stage: make a pattern of the headers of packet `i`, which has just been decapsulated.
+ * `local`: the path of the outer packet.
+ */
+void fwd_decap_learn(struct burst *b, unsigned int i, fib_path local);
+
+#endif
