@@ -164,11 +164,12 @@ unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_out
  * The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal mode. Linux
  * 6.1 writes 0 if the packet is IPv4 (seg6_do_srh_encap()).
  *
- * head  the outer IPv6 header, as in struct fib_headend_outer
+ * head   the outer IPv6 header; its first four octets are not used
+ * first  these, as a number: version and flow label
  */
 static inline uint8_t *
-headend_put_by(const struct fib_headend *h, const uint8_t *head, uint8_t *ip,
-	       uint8_t family, unsigned int len)
+headend_put_word(const struct fib_headend *h, const uint8_t *head, uint32_t first,
+		 uint8_t *ip, uint8_t family, unsigned int len)
 {
 	uint8_t *out = ip - h->bytes;
 
@@ -178,7 +179,7 @@ headend_put_by(const struct fib_headend *h, const uint8_t *head, uint8_t *ip,
 		memcpy(out + 40, h->head + 40, SRH_ONE_BYTES);
 	else
 		memcpy(out + 40, h->head + 40, h->bytes - 40u);
-	put_be32(out, get_be32(head) | (uint32_t)ip_dsfield(ip, family) << 20);
+	put_be32(out, first | (uint32_t)ip_dsfield(ip, family) << 20);
 	put_be16(out + 4, (uint16_t)(len + h->bytes - 40));
 	out[h->next_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
 	return out;
@@ -188,7 +189,19 @@ static inline uint8_t *
 headend_put(const struct fib_headend_outer *outer, uint8_t *ip, uint8_t family,
 	    unsigned int len)
 {
-	return headend_put_by(outer->headend, outer->head, ip, family, len);
+	return headend_put_word(outer->headend, outer->head, get_be32(outer->head), ip,
+				family, len);
+}
+
+/*
+ * headend_put() for a packet whose flow has this hash. `of_all`: fib_headend_begin(). The header is
+ * not made in memory first, because a copy of octets that were just stored waits for the stores.
+ */
+static inline uint8_t *
+headend_put_flow(const struct fib_headend *h, const uint8_t *of_all, uint32_t hash,
+		 uint8_t *ip, uint8_t family, unsigned int len)
+{
+	return headend_put_word(h, of_all, 6u << 28 | headend_label(hash), ip, family, len);
 }
 
 #endif

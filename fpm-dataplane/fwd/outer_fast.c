@@ -206,13 +206,13 @@ static inline bool
 headend_put_all(struct burst *b, unsigned int i, const struct fwd_exit *e)
 {
 	const struct fwd_leg *leg = leg_of_headend(b->fwd, b->path[i]);
-	uint8_t head[40], *out;
+	uint8_t *out;
 
 	if (!leg->usual)
 		return false;
 	hop_spend(b, i);
-	headend_head(head, leg->head, e->hash, b->family[i]);
-	out = headend_put_by(leg->of, head, burst_l3(b, i), b->family[i], b->l3_len[i]);
+	out = headend_put_flow(leg->of, leg->head, e->hash, burst_l3(b, i), b->family[i],
+			       b->l3_len[i]);
 	frame_end(b, i, out - L2_LEN, 0x86dd);
 	return true;
 }

@@ -77,6 +77,7 @@ packet_enters(struct burst *b, unsigned int i, const struct fib_iface *tunnel)
 	const struct fwd_outer *w = fwd_outer_into(b, i, tunnel->ifidx);
 
 	return outer_hop(b, w) != 0 && b->l3_len[i] <= w->mtu &&
+	       b->l3_len[i] <= fib_mtu(b->fwd->fib, b->path[i], tunnel, b->family[i]) &&
 	       (b->family[i] == 4 || !tunnel->ipv6_off) &&
 	       tunnel_takes(&tunnel->tunnel, burst_l3(b, i), b->family[i]) &&
 	       rte_pktmbuf_headroom(b->m[i]) >= w->outer.bytes + VLAN_TAGS * VLAN_BYTES &&
@@ -169,9 +170,7 @@ fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
 		}
 		w = fwd_outer_into(b, i, (uint16_t)b->hop[i]);
 		hop = outer_hop(b, w);
-		if (hop == 0 || b->l3_len[i] > w->mtu ||
-		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], w->outer.tunnel[0],
-					   b->family[i]))
+		if (hop == 0) /* since the adjacency stage */
 			odd |= which & -which;
 		else if (w->outer.n == 1 && w->outer.family == 4)
 			packet_put4(b, i, w, hop);

@@ -5,8 +5,9 @@
  * and the hook forward. Packets with labels are not checked, because Linux takes another
  * interface as the ingress of their IP packet.                                  [fwd-n]
  *
- * Tried without gain: to prefetch what the lookup of the sources reads first while the
- * destinations are looked up.
+ * Tried with no gain or a small one: to prefetch what the lookup of the sources reads first while
+ * the destinations are looked up; to look up both in one call, which needed 1 % fewer cycles with a
+ * full table on Zen 1.
  */
 #include "fib/urpf.h"
 
