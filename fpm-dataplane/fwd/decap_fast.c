@@ -138,7 +138,8 @@ tunnel_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *
 
 /*
  * Repeat the lookups of a pattern after a quiescent state, for packet `i`, which matches it. If they
- * have another result, the packet takes the stages, and the pattern goes.
+ * have another result, or the port has another MAC address, the packet takes the stages, and the
+ * pattern goes.
  */
 static __attribute__((noinline)) bool
 pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
@@ -147,7 +148,8 @@ pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 	struct ipaddr dst = {0};
 
 	memcpy(dst.octet, ip + (p->family == 4 ? 16 : 24), family_octets(p->family));
-	if (fib_resolve(b->fwd->fib, b->in->vrf, p->family, &dst, 0) == p->local &&
+	if (memcmp(burst_l2(b, i), b->in->mac, sizeof(b->in->mac)) == 0 &&
+	    fib_resolve(b->fwd->fib, b->in->vrf, p->family, &dst, 0) == p->local &&
 	    (p->decap.by_sid  ? sid_is_same(b, i, p)
 	     : p->udp_at != 0 ? vxlan_is_same(b, i, p)
 			      : tunnel_is_same(b, i, p))) {
