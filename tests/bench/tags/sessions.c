@@ -154,12 +154,15 @@ bool
 sessions_right(const struct counters *c)
 {
 	uint64_t sent = 0, heard = 0;
+	bool ran = false;
 
 	for (unsigned int k = 0; k < N_SESSIONS; k++) {
 		sent += table->slot[1 + k].n_sent;
 		heard += table->slot[1 + k].n_heard;
 	}
+	for (unsigned int r = 0; r < n_rows; r++)
+		ran |= rows[r].session_ms != 0 && row_is_asked(&rows[r]);
 	/* Nothing else is local. */
-	return sent > N_SESSIONS && heard > N_SESSIONS &&
+	return (!ran || (sent > N_SESSIONS && heard > N_SESSIONS)) &&
 	       heard == c->reason[PUNT_local_control] && heard == c->class[CLASS_bfd].taken;
 }
