@@ -20,7 +20,7 @@ import signal
 import socket
 import subprocess
 
-from lib import links, netns, procs
+from lib import links, netns, procs, rtnl
 from lib.dataplane import Dataplane
 from lib.links import far_mac, port_mac
 from lib.wait import PATIENCE, Timeout, eventually
@@ -246,41 +246,38 @@ class Dut:
 
         Standard: up, MTU 1500, an address a family, every wire's peer a static neighbor.
         """
-        netns.ip_batch([f"link set {name} up" for name in self.names], self.far)
-        links = self._ip_json("addr")
-        neighbors = self._ip_json("neigh", "show", "nud", "all")
+        for name in self.names:
+            if not netns.is_up(self.far, name):
+                netns.link_set(self.far, name, True)
+        links, neighbors = rtnl.links(self.ctl), rtnl.neighbors(self.ctl)
+        addresses = rtnl.addresses(self.ctl)
         lines = []
         for wire in self.wires.values():
-            link = next(row for row in links if row.get("ifname") == wire.tap)
-            if "UP" not in link["flags"] or link["mtu"] != 1500:
+            link = links[wire.tap]
+            if not link.up or link.mtu != 1500:
                 lines.append(f"link set {wire.tap} up mtu 1500")
-            if link["address"] != wire.port_mac:
+            if link.mac != wire.port_mac:
                 lines.append(f"link set {wire.tap} address {wire.port_mac}")
             want = {f"{wire.ip4}/26", f"{wire.ip6}/64"}
-            rows = [r for r in link["addr_info"] if r.get("scope") == "global"]
-            have = {
-                r["local"]
-                + (f" peer {r['address']}" if "address" in r else "")
-                + f"/{r['prefixlen']}"
-                for r in rows
-            }
+            have = {a.text for a in addresses if a.index == link.index and a.is_global}
             lines += [f"addr del {a} dev {wire.tap}" for a in sorted(have - want)]
             lines += [f"addr add {a} dev {wire.tap} nodad" for a in sorted(want - have)]
-            lines += self._neighbor_lines(wire, neighbors, bool(want - have))
+            there = [row for row in neighbors if row.index == link.index]
+            lines += self._neighbor_lines(wire, there, bool(want - have))
         if lines:
             self.ip(*lines)
 
     def _neighbor_lines(self, wire, rows, all_anew):
         lines, right = [], set()
         for row in rows:
-            if row["dev"] != wire.tap or row.get("state") in (None, ["NOARP"]):
+            if row.state in (0, rtnl.NUD_NOARP):
                 continue
-            address = row["dst"]
-            permanent = row["state"] == ["PERMANENT"] and row.get("lladdr") == wire.mac
+            address = row.address
+            permanent = row.state == rtnl.NUD_PERMANENT and row.mac == wire.mac
             if address in (wire.peer4, wire.peer6) and permanent and not all_anew:
                 right.add(address)
             elif not all_anew:
-                if row["state"] != ["PERMANENT"]:
+                if row.state != rtnl.NUD_PERMANENT:
                     # Packets of the last test that wait for this neighbor leave, because the kernel
                     # asks again when the entry is deleted. The kernel does not evict the entry
                     # before.

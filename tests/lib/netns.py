@@ -18,6 +18,7 @@ from lib.wait import PATIENCE
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1  # netdevice(7)
 SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0x0A  # linux/sockios.h, linux/ethtool.h
+DOTS = str.maketrans("./", "/.")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -73,8 +74,15 @@ def ip_batch(lines, name=None):
 
 
 def sysctl(name, settings):
-    """Set a dictionary of sysctls in a namespace, with one process."""
-    run(name, ["sysctl", "-q", "-w", *(f"{k}={v}" for k, v in settings.items())])
+    """Set a dictionary of sysctls in a namespace, without a process. As for sysctl(8), a slash in a
+    key stands for a dot in the name of an interface."""
+    with entered(name):
+        for key, value in settings.items():
+            try:
+                with open("/proc/sys/" + key.translate(DOTS), "w", encoding="ascii") as file:
+                    file.write(f"{value}\n")
+            except OSError as error:
+                raise CommandError(f"sysctl {key}={value}: {error.strerror}") from None
 
 
 def link_set(name, ifname, up):

@@ -24,7 +24,7 @@ from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from lib import netns
+from lib import netns, rtnl
 from lib.dut import Dut
 from lib.links import OFF, far_mac, port_mac
 from lib.wait import PATIENCE, eventually
@@ -115,16 +115,13 @@ class LinuxRouter(Dut):
     def fence(self, wire):
         """Return when the kernel has judged every packet sent on `wire` before."""
         echo = IP(src=wire.peer4, dst=wire.ip4) / ICMP() / Raw(mark := token())
-        if wire.ip4 in [a.get("local") for a in self._addresses(wire)]:
+        if wire.ip4 in [address.local for address in rtnl.addresses(self.ctl)]:
             wire.send(Ether(src=wire.mac, dst=wire.port_mac) / echo)
         else:
             echo = IPv6(src=wire.peer6, dst=wire.ip6) / ICMPv6EchoRequest(data=mark)
             wire.send(Ether(src=wire.mac, dst=wire.port_mac) / echo)
         wire.expect(mark, 5)
         self.collector.catch_up()
-
-    def _addresses(self, wire):
-        return self._ip_json("addr", "show", wire.tap)[0]["addr_info"]
 
 
 class Pair:
@@ -145,14 +142,15 @@ class Pair:
         self.fates, self.alike = {}, {}
         lines = ["nexthop flush", "addr flush dev lo scope global"]
         lines += ["addr flush dev ext0 to 10.9.0.0/16", "addr flush dev alt0 to 10.9.0.0/16"]
-        for family in ("-4", "-6"):
-            for proto in ("boot", "static", "bgp", "ra"):
-                lines += [f"{family} route flush table {t} proto {proto}" for t in ("main", "local")]
+        protos, tables = ("boot", "static", "bgp", "ra"), ("main", "local")
+        routes = [f"route flush table {t} proto {proto}" for proto in protos for t in tables]
         for router in self.both:
-            for line in lines:
-                netns.command(["ip", "-n", router.ctl, *line.split()], check=False)
-            for wire in router.wires.values():
-                netns.sysctl(router.ctl, {f"net.ipv6.conf.{wire.tap}.accept_ra": 0})
+            # -force: a table that has no routes yet is an error, and the next lines run.
+            for family, some in (([], lines), (["-4"], routes), (["-6"], routes)):
+                argv = ["ip", "-n", router.ctl, *family, "-force", "-batch", "-"]
+                netns.command(argv, stdin="\n".join(some) + "\n", check=False)
+            taps = [wire.tap for wire in router.wires.values()]
+            netns.sysctl(router.ctl, {f"net.ipv6.conf.{tap}.accept_ra": 0 for tap in taps})
         self.linux.kernel_defaults()
         for wire in self.linux.wires.values():
             wire.silence()
