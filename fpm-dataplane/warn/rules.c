@@ -3,6 +3,7 @@
  * Find rules of policy routing and routes that rib does not obey or uses otherwise. Its rows of
  * `show rules` have the reason. [warn]
  */
+#include <linux/rtnetlink.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,56 @@ rule_add(struct warn *w, const json_t *row)
 		 row_text(row, "lacks"));
 	list_add(&w->list, WARNING_RULE, where,
 		 "Linux chooses the table of a packet by all parts of the rule.", here);
+}
+
+static bool
+row_is(const json_t *row, const char *key, const char *text)
+{
+	return strcmp(row_text(row, key), text) == 0;
+}
+
+/* Return true if all packets match the rule. */
+static bool
+row_is_for_all(const json_t *row)
+{
+	return row_is(row, "from", "all") && row_is(row, "to", "all") &&
+	       json_is_null(json_object_get(row, "iif")) &&
+	       json_is_null(json_object_get(row, "tos")) &&
+	       json_is_null(json_object_get(row, "ip_protocol")) &&
+	       json_is_null(json_object_get(row, "sport")) &&
+	       json_is_null(json_object_get(row, "dport")) &&
+	       json_is_null(json_object_get(row, "lacks")) &&
+	       !json_is_true(json_object_get(row, "not"));
+}
+
+/*
+ * Find a rule that looks up table main before table local. The FIB of main also has the
+ * addresses of table local.
+ */
+static void
+order_scan(struct warn *w, const char *family)
+{
+	char where[64];
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (w->rules, i, row) {
+		json_int_t table = json_integer_value(json_object_get(row, "table"));
+
+		if (!row_is(row, "family", family) || !row_is(row, "action", "lookup"))
+			continue;
+		if (table == RT_TABLE_LOCAL && row_is_for_all(row))
+			return;
+		if (table != RT_TABLE_MAIN)
+			continue;
+		snprintf(where, sizeof(where), "%s rule %lld before table local", family,
+			 (long long)json_integer_value(json_object_get(row, "pref")));
+		list_add(&w->list, WARNING_RULE, where,
+			 "Linux asks table main first: it takes its own addresses for "
+			 "neighbors, and forwards broadcasts of its subnets.",
+			 "Own addresses and broadcasts stay those of table local.");
+		return;
+	}
 }
 
 static void
@@ -68,6 +119,8 @@ rules_scan(struct warn *w)
 	json_array_foreach (w->rules, i, row)
 		if (json_is_false(json_object_get(row, "obeyed")))
 			rule_add(w, row);
+	order_scan(w, "ipv4");
+	order_scan(w, "ipv6");
 	json_array_foreach (w->links, i, row)
 		link_add(w, row);
 	if (atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed) > 0)

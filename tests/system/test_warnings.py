@@ -158,6 +158,21 @@ CASES = {
         ["ip rule del pref 77"],
         POLLED,
     ),
+    "table main before local": (
+        "rule",
+        "ipv4 rule 7 before table local",
+        ["ip rule add pref 7 iif ext0 lookup main", "ip rule add pref 9 lookup local",
+         "ip rule del pref 0"],
+        ["ip rule add pref 0 lookup local", "ip rule del pref 7", "ip rule del pref 9"],
+        POLLED,
+    ),
+    "no rule for table local": (
+        "rule",
+        "ipv6 rule 32766 before table local",
+        ["ip -6 rule del pref 0"],
+        ["ip -6 rule add pref 0 lookup local"],
+        POLLED,
+    ),
     "a macvlan that an operator holds down": (
         "macvlan",
         "mv8 in protodown",
@@ -500,6 +515,8 @@ def test_a_next_hop_without_ipv6_is_told(dut, request):
 
 
 PLAIN = [
+    "ip -6 rule add pref 9 lookup local",
+    "ip -6 rule del pref 0",
     *nft(
         "add table ip t",
         "add chain ip t f { type filter hook forward priority 0 ; policy accept ; }",
@@ -520,6 +537,8 @@ PLAIN_UNDO = [
     "iptables-legacy -D INPUT -s 203.0.113.99 -j DROP",
     "tc qdisc del dev lan0 clsact",
     "ip rule del pref 77",
+    "ip -6 rule add pref 0 lookup local",
+    "ip -6 rule del pref 9",
     "sysctl -q -w net.ipv4.conf.lan0.proxy_arp=0",
 ]
 
