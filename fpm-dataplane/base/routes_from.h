@@ -25,13 +25,16 @@ routes_from_name(enum routes_from from)
 					  : "both";
 }
 
-/* Return true if a route of this protocol is taken from the kernel's tables. */
+/*
+ * Return true if a route is taken from the kernel's tables, or a next-hop object. Objects and
+ * routes of MPLS labels have no metric: give ZEBRA_METRIC.
+ */
 static inline bool
-routes_from_kernel(enum routes_from from, uint8_t protocol)
+routes_from_kernel(enum routes_from from, uint8_t protocol, uint32_t metric)
 {
 	return from == ROUTES_FROM_KERNEL ||
 	       (from == ROUTES_FROM_FPM ? protocol == RTPROT_KERNEL
-					: !rtproto_is_zebras(protocol));
+					: !rtproto_is_copy(protocol, metric));
 }
 
 #endif

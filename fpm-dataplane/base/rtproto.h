@@ -33,15 +33,31 @@ rtproto_name(uint8_t protocol)
 #define RTPROT_FRR_PBR 195
 
 /*
- * Return true if zebra installs routes of this protocol in the kernel, so that they also
- * arrive over FPM (FRR, zebra/rt_netlink.c, zebra2proto()). The routes of pbrd are left
- * out.
+ * Return true if zebra has routes of this protocol (FRR, zebra/rt_netlink.c, zebra2proto()).
+ * The routes of pbrd are left out.
  */
 static inline bool
 rtproto_is_zebras(uint8_t protocol)
 {
 	return protocol == 11 || protocol == 42 ||
 	       (protocol >= 186 && protocol <= 198 && protocol != RTPROT_FRR_PBR);
+}
+
+/*
+ * The metric of all IP routes that zebra installs in the kernel (FRR, zebra/rt_netlink.c,
+ * ROUTE_INSTALLATION_METRIC).
+ */
+#define ZEBRA_METRIC 20u
+
+/*
+ * Return true if zebra has installed this IP route in the kernel, so that it also arrives over
+ * FPM. Other programs (babeld) and operators use numbers of these protocols, too, with other
+ * metrics.
+ */
+static inline bool
+rtproto_is_copy(uint8_t protocol, uint32_t metric)
+{
+	return rtproto_is_zebras(protocol) && metric == ZEBRA_METRIC;
 }
 
 #endif

@@ -44,7 +44,7 @@ audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, voi
 static bool
 kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct place *at)
 {
-	bool of_zebra = rtproto_is_zebras(r->protocol);
+	bool of_zebra = rtproto_is_copy(r->protocol, r->metric);
 
 	if (at->src.len > 0)
 		return true; /* the daemon reads it from the kernel for each routes.from */
@@ -110,7 +110,7 @@ audit_on_kernel_one(struct kernel_route *r, void *ctx)
 	free(a->theirs);
 	a->theirs = r->is_down ? strdup(ZEBRA_UNDECIDED) : hops_join(&r->hops);
 	a->theirs_rank = rank;
-	a->theirs_of_zebra = rtproto_is_zebras(r->protocol);
+	a->theirs_of_zebra = rtproto_is_copy(r->protocol, r->metric);
 }
 
 /* --- the RIB's side --------------------------------------------------------------------- */

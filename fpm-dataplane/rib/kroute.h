@@ -12,16 +12,11 @@
 
 #include "base/kernel_event.h"
 #include "base/prefix.h"
+#include "base/rtproto.h"
 #include "rib/index.h"
 
 struct rib_links;
 struct route;
-
-/*
- * The metric of all routes that zebra installs in the kernel (FRR, zebra/rt_netlink.c,
- * ROUTE_INSTALLATION_METRIC).
- */
-#define ZEBRA_METRIC 20u
 
 struct kroute {
 	struct route *route; /* of its prefix and table; NULL: entry is free */

@@ -91,7 +91,8 @@ kernel_restore(struct rib *rib, const struct ckpt_route *old, const struct ckpt_
 	struct prefix p = ckpt_route_prefix(old);
 	struct route *r;
 
-	if (!routes_from_kernel(rib->conf.from, old->protocol))
+	if (!routes_from_kernel(rib->conf.from, old->protocol,
+				p.family == FAMILY_LABEL ? ZEBRA_METRIC : k->metric))
 		return true;
 	r = kernel_route_get(rib, old->table, &p, old->protocol, hash);
 	if (r == NULL || !kernel_route_restore(rib, r, &was))

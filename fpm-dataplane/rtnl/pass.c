@@ -85,9 +85,11 @@ static bool
 event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
 {
 	bool nexthop = ev->kind == KERNEL_NEXTHOP || ev->kind == KERNEL_NEXTHOP_DEL;
+	bool unranked = nexthop || ev->route.prefix.family == FAMILY_LABEL;
+	uint32_t metric = unranked ? ZEBRA_METRIC : ev->metric;
 
-	return routes_from_kernel(r->conf.from, ev->route.protocol) || ev->src.len != 0 ||
-	       (nexthop && r->all_nexthops) ||
+	return routes_from_kernel(r->conf.from, ev->route.protocol, metric) ||
+	       ev->src.len != 0 || (nexthop && r->all_nexthops) ||
 	       (!nexthop && tables_have(r, ev->route.prefix.family, ev->route.table));
 }
 

@@ -30,9 +30,10 @@
 #endif
 
 /*
- * Drop routes of zebra's protocols, unless they replaced another route, which may be the
- * kernel's, or are for one source or TOS, which FPM does not carry. Routes in the tables of
- * rules are kept, too. The message has one octet for the table; it is 252 for larger numbers.
+ * Drop the copies of zebra's routes (rtproto_is_copy()), unless they replaced another route,
+ * which may be the kernel's, or are for one source or TOS, which FPM does not carry. Copies in
+ * the tables of rules are kept, too. The message has one octet for the table; it is 252 for
+ * larger numbers. Routes of labels have no metric.
  */
 void
 events_filter(struct rtnl *r, bool tables)
@@ -40,26 +41,39 @@ events_filter(struct rtnl *r, bool tables)
 	enum {
 		TYPE = 4,
 		FLAGS = 6,
+		FAMILY = 16,
 		SRC_LEN_AND_TOS = 16 + 2,
 		TABLE = 16 + 4,
-		PROTOCOL = 16 + 5
+		PROTOCOL = 16 + 5,
+		ATTRIBUTES = 16 + 12,
+		FIND_ATTRIBUTE = SKF_AD_OFF + SKF_AD_NLATTR
 	}; /* places in the message */
 	/* BPF loads words of the network's byte order. */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, TYPE),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_NEWROUTE), 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 15),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap16(RTM_DELROUTE), 0, 24),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FLAGS),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 13,
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, __builtin_bswap16(NLM_F_REPLACE), 22,
 			 0),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, SRC_LEN_AND_TOS),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 11),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 20),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, PROTOCOL),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 4, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 42, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTPROT_FRR_PBR, 7, 0),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 186, 0, 6),
-		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 198, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTPROT_FRR_PBR, 16, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 186, 0, 15),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 198, 14, 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FAMILY),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_MPLS, 7, 0),
+		/* A: place of the attribute of type X, searched from place A on; 0: none */
+		BPF_STMT(BPF_LD | BPF_IMM, ATTRIBUTES),
+		BPF_STMT(BPF_LDX | BPF_IMM, RTA_PRIORITY),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)FIND_ATTRIBUTE),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 8, 0),
+		BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_IND, NLA_HDRLEN),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap32(ZEBRA_METRIC), 0, 5),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, TABLE),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RT_TABLE_MAIN, 2, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RT_TABLE_LOCAL, 1, 0),

@@ -19,7 +19,7 @@ const struct kernel_count kernel_counts[] = {
 	COUNT(route_dels, "Routes that the kernel deleted."),
 	COUNT(nexthops, "Next-hop objects taken from the kernel."),
 	COUNT(nexthop_dels, "Next-hop objects that the kernel deleted."),
-	COUNT(of_zebra, "Routes of zebra's protocols, which come by FPM."),
+	COUNT(of_zebra, "Routes that zebra installed, which come by FPM."),
 	COUNT(skipped, "Multicast, link-local, loopback and expired routes, in no FIB."),
 	COUNT(by_source, "Routes for some source addresses only."),
 	COUNT(by_tos, "Routes for one TOS only."),

@@ -373,6 +373,23 @@ def test_a_table_without_a_rule_is_not_asked(both, family):
     both.ip(line(family, "route flush table 77"))
 
 
+@pytest.mark.parametrize("proto", ["babel", "bgp", "ospf", "zebra", "196"])
+def test_a_route_with_a_protocol_number_of_frr(both, family, proto):
+    """zebra installs its routes with metric 20. A route with a protocol number of FRR and another
+    metric is that of another program, such as babeld, or of an operator, and counts as in Linux."""
+    host, words = HOST[family], f"{NET[family]} proto {proto}"
+    for metric in (19, 1024):
+        both.ip(line(family, f"route add {words} {via(both, 'wan', family)} metric {metric}"))
+        both.agree("route of a protocol of FRR", {host: "wan"})
+        both.ip(line(family, f"route replace {words} {via(both, 'ext', family)} metric {metric}"))
+        both.agree("route of a protocol of FRR replaced", {host: "ext"})
+        both.ip(line(family, f"route del {words} metric {metric}"))
+        both.agree("route of a protocol of FRR deleted", {host: "no route"})
+    if proto == "bgp":  # Its routes may stay. The last look is after a dump.
+        both.ip(line(family, f"route add {words} {via(both, 'wan', family)} metric 21"))
+        both.agree("route of a protocol of FRR", {host: "wan"})
+
+
 def test_a_route_is_changed(both, family):
     """`ip route change` changes the next hop in its place."""
     both.ip(line(family, f"route add {NET[family]} {via(both, 'wan', family)} metric 30"))

@@ -188,7 +188,7 @@ routes_of_the_start_are_there_before_the_threads_first_wait(void **state)
 	struct scene *s = scene_of(state);
 
 	ip(s->bed, "route add " NET " via 192.0.2.9 metric 7");
-	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp");
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp metric 20");
 	ip(s->bed, "-6 route add 2001:db8:9::/48 via 2001:db8::9");
 	start(s, ROUTES_FROM_BOTH);
 	rig_settle(s->g); /* the thread's init has sent them */
@@ -304,7 +304,7 @@ the_source_of_routes_decides_which_are_told(void **state)
 	struct scene *s = scene_of(state);
 
 	ip(s->bed, "route add " NET " via 192.0.2.9 proto static");
-	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp");
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp metric 20");
 	start(s, ROUTES_FROM_FPM);
 	ip(s->bed, "route add 198.18.0.0/24 via 192.0.2.9 proto static");
 	ip(s->bed, "addr add 192.0.2.2/24 dev t0");
@@ -318,7 +318,7 @@ the_source_of_routes_decides_which_are_told(void **state)
 
 	start(s, ROUTES_FROM_KERNEL);
 	wait_for(s, n_of(s, NET) == 1 && n_of(s, "203.0.113.0/24") == 1);
-	ip(s->bed, "route add 198.18.1.0/24 via 192.0.2.9 proto ospf");
+	ip(s->bed, "route add 198.18.1.0/24 via 192.0.2.9 proto ospf metric 20");
 	wait_for(s, n_of(s, "198.18.1.0/24") == 1);
 	ip(s->bed, "route del 198.18.1.0/24 proto ospf");
 	wait_for(s, n_of(s, "198.18.1.0/24") == 0);
@@ -340,6 +340,32 @@ a_route_that_zebra_replaces_is_gone(void **state)
 	wait_for(s, n_of(s, NET) == 0);
 	/* The filter in the kernel dropped the other event. */
 	assert_int_equal(count(&kernel_status.of_zebra), of_zebra + 1);
+	stop(s);
+}
+
+/*
+ * zebra installs IP routes with metric 20: routes with numbers of its protocols and another
+ * metric are of other programs, as babeld.
+ */
+static void
+a_route_of_a_protocol_of_zebra_with_another_metric_is_passed_on(void **state)
+{
+	struct scene *s = scene_of(state);
+	uint64_t of_zebra;
+
+	ip(s->bed, "route add " NET " via 192.0.2.9 proto babel");
+	start(s, ROUTES_FROM_BOTH);
+	wait_for(s, first_of(s, NET) != NULL);
+	of_zebra = count(&kernel_status.of_zebra);
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp metric 21");
+	ip(s->bed, "-6 route add 2001:db8:9::/48 via 2001:db8::9 proto ospf");
+	wait_for(s, first_of(s, "203.0.113.0/24") != NULL);
+	wait_for(s, first_of(s, "2001:db8:9::/48") != NULL);
+	ip(s->bed, "route del " NET " proto babel");
+	ip(s->bed, "-6 route del 2001:db8:9::/48 proto ospf");
+	wait_for(s, first_of(s, NET) == NULL);
+	wait_for(s, first_of(s, "2001:db8:9::/48") == NULL);
+	assert_int_equal(count(&kernel_status.of_zebra), of_zebra);
 	stop(s);
 }
 
@@ -509,11 +535,12 @@ beside_a_large_table_the_kernels_routes_come_and_go_as_ever(void **state)
 	struct scene *s = scene_of(state);
 	uint64_t zebras;
 
-	assert_int_equal(run("for i in $(seq 0 %u); do echo route add "
-			     "10.$((i / 256)).$((i %% 256)).0/24 via 192.0.2.9 proto bgp; "
-			     "done | ip -n %s -batch -",
-			     KERNEL_LARGE, s->bed->netns),
-			 0);
+	assert_int_equal(
+		run("for i in $(seq 0 %u); do echo route add "
+		    "10.$((i / 256)).$((i %% 256)).0/24 via 192.0.2.9 proto bgp metric 20; "
+		    "done | ip -n %s -batch -",
+		    KERNEL_LARGE, s->bed->netns),
+		0);
 	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
 	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1");
 	start(s, ROUTES_FROM_BOTH);
@@ -538,7 +565,7 @@ tables_that_become_large_are_read_whole(void **state)
 	uint64_t zebras;
 
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
-	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp");
+	ip(s->bed, "route add 203.0.113.0/24 via 192.0.2.9 proto bgp metric 20");
 	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
 	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1");
 	add_many(s, KERNEL_LARGE + 100, 0);
@@ -681,6 +708,7 @@ main(void)
 		bed_test(ipv6_routes_with_a_gateway_are_joined_those_by_objects_are_not),
 		bed_test(the_source_of_routes_decides_which_are_told),
 		bed_test(a_route_that_zebra_replaces_is_gone),
+		bed_test(a_route_of_a_protocol_of_zebra_with_another_metric_is_passed_on),
 		bed_test(a_route_of_a_tos_comes_whatever_its_protocol_is),
 		bed_test(ipv4_routes_of_a_link_that_is_set_down_go),
 		bed_test(routes_go_with_the_address_that_is_their_source),
