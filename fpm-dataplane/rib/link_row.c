@@ -8,8 +8,10 @@
 
 #include <jansson.h>
 
+#include "rib/kroute.h"
 #include "rib/leg.h"
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
 #include "rib/vrf.h"
@@ -75,6 +77,29 @@ links_mark_lost_subnets(const struct rib *rib)
 	}
 }
 
+/*
+ * Return true if a packet can take the slot: the tries have it for a route. A route that others
+ * of its prefix precede refers to a slot that no packet takes; so do zebra's route and that of
+ * table main to an address of this router, which table local hides.
+ */
+static bool
+slot_is_taken(const struct rib *rib, const struct slot *s)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t hidden = 0;
+
+	for (uint32_t i = 1; i <= k->high && hidden < s->refs; i++) {
+		const struct route *r = k->v[i].route;
+
+		if (r == NULL || (!k->v[i].is_local && k->v[i].slot != s->number) ||
+		    route_fib_slot(rib, r) == s->number)
+			continue;
+		hidden += k->v[i].slot == s->number;
+		hidden += r->zslot == s->number && kroute_first(k, r) == i;
+	}
+	return hidden < s->refs;
+}
+
 /* Return true if a packet of a route would leave by the loopback device. */
 static bool
 loopback_is_egress(const struct rib *rib, const struct link *link)
@@ -85,7 +110,8 @@ loopback_is_egress(const struct rib *rib, const struct link *link)
 	if (link->ifindex != LOOPBACK_IFINDEX)
 		return false;
 	cds_list_for_each_entry (leg, &link->legs, on_link)
-		if (leg_path(rib, leg, &path) == LEG_FOREIGN)
+		if (leg_path(rib, leg, &path) == LEG_FOREIGN && leg->slot != NULL &&
+		    slot_is_taken(rib, leg->slot))
 			return true;
 	return false;
 }

@@ -464,6 +464,28 @@ def test_a_route_by_the_loopback_device_is_told(dut):
     gone(dut, *what)
 
 
+def test_addresses_of_the_loopback_device_are_not_told(dut):
+    """zebra replays a connected route by lo for each address there, and Linux has one in table main
+    for IPv6. No packet takes them: table local has the address."""
+    addresses = "192.0.2.201/32", "2001:db8:e300::1/128"
+    ttl = "net.ipv4.ip_default_ttl"
+    lines = [[f"ip addr {verb} {address} dev lo" for address in addresses] for verb in ("add", "del")]
+    with made(dut, *lines):
+        by_lo = dut.zebra.hop(oif=1)
+        for address in addresses:
+            dut.zebra.add(address, by_lo)
+        dut.route("198.51.100.0/24", "192.0.2.66", dut.wires["wan"])  # zebra's routes are there
+        with made(dut, [f"sysctl -q -w {ttl}=63"], [f"sysctl -q -w {ttl}=64"]):
+            told(dut, "sysctl", f"{ttl} = 63", POLLED)  # the daemon has looked since
+            assert rows(dut, "loopback") == {}
+        # The same next hop of another prefix causes a warning.
+        dut.zebra.add("198.18.78.0/24", by_lo)
+        what = "loopback", "routes by the interface lo", POLLED
+        told(dut, *what)
+        dut.zebra.drop("198.18.78.0/24")
+        gone(dut, *what)
+
+
 def test_a_port_without_carrier_is_told(dut, request):
     """Linux keeps the connected subnets of a link without carrier, unless the sysctl
     ignore_routes_with_linkdown is set. In the dataplane another route takes over. Without one a port
