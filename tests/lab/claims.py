@@ -321,6 +321,7 @@ CLAIMS = {
     "mpls-ldp": claims_mpls.mpls_ldp,
     "ospf-ecmp": ospf_ecmp,
     "sr-mpls": claims_mpls.sr_mpls,
+    "srv6-l3vpn": claims_fabric.srv6_l3vpn,
     "static": static,
     "vlan-trunk": claims_links.vlan_trunk,
     "vrf-lite": claims_links.vrf_lite,
