@@ -99,6 +99,12 @@ frr_gives_bfd_in_parts(const struct frr_version *v)
 	return version_is_before(v, 10, 8);
 }
 
+bool
+frr_announces_other_sids(const struct frr_version *v)
+{
+	return version_is_before(v, 8, 5);
+}
+
 /* --- lines --------------------------------------------------------------------------------- */
 
 /* Return true if the next word at *p is `word`, and move *p past it. */
@@ -184,6 +190,16 @@ frr_line_is_l3vni(const char *line)
 
 	return sscanf(line, "%15s %7s", vni, type) == 2 && strcmp(type, "L3") == 0 &&
 	       vni[strspn(vni, "0123456789")] == '\0';
+}
+
+bool
+frr_line_is_other_sid(const char *line)
+{
+	const char *word = strstr(line, "tovpn_sid: ");
+	struct in6_addr sid;
+
+	return word != NULL && inet_pton(AF_INET6, strchr(word, ' ') + 1, &sid) == 1 &&
+	       sid.s6_addr[8] == 0 && sid.s6_addr[9] == 0;
 }
 
 bool

@@ -52,6 +52,9 @@ bool frr_crashes_by_evpn(const struct frr_version *v);
  */
 bool frr_gives_bfd_in_parts(const struct frr_version *v);
 
+/* Return true if bgpd announces SIDs of SRv6 as if their locator had 64 bits. */
+bool frr_announces_other_sids(const struct frr_version *v);
+
 /* --- lines that decide whether a fault matters -------------------------------------------- */
 
 /*
@@ -65,5 +68,11 @@ bool frr_line_needs_labels(const char *line);
 
 /* Return true for the row of a layer 3 VNI in the output of `show evpn vni`. */
 bool frr_line_is_l3vni(const char *line);
+
+/*
+ * Return true for the SID of a VRF, in the output of `show bgp segment-routing srv6`, whose
+ * function does not begin behind the first 64 bits.
+ */
+bool frr_line_is_other_sid(const char *line);
 
 #endif

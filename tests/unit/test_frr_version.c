@@ -62,17 +62,18 @@ versions_are_parsed(void **state)
 			fail_msg("'%s' is no version", bad[i]);
 }
 
-/* Return the letters of the faults of a version: s(tatic), k(ernel), e(vpn). */
+/* Return the letters of the faults of a version: s(tatic), k(ernel), e(vpn), o(ther SIDs). */
 static const char *
 faults_of(const char *text)
 {
-	static char letters[4];
+	static char letters[5];
 	struct frr_version v;
 
 	assert_int_equal(frr_version_parse(text, &v), 0);
-	snprintf(letters, sizeof(letters), "%s%s%s", frr_keeps_dead_statics(&v) ? "s" : "",
-		 frr_hides_kernel_routes(&v) ? "k" : "",
-		 frr_crashes_by_evpn(&v) ? "e" : "");
+	snprintf(letters, sizeof(letters), "%s%s%s%s",
+		 frr_keeps_dead_statics(&v) ? "s" : "",
+		 frr_hides_kernel_routes(&v) ? "k" : "", frr_crashes_by_evpn(&v) ? "e" : "",
+		 frr_announces_other_sids(&v) ? "o" : "");
 	return letters;
 }
 
@@ -82,10 +83,10 @@ faults_have_first_and_last_versions(void **state)
 	static const struct {
 		const char *version, *letters;
 	} known[] = {
-		{"8.4.4", "e"},    {"9.1", "e"},    {"10.1.9", "e"},  {"10.2", ""},
-		{"10.2.1", ""},    {"10.3", "sk"},  {"10.3.1", "sk"}, {"10.3.2", "sk"},
-		{"10.3.3", "k"},   {"10.4", "sk"},  {"10.4.1", "sk"}, {"10.4.2", "k"},
-		{"10.5-dev", "k"}, {"10.7.1", "k"}, {"11.0", "k"},
+		{"8.4.4", "eo"},  {"8.5", "e"},      {"9.1", "e"},    {"10.1.9", "e"},
+		{"10.2", ""},     {"10.2.1", ""},    {"10.3", "sk"},  {"10.3.1", "sk"},
+		{"10.3.2", "sk"}, {"10.3.3", "k"},   {"10.4", "sk"},  {"10.4.1", "sk"},
+		{"10.4.2", "k"},  {"10.5-dev", "k"}, {"10.7.1", "k"}, {"11.0", "k"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -180,9 +181,17 @@ a_static_route_lacks_an_interface_behind_its_gateway(void **state)
 	"VNI        Type VxLAN IF              # MACs   # ARPs\n" \
 	"55         L2   vxlan55               0        0"
 
+/* The answer to `show bgp segment-routing srv6`. */
+#define SIDS(ipv4)                                                  \
+	"locator_name: main\nlocator_chunks:\n- 2001:db8:f1::/48\n" \
+	"functions:\n- sid: " ipv4 "\n  locator: main\nbgps:\n"     \
+	"- name: default\n  vpn_policy[AFI_IP].tovpn_sid: none\n"   \
+	"- name: red\n  vpn_policy[AFI_IP].tovpn_sid: " ipv4 "\n"
+
 static struct {
 	struct exam e;
 	char script[32], vtysh[48];
+	const char *sids;
 } t;
 
 static int
@@ -190,6 +199,7 @@ setup(void **state)
 {
 	t.e = (struct exam){.root = "/nonexistent", .in = "", .check = "x", .about = "y"};
 	t.e.rows = json_array();
+	t.sids = "";
 	snprintf(t.script, sizeof(t.script), "/tmp/fdp-vtysh-XXXXXX");
 	close(mkstemp(t.script));
 	snprintf(t.vtysh, sizeof(t.vtysh), "sh %s", t.script);
@@ -215,7 +225,9 @@ examine(const char *version, const char *routes_from, const char *config, const 
 	fputs("case $2 in\n'show modules') cat <<'END'\n", f);
 	fprintf(f, MODULES, version, version);
 	fprintf(f, "\nEND\n;;\n'show running-config') cat <<'END'\n%s\nEND\n;;\n", config);
-	fprintf(f, "'show evpn vni') cat <<'END'\n%s\nEND\n;;\nesac\n", vnis);
+	fprintf(f, "'show evpn vni') cat <<'END'\n%s\nEND\n;;\n", vnis);
+	fprintf(f, "'show bgp segment-routing srv6') cat <<'END'\n%s\nEND\n;;\nesac\n",
+		t.sids);
 	fclose(f);
 	json_decref(t.e.version);
 	t.e.version =
@@ -305,6 +317,19 @@ a_vni_of_a_vrf_is_warned_of(void **state)
 }
 
 static void
+a_locator_of_another_length_is_warned_of(void **state)
+{
+	t.sids = SIDS("2001:db8:f1:100::");
+	assert_int_equal(examine("8.4.4", "both", CONFIG_BARE, ""), 1);
+	finding_is(0, "warn", "srv6", "bgpd 8.4.4 announces 1 SID wrong");
+	assert_int_equal(examine("8.5", "both", CONFIG_BARE, ""), 1);
+	finding_is(0, "ok", "", "FRR 8.5");
+	t.sids = SIDS("2001:db8:f1:0:100::");
+	assert_int_equal(examine("8.4.4", "both", CONFIG_BARE, ""), 1);
+	finding_is(0, "ok", "", "FRR 8.4.4");
+}
+
+static void
 an_unknown_version_is_not_judged(void **state)
 {
 	assert_int_equal(examine("4garbage", "fpm", CONFIG_BARE, VNIS), 1);
@@ -337,6 +362,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			a_static_route_without_interface_is_warned_of, setup, teardown),
 		cmocka_unit_test_setup_teardown(routes_of_the_kernel_by_fpm_are_warned_of,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_locator_of_another_length_is_warned_of,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_vni_of_a_vrf_is_warned_of, setup,
 						teardown),

@@ -123,6 +123,33 @@ evpn_check(struct exam *e, const char *vtysh, const char *version)
 	return 1;
 }
 
+static void
+sids_on_line(const char *line, void *ctx)
+{
+	unsigned int *n = ctx;
+
+	*n += frr_line_is_other_sid(line);
+}
+
+static unsigned int
+sids_check(struct exam *e, const char *vtysh, const char *version)
+{
+	unsigned int n = 0;
+
+	(void)zebra_lines(vtysh, "show bgp segment-routing srv6", ZEBRA_ANSWER_S,
+			  sids_on_line, &n);
+	if (n == 0)
+		return 0;
+	finding_add(e, VERDICT_WARN, "srv6", "bgpd %s announces %u SID%s wrong", version, n,
+		    text_plural(n));
+	finding_cost(
+		e, "It announces SIDs as if their locator had 64 bits, so other routers "
+		   "send packets to addresses that are no SIDs. Give the locator a prefix "
+		   "of 64 bits, or install a later FRR.");
+	finding_fix(e, "vtysh -c 'show segment-routing srv6 locator'");
+	return 1;
+}
+
 void
 check_frr_version(struct exam *e)
 {
@@ -150,6 +177,8 @@ check_frr_version(struct exam *e)
 		n += kernel_routes_check(e, version);
 	if (frr_crashes_by_evpn(&v))
 		n += evpn_check(e, vtysh, version);
+	if (frr_announces_other_sids(&v))
+		n += sids_check(e, vtysh, version);
 	if (n == 0)
 		finding_add(e, VERDICT_OK, "", "FRR %s, no known fault matters here",
 			    version);
