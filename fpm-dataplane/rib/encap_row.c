@@ -50,7 +50,27 @@ headend_text(const uint32_t *word, unsigned int n_words, char *text, size_t size
 	return true;
 }
 
-/* Write the action of an end point as FRR names it: End.DT4 table 100. */
+/* Write the flavors of an end point, each behind a space. Return the octets. */
+static size_t
+flavors_text(const struct srv6_sid *sid, char *text, size_t size)
+{
+	static const struct {
+		uint8_t bit;
+		const char *name;
+	} flavor[] = {{SRV6_PSP, "PSP"}, {SRV6_USP, "USP"}, {SRV6_USD, "USD"}};
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(flavor) / sizeof(flavor[0]); i++)
+		if ((sid->flavors & flavor[i].bit) != 0)
+			at += (size_t)snprintf(text + at, size - at, " %s", flavor[i].name);
+	if ((sid->flavors & SRV6_NEXT_CSID) != 0)
+		at += (size_t)snprintf(text + at, size - at, " NEXT-C-SID %u/%u",
+				       sid->block_bits, sid->node_bits);
+	return at;
+}
+
+/* Write the action of an end point as FRR names it, with its flavors: End.DT4 table 100. */
 static void
 sid_text(const struct srv6_sid *sid, char *text, size_t size)
 {
@@ -71,6 +91,7 @@ sid_text(const struct srv6_sid *sid, char *text, size_t size)
 	size_t at;
 
 	at = (size_t)snprintf(text, size, "%s", action == NULL ? "End.?" : action);
+	at += flavors_text(sid, text + at, size - at);
 	if (sid->family != 0)
 		snprintf(text + at, size - at, " %s",
 			 ipaddr_str(&sid->hop, sid->family, addr));

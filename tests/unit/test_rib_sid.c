@@ -88,6 +88,28 @@ entries_are_right(struct rig *g, uint16_t vrf)
 }
 
 static void
+the_text_of_an_end_point_has_its_flavors(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	rig_session(g, 100);
+	sid_route(g, 1, "fc00::1/128",
+		  &(struct srv6_sid){.action = SRV6_END,
+				     .flavors = SRV6_PSP | SRV6_USD | SRV6_NEXT_CSID,
+				     .block_bits = 32,
+				     .node_bits = 16});
+	sid_route(g, 2, "fc00::2/128",
+		  &(struct srv6_sid){.action = SRV6_END_X,
+				     .flavors = SRV6_USP,
+				     .family = 6,
+				     .hop = rig_prefix("fc00::9/128").addr});
+	rig_settle(g);
+	assert_string_equal(text_of(g, "fc00::1/128"), "End PSP USD NEXT-C-SID 32/16");
+	assert_string_equal(text_of(g, "fc00::2/128"), "End.X USP fc00::9");
+	rig_free(g);
+}
+
+static void
 end_points_follow_the_vrf_of_their_table(void **state)
 {
 	struct rig *g = rig_two_vrfs();
@@ -536,6 +558,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_text_of_an_end_point_has_its_flavors),
 		cmocka_unit_test(end_points_follow_the_vrf_of_their_table),
 		cmocka_unit_test(headends_have_an_entry_whatever_the_gateway_is),
 		cmocka_unit_test(other_headends_are_for_the_kernel),
