@@ -115,7 +115,7 @@ def test_all_speak_of_the_same_interfaces(folder):
     there = set(taps)
     for line in plan.links:
         words = line.split()
-        known = ("link add", "link set", "addr add", "route add", "-6 route")
+        known = ("link add", "link set", "addr add", "route add", "-6 route", "sr tunsrc")
         assert " ".join(words[:2]) in known, line
         below = re.search(r"\b(?:link add link|link set|master|addr add \S+ dev) (\S+)", line)
         assert below is None or below[1] in there, line
