@@ -84,6 +84,7 @@ close_exclusive(void)
 {
 	/* Ports may have been added and removed since the start. */
 	dp.shared = ports_are_shared(dp.port);
+	ports_release(dp.port);
 	if (!dp.shared)
 		ports_end(&dp, END_RESTART);
 }
@@ -231,6 +232,7 @@ daemon_run(const struct config *conf)
 		worker_stop(&dp.worker[W_RIB]);
 		return daemon_start_failed(rc);
 	}
+	ports_allow(predecessor_pid(dp.predecessor));
 	dp.shared = ports_could_be_shared(conf);
 	policer_init(rte_get_tsc_hz(), conf->policer);
 	dp.pool = eal_pool(conf);
@@ -247,8 +249,10 @@ daemon_run(const struct config *conf)
 	 */
 	if (rc == 0 && !dp.shared)
 		rc = ports_start(conf);
-	if (rc == 0)
+	if (rc == 0) {
+		ports_claim(dp.port);
 		rc = threads_start(&dp);
+	}
 	if (rc < 0) {
 		daemon_stop(END_FAILED);
 		return daemon_start_failed(rc);

@@ -10,6 +10,7 @@
 #include "base/sd_notify.h"
 #include "manage/port_conf.h"
 #include "pci/memif.h"
+#include "port/claim.h"
 #include "port/nicd_client.h"
 #include "restart/fdstore.h"
 
@@ -51,6 +52,29 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 	}
 	sd_extend_timeout();
 	return 0;
+}
+
+void
+ports_allow(pid_t predecessor)
+{
+	claim_allow(predecessor);
+}
+
+void
+ports_claim(struct port *port)
+{
+	claim_allow(0);
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&port[i]))
+			port_claim(&port[i]);
+}
+
+void
+ports_release(struct port *port)
+{
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&port[i]))
+			port_release(&port[i]);
 }
 
 void

@@ -7,6 +7,7 @@
 #define MANAGE_PORTS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "config/config.h"
 #include "manage/hotplug.h"
@@ -19,6 +20,14 @@
  * service manager (sd_extend_timeout()). Returns 0, or -errno after a line in the log.
  */
 int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
+
+/*
+ * Claims of the kernel interfaces behind ports (port/claim.h). Let the predecessor have them
+ * (0: there is none); claim them when it has ended; release them for a successor.
+ */
+void ports_allow(pid_t predecessor);
+void ports_claim(struct port *port);
+void ports_release(struct port *port);
 
 /*
  * Close all ports. The TAPs stay. If the start has `failed`, delete the TAPs that it

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/errmsg.h"
 #include "pci/kernel_if.h"
+#include "port/claim.h"
 #include "port/nic.h"
 #include "port/nicd_client.h"
 
@@ -80,11 +81,33 @@ port_close_device(const struct port *port)
 		nic_close(port);
 }
 
+void
+port_claim(struct port *port)
+{
+	char why[256];
+
+	if (port->claim < 0 && port->kernel_if[0] != '\0')
+		port->claim = claim_take(port->kernel_if, why, sizeof(why));
+	if (port->claim == -EBUSY)
+		log_error("port: interface not claimed name=%s reason=\"%s\"", port->name,
+			  why);
+	if (port->claim < 0)
+		port->claim = -1;
+}
+
+void
+port_release(struct port *port)
+{
+	if (port->claim >= 0)
+		close(port->claim);
+	port->claim = -1;
+}
+
 int
 port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	  struct rte_mempool *pool, char *why, unsigned int why_size)
 {
-	int rc, was_on = 0;
+	int rc = 0, was_on = 0, claim = -1;
 
 	memset(port, 0, sizeof(*port));
 	port->ifidx = ifidx;
@@ -95,10 +118,15 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
 	snprintf(port->device, sizeof(port->device), "%s", conf->device);
 	kernel_if_of(port->device, port->kernel_if);
-	if (nicd_is_connected())
+	if (port->kernel_if[0] != '\0')
+		claim = claim_take(port->kernel_if, why, why_size);
+	if (claim == -EBUSY)
+		rc = claim;
+	else if (nicd_is_connected())
 		rc = nicd_open(port, conf, why, why_size);
 	else
 		rc = nic_open(port, conf, pool, why, why_size);
+	port->claim = claim;
 	if (rc == 0) {
 		was_on = port_quiet_kernel(port, why, why_size);
 		if (was_on < 0)
@@ -108,6 +136,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	if (rc < 0) {
 		if (conf->tap_fd >= 0)
 			close(conf->tap_fd);
+		port_release(port);
 		return rc;
 	}
 	missed[port->port_id] = 0; /* an earlier port had this id */
@@ -123,8 +152,10 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 		why_not(why, why_size, rc, "the TAP cannot be created: %s", strerror(-rc));
 	if (rc < 0 && was_on > 0)
 		kernel_if_ipv6_on(port->kernel_if);
-	if (rc < 0)
+	if (rc < 0) {
 		port_close_device(port);
+		port_release(port);
+	}
 	return rc;
 }
 
@@ -167,6 +198,7 @@ port_close(struct port *port)
 {
 	tap_close(&port->tap);
 	port_close_device(port);
+	port_release(port);
 }
 
 int

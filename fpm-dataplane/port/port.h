@@ -50,6 +50,7 @@ struct port {
 	char device[256];           /* as configured */
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ]; /* kernel interface behind the port (iface=); "": none */
+	int claim;                /* descriptor of its claim (port/claim.h); -1: none */
 	bool held;                /* fpm-nics keeps the device: port/nicd_client.h */
 	enum bond_mode bond;      /* a bond of several NICs: port/bond.h */
 	int node;                 /* NUMA node of the device, -1: unknown */
@@ -125,6 +126,14 @@ int port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_
  * sentence.                                                 [thread in our own namespace]
  */
 int port_quiet_kernel(const struct port *port, char *why, unsigned int why_size);
+
+/*
+ * Claim the kernel interface behind the port, when the predecessor no longer has it.
+ *                                                           [thread in our own namespace]
+ */
+void port_claim(struct port *port);
+/* Release the claim of the port, so that a successor can take it. */
+void port_release(struct port *port);
 
 /* Put an opened port into its empty slot, where all threads can see it.   [main, manage] */
 void port_publish(struct port *slot, const struct port *port);

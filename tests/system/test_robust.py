@@ -13,7 +13,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from back import impatient_kernel
+from back import come_back, impatient_kernel
 from lib import netns, nonsense, procs
 from lib.freeze import frozen
 from lib.wait import eventually
@@ -341,6 +341,41 @@ def test_a_second_daemon_is_refused_in_words(dut):
     dut.forwarded(lan, lan.probe(HOST), wan)
     lan.send(dut_probe := lan.probe(lan.ip4))
     dut.taps["lan"].expect_raw(token_of(dut_probe))
+
+
+def start_beside(dut, folder):
+    """Start a daemon with other names and an interface that is a port of `dut`. Return its output,
+    after it has refused."""
+    with open(dut.config, encoding="utf-8") as file:
+        text = file.read()
+    for old, new in (("tap: lan0", "tap: other0"), ("127.0.0.1:2620", "127.0.0.1:2621"),
+                     (dut.socket, f"{folder}/ctl")):  # fmt: skip
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "config").write_text(text)
+    argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", str(folder / "config")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_an_interface_is_a_port_of_one_daemon(kept, tmp_path):
+    """AF_PACKET gives each frame to all of its readers. A second daemon with other names refuses an
+    interface that is a port of another daemon, also after a planned restart and a crash of that."""
+    dut = kept
+    refusal = "interface p-lan is a port of another fpm-dataplane, process "
+    assert f"{refusal}{dut.daemon.pid()}:" in start_beside(dut, tmp_path)
+
+    was = dut.daemon.pid()
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+    assert f"{refusal}{dut.daemon.pid()}:" in start_beside(dut, tmp_path)
+
+    was = dut.daemon.pid()
+    os.kill(was, signal.SIGKILL)
+    come_back(dut, was)
+    assert f"{refusal}{dut.daemon.pid()}:" in start_beside(dut, tmp_path)
+    assert "not claimed" not in dut.daemon.log(400)
 
 
 def test_sigterm_ends_it_cleanly_under_traffic(own_dut):

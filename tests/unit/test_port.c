@@ -5,6 +5,7 @@
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/nic.c
  * link: fpm-dataplane/port/nicd_client.c fpm-dataplane/port/fanout.c
+ * link: fpm-dataplane/port/claim.c
  * link: fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c fpm-dataplane/port/rss.c
  * link: fpm-dataplane/pci/ tap-bridge/
  */
