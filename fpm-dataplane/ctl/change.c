@@ -40,7 +40,7 @@ change_on_row(const json_t *row, const char *text, void *ctx)
 }
 
 int
-change_ask(const struct options *opt, json_t *request, const char *file)
+change_ask(const struct options *opt, json_t *request, const char *file, const char *lasts)
 {
 	struct answer a = {.json = opt->json, .rows = json_array()};
 	int rc = conn_ask(opt->socket, request, change_on_row, &a);
@@ -69,6 +69,8 @@ change_ask(const struct options *opt, json_t *request, const char *file)
 		puts("no difference from the running configuration");
 	else if (!a.json && rc == CTL_OK)
 		puts(opt->dry_run ? "nothing changed: --dry-run" : "applied");
+	if (!a.json && rc == CTL_OK && a.n_rows > 0 && lasts != NULL)
+		puts(lasts);
 	json_decref(a.rows);
 	json_decref(request);
 	return rc;

@@ -16,10 +16,12 @@
 	"configuration file: add the change there to keep it."
 
 /*
- * Request a change. Prints the differences, and that they were applied. After a refusal,
- * whose reason is then on stderr, it prints the requested differences. `file` (NULL: none)
- * is a file that the daemon must read. Steals `request`. Returns an exit code.
+ * Request a change. Prints the differences, and that they were applied, then `lasts` (NULL:
+ * nothing). After a refusal, whose reason is then on stderr, it prints the requested
+ * differences. `file` (NULL: none) is a file that the daemon must read. Steals `request`.
+ * Returns an exit code.
  */
-int change_ask(const struct options *opt, json_t *request, const char *file);
+int change_ask(const struct options *opt, json_t *request, const char *file,
+	       const char *lasts);
 
 #endif

@@ -176,7 +176,7 @@ config_reload_run(const struct options *opt, int n, char **word)
 	}
 	if (opt->dry_run)
 		json_object_set_new(what, "dry_run", json_true());
-	rc = change_ask(opt, json_pack("{s:o}", "config", what), path);
+	rc = change_ask(opt, json_pack("{s:o}", "config", what), path, NULL);
 	free(path);
 	return rc;
 }

@@ -131,10 +131,7 @@ port_run(const struct options *opt, int n, char **word)
 		json_decref(what);
 		return rc;
 	}
-	rc = change_ask(opt, json_pack("{s:o}", "port", what), NULL);
-	if (rc == CTL_OK && !opt->json)
-		puts(CHANGE_LASTS);
-	return rc;
+	return change_ask(opt, json_pack("{s:o}", "port", what), NULL, CHANGE_LASTS);
 }
 
 static void

@@ -242,6 +242,8 @@ def test_a_new_port_with_a_device_that_polls(router):
     assert {"tap": "null0", "device": "net_null,no-rx=1", "mtu": 1400}.items() <= shown[-1].items()
     done(dut, "port", "set", "null0", "mtu", "1300")
     eventually(lambda: dut.link_row("null0")["mtu"] == 1300, 5)
+    said = done(dut, "port", "set", "null0", "mtu", "1300")
+    assert said == "no difference from the running configuration\n"
 
 
 def test_below_1280_octets_the_kernel_takes_ipv6_and_the_answer_says_so(router):
