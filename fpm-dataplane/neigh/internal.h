@@ -131,7 +131,7 @@ struct iface {
 	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
 	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
 	unsigned int dev_mtu_bytes;  /* MTU of the device */
-	unsigned int tap_mtu_bytes;  /* last MTU requested */
+	unsigned int tap_mtu_bytes;  /* last MTU of the TAP */
 	bool tags_asked, takes_tags; /* tag offload; asked at the first VLAN */
 };
 

@@ -224,7 +224,7 @@ port_reopen_tap(struct neigh *n, struct iface *ifc)
 {
 	struct tap tap;
 	int rc = tap_open(&tap, ifc->port->name, n->conf.netns, ifc->dev_mac,
-			  ifc->port->mtu_bytes, NULL);
+			  ifc->tap_mtu_bytes, NULL);
 
 	if (rc == 0) {
 		rc = tap_move(&tap, ifc->tap.fd);

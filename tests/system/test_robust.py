@@ -278,10 +278,12 @@ def test_a_port_whose_interface_is_moved_away_is_as_one_that_vanished(tough):
 
 def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
     """A TAP is deleted by hand: the daemon and the other ports run on. The daemon makes the
-    TAP again with its MAC. When FRR or `ip` has set the addresses again, the port works as
-    before."""
+    TAP again with its MAC and its last MTU. When FRR or `ip` has set the addresses again, the
+    port works as before."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     ext = dut.wires["ext"]
+    dut.ip(f"link set {ext.tap} mtu 1450")
+    eventually(lambda: dut.port_row(ext)["mtu"] == 1450, 5, 0.01)
 
     # Another interface takes the name at once, so that the TAP cannot come back before the test
     # looks.
@@ -301,6 +303,7 @@ def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
     eventually(lambda: dut.port_row(ext)["link"] == "up", 5, 0.01, "the TAP is back")
     assert "neigh: tap recreated port=ext0" in dut.daemon.log(100)
     assert dut.link_row(ext.tap)["address"] == ext.port_mac
+    assert dut.link_row(ext.tap)["mtu"] == dut.port_row(ext)["mtu"] == 1450
     dut.kernel_defaults()
     eventually(lambda: dut.neighbor_row(ext.peer4, ext)["mac"] == ext.mac, 5, 0.01)
     eventually(lambda: dut.route_row(ext.host4), 5, 0.01)
