@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Open the device of a port again, behind the same TAP, if the port has no link and its
- * server listens. If it has no link afterwards (a server with another id or secret refuses
- * it), the next attempts follow after 2, 4, ... turns, to limit the work of forwarders and
- * the log lines.
+ * Open the device of a port again, behind the same TAP: a client of memif that has no link,
+ * when its server listens; a device whose kernel interface was deleted, when there is an
+ * interface of its name again. If the port has no link afterwards (a server with another id
+ * or secret refuses it), the next attempts follow after 2, 4, ... turns, to limit the work
+ * of forwarders and the log lines.
  */
 #include "manage/reconnect.h"
 
 #include <assert.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
@@ -15,6 +17,7 @@
 #include "base/log.h"
 #include "base/tsan.h"
 #include "manage/reload_ports.h"
+#include "pci/kernel_if.h"
 #include "pci/memif.h"
 #include "restart/fdstore.h"
 #include "restart/restart_lock.h"
@@ -56,15 +59,46 @@ port_tries(struct reconnect *r, const struct config_port *cp)
 	return unused;
 }
 
+/*
+ * Return true if the port has its device. net_af_packet always reports a link. `kernel_if` is
+ * the name of the kernel interface behind the port, or "".
+ */
+static bool
+port_has_device(const struct port *port, const char *kernel_if)
+{
+	if (port == NULL)
+		return false;
+	return kernel_if[0] != '\0' ? !port_is_without_if(port) : port_link_up(port);
+}
+
+/*
+ * Return MEMIF_LISTENS if the device of the port can be opened: its kernel interface exists,
+ * or its server listens.
+ */
+static enum memif_server
+device_server(const char *device, const char *kernel_if)
+{
+	enum memif_server server;
+
+	if (kernel_if[0] != '\0')
+		return if_nametoindex(kernel_if) != 0 ? MEMIF_LISTENS : MEMIF_AWAY;
+	/* The call may wait for an answer. Grace periods must not wait meanwhile. */
+	GRACE_LET_GO();
+	urcu_qsbr_thread_offline();
+	server = memif_server(device);
+	urcu_qsbr_thread_online();
+	return server;
+}
+
 static void
-port_reconnect(struct reconnect *r, const struct config_port *cp)
+port_reconnect(struct reconnect *r, const struct config_port *cp, const char *kernel_if)
 {
 	struct reconnect_of *tries = port_tries(r, cp);
 	const struct port *port = hotplug_find(r->h, cp->tap);
 	enum memif_server server;
 	char why[256];
 
-	if (port != NULL && port_link_up(port)) {
+	if (port_has_device(port, kernel_if)) {
 		tries->wait = 0;
 		tries->not_before = 0;
 		return;
@@ -76,11 +110,7 @@ port_reconnect(struct reconnect *r, const struct config_port *cp)
 	}
 	if ((int32_t)(tries->not_before - r->turn) > 0)
 		return;
-	/* The call may wait for an answer. Grace periods must not wait meanwhile. */
-	GRACE_LET_GO();
-	urcu_qsbr_thread_offline();
-	server = memif_server(cp->device);
-	urcu_qsbr_thread_online();
+	server = device_server(cp->device, kernel_if);
 	if (server == MEMIF_AWAY)
 		return;
 	tries->wait *= 2;
@@ -89,10 +119,12 @@ port_reconnect(struct reconnect *r, const struct config_port *cp)
 	tries->not_before = r->turn + tries->wait;
 	if (server == MEMIF_MUTE || !change_lock(false))
 		return;
-	log_info("manage: port opened again name=%s reason=server-back", cp->tap);
 	if (reload_port_again(r->h, r->running, cp, why, sizeof(why)) < 0)
 		log_warn("manage: port not opened again name=%s reason=\"%s\"", cp->tap,
 			 why);
+	else
+		log_info("manage: port opened again name=%s reason=%s", cp->tap,
+			 kernel_if[0] != '\0' ? "interface-back" : "server-back");
 	change_unlock();
 }
 
@@ -100,13 +132,18 @@ static void
 reconnect_on_turn(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct reconnect *r = timer->data;
+	char kernel_if[IF_NAMESIZE];
 
 	(void)loop;
 	(void)revents;
 	r->turn++;
-	for (unsigned int i = 0; i < r->running->n_port; i++)
-		if (memif_is_client(r->running->port[i].device))
-			port_reconnect(r, &r->running->port[i]);
+	for (unsigned int i = 0; i < r->running->n_port; i++) {
+		const struct config_port *cp = &r->running->port[i];
+
+		kernel_if_of(cp->device, kernel_if);
+		if (kernel_if[0] != '\0' || memif_is_client(cp->device))
+			port_reconnect(r, cp, kernel_if);
+	}
 	if (r->turn == KEPT_TURNS)
 		fdstore_kept_carriers_off();
 }

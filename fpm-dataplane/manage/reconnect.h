@@ -2,7 +2,8 @@
 /*
  * reconnect: open devices again that wait for another program. These are memif clients
  * whose server was restarted, or started after the daemon, because DPDK's client connects
- * only when the device is started.
+ * only when the device is started. And these are devices on a kernel interface that was
+ * deleted and made again, because AF_PACKET does not follow the name.
  * [manage]
  */
 #ifndef MANAGE_RECONNECT_H

@@ -43,6 +43,7 @@ ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 				 ifc->port->kernel_if);
 			ifc->dev_ifindex = 0;
 			ifc->dev_lost = true;
+			__atomic_store_n(&ifc->port->without_if, true, __ATOMIC_RELAXED);
 		}
 		up = !gone && kl->admin_up && kl->carrier;
 		if (up && (!ifc->carrier || !ifc->carrier_set)) {

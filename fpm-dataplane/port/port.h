@@ -51,6 +51,7 @@ struct port {
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ]; /* kernel interface behind the port (iface=); "": none */
 	int claim;                /* descriptor of its claim (port/claim.h); -1: none */
+	bool without_if;          /* W:neigh R:manage  kernel_if was deleted or moved */
 	bool held;                /* fpm-nics keeps the device: port/nicd_client.h */
 	enum bond_mode bond;      /* a bond of several NICs: port/bond.h */
 	int node;                 /* NUMA node of the device, -1: unknown */
@@ -78,6 +79,14 @@ port_is_there(const struct port *slot)
 {
 	/* Acquire: a reader that sees the number sees the other fields. */
 	return __atomic_load_n(&slot->ifidx, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Return true if the kernel interface behind the port was deleted or moved away. */
+static inline bool
+port_is_without_if(const struct port *port)
+{
+	/* Relaxed: the flag stands alone. */
+	return __atomic_load_n(&port->without_if, __ATOMIC_RELAXED);
 }
 
 /*

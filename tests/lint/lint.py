@@ -56,7 +56,7 @@ INCLUDES = {
     "start/preflight.c": "tap-bridge/netns.h",
     "start/prepare.c": "pci",
     "restart": "base config port start tap-bridge/tap.h",
-    "manage": "base config hook/hook.h pci/memif.h port restart/fdstore.h restart/restart_lock.h liburcu",
+    "manage": "base config hook/hook.h pci port restart/fdstore.h restart/restart_lock.h liburcu",
     "manage/reconnect.c": "libev",
     "manage/reconnect.h": "libev",
     "manage/manage.c": "jansson",

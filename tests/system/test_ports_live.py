@@ -140,10 +140,11 @@ def test_every_queue_is_read_that_a_device_was_told_to_have(router, words):
     assert dut.port_row(ext)["queues"] == 4
 
 
-def test_a_device_that_was_deleted_is_had_again_by_a_new_port(router):
-    """The port of a deleted device stays, down. `port del` and `port add` take the interface
-    that has the name now."""
-    dut = router
+def test_a_device_that_was_deleted_is_opened_again_when_it_is_back(router):
+    """The port of a deleted device stays, down. When an interface of its name exists again, the
+    daemon opens it behind the same TAP, which keeps its addresses."""
+    dut, lan, ext = router, router.wires["lan"], router.wires["ext"]
+    index = dut.link_row("ext0")["ifindex"]
     netns.ip_batch(["link del p-ext"], dut.dp)
     eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5)
     netns.ip_batch(
@@ -152,11 +153,11 @@ def test_a_device_that_was_deleted_is_had_again_by_a_new_port(router):
     )
     netns.ip_batch(["link set ext up"], dut.far)
 
-    done(dut, "port", "del", "ext0")
-    done(dut, "port", "add", "ext0", "device", EXT)
-
-    eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "up", 5)
+    eventually(lambda: dut.port_row(ext)["link"] == "up", 10)
     eventually(lambda: dut.link_row("ext0")["operstate"] == "UP", 5)
+    assert dut.link_row("ext0")["ifindex"] == index
+    assert "manage: port opened again name=ext0 reason=interface-back" in dut.log(100)
+    eventually(lambda: dut.route_row(f"{ext.ip4}/32"), 5)
 
 
 def test_a_device_of_another_port_is_not_taken_from_it(router):

@@ -18,6 +18,7 @@
 
 #include "manage/reconnect.h"
 #include "manage/reload_ports.h"
+#include "pci/kernel_if.h"
 #include "pci/memif.h"
 #include "restart/fdstore.h"
 #include "restart/restart_lock.h"
@@ -27,10 +28,17 @@ static struct {
 	struct reconnect r;
 	struct config running;
 	struct hotplug h;
+	struct port *port;                       /* of all names; NULL: none is open */
 	unsigned int n_tries[3], n_carriers_off; /* of a, b, c */
 } t;
 
 /* --- functions that reconnect.c calls ------------------------------------------------------ */
+
+void
+kernel_if_of(const char *device, char name[IF_NAMESIZE])
+{
+	snprintf(name, IF_NAMESIZE, "%s", device[0] == '@' ? device + 1 : "");
+}
 
 bool
 memif_is_client(const char *device)
@@ -47,7 +55,7 @@ memif_server(const char *device)
 struct port *
 hotplug_find(const struct hotplug *h, const char *tap)
 {
-	return NULL;
+	return t.port;
 }
 
 struct port_link
@@ -152,6 +160,29 @@ another_device_is_tried_at_once(void **state)
 }
 
 static void
+a_port_is_opened_again_when_its_deleted_interface_is_back(void **state)
+{
+	struct port port = {.ifidx = 1};
+
+	t.port = &port;
+	with_port("a", "@lo");
+	with_port("b", "@nowhere0");
+	turns(8);
+	assert_int_equal(t.n_tries[0] + t.n_tries[1], 0);
+	port.without_if = true;
+	turns(3);
+	assert_int_equal(t.n_tries[0], 1);
+	assert_int_equal(t.n_tries[1], 0);
+	port.without_if = false;
+	turns(8);
+	assert_int_equal(t.n_tries[0], 1);
+	t.port = NULL; /* the device could not be opened */
+	turns(2);
+	assert_int_equal(t.n_tries[0], 2);
+	assert_int_equal(t.n_tries[1], 0);
+}
+
+static void
 kept_taps_lose_their_carrier_once_after_some_seconds(void **state)
 {
 	turns(3);
@@ -168,6 +199,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		test(a_removed_port_leaves_the_tries_of_the_others_as_they_are),
 		test(another_device_is_tried_at_once),
+		test(a_port_is_opened_again_when_its_deleted_interface_is_back),
 		test(kept_taps_lose_their_carrier_once_after_some_seconds),
 	};
 
