@@ -287,7 +287,7 @@ cfg_take_bool(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 			return;
 		}
 	cfg_error(c, at, "'%s' is %s; expected %s", cfg_escape(text),
-		  quoted ? "a string" : "neither", key->expected);
+		  quoted ? "a string" : "no boolean", key->expected);
 }
 
 void

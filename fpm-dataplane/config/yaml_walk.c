@@ -146,7 +146,8 @@ unknown_key_report(struct cfg *c, const struct cfg_key *keys, const struct cfg_a
 					      k == keys ? "" : ", ", k->name);
 	}
 	if (nearest != NULL)
-		cfg_error(c, at, "unknown key; expected %s?", nearest->name);
+		cfg_error(c, at, "unknown key; expected a known key, such as %s",
+			  nearest->name);
 	else
 		cfg_error(c, at, "unknown key; expected one of %s", all);
 }

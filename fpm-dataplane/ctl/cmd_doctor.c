@@ -218,7 +218,7 @@ doctor_help(FILE *out)
 	      "need no\n"
 	      "      daemon still run. A selected check that needs the daemon fails "
 	      "without it.\n"
-	      "      If zebra is silent for 10 s, it counts as away.\n"
+	      "      If zebra does not answer for 10 s, doctor treats it as absent.\n"
 	      "      The checks:\n",
 	      out);
 	for (unsigned int c = 0; c < N_CHECK; c++)

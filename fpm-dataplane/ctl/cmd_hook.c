@@ -26,13 +26,12 @@ hook_help(FILE *out)
 	fputs("      load FILE dev NAME  run the program in FILE, an object file for the\n"
 	      "                          target bpf, on each IP packet that NAME receives\n"
 	      "      unload dev NAME     remove the program of NAME\n"
-	      "      Only root may do it. The daemon verifies the program. It refuses it "
-	      "as a\n"
-	      "      whole, or puts it in the place of the program that NAME has. `fpmctl "
+	      "      Only root may do this. The daemon verifies the program before it "
+	      "runs. If\n"
+	      "      the daemon refuses the program, NAME keeps its previous one. `fpmctl "
 	      "show\n"
-	      "      hooks` shows it. It lasts until the daemon ends. The page Programs of "
-	      "the\n"
-	      "      manual says how to write and compile one.\n"
+	      "      hooks` lists the programs. They run until the daemon ends. The page\n"
+	      "      Programs of the manual describes how to write and compile a program.\n"
 	      "      Example:\n"
 	      "      fpmctl hook load drop_payload.o dev lan0\n",
 	      out);

@@ -199,10 +199,12 @@ snmp_run(const struct options *opt, int n, char **word)
 static void
 snmp_help(FILE *out)
 {
-	fputs("snmpd starts this command by a line pass_persist of snmpd.conf(5), and "
-	      "speaks\nwith it on standard input and output. The page Monitoring of the "
-	      "manual has the\nlines. snmpd runs in the control namespace, and its user is "
-	      "in the group\nfpm-dataplane.\n",
+	fputs("      snmpd starts this command by a line pass_persist of snmpd.conf(5), "
+	      "and\n"
+	      "      exchanges requests and answers with it on standard input and output.\n"
+	      "      The page Monitoring of the manual has the lines. snmpd must run in "
+	      "the\n"
+	      "      control namespace, and its user must be in the group fpm-dataplane.\n",
 	      out);
 }
 

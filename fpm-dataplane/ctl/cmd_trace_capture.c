@@ -217,8 +217,7 @@ match_help(FILE *out)
 	fputs("      Each word is given once. A packet matches if all words match. Words "
 	      "that\n"
 	      "      no packet can match, or that have no effect, are refused: ports of a\n"
-	      "      protocol without ports, addresses of two families, a flow label of "
-	      "IPv4.\n",
+	      "      protocol without ports, addresses of two families.\n",
 	      out);
 }
 

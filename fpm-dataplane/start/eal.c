@@ -163,7 +163,14 @@ kernel_reports_addresses(void)
 static int
 eal_failure_log(const struct config *conf, int rc)
 {
-	if (conf->hugepages)
+	unsigned long long free_mib = huge_free_kib() / 1024;
+
+	/* The text of EACCES, "Permission denied", would name another cause. */
+	if (conf->hugepages && free_mib < conf->memory_mib)
+		log_error("main: dpdk not started reason=too-few-hugepages free_mib=%llu "
+			  "wanted_mib=%u see=hugepages,memory.size-mib",
+			  free_mib, conf->memory_mib);
+	else if (conf->hugepages)
 		log_error("main: dpdk not started error=\"%s\" wanted_mib=%u "
 			  "see=hugepages,memory.size-mib",
 			  rte_strerror(-rc), conf->memory_mib);

@@ -101,7 +101,10 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
+		fprintf(stderr,
+			"fpm-dataplane: unexpected word '%s'; -c FILE names the "
+			"configuration\n",
+			argv[optind]);
 		usage_print(stderr);
 	} else if (!options_conflict(opt, file, other)) {
 		return true;

@@ -429,6 +429,7 @@ def started_in_vain(dut):
     with open(dut.config, encoding="utf-8") as file:
         size = re.search(r"size-mib: (\d+)", file.read())[1]
     assert f"wanted_mib={size} see=hugepages,memory.size-mib" in said, said
+    assert "reason=too-few-hugepages free_mib=" in said, said
     assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
 
 

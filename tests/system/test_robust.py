@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -228,6 +229,8 @@ def test_a_port_that_vanishes_takes_nothing_along(tough):
     eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5, 0.01)
     # The kernel reports the link first.
     eventually(lambda: "neigh: device deleted port=ext0" in dut.daemon.log(100), 5, 0.01)
+    told = dut.fpmctl("doctor", "below").stdout
+    assert re.search(r"WARN +below p-ext +this interface does not exist\n", told), told
     eventually(lambda: dut.route_row("203.0.113.0/24")["state"] == "down", 5, 0.01)
     dut.route(NET, via=wan.peer4, wire=wan)
     for _ in range(50):

@@ -212,7 +212,7 @@ wrong_policers_are_reported(void **state)
 	     "3: policers.icmp.burst: 'unlimited' is not a plain number; expected a number "
 	     "from 1 to 1000000\n");
 	says("policers:\n  icnp: {rate: 1}\n",
-	     "3: policers.icnp: unknown key; expected icmp?\n");
+	     "3: policers.icnp: unknown key; expected a known key, such as icmp\n");
 	says("policers:\n  icmp: 100\n",
 	     "3: policers.icmp: is a single value; expected keys such as `rate:`\n");
 }
@@ -333,9 +333,9 @@ the_address_of_bfdd_may_lack_its_port(void **state)
 static void
 an_unknown_key_gets_the_nearest_known_one(void **state)
 {
-	says("core: auto\n", "2: core: unknown key; expected cores?\n");
-	says("fpm:\n  sweep_quiet_s: 5\n",
-	     "3: fpm.sweep_quiet_s: unknown key; expected sweep-quiet-s?\n");
+	says("core: auto\n", "2: core: unknown key; expected a known key, such as cores\n");
+	says("fpm:\n  sweep_quiet_s: 5\n", "3: fpm.sweep_quiet_s: unknown key; expected a "
+					   "known key, such as sweep-quiet-s\n");
 	says("memory: {zzz: 1}\n",
 	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib, "
 	     "fib-copies\n");
@@ -351,7 +351,7 @@ static void
 each_limit_of_keep_nics_is_reported(void **state)
 {
 	says("keep-nics: maybe\n",
-	     "2: keep-nics: 'maybe' is neither; expected true or false\n");
+	     "2: keep-nics: 'maybe' is no boolean; expected true or false\n");
 	says_alone(
 		"ports:\n  - tap: a\n    device: net_null0\nkeep-nics: true\nmemory: "
 		"{hugepages: true}\n",
@@ -378,7 +378,7 @@ a_wrong_type_or_range_is_reported(void **state)
 		"4: ports[a].mtu: 67 is out of range; expected a number from 68 to 9216\n"
 		"5: ports[a].queues: 65 is out of range; expected a number from 1 to 64\n");
 	says("memory:\n  hugepages: 1\n  size-mib: 0100\n",
-	     "3: memory.hugepages: '1' is neither; expected true or false\n"
+	     "3: memory.hugepages: '1' is no boolean; expected true or false\n"
 	     "4: memory.size-mib: '0100' is not a plain number; expected a number from 64 "
 	     "to 16384\n");
 	says("memory: {fib-copies: 2}\n",

@@ -265,7 +265,7 @@ errors_have_their_column(void **state)
 		placed,
 		"1:39: ports[wan0].mtu: 5 is out of range; expected a number from 68 to "
 		"9216\n"
-		"3:5: fpm.listem: unknown key; expected listen?\n"
+		"3:5: fpm.listem: unknown key; expected a known key, such as listen\n"
 		"4:12: cores[1]: 99999 is out of range; expected the number of a CPU\n"
 		"5:1: idle: 'never' is unknown; expected adaptive or poll\n");
 	load("ports: [\n  }\n");

@@ -119,11 +119,11 @@ check_isolation(struct exam *e)
 	CPU_XOR(&shared, &isolated, &e->cpus);
 	cpulist_text(&shared, list, sizeof(list));
 	if (CPU_COUNT(&shared) == 0) {
-		finding_add(e, VERDICT_OK, "", "forwarding CPUs %s are isolated",
+		finding_add(e, VERDICT_OK, "", "isolated: all forwarding CPUs, %s",
 			    cpulist_text(&isolated, list, sizeof(list)));
 		return;
 	}
-	finding_add(e, VERDICT_WARN, "", "forwarding CPUs %s are not isolated", list);
+	finding_add(e, VERDICT_WARN, "", "forwarding CPUs that are not isolated: %s", list);
 	finding_cost(e, "Other programs, timers and interrupts also run there: losses at "
 			"high load, packets late by milliseconds.");
 	snprintf(words, sizeof(words),

@@ -80,8 +80,16 @@ check_obeyed(struct exam *e)
 /* --- the kernel below ------------------------------------------------------------------- */
 
 static void
-below_add(struct exam *e, const char *name, long long off)
+below_add(struct exam *e, const char *name)
 {
+	long long off = exam_number(e, -1, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
+
+	if (if_nametoindex(name) == 0) {
+		finding_add(e, VERDICT_WARN, name, "this interface does not exist");
+		finding_cost(e, "The port does not forward. The daemon opens it again when "
+				"an interface of this name exists.");
+		return;
+	}
 	if (off != 0) {
 		finding_add(e, VERDICT_OK, name, "%s",
 			    off < 0 ? "this kernel has no IPv6" : "IPv6 is off");
@@ -140,10 +148,7 @@ check_below(struct exam *e)
 				    "no access to the daemon's namespace: %s",
 				    strerror(-back));
 		else
-			below_add(e, name,
-				  exam_number(e, -1,
-					      "/proc/sys/net/ipv6/conf/%s/disable_ipv6",
-					      name));
+			below_add(e, name);
 	}
 	if (!any)
 		finding_add(e, VERDICT_NA, "", "no port uses an interface of the kernel");
