@@ -34,7 +34,7 @@ The lab is up. Look around:
   {ctl} show fpm
   {ctl} show routes {host}
   {ctl} show ports
-  {ctl} audit                   zebra = RIB = FIB?
+  {ctl} audit                zebra = RIB = FIB?
   ip netns exec lan ping {host}
   ip netns exec lan traceroute -I {host}
   ip netns exec r1 curl http://127.0.0.1:9620/metrics    for Prometheus
