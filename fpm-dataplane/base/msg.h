@@ -38,7 +38,7 @@ enum msg_type {
 	MSG_ADJ_FREED,
 	/* neigh -> rib: a watched neighbor failed, or answered (again) */
 	MSG_ADJ_STATE,
-	/* bfd -> rib: a next hop is dead, or no longer. Bound: sessions of BFD */
+	/* bfd -> rib: a next hop is dead, or alive again. Bound: sessions of BFD */
 	MSG_BFD_HOP,
 	/* bfd -> punt: a peer of a session, again every BFD_PEER_S. Bound: sessions of BFD */
 	MSG_BFD_PEER,

@@ -28,8 +28,8 @@
 #define RULE_NO_GROUP       UINT32_MAX
 
 /*
- * An inclusive range of ports; last 0: any. With a mask: the port under the mask is
- * `first`.
+ * An inclusive range of ports; last 0: any. With a mask, a port matches if the port AND the
+ * mask is `first`.
  */
 struct rule_ports {
 	uint16_t first, last;

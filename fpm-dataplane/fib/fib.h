@@ -33,12 +33,12 @@ struct table_limits;
  * one route on different interfaces share the MTU.
  */
 enum path_kind {
-	PATH_NONE = 0, /* no route */
-	PATH_ADJ,      /* index: adjacency of a next hop */
-	PATH_ONLINK,   /* index: ifidx; the packet's destination is itself the neighbor */
-	PATH_LOCAL,    /* an own address: to the kernel; index: end point, sid.h; 0: none */
-	PATH_BCAST,    /* directed broadcast of a connected subnet: dropped */
-	PATH_BLACKHOLE,   /* silent drop */
+	PATH_NONE = 0,  /* no route */
+	PATH_ADJ,       /* index: adjacency of a next hop */
+	PATH_ONLINK,    /* index: ifidx; the packet's destination is itself the neighbor */
+	PATH_LOCAL,     /* for this host: to the kernel; index: end point, sid.h; 0: none */
+	PATH_BCAST,     /* directed broadcast of a connected subnet: dropped */
+	PATH_BLACKHOLE, /* silent drop */
 	PATH_UNREACHABLE, /* ICMP host unreachable */
 	PATH_PROHIBIT,    /* ICMP administratively prohibited */
 	PATH_UNRESOLVED,  /* the route names a next hop that zebra never announced */
@@ -343,7 +343,7 @@ struct fib_iface {
 };
 
 /*
- * Return true if a link-local IPv6 address (16 octets, network order) is an own address on
+ * Return true if a link-local IPv6 address (16 octets, network order) is an address of this host on
  * this link. The subnet-router anycast address (RFC 4291, 2.6.1) is one. If the interface
  * has more addresses than FIB_ON_LINK_MAX, every address counts as own. [any thread]
  */

@@ -231,7 +231,7 @@ error_path(const struct fib *fib, uint16_t vrf, const struct icmp_about *about,
 	return fib_resolve_packet(fib, NULL, vrf, family, ip, at + 2 * octets);
 }
 
-/* Return true if a route leads to `to`: not an own address, not a broadcast address. */
+/* Return true if a route leads to `to`: not an address of this router, not a broadcast address. */
 static bool
 addr_has_return_route(const struct fib *fib, uint16_t vrf, const struct icmp_about *about,
 		      const struct ipaddr *to, const struct ipaddr *src)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Walk over the policy rules. Any thread that is an RCU reader; nothing is written. */
+/* Walk over the policy rules. Nothing is written.                            [RCU reader] */
 #include "fib/rules.h"
 
 #include <string.h>

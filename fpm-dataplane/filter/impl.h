@@ -25,9 +25,8 @@
 struct filter_table {
 	uint8_t family; /* NFPROTO_INET, _IPV4, _IPV6 */
 	char name[FILTER_NAME];
-	const char *
-		prefix; /* of the names of its chains in the ruleset: "inet NAME ", or "" */
-	uint8_t number; /* of the tables that are obeyed: from 0 */
+	const char *prefix; /* prepended to the names of its chains: "inet NAME ", or "" */
+	uint8_t number;     /* number among the obeyed tables, from 0 */
 };
 
 /* The messages of one generation, one after the other, each 4-aligned. */

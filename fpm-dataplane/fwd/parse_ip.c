@@ -58,7 +58,7 @@ port_has_verified(const struct burst *b, unsigned int i)
 }
 
 /*
- * Return true if the packet is for this host, because its destination is an own address. As
+ * Return true if the packet is for this host, because the host has its destination. As
  * Linux, the router then takes addresses of 240/4, which it does not forward. Packets
  * behind labels, and out of an end point of SRv6, are looked up elsewhere.
  */

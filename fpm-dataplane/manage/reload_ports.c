@@ -185,7 +185,7 @@ ports_undo(struct hotplug *h, const struct config *running, const struct config 
 	 * With `cores: auto` the configuration does not name the forwarders of the queues.
 	 */
 	if (rxq_assign_restore(h->rxq_assign, seen) < 0) {
-		log_error("manage: queues not restored error=no-memory");
+		log_error("manage: queues not restored reason=no-memory");
 		snprintf(why, size, "not enough memory to move all queues");
 		rc = -ENOMEM;
 	}

@@ -332,7 +332,7 @@ bool iface_publish(struct neigh *n, uint16_t ifidx);
 void iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m);
 /* Handle changed addresses of `ifidx`; 0: of an interface that is not ours. */
 void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
-/* Let interfaces without an own address choose an address to borrow. Once per round. */
+/* Let interfaces without an address choose an address to borrow. Once per round. */
 void iface_borrow(struct neigh *n);
 /* Accept a port's former MAC that its VLANs still have. Once per round. */
 void iface_vlan_macs(struct neigh *n);

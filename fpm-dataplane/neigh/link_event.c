@@ -40,7 +40,7 @@ link_update_table(struct neigh *n, struct link *l)
 	l->table = table;
 	n->borrow_due = true; /* its addresses are lent in another VRF now */
 	if (l->ifidx != 0)
-		log_info("neigh: interface table changed dev=%s table=%u", l->kernel.name,
+		log_info("neigh: vrf of interface changed dev=%s table=%u", l->kernel.name,
 			 table == 0 ? RT_TABLE_MAIN : table);
 }
 

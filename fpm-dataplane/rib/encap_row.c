@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The labels and the SRv6 of a next hop, for rows of the ui. [rib] */
+/* Describe the labels and SRv6 segments of a next hop, for rows of the ui. [rib] */
 #include "rib/encap_row.h"
 
 #include <jansson.h>

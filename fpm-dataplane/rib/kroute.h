@@ -97,8 +97,8 @@ uint8_t kroute_hider(const struct rib_kroutes *k, const struct rib_links *links,
 uint8_t kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *links,
 			const struct route *r);
 /*
- * Return true if table local leaves the prefix of `r`, in table main, to main by a route of
- * type throw, and has a shorter prefix that decides without this route.
+ * Return true if a route of type throw in table local makes the kernel use `r`, a route of
+ * table main, although a shorter prefix of table local has the packets of `r`, too.
  */
 bool kroute_is_thrown(const struct rib_kroutes *k, const struct route *r);
 /* Give the record its place among equal metrics: before all, or after all. */

@@ -168,8 +168,9 @@ fib_refused(struct rib *rib, uint32_t table)
 	if (!rib->rules.refused && full)
 		table_refuse(TABLE_rule_fibs);
 	else if (!rib->rules.refused)
-		log_error("rib: rule table not created table=%u error=ENOMEM retry_ms=%u",
-			  table, RETRY_MS);
+		log_error(
+			"rib: rule table not created table=%u reason=no-memory retry_ms=%u",
+			table, RETRY_MS);
 	rib->rules.refused = true;
 }
 

@@ -226,7 +226,7 @@ vrf_retry_add(struct rib *rib, const struct msg_vrf *m)
 	retry->next = rib->vrfs.retries;
 	rib->vrfs.retries = retry;
 	retry->retry_ms = rib->clock_ms() + RETRY_MS;
-	log_error("rib: vrf fib not created error=ENOMEM name=%s table=%u retry_ms=%u",
+	log_error("rib: vrf fib not created reason=no-memory name=%s table=%u retry_ms=%u",
 		  m->name, m->table, RETRY_MS);
 }
 

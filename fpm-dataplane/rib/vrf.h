@@ -75,8 +75,9 @@ bool table_is_of_vrf(const struct rib *rib, uint32_t table);
 uint16_t vrf_of_table(const struct rib *rib, uint32_t table);
 
 /*
- * Return the copies of a table's tries, and set *n to their number: all of main, one of a
- * VRF. Without a FIB, return NULL and set *n to 0.
+ * Return the copies of a table's tries, and set *n to their number: table main has a copy
+ * for each NUMA node or one in all (memory.fib-copies), a VRF has one. Without a FIB, return
+ * NULL and set *n to 0.
  */
 const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned int *n);
 

@@ -167,7 +167,7 @@ egress_qos_add(struct warn *w, const char *name)
 }
 
 /*
- * Record a device above an own one, or above a recorded one, so that its MAC is known by
+ * Record a device above a port or its VLAN, or above a recorded one, so that its MAC is known by
  * its name.
  */
 static void

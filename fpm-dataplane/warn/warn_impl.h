@@ -50,7 +50,7 @@ struct own {
 	uint8_t mac[6];
 };
 
-/* A device above an own one that forwarders do not serve. */
+/* A device above a port or its VLAN that forwarders do not serve. */
 struct upper {
 	uint32_t ifindex;
 	char name[16], kind[16];

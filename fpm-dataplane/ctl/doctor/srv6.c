@@ -47,8 +47,8 @@ strict_mode_check(struct exam *e)
 }
 
 /*
- * Say which TOS rules see in outer headers, if there are headends and IPv6 rules for a TOS. It is a
- * decision of the dataplane (RFC 6040), so there is nothing to mend.
+ * Report the TOS that rules see in outer headers, if there are headends and IPv6 rules for a
+ * TOS. The dataplane chooses it (RFC 6040), so there is nothing to mend.
  */
 static void
 tos_check(struct exam *e)
