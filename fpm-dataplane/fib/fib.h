@@ -231,7 +231,7 @@ struct fib_tag {
 	uint16_t id;   /* 0 to 4095 */
 };
 
-/* An own address that may be the source of an ICMP error. No padding: copies are compared. */
+/* An address that may be the source of an ICMP error. No padding: copies are compared. */
 struct fib_source {
 	struct ipaddr addr;
 	uint8_t plen; /* prefix length of its subnet */

@@ -52,7 +52,7 @@ struct oracle_route {
 
 struct oracle_packet {
 	uint8_t family, tos, proto;
-	bool fragment, own; /* own: to an own address */
+	bool fragment, own; /* own: to this router */
 	uint16_t sport, dport, vrf;
 	uint32_t ifindex; /* 1: this host made it */
 	struct prefix src, dst;

@@ -35,6 +35,7 @@ PATTERNS = [
     (r"\b(ways? back|ways? out(?! of)|best ways?|right ways?)\b", "path, reverse path, egress interface"),
     (r"\bpackets? inside\b(?! (the|a|it)\b)", "inner packet"),
     (r"\b(leads?|goes) nowhere\b", "has no egress, has no next hop"),
+    (r"\ban own\b", "an address of this router, a thread of its own"),
 ]
 # The first word of a comment that asks, or that leaves the thing without a name.
 FIRST = re.compile(

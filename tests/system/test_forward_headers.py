@@ -322,7 +322,7 @@ def test_every_link_local_address_of_a_port_is_ours_and_only_there(dut, lan, wan
 
 def test_more_link_local_addresses_than_anybody_has_are_the_kernels_to_tell(dut, lan):
     """With more than eight link-local addresses on a port, the router punts the packets to
-    link-local destinations, so that the kernel decides and no packet to an own address is lost."""
+    link-local destinations, so that the kernel decides and no packet to the router is lost."""
     own = [f"fe80::6:{n}" for n in range(12)]
     dut.ip(*(f"addr add {address}/64 dev lan0 nodad" for address in own))
     try:

@@ -47,7 +47,7 @@ def nodad(family):
 
 
 def test_an_address_without_a_prefix_route(both, family):
-    """noprefixroute: the address is an own address, and packets to its subnet take the default
+    """noprefixroute: the router has the address, and packets to its subnet take the default
     route."""
     prefix, host = MORE[family]
     both.ip(line(family, f"route add default {via(both, 'wan', family)}"))

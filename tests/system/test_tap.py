@@ -129,7 +129,7 @@ def test_an_address_added_is_ours_at_once(dut, lan, wan):
 
 
 def test_an_ipv6_address_added_is_ours_at_once(dut, lan, wan):
-    """RFC 4291, 2.8: an added IPv6 address is an own address at once, and so is the subnet-router
+    """RFC 4291, 2.8: an added IPv6 address is in force at once, and so is the subnet-router
     anycast address."""
     new, subnet = "2001:db8:77::5", "2001:db8:77::"
     dut.route(f"{subnet}/48", via=wan.peer6, wire=wan)

@@ -88,7 +88,7 @@ a_route_that_does_not_forward_has_no_egress(void **state)
 		rig_go(g);
 		assert_egress(g, "10.1.0.1", "");
 	}
-	assert_egress(g, "192.0.2.126", ""); /* an own address */
+	assert_egress(g, "192.0.2.126", ""); /* of the router */
 	assert_egress(g, "192.0.2.127", ""); /* a broadcast address */
 	assert_egress(g, "192.0.2.5", "1");  /* a host on the link */
 	rig_free(g);

@@ -136,7 +136,7 @@ routes_that_differ_in_source_or_interface_alone_are_several(void **state)
 	ev->source4 = 2;
 	go(g);
 	assert_seen(g, HOST, "none");
-	/* An own address on two interfaces. */
+	/* An address of the router on two interfaces. */
 	rig_addr(g, 11, "203.0.113.1/32", false);
 	rig_addr(g, 12, "203.0.113.1/32", false);
 	rig_addr(g, 11, "203.0.113.1/32", true);
