@@ -53,6 +53,7 @@
 #define STOP_MS        10000u /* between SIGTERM or SIGABRT, and SIGKILL */
 #define REFUSED_MS     1000u  /* between starts after exit code 2 or 77 */
 #define NOTICES_MAX    1024u  /* in one round; net.unix.max_dgram_qlen is 10 to 512 */
+#define TURN_MS        1000u  /* longest wait while the program is watched */
 #define NEVER          UINT64_MAX
 
 static struct {
@@ -400,7 +401,30 @@ next_wait_ms(void)
 
 	if (sup.next_ms == NEVER)
 		return -1;
-	return sup.next_ms <= now ? 0 : (int)(sup.next_ms - now);
+	if (sup.next_ms <= now)
+		return 0;
+	/* A short wait, so that pause_extend() sees each pause. */
+	return sup.next == DO_ABORT && sup.next_ms - now > TURN_MS
+		       ? (int)TURN_MS
+		       : (int)(sup.next_ms - now);
+}
+
+/*
+ * Extend the watchdog by the time for which this process did not run after a wait of
+ * `wait_ms` from `began_ms`. The virtual machine or the container was paused, and the
+ * program with it.
+ */
+static void
+pause_extend(uint64_t began_ms, int wait_ms)
+{
+	uint64_t late_ms = monotonic_ms() - began_ms;
+
+	if (wait_ms < 0 || sup.next != DO_ABORT || late_ms < (uint64_t)wait_ms + TURN_MS)
+		return;
+	late_ms -= (uint64_t)wait_ms;
+	sup.next_ms += late_ms;
+	log_warn("supervise: watchdog extended reason=paused pid=%d paused_ms=%llu",
+		 (int)sup.pid, (unsigned long long)late_ms);
 }
 
 static int
@@ -412,9 +436,13 @@ events_loop(void)
 
 	child_start();
 	while (code < 0) {
+		uint64_t began_ms = monotonic_ms();
+		int wait_ms = next_wait_ms();
+
 		p[0].revents = p[1].revents = 0;
-		if (poll(p, 2, next_wait_ms()) < 0 && errno != EINTR)
+		if (poll(p, 2, wait_ms) < 0 && errno != EINTR)
 			return 1;
+		pause_extend(began_ms, wait_ms);
 		/*
 		 * First handle the notices that a program sent before it died. The limit
 		 * keeps a sender that is faster than this loop from delaying a death or a

@@ -340,6 +340,38 @@ def test_a_flood_that_displaces_watchdog_messages_aborts_nothing(sup):
     sup.end()
 
 
+BEATS = """
+import time
+print("program", os.getpid(), flush=True)
+while True:
+    s.sendto(b"WATCHDOG=1", os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+    time.sleep(0.1)
+"""
+
+
+def test_a_pause_of_both_is_no_hang(sup):
+    """The virtual machine, or the container, is paused for longer than the watchdog's time. The
+    program did not hang, and the supervisor does not abort it. The program then hangs alone: the
+    supervisor aborts it."""
+    sup.python(READY + BEATS, "--watchdog", "3")
+    (pid,) = eventually(lambda: sup.said(r"program (\d+)\n"), 10)
+    both = [sup.process.pid, int(pid)]
+
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for one in both:
+            os.kill(one, number)
+        if number == signal.SIGSTOP:
+            time.sleep(6)  # longer than the watchdog's time
+
+    eventually(lambda: sup.said(rf"watchdog extended reason=paused pid={pid} paused_ms=[5-9]"), 10)
+    os.kill(both[1], 0)
+    assert sup.said("program hangs") == []
+    os.kill(both[1], signal.SIGSTOP)
+    eventually(lambda: sup.said(f"program hangs pid={pid} ready=1 signal=ABRT"), 20)
+    os.kill(both[1], signal.SIGCONT)
+    sup.end()
+
+
 def test_a_log_without_a_reader_delays_no_restart(sup, unread):
     """A program that hangs is aborted, killed and started again, although no process reads the
     log. A reader that starts again learns how many lines are lost."""
