@@ -193,7 +193,7 @@ replay_print(const json_t *row)
 			row_true(row, "replaying") ? "running for" : "took",
 			human_seconds(row_real(row, "replay_s"), text),
 			row_int(row, "replay_confirmed"),
-			count_text(row, "replay_before", "route", n[0]),
+			count_text(row, "replay_before", "earlier route", n[0]),
 			row_int(row, "stale"), sweep,
 			count_text(row, "sweeps", "sweep", n[1]),
 			row_int(row, "swept_routes"));
@@ -285,8 +285,8 @@ status_fpm(const json_t *row)
 	paragraph_print("Next hops", "%lld added, %lld withdrawn", row_int(row, "nexthops"),
 			row_int(row, "nexthop_dels"));
 	paragraph_print("Ignored", "%s, %s, %lld malformed, %s",
-			count_text(row, "skipped_type", "other type", n[0]),
-			count_text(row, "skipped_route", "other route", n[1]),
+			count_text(row, "skipped_type", "unused message", n[0]),
+			count_text(row, "skipped_route", "unsupported route", n[1]),
 			row_int(row, "malformed"),
 			count_text(row, "bad_frames", "bad frame", n[2]));
 	paragraph_print(

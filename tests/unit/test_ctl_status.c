@@ -161,7 +161,8 @@ counters_have_their_nouns(void **state)
 		"Received   1 message in 2 frames, 2.0 KiB; the last 3.0 s ago\n"
 		"Routes     4 added, 5 withdrawn\n"
 		"Next hops  6 added, 7 withdrawn\n"
-		"Ignored    1 other type, 0 other routes, 8 malformed, 1 bad frame\n"
+		"Ignored    1 unused message, 0 unsupported routes, 8 malformed, 1 bad "
+		"frame\n"
 		"Sessions   9 accepted, 10 replaced, 11 ended, 12 over the queue limit\n"
 		"Queue      1023 B now, 1.0 KiB at most, limit 512.0 MiB\n"
 		"Lag        13 ms now, 14 ms at most, from zebra's update to the FIB\n");
@@ -226,8 +227,8 @@ a_replay_is_told_with_its_sweeps(void **state)
 			"{'replaying': true, 'replay_s': 2.5, 'replay_confirmed': 3, "
 			"'replay_before': 1, 'stale': 4, 'sweep_in_s': 90.0, 'sweeps': 1, "
 			"'swept_routes': 5, 'feedback_enabled': false, " TIMERS "}"),
-		"Replay     running for 2.5 s: 3 of 1 route confirmed, 4 stale, sweep in "
-		"1 min 30 s; 1 sweep removed 5\n"
+		"Replay     running for 2.5 s: 3 of 1 earlier route confirmed, 4 stale, "
+		"sweep in 1 min 30 s; 1 sweep removed 5\n"
 		"Timers     stale routes are removed at the end of the replay (sentinel), "
 		"or after 5 s without updates, at most 120 s; after a restart of zebra not "
 		"before 60 s\n"
@@ -237,8 +238,8 @@ a_replay_is_told_with_its_sweeps(void **state)
 			"{'replaying': false, 'replay_s': 0.4, 'replay_before': 2, "
 			"'sweep_in_s': null, 'sweeps': 2, 'feedback_enabled': true, "
 			"'feedback': 1, 'feedback_failed': 6, " TIMERS "}"),
-		"Replay     took 0.4 s: 0 of 2 routes confirmed, 0 stale; 2 sweeps removed "
-		"0\n"
+		"Replay     took 0.4 s: 0 of 2 earlier routes confirmed, 0 stale; 2 sweeps "
+		"removed 0\n"
 		"Timers     stale routes are removed at the end of the replay (sentinel), "
 		"or after 5 s without updates, at most 120 s; after a restart of zebra not "
 		"before 60 s\n"
