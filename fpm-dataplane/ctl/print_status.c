@@ -179,6 +179,10 @@ vrf_replay_print(const json_t *row)
 static void
 replay_print(const json_t *row)
 {
+	/* After the replay of a restarted zebra, stale routes still wait for its peers. */
+	bool replaying = row_true(row, "replaying");
+	bool waits = replaying && (strcmp(row_str(row, "state"), "holding") == 0 ||
+				   strcmp(row_str(row, "state"), "sweeping") == 0);
 	char text[32], sweep[64] = "", n[2][48];
 
 	if (!row_has(row, "replaying"))
@@ -189,9 +193,11 @@ replay_print(const json_t *row)
 	if (row_has(row, "replay_s"))
 		paragraph_print(
 			"Replay",
-			"%s %s: %lld of %s confirmed, %lld stale%s; %s removed %lld",
-			row_true(row, "replaying") ? "running for" : "took",
-			human_seconds(row_real(row, "replay_s"), text),
+			"%s %s%s: %lld of %s confirmed, %lld stale%s; %s removed %lld",
+			waits       ? "began"
+			: replaying ? "running for"
+				    : "took",
+			human_seconds(row_real(row, "replay_s"), text), waits ? " ago" : "",
 			row_int(row, "replay_confirmed"),
 			count_text(row, "replay_before", "earlier route", n[0]),
 			row_int(row, "stale"), sweep,

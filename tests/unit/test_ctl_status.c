@@ -244,6 +244,10 @@ a_replay_is_told_with_its_sweeps(void **state)
 		"or after 5 s without updates, at most 120 s; after a restart of zebra not "
 		"before 60 s\n"
 		"Feedback   1 route acknowledged, 6 of them as failed\n");
+	fpm_line("{'state': 'holding', 'replaying': true, 'replay_s': 2.5, 'stale': 4}",
+		 "Replay",
+		 "Replay     began 2.5 s ago: 0 of 0 earlier routes confirmed, 4 stale; 0 "
+		 "sweeps removed 0");
 	fpm_line("{'replaying': true, 'sweeps': 0, 'sweep_in_s': 1.0, 'swept_routes': 7}",
 		 "Replay", "Replay     none yet, sweep in 1.0 s; 0 sweeps removed 7");
 	fpm_line("{'replay_s': 1.0}", "Replay", "");
