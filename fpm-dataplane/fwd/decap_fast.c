@@ -112,6 +112,7 @@ sid_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
 	b->family[i] = 6;
 	b->l3_len[i] = (uint16_t)burst_l3_segment(b, i);
 	return fwd_sid_decapsulates(sid, p->inner) &&
+	       !sid_has_argument(sid, burst_l3(b, i) + 24) &&
 	       sid_vrf(sid, b->in->vrf) == p->decap.vrf && fwd_sid_number(b, i) == p->sid;
 }
 
@@ -366,7 +367,8 @@ fwd_decap_learn(struct burst *b, unsigned int i, fib_path local)
 		return;
 	old = pattern_of(f, eth);
 	if (old->n_words != 0 && f->outer_epoch - old->epoch < UNUSED_AFTER) {
-		if (!f->decap_tries && headers_match(old, eth))
+		if (!f->decap_tries && rte_pktmbuf_data_len(b->m[i]) >= old->bytes_min &&
+		    headers_match(old, eth))
 			fwd_decap_gain(f, 1, 0);
 	} else if (f->outer_epoch >= f->learn_from) {
 		pattern_make(b, i, local, old);

@@ -28,7 +28,8 @@ fwd_decap_gain(struct fwd *f, unsigned int hits, unsigned int n)
 {
 	int gain = f->decap_gain + (int)(hits * DECAP_GAIN) - (int)n;
 
-	f->decap_gain = RTE_MIN(RTE_MAX(gain, -DECAP_GAIN_MAX), DECAP_GAIN_MAX);
+	gain = RTE_MAX(gain, -DECAP_GAIN_MAX);
+	f->decap_gain = RTE_MIN(gain, DECAP_GAIN_MAX);
 	if (f->decap_gain > 0)
 		f->decap_tries = true;
 	else if (f->decap_gain == -DECAP_GAIN_MAX)
