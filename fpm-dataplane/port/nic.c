@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/errmsg.h"
 #include "pci/kernel_if.h"
+#include "pci/vhost.h"
 #include "port/attach.h"
 #include "port/rss.h"
 
@@ -360,6 +361,9 @@ device_attach(struct port *port, const char *devargs, const char *name, bool sha
 	struct fanout_seen sockets;
 	int rc;
 
+	rc = vhost_prepare(devargs, why, why_size);
+	if (rc < 0)
+		return rc;
 	fanout_learn(&sockets);
 	rc = (shared ? attach_here : attach)(devargs, name, &port->port_id, why, why_size);
 	fanout_learn(NULL);

@@ -7,7 +7,9 @@ machine; its port is the guest's end of the same socket.
 
 import json
 import os
+import signal
 import socket
+import subprocess
 
 import pytest
 from scapy.layers.inet import IP, UDP
@@ -189,3 +191,32 @@ def test_a_guests_frame_has_one_buffer_at_most(pair):
         packet = between.sent(there, 1400, 0)
 
         assert between.had(there)[20:] == packet[20:]
+
+
+def test_the_socket_of_a_killed_daemon_is_replaced(pair):
+    """SIGKILL leaves the socket. The next daemon removes it before DPDK reports an error about it."""
+    host, guest = pair
+    host.stop(signal.SIGKILL)
+    host.start()
+    guest.start()
+    eventually(lambda: carrier(host, "vm0"), 10)
+    assert "already in use" not in host.log(400)
+
+
+def test_a_socket_of_another_daemon_is_refused(pair, tmp_path):
+    """A second daemon with other names refuses the socket, and the first daemon keeps its guest. The
+    second daemon once took the path away."""
+    host, guest = pair
+    guest.start()
+    eventually(lambda: carrier(host, "vm0"), 10)
+    text = (tmp_path / "host.yaml").read_text()
+    text = text.replace("tap: vm0", "tap: vm1").replace("/host.sock", "/second.sock")
+    text += "fpm: {listen: 127.0.0.1:2621}\nmetrics: off\n"
+    (tmp_path / "second.yaml").write_text(text)
+
+    argv = ["timeout", "20", host.program, "-c", str(tmp_path / "second.yaml")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert f"a process listens on {tmp_path}/vhost.sock" in done.stderr
+    assert carrier(host, "vm0") and carrier(guest, "eth0")
