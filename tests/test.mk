@@ -12,8 +12,8 @@ $(foreach t,$(UNIT_SRC:.c=),$(eval $(call program,$(O)/$(t),$(call obj,$(t).c $(
 endif
 
 # Optimization is a quarter to a half of the time that the compiler takes for a file with
-# AddressSanitizer. Only code with long loops needs it.
-ifeq ($(BUILD),asan)
+# AddressSanitizer or ThreadSanitizer. Only code with long loops needs it.
+ifneq ($(filter asan tsan,$(BUILD)),)
 NOT_LONG := config ctl ctl/doctor daemon filter manage neigh netlink nicd pci port punt restart rtnl start \
 	supervise trace ui warn
 $(filter-out $(O)/obj/tests/unit/test_poptrie% $(O)/obj/tests/unit/test_bfd_link.o,$(call obj,$(UNIT_SRC))) \
