@@ -12,8 +12,9 @@
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
 
-#define FRAME_MIN    60u /* octets without the frame check sequence */
-#define UNUSED_AFTER 64  /* quiescent states after which a pattern may be replaced */
+#define GRE_HAS_KEY  0x20u /* in the first octet, RFC 2890 */
+#define FRAME_MIN    60u   /* octets without the frame check sequence */
+#define UNUSED_AFTER 64    /* quiescent states after which a pattern may be replaced */
 #define ECN_LOW \
 	1u /* of the ECN field: not set in Not-ECT and ECT(0), which change nothing */
 
@@ -38,6 +39,18 @@ load32(const uint8_t *at)
 /* --- match ------------------------------------------------------------------------------ */
 
 /*
+ * Return the offset of four octets that distinguish flows of the same IPv4 addresses: the VNI, or the
+ * key of GRE. Without these, it is that of an address, because an inner packet may begin there.
+ */
+static inline unsigned int
+flow_word_at(const uint8_t *ip)
+{
+	if (ip[9] == PROTO_UDP)
+		return 20 + UDP_BYTES + 4;
+	return ip[9] == PROTO_GRE && (ip[20] & GRE_HAS_KEY) != 0 ? 24 : 16;
+}
+
+/*
  * Return the pattern that may be that of a frame of at least FRAME_MIN octets: by its addresses, and
  * the key or the VNI behind an IPv4 header.
  */
@@ -48,8 +61,7 @@ pattern_of(struct fwd *f, const uint8_t *eth)
 	uint64_t x;
 
 	if (eth[13] == 0) /* of the EtherType */
-		x = load64(ip + 12) ^
-		    (uint64_t)load32(ip + (ip[9] == PROTO_UDP ? 32 : 24)) * 0x9e3779b1u;
+		x = load64(ip + 12) ^ (uint64_t)load32(ip + flow_word_at(ip)) * 0x9e3779b1u;
 	else
 		x = load64(ip + 16) ^ load64(ip + 32) * 0xc2b2ae3d27d4eb4fu;
 	return &f->pattern[x * 0x9e3779b97f4a7c15u >> 32 & (FWD_PATTERNS - 1)];

@@ -10,34 +10,15 @@
  */
 #include "fwd/decap_fast.h"
 
-#include "vxlan_bed.h"
-
-#include "fib/sid.h"
-#include "fib/sid_number.h"
 #include "fib/urpf.h"
 
-#include "fwd_sides.h"
+#include "decap_flows.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define ROUNDS 400
 #else
 #define ROUNDS 3000
 #endif
-#define RED    5 /* a VRF */
-#define NUMBER 3 /* of the SID in table main; NUMBER + 1: in RED */
-#define TAIL   40
-
-static const uint8_t sid6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 9};
-static const uint8_t last6[16] = {0xfc, 0, 0, 0, 0, 3, [15] = 9};
-
-/* Packets from one far end, with the same outer headers. */
-enum kind { FLOW_T4, FLOW_T6, FLOW_VXLAN, FLOW_SID, N_KIND };
-struct flow {
-	enum kind kind;
-	uint8_t inner;      /* family */
-	uint8_t n_segments; /* of a routing header; 0: none */
-};
-
 /* Where a packet is after the walk. */
 struct result {
 	uint8_t verdict, cause;
@@ -45,393 +26,8 @@ struct result {
 };
 
 static struct result results[2][BURST_MAX];
-static struct rte_mbuf tails[2];
-static uint8_t tail_room[2][TAIL];
 static unsigned int n_hits;
 static uint64_t hit; /* packets of the last burst that matched a pattern */
-
-/* --- tables ------------------------------------------------------------------------------- */
-
-static void
-number_give(uint32_t number, uint16_t vrf)
-{
-	struct fib_sid_numbers *t = fib->sid_numbers;
-	struct fib_sid_number *of = &t->of[number];
-
-	memcpy(of->addr.octet, sid6, 16);
-	of->vrf = vrf;
-	of->len = 128;
-	of->next = 0;
-	t->first[sid_bucket(fib->seed, vrf, &of->addr, 128)] = number;
-	t->n_in_vrfs += vrf != 0;
-	t->lens[1] |= 1ull << 63;
-}
-
-static int
-decap_up(void **state)
-{
-	struct fib_vrf *red;
-	uint8_t net[4];
-
-	if (up_with_isa(state) != 0)
-		return -1;
-	route6(sid6, 128, 20, PATH(PATH_LOCAL, 1));
-	red = fib_vrf_new(fib, 1001, "red");
-	assert_non_null(red);
-	put_be32(net, LOCAL4);
-	assert_int_equal(poptrie_add(red->tries.pt4, net, 32, 12), 0);
-	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
-	assert_int_equal(poptrie_add(red->tries.pt6, local6, 128, 12), 0);
-	assert_int_equal(poptrie_add(red->tries.pt6, sid6, 128, 20), 0);
-	assert_int_equal(poptrie_commit(red->tries.pt6), 0);
-	fib_vrf_publish(fib, RED, red);
-	fib->adj[ADJ].ifidx = SVI;
-	fib->adj[ADJ].family = 4;
-	number_give(NUMBER, 0);
-	return 0;
-}
-
-/* Publish the interface over VXLAN in the table of received packets. */
-static void
-vxlans_make(uint16_t vrf)
-{
-	memset(fib->vxlans->entry, 0, 16 * sizeof(uint16_t));
-	fib->iface[SVI]->vxlan.vrf = vrf;
-	fib->vxlans->one_end = 0;
-	fib->vxlans->entry[fib_vxlan_hash(fib, vrf, PORT, VNI) & 15] = SVI;
-}
-
-/* Make one tunnel of each kind, of which all outer packets come in `vrf`, and a SID. */
-static void
-tables_make(uint16_t vrf)
-{
-	fib->group[12] = group_word_single(PATH(PATH_LOCAL, 0));
-	fib->group[20] = group_word_single(PATH(PATH_LOCAL, 1));
-	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
-	iface_make(LAN, lan_mac);
-	iface_make(WAN, wan_mac)->vrf = vrf;
-	switch (below(3)) {
-	case 0:
-		gre4(0);
-		break;
-	case 1:
-		gre4(0x01020304);
-		break;
-	default:
-		ip4();
-	}
-	over6(below(2) == 0, below(2) == 0);
-	fib->iface[T4]->tunnel.vrf = fib->iface[T6]->tunnel.vrf = vrf;
-	table_make();
-	over(below(2) == 0 ? 4 : 6);
-	vxlans_make(vrf);
-	fib->sid[1] = (struct fib_sid){.action = (uint8_t)(below(3) == 0   ? SRV6_END_DT4
-							   : below(2) == 0 ? SRV6_END_DT6
-									   : SRV6_END_DT46),
-				       .vrf = below(2) == 0 ? RED : 0};
-	fib->sid_numbers->of[NUMBER].len = 128;
-}
-
-/* --- packets ------------------------------------------------------------------------------ */
-
-static unsigned int
-tunnel_write(uint8_t *out, const struct fib_tunnel *t, uint8_t family, unsigned int len)
-{
-	memcpy(out, t->head, t->bytes);
-	if (t->gre)
-		put_be16(out + t->proto_at, family == 4 ? 0x0800 : 0x86dd);
-	else
-		out[t->proto_at] = family == 4 ? PROTO_IP4 : PROTO_IP6;
-	if (t->family == 4) {
-		put_be16(out + 2, (uint16_t)(t->bytes + len));
-		out[8] = 60;
-		memcpy(out + 12, t->remote.octet, 4);
-		memcpy(out + 16, t->local.octet, 4);
-		checksum_set(out);
-	} else {
-		put_be16(out + 4, (uint16_t)(t->bytes - 40 + len));
-		out[7] = 60;
-		memcpy(out + 8, t->remote.octet, 16);
-		memcpy(out + 24, t->local.octet, 16);
-	}
-	return t->bytes;
-}
-
-static unsigned int
-vxlan_write(uint8_t *out, uint8_t family, unsigned int len)
-{
-	uint8_t *udp = out + hop.t.bytes - VXLAN_HEAD_BYTES;
-
-	tunnel_write(out, &hop.t, family, len);
-	if (hop.t.family ==
-	    4) { /* the template has the addresses of packets that are sent */
-		put_be32(out + 12, REMOTE4);
-		put_be32(out + 16, LOCAL4);
-		checksum_set(out);
-	} else {
-		memcpy(out + 8, remote6, 16);
-		memcpy(out + 24, local6, 16);
-	}
-	put_be16(udp, (uint16_t)(49152 + below(1000)));
-	put_be16(udp + 4, (uint16_t)(len + VXLAN_HEAD_BYTES));
-	memcpy(udp + 16, svi_mac, 6);
-	memcpy(udp + 22, rmac, 6);
-	return hop.t.bytes;
-}
-
-static unsigned int
-sid_write(uint8_t *out, const struct flow *flow, unsigned int len)
-{
-	unsigned int n = flow->n_segments, bytes = 40 + (n == 0 ? 0 : 8 + 16 * n);
-	uint8_t proto = flow->inner == 4 ? PROTO_IP4 : PROTO_IP6, *srh = out + 40;
-
-	memset(out, 0, bytes);
-	out[0] = 0x60;
-	put_be16(out + 4, (uint16_t)(bytes - 40 + len));
-	out[6] = n == 0 ? proto : 43;
-	out[7] = 60;
-	memcpy(out + 8, remote6, 16);
-	memcpy(out + 24, sid6, 16);
-	if (n == 0)
-		return bytes;
-	srh[0] = proto;
-	srh[1] = (uint8_t)(2 * n);
-	srh[2] = 4;
-	srh[4] = (uint8_t)(n - 1);
-	for (unsigned int k = 0; k < n; k++)
-		memcpy(srh + 8 + 16 * k, k + 1 < n ? last6 : sid6, 16);
-	return bytes;
-}
-
-/* Return the octets of the outer headers. */
-static unsigned int
-outer_bytes(const struct flow *flow)
-{
-	switch (flow->kind) {
-	case FLOW_T4:
-		return fib->iface[T4]->tunnel.bytes;
-	case FLOW_T6:
-		return fib->iface[T6]->tunnel.bytes;
-	case FLOW_VXLAN:
-		return hop.t.bytes;
-	default:
-		return flow->n_segments == 0 ? 40 : 48 + 16u * flow->n_segments;
-	}
-}
-
-static uint8_t
-outer_family(const struct flow *flow)
-{
-	return flow->kind == FLOW_T4 || (flow->kind == FLOW_VXLAN && hop.t.family == 4) ? 4
-											: 6;
-}
-
-static struct flow
-flow_choose(void)
-{
-	struct flow flow = {.kind = (enum kind)below(N_KIND),
-			    .inner = below(2) == 0 ? 4 : 6,
-			    .n_segments = (uint8_t)below(3)};
-
-	if (flow.kind == FLOW_SID && fib->sid[1].action != SRV6_END_DT46)
-		flow.inner = fib->sid[1].action == SRV6_END_DT4 ? 4 : 6;
-	return flow;
-}
-
-/* Write packet `i` of both routers: one of the flow, without faults. */
-static void
-flow_write(unsigned int i, const struct flow *flow)
-{
-	uint8_t *eth = fast.packet[i].buffer + HEADROOM, *ip = eth + L2_LEN;
-	unsigned int bytes = outer_bytes(flow), len = 60 + below(60);
-
-	memset(&fast.packet[i], 0, sizeof(fast.packet[i]));
-	inner_write(ip + bytes, flow->inner, len, true);
-	if (flow->kind == FLOW_T4 || flow->kind == FLOW_T6)
-		tunnel_write(ip, &fib->iface[flow->kind == FLOW_T4 ? T4 : T6]->tunnel,
-			     flow->inner, len);
-	else if (flow->kind == FLOW_VXLAN)
-		vxlan_write(ip, flow->inner, len);
-	else
-		sid_write(ip, flow, len);
-	memcpy(eth, wan_mac, 6);
-	memcpy(eth + 6, wan_peer, 6);
-	put_be16(eth + 12, outer_family(flow) == 4 ? 0x0800 : 0x86dd);
-	len += L2_LEN + bytes;
-	fast.packet[i].m = (struct rte_mbuf){.buf_addr = fast.packet[i].buffer,
-					     .buf_len = BUFFER,
-					     .data_off = HEADROOM,
-					     .data_len = (uint16_t)len,
-					     .pkt_len = len,
-					     .nb_segs = 1,
-					     .priv_size = PACKET_PRIV_BYTES};
-	rte_mbuf_refcnt_set(&fast.packet[i].m, 2);
-}
-
-/* Give the second router the same packet. */
-static void
-flow_copy(unsigned int i)
-{
-	memcpy(&slow.packet[i], &fast.packet[i], sizeof(slow.packet[i]));
-	slow.packet[i].m.buf_addr = slow.packet[i].buffer;
-	if (fast.packet[i].m.next != NULL)
-		slow.packet[i].m.next = &tails[1];
-}
-
-static void
-tag_insert(struct rte_mbuf *m)
-{
-	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *);
-
-	memmove(eth - 4, eth, 12);
-	put_be16(eth + 8, 0x8100);
-	put_be16(eth + 10, below(2) == 0 ? 0 : 0x2000);
-	m->data_off -= 4;
-	m->data_len += 4;
-	m->pkt_len += 4;
-}
-
-static void
-tail_add(struct rte_mbuf *m)
-{
-	for (unsigned int s = 0; s < 2; s++) {
-		tails[s] = (struct rte_mbuf){.buf_addr = tail_room[s],
-					     .buf_len = TAIL,
-					     .data_len = TAIL,
-					     .pkt_len = TAIL,
-					     .nb_segs = 1};
-		rte_mbuf_refcnt_set(&tails[s], 200);
-	}
-	m->next = &tails[0];
-	m->nb_segs = 2;
-	m->pkt_len += TAIL;
-}
-
-/* Change the length of an IP header at `ip`. */
-static void
-length_add(uint8_t *ip, uint8_t family, int by)
-{
-	unsigned int at = family == 4 ? 2 : 4;
-
-	put_be16(ip + at, (uint16_t)(get_be16(ip + at) + by));
-}
-
-static void
-ecn_set(uint8_t *ip, uint8_t family, uint8_t ecn)
-{
-	if (family == 4)
-		ip[1] = (uint8_t)((ip[1] & ~3u) | ecn);
-	else
-		ip[1] = (uint8_t)((ip[1] & ~0x30u) | ecn << 4);
-}
-
-#define N_FAULTS 22
-
-/* Change packet `i` at random. Some changes leave it a packet of its flow. */
-static void
-flow_change(unsigned int i, const struct flow *flow)
-{
-	struct rte_mbuf *m = &fast.packet[i].m;
-	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *), *ip = eth + L2_LEN;
-	unsigned int bytes = outer_bytes(flow);
-	uint8_t family = outer_family(flow), *inner = ip + bytes;
-	uint8_t *udp = ip + (family == 4 ? 20 : 40);
-	bool sum = family == 4;
-	int by = (int)below(17) - 8;
-
-	switch (below(N_FAULTS)) {
-	case 0:
-	case 1:
-	case 2:
-	case 3:
-		eth[below(L2_LEN + bytes + 20)] ^= (uint8_t)(1u << below(8));
-		sum = sum && below(4) != 0;
-		break;
-	case 4:
-		length_add(ip, family, by);
-		if (flow->kind == FLOW_VXLAN && below(2) == 0)
-			length_add(udp, 6, by);
-		if (below(2) == 0)
-			length_add(inner, flow->inner, by);
-		break;
-	case 5:
-		length_add(inner, flow->inner, by);
-		break;
-	case 6:
-		ip[family == 4 ? 8 : 7] = (uint8_t)below(3);
-		break;
-	case 7:
-		ecn_set(ip, family, (uint8_t)below(4));
-		ecn_set(inner, flow->inner, (uint8_t)below(4));
-		if (flow->inner == 4)
-			checksum_set(inner);
-		break;
-	case 8:
-		if (family == 4)
-			put_be16(ip + 6, (uint16_t)(1u << below(16)));
-		break;
-	case 9:
-		m->data_len += 1 + below(20);
-		m->pkt_len = m->data_len;
-		break;
-	case 10:
-		m->data_len -= 1 + below(m->data_len);
-		m->pkt_len = m->data_len;
-		break;
-	case 11:
-		if (flow->kind == FLOW_VXLAN)
-			put_be16(udp + (below(2) == 0 ? 6 : 4), (uint16_t)random());
-		break;
-	case 12:
-		udp[12 + below(3)] ^= 1;
-		break;
-	case 13:
-		ip[family == 4 ? 12 + below(4) : 8 + below(16)] ^= 1;
-		break;
-	case 14:
-		tail_add(m);
-		break;
-	case 15:
-		tag_insert(m);
-		return;
-	case 16:
-		if (family == 4)
-			ip[10 + below(2)] ^= (uint8_t)(1 + below(255));
-		sum = false;
-		break;
-	case 17: /* all that may differ within a flow */
-		put_be16(ip + (family == 4 ? 4 : 2), (uint16_t)random());
-		ip[family == 4 ? 8 : 7] = (uint8_t)(2 + below(200));
-		if (family == 4)
-			ip[6] ^= 0x40;
-		if (flow->kind == FLOW_VXLAN)
-			put_be16(udp, (uint16_t)random());
-		break;
-	case 18: /* a short inner packet, where the headers end */
-		by = (int)below(60);
-		m->data_len = (uint16_t)(L2_LEN + bytes + (unsigned int)by);
-		m->pkt_len = m->data_len;
-		put_be16(ip + (family == 4 ? 2 : 4),
-			 (uint16_t)(bytes + (unsigned int)by - (family == 4 ? 0 : 40)));
-		put_be16(inner + (flow->inner == 4 ? 2 : 4),
-			 (uint16_t)(by - (flow->inner == 4 ? 0 : 40)));
-		if (flow->kind == FLOW_VXLAN)
-			length_add(udp, 6,
-				   m->data_len - L2_LEN - (int)(udp - ip) -
-					   get_be16(udp + 4));
-		break;
-	case 19: /* another version */
-		inner[0] ^= (uint8_t)(0x10 << below(4));
-		break;
-	case 20:
-		inner[below(40)] ^= (uint8_t)(1u << below(8));
-		break;
-	default:
-		return;
-	}
-	if (sum)
-		checksum_set(ip);
-}
 
 /* --- both routers ------------------------------------------------------------------------- */
 
@@ -586,6 +182,39 @@ learn(const struct flow *flow)
 	both_pass(1, WAN, false);
 }
 
+/* A packet that was offered as a pattern. */
+static uint8_t seen[BUFFER];
+static struct rte_mbuf seen_m;
+
+/* Offer a packet that may have a fault as a pattern, and keep it for seen_write(). */
+static void
+learn_any(const struct flow *flow)
+{
+	flow_write(0, flow);
+	if (below(2) == 0)
+		flow_change(0, flow);
+	seen_m = fast.packet[0].m;
+	memcpy(seen, fast.packet[0].buffer, BUFFER);
+	both_pass(1, WAN, false);
+}
+
+/* Write the packet that was seen last, with another ECN field inside. */
+static void
+seen_write(unsigned int i, const struct flow *flow)
+{
+	struct rte_mbuf *m = &fast.packet[i].m;
+	uint8_t *inner;
+
+	memset(&fast.packet[i].meta, 0, sizeof(fast.packet[i].meta));
+	*m = seen_m;
+	m->buf_addr = fast.packet[i].buffer;
+	memcpy(fast.packet[i].buffer, seen, BUFFER);
+	inner = rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN + outer_bytes(flow);
+	ecn_set(inner, flow->inner, (uint8_t)below(4));
+	if (flow->inner == 4)
+		checksum_set(inner);
+}
+
 /* --- random bursts ------------------------------------------------------------------------ */
 
 static const uint64_t flag_sets[] = {0, RTE_MBUF_F_RX_IP_CKSUM_GOOD,
@@ -598,12 +227,25 @@ burst_write(const struct flow flow[2], unsigned int n, bool rx_cksum)
 	for (unsigned int i = 0; i < n; i++) {
 		const struct flow *of = &flow[below(2)];
 
-		flow_write(i, of);
+		if (of == &flow[1] && below(3) == 0)
+			seen_write(i, of);
+		else
+			flow_write(i, of);
 		if (below(2) == 0)
 			flow_change(i, of);
 		if (rx_cksum)
 			fast.packet[i].m.ol_flags = flag_sets[below(4)];
 	}
+}
+
+/* Give the end of a tunnel to another interface. */
+static void
+tunnel_move(void)
+{
+	iface_make(SVI + 1, NULL)->tunnel = fib->iface[T4]->tunnel;
+	for (unsigned int k = 0; k < 64; k++)
+		if (fib->tunnels->entry[k] == T4)
+			fib->tunnels->entry[k] = SVI + 1;
 }
 
 /* Change the tables, as if another thread had done it before a quiescent state. */
@@ -612,7 +254,7 @@ tables_change(void)
 {
 	struct fib_iface *in = fib->iface[WAN];
 
-	switch (below(21)) {
+	switch (below(22)) {
 	case 0:
 		fib->group[12] = group_word_single(PATH(PATH_ADJ, 1));
 		break;
@@ -677,6 +319,9 @@ tables_change(void)
 		fib->sid[1].block_bits = 32;
 		fib->sid[1].node_bits = 16;
 		break;
+	case 20:
+		tunnel_move();
+		break;
 	default:
 		fib->group[12] = group_word_single(PATH(PATH_LOCAL, 2));
 	}
@@ -700,7 +345,7 @@ patterns_and_stages_agree(void **state)
 		both_begin();
 		learn(&flow[0]);
 		epoch_next(below(3) == 0 ? 1 : DECAP_SAMPLE);
-		learn(&flow[1]);
+		learn_any(&flow[1]);
 		epoch_next(below(3));
 		for (unsigned int k = 0; k < 2; k++) {
 			burst_write(flow, n, rx_cksum);
@@ -721,11 +366,289 @@ patterns_and_stages_agree(void **state)
 	assert_true(n_hits > n_all / 4);
 }
 
+/* --- single rules ------------------------------------------------------------------------- */
+
+/* Return the number of patterns of the first router. */
+static unsigned int
+patterns(void)
+{
+	unsigned int n = 0;
+
+	for (unsigned int k = 0; k < FWD_PATTERNS; k++)
+		n += fast.fwd.pattern[k].n_words != 0;
+	return n;
+}
+
+/* Make tables without chance, and flows for them. */
+static const struct flow gre = {.kind = FLOW_T4, .inner = 4};
+static const struct flow sid_flow = {.kind = FLOW_SID, .inner = 4, .n_segments = 1};
+
+static void
+tables_fix(void)
+{
+	tables_make(0);
+	gre4(0);
+	fib->sid[1] = (struct fib_sid){.action = SRV6_END_DT46, .vrf = RED};
+	both_begin();
+}
+
+/* Change the octets of an inner header that are not its version and its length. */
+static void
+inner_vary(uint8_t *ip, uint8_t family)
+{
+	for (unsigned int k = 1; k < (family == 4 ? 20u : 40u); k++)
+		if (k != (family == 4 ? 2 : 4) && k != (family == 4 ? 3 : 5))
+			ip[k] = (uint8_t)random();
+}
+
+/* Packets of a flow differ in lengths, TTL, DF, identification, DSCP, ECT(0) and source port. */
+static void
+packets_of_a_flow_match(void **state)
+{
+	srandom(59);
+	for (unsigned int round = 0; round < 200; round++) {
+		struct flow flow;
+
+		tables_make(below(2) == 0 ? RED : 0);
+		flow = flow_choose();
+		both_begin();
+		learn(&flow);
+		epoch_next(below(2));
+		for (unsigned int i = 0; i < BURST_MAX; i++) {
+			uint8_t *ip = fast.packet[i].buffer + HEADROOM + L2_LEN,
+				family = outer_family(&flow);
+
+			flow_write(i, &flow);
+			fast.packet[i].buffer[HEADROOM + 6 + 1 + below(5)] ^= 0x55;
+			put_be16(ip + (family == 4 ? 4 : 2), (uint16_t)random());
+			ip[family == 4 ? 8 : 7] = (uint8_t)(2 + below(254));
+			if (family == 4)
+				ip[1] = (uint8_t)(below(64) << 2 | (below(2) << 1));
+			else
+				put_be16(ip, (uint16_t)(0x6000 | below(64) << 6 |
+							below(2) << 5 | below(16)));
+			if (family == 4) {
+				ip[6] = (uint8_t)(below(4) << 6);
+				checksum_set(ip);
+			}
+			if (flow.kind == FLOW_VXLAN)
+				put_be16(ip + (family == 4 ? 20 : 40), (uint16_t)random());
+			inner_vary(ip + outer_bytes(&flow), flow.inner);
+		}
+		both_pass(BURST_MAX, WAN, false);
+		assert_true(hit == UINT64_MAX);
+		assert_int_equal(fast.burst.n, 0);
+	}
+}
+
+/* Write a burst of one flow for the first router, and pass it through the stages. */
+static void
+stages_pass(const struct flow *flow)
+{
+	for (unsigned int i = 0; i < BURST_MAX; i++)
+		flow_write(i, flow);
+	burst_begin(&fast, BURST_MAX, WAN);
+	fwd_decap_may_be_fast(&fast.burst);
+	fwd_walk(&fast.burst, NULL);
+}
+
+/* Let bursts of a flow be tried until no burst is tried, and return their number. */
+static unsigned int
+tries_until_stop(const struct flow *flow)
+{
+	for (unsigned int n = 0;; n++) {
+		for (unsigned int i = 0; i < BURST_MAX; i++)
+			flow_write(i, flow);
+		burst_begin(&fast, BURST_MAX, WAN);
+		if (!fwd_decap_may_be_fast(&fast.burst))
+			return n;
+		fwd_decap_fast(&fast.burst);
+		assert_true(n < 100);
+	}
+}
+
+static void
+attempts_stop_and_begin_again(void **state)
+{
+	tables_fix();
+	burst_begin(&fast, 0, WAN);
+	assert_false(fwd_decap_may_be_fast(&fast.burst));
+	learn(&gre); /* the pattern */
+	assert_int_equal(patterns(), 1);
+	assert_false(fwd_decap_may_be_fast(&fast.burst));
+	fast.fwd.decap_gain = 0;
+	epoch_next(1); /* no sample */
+	stages_pass(&gre);
+	assert_int_equal(fast.fwd.decap_gain, 0);
+	epoch_next(DECAP_SAMPLE - 1);
+	stages_pass(&sid_flow); /* matches no pattern; makes one */
+	/* As many of its packets count as are needed. */
+	assert_int_equal(fast.fwd.decap_gain, -BURST_MAX + 9 * DECAP_GAIN);
+	assert_true(fast.fwd.decap_tries);
+	fast.fwd.decap_gain = -DECAP_GAIN_MAX;
+	fast.fwd.decap_tries = false;
+	for (unsigned int n = 0; n < 3; n++) {
+		assert_false(fast.fwd.decap_tries);
+		stages_pass(&gre);
+	}
+	assert_true(fwd_decap_may_be_fast(&fast.burst));
+	/* Matches add up to a limit, and attempts without a match take it away. */
+	epoch_next(1);
+	for (unsigned int n = 0; n < 40; n++) {
+		for (unsigned int i = 0; i < BURST_MAX; i++)
+			flow_write(i, &gre);
+		burst_begin(&fast, BURST_MAX, WAN);
+		assert_true(fwd_decap_may_be_fast(&fast.burst));
+		fwd_decap_fast(&fast.burst);
+		assert_int_equal(fast.burst.n, 0);
+	}
+	assert_int_equal(fast.fwd.decap_gain, DECAP_GAIN_MAX);
+	gre4(7);
+	assert_int_equal(tries_until_stop(&gre), 2 * DECAP_GAIN_MAX / BURST_MAX);
+	/* Not tried: nothing is counted outside of samples. */
+	stages_pass(&gre);
+	assert_int_equal(fast.fwd.decap_gain, -DECAP_GAIN_MAX);
+}
+
+static void
+an_interval_makes_one_pattern(void **state)
+{
+	tables_fix();
+	flow_write(0, &gre);
+	flow_write(1, &sid_flow);
+	both_pass(2, WAN, false);
+	assert_int_equal(patterns(), 1);
+	for (unsigned int k = 1; k < DECAP_SAMPLE; k++) {
+		epoch_next(1);
+		flow_write(0, &sid_flow);
+		both_pass(1, WAN, false);
+		assert_int_equal(patterns(), 1);
+	}
+	epoch_next(1);
+	flow_write(0, &sid_flow);
+	both_pass(1, WAN, false);
+	assert_int_equal(patterns(), 2);
+}
+
+static void
+a_pattern_in_use_is_not_replaced(void **state)
+{
+	struct fwd_decap_pattern *p = NULL;
+	uint64_t made, value;
+
+	tables_fix();
+	learn(&gre);
+	for (unsigned int k = 0; k < FWD_PATTERNS; k++)
+		if (fast.fwd.pattern[k].n_words != 0)
+			p = &fast.fwd.pattern[k];
+	assert_non_null(p);
+	/* Its use renews it. */
+	epoch_next(DECAP_SAMPLE);
+	learn(&gre);
+	assert_int_equal(hit, 1);
+	assert_int_equal(p->epoch, fast.fwd.outer_epoch);
+	made = p->epoch;
+	value = p->value[0];
+	p->value[0] ^= 1; /* as another flow with the same place */
+	for (;;) {
+		epoch_next(DECAP_SAMPLE);
+		learn(&gre);
+		assert_int_equal(hit, 0);
+		if (fast.fwd.outer_epoch - made >= 64)
+			break;
+		assert_true(p->value[0] == (value ^ 1));
+	}
+	assert_true(p->value[0] == value && p->epoch == fast.fwd.outer_epoch);
+}
+
+/* Try to learn packet 0 of the last burst once more. */
+static unsigned int
+learns(void)
+{
+	memset(fast.fwd.pattern, 0, sizeof(fast.fwd.pattern));
+	fast.fwd.learn_from = 0;
+	fwd_decap_learn(&fast.burst, 0, PATH(PATH_LOCAL, 0));
+	return patterns();
+}
+
+/* Bursts with tags, and rounds with sessions or programs, take the stages alone. */
+static void
+bursts_that_others_see_take_the_stages(void **state)
+{
+	struct fwd *f = &fast.fwd;
+
+	tables_fix();
+	learn(&gre);
+	f->decap_tries = true;
+	assert_true(fwd_decap_may_be_fast(&fast.burst));
+	assert_int_equal(learns(), 1);
+	fast.burst.tag_bytes = 4;
+	assert_false(fwd_decap_may_be_fast(&fast.burst));
+	fast.burst.tag_bytes = 0;
+	f->watch = (const void *)&tails[0];
+	assert_false(fwd_decap_may_be_fast(&fast.burst));
+	assert_int_equal(learns(), 0);
+	f->watch = NULL;
+	f->hooks = (const void *)&tails[0];
+	assert_false(fwd_decap_may_be_fast(&fast.burst));
+	assert_int_equal(learns(), 0);
+	f->hooks = NULL;
+	fast.burst.inside = true;
+	assert_int_equal(learns(), 0);
+	fast.burst.inside = false;
+	fast.burst.labels = 1;
+	assert_int_equal(learns(), 0);
+	fast.burst.labels = 0;
+	fast.packet[0].m.data_len = 59;
+	assert_int_equal(learns(), 0);
+	fast.packet[0].m.data_len = 60;
+	assert_int_equal(learns(), 1);
+	f->has_patterns = false;
+	assert_false(fwd_decap_may_be_fast(&fast.burst));
+}
+
+/* Packets of two tunnels in a burst, one after the other, are told apart in each member. */
+static void
+packets_of_two_tunnels_differ(void **state)
+{
+	struct fwd_decap first = {.ifidx = T4, .vrf = 1, .path = PATH(PATH_ADJ, 1)}, other;
+
+	for (unsigned int k = 0; k < 6; k++) {
+		other = first;
+		other.ifidx = k == 1 ? T6 : other.ifidx;
+		other.vrf = k == 2 ? 2 : other.vrf;
+		other.path = k == 3 ? PATH(PATH_ADJ, 2) : other.path;
+		other.by_sid = k == 4;
+		other.at = k == 5 ? 9 : 0; /* does not count */
+		fast.fwd.n_decap = 0;
+		fast.fwd.decap_differs = true;
+		fwd_decap_compare(&fast.fwd, &first);
+		assert_false(fast.fwd.decap_differs);
+		fast.fwd.decap[0] = first;
+		fast.fwd.n_decap = 1;
+		fwd_decap_compare(&fast.fwd, &other);
+		assert_int_equal(fast.fwd.decap_differs, k >= 1 && k <= 4);
+		fwd_decap_compare(&fast.fwd, &first); /* stays */
+		assert_int_equal(fast.fwd.decap_differs, k >= 1 && k <= 4);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(patterns_and_stages_agree, decap_up, down),
+		cmocka_unit_test_setup_teardown(packets_of_a_flow_match, decap_up, down),
+		cmocka_unit_test_setup_teardown(attempts_stop_and_begin_again, decap_up,
+						down),
+		cmocka_unit_test_setup_teardown(an_interval_makes_one_pattern, decap_up,
+						down),
+		cmocka_unit_test_setup_teardown(a_pattern_in_use_is_not_replaced, decap_up,
+						down),
+		cmocka_unit_test_setup_teardown(bursts_that_others_see_take_the_stages,
+						decap_up, down),
+		cmocka_unit_test_setup_teardown(packets_of_two_tunnels_differ, decap_up,
+						down),
 	};
 
 	return run_with_each_isa(tests, NULL, NULL);
