@@ -34,7 +34,7 @@ LIFETIME = {
     "succession": "a_successor_that_fails_changes_nothing "
     "a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing",
     "ports_live": "a_port_goes_and_comes_and_no_other_loses_a_packet "
-    "a_device_that_was_deleted_is_had_again_by_a_new_port a_port_that_is_lost_is_had_again "
+    "a_device_that_was_deleted_is_opened_again_when_it_is_back a_port_that_is_lost_is_had_again "
     "another_device_behind_the_same_tap reload_adds_and_removes_ports "
     "traffic_into_a_port_that_goes_leaves_nothing_behind "
     "a_port_that_came_later_is_kept_over_a_crash",
