@@ -70,6 +70,14 @@ ports_claim(struct port *port)
 }
 
 void
+ports_answer(struct port *port)
+{
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&port[i]) && port[i].claim >= 0)
+			claim_answer(port[i].claim);
+}
+
+void
 ports_release(struct port *port)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++)

@@ -23,10 +23,12 @@ int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
 
 /*
  * Claims of the kernel interfaces behind ports (port/claim.h). Let the predecessor have them
- * (0: there is none); claim them when it has ended; release them for a successor.
+ * (0: there is none); claim them when it has ended; answer other processes once a second; release
+ * them for a successor.
  */
 void ports_allow(pid_t predecessor);
 void ports_claim(struct port *port);
+void ports_answer(struct port *port);
 void ports_release(struct port *port);
 
 /*

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/tsan.h"
+#include "manage/ports.h"
 #include "manage/reload_ports.h"
 #include "pci/kernel_if.h"
 #include "pci/memif.h"
@@ -137,6 +138,7 @@ reconnect_on_turn(struct ev_loop *loop, ev_timer *timer, int revents)
 	(void)loop;
 	(void)revents;
 	r->turn++;
+	ports_answer(r->h->port);
 	for (unsigned int i = 0; i < r->running->n_port; i++) {
 		const struct config_port *cp = &r->running->port[i];
 

@@ -39,6 +39,15 @@ holder_find(const struct sockaddr_un *name, socklen_t name_len, struct ucred *ho
 	return rc;
 }
 
+void
+claim_answer(int claim)
+{
+	int sock;
+
+	while ((sock = accept4(claim, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		close(sock);
+}
+
 int
 claim_take(const char *interface, char *why, unsigned int why_size)
 {

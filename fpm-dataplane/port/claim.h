@@ -26,4 +26,10 @@ void claim_allow(pid_t predecessor);
  */
 int claim_take(const char *interface, char *why, unsigned int why_size);
 
+/*
+ * Close the connections of processes that asked for the owner of the claim. If they stayed, the queue would
+ * be full after some of them, and the next one would get no answer.                    [manage]
+ */
+void claim_answer(int claim);
+
 #endif

@@ -364,6 +364,26 @@ def start_beside(dut, folder):
     return done.stderr
 
 
+def owner_answers(dut, interface):
+    """Connect to the claim of an interface, as a daemon does that finds it in use. Return False if
+    the daemon that has it does not answer."""
+    with netns.entered(dut.dp):
+        index = socket.if_nametoindex(interface)
+    with netns.open_socket(dut.dp, socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)
+        try:
+            sock.connect(f"\0fpm-dataplane/port/{index}")
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_many_processes_that_ask_for_an_interface_get_an_answer(kept):
+    """The queue of a claim has room for a few connections, which the daemon closes."""
+    for _ in range(20):
+        eventually(lambda: owner_answers(kept, "p-lan"), 5)
+
+
 def test_an_interface_is_a_port_of_one_daemon(kept, tmp_path):
     """AF_PACKET gives each frame to all of its readers. A second daemon with other names refuses an
     interface that is a port of another daemon, also after a planned restart and a crash of that."""

@@ -30,6 +30,7 @@ static struct {
 	struct hotplug h;
 	struct port *port;                       /* of all names; NULL: none is open */
 	unsigned int n_tries[3], n_carriers_off; /* of a, b, c */
+	unsigned int n_answers;
 } t;
 
 /* --- functions that reconnect.c calls ------------------------------------------------------ */
@@ -89,6 +90,12 @@ void
 fdstore_kept_carriers_off(void)
 {
 	t.n_carriers_off++;
+}
+
+void
+ports_answer(struct port *port)
+{
+	t.n_answers++;
 }
 
 /* --- rig ----------------------------------------------------------------------------------- */
@@ -183,6 +190,13 @@ a_port_is_opened_again_when_its_deleted_interface_is_back(void **state)
 }
 
 static void
+claims_are_answered_once_a_turn(void **state)
+{
+	turns(3);
+	assert_int_equal(t.n_answers, 3);
+}
+
+static void
 kept_taps_lose_their_carrier_once_after_some_seconds(void **state)
 {
 	turns(3);
@@ -200,6 +214,7 @@ main(void)
 		test(a_removed_port_leaves_the_tries_of_the_others_as_they_are),
 		test(another_device_is_tried_at_once),
 		test(a_port_is_opened_again_when_its_deleted_interface_is_back),
+		test(claims_are_answered_once_a_turn),
 		test(kept_taps_lose_their_carrier_once_after_some_seconds),
 	};
 
