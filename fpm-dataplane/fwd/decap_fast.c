@@ -199,6 +199,18 @@ packet_open(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p,
 	f->decap[f->n_decap++].m = m;
 }
 
+/*
+ * Copy the mark of congestion, if any, to the inner packet. Marked packets are not left to the stages,
+ * because later packets of their flow would pass them. Return false if the packet must be dropped.
+ */
+static inline bool
+packet_mark(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
+{
+	uint8_t *ip = burst_l3(b, i), ecn = ip_dsfield(ip, p->family) & ECN_MASK;
+
+	return (ecn & ECN_LOW) == 0 || fib_tunnel_ecn(ip + p->decap.at, p->inner, ecn);
+}
+
 /* Set b->in. Return false if the interface takes no packets, or checks their sources. */
 static bool
 iface_is_usual(struct burst *b)
@@ -222,7 +234,8 @@ fwd_decap_fast(struct burst *b)
 	for (unsigned int i = 0; i < n; i++) {
 		struct fwd_decap_pattern *p = packet_match(b, i);
 
-		if (p != NULL && (p->epoch == f->outer_epoch || pattern_renew(b, i, p))) {
+		if (p != NULL && (p->epoch == f->outer_epoch || pattern_renew(b, i, p)) &&
+		    packet_mark(b, i, p)) {
 			packet_open(b, i, p, last);
 			last = p;
 		} else {
@@ -271,14 +284,12 @@ ip_count(struct octets *o, unsigned int at, uint8_t family)
 {
 	if (family == 4) {
 		octets_count(o, at, 1, 0xff);
-		octets_count(o, at + 1, 1, ECN_LOW);
 		octets_count(o, at + 6, 1, 0x3f); /* a fragment: MF and the offset */
 		octets_count(o, at + 7, 1, 0xff);
 		octets_count(o, at + 9, 1, 0xff);
 		octets_count(o, at + 12, 8, 0xff);
 	} else {
 		octets_count(o, at, 1, 0xf0);
-		octets_count(o, at + 1, 1, ECN_LOW << 4);
 		octets_count(o, at + 6, 1, 0xff);
 		octets_count(o, at + 8, 32, 0xff);
 	}
@@ -299,8 +310,7 @@ vxlan_count(struct octets *o, unsigned int at)
 static bool
 outer_is_usual(const uint8_t *ip, uint8_t family)
 {
-	return (ip_dsfield(ip, family) & ECN_LOW) == 0 &&
-	       (family == 6 || (ip[0] == 0x45 && (get_be16(ip + 6) & 0x3fff) == 0));
+	return family == 6 || (ip[0] == 0x45 && (get_be16(ip + 6) & 0x3fff) == 0);
 }
 
 /*

@@ -401,7 +401,10 @@ inner_vary(uint8_t *ip, uint8_t family)
 			ip[k] = (uint8_t)random();
 }
 
-/* Packets of a flow differ in lengths, TTL, DF, identification, DSCP, ECT(0) and source port. */
+/*
+ * Packets of a flow differ in lengths, TTL, DF, identification, DSCP, ECN and source port. Packets
+ * that met congestion match, too, so that later packets do not pass them.
+ */
 static void
 packets_of_a_flow_match(void **state)
 {
@@ -423,10 +426,10 @@ packets_of_a_flow_match(void **state)
 			put_be16(ip + (family == 4 ? 4 : 2), (uint16_t)random());
 			ip[family == 4 ? 8 : 7] = (uint8_t)(2 + below(254));
 			if (family == 4)
-				ip[1] = (uint8_t)(below(64) << 2 | (below(2) << 1));
+				ip[1] = (uint8_t)(below(64) << 2 | below(4));
 			else
 				put_be16(ip, (uint16_t)(0x6000 | below(64) << 6 |
-							below(2) << 5 | below(16)));
+							below(4) << 4 | below(16)));
 			if (family == 4) {
 				ip[6] = (uint8_t)(below(4) << 6);
 				checksum_set(ip);
@@ -434,6 +437,8 @@ packets_of_a_flow_match(void **state)
 			if (flow.kind == FLOW_VXLAN)
 				put_be16(ip + (family == 4 ? 20 : 40), (uint16_t)random());
 			inner_vary(ip + outer_bytes(&flow), flow.inner);
+			ecn_set(ip + outer_bytes(&flow), flow.inner,
+				(uint8_t)(1 + below(3)));
 		}
 		both_pass(BURST_MAX, WAN, false);
 		assert_true(hit == UINT64_MAX);
