@@ -124,13 +124,13 @@ def test_an_ipv6_route_by_an_ipv4_next_hop_is_without_it_in_the_kernel(dut, wan,
         ipv6=f"B>  {NET6} [200/0] via ::ffff:192.0.2.99 (recursive), label implicit-null, weight 1, 00:00:06\n"
         f"  *                      via {wan.peer4}, {wan.tap}, label 300/implicit-null, weight 1, 00:00:06\n"
     )
-    dut.ip(f"-6 route add {NET6} dev {wan.tap} proto bgp")
+    dut.ip(f"-6 route add {NET6} dev {wan.tap} proto bgp metric 20")
 
     code, out, _ = audit(dut, zebra)
 
     assert code == 0, out
     assert out.startswith("zebra   1 route\n")
-    dut.ip(f"-6 route del {NET6}", f"-6 route add {NET6} dev lo proto bgp")
+    dut.ip(f"-6 route del {NET6}", f"-6 route add {NET6} dev lo proto bgp metric 20")
     code, out, _ = audit(dut, zebra)
     assert code == 3, out
     assert f"DIFFERS {NET6}: " in out
@@ -460,7 +460,7 @@ def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, l
     are in force if a rule has packets looked up there. A rule with a mark, which no received packet
     has, uses none. The audit finds both equal."""
     lines(
-        f"route add {TABLE_NETS[0]} via {ext.peer4} dev {ext.tap} proto bgp table 101",
+        f"route add {TABLE_NETS[0]} via {ext.peer4} dev {ext.tap} proto bgp metric 20 table 101",
         "rule add pref 100 fwmark 1 lookup 101",
     )
     assert_equal(dut, vtysh)

@@ -504,14 +504,14 @@ def test_zebras_routes_of_a_table_that_it_does_not_replay(rules, twin, dut, firs
         six = "-6 " if n == 6 else ""
         twin.ip(
             f"nexthop add id 301{n} via {getattr(ext, via)} dev ext0 proto zebra",
-            f"{six}route add {net} nhid 301{n} table 1110 proto 196",
+            f"{six}route add {net} nhid 301{n} table 1110 proto 196 metric 20",
         )
     if first == "routes":
         rules(*obeyed)
     for n, dst, net, via in ((4, TO4, NET4, "peer4"), (6, TO6, NET6, "peer6")):
         six = "-6 " if n == 6 else ""
         becomes(twin, EXT, dst=dst)
-        twin.ip(f"{six}route replace {net} via {getattr(alt, via)} table 1110 proto 186")
+        twin.ip(f"{six}route replace {net} via {getattr(alt, via)} table 1110 proto 186 metric 20")
         becomes(twin, ALT, dst=dst)
         twin.ip(f"{six}route del {net} table 1110", f"nexthop del id 301{n}")
         becomes(twin, WAN, dst=dst)

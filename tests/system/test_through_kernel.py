@@ -56,8 +56,8 @@ def punt_row(dut):
 def test_a_route_by_a_gateway_behind_the_kernel(dut, lan, behind, family):
     """The route is zebra's, and the kernel has it, too. `show routes` and explain name the
     interface. When the interface is down, no packet takes the route."""
-    # Zebra's own protocol number, so that the daemon takes the route from the FPM.
-    dut.ip(f"route add {BEYOND[family]} via {HOST[family]} dev {DEV} proto 186")
+    # Protocol and metric of zebra's copies, so that the daemon takes the route from the FPM.
+    dut.ip(f"route add {BEYOND[family]} via {HOST[family]} dev {DEV} proto 186 metric 20")
     with netns.entered(dut.ctl):
         oif = socket.if_nametoindex(DEV)
     dut.route(BEYOND[family], nhid=dut.zebra.hop(HOST[family], oif=oif))
@@ -187,7 +187,7 @@ def test_a_packet_that_waited_takes_the_new_route(dut, lan, wan, behind, given_u
     """A packet waits for a silent gateway. Its route then leads to the kernel's interface, so the
     packet leaves by it when the gateway is given up."""
     silent = {4: "192.0.2.99", 6: "2001:db8:1::99"}[family]
-    dut.ip(f"route add {BEYOND[family]} via {HOST[family]} dev {DEV} proto 186")
+    dut.ip(f"route add {BEYOND[family]} via {HOST[family]} dev {DEV} proto 186 metric 20")
     dut.route(BEYOND[family], via=silent, wire=wan)
     before = dut.counters()
     probe = lan.probe(FAR[family])
@@ -209,7 +209,7 @@ def test_of_a_group_the_members_by_the_kernel_get_packets(dut, lan, wan, behind,
     request.addfinalizer(lambda: netns.sysctl(dut.ctl, {by_ports: 0}))
     with netns.entered(dut.ctl):
         oif = socket.if_nametoindex(DEV)
-    dut.ip(f"route add {BEYOND[family]} proto 186 nexthop via {HOST[family]} dev {DEV} "
+    dut.ip(f"route add {BEYOND[family]} proto 186 metric 20 nexthop via {HOST[family]} dev {DEV} "
            f"nexthop via {wan.peer(family)} dev {wan.tap}")  # fmt: skip
     # The next hop by the port would outlive the interface of the kernel.
     request.addfinalizer(lambda: dut.ip(f"route del {BEYOND[family]} proto 186"))
