@@ -81,9 +81,9 @@ struct fwd_decap {
 	fib_path path; /* PATH_NONE: look it up */
 };
 
-#define FWD_PATTERN_BYTES \
-	96u             /* up to Ethernet, IPv6, and an SRH of two segments, and an octet */
-#define FWD_PATTERNS 64 /* a power of two */
+/* Room for Ethernet, IPv6, an SRH of two segments, and the first octet behind them. */
+#define FWD_PATTERN_BYTES 96u
+#define FWD_PATTERNS      64 /* a power of two */
 
 /*
  * The outer headers of packets that are decapsulated in the same manner, see fwd/decap_fast.h. The
@@ -97,9 +97,8 @@ struct fwd_decap_pattern {
 	uint8_t n_words;        /* of value[] and mask[]; 0: there is no pattern */
 	uint8_t family, inner;  /* of the outer and of the inner packet */
 	uint8_t udp_at;         /* offset from the outer IP header; 0: no UDP */
-	bool by_sid;
-	uint32_t sid;   /* number by which packets are counted; 0: none */
-	fib_path local; /* the path of the outer destination */
+	uint32_t sid;           /* number by which packets are counted; 0: none */
+	fib_path local;         /* the path of the outer destination */
 	uint64_t value[FWD_PATTERN_BYTES / 8], mask[FWD_PATTERN_BYTES / 8];
 };
 

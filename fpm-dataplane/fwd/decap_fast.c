@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * decap_fast: see decap_fast.h. Any packet that matches no pattern is left unchanged to the stages,
- * which alone judge it. test_fwd_decap_fast compares the two.                    [fwd-n]
+ * decap_fast: see decap_fast.h. A packet that matches no pattern takes the stages unchanged. test_fwd_decap_fast compares the two.                    [fwd-n]
  */
 #include "fwd/decap_fast.h"
 
@@ -15,8 +14,8 @@
 #define GRE_HAS_KEY  0x20u /* in the first octet, RFC 2890 */
 #define FRAME_MIN    60u   /* octets without the frame check sequence */
 #define UNUSED_AFTER 64    /* quiescent states after which a pattern may be replaced */
-#define ECN_LOW \
-	1u /* of the ECN field: not set in Not-ECT and ECT(0), which change nothing */
+/* A bit of the ECN field. Not-ECT and ECT(0), which have it not set, leave the inner packet as it is. */
+#define ECN_LOW 1u
 
 static inline uint64_t
 load64(const uint8_t *at)

@@ -535,6 +535,20 @@ an_interval_makes_one_pattern(void **state)
 	assert_int_equal(patterns(), 2);
 }
 
+/* Outer headers for which a pattern has no room are left to the stages. */
+static void
+headers_beyond_the_room_make_no_pattern(void **state)
+{
+	static const struct flow two = {.kind = FLOW_SID, .inner = 6, .n_segments = 2},
+				 three = {.kind = FLOW_SID, .inner = 6, .n_segments = 3};
+
+	tables_fix();
+	learn(&three);
+	assert_int_equal(patterns(), 0);
+	learn(&two);
+	assert_int_equal(patterns(), 1);
+}
+
 static void
 a_pattern_in_use_is_not_replaced(void **state)
 {
@@ -648,6 +662,8 @@ main(void)
 						down),
 		cmocka_unit_test_setup_teardown(an_interval_makes_one_pattern, decap_up,
 						down),
+		cmocka_unit_test_setup_teardown(headers_beyond_the_room_make_no_pattern,
+						decap_up, down),
 		cmocka_unit_test_setup_teardown(a_pattern_in_use_is_not_replaced, decap_up,
 						down),
 		cmocka_unit_test_setup_teardown(bursts_that_others_see_take_the_stages,
