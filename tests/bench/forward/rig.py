@@ -195,6 +195,8 @@ def peers(bench, table, more="", n_cores=1, prompt=False):
     if isa():
         config = f"instructions: {isa()}\n{config}"
     made = [Ours(f"ours{end}", bench, more=config, n_cores=n_cores)]
+    if base := option("BASE", ""):
+        made.append(Ours(f"ours-base{end}", bench, more=config, build=base, n_cores=n_cores))
     if table in ("full", "none") and shutil.which("dpdk-testpmd"):
         made += [Testpmd(f"testpmd-{m}{end}", bench, m, n_cores) for m in ("io", "macswap")]
     if table == "few" or option("LPM_FULL", 0):
