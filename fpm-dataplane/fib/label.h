@@ -17,7 +17,9 @@
 #include <assert.h>
 #include <stdalign.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/mpls.h"
 #include "fib/fib.h"
@@ -37,6 +39,30 @@ struct fib_encap {
 	uint32_t entry[ENCAP_LABELS_MAX];
 };
 static_assert(sizeof(struct fib_encap) == 64, "one cache line");
+static_assert(offsetof(struct fib_encap, n) == 4 && offsetof(struct fib_encap, ttl) == 6,
+	      "the order of encap_head()");
+
+/* Return all members before entry[] as one number, `next` in the lower half. */
+static inline uint64_t
+encap_head(const struct fib_encap *e)
+{
+	uint64_t head;
+
+	memcpy(&head, e, sizeof(head));
+	return head;
+}
+
+static inline unsigned int
+encap_head_n(uint64_t head)
+{
+	return head >> 32 & UINT8_MAX;
+}
+
+static inline uint16_t
+encap_head_ttl(uint64_t head)
+{
+	return (uint16_t)(head >> 48);
+}
 
 #define FIB_POPS_MAX 4 /* most labels of this router that a packet may have */
 

@@ -273,6 +273,7 @@ struct burst {
 	uint64_t into;
 	uint64_t judged; /* bit per entry: the filter let it pass; valid if there is one */
 	uint8_t push_bytes; /* the most octets of labels that a packet of `push` gets */
+	bool push_alike;    /* all packets get that many, and all are in `push` */
 	uint32_t dst4[BURST_MAX]; /* destinations of packets in `fast4`, host order */
 	union {
 		/*

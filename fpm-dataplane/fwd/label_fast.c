@@ -256,24 +256,64 @@ fwd_label_fast_adjacency(struct burst *b)
 		fwd_label_again(b, (unsigned int)__builtin_ctzll(odd));
 }
 
-/* `all`: the whole burst; the compiler makes a separate loop for this case. */
-static inline __attribute__((always_inline)) uint64_t
-push_adjacency(struct burst *b, uint64_t odd, bool all)
+/*
+ * Set the hops of a burst in which all paths push as many labels, with the TTL of the
+ * kernel's sysctls, toward resolved neighbors. Return false for any other burst.
+ */
+static inline bool
+push_all_alike(struct burst *b)
 {
 	const struct fib *fib = b->fwd->fib;
-	const struct fib_encap *encap = fib->encap;
+	const struct fib_adj *slot = fib->adj;
+	_Atomic uint8_t *used = b->fwd->adj_used;
+	fib_path kinds = 0;
+	uint64_t first = encap_head(&fib->encap[path_index(b->path[0])]), differ = 0;
+	unsigned int bytes = encap_head_n(first) * LABEL_BYTES, room = UINT_MAX;
+	unsigned int other_use = 0, unresolved = 0;
+
+	for (unsigned int i = 0, n = b->n; i < n; i++)
+		kinds |= b->path[i] ^ PATH(PATH_ENCAP, 0);
+	if (path_kind(kinds) != 0)
+		return false;
+#pragma GCC unroll 4
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		uint64_t head = encap_head(&fib->encap[path_index(b->path[i])]);
+		uint32_t adj = path_index((fib_path)head);
+		uint64_t hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
+		unsigned int own = rte_pktmbuf_headroom(b->m[i]);
+
+		b->hop[i] = hop;
+		differ |= head ^ first;
+		room = own < room ? own : room;
+		/* See fib_adj_touch(), which seldom has anything to do. */
+		other_use |=
+			atomic_load_explicit(&used[adj], memory_order_relaxed) ^ ADJ_USED;
+		unresolved |= hop == 0;
+	}
+	b->push_bytes = (uint8_t)bytes;
+	return (other_use | unresolved) == 0 && differ >> 32 == 0 &&
+	       encap_head_ttl(first) == 0 && bytes + VLAN_TAGS * VLAN_BYTES <= room;
+}
+
+uint64_t
+fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
+{
+	const struct fib *fib = b->fwd->fib;
 	const struct fib_adj *slot = fib->adj;
 	_Atomic uint8_t *used = b->fwd->adj_used;
 	unsigned int most = 0;
 	uint64_t push = 0;
 
-	for (unsigned int i = 0, n = b->n; i < n; i++) {
-		const struct fib_encap *e = &encap[path_index(b->path[i])];
-		unsigned int bytes;
+	b->push_alike = odd == burst_all(b) && push_all_alike(b);
+	if (b->push_alike)
+		return odd;
+	for (; odd != 0; odd &= odd - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(odd), bytes;
+		const struct fib_encap *e = &fib->encap[path_index(b->path[i])];
 		uint32_t adj;
 		uint64_t hop;
 
-		if ((!all && (odd >> i & 1) == 0) || path_kind(b->path[i]) != PATH_ENCAP)
+		if (path_kind(b->path[i]) != PATH_ENCAP)
 			continue;
 		/* Entry 0, of a path that is not supported, leads to no neighbor. */
 		bytes = e->n * LABEL_BYTES;
@@ -289,13 +329,6 @@ push_adjacency(struct burst *b, uint64_t odd, bool all)
 	}
 	b->push_bytes = (uint8_t)most;
 	return push;
-}
-
-uint64_t
-fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
-{
-	return odd == burst_all(b) ? push_adjacency(b, odd, true)
-				   : push_adjacency(b, odd, false);
 }
 
 /* Move the start of the frame to `eth`, which is before or behind the present start. */

@@ -253,6 +253,46 @@ frames_write_pushed(struct burst *b, const struct egress *w, bool only4)
 }
 
 /*
+ * frames_write_pushed() for IPv4 packets that all get one label. The EtherType, the label
+ * and the first two octets of the IP header, which stay the same, are one store.
+ */
+INLINE void
+frames_write_pushed_one(struct burst *b, const struct egress *w)
+{
+	const __m128i octets =
+		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_encap *encap = fib->encap;
+	const __m256i by = frame_shorten_vector(-(int)LABEL_BYTES);
+	uint8_t pipe_ttl = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
+
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		uint8_t *eth = burst_l2(b, i) - LABEL_BYTES;
+		__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
+		__m128i x = _mm_load_si128(
+			(const void *)((const uint8_t *)w->frame + w->at[i]));
+		uint32_t hop = b->hop_octets[i],
+			 label = encap[path_index(b->path[i])].entry[0];
+		uint16_t head;
+		uint64_t last;
+
+		memcpy(&head, eth + L2_LEN + LABEL_BYTES, sizeof(head));
+		label |= __builtin_bswap32(
+			pipe_ttl == 0 ? label_entry(0, head >> 13, true, (uint8_t)hop)
+				      : label_entry(0, 0, true, pipe_ttl));
+		last = (uint64_t)head << 48 | (uint64_t)label << 16 |
+		       __builtin_bswap16(MPLS_TYPE);
+		x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
+		_mm_storel_epi64((void *)eth, x);
+		_mm_storel_epi64((void *)(eth + 4), _mm_srli_si128(x, 4));
+		memcpy(eth + 12, &last, sizeof(last));
+		memcpy(eth + L2_LEN + LABEL_BYTES + burst_hop_at(4), &hop, sizeof(hop));
+		frame_shorten(b->m[i], by);
+		b->l2[i] = eth;
+	}
+}
+
+/*
  * fwd_rewrite_labels_avx2(). Returns false, and has changed nothing, if the burst needs the
  * code of label_fast.c.
  */
@@ -279,7 +319,9 @@ rewrite_labels(struct burst *b, bool push)
 		return false;
 	for (uint64_t rest = b->padded & burst_all(b); rest != 0; rest &= rest - 1)
 		frame_trim(b, (unsigned int)__builtin_ctzll(rest));
-	if (push && only4)
+	if (push && only4 && b->push_alike && b->push_bytes == LABEL_BYTES)
+		frames_write_pushed_one(b, &w);
+	else if (push && only4)
 		frames_write_pushed(b, &w, true);
 	else if (push)
 		frames_write_pushed(b, &w, false);

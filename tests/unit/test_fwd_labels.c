@@ -61,7 +61,10 @@ static unsigned long n_together; /* bursts for the vector code: packets that are
  * packet loses its only label and is IP then, or each gets labels, and none is odd.
  */
 static enum { MIXED, ALL_POP, ALL_PUSH } round_of;
-static bool only4; /* all packets of the round are IPv4 */
+static bool only4;     /* all packets of the round are IPv4 */
+static bool one_label; /* all paths of the round push one label */
+static unsigned long
+	n_one; /* bursts of IPv4 packets that the vector code gives one label each */
 
 static unsigned int
 below(unsigned int n)
@@ -89,6 +92,7 @@ paths_make(void)
 {
 	bool small = round_of == MIXED || below(4) == 0;
 	bool all_tags = round_of != MIXED && below(8) == 0;
+	bool all_own = round_of != MIXED && below(8) == 0;
 
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		uint8_t to[6] = {2, 0, 0, 0, 9, (uint8_t)a};
@@ -107,13 +111,16 @@ paths_make(void)
 		fib->adj[1 + a].ifidx = out[a].ifidx;
 		/* A neighbor may be unknown. */
 		atomic_store(&fib->adj[1 + a].hop,
-			     odd(12) ? 0 : adj_hop_make(to, out[a].ifidx));
-		atomic_store(&fib->adj_used[1 + a], ADJ_USED);
+			     below(round_of == MIXED ? 12 : 64) == 0
+				     ? 0
+				     : adj_hop_make(to, out[a].ifidx));
+		atomic_store(&fib->adj_used[1 + a], below(64) == 0 ? ADJ_UNUSED : ADJ_USED);
 	}
 	for (unsigned int e = 1; e < 8; e++) {
-		fib->encap[e] = (struct fib_encap){.next = PATH(PATH_ADJ, 1 + below(N_ADJ)),
-						   .n = (uint8_t)(1 + below(3)),
-						   .ttl = ttl_of_route()};
+		fib->encap[e] = (struct fib_encap){
+			.next = PATH(PATH_ADJ, 1 + below(N_ADJ)),
+			.n = (uint8_t)(1 + below(one_label ? 1 : 3)),
+			.ttl = all_own ? LABEL_TTL_OWN | 9 : ttl_of_route()};
 		for (unsigned int i = 0; i < fib->encap[e].n; i++)
 			fib->encap[e].entry[i] = htonl((5000 + 10 * e + i) << 12);
 	}
@@ -195,6 +202,7 @@ packet_write(uint8_t *ip, unsigned int family, unsigned int payload)
 {
 	if (family == 4) {
 		ip[0] = 0x45;
+		ip[1] = (uint8_t)below(256);
 		put_be16(ip + 2, (uint16_t)(20 + payload));
 		ip[8] = (uint8_t)(odd(1) ? 1 + below(80) : 2 + below(80));
 		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
@@ -282,7 +290,7 @@ assert_alike(unsigned int i)
 	assert_int_equal(a->data_off, b->data_off);
 	assert_int_equal(a->pkt_len, b->pkt_len);
 	assert_int_equal(a->data_len, b->data_len);
-	assert_memory_equal(fast.buffer[i] + a->data_off, slow.buffer[i] + b->data_off,
+	assert_memory_equal(rte_pktmbuf_mtod(a, uint8_t *), rte_pktmbuf_mtod(b, uint8_t *),
 			    a->data_len);
 	if (fast.burst.verdict[i] == VERDICT_GO)
 		assert_int_equal(fast.burst.hop[i], slow.burst.hop[i]);
@@ -296,6 +304,7 @@ round_begin(unsigned int round, int alike)
 {
 	round_of = round % 2 == 0 ? MIXED : alike;
 	only4 = below(2) == 0;
+	one_label = round_of != MIXED && below(2) == 0;
 }
 
 /* Count a burst that the vector code takes, unless a path or an interface is odd. */
@@ -486,6 +495,30 @@ assert_pushed_ttl(const struct burst *b, unsigned int i)
 	n_own += e->ttl != 0;
 }
 
+/* Give a packet of both sides `room` octets before the frame; it always has those of tags. */
+static void
+headroom_set(unsigned int i, unsigned int room)
+{
+	struct side *sides[] = {&fast, &slow};
+
+	for (unsigned int s = 0; s < 2; s++) {
+		sides[s]->mbuf[i].buf_addr = sides[s]->buffer[i] + HEADROOM - room;
+		sides[s]->mbuf[i].data_off = (uint16_t)room;
+	}
+}
+
+/* Check that neigh learns of the use of each neighbor by the fast path. */
+static void
+assert_neighbors_used(const struct burst *b)
+{
+	for (uint64_t rest = b->push; rest != 0; rest &= rest - 1) {
+		fib_path path = b->path[__builtin_ctzll(rest)];
+
+		assert_int_equal(fib->adj_used[path_index(fib_encap(fib, path)->next)],
+				 ADJ_USED);
+	}
+}
+
 /* A packet without labels whose route pushes some: the loop, and the slow path. */
 static void
 packets_that_get_labels_agree(void **state)
@@ -508,7 +541,8 @@ packets_that_get_labels_agree(void **state)
 			fast.mbuf[i].pkt_len = 14 + len;
 			memcpy(slow.buffer[i], fast.buffer[i], BUFFER);
 			slow.mbuf[i] = fast.mbuf[i];
-			slow.mbuf[i].buf_addr = slow.buffer[i];
+			headroom_set(i, odd(12) ? VLAN_TAGS * VLAN_BYTES + below(16)
+						: HEADROOM);
 		}
 		side_begin(&fast, n);
 		side_begin(&slow, n);
@@ -519,9 +553,12 @@ packets_that_get_labels_agree(void **state)
 		fwd_lookup(&fast.burst);
 		fwd_lookup(&slow.burst);
 		fwd_adjacency(&fast.burst);
+		assert_neighbors_used(&fast.burst);
 		fwd_adjacency(&slow.burst);
 		n_pushed += (unsigned int)__builtin_popcountll(fast.burst.push);
 		count_together(fast.burst.push, n);
+		n_one += n >= 16 && only4 && fast.burst.push_alike &&
+			 fast.burst.push_bytes == LABEL_BYTES;
 		fwd_rewrite(&fast.burst);
 		fwd_rewrite(&slow.burst);
 		for (unsigned int i = 0; i < n; i++) {
@@ -533,8 +570,8 @@ packets_that_get_labels_agree(void **state)
 	}
 	assert_true(n_own > ROUNDS / 8);
 	print_message("%lu by the loop that pushes\n", n_pushed);
-	assert_true(n_pushed > ROUNDS && n_together > ROUNDS / 16);
-	n_together = 0;
+	assert_true(n_pushed > ROUNDS && n_together > ROUNDS / 16 && n_one > ROUNDS / 64);
+	n_together = n_one = 0;
 }
 
 static void
