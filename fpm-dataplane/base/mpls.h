@@ -16,6 +16,7 @@
 #define MPLS_MULTICAST_TYPE 0x8848u
 
 #define LABEL_BYTES 4u
+#define LABEL_REST  0xfffu /* TC, S and TTL of an entry in host order */
 #define LABELS_ALL  (1u << 20)
 
 /* Special-purpose labels: RFC 3032, RFC 6790, RFC 7274. Labels below 16 are never routed. */

@@ -190,12 +190,18 @@ frame_trim(struct burst *b, unsigned int i)
 bool fwd_rewrite_avx512(struct burst *b);
 bool fwd_rewrite_avx2(struct burst *b);
 
+enum fwd_labels_do {
+	FWD_LABELS_POP,  /* each packet loses its only label and leaves as IP packet */
+	FWD_LABELS_PUSH, /* each packet gets labels */
+	FWD_LABELS_SWAP, /* the first label of each packet is replaced by one */
+};
+
 /*
- * fwd_label_fast_rewrite() with vectors, for a burst in which all packets lose a label and
- * leave as IP packets, or all get labels. Returns false, and has changed nothing, if the
- * burst needs the other code.
+ * fwd_label_fast_rewrite() with vectors, for a burst in which the labels of all packets
+ * change in the same manner. Returns false, and has changed nothing, if the burst needs the
+ * other code.
  */
-bool fwd_rewrite_labels_avx512(struct burst *b, bool push);
-bool fwd_rewrite_labels_avx2(struct burst *b, bool push);
+bool fwd_rewrite_labels_avx512(struct burst *b, enum fwd_labels_do what);
+bool fwd_rewrite_labels_avx2(struct burst *b, enum fwd_labels_do what);
 
 #endif

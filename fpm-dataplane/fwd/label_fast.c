@@ -66,6 +66,7 @@ label_take(struct burst *b, unsigned int i)
 		carried = kind == PATH_ENCAP || label_carries_ttl(b->path[i], of_kernel)
 				  ? ttl
 				  : UINT8_MAX;
+		b->l3_len[i] = (uint16_t)(m->data_len - L2_LEN - LABEL_BYTES);
 		b->label[i] = (struct burst_label){1, ttl, carried, label_tc(entry) & 7u,
 						   label_is_bottom(entry)};
 		return path_is_fast(b->path[i]) &&
@@ -235,33 +236,12 @@ path_adjacency(const struct fib_encap *encap, fib_path path)
 					       : 0;
 }
 
-void
-fwd_label_fast_adjacency(struct burst *b)
-{
-	const struct fib_adj *slot = b->fwd->fib->adj;
-	const struct fib_encap *encap = b->fwd->fib->encap;
-	_Atomic uint8_t *used = b->fwd->adj_used;
-	uint64_t odd = 0;
-
-	for (uint64_t rest = b->switched; rest != 0; rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-		uint32_t adj = path_adjacency(encap, b->path[i]);
-
-		b->hop[i] = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
-		if (b->hop[i] == 0 || !fib_adj_touch(used, adj))
-			odd |= 1ull << i;
-	}
-	b->switched &= ~odd;
-	for (; odd != 0; odd &= odd - 1)
-		fwd_label_again(b, (unsigned int)__builtin_ctzll(odd));
-}
-
 /*
  * Set the hops of a burst in which all paths push as many labels, with the TTL of the
  * kernel's sysctls, toward resolved neighbors. Return false for any other burst.
  */
 static inline bool
-push_all_alike(struct burst *b)
+burst_pushes_alike(struct burst *b)
 {
 	const struct fib *fib = b->fwd->fib;
 	const struct fib_adj *slot = fib->adj;
@@ -295,6 +275,42 @@ push_all_alike(struct burst *b)
 	       encap_head_ttl(first) == 0 && bytes + VLAN_TAGS * VLAN_BYTES <= room;
 }
 
+/* Return true if each packet of the burst keeps labels, with its first one replaced. */
+static inline bool
+burst_all_swap(const struct burst *b)
+{
+	unsigned int families = 0;
+
+	for (unsigned int i = 0, n = b->n; i < n; i++)
+		families |= b->family[i];
+	return families == 0;
+}
+
+void
+fwd_label_fast_adjacency(struct burst *b)
+{
+	const struct fib_adj *slot = b->fwd->fib->adj;
+	const struct fib_encap *encap = b->fwd->fib->encap;
+	_Atomic uint8_t *used = b->fwd->adj_used;
+	uint64_t odd = 0;
+
+	b->push_alike =
+		b->switched == burst_all(b) && burst_all_swap(b) && burst_pushes_alike(b);
+	if (b->push_alike)
+		return;
+	for (uint64_t rest = b->switched; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		uint32_t adj = path_adjacency(encap, b->path[i]);
+
+		b->hop[i] = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
+		if (b->hop[i] == 0 || !fib_adj_touch(used, adj))
+			odd |= 1ull << i;
+	}
+	b->switched &= ~odd;
+	for (; odd != 0; odd &= odd - 1)
+		fwd_label_again(b, (unsigned int)__builtin_ctzll(odd));
+}
+
 uint64_t
 fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
 {
@@ -304,7 +320,7 @@ fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
 	unsigned int most = 0;
 	uint64_t push = 0;
 
-	b->push_alike = odd == burst_all(b) && push_all_alike(b);
+	b->push_alike = odd == burst_all(b) && burst_pushes_alike(b);
 	if (b->push_alike)
 		return odd;
 	for (; odd != 0; odd &= odd - 1) {
@@ -404,34 +420,38 @@ label_switch(const struct burst_label *label, const struct fib_encap *e, uint8_t
 	put_be16(rest - e->n * LABEL_BYTES - 2, MPLS_TYPE);
 }
 
-/*
- * Return true if all packets of the burst lose their label and leave as IP packets
- * (*push is false), or are IP packets that get labels.
- */
+/* Return true if all packets of the burst lose their label and leave as IP packets. */
 static bool
-burst_is_alike(const struct burst *b, uint64_t which, bool *push)
+burst_all_pop(const struct burst *b)
 {
 	unsigned int differ = 0;
 
-	*push = which == b->push;
-	if (which != burst_all(b) || *push)
-		return which == burst_all(b);
 	for (unsigned int i = 0; i < b->n; i++)
 		differ |= (b->family[i] == 0) | (path_kind(b->path[i]) ^ PATH_ADJ);
 	return differ == 0;
 }
 
-/* Rewrite a burst with vectors if burst_is_alike(). Return false for any other burst. */
+/*
+ * Rewrite a burst with vectors if all packets change their labels in the same manner. Return
+ * false for any other burst.
+ */
 static bool
 burst_rewrite_alike(struct burst *b, uint64_t which)
 {
-	bool push;
+	enum fwd_labels_do what;
 
-	if (!fwd_uses_avx512() && !fwd_uses_avx2())
+	if (which != burst_all(b) || (!fwd_uses_avx512() && !fwd_uses_avx2()))
 		return false;
-	return burst_is_alike(b, which, &push) &&
-	       (fwd_uses_avx512() ? fwd_rewrite_labels_avx512(b, push)
-				  : fwd_rewrite_labels_avx2(b, push));
+	if (which == b->push)
+		what = FWD_LABELS_PUSH;
+	else if (b->push_alike && b->push_bytes == LABEL_BYTES)
+		what = FWD_LABELS_SWAP;
+	else if (burst_all_pop(b))
+		what = FWD_LABELS_POP;
+	else
+		return false;
+	return fwd_uses_avx512() ? fwd_rewrite_labels_avx512(b, what)
+				 : fwd_rewrite_labels_avx2(b, what);
 }
 
 uint64_t

@@ -46,13 +46,13 @@ fwd_spread_avx2(struct burst *b)
 }
 
 bool
-fwd_rewrite_labels_avx512(struct burst *b, bool push)
+fwd_rewrite_labels_avx512(struct burst *b, enum fwd_labels_do what)
 {
 	abort();
 }
 
 bool
-fwd_rewrite_labels_avx2(struct burst *b, bool push)
+fwd_rewrite_labels_avx2(struct burst *b, enum fwd_labels_do what)
 {
 	abort();
 }

@@ -84,9 +84,9 @@ fwd_rewrite_avx512(struct burst *b)
 }
 
 bool
-fwd_rewrite_labels_avx512(struct burst *b, bool push)
+fwd_rewrite_labels_avx512(struct burst *b, enum fwd_labels_do what)
 {
-	return rewrite_labels(b, push);
+	return rewrite_labels(b, what);
 }
 
 FWD_TARGET_END

@@ -293,13 +293,43 @@ frames_write_pushed_one(struct burst *b, const struct egress *w)
 }
 
 /*
+ * Replace the first label of all packets. The EtherType stays. The label keeps its TC and S,
+ * and its TTL, which is above 1, is decremented.
+ */
+INLINE void
+frames_write_swapped(struct burst *b, const struct egress *w)
+{
+	const __m128i octets =
+		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+	const struct fib_encap *encap = b->fwd->fib->encap;
+
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		uint8_t *eth = burst_l2(b, i);
+		__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
+		__m128i x = _mm_load_si128(
+			(const void *)((const uint8_t *)w->frame + w->at[i]));
+		uint32_t label = encap[path_index(b->path[i])].entry[0];
+		uint32_t rest = get_be32(eth + L2_LEN) & LABEL_REST;
+		int last;
+
+		label |= __builtin_bswap32(rest - 1);
+		x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
+		_mm_storel_epi64((void *)eth, x);
+		last = _mm_extract_epi32(x, 2);
+		memcpy(eth + 8, &last, sizeof(last));
+		memcpy(eth + L2_LEN, &label, sizeof(label));
+	}
+}
+
+/*
  * fwd_rewrite_labels_avx2(). Returns false, and has changed nothing, if the burst needs the
  * code of label_fast.c.
  */
 INLINE bool
-rewrite_labels(struct burst *b, bool push)
+rewrite_labels(struct burst *b, enum fwd_labels_do what)
 {
-	unsigned int families = 0;
+	bool push = what == FWD_LABELS_PUSH;
+	unsigned int families = 0, more = push ? b->push_bytes : 0;
 	struct entries e;
 	struct egress w;
 	bool only4;
@@ -309,14 +339,20 @@ rewrite_labels(struct burst *b, bool push)
 	for (unsigned int i = 0; i < b->n; i++)
 		families |= b->family[i];
 	only4 = families == 4;
+	if (what == FWD_LABELS_SWAP)
+		more = LABEL_BYTES;
 	entries_load(&e, b);
 	/*
 	 * The MTU of IPv6 does not count under labels. With tags, a frame also needs their
 	 * priority.
 	 */
-	if (!egress_find(b, &w, &e, push || only4, push ? b->push_bytes : 0) ||
+	if (!egress_find(b, &w, &e, only4 || what != FWD_LABELS_POP, more) ||
 	    w.tag_bytes != 0 || w.any_ifidx >= PORT_MAX)
 		return false;
+	if (what == FWD_LABELS_SWAP) {
+		frames_write_swapped(b, &w);
+		return true;
+	}
 	for (uint64_t rest = b->padded & burst_all(b); rest != 0; rest &= rest - 1)
 		frame_trim(b, (unsigned int)__builtin_ctzll(rest));
 	if (push && only4 && b->push_alike && b->push_bytes == LABEL_BYTES)

@@ -58,11 +58,15 @@ static unsigned long n_own;      /* pushed with the TTL of a route */
 static unsigned long n_together; /* bursts for the vector code: packets that are alike */
 /*
  * The packets of a round may have something in common. The vector code takes a burst only if each
- * packet loses its only label and is IP then, or each gets labels, and none is odd.
+ * packet loses its only label and is IP then, or each gets labels, or the first label of each is
+ * replaced, and none is odd.
  */
-static enum { MIXED, ALL_POP, ALL_PUSH } round_of;
-static bool only4;     /* all packets of the round are IPv4 */
-static bool one_label; /* all paths of the round push one label */
+static enum { MIXED, ALL_POP, ALL_PUSH, ALL_SWAP } round_of;
+static bool only4;  /* all packets of the round are IPv4 */
+static bool by_vrf; /* ALL_SWAP: the IP packets behind the labels get new labels */
+static unsigned long n_swapped; /* bursts in which vectors replace all labels */
+static unsigned int
+	n_labels; /* that each path of the round pushes; 0: each another number */
 static unsigned long
 	n_one; /* bursts of IPv4 packets that the vector code gives one label each */
 
@@ -119,7 +123,7 @@ paths_make(void)
 	for (unsigned int e = 1; e < 8; e++) {
 		fib->encap[e] = (struct fib_encap){
 			.next = PATH(PATH_ADJ, 1 + below(N_ADJ)),
-			.n = (uint8_t)(1 + below(one_label ? 1 : 3)),
+			.n = (uint8_t)(n_labels ? n_labels : 1 + below(3)),
 			.ttl = all_own ? LABEL_TTL_OWN | 9 : ttl_of_route()};
 		for (unsigned int i = 0; i < fib->encap[e].n; i++)
 			fib->encap[e].entry[i] = htonl((5000 + 10 * e + i) << 12);
@@ -135,8 +139,8 @@ path_random(void)
 	fib_path path = PATH(no_adjacency[below(6)], 0);
 
 	if (round_of != MIXED && !odd(8))
-		return round_of == ALL_PUSH ? PATH(PATH_ENCAP, 1 + below(7))
-					    : PATH(PATH_ADJ, 1 + below(N_ADJ));
+		return round_of == ALL_POP ? PATH(PATH_ADJ, 1 + below(N_ADJ))
+					   : PATH(PATH_ENCAP, 1 + below(7));
 	if (below(3) != 0)
 		path = PATH(PATH_ADJ, 1 + below(N_ADJ));
 	else if (below(3) != 0)
@@ -150,9 +154,11 @@ tables_make(void)
 {
 	for (unsigned int i = 0; i < N_LABELS; i++) {
 		uint32_t kind = below(8);
-		fib_path path = kind == 0   ? PATH(PATH_VRF, below(odd(1) ? 3 : 2))
-				: kind == 1 ? PATH(PATH_VRF, 0)
-					    : path_random();
+		fib_path path = round_of == ALL_SWAP ? (by_vrf ? PATH(PATH_VRF, below(2))
+							       : path_random())
+				: kind == 0          ? PATH(PATH_VRF, below(odd(1) ? 3 : 2))
+				: kind == 1          ? PATH(PATH_VRF, 0)
+						     : path_random();
 
 		if (odd(4) && path_mtu_class(path) == 0)
 			path = path_with_mtu(path,
@@ -240,6 +246,8 @@ frame_make(unsigned int i)
 	unsigned int n = 1 + odd(3) + odd(6), len, family;
 	uint8_t *p = fast.buffer[i] + HEADROOM, *at = p + 14;
 
+	if (round_of == ALL_SWAP && !by_vrf)
+		n += below(2);
 	random_fill(fast.buffer[i], BUFFER);
 	memcpy(p, mac, 6);
 	p[6] &= 0xfe;
@@ -304,7 +312,8 @@ round_begin(unsigned int round, int alike)
 {
 	round_of = round % 2 == 0 ? MIXED : alike;
 	only4 = below(2) == 0;
-	one_label = round_of != MIXED && below(2) == 0;
+	by_vrf = below(4) == 0;
+	n_labels = round_of == MIXED || below(4) == 0 ? 0 : 1 + below(4) / 3;
 }
 
 /* Count a burst that the vector code takes, unless a path or an interface is odd. */
@@ -320,7 +329,7 @@ usual_packets_and_others_agree(void **state)
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		unsigned int n = 1 + below(BURST_MAX);
 
-		round_begin(round, ALL_POP);
+		round_begin(round, round % 4 == 1 ? ALL_POP : ALL_SWAP);
 		paths_make();
 		tables_make();
 		for (unsigned int i = 0; i < n; i++)
@@ -342,7 +351,10 @@ usual_packets_and_others_agree(void **state)
 		fwd_lookup(&slow.burst);
 		fwd_adjacency(&fast.burst);
 		fwd_adjacency(&slow.burst);
-		count_together(fast.burst.switched, n);
+		if (round_of == ALL_POP)
+			count_together(fast.burst.switched, n);
+		n_swapped += n >= 16 && fast.burst.switched == burst_all(&fast.burst) &&
+			     fast.burst.push_alike && fast.burst.push_bytes == LABEL_BYTES;
 		fwd_rewrite(&fast.burst);
 		fwd_rewrite(&slow.burst);
 		for (unsigned int i = 0; i < n; i++) {
@@ -355,11 +367,11 @@ usual_packets_and_others_agree(void **state)
 		}
 	}
 	print_message("%lu sent, %lu of them without the label, %lu by the loops for usual "
-		      "packets, %lu refused\n",
-		      n_sent, n_popped, n_switched, n_refused);
+		      "packets, %lu refused, %lu bursts of vectors that replace labels\n",
+		      n_sent, n_popped, n_switched, n_refused, n_swapped);
 	assert_true(n_switched > ROUNDS && n_popped > ROUNDS && n_refused > ROUNDS);
-	assert_true(n_together > ROUNDS / 16);
-	n_together = 0;
+	assert_true(n_together > ROUNDS / 16 && n_swapped > ROUNDS / 64);
+	n_together = n_swapped = 0;
 }
 
 /*
