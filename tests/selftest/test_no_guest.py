@@ -89,3 +89,16 @@ def test_each_test_of_the_smoke_guest_is_of_the_whole_and_the_rest_is_named():
     assert said.startswith("test-vm: 9 passed, 1 skipped in 200 s; not run here: scenarios, links, ")
     for word in ("bonds", "vmxnet3", "service", "make test-vm-all", "make test-vm-package"):
         assert word in said
+
+
+def test_a_guest_for_topotests_has_mpls_and_the_time_of_a_module(monkeypatch):
+    """FRR's tests of LDP and VPNs skip without the modules. tests/topotests/run.py limits a module;
+    the guest does not end it earlier."""
+    seen = {}
+    keep = lambda _kernel, _name, command, **more: seen.update(command=command, **more)  # noqa: E731
+    monkeypatch.setattr(vm, "in_guest", keep)
+
+    vm.run_topotests(None, "ldp_topo1")
+
+    assert seen["command"].startswith("modprobe -a mpls_router mpls_iptunnel\n")
+    assert seen["seconds"] >= 3600
