@@ -192,7 +192,9 @@ change(unsigned int fact)
 	unsigned int n = fact - FACT_NBR;
 
 	atomic_store(&begun[fact], version);
-	if (fact < FACT_NBR || fact >= FACT_VRF_ROUTE)
+	if (fact >= FACT_LABEL)
+		label_change(fact, version);
+	else if (fact < FACT_NBR || fact >= FACT_VRF_ROUTE)
 		route_change(fact, version);
 	else if (fact < FACT_IFACE && below(&chance, 2))
 		/*
@@ -213,7 +215,7 @@ change(unsigned int fact)
 static unsigned int
 fact_choose(void)
 {
-	switch (below(&chance, 10)) {
+	switch (below(&chance, 13)) {
 	case 0:
 		return FACT_LINK;
 	case 1:
@@ -226,6 +228,10 @@ fact_choose(void)
 	case 5:
 	case 6:
 		return FACT_VRF_ROUTE + below(&chance, N_ROUTE);
+	case 7:
+	case 8:
+	case 9:
+		return FACT_LABEL + below(&chance, N_LABEL);
 	default:
 		return FACT_ROUTE + below(&chance, N_ROUTE);
 	}
@@ -242,6 +248,8 @@ may_change(unsigned int fact)
 
 	if (begun[fact] != settled[fact])
 		return false;
+	if (fact >= FACT_LABEL)
+		return true;
 	if (fact >= FACT_VRF_ROUTE)
 		return !vrf_changes && begun[FACT_VRF] % 2 != 0;
 	for (unsigned int k = 0; fact == FACT_VRF && k < N_ROUTE; k++)
@@ -299,6 +307,10 @@ step(unsigned int i)
 		if (may_change(fact))
 			change(fact);
 	}
+	/* Many label stacks at once, so that their entries are soon written again. */
+	for (unsigned int k = 0; i % 4 == 0 && k < N_LABEL; k++)
+		if (may_change(FACT_LABEL + k))
+			change(FACT_LABEL + k);
 	batch_send();
 	if (i % 2 == 0 && n_asked - n_done < WATCH_SESSIONS)
 		ask_trace(1 + (i / 2) % 3);
@@ -345,7 +357,8 @@ workers_make(void)
 					.manage = &ui,
 					.count = counters_register("neigh"),
 					.port = port,
-					.n_port = N_PORT};
+					.n_port = N_PORT,
+					.mpls_all = true};
 	struct punt_conf punt_conf = {.neigh = &neigh,
 				      .port = port,
 				      .n_port = N_PORT,
@@ -439,6 +452,7 @@ house_up(enum pt_isa isa)
 	memset(kernel_last, 0, sizeof(kernel_last));
 	memset(kernel_seq, 0, sizeof(kernel_seq));
 	n_came = n_left = n_dropped = n_to_us = n_read_to_us = n_of_kernel = n_icmp = 0;
+	n_swapped = n_popped = 0;
 	n_sent_of_kernel = n_asked = n_done = n_rows = 0;
 	quiet = stop = managed = false;
 	n_moves = 0;
@@ -527,8 +541,8 @@ marks(void)
 	uint64_t n = 0;
 
 	for (unsigned int f = 0; f < N_FWD; f++) {
-		n += counter_read(&count[f]->forwarded[0]) +
-		     counter_read(&count[f]->forwarded[1]);
+		for (unsigned int i = 0; i < 3; i++)
+			n += counter_read(&count[f]->forwarded[i]);
 		for (unsigned int r = 0; r < N_REASON; r++)
 			if (r != PUNT_unreach)
 				n += counter_read(&count[f]->reason[r]);
@@ -549,10 +563,12 @@ all_is_well(enum pt_isa isa)
 		route_change(FACT_ROUTE + k, 0);
 		route_change(FACT_VRF_ROUTE + k, 0);
 	}
+	for (unsigned int k = 0; k < N_LABEL; k++)
+		label_change(FACT_LABEL + k, 0);
 	route_say(N_ROUTE, RT_TABLE_MAIN, NH_GATEWAY + STEADY);
 	route_say(MARK_OF_LINK, RT_TABLE_MAIN, NH_GATEWAY + 1);
 	batch_send();
-	wait_for(batch_is_heard() && link_is(true) &&
+	wait_for(batch_is_heard() && link_is(true) && labels_are() &&
 		 gateways_seen(N_ROUTE, 4, false) == 1u << STEADY &&
 		 gateways_seen(N_ROUTE, 6, false) == 1u << STEADY);
 	for (unsigned int n = 0; n < N_NBR; n++)
@@ -578,14 +594,17 @@ all_is_well(enum pt_isa isa)
 	assert_int_equal(n_left + n_dropped + n_to_us, n_came);
 	assert_int_equal(n_to_us, n_read_to_us);
 	assert_true(n_left > 1000 && n_dropped > 0 && n_to_us > 0 && n_icmp > 0);
+	assert_true(n_swapped > 100 && n_popped > 100);
 	assert_true(counter_read(&punt_count->held) > held);
 	assert_true(n_rows > TRACED);
 	house_down();
 	assert_int_equal(marks() - marks_before, n_came);
 	assert_int_equal(stack_count(pool), N_BUFFER);
 	assert_false(atomic_load(&wrong));
-	print_message("%llu packets, %llu dropped, %llu waited, %u rows, %u moves\n",
-		      (unsigned long long)n_came, (unsigned long long)n_dropped,
+	print_message("%llu packets, %llu labels swapped, %llu popped, %llu dropped, %llu "
+		      "waited, %u rows, %u moves\n",
+		      (unsigned long long)n_came, (unsigned long long)n_swapped,
+		      (unsigned long long)n_popped, (unsigned long long)n_dropped,
 		      (unsigned long long)(punt_count->held - held), n_rows, n_moves);
 }
 

@@ -22,6 +22,7 @@
 #include <rte_mempool.h>
 
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "base/prefix.h"
 #include "port/packet.h"
 
@@ -30,6 +31,7 @@
 #define N_QUEUE    4  /* two for each port that receives */
 #define N_FWD      2
 #define N_ROUTE    16
+#define N_LABEL    8
 #define N_BUFFER   2048
 /* As many as a neighbor's queue of waiting packets (QUEUE_PACKETS_MAX) has room for. */
 #define IN_FLIGHT_MAX 60
@@ -58,7 +60,8 @@ enum {
 	FACT_LINK = FACT_IFACE + N_PORT + 1, /* link of port 4; odd: down */
 	FACT_VRF,                            /* odd: the VRF exists and port 2 is in it */
 	FACT_VRF_ROUTE,                      /* in the table of the VRF */
-	N_FACT = FACT_VRF_ROUTE + N_ROUTE
+	FACT_LABEL = FACT_VRF_ROUTE + N_ROUTE,
+	N_FACT = FACT_LABEL + N_LABEL
 };
 static _Atomic uint32_t begun[N_FACT], settled[N_FACT];
 
@@ -72,16 +75,17 @@ static atomic_bool wrong;
 	} while (0)
 
 /* TO_US: also for packets that the router itself sends. */
-enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST };
+enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST, TO_LABEL };
 
 /* State of a packet, in its buffer behind the daemon's data. */
 struct ride {
 	bool in_transit;
 	uint8_t kind; /* enum kind */
 	uint8_t family;
-	uint8_t which; /* number of the route or neighbor */
+	uint8_t which; /* number of the route, neighbor or label */
 	uint8_t queue;
 	uint32_t seq;             /* its number in the queue */
+	uint32_t inner;           /* TO_LABEL: the second label, which stays */
 	uint32_t settled[N_FACT]; /* versions when the packet was made */
 };
 
@@ -101,7 +105,7 @@ static uint32_t kernel_last[N_PORT + 1]; /* by port: last number sent by the ker
 static atomic_bool quiet; /* the ports receive nothing from now on */
 static atomic_int in_flight;
 static _Atomic uint64_t n_came, n_left, n_dropped, n_to_us, n_read_to_us, n_of_kernel,
-	n_icmp;
+	n_icmp, n_swapped, n_popped;
 
 /* --- addresses ---------------------------------------------------------------------------- */
 
@@ -175,6 +179,17 @@ route_gateways(unsigned int fact, uint32_t version)
 
 #define GATEWAYS_DOWN 0xau /* gateways of port 4, whose link goes up and down */
 
+/*
+ * Label `k` has the gateways of a route. With a version it pops, swaps for a label that shows
+ * label and version, or swaps for this and another label.
+ */
+#define LABEL_IN(k)          (100u + (k))
+#define LABEL_OUT(k, v)      ((1u + (k)) << 16 | ((v)&0xffff))
+#define LABEL_BEHIND         90u
+#define LABELS_PUSHED(v)     ((v) % 3)
+#define LABEL_INNER          1000u
+#define LABEL_INNER_VARIANTS 1000u
+
 static inline bool
 was_in_force(const struct ride *r, unsigned int fact, uint32_t version)
 {
@@ -227,6 +242,9 @@ gateways_of(const struct ride *r, bool *none)
 	bool main_table = could_be_in(r, false), vrf = could_be_in(r, true);
 	uint32_t hops = 0;
 
+	*none = false;
+	if (r->kind == TO_LABEL) /* labels have no VRF */
+		return gateways_in(r, FACT_LABEL + r->which, none);
 	/*
 	 * While a VRF is added or removed its members are in no table. A VRF has no other
 	 * routes.
@@ -245,9 +263,10 @@ judge_gateway(const struct ride *r, unsigned int n)
 	struct queue *q = &queue[r->queue];
 	bool none;
 
-	must(r->kind == TO_ROUTE || could_be_in(r, false));
+	must(r->kind == TO_ROUTE || r->kind == TO_LABEL || could_be_in(r, false));
 	switch (r->kind) {
 	case TO_ROUTE:
+	case TO_LABEL:
 		must(n < GATEWAYS && (gateways_of(r, &none) >> n & 1) != 0);
 		break;
 	case TO_STEADY:
@@ -259,6 +278,36 @@ judge_gateway(const struct ride *r, unsigned int n)
 	default:
 		must(r->kind == TO_HOST && n == r->which);
 	}
+}
+
+/* Check the labels of a packet that leaves by gateway `n`: all are of one version. */
+static inline void
+judge_labels(const struct ride *r, const uint8_t *p, unsigned int n)
+{
+	unsigned int fact = FACT_LABEL + r->which;
+	uint32_t first = label_of(get_be32(p)), version = first & 0xffff;
+	uint32_t end = atomic_load(&begun[fact]) + 1;
+	bool popped = first < LABEL_OUT(0u, 0u), found = false;
+
+	if (popped) {
+		must(get_be32(p) == label_entry(r->inner, 3, true, 63));
+		for (uint32_t v = r->settled[fact]; v != end; v++)
+			found |= LABELS_PUSHED(v) == 0 &&
+				 (route_gateways(fact, v) >> n & 1) != 0;
+		must(found);
+		atomic_fetch_add(&n_popped, 1);
+		return;
+	}
+	must(was_in_force(r, fact, version));
+	must((route_gateways(fact, version) >> n & 1) != 0 && LABELS_PUSHED(version) != 0);
+	must(get_be32(p) == label_entry(LABEL_OUT(r->which, version), 5, false, 63));
+	p += LABEL_BYTES;
+	if (LABELS_PUSHED(version) == 2) {
+		must(get_be32(p) == label_entry(LABEL_BEHIND, 5, false, 63));
+		p += LABEL_BYTES;
+	}
+	must(get_be32(p) == label_entry(r->inner, 3, true, 64));
+	atomic_fetch_add(&n_swapped, 1);
 }
 
 /* A received packet leaves by `port`. */
@@ -278,10 +327,15 @@ judge(struct ride *r, uint16_t port, const uint8_t *frame)
 	must(was_in_force(r, FACT_NBR + n, get_be32(frame + 2)));
 	must(frame[7] == OUR_MAC(port));
 	must(was_in_force(r, FACT_IFACE + port, get_be32(frame + 8)));
+	judge_gateway(r, n);
+	if (r->kind == TO_LABEL) {
+		must(get_be16(frame + 12) == MPLS_TYPE);
+		judge_labels(r, ip, n);
+		return;
+	}
 	must(get_be16(frame + 12) == (r->family == 4 ? 0x0800 : 0x86dd));
 	must((r->family == 4 ? ip[8] : ip[7]) == 63);
 	must(r->family == 6 || inet_fold(inet_sum(ip, 20, 0)) == 0xffff);
-	judge_gateway(r, n);
 }
 
 /* Check a packet of the kernel or an ICMP error of the punt thread. */
@@ -337,10 +391,19 @@ destination(struct queue *q, struct ride *r)
 	 */
 	bool to_us =
 		q->port == 1 && atomic_load(&n_to_us) - atomic_load(&n_read_to_us) < 50;
-	uint32_t k = below(q, to_us ? 16 : 15);
+	uint32_t k = below(q, to_us ? 20 : 19);
 
-	r->kind = k < 9 ? TO_ROUTE : k < 11 ? TO_STEADY : k < 15 ? TO_HOST : TO_US;
+	r->kind = k < 9    ? TO_ROUTE
+		  : k < 11 ? TO_STEADY
+		  : k < 15 ? TO_HOST
+		  : k < 19 ? TO_LABEL
+			   : TO_US;
 	r->family = below(q, 2) ? 6 : 4;
+	if (r->kind == TO_LABEL) {
+		r->which = (uint8_t)below(q, N_LABEL);
+		r->inner = LABEL_INNER + below(q, LABEL_INNER_VARIANTS);
+		return nbr_addr(HOSTS);
+	}
 	if (r->kind == TO_US)
 		return addr_on(3, r->family, 1);
 	if (r->kind == TO_HOST) {
@@ -386,6 +449,20 @@ frame_make(uint8_t *f, uint8_t family, const struct ipaddr *src, const struct ip
 	return 14 + head + 26;
 }
 
+/*
+ * Turn a frame of `n` octets into one with two labels. No IP packet follows them, so that no
+ * ICMP error is sent about it. Return the length.
+ */
+static inline unsigned int
+frame_label(uint8_t *f, unsigned int n, const struct ride *r)
+{
+	put_be16(f + 12, MPLS_TYPE);
+	put_be32(f + 14, label_entry(LABEL_IN(r->which), 5, false, 64));
+	put_be32(f + 18, label_entry(r->inner, 3, true, 64));
+	memset(f + 22, 0, n - 22);
+	return n;
+}
+
 static inline void
 packet_make(struct queue *q, struct rte_mbuf *m)
 {
@@ -407,6 +484,8 @@ packet_make(struct queue *q, struct rte_mbuf *m)
 	src = nbr_addr(n);
 	m->data_len = (uint16_t)frame_make(f, r->family, &src, &dst,
 					   (uint16_t)(1024 + below(q, 4096)));
+	if (r->kind == TO_LABEL)
+		m->data_len = (uint16_t)frame_label(f, m->data_len, r);
 	m->pkt_len = m->data_len;
 	versioned_mac(f, OUR_MAC(q->port), 0);
 	versioned_mac(f + 6, (uint8_t)n, 0);

@@ -11,6 +11,7 @@
 
 #include "base/fpm_event.h"
 #include "fib/fib.h"
+#include "fib/label.h"
 #include "threads_kernel.h"
 
 static struct worker rib;
@@ -110,6 +111,31 @@ route_change(unsigned int fact, uint32_t version)
 	}
 }
 
+/* Change a label, with its next hops inline as zebra sends them. */
+static inline void
+label_change(unsigned int fact, uint32_t version)
+{
+	uint32_t hops = route_gateways(fact, version);
+	unsigned int k = fact - FACT_LABEL, n = (unsigned int)__builtin_popcount(hops);
+	struct fpm_event *ev = event(hops == 0 ? FPM_ROUTE_DEL : FPM_ROUTE, n);
+
+	ev->table = FPM_TABLE_NONE;
+	ev->prefix = (struct prefix){.family = FAMILY_LABEL, .len = 32};
+	put_be32(ev->prefix.addr.octet, LABEL_IN(k));
+	for (unsigned int i = 0; hops != 0; hops &= hops - 1, i++) {
+		unsigned int gw = (unsigned int)__builtin_ctz(hops);
+
+		ev->hops[i] = (struct fpm_hop){
+			.ifindex = TAP_IFINDEX(nbr[gw].port),
+			.weight = 1,
+			.gw_family = nbr[gw].family,
+			.gw = nbr_addr(gw),
+			.encap = LABELS_PUSHED(version) == 0 ? HOP_POP : HOP_MPLS,
+			.n_labels = LABELS_PUSHED(version),
+			.label = {LABEL_OUT(k, version), LABEL_BEHIND}};
+	}
+}
+
 /*
  * The FIB may show the expected next hops by chance, because they were the same before.
  * Therefore a route changes its gateway with each batch and shows that rib has handled the
@@ -190,6 +216,50 @@ route_is(unsigned int fact, uint32_t version)
 	return gateways_seen(k, 4, of_vrf) == hops && gateways_seen(k, 6, of_vrf) == hops;
 }
 
+/* Return the gateway of the path of label `k` as a bit. 0: none, or labels of another version. */
+static inline uint32_t
+label_path_seen(fib_path path, unsigned int k, uint32_t version)
+{
+	const struct fib_encap *e;
+
+	if (path_kind(path) != PATH_ENCAP)
+		return LABELS_PUSHED(version) == 0 ? gateway_seen(path) : 0;
+	e = fib_encap(fib, path);
+	return e->n == LABELS_PUSHED(version) && label_of(__builtin_bswap32(e->entry[0])) ==
+							 LABEL_OUT(k, version)
+		       ? gateway_seen(e->next)
+		       : 0;
+}
+
+static inline bool
+label_is(unsigned int fact, uint32_t version)
+{
+	unsigned int k = fact - FACT_LABEL;
+	uint32_t group =
+		atomic_load_explicit(&fib->label[LABEL_IN(k)], memory_order_acquire);
+	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_acquire);
+	uint32_t want = route_gateways(fact, version), hops = 0;
+
+	if (atomic_load(&begun[FACT_LINK]) % 2 != 0)
+		want &= ~GATEWAYS_DOWN;
+	if (route_gateways(fact, version) == 0)
+		return group == 0;
+	if (!group_word_is_block(w))
+		return group != 0 && label_path_seen((fib_path)w, k, version) == want;
+	for (unsigned int i = 0; i < 1u << group_word_log2(w); i++)
+		hops |= label_path_seen(group_word_buckets(w)[i], k, version);
+	return hops == want;
+}
+
+static inline bool
+labels_are(void)
+{
+	for (unsigned int fact = FACT_LABEL; fact < FACT_LABEL + N_LABEL; fact++)
+		if (!label_is(fact, atomic_load(&begun[fact])))
+			return false;
+	return true;
+}
+
 /* True if all routes of a table are as expected. */
 static inline bool
 routes_are(unsigned int first)
@@ -218,7 +288,7 @@ link_is(bool up)
 
 	return i != NULL && i->up == up &&
 	       gateways_seen(MARK_OF_LINK, 4, false) == (up ? 2u : 0) &&
-	       routes_are(FACT_ROUTE) &&
+	       routes_are(FACT_ROUTE) && labels_are() &&
 	       (atomic_load(&begun[FACT_VRF]) % 2 == 0 || routes_are(FACT_VRF_ROUTE));
 }
 
@@ -256,6 +326,8 @@ batch_is_heard(void)
 static inline bool
 is_so(unsigned int fact, uint32_t version)
 {
+	if (fact >= FACT_LABEL)
+		return label_is(fact, version);
 	if (fact < FACT_NBR || fact >= FACT_VRF_ROUTE)
 		return route_is(fact, version);
 	if (fact < FACT_IFACE)
