@@ -452,7 +452,7 @@ house_up(enum pt_isa isa)
 	memset(kernel_last, 0, sizeof(kernel_last));
 	memset(kernel_seq, 0, sizeof(kernel_seq));
 	n_came = n_left = n_dropped = n_to_us = n_read_to_us = n_of_kernel = n_icmp = 0;
-	n_swapped = n_popped = 0;
+	n_swapped = n_popped = n_pushed = 0;
 	n_sent_of_kernel = n_asked = n_done = n_rows = 0;
 	quiet = stop = managed = false;
 	n_moves = 0;
@@ -594,17 +594,18 @@ all_is_well(enum pt_isa isa)
 	assert_int_equal(n_left + n_dropped + n_to_us, n_came);
 	assert_int_equal(n_to_us, n_read_to_us);
 	assert_true(n_left > 1000 && n_dropped > 0 && n_to_us > 0 && n_icmp > 0);
-	assert_true(n_swapped > 100 && n_popped > 100);
+	assert_true(n_swapped > 100 && n_popped > 100 && n_pushed > 100);
 	assert_true(counter_read(&punt_count->held) > held);
 	assert_true(n_rows > TRACED);
 	house_down();
 	assert_int_equal(marks() - marks_before, n_came);
 	assert_int_equal(stack_count(pool), N_BUFFER);
 	assert_false(atomic_load(&wrong));
-	print_message("%llu packets, %llu labels swapped, %llu popped, %llu dropped, %llu "
-		      "waited, %u rows, %u moves\n",
+	print_message("%llu packets, %llu labels swapped, %llu popped, %llu pushed, %llu "
+		      "dropped, %llu waited, %u rows, %u moves\n",
 		      (unsigned long long)n_came, (unsigned long long)n_swapped,
-		      (unsigned long long)n_popped, (unsigned long long)n_dropped,
+		      (unsigned long long)n_popped, (unsigned long long)n_pushed,
+		      (unsigned long long)n_dropped,
 		      (unsigned long long)(punt_count->held - held), n_rows, n_moves);
 }
 

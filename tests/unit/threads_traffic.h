@@ -75,7 +75,8 @@ static atomic_bool wrong;
 	} while (0)
 
 /* TO_US: also for packets that the router itself sends. */
-enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST, TO_LABEL };
+/* TO_PUSH: an IP packet of a route with the next hops of a label. */
+enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST, TO_LABEL, TO_PUSH };
 
 /* State of a packet, in its buffer behind the daemon's data. */
 struct ride {
@@ -105,7 +106,7 @@ static uint32_t kernel_last[N_PORT + 1]; /* by port: last number sent by the ker
 static atomic_bool quiet; /* the ports receive nothing from now on */
 static atomic_int in_flight;
 static _Atomic uint64_t n_came, n_left, n_dropped, n_to_us, n_read_to_us, n_of_kernel,
-	n_icmp, n_swapped, n_popped;
+	n_icmp, n_swapped, n_popped, n_pushed;
 
 /* --- addresses ---------------------------------------------------------------------------- */
 
@@ -186,6 +187,7 @@ route_gateways(unsigned int fact, uint32_t version)
 #define LABEL_IN(k)          (100u + (k))
 #define LABEL_OUT(k, v)      ((1u + (k)) << 16 | ((v)&0xffff))
 #define LABEL_BEHIND         90u
+#define PUSH_ROUTE(k)        (N_ROUTE + 4 + (k)) /* pushes the labels of label `k` */
 #define LABELS_PUSHED(v)     ((v) % 3)
 #define LABEL_INNER          1000u
 #define LABEL_INNER_VARIANTS 1000u
@@ -252,6 +254,8 @@ gateways_of(const struct ride *r, bool *none)
 	*none = vrf && (main_table || r->kind != TO_ROUTE);
 	if (main_table && r->kind == TO_ROUTE)
 		hops |= gateways_in(r, FACT_ROUTE + r->which, none);
+	if (main_table && r->kind == TO_PUSH)
+		hops |= gateways_in(r, FACT_LABEL + r->which, none);
 	if (vrf && r->kind == TO_ROUTE)
 		hops |= gateways_in(r, FACT_VRF_ROUTE + r->which, none);
 	return hops;
@@ -267,6 +271,7 @@ judge_gateway(const struct ride *r, unsigned int n)
 	switch (r->kind) {
 	case TO_ROUTE:
 	case TO_LABEL:
+	case TO_PUSH:
 		must(n < GATEWAYS && (gateways_of(r, &none) >> n & 1) != 0);
 		break;
 	case TO_STEADY:
@@ -280,34 +285,54 @@ judge_gateway(const struct ride *r, unsigned int n)
 	}
 }
 
-/* Check the labels of a packet that leaves by gateway `n`: all are of one version. */
+/* The packet leaves by gateway `n` without a label of its next hop. */
 static inline void
-judge_labels(const struct ride *r, const uint8_t *p, unsigned int n)
+judge_no_label(const struct ride *r, unsigned int n)
 {
 	unsigned int fact = FACT_LABEL + r->which;
-	uint32_t first = label_of(get_be32(p)), version = first & 0xffff;
 	uint32_t end = atomic_load(&begun[fact]) + 1;
-	bool popped = first < LABEL_OUT(0u, 0u), found = false;
+	bool found = false;
 
-	if (popped) {
-		must(get_be32(p) == label_entry(r->inner, 3, true, 63));
-		for (uint32_t v = r->settled[fact]; v != end; v++)
-			found |= LABELS_PUSHED(v) == 0 &&
-				 (route_gateways(fact, v) >> n & 1) != 0;
-		must(found);
-		atomic_fetch_add(&n_popped, 1);
-		return;
-	}
+	for (uint32_t v = r->settled[fact]; v != end; v++)
+		found |= LABELS_PUSHED(v) == 0 && (route_gateways(fact, v) >> n & 1) != 0;
+	must(found);
+}
+
+/*
+ * Check the labels at `p` of a packet that leaves by gateway `n`: all are of one version.
+ * Return the place behind them.
+ */
+static inline const uint8_t *
+judge_labels(const struct ride *r, const uint8_t *p, unsigned int n, uint8_t tc,
+	     bool bottom)
+{
+	unsigned int fact = FACT_LABEL + r->which;
+	uint32_t version = label_of(get_be32(p)) & 0xffff;
+	bool two = LABELS_PUSHED(version) == 2;
+
 	must(was_in_force(r, fact, version));
 	must((route_gateways(fact, version) >> n & 1) != 0 && LABELS_PUSHED(version) != 0);
-	must(get_be32(p) == label_entry(LABEL_OUT(r->which, version), 5, false, 63));
+	must(get_be32(p) ==
+	     label_entry(LABEL_OUT(r->which, version), tc, bottom && !two, 63));
 	p += LABEL_BYTES;
-	if (LABELS_PUSHED(version) == 2) {
-		must(get_be32(p) == label_entry(LABEL_BEHIND, 5, false, 63));
-		p += LABEL_BYTES;
-	}
-	must(get_be32(p) == label_entry(r->inner, 3, true, 64));
-	atomic_fetch_add(&n_swapped, 1);
+	if (!two)
+		return p;
+	must(get_be32(p) == label_entry(LABEL_BEHIND, tc, bottom, 63));
+	return p + LABEL_BYTES;
+}
+
+/* Check a packet that came with two labels. */
+static inline void
+judge_switched(const struct ride *r, const uint8_t *p, unsigned int n)
+{
+	bool popped = label_of(get_be32(p)) == r->inner;
+
+	atomic_fetch_add(popped ? &n_popped : &n_swapped, 1);
+	if (popped)
+		judge_no_label(r, n);
+	else
+		p = judge_labels(r, p, n, 5, false);
+	must(get_be32(p) == label_entry(r->inner, 3, true, popped ? 63 : 64));
 }
 
 /* A received packet leaves by `port`. */
@@ -330,10 +355,18 @@ judge(struct ride *r, uint16_t port, const uint8_t *frame)
 	judge_gateway(r, n);
 	if (r->kind == TO_LABEL) {
 		must(get_be16(frame + 12) == MPLS_TYPE);
-		judge_labels(r, ip, n);
+		judge_switched(r, ip, n);
 		return;
 	}
-	must(get_be16(frame + 12) == (r->family == 4 ? 0x0800 : 0x86dd));
+	if (r->kind == TO_PUSH && get_be16(frame + 12) == MPLS_TYPE) {
+		ip = judge_labels(r, ip, n, 0, true);
+		atomic_fetch_add(&n_pushed, 1);
+		must(ip[0] >> 4 == r->family);
+	} else {
+		must(get_be16(frame + 12) == (r->family == 4 ? 0x0800 : 0x86dd));
+		if (r->kind == TO_PUSH)
+			judge_no_label(r, n);
+	}
 	must((r->family == 4 ? ip[8] : ip[7]) == 63);
 	must(r->family == 6 || inet_fold(inet_sum(ip, 20, 0)) == 0xffff);
 }
@@ -396,13 +429,20 @@ destination(struct queue *q, struct ride *r)
 	r->kind = k < 9    ? TO_ROUTE
 		  : k < 11 ? TO_STEADY
 		  : k < 15 ? TO_HOST
-		  : k < 19 ? TO_LABEL
+		  : k < 17 ? TO_LABEL
+		  : k < 19 ? TO_PUSH
 			   : TO_US;
 	r->family = below(q, 2) ? 6 : 4;
 	if (r->kind == TO_LABEL) {
 		r->which = (uint8_t)below(q, N_LABEL);
 		r->inner = LABEL_INNER + below(q, LABEL_INNER_VARIANTS);
 		return nbr_addr(HOSTS);
+	}
+	if (r->kind == TO_PUSH) {
+		r->which = (uint8_t)below(q, N_LABEL);
+		dst = route_prefix(PUSH_ROUTE(r->which), r->family).addr;
+		dst.octet[r->family == 4 ? 3 : 15] = (uint8_t)(1 + below(q, 250));
+		return dst;
 	}
 	if (r->kind == TO_US)
 		return addr_on(3, r->family, 1);

@@ -111,17 +111,12 @@ route_change(unsigned int fact, uint32_t version)
 	}
 }
 
-/* Change a label, with its next hops inline as zebra sends them. */
+/* Write next hops inline, with the labels of label `k` in this version. */
 static inline void
-label_change(unsigned int fact, uint32_t version)
+labelled_hops_say(struct fpm_event *ev, uint32_t hops, unsigned int k, uint32_t version)
 {
-	uint32_t hops = route_gateways(fact, version);
-	unsigned int k = fact - FACT_LABEL, n = (unsigned int)__builtin_popcount(hops);
-	struct fpm_event *ev = event(hops == 0 ? FPM_ROUTE_DEL : FPM_ROUTE, n);
+	uint8_t no_label = ev->prefix.family == FAMILY_LABEL ? HOP_POP : HOP_PLAIN;
 
-	ev->table = FPM_TABLE_NONE;
-	ev->prefix = (struct prefix){.family = FAMILY_LABEL, .len = 32};
-	put_be32(ev->prefix.addr.octet, LABEL_IN(k));
 	for (unsigned int i = 0; hops != 0; hops &= hops - 1, i++) {
 		unsigned int gw = (unsigned int)__builtin_ctz(hops);
 
@@ -130,9 +125,29 @@ label_change(unsigned int fact, uint32_t version)
 			.weight = 1,
 			.gw_family = nbr[gw].family,
 			.gw = nbr_addr(gw),
-			.encap = LABELS_PUSHED(version) == 0 ? HOP_POP : HOP_MPLS,
+			.encap = LABELS_PUSHED(version) == 0 ? no_label : HOP_MPLS,
 			.n_labels = LABELS_PUSHED(version),
 			.label = {LABEL_OUT(k, version), LABEL_BEHIND}};
+	}
+}
+
+/* Change a label, and the routes that push the labels of its next hops. */
+static inline void
+label_change(unsigned int fact, uint32_t version)
+{
+	uint32_t hops = route_gateways(fact, version);
+	unsigned int k = fact - FACT_LABEL, n = (unsigned int)__builtin_popcount(hops);
+	struct prefix prefix[] = {{.family = FAMILY_LABEL, .len = 32},
+				  route_prefix(PUSH_ROUTE(k), 4),
+				  route_prefix(PUSH_ROUTE(k), 6)};
+
+	put_be32(prefix[0].addr.octet, LABEL_IN(k));
+	for (unsigned int i = 0; i < 3; i++) {
+		struct fpm_event *ev = event(hops == 0 ? FPM_ROUTE_DEL : FPM_ROUTE, n);
+
+		ev->prefix = prefix[i];
+		ev->table = i == 0 ? FPM_TABLE_NONE : RT_TABLE_MAIN;
+		labelled_hops_say(ev, hops, k, version);
 	}
 }
 
@@ -231,24 +246,37 @@ label_path_seen(fib_path path, unsigned int k, uint32_t version)
 		       : 0;
 }
 
+/* True if a group has the next hops of label `k` in this version. */
+static inline bool
+labelled_group_is(uint32_t group, unsigned int k, uint32_t version)
+{
+	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_acquire);
+	uint32_t want = route_gateways(FACT_LABEL + k, version), hops = 0;
+
+	if (want == 0 || group == 0)
+		return want == 0 && group == 0;
+	if (atomic_load(&begun[FACT_LINK]) % 2 != 0)
+		want &= ~GATEWAYS_DOWN;
+	if (!group_word_is_block(w))
+		return label_path_seen((fib_path)w, k, version) == want;
+	for (unsigned int i = 0; i < 1u << group_word_log2(w); i++)
+		hops |= label_path_seen(group_word_buckets(w)[i], k, version);
+	return hops == want;
+}
+
 static inline bool
 label_is(unsigned int fact, uint32_t version)
 {
 	unsigned int k = fact - FACT_LABEL;
-	uint32_t group =
-		atomic_load_explicit(&fib->label[LABEL_IN(k)], memory_order_acquire);
-	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_acquire);
-	uint32_t want = route_gateways(fact, version), hops = 0;
+	struct prefix p4 = route_prefix(PUSH_ROUTE(k), 4),
+		      p6 = route_prefix(PUSH_ROUTE(k), 6);
+	const struct poptrie *pt4 = fib->copy[0].pt4, *pt6 = fib->copy[0].pt6;
 
-	if (atomic_load(&begun[FACT_LINK]) % 2 != 0)
-		want &= ~GATEWAYS_DOWN;
-	if (route_gateways(fact, version) == 0)
-		return group == 0;
-	if (!group_word_is_block(w))
-		return group != 0 && label_path_seen((fib_path)w, k, version) == want;
-	for (unsigned int i = 0; i < 1u << group_word_log2(w); i++)
-		hops |= label_path_seen(group_word_buckets(w)[i], k, version);
-	return hops == want;
+	return labelled_group_is(
+		       atomic_load_explicit(&fib->label[LABEL_IN(k)], memory_order_acquire),
+		       k, version) &&
+	       labelled_group_is(group_seen(pt4, pt6, &p4), k, version) &&
+	       labelled_group_is(group_seen(pt4, pt6, &p6), k, version);
 }
 
 static inline bool
