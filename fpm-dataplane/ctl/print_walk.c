@@ -50,10 +50,41 @@ labels_text(const json_t *labels, char *text, size_t size)
 			(long long)json_integer_value(json_array_get(labels, i)));
 }
 
-/* Print how many labels are popped and which labels are pushed. */
+/* Return the protocol of a route of zebra or of the kernel, else its source. */
+static const char *
+source_of(const json_t *route)
+{
+	const char *source = row_str(route, "source");
+
+	return strcmp(source, "zebra") == 0 || strcmp(source, "kernel") == 0
+		       ? row_str(route, "protocol")
+		       : source;
+}
+
+static void
+hops_print(const json_t *route)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(route, "nexthops"), i, one) {
+		const char *via = row_str(one, "via");
+
+		line("", "  %s%s%sdev %s weight %lld%s", via[0] != '\0' ? "via " : "", via,
+		     via[0] != '\0' ? " " : "", row_str(one, "dev"), row_int(one, "weight"),
+		     row_true(one, "alive") ? "" : " (dead)");
+	}
+}
+
+/*
+ * Print how many labels are popped, the route of the IP packet behind them if they end here, and
+ * which labels are pushed.
+ */
 static void
 labels_print(const json_t *row)
 {
+	const char *vrf = json_object_get(row, "vrf") == NULL ? NULL : row_str(row, "vrf");
+	const json_t *route = json_object_get(row, "route");
 	long long pops = row_int(row, "pops");
 	char push[LABELS_STRLEN + 16];
 	size_t n;
@@ -62,11 +93,21 @@ labels_print(const json_t *row)
 	n = strlen(push);
 	if (row_has(row, "push_ttl"))
 		snprintf(push + n, sizeof(push) - n, " ttl %lld", row_int(row, "push_ttl"));
-	if (pops != 0)
-		line("labels", "%lld popped%s%s; path: %s", pops,
-		     push[0] != '\0' ? ", pushed: " : "", push, row_str(row, "path"));
-	else if (push[0] != '\0')
+	if (pops == 0 && push[0] != '\0')
 		line("labels", "pushed: %s", push);
+	if (pops == 0)
+		return;
+	line("labels", "%lld popped%s%s%s%s; path: %s", pops,
+	     vrf == NULL      ? ""
+	     : vrf[0] == '\0' ? ", looked up in table main"
+			      : ", looked up in vrf ",
+	     vrf == NULL ? "" : vrf, push[0] != '\0' ? ", pushed: " : "", push,
+	     row_str(row, "path"));
+	if (vrf == NULL)
+		return;
+	line("route", "%s%s%s", route == NULL ? "none" : row_str(route, "prefix"),
+	     route == NULL ? "" : " ", route == NULL ? "" : source_of(route));
+	hops_print(route);
 }
 
 /* Print the segments of an outer header of SRv6, one per line, in the order of visits. */
@@ -121,21 +162,6 @@ packet_print(const json_t *row)
 	     row_true(row, "fragment") ? ", a fragment" : "");
 }
 
-static void
-hops_print(const json_t *route)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach (json_object_get(route, "nexthops"), i, one) {
-		const char *via = row_str(one, "via");
-
-		line("", "  %s%s%sdev %s weight %lld%s", via[0] != '\0' ? "via " : "", via,
-		     via[0] != '\0' ? " " : "", row_str(one, "dev"), row_int(one, "weight"),
-		     row_true(one, "alive") ? "" : " (dead)");
-	}
-}
-
 /* Print the rule of policy routing that decided, if rules apply to the packet. */
 static void
 rule_print(const json_t *row)
@@ -156,7 +182,6 @@ static void
 route_print(const json_t *row)
 {
 	const json_t *route = json_object_get(row, "route");
-	const char *source = row_str(route, "source");
 	bool led = json_object_get(row, "to_vrf") != NULL; /* null: the VRF has no FIB */
 
 	rule_print(row);
@@ -166,9 +191,7 @@ route_print(const json_t *row)
 		line("route", "none");
 		return;
 	}
-	if (strcmp(source, "zebra") == 0 || strcmp(source, "kernel") == 0)
-		source = row_str(route, "protocol");
-	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source,
+	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source_of(route),
 	     row_int(row, "group"), led ? "vrf" : row_str(row, "path"),
 	     row_true(row, "route_changed") ? " (the route has changed since)" : "");
 	hops_print(route);

@@ -82,6 +82,13 @@ struct trace {
 
 /* Make the row of a record (dist/openapi.yaml). The caller frees it. */
 json_t *row_make(const struct trace *t, const struct watch_record *rec);
+/*
+ * Return true if the labels of a packet end on this router, as its labels are now. *vrf: the
+ * number of the VRF in which the IP packet behind them is looked up, 0: table main. *ip: that
+ * packet, of which the record has the fixed header.                          [RCU reader]
+ */
+bool row_labels_end(const struct trace *t, const struct watch_record *rec, uint16_t *vrf,
+		    const uint8_t **ip);
 /* Add the reply of rib or neigh to a row. */
 void row_add(json_t *row, enum query_kind kind, const json_t *rows);
 

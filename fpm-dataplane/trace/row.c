@@ -301,6 +301,22 @@ row_add_segments(json_t *row, const struct trace *t, fib_path path)
 	row_set(row, "segments", segments);
 }
 
+bool
+row_labels_end(const struct trace *t, const struct watch_record *rec, uint16_t *vrf,
+	       const uint8_t **ip)
+{
+	unsigned int bytes = labels_bytes(rec);
+	struct icmp_labels lead;
+
+	if (rec->pops == 0 || !family_is_ip(rec->family) ||
+	    rec->snap_bytes < L2_LEN + bytes + (rec->family == 4 ? 20 : 40))
+		return false;
+	lead = icmp_labels_of(t->conf.fib, rec->frame + L2_LEN, rec->snap_bytes - L2_LEN);
+	*vrf = lead.vrf;
+	*ip = rec->frame + L2_LEN + bytes;
+	return lead.end_here;
+}
+
 /* Add the labels that the path pushes, as they are now. */
 static void
 row_add_push(json_t *row, const struct trace *t, fib_path path)
@@ -338,8 +354,13 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		[PATH_KERNEL] = "through-kernel",
 	};
 
+	const uint8_t *ip;
+	uint16_t vrf;
+
 	if (rec->pops != 0) {
 		row_set(row, "pops", json_integer(rec->pops));
+		if (row_labels_end(t, rec, &vrf, &ip))
+			row_set(row, "vrf", vrf_json(t, vrf));
 		row_set(row, "path", json_string(path_name(t, rec->path, kind)));
 		if (rec->via_family != 0)
 			row_set(row, "via", via_json(rec));
@@ -490,10 +511,15 @@ row_add(json_t *row, enum query_kind kind, const json_t *rows)
 			return;
 		json_object_set(row, "route", one);
 		row_add_kernel_dev(row, one);
-		/* rib replies after the packet was looked up, so its route may be newer. */
-		row_set(row, "route_changed",
-			json_boolean(json_integer_value(json_object_get(one, "group")) !=
-				     json_integer_value(json_object_get(row, "group"))));
+		/*
+		 * rib replies after the packet was looked up, so its route may be newer. The
+		 * record of a packet with labels has no group.
+		 */
+		if (json_object_get(row, "group") != NULL)
+			row_set(row, "route_changed",
+				json_boolean(
+					json_integer_value(json_object_get(one, "group")) !=
+					json_integer_value(json_object_get(row, "group"))));
 		return;
 	}
 	json_array_foreach ((json_t *)(uintptr_t)rows, i, one) {

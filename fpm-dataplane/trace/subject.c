@@ -30,14 +30,13 @@ subject_ask(struct trace *t, struct subject *u, enum query_kind kind, uint16_t v
 	worker_send(kind == QUERY_NEIGHBORS ? t->conf.neigh : t->conf.rib, &q->m);
 }
 
-/* Return the destination of a frame that was looked up. */
+/* Return the destination of the IP packet at `ip`, which was looked up. */
 static struct ipaddr
-record_destination(const struct watch_record *rec)
+record_destination(const struct watch_record *rec, const uint8_t *ip)
 {
 	struct ipaddr dst = {0};
 
-	memcpy(dst.octet, rec->frame + 14 + (rec->family == 4 ? 16 : 24),
-	       family_octets(rec->family));
+	memcpy(dst.octet, ip + (rec->family == 4 ? 16 : 24), family_octets(rec->family));
 	return dst;
 }
 
@@ -46,16 +45,23 @@ subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
 	     struct msg_watch *explain)
 {
 	struct subject *u = calloc(1, sizeof(*u));
+	const uint8_t *ip = rec->frame + 14;
 	struct ipaddr dst;
+	uint16_t vrf;
 
 	if (u == NULL)
 		abort();
 	u->session = s;
 	u->explain = explain;
 	u->row = row_make(t, rec);
-	if (!rec->looked_up)
+	if (!rec->looked_up) {
+		if (!row_labels_end(t, rec, &vrf, &ip))
+			return u;
+		dst = record_destination(rec, ip);
+		subject_ask(t, u, QUERY_ROUTES, vrf, rec->family, &dst);
 		return u;
-	dst = record_destination(rec);
+	}
+	dst = record_destination(rec, ip);
 	/*
 	 * rib replies later, for the VRF in which the interface is then. A packet that a
 	 * rule refuses has no route.

@@ -467,6 +467,17 @@ def test_explain_and_trace_show_each_step(dut, lan, wan):
     assert "1 popped, pushed: 200/201; path: labels" in shown, shown
     shown = dut.fpmctl("explain", "dst", HOST, "port", lan.tap).stdout
     assert "pushed: 300" in shown and f"FORWARDED by {wan.tap}" in shown, shown
+    dut.label(101, {"oif": 1})
+    frame = bytes(with_labels(lan.probe(HOST), 101))
+    (row,) = _explained(dut, lan, frame)
+    assert (row["pops"], row["vrf"], row["push"], row["route"]["prefix"]) == (1, None, [300], NET)
+    assert "vrf" not in _explained(dut, lan, bytes(with_labels(lan.probe(HOST), 100)))[0]
+    shown = dut.fpmctl("explain", "port", lan.tap, "hex", frame.hex()).stdout
+    assert "1 popped, looked up in table main, pushed: 300; path: labels" in shown, shown
+    assert f"route      {NET} bgp" in shown or f"route      {NET} static" in shown, shown
+    frame = bytes(with_labels(lan.probe("203.0.113.9"), 101))
+    shown = dut.fpmctl("explain", "port", lan.tap, "hex", frame.hex()).stdout
+    assert "route      none" in shown and "DROPPED, no_route" in shown, shown
     expired = bytes(with_labels(lan.probe(HOST, ttl=1), (100, 1)))
     (row,) = _explained(dut, lan, expired)
     assert (row["verdict"], row["reason"], row["icmp_src"]) == ("dropped", "ttl", lan.ip4)

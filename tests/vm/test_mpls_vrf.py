@@ -112,6 +112,26 @@ def test_a_label_leads_to_the_customer_of_its_vrf(dut, family):
         assert not any(w.got(token_of(bytes(came))) for w in others)
 
 
+def test_an_unknown_host_behind_a_label_is_asked_for_in_its_vrf(dut, family):
+    """The packet waits, and leaves without its label."""
+    wan, host = dut.wires["wan"], BEFORE[family].format(77)
+    for vrf, name in CUSTOMER.items():
+        out = dut.wires[name]
+        out.answer(host)
+        probe = wan.probe(host, src=HOST[family])
+        came = dut.forwarded(wan, with_labels(probe, (MINE[vrf], 9)), out, 5)
+        assert not entries_of(came) and (came.dst, ttl_of(came)) == (out.mac, 8)
+
+
+def test_explain_names_the_vrf_and_both_labels(dut):
+    """The lines of a packet that crosses a VRF."""
+    wan = dut.wires["wan"]
+    frame = with_labels(wan.probe(HOST[4], src=HOST[4]), MINE["red"])
+    said = dut.fpmctl("explain", "port", wan.tap, "hex", bytes(frame).hex()).stdout
+    assert "1 popped, looked up in vrf red, pushed: 16/500; path: labels" in said, said
+    assert f"route      {NET[4]} " in said and f"via {wan.peer4} dev {wan.tap}" in said, said
+
+
 def test_a_label_leads_to_a_next_hop_in_a_vrf(dut, family):
     """`label vpn export allocation-mode per-nexthop`: no lookup, whatever the destination is."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
