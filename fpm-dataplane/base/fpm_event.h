@@ -33,9 +33,16 @@ enum fpm_event_kind {
 
 /*
  * HOP_POP: next hop of a label's route without a new label: the label is popped. HOP_SEG6:
- * SRv6, an end point or a headend.
+ * SRv6, an end point or a headend. HOP_LWTUNNEL: an encapsulation that the kernel alone makes.
  */
-enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP, HOP_POP };
+enum hop_encap {
+	HOP_PLAIN,
+	HOP_MPLS,
+	HOP_SEG6,
+	HOP_OTHER_ENCAP,
+	HOP_POP,
+	HOP_LWTUNNEL,
+};
 
 /* Labels of one next hop: zebra sends at most 16 (MPLS_MAX_LABELS). */
 #define FPM_LABELS_MAX 16

@@ -27,6 +27,7 @@
 	X(LIFE, "route-life")       \
 	X(CARRIER, "carrier")       \
 	X(LOOPBACK, "loopback")     \
+	X(ENCAP, "encap")           \
 	X(IPV6_OFF, "ipv6-off")     \
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \

@@ -37,19 +37,32 @@ family_of_af(unsigned int af)
 	return af == AF_INET ? 4 : af == AF_INET6 ? 6 : 0;
 }
 
+/*
+ * Return the enum hop_encap of a type of lightweight tunnel. The types ip, ip6 and xfrm are data
+ * for a tunnel device in mode `external`, which is a device of the kernel. All other devices
+ * ignore them (net/ipv4/ip_tunnel_core.c: ip_tun_lwt_ops has no output).
+ */
 static uint8_t
 encap_kind(uint16_t type)
 {
 	switch (type) {
 	case LWTUNNEL_ENCAP_NONE:
+	case LWTUNNEL_ENCAP_IP:
+	case LWTUNNEL_ENCAP_IP6:
+	case LWTUNNEL_ENCAP_XFRM:
 		return HOP_PLAIN;
+	case LWTUNNEL_ENCAP_ILA:
+	case LWTUNNEL_ENCAP_BPF:
+	case LWTUNNEL_ENCAP_RPL:
+	case LWTUNNEL_ENCAP_IOAM6:
+		return HOP_LWTUNNEL;
 	case LWTUNNEL_ENCAP_MPLS:
 		return HOP_MPLS;
 	case LWTUNNEL_ENCAP_SEG6:
 	case LWTUNNEL_ENCAP_SEG6_LOCAL:
 		return HOP_SEG6;
 	default:
-		return HOP_OTHER_ENCAP; /* ip, ip6, FRR's private vxlan (100) */
+		return HOP_OTHER_ENCAP; /* FRR's private vxlan (100) */
 	}
 }
 

@@ -717,7 +717,8 @@ links_set_through_kernel(struct rib *rib, bool on)
 			continue;
 		all = link->ifidx == 0 || link->tunnel;
 		cds_list_for_each_entry (leg, &link->legs, on_link)
-			if (all || leg->hop.encap == HOP_SEG6)
+			if (all || leg->hop.encap == HOP_SEG6 ||
+			    leg->hop.encap == HOP_LWTUNNEL)
 				slot_dirty(rib, leg->slot, SLOT_PATHS);
 	}
 	rib->words.due = true;

@@ -256,6 +256,8 @@ link_is_kernels(const struct rib *rib, const struct link *link)
 bool
 leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
 {
+	if (hop->encap == HOP_LWTUNNEL)
+		return rib->conf.through_kernel;
 	return hop->encap == HOP_SEG6 && rib->conf.through_kernel &&
 	       (hop->stack != 0 || hop->refusal == SRV6_TAKEN ||
 		srv6_refusal_is_of_headend(hop->refusal));

@@ -2,7 +2,8 @@
 /*
  * Find the links whose routes Linux uses otherwise, for thread warn: links without carrier whose
  * connected subnets other routes take over, links with IPv6 off that are one of several next hops,
- * and the loopback device as the egress of a route. [rib]
+ * and the loopback device as the egress of a route. Also find out whether a route has a next hop
+ * whose encapsulation is unsupported. [rib]
  */
 #include "rib/link_row.h"
 
@@ -136,9 +137,28 @@ link_loses_ipv6(const struct rib *rib, const struct link *link)
 	return false;
 }
 
+/* Return true if a route has a next hop whose encapsulation the dataplane does not make. */
+static bool
+encap_is_unsupported(const struct rib *rib)
+{
+	fib_path path;
+
+	for (uint32_t i = 1; i <= rib->slots.high; i++) {
+		const struct slot *s = slot_at(&rib->slots, i);
+
+		for (uint32_t k = 0; s->refs > 0 && k < s->n_legs; k++)
+			if (leg_path(rib, &s->leg[k], &path) == LEG_ENCAP)
+				return true;
+	}
+	return false;
+}
+
 void
 link_rows(const struct rib *rib, struct msg_query *q)
 {
+	if (encap_is_unsupported(rib))
+		json_array_append_new(q->rows,
+				      json_pack("{s:n, s:s}", "name", "why", "encap"));
 	links_mark_lost_subnets(rib);
 	for (uint32_t i = 1; i <= rib->links.high; i++) {
 		struct link *link = rib->links.v[i];

@@ -95,6 +95,13 @@ link_add(struct warn *w, const json_t *row)
 			 "It is dropped (foreign_oif) and causes an ICMP error.");
 		return;
 	}
+	if (strcmp(row_text(row, "why"), "encap") == 0) {
+		list_add(&w->list, WARNING_ENCAP,
+			 "routes with an unsupported encapsulation",
+			 "Linux encapsulates the packets of the route.",
+			 "The next hop is not used: fpmctl show routes state unsupported.");
+		return;
+	}
 	if (strcmp(row_text(row, "why"), "ipv6-off") == 0) {
 		snprintf(where, sizeof(where), "%s without IPv6", row_text(row, "name"));
 		list_add(&w->list, WARNING_IPV6_OFF, where,

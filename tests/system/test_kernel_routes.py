@@ -248,6 +248,26 @@ def test_an_ipv4_route_over_an_ipv6_gateway(both):
         both.agree("route deleted", {HOST[4]: "no route"})
 
 
+@pytest.mark.parametrize("data", ["ip id 1 dst 192.0.2.99", "ip6 id 1 dst 2001:db8:1::99"])
+def test_encapsulation_for_a_tunnel_device_on_another_device(both, family, data):
+    """A lightweight tunnel of type ip or ip6 gives data to a tunnel device in mode `external`
+    (ip-route(8), `encap`). On another device Linux forwards the packet as it is: by a route, by one
+    of several next hops, by a next-hop object."""
+    net, host = NET[family], HOST[family]
+    both.ip(line(family, f"route add {net} encap {data} {via(both, 'wan', family)}"))
+    both.agree("encap added", {host: "wan"})
+    both.ip(line(family, f"route del {net}"))
+    hops = f"nexthop {via(both, 'wan', family)} nexthop encap {data} {via(both, 'ext', family)}"
+    both.ip(line(family, f"route add {net} {hops}"))
+    spread(both, family, {"wan": 1, "ext": 1}, 3000)
+    both.ip(
+        line(family, f"route del {net}"),
+        f"nexthop add id 78 encap {data} {via(both, 'alt', family)}",
+        line(family, f"route add {net} nhid 78"),
+    )
+    both.agree("encap of an id added", {host: "alt"})
+
+
 def test_a_multipath_route_over_both_families(both):
     """An IPv4 route with one IPv4 and one IPv6 gateway uses both."""
     both.ip(

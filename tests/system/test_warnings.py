@@ -464,6 +464,16 @@ def test_a_route_by_the_loopback_device_is_told(dut):
     gone(dut, *what)
 
 
+def test_an_unsupported_encapsulation_is_told(dut, wan):
+    """A next hop with more labels than the dataplane can push is not used. The kernel has such
+    routes, too."""
+    what = "encap", "routes with an unsupported encapsulation", POLLED
+    dut.zebra.add("198.18.79.0/24", dut.zebra.hop(wan.peer4, wan, labels=range(16, 31)))
+    told(dut, *what)
+    dut.zebra.drop("198.18.79.0/24")
+    gone(dut, *what)
+
+
 def test_addresses_of_the_loopback_device_are_not_told(dut):
     """zebra replays a connected route by lo for each address there, and Linux has one in table main
     for IPv6. No packet takes them: table local has the address."""

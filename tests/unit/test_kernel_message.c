@@ -104,6 +104,35 @@ a_route_has_its_metric_interface_source_and_hops(void **state)
 }
 
 static void
+lightweight_tunnels_are_data_for_a_device_or_made_by_the_kernel(void **state)
+{
+	static const uint8_t kind[] = {
+		[LWTUNNEL_ENCAP_NONE] = HOP_PLAIN,
+		[LWTUNNEL_ENCAP_IP] = HOP_PLAIN,
+		[LWTUNNEL_ENCAP_IP6] = HOP_PLAIN,
+		[LWTUNNEL_ENCAP_XFRM] = HOP_PLAIN,
+		[LWTUNNEL_ENCAP_ILA] = HOP_LWTUNNEL,
+		[LWTUNNEL_ENCAP_BPF] = HOP_LWTUNNEL,
+		[LWTUNNEL_ENCAP_RPL] = HOP_LWTUNNEL,
+		[LWTUNNEL_ENCAP_IOAM6] = HOP_LWTUNNEL,
+		[100] = HOP_OTHER_ENCAP, /* private type of zebra */
+	};
+
+	for (uint16_t type = 0; type < sizeof(kind); type++) {
+		if (type > 0 && kind[type] == HOP_PLAIN && type != LWTUNNEL_ENCAP_IP &&
+		    type != LWTUNNEL_ENCAP_IP6 && type != LWTUNNEL_ENCAP_XFRM)
+			continue; /* MPLS and SRv6 have tests of their own */
+		route_open(RTM_NEWROUTE, "198.51.100.0/24");
+		attr_u16(&sample.w, RTA_ENCAP_TYPE, type);
+		attr(&sample.w, RTA_ENCAP, NULL, 0);
+		msg_end(&sample.w);
+		assert_int_equal(decode(false), KERNEL_TAKEN);
+		assert_int_equal(sample.ev.route.n_hops, 1);
+		assert_int_equal(sample.ev.route.hops[0].encap, kind[type]);
+	}
+}
+
+static void
 types_of_the_kernel_are_taken_others_are_not(void **state)
 {
 	static const uint8_t taken[] = {RTN_UNICAST,  RTN_LOCAL,     RTN_BROADCAST,
@@ -539,6 +568,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_route_has_its_metric_interface_source_and_hops),
+		cmocka_unit_test(
+			lightweight_tunnels_are_data_for_a_device_or_made_by_the_kernel),
 		cmocka_unit_test(types_of_the_kernel_are_taken_others_are_not),
 		cmocka_unit_test(flags_tell_the_place_among_equal_metrics),
 		cmocka_unit_test(table_local_is_a_mark_and_table_main),

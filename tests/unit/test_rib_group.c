@@ -530,6 +530,26 @@ paths_by_ports_are_preferred_to_foreign_ones(void **state)
 	rig_free(g);
 }
 
+/* Encapsulations that the kernel alone makes: BPF, IOAM and others. */
+static void
+a_lightweight_tunnel_is_for_the_kernel(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	g->batch->ev[g->batch->n - 1].hops->encap = HOP_LWTUNNEL;
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "encap");
+	links_set_through_kernel(g->rib, true);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "kernel@0");
+	links_set_through_kernel(g->rib, false);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "encap");
+	rig_free(g);
+}
+
 static void
 paths_by_the_kernel_are_equal_to_paths_by_ports(void **state)
 {
@@ -668,6 +688,7 @@ main(void)
 			an_interface_deleted_and_made_again_works_when_zebra_says_so),
 		cmocka_unit_test(a_member_on_an_interface_not_seen_yet_waits_for_it),
 		cmocka_unit_test(paths_by_ports_are_preferred_to_foreign_ones),
+		cmocka_unit_test(a_lightweight_tunnel_is_for_the_kernel),
 		cmocka_unit_test(paths_by_the_kernel_are_equal_to_paths_by_ports),
 		cmocka_unit_test(paths_by_tunnels_have_no_adjacency),
 		cmocka_unit_test(an_ipv6_path_without_a_gateway_needs_ipv6_on_its_link),
