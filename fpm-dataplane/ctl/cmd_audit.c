@@ -28,8 +28,12 @@
 
 #define ROUNDS   3
 #define PAUSE_MS 300
-/* differences that are looked up again; a larger number shows a broken channel */
+/*
+ * Differences that are looked up again. If there are more, SAMPLE of them are looked up first: if
+ * all of these remain, a side is wrong, and the others are only counted.
+ */
 #define CHECK_MAX  200
+#define SAMPLE     20
 #define DETAIL_MAX 20
 
 static const char *const peer_name[N_PEERS] = {"zebra", "kernel"};
@@ -212,24 +216,70 @@ looked_up_the_same(const struct audit *a)
 	       strcmp(hops_or_none(a->theirs), hops_or_none(a->one)) == 0;
 }
 
-/* Look up one prefix on both sides again. Returns 1: equal, 0: different, -1: no answer. */
+/* A difference to look up again. */
+struct suspect {
+	struct prefix prefix;
+	uint32_t place;
+	bool settled; /* both sides agree */
+};
+
+/*
+ * Look up the prefixes on both sides again, and report each prefix that differs each time.
+ * All prefixes share the pauses. Returns the number of differences, or -1: no answer.
+ */
 static int
-audit_settle(struct audit *a, uint32_t place, const struct prefix *p)
+audit_settle(struct audit *a, struct suspect *s, size_t n)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-	bool same = false;
+	int left = (int)n;
 
-	a->asking = place;
-	for (int round = 0; round < ROUNDS && !same; round++) {
-		if (round > 0)
+	for (int round = 1; round <= ROUNDS && left > 0; round++) {
+		if (round > 1)
 			nanosleep(&pause, NULL);
-		if (audit_ask_theirs(a, p) < 0 || audit_ask_one(a, p) != CTL_OK)
-			return -1;
-		same = looked_up_the_same(a);
+		for (size_t i = 0; i < n; i++) {
+			if (s[i].settled)
+				continue;
+			a->asking = s[i].place;
+			if (audit_ask_theirs(a, &s[i].prefix) < 0 ||
+			    audit_ask_one(a, &s[i].prefix) != CTL_OK)
+				return -1;
+			s[i].settled = looked_up_the_same(a);
+			left -= s[i].settled;
+			if (round == ROUNDS && !s[i].settled)
+				audit_report(a, &s[i].prefix);
+		}
 	}
-	if (!same)
-		audit_report(a, p);
-	return same;
+	return left;
+}
+
+/*
+ * Settle the differences of a comparison. `n` of `all` are in `s`. Returns 0, or -1 when a side
+ * stopped answering.
+ */
+static int
+audit_settle_all(struct audit *a, struct suspect *s, size_t n, size_t all)
+{
+	size_t checked = all > CHECK_MAX ? SAMPLE : n;
+	int differ = audit_settle(a, s, checked);
+
+	if (differ >= 0 && differ < (int)checked) {
+		differ = audit_settle(a, s + checked, n - checked);
+		checked = n;
+	}
+	if (differ < 0)
+		return -1;
+	if (n == CHECK_MAX && a->with[a->peer].n_found == 0) {
+		fprintf(stderr,
+			"fpmctl: the table of %s cannot be parsed, or changes too "
+			"fast to be compared\n",
+			a->peer == PEER_ZEBRA ? "vtysh" : "`ip route`");
+		return -1;
+	}
+	a->with[a->peer].n_found += all - checked;
+	if (all > checked && !a->json)
+		printf("%zu more differ%s (not verified by a second query)\n",
+		       all - checked, text_noun((long long)(all - checked), "s", ""));
+	return 0;
 }
 
 /*
@@ -274,7 +324,8 @@ static int
 audit_compare(struct audit *a)
 {
 	struct comparison *with = &a->with[a->peer];
-	size_t r = 0, z = 0, asked = 0;
+	struct suspect suspect[CHECK_MAX];
+	size_t r = 0, z = 0, n = 0, all = 0;
 
 	table_sort(&a->other);
 	with->n_peer = a->other.n;
@@ -299,23 +350,11 @@ audit_compare(struct audit *a)
 				   (a->peer == PEER_KERNEL && in_rib->of_zebra &&
 				    in_rib->copy == other->hops)))
 			continue;
-		if (asked++ >= CHECK_MAX)
-			with->n_found++;
-		else if (audit_settle(a, e->place, &e->prefix) < 0)
-			return -1;
-		if (asked == CHECK_MAX && with->n_found == 0) {
-			fprintf(stderr,
-				"fpmctl: the table of %s cannot be parsed, or changes too "
-				"fast to be compared\n",
-				a->peer == PEER_ZEBRA ? "vtysh" : "`ip route`");
-			return -1;
-		}
+		all++;
+		if (n < CHECK_MAX)
+			suspect[n++] = (struct suspect){e->prefix, e->place, false};
 	}
-	if (asked > CHECK_MAX && !a->json)
-		printf("%zu more differ%s (not verified by a second query)\n",
-		       asked - CHECK_MAX,
-		       text_noun((long long)(asked - CHECK_MAX), "s", ""));
-	return 0;
+	return audit_settle_all(a, suspect, n, all);
 }
 
 /* Read a side and compare it with the RIB. */

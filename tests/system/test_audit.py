@@ -103,6 +103,25 @@ def test_every_kind_of_difference_is_told(dut, wan, vtysh):
     assert "2 differ" in out and "NOT equal." in out
 
 
+def test_many_differences_are_told_from_a_sample(dut, wan, vtysh, tmp_path):
+    """With more than 200 differences, as after a restart of zebra without its routes, the audit looks 20
+    of them up again. All 20 remain, so it counts the others. It looked up 200, one after the other."""
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    for i in range(300):
+        dut.zebra.add(f"198.18.{i // 256}.{i % 256}/32", nhid)
+    eventually(lambda: dut.route_row("198.18.1.43/32"), 5, 0.05)
+    zebra = vtysh()
+    asked = tmp_path / "asked"
+    (tmp_path / "vtysh").write_text(f"#!/bin/sh\necho \"$*\" >>{asked}\n" + SCRIPT.format(dir=tmp_path))
+
+    code, out, _ = audit(dut, zebra)
+
+    assert code == 3
+    assert "280 more differ (not verified by a second query)" in out
+    assert "300 differ" in out and out.count("DIFFERS 198.18.0.") == 20
+    assert asked.read_text().count("198.18.") == 3 * 20
+
+
 def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
     """zebra keeps a route that the kernel refused selected. A replay sends it and a live update
     does not. The audit reports no difference."""
