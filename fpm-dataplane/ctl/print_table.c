@@ -465,6 +465,10 @@ port_row(const json_t *row)
 	       down ? red_switch(true) : "", row_str(row, "link"),
 	       down ? red_switch(false) : "", row_int(row, "mtu"), row_str(row, "mac"),
 	       row_int(row, "rx_packets"), row_int(row, "tx_packets"));
+	if (row_has(row, "interface") &&
+	    strcmp(row_str(row, "interface"), row_str(row, "name")) != 0)
+		printf("    renamed in the kernel: interface %s\n",
+		       row_str(row, "interface"));
 	port_device(row);
 	pen.column = printf("    rx %s, tx %s", human_bytes(row_int(row, "rx_bytes"), rx),
 			    human_bytes(row_int(row, "tx_bytes"), tx));

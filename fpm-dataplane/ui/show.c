@@ -186,7 +186,7 @@ show_port(const struct ui *ui, const struct port *port)
 	struct port_stats st = {0};
 	struct if_counters c;
 	uint32_t mbit = port_link(port).mbit_per_s;
-	char text[MAC_STRLEN], rss[64];
+	char text[MAC_STRLEN], rss[64], name[sizeof(i->name)];
 
 	/* Another port may have had the number before: subtract its counts. */
 	counters_port(port->ifidx, &c);
@@ -203,7 +203,7 @@ show_port(const struct ui *ui, const struct port *port)
 	return json_pack(
 		"{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 		"s:I, s:I, s:I, "
-		"s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:b, s:b, s:b, s:o}",
+		"s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:b, s:b, s:b, s:o, s:s?}",
 		"name", port->name, "device", port->device, "driver", port->driver,
 		"ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
 		i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
@@ -220,7 +220,8 @@ show_port(const struct ui *ui, const struct port *port)
 		port_bond_row(port), "vlan_offload", port->vlan_offload, "checksum_offload",
 		port->rx_cksum, "promiscuous", port_takes_all(port), "allmulticast",
 		port_takes_groups(port), "speed_mbit",
-		mbit == 0 ? json_null() : json_integer((json_int_t)mbit));
+		mbit == 0 ? json_null() : json_integer((json_int_t)mbit), "interface",
+		i != NULL ? log_utf8(i->name, name, sizeof(name)) : NULL);
 }
 
 static int

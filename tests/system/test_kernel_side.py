@@ -46,8 +46,8 @@ def host_answers(dut, wire):
 
 def test_a_renamed_tap_stays_the_port(busy):
     """A TAP renamed by `ip link set ext0 name uplink` and back, ten times, stays the port: no
-    packet is lost in either direction, the port keeps the name of the configuration, and an audit
-    finds no difference."""
+    packet is lost in either direction, the port keeps the name of the configuration, `show ports` has
+    both names, and an audit finds no difference."""
     dut, lan, wan, ext = busy
 
     with dut.stream(lan, HOST) as aside, dut.stream(lan, THERE) as stream:
@@ -59,6 +59,9 @@ def test_a_renamed_tap_stays_the_port(busy):
             lambda: "uplink" in [r["name"] for r in dut.control.ask("interfaces")], 5, 0.01
         )
         host_answers(dut, ext)
+        assert dut.port_row(ext)["interface"] == "uplink"
+        shown = dut.fpmctl("show", "ports", "ext0").stdout
+        assert "renamed in the kernel: interface uplink" in shown
         dut.ip(f"link set uplink name {ext.tap}")
 
     assert aside.lost(wan) == [] and stream.lost(ext) == []
@@ -90,9 +93,11 @@ def test_a_name_that_is_not_utf8_hides_no_row(busy):
         assert dut.route_row(THERE, longest=True)["nexthops"][0]["dev"] == "w?n"
         for what in ("interfaces", "neighbors", "routes"):
             assert "w?n" in dut.fpmctl("show", what).stdout
+        assert dut.port_row(ext)["interface"] == "w?n"
     finally:
         rename(name, tap)
     eventually(lambda: ext.tap in devices("interfaces", "name"), 5, 0.01)
+    assert dut.port_row(ext)["interface"] == ext.tap
 
 
 def test_a_tap_moved_to_another_namespace_is_made_anew(busy):
