@@ -54,6 +54,8 @@ struct rule {
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */
 	char iif[16];           /* "": any */
+	/* Own name of the device if `iif` is an alternative name (ip link property); else "". */
+	char iif_device[16];
 };
 
 /* Return true if the rule has a selector that matches no received packet. */

@@ -340,6 +340,16 @@ link_named(const struct rib *rib, const char *name)
 	return NULL;
 }
 
+/* Return the ingress interface of a rule; NULL: the rule has none, or it does not exist. */
+static const struct link *
+rule_link(const struct rib *rib, const struct rule *rule)
+{
+	return rule->iif[0] == '\0'
+		       ? NULL
+		       : link_named(rib, rule->iif_device[0] != '\0' ? rule->iif_device
+								     : rule->iif);
+}
+
 static void
 compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *rule)
 {
@@ -394,7 +404,7 @@ compile_rule(const struct rib *rib, struct fib_rule *to, const struct rule *rule
 	to->src = rule->src;
 	to->dst = rule->dst;
 	if (rule->iif[0] != '\0') {
-		iif = link_named(rib, rule->iif);
+		iif = rule_link(rib, rule);
 		to->ifindex = iif == NULL ? UINT32_MAX : iif->ifindex;
 		to->iif_vrf = iif == NULL ? 0 : iif->vrf;
 	}
@@ -528,7 +538,7 @@ ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *
 			has_main |= !rule->l3mdev && rule->table == RT_TABLE_MAIN;
 			continue;
 		}
-		iif = rule->iif[0] == '\0' ? NULL : link_named(rib, rule->iif);
+		iif = rule_link(rib, rule);
 		to->all = rule->invert || rule->iif[0] == '\0' ||
 			  (iif != NULL && iif->vrf != 0);
 		if (iif != NULL && !to->all)

@@ -4,9 +4,12 @@
  * batches. [rtnl]
  */
 #include <assert.h>
+#include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base/routes_from.h"
 #include "base/rtproto.h"
@@ -192,6 +195,24 @@ pass_rules_begin(struct rtnl *r)
 	r->n_rules = 0;
 }
 
+/*
+ * Find the device of a rule whose `iif` is an alternative name. Linux searches these names when
+ * the rule is added, and not again: a rule that has no device is marked in the message.
+ */
+static void
+rule_find_device(const struct rtnl *r, const struct nlmsghdr *nlh, struct rule *rule)
+{
+	const struct fib_rule_hdr *frh = mnl_nlmsg_get_payload(nlh);
+	struct ifreq ask = {0};
+
+	if (rule->iif[0] == '\0' || (frh->flags & FIB_RULE_IIF_DETACHED) != 0)
+		return;
+	memcpy(ask.ifr_name, rule->iif, sizeof(rule->iif));
+	if (ioctl(r->dumps, SIOCGIFINDEX, &ask) == 0 &&
+	    ioctl(r->dumps, SIOCGIFNAME, &ask) == 0 && strcmp(ask.ifr_name, rule->iif) != 0)
+		memcpy(rule->iif_device, ask.ifr_name, sizeof(rule->iif_device));
+}
+
 void
 pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
 {
@@ -207,6 +228,7 @@ pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
 			log_warn("rtnl: rule not decoded missed=%u", missed);
 		return;
 	}
+	rule_find_device(r, nlh, &rule);
 	if (r->n_rules == r->room_rules) {
 		uint32_t room = r->room_rules == 0 ? 64 : r->room_rules * 2;
 		struct rule *more = realloc(r->rule, room * sizeof(*more));

@@ -119,6 +119,21 @@ CASES = [
         [(EXT, {}), (WAN, {"name": "alt"}), (EXT, {"dst": TO6}), (WAN, {"dst": TO6, "name": "alt"})],
     ),
     (
+        "iif by an alternative name",
+        [
+            "link property add dev lan0 altname lan-by-another-name",
+            "link property add dev lan0 altname office",
+            "rule add iif office lookup 100",
+            "-6 rule add iif office lookup 100",
+        ],
+        [(EXT, {}), (WAN, {"name": "alt"}), (EXT, {"dst": TO6}), (WAN, {"dst": TO6, "name": "alt"})],
+    ),
+    (
+        "iif by a name that comes after the rule",
+        ["rule add iif office lookup 100", "link property add dev lan0 altname office"],
+        [(WAN, {})],
+    ),
+    (
         "not",
         ["rule add not from 192.0.2.2 lookup 100", "-6 rule add not iif lan0 lookup 100"],
         [(WAN, {}), (EXT, {"name": "alt"}), (WAN, {"dst": TO6}), (EXT, {"dst": TO6, "name": "alt"})],
