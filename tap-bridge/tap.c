@@ -327,6 +327,19 @@ tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 }
 
 int
+tap_mtu_now(const struct tap *tap)
+{
+	struct ifreq ifr;
+	int rc, ctl = tap_control(tap, &ifr);
+
+	if (ctl < 0)
+		return ctl;
+	rc = ifreq_ioctl(ctl, SIOCGIFMTU, &ifr);
+	close(ctl);
+	return rc < 0 ? rc : ifr.ifr_mtu;
+}
+
+int
 tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex)
 {
 	/*

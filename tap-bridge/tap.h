@@ -61,6 +61,9 @@ int tap_move(struct tap *tap, int fd);
 /* Set the MTU (SIOCSIFMTU). Returns 0 or -errno.                        [any thread] */
 int tap_mtu(const struct tap *tap, unsigned int mtu_bytes);
 
+/* Read the present MTU (SIOCGIFMTU). Returns it or -errno.              [any thread] */
+int tap_mtu_now(const struct tap *tap);
+
 /*
  * Set the speed and the duplex that the interface reports (ETHTOOL_SLINKSETTINGS); they
  * have no effect on frames. Returns 0 or -errno: -EOPNOTSUPP the kernel cannot do it.

@@ -414,6 +414,26 @@ mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 	return false;
 }
 
+/*
+ * Change a port, or add it. `ip link set mtu` may have changed the MTU of the TAP since it was
+ * set: the MTU in force is then the former value, so that the configured MTU is set again.
+ */
+static void
+port_change(struct manage *mg, struct msg_manage *mm, struct config *next, unsigned int i)
+{
+	struct config_port *now = &mg->conf.running->port[i]; /* if i < running->n_port */
+	bool again = i < mg->conf.running->n_port && mm->want.mtu_bytes != 0 &&
+		     mm->want.mtu_bytes == now->mtu_bytes;
+	const struct port *port = again ? hotplug_find(mg->conf.ports, now->tap) : NULL;
+	int mtu = port != NULL ? tap_mtu_now(&port->tap) : 0;
+
+	if (mtu > 0)
+		now->mtu_bytes = (unsigned int)mtu;
+	change_make(mg, mm, next);
+	if (mtu > 0)
+		now->mtu_bytes = mm->want.mtu_bytes;
+}
+
 static void
 port_request(struct manage *mg, struct msg_manage *mm)
 {
@@ -444,9 +464,10 @@ port_request(struct manage *mg, struct msg_manage *mm)
 				config_port_defaults(&next->port[next->n_port++]);
 			config_port_set(want, &next->port[i]);
 		}
-		if (want->op == MANAGE_PORT_DEL ||
-		    (mtu_could_be(mg, mm) && config_would_load(next, mm)))
+		if (want->op == MANAGE_PORT_DEL)
 			change_make(mg, mm, next);
+		else if (mtu_could_be(mg, mm) && config_would_load(next, mm))
+			port_change(mg, mm, next, i);
 	}
 	free(next);
 }

@@ -247,6 +247,28 @@ def test_a_new_port_with_a_device_that_polls(router):
     assert said == "no difference from the running configuration\n"
 
 
+def test_the_configured_mtu_is_set_again(router):
+    """`port set` sets the MTU of the configuration again after `ip link set mtu`. `config show`
+    has the configured MTU all the time."""
+    dut = router
+
+    def mtus():
+        ports = yaml.safe_load(done(dut, "config", "show"))["ports"]
+        return dut.link_row("ext0")["mtu"], [p for p in ports if p["tap"] == "ext0"][0].get("mtu", 1500)
+
+    dut.ip("link set ext0 mtu 1400")
+    assert mtus() == (1400, 1500)
+    said = done(dut, "port", "set", "ext0", "mtu", "1500")
+    assert "ports[ext0].mtu: 1400 -> 1500" in said and mtus() == (1500, 1500)
+    said = done(dut, "port", "set", "ext0", "mtu", "1500")
+    assert said == "no difference from the running configuration\n"
+    dut.ip("link set ext0 mtu 1300")
+    done(dut, "port", "set", "ext0", "mtu", "1300")
+    assert mtus() == (1300, 1300)
+    done(dut, "port", "set", "ext0", "mtu", "1500")
+    assert mtus() == (1500, 1500)
+
+
 def test_below_1280_octets_the_kernel_takes_ipv6_and_the_answer_says_so(router):
     """RFC 8200, section 5: below an MTU of 1280 the kernel removes IPv6 addresses and routes;
     those of IPv4 stay. Above it the kernel gives the link-local address back. The answer to
