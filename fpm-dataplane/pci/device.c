@@ -222,25 +222,41 @@ device_node_path(const char *root, const struct device *d)
 }
 
 /*
- * Return true if a process has `node` open. Any number of processes may open a uio device,
- * so this searches all descriptors of /proc; only root sees them all.
+ * Return a process other than `but1` and `but2` that has `node` open; 0: none. Any number of
+ * processes may open a uio device, so this searches all descriptors of /proc; only root sees
+ * them all.
  */
-static bool
-node_has_opener(const char *root, const char *node)
+static pid_t
+node_opener(const char *root, const char *node, pid_t but1, pid_t but2)
 {
 	glob_t found = {0};
-	bool is = false;
+	pid_t pid = 0;
 
 	glob(path_of(root, "/proc/[0-9]*/fd/*").text, GLOB_NOSORT, NULL, &found);
-	for (size_t i = 0; i < found.gl_pathc && !is; i++) {
+	for (size_t i = 0; i < found.gl_pathc && pid == 0; i++) {
 		char to[PATH_MAX];
 		ssize_t n = readlink(found.gl_pathv[i], to, sizeof(to) - 1);
 
 		to[n < 0 ? 0 : n] = '\0';
-		is = strcmp(to, node) == 0;
+		if (strcmp(to, node) == 0)
+			pid = (pid_t)strtol(found.gl_pathv[i] + strlen(root) +
+						    strlen("/proc/"),
+					    NULL, 10);
+		if (pid == but1 || pid == but2)
+			pid = 0;
 	}
 	globfree(&found);
-	return is;
+	return pid;
+}
+
+pid_t
+device_uio_user(const char *root, const struct device *d, pid_t predecessor)
+{
+	struct path node = device_node_path(root, d);
+
+	return node.text[0] == '\0' || !device_is_uio(d)
+		       ? 0
+		       : node_opener(root, node.text + strlen(root), getpid(), predecessor);
 }
 
 bool
@@ -252,7 +268,7 @@ device_is_open(const char *root, const struct device *d)
 	if (node.text[0] == '\0')
 		return false;
 	if (strcmp(d->driver, "vfio-pci") != 0)
-		return node_has_opener(root, node.text + strlen(root));
+		return node_opener(root, node.text + strlen(root), 0, 0) != 0;
 	/* One process at a time can open a group. */
 	fd = open(node.text, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)

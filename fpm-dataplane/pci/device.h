@@ -12,6 +12,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "pci/devargs.h"
 
@@ -66,6 +67,11 @@ bool device_vfio_is_unsafe(const char *root);
  * this; for other users the result is false.
  */
 bool device_is_open(const char *root, const struct device *d);
+/*
+ * Return a process other than this one and `predecessor` (0: none) that has the device open
+ * through uio; 0: none is found, or the driver is another one. vfio refuses a second process.
+ */
+pid_t device_uio_user(const char *root, const struct device *d, pid_t predecessor);
 
 /*
  * Return true if a driver of the kernel has a device of the same IOMMU group, with that

@@ -16,7 +16,9 @@
 #include <rte_ethdev.h>
 
 #include "base/errmsg.h"
+#include "base/log.h"
 #include "pci/device.h"
+#include "port/claim.h"
 
 static int
 attach_refused(const char *name, int rc, char *why, unsigned int why_size)
@@ -77,6 +79,26 @@ device_is_attached(const char *name, uint16_t *port_id)
 	       rte_eth_dev_is_valid_port(*port_id);
 }
 
+/*
+ * Log that another process has the device open. The kernel gives a device of uio to any number of
+ * processes, and DPDK does not ask.
+ */
+static void
+attach_warn_of_user(const char *name)
+{
+	char address[DEVICE_ADDRESS_STRLEN];
+	struct device d;
+	pid_t user;
+
+	if (!device_address(name, address) || device_read("", address, &d) < 0)
+		return;
+	user = device_uio_user("", &d, claim_allowed());
+	if (user != 0)
+		log_warn("port: device open in another process device=%s pid=%d "
+			 "effect=\"both drive it: frames are lost or forwarded twice\"",
+			 address, user);
+}
+
 /* A function that attaches the device: 0 or -errno. */
 typedef int probe_fn(const char *devargs);
 
@@ -96,6 +118,7 @@ attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port
 			"%s is the device of a port that runs; remove that port first "
 			"(`port del`) or give it another device",
 			name);
+	attach_warn_of_user(name);
 	rc = probe(devargs);
 	if (rc < 0)
 		return attach_refused(name, rc, why, why_size);

@@ -23,6 +23,12 @@ claim_allow(pid_t predecessor)
 	allowed = predecessor;
 }
 
+pid_t
+claim_allowed(void)
+{
+	return allowed;
+}
+
 /* Find the process that has the name. Returns 0, or -errno if no process has it now. */
 static int
 holder_find(const struct sockaddr_un *name, socklen_t name_len, struct ucred *holder)

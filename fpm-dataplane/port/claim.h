@@ -18,6 +18,7 @@
  *                                                                   [main, before threads]
  */
 void claim_allow(pid_t predecessor);
+pid_t claim_allowed(void);
 
 /*
  * Claim an interface of this network namespace. Returns a descriptor; -1 if there is no such

@@ -21,12 +21,15 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
+#include "base/log.h"
 #include "pci/device.h"
 #include "port/attach.h"
+#include "port/claim.h"
 
-#define NIC  "0000:03:00.0"
-#define ARGS NIC ",queues=2"
-#define PORT 7
+#define NIC         "0000:03:00.0"
+#define ARGS        NIC ",queues=2"
+#define PORT        7
+#define PREDECESSOR 55
 
 /* The state of DPDK and of the machine, and the calls. */
 static struct {
@@ -35,6 +38,8 @@ static struct {
 	bool probe_attaches;  /* rte_dev_probe(), rte_bus_probe() */
 	int check, read;      /* results of device_check(), device_read() */
 	bool unprotected, uio, serves;
+	pid_t user; /* result of device_uio_user() */
+	int n_warnings;
 	enum rte_iova_mode iova;
 	char calls[200];
 } t;
@@ -163,6 +168,25 @@ device_is_uio(const struct device *d)
 {
 	assert_string_equal(d->driver, "vfio-pci");
 	return t.uio;
+}
+
+pid_t
+device_uio_user(const char *root, const struct device *d, pid_t predecessor)
+{
+	assert_int_equal(predecessor, PREDECESSOR);
+	return t.user;
+}
+
+pid_t
+claim_allowed(void)
+{
+	return PREDECESSOR;
+}
+
+void
+log_write(enum log_level level, const char *fmt, ...)
+{
+	t.n_warnings += level == LOG_LEVEL_WARN;
 }
 
 bool
@@ -333,6 +357,20 @@ a_device_that_is_not_attached_leaves_no_arguments(void **state)
 	assert_string_equal(t.calls, "add(" ARGS ")");
 }
 
+/* --- the log ------------------------------------------------------------------------------- */
+
+static void
+another_process_that_has_the_device_is_told(void **state)
+{
+	t.probe_attaches = true;
+	assert_int_equal(attach(ARGS, NIC, &port_id, why, sizeof(why)), 0);
+	assert_int_equal(t.n_warnings, 0);
+	t.attached = false;
+	t.user = 77;
+	assert_int_equal(attach(ARGS, NIC, &port_id, why, sizeof(why)), 0);
+	assert_int_equal(t.n_warnings, 1);
+}
+
 /* --- attach_is_by_uio() ---------------------------------------------------------------------- */
 
 static void
@@ -362,6 +400,7 @@ main(void)
 		TEST(a_refusal_that_sys_does_not_explain_is_that_of_the_driver),
 		TEST(a_device_is_attached_as_at_the_start_of_the_eal),
 		TEST(a_device_that_is_not_attached_leaves_no_arguments),
+		TEST(another_process_that_has_the_device_is_told),
 		TEST(only_a_nic_with_a_uio_driver_is_by_uio),
 	};
 

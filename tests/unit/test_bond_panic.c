@@ -5,6 +5,7 @@
  * come close to that. Each try runs in a process of its own.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c
+ * link: fpm-dataplane/port/claim.c
  * link: fpm-dataplane/pci/
  */
 #include <setjmp.h>

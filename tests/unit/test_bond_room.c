@@ -4,6 +4,7 @@
  * functions of DPDK itself; they take precedence over the library.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c
+ * link: fpm-dataplane/port/claim.c
  * link: fpm-dataplane/pci/
  */
 #include <setjmp.h>

@@ -269,6 +269,8 @@ a_device_open_by_uio_stays(void **state)
 	assert_false(device_is_open(root, &d));
 	root_put_link("/proc/77/fd/6", "/dev/uio3");
 	assert_true(device_is_open(root, &d));
+	assert_int_equal(device_uio_user(root, &d, 0), 77);
+	assert_int_equal(device_uio_user(root, &d, 77), 0); /* the predecessor */
 
 	refused(unbind_it(NIC), -EBUSY, NIC, "fuser /dev/uio3");
 	refused(bind_it(NIC, true), -EPERM, NIC, "fuser /dev/uio3");
