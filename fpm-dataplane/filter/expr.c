@@ -63,10 +63,37 @@ value_read(const struct nlattr *data, uint8_t out[RULESET_VALUE_MAX], uint8_t *l
 	return 0;
 }
 
-static int
-add_payload_write(struct build *b, const struct nlattr *data)
+/*
+ * Return true if the last operations of the rule load the octets [at, at + len) of the IP
+ * header into `word` and change bits of the traffic class only. `four`: of IPv4, else IPv6.
+ */
+static bool
+only_class_changes(const struct build *b, const struct ruleset_rule *rule, uint8_t word,
+		   uint32_t at, uint32_t len, bool four)
 {
-	uint32_t base, at, len;
+	const uint8_t class[2] = {four ? 0x00 : 0x0f, four ? 0xff : 0xf0};
+	const struct ruleset_op *load, *change;
+
+	if (b->r->n_op < rule->op + 2)
+		return false;
+	load = &b->r->op[b->r->n_op - 2];
+	change = load + 1;
+	if (load->kind != OP_PAYLOAD || load->what != BASE_NETWORK || load->at != at ||
+	    load->len != len || change->kind != OP_MASK || change->from != load->to ||
+	    change->to != word || change->len != len)
+		return false;
+	for (uint32_t i = 0; i < len; i++)
+		if ((~change->a[i] & ~class[at + i] & 0xff) != 0 ||
+		    (change->b[i] & ~class[at + i]) != 0)
+			return false;
+	return true;
+}
+
+static int
+add_payload_write(struct build *b, const struct nlattr *data,
+		  const struct ruleset_rule *rule)
+{
+	uint32_t base, at, len, sum = NFT_PAYLOAD_CSUM_NONE;
 	struct ruleset_op *op;
 	uint8_t word;
 
@@ -74,10 +101,13 @@ add_payload_write(struct build *b, const struct nlattr *data)
 	    attr_be32(attr_find_in(data, NFTA_PAYLOAD_OFFSET), &at) < 0 ||
 	    attr_be32(attr_find_in(data, NFTA_PAYLOAD_LEN), &len) < 0)
 		return -1;
-	if (base != NFT_PAYLOAD_NETWORK_HEADER || at > 1 || len > 2 - at)
-		return build_fail(b, "changing a field other than dscp is not supported");
-	if (register_read(attr_find_in(data, NFTA_PAYLOAD_SREG), len, &word) < 0)
+	(void)attr_be32(attr_find_in(data, NFTA_PAYLOAD_CSUM_TYPE), &sum);
+	if (len > 0 && register_read(attr_find_in(data, NFTA_PAYLOAD_SREG), len, &word) < 0)
 		return -1;
+	/* Only a change of an IPv4 header includes its checksum. */
+	if (base != NFT_PAYLOAD_NETWORK_HEADER || len == 0 || at > 1 || len > 2 - at ||
+	    !only_class_changes(b, rule, word, at, len, sum == NFT_PAYLOAD_CSUM_INET))
+		return build_fail(b, "changing a field other than dscp is not supported");
 	op = op_add(b, OP_MARK);
 	op->from = word;
 	op->at = (uint16_t)at;
@@ -93,7 +123,7 @@ add_payload(struct build *b, const struct nlattr *data, struct ruleset_rule *rul
 	uint8_t word;
 
 	if (attr_find_in(data, NFTA_PAYLOAD_SREG) != NULL)
-		return add_payload_write(b, data);
+		return add_payload_write(b, data, rule);
 	if (attr_be32(attr_find_in(data, NFTA_PAYLOAD_BASE), &base) < 0 ||
 	    attr_be32(attr_find_in(data, NFTA_PAYLOAD_OFFSET), &at) < 0 ||
 	    attr_be32(attr_find_in(data, NFTA_PAYLOAD_LEN), &len) < 0 || at > UINT16_MAX ||
@@ -109,6 +139,44 @@ add_payload(struct build *b, const struct nlattr *data, struct ruleset_rule *rul
 	op->at = (uint16_t)at;
 	op->len = (uint8_t)len;
 	return 0;
+}
+
+/* Return the name that nft has for a key of meta. */
+static const char *
+meta_name(uint32_t key)
+{
+	static const char *const name[] = {
+		[NFT_META_PRIORITY] = "priority",
+		[NFT_META_MARK] = "mark",
+		[NFT_META_IIFTYPE] = "iiftype (an address of Ethernet needs it)",
+		[NFT_META_OIFTYPE] = "oiftype",
+		[NFT_META_SKUID] = "skuid",
+		[NFT_META_SKGID] = "skgid",
+		[NFT_META_NFTRACE] = "nftrace",
+		[NFT_META_RTCLASSID] = "rtclassid",
+		[NFT_META_SECMARK] = "secmark",
+		[NFT_META_BRI_IIFNAME] = "ibrname",
+		[NFT_META_BRI_OIFNAME] = "obrname",
+		[NFT_META_PKTTYPE] = "pkttype",
+		[NFT_META_CPU] = "cpu",
+		[NFT_META_IIFGROUP] = "iifgroup",
+		[NFT_META_OIFGROUP] = "oifgroup",
+		[NFT_META_CGROUP] = "cgroup",
+		[NFT_META_PRANDOM] = "random",
+		[NFT_META_SECPATH] = "ipsec",
+		[NFT_META_IIFKIND] = "iifkind",
+		[NFT_META_OIFKIND] = "oifkind",
+		[NFT_META_BRI_IIFPVID] = "ibrpvid",
+		[NFT_META_BRI_IIFVPROTO] = "ibrvproto",
+		[NFT_META_TIME_NS] = "time",
+		[NFT_META_TIME_DAY] = "day",
+		[NFT_META_TIME_HOUR] = "hour",
+		[NFT_META_SDIF] = "sdif",
+		[NFT_META_SDIFNAME] = "sdifname",
+	};
+
+	return key < sizeof(name) / sizeof(name[0]) && name[key] != NULL ? name[key]
+									 : "of this kind";
 }
 
 static int
@@ -130,8 +198,7 @@ add_meta(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 	if (attr_be32(attr_find_in(data, NFTA_META_KEY), &key) < 0)
 		return -1;
 	if (attr_find_in(data, NFTA_META_SREG) != NULL)
-		return build_fail(b, "setting meta %s is not supported",
-				  key == NFT_META_MARK ? "mark" : "facts");
+		return build_fail(b, "setting meta %s is not supported", meta_name(key));
 	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (known[i].key != key)
 			continue;
@@ -143,13 +210,7 @@ add_meta(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 		op->to = word;
 		return 0;
 	}
-	return build_fail(b, "meta %s is not supported",
-			  key == NFT_META_MARK       ? "mark"
-			  : key == NFT_META_PRIORITY ? "priority"
-			  : key == NFT_META_PKTTYPE  ? "pkttype"
-			  : key == NFT_META_IIFTYPE
-				  ? "iiftype (an address of Ethernet needs it)"
-				  : "of this kind");
+	return build_fail(b, "meta %s is not supported", meta_name(key));
 }
 
 static int
@@ -161,8 +222,11 @@ add_exthdr(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 
 	(void)attr_be32(attr_find_in(data, NFTA_EXTHDR_OP), &kind);
 	if (kind != NFT_EXTHDR_OP_IPV6)
-		return build_fail(b, "options of %s are not supported",
-				  kind == NFT_EXTHDR_OP_TCPOPT ? "TCP" : "this kind");
+		return build_fail(b, "%s are not supported",
+				  kind == NFT_EXTHDR_OP_TCPOPT ? "options of TCP"
+				  : kind == NFT_EXTHDR_OP_IPV4 ? "options of IPv4"
+				  : kind == NFT_EXTHDR_OP_SCTP ? "chunks of SCTP"
+							       : "options of this kind");
 	if (attr_find_in(data, NFTA_EXTHDR_SREG) != NULL)
 		return build_fail(b, "changing an extension header is not supported");
 	(void)attr_be32(attr_find_in(data, NFTA_EXTHDR_FLAGS), &flags);

@@ -42,7 +42,8 @@ next_is_extension(uint8_t next)
  * Walk the headers of an IPv6 packet, as ipv6_find_hdr() of Linux does, to the header of
  * type `target` (-1: the upper layer). Returns the type of that header and sets *at to its
  * offset; -1: the packet does not have it, or a header is truncated. Sets *later if the
- * packet is a later fragment.
+ * packet is a later fragment. For nf_tables an authentication header is the upper layer
+ * (IP6_FH_F_AUTH).
  */
 static int
 ip6_walk(const struct ruleset_packet *p, int target, unsigned int *at, bool *later)
@@ -60,6 +61,8 @@ ip6_walk(const struct ruleset_packet *p, int target, unsigned int *at, bool *lat
 				return -1;
 			break;
 		}
+		if (next == NEXT_AUTH && target < 0)
+			break;
 		if (off + 2 > p->room)
 			return -1;
 		h = p->ip + off;

@@ -6,11 +6,13 @@ import os
 import random
 import re
 import statistics
+import struct
 import subprocess
 import time
 
 import pytest
 from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 import filter_random
@@ -19,7 +21,7 @@ from labels import TAKES_LABELS, LabelRouter, entries_of, with_labels
 from lib import api, netns
 from lib.wait import PATIENCE, eventually
 from router import is_icmp_error, running
-from wire import token_of
+from wire import token, token_of
 
 # FDP_FILTER_RULESETS=1000 FDP_FILTER_PACKETS=1000 is the long run; FDP_FILTER_SEED repeats one.
 RULESETS = int(os.environ.get("FDP_FILTER_RULESETS", "15"))
@@ -173,6 +175,14 @@ def test_a_ruleset_that_is_not_understood_changes_nothing(both, lan):
     [
         ("meta mark 1 drop", "meta mark"),
         ("meta mark set 1", "setting meta mark"),
+        ("meta nftrace set 1", "setting meta nftrace"),
+        ("iifgroup 1 drop", "meta iifgroup"),
+        ('meta sdifname "lan0" drop', "meta sdifname"),
+        ("ip hdrlength set 6", "field other than dscp"),
+        ("ip6 version set 5", "field other than dscp"),
+        ("@nh,8,8 set 0xb8", "field other than dscp"),
+        ("ip option rr exists drop", "options of IPv4"),
+        ("sctp chunk data exists drop", "chunks of SCTP"),
         ("ip daddr set 10.0.0.1", "field other than dscp"),
         ("meta l4proto tcp reject with tcp reset", "tcp reset"),
         ("tcp option maxseg size 1 drop", "options of TCP"),
@@ -282,6 +292,29 @@ def test_the_first_octets_of_a_cut_header_match_as_in_linux(both, lan):
     kernel = list(both.kernel_rules().values())
     assert [(r["packets"], r["octets"]) for r in both.rules()] == kernel
     assert [n for n, _ in kernel[:5]] == [1, 0, 0, 0, 2]
+
+
+def test_an_authentication_header_is_the_upper_layer(both, lan):
+    """Rules see the protocol 51 of a packet with an authentication header, and not the protocol
+    behind it, for both families."""
+    rules = ["tcp dport 22 counter drop", "meta l4proto tcp counter drop", "ah spi 7 counter drop"]
+    both.load(chain(*rules, "exthdr frag exists counter", "counter"))
+    tcp = struct.pack("!HHIIBBHHH", 80, 22, 0, 0, 0x50, 2, 8192, 0, 0)
+    ah = struct.pack("!BBHII", 6, 4, 0, 7, 1) + bytes(12)
+    first = struct.pack("!BBHI", 51, 0, 1, 9)  # a fragment header: the first of several
+    frames = [
+        bytes(Ether(src=lan.mac, dst=lan.port_mac) / ip / (octets + ah + tcp + token()))
+        for ip, octets in (
+            (IP(src="192.0.2.2", dst="198.51.100.9", proto=51), b""),
+            (IPv6(src="2001:db8:4::2", dst="2001:db8:f000::9", nh=51), b""),
+            (IPv6(src="2001:db8:4::2", dst="2001:db8:f000::9", nh=44), first),
+        )
+    ]
+
+    assert both.answers(frames) == [([], [])] * 3
+    kernel = list(both.kernel_rules().values())
+    assert [(r["packets"], r["octets"]) for r in both.rules()] == kernel
+    assert [n for n, _ in kernel] == [0, 0, 3, 0, 0]
 
 
 def test_a_named_limit_that_becomes_one_over_the_rate_is_obeyed(both, lan):
