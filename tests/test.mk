@@ -76,6 +76,11 @@ system-asan: ## system tests under AddressSanitizer and UBSan (T=expression to c
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan system-bins
 	@$(MAKE) --no-print-directory BUILD=asan system T="$(T)"
 
+# PACKETS is a multiple of three. SEED is the first ruleset; SEED=n RULESETS=1 repeats ruleset n.
+filter-twin: system-bins ## random nft rulesets and packets: our router against Linux (RULESETS=1000 PACKETS=1002 SEED=1)
+	@FDP_FILTER_RULESETS=$(or $(RULESETS),1000) FDP_FILTER_PACKETS=$(or $(PACKETS),1002) \
+		FDP_FILTER_SEED=$(or $(SEED),1) $(MAKE) --no-print-directory system T=random_rulesets
+
 selftest: system-bins ## tests of the test tools
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-selftest -rfEs tests/selftest
 
@@ -164,6 +169,6 @@ lint: ## check layers, format, words
 analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
-.PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
+.PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan filter-twin system-bins selftest \
 	chaos soak plant test-vm test-vm-all test-vm-package test-arm64 test-trixie frr-root topotests topotests-vm topotests-source peers collectors \
 	reference lint analyze

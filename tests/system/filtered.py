@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A router that obeys an nft table, and a Linux router beside it with the same rules."""
 
+import ipaddress
 import json
 import os
 
-from scapy.layers.inet import IP
-from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Ether
 
 from lib import netns
@@ -87,7 +86,8 @@ class Filtered:
         for router, fence in ((self.linux, self._fence_linux), (self.dut, self.dut.fence)):
             router.wires[wire].send(*frames)
             fence(router.wires[wire])
-            found.append([_came_out(router, token_of(frame)) for frame in frames])
+            came = _came_out(router)
+            found.append([sorted(came.get(token_of(frame), ())) for frame in frames])
         for router in (self.linux, self.dut):
             for one in router.wires.values():
                 one.clear()
@@ -104,21 +104,22 @@ class Filtered:
         self.linux.collector.catch_up()
 
 
-def _came_out(router, mark):
-    """Return the frames that carry a token, as texts in an order."""
-    seen = [(n, data) for n, wire in router.wires.items() for data in wire.got(mark)]
-    return sorted(f"{name}: {_text(data)}" for name, data in seen)
+def _came_out(router):
+    """Return {token: frames that carry it, as texts}."""
+    found = {}
+    for name, wire in router.wires.items():
+        for data in wire.got():
+            found.setdefault(token_of(data), []).append(f"{name}: {_text(data)}")
+    return found
 
 
 def _text(data):
     """Return a frame as text: an ICMP error by its fields and the header that it quotes."""
-    packet = Ether(data)
     if not is_icmp_error(data):
         return data.hex()
-    layer = packet[IP] if IP in packet else packet[IPv6]
-    at = 14 + (layer.ihl * 4 if IP in packet else 40) + 8
-    quoted = data[at : at + (20 if IP in packet else 40)].hex()
-    return (
-        f"ICMP {data[at - 8]}/{data[at - 7]} {layer.src} > {layer.dst} at {packet.dst}"
-        f" about {quoted}"
-    )
+    six = data[12:14] == b"\x86\xdd"
+    at = (54 if six else 14 + (data[14] & 15) * 4) + 8
+    addresses = data[22:54] if six else data[26:34]
+    src, dst = (ipaddress.ip_address(addresses[i:][: len(addresses) // 2]) for i in (0, len(addresses) // 2))
+    quoted = data[at : at + (40 if six else 20)].hex()
+    return f"ICMP {data[at - 8]}/{data[at - 7]} {src} > {dst} at {data[:6].hex(':')} about {quoted}"

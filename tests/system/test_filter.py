@@ -23,7 +23,7 @@ from lib.wait import PATIENCE, eventually
 from router import is_icmp_error, running
 from wire import token, token_of
 
-# FDP_FILTER_RULESETS=1000 FDP_FILTER_PACKETS=1000 is the long run; FDP_FILTER_SEED repeats one.
+# `make filter-twin` is the long run; FDP_FILTER_SEED repeats one ruleset of it.
 RULESETS = int(os.environ.get("FDP_FILTER_RULESETS", "15"))
 PACKETS = int(os.environ.get("FDP_FILTER_PACKETS", "60"))
 PARTS = 3  # of the packets, with a change of elements behind each
