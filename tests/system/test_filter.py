@@ -8,6 +8,7 @@ import re
 import statistics
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
@@ -676,6 +677,48 @@ def test_a_thousand_rules_are_in_force_soon(both, lan):
     assert not passes(both, lan.probe("198.51.100.9", src="203.0.4.9"))
     print(f"1,000 rules: {took} s; one element: {one} s")
     assert statistics.median(took) < 2 and statistics.median(one) < 2
+
+
+def test_no_forbidden_packet_passes_while_the_ruleset_changes(both, lan):
+    """While the table is flushed and filled, replaced, and its chains are renamed, each ruleset
+    drops the same packets: none of them passes, and none of the others is lost."""
+    many = [f"ip daddr 10.{n >> 8}.{n & 255}.0/24 udp dport {n + 1000} drop" for n in range(2000)]
+    forbids = "udp dport 53 counter drop"
+    texts = [
+        chain(forbids),
+        chain(*many, forbids),
+        f"chain sub {{ {forbids} \n}}\n" + chain("meta l4proto udp jump sub"),
+        chain("udp dport != 53 accept", policy="drop"),
+        "set s { type inet_service; elements = { 53, 99 } }\n" + chain("udp dport @s drop"),
+    ]
+    both.load(texts[0], linux=False)
+    bad, good = (lan.probe("198.51.100.9", dport=port) for port in (53, 54))
+    frames, sent, over = [bytes(bad), bytes(good)], [], threading.Event()
+
+    def send():
+        while not over.wait(0.002):
+            lan.send(*frames)
+            sent.append(1)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        for n in range(20):
+            both.load(texts[n % len(texts)], linux=False)
+            if n % len(texts) == 2:
+                both.nft(f"rename chain {TABLE} forward f{n}\n", linux=False)
+            elif n % len(texts) == 3:
+                again = f"flush chain {TABLE} forward\nadd rule {TABLE} forward udp dport 54 accept\n"
+                both.nft(again, linux=False)
+    finally:
+        over.set()
+        sender.join()
+
+    both.dut.fence(lan)
+    came = lambda: sum(len(w.got(token_of(good))) for w in both.dut.wires.values())  # noqa: E731
+    eventually(lambda: came() == len(sent), 5, what=f"{len(sent)} packets pass")
+    assert len(sent) > 50
+    assert [d for w in both.dut.wires.values() for d in w.got(token_of(bad))] == []
 
 
 @pytest.mark.long
