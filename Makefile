@@ -56,7 +56,8 @@ LIBS_PC := liburcu-qsbr liburcu-cds libnl-3.0 libnl-route-3.0 libmnl yaml-0.1 ja
 	libmicrohttpd
 CFLAGS_release := -O3 -g
 CFLAGS_debug   := -Og -g3 -DDEBUG
-CFLAGS_asan    := -O1 -g1 -DDEBUG -fsanitize=address,undefined -fno-omit-frame-pointer \
+# For ASan, -O1 takes gcc half as long again as -Og, and the tests run no faster. clang's -Og is -O1.
+CFLAGS_asan    := -Og -g1 -DDEBUG -fsanitize=address,undefined -fno-omit-frame-pointer \
 	-fno-sanitize-recover=undefined
 CFLAGS_fuzz    := $(CFLAGS_asan) -fsanitize=fuzzer-no-link -Wno-missing-field-initializers
 # DPDK's rings use C11 atomics, because ThreadSanitizer does not see compiler barriers.

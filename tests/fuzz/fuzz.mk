@@ -52,7 +52,8 @@ $(FUZZ_BIN):
 	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(PC_LIBS) -lcmocka $(LDFLAGS)
 
 # fuzz_poptrie has its own objects, because the poptrie of the others is not instrumented. Any
-# octets are a valid script, so tracing comparisons would find nothing and take most of the time.
+# octets are a valid script, so tracing comparisons would find nothing and take most of the time. -O1
+# instead of -O2 makes the compiler slower: 15.7 s of CPU instead of 13.6 s.
 build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE_SRC) \
 		$(wildcard poptrie/*.h) tests/fuzz/must.h tests/unit/oracle.h
 	@mkdir -p $(@D)
