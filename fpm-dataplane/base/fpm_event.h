@@ -42,6 +42,7 @@ enum hop_encap {
 	HOP_OTHER_ENCAP,
 	HOP_POP,
 	HOP_LWTUNNEL,
+	N_HOP_ENCAP,
 };
 
 /* Labels of one next hop: zebra sends at most 16 (MPLS_MAX_LABELS). */

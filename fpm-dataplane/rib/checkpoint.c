@@ -459,7 +459,7 @@ ckpt_hop_has_valid_fields(const struct ckpt_hop *hop)
 	case PATH_NONE:
 		return (hop->gw_family == 0 || hop->gw_family == 4 ||
 			hop->gw_family == 6) &&
-		       hop->encap <= HOP_LWTUNNEL && hop->weight > 0;
+		       hop->encap < N_HOP_ENCAP && hop->weight > 0;
 	case PATH_BLACKHOLE:
 	case PATH_UNREACHABLE:
 	case PATH_PROHIBIT:

@@ -126,7 +126,7 @@ event_is_sound(const struct fpm_event *ev)
 	}
 	for (unsigned int i = 0; i < ev->n_hops; i++) {
 		assert_in_range(ev->hops[i].weight, 1, 65536);
-		assert_true(ev->hops[i].encap <= HOP_POP);
+		assert_true(ev->hops[i].encap < N_HOP_ENCAP);
 		assert_true(
 			ev->hops[i].n_labels <=
 			(ev->hops[i].encap == HOP_SEG6 ? FPM_WORDS_MAX : FPM_LABELS_MAX));
