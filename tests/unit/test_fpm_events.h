@@ -40,7 +40,8 @@ text_add(struct text *t, const char *fmt, ...)
 static inline void
 text_hops(struct text *t, const struct fpm_event *ev)
 {
-	static const char *const encap[] = {"", " mpls", " seg6", " other-encap", " pop"};
+	static const char *const encap[N_HOP_ENCAP] = {
+		"", " mpls", " seg6", " other-encap", " pop", " lwtunnel"};
 	char a[PREFIX_STRLEN];
 
 	for (unsigned int i = 0; i < ev->n_hops; i++) {
