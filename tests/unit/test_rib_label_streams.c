@@ -358,13 +358,29 @@ entry_is_covered(const struct model *m, const struct entry *e)
 	return false;
 }
 
+/* Count the labels in force. Most of the table is 0, and memcmp() is fast with ASan, too. */
+static unsigned int
+labels_in_fib(const struct fib *fib)
+{
+	static const uint32_t none[1024];
+	unsigned int n = 0;
+
+	for (uint32_t first = 0; first < LABELS_ALL; first += 1024) {
+		if (memcmp((const void *)&fib->label[first], none, sizeof(none)) == 0)
+			continue;
+		for (uint32_t i = 0; i < 1024; i++)
+			n += fib->label[first + i] != 0;
+	}
+	return n;
+}
+
 /* Compare all routes. Return how many of them were labels. */
 static unsigned int
 assert_rig_is(struct rig *g, struct model *m, const char *where)
 {
 	static struct texts want, got;
 	static char wanted[2048], gotten[2048], name[PREFIX_STRLEN];
-	unsigned int labels = 0, in_fib = 0;
+	unsigned int labels = 0, in_fib;
 
 	for (unsigned int i = 0; i < N_ROUTES; i++) {
 		const struct entry *e = &m->entry[i];
@@ -381,8 +397,7 @@ assert_rig_is(struct rig *g, struct model *m, const char *where)
 			fail_msg("%s: %s table %u by \"%s\", expected \"%s\"", where,
 				 prefix_str(&e->prefix, name), e->table, gotten, wanted);
 	}
-	for (uint32_t label = 0; label < LABELS_ALL; label++)
-		in_fib += g->fib->label[label] != 0;
+	in_fib = labels_in_fib(g->fib);
 	if (in_fib != labels)
 		fail_msg("%s: %u labels are in force, expected %u", where, in_fib, labels);
 	rib_must_be_sound(g);
