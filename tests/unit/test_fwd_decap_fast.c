@@ -652,6 +652,198 @@ packets_of_two_tunnels_differ(void **state)
 	}
 }
 
+/* Let a packet be a pattern, and return true if it became one. */
+static bool
+makes_a_pattern(void)
+{
+	memset(fast.fwd.pattern, 0, sizeof(fast.fwd.pattern));
+	fast.fwd.learn_from = 0;
+	both_pass(1, WAN, false);
+	assert_int_equal(results[0][0].verdict, VERDICT_DECAPSULATED);
+	return patterns() == 1;
+}
+
+/* Insert a header of hop-by-hop options with padding alone before the rest of packet 0. */
+static void
+options_insert(void)
+{
+	struct rte_mbuf *m = &fast.packet[0].m;
+	uint8_t *ip = fast.packet[0].buffer + HEADROOM + L2_LEN;
+
+	memmove(ip + 48, ip + 40, m->data_len - L2_LEN - 40);
+	memcpy(ip + 40, (const uint8_t[8]){ip[6], 0, 1, 4}, 8);
+	ip[6] = 0;
+	length_add(ip, 6, 8);
+	m->data_len += 8;
+	m->pkt_len += 8;
+}
+
+/* Each router has to read the options of each packet: RFC 8200, 4.3. */
+static void
+options_before_a_sid_make_no_pattern(void **state)
+{
+	struct flow flow = sid_flow;
+
+	tables_fix();
+	for (flow.n_segments = 0; flow.n_segments < 2; flow.n_segments++) {
+		flow_write(0, &flow);
+		assert_true(makes_a_pattern());
+		flow_write(0, &flow);
+		options_insert();
+		assert_false(makes_a_pattern());
+		/* A packet with options matches no pattern of packets without options. */
+		learn(&flow);
+		assert_int_equal(patterns(), 1);
+		epoch_next(1);
+		flow_write(0, &flow);
+		both_pass(1, WAN, false);
+		assert_int_equal(hit, 1);
+		flow_write(0, &flow);
+		options_insert();
+		both_pass(1, WAN, false);
+		assert_int_equal(hit, 0);
+		epoch_next(DECAP_SAMPLE - 1);
+	}
+}
+
+/* The stages verify a checksum, so a packet with one makes no pattern, and matches none. */
+static void
+a_udp_checksum_is_verified_by_the_stages(void **state)
+{
+	static const struct flow flow = {.kind = FLOW_VXLAN, .inner = 4};
+	static const uint8_t families[] = {4, 6};
+
+	for (unsigned int k = 0; k < 2; k++) {
+		unsigned int head = families[k] == 4 ? 20 : 40;
+		uint8_t *ip = fast.packet[0].buffer + HEADROOM + L2_LEN, *udp = ip + head;
+
+		tables_fix();
+		over(families[k]);
+		vxlans_make(0);
+		flow_write(0, &flow);
+		assert_true(makes_a_pattern());
+		for (unsigned int right = 0; right < 2; right++) {
+			unsigned int len;
+
+			flow_write(0, &flow);
+			len = get_be16(udp + 4);
+			put_be16(udp + 6,
+				 (uint16_t)~inet_fold(inet_sum(
+					 udp, len, udp_pseudo_sum(ip, families[k], len))));
+			udp[6] ^= right == 0;
+			both_pass(1, WAN, false);
+			assert_int_equal(hit, 0);
+			assert_true((results[0][0].verdict == VERDICT_DECAPSULATED) ==
+				    (right == 1));
+		}
+		assert_false(makes_a_pattern());
+	}
+}
+
+/* An interface whose packets concern policy rules, or a filter, has no fast path: fast4, fast6. */
+static void
+an_interface_without_a_fast_path_takes_the_stages(void **state)
+{
+	static const struct flow flow[] = {{.kind = FLOW_T4, .inner = 6},
+					   {.kind = FLOW_SID, .inner = 4}};
+	struct fib_iface *in;
+
+	for (unsigned int k = 0; k < 2; k++) {
+		tables_fix();
+		in = fib->iface[WAN];
+		learn(&flow[k]);
+		epoch_next(1);
+		for (unsigned int off = 0; off < 4; off++) {
+			in->fast4 = (off & 1) == 0;
+			in->fast6 = (off & 2) == 0;
+			flow_write(0, &flow[k]);
+			both_pass(1, WAN, false);
+			assert_int_equal(hit, k == 0 ? in->fast4 : in->fast6);
+			assert_int_equal(results[0][0].verdict, VERDICT_DECAPSULATED);
+		}
+		in->fast4 = in->fast6 = true;
+	}
+}
+
+/* The gain has two limits. Attempts begin above 0, and end at the lower limit alone. */
+static void
+the_gain_decides_about_attempts(void **state)
+{
+	static const struct {
+		int gain;
+		bool tries;
+		unsigned int hits, n;
+		int gain_then;
+		bool tries_then;
+	} row[] = {
+		{0, false, 1, 7, 1, true},  /* above 0: begin */
+		{0, false, 1, 8, 0, false}, /* one of eight: as before */
+		{0, true, 1, 8, 0, true},
+		{0, true, 0, 64, -64, true}, /* between the limits: as before */
+		{-100, false, 1, 0, -92, false},
+		{-DECAP_GAIN_MAX + 64, true, 0, 63, -DECAP_GAIN_MAX + 1, true},
+		{-DECAP_GAIN_MAX + 64, true, 0, 64, -DECAP_GAIN_MAX, false}, /* end */
+		{-DECAP_GAIN_MAX, true, 0, 64, -DECAP_GAIN_MAX, false},      /* limit */
+		{-DECAP_GAIN_MAX, false, 64, 0, 512 - DECAP_GAIN_MAX, false},
+		{DECAP_GAIN_MAX - 8, true, 64, 64, DECAP_GAIN_MAX, true}, /* limit */
+	};
+
+	for (unsigned int k = 0; k < sizeof(row) / sizeof(row[0]); k++) {
+		fast.fwd.decap_gain = row[k].gain;
+		fast.fwd.decap_tries = row[k].tries;
+		fwd_decap_gain(&fast.fwd, row[k].hits, row[k].n);
+		assert_int_equal(fast.fwd.decap_gain, row[k].gain_then);
+		assert_int_equal(fast.fwd.decap_tries, row[k].tries_then);
+	}
+}
+
+/* Write packet 0: a packet of the tunnel over IPv4, in a packet of the tunnel over IPv6. */
+static void
+nested_write(void)
+{
+	static const struct flow in = {.kind = FLOW_T4, .inner = 4},
+				 out = {.kind = FLOW_T6, .inner = 4};
+	struct rte_mbuf *m = &fast.packet[0].m;
+	uint8_t *ip = fast.packet[0].buffer + HEADROOM + L2_LEN;
+	unsigned int len, by = outer_bytes(&out);
+
+	flow_write(0, &in);
+	len = m->data_len - L2_LEN;
+	memmove(ip + by, ip, len);
+	tunnel_write(ip, &fib->iface[T6]->tunnel, 4, len);
+	put_be16(ip - 2, 0x86dd);
+	m->data_len = (uint16_t)(L2_LEN + by + len);
+	m->pkt_len = m->data_len;
+}
+
+/* A pattern has the outer tunnel alone. The packet in it is one of another tunnel, for the stages. */
+static void
+a_tunnel_in_a_tunnel_is_opened_by_both(void **state)
+{
+	tables_fix();
+	over6(true, false);
+	table_make();
+	for (unsigned int round = 0; round < 2; round++) {
+		nested_write();
+		both_pass(1, WAN, false);
+		assert_int_equal(hit, round);
+		assert_int_equal(patterns(), 1);
+		assert_int_equal(results[0][0].decap.ifidx, T6);
+		for (unsigned int s = 0; s < 2; s++) {
+			struct side *side = s == 0 ? &fast : &slow;
+
+			fwd_tunnel_enter_all(&side->fwd, &side->inside);
+			fwd_walk(&side->inside, NULL);
+			assert_int_equal(side->inside.n, 1);
+			assert_int_equal(side->inside.verdict[0], VERDICT_DECAPSULATED);
+			assert_int_equal(fwd_decap_of(&side->inside, 0).ifidx, T4);
+		}
+		assert_int_equal(patterns(), 1); /* none of inner packets */
+		bursts_are_alike(&fast.inside, &slow.inside);
+		epoch_next(DECAP_SAMPLE);
+	}
+}
+
 int
 main(void)
 {
@@ -670,6 +862,16 @@ main(void)
 						decap_up, down),
 		cmocka_unit_test_setup_teardown(packets_of_two_tunnels_differ, decap_up,
 						down),
+		cmocka_unit_test_setup_teardown(options_before_a_sid_make_no_pattern,
+						decap_up, down),
+		cmocka_unit_test_setup_teardown(a_udp_checksum_is_verified_by_the_stages,
+						decap_up, down),
+		cmocka_unit_test_setup_teardown(
+			an_interface_without_a_fast_path_takes_the_stages, decap_up, down),
+		cmocka_unit_test_setup_teardown(the_gain_decides_about_attempts, decap_up,
+						down),
+		cmocka_unit_test_setup_teardown(a_tunnel_in_a_tunnel_is_opened_by_both,
+						decap_up, down),
 	};
 
 	return run_with_each_isa(tests, NULL, NULL);
