@@ -10,7 +10,8 @@
  * over-read, except of the octets that the forwarder may read, see behind().
  *
  * A packet out of a VXLAN is judged once more, in a burst of such packets: the linker
- * replaces fwd_tunnels_walk() for this.
+ * replaces fwd_tunnels_walk() for this. A walk leaves a pattern of its outer headers, with which
+ * later walks decapsulate (fwd/decap_fast.h). A packet alone always takes the stages.
  *
  * A form is the code that handles a burst. form_set() selects code with or without vectors, as
  * fwd_cpu_init() does. In the form RULES no packet takes the fast path: the linker puts
@@ -26,6 +27,7 @@
 #include "base/inet.h"
 #include "fib/headend.h"
 #include "fwd/cpu.h"
+#include "fwd/decap_fast.h"
 #include "fib/vxlan.h"
 #include "fwd/fast.h"
 #include "fwd/inner.h"
@@ -303,6 +305,12 @@ __wrap_fwd_tunnels_walk(struct fwd *f)
 static void
 walk(struct burst *b)
 {
+	if (fwd_decap_may_be_fast(b))
+		fwd_decap_fast(b);
+	if (b->n == 0) {
+		fwd_tunnels_walk(b->fwd);
+		return;
+	}
 	fwd_walk(b, NULL);
 	take_down(b, burst_all(b));
 	fwd_dispatch_all(b);
@@ -527,6 +535,26 @@ whole_ones(unsigned int n)
 	return whole;
 }
 
+/* Forget the patterns of earlier inputs, and let packets be compared with patterns from now on. */
+static void
+patterns_begin(void)
+{
+	memset(fwd.pattern, 0, sizeof(fwd.pattern));
+	fwd.learn_from = 0;
+	fwd.outer_epoch += DECAP_SAMPLE - fwd.outer_epoch % DECAP_SAMPLE;
+	fwd.decap_gain = DECAP_GAIN_MAX;
+	fwd.decap_tries = true;
+}
+
+/* Let the next walk make a pattern, and repeat the lookups of the patterns in use. */
+static void
+patterns_age(void)
+{
+	fwd.outer_epoch += DECAP_SAMPLE;
+	fwd.found.ifidx = 0;
+	fwd.found_svi = NULL;
+}
+
 void
 packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
 	     uint16_t n, uint64_t seed)
@@ -543,8 +571,8 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	fwd.adj_used = adj_used;
 	fwd.tx_burst = conf.tx_burst;
 	/* The tables have changed since the last burst. */
-	fwd.outer_epoch++;
-	fwd.found_svi = NULL;
+	patterns_begin();
+	patterns_age();
 	chance_seed(seed);
 	bfd = below(2) == 0;
 	entries = whole_ones(
@@ -559,7 +587,11 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	for (enum fwd_isa isa = FWD_SCALAR; isa <= fwd_isa_best(); isa++) {
 		form_set(SCALAR + (isa - FWD_SCALAR));
 		walk_together(port, entries, bfd);
+		patterns_age();
 	}
+	/* With patterns where there is one instruction set alone. */
+	if (fwd_isa_best() == FWD_SCALAR)
+		walk_together(port, entries, bfd);
 	for (unsigned int i = 0; i < entries; i++)
 		packet_end(&alone[i]);
 }
