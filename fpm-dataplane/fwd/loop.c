@@ -173,7 +173,7 @@ queue_poll_long(struct fwd *f, const struct rxq *q, struct burst *b)
 static unsigned int
 queue_poll(struct fwd *f, const struct rxq *q, struct burst *b)
 {
-	uint16_t max = f->conf->rx_burst;
+	uint16_t max = f->conf->rx_burst, n;
 
 	/*
 	 * The bond sends its LACP frames within a transmit call, even one without packets.
@@ -184,10 +184,11 @@ queue_poll(struct fwd *f, const struct rxq *q, struct burst *b)
 		f->mark_tsc = rte_rdtsc();
 	if (max > BURST_MAX)
 		return queue_poll_long(f, q, b);
-	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, max);
-	if (b->n > 0)
-		burst_handle(f, q, b);
-	return b->n;
+	n = rte_eth_rx_burst(q->port_id, q->queue, b->m, max);
+	b->n = n;
+	if (n > 0)
+		burst_handle(f, q, b); /* changes b->n, see fwd_decap_fast() */
+	return n;
 }
 
 /* Send the frames that the kernel and the punt thread injected. They are complete. */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of a forwarder whose packets are all decapsulated by patterns (fwd/decap_fast.c): no packet is
+ * left for the stages, but the round has packets.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/ruleset/
+ * link: fpm-dataplane/port/rxq.c
+ * link: poptrie/
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <rte_ethdev.h>
+
+#include "fwd/cycles.h"
+#include "port/rxq.h"
+#include "port/watch.h"
+
+#include "decap_flows.h"
+
+static const struct flow gre = {.kind = FLOW_T4, .inner = 4};
+
+static struct {
+	unsigned int round, n_round; /* now, and the rounds altogether */
+	unsigned int sent[CYCLES_EVERY + 2];
+	atomic_bool stop;
+} loop;
+
+/*
+ * Return true for rounds in which no packet passes the stages. None of them is the first one after a
+ * quiescent state, and the last one is timed.
+ */
+static bool
+round_has_patterns_alone(unsigned int round)
+{
+	return round == 2 || round == 3 || round == CYCLES_EVERY + 1;
+}
+
+static uint16_t
+device_gives(void *queue, struct rte_mbuf **m, uint16_t n)
+{
+	loop.round++;
+	assert_int_equal(n, BURST_MAX);
+	for (unsigned int i = 0; i < n; i++) {
+		flow_write(i, &gre);
+		m[i] = &fast.packet[i].m;
+	}
+	/* The stages would drop the outer packets. */
+	fib->group[12] = group_word_single(PATH(
+		round_has_patterns_alone(loop.round) ? PATH_BLACKHOLE : PATH_LOCAL, 0));
+	loop.stop = loop.round == loop.n_round;
+	return n;
+}
+
+static uint16_t
+device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
+{
+	loop.sent[loop.round] += n;
+	return n;
+}
+
+static struct rte_ring *
+ring_make(void)
+{
+	struct rte_ring *r =
+		aligned_alloc(64, RTE_ALIGN((size_t)rte_ring_get_memsize(BURST_MAX), 64));
+
+	assert_non_null(r);
+	assert_int_equal(rte_ring_init(r, "inject", BURST_MAX, RING_F_SC_DEQ), 0);
+	return r;
+}
+
+/* A burst has no packets for the stages if all of them match: fwd_main() passes the inner packets. */
+static void
+bursts_may_have_patterns_alone(void **state)
+{
+	void *queues[RTE_MAX_QUEUES_PER_PORT] = {NULL}, *calls[1] = {NULL};
+	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[0], was = *ops;
+	struct rxq_set *set = calloc(1, sizeof(*set) + sizeof(set->q[0]));
+	struct serving serving = {.set = set, .idle = {.never_sleep = true}};
+	struct watch *watch = watch_create();
+	struct fwd_conf conf = {.fib = fib,
+				.tries = &fib->copy[0],
+				.count = &fast.count,
+				.rings = {.inject = ring_make()},
+				.watch = watch,
+				.sampler = watch,
+				.rx_burst = BURST_MAX,
+				.tx_burst = BURST_MAX,
+				.serving = &serving,
+				.stop = &loop.stop};
+	int role = thread_role;
+
+	tables_make(0);
+	gre4(0);
+	table_make();
+	assert_true(set != NULL && watch != NULL);
+	set->n = 1;
+	set->q[0] = (struct rxq){.ifidx = WAN, .fd = -1};
+	ops->rx_pkt_burst = device_gives;
+	ops->tx_pkt_burst = device_takes;
+	ops->rxq.data = ops->txq.data = queues;
+	ops->rxq.clbk = ops->txq.clbk = calls;
+	memset(&loop, 0, sizeof(loop));
+	loop.n_round = CYCLES_EVERY + 1;
+	urcu_qsbr_unregister_thread();
+	fwd_main(&conf);
+	urcu_qsbr_register_thread();
+	thread_role = role;
+	*ops = was;
+	for (unsigned int k = 1; k <= loop.n_round; k++)
+		assert_int_equal(loop.sent[k], BURST_MAX);
+	assert_int_equal(fast.count.idle_polls, 0); /* a forwarder without packets sleeps */
+	watch_free(watch);
+	free(conf.rings.inject);
+	free(set);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(bursts_may_have_patterns_alone, decap_up,
+						down),
+	};
+
+	return run_with_each_isa(tests, NULL, NULL);
+}
