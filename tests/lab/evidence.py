@@ -114,7 +114,7 @@ def crossing(lab, node, hosts, port):
         wait_for(
             f"{host} to answer {node}",
             lambda host=host: probe.ping(lab.ns[node], host, 1, 1)[0],
-            lambda: f"r1 dropped {dict(+drops(lab))}", logs, timeout=10,
+            lambda: f"r1 dropped {dict(+drops(lab))}", logs,
         )  # fmt: skip
     kernel, fast, dropped = netns.forwarded(lab.ns["r1"]), forwarded(lab), drops(lab)
     before = transit(lab)
