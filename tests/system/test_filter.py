@@ -20,8 +20,10 @@ import filter_random
 from filtered import TABLE, Filtered
 from labels import TAKES_LABELS, LabelRouter, entries_of, with_labels
 from lib import api, netns
+from lib.fpm_speaker import attr
 from lib.wait import PATIENCE, eventually
 from router import is_icmp_error, running
+from test_srv6 import DT6, MAIN, NEXT, SID, TABLE as SID_TABLE, announce, outer
 from wire import token, token_of
 
 # `make filter-twin` is the long run; FDP_FILTER_SEED repeats one ruleset of it.
@@ -719,6 +721,23 @@ def test_no_forbidden_packet_passes_while_the_ruleset_changes(both, lan):
     eventually(lambda: came() == len(sent), 5, what=f"{len(sent)} packets pass")
     assert len(sent) > 50
     assert [d for w in both.dut.wires.values() for d in w.got(token_of(bad))] == []
+
+
+def test_rules_judge_packets_to_sids_of_other_routers_and_inner_packets(both, lan):
+    """S14, RFC 8754, 5.1: a rule keeps packets in transit away from the SIDs behind this router. It
+    does not see a packet to a SID of this router, but its inner packet, as in Linux."""
+    both.dut.route(f"{NEXT}/128", via=both.dut.wires["wan"].peer6, wire=both.dut.wires["wan"])
+    announce(both.dut, DT6, attr(SID_TABLE, MAIN))
+    inside = "2001:db8:f000::9"
+    both.load(chain(), linux=False)
+    assert passes(both, outer(lan, lan.probe(inside)))
+    assert passes(both, outer(lan, lan.probe(inside), dst=NEXT))
+    both.load(chain(f"ip6 daddr {{ {SID}, {NEXT} }} drop"), linux=False)
+    assert passes(both, outer(lan, lan.probe(inside)))
+    assert not passes(both, outer(lan, lan.probe(inside), dst=NEXT))
+    both.load(chain(f"ip6 daddr {inside} drop"), linux=False)
+    assert not passes(both, outer(lan, lan.probe(inside)))
+    assert passes(both, outer(lan, lan.probe(inside), dst=NEXT))
 
 
 @pytest.mark.long
