@@ -246,15 +246,16 @@ burst_pushes_alike(struct burst *b)
 	const struct fib *fib = b->fwd->fib;
 	const struct fib_adj *slot = fib->adj;
 	_Atomic uint8_t *used = b->fwd->adj_used;
+	unsigned int other_use = 0, unresolved = 0, room = UINT_MAX, bytes;
+	uint64_t first, differ = 0;
 	fib_path kinds = 0;
-	uint64_t first = encap_head(&fib->encap[path_index(b->path[0])]), differ = 0;
-	unsigned int bytes = encap_head_n(first) * LABEL_BYTES, room = UINT_MAX;
-	unsigned int other_use = 0, unresolved = 0;
 
 	for (unsigned int i = 0, n = b->n; i < n; i++)
 		kinds |= b->path[i] ^ PATH(PATH_ENCAP, 0);
 	if (path_kind(kinds) != 0)
 		return false;
+	first = encap_head(&fib->encap[path_index(b->path[0])]);
+	bytes = encap_head_n(first) * LABEL_BYTES;
 #pragma GCC unroll 4
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		uint64_t head = encap_head(&fib->encap[path_index(b->path[i])]);
