@@ -47,7 +47,7 @@ def files():
 
 
 def shards(without=()):
-    """Return [(name, [path], "i/n" or "")], the longest shard first. A file of more than
+    """Return [(name, [path], "i/n" or "")]: parts of files, then the longest shard first. A file of more than
     1.5 * SHARD_S is cut into n parts; shorter files are combined. The files that run alone and
     the files of `without` are left out."""
     left = {os.path.basename(path): path for path in files()}
@@ -73,7 +73,9 @@ def shards(without=()):
     for seconds, words, paths in groups:
         more = f"+{len(words) - 1}" if len(words) > 1 else ""
         found.append((seconds, words[0] + more, paths, ""))
-    return [(name, paths, part) for _, name, paths, part in sorted(found, reverse=True)]
+    # The parts of a file differ in length, so a part comes before all whole files.
+    found.sort(key=lambda shard: (shard[3] != "", shard), reverse=True)
+    return [(name, paths, part) for _, name, paths, part in found]
 
 
 def alone():
