@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * decap_fast: see decap_fast.h. A packet that matches no pattern takes the stages unchanged. test_fwd_decap_fast compares the two.                    [fwd-n]
+ * decap_fast: see decap_fast.h. A packet that matches no pattern takes the stages unchanged.
+ * test_fwd_decap_fast compares the two.                                          [fwd-n]
  */
 #include "fwd/decap_fast.h"
 
