@@ -158,7 +158,8 @@ struct fpm_status {
 	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels;
 	/* W:fpm MPLS label routes and EVPN MACs among `routes` */
 	_Atomic uint64_t labels, macs;
-	_Atomic uint64_t skipped_type;  /* W:fpm netlink messages of ignored types */
+	/* W:fpm netlink messages that are not used: other types, link-local prefixes */
+	_Atomic uint64_t skipped_type;
 	_Atomic uint64_t skipped_route; /* W:fpm routes of an unsupported kind */
 	/* W:fpm messages skipped because they were truncated or inconsistent */
 	_Atomic uint64_t malformed;

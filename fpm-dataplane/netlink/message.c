@@ -193,10 +193,13 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 		return SKIP_ROUTE; /* source-specific */
 	if (!route_type_taken(rtm->rtm_type, del))
 		return SKIP_ROUTE;
-	/* zebra sends fe80::/64 once, for one interface only; the kernel has it for all. */
+	/*
+	 * zebra sends fe80::/64 once, for one interface only; the kernel has it for all. So
+	 * nothing of it is missing, and it does not count as an unsupported route.
+	 */
 	if (ev->prefix.family == 6 && ev->prefix.len >= 10 &&
 	    ipaddr_is_linklocal6(&ev->prefix.addr))
-		return SKIP_ROUTE;
+		return SKIP_TYPE;
 
 	ev->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
 	ev->rtm_type = rtm->rtm_type;

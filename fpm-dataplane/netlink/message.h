@@ -12,7 +12,10 @@
 #include "base/fpm_event.h"
 #include "netlink/attributes.h"
 
-/* The verdict about a message. Errors are -EBADMSG (malformed) and -ENOMEM. */
+/*
+ * The verdict about a message. SKIP_TYPE: the daemon does not use such messages. SKIP_ROUTE: the
+ * route is of a kind that it does not support. Errors are -EBADMSG (malformed) and -ENOMEM.
+ */
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 
 /*

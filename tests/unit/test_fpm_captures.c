@@ -63,7 +63,7 @@ expect_route(struct sums *e, bool del, const char *rtm, const char *attrs)
 	uint64_t n = 0;
 
 	if (is_link_local(rtm, attrs)) {
-		e->skipped_route++;
+		e->skipped_type++;
 		return;
 	}
 	if (strstr(rtm, "fam=MPLS") != NULL) {

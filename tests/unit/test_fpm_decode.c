@@ -380,7 +380,7 @@ link_local_prefixes_are_skipped_and_their_neighbors_not(void **state)
 		w = one_frame();
 		route_begin(w, RTM_NEWROUTE, skipped[i], RTN_UNICAST);
 		attr_u32(w, RTA_OIF, 1);
-		assert_int_equal(last_is_nothing(w).skipped_route, 1);
+		assert_int_equal(last_is_nothing(w).skipped_type, 1);
 	}
 	w = one_frame();
 	put_route(w, "fec0::/10", 1);
