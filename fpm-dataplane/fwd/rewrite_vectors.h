@@ -107,6 +107,29 @@ egress_find(struct burst *b, struct egress *w, const struct entries *e, bool onl
 }
 
 /*
+ * Return the first octets of entry i's new frame: the MAC address of its next hop, which is
+ * in the high octets of b->hop[i], then the rest of its egress interface's header.
+ */
+INLINE __m128i
+egress_head(const struct burst *b, unsigned int i, const struct egress *w)
+{
+	const __m128i octets =
+		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+	__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
+	__m128i x = _mm_load_si128((const void *)((const uint8_t *)w->frame + w->at[i]));
+
+	return _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
+}
+
+/* Store the two MAC addresses, the first 12 octets of `x`. */
+INLINE void
+macs_store(uint8_t *eth, __m128i x)
+{
+	_mm_storel_epi64((void *)eth, x);
+	_mm_storel_epi64((void *)(eth + 4), _mm_srli_si128(x, 4));
+}
+
+/*
  * Add `by` to the 16-bit fields of the mbuf's 32 octets from data_off on, with one load and
  * one store. This covers the reference count; no other thread has the mbuf.
  */
@@ -152,8 +175,6 @@ frame_shorten_vector(int octets)
 INLINE void
 frames_write(struct burst *b, const struct egress *w, bool families, bool in, bool out)
 {
-	const __m128i octets =
-		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
 	const __m128i priority =
 		_mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
 	const __m256i by = frame_shorten_vector((in ? (int)VLAN_BYTES : 0) -
@@ -162,19 +183,15 @@ frames_write(struct burst *b, const struct egress *w, bool families, bool in, bo
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		uint8_t *l2 = burst_l2(b, i), *tag = l2 - VLAN_BYTES;
-		__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
-		__m128i x = _mm_load_si128(
-			(const void *)((const uint8_t *)w->frame + w->at[i]));
+		__m128i x = egress_head(b, i, w);
 
-		x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
 		if (in && out)
 			x = _mm_or_si128(
 				x, _mm_and_si128(_mm_loadu_si128((void *)tag), priority));
 		if (out) {
 			_mm_storeu_si128((void *)tag, x);
 		} else {
-			_mm_storel_epi64((void *)l2, x);
-			_mm_storel_epi64((void *)(l2 + 4), _mm_srli_si128(x, 4));
+			macs_store(l2, x);
 		}
 		if (in != out)
 			frame_shorten(b->m[i], by);
@@ -201,15 +218,10 @@ INLINE void
 frame_write_moved(struct burst *b, unsigned int i, const struct egress *w, uint8_t *eth,
 		  uint8_t family)
 {
-	const __m128i octets =
-		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
 	uint8_t *ip = burst_l3(b, i);
-	__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
-	__m128i x = _mm_load_si128((const void *)((const uint8_t *)w->frame + w->at[i]));
+	__m128i x = egress_head(b, i, w);
 
-	x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
-	_mm_storel_epi64((void *)eth, x);
-	_mm_storel_epi64((void *)(eth + 4), _mm_srli_si128(x, 4));
+	macs_store(eth, x);
 	memcpy(ip + burst_hop_at(family), &b->hop_octets[i], 4);
 	b->l2[i] = eth;
 }
@@ -259,8 +271,6 @@ frames_write_pushed(struct burst *b, const struct egress *w, bool only4)
 INLINE void
 frames_write_pushed_one(struct burst *b, const struct egress *w)
 {
-	const __m128i octets =
-		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
 	const struct fib *fib = b->fwd->fib;
 	const struct fib_encap *encap = fib->encap;
 	const __m256i by = frame_shorten_vector(-(int)LABEL_BYTES);
@@ -268,9 +278,7 @@ frames_write_pushed_one(struct burst *b, const struct egress *w)
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		uint8_t *eth = burst_l2(b, i) - LABEL_BYTES;
-		__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
-		__m128i x = _mm_load_si128(
-			(const void *)((const uint8_t *)w->frame + w->at[i]));
+		__m128i x = egress_head(b, i, w);
 		uint32_t hop = b->hop_octets[i],
 			 label = encap[path_index(b->path[i])].entry[0];
 		uint16_t head;
@@ -282,9 +290,7 @@ frames_write_pushed_one(struct burst *b, const struct egress *w)
 				      : label_entry(0, 0, true, pipe_ttl));
 		last = (uint64_t)head << 48 | (uint64_t)label << 16 |
 		       __builtin_bswap16(MPLS_TYPE);
-		x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
-		_mm_storel_epi64((void *)eth, x);
-		_mm_storel_epi64((void *)(eth + 4), _mm_srli_si128(x, 4));
+		macs_store(eth, x);
 		memcpy(eth + 12, &last, sizeof(last));
 		memcpy(eth + L2_LEN + LABEL_BYTES + burst_hop_at(4), &hop, sizeof(hop));
 		frame_shorten(b->m[i], by);
@@ -299,21 +305,16 @@ frames_write_pushed_one(struct burst *b, const struct egress *w)
 INLINE void
 frames_write_swapped(struct burst *b, const struct egress *w)
 {
-	const __m128i octets =
-		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
 	const struct fib_encap *encap = b->fwd->fib->encap;
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		uint8_t *eth = burst_l2(b, i);
-		__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
-		__m128i x = _mm_load_si128(
-			(const void *)((const uint8_t *)w->frame + w->at[i]));
+		__m128i x = egress_head(b, i, w);
 		uint32_t label = encap[path_index(b->path[i])].entry[0];
 		uint32_t rest = get_be32(eth + L2_LEN) & LABEL_REST;
 		int last;
 
 		label |= __builtin_bswap32(rest - 1);
-		x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
 		_mm_storel_epi64((void *)eth, x);
 		last = _mm_extract_epi32(x, 2);
 		memcpy(eth + 8, &last, sizeof(last));
