@@ -285,32 +285,36 @@ settings_apply(struct manage *mg, const struct config *next)
 	worker_send(mg->conf.sflow, &sflow->m);
 }
 
-/* Make a change that change_lock() has admitted. */
+/* Make a change, from `now` to `next`, that change_lock() has admitted. */
 static void
-change_apply(struct manage *mg, struct msg_manage *mm, struct config *next,
-	     struct reload *r)
+change_apply(struct manage *mg, struct msg_manage *mm, const struct config *now,
+	     struct config *next, struct reload *r)
 {
 	char why[sizeof(mm->error)];
 
-	if (reload_ports(mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
+	if (reload_ports(mg->conf.ports, now, next, why, sizeof(why)) < 0) {
 		change_refuse(mm, "%s", why);
 		return;
 	}
 	r->apply = true;
-	config_diff(mg->conf.running, next, reload_report, r);
+	config_diff(now, next, reload_report, r);
 	settings_apply(mg, next);
 	/* A reload always reads the file that the daemon started with. */
 	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
 	*mg->conf.running = *next;
 }
 
-/* Change the running configuration to `next` as a whole, or refuse with a reason. */
+/*
+ * Change the running configuration to `next` as a whole, or refuse with a reason. `now`: the
+ * settings in force, which are those of the running configuration, see port_change().
+ */
 static void
-change_make(struct manage *mg, struct msg_manage *mm, struct config *next)
+change_make(struct manage *mg, struct msg_manage *mm, const struct config *now,
+	    struct config *next)
 {
 	struct reload r = {.mm = mm, .next = next};
 
-	config_diff(mg->conf.running, next, reload_report, &r);
+	config_diff(now, next, reload_report, &r);
 	if (mm->want.dry_run)
 		return;
 	if (r.n_impossible > 0) {
@@ -322,7 +326,7 @@ change_make(struct manage *mg, struct msg_manage *mm, struct config *next)
 	}
 	if (!change_begin(mm))
 		return;
-	change_apply(mg, mm, next, &r);
+	change_apply(mg, mm, now, next, &r);
 	change_unlock();
 }
 
@@ -342,7 +346,7 @@ reload_file(struct manage *mg, struct msg_manage *mm)
 	struct config *next = config_new();
 
 	if (config_read(mg, mm, next))
-		change_make(mg, mm, next);
+		change_make(mg, mm, mg->conf.running, next);
 	free(next);
 }
 
@@ -421,17 +425,19 @@ mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 static void
 port_change(struct manage *mg, struct msg_manage *mm, struct config *next, unsigned int i)
 {
-	struct config_port *now = &mg->conf.running->port[i]; /* if i < running->n_port */
-	bool again = i < mg->conf.running->n_port && mm->want.mtu_bytes != 0 &&
-		     mm->want.mtu_bytes == now->mtu_bytes;
-	const struct port *port = again ? hotplug_find(mg->conf.ports, now->tap) : NULL;
-	int mtu = port != NULL ? tap_mtu_now(&port->tap) : 0;
+	struct config *now = config_new();
+	const struct port *port = NULL;
+	int mtu = 0;
 
+	*now = *mg->conf.running;
+	if (i < now->n_port && now->port[i].mtu_bytes == mm->want.mtu_bytes)
+		port = hotplug_find(mg->conf.ports, now->port[i].tap);
+	if (port != NULL)
+		mtu = tap_mtu_now(&port->tap);
 	if (mtu > 0)
-		now->mtu_bytes = (unsigned int)mtu;
-	change_make(mg, mm, next);
-	if (mtu > 0)
-		now->mtu_bytes = mm->want.mtu_bytes;
+		now->port[i].mtu_bytes = (unsigned int)mtu;
+	change_make(mg, mm, now, next);
+	free(now);
 }
 
 static void
@@ -465,7 +471,7 @@ port_request(struct manage *mg, struct msg_manage *mm)
 			config_port_set(want, &next->port[i]);
 		}
 		if (want->op == MANAGE_PORT_DEL)
-			change_make(mg, mm, next);
+			change_make(mg, mm, mg->conf.running, next);
 		else if (mtu_could_be(mg, mm) && config_would_load(next, mm))
 			port_change(mg, mm, next, i);
 	}
