@@ -252,6 +252,8 @@ struct neigh {
 /* Free an object after a grace period; one call_rcu per round. */
 void neigh_retire(struct neigh *n, struct retired *r,
 		  void (*free_fn)(struct neigh *n, struct retired *r));
+/* Free memory of malloc() after a grace period. */
+void neigh_retire_memory(struct neigh *n, void *memory);
 void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 
 /* --- link.c: records of links --------------------------------------------------------- */

@@ -15,20 +15,6 @@
 
 #define MACS_MIN 16u /* entries of the smallest table */
 
-struct retired_macs {
-	struct retired retired;
-	struct fib_macs *macs;
-};
-
-static void
-macs_free(struct neigh *n, struct retired *r)
-{
-	struct retired_macs *old = caa_container_of(r, struct retired_macs, retired);
-
-	free(old->macs);
-	free(old);
-}
-
 static bool
 iface_is_active_macvlan(const struct iface *ifc)
 {
@@ -90,7 +76,6 @@ macs_publish(struct neigh *n, uint16_t on)
 	struct fib_vlans *table =
 		atomic_load_explicit(&n->fib->vlans[on], memory_order_relaxed);
 	struct fib_macs *macs = macs_make(n, on), *old;
-	struct retired_macs *retired;
 
 	old = atomic_load_explicit(&table->macs, memory_order_relaxed);
 	if (macs_equal(macs, old)) {
@@ -102,13 +87,8 @@ macs_publish(struct neigh *n, uint16_t on)
 				      true, memory_order_relaxed);
 	/* Release: a forwarder that finds the table finds its entries and interfaces. */
 	atomic_store_explicit(&table->macs, macs, memory_order_release);
-	if (old == NULL)
-		return;
-	retired = calloc(1, sizeof(*retired));
-	if (retired == NULL)
-		abort(); /* out of memory for a few octets */
-	retired->macs = old;
-	neigh_retire(n, &retired->retired, macs_free);
+	if (old != NULL)
+		neigh_retire_memory(n, old);
 }
 
 void

@@ -54,20 +54,6 @@ tunnel_remove(struct neigh *n, uint16_t ifidx)
 
 /* --- the table of received packets ---------------------------------------------------- */
 
-struct retired_tunnels {
-	struct retired retired;
-	struct fib_tunnels *tunnels;
-};
-
-static void
-tunnels_free(struct neigh *n, struct retired *r)
-{
-	struct retired_tunnels *old = caa_container_of(r, struct retired_tunnels, retired);
-
-	free(old->tunnels);
-	free(old);
-}
-
 static void
 entry_put(struct neigh *n, struct fib_tunnels *tunnels, const struct fib_iface *fi,
 	  uint8_t proto)
@@ -147,7 +133,6 @@ void
 tunnels_publish(struct neigh *n)
 {
 	struct fib_tunnels *tunnels, *old;
-	struct retired_tunnels *retired;
 
 	for (uint16_t i = PORT_MAX; n->n_tunnels > 0 && i < n->iface_end; i++)
 		if (n->iface[i].tunnel && !n->iface[i].svi && below_changed(n, i))
@@ -160,11 +145,6 @@ tunnels_publish(struct neigh *n)
 	}
 	/* Release: a forwarder that finds the table finds its entries and interfaces. */
 	atomic_store_explicit(&n->fib->tunnels, tunnels, memory_order_release);
-	if (old == NULL)
-		return;
-	retired = calloc(1, sizeof(*retired));
-	if (retired == NULL)
-		abort(); /* out of memory for a few octets */
-	retired->tunnels = old;
-	neigh_retire(n, &retired->retired, tunnels_free);
+	if (old != NULL)
+		neigh_retire_memory(n, old);
 }

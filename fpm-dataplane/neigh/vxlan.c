@@ -388,20 +388,6 @@ vxlans_make(const struct neigh *n)
 	return vxlans;
 }
 
-struct retired_vxlans {
-	struct retired retired;
-	struct fib_vxlans *vxlans;
-};
-
-static void
-vxlans_free(struct neigh *n, struct retired *r)
-{
-	struct retired_vxlans *old = caa_container_of(r, struct retired_vxlans, retired);
-
-	free(old->vxlans);
-	free(old);
-}
-
 /* Return true if the VRF of an interface's outer packets has changed, or their link. */
 static bool
 below_changed(struct neigh *n, uint16_t ifidx)
@@ -428,7 +414,6 @@ vxlans_publish(struct neigh *n)
 	struct fib_vxlans *old = atomic_load_explicit(&n->fib->vxlans,
 						      memory_order_relaxed),
 			  *vxlans;
-	struct retired_vxlans *retired;
 
 	for (uint16_t i = PORT_MAX; n->n_svis > 0 && i < n->iface_end; i++)
 		if (n->iface[i].svi && below_changed(n, i))
@@ -440,11 +425,6 @@ vxlans_publish(struct neigh *n)
 	}
 	/* Release: a forwarder that finds the table finds its entries and interfaces. */
 	atomic_store_explicit(&n->fib->vxlans, vxlans, memory_order_release);
-	if (old == NULL)
-		return;
-	retired = calloc(1, sizeof(*retired));
-	if (retired == NULL)
-		abort(); /* out of memory for a few octets */
-	retired->vxlans = old;
-	neigh_retire(n, &retired->retired, vxlans_free);
+	if (old != NULL)
+		neigh_retire_memory(n, old);
 }
