@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* claim: sockets that mark kernel interfaces as used. Runs in main at the start, in manage later. */
+/*
+ * claim: sockets that mark kernel interfaces as used. Runs in main at the start, in manage
+ * later.
+ */
 #include "port/claim.h"
 
 #include <errno.h>

@@ -15,9 +15,10 @@
 
 /*
  * Name the predecessor of this daemon, which may have claims until it ends; 0: there is none.
- *                                                                   [main, before threads]
+ *                                                          [main, before manage runs]
  */
 void claim_allow(pid_t predecessor);
+/* Return the process that claim_allow() named last, or 0.      [main, manage, nicd] */
 pid_t claim_allowed(void);
 
 /*
@@ -28,8 +29,9 @@ pid_t claim_allowed(void);
 int claim_take(const char *interface, char *why, unsigned int why_size);
 
 /*
- * Close the connections of processes that asked for the owner of the claim. If they stayed, the queue would
- * be full after some of them, and the next one would get no answer.                    [manage]
+ * Close the connections of processes that asked for the owner of the claim. If they stayed,
+ * the queue would be full after some of them, and the next one would get no answer.
+ *                                                                           [manage]
  */
 void claim_answer(int claim);
 
