@@ -19,8 +19,8 @@
  * Give a packet to the punt thread, where it waits for its neighbor on `ifidx`. If the TTL
  * is used up, the sender gets the ICMP error at once (RFC 1812, 5.3.1), because the packet
  * would be dropped in any case. If IPv6 is off on the interface, no IPv6 neighbor has a
- * hop, so such packets are refused here. An IPv6 packet under labels may have a neighbor of
- * family 4.
+ * hop, so such packets are refused here. An IPv6 packet with labels may have an IPv4
+ * neighbor.
  */
 static void
 packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int ifidx)
@@ -115,7 +115,7 @@ vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_
 	if (atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) != ADJ_USED)
 		atomic_store_explicit(&b->fwd->adj_used[adj], ADJ_USED,
 				      memory_order_relaxed);
-	/* An on-link route gets the path of the host, too. */
+	/* Even if an on-link route led here, the path is that of the host. */
 	b->path[i] = path_with_mtu(PATH(PATH_ADJ, adj), path_mtu_class(b->path[i]));
 	if (path_kind(outer.path) == PATH_ADJ)
 		neighbor_use(b, i, path_index(outer.path));

@@ -38,8 +38,9 @@ static_assert(BURST_MAX <= 64, "one bit per entry");
 #define TX_BURST_MAX FWD_BURST_MAX
 
 /*
- * Dropped packets in the ring that thread sflow has not read; samples do not count. The limit
- * keeps the cost of a flood of dropped packets low: such packets are counted only.
+ * The most records of dropped packets that a ring has for thread sflow at a time. Records
+ * of samples are not limited. The limit keeps the cost of a flood of dropped packets low:
+ * further dropped packets are only counted.
  */
 #define SAMPLE_DISCARDS_MAX 64
 
@@ -76,8 +77,8 @@ struct fwd_decap {
 	 * packet.
 	 */
 	bool by_sid;
-	bool counted;  /* as received by the tunnel, and by its VRF */
-	uint16_t vrf;  /* in which it is looked up */
+	bool counted;  /* counted as received by the tunnel and by its VRF */
+	uint16_t vrf;  /* the VRF in which it is looked up */
 	fib_path path; /* PATH_NONE: look it up */
 };
 
@@ -86,15 +87,16 @@ struct fwd_decap {
 #define FWD_PATTERNS      64 /* a power of two */
 
 /*
- * The outer headers of packets that are decapsulated in the same manner, see fwd/decap_fast.h. The
- * bits of `mask` count. All packets with these headers have the same lookups.
+ * The outer headers of packets that are decapsulated in the same manner, see
+ * fwd/decap_fast.h. Only the bits that are set in `mask` are compared. All packets with
+ * these headers have the same lookups.
  */
 struct fwd_decap_pattern {
 	uint64_t epoch;         /* fwd.outer_epoch when they were looked up */
 	uint16_t in;            /* interface that receives them */
 	struct fwd_decap decap; /* without `m` */
 	uint16_t bytes_min;     /* octets up to the end of the smallest inner IP header */
-	uint8_t n_words;        /* of value[] and mask[]; 0: there is no pattern */
+	uint8_t n_words;        /* words of value[] and mask[]; 0: there is no pattern */
 	uint8_t family, inner;  /* of the outer and of the inner packet */
 	uint8_t udp_at;         /* offset from the outer IP header; 0: no UDP */
 	uint32_t sid;           /* number by which packets are counted; 0: none */
@@ -106,7 +108,8 @@ struct fwd_decap_pattern {
 struct fwd_outer {
 	uint64_t epoch; /* fwd.outer_epoch when it was found; invalid if it differs now */
 	uint16_t ifidx; /* of the tunnel; 0: none yet */
-	uint8_t ds; /* of the packets for which it was found; it counts if outer.by_ds */
+	/* DS field of the packets for which it was found; matters if outer.by_ds */
+	uint8_t ds;
 	/*
 	 * The largest packet that fits the egress interface without fragments of the outer
 	 * packet. 0: no packet fits, or there is no path.
@@ -179,7 +182,7 @@ struct fwd {
 	bool decap_differs;          /* some of decap[] need bursts of their own */
 	/* See fwd/decap_fast.h. */
 	uint64_t learn_from; /* the next pattern may be made from this outer_epoch on */
-	int decap_gain;      /* whether it pays to try patterns */
+	int decap_gain;      /* above 0: enough packets match patterns */
 	bool has_patterns, decap_tries;
 	struct fwd_decap_pattern pattern[FWD_PATTERNS];
 	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
@@ -191,8 +194,8 @@ struct fwd {
 	const struct fib_iface *found_svi; /* see fib_vxlan_find() */
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
 	/*
-	 * Packets of the burst for which a program chose a FIB, a bit each, and that FIB's
-	 * number.
+	 * A bit for each packet of the burst for which a program chose a FIB, and that
+	 * FIB's number.
 	 */
 	uint64_t hook_moved;
 	uint16_t hook_vrf[BURST_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * decap_fast: see decap_fast.h. A packet that matches no pattern takes the stages unchanged.
- * test_fwd_decap_fast compares the two.                                          [fwd-n]
+ * decap_fast: see decap_fast.h. A packet that matches no pattern passes the stages
+ * unchanged. test_fwd_decap_fast compares the results of both.                    [fwd-n]
  */
 #include "fwd/decap_fast.h"
 
@@ -15,7 +15,10 @@
 #define GRE_HAS_KEY  0x20u /* in the first octet, RFC 2890 */
 #define FRAME_MIN    60u   /* octets without the frame check sequence */
 #define UNUSED_AFTER 64    /* quiescent states after which a pattern may be replaced */
-/* A bit of the ECN field. Not-ECT and ECT(0), which have it not set, leave the inner packet as it is. */
+/*
+ * The low bit of the ECN field. If it is 0 (Not-ECT, ECT(0)), the inner packet does not
+ * change.
+ */
 #define ECN_LOW 1u
 
 static inline uint64_t
@@ -39,8 +42,9 @@ load32(const uint8_t *at)
 /* --- match ------------------------------------------------------------------------------ */
 
 /*
- * Return the offset of four octets that distinguish flows of the same IPv4 addresses: the VNI, or the
- * key of GRE. Without these, it is that of an address, because an inner packet may begin there.
+ * Return the offset of four octets that differ between flows of the same IPv4 addresses:
+ * the VNI, or the key of GRE. If there is neither, return the offset of the destination
+ * address, because the octets behind the IPv4 header may be those of the inner packet.
  */
 static inline unsigned int
 flow_word_at(const uint8_t *ip)
@@ -51,8 +55,8 @@ flow_word_at(const uint8_t *ip)
 }
 
 /*
- * Return the pattern that may be that of a frame of at least FRAME_MIN octets: by its addresses, and
- * the key or the VNI behind an IPv4 header.
+ * Return the only pattern that can match a frame of at least FRAME_MIN octets. A hash of
+ * the addresses, and of the key or the VNI behind an IPv4 header, selects it.
  */
 static inline struct fwd_decap_pattern *
 pattern_of(struct fwd *f, const uint8_t *eth)
@@ -60,7 +64,7 @@ pattern_of(struct fwd *f, const uint8_t *eth)
 	const uint8_t *ip = eth + L2_LEN;
 	uint64_t x;
 
-	if (eth[13] == 0) /* of the EtherType */
+	if (eth[13] == 0) /* EtherType 0x0800, not 0x86dd */
 		x = load64(ip + 12) ^ (uint64_t)load32(ip + flow_word_at(ip)) * 0x9e3779b1u;
 	else
 		x = load64(ip + 16) ^ load64(ip + 32) * 0xc2b2ae3d27d4eb4fu;
@@ -77,7 +81,9 @@ headers_match(const struct fwd_decap_pattern *p, const uint8_t *eth)
 	return differ == 0;
 }
 
-/* Return true if each header has the length that follows from the one before, without padding. */
+/*
+ * Return true if the lengths in all headers agree with the length of the frame: no padding.
+ */
 static inline bool
 lengths_match(const struct fwd_decap_pattern *p, const uint8_t *ip, unsigned int room)
 {
@@ -90,7 +96,7 @@ lengths_match(const struct fwd_decap_pattern *p, const uint8_t *ip, unsigned int
 }
 
 /*
- * Return the pattern of packet `i`; NULL: there is none. The TTL must be that of a packet on the
+ * Return the pattern that matches packet `i`, or NULL. The TTL must be above 1, as on the
  * fast path.
  */
 static inline struct fwd_decap_pattern *
@@ -115,7 +121,10 @@ packet_match(struct burst *b, unsigned int i)
 
 /* --- the lookups of a pattern ------------------------------------------------------------ */
 
-/* Return true if the end point of the pattern still decapsulates its packets in this way. */
+/*
+ * Return true if the end point of the pattern still decapsulates its packets in the same
+ * manner.
+ */
 static bool
 sid_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
 {
@@ -150,9 +159,9 @@ tunnel_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *
 }
 
 /*
- * Repeat the lookups of a pattern after a quiescent state, for packet `i`, which matches it. If they
- * have another result, or the port has another MAC address, the packet takes the stages, and the
- * pattern goes.
+ * Repeat the lookups of a pattern after a quiescent state, for packet `i`, which matches
+ * it. If a result or the MAC address of the port has changed, remove the pattern and return
+ * false: the packet passes the stages.
  */
 static __attribute__((noinline)) bool
 pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
@@ -176,8 +185,8 @@ pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 /* --- packets ---------------------------------------------------------------------------- */
 
 /*
- * Let the inner packet pass the stages next, as fwd_tunnel_decap() and its like do. `last`: the pattern
- * of the packet that was opened before; NULL: there is none.
+ * Add the inner packet to f->decap[], so that it passes the stages next. `last`: the
+ * pattern of the packet that was added before; NULL: there is none.
  */
 static inline void
 packet_open(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p,
@@ -200,8 +209,9 @@ packet_open(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p,
 }
 
 /*
- * Copy the mark of congestion, if any, to the inner packet. Marked packets are not left to the stages,
- * because later packets of their flow would pass them. Return false if the packet must be dropped.
+ * Copy a congestion mark to the inner packet. If marked packets passed the stages instead,
+ * later packets of their flow would overtake them. Return false if the packet must be
+ * dropped.
  */
 static inline bool
 packet_mark(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
@@ -259,7 +269,7 @@ struct octets {
 	const uint8_t *eth;
 };
 
-/* Let `n` octets from `at` on count. `mask`: their bits that count. */
+/* Compare `n` octets from `at` on, but of each octet only the bits of `mask`. */
 static void
 octets_count(struct octets *o, unsigned int at, unsigned int n, uint8_t mask)
 {
@@ -269,7 +279,7 @@ octets_count(struct octets *o, unsigned int at, unsigned int n, uint8_t mask)
 	}
 }
 
-/* Ethernet: the destination, the group bit of the source, the EtherType. */
+/* Compare the destination, the group bit of the source, and the EtherType. */
 static void
 eth_count(struct octets *o, unsigned int at)
 {
@@ -278,7 +288,7 @@ eth_count(struct octets *o, unsigned int at)
 	octets_count(o, at + 12, 2, 0xff);
 }
 
-/* IP: all that does not differ from packet to packet of a flow. */
+/* Compare the fields of an IP header that are the same in all packets of a flow. */
 static void
 ip_count(struct octets *o, unsigned int at, uint8_t family)
 {
@@ -295,7 +305,10 @@ ip_count(struct octets *o, unsigned int at, uint8_t family)
 	}
 }
 
-/* UDP without a checksum, VXLAN (the flag and the VNI), and the inner Ethernet header. */
+/*
+ * Compare the UDP port and checksum (0: none), the flag and VNI of VXLAN, and the inner
+ * Ethernet header.
+ */
 static void
 vxlan_count(struct octets *o, unsigned int at)
 {
@@ -306,7 +319,7 @@ vxlan_count(struct octets *o, unsigned int at)
 	eth_count(o, at + UDP_BYTES + VXLAN_BYTES);
 }
 
-/* Return true if the outer header is one that patterns describe. */
+/* Return true if a pattern can describe the outer header: no IPv4 options, no fragment. */
 static bool
 outer_is_usual(const uint8_t *ip, uint8_t family)
 {
@@ -314,8 +327,8 @@ outer_is_usual(const uint8_t *ip, uint8_t family)
 }
 
 /*
- * Describe a decapsulated packet in all members except the octets. Return false if a pattern cannot
- * describe it.
+ * Set all members of a pattern except the octets from a decapsulated packet. Return false
+ * if a pattern cannot describe the packet.
  */
 static bool
 pattern_describe(struct burst *b, unsigned int i, fib_path local,

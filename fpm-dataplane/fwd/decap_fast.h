@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * decap_fast: decapsulate usual packets before the stages, by the octets of their outer headers.
+ * decap_fast: decapsulate usual packets before the stages, by the octets of their outer
+ * headers.
  *
- * A packet that was decapsulated on the slow path leaves its outer headers as a pattern. Until the
- * next quiescent state, a packet with the same headers is decapsulated by a comparison of octets,
- * without a lookup. After a quiescent state, the lookups of a pattern are repeated once.
+ * A packet that was decapsulated on the slow path leaves its outer headers as a pattern.
+ * Until the next quiescent state, a packet with the same headers is decapsulated by a
+ * comparison of octets, without a lookup. After a quiescent state, the lookups of a pattern
+ * are repeated once.
  *
- * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ * Private to fwd/. The functions read the packet and write the burst.             [fwd-n]
  */
 #ifndef FWD_DECAP_FAST_H
 #define FWD_DECAP_FAST_H
@@ -14,13 +16,14 @@
 #include "fwd/hook.h"
 
 /*
- * An attempt costs cycles, and a match saves many of them. So attempts go on while at least one of
- * DECAP_GAIN packets matches. After DECAP_GAIN_MAX packets without a match, no packet is tried until
- * enough packets would match, which is seen in one of DECAP_SAMPLE intervals between quiescent states.
+ * A comparison costs cycles, and a match saves many of them. So packets are compared while
+ * at least one of DECAP_GAIN packets matches. After DECAP_GAIN_MAX packets without a match,
+ * no packet is compared until enough packets would match. One of DECAP_SAMPLE intervals
+ * between quiescent states counts the packets that would match.
  */
 #define DECAP_GAIN     8
 #define DECAP_GAIN_MAX 1024
-#define DECAP_SAMPLE   8 /* new patterns are made in these intervals too, one in each */
+#define DECAP_SAMPLE   8 /* such an interval makes at most one new pattern */
 
 /* Note that `hits` of `n` packets match a pattern, or would match. */
 static inline void
@@ -36,7 +39,7 @@ fwd_decap_gain(struct fwd *f, unsigned int hits, unsigned int n)
 		f->decap_tries = false;
 }
 
-/* Return true if fwd_decap_fast() is to be called. */
+/* Return true if the caller must call fwd_decap_fast(). */
 static inline bool
 fwd_decap_may_be_fast(const struct burst *b)
 {
@@ -50,8 +53,8 @@ fwd_decap_may_be_fast(const struct burst *b)
 }
 
 /*
- * Move the packets of a burst that match a pattern to f->decap[], and compact the burst. b->n may be
- * 0 then. The other packets are unchanged.
+ * Move the packets that match a pattern from the burst to f->decap[]. b->n, the number of
+ * the other packets, may be 0 then. The other packets are unchanged.
  */
 void fwd_decap_fast(struct burst *b);
 

@@ -22,7 +22,9 @@ outer_find(const struct burst *b, unsigned int i, struct fib_headend_outer *oute
 static void
 outer_refuse(struct burst *b, unsigned int i, uint16_t reason)
 {
-	/* The end point has written the next segment: the kernel would forward by it. */
+	/*
+	 * The end point has written the next segment, so the kernel would forward to that.
+	 */
 	if (reason == PUNT_kernel_route && burst_has_sid_path(b))
 		burst_leave(b, i, DROP_egress_down);
 	else if (reason == PUNT_kernel_route || reason == DROP_blackhole ||

@@ -180,7 +180,11 @@ void
 fwd_hook(struct burst *b)
 {
 	const struct fib_hook *hook = fib_hook_find(b->fwd->hooks, b->in->name);
-	/* The program has been asked about the packet that was to a SID, and SIDs choose VRFs. */
+	/*
+	 * Run no program on a packet whose end point has sent it here: the program has seen
+	 * it before the end point changed it. The end point, not the program, chooses the
+	 * VRF now.
+	 */
 	bool is_again = b->inside && b->by_sid;
 	uint64_t ask = hook == NULL || is_again ? 0 : burst_to_ask(b);
 	struct fib_hook_state *s = &explain_state;
@@ -219,7 +223,7 @@ fwd_hook_paths(struct burst *b)
 			continue;
 		if (path_kind(b->path[i]) == PATH_LOCAL ||
 		    path_kind(b->path[i]) == PATH_BCAST)
-			/* The packet stays with the forwarder. */
+			/* Such a packet is for this host, and may go to the kernel. */
 			b->fwd->hook_moved &= ~(1ull << i);
 		else
 			b->path[i] = PATH(PATH_VRF, b->fwd->hook_vrf[i]);

@@ -18,14 +18,15 @@
 void fwd_hook(struct burst *b);
 
 /*
- * Replace the paths of the packets for which the program chose a table, after the lookup. The
- * adjacency stage then looks them up there. Packets to this router, and to broadcast, keep their paths.
+ * Replace the paths of the packets for which the program chose a table, after the lookup.
+ * The adjacency stage then looks them up in that table. Packets to this router, and to
+ * broadcast, keep their paths.
  */
 void fwd_hook_paths(struct burst *b);
 
 /*
- * Drop the packets for which the program chose a table, and which were to go to the kernel: it would
- * look them up in its own tables, and forward them by another path.
+ * Drop each packet for which the program chose a table if it would go to the kernel. The
+ * kernel would look it up in its own tables, and forward it by another path.
  */
 void fwd_hook_keep(struct burst *b);
 

@@ -43,9 +43,10 @@ joined_count(struct burst *b, const struct fwd_decap *decap, const uint8_t *from
 }
 
 /*
- * Pass the usual packets of several tunnels or VNIs through the fast path in one burst: a burst
- * for each of them would have a packet or two. The packets that are left stay in decap[], as
- * counted. Return their number.
+ * Pass the usual packets of several tunnels or VNIs through the fast path in one burst,
+ * because a burst for each tunnel would have only one or two packets. Each packet that the
+ * fast path refuses stays in decap[], marked as counted. Return the number of these
+ * packets.
  */
 static unsigned int
 decap_walk_joined(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsigned int n)
@@ -81,7 +82,7 @@ burst_walk_inner(struct burst *b)
 {
 	struct fwd *f = b->fwd;
 
-	/* If an end point opened them, the interface has counted them. */
+	/* If an end point decapsulated them, the interface has already counted them. */
 	if (!b->by_sid && !b->vrf_counted)
 		rx_count(f, b->ifidx, b->n, b->bytes);
 	if (fwd_watched(f))

@@ -32,7 +32,7 @@ packet_return(struct burst *b, unsigned int i)
 enum label_use {
 	LABEL_ODD,    /* label.c has to take the packet */
 	LABEL_SWITCH, /* a label follows, or replaces this one */
-	LABEL_IP, /* the IP packet behind it leaves or is looked up, if it is a usual one */
+	LABEL_IP,     /* a usual IP packet behind it leaves or is looked up */
 };
 
 /* Take one frame with a label, and set b->path to that of the label. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rewrite_vectors: write the new headers of a burst that leaves by few interfaces. The MTU
- * is checked once per interface, and the MAC and tag of an interface become a vector once. A
- * packet then costs a few stores and no branch. The result is that of rewrite.c. The code
+ * is checked once per interface, and the MAC and tag of an interface become a vector once.
+ * A packet then costs a few stores and no branch. The result is that of rewrite.c. The code
  * handles only bursts without rare cases; it leaves any other burst unchanged.
  *
- * A file that includes this compiles it for a kind of CPU. It defines before struct entries
- * (egress interfaces and lengths of the entries, as vectors) and octets64, and has the
- * functions that are declared first: rewrite_avx2.c, rewrite_avx512.c.                             [fwd-n]
+ * rewrite_avx2.c and rewrite_avx512.c include this file, each for one kind of CPU. Before
+ * the include they define octets64 and struct entries: vectors of the egress interfaces and
+ * lengths of all entries. After it they define the functions that this file declares first.
+ *                                                                               [fwd-n]
  *
  * Tried without gain: the MAC addresses before a tag as one store, together with octets of
  * that tag; a tag's store split where a cache line ends.
@@ -44,7 +45,7 @@ INLINE bool burst_any_mtu_class(const struct burst *b);
 struct egress {
 	/* Headers by egress interface, without the destination MAC. */
 	__m128i frame[EGRESS_MAX];
-	/* By entry of the burst: byte offset in frame[]. */
+	/* For each entry of the burst: a byte offset in frame[]. */
 	alignas(64) uint8_t at[BURST_MAX];
 	unsigned int tag_bytes; /* octets of tags, the same for all interfaces */
 	bool by_port;           /* no two egress interfaces share a port */
@@ -64,7 +65,7 @@ iface_usable(const struct fib_iface *out, const struct egress *w, bool first)
 }
 
 /*
- * Fill `w` and b->out_port. `only4`: the MTU of IPv4 counts for all packets. Each packet
+ * Fill `w` and b->out_port. `only4`: compare all packets with the MTU of IPv4. Each packet
  * grows by up to `more` octets. Returns false if a packet needs the code of rewrite.c.
  */
 INLINE bool
@@ -211,8 +212,8 @@ frames_write_families(struct burst *b, const struct egress *w, bool in, bool out
 }
 
 /*
- * Write the MAC addresses at `eth`, where the frame will begin, and the octets around the hop
- * count, of an entry that loses or gets labels.
+ * Write an entry that loses or gets labels: the MAC addresses at `eth`, where the frame
+ * will begin, and the octets around the hop count.
  */
 INLINE void
 frame_write_moved(struct burst *b, unsigned int i, const struct egress *w, uint8_t *eth,
@@ -323,8 +324,8 @@ frames_write_swapped(struct burst *b, const struct egress *w)
 }
 
 /*
- * fwd_rewrite_labels_avx2(). Returns false, and has changed nothing, if the burst needs the
- * code of label_fast.c.
+ * Write a burst in which all packets change their labels in the same manner. Returns false,
+ * and has changed nothing, if the burst needs the code of label_fast.c.
  */
 INLINE bool
 rewrite_labels(struct burst *b, enum fwd_labels_do what)
@@ -344,8 +345,8 @@ rewrite_labels(struct burst *b, enum fwd_labels_do what)
 		more = LABEL_BYTES;
 	entries_load(&e, b);
 	/*
-	 * The MTU of IPv6 does not count under labels. With tags, a frame also needs their
-	 * priority.
+	 * A packet with labels is compared with the MTU of IPv4 only. On an interface with
+	 * tags, a frame would need the priority of its old tag, too.
 	 */
 	if (!egress_find(b, &w, &e, only4 || what != FWD_LABELS_POP, more) ||
 	    w.tag_bytes != 0 || w.any_ifidx >= PORT_MAX)

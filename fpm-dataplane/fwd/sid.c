@@ -19,9 +19,10 @@
 #define PROTO_FRAGMENT 44u
 
 /*
- * Return the neighbor of End.X and End.DX*, which is looked up in the VRF of the ingress interface
- * as in Linux. PATH_NONE: the kernel has to take the packet, because the neighbor is not resolved,
- * other packets wait for it, or the packet may need fragments. The punt thread cannot take it, because it would send it by its destination.
+ * Return the neighbor of End.X and End.DX*, which is looked up in the VRF of the ingress
+ * interface as in Linux. PATH_NONE: the kernel must take the packet, because the neighbor
+ * is not resolved, other packets wait for it, or the packet may need fragments. The punt
+ * thread cannot take it, because it would send it by its destination.
  */
 static fib_path
 sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
@@ -237,8 +238,9 @@ sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 		return sid_again(b, i, sid, 0, neighbor);
 	}
 	/*
-	 * If a routing header is removed, the kernel would see a wrong length in outer
-	 * headers.
+	 * If the packet is inside outer headers and its routing header is removed, the
+	 * outer headers have a wrong length, which the kernel would see. So the kernel
+	 * takes the packet now.
 	 */
 	if (kept_bytes(b, i, p) > KEPT_MAX ||
 	    (b->inside && p->left == 1 && (sid->flavors & SRV6_PSP) != 0))
@@ -264,7 +266,10 @@ sid_carry_out(struct burst *b, unsigned int i)
 	    (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) ||
 	    sid_vrf(sid, b->in->vrf) == FIB_VRF_NONE)
 		return false;
-	/* RFC 9800, 4.1.1: a packet with an argument goes on before its headers are read. */
+	/*
+	 * RFC 9800, 4.1.1: with an argument in the SID, the headers behind that of IPv6 are
+	 * not read.
+	 */
 	if (!shift && !sid_packet_read(ip, burst_l3_room(b, i), &p))
 		return p.wrong_at != 0 && sid_refuse(b, i, DROP_srv6_segments, p.wrong_at);
 	if (!sid_goes_on(sid) && p.left != 0) /* RFC 8986, 4.4 to 4.8 */
@@ -281,7 +286,8 @@ sid_carry_out(struct burst *b, unsigned int i)
 }
 
 /*
- * Return the number of the FIB in which a packet was looked up first: by the rules if they concern it.
+ * Return the number of the FIB in which a packet was looked up first. Policy rules choose
+ * it if they concern the packet.
  */
 static uint16_t
 packet_fib(const struct burst *b, unsigned int i)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spread_vectors: put a burst whose packets all leave into the transmit buffers, one port at
- * a time. The result is that of fwd_tx_put() per packet.
+ * spread_vectors: put a burst whose packets all leave into the transmit buffers, one port
+ * at a time. The result is that of fwd_tx_put() per packet.
  *
- * A file that includes this compiles it for a kind of CPU, and has octets64 and the function
- * that is declared first: spread_avx2.c, spread_avx512.c.                               [fwd-n]
+ * spread_avx2.c and spread_avx512.c include this file, each for one kind of CPU. Before the
+ * include they define octets64, after it the function that this file declares first.
+ *                                                                               [fwd-n]
  *
  * With four interfaces all stages together take 0.95 times the cycles that they take with
  * fwd_tx_put() (AVX-512). To add up the octets per interface here, and not in a loop before

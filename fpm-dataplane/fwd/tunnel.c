@@ -106,7 +106,7 @@ fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN])
 	m->pkt_len += b->shown;
 }
 
-/* Begin an empty burst of inner packets that are handled as `decap` is. */
+/* Begin an empty burst for inner packets with the interface, VRF and path of `decap`. */
 static void
 inner_begin(struct fwd *f, struct burst *b, const struct fwd_decap *decap)
 {
@@ -159,11 +159,14 @@ fwd_tunnel_enter_all(struct fwd *f, struct burst *b)
 	f->n_decap = 0;
 }
 
-/* Return true if usual packets of an interface may pass the stages with those of others. */
+/*
+ * Return true if usual packets of an interface may pass the stages in one burst with those
+ * of other interfaces.
+ */
 static bool
 iface_joins(const struct fib_iface *in)
 {
-	/* A source is checked for one interface at a time. */
+	/* The check of sources (uRPF) handles one interface at a time. */
 	return in != NULL && in->up && in->ifindex != 0 && in->urpf4 == FIB_URPF_OFF &&
 	       (in->fast4 || in->fast6);
 }

@@ -39,8 +39,8 @@ burst_outer_is_right(const struct burst *b, unsigned int i)
 }
 
 /*
- * Let the inner packet, at offset `at` of this packet, pass the stages next as received by
- * `ifidx`.
+ * Decapsulate a packet: its inner packet, at offset `at`, passes the stages next as
+ * received by `ifidx`.
  */
 static inline void
 burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
@@ -56,7 +56,10 @@ burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
 /* Return the description of a decapsulated packet of a burst. */
 struct fwd_decap fwd_decap_of(const struct burst *b, unsigned int i);
 
-/* Note in f->decap_differs whether a packet that is added to f->decap[] has another tunnel or lookup. */
+/*
+ * Call this before a packet is added to f->decap[]. Sets f->decap_differs if the packet has
+ * another tunnel or lookup than the first one.
+ */
 static inline void
 fwd_decap_compare(struct fwd *f, const struct fwd_decap *decap)
 {
@@ -71,7 +74,7 @@ fwd_decap_compare(struct fwd *f, const struct fwd_decap *decap)
 			0;
 }
 
-/* Dispatch stage: keep a packet of this burst. */
+/* Dispatch stage: add a decapsulated packet of this burst to f->decap[]. */
 void fwd_tunnel_keep(struct burst *b, unsigned int i);
 
 /*
@@ -80,18 +83,22 @@ void fwd_tunnel_keep(struct burst *b, unsigned int i);
  */
 unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap,
 			      unsigned int n);
-/* Begin a burst with all of f->decap[], whose packets do not differ, and clear that. */
+/*
+ * Begin a burst with all of f->decap[], which have the same tunnel and lookup, and empty
+ * it.
+ */
 void fwd_tunnel_enter_all(struct fwd *f, struct burst *b);
 /*
- * Begin a burst of the packets of several interfaces whose usual packets can pass the stages of
- * the fast path together: those of interfaces that are alike that of decap[0]. Return false if
- * there is no such burst. from[]: their places in decap[]. The caller counts them as received.
+ * Begin a burst with packets of several interfaces that the fast path can handle together:
+ * packets of decap[0]'s interface, and of interfaces like it. Return false if no such burst
+ * is possible. from[]: the index in decap[] of each packet of the burst. The caller counts
+ * the packets as received.
  */
 bool fwd_tunnel_join(struct fwd *f, struct burst *b, const struct fwd_decap *decap,
 		     unsigned int n, uint8_t *from);
 /*
- * Take packet `i`, which is `m`, out of such a burst after the fast path has refused it. Return
- * the offset at which its frame begins now, for struct fwd_decap.
+ * Restore packet `i`, with buffer `m`, of such a burst after the fast path has refused it.
+ * Return the offset at which its frame begins now, for struct fwd_decap.
  */
 uint16_t fwd_tunnel_leave(struct burst *b, unsigned int i, const struct rte_mbuf *m);
 /*
@@ -135,8 +142,8 @@ const struct fib_tunnel_outer *fwd_tunnel_outer(struct burst *b, unsigned int i)
 void fwd_tunnel_rewrite(struct burst *b, unsigned int i);
 
 /*
- * The stages for usual packets (tunnel_fast.c): no error, an outer packet to a resolved neighbor
- * on a port, by frames without tags.
+ * The stages for usual packets (tunnel_fast.c): packets without an error, whose outer
+ * packet goes to a resolved neighbor on a port, in a frame without tags.
  *
  * fwd_tunnel_fast_parse() sets fast4 and fast6 of packets that came out of a tunnel.
  * fwd_tunnel_fast_adjacency() returns a bit for each fast-path packet of `odd` that goes

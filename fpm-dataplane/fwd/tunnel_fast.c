@@ -31,7 +31,7 @@ fwd_tunnel_fast_parse(struct burst *b)
 	uint64_t of = 0;
 
 	b->fast4 = b->fast6 = b->padded = 0;
-	if (burst_has_sid_path(b)) /* no lookup may choose their path */
+	if (burst_has_sid_path(b)) /* an end point has chosen their path */
 		return;
 	for (unsigned int i = 0; i < b->n; i++)
 		of |= (uint64_t)(inside_at(b, i) == at) << i;
@@ -121,8 +121,8 @@ frame_begin(struct burst *b, unsigned int i, uint8_t *eth, const uint8_t *end,
 }
 
 /*
- * Write one packet into a tunnel whose outer header is IPv4, and which is in no other tunnel. `hop`:
- * of the neighbor that gets the outer packet.
+ * Write one packet into one tunnel over IPv4, which is in no other tunnel. `hop`: that of
+ * the outer packet's neighbor.
  */
 static __attribute__((noinline)) void
 packet_put4(struct burst *b, unsigned int i, const struct fwd_outer *w, uint64_t hop)

@@ -68,7 +68,10 @@ fwd_untag(struct burst *b, unsigned int i)
 		b->l2[i] -= b->tag_bytes;
 }
 
-/* The number of kinds of interfaces per burst whose packets may take the fast path. */
+/*
+ * The most kinds of interfaces per burst whose packets are tried on the fast path.
+ * Interfaces of one kind have the same conditions for the fast path, see ifaces_alike().
+ */
 #define ALIKE_MAX 4
 
 /*
@@ -305,8 +308,8 @@ ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 }
 
 /*
- * Pass the packets of `untried` from the interface of `like`, and from interfaces that are
- * alike, through the fast path.
+ * Pass packets of `untried` through the fast path: those from the interface of `like`, and
+ * from interfaces that are alike.
  */
 static void
 split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *untried,
@@ -397,7 +400,7 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
-		/* A source is checked for one interface at a time. */
+		/* The check of sources (uRPF) handles one interface at a time. */
 		if (t.iface[like] != NULL && t.iface[like]->up &&
 		    t.iface[like]->ifindex != 0 && t.iface[like]->urpf4 == FIB_URPF_OFF)
 			split_walk_alike(b, &t, like, &untried, walk_fast);
