@@ -116,8 +116,9 @@ path_is_no_route(fib_path p)
 }
 
 /*
- * Index of fib->mtu_bytes. 0: only the interface's MTU limits. The last two have no MTU: the
- * route of a label, which never has an MTU, says by them where its TTL goes.
+ * The MTU class of a path is an index of fib->mtu_bytes. Class 0: only the interface's MTU
+ * limits. The last two classes have no MTU. They are for routes of labels, which never have
+ * an MTU, and say where the TTL of the label goes.
  */
 #define FIB_MTU_MAX       1024u
 #define FIB_CLASS_PIPE    (FIB_MTU_MAX - 2) /* LABEL_MODE_PIPE */
@@ -462,7 +463,8 @@ enum fib_tunnels_state { FIB_TUNNELS_UNKNOWN, FIB_TUNNELS_ALLOWED, FIB_TUNNELS_I
 /* Kinds of egress interfaces that need one more step. */
 enum {
 	FIB_OUT_TAG_BY_DEVICE = 1, /* the device inserts the tag */
-	FIB_OUT_MACVLAN = 2,       /* no tag distinguishes it from the interface below */
+	/* its frames have no tag that differs from the interface below */
+	FIB_OUT_MACVLAN = 2,
 };
 
 struct fib {
@@ -480,8 +482,9 @@ struct fib {
 	_Atomic uint32_t *label; /* W:rib  groups by MPLS label; 0: no route. label.h */
 	struct fib_encap *encap; /* encap_end; see label.h */
 	struct fib_headend
-		*headend;    /* W:rib  encap_end, by the numbers of encap; headend.h */
-	struct fib_sid *sid; /* W:rib  FIB_SIDS_MAX; see sid.h */
+		/* W:rib  encap_end entries, indexed as encap[]; see headend.h */
+		*headend;
+	struct fib_sid *sid;                 /* W:rib  FIB_SIDS_MAX; see sid.h */
 	struct fib_sid_numbers *sid_numbers; /* W:rib  see sid_number.h */
 	/* W:punt,fwd  IFIDX_MAX, by the number of a tunnel: see fib_tunnel_tell() */
 	_Atomic uint8_t *tunnel_told;
@@ -798,13 +801,15 @@ uint64_t fib_route_word(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const struct ipaddr *dst);
 
 /*
- * Return the VRF whose table has the route of fib_resolve(), 0 for table main: another than `vrf` if
- * a route leads there, or if `vrf` has no route. [RCU reader]
+ * Return the VRF whose table has the route that fib_resolve() uses, 0 for table main. It is
+ * not `vrf` if a route leads to another VRF, or if `vrf` has no route. [RCU reader]
  */
 uint16_t fib_route_vrf(const struct fib *fib, uint16_t vrf, uint8_t family,
 		       const struct ipaddr *dst, uint32_t flow_hash);
 
-/* fib_resolve() for an IP packet, of which `room` octets may be read. [RCU reader] */
+/*
+ * Resolve an IP packet as fib_resolve() does; `room` octets of it may be read. [RCU reader]
+ */
 fib_path fib_resolve_ip(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const uint8_t *ip, unsigned int room);
 

@@ -65,15 +65,16 @@ fib_headend_segment(const struct fib_headend *h, unsigned int i)
 }
 
 /*
- * Return the path MTU that is known of packets behind a headend, in octets of the outer packet:
- * the least one of all segments, because a router behind the first segment quotes the next one.
- * FIB_PMTU_NONE: none is known.
+ * Return the known path MTU of outer packets of a headend, in octets; FIB_PMTU_NONE: none
+ * is known. It is the least one of all segments: a router behind the first segment quotes
+ * an outer packet to the next segment.
  */
 unsigned int fib_headend_pmtu(const struct fib *fib, const struct fib_headend *h);
 
 /*
- * Return the path MTU that counts for packets of a family behind a headend. An IPv6 packet of 1280
- * octets is always sent, because its sender need not send less.
+ * Return the path MTU of outer packets with an inner packet of a family, where `pmtu` is
+ * the known one. An IPv6 packet of 1280 octets is always sent, because its sender need not
+ * send less.
  */
 static inline unsigned int
 headend_pmtu_for(const struct fib_headend *h, unsigned int pmtu, uint8_t family)
@@ -111,9 +112,9 @@ void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
 			 struct fib_headend_outer *outer);
 
 /*
- * Write the part of the outer header that all packets behind a headend have in common into
- * `head`, 40 octets, without the flow label, and find the group word of the route to the
- * first segment. Return false if each packet needs fib_headend_resolve(). If true,
+ * Write the part of the outer header that all packets of a headend have in common into
+ * `head`: 40 octets, without the flow label. Find the group word of the route to the first
+ * segment. Return false if each packet needs fib_headend_resolve(). If true,
  * fib_headend_resolve() finds PATH_ADJ for a flow if and only if headend_path() does, and
  * refuses it only because of the egress interface.
  */

@@ -46,8 +46,8 @@ struct icmp_labels icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t
 				    const uint8_t *ip, unsigned int room);
 
 /*
- * Return the source of a packet of this router to `to`, not link-local, that leaves by an interface;
- * all zero: the interface has none. RFC 6724, 5, rules 6 and 8.
+ * Return the source for a packet that this router sends by `out` to an address that is not
+ * link-local. All zero: the interface has no such source. RFC 6724, 5, rules 6 and 8.
  */
 struct ipaddr icmp_source6(const struct fib_iface *out, const struct ipaddr *to);
 

@@ -18,9 +18,10 @@
 
 #define ANSWER_BYTES (64u << 10)
 #define ANSWER_MS    3000u
-#define TRIES_MAX    8u     /* of a table that changes while it is read */
-#define DUMPS_MAX    64u    /* attempts at a dump that changes of any table interrupt */
-#define READ_MS      30000u /* for all tables, because other threads wait for this thread */
+#define TRIES_MAX    8u  /* of a table that changes while it is read */
+#define DUMPS_MAX    64u /* attempts at a dump; a change of any table interrupts it */
+/* for all tables together: other threads wait for this thread */
+#define READ_MS 30000u
 
 struct reader {
 	struct nl_exchange kernel;

@@ -288,7 +288,10 @@ build_set(struct build *b, const struct nlattr *name, uint32_t *number)
 	if (text == NULL)
 		return -1;
 	for (uint32_t k = 0; k < b->n_set; k++) {
-		/* Rules use sets without a name in the order of these sets: begin there. */
+		/*
+		 * Rules use anonymous sets in the order of b->set[]: begin the search at
+		 * the next one.
+		 */
 		struct raw_set *s = &b->set[(b->r->n_set + k) % b->n_set];
 
 		if (strcmp(s->name, text) != 0)

@@ -10,7 +10,7 @@
 #include "fib/vxlan.h"
 #include "fwd/burst.h"
 
-/* Do as fwd_tunnel_decap() for a VXLAN packet to this host. */
+/* Decapsulate a VXLAN packet to this host, as fwd_tunnel_decap() does for a tunnel. */
 bool fwd_vxlan_decap(struct burst *b, unsigned int i);
 
 /* Return true if a packet to this host may be VXLAN. */

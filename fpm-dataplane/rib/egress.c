@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * egress: computes the egress interfaces of slots from their legs, and stores them. [rib] No
- * other file stores to fib->egress. A leg counts whether or not it is alive: Linux checks only that the route
- * names the interface.
+ * egress: compute the egress interfaces of slots from their legs, and store them. No other
+ * file stores to fib->egress. A leg counts whether or not it is alive, because Linux checks
+ * only that the route names the interface.                                          [rib]
  */
 #include "rib/egress.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The labels and the SRv6 of a next hop, for rows of the ui; dist/openapi.yaml has the keys. [rib] */
+/*
+ * The labels and the SRv6 action of a next hop, for rows of the ui. dist/openapi.yaml has
+ * the keys.                                                                         [rib]
+ */
 #ifndef RIB_ENCAP_ROW_H
 #define RIB_ENCAP_ROW_H
 
@@ -17,7 +20,7 @@ struct rib;
 /* Room for the name of an end point or headend, its segments, and its source. */
 #define SRV6_TEXT_BYTES (64 + (SRV6_SEGMENTS_MAX + 1) * PREFIX_STRLEN)
 
-/* Add what a next hop does with a packet besides sending it: its labels, or SRv6. */
+/* Add the labels or the SRv6 action of a next hop. */
 void hop_add_encap(json_t *row, const struct rib *rib, const struct next_hop *hop);
 /* Add the TTL of pushed labels, if a route of the kernel gives it. */
 void row_add_label_ttl(json_t *row, uint16_t ttl);

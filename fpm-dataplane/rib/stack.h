@@ -56,8 +56,9 @@ struct rib_stacks {
 };
 
 /*
- * Return the number of a stack of `n` labels, or of the words of an end point or headend. Return
- * 0 if it has no label, or too many, or if all numbers are in use: the next hop then is unsupported.
+ * Return the number of a stack of `n` labels, or of the words of an end point or headend.
+ * Return 0 if it has no label or too many, or if all numbers are in use. The next hop is
+ * unsupported then.
  */
 uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n, uint16_t ttl);
 /* Set a next hop from a decoded event, with the number of its labels. */
