@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from lib import docs  # noqa: E402
 
 README, README_LINES, README_COLUMNS = "README.md", 130, 100
+CHANGELOG = "CHANGELOG.md"
 MAX_COLUMNS = 150  # of prose; a URL may be longer than that
 MAX_CELL = 160
 # Pages that have longer lines or cells until they are rewritten. Their links are checked.
@@ -59,6 +60,18 @@ def check_readme(path, problem):
             problem(path, n, f"{len(line)} columns (at most {README_COLUMNS})")
 
 
+def check_changes(path, problem):
+    """Check that no version of the changelog has two entries that begin with the same line."""
+    seen = {}
+    for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("## "):
+            seen = {}
+        elif line.startswith("- "):
+            if line in seen:
+                problem(path, n, f"an entry that is also in line {seen[line]}")
+            seen.setdefault(line, n)
+
+
 def check(root, paths, problem, exempt=EXEMPT):
     """Call problem(path, line, text) for each fault of the pages `paths` below `root`."""
     for name in exempt:
@@ -74,5 +87,7 @@ def check(root, paths, problem, exempt=EXEMPT):
         name = path.relative_to(root).as_posix()
         if name == README:
             check_readme(path, problem)
+        if path.name == CHANGELOG:
+            check_changes(path, problem)
         if name not in exempt:
             check_lengths(path, problem)

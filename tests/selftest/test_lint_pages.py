@@ -64,3 +64,9 @@ def test_readme_has_130_lines_of_100_columns(tmp_path):
     assert faults(tmp_path, "x\n" * 129 + "y" * 100, name="README.md") == []
     assert faults(tmp_path, "x\n" * 131, name="README.md") == [(131, "131 lines (at most 130)")]
     assert faults(tmp_path, f"```sh\n{'x' * 101}\n```\n", name="README.md") == [(2, "101 columns (at most 100)")]
+
+
+def test_a_changelog_has_each_entry_of_a_version_once(tmp_path):
+    """The same entry may be in two versions, but not twice in one."""
+    text = "## 0.2\n\n- A new key.\n- A fix.\n\n### Speed\n\n- A fix.\n\n## 0.1\n\n- A fix.\n"
+    assert faults(tmp_path, text, name="CHANGELOG.md") == [(8, "an entry that is also in line 4")]
