@@ -11,6 +11,7 @@
 #define SFLOW_RATE_MAX       1000000u
 #define SFLOW_HEADER_MIN     64u
 #define SFLOW_HEADER_MAX     512u
+#define SFLOW_PSAMPLE_MAX    0x7fffffffu
 
 struct sflow_collector {
 	struct sockaddr_storage addr; /* with its port */
@@ -21,13 +22,20 @@ struct sflow_collector {
 /* Addresses have the family AF_UNSPEC if the daemon selects them. */
 struct sflow_conf {
 	struct sflow_collector collector[SFLOW_COLLECTORS_MAX];
-	unsigned int n_collector;       /* 0: sFlow is off */
+	unsigned int n_collector;
 	unsigned int rate;              /* one packet in `rate` is sampled */
 	unsigned int header_bytes;      /* octets of a frame in a sample, at most */
 	unsigned int counters_s;        /* seconds between counters; 0: none are sent */
-	bool drops;                     /* dropped packets are reported */
+	bool drops;                     /* dropped packets are reported to collectors */
+	unsigned int psample;           /* group of the kernel's psample; 0: none */
 	struct sockaddr_storage agent;  /* the address that names this router */
 	struct sockaddr_storage source; /* the source of the datagrams */
 };
+
+static inline bool
+sflow_is_on(const struct sflow_conf *conf)
+{
+	return conf->n_collector != 0 || conf->psample != 0;
+}
 
 #endif

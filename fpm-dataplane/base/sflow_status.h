@@ -13,6 +13,7 @@ struct sflow_status {
 	_Atomic uint64_t samples, discards, counters; /* sent, by kind */
 	_Atomic uint64_t samples_over, discards_over; /* not sent: over the limit */
 	_Atomic uint64_t datagrams, send_errors;      /* of all collectors */
+	_Atomic uint64_t psample_samples;
 };
 
 extern struct sflow_status sflow_status;

@@ -150,6 +150,8 @@ static const struct cfg_key sflow_keys[] = {
 	 .text = cfg_text_bool, .live = true},
 	{"header", cfg_take_uint, AT(sflow.header_bytes), .min = SFLOW_HEADER_MIN,
 	 .max = SFLOW_HEADER_MAX, .text = cfg_text_uint, .live = true},
+	{"psample", cfg_take_uint, AT(sflow.psample), .max = SFLOW_PSAMPLE_MAX,
+	 .text = cfg_text_uint, .live = true},
 	{NULL},
 };
 

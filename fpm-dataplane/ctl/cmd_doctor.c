@@ -46,7 +46,7 @@ static const struct {
 	 check_obeyed},
 	{"filter", "the ruleset of nft that the configuration names is in force",
 	 check_filter},
-	{"sflow", "the collectors of sFlow take the datagrams", check_sflow},
+	{"sflow", "the collectors of sFlow and psample take the samples", check_sflow},
 	{"vrfs", "packets of a VRF do not fall back to table main", check_vrfs},
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
 	{"tunnels", "forwarders serve the tunnels of the kernel", check_tunnels},

@@ -2,7 +2,7 @@
 /*
  * print: rows as text on stdout. Tables (print_table.c), paragraphs about a state
  * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c),
- * SIDs (print_sid.c), the path of a packet (print_walk.c), and advice (advice.c).
+ * sFlow (print_sflow.c), SIDs (print_sid.c), the path of a packet (print_walk.c), and advice (advice.c).
  */
 #ifndef CTL_PRINT_H
 #define CTL_PRINT_H
@@ -34,6 +34,8 @@ void sid_table_head(void);
 void sid_table_row(const json_t *row);
 /* Print the program of an interface. */
 void hook_print_row(const json_t *row);
+/* Print a row of sFlow. */
+void sflow_print_row(const json_t *row);
 /* Print the members of a bond, after the rest of the port's line. */
 void status_bond(FILE *out, const json_t *bond);
 

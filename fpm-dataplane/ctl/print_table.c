@@ -797,58 +797,6 @@ filter_row(const json_t *row)
 				   row_int(row, "octets")));
 }
 
-static void
-sflow_agent_row(const json_t *row)
-{
-	if (strcmp(row_str(row, "state"), "off") == 0) {
-		printf("sflow off: the configuration names no collector\n");
-		return;
-	}
-	printf("agent %s\n",
-	       row_has(row, "agent") ? row_str(row, "agent") : "not known yet");
-	printf("  1 of %lld packets, %lld octets of each; counters each %lld s\n",
-	       row_int(row, "rate"), row_int(row, "header"), row_int(row, "counters_s"));
-	printf("  %lld datagrams, %lld counters\n", row_int(row, "sequence"),
-	       row_int(row, "counters"));
-	printf("  samples: %lld sent, %lld over the limit\n", row_int(row, "samples"),
-	       row_int(row, "samples_over"));
-	printf("  drops: %s; %lld sent, %lld over the limit\n",
-	       row_true(row, "drops") ? "on" : "off", row_int(row, "discards"),
-	       row_int(row, "discards_over"));
-}
-
-static void
-sflow_collector_row(const json_t *row)
-{
-	char text[256];
-
-	snprintf(text, sizeof(text), "%s%s%s: %s%s%s", row_str(row, "address"),
-		 row_has(row, "vrf") ? " vrf " : "",
-		 row_has(row, "vrf") ? row_str(row, "vrf") : "", row_str(row, "state"),
-		 row_has(row, "last_error") ? ": " : "",
-		 row_has(row, "last_error") ? row_str(row, "last_error") : "");
-	wrapped_print(text, printf("collector "));
-	printf("  %lld datagrams, %lld errors\n", row_int(row, "datagrams"),
-	       row_int(row, "errors"));
-}
-
-static void
-sflow_row(const json_t *row)
-{
-	if (strcmp(row_str(row, "kind"), "agent") == 0) {
-		sflow_agent_row(row);
-	} else if (strcmp(row_str(row, "kind"), "collector") == 0) {
-		sflow_collector_row(row);
-	} else {
-		printf("port %s\n", row_str(row, "name"));
-		printf("  samples: %lld of %lld packets, %lld lost\n",
-		       row_int(row, "samples"), row_int(row, "pool"),
-		       row_int(row, "drops"));
-		printf("  drops: %lld, %lld lost\n", row_int(row, "discards"),
-		       row_int(row, "discards_dropped"));
-	}
-}
-
 const struct view *
 view_find(const char *show)
 {
@@ -857,7 +805,7 @@ view_find(const char *show)
 		{"nexthops", nexthop_head, nexthop_row},
 		{"rules", rule_head, rule_row},
 		{"filter", NULL, filter_row},
-		{"sflow", NULL, sflow_row},
+		{"sflow", NULL, sflow_print_row},
 		{"hooks", NULL, hook_print_row},
 		{"bfd", bfd_table_head, bfd_table_row},
 		{"warnings", NULL, warning_row},

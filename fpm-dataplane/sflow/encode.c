@@ -29,7 +29,6 @@
 
 #define ETHERNET_TYPE     6u /* ifType ethernetCsmacd */
 #define PROTOCOL_ETHERNET 1u
-#define FCS_BYTES         4u
 
 /* --- words ------------------------------------------------------------------------------ */
 
@@ -141,7 +140,7 @@ put_header(struct xdr *x, const struct sflow_packet *p)
 
 	xdr_put(x, PROTOCOL_ETHERNET);
 	xdr_put(x, p->frame_len);
-	xdr_put(x, FCS_BYTES); /* stripped */
+	xdr_put(x, SFLOW_FCS_BYTES); /* stripped */
 	xdr_put(x, p->header_len);
 	put_octets(x, p->header, p->header_len);
 	put_end(x, begin);

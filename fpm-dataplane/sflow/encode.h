@@ -13,6 +13,7 @@
 #include "base/prefix.h"
 
 #define SFLOW_DATAGRAM_MAX 1400
+#define SFLOW_FCS_BYTES    4u
 #define SFLOW_HOST         0x3fffffffu /* output: this router itself */
 
 struct datagram {

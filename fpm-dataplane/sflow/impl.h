@@ -43,6 +43,7 @@ struct source {
 	 */
 	uint64_t over, discards_over;
 	uint64_t base; /* packets that the port had received when sFlow was turned on */
+	uint32_t psample_drops; /* lost samples that the sequence of psample counts */
 };
 
 /* A limit of samples; the clock is monotonic_ns(). */
@@ -60,6 +61,17 @@ struct collector {
 	uint64_t error_ms, retry_ms; /* monotonic: last failure; next attempt */
 };
 
+/* The kernel's psample, for programs such as hsflowd. */
+struct psample {
+	int fd;           /* of generic netlink; -1: none */
+	int error;        /* errno of the last attempt; 0: samples leave */
+	uint16_t family;  /* the numbers of the kernel, while `error` is 0 */
+	uint32_t mcast;   /* multicast group, from 1 */
+	uint64_t look_ms; /* monotonic: the next request for these numbers */
+	uint32_t sequence;
+	uint64_t samples, errors;
+};
+
 struct sflow {
 	struct sflow_setup setup;
 	struct sflow_conf now;
@@ -75,6 +87,7 @@ struct sflow {
 	uint32_t counter_sequence[IFIDX_MAX]; /* by ifidx */
 	struct source source[PORT_MAX];       /* by ifidx of the port; 0: unknown */
 	struct collector collector[SFLOW_COLLECTORS_MAX];
+	struct psample psample;
 	struct ipaddr agent;
 	uint8_t agent_family; /* 0: not known yet, nothing is sent */
 	struct datagram out;
@@ -118,6 +131,32 @@ void collectors_look(struct sflow *s);
 	} while (0)
 /* Send the datagram, if it has samples, and begin the next one. */
 void out_flush(struct sflow *s);
+
+/* --- psample.c --- */
+#define PSAMPLE_BYTES (SFLOW_HEADER_MAX + 128u)
+/* Use the group in s->now. */
+void psample_reset(struct sflow *s);
+/* Open the socket, and request the numbers of the family, at most once in ten seconds. */
+void psample_look(struct sflow *s);
+/* Return the reason why no samples leave, or NULL.                        [any thread] */
+const char *psample_error(const struct psample *ps);
+/*
+ * Take the numbers of the family from `len` octets that the kernel answered to
+ * CTRL_CMD_GETFAMILY. Returns 0, -ENOENT without the module, -ERANGE if no program can send to
+ * the group, -EPROTO, or another error of the kernel.                     [any thread]
+ */
+int psample_take_family(struct psample *ps, const void *answer, size_t len);
+/* Write the message of a sample. Returns its octets.                      [any thread] */
+size_t psample_write(uint8_t buf[PSAMPLE_BYTES], const struct psample *ps, uint32_t group,
+		     const struct sflow_packet *p);
+/* Send a sample of `source`, if the kernel takes samples. */
+void psample_send(struct sflow *s, const struct sflow_packet *p, struct source *source);
+
+static inline bool
+psample_is_open(const struct sflow *s)
+{
+	return s->psample.fd >= 0 && s->psample.error == 0;
+}
 
 /* --- reason.c --- */
 /* Return the value of sFlow for a reason of drops.                         [any thread] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rows: the rows of `show sflow` (keys: dist/openapi.yaml): the settings, the collectors,
- * the ports.                                                                    [sflow]
+ * psample, the ports.                                                                    [sflow]
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ settings_row(const struct sflow *s)
 {
 	return json_pack(
 		"{s:s, s:s, s:o, s:i, s:i, s:i, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "kind",
-		"agent", "state", s->now.n_collector != 0 ? "on" : "off", "agent",
+		"agent", "state", sflow_is_on(&s->now) ? "on" : "off", "agent",
 		agent_json(s), "rate", (int)s->now.rate, "header", (int)s->now.header_bytes,
 		"counters_s", (int)s->now.counters_s, "drops", s->now.drops, "sequence",
 		(json_int_t)s->sequence, "samples", status_sum(&sflow_status.samples),
@@ -61,6 +61,18 @@ collector_row(const struct collector *c)
 }
 
 static json_t *
+psample_row(const struct sflow *s)
+{
+	const struct psample *ps = &s->psample;
+
+	return json_pack("{s:s, s:I, s:s, s:s?, s:I, s:I}", "kind", "psample", "group",
+			 (json_int_t)s->now.psample, "state",
+			 psample_is_open(s) ? "open" : "failing", "last_error",
+			 psample_error(ps), "samples", (json_int_t)ps->samples, "errors",
+			 (json_int_t)ps->errors);
+}
+
+static json_t *
 port_row(const struct sflow *s, const struct port *port)
 {
 	const struct source *source = &s->source[port->ifidx];
@@ -79,7 +91,9 @@ sflow_rows(const struct sflow *s, json_t *rows)
 	json_array_append_new(rows, settings_row(s));
 	for (unsigned int i = 0; i < s->now.n_collector; i++)
 		json_array_append_new(rows, collector_row(&s->collector[i]));
-	for (unsigned int i = 0; i < PORT_SLOTS && s->now.n_collector != 0; i++)
+	if (s->now.psample != 0)
+		json_array_append_new(rows, psample_row(s));
+	for (unsigned int i = 0; i < PORT_SLOTS && sflow_is_on(&s->now); i++)
 		if (port_is_there(&s->setup.port[i]))
 			json_array_append_new(rows, port_row(s, &s->setup.port[i]));
 }

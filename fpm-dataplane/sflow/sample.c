@@ -10,8 +10,7 @@
 #include "fib/fib.h"
 #include "sflow/impl.h"
 
-#define L2_LEN    14u
-#define FCS_BYTES 4u
+#define L2_LEN 14u
 
 #define NS_A_SECOND 1000000000u
 
@@ -218,7 +217,7 @@ item_fill(struct sflow *s, struct batch *b, const struct watch_record *rec)
 	p->header_len =
 		rec->snap_bytes < SFLOW_HEADER_MAX ? rec->snap_bytes : SFLOW_HEADER_MAX;
 	memcpy(item->header, rec->frame, p->header_len);
-	p->frame_len = rec->frame_bytes + FCS_BYTES;
+	p->frame_len = rec->frame_bytes + SFLOW_FCS_BYTES;
 	p->source = ifindex_of(s, port);
 	p->input = ifindex_of(s, rec->in_ifidx);
 	p->drops = (uint32_t)source_lost(s, port, item->discard);
@@ -262,7 +261,7 @@ batch_send(struct sflow *s, struct batch *b)
 
 /*
  * Return true if a record belongs to the settings in force and is within the limits.
- * Without an agent no datagrams are sent.
+ * Without an agent no datagrams are sent, but psample gets samples.
  */
 static bool
 record_is_wanted(struct sflow *s, const struct watch_record *rec, uint64_t now_ns)
@@ -271,8 +270,8 @@ record_is_wanted(struct sflow *s, const struct watch_record *rec, uint64_t now_n
 
 	if (rec->epoch != s->epoch)
 		return false;
-	if (s->agent_family != 0 && s->n_asked < SFLOW_BATCHES_MAX &&
-	    limit_pass(s, discard, now_ns))
+	if ((s->agent_family != 0 || psample_is_open(s)) &&
+	    s->n_asked < SFLOW_BATCHES_MAX && limit_pass(s, discard, now_ns))
 		return true;
 	source_count_over(s, source_of(s, rec), discard);
 	return false;
@@ -332,15 +331,19 @@ void
 batch_answered(struct sflow *s, struct batch *b)
 {
 	s->n_asked--;
-	for (unsigned int i = 0; i < b->n && s->now.n_collector != 0; i++) {
+	for (unsigned int i = 0; i < b->n && sflow_is_on(&s->now); i++) {
 		struct item *item = &b->item[i];
 		struct sflow_packet *p = &item->packet;
 
-		if (s->agent_family == 0) { /* a reload preceded the answer */
+		p->header = item->header;
+		if (!item->discard)
+			psample_send(s, p, &s->source[item->port]);
+		if (s->now.n_collector == 0)
+			continue;
+		if (s->agent_family == 0) {
 			source_count_over(s, item->port, item->discard);
 			continue;
 		}
-		p->header = item->header;
 		p->src_mask = b->masks.of[2 * i].prefix.len;
 		p->dst_mask = b->masks.of[2 * i + 1].prefix.len;
 		if (item->discard) {

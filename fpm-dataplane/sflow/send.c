@@ -109,7 +109,7 @@ agent_take(struct sflow *s, const struct sockaddr_storage *ss)
 static void
 agent_choose(struct sflow *s)
 {
-	if (s->agent_family != 0)
+	if (s->agent_family != 0 || s->now.n_collector == 0)
 		return;
 	if (!agent_take(s, &s->now.agent) && !agent_take(s, &s->now.source)) {
 		for (unsigned int i = 0; i < s->now.n_collector; i++) {

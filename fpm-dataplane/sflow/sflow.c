@@ -44,7 +44,7 @@ set_make(struct sflow *s)
 	set->epoch = ++s->epoch;
 	set->sample_rate = s->now.rate;
 	set->sample_bytes = (uint16_t)s->now.header_bytes;
-	set->sample_drops = s->now.drops;
+	set->sample_drops = s->now.drops && s->now.n_collector != 0;
 	return set;
 }
 
@@ -64,11 +64,12 @@ timers_switch(struct sflow *s, bool on)
 static void
 settings_apply(struct sflow *s, const struct sflow_conf *conf)
 {
-	bool was = s->now.n_collector != 0, on = conf->n_collector != 0;
+	bool was = sflow_is_on(&s->now), on = sflow_is_on(conf);
 
 	s->now = *conf;
 	STATUS_SET(rate, on ? conf->rate : 0);
 	collectors_reset(s);
+	psample_reset(s);
 	if (on && !was) {
 		watch_populate(s->setup.watch);
 		records_drop(s);
@@ -96,6 +97,7 @@ sflow_on_second(struct ev_loop *loop, ev_timer *timer, int revents)
 
 	collectors_look(s);
 	collectors_open(s);
+	psample_look(s);
 	s->n_seconds++;
 	counters_send(s);
 }
@@ -172,6 +174,7 @@ sflow_setup(struct worker *w, const struct sflow_setup *setup)
 	s->w = w;
 	for (unsigned int i = 0; i < SFLOW_COLLECTORS_MAX; i++)
 		s->collector[i].fd = -1;
+	s->psample.fd = -1;
 	worker_init(w, &sflow_ops, s);
 	return 0;
 }

@@ -3,7 +3,8 @@
  * sflow: the thread that sends sFlow version 5 datagrams (sflow.org/sflow_version_5.txt). It
  * empties the rings of samples and dropped packets that forwarders fill (fwd/sample.c), asks
  * rib for the prefixes, adds the counters of interfaces, and sends to the collectors by UDP
- * from the control namespace. The thread may be slow, because no forwarder waits for it.
+ * from the control namespace. It also gives samples to the kernel's psample. The thread may be
+ * slow, because no forwarder waits for it.
  */
 #ifndef SFLOW_SFLOW_H
 #define SFLOW_SFLOW_H

@@ -468,6 +468,8 @@ sflow_put(struct buf *b)
 		 SFLOW(datagrams)},
 		{"sflow_send_errors_total", "", "Errors when datagrams were sent.",
 		 SFLOW(send_errors)},
+		{"sflow_psample_samples_total", "",
+		 "Samples given to the kernel's psample.", SFLOW(psample_samples)},
 	};
 
 	if (SFLOW(rate) == 0)

@@ -46,7 +46,7 @@ INCLUDES = {
     "trace": "base fib port jansson libev liburcu",
     "warn": "base fib netlink tap-bridge/netns.h jansson libev libmnl liburcu",
     "filter": "base fib netlink ruleset tap-bridge/netns.h jansson libev libmnl liburcu",
-    "sflow": "base fib port tap-bridge/netns.h jansson libev liburcu",
+    "sflow": "base fib netlink port tap-bridge/netns.h jansson libev libmnl liburcu",
     "bfd": "base fib port tap-bridge/netns.h DPDK jansson libev liburcu",
     "ui": "base fib port tap-bridge/netns.h jansson libev liburcu",
     "ui/http.h": "libmicrohttpd",

@@ -458,6 +458,28 @@ def test_a_restart_begins_the_sequence_again(dut, sink, lan):
     assert sink.of(token_of(probe))[0]["sequence"] <= len(sink.samples(FLOW))
 
 
+def test_a_kernel_without_psample_is_told(dut, sink, settings, lan):
+    """Without the module psample, `show sflow` and doctor name it, and collectors get their samples. Without
+    a collector the samples are lost and counted."""
+    settings(psample=1)
+    if row_of(dut, "psample")["state"] == "open":
+        pytest.skip("the kernel has psample")
+    wanted = "the kernel has no psample: modprobe psample"
+    assert row_of(dut, "psample")["last_error"] == wanted
+    assert wanted in dut.fpmctl("doctor", "sflow").stdout
+    assert f"psample 1: failing: {wanted}" in " ".join(dut.fpmctl("show", "sflow").stdout.split())
+    api.validate(dut.control.ask("sflow"), api.rows_schema("GET", "/sflow")[1]["schema"])
+    probe = lan.probe(HOST4)
+    lan.send(probe)
+    sample_of(sink, probe)
+    assert "fpmdp_sflow_psample_samples_total 0" in dut.metrics_page()
+    settings(ports=(), psample=1)
+    drops = row_of(dut, "port", "lan0")["drops"]
+    lan.send(lan.probe(HOST4))
+    eventually(lambda: row_of(dut, "port", "lan0")["drops"] > drops, 5)
+    assert len(logged(dut, "sflow: psample fails")) == 2
+
+
 # --- the operator's view ----------------------------------------------------------------------
 
 

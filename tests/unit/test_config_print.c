@@ -157,7 +157,7 @@ every_key_there_is_reads_back(void **state)
 		"filter: {table: [\"inet x\", ip y], on-error: pass}\n"
 		"sflow: {collectors: [\"192.0.2.9:6343\", \"[2001:db8::9]:1 vrf red\"], "
 		"rate: 2, agent: 192.0.2.1, source: \"2001:db8::1\", counters-s: 3, "
-		"drops: true, header: 64}\n"
+		"drops: true, header: 64, psample: 5}\n"
 		"bfd: {dplane: \"[::1]:50701\"}\n"
 		"fpm: {listen: "
 		"\"[::1]:2621\", peer: "

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From records of forwarders to samples of sFlow: the limits, the port that is the source,
- * samples that no collector can get. The test is rib: it takes the questions and answers
- * them.
+ * samples that no collector can get; the messages of psample. The test is rib: it takes the
+ * questions and answers them.
  *
  * link: fpm-dataplane/sflow/sample.c fpm-dataplane/sflow/send.c fpm-dataplane/sflow/encode.c
+ * link: fpm-dataplane/sflow/psample.c
  * link: fpm-dataplane/sflow/reason.c fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/fib/ poptrie/ tap-bridge/netns.c
  */
@@ -14,12 +15,15 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/genetlink.h>
+#include <linux/psample.h>
 #include <stdlib.h>
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "netlink/attributes.h"
 #include "sflow/impl.h"
 
 #define PORT 3
@@ -65,7 +69,7 @@ up(void **state)
 	sflow->epoch = 1;
 	sflow->now.n_collector = 1;
 	sflow->now.rate = 1;
-	sflow->collector[0].fd = -1;
+	sflow->collector[0].fd = sflow->psample.fd = -1;
 	sflow->agent_family = 4;
 	datagram_begin(&sflow->out, &sflow->agent, sflow->agent_family);
 	limits_set(sflow);
@@ -211,10 +215,112 @@ samples_without_an_agent_are_counted_as_lost(void **state)
 	assert_int_equal(sflow_status.samples_over, 8);
 }
 
+/* Write the kernel's answer about the family psample. Returns its octets. */
+static size_t
+write_family(uint8_t *buf, uint16_t family, uint32_t packets)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct nlattr *groups, *group;
+
+	nlh->nlmsg_type = GENL_ID_CTRL;
+	mnl_nlmsg_put_extra_header(nlh, GENL_HDRLEN);
+	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, PSAMPLE_GENL_NAME);
+	mnl_attr_put_u16(nlh, CTRL_ATTR_FAMILY_ID, family);
+	groups = mnl_attr_nest_start(nlh, CTRL_ATTR_MCAST_GROUPS);
+	group = mnl_attr_nest_start(nlh, 1);
+	mnl_attr_put_u32(nlh, CTRL_ATTR_MCAST_GRP_ID, 9);
+	mnl_attr_put_strz(nlh, CTRL_ATTR_MCAST_GRP_NAME, PSAMPLE_NL_MCGRP_CONFIG_NAME);
+	mnl_attr_nest_end(nlh, group);
+	group = mnl_attr_nest_start(nlh, 2);
+	mnl_attr_put_u32(nlh, CTRL_ATTR_MCAST_GRP_ID, packets);
+	mnl_attr_put_strz(nlh, CTRL_ATTR_MCAST_GRP_NAME, PSAMPLE_NL_MCGRP_SAMPLE_NAME);
+	mnl_attr_nest_end(nlh, group);
+	mnl_attr_nest_end(nlh, groups);
+	return nlh->nlmsg_len;
+}
+
+static void
+the_numbers_of_psample_are_taken_from_the_answer(void **state)
+{
+	uint8_t buf[256];
+	struct psample ps = {0};
+	size_t n = write_family(buf, 30, 32);
+	struct {
+		struct nlmsghdr nlh;
+		struct nlmsgerr error;
+	} refused = {.nlh = {sizeof(refused), NLMSG_ERROR, 0, 0, 0},
+		     .error = {.error = -ENOENT}};
+
+	assert_int_equal(psample_take_family(&ps, buf, n), 0);
+	assert_int_equal(ps.family, 30);
+	assert_int_equal(ps.mcast, 32);
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(psample_take_family(&ps, buf, cut), -EPROTO);
+	assert_int_equal(psample_take_family(&ps, buf, write_family(buf, 30, 33)), -ERANGE);
+	assert_int_equal(psample_take_family(&ps, buf, write_family(buf, 30, 0)), -EPROTO);
+	assert_int_equal(psample_take_family(&ps, buf, write_family(buf, 3, 5)), -EPROTO);
+	assert_int_equal(psample_take_family(&ps, &refused, sizeof(refused)), -ENOENT);
+}
+
+/* An ifIndex of more than 16 bits, the host and a reason are no interfaces for hsflowd. */
+static void
+a_message_of_psample_has_the_attributes_of_the_kernel(void **state)
+{
+	static const uint8_t frame[5] = {1, 2, 3, 4, 5};
+	const struct psample ps = {.family = 30, .sequence = 7};
+	struct sflow_packet p = {.input = 3,
+				 .output = 4,
+				 .rate = 1000,
+				 .frame_len = 68,
+				 .header = frame,
+				 .header_len = sizeof(frame)};
+	uint8_t buf[PSAMPLE_BYTES];
+	const struct nlmsghdr *nlh = (const struct nlmsghdr *)buf;
+	const uint8_t *at = buf + NLMSG_HDRLEN + GENL_HDRLEN;
+	static const uint32_t words[][2] = {{PSAMPLE_ATTR_SAMPLE_RATE, 1000},
+					    {PSAMPLE_ATTR_ORIGSIZE, 64},
+					    {PSAMPLE_ATTR_SAMPLE_GROUP, 5},
+					    {PSAMPLE_ATTR_GROUP_SEQ, 7}};
+	struct attrs attrs;
+	uint8_t data[5];
+	uint32_t word;
+	uint16_t index;
+	size_t n = psample_write(buf, &ps, 5, &p);
+
+	assert_int_equal(nlh->nlmsg_len, n);
+	assert_int_equal(nlh->nlmsg_type, 30);
+	assert_int_equal(nlh->nlmsg_flags, 0); /* the kernel ignores its copy */
+	assert_int_equal(buf[NLMSG_HDRLEN], PSAMPLE_CMD_SAMPLE);
+	assert_int_equal(buf[NLMSG_HDRLEN + 1], PSAMPLE_GENL_VERSION);
+	assert_int_equal(attrs_index(&attrs, at, n - NLMSG_HDRLEN - GENL_HDRLEN), 0);
+	for (unsigned int i = 0; i < 4; i++) {
+		assert_int_equal(attr_copy(attr_of(&attrs, words[i][0]), &word, 4), 0);
+		assert_int_equal(word, words[i][1]);
+	}
+	assert_int_equal(attr_copy(attr_of(&attrs, PSAMPLE_ATTR_IIFINDEX), &index, 2), 0);
+	assert_int_equal(index, 3);
+	assert_int_equal(attr_copy(attr_of(&attrs, PSAMPLE_ATTR_OIFINDEX), &index, 2), 0);
+	assert_int_equal(index, 4);
+	assert_int_equal(attr_copy(attr_of(&attrs, PSAMPLE_ATTR_DATA), data, 5), 0);
+	assert_memory_equal(data, frame, sizeof(frame));
+
+	p.input = 0x10000;
+	p.output = SFLOW_HOST;
+	n = psample_write(buf, &ps, 5, &p);
+	assert_int_equal(attrs_index(&attrs, at, n - NLMSG_HDRLEN - GENL_HDRLEN), 0);
+	assert_false(attrs_have(&attrs, PSAMPLE_ATTR_IIFINDEX));
+	assert_false(attrs_have(&attrs, PSAMPLE_ATTR_OIFINDEX));
+	p.header_len = SFLOW_HEADER_MAX;
+	assert_true(NLMSG_HDRLEN + GENL_HDRLEN + 6 * 8 + MNL_ATTR_HDRLEN + p.header_len <=
+		    sizeof(buf));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_numbers_of_psample_are_taken_from_the_answer),
+		cmocka_unit_test(a_message_of_psample_has_the_attributes_of_the_kernel),
 		cmocka_unit_test_setup_teardown(
 			samples_over_the_limit_are_spread_over_the_second, up, down),
 		cmocka_unit_test_setup_teardown(dropped_packets_leave_room_for_samples, up,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: check that the collectors of sFlow accept datagrams and no sample is lost.
+ * fpmctl doctor: check that the collectors of sFlow accept datagrams, the kernel's psample takes
+ * samples, and no sample is lost.
  */
 #include <string.h>
 
@@ -22,6 +23,20 @@ collector_check(struct exam *e, const json_t *row)
 	finding_cost(e, "%s", "The collector gets no samples, or loses some.");
 	finding_fix(e, "%s",
 		    "fpmctl show sflow; start the collector, or correct sflow.collectors");
+}
+
+static void
+psample_check(struct exam *e, const json_t *row)
+{
+	if (strcmp(row_str(row, "state"), "open") == 0) {
+		finding_add(e, VERDICT_OK, "psample", "%lld samples sent",
+			    row_int(row, "samples"));
+		return;
+	}
+	finding_add(e, VERDICT_WARN, "psample", "%s", row_str(row, "last_error"));
+	finding_cost(e, "%s", "hsflowd gets no samples.");
+	finding_fix(e, "%s",
+		    "fpmctl show sflow; modprobe psample, or correct sflow.psample");
 }
 
 static void
@@ -53,11 +68,13 @@ check_sflow(struct exam *e)
 
 		if (strcmp(kind, "collector") == 0)
 			collector_check(e, row);
+		else if (strcmp(kind, "psample") == 0)
+			psample_check(e, row);
 		else if (strcmp(kind, "port") == 0)
 			port_check(e, row);
 		else if (strcmp(row_str(row, "state"), "off") == 0)
 			finding_add(e, VERDICT_OK, "",
-				    "the configuration names no collector");
+				    "the configuration has no collector and no psample");
 	}
 	json_decref(rows);
 }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Samples for hsflowd by the kernel's psample, a module that the machine's own kernel may not have. The
+listener decodes the messages as hsflowd does (net/psample/psample.c has the attributes)."""
+
+import json
+import socket
+import struct
+
+import pytest
+
+from lib import api, netns
+from lib.wait import eventually
+from sflow_sink import PORT, Settings, Sink
+from wire import token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+GROUP = 1
+NETLINK_GENERIC, SOL_NETLINK, ADD_MEMBERSHIP = 16, 270, 1
+GENL_ID_CTRL, GETFAMILY, FAMILY_ID, FAMILY_NAME, MCAST_GROUPS = 16, 3, 1, 2, 7
+NAMES = ["input", "output", "size", "group", "sequence", "rate", "data"]
+
+
+def attributes(octets):
+    """Return {type: octets} of netlink attributes."""
+    found = {}
+    while len(octets) >= 4:
+        length, kind = struct.unpack_from("HH", octets)
+        found[kind & 0x3FFF] = octets[4:length]
+        octets = octets[(length + 3) & ~3 :]
+    return found
+
+
+class Listener:
+    """A member of the multicast group of psample in a namespace."""
+
+    def __init__(self, namespace):
+        self.sock = netns.open_socket(namespace, socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
+        self.sock.settimeout(1)
+        name = struct.pack("HH", 4 + len(b"psample\0"), FAMILY_NAME) + b"psample\0"
+        head = struct.pack("BBH", GETFAMILY, 1, 0)
+        self.sock.send(struct.pack("IHHII", 16 + len(head + name), GENL_ID_CTRL, 1, 1, 0) + head + name)
+        found = attributes(self.sock.recv(65536)[20:])
+        (self.family,) = struct.unpack("H", found[FAMILY_ID])
+        groups = [attributes(group) for group in attributes(found[MCAST_GROUPS]).values()]
+        (number,) = (struct.unpack("I", g[2])[0] for g in groups if g[1] == b"packets\0")
+        self.sock.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, number)
+
+    def samples(self):
+        """Return the samples that have come."""
+        found = []
+        self.sock.setblocking(False)
+        while True:
+            try:
+                message = self.sock.recv(65536)
+            except BlockingIOError:
+                return found
+            kind, command = struct.unpack_from("4xH10xB", message)
+            assert (kind, command) == (self.family, 0)
+            values = attributes(message[20:])
+            row = {NAMES[k]: int.from_bytes(v, "little") for k, v in values.items() if k < 6}
+            found.append(row | {"data": values[6]})
+
+
+@pytest.fixture
+def dut(on_veths):
+    """Return the router without psample in its kernel."""
+    netns.command(["modprobe", "-r", "psample"])
+    on_veths.ready()
+    wan = on_veths.wires["wan"]
+    on_veths.route(NET, wan.peer4, wan)
+    on_veths.settings = Settings(on_veths)
+    yield on_veths
+    on_veths.settings(ports=())
+
+
+def row(dut):
+    """Return the row of psample of `show sflow`."""
+    (found,) = [r for r in dut.control.ask("sflow") if r["kind"] == "psample"]
+    return found
+
+
+def test_listeners_of_psample_get_the_samples(dut):
+    """Without a collector, after the module was loaded, a listener gets each sample with both interfaces,
+    rate, size, group and sequence. A collector gets the same packets beside it. After the module was
+    removed and loaded again, samples come again."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.settings(ports=(), psample=GROUP)
+    assert (row(dut)["state"], row(dut)["group"]) == ("failing", GROUP)
+    rows = json.loads(dut.fpmctl("--json", "doctor", "sflow").stdout)
+    assert [r["status"] for r in rows if r["subject"] == "psample"] == ["warn"]
+    netns.command(["modprobe", "psample"])
+    eventually(lambda: row(dut)["state"] == "open", 30, 0.1, "the family is found")
+    api.validate(dut.control.ask("sflow"), api.rows_schema("GET", "/sflow")[1]["schema"])
+    listener, seen = Listener(dut.ctl), []
+    for size in (100, 300):
+        probe = lan.probe(HOST, size=size)
+        lan.send(probe)
+        wan.expect_raw(token_of(probe))
+        eventually(lambda: seen.extend(listener.samples()) or seen[-1:], 10, 0.02, "a sample")
+        own = {"input": dut.ifindex(lan), "output": dut.ifindex(wan), "rate": 1, "group": GROUP}
+        own |= {"size": len(probe), "data": bytes(probe)[:128]}
+        (found,) = [s for s in seen if token_of(probe) in s["data"]]
+        assert own == {k: v for k, v in found.items() if k != "sequence"}
+    assert [s["sequence"] for s in seen] == list(range(seen[0]["sequence"], seen[0]["sequence"] + len(seen)))
+    assert row(dut)["samples"] == len(seen) and row(dut)["errors"] >= 1
+    assert f"psample {GROUP}: open" in dut.fpmctl("show", "sflow").stdout
+    ping = lan.probe(dut.wires["lan"].ip4)
+    lan.send(ping)
+    (found,) = eventually(lambda: [s for s in listener.samples() if token_of(ping) in s["data"]], 10, 0.02)
+    assert "output" not in found
+    with Sink(dut.ctl, port=PORT) as sink:
+        dut.settings(psample=GROUP)
+        probe = lan.probe(HOST)
+        lan.send(probe)
+        eventually(lambda: sink.of(token_of(probe)), 10, 0.02, "a sample at the collector")
+        eventually(lambda: [s for s in listener.samples() if token_of(probe) in s["data"]], 10, 0.02)
+    listener.sock.close()
+    netns.command(["modprobe", "-r", "psample"])
+    eventually(lambda: row(dut)["state"] == "failing", 30, 0.1, "the family is missed")
+    netns.command(["modprobe", "psample"])
+    eventually(lambda: row(dut)["state"] == "open", 30, 0.1, "the family is found again")
+    listener, probe = Listener(dut.ctl), lan.probe(HOST)
+    lan.send(probe)
+    eventually(lambda: [s for s in listener.samples() if token_of(probe) in s["data"]], 10, 0.02)
