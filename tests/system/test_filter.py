@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The router obeys the forward chains of one nft table as Linux does."""
 
+import contextlib
+import itertools
 import json
 import os
 import random
@@ -721,6 +723,76 @@ def test_no_forbidden_packet_passes_while_the_ruleset_changes(both, lan):
     eventually(lambda: came() == len(sent), 5, what=f"{len(sent)} packets pass")
     assert len(sent) > 50
     assert [d for w in both.dut.wires.values() for d in w.got(token_of(bad))] == []
+
+
+@contextlib.contextmanager
+def sent_without_a_pause(lan, frame):
+    """Send a frame each two milliseconds until the with block ends."""
+    over = threading.Event()
+
+    def send():
+        while not over.wait(0.002):
+            lan.send(frame)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sender.join()
+
+
+def test_a_flush_during_a_build_is_obeyed_after_it(both, lan):
+    """A table is flushed while its 20,000 rules are read and built. The ruleset after the flush is in force in
+    the end, and a packet that all rulesets drop never passes."""
+    always = "udp dport 99 counter drop"
+    many = [f"ip saddr 10.{n >> 8}.{n & 255}.0/24 udp dport {n + 1000} drop" for n in range(20_000)]
+    flush = f"flush chain {TABLE} forward\n" + "".join(
+        f"add rule {TABLE} forward {rule}\n" for rule in (always, "udp dport 54 drop")
+    )
+    large = chain(always, *many)
+    large = f"table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n{large}\n}}\n"
+    bad = lan.probe("198.51.100.9", dport=99)
+
+    def built():
+        with open(both.dut.log_file, encoding="utf-8", errors="replace") as file:
+            return file.read().count("rules=20001 build_ms")
+
+    waits = itertools.cycle(n * 0.02 for n in range(30))
+
+    def hit():
+        """Flush the table a moment after it was filled, another one each time. Return True if the large ruleset was not in force then,
+        and was later: the flush came while it was read or built."""
+        both.load(chain(always), linux=False)
+        before = built()
+        with sent_without_a_pause(lan, bytes(bad)):
+            netns.run(both.dut.ctl, ["nft", "-f", "-"], stdin=large)
+            time.sleep(next(waits))
+            netns.run(both.dut.ctl, ["nft", "-f", "-"], stdin=flush)
+            early = built() == before
+            eventually(lambda: both.status()["rules"] == 2, 20, 0.005, "the last ruleset")
+        assert not passes(both, lan.probe("198.51.100.9", dport=54))
+        assert passes(both, lan.probe("198.51.100.9", src="10.0.0.9", dport=1000))
+        return early and built() > before
+
+    eventually(hit, 60, 0, "a flush during a build")
+    assert [d for w in both.dut.wires.values() for d in w.got(token_of(bad))] == []
+
+
+def test_chains_in_a_circle_are_refused_by_the_kernel(both, lan):
+    """nft refuses chains that jump in a circle, also when they are closed to a circle later. The ruleset before
+    stays in force (unit test_filter refuses such chains in the messages of the kernel)."""
+    both.load("chain a { jump b \n}\nchain b { udp dport 53 drop \n}\n" + chain("jump a"), linux=False)
+    generation = both.status()["generation"]
+    for text in (f"add rule {TABLE} b jump a\n", f"add rule {TABLE} b goto b\n"):
+        done = subprocess.run(
+            ["ip", "netns", "exec", both.dut.ctl, "nft", "-f", "-"], input=text, capture_output=True, text=True
+        )
+        assert done.returncode != 0 and "Too many links" in done.stderr, done.stderr
+    assert (both.status()["state"], both.status()["generation"]) == ("in-force", generation)
+    assert not passes(both, lan.probe("198.51.100.9", dport=53))
+    assert passes(both, lan.probe("198.51.100.9", dport=54))
 
 
 def test_rules_judge_packets_to_sids_of_other_routers_and_inner_packets(both, lan):

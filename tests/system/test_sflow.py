@@ -388,6 +388,26 @@ def test_a_collector_beyond_a_missing_vrf_is_told(dut, sink, settings, lan):
     assert row["errors"] > other["datagrams"] >= 10
 
 
+def test_a_collector_without_a_route_is_told(dut, sink, settings, lan, wan):
+    """A collector that the kernel has no route to is an error in `show sflow` and a finding of doctor. Packets
+    pass, the other collector gets the samples, and the datagrams leave when there is a route."""
+    there = "203.0.113.9"
+    settings(collectors=[f"{there}:9", f"127.0.0.1:{PORT}"])
+    row = lambda: next(r for r in settings.shown() if r.get("address") == f"{there}:9")  # noqa: E731
+    with dut.stream(lan, HOST4, rate=500) as stream:
+        eventually(lambda: stream.sent > 500 and row()["errors"] > 1, 20)
+    assert stream.lost(wan) == []
+    assert (row()["state"], row()["last_error"]) == ("failing", "Network is unreachable")
+    assert "Network is unreachable" in dut.fpmctl("doctor", "sflow").stdout
+    eventually(lambda: len(sink.samples(FLOW)) >= stream.sent, 5)
+    dut.ip(f"route add {there}/32 via {wan.peer4}")
+    eventually(lambda: row()["state"] == "open", 20, 0.1, "it works again")
+    probe = lan.probe(HOST4)
+    lan.send(probe)
+    wan.expect(lambda data: data[36:38] == (9).to_bytes(2) and token_of(probe) in data, 5)
+    dut.ip(f"route del {there}/32")
+
+
 def test_without_an_agent_no_sample_counts_as_sent(dut, sink, settings, lan):
     """While no collector has a socket, the agent has no address. The samples count as drops, not as
     sent, until a reload gives them a collector."""

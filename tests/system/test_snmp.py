@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import signal
+import threading
 import time
 
 import pytest
@@ -208,6 +209,40 @@ def test_a_daemon_that_hangs_does_not_hang_snmpd(router, agent):
     finally:
         procs.signal_pid(pid, signal.SIGCONT)
     eventually(lambda: ours <= set(agent.column(IN_OCTETS)), 20)
+
+
+def test_walks_while_the_daemon_restarts_are_whole(router, agent):
+    """Walks go on without a pause while the daemon stops, starts, is killed and starts again. Each walk has
+    each interface of the kernel once and in order, and no other name. snmpd answers all the time."""
+    ours = {row["name"] for row in router.daemon.show("ports")}
+    names = {row["ifname"] for row in kernel_links(router).values()}
+    over, walks, faults = threading.Event(), [], []
+
+    def walk():
+        while not over.is_set():
+            rows = [(int(oid.rsplit(".", 1)[1]), name) for oid, name in agent.walk(NAME)]
+            indexes, seen = [index for index, _ in rows], {name for _, name in rows}
+            walks.append(len(rows))
+            # A TAP that is made again has another ifindex.
+            if indexes != sorted(set(indexes)) or not names - ours <= seen <= names:
+                faults.append(rows)
+
+    walker = threading.Thread(target=walk)
+    walker.start()
+    try:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            router.stop(number)
+            seen = len(walks)
+            eventually(lambda seen=seen: len(walks) > seen + 2, 20, 0.05, "walks without the daemon")
+            router.start()
+            seen = len(walks)
+            eventually(lambda seen=seen: len(walks) > seen + 2, 20, 0.05, "walks with the daemon")
+    finally:
+        over.set()
+        walker.join()
+    assert faults == []
+    now = {router.ifindex(wire) for wire in router.wires.values()}
+    eventually(lambda: now <= set(agent.column(IN_OCTETS)), 10)
 
 
 def test_without_the_daemon_its_interfaces_have_no_counters(router, agent):
