@@ -6,9 +6,18 @@
  * instruction of each CPU, which takes half a second. A file that uses AVX behind `#pragma GCC
  * target` defines X86_ALL_INSTRUCTIONS and includes immintrin.h. No guard: it may be the second
  * to include this file.
+ *
+ * DPDK 24.11 takes the instructions of transactional memory (rte_rtm.h) and of the time stamp
+ * counter (rte_cycles.h) from the compiler. gcc has them in the short x86gprintrin.h, clang does
+ * not. DPDK 22.11 has its own.
  */
-#if defined(__AVX__) || defined(X86_ALL_INSTRUCTIONS)
+#define X86_DPDK_TAKES_MORE (RTE_VER_YEAR > 22)
+#if defined(__AVX__) || defined(X86_ALL_INSTRUCTIONS) || \
+	(X86_DPDK_TAKES_MORE && defined(__clang__))
 #include_next <immintrin.h>
 #else
 #include <nmmintrin.h>
+#if X86_DPDK_TAKES_MORE
+#include <x86gprintrin.h>
+#endif
 #endif
