@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 
@@ -41,7 +42,7 @@ systemd-journal-catalog-update.service""".split()
 WIRE = """ip tuntap add t0 mode tap multi_queue
 ip link add b0 type bridge
 ip link set t0 master b0"""
-PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe")
+PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe", "zstd")
 # The modules for the root file system, and no others: the guest loads all later ones.
 MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
 _libc = ctypes.CDLL(None)
@@ -99,6 +100,8 @@ class Kernel:
         root = f"{self.dir}/root"
         shutil.rmtree(root, ignore_errors=True)
         _output(["dpkg-deb", "-x", deb, root])
+        if not os.path.exists(f"{root}/lib"):
+            os.symlink("usr/lib", f"{root}/lib")  # Debian 13's package has /usr/lib only
         (image,) = [f for f in os.listdir(f"{root}/boot") if f.startswith("vmlinuz")]
         # A packed kernel would take seconds to unpack itself without KVM.
         with open(f"{root}/boot/{image}", "rb") as file:
@@ -117,7 +120,11 @@ class Kernel:
             shutil.copy(f"{HERE}/init.sh", f"{tree}/init")
             os.chmod(f"{tree}/init", 0o755)
             for n, path in enumerate(self._files_of(MODULES)):
-                shutil.copy(path, f"{tree}/mods/{n:02}-{os.path.basename(path)}")
+                # Debian 13's modules are packed, and busybox may not unpack them.
+                name = os.path.basename(path).removesuffix(".xz")
+                with (lzma.open if path.endswith(".xz") else open)(path, "rb") as module:
+                    with open(f"{tree}/mods/{n:02}-{name}", "wb") as file:
+                        file.write(module.read())
             names = _output(["find", ".", "-print0"], tree)
             with open(self.initrd, "wb") as out:
                 argv = ["cpio", "--null", "-o", "-H", "newc", "--quiet"]
@@ -291,19 +298,26 @@ def _code(shared, log, up):
 
 
 def _unpacked(image):
-    """Return the plain kernel of a vmlinuz that is packed with xz, as Debian's are."""
-    for found in re.finditer(re.escape(b"\xfd7zXZ\0"), image):
-        try:
-            plain = lzma.LZMADecompressor().decompress(image[found.start() :])
-        except lzma.LZMAError:
-            continue
-        if plain.startswith(b"\x7fELF"):
-            return plain
-    raise GuestError("no kernel packed with xz in the image")
+    """Return the plain kernel of a vmlinuz that is packed with xz (Debian 12) or zstd (Debian 13).
+    The header names place and length of the packed part, whose last four octets are the length of
+    the plain kernel (Linux, Documentation/arch/x86/boot.rst: payload_offset)."""
+    start, length = struct.unpack_from("<II", image, 0x248)
+    start += (image[0x1F1] + 1) * 512
+    packed = image[start : start + length - 4]
+    if packed.startswith(b"\xfd7zXZ\0"):
+        plain = lzma.LZMADecompressor().decompress(packed)
+    elif packed.startswith(b"\x28\xb5\x2f\xfd"):
+        plain = _output(["zstd", "-dc"], given=packed)
+    else:
+        raise GuestError("the kernel is packed neither with xz nor with zstd")
+    if not plain.startswith(b"\x7fELF"):
+        raise GuestError("the unpacked kernel is no ELF file")
+    return plain
 
 
-def _output(argv, cwd=None):
-    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True)
+def _output(argv, cwd=None, given=None):
+    """Return the output of a command: octets if it is given octets, otherwise text."""
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, input=given, text=given is None)
     if done.returncode != 0:
         raise GuestError(f"{' '.join(argv)}: {done.stderr.strip()}")
     return done.stdout
