@@ -116,6 +116,11 @@ test-vm-all: ## all tests for a virtual machine: PCI NICs, bonds, VLANs, VRFs, s
 test-vm-package: ## tests in a virtual machine: the package, systemd, upgrades, the manual (T=expression)
 	$(call in_guests,--package $(if $(T),"$(T)"),$(PKGS_DEB))
 
+# The guests need no network afterwards.
+vm-kernel:
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM)"
+	@$(PY) tests/vm/run.py --fetch
+
 define in_guests
 @$(MAKE) --no-print-directory deps
 @if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM) $(2)"; then \
@@ -146,8 +151,8 @@ topotests-source:
 test-arm64: ## cross-build for arm64, and run unit tests by qemu-user (T="poptrie* fib*": names without test_)
 	@tests/lib/arm64.sh $(CURDIR)/build/arm64-root $(T:%='%')
 
-test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets there (WHAT="unit demo"; T: as those targets take it)
-	@T="$(T)" tests/lib/trixie.sh $(CURDIR)/build/trixie-root $(WHAT)
+test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets there (WHAT="unit demo"; T, S: as those targets take them)
+	@T="$(T)" S="$(S)" tests/lib/trixie.sh $(CURDIR)/build/trixie-root $(WHAT)
 
 # Unpack the packages, because their installation would start services. Without them the tests skip.
 PEERS := build/peers
@@ -176,5 +181,5 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan filter-twin system-bins selftest \
-	chaos soak plant test-vm test-vm-all test-vm-package test-arm64 test-trixie frr-root topotests topotests-vm topotests-source peers collectors \
+	chaos soak plant test-vm test-vm-all test-vm-package vm-kernel test-arm64 test-trixie frr-root topotests topotests-vm topotests-source peers collectors \
 	reference lint analyze

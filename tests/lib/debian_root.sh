@@ -14,6 +14,8 @@ rm -rf --one-file-system "$dir"
 # Use sid's script: it is the same for all suites, and Debian 12 has none for later suites.
 debootstrap --variant=minbase --include=ca-certificates "$suite" "$dir" "$mirror" \
 	/usr/share/debootstrap/scripts/sid
+# The root can be made again, so dpkg need not wait for the disk.
+echo force-unsafe-io >"$dir/etc/dpkg/dpkg.cfg.d/unsafe-io"
 cp /etc/apt/apt.conf.d/* "$dir/etc/apt/apt.conf.d/"
 echo "deb [trusted=yes] $mirror $suite main" >"$dir/etc/apt/sources.list"
 printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"

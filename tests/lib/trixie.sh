@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Run targets of make ($2 and on, by default unit and demo) on Debian 13, in the Debian root $1, which
-# is made if it is missing. They have no network, so all packages are installed before. The variable T
-# chooses tests of these targets. root.
+# is made if it is missing. They have no network, so all packages are installed before. The variables
+# T and S choose tests and scenarios of these targets. root.
 set -e
 here=$(dirname "$0") root=$1
 shift
@@ -14,13 +14,16 @@ mkdir -p "$(dirname "$root")"
 	"$here/in_root.sh" --online "$root" make deps; } >"$log" 2>&1 ||
 	{ tail -5 "$log" >&2; skip "its packages cannot be installed here, see $log"; }
 [ $# -gt 0 ] || set -- unit demo
-# System tests skip those of these programs that are not there.
+# Without these, tests and guests are left out.
+fetch() {
+	"$here/in_root.sh" --online "$root" make --no-print-directory "$@" >>"$log" 2>&1 ||
+		echo "test-trixie: make $* failed, see $log"
+}
 case " $* " in *" test"* | *" system"*)
-	for target in peers collectors prometheus; do
-		"$here/in_root.sh" --online "$root" make --no-print-directory "$target" >>"$log" 2>&1 ||
-			echo "test-trixie: make $target failed, see $log"
-	done ;;
+	for target in peers collectors prometheus; do fetch $target; done ;;
 esac
+case " $* " in *" test "* | *" test-all "*) fetch deps 'DEPS_ALL=$(PKGS_FUZZ)' ;; esac
+case " $* " in *" test "* | *" test-all "* | *" test-vm"* | *" lab-vm "*) fetch vm-kernel ;; esac
 case " $* " in
 *" topotests"*)
 	"$here/in_root.sh" --online "$root" make --no-print-directory topotests-source >>"$log" 2>&1 ||
@@ -29,6 +32,6 @@ esac
 exec "$here/in_root.sh" "$root" sh -ec '
 git config --global --replace-all safe.directory "*"
 make --no-print-directory -j$(nproc) all
-T=$1
-shift
-for target; do make --no-print-directory "$target" ${T:+T="$T"}; done' sh "${T:-}" "$@"
+T=$1 S=$2
+shift 2
+for target; do make --no-print-directory "$target" ${T:+T="$T"} ${S:+S="$S"}; done' sh "${T:-}" "${S:-}" "$@"

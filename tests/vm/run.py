@@ -11,6 +11,7 @@ build/vm/ has the output of the guests.
     run.py --part NAME TESTS  one guest with some tests, in pytest's words; build first
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
     run.py --topotests WORDS  `make topotests-vm`: FRR's topotests, in the words of their run.py
+    run.py --fetch            download the guests' kernel, for later runs without a network
 """
 
 import contextlib
@@ -436,6 +437,9 @@ def main(words):
         which = "--all"  # the words choose among all tests
     kernel = guest.Kernel(f"{ROOT}/build/vm")
     try:
+        if words[:1] == ["--fetch"]:
+            kernel.fetch()
+            return 0
         if words[:1] == ["--part"]:
             # In a run of all parts the kernel is prepared, and other guests read it.
             if not kernel.is_there():
