@@ -5,7 +5,8 @@
  * labels. Pure functions.
  *
  * End point: word 0 has the action, word 1 the table, the other words have the next hop, or
- *            for End.B6.Encaps the words of a headend, its policy.
+ *            for End.B6.Encaps the words of a headend, its policy. With an IPv6 next hop word
+ *            1 has its interface.
  * Headend:   word 0 has the mode and the number of segments; four words for each segment
  *            follow, in the order of the packet: the first segment to visit is the last. If
  *            the next hop has its own source address for the outer header, four more words
@@ -99,6 +100,8 @@ struct srv6_sid {
 	uint32_t table;
 	uint8_t family;    /* of `hop`; 0: none */
 	struct ipaddr hop; /* End.X, End.DX* */
+	/* End.X: the ifindex of the interface to `hop`; 0: none is given. */
+	uint32_t oif;
 	/*
 	 * End.B6.Encaps: the words of its headend. They are part of the words of the SID.
 	 */
@@ -122,7 +125,7 @@ srv6_sid_pack(const struct srv6_sid *sid, uint32_t *word)
 	word[0] = sid->action | (uint32_t)sid->flavors << 8 |
 		  (uint32_t)(sid->block_bits & 127) << 16 |
 		  (uint32_t)(sid->node_bits & 127) << 23;
-	word[1] = sid->table;
+	word[1] = sid->family == 6 ? sid->oif : sid->table;
 	if (sid->n_policy != 0) {
 		word[0] |= SRV6_HAS_POLICY;
 		memcpy(word + 2, sid->policy, sid->n_policy * sizeof(*word));
@@ -206,7 +209,10 @@ srv6_sid_unpack(const uint32_t *word, unsigned int n, struct srv6_sid *sid)
 	sid->flavors = word[0] >> 8 & 0xff;
 	sid->block_bits = word[0] >> 16 & 127;
 	sid->node_bits = word[0] >> 23 & 127;
-	sid->table = word[1];
+	if (n == 6)
+		sid->oif = word[1];
+	else
+		sid->table = word[1];
 	if ((word[0] & SRV6_HAS_POLICY) != 0) {
 		sid->policy = word + 2;
 		sid->n_policy = (uint8_t)(n - 2);

@@ -16,12 +16,13 @@
 
 #define FIB_SIDS_MAX \
 	16384u /* different actions with their tables and next hops; 0 is none */
+#define SID_NO_IFACE UINT16_MAX
 
 #define SRH_TYPE        4u
 #define SRH_FIXED_BYTES 8u
 #define SID_HEADERS_MAX 3u /* extension headers that forwarders read */
 
-/* rib writes an entry before a path leads to it. Only `vrf` changes later. */
+/* rib writes an entry before a path leads to it. Only `vrf` and `ifidx` change later. */
 struct fib_sid {
 	uint8_t action;                /* enum srv6_action */
 	uint8_t flavors;               /* SRV6_PSP, ... */
@@ -29,6 +30,11 @@ struct fib_sid {
 	_Atomic uint16_t vrf; /* W:rib  of its table; FIB_VRF_NONE: no FIB has the table */
 	uint8_t family;       /* of `hop`; 0: none */
 	struct ipaddr hop;
+	/*
+	 * W:rib  the interface to `hop`. 0: the end point names none. SID_NO_IFACE: it names one that
+	 * is no interface of the dataplane.
+	 */
+	_Atomic uint16_t ifidx;
 	fib_path policy; /* End.B6.Encaps: a headend */
 };
 

@@ -19,24 +19,53 @@
 #define PROTO_FRAGMENT 44u
 
 /*
- * Return the neighbor of End.X and End.DX*, which is looked up in the VRF of the ingress
- * interface as in Linux. PATH_NONE: the kernel must take the packet, because the neighbor
- * is not resolved, other packets wait for it, or the packet may need fragments. The punt
+ * Look the neighbor of End.X and End.DX* up as Linux does (seg6_lookup_any_nexthop()): in the VRF of
+ * the interface that the end point names, else of the ingress interface. A link-local address is one
+ * on that interface. Return PATH_NONE if the kernel has to decide.
+ */
+static fib_path
+neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint16_t named = atomic_load_explicit(&sid->ifidx, memory_order_relaxed);
+	const struct fib_iface *on = named == 0          ? b->in
+				     : named < IFIDX_MAX ? fib_iface(fib, named)
+							 : NULL;
+	uint32_t hash, adj;
+	fib_path path;
+
+	if (on == NULL)
+		return PATH(PATH_NONE, 0);
+	if (sid->family == 6 && ipaddr_is_linklocal6(&sid->hop)) {
+		/* Linux looks on the VRF's device then, which has no neighbors. */
+		if (named == 0 && on->vrf != 0)
+			return PATH(PATH_NONE, 0);
+		adj = fib_host_adj(fib, on->ifidx, 6, &sid->hop);
+		return adj == 0 ? PATH(PATH_NONE, 0) : PATH(PATH_ADJ, adj);
+	}
+	hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
+	path = fib_resolve(fib, on->vrf, sid->family, &sid->hop, hash);
+	/* Linux prefers the path by the interface, if there are several. */
+	return path_kind(path) == PATH_ADJ &&
+			       (named == 0 || fib->adj[path_index(path)].ifidx == named)
+		       ? path
+		       : PATH(PATH_NONE, 0);
+}
+
+/*
+ * Return the neighbor of End.X and End.DX*. PATH_NONE: the kernel must take the packet, because the
+ * neighbor is not resolved, other packets wait for it, or the packet may need fragments. The punt
  * thread cannot take it, because it would send it by its destination.
  */
 static fib_path
 sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 {
 	const struct fib *fib = b->fwd->fib;
-	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
-	fib_path path = fib_resolve(fib, b->in->vrf, sid->family, &sid->hop, hash);
-
+	fib_path path = neighbor_find(b, i, sid);
 	const struct fib_iface *out;
 	uint32_t adj = path_index(path);
 
-	/* No FIB has link-local addresses: the lookup finds a default route. */
 	if (path_kind(path) != PATH_ADJ ||
-	    (sid->family == 6 && ipaddr_is_linklocal6(&sid->hop)) ||
 	    atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) == 0 ||
 	    atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) ==
 		    ADJ_BEHIND)

@@ -12,10 +12,11 @@
 
 static_assert(SRV6_WORDS_MAX <= FPM_WORDS_MAX, "the words fit a hop");
 
-/* Linux has some of these numbers only since 6.1, 6.6 and 7.0. */
+/* Linux has some of these numbers only since 6.1, 6.6 and 7.0. End.X has LOCAL_OIF since 6.17. */
 #define LOCAL_TABLE     3
 #define LOCAL_NH4       4
 #define LOCAL_NH6       5
+#define LOCAL_OIF       7
 #define LOCAL_VRFTABLE  9
 #define LOCAL_FLAVORS   11
 #define FLV_OPERATION   1
@@ -106,6 +107,10 @@ action_decode(struct srv6_sid *sid, const struct attrs *attrs, bool *known)
 	case SRV6_END:
 		return 0;
 	case SRV6_END_X:
+		if (attrs_copy(attrs, LOCAL_OIF, &sid->oif, sizeof(sid->oif)) < 0)
+			return -EBADMSG;
+		sid->family = 6;
+		return attr_copy(attr_of(attrs, LOCAL_NH6), sid->hop.octet, 16);
 	case SRV6_END_DX6:
 		sid->family = 6;
 		return attr_copy(attr_of(attrs, LOCAL_NH6), sid->hop.octet, 16);

@@ -70,9 +70,12 @@ flavors_text(const struct srv6_sid *sid, char *text, size_t size)
 	return at;
 }
 
-/* Write the action of an end point as FRR names it, with its flavors: End.DT4 table 100. */
+/*
+ * Write the action of an end point as FRR names it, with its flavors: End.DT4 table 100. `link`: the
+ * interface that it names; NULL: none, or the kernel has not reported it.
+ */
 static void
-sid_text(const struct srv6_sid *sid, char *text, size_t size)
+sid_text(const struct srv6_sid *sid, const struct link *link, char *text, size_t size)
 {
 	static const char *const name[] = {
 		[SRV6_END] = "End",
@@ -93,8 +96,12 @@ sid_text(const struct srv6_sid *sid, char *text, size_t size)
 	at = (size_t)snprintf(text, size, "%s", action == NULL ? "End.?" : action);
 	at += flavors_text(sid, text + at, size - at);
 	if (sid->family != 0)
-		snprintf(text + at, size - at, " %s",
-			 ipaddr_str(&sid->hop, sid->family, addr));
+		at += (size_t)snprintf(text + at, size - at, " %s",
+				       ipaddr_str(&sid->hop, sid->family, addr));
+	if (link != NULL && link->name[0] != '\0')
+		snprintf(text + at, size - at, " oif %s", link->name);
+	else if (sid->oif != 0)
+		snprintf(text + at, size - at, " oif %u", sid->oif);
 	else if (sid->table != 0)
 		snprintf(text + at, size - at, " table %u", sid->table);
 	else if (sid->n_policy != 0) {
@@ -115,7 +122,8 @@ hop_srv6_json(const struct rib *rib, const struct next_hop *hop)
 			 leg_is_for_kernel(rib, hop) ? "by the kernel" : "unsupported",
 			 srv6_refusal_text(hop->refusal));
 	else if (srv6_sid_unpack(stack_labels(s), s->n, &sid))
-		sid_text(&sid, text, sizeof(text));
+		sid_text(&sid, sid.oif == 0 ? NULL : rib_link_find(&rib->links, sid.oif),
+			 text, sizeof(text));
 	else if (!headend_text(stack_labels(s), s->n, text, sizeof(text)))
 		return json_null();
 	return json_string(text);

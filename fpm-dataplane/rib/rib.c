@@ -142,6 +142,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		break;
 	case MSG_LINK:
 		rib_link_event(rib, (struct msg_link *)m);
+		sids_bind_link(rib, ((struct msg_link *)m)->ifindex);
 		break;
 	case MSG_VRF:
 		rib_vrf_event(rib, (struct msg_vrf *)m);

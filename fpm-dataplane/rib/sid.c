@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "fib/sid.h"
 #include "rib/encap.h"
+#include "rib/link.h"
 #include "rib/nh_list.h"
 #include "rib/rib_impl.h"
 #include "rib/stack.h"
@@ -58,6 +59,17 @@ sid_find(const struct rib *rib, const struct next_hop *hop)
 	const struct stack *s = sid_words(rib, hop, &sid);
 
 	return s == NULL ? 0 : words_find(rib, s);
+}
+
+/* Return the number for forwarders of the interface that an end point names by its ifindex. */
+static uint16_t
+sid_ifidx(const struct rib *rib, uint32_t oif)
+{
+	const struct link *link = oif == 0 ? NULL : rib_link_find(&rib->links, oif);
+
+	if (oif == 0)
+		return 0;
+	return link == NULL || link->ifidx == 0 ? SID_NO_IFACE : link->ifidx;
 }
 
 /* Take an entry of fib->encap for a policy; 0: none is left. It is never given back. */
@@ -114,6 +126,8 @@ sid_add(struct rib *rib, const struct next_hop *hop)
 	e->family = sid.family;
 	e->hop = sid.hop;
 	e->policy = PATH(PATH_ENCAP, new.encap);
+	t->n_with_oif += sid.oif != 0;
+	atomic_store_explicit(&e->ifidx, sid_ifidx(rib, sid.oif), memory_order_relaxed);
 	atomic_store_explicit(&e->vrf, vrf_of_table(rib, sid.table), memory_order_relaxed);
 	hidx_add(&t->by_words, hash, t->n);
 }
@@ -125,6 +139,20 @@ sids_bind(struct rib *rib)
 		atomic_store_explicit(&rib->fib->sid[i].vrf,
 				      vrf_of_table(rib, rib->sids.v[i].word[1]),
 				      memory_order_relaxed);
+}
+
+void
+sids_bind_link(struct rib *rib, uint32_t ifindex)
+{
+	struct srv6_sid sid;
+
+	for (uint32_t i = 1; i <= rib->sids.n && rib->sids.n_with_oif != 0; i++)
+		if (rib->sids.v[i].word[1] == ifindex &&
+		    srv6_sid_unpack(rib->sids.v[i].word, rib->sids.v[i].n, &sid) &&
+		    sid.oif == ifindex)
+			atomic_store_explicit(&rib->fib->sid[i].ifidx,
+					      sid_ifidx(rib, ifindex),
+					      memory_order_relaxed);
 }
 
 void

@@ -23,6 +23,7 @@ struct rib_sids {
 		uint32_t word[STACK_WORDS_MAX];
 	} * v; /* by number, from 1 */
 	uint32_t n, cap;
+	uint32_t n_with_oif; /* entries that name the interface of their neighbor */
 	struct hidx by_words;
 	bool full_said;
 };
@@ -37,6 +38,8 @@ void sid_add(struct rib *rib, const struct next_hop *hop);
 uint32_t sid_find(const struct rib *rib, const struct next_hop *hop);
 /* Give each entry the number of the VRF that has its table now, after VRFs changed. */
 void sids_bind(struct rib *rib);
+/* Give the entries that name a link its number now, after the link came or went. */
+void sids_bind_link(struct rib *rib, uint32_t ifindex);
 void sids_free(struct rib_sids *sids);
 
 #endif

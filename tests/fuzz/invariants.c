@@ -10,6 +10,7 @@
 #include "../unit/rib_rig.h"
 #include "base/inet.h"
 #include "fib/headend.h"
+#include "fib/sid.h"
 #include "fib/sid_number.h"
 #include "rib/group.h"
 #include "rib/route.h"
@@ -465,6 +466,30 @@ early_must_be_sound(const struct rib *rib)
 	MUST(rib->early.n == n);
 }
 
+/* Check that entries of end points have the number of the interface that they name. */
+static void
+sid_interfaces_must_be_sound(const struct rib *rib)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= rib->sids.n; i++) {
+		const struct rib_sid *of = &rib->sids.v[i];
+		const struct link *link;
+		struct srv6_sid sid;
+		uint16_t ifidx = 0;
+
+		MUST(srv6_sid_unpack(of->word, of->n, &sid));
+		if (sid.oif != 0) {
+			link = rib_link_find(&rib->links, sid.oif);
+			ifidx = link == NULL || link->ifidx == 0 ? SID_NO_IFACE
+								 : link->ifidx;
+			n++;
+		}
+		MUST(rib->fib->sid[i].ifidx == ifidx);
+	}
+	MUST(rib->sids.n_with_oif == n);
+}
+
 /* Check that exactly the routes of main and of VRFs whose slot has an end point have a number. */
 static void
 sid_numbers_must_be_sound(const struct rib *rib)
@@ -512,6 +537,7 @@ rib_must_be_sound(struct rig *g)
 	MUST(c.slot != NULL && c.adj != NULL && c.encap != NULL);
 	for (uint32_t i = 1; i <= rib->sids.n; i++)
 		c.encap[rib->sids.v[i].encap]++; /* policies of End.B6.Encaps */
+	sid_interfaces_must_be_sound(rib);
 	MUST(!rib->pending.staged[0] && !rib->pending.staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);

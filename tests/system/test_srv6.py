@@ -21,7 +21,7 @@ from lib.wait import eventually
 from wire import token, token_of
 
 SEG6LOCAL = 7  # LWTUNNEL_ENCAP_SEG6_LOCAL
-ACTION, SRH, TABLE, NH4, NH6, VRFTABLE, FLAVORS = 1, 2, 3, 4, 5, 9, 11
+ACTION, SRH, TABLE, NH4, NH6, OIF, VRFTABLE, FLAVORS = 1, 2, 3, 4, 5, 7, 9, 11
 FLAVOR_OPERATION, FLAVOR_BLOCK, FLAVOR_NODE = 1, 2, 3
 END, END_X, DX6, DX4, DT6, DT4, B6, DT46 = 1, 2, 5, 6, 7, 8, 10, 16
 PSP, NEXT_CSID = 1 << 1, 1 << 4
@@ -157,10 +157,27 @@ def test_end_x_sends_to_its_neighbor_whatever_the_route_says(plain, lan, alt):
     assert (came[IPv6].dst, came[IPv6].hlim, came[Ether].dst) == (NEXT, 63, alt.mac)
 
 
-def test_end_x_with_a_link_local_neighbor_does_not_follow_the_default_route(plain, lan, wan):
-    """No FIB has such a neighbor, so the kernel takes the packet as it came."""
+@pytest.mark.parametrize("out", ["alt", "lan"])
+def test_a_link_local_neighbor_is_on_the_interface_of_its_end_point(plain, lan, wan, alt, out):
+    """S9, as in Linux: on the interface that End.X names (since 6.17), else on the ingress interface.
+    The same address is on three links, and the default route is by wan."""
     plain.route("::/0", wan.peer6, wan)
-    announce(plain, END_X, attr(NH6, ipaddress.ip_address("fe80::9").packed))
+    mac = {wire.name: plain.neighbor("fe80::9", wire, f"02:00:00:00:99:0{i}")
+           for i, wire in enumerate((lan, wan, alt))}  # fmt: skip
+    peer = attr(NH6, ipaddress.ip_address("fe80::9").packed)
+    announce(plain, END_X, peer, *([attr(OIF, plain.ifindex(alt))] if out == "alt" else []))
+    probe = lan.probe(HOST4)
+    came = plain.forwarded(lan, outer(lan, probe, segments=[NEXT, SID], left=1), {"alt": alt, "lan": lan}[out])
+    assert (came[IPv6].dst, came[IPv6].hlim, came[Ether].dst) == (NEXT, 63, mac[out])
+    assert bytes(came[UDP]) == bytes(probe[UDP])
+    text = "End.X fe80::9" + (f" oif {alt.tap}" if out == "alt" else "")
+    assert plain.route_row(f"{SID}/128")["nexthops"][0]["srv6"] == text
+
+
+def test_the_kernel_gets_a_packet_to_an_unknown_link_local_neighbor(plain, lan, wan):
+    """As it came, because no FIB has the neighbor. The default route does not lead to it."""
+    plain.route("::/0", wan.peer6, wan)
+    announce(plain, END_X, attr(NH6, ipaddress.ip_address("fe80::a").packed))
     probe = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=1)
     lan.send(probe)
     assert plain.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)

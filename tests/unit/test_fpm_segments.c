@@ -239,6 +239,38 @@ flavors_and_lengths_are_read(void **state)
 	assert_string_equal(sid_text(&hop[0]), "16 flavors 0 bits 0/0 table 1001 hop -");
 }
 
+/* Linux reads the interface of End.X only, since 6.17; zebra sends it since 10.6, or 0. */
+static void
+end_x_has_an_interface(void **state)
+{
+	static const uint8_t peer[16] = {0xfe, 0x80, [15] = 9};
+	struct srv6_sid sid;
+
+	for (uint32_t oif = 0; oif < 14; oif += 13) {
+		hop_begin(7);
+		attr_u32(&wire, 1, SRV6_END_X);
+		attr(&wire, 5, peer, sizeof(peer));
+		attr_u32(&wire, 7, oif);
+		assert_int_equal(hop_end(), 0);
+		assert_string_equal(sid_text(&hop[0]),
+				    "2 flavors 0 bits 0/0 table 0 hop fe80::9");
+		assert_true(srv6_sid_unpack(hop[0].label, hop[0].n_labels, &sid));
+		assert_int_equal(sid.oif, oif);
+	}
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_DX6);
+	attr(&wire, 5, peer, sizeof(peer));
+	attr_u32(&wire, 7, 13);
+	assert_int_equal(hop_end(), 0);
+	assert_true(srv6_sid_unpack(hop[0].label, hop[0].n_labels, &sid));
+	assert_int_equal(sid.oif, 0);
+	hop_begin(7); /* two octets */
+	attr_u32(&wire, 1, SRV6_END_X);
+	attr(&wire, 5, peer, sizeof(peer));
+	attr_u16(&wire, 7, 13);
+	assert_int_equal(hop_end(), 1);
+}
+
 static void
 refused(enum srv6_refusal refusal)
 {
@@ -407,6 +439,7 @@ main(void)
 		cmocka_unit_test(a_headend_of_zebra_has_its_segments),
 		cmocka_unit_test(a_headend_of_zebra_has_its_outer_header),
 		cmocka_unit_test(flavors_and_lengths_are_read),
+		cmocka_unit_test(end_x_has_an_interface),
 		cmocka_unit_test(headends_have_up_to_five_segments_and_a_source),
 		cmocka_unit_test(an_end_point_has_its_policy),
 		cmocka_unit_test(what_is_not_supported_has_a_reason),

@@ -449,6 +449,102 @@ cross_connects_choose_the_neighbor(void **state)
 	leaves(len, 0x86dd, LAN);
 }
 
+static const uint8_t link_local6[16] = {0xfe, 0x80, [15] = 9};
+
+/* Make or remove the link-local neighbor of LAN or WAN, as neigh does. */
+static void
+link_local(uint16_t ifidx, bool there)
+{
+	static struct fib_host host[3];
+	struct fib_host *h = &host[ifidx];
+	uint32_t adj = fib->adj_hosts + ifidx;
+	struct fib_host_key key = {.ifidx = ifidx, .family = 6};
+
+	memcpy(key.addr.octet, link_local6, 16);
+	if (there == (h->adj != 0))
+		return;
+	if (!there) {
+		cds_lfht_del(fib->hosts, &h->node);
+		h->adj = 0;
+		return;
+	}
+	*h = (struct fib_host){.ifidx = ifidx, .family = 6, .addr = key.addr, .adj = adj};
+	fib->adj[adj].ifidx = ifidx;
+	fib->adj[adj].family = 6;
+	fib->adj[adj].addr = key.addr;
+	fib->adj[adj].hop = adj_hop_make(ifidx == LAN ? lan_peer : wan_peer, ifidx);
+	cds_lfht_node_init(&h->node);
+	cds_lfht_add(fib->hosts, fib_host_hash(fib, &key), &h->node);
+}
+
+/*
+ * Return the interface by which Linux forwards a packet that WAN received to a neighbor (0: by none),
+ * as seg6_lookup_any_nexthop() and l3mdev do.
+ */
+static uint16_t
+linux_out(bool is_link_local, uint16_t named, bool in_red, bool on_lan, bool on_wan)
+{
+	uint16_t on = named == 0 ? WAN : named;
+
+	if (named == SID_NO_IFACE)
+		return 0;
+	/* last6: by LAN in main. Without a route in RED main answers, too. */
+	if (!is_link_local)
+		return named == 0 || named == LAN ? LAN : 0;
+	if (named == 0 && in_red) /* the strict lookup is on the VRF's device */
+		return 0;
+	return (on == LAN && on_lan) || (on == WAN && on_wan) ? on : 0;
+}
+
+/*
+ * S9, S11: a link-local neighbor is one on the interface that the end point names, else on the ingress
+ * interface. Everything that forwarders cannot decide is the kernel's.
+ */
+static void
+link_local_neighbors_are_on_their_interface(void **state)
+{
+	static const uint16_t named[] = {0, LAN, WAN, SID_NO_IFACE};
+	unsigned int n_sent = 0;
+
+	atomic_store(&fib->vrfs_told, true);
+	for (unsigned int k = 0; k < 4 * 32; k++) {
+		bool x = k & 1, ll = k & 2, in_red = k & 4, on_lan = k & 8, on_wan = k & 16;
+		struct fib_sid *e = sid(x ? SRV6_END_X : SRV6_END_DX6, 0, 0);
+		uint16_t want = linux_out(ll, named[k / 32], in_red, on_lan, on_wan);
+
+		e->family = 6;
+		memcpy(e->hop.octet, ll ? link_local6 : last6, 16);
+		e->ifidx = named[k / 32];
+		fib->iface[WAN]->vrf = in_red ? RED : 0;
+		link_local(LAN, on_lan);
+		link_local(WAN, on_wan);
+		build(x ? 3 : 0, x ? 2 : 0, 6);
+		n_sent += want != 0;
+		if (want == 0) {
+			assert_int_equal(pass(), PUNT_local);
+			assert_memory_equal(sent() + 24, sid6, 16);
+			continue;
+		}
+		assert_int_equal(pass(), VERDICT_GO);
+		leaves(x ? len : 100, 0x86dd, want);
+		if (x)
+			assert_memory_equal(sent() + 24, next6, 16);
+	}
+	assert_true(n_sent > 40);
+
+	/* The neighbor is not resolved yet. */
+	link_local(LAN, true);
+	sid(SRV6_END_X, 0, 0)->family = 6;
+	memcpy(fib->sid[1].hop.octet, link_local6, 16);
+	fib->sid[1].ifidx = LAN;
+	fib->adj[fib->adj_hosts + LAN].hop = 0;
+	build(3, 2, 4);
+	assert_int_equal(pass(), PUNT_local);
+	fib->iface[WAN]->vrf = 0;
+	link_local(LAN, false);
+	link_local(WAN, false);
+}
+
 /* S10: RFC 9800, 4.1: fc00:0:1:2:.. -> fc00:0:2:.. */
 static void
 next_csid_shifts_the_destination(void **state)
@@ -774,6 +870,7 @@ main(void)
 		cmocka_unit_test(usd_opens_the_last_segment),
 		cmocka_unit_test(hop_limit_is_used_up_once),
 		cmocka_unit_test(cross_connects_choose_the_neighbor),
+		cmocka_unit_test(link_local_neighbors_are_on_their_interface),
 		cmocka_unit_test(b6_puts_the_packet_behind_its_policy),
 		cmocka_unit_test(end_t_leaves_packets_of_the_kernel_as_they_came),
 		cmocka_unit_test(loops_end),

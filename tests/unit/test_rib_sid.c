@@ -130,6 +130,41 @@ end_points_follow_the_vrf_of_their_table(void **state)
 	rig_free(g);
 }
 
+/* The interface of End.X may come after its route, and go. */
+static void
+end_points_follow_the_interface_of_their_neighbor(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct srv6_sid sid = {.action = SRV6_END_X, .family = 6, .oif = 31};
+	const struct fib_sid *e;
+
+	rig_session(g, 100);
+	sid.hop = rig_prefix("fe80::9/128").addr;
+	sid_route(g, 1, "fc00::1/128", &sid);
+	sid.oif = 11;
+	sid_route(g, 2, "fc00::2/128", &sid);
+	sid.oif = 0;
+	sid_route(g, 3, "fc00::3/128", &sid);
+	rig_settle(g);
+	assert_string_equal(text_of(g, "fc00::1/128"), "End.X fe80::9 oif 31");
+	assert_string_equal(text_of(g, "fc00::3/128"), "End.X fe80::9");
+	assert_int_equal(g->fib->sid[path_index(path_of(g, "fc00::3/128"))].ifidx, 0);
+	assert_int_equal(g->fib->sid[path_index(path_of(g, "fc00::2/128"))].ifidx, 1);
+	e = &g->fib->sid[path_index(path_of(g, "fc00::1/128"))];
+	assert_int_equal(e->ifidx, SID_NO_IFACE);
+	rib_must_be_sound(g);
+	rig_link(g, 31, 7, true);
+	rig_settle(g);
+	assert_int_equal(e->ifidx, 7);
+	rib_must_be_sound(g);
+	rig_link(g, 31, 0, true); /* it is no interface of the dataplane any longer */
+	rig_settle(g);
+	assert_int_equal(e->ifidx, SID_NO_IFACE);
+	assert_int_equal(g->fib->sid[path_index(path_of(g, "fc00::2/128"))].ifidx, 1);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
 static const uint8_t segments[5][16] = {{0xfc, [15] = 5},
 					{0xfc, [15] = 4},
 					{0xfc, [15] = 3},
@@ -560,6 +595,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_text_of_an_end_point_has_its_flavors),
 		cmocka_unit_test(end_points_follow_the_vrf_of_their_table),
+		cmocka_unit_test(end_points_follow_the_interface_of_their_neighbor),
 		cmocka_unit_test(headends_have_an_entry_whatever_the_gateway_is),
 		cmocka_unit_test(other_headends_are_for_the_kernel),
 		cmocka_unit_test(headends_without_an_entry_get_one_when_it_is_free),
