@@ -2,6 +2,7 @@
 /* The table of SIDs. */
 #include "ctl/print.h"
 
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +25,14 @@ sid_table_row(const json_t *row)
 	char sid[80];
 	char packets[32], bytes[32], errors[32];
 
-	snprintf(sid, sizeof(sid), "%s%s%s", row_str(row, "sid"),
-		 row_has(row, "vrf") ? " vrf " : "",
-		 row_has(row, "vrf") ? row_str(row, "vrf") : "");
+	if (row_has(row, "vrf"))
+		snprintf(sid, sizeof(sid), "%s vrf %s", row_str(row, "sid"),
+			 row_str(row, "vrf"));
+	else if (row_has(row, "table") && row_int(row, "table") != RT_TABLE_MAIN)
+		snprintf(sid, sizeof(sid), "%s table %lld", row_str(row, "sid"),
+			 row_int(row, "table"));
+	else
+		snprintf(sid, sizeof(sid), "%s", row_str(row, "sid"));
 	/* A long SID has a line of its own. */
 	if (strlen(sid) > SID_WIDTH) {
 		puts(sid);

@@ -3,22 +3,22 @@
 #include "fib/sid_number.h"
 
 uint32_t
-fib_sid_number_of(const struct fib *fib, uint16_t vrf, const struct ipaddr *addr,
+fib_sid_number_of(const struct fib *fib, uint32_t table, const struct ipaddr *addr,
 		  uint8_t len)
 {
 	const struct fib_sid_numbers *t = fib->sid_numbers;
-	uint32_t n = atomic_load_explicit(&t->first[sid_bucket(fib->seed, vrf, addr, len)],
-					  memory_order_consume);
+	uint32_t n = atomic_load_explicit(
+		&t->first[sid_bucket(fib->seed, table, addr, len)], memory_order_consume);
 
 	while (n != 0 &&
 	       (atomic_load_explicit(&t->of[n].len, memory_order_relaxed) != len ||
-		t->of[n].vrf != vrf || !ipaddr_equal(&t->of[n].addr, addr)))
+		t->of[n].table != table || !ipaddr_equal(&t->of[n].addr, addr)))
 		n = atomic_load_explicit(&t->of[n].next, memory_order_consume);
 	return n;
 }
 
 uint32_t
-fib_sid_number_find(const struct fib *fib, uint16_t vrf, const uint8_t *dst)
+fib_sid_number_find(const struct fib *fib, uint32_t table, const uint8_t *dst)
 {
 	for (int w = 1; w >= 0; w--) {
 		uint64_t lens = atomic_load_explicit(&fib->sid_numbers->lens[w],
@@ -31,7 +31,7 @@ fib_sid_number_find(const struct fib *fib, uint16_t vrf, const uint8_t *dst)
 
 			memcpy(p.addr.octet, dst, sizeof(p.addr.octet));
 			prefix_mask(&p);
-			number = fib_sid_number_of(fib, vrf, &p.addr, p.len);
+			number = fib_sid_number_of(fib, table, &p.addr, p.len);
 			if (number != 0)
 				return number;
 			lens &= ~(1ull << bit);

@@ -2,8 +2,9 @@
 /*
  * The numbers of SIDs, by which packets are counted: struct sid_counters. End points with one
  * action share an entry of fib->sid, so the path of a packet does not tell its SID. The
- * destination does: each SID of table main and of the tables of VRFs has a number, found by its
- * VRF and its prefix.
+ * destination does: each SID of a table that has a FIB has a number, found by its table and its
+ * prefix. The key is the table, not the number of the FIB: the views of a table (rib/view.c) have
+ * its SIDs.
  */
 #ifndef FIB_SID_NUMBER_H
 #define FIB_SID_NUMBER_H
@@ -13,8 +14,10 @@
 #define SID_BUCKETS 16384u
 
 struct fib_sid_number {
-	struct ipaddr addr;    /* W:rib  before the number is published */
-	uint16_t vrf;          /* W:rib  before the number is published. 0: table main */
+	struct ipaddr addr; /* W:rib  before the number is published */
+	uint32_t table;     /* W:rib  before the number is published */
+	_Atomic uint16_t
+		vrf; /* W:rib  of the table. 0: main; FIB_VRF_NONE: only rules name it */
 	_Atomic uint8_t len;   /* W:rib  of the prefix; 0: no SID has the number */
 	_Atomic uint32_t next; /* W:rib  in the same bucket; 0: the last */
 	struct sid_counters
@@ -23,7 +26,7 @@ struct fib_sid_number {
 
 struct fib_sid_numbers {
 	_Atomic uint64_t lens[2];            /* W:rib  bit n - 1: a SID has n bits */
-	_Atomic uint32_t n_in_vrfs;          /* W:rib  SIDs of tables of VRFs */
+	_Atomic uint32_t n_not_main;         /* W:rib  SIDs of other tables than main */
 	_Atomic uint32_t high;               /* W:rib  the highest number so far */
 	_Atomic uint32_t first[SID_BUCKETS]; /* W:rib  number; 0: none */
 	struct fib_sid_number of[SIDS_MAX];  /* by number, from 1 */
@@ -31,24 +34,23 @@ struct fib_sid_numbers {
 
 /* `seed`: that of the FIB. */
 static inline uint32_t
-sid_bucket(uint64_t seed, uint16_t vrf, const struct ipaddr *addr, uint8_t len)
+sid_bucket(uint64_t seed, uint32_t table, const struct ipaddr *addr, uint8_t len)
 {
-	return (uint32_t)(ipaddr_hash(addr, seed ^ ((uint64_t)vrf << 8 | len)) %
+	return (uint32_t)(ipaddr_hash(addr, seed ^ ((uint64_t)table << 8 | len)) %
 			  SID_BUCKETS);
 }
 
 /*
- * Return the number of the SID with this prefix in the table of a VRF, 0 for table main; 0: none.
- * [RCU reader]
+ * Return the number of the SID with this prefix in a table; 0: none. [RCU reader]
  */
-uint32_t fib_sid_number_of(const struct fib *fib, uint16_t vrf, const struct ipaddr *addr,
+uint32_t fib_sid_number_of(const struct fib *fib, uint32_t table, const struct ipaddr *addr,
 			   uint8_t len);
 
 /*
  * Return the number of the SID that a packet to `dst` (16 octets) is for, if the route to it is
- * that of a SID in the table of `vrf`; 0: it has no number. [RCU reader]
+ * that of a SID in `table`; 0: it has no number. [RCU reader]
  */
-uint32_t fib_sid_number_find(const struct fib *fib, uint16_t vrf, const uint8_t *dst);
+uint32_t fib_sid_number_find(const struct fib *fib, uint32_t table, const uint8_t *dst);
 
 /* Return a number's prefix; its length is 0 if no SID has the number. [RCU reader] */
 struct prefix fib_sid_number_prefix(const struct fib *fib, uint32_t number);

@@ -331,13 +331,13 @@ packet_fib(const struct burst *b, unsigned int i)
 					       : hit.number;
 }
 
-/* Return the VRF whose SIDs are in a FIB: a view of table main has those of main. */
-static uint16_t
-fib_vrf_of_sids(const struct fib *fib, uint16_t number)
+/* Return the table of a FIB; 0: the FIB is gone. */
+static uint32_t
+fib_table(const struct fib *fib, uint16_t number)
 {
-	const struct fib_vrf *of = number < FIB_VRF_MAX ? NULL : fib_vrf(fib, number);
+	const struct fib_vrf *of = number == 0 ? NULL : fib_vrf(fib, number);
 
-	return of != NULL && of->table == RT_TABLE_MAIN ? 0 : number;
+	return number == 0 ? RT_TABLE_MAIN : of == NULL ? RT_TABLE_UNSPEC : of->table;
 }
 
 uint32_t
@@ -348,12 +348,12 @@ fwd_sid_number(const struct burst *b, unsigned int i)
 	struct ipaddr dst;
 	uint16_t vrf;
 
-	if (atomic_load_explicit(&fib->sid_numbers->n_in_vrfs, memory_order_relaxed) == 0)
-		return fib_sid_number_find(fib, 0, ip + 24);
+	if (atomic_load_explicit(&fib->sid_numbers->n_not_main, memory_order_relaxed) == 0)
+		return fib_sid_number_find(fib, RT_TABLE_MAIN, ip + 24);
 	memcpy(dst.octet, ip + 24, sizeof(dst.octet));
 	vrf = fib_route_vrf(fib, packet_fib(b, i), 6, &dst,
 			    flow_hash(ip, burst_l3_room(b, i), 6, fib->seed));
-	return fib_sid_number_find(fib, fib_vrf_of_sids(fib, vrf), dst.octet);
+	return fib_sid_number_find(fib, fib_table(fib, vrf), dst.octet);
 }
 
 /* Count a packet with `bytes` octets that the end point of a SID has taken. */

@@ -165,6 +165,7 @@ commit_now(struct rib *rib)
 	}
 	rib->pending.words_before = rib->count.word_writes;
 	commit_note_lag(rib);
+	sid_numbers_end_tables(rib);
 	feedback_seal(rib);
 	reclaim_start(rib, commit_reclaim);
 }

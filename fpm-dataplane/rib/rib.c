@@ -146,8 +146,6 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		break;
 	case MSG_VRF:
 		rib_vrf_event(rib, (struct msg_vrf *)m);
-		if (((struct msg_vrf *)m)->gone)
-			sid_numbers_end_vrf(rib, ((struct msg_vrf *)m)->number);
 		sids_bind(rib);
 		break;
 	case MSG_ADJ_READY:

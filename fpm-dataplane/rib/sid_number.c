@@ -42,23 +42,30 @@ number_take(struct rib *rib)
 	return 0;
 }
 
-/* Note that a SID has come to the table of a VRF (1) or has gone (-1). */
+/* Note that a SID has come to a table (1) or has gone (-1). */
 static void
-vrf_count(struct rib *rib, uint16_t vrf, int by)
+table_count(struct rib *rib, uint32_t table, int by)
 {
-	if (vrf == 0)
+	if (table == RIB_TABLE_MAIN)
 		return;
-	rib->sid_numbers.n_in_vrfs += (uint32_t)by;
-	atomic_store_explicit(&rib->fib->sid_numbers->n_in_vrfs, rib->sid_numbers.n_in_vrfs,
-			      memory_order_relaxed);
+	rib->sid_numbers.n_not_main += (uint32_t)by;
+	atomic_store_explicit(&rib->fib->sid_numbers->n_not_main,
+			      rib->sid_numbers.n_not_main, memory_order_relaxed);
+}
+
+/* Return true if forwarders look up in the table: it is main, or has a FIB. */
+static bool
+table_is_looked_up(const struct rib *rib, uint32_t table)
+{
+	return table == RIB_TABLE_MAIN || vrf_find(rib, table) != NULL;
 }
 
 static void
-number_add(struct rib *rib, uint16_t vrf, const struct prefix *p)
+number_add(struct rib *rib, uint32_t table, const struct prefix *p)
 {
 	struct fib_sid_numbers *t = rib->fib->sid_numbers;
 	_Atomic uint32_t *first =
-		&t->first[sid_bucket(rib->fib->seed, vrf, &p->addr, p->len)];
+		&t->first[sid_bucket(rib->fib->seed, table, &p->addr, p->len)];
 	static const struct sid_counters none;
 	uint32_t number = number_take(rib);
 	struct fib_sid_number *of = &t->of[number];
@@ -66,7 +73,8 @@ number_add(struct rib *rib, uint16_t vrf, const struct prefix *p)
 	if (number == 0)
 		return;
 	of->addr = p->addr;
-	of->vrf = vrf;
+	of->table = table;
+	atomic_store_explicit(&of->vrf, vrf_of_table(rib, table), memory_order_relaxed);
 	counters_sid(number, &none, &of->base);
 	atomic_store_explicit(&of->next, atomic_load_explicit(first, memory_order_relaxed),
 			      memory_order_relaxed);
@@ -74,7 +82,7 @@ number_add(struct rib *rib, uint16_t vrf, const struct prefix *p)
 	atomic_store_explicit(&of->len, p->len, memory_order_release);
 	atomic_store_explicit(first, number, memory_order_release);
 	len_count(rib, p->len, 1);
-	vrf_count(rib, vrf, 1);
+	table_count(rib, table, 1);
 }
 
 static void
@@ -82,8 +90,8 @@ number_del(struct rib *rib, uint32_t number)
 {
 	struct fib_sid_numbers *t = rib->fib->sid_numbers;
 	struct prefix p = fib_sid_number_prefix(rib->fib, number);
-	uint16_t vrf = t->of[number].vrf;
-	_Atomic uint32_t *at = &t->first[sid_bucket(rib->fib->seed, vrf, &p.addr, p.len)];
+	uint32_t table = t->of[number].table;
+	_Atomic uint32_t *at = &t->first[sid_bucket(rib->fib->seed, table, &p.addr, p.len)];
 	uint32_t i;
 
 	while ((i = atomic_load_explicit(at, memory_order_relaxed)) != number)
@@ -94,7 +102,7 @@ number_del(struct rib *rib, uint32_t number)
 		memory_order_release);
 	atomic_store_explicit(&t->of[number].len, 0, memory_order_relaxed);
 	len_count(rib, p.len, -1);
-	vrf_count(rib, vrf, -1);
+	table_count(rib, table, -1);
 	vec32_push(&reclaim_open(rib)->sids, number);
 }
 
@@ -103,7 +111,6 @@ sid_number_settle(struct rib *rib, const struct route *r)
 {
 	uint32_t slot, number;
 	struct prefix p;
-	uint16_t vrf;
 	bool is_sid;
 
 	if (r->family != 6 || r->len == 0)
@@ -112,26 +119,31 @@ sid_number_settle(struct rib *rib, const struct route *r)
 	is_sid = slot != 0 && slot_at(&rib->slots, slot)->end_point;
 	if (!is_sid && rib->sid_numbers.of_len[r->len] == 0)
 		return;
-	vrf = vrf_of_table(rib, r->table);
-	if (vrf == FIB_VRF_NONE)
+	if (!table_is_looked_up(rib, r->table))
 		return;
 	p = route_prefix(r);
-	number = fib_sid_number_of(rib->fib, vrf, &p.addr, p.len);
+	number = fib_sid_number_of(rib->fib, r->table, &p.addr, p.len);
 	if (is_sid && number == 0)
-		number_add(rib, vrf, &p);
+		number_add(rib, r->table, &p);
 	else if (!is_sid && number != 0)
 		number_del(rib, number);
+	else if (is_sid) /* rules may have named the table before its VRF came */
+		atomic_store_explicit(&rib->fib->sid_numbers->of[number].vrf,
+				      vrf_of_table(rib, r->table), memory_order_relaxed);
 }
 
 void
-sid_numbers_end_vrf(struct rib *rib, uint16_t vrf)
+sid_numbers_end_tables(struct rib *rib)
 {
 	const struct fib_sid_numbers *t = rib->fib->sid_numbers;
 	uint32_t high = atomic_load_explicit(&t->high, memory_order_relaxed);
 
-	for (uint32_t i = 1; i <= high && rib->sid_numbers.n_in_vrfs > 0; i++)
-		if (t->of[i].vrf == vrf &&
-		    atomic_load_explicit(&t->of[i].len, memory_order_relaxed) != 0)
+	if (!rib->vrfs.table_ended)
+		return;
+	rib->vrfs.table_ended = false;
+	for (uint32_t i = 1; i <= high && rib->sid_numbers.n_not_main > 0; i++)
+		if (atomic_load_explicit(&t->of[i].len, memory_order_relaxed) != 0 &&
+		    !table_is_looked_up(rib, t->of[i].table))
 			number_del(rib, i);
 }
 

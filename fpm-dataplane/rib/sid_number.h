@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Give each SID of table main and of a VRF a number, by which forwarders count its packets; see
+ * Give each SID of a table with a FIB a number, by which forwarders count its packets; see
  * fib/sid_number.h. [rib]. A number is used again only after a grace period.
  */
 #ifndef RIB_SID_NUMBER_H
@@ -17,18 +17,18 @@ struct sid_counters;
 
 struct rib_sid_numbers {
 	uint32_t of_len[129]; /* SIDs by the length of their prefix */
-	uint32_t n_in_vrfs;
+	uint32_t n_not_main;
 	struct fifo32 unused;
 	bool full_said;
 };
 
 /*
  * Give the route a number if its slot has an end point of SRv6, or take its number away if it has
- * none. Routes of other tables and families never have one.
+ * none. Routes of tables without a FIB and of other families never have one.
  */
 void sid_number_settle(struct rib *rib, const struct route *r);
-/* Take the numbers of all SIDs of a VRF away, because it is gone. */
-void sid_numbers_end_vrf(struct rib *rib, uint16_t vrf);
+/* Take the numbers of the SIDs of tables away that have no FIB any longer. Before each commit ends. */
+void sid_numbers_end_tables(struct rib *rib);
 /* The number may be used again. */
 void sid_number_put(struct rib *rib, uint32_t number);
 /* Read the counters of a SID. */

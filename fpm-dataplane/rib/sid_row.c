@@ -24,6 +24,7 @@ sid_json(const struct rib *rib, uint32_t number, const struct route *r)
 
 	sid_number_count(rib, number, &c);
 	json_object_set_new(row, "sid", json_string(prefix_str(&p, text)));
+	json_object_set_new(row, "table", json_integer(r->table));
 	json_object_set_new(row, "vrf", vrf_json(vrf_find(rib, r->table)));
 	for (unsigned int i = 0; i < sizeof(key) / sizeof(key[0]); i++)
 		json_object_set(row, key[i], json_object_get(route, key[i]));
@@ -37,7 +38,7 @@ sid_json(const struct rib *rib, uint32_t number, const struct route *r)
 /* Return true if the query wants the SID: that of packets to an address, or one inside a prefix. */
 static bool
 sid_is_wanted(const struct rib *rib, const struct msg_query *q, uint32_t number,
-	      const struct prefix *p, uint16_t vrf)
+	      const struct prefix *p, uint32_t table)
 {
 	if (!q->has_prefix)
 		return true;
@@ -45,7 +46,7 @@ sid_is_wanted(const struct rib *rib, const struct msg_query *q, uint32_t number,
 		return false;
 	if (q->longest)
 		return prefix_covers(p, &q->prefix.addr) &&
-		       fib_sid_number_find(rib->fib, vrf, q->prefix.addr.octet) == number;
+		       fib_sid_number_find(rib->fib, table, q->prefix.addr.octet) == number;
 	return q->prefix.len <= p->len && prefix_covers(&q->prefix, &p->addr);
 }
 
@@ -54,14 +55,12 @@ static void
 sid_add_row(struct rib *rib, struct msg_query *q, uint32_t number)
 {
 	struct prefix p = fib_sid_number_prefix(rib->fib, number);
-	uint16_t vrf = rib->fib->sid_numbers->of[number].vrf;
+	uint32_t table = rib->fib->sid_numbers->of[number].table;
 	const struct routes *of;
 	const struct route *r;
-	uint32_t table;
 
-	if (p.len == 0 || !sid_is_wanted(rib, q, number, &p, vrf))
+	if (p.len == 0 || !sid_is_wanted(rib, q, number, &p, table))
 		return;
-	table = vrf == 0 ? RIB_TABLE_MAIN : rib->vrfs.v[vrf]->fib->table;
 	of = tables_routes(&rib->tables, table);
 	r = routes_find(of, table, &p, routes_hash(of, table, &p));
 	if (r != NULL && route_effective(r) != 0)

@@ -300,6 +300,7 @@ vrf_end(struct rib *rib, struct vrf *vrf)
 			 vrf->fib->table);
 		table_count_vrf_removed(rib, vrf->fib->table, vrf->fib->name);
 	}
+	rib->vrfs.table_ended |= vrf->view == 0;
 	if (vrf->view == 0)
 		hidx_del(&rib->vrfs.by_table, vrf->number);
 	rib->vrfs.v[vrf->number] = NULL;

@@ -63,6 +63,7 @@ struct rib_vrfs {
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
 	struct vrf_retry *retries; /* VRFs whose FIB could not be allocated */
 	bool told;                 /* fib->vrfs_told */
+	bool table_ended;          /* a table lost its FIB: see sid_number.c */
 };
 
 /* Return the FIB of a table other than main, or NULL if the table has none. */

@@ -674,16 +674,26 @@ vrfs_put(const struct ui *ui, struct buf *b)
 	}
 }
 
-/* Return the label of a VRF, with a comma before it; for table main, or a VRF that is gone, nothing. */
+/*
+ * Return the label of the VRF whose table has a SID, or else of the table, with a comma before it; for
+ * table main nothing.
+ */
 static const char *
-sid_vrf_label(const struct ui *ui, uint16_t number, char *text, size_t size)
+sid_table_label(const struct ui *ui, const struct fib_sid_number *of, char *text,
+		size_t size)
 {
-	const struct fib_vrf *vrf = number == 0 ? NULL : fib_vrf(ui->conf.fib, number);
+	uint16_t number = atomic_load_explicit(&of->vrf, memory_order_relaxed);
+	const struct fib_vrf *vrf = number == 0 || number == FIB_VRF_NONE
+					    ? NULL
+					    : fib_vrf(ui->conf.fib, number);
 	char name[64];
 
-	if (vrf == NULL)
+	if (number == 0)
 		return "";
-	snprintf(text, size, ",vrf=\"%s\"", label_escape(vrf->name, name));
+	if (vrf != NULL)
+		snprintf(text, size, ",vrf=\"%s\"", label_escape(vrf->name, name));
+	else
+		snprintf(text, size, ",table=\"%u\"", of->table);
 	return text;
 }
 
@@ -702,7 +712,7 @@ sids_put(const struct ui *ui, struct buf *b)
 	const struct fib_sid_numbers *t = ui->conf.fib->sid_numbers;
 	uint32_t high = atomic_load_explicit(&t->high, memory_order_relaxed);
 	struct sid_counters sum;
-	char text[PREFIX_STRLEN], vrf[80];
+	char text[PREFIX_STRLEN], label[80];
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
 		bool any = false;
@@ -719,7 +729,7 @@ sids_put(const struct ui *ui, struct buf *b)
 			counters_sid(i, &t->of[i].base, &sum);
 			buf_printf(b, P "%s{sid=\"%s\"%s} %llu\n", metric[m].name,
 				   prefix_str(&p, text),
-				   sid_vrf_label(ui, t->of[i].vrf, vrf, sizeof(vrf)),
+				   sid_table_label(ui, &t->of[i], label, sizeof(label)),
 				   value_at(&sum, metric[m].offset));
 		}
 	}

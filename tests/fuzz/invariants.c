@@ -490,12 +490,12 @@ sid_interfaces_must_be_sound(const struct rib *rib)
 	MUST(rib->sids.n_with_oif == n);
 }
 
-/* Check that exactly the routes of main and of VRFs whose slot has an end point have a number. */
+/* Check that exactly the routes of tables with a FIB whose slot has an end point have a number. */
 static void
 sid_numbers_must_be_sound(const struct rib *rib)
 {
 	const struct fib_sid_numbers *t = rib->fib->sid_numbers;
-	uint32_t n_numbers = 0, n_routes = 0;
+	uint32_t n_numbers = 0, n_routes = 0, number;
 
 	for (uint32_t i = 1; i <= t->high; i++) {
 		struct prefix p = fib_sid_number_prefix(rib->fib, i);
@@ -503,24 +503,24 @@ sid_numbers_must_be_sound(const struct rib *rib)
 		if (p.len == 0)
 			continue;
 		n_numbers++;
-		MUST(fib_sid_number_of(rib->fib, t->of[i].vrf, &p.addr, p.len) == i);
+		MUST(fib_sid_number_of(rib->fib, t->of[i].table, &p.addr, p.len) == i);
 		MUST((t->lens[(p.len - 1) / 64] >> (p.len - 1) % 64 & 1) != 0);
 	}
 	for (uint32_t i = 1; i <= tables_walk_end(&rib->tables); i++) {
 		const struct route *r = tables_walk_at(&rib->tables, i);
 		uint32_t slot =
 			r != NULL && r->family == 6 && r->len > 0 ? route_effective(r) : 0;
-		uint16_t vrf;
 		struct prefix p;
 
 		if (slot == 0 || !slot_at(&rib->slots, slot)->end_point)
 			continue;
-		vrf = vrf_of_table(rib, r->table);
-		if (vrf == FIB_VRF_NONE)
+		if (r->table != RIB_TABLE_MAIN && vrf_find(rib, r->table) == NULL)
 			continue;
 		n_routes++;
 		p = route_prefix(r);
-		MUST(fib_sid_number_of(rib->fib, vrf, &p.addr, p.len) != 0);
+		number = fib_sid_number_of(rib->fib, r->table, &p.addr, p.len);
+		MUST(number != 0 || t->high + 1 == SIDS_MAX);
+		MUST(number == 0 || t->of[number].vrf == vrf_of_table(rib, r->table));
 	}
 	MUST(n_numbers == n_routes || t->high + 1 == SIDS_MAX);
 }

@@ -251,3 +251,21 @@ def test_packets_are_counted_for_each_sid(plain, lan, wan):
     plain.zebra.drop(f"{other}/128")
     eventually(lambda: not plain.control.ask("sids", prefix=other), 5, what="the SID is gone")
     assert plain.fpmctl("show", "sids", "2001:db8:fffe::/48").returncode == 3
+
+
+def test_sids_of_a_table_that_a_rule_names_are_counted(plain, lan, wan):
+    """The same SID is in table main. Packets of lan obey the rule."""
+    plain.ip("-6 rule add pref 100 iif lan0 lookup 100")
+    try:
+        announce(plain, DT4, attr(VRFTABLE, MAIN))
+        hop = plain.zebra.hop(oif=1, encap=(SEG6LOCAL, attr(ACTION, DT4) + attr(VRFTABLE, MAIN)))
+        plain.zebra.add(f"{SID}/128", hop, table=100)
+        eventually(lambda: len(plain.control.ask("sids")) == 2, 5, what="two SIDs")
+        plain.forwarded(lan, outer(lan, lan.probe(HOST4)), wan)
+        rows = plain.control.ask("sids", prefix=SID)
+        api.validate(rows, api.rows_schema("GET", "/sids")[1]["schema"])
+        assert {(r["table"], r["vrf"], r["packets"]) for r in rows} == {(254, None, 0), (100, None, 1)}
+        assert f"{SID}/128 table 100" in plain.fpmctl("show", "sids").stdout
+    finally:
+        plain.ip("-6 rule del pref 100")
+    eventually(lambda: len(plain.control.ask("sids")) == 1, 5, what="the SID of main alone")

@@ -6,6 +6,8 @@
 #ifndef DECAP_FLOWS_H
 #define DECAP_FLOWS_H
 
+#include <linux/rtnetlink.h>
+
 #include "vxlan_bed.h"
 
 #include "fib/sid.h"
@@ -34,17 +36,17 @@ static uint8_t tail_room[2][TAIL];
 /* --- tables ------------------------------------------------------------------------------- */
 
 static inline void
-number_give(uint32_t number, uint16_t vrf)
+number_give(uint32_t number, uint32_t table)
 {
 	struct fib_sid_numbers *t = fib->sid_numbers;
 	struct fib_sid_number *of = &t->of[number];
 
 	memcpy(of->addr.octet, sid6, 16);
-	of->vrf = vrf;
+	of->table = table;
 	of->len = 128;
 	of->next = 0;
-	t->first[sid_bucket(fib->seed, vrf, &of->addr, 128)] = number;
-	t->n_in_vrfs += vrf != 0;
+	t->first[sid_bucket(fib->seed, table, &of->addr, 128)] = number;
+	t->n_not_main += table != RT_TABLE_MAIN;
 	t->lens[1] |= 1ull << 63;
 }
 
@@ -68,7 +70,7 @@ decap_up(void **state)
 	fib_vrf_publish(fib, RED, red);
 	fib->adj[ADJ].ifidx = SVI;
 	fib->adj[ADJ].family = 4;
-	number_give(NUMBER, 0);
+	number_give(NUMBER, RT_TABLE_MAIN);
 	return 0;
 }
 

@@ -10,12 +10,15 @@
 #include "fib/rules.h"
 #include "tunnel_bed.h"
 
+#include <linux/rtnetlink.h>
+
 #include "fib/sid.h"
 #include "fib/sid_number.h"
 #include "fib/urpf.h"
 
-#define RED   5 /* a VRF, whose hosts are on LAN */
-#define OUTER 40
+#define RED       5 /* a VRF, whose hosts are on LAN */
+#define RED_TABLE 1001
+#define OUTER     40
 
 static const uint8_t sid6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 9};
 static const uint8_t next6[16] = {0xfc, 0, 0, 0, 0, 2, [15] = 9};
@@ -48,7 +51,7 @@ sids_up(void **state)
 	/* In main the hosts of the VRF are behind WAN. */
 	fib->group[13] = group_word_single(PATH(PATH_ADJ, 2));
 	fib->group[23] = group_word_single(PATH(PATH_ADJ, 1));
-	red = fib_vrf_new(fib, 1001, "red");
+	red = fib_vrf_new(fib, RED_TABLE, "red");
 	assert_non_null(red);
 	put_be32(net, BACK4);
 	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 23), 0);
@@ -583,7 +586,7 @@ next_csid_shifts_the_destination(void **state)
 
 /* Give a number to the SID with the first `bits` bits of an address, as rib does. */
 static void
-number_give(uint32_t number, uint16_t vrf, const uint8_t addr[16], uint8_t bits)
+number_give(uint32_t number, uint32_t table, const uint8_t addr[16], uint8_t bits)
 {
 	struct fib_sid_numbers *t = fib->sid_numbers;
 	struct fib_sid_number *of = &t->of[number];
@@ -592,11 +595,11 @@ number_give(uint32_t number, uint16_t vrf, const uint8_t addr[16], uint8_t bits)
 	memcpy(p.addr.octet, addr, 16);
 	prefix_mask(&p);
 	of->addr = p.addr;
-	of->vrf = vrf;
+	of->table = table;
 	of->len = bits;
-	of->next = t->first[sid_bucket(fib->seed, vrf, &p.addr, bits)];
-	t->first[sid_bucket(fib->seed, vrf, &p.addr, bits)] = number;
-	t->n_in_vrfs += vrf != 0;
+	of->next = t->first[sid_bucket(fib->seed, table, &p.addr, bits)];
+	t->first[sid_bucket(fib->seed, table, &p.addr, bits)] = number;
+	t->n_not_main += table != RT_TABLE_MAIN;
 	t->lens[(bits - 1) / 64] |= 1ull << (bits - 1) % 64;
 	count.sid[number] = (struct sid_counters){0};
 }
@@ -618,9 +621,9 @@ packets_are_counted_for_their_sid(void **state)
 	static const uint8_t other6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 0x0a};
 	uint8_t *ip;
 
-	number_give(1, 0, sid6, 128);
-	number_give(2, 0, other6, 128);
-	number_give(3, 0, sid6, 48);
+	number_give(1, RT_TABLE_MAIN, sid6, 128);
+	number_give(2, RT_TABLE_MAIN, other6, 128);
+	number_give(3, RT_TABLE_MAIN, sid6, 48);
 	route6(other6, 128, 20, PATH(PATH_LOCAL, 1)); /* shares the entry of sid6 */
 	route6(sid6, 48, 20, PATH(PATH_LOCAL, 1));
 	sid(SRV6_END_DT46, 0, RED);
@@ -671,8 +674,8 @@ route6_of(struct poptrie *pt, const uint8_t addr[16], uint8_t bits, uint32_t gro
 
 /*
  * A SID of a VRF counts packets that are looked up there: because they come in by the VRF, because
- * a route of another VRF leads there, or by a rule. Table main counts those for which the VRF has
- * no route.
+ * a route of another VRF leads there, or by a rule, which may use a view of the table. Table main
+ * counts those for which the VRF has no route.
  */
 static void
 packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
@@ -685,10 +688,11 @@ packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
 			     .number = RED,
 			     .suppress_group = RULE_NO_GROUP}}};
 	struct poptrie *red = fib_vrf(fib, RED)->tries.pt6, *main = fib->copy[0].pt6;
+	struct fib_vrf *view;
 	unsigned int n = OUTER + 100;
 
-	number_give(1, 0, sid6, 128);
-	number_give(4, RED, sid6, 64);
+	number_give(1, RT_TABLE_MAIN, sid6, 128);
+	number_give(4, RED_TABLE, sid6, 64);
 	sid(SRV6_END_DT4, 0, RED);
 	build(0, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
@@ -722,10 +726,19 @@ packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
 	assert_int_equal(pass(), VERDICT_GO);
 	counts(4, 3, 3 * n, 1);
 	counts(1, 2, 2 * n, 0);
+	view = fib_vrf_new(fib, RED_TABLE, "");
+	assert_non_null(view);
+	route6_of(view->tries.pt6, sid6, 64, 20);
+	fib_vrf_publish(fib, FIB_VRF_MAX, view);
+	rules.rule[0].number = FIB_VRF_MAX;
+	build(0, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	counts(4, 4, 4 * n, 1);
+	counts(1, 2, 2 * n, 0);
 	fib->iface[WAN]->rules6 = false;
 	fib->rules[1] = NULL;
 	route6_of(red, sid6, 64, 0);
-	fib->sid_numbers->n_in_vrfs = 0;
+	fib->sid_numbers->n_not_main = 0;
 }
 
 /* S13: RFC 8986, 4.13: on to the next segment, then behind the header of the policy. */

@@ -8,6 +8,7 @@
  */
 #include "ckpt_rig.h"
 
+#include <linux/fib_rules.h>
 #include <unistd.h>
 
 #include "base/inet.h"
@@ -405,17 +406,17 @@ equal_end_points_share_an_entry(void **state)
 }
 
 static uint32_t
-number_in(const struct rig *g, uint16_t vrf, const char *addr)
+number_in(const struct rig *g, uint32_t table, const char *addr)
 {
 	struct prefix p = rig_prefix(addr);
 
-	return fib_sid_number_find(g->fib, vrf, p.addr.octet);
+	return fib_sid_number_find(g->fib, table, p.addr.octet);
 }
 
 static uint32_t
 number_of(const struct rig *g, const char *addr)
 {
-	return number_in(g, 0, addr);
+	return number_in(g, RT_TABLE_MAIN, addr);
 }
 
 static void
@@ -553,10 +554,10 @@ each_sid_of_a_vrf_has_a_number(void **state)
 	g->batch->ev[g->batch->n - 1].table = 100;
 	rig_settle(g);
 	main_number = number_of(g, "fc00::1");
-	red_number = number_in(g, 1, "fc00::1");
+	red_number = number_in(g, 100, "fc00::1");
 	assert_true(main_number != 0 && red_number != 0 && main_number != red_number);
-	assert_int_equal(number_in(g, 2, "fc00::1"), 0);
-	assert_int_equal(g->fib->sid_numbers->n_in_vrfs, 1);
+	assert_int_equal(number_in(g, 2000, "fc00::1"), 0);
+	assert_int_equal(g->fib->sid_numbers->n_not_main, 1);
 	rib_must_be_sound(g);
 
 	c->sid[red_number].packets += 7;
@@ -575,16 +576,89 @@ each_sid_of_a_vrf_has_a_number(void **state)
 
 	rig_vrf(g, RIG_RED, NULL);
 	rig_settle(g);
-	assert_int_equal(number_in(g, 1, "fc00::1"), 0);
+	assert_int_equal(number_in(g, 100, "fc00::1"), 0);
 	assert_int_equal(number_of(g, "fc00::1"), main_number);
-	assert_int_equal(g->fib->sid_numbers->n_in_vrfs, 0);
+	assert_int_equal(g->fib->sid_numbers->n_not_main, 0);
 	rows = sids_ask(g, NULL, false);
 	assert_int_equal(json_array_size(rows), 1);
 	json_decref(rows);
 	rib_must_be_sound(g);
 	rig_vrf(g, RIG_RED, "red"); /* its routes are still there */
 	rig_settle(g);
-	assert_int_not_equal(number_in(g, 1, "fc00::1"), 0);
+	assert_int_not_equal(number_in(g, 100, "fc00::1"), 0);
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+/* Send rib a list of rules that looks up in table 200 first, or without `named` in main alone. */
+static void
+rules_tell(struct rig *g, bool named, int32_t suppress)
+{
+	static const uint32_t table[] = {RT_TABLE_LOCAL, 200, RT_TABLE_MAIN};
+	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + 3 * sizeof(m->rule[0]));
+
+	m->family = 6;
+	for (unsigned int i = 0; i < 3; i++) {
+		if (i == 1 && !named)
+			continue;
+		m->rule[m->n++] = (struct rule){.family = 6,
+						.pref = 1000 * i,
+						.action = FR_ACT_TO_TBL,
+						.table = table[i],
+						.src.family = 6,
+						.dst.family = 6,
+						.suppress = i == 1 ? suppress : -1,
+						.suppress_group = RULE_NO_GROUP};
+	}
+	rib_on_msg(g->rib, &m->m);
+	rig_settle(g);
+}
+
+/*
+ * A table that rules name has a FIB, so its SIDs have numbers, until neither a rule nor a VRF has the
+ * table. A VRF may come to it meanwhile.
+ */
+static void
+each_sid_of_a_table_of_rules_has_a_number(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t number;
+	json_t *rows, *row;
+
+	rig_session(g, 100);
+	sid_route(g, 1, "fc00::1/128", &(struct srv6_sid){.action = SRV6_END});
+	sid_route(g, 1, "fc00::1/128", &(struct srv6_sid){.action = SRV6_END});
+	g->batch->ev[g->batch->n - 1].table = 200;
+	rig_settle(g);
+	assert_int_not_equal(number_of(g, "fc00::1"), 0);
+	assert_int_equal(number_in(g, 200, "fc00::1"), 0);
+	rules_tell(g, true, -1);
+	number = number_in(g, 200, "fc00::1");
+	assert_true(number != 0 && number != number_of(g, "fc00::1"));
+	assert_int_equal(g->fib->sid_numbers->of[number].vrf, FIB_VRF_NONE);
+	rib_must_be_sound(g);
+	rules_tell(g, true, 0); /* a view has the SIDs of its table */
+	assert_int_equal(number_in(g, 200, "fc00::1"), number);
+	rib_must_be_sound(g);
+	rows = sids_ask(g, "fc00::1/128", true);
+	assert_int_equal(json_array_size(rows), 2);
+	row = json_array_get(rows, 1);
+	assert_int_equal(json_integer_value(json_object_get(row, "table")), 200);
+	assert_true(json_is_null(json_object_get(row, "vrf")));
+	json_decref(rows);
+
+	rig_vrf(g, 7, 200, "green");
+	rig_settle(g);
+	assert_int_equal(number_in(g, 200, "fc00::1"), number);
+	assert_int_equal(g->fib->sid_numbers->of[number].vrf, 7);
+	rib_must_be_sound(g);
+	rig_vrf(g, 7, 200, NULL);
+	rig_settle(g);
+	assert_int_not_equal(number_in(g, 200, "fc00::1"), 0);
+	rib_must_be_sound(g);
+	rules_tell(g, false, -1);
+	assert_int_equal(number_in(g, 200, "fc00::1"), 0);
+	assert_int_equal(g->fib->sid_numbers->n_not_main, 0);
 	rib_must_be_sound(g);
 	rig_free(g);
 }
@@ -606,6 +680,7 @@ main(void)
 		cmocka_unit_test(end_points_are_in_force_after_a_restart),
 		cmocka_unit_test(each_sid_has_a_number),
 		cmocka_unit_test(each_sid_of_a_vrf_has_a_number),
+		cmocka_unit_test(each_sid_of_a_table_of_rules_has_a_number),
 		cmocka_unit_test(numbers_follow_the_next_hop),
 	};
 

@@ -287,11 +287,13 @@ house_up(void **state)
 	t.fib.iface[1] = &t.iface;
 	t.vrf = (struct fib_vrf){.name = "red", .base = {.rx_packets = 10}};
 	t.fib.vrf[7] = &t.vrf;
-	t.sids.high = 3;
+	t.sids.high = 4;
 	t.sids.of[2] = (struct fib_sid_number){
 		.addr = {{0xfc, [15] = 1}}, .len = 128, .base = {.packets = 1}};
 	t.sids.of[3] =
 		(struct fib_sid_number){.addr = {{0xfc, [15] = 1}}, .vrf = 7, .len = 128};
+	t.sids.of[4] = (struct fib_sid_number){
+		.addr = {{0xfc, [15] = 1}}, .table = 100, .vrf = FIB_VRF_NONE, .len = 128};
 	t.fib.sid_numbers = &t.sids;
 	for (int i = 0; i < 2; i++) {
 		t.port[i] = (struct port){

@@ -304,6 +304,9 @@ values_are_those_of_the_counters(void **state)
 	assert_non_null(strstr(
 		text,
 		"\nfpmdp_srv6_sid_packets_total{sid=\"fc00::1/128\",vrf=\"red\"} 0\n"));
+	assert_non_null(strstr(
+		text,
+		"\nfpmdp_srv6_sid_packets_total{sid=\"fc00::1/128\",table=\"100\"} 0\n"));
 	assert_non_null(strstr(text, "\nfpmdp_fpm_connected 1\n"));
 	assert_non_null(strstr(text, "\nfpmdp_fpm_messages_total 0\n"));
 	assert_non_null(strstr(text, "\nfpmdp_rib_routes{family=\"ipv4\"} 42\n"));
