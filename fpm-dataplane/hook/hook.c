@@ -44,7 +44,7 @@ hooks_end(const struct hooks *h)
 	char dev[4 * IFNAMSIZ], file[4 * HOOK_FILE_STRLEN];
 
 	for (unsigned int k = 0; h != NULL && h->list != NULL && k < h->list->n; k++)
-		log_info("manage: hook ends with the daemon dev=%s file=%s",
+		log_info("manage: hook not kept reason=daemon-ends dev=%s file=%s",
 			 log_escape_name(h->list->hook[k]->dev, dev, sizeof(dev)),
 			 log_escape_name(h->list->hook[k]->file, file, sizeof(file)));
 }

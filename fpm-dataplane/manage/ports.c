@@ -27,7 +27,8 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 		struct hotplug_reuse reuse;
 
 		if (memif_waits(cp->device)) {
-			log_warn("port: not opened yet name=%s reason=memif-server-absent",
+			log_warn("port: device not opened yet name=%s "
+				 "reason=memif-server-absent",
 				 cp->tap);
 			fdstore_keep_tap(conf, cp->tap);
 			continue;

@@ -157,6 +157,7 @@ watch_forget(struct neigh *n, struct watch *w)
 void
 watch_add(struct neigh *n, struct msg_adj *m)
 {
+	char addr[PREFIX_STRLEN];
 	struct watch *w;
 	struct nb *nb;
 
@@ -166,7 +167,9 @@ watch_add(struct neigh *n, struct msg_adj *m)
 	nb = nb_get(n, m->ifidx, m->family, &m->addr);
 	w = nb == NULL ? NULL : calloc(1, sizeof(*w));
 	if (w == NULL) {
-		log_error("neigh: next hop not watched reason=no-room adj=%u", m->adj);
+		log_error("neigh: next hop not resolved reason=no-room address=%s dev=%s",
+			  ipaddr_str(&m->addr, m->family, addr),
+			  n->iface[m->ifidx].kernel.name);
 		if (nb != NULL)
 			nb_release(n, nb);
 	} else {

@@ -155,7 +155,7 @@ ports_add(struct neigh *n, struct port *port)
 	 * report has the final state.
 	 */
 	if (ports_watch_device(n, port) < 0)
-		log_warn("neigh: device link not watched port=%s", port->name);
+		log_warn("neigh: link events of device not read port=%s", port->name);
 	if (port->kernel_if[0] == '\0')
 		carrier_read(n, ifidx);
 	else if (!n->iface[ifidx].carrier_set)

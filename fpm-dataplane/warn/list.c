@@ -129,7 +129,7 @@ changes_log(const struct warning_list *l)
 		k += order >= 0;
 	}
 	if (lines > LINES_MAX)
-		log_warn("warn: more configuration changes changes=%u see=\"fpmctl show "
+		log_warn("warn: further changes not logged changes=%u see=\"fpmctl show "
 			 "warnings\"",
 			 lines - LINES_MAX);
 }

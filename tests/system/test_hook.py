@@ -579,7 +579,7 @@ def test_a_program_ends_with_the_daemon(own_dut, examples):
     dut.daemon.back(was)
     dut.control.close()
 
-    assert "hook ends with the daemon dev=lan0 file=sample.o" in dut.log()
+    assert "hook not kept reason=daemon-ends dev=lan0 file=sample.o" in dut.log()
     assert dut.control.ask("hooks") == []
     assert "no interface has a program" in dut.fpmctl("show", "hooks").stdout
     load(dut, examples["sample"])

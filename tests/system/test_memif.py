@@ -54,7 +54,7 @@ def test_a_client_of_memif_connects_whenever_its_server_listens(own_dut, abstrac
     )
     dut.start()
     assert link(dut) is None
-    assert "port: not opened yet name=mem0 reason=memif-server-absent" in dut.log()
+    assert "port: device not opened yet name=mem0 reason=memif-server-absent" in dut.log()
 
     with server(dut, words):
         eventually(lambda: link(dut) == "up", 20, 0.05)

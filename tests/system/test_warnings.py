@@ -719,7 +719,7 @@ def test_the_list_is_bounded_and_the_rest_is_counted(dut):
         assert found[-1]["kind"] == "more" and text == "more are not listed."
         assert len(rows(dut, "nft")) + int(rest) == 300
         log = dut.daemon.log(40)
-        assert "warn: more configuration changes changes=240 " in log
+        assert "warn: further changes not logged changes=240 " in log
     finally:
         netns.run(dut.ctl, ["nft", "delete table ip t"])
     eventually(lambda: not rows(dut), SOON, 0.05)
