@@ -285,7 +285,10 @@ socket_open(struct nl_sock **out, struct kmon *km)
 		return -ENOMEM;
 	/* No ACKs; the kernel reports errors without them. */
 	nl_socket_disable_auto_ack(sk);
-	/* A drained socket misses sequence numbers, and events have none. */
+	/*
+	 * Sequence numbers are not checked: events have none, and drained messages leave
+	 * gaps.
+	 */
 	nl_socket_disable_seq_check(sk);
 	rc = nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, kmon_on_message, km);
 	if (rc >= 0)

@@ -218,7 +218,7 @@ enum query_of {
 	OF_FIB,    /* the route in force */
 	OF_ZEBRA,  /* the route of zebra, in force or not */
 	OF_KERNEL, /* the route that the kernel would use, in force or not */
-	OF_EACH,   /* in force, and zebra's hidden ones, many in a row: rib/packed.c */
+	OF_EACH,   /* routes in force and zebra's hidden routes, packed: rib/packed.c */
 };
 
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };

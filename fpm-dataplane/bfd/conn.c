@@ -155,8 +155,8 @@ conn_read(struct bfd *b, struct conn *c)
 	if (c->broken || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	/*
-	 * With fewer octets than requested, mostly the end of the connection wakes the
-	 * thread.
+	 * The thread wakes at `wants` octets or at the end of the connection. With fewer
+	 * octets it is mostly the end.
 	 */
 	if (n <= 0 || ((size_t)n < c->wants && conn_has_ended(c))) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);

@@ -215,8 +215,9 @@ plan_next(struct plan *p, unsigned int *at)
 		if (v.n_empty * PLAN_ROOM < v.n_sessions)
 			return open_next(p, at);
 		/*
-		 * bfdd hands its sessions to the oldest other connections: in the end the
-		 * last stale connection has all of them.
+		 * bfdd moves the sessions of a closed connection to the other connections,
+		 * the oldest first. So in the end the last stale connection has all of
+		 * them.
 		 */
 		*at = (unsigned int)v.newest_stale;
 		return PLAN_CLOSE;

@@ -37,9 +37,13 @@ struct plan_conn {
 	bool doubtful; /* it may have more sessions than are known; it is stale, too */
 	uint8_t asked; /* 1 + ticks since an echo request of this `age`; 0: none pending */
 	uint8_t answers; /* replies to echo requests of this `age` */
-	uint32_t age;    /* number in the echo request; changes when bfdd may send more */
-	uint32_t burst;  /* messages that bfdd sent over it in the present step */
-	uint32_t born;   /* plan.order of the event that opened it */
+	/*
+	 * number in the echo request; a new one whenever bfdd may have more messages to
+	 * send
+	 */
+	uint32_t age;
+	uint32_t burst; /* messages that bfdd sent over it in the present step */
+	uint32_t born;  /* plan.order of the event that opened it */
 };
 
 struct plan {

@@ -53,9 +53,13 @@ struct entry {
 	struct prefix prefix;
 	uint32_t place; /* in struct places */
 	uint64_t hops;  /* hash of the text of the next hops */
-	uint64_t copy;  /* of the RIB: as zebra's copy in the kernel: audit_row_text() */
-	uint64_t rank;  /* the kernel uses the route of a prefix with the lowest rank */
-	bool of_zebra;  /* of the RIB: it is zebra's route */
+	/*
+	 * of the RIB: `hops` as zebra's copy of the route in the kernel would have them,
+	 * see audit_row_text()
+	 */
+	uint64_t copy;
+	uint64_t rank; /* the kernel uses the route of a prefix with the lowest rank */
+	bool of_zebra; /* of the RIB: it is zebra's route */
 	bool hidden; /* zebra's route is in the RIB, but a route of the kernel is in force */
 };
 

@@ -18,7 +18,7 @@
 
 #define ANSWER_BYTES (64u << 10)
 #define ANSWER_MS    3000u
-#define TRIES_MAX    8u  /* of a table that changes while it is read */
+#define TRIES_MAX    8u  /* attempts to read a table that changes meanwhile */
 #define DUMPS_MAX    64u /* attempts at a dump; a change of any table interrupts it */
 /* for all tables together: other threads wait for this thread */
 #define READ_MS 30000u

@@ -319,7 +319,7 @@ a_bfdd_that_does_not_listen_is_tried_again(void **state)
 
 /* --- one step of bfdd, without the model --------------------------------------------------- */
 
-/* Ask for the next step. It must be about connection `want`, if it is about one. */
+/* Ask for the next step. If it names a connection, assert that it is `want`. */
 static enum plan_step
 next(struct model *m, unsigned int want)
 {

@@ -555,8 +555,8 @@ mtu_set(uint16_t ifidx, uint16_t mtu_bytes)
 }
 
 /*
- * Switch the check of sources on for some interfaces. 10/8 leads back by some of them, each round by others; 11/8
- * has no egress.
+ * Switch the check of sources on for some interfaces. Sources in 10/8 have a route by some
+ * of them, which differ from round to round; sources in 11/8 have no route.
  */
 static void
 urpf_set(unsigned int round)

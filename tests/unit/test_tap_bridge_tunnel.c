@@ -251,7 +251,9 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 	n_reports++;
 }
 
-/* `ip link change` of a tunnel is a change of the link; the same settings are none. */
+/*
+ * A tunnel with other settings (`ip link change`) is reported, the same settings are not.
+ */
 static void
 test_a_change_is_reported(void **state)
 {

@@ -239,7 +239,10 @@ bfdd_port(const char *text)
 		       : 0;
 }
 
-/* Parse "ADDRESS[:PORT]", of IPv6 "[ADDRESS][:PORT]". Returns true with `at`. */
+/*
+ * Parse "ADDRESS[:PORT]", for IPv6 "[ADDRESS][:PORT]", and write it to `at` with its port.
+ * Return false if it is neither.
+ */
 static bool
 bfdd_address(const char *text, int family, char at[BFDD_AT_STRLEN])
 {
