@@ -218,13 +218,16 @@ daemon_run(const struct config *conf)
 			  instructions_name(conf->instructions), fwd_cpu_best());
 		return daemon_start_failed(rc);
 	}
+	sd_start_step("tables of routes");
 	rc = rib_begin(&dp);
 	if (rc < 0) {
 		log_error("main: thread does not start thread=rib error=\"%s\"",
 			  strerror(-rc));
 		return daemon_start_failed(rc);
 	}
+	sd_start_step("fpm-nics");
 	rc = nicd_start(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.start_mask);
+	sd_start_step("DPDK");
 	if (rc == 0)
 		rc = eal_start(conf, predecessor_pid(dp.predecessor));
 	if (rc < 0) {
@@ -235,8 +238,10 @@ daemon_run(const struct config *conf)
 	ports_allow(predecessor_pid(dp.predecessor));
 	dp.shared = ports_could_be_shared(conf);
 	policer_init(rte_get_tsc_hz(), conf->policer);
+	sd_start_step("packet memory");
 	dp.pool = eal_pool(conf);
 	rc = dp.pool == NULL ? -ENOMEM : workers_setup(&dp);
+	sd_start_step("forwarders");
 	if (rc == 0)
 		rc = forwarders_make(&dp);
 	if (rc == 0 && dp.shared)
@@ -251,6 +256,7 @@ daemon_run(const struct config *conf)
 		rc = ports_start(conf);
 	if (rc == 0) {
 		ports_claim(dp.port);
+		sd_start_step("threads and the kernel's state");
 		rc = threads_start(&dp);
 	}
 	if (rc < 0) {
@@ -262,7 +268,7 @@ daemon_run(const struct config *conf)
 	last_checkpoint_close();
 	fdstore_put_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 	nicd_store_pidfd();
-	sd_send("READY=1");
+	sd_send("READY=1\nSTATUS=forwarding");
 	return daemon_serve();
 }
 

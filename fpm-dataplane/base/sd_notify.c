@@ -440,9 +440,9 @@ sd_send_nowait(const char *state)
 }
 
 void
-sd_extend_timeout(void)
+sd_start_step(const char *step)
 {
-	char state[64];
+	char state[128];
 
 	/*
 	 * After MAINPID= systemd still expects WATCHDOG=1 of a service that was ready.
@@ -450,7 +450,8 @@ sd_extend_timeout(void)
 	 * EXTEND_TIMEOUT_USEC= and cancels it.
 	 */
 	sd_send_nowait("WATCHDOG=1");
-	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000", SD_STEP_S);
+	snprintf(state, sizeof(state),
+		 "EXTEND_TIMEOUT_USEC=%u000000\nSTATUS=starting: %.60s", SD_STEP_S, step);
 	sd_send_nowait(state);
 }
 

@@ -104,11 +104,11 @@ int sd_set_mainpid(pid_t successor, unsigned int most_ms);
 void sd_send_nowait(const char *state);
 
 /*
- * Report to the manager that the start made progress and that the next step may take
- * SD_STEP_S (EXTEND_TIMEOUT_USEC=). Never waits.
+ * Report to the manager that the start reached `step`, a few words, and that this step may
+ * take SD_STEP_S (EXTEND_TIMEOUT_USEC=, STATUS=). Never waits.
  */
 #define SD_STEP_S 90u /* seconds; the default of systemd's TimeoutStartSec= */
-void sd_extend_timeout(void);
+void sd_start_step(const char *step);
 
 /*
  * Record a restart that was refused, with the reason as a sentence; return the number of

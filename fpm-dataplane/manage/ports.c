@@ -18,7 +18,7 @@ int
 ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 {
 	struct port *port;
-	char why[256];
+	char why[256], step[64];
 	int rc;
 
 	for (unsigned int i = 0; i < conf->n_port; i++) {
@@ -34,7 +34,8 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 			continue;
 		}
 		reuse = (struct hotplug_reuse){.tap_fd = fdstore_take_tap(conf, cp->tap)};
-		sd_extend_timeout();
+		snprintf(step, sizeof(step), "port %s", cp->tap);
+		sd_start_step(step);
 		rc = hotplug_open(h, conf, cp, &reuse, &port, why, sizeof(why));
 		if (rc < 0) {
 			log_error("main: port not opened file=%s line=%d name=%s "
@@ -51,7 +52,6 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 					 : "found",
 			 (unsigned long long)(monotonic_ms() - begin));
 	}
-	sd_extend_timeout();
 	return 0;
 }
 

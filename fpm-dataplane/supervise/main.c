@@ -73,6 +73,7 @@ static struct {
 	unsigned int backoff_ms;
 	unsigned int restarts;
 	unsigned int n_foreign; /* notices of other processes since its last WATCHDOG=1 */
+	char status[64];        /* the last STATUS= of the program: the step of its start */
 	bool stopping;
 } sup;
 
@@ -113,6 +114,7 @@ static void
 child_start(void)
 {
 	sup.ready = sup.successor = false;
+	sup.status[0] = '\0';
 	sup.pid = fork();
 	if (sup.pid == 0)
 		child_exec();
@@ -257,6 +259,16 @@ on_watchdog(void)
 		start_extend(sup.watchdog_ms);
 }
 
+/* Keep a text for the log, without octets that the log gives a meaning. */
+static void
+child_on_status(const char *text)
+{
+	snprintf(sup.status, sizeof(sup.status), "%s", text);
+	for (char *c = sup.status; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
+			*c = '?';
+}
+
 /* Handle one datagram: lines of VARIABLE=value. Takes ownership of `fd` (-1: none). */
 static void
 notice_handle(char *text, int fd)
@@ -275,6 +287,8 @@ notice_handle(char *text, int fd)
 			child_on_successor(line + 8);
 		if (strncmp(line, "EXTEND_TIMEOUT_USEC=", 20) == 0)
 			child_on_extend(line + 20);
+		if (strncmp(line, "STATUS=", 7) == 0)
+			child_on_status(line + 7);
 		if (strcmp(line, "READY=1") == 0)
 			child_on_ready();
 		if (strcmp(line, "READY=1") == 0)
@@ -380,8 +394,9 @@ on_timer(void)
 		}
 		kill(sup.pid, SIGABRT);
 		timer_set(DO_KILL, haste_ms(STOP_MS));
-		log_error("supervise: program hangs pid=%d ready=%d signal=ABRT",
-			  (int)sup.pid, sup.ready);
+		log_error("supervise: program hangs pid=%d ready=%d status=\"%s\" "
+			  "signal=ABRT",
+			  (int)sup.pid, sup.ready, sup.status);
 		break;
 	case DO_KILL:
 		kill(sup.pid, SIGKILL);
@@ -510,7 +525,8 @@ usage_print(FILE *out)
 		"                          default 30, 0: never\n"
 		"      --start SECONDS     abort a start without progress for this time; "
 		"each\n"
-		"                          device that is opened is progress; default 90\n"
+		"                          step, such as a device, is progress; default "
+		"90\n"
 		"      --version           print the version\n"
 		"  -h, --help              print this help\n");
 }

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -428,6 +429,38 @@ def test_a_start_with_slow_devices_is_given_time(own_dut):
 
     assert dut.alive() and {one.name for one in slow} < set(ports(dut))
     assert dut.daemon.log(100).count("supervise: program started") == 1
+
+
+class Manager(threading.Thread):
+    """A service manager that only listens (sd_notify(3))."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.heard, self._sock = [], socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._sock.bind(path)
+        self.start()
+
+    def run(self):
+        while True:
+            self.heard.append(self._sock.recv(512).decode())
+
+
+def test_a_start_reports_each_step(own_dut):
+    """The manager hears of each step before the step begins, and each step has a time of its own. So
+    a slow step takes no time from the next one, and a start that hangs names its step."""
+    dut = own_dut()
+    manager = Manager(path := f"{dut.dir}/notify")
+    dut.daemon.within = ["env", f"NOTIFY_SOCKET={path}"]
+
+    dut.start()
+    eventually(lambda: "READY=1\nSTATUS=forwarding" in manager.heard, 10)
+
+    steps = [text.removeprefix("EXTEND_TIMEOUT_USEC=90000000\nSTATUS=starting: ")
+             for text in manager.heard if "STATUS=starting" in text]  # fmt: skip
+    assert steps == [
+        "tables of routes", "fpm-nics", "DPDK", "packet memory", "forwarders",
+        *(f"port {name}" for name in ports(dut)), "threads and the kernel's state",
+    ]  # fmt: skip
 
 
 def test_reload_adds_and_removes_ports(router):

@@ -367,7 +367,7 @@ def test_a_pause_of_both_is_no_hang(sup):
     os.kill(both[1], 0)
     assert sup.said("program hangs") == []
     os.kill(both[1], signal.SIGSTOP)
-    eventually(lambda: sup.said(f"program hangs pid={pid} ready=1 signal=ABRT"), 20)
+    eventually(lambda: sup.said(f"program hangs pid={pid} ready=1 status="), 20)
     os.kill(both[1], signal.SIGCONT)
     sup.end()
 
@@ -426,7 +426,7 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 say = lambda text: s.sendto(text, os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
 print("begins", flush=True)
 for more in STEPS:
-    say(b"EXTEND_TIMEOUT_USEC=%d" % (more * 1000000))
+    say(b'EXTEND_TIMEOUT_USEC=%d\\nSTATUS=step "%d"' % (more * 1000000, more))
     time.sleep(1)
 """
 
@@ -449,7 +449,7 @@ def test_a_start_that_goes_on_is_given_time(sup):
 @pytest.mark.parametrize("steps", ["()", "(1, 2)", "(-1, 1 << 60)"])
 def test_a_start_that_stands_still_is_aborted(sup, steps):
     """A start that stands still is aborted, although it has made steps before or has asked for
-    an impossible time."""
+    an impossible time. The log names the step of the start."""
     sup.python(
         STEPS.replace("STEPS", steps) + "while True: time.sleep(1)",
         "--start",
@@ -457,7 +457,8 @@ def test_a_start_that_stands_still_is_aborted(sup, steps):
     )
 
     eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")
-    assert len(sup.said(r"program hangs pid=\d+ ready=0")) == 1
+    step = {"()": "", "(1, 2)": "step .2.", "(-1, 1 << 60)": "step .[0-9]+."}[steps]
+    assert len(sup.said(rf'program hangs pid=\d+ ready=0 status="{step}" signal=ABRT')) == 1
     assert sup.said(f"ended signal={int(signal.SIGABRT)} next_start")
     sup.end()
 

@@ -513,9 +513,9 @@ descriptors_are_stored_and_removed_by_name(void **state)
 		hears(sock, "MAINPID=12345");
 		sd_send_nowait("STOPPING=1");
 		hears(sock, "STOPPING=1");
-		sd_extend_timeout();
+		sd_start_step("port lan0");
 		hears(sock, "WATCHDOG=1");
-		hears(sock, "EXTEND_TIMEOUT_USEC=90000000");
+		hears(sock, "EXTEND_TIMEOUT_USEC=90000000\nSTATUS=starting: port lan0");
 		hears(sock, "");
 		assert_int_equal(descriptors_open(), open);
 		close(sock);
