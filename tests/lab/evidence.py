@@ -229,7 +229,8 @@ def audit(lab):
     done = wait_for(
         "`fpmctl audit` to find no difference",
         lambda: (done := ask()).returncode == 0 and done,
-        lambda: ask().stdout[-400:],
+        # An audit that could not ask zebra or the daemon says so on stderr alone.
+        lambda: (done := ask()).stdout[-400:] + done.stderr,
         ("dataplane", "zebra"),
         20,
     )

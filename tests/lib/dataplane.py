@@ -6,7 +6,7 @@ import os
 import signal
 
 from lib import machine, netns, procs
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -32,11 +32,13 @@ class Dataplane:
         self.preferred = True  # True: the scheduler prefers the daemon to other programs of the machine
         self.process = None
 
-    def start(self, timeout=20):
-        """Start the daemon and wait until it answers."""
+    def start(self, timeout=60):
+        """Start the daemon and wait until it answers. In a guest without KVM beside other programs
+        the load of DPDK's drivers alone takes a minute."""
         argv = [self.program, "-c", self.config, *self.options]
         if self.supervised:
-            argv = [self.supervisor, *self.supervisor_words, *argv]
+            words = ["--start", f"{90 * max(PATIENCE, 1):.0f}", *self.supervisor_words]
+            argv = [self.supervisor, *words, *argv]
         argv = [*self.within, *argv]
         self.process = procs.start(argv, self.mark, self.log_file, self.namespace)
         if self.preferred:
