@@ -15,10 +15,13 @@ test-deb: deb ## install, run, upgrade and purge the package in a clean Debian r
 		-rs tests/package/test_deb.py tests/package/test_newcomer.py
 
 # Unpack the package, because its installation would start a service. Without it the tests skip.
+# Debian 13 has promtool in a package of its own.
 PROMETHEUS := build/prometheus
 prometheus: ## unpack Debian's Prometheus in build/prometheus, for the tests of the metrics page
 	@[ -x $(PROMETHEUS)/usr/bin/promtool ] || { mkdir -p $(PROMETHEUS) && cd $(PROMETHEUS) && \
-		apt-get download prometheus >/dev/null && dpkg-deb -x prometheus_*.deb .; }
+		apt-get -o APT::Sandbox::User=root download prometheus \
+		$$(apt-cache depends prometheus | awk '$$2 == "promtool" {print $$2}') >/dev/null && \
+		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done; }
 
 # Use the engine that answers. Podman's own image format has no health checks.
 CONTAINERS = $(eval CONTAINERS := $$(firstword $$(foreach c,docker podman,\

@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import signal
+import subprocess
+import textwrap
 import threading
 import time
 
@@ -46,11 +48,9 @@ partOut OBJECT-TYPE SYNTAX Counter64 MAX-ACCESS read-only STATUS current
     DESCRIPTION "-" ::= { partEntry 10 }
 END
 """
-EXPORTER = """\
+MODULE = """\
 if_mib:
   walk: [1.3.6.1.2.1.31.1.1]
-  version: 2
-  auth: {community: public}
   metrics:
   - name: ifHCInOctets
     oid: 1.3.6.1.2.1.31.1.1.1.6
@@ -60,6 +60,17 @@ if_mib:
     - {labels: [ifIndex], labelname: ifName, oid: 1.3.6.1.2.1.31.1.1.1.1, type: DisplayString}
 """
 WEB = "127.0.0.1:9116"
+
+
+def exporter_config(program):
+    """Return the configuration of an SNMP exporter. From version 0.23 on the community is not in the
+    module."""
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    version = re.search(r"version (\d+)\.(\d+)", done.stdout + done.stderr)
+    if tuple(map(int, version.groups())) < (0, 23):
+        return MODULE + "  version: 2\n  auth: {community: public}\n"
+    auths = "auths:\n  public_v2: {version: 2, community: public}\n"
+    return auths + "modules:\n" + textwrap.indent(MODULE, "  ")
 
 
 class Agent:
@@ -156,8 +167,9 @@ def test_snmptable_prints_a_row_for_each_interface(router, agent, tmp_path):
 @pytest.mark.skipif(not peers.program("prometheus-snmp-exporter"), reason="no SNMP exporter: make peers")
 def test_the_exporter_of_prometheus_reads_each_interface(router, agent, tmp_path):
     """prometheus-snmp-exporter makes a metric of each interface, with its name."""
-    (tmp_path / "snmp.yml").write_text(EXPORTER)
-    argv = [peers.program("prometheus-snmp-exporter"), f"--config.file={tmp_path}/snmp.yml"]
+    program = peers.program("prometheus-snmp-exporter")
+    (tmp_path / "snmp.yml").write_text(exporter_config(program))
+    argv = [program, f"--config.file={tmp_path}/snmp.yml"]
     argv += [f"--web.listen-address={WEB}"]
     procs.start(argv, str(tmp_path), str(tmp_path / "log"), netns=router.ctl)
     ask = ["curl", "-sf", f"http://{WEB}/snmp?module=if_mib&target={AGENT}"]
