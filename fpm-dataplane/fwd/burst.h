@@ -46,11 +46,14 @@ static_assert(BURST_MAX <= 64, "one bit per entry");
 
 struct tx_buffer {
 	uint16_t n;
+	uint16_t
+		n_own; /* of them, the first ones: frames of this router, see fwd_tx_own() */
 	uint16_t port_id;
 	bool listed;      /* in fwd.tx_used, until the flush at the end of the round */
 	bool has_vlans;   /* some frames are of VLANs, named by m->port: tx_ifidx() */
 	uint16_t vlan;    /* not 0: all frames are of this VLAN; m->port does not name it */
 	bool has_inserts; /* the device inserts the tag of some frames */
+	uint64_t kept_tsc; /* since when the device has taken no frame; 0: none is kept */
 	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* a vector store may write beyond the end */
 };
 
@@ -211,8 +214,9 @@ struct fwd {
 		struct watch_record *rec;
 	} sampled[BURST_MAX];
 	struct tx_buffer tx[PORT_MAX];
-	uint16_t tx_used[PORT_MAX]; /* ports with frames from this round */
+	uint16_t tx_used[PORT_MAX]; /* ports with frames from this round, or kept ones */
 	uint16_t n_tx_used;
+	bool tx_own; /* the frames that come into the buffers are of this router */
 	struct rte_mbuf *rx[FWD_BURST_MAX]; /* receive buffer for bursts above BURST_MAX */
 	/*
 	 * n_discards: records of dropped packets so far. discard_end: where each of the

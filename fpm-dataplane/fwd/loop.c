@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * loop: the loop of a forwarder. A round receives from each queue, sends the frames that
- * the kernel and the punt thread injected, and flushes the transmit buffers. Some rounds
- * end with a quiescent state, so no pointer under RCU outlives a round.
+ * loop: the loop of a forwarder. A round takes the frames that the kernel and the punt thread
+ * injected and the BFD packets that are due, receives from each queue, and flushes the
+ * transmit buffers. Some rounds end with a quiescent state, so no pointer under RCU outlives
+ * a round.
  */
 #include "fwd/fwd.h"
 
@@ -251,11 +252,14 @@ fwd_main(void *arg)
 		f->filter = fib_filter(f->fib);
 		f->hooks = fib_hooks(f->fib);
 		f->timed = busy % CYCLES_EVERY == 0 && !fwd_watched(f);
+		/* Frames of this router first: they are at the front of the buffers. */
+		fwd_tx_own(f);
 		n = inject_drain(f);
+		fwd_bfd_round(f);
+		fwd_tx_own_end(f);
 		for (unsigned int i = 0; i < set->n; i++)
 			n += queue_poll(f, &set->q[i], &b);
 		busy += n > 0;
-		fwd_bfd_round(f);
 		fwd_tx_flush(f);
 		if (f->wake_punt) {
 			f->wake_punt = false;
@@ -278,8 +282,9 @@ fwd_main(void *arg)
 		}
 		counter_add(&f->count->idle_polls, n == 0);
 		counter_add(&f->count->rounds, 1);
-		idle_round(idle, n > 0);
+		idle_round(idle, n > 0 || f->n_tx_used > 0);
 	}
+	fwd_tx_drop(f);
 	GRACE_LET_GO();
 	urcu_qsbr_unregister_thread();
 	return 0;

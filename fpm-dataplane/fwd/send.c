@@ -6,6 +6,7 @@
  */
 #include "fwd/send.h"
 
+#include "fwd/tx.h"
 #include "port/vlan.h"
 
 uint16_t
@@ -34,7 +35,7 @@ fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 	for (unsigned int i = sent; i < tx->n; i++)
 		if (rec[i] != NULL)
 			rec[i]->sessions = 0; /* not sent: skip the record */
-	for (unsigned int i = sent; i < tx->n; i++)
+	for (unsigned int i = tx_keep_end(f, tx, sent); i < tx->n; i++)
 		watch_lost(ring, f->watch, tx_ifidx(tx->m[i], ifidx), tx->m[i],
 			   DROP_tx_full);
 	watch_publish(ring);

@@ -2,7 +2,8 @@
 /*
  * tx: the transmit buffers, one per port. They are filled packet by packet (tx.h) or with
  * vectors (spread_avx512.c), and sent when they are full or the round ends. A sent frame
- * counts for its port and its VLAN. A frame that the port does not take is dropped.
+ * counts for its port and its VLAN. A frame in transit that the port does not take is
+ * dropped; a frame of this router is kept for the next round.
  *                                                                               [fwd-n]
  */
 #include "fwd/tx.h"
@@ -76,6 +77,30 @@ fwd_tx_mark_vlans(struct tx_buffer *tx)
 	tx->vlan = 0;
 }
 
+/* Keep or drop the frames of a buffer that the port did not take. */
+static __attribute__((noinline)) void
+tx_unsent(struct fwd *f, uint16_t ifidx, uint16_t sent)
+{
+	struct tx_buffer *tx = &f->tx[ifidx];
+	uint16_t end = tx_keep_end(f, tx, sent), kept = end - sent;
+
+	for (uint16_t i = end; fwd_samples_drops(f) && i < tx->n; i++)
+		fwd_sample_unsent(f, ifidx,
+				  tx->vlan != 0 ? tx->vlan : tx_ifidx(tx->m[i], ifidx),
+				  tx->m[i]);
+	rte_pktmbuf_free_bulk(tx->m + end, tx->n - end);
+	counter_add(&f->count->reason[DROP_tx_full], tx->n - end);
+	memmove(tx->m, tx->m + sent, kept * sizeof(tx->m[0]));
+	if (kept == 0)
+		tx->kept_tsc = 0;
+	else if (sent > 0 || tx->kept_tsc == 0)
+		tx->kept_tsc = rte_rdtsc();
+	tx->n = tx->n_own = kept;
+	tx->vlan = 0; /* m->port names the VLAN of a frame of this router */
+	tx->has_vlans = tx->has_vlans && kept > 0;
+	tx->has_inserts = tx->has_inserts && kept > 0;
+}
+
 void
 fwd_tx_send(struct fwd *f, uint16_t ifidx)
 {
@@ -111,15 +136,11 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	else if (tx->vlan != 0)
 		vlan_count_tx(f, tx->vlan, sent, bytes);
 	if (sent < tx->n) {
-		for (uint16_t i = sent; fwd_samples_drops(f) && i < tx->n; i++)
-			fwd_sample_unsent(f, ifidx,
-					  tx->vlan != 0 ? tx->vlan
-							: tx_ifidx(tx->m[i], ifidx),
-					  tx->m[i]);
-		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
-		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
+		tx_unsent(f, ifidx, sent);
+		return;
 	}
-	tx->n = 0;
+	tx->n = tx->n_own = 0;
+	tx->kept_tsc = 0;
 	tx->vlan = 0;
 	tx->has_vlans = tx->has_inserts = false;
 }
@@ -171,12 +192,77 @@ fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 void
 fwd_tx_flush(struct fwd *f)
 {
-	for (uint16_t i = 0; i < f->n_tx_used; i++) {
+	uint16_t n = f->n_tx_used, kept = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
 		struct tx_buffer *tx = &f->tx[f->tx_used[i]];
 
 		if (tx->n > 0)
 			fwd_tx_send(f, f->tx_used[i]);
-		tx->listed = false;
+		tx->listed = tx->n > 0;
+		if (tx->listed)
+			f->tx_used[kept++] = f->tx_used[i];
 	}
+	f->n_tx_used = kept;
+}
+
+/* Drop the frames of a buffer for a reason. */
+static void
+tx_drop(struct fwd *f, struct tx_buffer *tx, enum reason reason)
+{
+	rte_pktmbuf_free_bulk(tx->m, tx->n);
+	counter_add(&f->count->reason[reason], tx->n);
+	*tx = (struct tx_buffer){0};
+}
+
+/*
+ * Look at the frames that are kept. A port that is being removed has no TAP: after this round
+ * no frame waits for it.
+ */
+static __attribute__((noinline)) void
+kept_look(struct fwd *f)
+{
+	uint64_t now = rte_rdtsc(), most = rte_get_tsc_hz() / 1000 * TX_KEEP_MS;
+	uint16_t n = f->n_tx_used, kept = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct tx_buffer *tx = &f->tx[f->tx_used[i]];
+		const struct fib_iface *iface = fib_iface(f->fib, f->tx_used[i]);
+
+		if (iface == NULL || iface->ifindex == 0) {
+			tx_drop(f, tx, DROP_egress_down);
+			continue;
+		}
+		if (now - tx->kept_tsc > most) {
+			tx_drop(f, tx, DROP_tx_full);
+			continue;
+		}
+		tx->port_id = iface->port_id;
+		f->tx_used[kept++] = f->tx_used[i];
+	}
+	f->n_tx_used = kept;
+}
+
+void
+fwd_tx_own(struct fwd *f)
+{
+	f->tx_own = true;
+	if (f->n_tx_used > 0)
+		kept_look(f);
+}
+
+void
+fwd_tx_own_end(struct fwd *f)
+{
+	f->tx_own = false;
+	for (uint16_t i = 0; i < f->n_tx_used; i++)
+		f->tx[f->tx_used[i]].n_own = f->tx[f->tx_used[i]].n;
+}
+
+void
+fwd_tx_drop(struct fwd *f)
+{
+	for (uint16_t i = 0; i < f->n_tx_used; i++)
+		tx_drop(f, &f->tx[f->tx_used[i]], DROP_tx_full);
 	f->n_tx_used = 0;
 }

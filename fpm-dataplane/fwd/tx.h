@@ -9,7 +9,7 @@
 
 #include "fwd/burst.h"
 
-/* Send the buffer of a port and empty it. */
+/* Send the buffer of a port, and empty it but for kept frames. */
 void fwd_tx_send(struct fwd *f, uint16_t ifidx);
 
 /* Name the VLAN in each frame of a buffer whose frames all leave by it, see tx_ifidx(). */
@@ -74,6 +74,31 @@ fwd_tx_put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
  */
 void fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m);
 void fwd_tx_flush(struct fwd *f);
+
+/*
+ * Begin a round with the frames of this router: those of the kernel, of the punt thread and of
+ * BFD. Until fwd_tx_own_end() all frames in the buffers are such frames. If the device does
+ * not take all frames of a buffer, those of this router stay at its front for the next round,
+ * up to half of a buffer, until the device has taken none for TX_KEEP_MS. Frames in transit
+ * are dropped. So the frames of this router wait for the frames in the device's ring at most,
+ * and are not lost.
+ */
+void fwd_tx_own(struct fwd *f);
+void fwd_tx_own_end(struct fwd *f);
+/* Drop the frames that are kept: the forwarder ends. */
+void fwd_tx_drop(struct fwd *f);
+#define TX_KEEP_MS 100u
+
+/* Return the end of the frames that are kept, if the port has taken `sent` frames. */
+static inline uint16_t
+tx_keep_end(const struct fwd *f, const struct tx_buffer *tx, uint16_t sent)
+{
+	uint16_t own = f->tx_own ? tx->n : tx->n_own, room = f->tx_burst / 2;
+
+	if (sent >= own)
+		return sent;
+	return own - sent > room ? (uint16_t)(sent + room) : own;
+}
 
 /*
  * Put a whole burst into the buffers. Returns a bit for each entry that is left over,

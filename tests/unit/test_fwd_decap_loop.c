@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The loop of a forwarder whose packets are all decapsulated by patterns (fwd/decap_fast.c): no packet is
- * left for the stages, but the round has packets.
+ * left for the stages, but the round has packets. Frames of this router leave before them.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -24,6 +24,8 @@ static const struct flow gre = {.kind = FLOW_T4, .inner = 4};
 static struct {
 	unsigned int round, n_round; /* now, and the rounds altogether */
 	unsigned int sent[CYCLES_EVERY + 2];
+	struct rte_ring *inject;
+	struct rte_mbuf *first[CYCLES_EVERY + 2];
 	atomic_bool stop;
 } loop;
 
@@ -35,6 +37,19 @@ static bool
 round_has_patterns_alone(unsigned int round)
 {
 	return round == 2 || round == 3 || round == CYCLES_EVERY + 1;
+}
+
+static struct {
+	struct rte_mbuf m;
+	struct packet_meta meta;
+} own;
+
+/* Give the next round a frame of this router, by the port of the packets in transit. */
+static void
+own_inject(void)
+{
+	packet_meta(&own.m)->out_ifidx = LAN;
+	assert_int_equal(rte_ring_enqueue(loop.inject, &own.m), 0);
 }
 
 static uint16_t
@@ -50,12 +65,15 @@ device_gives(void *queue, struct rte_mbuf **m, uint16_t n)
 	fib->group[12] = group_word_single(PATH(
 		round_has_patterns_alone(loop.round) ? PATH_BLACKHOLE : PATH_LOCAL, 0));
 	loop.stop = loop.round == loop.n_round;
+	own_inject();
 	return n;
 }
 
 static uint16_t
 device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
 {
+	if (loop.sent[loop.round] == 0)
+		loop.first[loop.round] = m[0];
 	loop.sent[loop.round] += n;
 	return n;
 }
@@ -104,13 +122,16 @@ bursts_may_have_patterns_alone(void **state)
 	ops->rxq.clbk = ops->txq.clbk = calls;
 	memset(&loop, 0, sizeof(loop));
 	loop.n_round = CYCLES_EVERY + 1;
+	loop.inject = conf.rings.inject;
 	urcu_qsbr_unregister_thread();
 	fwd_main(&conf);
 	urcu_qsbr_register_thread();
 	thread_role = role;
 	*ops = was;
-	for (unsigned int k = 1; k <= loop.n_round; k++)
-		assert_int_equal(loop.sent[k], BURST_MAX);
+	for (unsigned int k = 1; k <= loop.n_round; k++) {
+		assert_int_equal(loop.sent[k], BURST_MAX + (k > 1));
+		assert_true((loop.first[k] == &own.m) == (k > 1));
+	}
 	assert_int_equal(fast.count.idle_polls, 0); /* a forwarder without packets sleeps */
 	watch_free(watch);
 	free(conf.rings.inject);
