@@ -40,12 +40,17 @@ bench-bfd: ## BFD of FRR in the dataplane and over the TAP, under load: sessions
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all peers >&2
 	@$(PY) tests/bench/bench_bfd.py build/release
 
+bench-filter: ## from nft to the filter: ms until 1,000 rules, and an element of 100,000 prefixes, are in force (QUICK=1, REPS=21, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
+	@$(PY) tests/bench/bench_filter.py build/release
+
 # `make test` links these programs, so that it notices a change of the product that breaks them.
 bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:
 
 .PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-labels-vm \
-	bench-quick bench-scale bench-large
+	bench-quick bench-scale bench-large bench-filter
 
 # The packages and programs that the forwarding benchmarks need.
 bench-forwarder:

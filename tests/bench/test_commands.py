@@ -53,7 +53,7 @@ SAYS = {
     "bench-forward": set(), "bench-fpm": {"steal"}, "bench-loss": {"loss"},
     "bench-latency": {"latency"}, "bench-watch": {"watch"}, "bench-tags": {"tags", "tags-right"},
     "bench-sync": {"sync-turns", "sync"}, "bench-slow-path": {"slow-path"},
-    "bench-bfd": {"bfd", "bfd-move"}, "bench-large": {"large"},
+    "bench-bfd": {"bfd", "bfd-move"}, "bench-filter": {"filter"}, "bench-large": {"large"},
     "bench-quick": {"guard", "forward", "fib4", "fib6"},
 }  # fmt: skip
 ROWS = {
