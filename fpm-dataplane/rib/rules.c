@@ -100,11 +100,36 @@ sources_are_used(const struct rib *rib, unsigned int family6)
 	return false;
 }
 
+static bool
+vrfs_exist(const struct rib *rib)
+{
+	return rib->vrfs.n > rib->vrfs.n_for_rules;
+}
+
+/*
+ * Return true for a rule of VRFs or of table main without a selector. Sets *vrfs_done once
+ * packets of VRFs have looked up their own tables before main.
+ */
+static bool
+rule_is_base(const struct rule *rule, bool *has_main, bool *vrfs_done)
+{
+	if (!rule_is_for_all(rule) || (!rule->l3mdev && rule->table != RT_TABLE_MAIN))
+		return false;
+	*vrfs_done |= rule->l3mdev && !*has_main;
+	*has_main |= !rule->l3mdev;
+	return true;
+}
+
+/*
+ * Forwarders without a list look up the table of a packet's VRF, then main. This needs a rule
+ * of VRFs (l3mdev) before that of main. Linux adds it with the first VRF; `ip rule flush`
+ * removes it.
+ */
 bool
 rules_are_default(const struct rib *rib, unsigned int family6)
 {
 	const struct rule_list *list = &rib->rules.list[family6];
-	bool has_main = false;
+	bool has_main = false, vrfs_done = !vrfs_exist(rib);
 
 	/* An empty list was not read yet, or the kernel has no rules. */
 	if (list->n == 0)
@@ -118,13 +143,11 @@ rules_are_default(const struct rib *rib, unsigned int family6)
 			continue;
 		if (!rule_is_for_all(rule))
 			return false;
-		if (rule->l3mdev || rule->table == RT_TABLE_LOCAL)
-			continue;
-		if (rule->table != RT_TABLE_MAIN)
+		if ((rule->l3mdev || rule->table != RT_TABLE_LOCAL) &&
+		    !rule_is_base(rule, &has_main, &vrfs_done))
 			return false;
-		has_main = true;
 	}
-	return has_main;
+	return has_main && vrfs_done;
 }
 
 /* --- FIBs --------------------------------------------------------------------------------- */
@@ -279,6 +302,8 @@ rules_round(struct rib *rib)
 		r->due |= used != r->default_used[v];
 		r->default_used[v] = used;
 	}
+	r->due |= vrfs_exist(rib) != r->vrfs_exist;
+	r->vrfs_exist = vrfs_exist(rib);
 	r->due |= rib->sources.changed;
 	rib->sources.changed = false;
 	if (!r->due && (r->retry_ms == 0 || rib->clock_ms() < r->retry_ms))
@@ -521,7 +546,7 @@ static void
 ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *to)
 {
 	const struct rule_list *list = &rib->rules.list[family6];
-	bool has_main = false;
+	bool has_main = false, vrfs_done = !vrfs_exist(rib);
 
 	if (rules_are_default(rib, family6))
 		return;
@@ -532,19 +557,17 @@ ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *
 
 		if (rule_is_idle(rib, rule))
 			continue;
-		if (rule_is_for_all(rule) &&
-		    (rule->l3mdev || rule->table == RT_TABLE_LOCAL ||
-		     rule->table == RT_TABLE_MAIN)) {
-			has_main |= !rule->l3mdev && rule->table == RT_TABLE_MAIN;
+		if (rule_is_for_all(rule) && !rule->l3mdev && rule->table == RT_TABLE_LOCAL)
 			continue;
-		}
+		if (rule_is_base(rule, &has_main, &vrfs_done))
+			continue;
 		iif = rule_link(rib, rule);
 		to->all = rule->invert || rule->iif[0] == '\0' ||
 			  (iif != NULL && iif->vrf != 0);
 		if (iif != NULL && !to->all)
 			ifaces_add(to, iif->ifindex);
 	}
-	to->all |= !has_main;
+	to->all |= !has_main || !vrfs_done;
 }
 
 static void

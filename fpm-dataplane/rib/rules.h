@@ -21,6 +21,7 @@ struct rib_rules {
 	bool due;                 /* something changed on which the lists depend */
 	bool publish_due;         /* the FIBs exist: publish when they are complete */
 	bool default_used[2];     /* table default had a route at the last check */
+	bool vrfs_exist;          /* the kernel had a VRF at the last check */
 	bool refused;             /* some table got no FIB; this was logged */
 	uint64_t retry_ms;        /* 0: no retry is due */
 	bool nomem;               /* a FIB got no memory: the published lists stay */

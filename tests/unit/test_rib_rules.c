@@ -54,7 +54,13 @@ tell(struct rig *g, uint8_t family)
 				   .table = RT_TABLE_LOCAL,
 				   .suppress = -1,
 				   .suppress_group = RULE_NO_GROUP};
-	memcpy(&m->rule[1], list, n_list * sizeof(list[0]));
+	for (uint32_t i = 0; i < n_list; i++) {
+		uint32_t at = i + 1;
+
+		for (; m->rule[at - 1].pref > list[i].pref; at--)
+			m->rule[at] = m->rule[at - 1];
+		m->rule[at] = list[i];
+	}
 	for (uint32_t i = 0; i < n; i++)
 		m->rule[i].family = m->rule[i].src.family = m->rule[i].dst.family = family;
 	n_list = 0;
@@ -76,9 +82,9 @@ route_from(struct rig *g, enum kernel_event_kind kind, const char *prefix, const
 	rig_kernel_route(g, kind, prefix, 1024, gw, ifindex)->src = rig_prefix(src);
 }
 
-/* Return the path of a packet from the port 11 by the published list. */
+/* Return the path of a packet from the port 11 in a VRF by the published list. */
 static const char *
-seen(const struct rig *g, const char *src, const char *dst)
+seen_in(const struct rig *g, uint16_t vrf, const char *src, const char *dst)
 {
 	static char text[80];
 	struct fib_iface in = {.ifindex = 11, .rules4 = true, .rules6 = true};
@@ -88,9 +94,25 @@ seen(const struct rig *g, const char *src, const char *dst)
 
 	memcpy(ip + at, s.addr.octet, octets);
 	memcpy(ip + at + octets, d.addr.octet, octets);
-	rig_path_text(g, fib_resolve_packet(g->fib, &in, 0, s.family, ip, sizeof(ip)), text,
-		      sizeof(text));
+	rig_path_text(g, fib_resolve_packet(g->fib, &in, vrf, s.family, ip, sizeof(ip)),
+		      text, sizeof(text));
 	return text;
+}
+
+static const char *
+seen(const struct rig *g, const char *src, const char *dst)
+{
+	return seen_in(g, 0, src, dst);
+}
+
+static void
+assert_in_red(const struct rig *g, uint8_t family, const char *want4, const char *want6)
+{
+	if (family == 4)
+		assert_string_equal(seen_in(g, 1, "192.0.2.9", "198.51.100.9"), want4);
+	else
+		assert_string_equal(seen_in(g, 1, "2001:db8:1::9", "2001:db8:100::1"),
+				    want6);
 }
 
 #define assert_from(g, src, dst, want) assert_string_equal(seen(g, src, dst), want)
@@ -122,6 +144,39 @@ the_rules_of_every_kernel_publish_nothing(void **state)
 	assert_null(fib_rules(g->fib, 6));
 	assert_null(g->rule_ifaces);
 	assert_int_equal(g->rib->vrfs.n, 0);
+	rig_free(g);
+}
+
+/* `ip rule flush` removes the rule of VRFs. Linux then looks up main alone. */
+static void
+vrfs_need_their_rule_before_main(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	rig_vrf(g, 1, 100, "red");
+	for (unsigned int v = 0; v < 2; v++) {
+		uint8_t family = v ? 6 : 4;
+
+		lookup(1000, 0)->l3mdev = true;
+		tell(g, family);
+		assert_null(fib_rules(g->fib, family));
+		tell(g, family);
+		assert_non_null(fib_rules(g->fib, family));
+		assert_true(g->rule_ifaces->of[v].all);
+		assert_in_red(g, family, "192.0.2.1@1", "2001:db8:1::1@1");
+		lookup(40000, 0)->l3mdev = true;
+		tell(g, family);
+		assert_in_red(g, family, "192.0.2.1@1", "2001:db8:1::1@1");
+		lookup(1000, 0)->l3mdev = true;
+		tell(g, family);
+		assert_null(fib_rules(g->fib, family));
+		assert_in_red(g, family, "192.0.2.129@2", "2001:db8:2::1@2");
+		tell(g, family);
+	}
+	rig_vrf(g, 1, 100, NULL);
+	rig_settle(g);
+	assert_null(fib_rules(g->fib, 4));
+	assert_null(fib_rules(g->fib, 6));
 	rig_free(g);
 }
 
@@ -751,6 +806,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rules_of_every_kernel_publish_nothing),
+		cmocka_unit_test(vrfs_need_their_rule_before_main),
 		cmocka_unit_test(a_table_of_a_rule_gets_a_fib_and_loses_it),
 		cmocka_unit_test(a_rule_that_goes_at_once_leaves_no_fib),
 		cmocka_unit_test(only_the_named_interface_is_concerned),

@@ -238,6 +238,50 @@ def test_a_vrf_goes_on_in_main_as_in_linux_unless_it_has_a_default_route(router,
     router.ip(*(x.replace(" add ", " del ") for x in (line, f"-6 {line}")))
 
 
+def test_without_the_rule_of_vrfs_their_packets_look_up_main(router, family):
+    """Linux adds the rule (`l3mdev`) with the first VRF; `ip rule flush` removes it. Behind the rule
+    of main it is too late, as in Linux."""
+    lan, wan, alt = (router.wires[name] for name in ("lan", "wan", "alt"))
+    six, host = "-6 " * (family == 6), HOST[family]
+    add(router, "red")
+    enslave(router, "red", lan)
+    enslave(router, "red", alt)
+    peer = f"{alt.peer(family)} dev {alt.tap}"
+    router.ip(
+        f"{six}neigh replace {peer.replace(' ', f' lladdr {alt.mac} ', 1)} nud permanent",
+        f"{six}route add {NET[family]} via {peer} table 100",
+        f"{six}route add {NET[family]} via {wan.peer(family)} dev {wan.tap}",
+    )
+
+    def by(out):
+        probe = lan.probe(host)
+        lan.send(probe)
+        router.fence(lan)
+        return [w for w in (wan, alt) if w.got(token_of(probe))] == [out]
+
+    try:
+        eventually(lambda: by(alt), 5, 0.05, "by the route of the VRF")
+        assert kernel_says(router, host, lan.peer(family), lan) == alt.tap
+        router.ip(f"{six}rule del pref 1000")
+        eventually(lambda: by(wan), 5, 0.05, "by the route of main")
+        assert kernel_says(router, host, lan.peer(family), lan) == wan.tap
+        said = router.fpmctl("explain", "port", "lan0", "src", lan.peer(family), "dst", host).stdout
+        assert wan.tap in said and alt.tap not in said, said
+        router.ip(f"{six}rule add l3mdev pref 40000")
+        assert kernel_says(router, host, lan.peer(family), lan) == wan.tap
+        rows = lambda: [r["action"] for r in router.control.ask("rules")]  # noqa: E731
+        eventually(lambda: rows().count("l3mdev") == 2, 5, 0.01, "the rule behind main")
+        assert by(wan)
+    finally:
+        router.ip(
+            f"{six}rule add l3mdev pref 1000",
+            f"{six}route del {NET[family]} table 100",
+            f"{six}route del {NET[family]}",
+        )
+        netns.command(["ip", "-n", router.ctl, f"-{family}", "rule", "del", "pref", "40000"], check=False)
+    eventually(lambda: len([r for r in router.control.ask("rules") if r["pref"] == 40000]) == 0, 5, 0.01)
+
+
 @pytest.mark.quick
 def test_who_leaves_the_vrf_is_in_main_again(router):
     lan, wan = router.wires["lan"], router.wires["wan"]
