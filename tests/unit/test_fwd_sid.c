@@ -374,6 +374,39 @@ usd_opens_the_last_segment(void **state)
 	leaves(100, 0x86dd, WAN);
 }
 
+/*
+ * RFC 8986, 4.16.2: USP concerns packets without a segment left, whose next header is processed as by
+ * End without a routing header. All others go on as without the flavor.
+ */
+static void
+usp_changes_no_packet_that_goes_on(void **state)
+{
+	uint8_t *ip;
+
+	sid(SRV6_END, SRV6_USP, 0);
+	build(2, 2, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, WAN);
+	assert_int_equal(sent()[OUTER + 3], 1);
+	build(2, 1, 4); /* the last segment: only PSP removes the header */
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(len, 0x86dd, LAN);
+	assert_int_equal(sent()[OUTER + 3], 0);
+	build(2, 0, 4);
+	refuses(DROP_srv6_upper, OUTER + 40);
+	ip = build(2, 0, 0);
+	ip[OUTER] = 58; /* ICMPv6 is processed by the kernel */
+	assert_int_equal(pass(), PUNT_local);
+	sid(SRV6_END, SRV6_USP | SRV6_PSP, 0);
+	build(2, 1, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	assert_int_equal(sent()[6], 4);
+	sid(SRV6_END, SRV6_USP | SRV6_USD, 0);
+	build(2, 0, 4);
+	assert_int_equal(pass(), VERDICT_GO);
+	leaves(100, 0x0800, WAN);
+}
+
 /* S8 */
 static void
 hop_limit_is_used_up_once(void **state)
@@ -881,6 +914,7 @@ main(void)
 		cmocka_unit_test(end_goes_on_to_the_next_segment),
 		cmocka_unit_test(psp_takes_the_routing_header_off),
 		cmocka_unit_test(usd_opens_the_last_segment),
+		cmocka_unit_test(usp_changes_no_packet_that_goes_on),
 		cmocka_unit_test(hop_limit_is_used_up_once),
 		cmocka_unit_test(cross_connects_choose_the_neighbor),
 		cmocka_unit_test(link_local_neighbors_are_on_their_interface),
