@@ -25,6 +25,14 @@ ethertype_is_control(uint16_t type)
 	       type == 0x8870 || type < 0x0600;
 }
 
+/* Drop a frame that no interface of the router takes, or give it to the kernel. */
+static void
+frame_leave(struct burst *b, unsigned int i, bool to_kernel, enum reason drop)
+{
+	b->path[i] = PATH(PATH_NONE, 0);
+	burst_leave(b, i, to_kernel ? PUNT_kernel_route : drop);
+}
+
 static void
 parse_frame(struct burst *b, unsigned int i)
 {
@@ -38,7 +46,7 @@ parse_frame(struct burst *b, unsigned int i)
 	}
 	type = get_be16(eth + 12);
 	if ((eth[0] & 1) == 0 && memcmp(eth, b->in->mac, 6) != 0) {
-		burst_leave(b, i, DROP_l2_foreign);
+		frame_leave(b, i, b->in->foreign_to_kernel, DROP_l2_foreign);
 		return;
 	}
 	if ((eth[6] & 1) != 0) { /* IEEE 802.3, 3.2.3: a source is one station */
@@ -46,7 +54,7 @@ parse_frame(struct burst *b, unsigned int i)
 		return;
 	}
 	if (vlan_type_is_tag(type) && !fwd_priority_tag(b, i)) {
-		burst_leave(b, i, DROP_vlan_unknown);
+		frame_leave(b, i, b->in->tagged_to_kernel, DROP_vlan_unknown);
 		return;
 	}
 	type = get_be16(burst_l2(b, i) + 12);
@@ -57,7 +65,7 @@ parse_frame(struct burst *b, unsigned int i)
 	else if (type == MPLS_TYPE || type == MPLS_MULTICAST_TYPE)
 		fwd_label_parse(b, i);
 	else if (vlan_type_is_tag(type))
-		burst_leave(b, i, DROP_vlan_unknown);
+		frame_leave(b, i, b->in->tagged_to_kernel, DROP_vlan_unknown);
 	else
 		burst_leave(b, i,
 			    ethertype_is_control(type) ? PUNT_l2_control : PUNT_not_ip);

@@ -294,6 +294,9 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->forward6 = n->forward6_all || (l != NULL && l->force_forwarding6);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
 	fi->ipv6_off = ifc->ipv6_off = l != NULL && l->ipv6_off;
+	fi->foreign_to_kernel = l != NULL && l->owner != 0;
+	fi->tagged_to_kernel = fi->foreign_to_kernel ||
+			       (ifc->present && ifc->kernel.macvlan != KMON_NO_MACVLAN);
 	fi->mpls = n->conf.mpls_all || (l != NULL && l->mpls);
 	if (l != NULL && l->mtu6_bytes != 0 && l->mtu6_bytes < mtu_bytes)
 		fi->mtu6_bytes = (uint16_t)l->mtu6_bytes;

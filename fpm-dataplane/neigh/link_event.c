@@ -54,6 +54,8 @@ link_update_owner(struct neigh *n, struct link *l)
 	if (ifindex == l->owner)
 		return;
 	l->owner = ifindex;
+	if (l->ifidx != 0)
+		(void)iface_publish(n, l->ifidx);
 	if (owner != NULL)
 		log_warn("neigh: interface has a master dev=%s part_of=%s", l->kernel.name,
 			 owner->kernel.name);

@@ -366,6 +366,18 @@ def test_a_port_that_a_bridge_takes_is_told_of(dut, lan, wan):
         before = dut.counters()
         assert dut.forwarded(lan, lan.probe("203.0.113.2"), wan)
         assert dut.moved(before, "punt")["kernel_route"] == 1
+        # As in Linux the bridge is reached at its own MAC by each member, and bridges frames.
+        dut.ip(f"link set {dut.wires['alt'].tap} master br7", "link set br7 address 02:00:00:00:77:01")
+        alt = dut.wires["alt"]
+        eventually(lambda: dut.link_row("br7")["address"] == "02:00:00:00:77:01", 5, 0.01)
+        to_bridge = alt.probe(lan.peer4, src="203.0.113.3")
+        to_bridge[Ether].dst = "02:00:00:00:77:01"
+        bridged = alt.probe("203.0.113.2", src="203.0.113.3")
+        bridged[Ether].dst = wan.mac
+        for probe, out in ((to_bridge, lan), (bridged, wan)):
+            eventually(lambda p=probe, o=out: alt.send(p) or o.got(token_of(p)), 10, 0.1, "by the kernel")
+        tagged = bytes(bridged)[:12] + b"\x81\0\0\x64" + bytes(bridged)[12:]
+        eventually(lambda: alt.send(tagged) or any(d[12:16] == tagged[12:16] for d in wan.got(token_of(tagged))), 10, 0.1)
     finally:
         dut.ip("link del br7")
     eventually(lambda: part_of() is None, 5, 0.01, "its own again")

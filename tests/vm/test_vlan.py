@@ -175,6 +175,26 @@ def test_a_macvlan_on_a_vlan_has_its_mac_and_tag(router, lan, wan):
         assert router.not_forwarded(wan, tagged(probe(), *tags)) == {"l2_foreign": 1}
 
 
+def test_the_kernel_has_the_vlan_on_a_macvlan(router, lan, wan):
+    """The forwarder gives it the frames of the macvlan with a tag, and packets routed there."""
+    vmac = "00:00:5e:00:01:06"
+    router.ip(
+        f"link add link wan0 name vr6 address {vmac} type macvlan mode bridge",
+        "link set vr6 up",
+        "link add link vr6 name vr6.50 type vlan id 50",
+        "link set vr6.50 up",
+        "addr add 203.0.113.1/24 dev vr6.50",
+        f"neigh replace {PEER} lladdr {wan.mac} dev vr6.50 nud permanent",
+    )
+    probe = wan.probe(lan.peer4, src=PEER)
+    probe[Ether].dst = vmac
+    came = lambda: wan.send(tagged(probe, (C, 50))) or lan.got(token_of(probe))  # noqa: E731
+    eventually(came, 5, 0.1, "a packet of the VLAN")
+    there = lan.probe(PEER)
+    eventually(lambda: lan.send(there) or wan.got(token_of(there)), 5, 0.1, "a packet into the VLAN")
+    assert untagged(wan.got(token_of(there))[0], (C, 50)).src == vmac
+
+
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_the_kernel_forwards_a_packet_of_a_vlan(router, wan, family):
