@@ -75,10 +75,16 @@ bench-watch: bench-forwarder ## the cost of trace and capture while no session r
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 
-bench-tags: ## the cost of a tag, of two tags, of VRFs, labels, tunnels and filters per packet, in turns in one process (QUICK=1, ...)
-	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
+# The examples of programs, for the interfaces of bench_tags.
+HOOK_OBJECTS := $(patsubst fpm-dataplane/hook/examples/%.c,build/release/tests/bench/hooks/%.o,$(wildcard fpm-dataplane/hook/examples/*.c))
+$(HOOK_OBJECTS): build/release/tests/bench/hooks/%.o: fpm-dataplane/hook/examples/%.c fpm-dataplane/base/fpm_hook.h
+	@mkdir -p $(@D)
+	@clang-$(CLANG) -target bpf -mcpu=v2 -O2 -ffreestanding -I fpm-dataplane/base -c $< -o $@
+
+bench-tags: ## the cost of a tag, of two tags, of VRFs, labels, tunnels, filters and programs per packet, in turns in one process (QUICK=1, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH) $(PKGS_HOOK)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane \
-		$(addprefix build/release/tests/bench/bench_,frames tags) >&2
+		$(addprefix build/release/tests/bench/bench_,frames tags) $(HOOK_OBJECTS) >&2
 	@$(PY) tests/bench/bench_tags.py build/release
 
 bench-labels-vm: ## packets with labels in a virtual machine, whose kernel has mpls_router: Linux against the daemon (REPS=7, QUICK=1)
@@ -114,7 +120,8 @@ TAGS_LINK := $(wildcard tests/bench/tags/*.c) tests/bench/forward/stream.c $(POP
 	$(foreach d,fwd fib base ruleset,$(call c_files,fpm-dataplane/$(d)/*.c)) \
 	$(addprefix fpm-dataplane/port/,bfd.c rings.c rxq.c rxq_set.c watch.c) \
 	$(addprefix fpm-dataplane/filter/,attr.c build.c dump.c elements.c events.c expr.c messages.c part.c) \
-	fpm-dataplane/netlink/exchange.c
+	fpm-dataplane/netlink/exchange.c fpm-dataplane/ctl/bpf_object.c \
+	$(addprefix fpm-dataplane/hook/,check.c program.c range.c verify.c)
 
 $(eval $(call program,$(O)/tests/bench/bench_tags,$(call obj,$(TAGS_LINK)),$$(PC_LIBS)))
 

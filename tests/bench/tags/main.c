@@ -53,6 +53,20 @@ const struct row rows[] = {
 	 .urpf = FIB_URPF_LOOSE},
 	{.name = "10 rules of a filter", .base = NONE, .n = 1, .rules = FEW_RULES},
 	{.name = "1,000 rules of a filter", .base = NONE, .n = 1, .rules = MANY_RULES},
+	{.name = "a program elsewhere",
+	 .base = NONE,
+	 .n = 1,
+	 .hook = "drop_payload",
+	 .hook_elsewhere = true},
+#define PROGRAM(text, example)                                      \
+	{                                                           \
+		.name = text, .base = NONE, .n = 1, .hook = example \
+	}
+	PROGRAM("program: drop by payload", "drop_payload"),
+	PROGRAM("program: DSCP by port", "dscp_by_port"),
+	PROGRAM("program: sampling counter", "sample"),
+	PROGRAM("program: TTL floor", "ttl_floor"),
+	PROGRAM("program: VRF by source", "vrf_by_source"),
 	{.name = "one label pushed", .base = NONE, .n = 1, .push = 1},
 	{.name = "label swapped", .base = NONE, .n = 1, .label = true, .push = 1},
 	{.name = "label off, to a neighbor", .base = NONE, .n = 1, .label = true},

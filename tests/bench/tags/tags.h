@@ -74,7 +74,9 @@ struct row {
 	 * out_of: kind of decapsulation, with one tunnel, VNI or end point, or if `mixed`, `n` tunnels or VNIs.
 	 */
 	enum tunnelled into, out_of;
-	unsigned int rules; /* of a filter; 0: none */
+	unsigned int rules;  /* of a filter; 0: none */
+	const char *hook;    /* example of hook/examples that is loaded; NULL: none */
+	bool hook_elsewhere; /* it belongs to another interface */
 	/*
 	 * true: each frame has another source, from all routes; false: all have the same
 	 * source
@@ -163,6 +165,14 @@ void outer_turn(struct fib *fib, const struct row *row);
 
 /* Make a ruleset of `n` rules that match no frame. Returns NULL, and has said why. */
 struct ruleset *filter_make(unsigned int n);
+
+/* --- hooks.c ------------------------------------------------------------------------ */
+
+/* Load the programs of all rows, for the interface `dev`. Returns 0, or -1 and has said why. */
+int hooks_make(const char *dev);
+
+/* Put the program of a row in force, or none. */
+void hooks_turn(struct fib *fib, const struct row *row);
 
 /* --- sessions.c --------------------------------------------------------------------- */
 

@@ -300,7 +300,7 @@ world_make(struct world *w, const char *routes)
 	w->tries = w->fib->copy[0];
 	w->few = filter_make(FEW_RULES);
 	w->many = filter_make(MANY_RULES);
-	if (w->few == NULL || w->many == NULL)
+	if (w->few == NULL || w->many == NULL || hooks_make(plain[0][0]->name) < 0)
 		rc = -EINVAL;
 	return rc;
 }
@@ -316,6 +316,7 @@ world_turn(struct world *w, const struct row *row)
 	fib->filter = row->rules == MANY_RULES  ? w->many
 		      : row->rules == FEW_RULES ? w->few
 						: NULL;
+	hooks_turn(fib, row);
 	plain[0][0]->urpf4 = row->urpf;
 	fib->iface[IN] = plain[0][0];
 	fib->vlans[IN] = row->tags_in > 0 || row->vlans ? vlans : NULL;
