@@ -234,9 +234,10 @@ bool kmon_inet6_is_due(const struct kmon *km);
 int kmon_resync(struct kmon *km);
 
 /*
- * Report link `ifindex` and all on it gone. With `again`, then report their present state,
- * for a caller that uses the link in another way from now on. Without `again`, only later
- * changes are reported. Not from a callback. Returns 0 or -errno, as kmon_resync().
+ * Report link `ifindex`, and all links, addresses and neighbors on it, as removed. With
+ * `again`, then report their present state, for a caller that uses the link in another way
+ * from now on. Without `again`, only later changes are reported. Not from a callback.
+ * Returns 0 or -errno, as kmon_resync().
  */
 int kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again);
 

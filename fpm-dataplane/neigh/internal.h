@@ -199,7 +199,8 @@ struct neigh {
 	uint16_t next_vlan;     /* first number to try */
 	uint16_t n_vlans;       /* numbers in use, or not reused yet */
 	bool vlan_left_out;     /* VLANs or tunnels of the kernel have no number */
-	struct port no_port;    /* of tunnels: without a name and a number */
+	/* stands for the port of a tunnel; it has no name and no number */
+	struct port no_port;
 	uint16_t n_tunnels, n_svis;
 	/* a tunnel, vxlan device or VRF was added, removed or changed: see tunnel.c */
 	bool tunnels_due;

@@ -97,8 +97,9 @@ uint8_t kroute_hider(const struct rib_kroutes *k, const struct rib_links *links,
 uint8_t kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *links,
 			const struct route *r);
 /*
- * Return true if a route of type throw in table local makes the kernel use `r`, a route of
- * table main, although a shorter prefix of table local has the packets of `r`, too.
+ * Return true if the kernel uses `r`, a route of table main, because of a route of type
+ * throw in table local. Without that route, a shorter prefix of table local would take the
+ * packets.
  */
 bool kroute_is_thrown(const struct rib_kroutes *k, const struct route *r);
 /* Give the record its place among equal metrics: before all, or after all. */

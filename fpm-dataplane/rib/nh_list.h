@@ -19,9 +19,10 @@ struct next_hop {
 	uint32_t ifindex;
 	uint32_t weight;
 	uint8_t gw_family;
-	uint8_t encap;   /* enum hop_encap */
-	uint8_t kind;    /* PATH_NONE: a next hop; else a path, and all above is zero */
-	uint8_t refusal; /* HOP_SEG6 without a stack: enum srv6_refusal */
+	uint8_t encap; /* enum hop_encap */
+	/* PATH_NONE: a next hop; else only a path, and all members above are zero */
+	uint8_t kind;
+	uint8_t refusal;         /* HOP_SEG6 without a stack: enum srv6_refusal */
 	uint32_t mtu_class : 10; /* of the route: the same in all next hops of a slot */
 	uint32_t stack : 20; /* HOP_MPLS, HOP_SEG6: its number, stack.h; 0: unsupported */
 	uint32_t onlink : 1;

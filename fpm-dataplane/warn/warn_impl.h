@@ -157,7 +157,7 @@ struct device_message;
 /* Add the sysctls of one device (sysctl.c), or its multicast routing. */
 void sysctls_of_device(struct warn *w, const struct device_message *m);
 
-/* Return the own device with this index, or NULL. */
+/* Return the device with this index if it is a port or a VLAN of a port; else NULL. */
 struct own *own_find(const struct warn *w, uint32_t ifindex);
 
 #endif
