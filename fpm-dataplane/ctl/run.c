@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/haste.h"
+
 #define WORDS_MAX  32
 #define PIPE_BYTES (1 << 20)
 #define READ_BYTES (1 << 16)
@@ -47,7 +49,9 @@ run_read(void *cookie, char *buf, size_t size)
 {
 	struct run *run = cookie;
 	struct pollfd p = {.fd = run->fd, .events = POLLIN};
-	int rc = run->silent ? 0 : poll(&p, 1, run->patience_s * 1000);
+	int rc = run->silent
+			 ? 0
+			 : poll(&p, 1, (int)haste_ms((unsigned int)run->patience_s * 1000));
 
 	if (rc > 0) {
 		run_let_write(run);

@@ -10,6 +10,7 @@ def use(dut, monkeypatch, name, **words):
     """Preload lib/NAME.c, with `words` in the environment, into all programs that start from now
     on."""
     library = os.path.join(os.path.dirname(dut.daemon.program), "tests", name + ".so")
+    assert os.path.exists(f"{os.path.dirname(__file__)}/{name}.c"), f"there is no library {name}"
     if not os.path.exists(library):
         pytest.skip(f"{name}.so is not built for this program")
     monkeypatch.setenv("LD_PRELOAD", library)

@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from lib import netns, preload, procs
+from lib import netns, procs
+from lib.haste import hasty
 from lib.wait import eventually
 
 SUMMARY = (
@@ -330,15 +331,14 @@ def test_a_zebra_that_does_not_tell_is_a_warning(dut):
     assert dut.fpmctl("doctor", "routes", "--vtysh", "cat /nonexistent").stderr == ""
 
 
-def test_a_zebra_that_hangs_fails_and_holds_up_nothing(dut, tmp_path, monkeypatch):
+def test_a_zebra_that_hangs_fails_and_holds_up_nothing(dut, tmp_path):
     """A vtysh that hangs is ended after 10 s (here 1 s). doctor fails but shows the other checks
     before the wait, and audit has exit code 1."""
     script = tmp_path / "vtysh"
     script.write_text("#!/bin/sh\necho $$ >>$0.pids\nexec sleep 300\n")
-    preload.use(dut, monkeypatch, "hasty")
     began = time.monotonic()
     words = ["doctor", "--vtysh", f"sh {script}", "fpm", "routes"]
-    with dut.fpmctl_begin(*words) as examined:
+    with hasty(10), dut.fpmctl_begin(*words) as examined:
         first = examined.stdout.readline()
         at = time.monotonic()
         said = examined.stdout.read()
@@ -347,7 +347,8 @@ def test_a_zebra_that_hangs_fails_and_holds_up_nothing(dut, tmp_path, monkeypatc
     assert examined.returncode == 3 and time.monotonic() - began < 25
     assert "FAIL  routes" in said and "zebra does not answer" in said
     assert "10 s" in said
-    done = dut.fpmctl("audit", "--vtysh", f"sh {script}")
+    with hasty(10):
+        done = dut.fpmctl("audit", "--vtysh", f"sh {script}")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("fpmctl: zebra does not answer: ")
     assert len(done.stderr.splitlines()) == 1
