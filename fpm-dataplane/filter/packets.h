@@ -16,7 +16,7 @@ struct packets {
 	ev_timer tick;
 	unsigned int left;  /* lines that may still be written in this second */
 	unsigned int ticks; /* since the second began */
-	uint64_t n_lost;    /* lost packets of the rings that log and metric include */
+	uint64_t n_lost;    /* packets without a line, as last logged and counted */
 	uint64_t n_over;    /* taken from the rings but not written: too many lines */
 };
 

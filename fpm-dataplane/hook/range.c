@@ -118,7 +118,7 @@ range_alu(uint8_t op, unsigned int bits, struct range a, struct range b)
 	default: /* BPF_NEG */
 		break;
 	}
-	/* A constant that has wrapped has its low bits in the result. */
+	/* A constant outside of 32 bits wraps: the result has its low 32 bits. */
 	if (bits == 32 && range_is_one(r))
 		return range_of((uint32_t)r.min);
 	return bits == 32 ? range_cut(r) : r;

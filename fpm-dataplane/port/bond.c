@@ -285,7 +285,7 @@ bond_state(uint16_t port_id, struct bond_state *state)
 #define FRAME_BYTES (sizeof(struct slow_protocol_frame) + RTE_PKTMBUF_HEADROOM)
 #define FRAME_CACHE 32
 #define FRAME_MORE  1
-/* Two small rings, and small allocations until a link comes up. */
+/* Room for two small rings, and for small allocations until a link comes up. */
 #define RINGS_BYTES (64u << 10)
 /*
  * For a queue with 1024 descriptors. Drivers reserve up to 4096 descriptors of 32 octets.

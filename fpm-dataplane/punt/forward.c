@@ -616,7 +616,7 @@ neigh_queue_release(struct punt *p, const struct neigh_queue *waited, bool resol
 		unsigned int n_waiting = p->n_waiting;
 
 		if (may_wait && neigh_queue_exists(p, &key)) {
-			/* After earlier packets to this neighbor. */
+			/* Earlier packets to this neighbor wait: keep the order. */
 			neigh_queue_add(p, m, &key);
 			continue;
 		}

@@ -135,8 +135,9 @@ route_is_staged(const struct rib *rib, const struct route *r)
 }
 
 /*
- * Stage the prefixes inside the prefix of `r` that table local leaves to main. They may have
- * the slot of `r`, or are hidden no longer.
+ * Stage each route of type throw of table local inside the prefix of `r`, unless it is
+ * staged. A change of `r` changes the slot of these prefixes, or whether table local hides
+ * them.
  */
 static void
 route_stage_thrown(struct rib *rib, const struct route *r)
