@@ -19,9 +19,25 @@
 
 #include "decap_flows.h"
 
-static const struct flow gre = {.kind = FLOW_T4, .inner = 4};
+#define BEHIND  (SVI + 1) /* a VLAN on WAN */
+#define VLAN_ID 5
+#define LONG    (2 * BURST_MAX) /* packets of a received burst that is handled in parts */
+
+static const struct bed {
+	struct flow flow;
+	uint16_t rx_burst;
+	bool vlans; /* every fourth packet comes by the VLAN */
+} beds[] = {
+	{{.kind = FLOW_T4, .inner = 4}, BURST_MAX, false},
+	{{.kind = FLOW_T4, .inner = 6}, LONG, false},
+	{{.kind = FLOW_SID, .inner = 4}, BURST_MAX, false},
+	{{.kind = FLOW_SID, .inner = 6, .n_segments = 1}, LONG, false},
+	{{.kind = FLOW_T4, .inner = 4}, BURST_MAX, true},
+	{{.kind = FLOW_SID, .inner = 4}, LONG, true},
+};
 
 static struct {
+	const struct bed *bed;
 	unsigned int round, n_round; /* now, and the rounds altogether */
 	unsigned int sent[CYCLES_EVERY + 2];
 	struct rte_ring *inject;
@@ -52,18 +68,63 @@ own_inject(void)
 	assert_int_equal(rte_ring_enqueue(loop.inject, &own.m), 0);
 }
 
+static bool
+is_tagged(unsigned int i)
+{
+	return loop.bed->vlans && i % 4 == 3;
+}
+
+/* Return the packets of a round that leave: patterns describe no packet with a tag. */
+static unsigned int
+round_sends(unsigned int round)
+{
+	unsigned int n = loop.bed->rx_burst;
+
+	return round_has_patterns_alone(round) && loop.bed->vlans ? n - n / 4 : n;
+}
+
+static void
+tag_put(struct rte_mbuf *m)
+{
+	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *);
+
+	memmove(eth - VLAN_BYTES, eth, 12);
+	put_be16(eth + 12 - VLAN_BYTES, VLAN_C_TYPE);
+	put_be16(eth + 14 - VLAN_BYTES, VLAN_ID);
+	m->data_off -= VLAN_BYTES;
+	m->data_len += VLAN_BYTES;
+	m->pkt_len += VLAN_BYTES;
+}
+
+/* The packets beyond BURST_MAX are in the memory of the second router. */
+static struct rte_mbuf *
+packet_give(unsigned int i)
+{
+	struct rte_mbuf *m = &fast.packet[i % BURST_MAX].m;
+
+	flow_write(i % BURST_MAX, &loop.bed->flow);
+	if (is_tagged(i))
+		tag_put(m);
+	if (i < BURST_MAX)
+		return m;
+	flow_copy(i % BURST_MAX);
+	return &slow.packet[i % BURST_MAX].m;
+}
+
 static uint16_t
 device_gives(void *queue, struct rte_mbuf **m, uint16_t n)
 {
+	fib_path local;
+
 	loop.round++;
-	assert_int_equal(n, BURST_MAX);
-	for (unsigned int i = 0; i < n; i++) {
-		flow_write(i, &gre);
-		m[i] = &fast.packet[i].m;
-	}
+	assert_int_equal(n, loop.bed->rx_burst);
+	for (unsigned int i = n; i-- > 0;)
+		m[i] = packet_give(i);
 	/* The stages would drop the outer packets. */
-	fib->group[12] = group_word_single(PATH(
-		round_has_patterns_alone(loop.round) ? PATH_BLACKHOLE : PATH_LOCAL, 0));
+	local = PATH(round_has_patterns_alone(loop.round) ? PATH_BLACKHOLE : PATH_LOCAL, 0);
+	fib->group[12] = group_word_single(local);
+	fib->group[20] = group_word_single(
+		path_kind(local) == PATH_LOCAL ? PATH(PATH_LOCAL, 1) : local);
 	loop.stop = loop.round == loop.n_round;
 	own_inject();
 	return n;
@@ -89,9 +150,25 @@ ring_make(void)
 	return r;
 }
 
-/* A burst has no packets for the stages if all of them match: fwd_main() passes the inner packets. */
 static void
-bursts_may_have_patterns_alone(void **state)
+vlan_make(void)
+{
+	struct fib_iface *i = iface_make(BEHIND, wan_mac);
+
+	i->port = WAN;
+	i->n_tags = i->n_written = 1;
+	i->tag[0] = (struct fib_tag){.type = VLAN_C_TYPE, .id = VLAN_ID};
+	fib->vlans[WAN] = calloc(1, sizeof(struct fib_vlans));
+	assert_non_null(fib->vlans[WAN]);
+	fib->vlans[WAN]->ifidx[0][VLAN_ID] = BEHIND;
+}
+
+/*
+ * A burst has no packets for the stages if all of them match: fwd_main() passes the inner packets. So
+ * it does for a burst in parts, and for the packets of a port without a tag beside those of a VLAN.
+ */
+static void
+bed_passes(const struct bed *bed)
 {
 	void *queues[RTE_MAX_QUEUES_PER_PORT] = {NULL}, *calls[1] = {NULL};
 	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[0], was = *ops;
@@ -104,7 +181,7 @@ bursts_may_have_patterns_alone(void **state)
 				.rings = {.inject = ring_make()},
 				.watch = watch,
 				.sampler = watch,
-				.rx_burst = BURST_MAX,
+				.rx_burst = bed->rx_burst,
 				.tx_burst = BURST_MAX,
 				.serving = &serving,
 				.stop = &loop.stop};
@@ -113,6 +190,9 @@ bursts_may_have_patterns_alone(void **state)
 	tables_make(0);
 	gre4(0);
 	table_make();
+	fib->sid[1] = (struct fib_sid){.action = SRV6_END_DT46};
+	if (bed->vlans)
+		vlan_make();
 	assert_true(set != NULL && watch != NULL);
 	set->n = 1;
 	set->q[0] = (struct rxq){.ifidx = WAN, .fd = -1};
@@ -121,6 +201,8 @@ bursts_may_have_patterns_alone(void **state)
 	ops->rxq.data = ops->txq.data = queues;
 	ops->rxq.clbk = ops->txq.clbk = calls;
 	memset(&loop, 0, sizeof(loop));
+	memset(&fast.count, 0, sizeof(fast.count));
+	loop.bed = bed;
 	loop.n_round = CYCLES_EVERY + 1;
 	loop.inject = conf.rings.inject;
 	urcu_qsbr_unregister_thread();
@@ -129,13 +211,22 @@ bursts_may_have_patterns_alone(void **state)
 	thread_role = role;
 	*ops = was;
 	for (unsigned int k = 1; k <= loop.n_round; k++) {
-		assert_int_equal(loop.sent[k], BURST_MAX + (k > 1));
+		assert_int_equal(loop.sent[k], round_sends(k) + (k > 1));
 		assert_true((loop.first[k] == &own.m) == (k > 1));
 	}
 	assert_int_equal(fast.count.idle_polls, 0); /* a forwarder without packets sleeps */
 	watch_free(watch);
 	free(conf.rings.inject);
 	free(set);
+	free(fib->vlans[WAN]);
+	fib->vlans[WAN] = NULL;
+}
+
+static void
+bursts_may_have_patterns_alone(void **state)
+{
+	for (unsigned int k = 0; k < sizeof(beds) / sizeof(beds[0]); k++)
+		bed_passes(&beds[k]);
 }
 
 int
