@@ -4,7 +4,7 @@ headends, and writes packets to our end points. Routes are those of the kernel, 
 router agrees with them, too."""
 
 import pytest
-from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.inet6 import (
     ICMPv6EchoReply,
     ICMPv6EchoRequest,
@@ -197,6 +197,86 @@ def test_our_end_points_take_the_packets_of_linux(dut, mode):
         headend_gone(dut)
 
 
+def sent_to_sid(wire, dst, inside, segments=None):
+    """Return a frame to a SID: a packet behind an outer header, with the segments in the order in which
+    they are visited (the SID first)."""
+    ip = IPv6(src=wire.peer6, dst=dst)
+    if segments:
+        ip /= IPv6ExtHdrSegmentRouting(addresses=segments[::-1], segleft=len(segments) - 1, lastentry=len(segments) - 1)
+    return Ether(src=wire.mac, dst=wire.port_mac) / ip / inside
+
+
+@pytest.fixture
+def sids(dut):
+    """Return a function that makes end points of the kernel of the router, on a dummy."""
+    dut.ip("link add sr0 type dummy", "link set sr0 up")
+
+    def make(*lines):
+        for line in lines:
+            prefix = line.split()[0]
+            dut.ip(f"-6 route add {line}")
+            eventually(lambda p=prefix: dut.route_row(p), 5, 0.05, f"end point {prefix}")
+
+    yield make
+    dut.ip("link del sr0")
+
+
+def test_link_local_neighbors_are_on_the_ingress_interface(dut, sids):
+    """Linux, as the far end, sends a packet of End.X to a link-local neighbor back by the interface by
+    which it came, whatever the route says. The router does the same."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    end_x, here = "2001:db8:ff01::e", f"{OURS}e"
+    netns.ip_batch(
+        [
+            f"neigh replace fe80::99 lladdr {wan.port_mac} dev wan nud permanent",
+            f"-6 route add {end_x}/128 encap seg6local action End.X nh6 fe80::99 dev d0",
+        ],
+        dut.far,
+    )
+    try:
+        inside = lan.probe(lan.peer6)[Ether].payload
+        probe = sent_to_sid(lan, end_x, inside, [end_x, lan.peer6])
+        lan.send(probe)
+        back = lan.expect(lambda d: token_of(probe) in d and d[6:12] == bytes.fromhex(lan.port_mac.replace(":", "")), 5)
+        # The router lowered it twice, the far end once.
+        assert (back[IPv6].dst, back[IPv6].hlim) == (lan.peer6, 61)
+
+        mac = dut.neighbor("fe80::99", lan, "02:00:00:00:99:01")
+        sids(f"{here}/128 encap seg6local action End.X nh6 fe80::99 dev sr0")
+        local = dut.counter("punt", "local")
+        probe = sent_to_sid(lan, here, inside, [here, HOST[6]])
+        lan.send(probe)
+        back = lan.expect(lambda d: token_of(probe) in d and d[:6] == bytes.fromhex(mac.replace(":", "")), 5)
+        assert (back[IPv6].dst, back[IPv6].hlim) == (HOST[6], 63)
+        assert dut.counter("punt", "local") == local
+    finally:
+        netns.ip_batch(
+            [f"-6 route del {end_x}/128", "neigh del fe80::99 dev wan"],
+            dut.far,
+        )
+        dut.ip("neigh del fe80::99 dev lan0")
+
+
+def test_a_container_of_compressed_segments(dut, sids):
+    """selftests srv6_end_next_csid_l3vpn_test: the router is a uN in the middle. It shifts the
+    destination to the next segment, an End.DT6 of the far end, without a routing header."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    un, dt = "2001:db8:fe0::/48", "2001:db8:ff01:6::"
+    sids(f"{un} encap seg6local action End flavors next-csid lblen 32 nflen 16 dev sr0")
+    netns.ip_batch([f"-6 route add {dt}/128 encap seg6local action End.DT6 vrftable 100 dev red"], dut.far)
+    try:
+        assert dut.route_row(un)["nexthops"][0]["srv6"] == "End NEXT-C-SID 32/16"
+        for _ in range(2):  # neighbors are known at the second
+            before = [dut.counter("punt", name) for name in ("kernel_route", "local")]
+            probe = sent_to_sid(lan, "2001:db8:fe0:ff01:6::", echo(lan, 6)[Ether].payload)
+            assert ICMPv6EchoReply in lan.srp1(probe, 5)
+        out = Ether(wan.got(token_of(probe))[0])
+        assert (out[IPv6].dst, out[IPv6].hlim) == (dt, 63)
+        assert [dut.counter("punt", name) for name in ("kernel_route", "local")] == before
+    finally:
+        netns.ip_batch([f"-6 route del {dt}/128"], dut.far)
+
+
 def vpn_add(dut, ours):
     """Put lan0 into the VRF red, with headends to the far end, and end points for packets back."""
     wan, lan = dut.wires["wan"], dut.wires["lan"]
@@ -252,4 +332,34 @@ def test_a_vpn_has_headends_and_end_points(dut):
         error = lan.srp1(echo(lan, 4, size=1490, flags="DF"), 5)
         assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, 1420)
     finally:
+        vpn_del(dut)
+
+
+def test_tenants_are_apart(dut):
+    """selftests srv6_end_dt4_, dt6_ and dt46_l3vpn_test: one End.DT46 for each of two tenants. Packets
+    that the far end sends to the SID of red reach its host; those to the SID of blue do not,
+    because the host is in red. lan0 changes its VRF."""
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    sid = {"red": f"{OURS}46", "blue": f"{OURS}47"}
+    vpn_add(dut, {4: f"{OURS}24", 6: f"{OURS}26"})
+    try:
+        vrfs.add(dut, "blue")
+        dut.ip(
+            f"-6 route add {sid['red']}/128 encap seg6local action End.DT46 vrftable 100 dev red",
+            f"-6 route add {sid['blue']}/128 encap seg6local action End.DT46 vrftable 2000 dev blue",
+            "route add vrf blue unreachable default metric 4278198272",
+            "-6 route add vrf blue unreachable default metric 4278198272",
+        )
+        for name, one in sid.items():
+            eventually(lambda s=one: dut.route_row(f"{s}/128"), 5, 0.05, f"end point of {name}")
+        inside = {4: IP(src=HOST[4], dst=lan.peer4), 6: IPv6(src=HOST[6], dst=lan.peer6)}
+        for head in inside.values():
+            probe = sent_to_sid(wan, sid["red"], head / UDP(dport=9) / Raw(token()))
+            dut.forwarded(wan, probe, lan, 5)
+            probe = sent_to_sid(wan, sid["blue"], head / UDP(dport=9) / Raw(token()))
+            before = dut.counters()
+            dut.not_forwarded(wan, probe)
+            assert sum(dut.drops(before).values()) == 1
+    finally:
+        dut.ip("link del blue")
         vpn_del(dut)
