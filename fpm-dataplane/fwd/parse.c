@@ -25,6 +25,16 @@ ethertype_is_control(uint16_t type)
 	       type == 0x8870 || type < 0x0600;
 }
 
+/* As in Linux, a VLAN with a MAC of its own accepts frames to the MAC of its port, too. */
+static bool
+mac_is_of_port(const struct burst *b, const uint8_t *mac)
+{
+	const struct fib_iface *port =
+		b->in->n_tags == 0 ? NULL : fib_iface(b->fwd->fib, b->in->port);
+
+	return port != NULL && memcmp(mac, port->mac, sizeof(port->mac)) == 0;
+}
+
 /* Drop a frame that no interface of the router takes, or give it to the kernel. */
 static void
 frame_leave(struct burst *b, unsigned int i, bool to_kernel, enum reason drop)
@@ -45,7 +55,8 @@ parse_frame(struct burst *b, unsigned int i)
 		return;
 	}
 	type = get_be16(eth + 12);
-	if ((eth[0] & 1) == 0 && memcmp(eth, b->in->mac, 6) != 0) {
+	if ((eth[0] & 1) == 0 && memcmp(eth, b->in->mac, 6) != 0 &&
+	    !mac_is_of_port(b, eth)) {
 		frame_leave(b, i, b->in->foreign_to_kernel, DROP_l2_foreign);
 		return;
 	}
