@@ -309,11 +309,8 @@ struct fib_iface {
 	bool ipv6_off;           /* IPv6 is off: no packet may arrive or leave */
 	bool rules4, rules6;     /* rules of policy routing concern received packets */
 	uint16_t vrf; /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
-	/*
-	 * The kernel gets frames to other MACs, or with tags of no VLAN: the interface is a
-	 * member of a bridge, bond or team; a macvlan, which may have VLANs.
-	 */
-	bool foreign_to_kernel, tagged_to_kernel;
+	bool foreign_to_kernel; /* frames to other MACs: a member of a bridge, bond, team */
+	bool tagged_to_kernel;  /* tags of no VLAN: such a member, or a macvlan */
 	bool mpls; /* accepts labels: net.mpls.conf.NAME.input, or the key mpls.input */
 	/* Compared as one word, see fwd/vlan.c. */
 	bool fast4, fast6; /* may take the fast path: forwarding on, no rules, IPv6 on */

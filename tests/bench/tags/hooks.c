@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hooks: programs of `fpmctl hook` for the rows with one: the examples, which `make bench-tags`
- * compiles beside this program. None of them matches a frame but the one that counts.
+ * compiles beside this program. None of them matches a frame, except for the sampling counter.
  */
 #include <limits.h>
 #include <stdio.h>
