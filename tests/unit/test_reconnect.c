@@ -17,6 +17,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "manage/reconnect.h"
+#include "manage/ports.h"
 #include "manage/reload_ports.h"
 #include "pci/kernel_if.h"
 #include "pci/memif.h"
