@@ -62,7 +62,7 @@ check_frame(const char *where, unsigned int line, const uint8_t *octet, size_t l
 	if (strcmp(seen.text.s, expected) != 0)
 		print_message("%s:%u\n", where, line);
 	assert_string_equal(seen.text.s, expected);
-	assert_int_equal(seen.decoded.malformed + seen.decoded.skipped_type, 0);
+	assert_int_equal(seen.decoded.malformed + seen.decoded.skipped_route, 0);
 	free(seen.text.s);
 	assert_int_equal(fpm_frame_next(octet, len, &f), len);
 	assert_int_equal(fpm_decode(&f, see_labels, found, &decoded), 0);
