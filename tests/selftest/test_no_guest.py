@@ -12,7 +12,7 @@ import pytest
 from lib.dataplane import ROOT
 
 VM = os.path.join(ROOT, "tests", "vm")
-NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "modprobe", "unshare", "sh", "ip")
+NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "modprobe", "zstd", "unshare", "sh", "ip")
 sys.path.append(VM)
 
 import run as vm  # noqa: E402
