@@ -20,7 +20,8 @@ fetch() {
 		echo "test-trixie: make $* failed, see $log"
 }
 case " $* " in *" test"* | *" system"*)
-	for target in peers collectors prometheus; do fetch $target; done ;;
+	for target in peers collectors prometheus; do fetch $target; done
+	fetch deps DEPS_ALL="strace keepalived dpdk-dev" ;;
 esac
 case " $* " in *" test "* | *" test-all "*) fetch deps 'DEPS_ALL=$(PKGS_FUZZ)' ;; esac
 case " $* " in *" test "* | *" test-all "* | *" test-vm"* | *" lab-vm "*) fetch vm-kernel ;; esac
