@@ -2,7 +2,8 @@
 /*
  * print: rows as text on stdout. Tables (print_table.c), paragraphs about a state
  * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c),
- * sFlow (print_sflow.c), SIDs (print_sid.c), the path of a packet (print_walk.c), and advice (advice.c).
+ * sFlow (print_sflow.c), SIDs (print_sid.c), the path of a packet (print_walk.c), and
+ * advice (advice.c).
  */
 #ifndef CTL_PRINT_H
 #define CTL_PRINT_H

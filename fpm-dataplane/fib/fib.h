@@ -483,9 +483,8 @@ struct fib {
 	struct fib_adj *adj;     /* adj_end */
 	_Atomic uint32_t *label; /* W:rib  groups by MPLS label; 0: no route. label.h */
 	struct fib_encap *encap; /* encap_end; see label.h */
-	struct fib_headend
-		/* W:rib  encap_end entries, indexed as encap[]; see headend.h */
-		*headend;
+	/* W:rib  encap_end entries, indexed as encap[]; see headend.h */
+	struct fib_headend *headend;
 	struct fib_sid *sid;                 /* W:rib  FIB_SIDS_MAX; see sid.h */
 	struct fib_sid_numbers *sid_numbers; /* W:rib  see sid_number.h */
 	/* W:punt,fwd  IFIDX_MAX, by the number of a tunnel: see fib_tunnel_tell() */

@@ -16,8 +16,8 @@
 struct fib_sid_number {
 	struct ipaddr addr; /* W:rib  before the number is published */
 	uint32_t table;     /* W:rib  before the number is published */
-	_Atomic uint16_t
-		vrf; /* W:rib  of the table. 0: main; FIB_VRF_NONE: only rules name it */
+	/* W:rib  VRF of the table. 0: main; FIB_VRF_NONE: only rules name the table */
+	_Atomic uint16_t vrf;
 	_Atomic uint8_t len;   /* W:rib  of the prefix; 0: no SID has the number */
 	_Atomic uint32_t next; /* W:rib  in the same bucket; 0: the last */
 	struct sid_counters

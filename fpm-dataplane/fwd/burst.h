@@ -46,8 +46,8 @@ static_assert(BURST_MAX <= 64, "one bit per entry");
 
 struct tx_buffer {
 	uint16_t n;
-	uint16_t
-		n_own; /* of them, the first ones: frames of this router, see fwd_tx_own() */
+	/* The first n_own of them are frames of this router, see fwd_tx_own(). */
+	uint16_t n_own;
 	uint16_t port_id;
 	bool listed;      /* in fwd.tx_used, until the flush at the end of the round */
 	bool has_vlans;   /* some frames are of VLANs, named by m->port: tx_ifidx() */

@@ -27,7 +27,7 @@ struct rib_sid_numbers {
  * none. Routes of tables without a FIB and of other families never have one.
  */
 void sid_number_settle(struct rib *rib, const struct route *r);
-/* Take the numbers of the SIDs of tables away that have no FIB any longer. Before each commit ends. */
+/* Free the numbers of SIDs whose tables have lost their FIB. Called before a commit ends. */
 void sid_numbers_end_tables(struct rib *rib);
 /* The number may be used again. */
 void sid_number_put(struct rib *rib, uint32_t number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rows: the rows of `show sflow` (keys: dist/openapi.yaml): the settings, the collectors,
- * psample, the ports.                                                                    [sflow]
+ * psample, the ports.                                                           [sflow]
  */
 #include <string.h>
 
