@@ -308,8 +308,13 @@ struct burst {
 	 * Bits may be set without a difference.
 	 */
 	uint64_t head, heads_differ;
+	/*
+	 * Sources of packets in `fast4`, host order. Written and read only if in->urpf4 is set,
+	 * so they are in cache lines of their own.
+	 */
+	alignas(64) uint32_t src4[BURST_MAX];
 };
-static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),
+static_assert(offsetof(struct burst, src4) <= 64 * (BURST_MAX + 1),
 	      "a cache line of state per packet, and one for the burst");
 
 /* Return the octets of a frame where the first two tags are, if it has tags. */

@@ -72,13 +72,14 @@ static inline bool
 packet_fast4(struct burst *b, unsigned int i, unsigned int room, bool rx_cksum)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
-	uint32_t dst;
+	uint32_t src, dst;
 
 	b->l3_len[i] = get_be16(ip + 2);
 	if (room < 20 || ip[0] != 0x45 || !len_fits_room(b->l3_len[i], room) || ip[8] <= 1)
 		return false;
+	src = get_be32(ip + 12);
 	dst = get_be32(ip + 16);
-	if (!addr4_passes(get_be32(ip + 12)) || !addr4_passes(dst))
+	if (!addr4_passes(src) || !addr4_passes(dst))
 		return false;
 	if (rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD)
 		return false;
@@ -86,6 +87,8 @@ packet_fast4(struct burst *b, unsigned int i, unsigned int room, bool rx_cksum)
 	    !ip4_checksum_ok(ip, 20))
 		return false;
 	b->dst4[i] = dst;
+	if (b->in->urpf4 != FIB_URPF_OFF)
+		b->src4[i] = src;
 	b->hop_octets[i] = ip4_hop_spent(ip);
 	return true;
 }

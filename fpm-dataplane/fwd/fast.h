@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "fib/urpf.h"
 #include "fwd/burst.h"
 
 /* Ethernet pads to so many octets behind the EtherType (IEEE 802.3, 3.2.8). */
@@ -40,8 +41,8 @@ burst_look(struct burst *b)
 
 /*
  * Fill b->fast4, b->fast6 and b->padded, and for their packets family, l3_len, hop_octets,
- * and for IPv4 dst4. Requires b->in, a call of burst_look() before, and 39 readable octets
- * from the start of each frame. Every packet buffer has them.
+ * and for IPv4 dst4, and src4 if sources are checked (b->in->urpf4). Requires b->in, a call
+ * of burst_look() before, and 39 readable octets from the start of each frame. Every packet buffer has them.
  */
 void fwd_fast(struct burst *b);
 
@@ -69,7 +70,7 @@ struct fwd_payload {
 /*
  * Check the IP packets of `of`, a bit each, at burst_l3() as fwd_fast() does, but verify
  * checksums by software. Returns the packets that pass, and sets their family, l3_len,
- * hop_octets, dst4 and bits of b->padded. Reads 39 octets from burst_l2() on, as fwd_fast()
+ * hop_octets, dst4, src4 if sources are checked, and bits of b->padded. Reads 39 octets from burst_l2() on, as fwd_fast()
  * does.
  */
 struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of,

@@ -144,14 +144,14 @@ lens_fit_room(__mmask16 k, __m512i len, __m512i room)
 }
 
 /*
- * Return the lanes of `k` with fast-path IPv4. Sets their dst4 and their lanes of *hop. On
- * entry *l3_len has the room of the frames; on return it has the length of these packets.
+ * Return the lanes of `k` with fast-path IPv4. Sets their dst4, their src4 if sources are
+ * checked, and their lanes of *hop. On entry *l3_len has the room of the frames; on return it has the length of these packets.
  */
 INLINE __mmask16
 sixteen_fast4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
 	      __m512i *l3_len, __m512i *hop)
 {
-	__m512i dst, len;
+	__m512i src, dst, len;
 
 	/* Octets 12 and 13 are the EtherType, octet 14 version and header length. */
 	k = _mm512_mask_cmpeq_epi32_mask(k, _mm512_srli_epi32(x->w[2], 16),
@@ -166,10 +166,12 @@ sixteen_fast4(struct burst *b, unsigned int from, const struct words *x, __mmask
 	k = _mm512_mask_cmpgt_epu32_mask(k,
 					 _mm512_and_si512(x->w[5], _mm512_set1_epi32(0xff)),
 					 _mm512_set1_epi32(1));
+	src = lanes_swap32(x->w[6]);
 	dst = lanes_swap32(x->w[7]);
-	k = addrs4_pass(addrs4_pass(k, lanes_swap32(x->w[6])), dst) &
-	    sixteen_checksums_ok(b, from, x);
+	k = addrs4_pass(addrs4_pass(k, src), dst) & sixteen_checksums_ok(b, from, x);
 	_mm512_storeu_si512(&b->dst4[from], dst);
+	if (b->in->urpf4 != FIB_URPF_OFF)
+		_mm512_storeu_si512(&b->src4[from], src);
 	*hop = words_hop_spent(x);
 	*l3_len = _mm512_mask_mov_epi32(*l3_len, k, len);
 	return k;

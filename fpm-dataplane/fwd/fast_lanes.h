@@ -278,14 +278,14 @@ lens_fit_room(lanes len, lanes room)
 }
 
 /*
- * Return the packets of `k` with fast-path IPv4, a bit each. Sets their dst4, and their
- * lanes of *len and *hop.
+ * Return the packets of `k` with fast-path IPv4, a bit each. Sets their dst4, their src4 if
+ * sources are checked, and their lanes of *len and *hop.
  */
 LANE_INLINE unsigned int
 group_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
 	    lanes room, struct group_kind kind, lanes *len, lanes *hop)
 {
-	lanes dst, mine;
+	lanes src, dst, mine;
 	unsigned int bits;
 
 	/* Octets 12 and 13 are the EtherType, octet 14 version and header length. */
@@ -294,12 +294,14 @@ group_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lane
 	if (lanes_bits(k) == 0)
 		return 0;
 	mine = lanes_swap32(x->w[3]) & 0xffff;
+	src = lanes_swap32(x->w[6]);
 	dst = lanes_swap32(x->w[7]);
 	k &= (lanes)((x->w[3] & 0xff) == 0x45) & lens_fit_room(mine, room) &
-	     lanes_below(lanes_of(1), x->w[5] & 0xff) & addrs4_pass(lanes_swap32(x->w[6])) &
-	     addrs4_pass(dst);
+	     lanes_below(lanes_of(1), x->w[5] & 0xff) & addrs4_pass(src) & addrs4_pass(dst);
 	bits = lanes_bits(k) & group_checksums_ok(b, from, x, kind);
 	memcpy(&b->dst4[from], &dst, sizeof(dst));
+	if (b->in->urpf4 != FIB_URPF_OFF)
+		memcpy(&b->src4[from], &src, sizeof(src));
 	*hop = words_hop_spent(x, hops_spent(x, x->w[5] & 0xff, kind));
 	*len = (*len & ~k) | (mine & k);
 	return bits;

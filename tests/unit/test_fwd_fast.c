@@ -138,6 +138,7 @@ burst_make(unsigned int n)
 	in.fast4 = in.forward4 = below(8) != 0;
 	in.fast6 = in.forward6 = below(8) != 0;
 	in.unnumbered4 = false;
+	in.urpf4 = below(2) ? FIB_URPF_STRICT : FIB_URPF_OFF;
 	memcpy(in.mac, mac, 6);
 	burst = (struct burst){
 		.fwd = &fwd, .in = &in, .n = (uint16_t)n, .ifidx = 1, .rx_cksum = below(2)};
@@ -241,8 +242,14 @@ sixteen_at_once_are_sixteen_one_by_one(void **state)
 				assert_int_equal(burst.l3_len[i], scalar.l3_len[i]);
 				assert_int_equal(burst.hop_octets[i], scalar.hop_octets[i]);
 			}
-			if (family == 4)
-				assert_int_equal(burst.dst4[i], scalar.dst4[i]);
+			if (family != 4)
+				continue;
+			assert_int_equal(burst.dst4[i], get_be32(frame[i] + L2_LEN + 16));
+			assert_int_equal(scalar.dst4[i], burst.dst4[i]);
+			if (in.urpf4 == FIB_URPF_OFF)
+				continue;
+			assert_int_equal(burst.src4[i], get_be32(frame[i] + L2_LEN + 12));
+			assert_int_equal(scalar.src4[i], burst.src4[i]);
 		}
 	}
 }
