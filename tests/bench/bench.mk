@@ -49,7 +49,7 @@ bench-filter: ## from nft to the filter: ms until 1,000 rules, and an element of
 bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:
 
-.PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-labels-vm \
+.PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-labels-vm bench-tunnels-vm \
 	bench-quick bench-scale bench-large bench-filter
 
 # The packages and programs that the forwarding benchmarks need.
@@ -92,6 +92,12 @@ bench-labels-vm: ## packets with labels in a virtual machine, whose kernel has m
 	@mkdir -p build/vm
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all build/release/tests/flood >&2
 	@$(PY) tests/bench/bench_labels_vm.py build/release
+
+bench-tunnels-vm: ## 4,000 tunnels, 1,000 VNIs and 10,000 SIDs in a virtual machine, whose kernel has all kinds: time and memory (REPS=3, ROWS=tunnels, QUICK=1)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_VM)" >&2
+	@mkdir -p build/vm
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
+	@$(PY) tests/bench/bench_tunnels_vm.py
 
 bench-scale: ## a model of N boxes in a mesh, from the figures of other benchmarks: throughput, mesh load, loss, memory (BOXES=4, CORES=4, ...)
 	@$(PY) tests/bench/bench_scale.py

@@ -12,16 +12,17 @@ import sys
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 from bench import command
-from bench.fpm import change, churn, frr, group, ingest, labels, report, sids
+from bench.fpm import change, churn, frr, group, ingest, labels, overlays, report, sids
 from bench.fpm.rig import Rig
 from bench.fpm.table import Table
 from lib.dut import sweep_leftovers, why_not
 
-ROWS = ("ingest", "replay", "change", "group", "labels", "sids", "churn", "bgp")
+ROWS = ("ingest", "replay", "change", "group", "labels", "sids", "tunnels", "vnis", "churn", "bgp")
 ZEBRA_RATE = 500_000  # routes a second: somewhat more than zebra itself replays
 BEHIND = (1000, 100_000, 1_000_000)  # prefixes behind a group, as far as ROUTES goes
 LABELLED = 100_000  # prefixes with a label each
 SIDS = 10_000
+TUNNELS, VNIS = 4000, 1000
 FULL = {"ROUTES": 1_000_000, "ROUTES6": 200_000, "REPS": 7, "BGP_REPS": 3, "CHANGES": 10_000_000}
 QUICK = {"ROUTES": 1_000_000, "ROUTES6": 200_000, "REPS": 3, "BGP_REPS": 0, "CHANGES": 500_000}
 
@@ -68,6 +69,9 @@ def measure(found, names):
             yield from labels.labels(rig, min(LABELLED, n4), reps)
         if "sids" in names:
             yield from sids.sids(rig, SIDS, reps)
+        for name, kind, n in (("tunnels", overlays.Tunnels, TUNNELS), ("vnis", overlays.Vnis, VNIS)):
+            if name in names:
+                yield from overlays.overlays(rig, kind, n, reps)
         if "churn" in names:
             yield from churn.churn(rig, found["CHANGES"])
     if "bgp" in names and found["BGP_REPS"]:

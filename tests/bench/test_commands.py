@@ -64,6 +64,7 @@ ROWS = {
         "group": {"group-change", "link-loss"},
         "labels": {"labels-ingest", "labels-memory", "labels-reroute", "labels-shared"},
         "sids": {"sids-in-force", "sids-memory"},
+        "vnis": {"vnis-in-force", "vnis-memory"},
     },
 }
 # Option -> the key of rows. The rows have exactly the values of the option.

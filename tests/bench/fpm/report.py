@@ -23,6 +23,10 @@ GOALS = (
     ("labels-reroute", "another path, each batch of it", 1000, 200, "us", 1, False),
     ("sids-in-force", "SIDs, each with its action", 1000, 200, "ms", 1, False),
     ("sids-memory", "SIDs, each with its action", 50, 20, "MiB", 1, False),
+    ("tunnels-in-force", "tunnels of the kernel", 1000, 200, "ms", 1, False),
+    ("tunnels-memory", "tunnels", 50, 20, "MiB", 1, False),
+    ("vnis-in-force", "VNIs", 1000, 200, "ms", 1, False),
+    ("vnis-memory", "VNIs", 50, 20, "MiB", 1, False),
     ("labels-shared", "other labels of a next hop", 1000, 200, "us", 1, False),
 )
 
@@ -32,8 +36,11 @@ def detail(line):
     words = []
     if "routes" in line:
         words.append(f"{line['routes']:,} routes")
+    words += [f"{line[key]:,}" for key in ("tunnels", "vnis") if key in line]
     if "labels" in line:
         words.append(f"{line['labels']} label{'s' * (line['labels'] > 1)}")
+    if "daemon" in line:
+        words.append(f"the daemon {'follows' if line['daemon'] == 'followed' else 'was stopped'}")
     if line.get("order") == "shuffled":
         words.append("shuffled")
     if "rate" in line:
@@ -67,6 +74,14 @@ def cpu(lines):
             cost = line["cpu_ns_a_route"]
             spent = ", ".join(f"{k} {v}" for k, v in cost.items() if v >= 5)
             yield f"{line['bench']}: {detail(line)}", spent, str(line["prefix_writes"])
+
+
+def overlays(lines):
+    """Return the time of the kernel, and the CPU time of the daemon, until all links were made."""
+    for line in lines:
+        if "kernel_ms" in line:
+            cells = (f"{line[key]['median']:,.0f} ms" for key in ("kernel_ms", "cpu_ms"))
+            yield f"{line['bench'].partition('-')[0]}: {detail(line)}", *cells
 
 
 def bgp(lines):
@@ -114,6 +129,11 @@ def tables(lines, out=sys.stderr):
     if rows:
         head = ("", "ns of CPU a route, by thread", "prefixes written")
         print("\nCPU time", file=out)
+        print_columns([head, *rows], out)
+    rows = list(overlays(lines))
+    if rows:
+        head = ("links", "the kernel made them in", "CPU time of the daemon's control threads")
+        print("\nlinks of the kernel", file=out)
         print_columns([head, *rows], out)
     rows = list(bgp(lines))
     if rows:
