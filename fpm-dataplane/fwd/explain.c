@@ -87,4 +87,6 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	for (unsigned int deep = 0;
 	     burst.verdict[0] == VERDICT_DECAPSULATED && deep < FIB_TUNNELS_DEEP; deep++)
 		explain_inside(rec);
+	if (rec->verdict == WATCH_DECAPSULATED) /* as fwd_tunnels_walk() */
+		rec->verdict = DROP_encap_loop;
 }

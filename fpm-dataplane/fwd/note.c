@@ -10,28 +10,33 @@
 #include "fib/headend.h"
 #include "fib/rules.h"
 #include "fib/vxlan.h"
+#include "fwd/sid.h"
 
-/* Note the first segment, and return the path to it. */
+/* Note the first segment of a headend, and return the path to it. */
 static fib_path
-note_headend(const struct burst *b, unsigned int i, struct watch_record *rec)
+note_headend(const struct burst *b, unsigned int i, fib_path headend,
+	     struct watch_record *rec)
 {
 	struct fib_headend_outer outer;
 
 	if (b->family[i] == 0) /* labels only: the kernel takes it */
 		return PATH(PATH_NONE, 0);
-	fib_headend_resolve(b->fwd->fib, b->path[i], b->family[i], burst_l3(b, i),
+	fib_headend_resolve(b->fwd->fib, headend, b->family[i], burst_l3(b, i),
 			    burst_l3_room(b, i), &outer);
 	rec->via_family = 6;
 	memcpy(rec->via.octet, outer.headend->head + 24, 16);
 	return outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);
 }
 
-/* Note the path, as far as it is decided. */
+/*
+ * Note the path, as far as it is decided. If an end point has chosen the path, the path of the
+ * destination is not used.
+ */
 void
 fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const struct fib *fib = b->fwd->fib;
-	fib_path next = b->path[i];
+	fib_path next = burst_has_sid_path(b) ? b->sid_path : b->path[i];
 	const struct fib_vxlan_hop *hop = path_vxlan(fib, next);
 	struct fib_tunnel_outer outer;
 
@@ -51,7 +56,7 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 		next = outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);
 	}
 	if (path_is_headend(fib, next))
-		next = note_headend(b, i, rec);
+		next = note_headend(b, i, next, rec);
 	else if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next))
 		next = fib_encap(fib, next)->next;
 	if (path_kind(next) == PATH_ADJ) {

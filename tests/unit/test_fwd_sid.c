@@ -12,6 +12,7 @@
 #include "fib/rules.h"
 #include "fib/sid_number.h"
 #include "fib/urpf.h"
+#include "port/watch.h"
 #include "sid_bed.h"
 
 /* S11: the outer header comes off, and the inner packet is looked up in the VRF. */
@@ -356,6 +357,38 @@ cross_connects_choose_the_neighbor(void **state)
 	memcpy(packet.buffer + 128 + 14 + OUTER + 8, back6, 16);
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(len, 0x86dd, LAN);
+}
+
+/* S9: the record of a packet, for `trace` and `explain`, has the path by which it leaves. */
+static void
+the_record_has_the_neighbor_of_the_end_point(void **state)
+{
+	struct fib_sid *e = sid(SRV6_END_X, 0, 0);
+	struct watch_record rec;
+
+	e->family = 6;
+	memcpy(e->hop.octet, last6, 16); /* by LAN; the next segment is by WAN */
+	build(3, 2, 4);
+	fwd_explain(fib, WAN, packet.buffer + 128, (uint16_t)(14 + len), 14 + len, &rec);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.out_ifidx, LAN);
+	assert_int_equal(rec.path, PATH(PATH_ADJ, 1));
+}
+
+/* A packet that passes more end points here than forwarders allow: `explain` tells its drop. */
+static void
+explain_tells_that_a_packet_passes_too_many_end_points(void **state)
+{
+	static const uint8_t sids[16] = {0xfc, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+	struct fib_sid *e = sid(SRV6_END, SRV6_NEXT_CSID, 0);
+	struct watch_record rec;
+
+	e->block_bits = 32;
+	e->node_bits = 16;
+	route6(sid6, 48, 20, PATH(PATH_LOCAL, 1));
+	memcpy(build(0, 0, 4) + 24, sids, 16);
+	fwd_explain(fib, WAN, packet.buffer + 128, (uint16_t)(14 + len), 14 + len, &rec);
+	assert_int_equal(rec.verdict, DROP_encap_loop);
 }
 
 static const uint8_t link_local6[16] = {0xfe, 0x80, [15] = 9};
@@ -795,6 +828,8 @@ main(void)
 		cmocka_unit_test(end_t_leaves_packets_of_the_kernel_as_they_came),
 		cmocka_unit_test(loops_end),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
+		cmocka_unit_test(explain_tells_that_a_packet_passes_too_many_end_points),
+		cmocka_unit_test(the_record_has_the_neighbor_of_the_end_point),
 		cmocka_unit_test(next_csid_shifts_the_destination),
 		cmocka_unit_test(packets_are_counted_for_their_sid),
 		cmocka_unit_test(packets_are_counted_in_the_vrf_whose_route_they_obey),
