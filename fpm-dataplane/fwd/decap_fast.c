@@ -11,6 +11,7 @@
 #include "fwd/label.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
+#include "port/vlan.h"
 
 #define GRE_HAS_KEY  0x20u /* in the first octet, RFC 2890 */
 #define FRAME_MIN    60u   /* octets without the frame check sequence */
@@ -71,12 +72,25 @@ pattern_of(struct fwd *f, const uint8_t *eth)
 	return &f->pattern[x * 0x9e3779b97f4a7c15u >> 32 & (FWD_PATTERNS - 1)];
 }
 
-static inline bool
-headers_match(const struct fwd_decap_pattern *p, const uint8_t *eth)
+/*
+ * Compare the headers of a frame with a pattern, as if the frame had no tags. `eth`: its first
+ * octet then. Its MAC addresses are `tag_bytes` octets before.
+ */
+static inline __attribute__((always_inline)) bool
+headers_match(const struct fwd_decap_pattern *p, const uint8_t *eth, unsigned int tag_bytes)
 {
+	unsigned int k = 0;
 	uint64_t differ = 0;
 
-	for (unsigned int k = 0; k < p->n_words; k++)
+	if (tag_bytes != 0) {
+		uint8_t head[16];
+
+		vlan_move_macs(head, eth - tag_bytes);
+		memcpy(head + VLAN_AT, eth + VLAN_AT, sizeof(head) - VLAN_AT);
+		for (; k < sizeof(head) / 8; k++)
+			differ |= (load64(head + 8 * k) ^ p->value[k]) & p->mask[k];
+	}
+	for (; k < p->n_words; k++)
 		differ |= (load64(eth + 8 * k) ^ p->value[k]) & p->mask[k];
 	return differ == 0;
 }
@@ -99,19 +113,19 @@ lengths_match(const struct fwd_decap_pattern *p, const uint8_t *ip, unsigned int
  * Return the pattern that matches packet `i`, or NULL. The TTL must be above 1, as on the
  * fast path.
  */
-static inline struct fwd_decap_pattern *
-packet_match(struct burst *b, unsigned int i)
+static inline __attribute__((always_inline)) struct fwd_decap_pattern *
+packet_match(struct burst *b, unsigned int i, unsigned int tag_bytes)
 {
 	const uint8_t *eth = burst_l2(b, i), *ip = eth + L2_LEN;
 	unsigned int bytes = rte_pktmbuf_data_len(b->m[i]);
 	struct fwd_decap_pattern *p;
 
-	if (bytes < FRAME_MIN || eth != burst_frame(b, i))
+	if (bytes < FRAME_MIN + tag_bytes || eth - tag_bytes != burst_frame(b, i))
 		return NULL;
 	p = pattern_of(b->fwd, eth);
-	if (p->n_words == 0 || p->in != b->ifidx || bytes < p->bytes_min ||
-	    !headers_match(p, eth) || bytes != rte_pktmbuf_pkt_len(b->m[i]) ||
-	    !lengths_match(p, ip, bytes - L2_LEN))
+	if (p->n_words == 0 || p->in != b->ifidx || bytes < p->bytes_min + tag_bytes ||
+	    !headers_match(p, eth, tag_bytes) || bytes != rte_pktmbuf_pkt_len(b->m[i]) ||
+	    !lengths_match(p, ip, bytes - tag_bytes - L2_LEN))
 		return NULL;
 	if (p->family == 4 ? !b->in->fast4 || ip[8] <= 1 || !ip4_checksum_ok(ip, 20)
 			   : !b->in->fast6 || ip[7] <= 1)
@@ -170,7 +184,7 @@ pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 	struct ipaddr dst = {0};
 
 	memcpy(dst.octet, ip + (p->family == 4 ? 16 : 24), family_octets(p->family));
-	if (memcmp(burst_l2(b, i), b->in->mac, sizeof(b->in->mac)) == 0 &&
+	if (memcmp(burst_macs(b, i), b->in->mac, sizeof(b->in->mac)) == 0 &&
 	    fib_resolve(b->fwd->fib, b->in->vrf, p->family, &dst, 0) == p->local &&
 	    (p->decap.by_sid  ? sid_is_same(b, i, p)
 	     : p->udp_at != 0 ? vxlan_is_same(b, i, p)
@@ -231,21 +245,24 @@ iface_is_usual(struct burst *b)
 	return in != NULL && in->ifindex != 0 && in->up && in->urpf4 == FIB_URPF_OFF;
 }
 
-void
-fwd_decap_fast(struct burst *b)
+/*
+ * Move the packets that match to f->decap[], without their tags, and return the number of the
+ * others. The compiler makes a separate loop for a burst without tags.
+ */
+static inline __attribute__((always_inline)) unsigned int
+burst_open_matches(struct burst *b, unsigned int tag_bytes)
 {
 	struct fwd *f = b->fwd;
 	const struct fwd_decap_pattern *last = NULL;
-	unsigned int kept = 0, n = b->n;
+	unsigned int kept = 0;
 
-	if (!iface_is_usual(b))
-		return;
-	f->hook_moved = 0;
-	for (unsigned int i = 0; i < n; i++) {
-		struct fwd_decap_pattern *p = packet_match(b, i);
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		struct fwd_decap_pattern *p = packet_match(b, i, tag_bytes);
 
 		if (p != NULL && (p->epoch == f->outer_epoch || pattern_renew(b, i, p)) &&
 		    packet_mark(b, i, p)) {
+			if (tag_bytes != 0)
+				vlan_strip(b->m[i], tag_bytes / VLAN_BYTES);
 			packet_open(b, i, p, last);
 			last = p;
 		} else {
@@ -253,6 +270,20 @@ fwd_decap_fast(struct burst *b)
 			b->l2[kept++] = b->l2[i];
 		}
 	}
+	return kept;
+}
+
+void
+fwd_decap_fast(struct burst *b)
+{
+	struct fwd *f = b->fwd;
+	unsigned int kept, n = b->n;
+
+	if (!iface_is_usual(b))
+		return;
+	f->hook_moved = 0;
+	kept = b->tag_bytes == 0 ? burst_open_matches(b, 0)
+				 : burst_open_matches(b, b->tag_bytes);
 	fwd_decap_gain(f, n - kept, n);
 	if (kept == n)
 		return;
@@ -403,7 +434,7 @@ fwd_decap_learn(struct burst *b, unsigned int i, fib_path local)
 	old = pattern_of(f, eth);
 	if (old->n_words != 0 && f->outer_epoch - old->epoch < UNUSED_AFTER) {
 		if (!f->decap_tries && rte_pktmbuf_data_len(b->m[i]) >= old->bytes_min &&
-		    headers_match(old, eth))
+		    headers_match(old, eth, 0))
 			fwd_decap_gain(f, 1, 0);
 	} else if (f->outer_epoch >= f->learn_from) {
 		pattern_make(b, i, local, old);

@@ -45,7 +45,7 @@ fwd_decap_may_be_fast(const struct burst *b)
 {
 	struct fwd *f = b->fwd;
 
-	if (!f->has_patterns || b->tag_bytes != 0 || fwd_watched(f) || f->hooks != NULL)
+	if (!f->has_patterns || fwd_watched(f) || f->hooks != NULL)
 		return false;
 	if (!f->decap_tries && f->outer_epoch % DECAP_SAMPLE == 0)
 		fwd_decap_gain(f, 0, b->n);
@@ -53,7 +53,8 @@ fwd_decap_may_be_fast(const struct burst *b)
 }
 
 /*
- * Move the packets that match a pattern from the burst to f->decap[]. b->n, the number of
+ * Move the packets that match a pattern from the burst to f->decap[]. They lose their tags
+ * (b->tag_bytes octets), as other packets that are not on the fast path. b->n, the number of
  * the other packets, may be 0 then. The other packets are unchanged.
  */
 void fwd_decap_fast(struct burst *b);
