@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The corpora of the fuzzers, kept as text: one input a line, in hex.
 
-    corpus.py unpack DIR         inputs of corpus/NAME.hex to DIR/corpus-NAME; those of fpm_rib,
-                                 seeds made here, captures if there are any to DIR/corpus-fpm
+    corpus.py unpack DIR         inputs of corpus/NAME.hex and seeds made here to DIR/corpus-NAME; those
+                                 of fpm_rib, and captures if there are any, to DIR/corpus-fpm
     corpus.py pack NAME FOLDER   the smallest inputs of FOLDER to corpus/NAME.hex
 
 What pack is given should be minimised: fuzz_NAME -merge=1 SMALL BIG.
@@ -11,7 +11,9 @@ What pack is given should be minimised: fuzz_NAME -merge=1 SMALL BIG.
 
 import hashlib
 import os
+import struct
 import sys
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -78,6 +80,80 @@ def seeds():
     )
 
 
+OWN = {4: IPv4Address("192.0.2.1").packed, 6: IPv6Address("2001:db8:0:1::1").packed}
+HOST = {4: IPv4Address("198.51.100.9").packed, 6: IPv6Address("2001:db8:0:77::9").packed}
+PROTO = {4: 4, 6: 41}
+IP4, IP6, OPTIONS, GRE, ROUTING = 4, 41, 60, 47, 43
+
+
+def ip(family, proto, src, dst, payload):
+    """Return an IP packet. Only inner packets need the IPv4 checksum; the fuzzer writes the other."""
+    if family == 6:
+        return struct.pack("!IHBB", 6 << 28, len(payload), proto, 64) + src + dst + payload
+    head = struct.pack("!BBHIBBH", 0x45, 0, 20 + len(payload), 0, 64, proto, 0) + src + dst
+    total = sum(struct.unpack("!10H", head))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return head[:10] + struct.pack("!H", ~total & 0xFFFF) + head[12:] + payload
+
+
+def far(family, n):
+    """Return the address of a far end: end_address() of packet_tunnels.c."""
+    base = IPv4Address("10.0.1.0") if family == 4 else IPv6Address("2001:db8:0:e::")
+    return (base + n).packed
+
+
+def sid(*numbers):
+    """Return a SID of packet_tunnels.c, and those behind it in the same address: RFC 9800."""
+    return (struct.pack("!HH", 0xFC00, 1) + b"".join(n.to_bytes(2, "big") for n in numbers)).ljust(16, b"\0")
+
+
+def inside(family):
+    return ip(family, 17, far(family, 200), HOST[family], struct.pack("!4H", 4000, 53, 8, 0))
+
+
+def frame(family, packet):
+    """Return an input of fuzz_packet: the usual port and route, our MAC, the right checksum."""
+    return b"\x00\xc0" + bytes(12) + (b"\x08\x00" if family == 4 else b"\x86\xdd") + packet
+
+
+def segments(proto, left, *them):
+    """Return a routing header of SRv6."""
+    return struct.pack("!BBBBBBH", proto, 2 * len(them), 4, left, len(them) - 1, 0, 0) + b"".join(them)
+
+
+def outer_seeds():
+    """Return inputs of fuzz_packet with outer headers: packets to each tunnel and to each SID."""
+    limit = bytes((0, 4, 1, 4, 1, 1, 0))
+    for each, packet in ((n, inside(n)) for n in (4, 6)):
+        gre = struct.pack("!HH", 0, 0x0800 if each == 4 else 0x86DD)
+        key = b"\x20" + gre[1:] + bytes((1, 2, 3, 4))
+        for n, family, proto, head in (
+            (0, 4, GRE, gre),
+            (1, 4, GRE, key),
+            (2, 4, PROTO[each], b""),
+            (3, 4, PROTO[each], b""),
+            (4, 6, GRE, gre),
+            (4, 6, OPTIONS, bytes([GRE]) + limit + gre),
+            (5, 6, GRE, key),
+            (6, 6, PROTO[each], b""),
+            (6, 6, OPTIONS, bytes([PROTO[each]]) + limit),
+        ):
+            yield frame(family, ip(family, proto, far(family, n), OWN[family], head + packet))
+        for n in range(1, 11):
+            last = segments(PROTO[each], 0, HOST[6], sid(n))
+            more = segments(PROTO[each], 1, HOST[6], sid(n))
+            for proto, head in ((PROTO[each], b""), (ROUTING, last), (ROUTING, more)):
+                yield frame(6, ip(6, proto, far(6, 0), sid(n), head + packet))
+    yield frame(6, ip(6, IP4, far(6, 0), sid(4, 7), inside(4)))
+    yield frame(6, ip(6, IP6, far(6, 0), sid(4, 5, 4, 7), inside(6)))
+    # More SIDs than a packet may pass here.
+    yield frame(6, ip(6, IP6, far(6, 0), sid(4, 4, 4, 4, 4, 7), inside(6)))
+    gre = struct.pack("!HH", 0, 0x0800)
+    twice = ip(4, GRE, far(4, 0), OWN[4], gre + inside(4))
+    yield frame(6, ip(6, IP4, far(6, 0), sid(8), twice))
+
+
 def kept(name):
     """Return the inputs of corpus/NAME.hex."""
     lines = (HERE / "corpus" / f"{name}.hex").read_text().split("\n")
@@ -101,7 +177,8 @@ def unpack(work):
     put([*seeds(), *kept("fpm_rib"), *(path.read_bytes() for path in found)], work / "corpus-fpm")
     for text in sorted((HERE / "corpus").glob("*.hex")):
         if text.stem != "fpm_rib":
-            put(kept(text.stem), work / f"corpus-{text.stem}")
+            more = outer_seeds() if text.stem == "packet" else ()
+            put([*kept(text.stem), *more], work / f"corpus-{text.stem}")
 
 
 def pack(name, folder):

@@ -44,7 +44,7 @@ build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_reque
 build/fuzz/fuzz_packet: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,fwd_fast fwd_label_fast_parse \
 	fwd_label_fast_all fwd_fast_payloads fwd_tunnels_walk)
 build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
-	packet_bfd.c packet_frames.c packet_labels.c packet_segments.c packet_vxlan.c) \
+	packet_bfd.c packet_frames.c packet_labels.c packet_segments.c packet_tunnels.c packet_vxlan.c) \
 	fpm-dataplane/port/bfd.c $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):
 	@mkdir -p $(@D)

@@ -24,6 +24,7 @@
 #include "packet_burst.h"
 #include "packet_labels.h"
 #include "packet_segments.h"
+#include "packet_tunnels.h"
 #include "packet_vxlan.h"
 #include "port/watch.h"
 
@@ -34,6 +35,7 @@
 #define VLAN_OUT       (PORT_MAX + 2) /* 200 on OUT */
 #define VLAN_RED       (PORT_MAX + 3) /* on IN, of a VRF */
 #define OVER_VXLAN     (PORT_MAX + 4) /* and the next */
+#define TUNNEL_FIRST   (PORT_MAX + 6) /* and the next: TUNNELS */
 #define VRF_RED        3
 #define ADJ            7 /* this adjacency and the next one have the same content */
 #define ADJ_VXLAN      9
@@ -42,6 +44,7 @@
 #define GROUPS         8 /* of labels */
 #define GROUP_SEGMENTS 30
 #define GROUP_VXLAN    31
+#define GROUP_SIDS     32 /* SIDS groups */
 #define ENCAP_SEGMENTS 5
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -119,6 +122,8 @@ tables_make(void)
 	labels_make(fib, ADJ, VRF_RED, GROUPS);
 	segments_make(fib, GROUP_SEGMENTS, ENCAP_SEGMENTS);
 	vxlan_make(fib, OVER_VXLAN, ADJ_VXLAN, GROUP_VXLAN);
+	tunnels_make(fib, TUNNEL_FIRST);
+	sids_make(fib, VRF_RED, PATH(PATH_ENCAP, ENCAP_SEGMENTS), GROUP_SIDS);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
 	/*

@@ -9,7 +9,7 @@
  * A frame is in a heap block that ends with it, so that AddressSanitizer finds an
  * over-read, except of the octets that the forwarder may read, see behind().
  *
- * A packet out of a VXLAN is judged once more, in a burst of such packets: the linker
+ * A packet out of a VXLAN, a tunnel or a SID is judged once more, in a burst of such packets: the linker
  * replaces fwd_tunnels_walk() for this. A walk leaves a pattern of its outer headers, with which
  * later walks decapsulate (fwd/decap_fast.h). A packet alone always takes the stages.
  *
@@ -38,12 +38,12 @@
 #include "must.h"
 #include "packet_bfd.h"
 #include "packet_frames.h"
-#include "packet_vxlan.h"
+#include "packet_tunnels.h"
 #include "port/vlan.h"
 
 #define HEADROOM   RTE_PKTMBUF_HEADROOM
 #define RING_SLOTS 128u /* more than a burst */
-#define INSIDE     43u  /* octets that vectors may read behind a packet in a VXLAN */
+#define INSIDE     43u  /* octets that vectors may read behind an inner packet */
 /* References to each packet, so that the first free does not release it. */
 #define KEPT 2
 
@@ -147,7 +147,7 @@ static void
 packet_fill(struct packet *p, const struct given *g, uint8_t filler)
 {
 	unsigned int room = RTE_MAX((unsigned int)g->first, behind()) +
-			    (frame_is_vxlan(g->frame, g->n) ? INSIDE : 0);
+			    (frame_has_inside(g->frame, g->n) ? INSIDE : 0);
 	uint8_t *block = malloc(HEADROOM + room);
 
 	MUST(block != NULL);
@@ -188,7 +188,7 @@ packet_end(struct packet *p)
 /* --- alone ------------------------------------------------------------------------- */
 
 /*
- * Walk the packet that came out of a VXLAN, and its inner packets, as fwd_explain() does.
+ * Walk the packet that came out of a tunnel, and its inner packets, as fwd_explain() does.
  */
 static void
 walk_inside(unsigned int i)
@@ -198,6 +198,8 @@ walk_inside(unsigned int i)
 
 		if (deep == FIB_TUNNELS_DEEP) {
 			rec[i].verdict = DROP_encap_loop;
+			rec[i].looked_up =
+				false; /* the path is that of the packet outside */
 			return;
 		}
 		fwd_tunnel_enter(&fwd, &burst, &decap, 1);

@@ -10,6 +10,7 @@
 #include "base/inet.h"
 #include "packet_bfd.h"
 #include "packet_labels.h"
+#include "packet_tunnels.h"
 #include "packet_vxlan.h"
 #include "port/vlan.h"
 
@@ -65,7 +66,8 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 			     dst6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x77};
 	const uint16_t *tags = tag[kind < KINDS ? kind : below(KINDS)];
 	bool is4 = below(3) != 0, labels = below(4) == 0, bfd = below(6) == 0;
-	bool vxlan = !labels && !bfd && below(4) == 0, six = vxlan && below(2) == 0;
+	enum { PLAIN, VXLAN, TUNNEL, SID } over = PLAIN;
+	bool six = below(2) == 0;
 	unsigned int payload = below(90), head = is4 ? 20 : 40;
 	uint8_t *ip = g->frame + 12, *outer;
 
@@ -77,13 +79,16 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		put_be16(ip, tags[k]);
 		put_be16(ip + 2, tags[k + 1] | (uint16_t)(below(16) << 12));
 	}
-	put_be16(ip, labels ? 0x8847 : (vxlan ? !six : is4) ? 0x0800 : 0x86dd);
-	ip += 2;
-	outer = ip;
-	if (labels)
-		ip = good_labels(ip);
-	if (vxlan)
-		ip = vxlan_begin(outer, six, is4);
+	outer = ip + 2;
+	if (!labels && !bfd && below(2) == 0)
+		over = VXLAN + below(3);
+	ip = labels           ? good_labels(outer)
+	     : over == VXLAN  ? vxlan_begin(outer, six, is4)
+	     : over == TUNNEL ? tunnel_begin(outer, &six, is4)
+	     : over == SID    ? sid_begin(outer, is4)
+			      : outer;
+	six = over == SID || (over == PLAIN ? !is4 : six);
+	put_be16(outer - 2, labels ? 0x8847 : six ? 0x86dd : 0x0800);
 	if (bfd) {
 		payload = bfd_packet_make(ip, is4) - head;
 	} else if (is4) {
@@ -103,13 +108,15 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		ip[29] = (uint8_t)(ip[29] + (below(4) == 0 ? 1 + below(3) : 0));
 	}
 	g->n = (uint16_t)(ip - g->frame + head + payload);
-	if (vxlan && is4) {
+	if (over != PLAIN && is4) {
 		put_be16(ip + 10, 0);
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
 	}
-	if (vxlan)
+	if (over == VXLAN)
 		vxlan_end(outer, six, head + payload);
-	if (vxlan ? !six : is4)
+	else if (over != PLAIN)
+		outer_end(outer, six, (unsigned int)(g->frame + g->n - outer));
+	if (labels ? is4 : !six)
 		packet_cksum(g->frame, g->n);
 }
 
@@ -182,7 +189,7 @@ change(struct given *g, const uint8_t *mac)
 					169,  192,  198,  223,  224,  239,  240,  254,
 					255,  0x20, 0x3f, 0x40, 0xfc, 0xfd, 0xfe, 0x80,
 					0x81, 0x88, 0x60, 0x45, 0x46, 0xa8, 100,  40};
-	unsigned int most = frame_is_vxlan(g->frame, g->n) ? 130 : 60;
+	unsigned int most = frame_has_inside(g->frame, g->n) ? 170 : 60;
 
 	if (most > g->n)
 		most = g->n;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tunnels and SIDs of SRv6 for fuzz_packet: interfaces and end points whose packets come in frames
+ * from the wire (RFC 2003, 2473, 2784, 2890, 4213, 8754, 8986, 9800). They remove outer headers or
+ * change the destination, and the packet passes the stages once more.
+ */
+#ifndef PACKET_TUNNELS_H
+#define PACKET_TUNNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fib/sid.h"
+
+#define TUNNELS 7u
+#define SIDS    11u
+
+/*
+ * Make TUNNELS interfaces from `ifidx` on, and SIDS - 1 end points, whose first is number 1. `vrf`: the
+ * table of one of them. `policy`: a headend. `group`: the first of SIDS free groups.
+ */
+void tunnels_make(struct fib *fib, uint16_t ifidx);
+void sids_make(struct fib *fib, uint16_t vrf, fib_path policy, uint32_t group);
+
+/*
+ * Write the headers of a packet to a tunnel or a SID at random. Set `*six` if the outermost header is
+ * IPv6. Return where the inner packet begins. outer_end() writes the length, `bytes` with the outer
+ * header.
+ */
+uint8_t *tunnel_begin(uint8_t *ip, bool *six, bool inside4);
+uint8_t *sid_begin(uint8_t *ip, bool inside4);
+void outer_end(uint8_t *ip, bool six, unsigned int bytes);
+
+/* Return true if an inner packet of this frame may be read. */
+bool frame_has_inside(const uint8_t *frame, uint16_t n);
+
+#endif
