@@ -29,6 +29,14 @@ SOURCE = "2001:db8:bb::1"
 MODES = {"encap": 1, "encap.red": 3}
 
 
+def vrf_del(where):
+    """Delete the VRF red with its routes. The kernel deletes the routes of a link with the link, whatever
+    their table is. The table of a VRF remains, with its routes by other links."""
+    netns.command(["ip", "-n", where, "link", "del", "red"], check=False)
+    for family in ("-4", "-6"):
+        netns.command(["ip", "-n", where, family, "route", "flush", "table", "100"], check=False)
+
+
 def far_lines(verb, wan, lan):
     """Return the commands for the end points of the far end, and the routes back."""
     nodad = " nodad" if verb == "add" else ""
@@ -38,7 +46,7 @@ def far_lines(verb, wan, lan):
         f"-6 addr {verb} {wan.peer6}/64 dev wan{nodad}",
     ]
     if verb == "del":
-        return [*lines, "link del red", "link del d0"]
+        return [*lines, "link del d0"]
     return [
         "link set lo up",
         *lines,
@@ -74,6 +82,7 @@ def dut(on_veths):
     yield on_veths
     on_veths.ip("sr tunsrc set ::", f"-6 route del {LOCATOR}")
     netns.ip_batch(far_lines("del", wan, lan), far)
+    vrf_del(far)
     netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 1})
 
 
@@ -309,7 +318,8 @@ def vpn_add(dut, ours):
 def vpn_del(dut):
     """Let lan0 be in table main again."""
     netns.ip_batch([f"-6 route del {OURS}/64"], dut.far)
-    dut.ip("link set lan0 nomaster", "link del red")
+    dut.ip("link set lan0 nomaster")
+    vrf_del(dut.ctl)
     eventually(lambda: vrfs.vrfs(dut)["lan0"] is None, 5, 0.05, "in no VRF")
     dut.ready()
 
@@ -341,7 +351,7 @@ def test_tenants_are_apart(dut):
     because the host is in red. lan0 changes its VRF."""
     wan, lan = dut.wires["wan"], dut.wires["lan"]
     sid = {"red": f"{OURS}46", "blue": f"{OURS}47"}
-    vpn_add(dut, {4: f"{OURS}24", 6: f"{OURS}26"})
+    vpn_add(dut, {4: f"{OURS}14", 6: f"{OURS}16"})
     try:
         vrfs.add(dut, "blue")
         dut.ip(
