@@ -18,6 +18,7 @@
 	X(MEMBER, "member")         \
 	X(MACVLAN, "macvlan")       \
 	X(MIXED, "mixed-group")     \
+	X(RESILIENT, "resilient")   \
 	X(VRRP, "vrrp")             \
 	X(TUNNEL, "tunnel")         \
 	X(VNIFILTER, "vnifilter")   \

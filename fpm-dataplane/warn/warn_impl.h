@@ -3,7 +3,8 @@
  * The internals of the warn thread. Private to warn/ and its tests.
  *
  *   events of the kernel, a timer -> rules of rib, tunnels of neigh -> scan: rules.c, tunnels.c,
- *   devices.c, netfilter.c, iptables.c, sysctl.c, ipsec.c, seg6.c -> list.c -> log, metrics, rows
+ *   devices.c, netfilter.c, iptables.c, sysctl.c, ipsec.c, seg6.c, nexthops.c -> list.c -> log,
+ *   metrics, rows
  */
 #ifndef WARN_WARN_IMPL_H
 #define WARN_WARN_IMPL_H
@@ -142,6 +143,7 @@ void netfilter_scan(struct warn *w); /* netfilter.c: chains of nf_tables */
 void iptables_scan(struct warn *w);  /* iptables.c: tables of the old iptables */
 void ipsec_scan(struct warn *w);     /* ipsec.c */
 void seg6_scan(struct warn *w);      /* seg6.c: publishes the source address of SRv6 */
+void nexthops_scan(struct warn *w);  /* nexthops.c: resilient groups of next hops */
 void sysctls_scan(struct warn *w);   /* sysctl.c: sysctls of the namespace */
 void rules_scan(struct warn *w);     /* rules.c: rules and routes that rib has counted */
 void tunnels_scan(struct warn *w);   /* tunnels.c: tunnels that neigh has listed */

@@ -320,6 +320,16 @@ CASES = {
         ["sysctl -q -w net.ipv6.icmp.ratelimit=0"],
         POLLED,
     ),
+    "an idle timer of a group": (
+        "resilient",
+        "resilient groups of next hops with an idle timer",
+        [
+            "ip nexthop add id 9001 via 192.0.2.66 dev wan0",
+            "ip nexthop add id 9002 group 9001 type resilient buckets 8 idle_timer 60",
+        ],
+        ["ip nexthop del id 9001"],
+        POLLED,
+    ),
     "a sysctl of the namespace": (
         "sysctl",
         "net.ipv4.fib_multipath_hash_policy = 2",
