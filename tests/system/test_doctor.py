@@ -113,7 +113,8 @@ def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vty
 
 
 def test_the_default_hash_of_flows_is_no_warning_but_a_line(dut, sysctl):
-    """The dataplane hashes ports, too, where the kernel's default hashes addresses alone."""
+    """The dataplane hashes ports, too, where the kernel's default hashes addresses alone, and the flow
+    label where Linux hashes ports."""
     policies = [f"ipv{v}/fib_multipath_hash_policy" for v in (4, 6)]
     lines = lambda: [  # noqa: E731
         (r["status"], r["text"].split("net.")[1])
@@ -126,7 +127,7 @@ def test_the_default_hash_of_flows_is_no_warning_but_a_line(dut, sysctl):
     assert lines() == [("ok", f"{policy.replace('/', '.')} is 0") for policy in policies]
     for policy in policies:
         sysctl(policy, 1)
-    assert lines() == []
+    assert lines() == [("ok", "ipv6.fib_multipath_hash_policy is 1")]
 
 
 def test_it_fits_80_columns_and_names_each_port(dut, vtysh):

@@ -20,9 +20,9 @@
 /* --- configuration that is not obeyed --------------------------------------------------- */
 
 /*
- * Say how flows are hashed where the kernel has its default, by addresses alone. A warning would
- * be in the list of each router, although ports only spread flows more evenly. The daemon warns
- * of the values 2 and 3.
+ * Say how flows are hashed where the kernel has its default, by addresses alone, and for IPv6 also
+ * where it hashes ports but no flow labels. A warning would be in the list of each router, although
+ * more fields only spread flows more evenly. The daemon warns of the values 2 and 3.
  */
 static void
 multipath_check(struct exam *e)
@@ -30,13 +30,23 @@ multipath_check(struct exam *e)
 	static const char *const family[] = {"ipv4", "ipv6"};
 
 	for (unsigned int i = 0; i < sizeof(family) / sizeof(family[0]) && e->deny == NULL;
-	     i++)
-		if (exam_number(e, -1, "/proc/sys/net/%s/fib_multipath_hash_policy",
-				family[i]) == 0)
+	     i++) {
+		long long policy = exam_number(
+			e, -1, "/proc/sys/net/%s/fib_multipath_hash_policy", family[i]);
+
+		if (policy == 0)
+			finding_add(
+				e, VERDICT_OK, "multipath",
+				"flows are hashed by ports, too, and ICMP errors by their "
+				"own header, as with 1; "
+				"net.%s.fib_multipath_hash_policy is 0",
+				family[i]);
+		else if (policy == 1 && i == 1)
 			finding_add(e, VERDICT_OK, "multipath",
-				    "flows are hashed by ports, too, as with 1; "
-				    "net.%s.fib_multipath_hash_policy is 0",
+				    "flows are hashed by their flow label, too; "
+				    "net.%s.fib_multipath_hash_policy is 1",
 				    family[i]);
+	}
 }
 
 void
