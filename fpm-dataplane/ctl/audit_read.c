@@ -144,21 +144,22 @@ audit_on_rib(const json_t *row, const char *text, void *ctx)
 	bool of_zebra = row_is_zebras(row), hidden = row_true(row, "hidden");
 	const json_t *prefix;
 	struct prefix p;
-	uint64_t hash, copy = HOPS_UNDECIDED;
+	uint64_t hash, copy, copy6 = HOPS_UNDECIDED;
 	size_t i;
 
 	if (of_zebra && !place_is_zebras(at) && !at->ruled)
 		return true; /* the table is not used */
-	hash = audit_row_hash(at, row, false);
+	hash = audit_row_hash(at, row, AS_TOLD);
+	copy = audit_row_hash(at, row, AS_KERNEL);
 	json_array_foreach (json_object_get(row, "prefixes"), i, prefix) {
 		struct entry *e;
 
 		if (prefix_parse(json_string_value(prefix), &p, NULL) < 0)
 			continue;
-		if (p.family == 6 && copy == HOPS_UNDECIDED)
-			copy = audit_row_hash(at, row, true);
+		if (p.family == 6 && copy6 == HOPS_UNDECIDED)
+			copy6 = audit_row_hash(at, row, AS_COPY6);
 		e = table_add(&a->rib, place, &p, hash);
-		e->copy = p.family == 6 ? copy : hash;
+		e->copy = p.family == 6 ? copy6 : copy;
 		e->of_zebra = of_zebra;
 		e->hidden = hidden;
 	}
@@ -176,8 +177,8 @@ audit_on_route(const json_t *row, const char *text, void *ctx)
 		return true;
 	free(a->one);
 	free(a->one_copy);
-	a->one = audit_row_text(at, row, false);
-	a->one_copy = audit_row_text(at, row, is_ipv6);
+	a->one = audit_row_text(at, row, AS_TOLD);
+	a->one_copy = audit_row_text(at, row, is_ipv6 ? AS_COPY6 : AS_KERNEL);
 	a->one_of_zebra = row_is_zebras(row);
 	return true;
 }

@@ -178,13 +178,24 @@ row_type_state(const json_t *row)
 }
 
 /*
+ * Return the weight of a next hop as the kernel tells it in its routes: rtnh_hops has eight
+ * bits. The groups of the kernel have weights of 16 bits since Linux 6.12.
+ */
+static long long
+weight_in_kernel(long long weight)
+{
+	return weight > 256 ? (weight - 1) % 256 + 1 : weight;
+}
+
+/*
  * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. A table
  * of rules must have a FIB; other tables need none.
  */
 static void
-row_hops(const struct place *at, const json_t *row, bool as_copy, struct hops_text *w)
+row_hops(const struct place *at, const json_t *row, enum spelling as, struct hops_text *w)
 {
 	bool no_fib = strcmp(row_str(row, "state"), "not-installed") == 0;
+	bool of_kernel = as != AS_TOLD || strcmp(row_str(row, "source"), "zebra") != 0;
 	const json_t *hop;
 	size_t i;
 
@@ -196,30 +207,32 @@ row_hops(const struct place *at, const json_t *row, bool as_copy, struct hops_te
 	json_array_foreach (json_object_get(row, "nexthops"), i, hop) {
 		const char *via = row_has(hop, "via") ? row_str(hop, "via") : NULL;
 
-		if (as_copy && via != NULL && strchr(via, ':') == NULL)
+		if (as == AS_COPY6 && via != NULL && strchr(via, ':') == NULL)
 			via = NULL;
-		hops_add(w, via, row_str(hop, "dev"), row_int(hop, "weight"));
+		hops_add(w, via, row_str(hop, "dev"),
+			 of_kernel ? weight_in_kernel(row_int(hop, "weight"))
+				   : row_int(hop, "weight"));
 	}
 	if (w->n == 0) /* blackhole, unresolved, ... */
 		hops_add_kind(w, no_fib ? row_type_state(row) : row_str(row, "state"));
 }
 
 char *
-audit_row_text(const struct place *at, const json_t *row, bool as_copy)
+audit_row_text(const struct place *at, const json_t *row, enum spelling as)
 {
 	static struct hops_text w;
 	char *text;
 
-	row_hops(at, row, as_copy, &w);
+	row_hops(at, row, as, &w);
 	text = hops_join(&w);
 	hops_reset(&w);
 	return text;
 }
 
 uint64_t
-audit_row_hash(const struct place *at, const json_t *row, bool as_copy)
+audit_row_hash(const struct place *at, const json_t *row, enum spelling as)
 {
-	char *text = audit_row_text(at, row, as_copy);
+	char *text = audit_row_text(at, row, as);
 	uint64_t hash = hops_hash(text);
 
 	free(text);

@@ -80,12 +80,17 @@ int entry_order(const struct entry *x, const struct entry *y);
 void table_sort(struct table *t);
 void table_clear(struct table *t);
 
+enum spelling {
+	AS_TOLD,   /* weights of 16 bits, unless the route is the kernel's */
+	AS_KERNEL, /* the kernel's routes have the low eight bits of weight - 1 (rtnh_hops) */
+	AS_COPY6, /* also as zebra's copy of an IPv6 route: no gateways of IPv4 (doc/fpm.md, 5.2) */
+};
+
 /*
  * Return the next hops of a row of `show routes` in the spelling of hops_text.h; the caller
- * frees them. `as_copy`: spell them as zebra's copy of an IPv6 route in the kernel, which
- * has no gateways of IPv4 (doc/fpm.md, 5.2).
+ * frees them.
  */
-char *audit_row_text(const struct place *at, const json_t *row, bool as_copy);
-uint64_t audit_row_hash(const struct place *at, const json_t *row, bool as_copy);
+char *audit_row_text(const struct place *at, const json_t *row, enum spelling as);
+uint64_t audit_row_hash(const struct place *at, const json_t *row, enum spelling as);
 
 #endif

@@ -2,10 +2,14 @@
 """Our router obeys the routes and addresses of the kernel of the control namespace, as a Linux router
 of equal configuration does: packets show it."""
 
+import errno
 import ipaddress
+import socket
+import struct
 
 import pytest
 
+from lib import fpm_speaker as fpm
 from lib import netns
 from lib.wait import eventually
 from pair import HOST, NET, judge, line, peer, spread, via, wide_of_lan
@@ -382,6 +386,26 @@ def test_a_resilient_group(both):
         assert seen == {"wan", "alt"}
     both.ip("nexthop del id 2")
     both.agree("member deleted", {HOST[4]: "wan"})
+
+
+def test_weights_of_sixteen_bits_are_obeyed_and_audit_finds_no_difference(both):
+    """Groups of Linux 6.12 have weights of 16 bits. The kernel's routes, and so `ip route`, show
+    the low eight bits of weight - 1."""
+    both.ip(f"nexthop add id 1 {via(both, 'wan', 4)}", f"nexthop add id 2 {via(both, 'alt', 4)}")
+    members = struct.pack("=IBBHIBBH", 1, 999 & 255, 999 >> 8, 0, 2, 332 & 255, 332 >> 8, 0)
+    body = bytes(8) + fpm.attr(fpm.NHA_ID, 10) + fpm.attr(fpm.NHA_GROUP, members)
+    create = 0x605  # NLM_F_REQUEST, _ACK, _EXCL, _CREATE
+    head = struct.pack("=IHHII", 16 + len(body), fpm.RTM_NEWNEXTHOP, create, 1, 0)
+    for router in both.both:
+        with netns.open_socket(router.ctl, socket.AF_NETLINK, socket.SOCK_RAW) as sock:
+            sock.send(head + body)
+            (error,) = struct.unpack_from("=i", sock.recv(4096), 16)
+        if error == -errno.EINVAL:
+            pytest.skip("weights of 16 bits need Linux 6.12")
+        assert error == 0
+    both.ip(f"route add {NET[4]} nhid 10")
+    spread(both, 4, {"wan": 1000, "alt": 333})
+    both.audit()
 
 
 def test_a_table_without_a_rule_is_not_asked(both, family):
