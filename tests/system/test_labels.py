@@ -57,12 +57,16 @@ def test_a_label_that_is_not_the_last_is_swapped_with_s_clear(dut, lan, wan):
 
 def test_a_swap_may_push_several_labels(dut, lan, wan):
     """M2: the TTL of each is that of the label that came, less one; TC is copied; S is on the last
-    only."""
+    only if the label that came had it."""
     dut.label(100, dut.hop(wan, [200, 201, 202]))
 
     came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, 9, 3)), wan)
 
     assert entries_of(came) == [(200, 8, 3, 0), (201, 8, 3, 0), (202, 8, 3, 1)]
+
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, 9, 3), (300, 7, 2)), wan)
+
+    assert entries_of(came) == [(200, 8, 3, 0), (201, 8, 3, 0), (202, 8, 3, 0), (300, 7, 2, 1)]
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -88,13 +92,14 @@ def test_the_last_label_comes_off_at_the_penultimate_hop(
         assert IP(bytes(right)).chksum == layer.chksum
 
 
-def test_the_first_of_two_labels_comes_off(dut, lan, wan):
-    """M4: the next label gets the lower TTL, less one, and the frame stays MPLS."""
+@pytest.mark.parametrize(("outer", "inner"), [(10, 64), (64, 10)])
+def test_the_first_of_two_labels_comes_off(dut, lan, wan, outer, inner):
+    """M4: the next label gets the lower TTL, less one, and keeps its TC. The frame stays MPLS."""
     dut.label(100, dut.hop(wan))
 
-    came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, 10), (300, 64)), wan)
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, outer, 5), (300, inner, 3)), wan)
 
-    assert entries_of(came) == [(300, 9, 0, 1)]
+    assert entries_of(came) == [(300, 9, 3, 1)]
 
 
 @pytest.mark.parametrize("host", [HOST, HOST6])
@@ -158,6 +163,22 @@ def test_a_route_pushes_labels_onto_ip_packets(dut, lan, wan):
     assert IPv6(behind(came)).hlim == 19
 
 
+@pytest.mark.parametrize(("host", "null"), [(HOST, 0), (HOST6, 2)])
+def test_a_route_pushes_explicit_null_like_any_label(dut, lan, wan, host, null):
+    """M16: alone, and behind a transport label. M15: TC has no bit of ECN, which is kept."""
+    net, peer = (NET, wan.peer4) if host == HOST else (NET6, wan.peer6)
+    fields = {"ttl": 20, "tos": 0xBB} if host == HOST else {"hlim": 20, "tc": 0xBB}
+    for labels in ([null], [300, null]):
+        dut.route(net, nhid=dut.zebra.hop(peer, wan, labels=labels))
+
+        came = dut.forwarded(lan, lan.probe(host, **fields), wan)
+
+        want = [(label, 19, 5, int(label == null)) for label in labels]
+        assert entries_of(came) == want
+        inner = (IP if host == HOST else IPv6)(behind(came))
+        assert (inner.tos if host == HOST else inner.tc) == 0xBB
+
+
 def test_labels_over_a_neighbor_of_the_other_family(dut, lan, wan):
     """M22: an IPv6 packet with a label leaves to an IPv4 neighbor, and a label to an IPv6 one."""
     dut.route(NET6, nhid=dut.zebra.hop(wan.peer4, wan, labels=[30]))
@@ -209,6 +230,19 @@ def test_flows_of_a_label_spread_over_its_next_hops_and_stay(dut, lan, wan, alt)
     dut.fence(lan)
     by = [len([f for f in w.got() if entries_of(f)]) for w in (wan, alt)]
     assert sum(by) == 40 and min(by) >= 5, by
+
+
+def test_an_entropy_label_on_top_comes_off_with_its_indicator(dut, lan, wan):
+    """M8 (RFC 6790, 4.2): the next label decides, or table main if none follows. The TTL of the
+    entropy label, 0, does not count."""
+    dut.label(100, dut.hop(wan, [200]))
+    dut.route(NET, via=wan.peer4, wire=wan)
+    pair = (7, 64), (100000, 0)
+
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), *pair, (100, 30, 5)), wan)
+    assert entries_of(came) == [(200, 29, 5, 1)]
+    came = dut.forwarded(lan, with_labels(lan.probe(HOST), *pair), wan)
+    assert entries_of(came) == [] and came[IP].ttl == 63
 
 
 def test_what_may_not_pass_is_dropped_with_its_reason(dut, lan, wan):
@@ -403,6 +437,24 @@ def test_a_packet_too_big_for_its_labels_is_fragmented_under_them(dut, lan, wan)
         payload = b"".join(bytes(p.payload) for p in parts)
         assert payload == bytes(frame[IP].payload)
         assert all(len(behind(f)) + 8 <= 1500 for f in pieces)
+
+
+def test_a_packet_too_big_after_a_swap_is_answered_or_dropped(dut, lan, wan):
+    """M19: an IPv6 packet has an error along its path; a packet of another protocol is dropped."""
+    dut.label(100, dut.hop(wan, [200, 201]))
+    sent = with_labels(lan.probe(HOST6, size=1493), 100)
+
+    lan.send(sent)
+    came = wan.expect(lambda f: entries_of(f) and behind(f)[6:7] == b"\x3a", 2)
+
+    error = IPv6(behind(came))
+    assert [e[0] for e in entries_of(came)] == [200, 201] and error.dst == lan.peer6
+    assert bytes(error.payload)[0] == 2  # RFC 4443, 3.2: packet too big
+    assert int.from_bytes(bytes(error.payload)[4:8], "big") == 1492
+    foreign = bytes(sent)[:18] + b"\0" + bytes(sent)[19:]
+    wan.clear()
+    assert dut.not_forwarded(lan, foreign) == {"mtu": 1}
+    assert [f for f in wan.got() if entries_of(f)] == []
 
 
 def test_a_label_is_replaced_and_withdrawn_without_loss(dut, lan, wan, alt):
