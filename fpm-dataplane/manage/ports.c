@@ -5,6 +5,8 @@
  */
 #include "manage/ports.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
