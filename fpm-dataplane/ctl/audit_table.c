@@ -200,7 +200,8 @@ row_hops(const struct place *at, const json_t *row, enum spelling as, struct hop
 	size_t i;
 
 	hops_reset(w);
-	if (no_fib && at->ruled) {
+	/* Table local hides routes of a VRF, which has a FIB. */
+	if (no_fib && at->ruled && at->vrf == NULL) {
 		hops_add_kind(w, "no FIB");
 		return;
 	}

@@ -5,6 +5,7 @@
  */
 #include "ctl/print.h"
 
+#include <linux/rtnetlink.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +149,12 @@ hops_print(const json_t *row, int column)
 		pen_write(&pen, "  ", "ttl-propagate %s",
 			  row_true(row, "ttl_propagate") ? "enabled" : "disabled");
 	if (row_has(row, "vrf"))
-		pen_write(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
+		pen_write(&pen, "  ", "(vrf %s%s)", row_str(row, "vrf"),
+			  strcmp(row_str(row, "state"), "not-installed") == 0
+				  ? ": hidden by table local"
+				  : "");
+	else if (row_int(row, "table") == RT_TABLE_LOCAL)
+		pen_write(&pen, "  ", "(table local)");
 	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
 		pen_write(&pen, "  ", "(table %lld%s)", row_int(row, "table"),
 			  strcmp(row_str(row, "state"), "not-installed") == 0

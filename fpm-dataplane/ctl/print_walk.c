@@ -2,6 +2,7 @@
 /* Print the path of a packet, one line per stage, for explain and trace. */
 #include "ctl/print.h"
 
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,14 @@ hops_print(const json_t *route)
 	}
 }
 
+/* Tell why a packet that came in a VRF has a route that is in no VRF. */
+static void
+route_table_print(const json_t *route)
+{
+	if (route != NULL && row_int(route, "table") == RT_TABLE_LOCAL)
+		line("", "table local precedes the VRF, as its rule precedes that of VRFs");
+}
+
 /*
  * Print how many labels are popped, the route of the IP packet behind them if they end here, and
  * which labels are pushed.
@@ -107,6 +116,7 @@ labels_print(const json_t *row)
 		return;
 	line("route", "%s%s%s", route == NULL ? "none" : row_str(route, "prefix"),
 	     route == NULL ? "" : " ", route == NULL ? "" : source_of(route));
+	route_table_print(route);
 	hops_print(route);
 }
 
@@ -194,6 +204,7 @@ route_print(const json_t *row)
 	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source_of(route),
 	     row_int(row, "group"), led ? "vrf" : row_str(row, "path"),
 	     row_true(row, "route_changed") ? " (the route has changed since)" : "");
+	route_table_print(route);
 	hops_print(route);
 	if (row_has(row, "bucket"))
 		line("choice", "flow hash 0x%08llx, bucket %lld of %lld: via %s",

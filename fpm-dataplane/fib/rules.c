@@ -138,15 +138,22 @@ number_lookup(const struct fib *fib, const struct fib_rules_key *key, uint16_t n
 	return pt == NULL ? 0 : poptrie6_lookup(pt, key->ip + 24);
 }
 
+/* Look up the destination in FIB `number`. */
+static void
+number_resolve(const struct fib *fib, const struct fib_rules_key *key, uint16_t number,
+	       struct fib_rules_hit *hit)
+{
+	hit->number = number;
+	hit->group = number_lookup(fib, key, number);
+	hit->path = fib_group_path(fib, hit->group, key->flow_hash);
+}
+
 /* Look up the destination in FIB `number`. Returns true if it has a route. */
 static bool
 number_answers(const struct fib *fib, const struct fib_rules *rules,
 	       const struct fib_rules_key *key, uint16_t number, struct fib_rules_hit *hit)
 {
-	number = number_for_packet(rules, key, number);
-	hit->number = number;
-	hit->group = number_lookup(fib, key, number);
-	hit->path = fib_group_path(fib, hit->group, key->flow_hash);
+	number_resolve(fib, key, number_for_packet(rules, key, number), hit);
 	return !path_is_no_route(hit->path);
 }
 
@@ -168,13 +175,19 @@ path_is_in_group(const struct fib *fib, fib_path path, uint32_t group)
 	return out != NULL && out->group == group;
 }
 
+/* Return true for a path of table local. A SID (fib/sid.h) is in no table local. */
+static bool
+path_is_of_local(fib_path path)
+{
+	return (path_kind(path) == PATH_LOCAL && path_index(path) == 0) ||
+	       path_kind(path) == PATH_BCAST;
+}
+
 static bool
 rule_answers(const struct fib *fib, const struct fib_rules *rules,
 	     const struct fib_rule *rule, const struct fib_rules_key *key,
 	     struct fib_rules_hit *hit)
 {
-	enum path_kind kind;
-
 	switch ((enum fib_rule_action)rule->action) {
 	case FIB_RULE_TABLE:
 		return number_answers(fib, rules, key, rule->number, hit) &&
@@ -182,12 +195,12 @@ rule_answers(const struct fib *fib, const struct fib_rules *rules,
 	case FIB_RULE_VRF:
 		return number_answers(fib, rules, key, key->vrf, hit);
 	case FIB_RULE_LOCAL:
-		if (!number_answers(fib, rules, key, key->vrf, hit))
-			return false;
-		kind = path_kind(hit->path);
-		/* A SID (fib/sid.h) is in no table local. */
-		return (kind == PATH_LOCAL && path_index(hit->path) == 0) ||
-		       kind == PATH_BCAST;
+		if (key->vrf != 0)
+			number_resolve(fib, key, key->vrf, hit);
+		if (key->vrf != 0 && path_is_of_local(hit->path))
+			return true;
+		return number_answers(fib, rules, key, 0, hit) &&
+		       path_is_of_local(hit->path);
 	case FIB_RULE_PATH:
 		*hit = (struct fib_rules_hit){.path = PATH((enum path_kind)rule->path, 0),
 					      .at = hit->at};

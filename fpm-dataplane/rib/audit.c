@@ -6,7 +6,7 @@
  * Each row of the answer is one difference (dist/openapi.yaml, AuditRow):
  *
  *     table   the slot of each route with the slot in the radix table of the trie, and with
- *             the slot in the trie of each view; then each prefix of a radix table with the
+ *             the slot in the trie of each view, and for table local of each VRF; then each prefix of a radix table with the
  *             routes
  *     lookup  the radix table with the answer of the compiled trie, at the edges of each
  *             prefix, one address outside each edge, and one inside: between two edges of
@@ -30,6 +30,7 @@
 #include "rib/index.h"
 #include "rib/kernel.h"
 #include "rib/labels.h"
+#include "rib/local.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
@@ -92,6 +93,16 @@ route_stage_again(struct rib *rib, const struct route *r)
 		(void)poptrie_del(fib_trie(&view->fib->tries, (uint8_t)r->family), r->octet,
 				  r->len);
 	(void)route_stage(rib, r);
+	if (local_has_records(rib, r)) {
+		uint32_t number = 0;
+		struct prefix p = route_prefix(r);
+		struct vrf *vrf;
+
+		while ((vrf = local_next_vrf(rib, &number)) != NULL)
+			(void)poptrie_del(fib_trie(&vrf->fib->tries, p.family), r->octet,
+					  r->len);
+		locals_stage(rib, &p);
+	}
 }
 
 /* Return the last address of the prefix: all bits after its length are set. */
@@ -200,6 +211,30 @@ audit_views(const struct rib *rib, struct msg_query *q, const struct route *r)
 	return true;
 }
 
+/* Compare a prefix of table local in the FIBs of VRFs. Return true if nothing differs. */
+static bool
+audit_local(const struct rib *rib, struct msg_query *q, const struct route *r)
+{
+	const struct routes *of = &rib->tables.other;
+	struct prefix p = route_prefix(r);
+	const struct vrf *vrf;
+	uint32_t at = 0;
+
+	if (!local_has_records(rib, r))
+		return true;
+	while ((vrf = local_next_vrf(rib, &at)) != NULL) {
+		uint32_t table = vrf->fib->table;
+		const struct route *own =
+			routes_find(of, table, &p, routes_hash(of, table, &p));
+
+		if (vrf->has_local &&
+		    !audit_trie(fib_trie(&vrf->fib->tries, p.family), q, r, table,
+				local_fib_slot(rib, table, &p, own)))
+			return false;
+	}
+	return true;
+}
+
 /* Compare the slot of a label's route with the slot that forwarders get for the label. */
 static void
 audit_label(struct rib *rib, struct msg_query *q, const struct route *r)
@@ -237,8 +272,8 @@ audit_labels(struct rib *rib, struct msg_query *q)
 }
 
 /*
- * Compare all copies, then the views for rules. Report the first copy or view that differs.
- * A repair stages the route in all of them.
+ * Compare all copies, the views for rules, and for table local the FIBs of VRFs. Report the
+ * first that differs. A repair stages the route in all of them.
  */
 static void
 audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
@@ -254,7 +289,7 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 	q->cursor[N_PREFIXES] += n > 0 || source_is_table(r->table);
 	while (c < n && audit_trie(fib_trie(&copy[c], r->family), q, r, r->table, slot))
 		c++;
-	if (c == n && audit_views(rib, q, r))
+	if (c == n && audit_views(rib, q, r) && audit_local(rib, q, r))
 		return;
 	if (q->repair)
 		route_stage_again(rib, r);
@@ -295,6 +330,8 @@ trie_has_route(struct rib *rib, const struct walked_trie *trie, const struct pre
 {
 	const struct vrf *vrf = trie->vrf;
 	uint32_t n = vrf != NULL && vrf->view != 0 ? vrf->n_chain : 1;
+	const struct routes *main = &rib->tables.main;
+	const struct route *r;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t table = vrf == NULL      ? RIB_TABLE_MAIN
@@ -305,7 +342,11 @@ trie_has_route(struct rib *rib, const struct walked_trie *trie, const struct pre
 		if (routes_find(of, table, p, routes_hash(of, table, p)) != NULL)
 			return true;
 	}
-	return false;
+	/* A VRF of the kernel has the prefixes of table local. */
+	if (vrf == NULL || vrf_is_for_rules(vrf) || rib->locals.behind[p->family == 6])
+		return false;
+	r = routes_find(main, RIB_TABLE_MAIN, p, routes_hash(main, RIB_TABLE_MAIN, p));
+	return r != NULL && local_has_records(rib, r);
 }
 
 static void

@@ -25,6 +25,7 @@
 #include "rib/feedback.h"
 #include "rib/index.h"
 #include "rib/labels.h"
+#include "rib/local.h"
 #include "rib/query.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
@@ -140,8 +141,9 @@ commit_reclaim_all(struct rib *rib)
 		commit_reclaim(rib, rib->reclaims.open);
 }
 
+/* `local`: the VRFs have all prefixes of table local. */
 static void
-commit_now(struct rib *rib)
+commit_now(struct rib *rib, bool local)
 {
 	bool tries = rib->pending.staged[0] || rib->pending.staged[1] ||
 		     rib->vrfs.staged.n > 0 || rib->labels.staged.n > 0;
@@ -151,7 +153,7 @@ commit_now(struct rib *rib)
 	rib->words.due = false;
 	words_publish_all(rib);
 	labels_commit(rib);
-	rib->pending.failed = !commit_tries(rib);
+	rib->pending.failed = !commit_tries(rib) || !local;
 	/* A trie that lacked memory may still name slots that no route has. */
 	if (!rib->pending.failed && !rib->resync.nomem) {
 		if (!ckpt_is_frozen(rib->ckpt)) /* a frozen checkpoint keeps its slots */
@@ -173,6 +175,8 @@ commit_now(struct rib *rib)
 void
 rib_commit(struct rib *rib)
 {
+	bool local = locals_complete(rib);
+
 	if (rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	slots_bind(rib);
@@ -181,6 +185,6 @@ rib_commit(struct rib *rib)
 			words_publish(rib);
 		return;
 	}
-	commit_now(rib);
+	commit_now(rib, local);
 	query_answer_all(rib);
 }

@@ -33,6 +33,7 @@
 #include "rib/kroute.h"
 #include "rib/leg.h"
 #include "rib/link.h"
+#include "rib/local.h"
 #include "rib/mirror.h"
 #include "rib/nexthop.h"
 #include "rib/nh_list.h"
@@ -55,9 +56,13 @@ void
 kernel_settle(struct rib *rib, struct route *r)
 {
 	uint32_t was = route_effective(r);
+	bool local = local_has_records(rib, r);
+	struct prefix p = route_prefix(r);
 
 	kernel_choose(rib, r);
 	route_settle(rib, r, was);
+	if (local)
+		locals_stage(rib, &p);
 }
 
 /* --- content of an event ---------------------------------------------------------------- */
@@ -224,6 +229,8 @@ kernel_resync_inside(struct rib *rib, const struct route *r)
 
 	if (rib->vrfs.views.n > 0 || !resync_inside(&rib->resync, &p))
 		(void)resync_from(&rib->resync, 1);
+	else if (rib->vrfs.n > rib->vrfs.n_for_rules) /* routes of VRFs inside, too */
+		(void)resync_from(&rib->resync, rib->tables.main.high + 1);
 }
 
 static void
@@ -231,6 +238,9 @@ kroute_delete(struct rib *rib, uint32_t i)
 {
 	struct route *r = rib->kroutes.v[i].route;
 	uint32_t slot = rib->kroutes.v[i].slot;
+	bool is_local = rib->kroutes.v[i].listed;
+	bool is_wide = rib->kroutes.v[i].wide != RTN_UNSPEC;
+	struct prefix p = route_prefix(r);
 
 	if (rib->kroutes.v[i].connected)
 		rib->kroutes.rebind = true;
@@ -240,6 +250,10 @@ kroute_delete(struct rib *rib, uint32_t i)
 	mirror_kernel_gone(rib, i);
 	kroute_remove(&rib->kroutes, i);
 	kernel_settle(rib, r);
+	if (is_local)
+		locals_stage(rib, &p);
+	if (is_wide)
+		locals_stage_thrown(rib, NULL, &p);
 	slot_unref(rib, slot);
 }
 
@@ -252,6 +266,7 @@ kernel_hide(struct rib *rib, uint32_t i)
 {
 	const struct kroute *kr = &rib->kroutes.v[i];
 	uint32_t *hidden = &rib->contents.hidden[kr->wide];
+	struct prefix p;
 
 	if (kr->wide != RTN_UNSPEC && kr->wide != RTN_THROW && *hidden == 0) {
 		(void)nh_list_set_type(&rib->scratch, kr->wide);
@@ -261,6 +276,8 @@ kernel_hide(struct rib *rib, uint32_t i)
 	if (kr->wide == RTN_THROW)
 		slot_make_suppressed(rib);
 	kernel_resync_inside(rib, kr->route);
+	p = route_prefix(kr->route);
+	locals_stage_thrown(rib, NULL, &p);
 }
 
 void

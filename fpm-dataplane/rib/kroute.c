@@ -131,6 +131,26 @@ kroute_count_short_local(const struct rib_kroutes *k, struct kroute *kr)
 					   kroutes_are_split(k, r->family));
 }
 
+/* Begin or end to list the record as one of table local. */
+static void
+kroute_list_local(struct rib_kroutes *k, uint32_t number, bool listed)
+{
+	struct kroute *kr = &k->v[number];
+	uint32_t at = 0;
+
+	if (kr->listed == listed)
+		return;
+	kr->listed = listed;
+	k->n_local[kr->route->family == 6][kr->route->len] += listed ? 1 : -1u;
+	if (listed) {
+		vec32_push(&k->local, number);
+		return;
+	}
+	while (k->local.v[at] != number)
+		at++;
+	k->local.v[at] = k->local.v[--k->local.n];
+}
+
 bool
 kroute_set_wide(struct rib_kroutes *k, uint32_t number)
 {
@@ -142,6 +162,9 @@ kroute_set_wide(struct rib_kroutes *k, uint32_t number)
 	uint8_t was = kr->wide, is = wide ? kr->rtm_type : RTN_UNSPEC;
 
 	kroute_count_short_local(k, kr);
+	kroute_list_local(k, number,
+			  kr->is_local && r->table == RIB_TABLE_MAIN &&
+				  family_is_ip((uint8_t)r->family));
 	if (was == is)
 		return false;
 	if (was != RTN_UNSPEC)
@@ -230,6 +253,7 @@ kroute_remove(struct rib_kroutes *k, uint32_t number)
 	if (k->v[number].wide != RTN_UNSPEC)
 		wide_remove(k, number);
 	kroute_set_short_local(&k->v[number], false);
+	kroute_list_local(k, number, false);
 	hidx_del(&k->by_route, number);
 	k->v[number] = (struct kroute){0};
 	k->n--;
@@ -379,7 +403,8 @@ size_t
 kroutes_bytes(const struct rib_kroutes *k)
 {
 	return k->cap * sizeof(*k->v) + hidx_bytes(&k->by_route) +
-	       (k->unused.cap + k->connected.cap + k->wide.cap) * sizeof(uint32_t);
+	       (k->unused.cap + k->connected.cap + k->wide.cap + k->local.cap) *
+		       sizeof(uint32_t);
 }
 
 void
@@ -389,5 +414,6 @@ kroutes_free(struct rib_kroutes *k)
 	vec32_free(&k->unused);
 	vec32_free(&k->connected);
 	vec32_free(&k->wide);
+	vec32_free(&k->local);
 	hidx_free(&k->by_route);
 }

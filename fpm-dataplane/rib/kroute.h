@@ -39,6 +39,7 @@ struct kroute {
 	 */
 	bool short_local;
 	bool ignored; /* slot_ignored() at the last check: it does not count */
+	bool listed;  /* in rib_kroutes.local */
 };
 
 struct rib_kroutes {
@@ -49,6 +50,8 @@ struct rib_kroutes {
 	struct vec32 connected;    /* numbers */
 	struct vec32 wide;         /* records with `wide`, and all of type throw; few */
 	uint32_t n_throws;         /* records in `wide` that are of type throw */
+	struct vec32 local;        /* records of table local; few */
+	uint32_t n_local[2][129];  /* of these, by family (IPv4, IPv6) and prefix length */
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */

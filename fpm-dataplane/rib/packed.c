@@ -19,6 +19,7 @@
 #include "base/inet.h"
 #include "rib/kroute.h"
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 #include "rib/route_row.h"
 #include "rib/routes.h"
 
@@ -43,8 +44,7 @@ pack_key(const struct rib *rib, const struct route *r, const struct shown_route 
 	const struct kroute *kr = shown->kr;
 	uint64_t type = kr == NULL ? r->rtm_type : kr->rtm_type & 0xf;
 	uint64_t flags = (kr != NULL) | (kr != NULL && kr->connected) << 1 | hidden << 2 |
-			 (kroute_hider_of(&rib->kroutes, &rib->links, r) != RTN_UNSPEC)
-				 << 3;
+			 route_is_hidden(rib, r) << 3;
 
 	return (uint64_t)r->table << 32 | (uint64_t)shown->slot << 12 | type << 4 | flags;
 }

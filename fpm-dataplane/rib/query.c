@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "rib/label_row.h"
 #include "rib/leg.h"
 #include "rib/link_row.h"
+#include "rib/local.h"
 #include "rib/masks.h"
 #include "rib/nexthop.h"
 #include "rib/packed.h"
@@ -66,15 +68,42 @@ struct wanted_fib {
 	uint32_t table;
 	const struct fib_copy *tries;
 	const struct vrf *view; /* NULL: none */
+	const struct vrf *vrf;  /* NULL: of main */
 };
+
+/*
+ * List the route of table local that decides for the prefix in a VRF. Return true if there is
+ * one.
+ */
+static bool
+list_local(const struct rib *rib, struct msg_query *q, const struct vrf *vrf,
+	   const struct prefix *p)
+{
+	const struct route *r = vrf == NULL ? NULL : local_route_in(rib, vrf, p);
+	struct shown_route shown;
+	json_t *row;
+
+	if (r == NULL)
+		return false;
+	shown = route_shown(rib, r, OF_FIB);
+	row = route_json(rib, r, &shown);
+	if (row != NULL)
+		json_object_set_new(row, "table", json_integer(RT_TABLE_LOCAL));
+	query_add_row(q, row);
+	return true;
+}
 
 static void
 list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	      const struct prefix *p)
 {
 	uint32_t n = of->view == NULL ? 1 : of->view->n_chain;
-	size_t before = json_array_size(q->rows);
+	size_t before;
 
+	/* The route of the VRF for the same prefix is hidden, and is listed as such. */
+	if (list_local(rib, q, of->vrf, p) && q->longest)
+		return;
+	before = json_array_size(q->rows);
 	for (uint32_t i = 0; i < n && json_array_size(q->rows) == before; i++) {
 		uint32_t table = of->view == NULL ? of->table : of->view->chain[i];
 		const struct routes *t = tables_routes(&rib->tables, table);
@@ -161,11 +190,11 @@ static void
 list_routes(struct rib *rib, struct msg_query *q)
 {
 	const struct vrf *vrf = rib->vrfs.v[q->vrf];
-	struct wanted_fib of = {RIB_TABLE_MAIN, rib->fib->copy, NULL};
+	struct wanted_fib of = {RIB_TABLE_MAIN, rib->fib->copy, NULL, NULL};
 
 	if (vrf != NULL)
 		of = (struct wanted_fib){vrf->fib->table, &vrf->fib->tries,
-					 vrf->view != 0 ? vrf : NULL};
+					 vrf->view != 0 ? vrf : NULL, vrf};
 	q->done = q->vrf != 0 && vrf == NULL; /* the VRF was removed */
 	/*
 	 * cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; each phase uses the other members in

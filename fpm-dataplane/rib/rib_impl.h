@@ -25,6 +25,7 @@
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
  *     view.c                       FIBs with a choice of the routes of a table
+ *     local.c                      table local in the FIBs of VRFs
  *     sid.c, sid_number.c          end points of SRv6
  *     encap.c, labels.c, mirror.c, nexthop.c, vrf.c
  *     adj.c, stack.c
@@ -65,6 +66,7 @@
 #include "rib/labels.h"
 #include "rib/leg.h"
 #include "rib/link.h"
+#include "rib/local.h"
 #include "rib/nexthop.h"
 #include "rib/kroute.h"
 #include "rib/prune.h"
@@ -124,6 +126,7 @@ struct rib {
 	struct rib_kroutes kroutes;
 	struct rib_rules rules;
 	struct rib_sources sources;
+	struct rib_locals locals;
 
 	/* The same state as forwarders need it. */
 	struct rib_slots slots;

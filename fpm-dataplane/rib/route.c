@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "rib/kroute.h"
 #include "rib/labels.h"
+#include "rib/local.h"
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
@@ -62,10 +63,13 @@ route_fib_slot(const struct rib *rib, const struct route *r)
 	uint32_t slot = route_effective(r);
 	uint8_t hider;
 
+	if (r->table != RIB_TABLE_MAIN) {
+		struct prefix p = route_prefix(r);
+
+		return local_fib_slot(rib, r->table, &p, r);
+	}
 	if (slot == 0)
-		return r->table == RIB_TABLE_MAIN && kroute_is_thrown(&rib->kroutes, r)
-			       ? route_thrown_slot(rib, r)
-			       : 0;
+		return kroute_is_thrown(&rib->kroutes, r) ? route_thrown_slot(rib, r) : 0;
 	hider = kroute_hider_of(&rib->kroutes, &rib->links, r);
 	return hider != RTN_UNSPEC ? rib->contents.hidden[hider] : slot;
 }
@@ -120,6 +124,14 @@ route_stage(struct rib *rib, const struct route *r)
 }
 
 bool
+route_is_hidden(const struct rib *rib, const struct route *r)
+{
+	return r->table == RIB_TABLE_MAIN
+		       ? kroute_hider_of(&rib->kroutes, &rib->links, r) != RTN_UNSPEC
+		       : local_hides(rib, r);
+}
+
+bool
 route_is_staged(const struct rib *rib, const struct route *r)
 {
 	uint32_t slot = route_fib_slot(rib, r);
@@ -145,11 +157,13 @@ route_stage_thrown(struct rib *rib, const struct route *r)
 	const struct rib_kroutes *k = &rib->kroutes;
 	struct prefix p;
 
-	if (k->n_throws == 0 ||
-	    source_kernel_table(&rib->sources, r->table) != RIB_TABLE_MAIN)
+	if (k->n_throws == 0 || !family_is_ip((uint8_t)r->family))
 		return;
 	p = route_prefix(r);
-
+	if (table_is_of_vrf(rib, r->table))
+		locals_stage_thrown(rib, vrf_find(rib, r->table), &p);
+	if (source_kernel_table(&rib->sources, r->table) != RIB_TABLE_MAIN)
+		return;
 	for (uint32_t i = 0; i < k->wide.n; i++) {
 		const struct kroute *kr = &k->v[k->wide.v[i]];
 		struct prefix of = route_prefix(kr->route);

@@ -15,6 +15,8 @@ struct route;
  * slot of the route of main that covers it.
  */
 uint32_t route_fib_slot(const struct rib *rib, const struct route *r);
+/* Return true if table local hides the route, so that no FIB uses it. */
+bool route_is_hidden(const struct rib *rib, const struct route *r);
 /* Stage the route in its tries. Return 0, or -ENOMEM: then the resync walk repeats it. */
 int route_stage(struct rib *rib, const struct route *r);
 /* Return true if every copy of the trie has the route's slot for its prefix. */

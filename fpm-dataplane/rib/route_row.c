@@ -183,8 +183,7 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 	const struct kroute *kr = shown->kr;
 	uint32_t table = source_kernel_table(&rib->sources, r->table);
 	const struct vrf *vrf = vrf_find(rib, table);
-	bool hidden = s->n_legs > 0 &&
-		      kroute_hider_of(&rib->kroutes, &rib->links, r) != RTN_UNSPEC;
+	bool hidden = s->n_legs > 0 && route_is_hidden(rib, r);
 	bool has_fib =
 		(vrf != NULL || table == RIB_TABLE_MAIN || r->family == FAMILY_LABEL) &&
 		!hidden;

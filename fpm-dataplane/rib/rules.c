@@ -23,6 +23,7 @@
 #include "rib/index.h"
 #include "rib/kernel.h"
 #include "rib/link.h"
+#include "rib/local.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
@@ -291,6 +292,25 @@ rules_drop_unused(struct rib *rib)
 	}
 }
 
+/*
+ * Return true if packets of VRFs may look up the table of their VRF before table local, or never
+ * look up table local. If a list is published, it looks up table local where its rule is.
+ */
+static bool
+local_is_behind(const struct rib *rib, const struct rule_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct rule *rule = &list->v[i];
+
+		if (rule->action == FR_ACT_GOTO || rule->l3mdev ||
+		    (rule->action == FR_ACT_TO_TBL && table_is_of_vrf(rib, rule->table)))
+			return true;
+		if (rule_is_for_all(rule) && rule->table == RT_TABLE_LOCAL)
+			return false;
+	}
+	return list->n > 0;
+}
+
 void
 rules_round(struct rib *rib)
 {
@@ -310,6 +330,8 @@ rules_round(struct rib *rib)
 		return;
 	r->due = r->nomem = false;
 	r->retry_ms = 0;
+	for (unsigned int v = 0; v < 2; v++)
+		locals_set_behind(rib, v, local_is_behind(rib, &r->list[v]));
 	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
 		if (rib->vrfs.v[i] != NULL)
 			rib->vrfs.v[i]->wanted = false;
@@ -744,4 +766,5 @@ rules_free(struct rib *rib)
 		free(rib->rules.published[v]);
 	}
 	sources_free(&rib->sources);
+	free(rib->locals.left);
 }

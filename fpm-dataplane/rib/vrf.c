@@ -204,6 +204,7 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
 	vrf = vrf_add(rib, number, fib);
 	hidx_add(&rib->vrfs.by_table, hash32(table), number);
+	rib->vrfs.lack_local = true;
 	log_info("rib: vrf fib created name=%s table=%u", name, table);
 	table_count_vrf_added(rib, table, name);
 	if (rib->tables.other.n == rib->tables.n_not_ip)
@@ -451,6 +452,7 @@ vrfs_publish(struct rib *rib)
 
 		left -= vrf != NULL;
 		if (vrf == NULL || vrf->published ||
+		    (!vrf_is_for_rules(vrf) && !vrf->has_local) ||
 		    !resync_has_passed(&rib->resync, vrf->lap))
 			continue;
 		vrf->published = true;

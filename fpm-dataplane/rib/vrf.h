@@ -28,6 +28,7 @@ struct vrf {
 	bool hides;          /* a view: without the plain routes that Linux hides */
 	uint32_t *chain;     /* a view: tables looked up in turn, its own table last */
 	uint32_t n_chain;
+	bool has_local; /* a VRF: prefixes of table local were staged (local.h) */
 	bool published; /* for forwarders, after all routes of the table were in it */
 	uint64_t lap;   /* of the walk of resync.h that ends with all routes in the tries */
 	bool staged[2]; /* IPv4, IPv6: to be committed */
@@ -62,6 +63,7 @@ struct rib_vrfs {
 	struct hidx by_table;
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
 	struct vrf_retry *retries; /* VRFs whose FIB could not be allocated */
+	bool lack_local;           /* a VRF lacks `has_local` */
 	bool told;                 /* fib->vrfs_told */
 	bool table_ended;          /* a table lost its FIB: see sid_number.c */
 };

@@ -474,8 +474,7 @@ compare(void)
 	for (unsigned int i = 0; i < oracle_n_packets(); i++) {
 		struct oracle_packet k = oracle_packet(i, n_compares);
 
-		if (!k.own || k.vrf == 0)
-			packet_compare(&k);
+		packet_compare(&k);
 	}
 }
 

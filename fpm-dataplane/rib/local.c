@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Table local in the FIBs of VRFs, see local.h. [rib] */
+#include "rib/local.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+
+#include "rib/kroute.h"
+#include "rib/rib_impl.h"
+#include "rib/routes.h"
+#include "rib/vrf.h"
+
+/* --- which route counts ----------------------------------------------------------------- */
+
+static const struct route *
+route_of_table(const struct rib *rib, uint32_t table, const struct prefix *p)
+{
+	const struct routes *of =
+		table == RIB_TABLE_MAIN ? &rib->tables.main : &rib->tables.other;
+
+	return routes_find(of, table, p, routes_hash(of, table, p));
+}
+
+/* Return the route of main and local for the prefix if table local may have it; or NULL. */
+static const struct route *
+local_route(const struct rib *rib, const struct prefix *p)
+{
+	return rib->kroutes.n_local[p->family == 6][p->len] == 0
+		       ? NULL
+		       : route_of_table(rib, RIB_TABLE_MAIN, p);
+}
+
+/* Return the record of table local that decides for the prefix of `plain`, or NULL. */
+static const struct kroute *
+local_record(const struct rib *rib, const struct route *plain)
+{
+	uint32_t best = plain == NULL ? 0 : kroute_best(&rib->kroutes, &rib->links, plain);
+	const struct kroute *kr = &rib->kroutes.v[best];
+
+	return best != 0 && kr->is_local && kr->rtm_type != RTN_THROW ? kr : NULL;
+}
+
+/* Return the slot of the longest route of the table that covers `p` and is shorter; 0: none. */
+static uint32_t
+covering_slot(const struct rib *rib, uint32_t table, struct prefix p)
+{
+	const struct route *r = NULL;
+
+	while (p.len > 0 && (r == NULL || route_effective(r) == 0)) {
+		p.len--;
+		prefix_mask(&p);
+		r = route_of_table(rib, table, &p);
+	}
+	return r == NULL ? 0 : route_effective(r);
+}
+
+/* Return true if the table is that of a VRF whose packets look up table local before. */
+static bool
+local_is_before(const struct rib *rib, uint32_t table, uint8_t family)
+{
+	return family_is_ip(family) && rib->kroutes.local.n > 0 &&
+	       !rib->locals.behind[family == 6] && table_is_of_vrf(rib, table);
+}
+
+uint32_t
+local_fib_slot(const struct rib *rib, uint32_t table, const struct prefix *p,
+	       const struct route *r)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t own = r == NULL ? 0 : route_effective(r);
+	const struct route *plain;
+	const struct kroute *record;
+	uint8_t hider;
+
+	if (!local_is_before(rib, table, p->family))
+		return own;
+	plain = local_route(rib, p);
+	record = local_record(rib, plain);
+	if (record != NULL)
+		return record->slot;
+	if (own == 0) {
+		if (plain == NULL || !kroute_is_thrown(k, plain))
+			return 0;
+		own = covering_slot(rib, table, *p);
+		return own != 0 ? own : rib->contents.suppressed;
+	}
+	hider = kroute_hider(k, &rib->links, p, plain);
+	return hider != RTN_UNSPEC ? rib->contents.hidden[hider] : own;
+}
+
+bool
+local_hides(const struct rib *rib, const struct route *r)
+{
+	struct prefix p;
+
+	if (!local_is_before(rib, r->table, (uint8_t)r->family))
+		return false;
+	p = route_prefix(r);
+	return local_record(rib, local_route(rib, &p)) != NULL ||
+	       kroute_hider(&rib->kroutes, &rib->links, &p, local_route(rib, &p)) !=
+		       RTN_UNSPEC;
+}
+
+const struct route *
+local_route_in(const struct rib *rib, const struct vrf *vrf, const struct prefix *p)
+{
+	const struct route *plain;
+
+	if (vrf->view != 0 || !local_is_before(rib, vrf->fib->table, p->family))
+		return NULL;
+	plain = local_route(rib, p);
+	return local_record(rib, plain) != NULL ? plain : NULL;
+}
+
+bool
+local_has_records(const struct rib *rib, const struct route *r)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t i = 0;
+
+	if (r->table == RIB_TABLE_MAIN && family_is_ip((uint8_t)r->family) &&
+	    k->n_local[r->family == 6][r->len] > 0)
+		i = kroute_first(k, r);
+	while (i != 0 && !k->v[i].is_local)
+		i = kroute_next(k, i);
+	return i != 0;
+}
+
+struct vrf *
+local_next_vrf(const struct rib *rib, uint32_t *at)
+{
+	if (rib->vrfs.n == rib->vrfs.n_for_rules)
+		return NULL;
+	while (++*at < FIB_VRF_MAX)
+		if (rib->vrfs.v[*at] != NULL)
+			return rib->vrfs.v[*at];
+	return NULL;
+}
+
+/* --- tries ------------------------------------------------------------------------------- */
+
+/* Stage a prefix in the trie of a VRF. Return 0 or -ENOMEM. */
+static int
+local_stage(struct rib *rib, struct vrf *vrf, const struct prefix *p)
+{
+	uint32_t table = vrf->fib->table;
+	uint32_t slot = local_fib_slot(rib, table, p, route_of_table(rib, table, p));
+	struct poptrie *pt = fib_trie(&vrf->fib->tries, p->family);
+	int rc;
+
+	if (poptrie_exact(pt, p->addr.octet, p->len) == slot)
+		return 0;
+	rc = slot != 0 ? poptrie_add(pt, p->addr.octet, p->len, slot)
+		       : poptrie_del(pt, p->addr.octet, p->len);
+	vrf_staged(rib, vrf, p->family);
+	rib->count.trie_writes++;
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* Note a prefix for locals_complete(). */
+static void
+local_is_left(struct rib *rib, const struct prefix *p)
+{
+	struct rib_locals *l = &rib->locals;
+
+	rib->count.route_nomem++;
+	for (uint32_t i = 0; i < l->n_left; i++)
+		if (prefix_equal(&l->left[i], p))
+			return;
+	l->left = table_grow(l->left, &l->cap_left, l->n_left, sizeof(*l->left));
+	l->left[l->n_left++] = *p;
+}
+
+void
+locals_stage(struct rib *rib, const struct prefix *p)
+{
+	struct vrf *vrf;
+	uint32_t at = 0;
+	int rc = 0;
+
+	while ((vrf = local_next_vrf(rib, &at)) != NULL)
+		if (local_stage(rib, vrf, p) < 0)
+			rc = -ENOMEM;
+	if (rc < 0)
+		local_is_left(rib, p);
+}
+
+void
+locals_stage_thrown(struct rib *rib, struct vrf *vrf, const struct prefix *of)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+
+	for (uint32_t i = 0; k->n_throws > 0 && i < k->wide.n; i++) {
+		const struct kroute *kr = &k->v[k->wide.v[i]];
+		struct prefix p = route_prefix(kr->route);
+
+		if (kr->wide != RTN_THROW || p.family != of->family || p.len < of->len ||
+		    !prefix_covers(of, &p.addr))
+			continue;
+		if (vrf == NULL)
+			locals_stage(rib, &p);
+		else if (local_stage(rib, vrf, &p) < 0)
+			local_is_left(rib, &p);
+	}
+}
+
+/* Stage all prefixes of table local in a VRF. Return false if memory is out. */
+static bool
+local_fill(struct rib *rib, struct vrf *vrf)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	bool all = true;
+
+	for (uint32_t i = 0; i < k->local.n; i++) {
+		struct prefix p = route_prefix(k->v[k->local.v[i]].route);
+
+		all &= local_stage(rib, vrf, &p) == 0;
+	}
+	return all;
+}
+
+void
+locals_set_behind(struct rib *rib, unsigned int family6, bool behind)
+{
+	struct vrf *vrf;
+	uint32_t at = 0;
+
+	if (rib->locals.behind[family6] == behind)
+		return;
+	rib->locals.behind[family6] = behind;
+	while ((vrf = local_next_vrf(rib, &at)) != NULL)
+		vrf->has_local = false;
+	rib->vrfs.lack_local = true;
+	if (rib->kroutes.wide.n > 0) /* routes inside these prefixes are hidden, or used */
+		(void)resync_from(&rib->resync, rib->tables.main.high + 1);
+}
+
+bool
+locals_complete(struct rib *rib)
+{
+	struct rib_locals *l = &rib->locals;
+	uint32_t at = 0, n = l->n_left;
+	struct vrf *vrf;
+
+	if (n > 0) {
+		struct prefix *left = l->left;
+
+		*l = (struct rib_locals){.behind = {l->behind[0], l->behind[1]}};
+		for (uint32_t i = 0; i < n; i++)
+			locals_stage(rib, &left[i]);
+		free(left);
+	}
+	if (rib->vrfs.lack_local) {
+		rib->vrfs.lack_local = false;
+		while ((vrf = local_next_vrf(rib, &at)) != NULL) {
+			if (!vrf->has_local)
+				vrf->has_local = local_fill(rib, vrf);
+			rib->vrfs.lack_local |= !vrf->has_local;
+		}
+	}
+	return l->n_left == 0 && !rib->vrfs.lack_local;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Table local in the FIBs of VRFs. [rib]. In Linux the first rule looks up table local, and the
+ * rule of VRFs (l3mdev) comes later. A match in table local ends the search, also if the VRF
+ * has a longer prefix. So while the rules have this order, the trie of each VRF has the
+ * prefixes of table local, and routes of the VRF inside these prefixes have the slot of own
+ * addresses. Forwarders make one lookup, as without this.
+ */
+#ifndef RIB_LOCAL_H
+#define RIB_LOCAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/prefix.h"
+
+struct rib;
+struct route;
+struct vec32;
+struct vrf;
+
+struct rib_locals {
+	/* The rule of VRFs precedes the rule of table local, or that is missing: IPv4, IPv6 */
+	bool behind[2];
+	/* Prefixes that a trie has not got for lack of memory. */
+	struct prefix *left;
+	uint32_t n_left, cap_left;
+};
+
+/*
+ * Return the slot that the trie of `table` has for prefix `p`; 0: none. `r` is the route of the
+ * table for the prefix, or NULL. Only VRFs of the kernel have prefixes of table local.
+ */
+uint32_t local_fib_slot(const struct rib *rib, uint32_t table, const struct prefix *p,
+			const struct route *r);
+/* Return true if table local hides `r`, a route of a VRF. */
+bool local_hides(const struct rib *rib, const struct route *r);
+/*
+ * Return the route of table main and local whose record of table local decides for the prefix in
+ * a VRF; NULL: none.
+ */
+const struct route *local_route_in(const struct rib *rib, const struct vrf *vrf,
+				   const struct prefix *p);
+/* Return true if the route of table main has records of table local. */
+bool local_has_records(const struct rib *rib, const struct route *r);
+/* Stage a prefix of table local in each VRF. */
+void locals_stage(struct rib *rib, const struct prefix *p);
+/*
+ * Stage prefixes of table local again in `vrf`, or in all VRFs if it is NULL: those of type
+ * throw inside `of`. Their slots depend on routes that cover them.
+ */
+void locals_stage_thrown(struct rib *rib, struct vrf *vrf, const struct prefix *of);
+/*
+ * Return the next VRF of the kernel after number *at, which is 0 before the first call. NULL:
+ * there is none.
+ */
+struct vrf *local_next_vrf(const struct rib *rib, uint32_t *at);
+/* Obey a new order of the rules. */
+void locals_set_behind(struct rib *rib, unsigned int family6, bool behind);
+/*
+ * Before a commit: fill VRFs that are new, and try again where memory was out. Return false if
+ * a trie is not complete.
+ */
+bool locals_complete(struct rib *rib);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Table local in the FIBs of VRFs: its prefixes precede the routes of each VRF while its rule
+ * precedes the rule of VRFs.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/rig_kernel.c
+ */
+#include "rib_rig.h"
+
+#include <linux/fib_rules.h>
+#include <stdio.h>
+
+#include "fib/rules.h"
+
+#define IPV4_ADDR "10.9.0.1/24"
+#define IPV6_ADDR "2001:db8:9::1/64"
+
+/* Send rib the rules of table local, of VRFs and of main. */
+static void
+tell(struct rig *g, uint8_t family, uint32_t local_pref)
+{
+	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + 3 * sizeof(m->rule[0]));
+	struct rule of[3] = {{.pref = local_pref, .table = RT_TABLE_LOCAL},
+			     {.pref = 1000, .table = RT_TABLE_UNSPEC, .l3mdev = true},
+			     {.pref = 32766, .table = RT_TABLE_MAIN}};
+
+	m->family = family;
+	m->n = 3;
+	for (uint32_t i = 0; i < 3; i++) {
+		of[i].action = FR_ACT_TO_TBL;
+		of[i].suppress = -1;
+		of[i].suppress_group = RULE_NO_GROUP;
+		of[i].family = of[i].src.family = of[i].dst.family = family;
+	}
+	m->rule[0] = of[local_pref < 1000 ? 0 : 1];
+	m->rule[1] = of[local_pref < 1000 ? 1 : 0];
+	m->rule[2] = of[2];
+	rib_on_msg(g->rib, &m->m);
+	rig_settle(g);
+}
+
+/* Add or delete a route in table local. */
+static void
+local(struct rig *g, enum kernel_event_kind kind, const char *prefix, uint8_t rtm_type)
+{
+	rig_kernel_type(g, kind, prefix, 0, rtm_type)->is_local = true;
+}
+
+/* Two VRFs with the kernel's rules. Red has default routes and host routes by port 11. */
+static struct rig *
+rig_with_routes(void)
+{
+	struct rig *g = rig_two_vrfs();
+
+	tell(g, 4, 0);
+	tell(g, 6, 0);
+	rig_route_in(g, 100, "0.0.0.0/0", "192.0.2.9", 11);
+	rig_route_in(g, 100, "10.9.0.1/32", "192.0.2.7", 11);
+	rig_route_in(g, 100, "::/0", "2001:db8::9", 11);
+	rig_route_in(g, 100, "2001:db8:9::1/128", "2001:db8::7", 11);
+	rig_settle(g);
+	return g;
+}
+
+static void
+address(struct rig *g, bool gone)
+{
+	rig_addr(g, 13, IPV4_ADDR, gone);
+	rig_addr(g, 13, IPV6_ADDR, gone);
+	rig_settle(g);
+}
+
+static json_int_t
+differences(struct rig *g)
+{
+	struct msg_query q = {.kind = QUERY_AUDIT, .max = 100};
+	json_t *rows = rig_ask(g, &q, NULL);
+	json_int_t n = json_integer_value(json_object_get(
+		json_array_get(rows, json_array_size(rows) - 1), "differences"));
+
+	json_decref(rows);
+	return n;
+}
+
+static void
+assert_vrf_decides(struct rig *g)
+{
+	assert_seen_in(g, 1, "10.9.0.1", "192.0.2.7@1");
+	assert_seen_in(g, 1, "10.9.0.255", "192.0.2.9@1");
+	assert_seen_in(g, 1, "2001:db8:9::1", "2001:db8::7@1");
+	assert_int_equal(differences(g), 0);
+}
+
+static void
+assert_local_decides(struct rig *g)
+{
+	assert_seen_in(g, 1, "10.9.0.1", "local");
+	assert_seen_in(g, 1, "10.9.0.255", "bcast");
+	/* The subnet is in main, which comes after the VRF. */
+	assert_seen_in(g, 1, "10.9.0.7", "192.0.2.9@1");
+	assert_seen_in(g, 1, "2001:db8:9::1", "local");
+	assert_seen_in(g, 1, "2001:db8:9::7", "2001:db8::9@1");
+	/* An address of a VRF is none of another. */
+	assert_seen_in(g, 2, "192.0.2.1", "local");
+	assert_int_equal(differences(g), 0);
+}
+
+static void
+an_address_in_no_vrf_precedes_the_routes_of_each_vrf_while_it_exists(void **state)
+{
+	struct rig *g = rig_with_routes();
+
+	assert_vrf_decides(g);
+	for (int turn = 0; turn < 2; turn++) {
+		address(g, false);
+		assert_local_decides(g);
+		address(g, true);
+		assert_vrf_decides(g);
+	}
+	rig_free(g);
+}
+
+/* The route of the VRF waits behind that of table local, whichever came first. */
+static void
+a_route_of_the_vrf_for_a_local_prefix_may_come_and_go(void **state)
+{
+	struct rig *g = rig_with_routes();
+
+	address(g, false);
+	for (int turn = 0; turn < 2; turn++) {
+		rig_del(g, "10.9.0.1/32");
+		g->batch->ev[g->batch->n - 1].table = 100;
+		rig_settle(g);
+		assert_local_decides(g);
+		rig_route_in(g, 100, "10.9.0.1/32", "192.0.2.7", 11);
+		rig_settle(g);
+		assert_local_decides(g);
+	}
+	address(g, true);
+	assert_vrf_decides(g);
+	rig_free(g);
+}
+
+static void
+the_vrf_precedes_while_the_rule_of_table_local_is_behind_its_rule(void **state)
+{
+	struct rig *g = rig_with_routes();
+
+	address(g, false);
+	for (int turn = 0; turn < 2; turn++) {
+		tell(g, 4, 32765);
+		tell(g, 6, 32765);
+		assert_vrf_decides(g);
+		assert_seen_in(g, 2, "10.9.0.1", "local"); /* by main */
+		address(g, true);
+		address(g, false);
+		assert_vrf_decides(g);
+		tell(g, 4, 0);
+		tell(g, 6, 0);
+		assert_local_decides(g);
+	}
+	/* Each family has its own rules. */
+	tell(g, 4, 32765);
+	assert_seen_in(g, 1, "10.9.0.1", "192.0.2.7@1");
+	assert_seen_in(g, 1, "2001:db8:9::1", "local");
+	rig_free(g);
+}
+
+/* A match in table local ends the search, although the VRF has a longer prefix. */
+static void
+a_short_prefix_of_table_local_hides_longer_routes_of_a_vrf(void **state)
+{
+	struct rig *g = rig_with_routes();
+
+	rig_route_in(g, 100, "10.8.1.0/24", "192.0.2.7", 11);
+	rig_settle(g);
+	for (int turn = 0; turn < 2; turn++) {
+		local(g, KERNEL_ROUTE, "10.8.0.0/16", RTN_BLACKHOLE);
+		rig_settle(g);
+		assert_seen_in(g, 1, "10.8.1.1", "blackhole");
+		assert_seen_in(g, 1, "10.8.2.1", "blackhole");
+		assert_seen_in(g, 2, "10.8.1.1", "blackhole");
+		assert_int_equal(differences(g), 0);
+		/* One of type throw leaves its prefix to the rules that follow. */
+		local(g, KERNEL_ROUTE, "10.8.1.128/25", RTN_THROW);
+		rig_settle(g);
+		assert_seen_in(g, 1, "10.8.1.1", "blackhole");
+		assert_seen_in(g, 1, "10.8.1.129", "192.0.2.7@1");
+		assert_seen_in(g, 2, "10.8.1.129", "throw");
+		rig_del(g, "10.8.1.0/24");
+		g->batch->ev[g->batch->n - 1].table = 100;
+		rig_settle(g);
+		assert_seen_in(g, 1, "10.8.1.129", "192.0.2.9@1");
+		assert_int_equal(differences(g), 0);
+		rig_route_in(g, 100, "10.8.1.0/24", "192.0.2.7", 11);
+		local(g, KERNEL_ROUTE_DEL, "10.8.0.0/16", RTN_BLACKHOLE);
+		rig_settle(g);
+		assert_seen_in(g, 1, "10.8.1.1", "192.0.2.7@1");
+		assert_seen_in(g, 1, "10.8.1.129", "192.0.2.7@1");
+		local(g, KERNEL_ROUTE_DEL, "10.8.1.128/25", RTN_THROW);
+		rig_settle(g);
+		assert_seen_in(g, 1, "10.8.1.129", "192.0.2.7@1");
+		assert_seen_in(g, 1, "10.8.2.1", "192.0.2.9@1");
+		assert_int_equal(differences(g), 0);
+	}
+	rig_free(g);
+}
+
+static void
+a_new_vrf_has_the_prefixes_of_table_local_from_its_first_packet(void **state)
+{
+	struct rig *g = rig_with_routes();
+
+	address(g, false);
+	rig_route_in(g, 300, "10.9.0.1/32", "192.0.2.7", 13);
+	rig_settle(g);
+	rig_vrf(g, 3, 300, "green");
+	assert_seen_in(g, 3, "10.9.0.1", "local");
+	rig_vrf(g, 3, 300, NULL);
+	rig_settle(g);
+	address(g, true);
+	rig_vrf(g, 3, 300, "green");
+	rig_settle(g);
+	assert_seen_in(g, 3, "10.9.0.1", "192.0.2.7@3");
+	assert_int_equal(differences(g), 0);
+	rig_free(g);
+}
+
+/* Packets of a TOS have a view of the VRF, which lacks the prefixes of table local. */
+static void
+a_local_address_precedes_the_routes_of_a_vrf_for_one_tos(void **state)
+{
+	struct rig *g = rig_with_routes();
+	struct fib_iface in = {.ifindex = 11, .rules4 = true};
+	uint8_t ip[64] = {0x45, [16] = 10, [17] = 9, [19] = 1};
+	struct kernel_event *ev;
+	char text[80];
+
+	ev = rig_kernel_route(g, KERNEL_ROUTE, "10.9.0.1/32", 0, "192.0.2.5", 11);
+	ev->route.table = 100;
+	ev->src = tos_condition(0);
+	rig_settle(g);
+	rig_path_text(g, fib_resolve_packet(g->fib, &in, 1, 4, ip, sizeof(ip)), text,
+		      sizeof(text));
+	assert_string_equal(text, "192.0.2.5@1");
+	address(g, false);
+	rig_path_text(g, fib_resolve_packet(g->fib, &in, 1, 4, ip, sizeof(ip)), text,
+		      sizeof(text));
+	assert_string_equal(text, "local");
+	rig_free(g);
+}
+
+/* Return one row of the list of red. */
+static void
+assert_row(struct rig *g, const char *dst, bool longest, size_t at, json_int_t table,
+	   const char *state_name)
+{
+	struct msg_query q = {.kind = QUERY_ROUTES,
+			      .vrf = 1,
+			      .has_prefix = true,
+			      .longest = longest,
+			      .max = 10};
+	json_t *rows, *row;
+
+	assert_int_equal(prefix_parse(dst, &q.prefix, NULL), 0);
+	rows = rig_ask(g, &q, NULL);
+	row = json_array_get(rows, at);
+	assert_int_equal(json_integer_value(json_object_get(row, "table")), table);
+	assert_string_equal(json_string_value(json_object_get(row, "state")), state_name);
+	json_decref(rows);
+}
+
+static void
+lists_of_a_vrf_name_table_local_and_the_hidden_route(void **state)
+{
+	struct rig *g = rig_with_routes();
+
+	assert_row(g, "10.9.0.1/32", true, 0, 100, "forwarding");
+	address(g, false);
+	assert_row(g, "10.9.0.1/32", true, 0, RT_TABLE_LOCAL, "local");
+	assert_row(g, "10.9.0.1/32", false, 0, RT_TABLE_LOCAL, "local");
+	assert_row(g, "10.9.0.1/32", false, 1, 100, "not-installed");
+	assert_row(g, "10.9.0.255/32", true, 0, RT_TABLE_LOCAL, "broadcast");
+	assert_row(g, "10.9.0.7/32", true, 0, 100, "forwarding");
+	rig_free(g);
+}
+
+/* The audit finds a prefix of table local that a VRF lacks, or has for no reason. */
+static void
+the_audit_compares_table_local_in_vrfs_and_repairs_it(void **state)
+{
+	struct rig *g = rig_with_routes();
+	struct vrf *blue = g->rib->vrfs.v[2];
+	struct prefix p = rig_prefix("10.9.0.1/32"), no = rig_prefix("10.7.0.1/32");
+	struct poptrie *pt = blue->fib->tries.pt4;
+	struct msg_query repair = {.kind = QUERY_AUDIT, .max = 100, .repair = true};
+	uint32_t slot;
+
+	address(g, false);
+	slot = poptrie_exact(pt, p.addr.octet, p.len);
+	assert_int_not_equal(slot, 0);
+	assert_int_equal(poptrie_del(pt, p.addr.octet, p.len), 0);
+	assert_int_equal(poptrie_add(pt, no.addr.octet, no.len, slot), 0);
+	vrf_staged(g->rib, blue, 4);
+	rig_settle(g);
+	assert_int_equal(differences(g), 2);
+	json_decref(rig_ask(g, &repair, NULL));
+	rig_settle(g);
+	assert_int_equal(differences(g), 0);
+	assert_seen_in(g, 2, "10.9.0.1", "local");
+	assert_seen_in(g, 2, "10.7.0.1", "none");
+	rig_free(g);
+}
+
+/* Return the octets of the tries of all VRFs. */
+static size_t
+trie_bytes(const struct rig *g, uint16_t n_vrfs)
+{
+	size_t bytes = 0;
+
+	for (uint16_t vrf = 1; vrf <= n_vrfs; vrf++)
+		for (uint8_t family = 4; family <= 6; family += 2) {
+			struct poptrie_stats st;
+
+			poptrie_stats(fib_trie(&fib_vrf(g->fib, vrf)->tries, family), &st);
+			bytes += st.direct_bytes + st.node_bytes + st.leaf_bytes +
+				 st.radix_bytes;
+		}
+	return bytes;
+}
+
+static void
+ten_addresses_in_no_vrf_cost_each_vrf_a_few_kib(void **state)
+{
+	struct rig *g = rig_new();
+	const uint16_t n_vrfs = 256;
+	size_t before, grown;
+	char text[32];
+
+	rig_link(g, 11, 1, true);
+	for (uint16_t vrf = 1; vrf <= n_vrfs; vrf++) {
+		snprintf(text, sizeof(text), "vrf%u", vrf);
+		rig_vrf(g, vrf, 1000u + vrf, text);
+		for (unsigned int i = 0; i < 10; i++) {
+			snprintf(text, sizeof(text), "10.%u.%u.0/24", vrf & 255u, i);
+			rig_route_in(g, 1000u + vrf, text, "192.0.2.9", 11);
+		}
+	}
+	rig_go(g);
+	before = trie_bytes(g, n_vrfs);
+	for (unsigned int i = 0; i < 10; i++) {
+		snprintf(text, sizeof(text), "172.16.%u.1/24", i);
+		rig_addr(g, 11, text, false);
+	}
+	rig_settle(g);
+	assert_seen_in(g, 200, "172.16.9.1", "local");
+	grown = (trie_bytes(g, n_vrfs) - before) / n_vrfs;
+	print_message("%zu octets a vrf, of %zu\n", grown, before / n_vrfs);
+	assert_true(grown < 8192);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			an_address_in_no_vrf_precedes_the_routes_of_each_vrf_while_it_exists),
+		cmocka_unit_test(a_route_of_the_vrf_for_a_local_prefix_may_come_and_go),
+		cmocka_unit_test(
+			the_vrf_precedes_while_the_rule_of_table_local_is_behind_its_rule),
+		cmocka_unit_test(
+			a_short_prefix_of_table_local_hides_longer_routes_of_a_vrf),
+		cmocka_unit_test(
+			a_new_vrf_has_the_prefixes_of_table_local_from_its_first_packet),
+		cmocka_unit_test(a_local_address_precedes_the_routes_of_a_vrf_for_one_tos),
+		cmocka_unit_test(lists_of_a_vrf_name_table_local_and_the_hidden_route),
+		cmocka_unit_test(the_audit_compares_table_local_in_vrfs_and_repairs_it),
+		cmocka_unit_test(ten_addresses_in_no_vrf_cost_each_vrf_a_few_kib),
+	};
+
+	return cmocka_run_group_tests_name("rib_local", tests, NULL, NULL);
+}
