@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Table local before the tables of VRFs, in the order of the kernel's rules: a Linux router beside
+ours delivers and forwards the same packets."""
+
+import shlex
+
+import pytest
+
+from lib import netns
+from lib.frr import beside as frr_beside
+from lib.wait import eventually
+from linux_router import LinuxRouter
+from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, lines_of, row
+from vrfs import machine, router, two  # noqa: F401
+from wire import token_of
+
+ROUTES = [f"{'-6 ' * (f == 6)}route add {NET[f]} via {BEHIND[f].format(2)} vrf red" for f in (4, 6)]
+OWN = [f"addr add {HOST[4]}/32 dev lo", f"addr add {HOST[6]}/128 dev lo nodad"]
+# Linux, Documentation/networking/vrf.rst
+LOCAL_BEHIND = [f"{six}rule {x}" for six in ("", "-6 ") for x in ("add pref 32765 table local", "del pref 0")]
+LOCAL_FIRST = [f"{six}rule {x}" for six in ("", "-6 ") for x in ("add pref 0 table local", "del pref 32765")]
+WIDE, LONGER = "203.0.113.0/24", "203.0.113.128/25"
+
+
+def undo(lines):
+    """Return the commands that delete the routes or addresses of `lines`."""
+    return [line.replace(" add ", " del ", 1).replace(" nodad", "") for line in lines]
+
+
+class Beside:
+    """The router of `two`, and a Linux router with the same VRFs."""
+
+    def __init__(self, two):
+        self.two, self.linux = two, LinuxRouter(two)
+
+    def ip(self, *lines):
+        """Run `ip` commands in both."""
+        for one in (self.linux, self.two):
+            one.ip(*lines)
+
+    def goes(self, one, dst):
+        """Return "wan" if the router forwards a packet of lan to `dst` there, "host" if its kernel
+        answers that the UDP port is closed."""
+        lan, wan = one.wires["lan"], one.wires["wan"]
+        probe = lan.probe(dst, src=BEFORE[6 if ":" in dst else 4].format(2))
+        token = token_of(probe)
+        lan.send(probe)
+
+        def came():
+            if wan.got(token):
+                return "wan"
+            return "host" if any(f[:6] != probe.build()[:6] for f in lan.got(token)) else None
+
+        return eventually(came, 10, 0.005, f"a packet to {dst}")
+
+    def both_go(self, family, want):
+        """Check that both send packets to HOST the same way, ours as soon as it knows."""
+        assert self.goes(self.linux, HOST[family]) == want
+        eventually(lambda: self.goes(self.two, HOST[family]) == want, 5, 0.01, want)
+
+
+@pytest.fixture
+def beside(two):
+    """Return the router and a Linux router beside it, with a route of red to HOST."""
+    both = Beside(two)
+    try:
+        both.linux.build()
+        both.linux.ip(*(line for vrf in MEMBERS for line in lines_of(both.linux, vrf)))
+        both.ip(*ROUTES)
+        eventually(lambda: all(row(two, "red", NET[f]) for f in NET), 5, 0.01, "in force")
+        yield both
+    finally:
+        both.linux.destroy()
+        for line in undo(ROUTES + OWN):
+            netns.command(["ip", "-n", two.ctl, *line.split()], check=False)
+
+
+@pytest.mark.quick
+def test_table_local_precedes_vrfs_in_the_order_of_the_rules_as_in_linux(beside):
+    """An address in no VRF is delivered to the host although a VRF has a route for it; not while the
+    rule of table local is behind the rule of VRFs."""
+    two = beside.two
+    for turn in range(2):
+        for family in (4, 6):
+            beside.both_go(family, "wan")
+        beside.ip(*OWN)
+        for family in (4, 6):
+            beside.both_go(family, "host")
+        if turn == 0:
+            check_words(two)
+        beside.ip(*LOCAL_BEHIND)
+        try:
+            for family in (4, 6):
+                beside.both_go(family, "wan")
+            assert two.control.ask("audit")[-1]["differences"] == 0
+        finally:
+            beside.ip(*LOCAL_FIRST)
+        for family in (4, 6):
+            beside.both_go(family, "host")
+        assert two.control.ask("audit")[-1]["differences"] == 0
+        beside.ip(*undo(OWN))
+
+
+def check_words(two):
+    """Check what the commands say of a packet of red to an address that is in no VRF."""
+    for family, plen in ((4, 32), (6, 128)):
+        src = BEFORE[family].format(2)
+        said = two.fpmctl("explain", "port", "lan0", "src", src, "dst", HOST[family]).stdout
+        assert f"{HOST[family]}/{plen} local" in said and "table local precedes the VRF" in said, said
+        listed = two.fpmctl("show", "routes", HOST[family], "vrf", "red").stdout
+        assert "(table local)" in listed.splitlines()[-1], listed
+
+
+def test_a_prefix_of_table_local_hides_longer_routes_of_a_vrf_as_in_linux(beside):
+    """A match in table local ends the search, whatever its length."""
+    lines = [f"route add {LONGER} via {BEHIND[4].format(2)} vrf red", f"route add blackhole {WIDE} table local"]
+
+    def passes(one):
+        """Return True if the packet to the longer prefix is forwarded; one to HOST is, later."""
+        lan, wan = one.wires["lan"], one.wires["wan"]
+        probe, last = (lan.probe(dst, src=BEFORE[4].format(2)) for dst in ("203.0.113.200", HOST[4]))
+        lan.send(probe, last)
+        wan.expect(token_of(last))
+        return bool(wan.got(token_of(probe)))
+
+    beside.ip(lines[0])
+    eventually(lambda: row(beside.two, "red", LONGER), 5, 0.01, "in force")
+    assert passes(beside.linux)
+    eventually(lambda: passes(beside.two), 5, 0.01, "forwarded")
+    beside.ip(lines[1])
+    try:
+        assert not passes(beside.linux)
+        eventually(lambda: not passes(beside.two), 5, 0.01, "hidden")
+        assert beside.two.control.ask("audit")[-1]["differences"] == 0
+    finally:
+        beside.ip(*undo(lines))
+
+
+def test_the_audit_of_zebra_and_the_kernel_finds_no_difference_in_hidden_routes(two):
+    """zebra and the kernel have routes of a VRF that table local hides, and so has the RIB."""
+    conf = f"""\
+hostname r1
+fpm address 127.0.0.1
+vrf red
+ ip route {HOST[4]}/32 {BEHIND[4].format(2)}
+ ip route {LONGER} {BEHIND[4].format(2)}
+ ipv6 route {HOST[6]}/128 {BEHIND[6].format(2)}
+exit-vrf
+"""
+    hide = [*OWN, f"route add blackhole {WIDE} table local"]
+    hidden = (f"{HOST[4]}/32", LONGER, f"{HOST[6]}/128")
+    two.zebra.close()
+    two.ip(*hide)
+    try:
+        with frr_beside(two, conf) as frr:
+
+            def state(prefix):
+                rows = two.control.ask("routes", vrf="red", prefix=prefix, longest=False)
+                return [r["state"] for r in rows if r["table"] == 100]
+
+            for prefix in hidden:
+                eventually(lambda p=prefix: state(p) == ["not-installed"], 30, 0.1, f"{prefix} is hidden")
+            ask = ["audit", "--vtysh", shlex.join(frr.vtysh_argv())]
+            done = eventually(lambda: (d := two.fpmctl(*ask)).returncode == 0 and d, 30, 0.5, "no difference")
+            assert "Equal." in done.stdout, done.stdout
+            listed = two.fpmctl("show", "routes", "vrf", "red").stdout
+            assert listed.count("(vrf red: hidden by table local)") == len(hidden), listed
+    finally:
+        two.ip(*undo(hide))
