@@ -6,8 +6,8 @@
  * Each row of the answer is one difference (dist/openapi.yaml, AuditRow):
  *
  *     table   the slot of each route with the slot in the radix table of the trie, and with
- *             the slot in the trie of each view, and for table local of each VRF; then each prefix of a radix table with the
- *             routes
+ *             the slot in the trie of each view, and a prefix of table local with its slot in
+ *             the trie of each VRF; then each prefix of a radix table with the routes
  *     lookup  the radix table with the answer of the compiled trie, at the edges of each
  *             prefix, one address outside each edge, and one inside: between two edges of
  *             prefixes all addresses have the same answer

@@ -16,7 +16,6 @@
 
 struct rib;
 struct route;
-struct vec32;
 struct vrf;
 
 struct rib_locals {
