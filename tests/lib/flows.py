@@ -14,6 +14,7 @@ import threading
 import time
 
 from lib import netns
+from lib.pace import Pace
 from lib.probe import IPV6_FREEBIND, SO_RCVBUFFORCE, family_of
 from lib.wait import PATIENCE, eventually
 
@@ -136,14 +137,13 @@ class Stream:
         self._thread.join()
 
     def _run(self):
-        flows, due = self.source.flows, time.monotonic()
+        flows, pace = self.source.flows, Pace(self.rate)
         at = 0
         while not self._stop.is_set():
             with contextlib.suppress(OSError):  # no route for a moment: the packet is not sent
                 self.source.send(flows[at % len(flows)])
             at += 1
-            due = max(due + 1 / self.rate, time.monotonic() - 0.05)
-            self._stop.wait(max(0.0, due - time.monotonic()))
+            pace.wait(self._stop)
 
     def goes_on(self, sinks, seconds=1.0):
         """Wait until each flow has a packet that was sent after now and received, then some time

@@ -19,6 +19,25 @@ def cpu_seconds():
     return sum(os.times()[:4])
 
 
+class Limit:
+    """The time that is left to wait, in s. PATIENCE extends it.
+
+    A step counts as a quarter of the limit at most. When the machine paused for longer, the program
+    under test did not run either and still needs its time.
+    """
+
+    def __init__(self, seconds):
+        self.left = seconds * PATIENCE
+        self.quarter = self.left / 4
+        self.at = time.monotonic()
+
+    def step(self):
+        """Count the time since the last step."""
+        now = time.monotonic()
+        self.left -= min(now - self.at, self.quarter)
+        self.at = now
+
+
 def never(fn, seconds, every=0.05):
     """Assert that `fn` returns nothing true for `seconds`. PATIENCE does not extend this time,
     because the program under test has a clock of its own. An exception of `fn` is raised to the
@@ -39,8 +58,7 @@ def eventually(fn, timeout=10.0, every=0.05, what=""):
     An exception of `fn` counts as "not yet". The message of Timeout shows it with the last value.
     `what` names the condition for the message.
     """
-    timeout *= PATIENCE
-    end = time.monotonic() + timeout
+    limit = Limit(timeout)
     seen = None
     while True:
         asked, used = time.monotonic(), cpu_seconds()
@@ -50,13 +68,14 @@ def eventually(fn, timeout=10.0, every=0.05, what=""):
                 return seen
         except Exception as err:  # a daemon that is still starting refuses in many ways
             seen = err
-        now = time.monotonic()
-        if now >= end:
+        if limit.left <= 0:
             break
+        now = time.monotonic()
         # Calls of `fn` take half of the time and a quarter of a CPU at most: a vtysh needs 50 ms of
         # CPU, and tests run side by side.
         time.sleep(max(every, min(max(now - asked, 3 * (cpu_seconds() - used)), 0.5)))
+        limit.step()
     name = what or getattr(fn, "__doc__", None) or getattr(fn, "__name__", "condition")
-    raise Timeout(f"{name}: not within {timeout:g} s; last seen: {seen!r}") from (
+    raise Timeout(f"{name}: not within {timeout * PATIENCE:g} s; last seen: {seen!r}") from (
         seen if isinstance(seen, Exception) else None
     )

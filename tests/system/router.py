@@ -12,6 +12,7 @@ from scapy.layers.l2 import Ether
 
 from lib import netns
 from lib.dut import Dut
+from lib.pace import Pace
 from lib.wait import eventually
 from wire import Collector, Wire, token, token_of
 from zebra import Zebra
@@ -238,15 +239,13 @@ class Stream(threading.Thread):
         self.ending = threading.Event()
 
     def run(self):
-        begin = time.monotonic()
+        pace = Pace(self.rate)
         while not self.ending.is_set():
-            due = int((time.monotonic() - begin) * self.rate) + 1
-            while self.sent < due and not self.ending.is_set():
-                head, tail = self.templates[self.sent % len(self.templates)]
-                self.times.append(time.monotonic())
-                self.wire.send(head + struct.pack("!I", self.sent) + tail)
-                self.sent += 1
-            self.ending.wait(0.5 / self.rate)
+            head, tail = self.templates[self.sent % len(self.templates)]
+            self.times.append(time.monotonic())
+            self.wire.send(head + struct.pack("!I", self.sent) + tail)
+            self.sent += 1
+            pace.wait(self.ending)
 
     def __enter__(self):
         self.start()

@@ -23,7 +23,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from lib import netns
-from lib.wait import PATIENCE
+from lib.wait import PATIENCE, Limit
 
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_AUXDATA, PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING = 263, 8, 20, 23
@@ -157,17 +157,17 @@ class Wire:
     def expect_many(self, want, count, timeout=2):
         """Wait until `count` frames match. Return the octets of all matching frames."""
         match, seen, found = _matcher(want), 0, []
-        end = time.monotonic() + timeout * PATIENCE
+        limit = Limit(timeout)
         with self.came:
             while True:
                 found += [data for _, data in self.frames[seen:] if match(data)]
                 seen = len(self.frames)
-                left = end - time.monotonic()
                 if len(found) >= count:
                     return found
-                if left <= 0:
+                if limit.left <= 0:
                     break
-                self.came.wait(left)
+                self.came.wait(min(limit.left, limit.quarter))
+                limit.step()
             what = f"{len(found)} of {count} expected frames on {self.ifname}"
             rest = [Ether(data).summary() for _, data in self.frames[-5:]]
         raise AssertionError(f"{what} within {timeout:g} s; last seen: {rest}")
