@@ -10,12 +10,13 @@
 #ifndef FIB_SID_H
 #define FIB_SID_H
 
+#include "base/limits.h"
 #include "base/srv6.h"
 #include "fib/fib.h"
 #include "fib/tunnel.h"
 
-#define FIB_SIDS_MAX \
-	16384u /* different actions with their tables and next hops; 0 is none */
+/* Different actions with their tables and next hops; 0 is none. */
+#define FIB_SIDS_MAX (1u + TABLE_MOST_end_points)
 #define SID_NO_IFACE UINT16_MAX
 
 #define SRH_TYPE        4u

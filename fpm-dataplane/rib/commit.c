@@ -31,6 +31,7 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/rules.h"
+#include "rib/sid.h"
 #include "rib/sid_number.h"
 #include "rib/slot.h"
 #include "rib/vrf.h"
@@ -116,6 +117,8 @@ commit_reclaim(void *owner, void *arg)
 	}
 	for (uint32_t i = 0; i < p->sids.n; i++)
 		sid_number_put(rib, p->sids.v[i]);
+	for (uint32_t i = 0; i < p->end_points.n; i++)
+		sid_put(rib, p->end_points.v[i]);
 	for (uint32_t i = 0; i < p->encaps.n; i++)
 		encap_put(rib, p->encaps.v[i]);
 	for (uint32_t i = 0; i < p->adjs.n; i++)

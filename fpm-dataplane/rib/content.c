@@ -136,7 +136,6 @@ void
 slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 {
 	struct leg *leg = mem_or_abort(calloc(hops->n, sizeof(*leg)));
-	bool end_point = false;
 
 	/*
 	 * Attach the new legs first, so that an adjacency in both keeps its number and its
@@ -146,16 +145,12 @@ slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 		leg[i].hop = hops->v[i];
 		leg[i].slot = s;
 		leg_attach(rib, &leg[i]);
-		end_point |= sid_find(rib, &leg[i].hop) != 0;
 	}
 	slot_drop_legs(rib, s);
 	s->leg = leg;
 	s->n_legs = hops->n;
 	rib->contents.leg_bytes += hops->n * sizeof(*leg);
-	/* The routes that have the slot get numbers, or lose them. */
-	if (end_point != s->end_point && s->refs > 0)
-		(void)resync_from(&rib->resync, 1);
-	s->end_point = end_point;
+	slot_note_end_point(rib, s);
 	mirror_slot(rib, s->number, hops);
 	slot_dirty(rib, s, SLOT_PATHS);
 }

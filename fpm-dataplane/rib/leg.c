@@ -35,25 +35,34 @@ hop_is_headend(const struct rib *rib, const struct next_hop *hop)
 	       (*stack_labels(stack_at(rib, hop->stack)) & SRV6_HEADEND) != 0;
 }
 
-/* Take an entry for a headend. Neither its gateway nor its interface matters. */
+/* Take an entry for a headend or an end point. Neither its gateway nor its interface matters. */
 static void
-leg_headend_get(struct rib *rib, struct leg *leg)
+leg_seg6_get(struct rib *rib, struct leg *leg)
 {
-	leg->encap = encap_get(rib, 0, leg->hop.stack);
-	leg->lacks_adj = leg->encap == 0;
+	if (hop_is_headend(rib, &leg->hop))
+		leg->encap = encap_get(rib, 0, leg->hop.stack);
+	else if (hop_is_end_point(rib, &leg->hop))
+		leg->sid = sid_get(rib, &leg->hop);
+	else
+		return;
+	leg->lacks_adj = leg->encap == 0 && leg->sid == 0;
 	if (leg->lacks_adj)
 		cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
 }
 
 static void
-leg_headend_put(struct rib *rib, struct leg *leg)
+leg_seg6_put(struct rib *rib, struct leg *leg)
 {
+	if (leg->hop.encap != HOP_SEG6)
+		return;
 	if (leg->lacks_adj)
 		cds_list_del(&leg->on_adj);
 	leg->lacks_adj = false;
 	if (leg->encap != 0)
 		vec32_push(&reclaim_open(rib)->encaps, leg->encap);
-	leg->encap = 0;
+	if (leg->sid != 0)
+		vec32_push(&reclaim_open(rib)->end_points, leg->sid);
+	leg->encap = leg->sid = 0;
 }
 
 /*
@@ -89,7 +98,7 @@ static void
 leg_adj_put(struct rib *rib, struct leg *leg)
 {
 	if (leg->hop.encap == HOP_SEG6)
-		return; /* see leg_headend_put() */
+		return; /* see leg_seg6_put() */
 	if (leg->lacks_adj)
 		cds_list_del(&leg->on_adj);
 	leg->lacks_adj = false;
@@ -139,13 +148,15 @@ legs_renew_adjs(struct rib *rib, struct link *link)
 	}
 }
 
-/* Return true if a leg with labels, or of a headend, would get an entry for them now. */
+/* Return true if a leg with labels, of a headend or of an end point would get an entry now. */
 static bool
-encap_is_available(const struct rib *rib, const struct leg *leg)
+entry_is_available(const struct rib *rib, const struct leg *leg)
 {
 	const struct next_hop *hop = &leg->hop;
 	uint32_t adj;
 
+	if (hop_is_end_point(rib, hop))
+		return sid_is_available(rib, hop);
 	if (!encaps_are_full(rib))
 		return true;
 	if (hop->encap == HOP_SEG6)
@@ -158,25 +169,33 @@ void
 legs_retry_adjs(struct rib *rib)
 {
 	struct leg *leg, *next;
+	CDS_LIST_HEAD(waiting);
 
 	rib->adjs.freed = false;
 	if (cds_list_empty(&rib->legs.without_adj))
 		return;
-	cds_list_for_each_entry_safe (leg, next, &rib->legs.without_adj, on_adj) {
-		bool headend = leg->hop.encap == HOP_SEG6;
+	cds_list_splice(&rib->legs.without_adj, &waiting);
+	CDS_INIT_LIST_HEAD(&rib->legs.without_adj);
+	cds_list_for_each_entry_safe (leg, next, &waiting, on_adj) {
+		bool seg6 = leg->hop.encap == HOP_SEG6;
 
-		if (!headend &&
-		    !adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw))
-			continue;
-		if ((headend || leg_has_labels(leg)) && !encap_is_available(rib, leg)) {
-			rib->encaps.refused = true; /* this leg gets the next free entry */
+		cds_list_del(&leg->on_adj);
+		if (!seg6 &&
+		    !adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw)) {
+			cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
 			continue;
 		}
-		cds_list_del(&leg->on_adj);
-		if (headend)
-			leg_headend_get(rib, leg);
+		if ((seg6 || leg_has_labels(leg)) && !entry_is_available(rib, leg)) {
+			cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
+			/* This leg gets the next free entry. */
+			rib->encaps.refused = rib->sids.refused = true;
+			continue;
+		}
+		if (seg6)
+			leg_seg6_get(rib, leg);
 		else
 			leg_adj_get(rib, leg);
+		slot_note_end_point(rib, leg->slot);
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	}
 	/* zebra has reports that routes over these legs failed: correct them. */
@@ -197,9 +216,7 @@ leg_attach(struct rib *rib, struct leg *leg)
 {
 	const struct next_hop *hop = &leg->hop;
 
-	sid_add(rib, hop);
-	if (hop_is_headend(rib, hop))
-		leg_headend_get(rib, leg);
+	leg_seg6_get(rib, leg);
 	if (leg_floats(leg)) {
 		cds_list_add(&leg->floating, &rib->legs.floating);
 		leg_tie(rib, leg,
@@ -212,8 +229,7 @@ leg_attach(struct rib *rib, struct leg *leg)
 void
 leg_detach(struct rib *rib, struct leg *leg)
 {
-	if (hop_is_headend(rib, &leg->hop))
-		leg_headend_put(rib, leg);
+	leg_seg6_put(rib, leg);
 	if (leg_floats(leg))
 		cds_list_del(&leg->floating);
 	leg_untie(rib, leg);
@@ -288,9 +304,10 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
 	/* The interface of an end point is a formality: its action decides. */
-	*path = PATH(PATH_LOCAL, sid_find(rib, hop));
-	if (path_index(*path) != 0)
+	if (leg->sid != 0) {
+		*path = PATH(PATH_LOCAL, leg->sid);
 		return LEG_ALIVE;
+	}
 	/* The first segment is looked up. The gateway is not used, so it cannot be down. */
 	if (hop->encap == HOP_SEG6 && leg->encap != 0) {
 		*path = path_with_mtu(PATH(PATH_ENCAP, leg->encap), hop->mtu_class);

@@ -36,6 +36,7 @@
 #include "rib/routes.h"
 #include "rib/rule_row.h"
 #include "rib/session.h"
+#include "rib/sid.h"
 #include "rib/sid_row.h"
 #include "rib/slot.h"
 #include "rib/table_count.h"
@@ -262,6 +263,7 @@ nh_leg(const struct rib *rib, const struct nh *nh)
 		leg.adj = adj_number(rib, leg.link, hop->gw_family, &hop->gw);
 	if (hop->encap == HOP_SEG6 && hop->stack != 0)
 		leg.encap = encap_find(rib, 0, hop->stack);
+	leg.sid = sid_find(rib, hop);
 	if (hop->encap == HOP_MPLS && hop->stack != 0 && leg.adj != 0)
 		leg.encap = encap_find(rib, leg.adj, hop->stack);
 	return leg;

@@ -108,6 +108,7 @@ reclaim_free(struct reclaim *p)
 	vec32_free(&p->sids);
 	vec32_free(&p->adjs);
 	vec32_free(&p->encaps);
+	vec32_free(&p->end_points);
 	free(p->blocks);
 	free(p);
 }

@@ -30,8 +30,8 @@ struct reclaim {
 	uint64_t since_ns;                     /* CLOCK_MONOTONIC of call_rcu */
 	struct poptrie_retired *retired;       /* chained by user[0]; user[1] is the trie */
 	struct vec32 slots;
-	struct vec32 sids;         /* numbers of SIDs */
-	struct vec32 adjs, encaps; /* one reference each */
+	struct vec32 sids;                     /* numbers of SIDs */
+	struct vec32 adjs, encaps, end_points; /* one reference each */
 	struct vrf_retired *vrfs;
 	struct fib_rules *rules[2]; /* replaced lists */
 	bool rules_replaced;        /* a list was published: a replacement or the first */

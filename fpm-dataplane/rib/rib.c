@@ -360,6 +360,7 @@ rib_set_fib(struct worker *w, struct fib *fib)
 	table_begin(TABLE_groups, table_limit(rib->conf.limits, TABLE_groups));
 	table_begin(TABLE_adjacencies, fib->adj_hosts - 1);
 	table_begin(TABLE_encaps, fib->encap_end - 1);
+	table_begin(TABLE_end_points, table_limit(rib->conf.limits, TABLE_end_points));
 	table_begin(TABLE_mtus, table_limit(rib->conf.limits, TABLE_mtus));
 	table_begin(TABLE_rule_fibs, table_limit(rib->conf.limits, TABLE_rule_fibs));
 	contents_init(rib);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Entries of fib->sid: one for each different action with its table or next hop. [rib]. Entries
- * are never freed: there are as many as VRFs, neighbors and policies that SIDs have ever named.
+ * Entries of fib->sid: one for each different action with its table or next hop. [rib]. Legs have
+ * references to them and hand these to reclaim.h, so that an entry is reused only when no forwarder
+ * can still read it.
  */
 #ifndef RIB_SID_H
 #define RIB_SID_H
@@ -18,24 +19,32 @@ struct rib;
 
 struct rib_sids {
 	struct rib_sid {
-		uint8_t n;
+		uint8_t n;      /* words; 0: the entry is free */
+		uint32_t refs;  /* of legs, and references that wait in reclaim.h */
 		uint32_t encap; /* of the policy of End.B6.Encaps; 0: none */
 		uint32_t word[STACK_WORDS_MAX];
 	} * v; /* by number, from 1 */
-	uint32_t n, cap;
+	uint32_t n, high, cap;
 	uint32_t n_with_oif; /* entries that name the interface of their neighbor */
+	struct fifo32 unused;
 	struct hidx by_words;
-	bool full_said;
+	bool refused; /* an end point got no entry since the last one was freed */
 };
 
+/* Return true if the next hop is an end point, with or without an entry. */
+bool hop_is_end_point(const struct rib *rib, const struct next_hop *hop);
 /*
- * Write an entry for the next hop if it is an end point and has none. If the table is full,
- * the end point gets no entry: the kernel gets its packets, or without
- * routes.through-kernel they are unsupported.
+ * Return the entry of an end point, with one reference more. If it has none, write one. Return 0
+ * if the table is full: the kernel gets the packets, or without routes.through-kernel they are
+ * unsupported.
  */
-void sid_add(struct rib *rib, const struct next_hop *hop);
+uint32_t sid_get(struct rib *rib, const struct next_hop *hop);
+/* Give a reference back. No reader may still use it. */
+void sid_put(struct rib *rib, uint32_t number);
 /* Return the entry of a next hop; 0: it has none. */
 uint32_t sid_find(const struct rib *rib, const struct next_hop *hop);
+/* Return true if sid_get() would find or write an entry for the end point now. */
+bool sid_is_available(const struct rib *rib, const struct next_hop *hop);
 /* Give each entry the number of the VRF that has its table now, after VRFs changed. */
 void sids_bind(struct rib *rib);
 /* Give the entries that name a link its number now, after the link came or went. */

@@ -87,6 +87,19 @@ slot_set_exempt(struct rib *rib, struct slot *s, bool exempt)
 }
 
 void
+slot_note_end_point(struct rib *rib, struct slot *s)
+{
+	bool end_point = false;
+
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		end_point |= s->leg[i].sid != 0;
+	/* The routes that have the slot get numbers, or lose them. */
+	if (end_point != s->end_point && s->refs > 0)
+		(void)resync_from(&rib->resync, 1);
+	s->end_point = end_point;
+}
+
+void
 slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 {
 	s->dirty |= what;

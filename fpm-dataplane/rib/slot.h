@@ -18,10 +18,12 @@ struct slot;
 /* A next hop of a slot, tied to the link and the adjacency that it needs. */
 struct leg {
 	struct next_hop hop;
-	uint32_t adj;           /* 0: none */
-	uint32_t encap : 31;    /* labels over that adjacency; 0: none */
-	uint32_t lacks_adj : 1; /* needs an adjacency or labels, and none was left */
-	struct link *link;      /* NULL: needs none, or its interface is not known */
+	uint32_t adj;        /* 0: none */
+	uint32_t encap : 31; /* labels over that adjacency; 0: none */
+	uint32_t
+		lacks_adj : 1; /* needs an adjacency or one of the entries, and none was left */
+	uint32_t sid;          /* entry of an end point of SRv6; 0: none */
+	struct link *link;     /* NULL: needs none, or its interface is not known */
 	struct slot *slot;
 	struct cds_list_head on_link; /* in link->legs, when link */
 	struct cds_list_head on_adj;  /* in adj->legs, when adj; in rib->legs.without_adj */
@@ -97,6 +99,8 @@ struct slot *slot_new(struct rib *rib, enum slot_kind kind, bool exempt);
 bool slots_are_ample(const struct rib *rib);
 void slot_set_exempt(struct rib *rib, struct slot *s, bool exempt);
 void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
+/* Note that a leg of the slot has got the entry of an end point, or has lost it. */
+void slot_note_end_point(struct rib *rib, struct slot *s);
 /* Note that the slot has paths both by ports and by interfaces of the kernel. */
 void slot_set_mixed(struct slot *s, bool mixed);
 /*

@@ -17,7 +17,7 @@
 
 /* References counted from the referring side, by number. */
 struct counts {
-	uint32_t *slot, *adj, *encap;
+	uint32_t *slot, *adj, *encap, *sid;
 	uint32_t n_legs;
 	size_t leg_bytes, block_bytes;
 };
@@ -327,7 +327,10 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 		hop_must_be_sound(rib, &leg->hop);
 		if (leg->encap != 0)
 			encap_must_be_sound(rib, leg);
+		MUST(leg->sid <= rib->sids.high);
+		MUST(leg->sid == 0 || sid_find(rib, &leg->hop) == leg->sid);
 		c->encap[leg->encap]++;
+		c->sid[leg->sid]++;
 		c->adj[leg->adj]++;
 		c->n_legs += leg->link != NULL;
 	}
@@ -466,18 +469,25 @@ early_must_be_sound(const struct rib *rib)
 	MUST(rib->early.n == n);
 }
 
-/* Check that entries of end points have the number of the interface that they name. */
+/*
+ * Check that entries of end points have the references of legs, and the number of the interface
+ * that they name.
+ */
 static void
-sid_interfaces_must_be_sound(const struct rib *rib)
+sids_must_be_sound(const struct rib *rib, const struct counts *c)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, n_used = 0;
 
-	for (uint32_t i = 1; i <= rib->sids.n; i++) {
+	for (uint32_t i = 1; i <= rib->sids.high; i++) {
 		const struct rib_sid *of = &rib->sids.v[i];
 		const struct link *link;
 		struct srv6_sid sid;
 		uint16_t ifidx = 0;
 
+		MUST(of->refs == c->sid[i]);
+		if (of->refs == 0)
+			continue;
+		n_used++;
 		MUST(srv6_sid_unpack(of->word, of->n, &sid));
 		if (sid.oif != 0) {
 			link = rib_link_find(&rib->links, sid.oif);
@@ -487,7 +497,7 @@ sid_interfaces_must_be_sound(const struct rib *rib)
 		}
 		MUST(rib->fib->sid[i].ifidx == ifidx);
 	}
-	MUST(rib->sids.n_with_oif == n);
+	MUST(rib->sids.n_with_oif == n && rib->sids.n == n_used);
 }
 
 /* Check that exactly the routes of tables with a FIB whose slot has an end point have a number. */
@@ -534,10 +544,10 @@ rib_must_be_sound(struct rig *g)
 	c.slot = calloc(rib->slots.high + 1u, sizeof(*c.slot));
 	c.adj = calloc(rib->adjs.high + 1u, sizeof(*c.adj));
 	c.encap = calloc(rib->encaps.high + 1u, sizeof(*c.encap));
-	MUST(c.slot != NULL && c.adj != NULL && c.encap != NULL);
-	for (uint32_t i = 1; i <= rib->sids.n; i++)
+	c.sid = calloc(rib->sids.high + 1u, sizeof(*c.sid));
+	MUST(c.slot != NULL && c.adj != NULL && c.encap != NULL && c.sid != NULL);
+	for (uint32_t i = 1; i <= rib->sids.high; i++)
 		c.encap[rib->sids.v[i].encap]++; /* policies of End.B6.Encaps */
-	sid_interfaces_must_be_sound(rib);
 	MUST(!rib->pending.staged[0] && !rib->pending.staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);
@@ -548,8 +558,10 @@ rib_must_be_sound(struct rig *g)
 	links_must_be_sound(rib, &c);
 	encaps_must_be_sound(rib, &c);
 	early_must_be_sound(rib);
+	sids_must_be_sound(rib, &c);
 	sid_numbers_must_be_sound(rib);
 	free(c.slot);
 	free(c.adj);
 	free(c.encap);
+	free(c.sid);
 }

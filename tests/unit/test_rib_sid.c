@@ -419,6 +419,77 @@ number_of(const struct rig *g, const char *addr)
 	return number_in(g, RT_TABLE_MAIN, addr);
 }
 
+/* The entry is used again after the grace period, and that of a policy with it. */
+static void
+end_points_without_routes_give_their_entries_back(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct srv6_sid b6 = {.action = SRV6_END_B6_ENCAPS};
+	struct srv6_sid x = {.action = SRV6_END_X, .family = 6};
+	uint32_t word[SRV6_WORDS_MAX];
+
+	rig_session(g, 100);
+	for (uint32_t i = 0; i < 3; i++) {
+		x.oif = 31 + i;
+		b6.n_policy = srv6_headend_pack(SRV6_ENCAP, segments[i], 1, word);
+		b6.policy = word;
+		sid_route(g, 1, "fc00::1/128", &b6);
+		sid_route(g, 2, "fc00::2/128", &x);
+		sid_route(g, 3, "fc00::3/128", &x);
+		rig_settle(g);
+		assert_int_equal(table_state(TABLE_end_points).used, 2);
+		assert_int_equal(g->rib->encaps.n, 1);
+		rib_must_be_sound(g);
+		rig_del(g, "fc00::2/128");
+		rig_settle(g);
+		assert_int_equal(table_state(TABLE_end_points).used, 2);
+		rig_del(g, "fc00::1/128");
+		rig_del(g, "fc00::3/128");
+		rig_settle(g);
+		assert_int_equal(table_state(TABLE_end_points).used, 0);
+		assert_int_equal(g->rib->encaps.n, 0);
+		rib_must_be_sound(g);
+	}
+	assert_int_equal(g->rib->sids.high, 2);
+	rig_free(g);
+}
+
+/* The kernel gets the packets of an end point until an entry is free. */
+static void
+end_points_without_an_entry_get_one_when_it_is_free(void **state)
+{
+	struct srv6_sid t = {.action = SRV6_END_T, .table = 200},
+			end = {.action = SRV6_END};
+	struct rig *g;
+
+	rig_limit(TABLE_end_points, 1);
+	g = rig_two_ports();
+	links_set_through_kernel(g->rib, true);
+	rig_session(g, 100);
+	sid_route(g, 1, "fc00::1/128", &end);
+	sid_route(g, 2, "fc00::2/128", &t);
+	sid_route(g, 3, "fc00::3/128", &end);
+	rig_settle(g);
+	assert_int_equal(path_of(g, "fc00::3/128"), path_of(g, "fc00::1/128"));
+	assert_int_equal(path_kind(path_of(g, "fc00::2/128")), PATH_KERNEL);
+	assert_int_equal(table_state(TABLE_end_points).refused, 1);
+	assert_int_equal(number_of(g, "fc00::2"), 0);
+	rib_must_be_sound(g);
+	rig_del(g, "fc00::1/128");
+	rig_settle(g);
+	assert_int_equal(path_kind(path_of(g, "fc00::2/128")), PATH_KERNEL);
+	rig_del(g, "fc00::3/128");
+	rig_settle(g);
+	assert_int_equal(path_kind(path_of(g, "fc00::2/128")), PATH_LOCAL);
+	assert_int_equal(g->fib->sid[path_index(path_of(g, "fc00::2/128"))].action,
+			 SRV6_END_T);
+	assert_int_not_equal(number_of(g, "fc00::2"), 0);
+	assert_int_equal(table_state(TABLE_end_points).refused, 1);
+	rib_must_be_sound(g);
+	rig_free(g);
+	rig_limits = NULL;
+}
+
 static void
 end_points_are_in_force_after_a_restart(void **state)
 {
@@ -677,6 +748,8 @@ main(void)
 		cmocka_unit_test(long_headends_are_the_kernels_after_a_restart),
 		cmocka_unit_test(a_policy_is_a_headend),
 		cmocka_unit_test(equal_end_points_share_an_entry),
+		cmocka_unit_test(end_points_without_routes_give_their_entries_back),
+		cmocka_unit_test(end_points_without_an_entry_get_one_when_it_is_free),
 		cmocka_unit_test(end_points_are_in_force_after_a_restart),
 		cmocka_unit_test(each_sid_has_a_number),
 		cmocka_unit_test(each_sid_of_a_vrf_has_a_number),
