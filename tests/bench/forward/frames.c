@@ -23,7 +23,8 @@
 #include "../bench.h"
 #include "frame.h"
 
-#define NONE SIZE_MAX
+#define NONE        SIZE_MAX
+#define REFUSED_MAX 100000u /* destinations in a row that no router forwards */
 
 static bool
 covers(const struct prefix *p, const uint8_t *addr)
@@ -148,6 +149,7 @@ frames_write(const struct table *routes, const struct table *over, const char *d
 	FILE *f = create(dir, what, routes->family);
 	size_t *cover = covers_find(routes);
 	struct rnd r = {.at = 6};
+	size_t refused = 0;
 
 	while (n > 0) {
 		uint8_t addr[16];
@@ -157,8 +159,17 @@ frames_write(const struct table *routes, const struct table *over, const char *d
 		if (routes->family == 4)
 			memset(addr + 4, 0, 12);
 		port = answer(routes, cover, addr);
-		if (port == 0 || unfit(routes->family, addr))
-			continue;
+		if (port == 0 || unfit(routes->family, addr)) {
+			if (++refused < REFUSED_MAX)
+				continue;
+			fprintf(stderr,
+				"bench-frames: almost no destination of the IPv%d table "
+				"can be "
+				"forwarded\n",
+				routes->family);
+			exit(1);
+		}
+		refused = 0;
 		if (routes->family == 4) {
 			struct frame4 one = {.port = (uint16_t)port};
 
