@@ -211,9 +211,9 @@ fwd_fast(struct burst *b)
 
 	b->fast4 = b->fast6 = b->padded = 0;
 	if (fwd_uses_avx512())
-		i = fwd_fast_avx512(b); /* entries in complete groups of 16 */
+		i = fwd_fast_avx512(b); /* all entries, but for a short last group */
 	else if (fwd_uses_lanes())
-		i = fwd_fast_lanes(b); /* entries in complete groups of 8 or 4 */
+		i = fwd_fast_lanes(b); /* the same, in groups of 8 or 4 */
 	for (; i < b->n; i++) {
 		uint8_t family = fwd_fast_one(b, i);
 

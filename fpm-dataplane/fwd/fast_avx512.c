@@ -10,6 +10,9 @@
 
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl")
 
+/* As many packets as the vectors need at least to be faster than fwd_fast_one(). */
+#define TAIL_MIN 5
+
 /* Words of 16 headers, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
 struct words {
 	__m512i w[8];
@@ -102,7 +105,8 @@ words_checksum_ok(const struct words *x)
  * our own sum.
  */
 INLINE __mmask16
-sixteen_checksums_ok(const struct burst *b, unsigned int from, const struct words *x)
+sixteen_checksums_ok(const struct burst *b, unsigned int from, unsigned int n,
+		     const struct words *x)
 {
 	unsigned int good = 0, bad = 0;
 
@@ -110,7 +114,7 @@ sixteen_checksums_ok(const struct burst *b, unsigned int from, const struct word
 		return words_checksum_ok(x); /* the port verifies none, or none of these */
 	if (burst_cksums_good(b))
 		return 0xffff;
-	for (unsigned int j = 0; j < 16; j++) {
+	for (unsigned int j = 0; j < n; j++) {
 		uint64_t said = burst_cksum(b, from + j);
 
 		good |= (unsigned int)(said == RTE_MBUF_F_RX_IP_CKSUM_GOOD) << j;
@@ -148,8 +152,8 @@ lens_fit_room(__mmask16 k, __m512i len, __m512i room)
  * checked, and their lanes of *hop. On entry *l3_len has the room of the frames; on return it has the length of these packets.
  */
 INLINE __mmask16
-sixteen_fast4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	      __m512i *l3_len, __m512i *hop)
+sixteen_fast4(struct burst *b, unsigned int from, unsigned int n, const struct words *x,
+	      __mmask16 k, __m512i *l3_len, __m512i *hop)
 {
 	__m512i src, dst, len;
 
@@ -168,7 +172,7 @@ sixteen_fast4(struct burst *b, unsigned int from, const struct words *x, __mmask
 					 _mm512_set1_epi32(1));
 	src = lanes_swap32(x->w[6]);
 	dst = lanes_swap32(x->w[7]);
-	k = addrs4_pass(addrs4_pass(k, src), dst) & sixteen_checksums_ok(b, from, x);
+	k = addrs4_pass(addrs4_pass(k, src), dst) & sixteen_checksums_ok(b, from, n, x);
 	_mm512_storeu_si512(&b->dst4[from], dst);
 	if (b->in->urpf4 != FIB_URPF_OFF)
 		_mm512_storeu_si512(&b->src4[from], src);
@@ -249,48 +253,81 @@ fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
 	return (uint64_t)_mm256_extract_epi64(_mm256_permutevar8x32_epi32(differ, tags), 0);
 }
 
-unsigned int
-fwd_fast_avx512(struct burst *b)
+/*
+ * Check the `n` entries from `i` on, at most 16. `m` and `l2` have 16 pointers: those of the
+ * entries, and the last one again. Writes 16 entries, of which those from `n` on mean nothing.
+ * `ours`: the result of frames_are_ours().
+ */
+INLINE void
+sixteen_fast(struct burst *b, unsigned int i, unsigned int n, struct rte_mbuf *const *m,
+	     uint8_t *const *l2, bool ours)
 {
 	const __m512i even =
 		_mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
 	const __m512i odd =
 		_mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
 	const unsigned int l2_len = L2_LEN + b->tag_bytes;
+	__m512i lo = mbuf_lengths8(m), hi = mbuf_lengths8(m + 8);
+	__m512i pkt_len = _mm512_permutex2var_epi32(lo, even, hi);
+	__m512i data_len = lanes_low16(_mm512_permutex2var_epi32(lo, odd, hi));
+	__m512i room = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32((int)l2_len));
+	__m512i l3_len = room;
+	__m512i hop = _mm512_setzero_si512();
+	__mmask16 all = (__mmask16)((1u << n) - 1), ok = ours ? all : 0, four = 0, six = 0;
+	struct words x;
+
+	words_load(&x, l2);
+	ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
+	ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len, _mm512_set1_epi32((int)l2_len + 20));
+	if (b->in->fast4)
+		four = sixteen_fast4(b, i, n, &x, ok, &l3_len, &hop);
+	if (b->in->fast6)
+		six = sixteen_fast6(b, i, &x, ok & (__mmask16)~four, &l3_len, &hop);
+	_mm512_storeu_si512(&b->hop_octets[i], hop);
+	_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));
+	_mm_storeu_si128((void *)&b->family[i],
+			 _mm_mask_mov_epi8(_mm_set1_epi8(4), six, _mm_set1_epi8(6)));
+	b->padded |= (uint64_t)_mm512_mask_cmpneq_epi32_mask(all, l3_len, room) << i;
+	b->fast4 |= (uint64_t)four << i;
+	b->fast6 |= (uint64_t)six << i;
+}
+
+/* Copy `n` pointers, at most 16, to `to`, and fill `to` with the last one. */
+INLINE void
+sixteen_pointers(void *to, const void *from, unsigned int n)
+{
+	uint64_t last;
+	__m512i fill;
+
+	memcpy(&last, (const char *)from + (n - 1) * sizeof(last), sizeof(last));
+	fill = _mm512_set1_epi64((long long)last);
+	for (unsigned int h = 0; h < 2; h++) {
+		__mmask8 of = (__mmask8)(((1u << n) - 1) >> 8 * h);
+
+		_mm512_storeu_si512(
+			(char *)to + 64 * h,
+			_mm512_mask_loadu_epi64(fill, of, (const char *)from + 64 * h));
+	}
+}
+
+unsigned int
+fwd_fast_avx512(struct burst *b)
+{
+	struct rte_mbuf *m[16];
+	unsigned int i, n;
+	uint8_t *l2[16];
 	uint64_t mac = 0;
-	unsigned int i;
 
 	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
-	for (i = 0; i + 16 <= b->n; i += 16) {
-		uint8_t *const *p = &b->l2[i];
-		__m512i lo = mbuf_lengths8(&b->m[i]), hi = mbuf_lengths8(&b->m[i + 8]);
-		__m512i pkt_len = _mm512_permutex2var_epi32(lo, even, hi);
-		__m512i data_len = lanes_low16(_mm512_permutex2var_epi32(lo, odd, hi));
-		__m512i room = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32((int)l2_len));
-		__m512i l3_len = room;
-		__m512i hop = _mm512_setzero_si512();
-		__mmask16 ok, four = 0, six = 0;
-		struct words x;
-
-		words_load(&x, p);
-		ok = frames_are_ours(b, i, 16, mac) ? 0xffff : 0;
-		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
-		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
-						  _mm512_set1_epi32((int)l2_len + 20));
-		if (b->in->fast4)
-			four = sixteen_fast4(b, i, &x, ok, &l3_len, &hop);
-		if (b->in->fast6)
-			six = sixteen_fast6(b, i, &x, ok & (__mmask16)~four, &l3_len, &hop);
-		_mm512_storeu_si512(&b->hop_octets[i], hop);
-		_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));
-		_mm_storeu_si128(
-			(void *)&b->family[i],
-			_mm_mask_mov_epi8(_mm_set1_epi8(4), six, _mm_set1_epi8(6)));
-		b->padded |= (uint64_t)_mm512_cmpneq_epi32_mask(l3_len, room) << i;
-		b->fast4 |= (uint64_t)four << i;
-		b->fast6 |= (uint64_t)six << i;
-	}
-	return i;
+	for (i = 0; i + 16 <= b->n; i += 16)
+		sixteen_fast(b, i, 16, &b->m[i], &b->l2[i], frames_are_ours(b, i, 16, mac));
+	n = b->n - i;
+	if (n < TAIL_MIN || !frames_are_ours(b, i, n, mac))
+		return i;
+	sixteen_pointers(m, &b->m[i], n);
+	sixteen_pointers(l2, &b->l2[i], n);
+	sixteen_fast(b, i, n, m, l2, true);
+	return b->n;
 }
 
 FWD_TARGET_END

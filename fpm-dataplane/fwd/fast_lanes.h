@@ -26,7 +26,9 @@
 #include "base/mpls.h"
 #include "fwd/fast.h"
 
-#define LANES_ALL   ((1u << LANES) - 1)
+#define LANES_ALL ((1u << LANES) - 1)
+/* As many packets as a group needs at least to be faster than fwd_fast_one(). */
+#define TAIL_MIN    (LANES / 2 + 1)
 #define LANE_INLINE static inline __attribute__((always_inline))
 
 typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
@@ -211,6 +213,14 @@ words_checksum_ok(const struct lane_words *x)
 	return (lanes)(s == 0xffff);
 }
 
+/* The entries of a burst that group_fast() checks. */
+struct group {
+	unsigned int from, n; /* `n` entries, at most LANES, from `from` on */
+	/* LANES pointers: those of the entries, and the last one again. */
+	struct rte_mbuf *const *m;
+	uint8_t *const *l2;
+};
+
 /* The kind of packets that group_fast() checks. */
 struct group_kind {
 	bool four, six; /* families that may be on the fast path */
@@ -223,7 +233,7 @@ struct group_kind {
  * one, else by our own sum. The port judged no payloads.
  */
 LANE_INLINE unsigned int
-group_checksums_ok(const struct burst *b, unsigned int from, const struct lane_words *x,
+group_checksums_ok(const struct burst *b, const struct group *g, const struct lane_words *x,
 		   struct group_kind kind)
 {
 	unsigned int ok;
@@ -234,8 +244,8 @@ group_checksums_ok(const struct burst *b, unsigned int from, const struct lane_w
 	if (kind.payload || !b->rx_cksum ||
 	    (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == 0)
 		return ok; /* the port verifies none, or none of these */
-	for (unsigned int j = 0; j < LANES; j++) {
-		uint64_t said = burst_cksum(b, from + j);
+	for (unsigned int j = 0; j < g->n; j++) {
+		uint64_t said = burst_cksum(b, g->from + j);
 
 		if (said == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
 			ok |= 1u << j;
@@ -282,7 +292,7 @@ lens_fit_room(lanes len, lanes room)
  * sources are checked, and their lanes of *len and *hop.
  */
 LANE_INLINE unsigned int
-group_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
+group_fast4(struct burst *b, const struct group *g, const struct lane_words *x, lanes k,
 	    lanes room, struct group_kind kind, lanes *len, lanes *hop)
 {
 	lanes src, dst, mine;
@@ -298,10 +308,10 @@ group_fast4(struct burst *b, unsigned int from, const struct lane_words *x, lane
 	dst = lanes_swap32(x->w[7]);
 	k &= (lanes)((x->w[3] & 0xff) == 0x45) & lens_fit_room(mine, room) &
 	     lanes_below(lanes_of(1), x->w[5] & 0xff) & addrs4_pass(src) & addrs4_pass(dst);
-	bits = lanes_bits(k) & group_checksums_ok(b, from, x, kind);
-	memcpy(&b->dst4[from], &dst, sizeof(dst));
+	bits = lanes_bits(k) & group_checksums_ok(b, g, x, kind);
+	memcpy(&b->dst4[g->from], &dst, sizeof(dst));
 	if (b->in->urpf4 != FIB_URPF_OFF)
-		memcpy(&b->src4[from], &src, sizeof(src));
+		memcpy(&b->src4[g->from], &src, sizeof(src));
 	*hop = words_hop_spent(x, hops_spent(x, x->w[5] & 0xff, kind));
 	*len = (*len & ~k) | (mine & k);
 	return bits;
@@ -319,8 +329,8 @@ addrs6_pass(lanes addr)
  * *hop.
  */
 LANE_INLINE unsigned int
-group_fast6(const struct burst *b, unsigned int from, const struct lane_words *x, lanes k,
-	    lanes room, struct group_kind kind, lanes *len, lanes *hop)
+group_fast6(const struct group *g, const struct lane_words *x, lanes k, lanes room,
+	    struct group_kind kind, lanes *len, lanes *hop)
 {
 	lanes mine, dst;
 
@@ -331,7 +341,7 @@ group_fast6(const struct burst *b, unsigned int from, const struct lane_words *x
 	mine = (lanes_swap32(x->w[4]) >> 16) + 40;
 	/* The destination is beyond the words. */
 	for (unsigned int j = 0; j < LANES; j++)
-		dst[j] = b->l2[from + j][L2_LEN + 24];
+		dst[j] = g->l2[j][L2_LEN + 24];
 	k &= (lanes)((x->w[3] & 0xf0) == 0x60) & lens_fit_room(mine, room) &
 	     (lanes)((x->w[4] & 0xff0000) != 0) & (lanes)(x->w[4] >> 25 != 0) &
 	     addrs6_pass(x->w[5]) & addrs6_pass(dst);
@@ -371,28 +381,29 @@ struct group_found {
 };
 
 /*
- * Check the packets of `ok` in the group from entry `i` on. Their headers begin behind
- * `l2_len` octets of the frames.
+ * Check the packets of `ok` in a group. Their headers begin behind `l2_len` octets of the
+ * frames. Writes LANES entries of the burst; those behind the group mean nothing.
  */
 LANE_INLINE struct group_found
-group_fast(struct burst *b, unsigned int i, lanes ok, uint32_t l2_len,
+group_fast(struct burst *b, const struct group *g, lanes ok, uint32_t l2_len,
 	   struct group_kind kind)
 {
+	const unsigned int i = g->from, all = (1u << g->n) - 1;
 	struct group_found found = {0, 0};
 	lanes hop = lanes_of(0), pkt_len, data_len, room, len, is6;
 	struct lane_words x;
 	lanes16 len16;
 	lanes8 family;
 
-	words_load_four(x.w, &b->l2[i], 2);
-	words_load_four(x.w + 4, &b->l2[i], 18);
-	mbufs_lengths(&b->m[i], &pkt_len, &data_len);
+	words_load_four(x.w, g->l2, 2);
+	words_load_four(x.w + 4, g->l2, 18);
+	mbufs_lengths(g->m, &pkt_len, &data_len);
 	len = room = pkt_len - l2_len;
 	ok &= (lanes)(pkt_len == data_len) & ~lanes_below(pkt_len, lanes_of(l2_len + 20));
 	if (kind.four)
-		found.four = group_fast4(b, i, &x, ok, room, kind, &len, &hop);
+		found.four = group_fast4(b, g, &x, ok, room, kind, &len, &hop) & all;
 	if (kind.six)
-		found.six = group_fast6(b, i, &x, ok, room, kind, &len, &hop);
+		found.six = group_fast6(g, &x, ok, room, kind, &len, &hop) & all;
 	b->padded |= (uint64_t)(lanes_bits((lanes)(len != room)) & (found.four | found.six))
 		     << i;
 	memcpy(&b->hop_octets[i], &hop, sizeof(hop));
@@ -405,24 +416,47 @@ group_fast(struct burst *b, unsigned int i, lanes ok, uint32_t l2_len,
 	return found;
 }
 
-/* fwd_fast() for complete groups. Returns the number of entries done. */
+/* Copy the pointers of the last entries of the burst, and fill the group with the last one. */
+LANE_INLINE void
+group_fill(const struct burst *b, unsigned int from, struct rte_mbuf **m, uint8_t **l2)
+{
+	for (unsigned int j = 0; j < LANES; j++) {
+		unsigned int at = from + j < b->n ? from + j : b->n - 1u;
+
+		m[j] = b->m[at];
+		l2[j] = b->l2[at];
+	}
+}
+
+/* fwd_fast() for complete groups and a long last group. Returns the number of entries done. */
 LANE_INLINE unsigned int
 lanes_fast(struct burst *b)
 {
 	const struct group_kind kind = {.four = b->in->fast4, .six = b->in->fast6};
+	const uint32_t l2_len = L2_LEN + b->tag_bytes;
+	struct rte_mbuf *m[LANES];
+	struct group_found found;
+	uint8_t *l2[LANES];
 	uint64_t mac = 0;
 	unsigned int i;
 
 	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
 	for (i = 0; i + LANES <= b->n; i += LANES) {
+		const struct group g = {i, LANES, &b->m[i], &b->l2[i]};
 		lanes ours = lanes_of(frames_are_ours(b, i, LANES, mac) ? UINT32_MAX : 0);
-		struct group_found found =
-			group_fast(b, i, ours, L2_LEN + b->tag_bytes, kind);
 
+		found = group_fast(b, &g, ours, l2_len, kind);
 		b->fast4 |= (uint64_t)found.four << i;
 		b->fast6 |= (uint64_t)found.six << i;
 	}
-	return i;
+	if (b->n < i + TAIL_MIN || !frames_are_ours(b, i, b->n - i, mac))
+		return i;
+	group_fill(b, i, m, l2);
+	found = group_fast(b, &(struct group){i, b->n - i, m, l2}, lanes_of(UINT32_MAX),
+			   l2_len, kind);
+	b->fast4 |= (uint64_t)found.four << i;
+	b->fast6 |= (uint64_t)found.six << i;
+	return b->n;
 }
 
 /*
@@ -437,11 +471,12 @@ lanes_payloads(struct burst *b, uint64_t of, struct fwd_payload payload, uint64_
 
 	*done = 0;
 	for (unsigned int i = 0; i + LANES <= b->n; i += LANES) {
+		const struct group g = {i, LANES, &b->m[i], &b->l2[i]};
 		struct group_found found;
 
 		if ((of >> i & LANES_ALL) != LANES_ALL)
 			continue;
-		found = group_fast(b, i, lanes_of(UINT32_MAX), payload.at, kind);
+		found = group_fast(b, &g, lanes_of(UINT32_MAX), payload.at, kind);
 		pass.four |= (uint64_t)found.four << i;
 		pass.six |= (uint64_t)found.six << i;
 		*done |= (uint64_t)LANES_ALL << i;

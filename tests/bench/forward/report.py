@@ -40,9 +40,14 @@ def print_rates(lines, out):
         print(f"\n{table} table, {traffic}, {length} octets, medians of {runs}", file=out)
         print_columns(rows, out)
         for r in rates(lines, table, traffic):
-            if "stages" in r:
-                cells = ", ".join(f"{name} {took}" for name, took in r["stages"].items())
-                print(f"  {r['program']}, cycles a packet by stage: {cells}", file=out)
+            print_stages(r["program"], r, out)
+
+
+def print_stages(name, row, out):
+    """Print the cycles of our stages, if the row has them."""
+    if "stages" in row:
+        cells = ", ".join(f"{stage} {took}" for stage, took in row["stages"].items())
+        print(f"  {name}, cycles a packet by stage: {cells}", file=out)
 
 
 def print_sweeps(lines, out):
@@ -59,6 +64,8 @@ def print_sweeps(lines, out):
             rows.append((f"2^{value:g}" if what == "set" else value, *cells))
         print(f"\n{table} table, v4, medians of {here[0]['runs']}", file=out)
         print_columns(rows, out)
+        for row in here:
+            print_stages(f"{row['program']}, {what} {row['value']}", row, out)
 
 
 def sweep_cell(row, what):

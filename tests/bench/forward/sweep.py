@@ -6,7 +6,8 @@ import math
 import os
 
 from forward import rig
-from forward.measure import in_turns, spread, summary
+from forward.measure import in_turns, spread, stages, summary
+from forward.programs import Ours
 
 LENS = (64, 128, 256, 512, 1024, 1518)
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -27,8 +28,10 @@ def points(bench, table, what, values, shape, **how):
             seen = in_turns(running, 4, max(3, bench.reps // 2), bench.seconds / 2)
             for program, samples in seen.items():
                 row = {"bench": "sweep", "what": what, "value": value, "table": table}
-                row |= {"program": rig.kind(program, table)}
-                bench.emit(row | summary(samples))
+                row |= {"program": rig.kind(program, table)} | summary(samples)
+                if isinstance(program, Ours) and rig.option("CYCLES", 1):
+                    row |= stages(program, 4)
+                bench.emit(row)
 
 
 def lengths(bench):
