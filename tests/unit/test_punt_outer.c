@@ -125,6 +125,46 @@ labels_that_lead_nowhere_have_their_reasons(void **state)
 	counted(N_REASON, 0, 0, 0);
 }
 
+/* The length in the header may leave out octets of the frame, but not name more than it has. */
+static void
+a_wrong_length_behind_the_last_label_is_dropped(void **state)
+{
+	static const struct {
+		uint8_t family, first; /* octet of the header */
+		uint16_t length;       /* in the header */
+		bool good;
+	} each[] = {
+		{4, 0x45, 60, true},  {4, 0x45, 59, true},  {4, 0x45, 61, false},
+		{4, 0x45, 20, true},  {4, 0x45, 19, false}, {4, 0x44, 60, false},
+		{4, 0x4f, 59, false}, {6, 0x60, 20, true},  {6, 0x60, 21, false},
+		{6, 0x60, 0, true},
+	};
+
+	label_leads(0);
+	for (unsigned int i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		struct rte_mbuf *m = packet_make(each[i].family, 60);
+		uint8_t *ip = l3_of(m);
+
+		ip[0] = each[i].first;
+		put_be16(ip + (each[i].family == 4 ? 2 : 4), each[i].length);
+		if (each[i].family == 4) {
+			put_be16(ip + 10, 0);
+			put_be16(ip + 10,
+				 (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
+		}
+		labels_add(m, one_label, 1, 7);
+		forward(m);
+		if (each[i].good) {
+			m = frame_next(1, WAN);
+			assert_non_null(m);
+			rte_pktmbuf_free(m);
+		}
+		counted(each[i].good ? N_REASON : DROP_mpls_payload,
+			each[i].good && each[i].family == 4,
+			each[i].good && each[i].family == 6, 0);
+	}
+}
+
 static void
 errors_about_packets_with_labels_take_their_path(void **state)
 {
@@ -601,6 +641,7 @@ main(void)
 		PUNT_TEST(a_label_is_removed_or_swapped),
 		PUNT_TEST(labels_are_put_before_a_packet),
 		PUNT_TEST(labels_that_lead_nowhere_have_their_reasons),
+		PUNT_TEST(a_wrong_length_behind_the_last_label_is_dropped),
 		PUNT_TEST(errors_about_packets_with_labels_take_their_path),
 		PUNT_TEST(fragments_get_the_labels_of_the_packet),
 		PUNT_TEST(a_packet_gets_the_headers_of_its_tunnel),
