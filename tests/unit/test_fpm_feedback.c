@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
+#include "base/inet.h"
 #include "test_fpm_bench.h"
 
 #include <arpa/inet.h>
@@ -171,6 +172,66 @@ the_buffer_of_many_acknowledgements_is_freed(void **state)
 	free(fpm);
 }
 
+/* Acknowledgements that zebra has read make room. The rest keeps its order. */
+static void
+acknowledgements_keep_their_order_when_zebra_reads_slowly(void **state)
+{
+	enum { N = 50, ROUNDS = 60 };
+	struct fpm *fpm = calloc(1, sizeof(*fpm));
+	struct msg_feedback *m =
+		msg_new(MSG_FEEDBACK, sizeof(*m) + N * sizeof(m->route[0]));
+	struct fpm_session *s = &fpm->session;
+	unsigned int n_sent = 0, n_read = 0, moved = 0;
+	int pair[2], few = 1;
+
+	fpm->conf.queue_limit_bytes = 64 << 20;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)), 0);
+	s->fd = pair[0];
+	m->n = N;
+	for (unsigned int round = 0; round < ROUNDS || s->out_len > 0; round++) {
+		size_t at = s->out_at;
+
+		for (unsigned int i = 0; i < N && round < ROUNDS; i++) {
+			m->route[i] =
+				(struct fpm_feedback){.table = 254,
+						      .protocol = 186,
+						      .rtm_type = RTN_UNICAST,
+						      .prefix = {.family = 4, .len = 32}};
+			put_be32(m->route[i].prefix.addr.octet, n_sent++);
+		}
+		if (round < ROUNDS)
+			assert_int_equal(feedback_add(fpm, m), 0);
+		moved += at > 0 && s->out_at == 0;
+		assert_true(s->out_len <= s->out_size);
+		assert_int_equal(feedback_push(s), 0);
+		for (unsigned int i = 0; i < (round < ROUNDS ? N - 10 : N); i++) {
+			struct fpm_feedback f = m->route[0];
+
+			if (n_read == n_sent)
+				break;
+			put_be32(f.prefix.addr.octet, n_read++);
+			frame_says(pair[1], &f);
+			assert_int_equal(feedback_push(s), 0);
+		}
+	}
+	assert_int_equal(n_sent, N * ROUNDS);
+	assert_in_range(n_read, 1, n_sent);
+	while (n_read < n_sent) {
+		struct fpm_feedback f = m->route[0];
+
+		put_be32(f.prefix.addr.octet, n_read++);
+		frame_says(pair[1], &f);
+	}
+	assert_true(moved > 0); /* the room was used again */
+	assert_int_equal(recv(pair[1], &few, 1, MSG_DONTWAIT), -1);
+	close(pair[0]);
+	close(pair[1]);
+	feedback_free(s);
+	msg_free(&m->m);
+	free(fpm);
+}
+
 int
 main(void)
 {
@@ -178,6 +239,7 @@ main(void)
 		cmocka_unit_test(each_table_is_where_zebra_reads_it),
 		cmocka_unit_test(a_closed_session_gets_no_acknowledgement),
 		cmocka_unit_test(the_buffer_of_many_acknowledgements_is_freed),
+		cmocka_unit_test(acknowledgements_keep_their_order_when_zebra_reads_slowly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
