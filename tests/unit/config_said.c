@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,18 +17,30 @@
 struct config conf;
 char said[65536], placed[65536];
 
+/* Return the number that the next descriptor gets. */
+static int
+descriptor_next(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	close(fd);
+	return fd;
+}
+
 int
 load_octets(const char *text, size_t len)
 {
 	char file[] = "/tmp/test_config.XXXXXX";
-	int fd = mkstemp(file), n;
+	int fd = mkstemp(file), next, n;
 	char *err = NULL, *out = said, *at = placed;
 	size_t size;
 	FILE *f = open_memstream(&err, &size);
 
 	assert_int_equal(write(fd, text, len), len);
 	close(fd);
+	next = descriptor_next();
 	n = config_load(file, &conf, f);
+	assert_int_equal(descriptor_next(), next); /* the file is closed */
 	unlink(file);
 	fclose(f);
 	said[0] = placed[0] = '\0';
