@@ -25,7 +25,7 @@ drop_payload(struct fpm_hook *hook)
 	uint32_t at = payload_at(hook);
 	const uint8_t *text;
 
-	/* The verifier has to see a bound for each index. */
+	/* The verifier accepts an index only if the program has compared it with a limit. */
 	if (at == 0 || at > 68 || hook->octets < at + 8)
 		return FPM_PASS;
 	text = hook->packet + at;
