@@ -22,6 +22,12 @@
 
 #define NETNS_DIR "/run/netns/"
 
+/* The namespace of netns_keep(); written before the process has other threads. */
+static struct {
+	int fd; /* -1: none */
+	char name[NAME_MAX + 1];
+} kept = {.fd = -1};
+
 static int
 netns_path(const char *name, char *path, size_t path_bytes)
 {
@@ -33,21 +39,68 @@ netns_path(const char *name, char *path, size_t path_bytes)
 	return 0;
 }
 
-int
-netns_enter(const char *name, struct netns_guard *guard)
+/* Open namespace `name`. Returns a descriptor or -errno; netns_close() closes it. */
+static int
+netns_open(const char *name)
 {
 	char path[sizeof(NETNS_DIR) + NAME_MAX];
-	int saved, fd, rc;
+	int fd, rc;
 
-	guard->saved_fd = -1;
-	if (name == NULL || name[0] == '\0')
-		return 0;
+	if (kept.fd >= 0 && strcmp(name, kept.name) == 0)
+		return kept.fd;
 	rc = netns_path(name, path, sizeof(path));
 	if (rc < 0)
 		return rc;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static void
+netns_close(int fd)
+{
+	if (fd != kept.fd)
+		close(fd);
+}
+
+int
+netns_keep(const char *name)
+{
+	int fd;
+
+	if (name[0] == '\0' || kept.fd >= 0)
+		return 0;
+	fd = netns_open(name);
 	if (fd < 0)
-		return -errno;
+		return fd;
+	snprintf(kept.name, sizeof(kept.name), "%s", name);
+	kept.fd = fd;
+	return 0;
+}
+
+bool
+netns_name_is_lost(const char *name)
+{
+	char path[sizeof(NETNS_DIR) + NAME_MAX];
+	struct stat now, then;
+
+	if (kept.fd < 0 || name == NULL || strcmp(name, kept.name) != 0 ||
+	    netns_path(name, path, sizeof(path)) < 0 || fstat(kept.fd, &then) < 0)
+		return false;
+	return stat(path, &now) < 0 || now.st_dev != then.st_dev ||
+	       now.st_ino != then.st_ino;
+}
+
+int
+netns_enter(const char *name, struct netns_guard *guard)
+{
+	int saved, fd, rc = 0;
+
+	guard->saved_fd = -1;
+	if (name == NULL || name[0] == '\0')
+		return 0;
+	fd = netns_open(name);
+	if (fd < 0)
+		return fd;
 	saved = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (saved < 0) {
 		rc = -errno;
@@ -60,7 +113,7 @@ netns_enter(const char *name, struct netns_guard *guard)
 	}
 	guard->saved_fd = saved;
 out_fd:
-	close(fd);
+	netns_close(fd);
 	return rc;
 }
 

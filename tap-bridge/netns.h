@@ -8,11 +8,26 @@
 #ifndef TAP_BRIDGE_NETNS_H
 #define TAP_BRIDGE_NETNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct netns_guard {
 	int saved_fd; /* the namespace to return to; -1: nothing to undo */
 };
+
+/*
+ * Keep namespace `name` open until the process ends, and mean it by this name from now on,
+ * also when `ip netns` deletes the name or gives it to another namespace. The empty string,
+ * and each call after the first one, does nothing. Returns 0 or -errno (-ENOENT: no such
+ * namespace).                                          [main, before other threads exist]
+ */
+int netns_keep(const char *name);
+
+/*
+ * Return true if the namespace of netns_keep() no longer has its name `name`: no namespace
+ * has it, or another one.                                                  [any thread]
+ */
+bool netns_name_is_lost(const char *name);
 
 /* Enter namespace `name`. Returns 0 or -errno (-ENOENT: no such namespace).  [any thread] */
 int netns_enter(const char *name, struct netns_guard *guard);

@@ -23,6 +23,7 @@
 	X(TUNNEL, "tunnel")         \
 	X(VNIFILTER, "vnifilter")   \
 	X(FORWARDING, "forwarding") \
+	X(NAMESPACE, "namespace")   \
 	X(RULE, "rule")             \
 	X(LOCAL, "route-local")     \
 	X(LIFE, "route-life")       \

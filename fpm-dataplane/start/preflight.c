@@ -198,8 +198,13 @@ control_socket_try(const struct config *conf)
 int
 preflight(const struct config *conf, bool successor)
 {
-	int rc = descriptors_try(conf);
+	int rc = netns_keep(conf->control_netns);
 
+	if (rc < 0)
+		log_error("main: namespace not opened name=%s error=\"%s\"",
+			  conf->control_netns, strerror(-rc));
+	else
+		rc = descriptors_try(conf);
 	mtu_warn(conf);
 	if (rc == 0 && !successor)
 		rc = sd_is_restarted() ? control_socket_try(conf) : preflight_listen(conf);

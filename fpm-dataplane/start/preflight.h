@@ -8,7 +8,7 @@
 #include "config/config.h"
 
 /*
- * Check the number of descriptors, the addresses of the listeners, the place of the control
+ * Keep the control namespace open (netns_keep()). Check the number of descriptors, the addresses of the listeners, the place of the control
  * socket, and that no other daemon answers on it.
  *
  * A successor (restart/handover.h) checks only the descriptors, because its predecessor

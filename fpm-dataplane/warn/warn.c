@@ -22,6 +22,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/xfrm.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -87,6 +88,25 @@ parts_scan(struct warn *w)
 			part[i](w);
 }
 
+/*
+ * Warn if the control namespace has lost its name: programs that are started by the name, such
+ * as FRR, are then in another namespace than the TAPs.
+ */
+static void
+namespace_scan(struct warn *w)
+{
+	char where[80];
+
+	if (!netns_name_is_lost(w->conf.netns))
+		return;
+	snprintf(where, sizeof(where), "control-netns %s", w->conf.netns);
+	list_add(&w->list, WARNING_NAMESPACE, where,
+		 "The name is that of another network namespace, or of none: `ip netns` "
+		 "does not reach the TAPs.",
+		 "TAPs and FPM listener stay in the namespace that had the name at the "
+		 "start. fpmctl restart moves them to that with the name now.");
+}
+
 static void
 scan_in_netns(struct warn *w)
 {
@@ -147,6 +167,7 @@ warnings_scan(struct warn *w)
 	list_begin(&w->list);
 	rules_scan(w);
 	tunnels_scan(w);
+	namespace_scan(w);
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	/*

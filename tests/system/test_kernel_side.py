@@ -10,7 +10,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from lib import netns
+from lib import netns, rtnl
 from lib.wait import LONG, eventually
 from wire import token
 
@@ -122,6 +122,36 @@ def test_a_tap_moved_to_another_namespace_is_made_anew(busy):
     assert aside.lost(wan) == []
     host_answers(dut, ext)
     assert dut.stop() == 0
+
+
+def test_a_namespace_that_loses_its_name_keeps_its_ports(busy):
+    """`ip netns del` and `ip netns add` of the control namespace give its name to another namespace.
+    A TAP that is then deleted is made again beside the other TAPs, not in the namespace that has the
+    name now, and no packet of the other ports is lost. `show warnings`, doctor and audit report the
+    cause."""
+    dut, lan, wan, ext = busy
+    old = dut.ctl + "-old"
+
+    with dut.stream(lan, HOST) as aside:
+        open(f"/run/netns/{old}", "w", encoding="ascii").close()
+        netns.command(["mount", "--bind", f"/run/netns/{dut.ctl}", f"/run/netns/{old}"])
+        try:
+            netns.command(["ip", "netns", "del", dut.ctl])
+            netns.command(["ip", "netns", "add", dut.ctl])
+            netns.ip_batch([f"link del {ext.tap}"], old)
+            eventually(lambda: ext.tap in rtnl.links(old), 10, 0.005)
+            assert ext.tap not in rtnl.links(dut.ctl)
+            kinds = lambda: [row["kind"] for row in dut.control.ask("warnings")]  # noqa: E731
+            eventually(lambda: "namespace" in kinds(), 15, 0.05)
+            doctor = dut.fpmctl("doctor", "obeyed", "rp-filter")
+            audit = dut.fpmctl("audit")
+        finally:
+            netns.delete(old)
+
+    assert aside.lost(wan) == []
+    assert f"control-netns {dut.ctl}" in doctor.stdout
+    assert "has lost this name" in doctor.stdout and "run as root" not in doctor.stdout
+    assert audit.returncode == 1 and "has lost this name" in audit.stderr
 
 
 def _link(dut, name):

@@ -76,6 +76,16 @@ finding_add(struct exam *e, enum verdict v, const char *subject, const char *fmt
 	e->n[v]++;
 }
 
+void
+finding_add_denied(struct exam *e)
+{
+	bool root_may = strcmp(e->deny, strerror(EPERM)) == 0 ||
+			strcmp(e->deny, strerror(EACCES)) == 0;
+
+	finding_add(e, VERDICT_NA, "", "no access to the control namespace: %s%s", e->deny,
+		    root_may ? "; run as root" : "");
+}
+
 static json_t *
 finding_latest(const struct exam *e)
 {
@@ -308,6 +318,11 @@ exam_enter(struct exam *e)
 		snprintf(path, sizeof(path), "/run/netns/%s", name);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)exam_pid(e));
+	if (row_true(e->version, "control_netns_lost")) {
+		e->deny = "the namespace of the TAPs has lost this name; fpmctl restart "
+			  "moves them to the namespace that has it";
+		return;
+	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &there) < 0) {
 		e->deny = strerror(errno);

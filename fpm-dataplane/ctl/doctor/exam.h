@@ -46,6 +46,8 @@ struct exam {
  */
 void finding_add(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Add that the control namespace was not entered, with the reason `deny`. */
+void finding_add_denied(struct exam *e);
 void finding_cost(struct exam *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void finding_fix(struct exam *e, const char *fmt, ...)

@@ -253,8 +253,7 @@ check_mpls(struct exam *e)
 		return;
 	}
 	if (e->deny != NULL) {
-		finding_add(e, VERDICT_NA, "",
-			    "no access to the control namespace: %s; run as root", e->deny);
+		finding_add_denied(e);
 		return;
 	}
 	if (m.zebra_off && m.configured)

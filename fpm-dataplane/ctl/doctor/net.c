@@ -299,8 +299,7 @@ netns_is_untold(struct exam *e)
 	if (ports_are_untold(e))
 		return true;
 	if (e->deny != NULL)
-		finding_add(e, VERDICT_NA, "",
-			    "no access to the control namespace: %s; run as root", e->deny);
+		finding_add_denied(e);
 	return e->deny != NULL;
 }
 
