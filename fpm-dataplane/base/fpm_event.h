@@ -45,8 +45,6 @@ enum hop_encap {
 	N_HOP_ENCAP,
 };
 
-/* Labels of one next hop: zebra sends at most 16 (MPLS_MAX_LABELS). */
-#define FPM_LABELS_MAX 16
 /* Words of base/srv6.h. */
 #define FPM_WORDS_MAX 28
 
@@ -58,7 +56,7 @@ struct fpm_hop {
 	uint8_t gw_family; /* 0: no gateway (the destination is on the link), 4, 6 */
 	uint8_t encap;     /* enum hop_encap */
 	bool onlink;
-	uint8_t n_labels; /* HOP_MPLS; 0: no label, or more than FPM_LABELS_MAX */
+	uint8_t n_labels; /* HOP_MPLS; 0: no label, or more than LABELS_MAX */
 	/*
 	 * 20 bits each, host order, outermost first. HOP_SEG6: the words of base/srv6.h, n_labels
 	 * of them; 0: unsupported, for `refusal`.

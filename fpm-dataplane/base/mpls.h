@@ -81,4 +81,45 @@ label_entry(uint32_t label, uint8_t tc, bool bottom, uint8_t ttl)
 	return label << 12 | (uint32_t)(tc & 7) << 9 | (uint32_t)bottom << 8 | ttl;
 }
 
+/*
+ * Packed label stacks: up to LABELS_MAX labels in LABEL_WORDS words, in host order. Label i is
+ * in the upper 20 bits of word i. The lower 10 bits of words 2k and 2k + 1 have the lower and
+ * the upper half of one more number of 20 bits, for k from 0 to 6. The first of these numbers
+ * are the labels behind the last word.
+ */
+#define LABELS_MAX  16u /* of a route: zebra sends at most 16 (FRR, MPLS_MAX_LABELS) */
+#define LABEL_WORDS 14u
+
+/* Return number `k` of those in the lower bits. */
+static inline uint32_t
+labels_more(const uint32_t *word, unsigned int k)
+{
+	return (word[2 * k] & 0x3ffu) | (word[2 * k + 1] & 0x3ffu) << 10;
+}
+
+/* Add number `k`, which is 0 until now. */
+static inline void
+labels_add_more(uint32_t *word, unsigned int k, uint32_t number)
+{
+	word[2 * k] |= number & 0x3ffu;
+	word[2 * k + 1] |= number >> 10 & 0x3ffu;
+}
+
+/* Return label `i` of a packed stack, below LABELS_MAX. */
+static inline uint32_t
+labels_at(const uint32_t *word, unsigned int i)
+{
+	return i < LABEL_WORDS ? label_of(word[i]) : labels_more(word, i - LABEL_WORDS);
+}
+
+/* Pack `n` labels, at most LABELS_MAX. Words without a label are 0. */
+static inline void
+labels_pack(uint32_t word[LABEL_WORDS], const uint32_t *label, unsigned int n)
+{
+	for (unsigned int i = 0; i < LABEL_WORDS; i++)
+		word[i] = i < n ? label_entry(label[i], 0, false, 0) : 0;
+	for (unsigned int i = LABEL_WORDS; i < n; i++)
+		labels_add_more(word, i - LABEL_WORDS, label[i]);
+}
+
 #endif

@@ -60,7 +60,7 @@ static const char *const known[][2] = {
 	{"kernel_route",
 	 "the kernel decides: ip route get ADDRESS iif PORT, and its firewall"},
 	{"unsupported_encap",
-	 "another VNI, SRv6, over 14 labels, or limits.encaps: fpmctl show routes ADDRESS"},
+	 "another VNI, SRv6, over 16 labels, or limits.encaps: fpmctl show routes ADDRESS"},
 	{"mpls_off", "accept labels: sysctl net.mpls.conf.PORT.input=1, or mpls enable "
 		     "in vtysh"},
 	{"mpls_no_label", "check FRR, vtysh: show mpls table; fpmctl show labels"},

@@ -24,19 +24,24 @@
 #include "base/mpls.h"
 #include "fib/fib.h"
 
-#define ENCAP_LABELS_MAX 14 /* a cache line; longer stacks are refused */
-
 /*
  * Labels to push, and the neighbor to which the packet goes. rib writes an entry before it
  * publishes a path that leads here, and does not change it later.
+ *
+ * An entry with more than LABEL_WORDS labels is long. It leads to adjacency 0, which has no
+ * neighbor, so that fast code leaves the packet to the slow path without a test of its own.
+ * encap_next() returns its adjacency, and encap_label() its labels.
  */
 struct fib_encap {
 	alignas(64) fib_path next; /* PATH_ADJ */
-	uint8_t n;                 /* labels */
+	uint8_t n;                 /* labels, at most LABELS_MAX */
 	uint8_t reserved;
 	uint16_t ttl; /* LABEL_TTL_OWN | TTL of labels on an IP packet; 0: fib->label_ttl */
-	/* Outermost first, as in a packet in network order; TC, S and TTL are 0. */
-	uint32_t entry[ENCAP_LABELS_MAX];
+	/*
+	 * Outermost first, as in a packet in network order; TC, S and TTL are 0. A long entry
+	 * has packed labels in host order (base/mpls.h), and behind them its adjacency.
+	 */
+	uint32_t entry[LABEL_WORDS];
 };
 static_assert(sizeof(struct fib_encap) == 64, "one cache line");
 static_assert(offsetof(struct fib_encap, n) == 4 && offsetof(struct fib_encap, ttl) == 6,
@@ -62,6 +67,52 @@ static inline uint16_t
 encap_head_ttl(uint64_t head)
 {
 	return (uint16_t)(head >> 48);
+}
+
+#define ENCAP_MORE_ADJ (LABELS_MAX - LABEL_WORDS) /* labels_more() of a long entry */
+static_assert(PATH_INDEX_MASK < LABELS_ALL, "labels_more() has all bits of an adjacency");
+
+static inline bool
+encap_is_long(const struct fib_encap *e)
+{
+	return e->n > LABEL_WORDS;
+}
+
+/* Return the path of the neighbor; for a headend of SRv6, any other path (fib/headend.h). */
+static inline fib_path
+encap_next(const struct fib_encap *e)
+{
+	return encap_is_long(e) ? PATH(PATH_ADJ, labels_more(e->entry, ENCAP_MORE_ADJ))
+				: e->next;
+}
+
+/* Return label `i`, which is below LABELS_MAX. */
+static inline uint32_t
+encap_label(const struct fib_encap *e, unsigned int i)
+{
+	return encap_is_long(e)  ? labels_at(e->entry, i)
+	       : i < LABEL_WORDS ? label_of(__builtin_bswap32(e->entry[i]))
+				 : 0;
+}
+
+/*
+ * Set an entry that pushes `n` labels, at most LABELS_MAX, toward an adjacency. `ttl` as in
+ * struct fib_encap.
+ */
+static inline void
+encap_set(struct fib_encap *e, uint32_t adj, const uint32_t *label, unsigned int n,
+	  uint16_t ttl)
+{
+	*e = (struct fib_encap){.n = (uint8_t)n, .ttl = ttl};
+	labels_pack(e->entry, label, n);
+	if (encap_is_long(e)) {
+		e->next = PATH(PATH_ADJ, 0);
+		labels_add_more(e->entry, ENCAP_MORE_ADJ, adj);
+		return;
+	}
+	e->next = PATH(PATH_ADJ, adj);
+	for (unsigned int i = 0; i < n; i++)
+		e->entry[i] = __builtin_bswap32(e->entry[i]);
 }
 
 #define FIB_POPS_MAX 4 /* most labels of this router that a packet may have */
@@ -166,7 +217,7 @@ encap_pipe_ttl(const struct fib_encap *e, uint8_t of_kernel)
 }
 
 /*
- * Write the labels of an encapsulation at `at`, which has room for them.
+ * Write the labels of an encapsulation that is not long at `at`, which has room for them.
  *
  * bottom  no label follows
  */
@@ -179,6 +230,24 @@ encap_write(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom, uin
 		entry = e->entry[i] | low;
 		if (i + 1 == n && bottom)
 			entry |= __builtin_bswap32(label_entry(0, 0, true, 0));
+		memcpy(at + i * LABEL_BYTES, &entry, LABEL_BYTES);
+	}
+}
+
+/* encap_write() for each encapsulation, for the slow path. */
+static inline void
+encap_write_any(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom,
+		uint8_t ttl)
+{
+	uint32_t entry;
+
+	if (!encap_is_long(e)) {
+		encap_write(e, at, tc, bottom, ttl);
+		return;
+	}
+	for (unsigned int i = 0, n = e->n; i < n; i++) {
+		entry = label_entry(labels_at(e->entry, i), tc, bottom && i + 1 == n, ttl);
+		entry = __builtin_bswap32(entry);
 		memcpy(at + i * LABEL_BYTES, &entry, LABEL_BYTES);
 	}
 }

@@ -164,7 +164,7 @@ headend_use(struct burst *b, unsigned int i)
 static void
 encap_use(struct burst *b, unsigned int i)
 {
-	fib_path next = fib_encap(b->fwd->fib, b->path[i])->next;
+	fib_path next = encap_next(fib_encap(b->fwd->fib, b->path[i]));
 
 	if (path_is_headend(b->fwd->fib, b->path[i])) {
 		headend_use(b, i);
@@ -343,7 +343,7 @@ path_is_ipv6_off(const struct fib *fib, fib_path path)
 	const struct fib_adj *adj;
 
 	if (path_kind(path) == PATH_ENCAP) /* labels; a headend leads to no adjacency */
-		path = fib_encap(fib, path)->next;
+		path = encap_next(fib_encap(fib, path));
 	if (path_kind(path) == PATH_ONLINK)
 		return fib_ipv6_is_off(fib, 6, path_index(path));
 	if (path_kind(path) != PATH_ADJ)

@@ -58,7 +58,7 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 	if (path_is_headend(fib, next))
 		next = note_headend(b, i, next, rec);
 	else if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next))
-		next = fib_encap(fib, next)->next;
+		next = encap_next(fib_encap(fib, next));
 	if (path_kind(next) == PATH_ADJ) {
 		const struct fib_adj *adj = &fib->adj[path_index(next)];
 

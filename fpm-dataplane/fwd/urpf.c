@@ -71,7 +71,7 @@ packet_out(const struct burst *b, unsigned int i)
 	fib_path path = b->path[i];
 
 	if (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path))
-		path = fib_encap(fib, path)->next;
+		path = encap_next(fib_encap(fib, path));
 	if (path_kind(path) == PATH_ONLINK)
 		return fib_iface(fib, path_index(path));
 	return path_kind(path) == PATH_ADJ

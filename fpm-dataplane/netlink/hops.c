@@ -87,7 +87,7 @@ hop_labels(struct fpm_hop *hop, const struct nlattr *stack)
 		if (label == LABEL_IMPLICIT_NULL)
 			continue;
 		hop->encap = HOP_MPLS;
-		if (hop->n_labels == FPM_LABELS_MAX) {
+		if (hop->n_labels == LABELS_MAX) {
 			hop->n_labels = 0;
 			return 0;
 		}

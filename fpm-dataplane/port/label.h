@@ -159,11 +159,11 @@ label_write(const struct label_packet *p, uint8_t ttl)
 	if (p->encap == NULL && p->family != 0)
 		type = p->family == 4 ? 0x0800 : 0x86dd;
 	if (p->encap != NULL && p->family == 0)
-		encap_write(p->encap, rest - push, p->tc, p->bottom, ttl);
+		encap_write_any(p->encap, rest - push, p->tc, p->bottom, ttl);
 	else if (p->encap != NULL)
-		encap_write(p->encap, rest - push,
-			    pipe_ttl == 0 ? label_tc_of_ip(rest, p->family) : 0, true,
-			    pipe_ttl == 0 ? ttl : pipe_ttl);
+		encap_write_any(p->encap, rest - push,
+				pipe_ttl == 0 ? label_tc_of_ip(rest, p->family) : 0, true,
+				pipe_ttl == 0 ? ttl : pipe_ttl);
 	put_be16(rest - push - 2, type);
 	/*
 	 * The frame grows if more labels are pushed than removed: the unsigned sums wrap.

@@ -406,7 +406,7 @@ path_hop(struct punt *p, struct forward_path *fp)
 	if (path_is_headend(p->fib, fp->path))
 		headend_find_neighbor(p, fp);
 	else if (path_kind(fp->path) == PATH_ENCAP && path_index(fp->path) != 0)
-		fp->neighbor = fp->lp.encap->next;
+		fp->neighbor = encap_next(fp->lp.encap);
 	fp->vxlan = fp->has_labels ? NULL : path_vxlan(p->fib, fp->path);
 	if (fp->vxlan != NULL)
 		vxlan_find_outer(p, fp);

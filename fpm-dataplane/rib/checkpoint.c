@@ -299,16 +299,19 @@ ckpt_stack_write(struct ckpt *c, uint32_t number, const struct next_hop *hop,
 		 const struct stack *stacks)
 {
 	struct ckpt_stack new = {0};
+	const struct stack *s = &stacks[hop->stack];
 
 	/*
 	 * A long headend has more segments than the record holds. After a restore the
 	 * kernel forwards its packets until zebra sends the route again.
 	 */
-	if (hop->stack != 0 && stacks[hop->stack].n <= ENCAP_LABELS_MAX) {
-		new.n = stacks[hop->stack].n;
-		new.ttl = stacks[hop->stack].ttl;
-		memcpy(new.label, stack_labels(&stacks[hop->stack]),
-		       new.n * sizeof(new.label[0]));
+	if (hop->stack != 0 && (s->n <= CKPT_WORDS || hop->encap == HOP_MPLS)) {
+		new.n = s->n;
+		new.ttl = s->ttl;
+		if (s->n <= CKPT_WORDS)
+			memcpy(new.word, stack_labels(s), s->n * sizeof(new.word[0]));
+		else
+			labels_pack(new.word, stack_labels(s), s->n);
 	}
 	new.crc = CKPT_CRC_OF(c->version, &new);
 	c->stack[number] = new;
@@ -481,6 +484,27 @@ ckpt_hop_is_valid(const struct ckpt_hop *hop, uint32_t number)
 	       hop->flags < CKPT_MODE_END && ckpt_hop_has_valid_fields(hop);
 }
 
+/* Read the labels of a record, or its words of SRv6: `s->n`, which is at most LABELS_MAX. */
+static void
+ckpt_labels_read(const struct ckpt_stack *s, uint32_t label[LABELS_MAX])
+{
+	if (s->n <= CKPT_WORDS)
+		memcpy(label, s->word, s->n * sizeof(*label));
+	for (uint32_t i = 0; s->n > CKPT_WORDS && i < s->n; i++)
+		label[i] = labels_at(s->word, i);
+}
+
+/* Return true if packed labels have no bit that labels_pack() leaves 0. */
+static bool
+ckpt_labels_are_packed(const struct ckpt_stack *s)
+{
+	uint32_t label[LABELS_MAX], word[CKPT_WORDS];
+
+	ckpt_labels_read(s, label);
+	labels_pack(word, label, s->n);
+	return memcmp(word, s->word, sizeof(word)) == 0;
+}
+
 /* Return true if the labels of a valid hop are valid, or if it has none. */
 static bool
 ckpt_stack_is_valid(const struct ckpt *c, const struct ckpt_hop *hop, uint32_t number)
@@ -490,11 +514,13 @@ ckpt_stack_is_valid(const struct ckpt *c, const struct ckpt_hop *hop, uint32_t n
 	if (hop->kind != PATH_NONE || hop->encap != HOP_MPLS || c->stack == NULL)
 		return true;
 	s = &c->stack[number];
-	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX ||
+	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > LABELS_MAX ||
 	    (s->ttl != 0 && (s->ttl < LABEL_TTL_OWN || s->ttl >= LABEL_TTL_OWN_END)))
 		return false;
-	for (uint32_t i = 0; i < ENCAP_LABELS_MAX; i++)
-		if (s->label[i] >= (i < s->n ? LABELS_ALL : 1))
+	if (s->n > CKPT_WORDS)
+		return c->head->layout == CKPT_LAYOUT && ckpt_labels_are_packed(s);
+	for (uint32_t i = 0; i < CKPT_WORDS; i++)
+		if (s->word[i] >= (i < s->n ? LABELS_ALL : 1))
 			return false;
 	return true;
 }
@@ -510,28 +536,33 @@ ckpt_words_are_valid(const struct ckpt_hop *hop, const struct ckpt_stack *s)
 	enum srv6_mode mode;
 	const uint32_t *source;
 
-	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > ENCAP_LABELS_MAX ||
-	    s->ttl != 0)
+	if (s->crc != CKPT_CRC_OF(hop->version, s) || s->n > CKPT_WORDS || s->ttl != 0)
 		return false;
-	for (uint32_t i = s->n; i < ENCAP_LABELS_MAX; i++)
-		if (s->label[i] != 0)
+	for (uint32_t i = s->n; i < CKPT_WORDS; i++)
+		if (s->word[i] != 0)
 			return false;
-	return s->n == 0 || srv6_sid_unpack(s->label, s->n, &sid) ||
-	       srv6_headend_unpack(s->label, s->n, &mode, &source) != 0;
+	return s->n == 0 || srv6_sid_unpack(s->word, s->n, &sid) ||
+	       srv6_headend_unpack(s->word, s->n, &mode, &source) != 0;
 }
 
-const struct ckpt_stack *
-ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n, uint32_t i)
+unsigned int
+ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n, uint32_t i,
+	       uint32_t label[LABELS_MAX], uint16_t *ttl)
 {
 	uint32_t number = c->sorted[at - n + i];
 	const struct ckpt_hop *hop = &c->hop[number];
+	const struct ckpt_stack *s;
 
+	*ttl = 0;
 	if (hop->kind != PATH_NONE || c->stack == NULL)
-		return NULL;
-	if (hop->encap == HOP_SEG6)
-		return ckpt_words_are_valid(hop, &c->stack[number]) ? &c->stack[number]
-								    : NULL;
-	return hop->encap == HOP_MPLS ? &c->stack[number] : NULL;
+		return 0;
+	s = &c->stack[number];
+	if (hop->encap != HOP_MPLS &&
+	    (hop->encap != HOP_SEG6 || !ckpt_words_are_valid(hop, s)))
+		return 0;
+	ckpt_labels_read(s, label);
+	*ttl = s->ttl;
+	return s->n;
 }
 
 static const struct ckpt *sorting; /* qsort() passes no context */
@@ -748,7 +779,7 @@ ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms
 static bool
 layout_is_known(uint32_t layout)
 {
-	return layout == CKPT_LAYOUT || layout == CKPT_LAYOUT_2 || layout == CKPT_LAYOUT_3;
+	return layout >= CKPT_LAYOUT_2 && layout <= CKPT_LAYOUT;
 }
 
 /*

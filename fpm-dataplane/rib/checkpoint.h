@@ -41,13 +41,14 @@ struct nh_list;
 struct stack;
 
 /* Increment this number when a record, or the meaning of an octet in it, changes. */
-#define CKPT_LAYOUT 4u
+#define CKPT_LAYOUT 5u
 /*
- * Older layouts that a reader accepts. They end after the hops, and after the kernel's
- * records.
+ * Older layouts that a reader accepts. Layout 2 ends after the hops, and layout 3 after the
+ * kernel's records. Layout 4 has at most CKPT_WORDS labels of a hop.
  */
 #define CKPT_LAYOUT_2 2u
 #define CKPT_LAYOUT_3 3u
+#define CKPT_LAYOUT_4 4u
 
 /* Arrays of routes: zebra's as in struct rib_tables, and the kernel's. */
 enum { CKPT_MAIN, CKPT_OTHER, CKPT_ZEBRAS, CKPT_KERNEL = CKPT_ZEBRAS, CKPT_PARTS };
@@ -115,11 +116,17 @@ enum {
 	CKPT_MODE_END = (LABEL_MODE_UNIFORM + 1) << CKPT_MODE_SHIFT,
 };
 
+#define CKPT_WORDS LABEL_WORDS
+
 /* Labels of a hop whose encap is HOP_MPLS, or words of base/srv6.h of HOP_SEG6. */
 struct ckpt_stack {
-	uint16_t n;                       /* 0: the hop is unsupported */
-	uint16_t ttl;                     /* as in struct stack; 0 in older layouts */
-	uint32_t label[ENCAP_LABELS_MAX]; /* as stack_labels(); unused ones are 0 */
+	uint16_t n;   /* 0: the hop is unsupported */
+	uint16_t ttl; /* as in struct stack; 0 in older layouts */
+	/*
+	 * As stack_labels(); unused ones are 0. More labels than words are packed, see
+	 * labels_pack().
+	 */
+	uint32_t word[CKPT_WORDS];
 	uint32_t crc; /* of all above and the version of the hop; never 0 */
 };
 static_assert(sizeof(struct ckpt_stack) == 64, "one cache line");
@@ -255,10 +262,11 @@ ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, u
 uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out,
 			uint32_t *mtu_bytes);
 /*
- * Return the labels of next hop `i` of the `n` next hops that the last call of
- * ckpt_next_slot() returned; NULL: none. `at` has the value that this call left.
+ * Get the labels, or the words of SRv6, of next hop `i` of the `n` next hops that the last call
+ * of ckpt_next_slot() returned. `at` has the value that this call left. Return how many they
+ * are; 0: none. *ttl: as in struct stack.
  */
-const struct ckpt_stack *ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n,
-					uint32_t i);
+unsigned int ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n, uint32_t i,
+			    uint32_t label[LABELS_MAX], uint16_t *ttl);
 
 #endif

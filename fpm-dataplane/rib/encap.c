@@ -22,6 +22,13 @@ encap_hash(const struct rib *rib, uint32_t adj, uint32_t stack)
 	return mix64(rib->fib->seed ^ ((uint64_t)adj << 32 | stack));
 }
 
+/* Return the adjacency of an entry; 0: it is a headend. */
+static uint32_t
+encap_adj(const struct rib *rib, uint32_t number)
+{
+	return path_index(encap_next(&rib->fib->encap[number]));
+}
+
 static void
 encap_write_entry(struct rib *rib, uint32_t number, uint32_t adj, uint32_t stack)
 {
@@ -34,9 +41,7 @@ encap_write_entry(struct rib *rib, uint32_t number, uint32_t adj, uint32_t stack
 		(void)fib_headend_write(&rib->fib->headend[number], label, s->n);
 		return;
 	}
-	*e = (struct fib_encap){.next = PATH(PATH_ADJ, adj), .n = s->n, .ttl = s->ttl};
-	for (unsigned int i = 0; i < s->n; i++)
-		e->entry[i] = __builtin_bswap32(label_entry(label[i], 0, false, 0));
+	encap_set(e, adj, label, s->n, s->ttl);
 }
 
 uint32_t
@@ -47,8 +52,7 @@ encap_find(const struct rib *rib, uint32_t adj, uint32_t stack)
 
 	for (number = hidx_first(&t->by_key, encap_hash(rib, adj, stack)); number != 0;
 	     number = hidx_next(&t->by_key, number))
-		if (t->v[number].stack == stack &&
-		    path_index(rib->fib->encap[number].next) == adj)
+		if (t->v[number].stack == stack && encap_adj(rib, number) == adj)
 			break;
 	return number;
 }
@@ -87,7 +91,7 @@ encap_put(struct rib *rib, uint32_t number)
 	if (--t->v[number].refs > 0)
 		return;
 	hidx_del(&t->by_key, number);
-	t->n_headends -= path_index(rib->fib->encap[number].next) == 0;
+	t->n_headends -= encap_adj(rib, number) == 0;
 	fifo32_push(&t->unused, number);
 	table_used(TABLE_encaps, --t->n);
 	if (t->refused)

@@ -100,19 +100,18 @@ static json_t *
 encap_json(const struct rib *rib, uint32_t number)
 {
 	const struct fib_encap *e = &rib->fib->encap[number];
-	const struct adj *a = &rib->adjs.v[path_index(e->next)];
+	const struct adj *a = &rib->adjs.v[path_index(encap_next(e))];
 	const struct link *link = rib_link_find(&rib->links, a->ifindex);
 	json_t *labels = json_array(), *row;
 	char via[PREFIX_STRLEN];
 
 	for (unsigned int i = 0; i < e->n; i++)
-		json_array_append_new(
-			labels, json_integer(label_of(__builtin_bswap32(e->entry[i]))));
+		json_array_append_new(labels, json_integer(encap_label(e, i)));
 	row = json_pack("{s:I, s:o, s:s, s:s, s:I, s:b, s:I}", "encap", (json_int_t)number,
 			"labels", labels, "via", ipaddr_str(&a->addr, a->family, via),
 			"dev", link == NULL ? "" : link->name, "adj",
-			(json_int_t)path_index(e->next), "alive", a->alive, "nexthops",
-			(json_int_t)rib->encaps.v[number].refs);
+			(json_int_t)path_index(encap_next(e)), "alive", a->alive,
+			"nexthops", (json_int_t)rib->encaps.v[number].refs);
 	row_add_label_ttl(row, e->ttl);
 	return row;
 }

@@ -121,11 +121,13 @@ static void
 stacks_restore(struct rib *rib, const struct ckpt *old, uint32_t at, struct nh_list *hops)
 {
 	for (uint32_t i = 0; i < hops->n; i++) {
-		const struct ckpt_stack *s = ckpt_hop_stack(old, at, hops->n, i);
+		uint32_t label[LABELS_MAX];
+		uint16_t ttl;
+		unsigned int n = ckpt_hop_stack(old, at, hops->n, i, label, &ttl);
 
-		if (s != NULL)
-			hops->v[i].stack = stack_number(rib, s->label, s->n, s->ttl) &
-					   (STACKS_MAX - 1);
+		if (n != 0)
+			hops->v[i].stack =
+				stack_number(rib, label, n, ttl) & (STACKS_MAX - 1);
 	}
 	nh_list_sort(hops);
 }

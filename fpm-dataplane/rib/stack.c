@@ -67,7 +67,7 @@ stack_number(struct rib *rib, const uint32_t *label, unsigned int n, uint16_t tt
 	uint64_t hash;
 	uint32_t i;
 
-	if (n == 0 || n > (label[0] >= LABELS_ALL ? STACK_WORDS_MAX : ENCAP_LABELS_MAX))
+	if (n == 0 || n > (label[0] >= LABELS_ALL ? STACK_WORDS_MAX : LABELS_MAX))
 		return 0;
 	hash = labels_hash(label, n, ttl, rib->fib->seed);
 	for (i = hidx_first(&s->by_labels, hash); i != 0; i = hidx_next(&s->by_labels, i))

@@ -324,9 +324,8 @@ row_add_push(json_t *row, const struct trace *t, fib_path path)
 	const struct fib_encap *e = fib_encap(t->conf.fib, path);
 	json_t *push = json_array();
 
-	for (unsigned int i = 0; i < e->n && i < ENCAP_LABELS_MAX; i++)
-		json_array_append_new(
-			push, json_integer(label_of(__builtin_bswap32(e->entry[i]))));
+	for (unsigned int i = 0; i < e->n && i < LABELS_MAX; i++)
+		json_array_append_new(push, json_integer(encap_label(e, i)));
 	row_set(row, "push", push);
 	if (e->ttl != 0)
 		row_set(row, "push_ttl", json_integer(e->ttl - LABEL_TTL_OWN));

@@ -40,12 +40,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEAL(r) ((r)->crc = CKPT_CRC(r))
 
-/* Two next hops with labels, an IP route over them, and a label that is swapped. */
+/* Three next hops with labels, an IP route over them, and a label that is swapped. */
 static void
 write_labels(struct ckpt *c)
 {
-	static const struct stack stack[] = {
-		{0}, {.n = 1, .near = {200}}, {.n = 2, .near = {16, LABELS_ALL - 1}}};
+	static uint32_t far[LABELS_MAX];
+	struct stack stack[] = {{0},
+				{.n = 1, .near = {200}},
+				{.n = 2, .near = {16, LABELS_ALL - 1}},
+				{.n = LABELS_MAX}};
 	struct nh_list hops = {0};
 	struct ckpt_route r = {.slot = 5,
 			       .family = FAMILY_LABEL,
@@ -54,7 +57,10 @@ write_labels(struct ckpt *c)
 			       .rtm_type = RTN_UNICAST,
 			       .table = FPM_TABLE_NONE};
 
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < LABELS_MAX; i++)
+		far[i] = LABELS_ALL - 1 - i * 0x11111;
+	stack[3].far = far;
+	for (uint32_t i = 0; i < 3; i++)
 		*nh_list_push(&hops) = (struct next_hop){.gw = ipaddr_from_v4(0xc0000202),
 							 .gw_family = 4,
 							 .ifindex = 11,

@@ -235,10 +235,12 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 		return;
 	}
 	MUST(leg->adj != 0);
-	MUST(e->next == PATH(PATH_ADJ, leg->adj) && e->n == s->n);
-	for (uint32_t i = 0; i < s->n; i++)
-		MUST(__builtin_bswap32(e->entry[i]) ==
-		     label_entry(stack_labels(s)[i], 0, false, 0));
+	MUST(encap_next(e) == PATH(PATH_ADJ, leg->adj) && e->n == s->n);
+	for (uint32_t i = 0; i < s->n; i++) {
+		MUST(encap_label(e, i) == stack_labels(s)[i]);
+		MUST(s->n > LABEL_WORDS ||
+		     (__builtin_bswap32(e->entry[i]) & LABEL_REST) == 0);
+	}
 }
 
 /* Check that a group word has only adjacencies of the legs of its slot. */

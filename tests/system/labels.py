@@ -41,9 +41,13 @@ class LabelRouter(Router):
         self.label_row(0)  # see in_force()
 
 
+# As many labels as FRR sends. Those behind the fourteenth take the slow path.
+DEEP = [1048575 - 65537 * n for n in range(16)]
+
+
 class Paths:
-    """Packets that leave by wan: one label is swapped, one comes off, and a route pushes one. The
-    packets of a stream take them in turn."""
+    """Packets that leave by wan: one label is swapped, one comes off, one becomes 16 labels, and a
+    route pushes one. The packets of a stream take them in turn."""
 
     def __init__(self, dut, net, host):
         self.dut, self.net, self.host = dut, net, host
@@ -54,6 +58,7 @@ class Paths:
         dut, wan = self.dut, self.wan
         dut.label(100, dut.hop(wan, [200, 201]))
         dut.label(101, dut.hop(wan))
+        dut.label(116, dut.hop(wan, DEEP))
         dut.route(self.net, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
 
     def stream(self, wire, rate=1000):
@@ -62,6 +67,7 @@ class Paths:
             lambda probe: with_labels(probe, 100),
             lambda probe: with_labels(probe, 101),
             lambda probe: probe,
+            lambda probe: with_labels(probe, 116),
         )
         return self.dut.stream(wire, self.host, rate=rate, dress=dress)
 
@@ -73,7 +79,7 @@ class Paths:
         for data in self.wan.got(stream.mark):
             at = data.index(stream.mark) + len(stream.mark)
             number = int.from_bytes(data[at : at + 4], "big")
-            want = [[200, 201], [], [300]][number % 3]
+            want = [[200, 201], [], [300], DEEP][number % 4]
             assert [e[0] for e in entries_of(data)] == want, (number, data.hex())
 
 

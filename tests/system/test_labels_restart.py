@@ -38,7 +38,7 @@ def test_labels_are_in_force_before_zebra_is_back(dut, paths, how):
     lan, rate = dut.wires["lan"], 1000
     dut.label(102, dut.hop(dut.wires["alt"], [999]))
     dut.unlabel(102)
-    eventually(lambda: dut.fpm()["checkpoint"]["other_tables"] == 2, 5)
+    eventually(lambda: dut.fpm()["checkpoint"]["other_tables"] == 3, 5)
     assert dut.fpm()["checkpoint"]["routes"] == 1
     dut.zebra.close()
 
@@ -59,7 +59,7 @@ def test_labels_are_in_force_before_zebra_is_back(dut, paths, how):
             if how == "restart":
                 assert len(lost) / rate * 1000 < WORST_MS
             found = dut.fpm()["checkpoint"]
-            assert (found["restored"], found["restore_lost"], found["discarded"]) == (3, 0, 0)
+            assert (found["restored"], found["restore_lost"], found["discarded"]) == (4, 0, 0)
             assert differences(dut) == 0
             assert dut.not_forwarded(lan, with_labels(lan.probe(HOST), 102)) == {
                 "mpls_no_label": 1

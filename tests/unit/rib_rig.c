@@ -577,14 +577,13 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 		n = snprintf(out, size, "headend %s", ipaddr_str(&first, 6, buf));
 	} else if (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)) {
 		const struct fib_encap *e = fib_encap(g->fib, path);
-		const struct fib_adj *a = &g->fib->adj[path_index(e->next)];
+		const struct fib_adj *a = &g->fib->adj[path_index(encap_next(e))];
 
 		n = snprintf(out, size, "%s@%u", ipaddr_str(&a->addr, a->family, buf),
 			     a->ifidx);
 		for (unsigned int i = 0; i < e->n; i++)
 			n += snprintf(out + n, size - (size_t)n, "%s%u",
-				      i == 0 ? " push " : "/",
-				      label_of(__builtin_bswap32(e->entry[i])));
+				      i == 0 ? " push " : "/", encap_label(e, i));
 		if (e->ttl != 0)
 			n += snprintf(out + n, size - (size_t)n, " ttl %u",
 				      e->ttl - LABEL_TTL_OWN);

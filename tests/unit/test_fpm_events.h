@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/mpls.h"
 #include "fpm/decode.h"
 #include "test_fpm_build.h"
 
@@ -128,9 +129,8 @@ event_is_sound(const struct fpm_event *ev)
 	for (unsigned int i = 0; i < ev->n_hops; i++) {
 		assert_in_range(ev->hops[i].weight, 1, 65536);
 		assert_true(ev->hops[i].encap < N_HOP_ENCAP);
-		assert_true(
-			ev->hops[i].n_labels <=
-			(ev->hops[i].encap == HOP_SEG6 ? FPM_WORDS_MAX : FPM_LABELS_MAX));
+		assert_true(ev->hops[i].n_labels <=
+			    (ev->hops[i].encap == HOP_SEG6 ? FPM_WORDS_MAX : LABELS_MAX));
 		assert_true(ev->hops[i].n_labels == 0 || ev->hops[i].encap == HOP_MPLS ||
 			    ev->hops[i].encap == HOP_SEG6);
 		assert_true(ev->hops[i].gw_family == 0 || ev->hops[i].gw_family == 4 ||

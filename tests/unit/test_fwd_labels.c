@@ -67,6 +67,7 @@ static bool by_vrf; /* ALL_SWAP: the IP packets behind the labels get new labels
 static unsigned long n_swapped; /* bursts in which vectors replace all labels */
 static unsigned int
 	n_labels; /* that each path of the round pushes; 0: each another number */
+static unsigned long n_long; /* packets with more labels than a word each */
 static unsigned long
 	n_one; /* bursts of IPv4 packets that the vector code gives one label each */
 
@@ -88,6 +89,13 @@ static uint16_t
 ttl_of_route(void)
 {
 	return odd(8) ? (uint16_t)(LABEL_TTL_OWN | (below(2) ? below(256) : 0)) : 0;
+}
+
+/* Return label `i` that entry `e` pushes. All 20 bits of labels differ. */
+static uint32_t
+pushed(unsigned int e, unsigned int i)
+{
+	return (5000 + 16 * e + i) * 0x9e3779b1u >> 12;
 }
 
 /* Make interfaces, next hops and label stacks. Interface 3 is small, 4 has a tag. */
@@ -121,12 +129,14 @@ paths_make(void)
 		atomic_store(&fib->adj_used[1 + a], below(64) == 0 ? ADJ_UNUSED : ADJ_USED);
 	}
 	for (unsigned int e = 1; e < 8; e++) {
-		fib->encap[e] = (struct fib_encap){
-			.next = PATH(PATH_ADJ, 1 + below(N_ADJ)),
-			.n = (uint8_t)(n_labels ? n_labels : 1 + below(3)),
-			.ttl = all_own ? LABEL_TTL_OWN | 9 : ttl_of_route()};
-		for (unsigned int i = 0; i < fib->encap[e].n; i++)
-			fib->encap[e].entry[i] = htonl((5000 + 10 * e + i) << 12);
+		uint32_t label[LABELS_MAX];
+		unsigned int few = odd(8) ? 13 + below(LABELS_MAX - 12) : 1 + below(3);
+
+		for (unsigned int i = 0; i < LABELS_MAX; i++)
+			label[i] = pushed(e, i);
+		encap_set(&fib->encap[e], 1 + below(N_ADJ), label,
+			  n_labels ? n_labels : few,
+			  all_own ? LABEL_TTL_OWN | 9 : ttl_of_route());
 	}
 }
 
@@ -306,6 +316,38 @@ assert_alike(unsigned int i)
 		assert_int_equal(fast.burst.cause[i], slow.burst.cause[i]);
 }
 
+static bool
+out_has_tags(unsigned int i)
+{
+	return fib_iface(fib, fast.burst.hop[i] & 0xffff)->n_tags != 0;
+}
+
+/* The labels of a packet that leaves are those of its path, S set on the last of an IP packet. */
+static void
+assert_pushed_labels(const struct burst *b, unsigned int i)
+{
+	const uint8_t *l3 = rte_pktmbuf_mtod(b->m[i], const uint8_t *) + 14;
+	unsigned int e = path_index(b->path[i]), n = fib->encap[e].n;
+
+	for (unsigned int k = 0; k < n; k++) {
+		uint32_t entry = get_be32(l3 + k * LABEL_BYTES);
+
+		assert_int_equal(label_of(entry), pushed(e, k));
+		assert_true(!label_is_bottom(entry) || k + 1 == n);
+		assert_true(label_is_bottom(entry) || k + 1 < n || b->family[i] == 0);
+		assert_int_equal((entry ^ get_be32(l3)) & LABEL_REST & ~0x100u, 0);
+	}
+	n_long += n > LABEL_WORDS;
+}
+
+static void
+assert_pushed(unsigned int i)
+{
+	if (fast.burst.verdict[i] == VERDICT_GO && !out_has_tags(i) &&
+	    path_kind(fast.burst.path[i]) == PATH_ENCAP)
+		assert_pushed_labels(&fast.burst, i);
+}
+
 /* Begin a round: half of them with packets that are alike. */
 static void
 round_begin(unsigned int round, int alike)
@@ -314,6 +356,8 @@ round_begin(unsigned int round, int alike)
 	only4 = below(2) == 0;
 	by_vrf = below(4) == 0;
 	n_labels = round_of == MIXED || below(4) == 0 ? 0 : 1 + below(4) / 3;
+	if (n_labels != 0 && below(8) == 0)
+		n_labels = 13 + below(LABELS_MAX - 12);
 }
 
 /* Count a burst that the vector code takes, unless a path or an interface is odd. */
@@ -361,6 +405,7 @@ usual_packets_and_others_agree(void **state)
 			bool go = fast.burst.verdict[i] == VERDICT_GO;
 
 			assert_alike(i);
+			assert_pushed(i);
 			n_sent += go;
 			n_popped += go && fast.burst.family[i] != 0;
 			n_refused += !go;
@@ -371,7 +416,8 @@ usual_packets_and_others_agree(void **state)
 		      n_sent, n_popped, n_switched, n_refused, n_swapped);
 	assert_true(n_switched > ROUNDS && n_popped > ROUNDS && n_refused > ROUNDS);
 	assert_true(n_together > ROUNDS / 16 && n_swapped > ROUNDS / 64);
-	n_together = n_swapped = 0;
+	assert_true(n_long > ROUNDS / 4);
+	n_together = n_swapped = n_long = 0;
 }
 
 /*
@@ -486,12 +532,6 @@ an_entropy_label_belongs_to_the_label_above(void **state)
 	}
 }
 
-static bool
-out_has_tags(unsigned int i)
-{
-	return fib_iface(fib, fast.burst.hop[i] & 0xffff)->n_tags != 0;
-}
-
 /* The TTL of the labels is that of the route, of the kernel's sysctls, or of the packet. */
 static void
 assert_pushed_ttl(const struct burst *b, unsigned int i)
@@ -526,8 +566,9 @@ assert_neighbors_used(const struct burst *b)
 	for (uint64_t rest = b->push; rest != 0; rest &= rest - 1) {
 		fib_path path = b->path[__builtin_ctzll(rest)];
 
-		assert_int_equal(fib->adj_used[path_index(fib_encap(fib, path)->next)],
-				 ADJ_USED);
+		assert_int_equal(
+			fib->adj_used[path_index(encap_next(fib_encap(fib, path)))],
+			ADJ_USED);
 	}
 }
 
@@ -578,12 +619,15 @@ packets_that_get_labels_agree(void **state)
 			if (fast.burst.verdict[i] == VERDICT_GO && !out_has_tags(i) &&
 			    path_kind(fast.burst.path[i]) == PATH_ENCAP)
 				assert_pushed_ttl(&fast.burst, i);
+			assert_pushed(i);
 		}
 	}
 	assert_true(n_own > ROUNDS / 8);
-	print_message("%lu by the loop that pushes\n", n_pushed);
+	print_message("%lu by the loop that pushes, %lu with more than %u labels\n",
+		      n_pushed, n_long, LABEL_WORDS);
+	assert_true(n_long > ROUNDS / 4);
 	assert_true(n_pushed > ROUNDS && n_together > ROUNDS / 16 && n_one > ROUNDS / 64);
-	n_together = n_one = 0;
+	n_together = n_one = n_long = 0;
 }
 
 static void

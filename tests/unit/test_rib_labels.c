@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/inet.h"
 #include "base/limits.h"
-#include "fib/label.h"
+#include "fib/headend.h"
 #include "rib/kernel.h"
 #include "log_said.h"
 #include "../fuzz/invariants.h"
@@ -410,6 +411,18 @@ labels_are_in_force_after_a_restart_and_the_replay_rewrites_nothing(void **state
 	rig_free(g);
 }
 
+/* Give a checkpoint the number and the size of an older layout. */
+static void
+ckpt_become(int fd, uint32_t layout)
+{
+	struct ckpt *c = ckpt_opened(fd);
+
+	c->head->layout = layout;
+	c->head->crc = CKPT_CRC(c->head);
+	ckpt_free(c);
+	assert_int_equal(ftruncate(fd, (off_t)ckpt_file_bytes(layout)), 0);
+}
+
 /*
  * Layout 3 had next hops with labels, but not the labels. They are unsupported, as they were,
  * until the replay.
@@ -418,7 +431,6 @@ static void
 the_layout_before_labels_is_read(void **state)
 {
 	struct rig *g = rig_begun(-1, NETNS);
-	struct ckpt *c;
 	int fd;
 
 	rig_session(g, 100);
@@ -429,12 +441,7 @@ the_layout_before_labels_is_read(void **state)
 	rig_sentinel(g);
 	rig_settle(g);
 	fd = ckpt_of_killed(g);
-	c = ckpt_opened(fd);
-	c->head->layout = CKPT_LAYOUT_3;
-	c->head->crc = CKPT_CRC(c->head);
-	ckpt_free(c);
-	assert_int_equal(ftruncate(fd, (off_t)ckpt_file_bytes(CKPT_LAYOUT_3)), 0);
-
+	ckpt_become(fd, CKPT_LAYOUT_3);
 	g = rig_begun(fd, NETNS);
 	assert_int_equal(g->rib->count.restored, 3);
 	assert_seen(g, "198.51.100.1", "encap");
@@ -447,6 +454,139 @@ the_layout_before_labels_is_read(void **state)
 	rib_must_be_sound(g);
 	g = rig_begun(ckpt_of_killed(g), NETNS); /* its own file has the present layout */
 	assert_label(g, 100, "192.0.2.1@1 push 300");
+	rig_free(g);
+}
+
+#define LONG_FIRST 1048560u /* the first label of a stack of teach_stack() */
+
+/* Announce a route over a next hop that pushes `n` labels, and a label that becomes them. */
+static void
+teach_stack(struct rig *g, unsigned int n)
+{
+	struct fpm_hop *hop[2];
+
+	rig_session(g, 100);
+	rig_route_inline(g, "198.51.100.0/24", "192.0.2.1", 11);
+	hop[0] = g->batch->ev[g->batch->n - 1].hops;
+	label_route(g, 100, "192.0.2.129", 12, 1);
+	hop[1] = g->batch->ev[g->batch->n - 1].hops;
+	for (unsigned int k = 0; k < 2; k++) {
+		hop_push(hop[k], LONG_FIRST);
+		hop[k]->n_labels = (uint8_t)n;
+		for (unsigned int i = 0; i < n; i++)
+			hop[k]->label[i] = LONG_FIRST + i;
+	}
+	hop_with_label(g, 7, "192.0.2.1", 11, 200);
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_sentinel(g);
+	rig_settle(g);
+}
+
+/* Check that a group leads to an adjacency of an interface, behind `n` labels of teach_stack(). */
+static void
+stack_is_pushed(const struct rig *g, uint32_t group, unsigned int n, uint32_t ifidx)
+{
+	fib_path path = fib_group_path(g->fib, group, 0);
+	const struct fib_encap *e = fib_encap(g->fib, path);
+	uint8_t out[LABELS_MAX * LABEL_BYTES + 1] = {[LABELS_MAX * LABEL_BYTES] = 0xa5};
+
+	assert_int_equal(path_kind(path), PATH_ENCAP);
+	assert_int_equal(e->n, n);
+	assert_int_equal(path_kind(encap_next(e)), PATH_ADJ);
+	assert_int_equal(g->fib->adj[path_index(encap_next(e))].ifidx, ifidx);
+	assert_false(path_is_headend(g->fib, path));
+	encap_write_any(e, out, 5, true, 63);
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(get_be32(out + i * LABEL_BYTES),
+				 label_entry(LONG_FIRST + i, 5, i + 1 == n, 63));
+	assert_int_equal(out[LABELS_MAX * LABEL_BYTES], 0xa5);
+}
+
+static void
+stacks_are_pushed(struct rig *g, unsigned int n)
+{
+	stack_is_pushed(g, rig_group_of(g, "198.51.100.1"), n, 1);
+	stack_is_pushed(g, g->fib->label[100], n, 2);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1 push 200");
+	rib_must_be_sound(g);
+}
+
+/* All 16 labels that zebra sends, and the numbers below, are there after a restart. */
+static void
+stacks_of_sixteen_labels_are_in_force_after_a_restart(void **state)
+{
+	for (unsigned int n = LABEL_WORDS; n <= LABELS_MAX; n++) {
+		struct rig *g = rig_begun(-1, NETNS);
+		uint64_t writes;
+
+		teach_stack(g, n);
+		stacks_are_pushed(g, n);
+		g = rig_begun(ckpt_of_killed(g), NETNS);
+		assert_int_equal(g->rib->count.restored, 4);
+		stacks_are_pushed(g, n);
+		writes = g->rib->count.word_writes;
+		teach_stack(g, n);
+		assert_int_equal(g->rib->count.word_writes, writes);
+		assert_int_equal(g->rib->encaps.n, 3);
+		rig_free(g);
+	}
+}
+
+/* Layout 4 has at most 14 labels of a next hop. Its writer wrote more as none. */
+static void
+the_layout_before_sixteen_labels_is_read(void **state)
+{
+	for (unsigned int n = LABEL_WORDS; n <= LABELS_MAX; n++) {
+		struct rig *g = rig_begun(-1, NETNS);
+		const char *why;
+		int fd;
+
+		teach_stack(g, n);
+		fd = ckpt_of_killed(g);
+		if (n > LABEL_WORDS) {
+			struct ckpt *c = ckpt_opened(fd);
+
+			c->head->layout = CKPT_LAYOUT_4;
+			c->head->crc = CKPT_CRC(c->head);
+			ckpt_free(c);
+			assert_null(ckpt_open(fd, NETNS, boottime_ms(), 60000, &why));
+			assert_string_equal(why, "damaged next hops");
+			continue;
+		}
+		ckpt_become(fd, CKPT_LAYOUT_4);
+		g = rig_begun(fd, NETNS);
+		assert_int_equal(g->rib->count.restored, 4);
+		stacks_are_pushed(g, n);
+		rig_free(g);
+	}
+}
+
+/* No octet of a record with 16 labels is unused: each is under its CRC. */
+static void
+each_octet_of_sixteen_labels_counts(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	uint32_t number[2], n = 0;
+	struct ckpt_stack *s;
+	struct ckpt *c;
+	int fd;
+
+	teach_stack(g, LABELS_MAX);
+	fd = ckpt_of_killed(g);
+	c = ckpt_opened(fd);
+	for (uint32_t i = 1; i <= c->head->hop_high; i++)
+		if (c->hop[i].slot != 0 && c->stack[i].n == LABELS_MAX)
+			number[n++] = i;
+	assert_int_equal(n, 2);
+	s = &c->stack[number[0]];
+	ckpt_octets_count(fd, (uint8_t *)s, (uint8_t *)&c->stack[number[1]], sizeof(*s));
+	/* Bits that packed labels leave 0. */
+	s->word[LABEL_WORDS - 1] |= 1;
+	s->crc = CKPT_CRC_OF(c->hop[number[0]].version, s);
+	ckpt_free(c);
+	g = rig_begun(fd, NETNS);
+	assert_int_equal(g->rib->count.restored, 3);
+	rib_must_be_sound(g);
 	rig_free(g);
 }
 
@@ -470,7 +610,7 @@ each_octet_of_the_labels_counts(void **state)
 	assert_int_not_equal(other, 0);
 	ckpt_octets_count(fd, (uint8_t *)&c->stack[number], (uint8_t *)&c->stack[other],
 			  sizeof(c->stack[number]));
-	c->stack[number].label[0] ^= 1;
+	c->stack[number].word[0] ^= 1;
 	ckpt_free(c);
 	g = rig_begun(fd, NETNS);
 	assert_true(g->rib->count.restored < 5);
@@ -513,10 +653,10 @@ stacks_of_each_length_are_written_found_again_and_freed(void **state)
 	struct rig *g = rig_two_ports();
 	struct rib_stacks *s = &g->rib->stacks;
 	const struct fib_encap *e;
-	uint32_t label[ENCAP_LABELS_MAX + 1], number, first[ENCAP_LABELS_MAX + 1];
+	uint32_t label[LABELS_MAX + 1], number, first[LABELS_MAX + 1];
 
 	for (unsigned int turn = 0; turn < 2; turn++) {
-		for (unsigned int n = 1; n <= ENCAP_LABELS_MAX; n++) {
+		for (unsigned int n = 1; n <= LABELS_MAX; n++) {
 			for (unsigned int i = 0; i < n; i++)
 				label[i] = 16 + 100 * n + i;
 			first[n] = stack_number(g->rib, label, n, 0);
@@ -524,15 +664,20 @@ stacks_of_each_length_are_written_found_again_and_freed(void **state)
 			e = &g->fib->encap[number];
 			assert_int_equal(e->n, n);
 			for (unsigned int i = 0; i < n; i++)
+				assert_int_equal(encap_label(e, i), label[i]);
+			for (unsigned int i = 0; n <= LABEL_WORDS && i < n; i++)
 				assert_int_equal(e->entry[i],
 						 __builtin_bswap32(label[i] << 12));
+			/* Fast code finds no neighbor of more labels. */
+			assert_int_equal(path_index(e->next), n > LABEL_WORDS ? 0 : 1);
+			assert_int_equal(encap_next(e), PATH(PATH_ADJ, 1));
 			assert_int_equal(stack_number(g->rib, label, n, 0), first[n]);
 			label[n - 1]++; /* the last label counts, too */
 			assert_int_not_equal(stack_number(g->rib, label, n, 0), first[n]);
 			encap_put(g->rib, number);
 		}
-		assert_int_equal(stack_number(g->rib, label, ENCAP_LABELS_MAX + 1, 0), 0);
-		assert_int_equal(s->n, 2 * ENCAP_LABELS_MAX);
+		assert_int_equal(stack_number(g->rib, label, LABELS_MAX + 1, 0), 0);
+		assert_int_equal(s->n, 2 * LABELS_MAX);
 		assert_true(s->n_far > 0);
 		for (uint32_t i = 1; s->n < 1024; i++)
 			assert_int_not_equal(stack_number(g->rib, &i, 1, 0), 0);
@@ -622,6 +767,9 @@ main(void)
 		cmocka_unit_test(
 			labels_are_in_force_after_a_restart_and_the_replay_rewrites_nothing),
 		cmocka_unit_test(the_layout_before_labels_is_read),
+		cmocka_unit_test(stacks_of_sixteen_labels_are_in_force_after_a_restart),
+		cmocka_unit_test(the_layout_before_sixteen_labels_is_read),
+		cmocka_unit_test(each_octet_of_sixteen_labels_counts),
 		cmocka_unit_test(each_octet_of_the_labels_counts),
 		cmocka_unit_test(stacks_that_nothing_names_are_freed_and_others_stay),
 		cmocka_unit_test(stacks_of_each_length_are_written_found_again_and_freed),

@@ -105,7 +105,7 @@ labels_make(struct fib *fib)
 		struct fib_encap *e = &fib->encap[1 + a];
 
 		e->next = PATH(PATH_ADJ, 1 + a);
-		for (unsigned int i = 0; i < ENCAP_LABELS_MAX; i++)
+		for (unsigned int i = 0; i < LABEL_WORDS; i++)
 			e->entry[i] = htonl((PUSHED + i) << 12);
 	}
 	for (unsigned int port = 1; port <= N_OUT; port++)
