@@ -112,6 +112,69 @@ def test_a_broken_packet_too_big_for_its_labels(dut, lan, wan, flags):
     assert icmp_on(lan, wan) == []
 
 
+def test_explicit_null_gives_its_traffic_class_to_nothing(dut, lan, wan):
+    """RFC 3032, 2.1, and RFC 4182: the label below keeps its own, and gives it to the label that
+    replaces it. The packet keeps its DSCP, which labels that are pushed then have."""
+    dut.label(100, dut.hop(wan, [200]))
+    dut.label(101, dut.hop(wan))
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, nhid=dut.zebra.hop(wan.peer6, wan, labels=[300]))
+    four, six = lan.probe(HOST, tos=0xBA), lan.probe(HOST6, tc=0xBA)
+
+    def left(probe, *entries):
+        wan.clear()
+        came = dut.forwarded(lan, with_labels(probe, *entries), wan)
+        return [e[:3] for e in entries_of(came)], came
+
+    null = (0, 20, 3)
+    assert left(four, null, (100, 64, 6))[0] == [(200, 19, 6)]
+    assert left(four, null, null, (101, 64, 6), (400, 9, 1))[0] == [(400, 8, 1)]
+    labels, came = left(four, null)
+    assert (labels, came[IP].tos) == ([], 0xBA)
+    labels, came = left(six, (2, 20, 3))
+    assert (labels, IPv6(behind(came)).tc) == ([(300, 19, 5)], 0xBA)
+
+
+@pytest.mark.parametrize("mtu", [1280, 1284, 1287, 1288, 1289, 1300])
+def test_no_sender_of_ipv6_is_asked_for_packets_below_1280_octets(dut, lan, wan, mtu):
+    """RFC 8201, 4: a node ignores a smaller MTU in an error. A packet leaves if it fits with its
+    labels. The sender of IPv4 gets the MTU that is left."""
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300, 301]))
+    dut.route(NET6, nhid=dut.zebra.hop(wan.peer6, wan, labels=[300, 301]))
+    dut.label(100, dut.hop(wan, [300, 301]))
+    now = lambda: dut.port_row(wan)["mtu"]  # noqa: E731
+    room = mtu - 8
+
+    def answer(frame):
+        before = dut.counters()
+        for wire in (lan, wan):
+            wire.clear()
+        lan.send(frame)
+        dut.fence(lan)
+        assert dut.drops(before) == {"mtu": 1}
+        (error,) = icmp_on(lan, wan)
+        if error.version == 6:
+            assert bytes(error.payload)[0] == 2  # RFC 4443, 3.2: packet too big
+            return int.from_bytes(bytes(error.payload)[4:8], "big")
+        assert bytes(error.payload)[:2] == b"\3\4"
+        return int.from_bytes(bytes(error.payload)[6:8], "big")
+
+    dut.ip(f"link set {wan.tap} mtu {mtu}")
+    try:
+        eventually(lambda: now() == mtu, 5, 0.01, "the MTU")
+        for host, more in ((HOST, {"flags": "DF"}), (HOST6, {})):
+            came = dut.forwarded(lan, lan.probe(host, size=room, **more), wan)
+            assert labels_of(came) == [300, 301] and len(came) == 14 + mtu
+        assert answer(lan.probe(HOST, size=room + 1, flags="DF")) == room
+        assert answer(lan.probe(HOST6, size=room + 1)) == max(room, 1280)
+        # An error of 1280 octets that takes the path of the packet has to fit, too.
+        if room >= 1280:
+            assert answer(with_labels(lan.probe(HOST6, size=room + 1), 100)) == room
+    finally:
+        dut.ip(f"link set {wan.tap} mtu 1500")
+        eventually(lambda: now() == 1500, 5, 0.01, "the MTU")
+
+
 def test_an_address_of_the_host_behind_explicit_null(dut, lan):
     """A packet to 127.0.0.1 is dropped. One to the router goes to the kernel as it came."""
     assert dut.not_forwarded(lan, with_labels(lan.probe("127.0.0.1"), 0)) == {"ip4_martian_dst": 1}
