@@ -133,6 +133,15 @@ label_tc_of_ip(const uint8_t *ip, uint8_t family)
 	return family == 4 ? ip[1] >> 5 : ip[0] >> 1 & 7;
 }
 
+/* Return the room that label_write() needs before the frame, with that of two tags. */
+static inline unsigned int
+label_room(const struct label_packet *p)
+{
+	unsigned int push = p->encap == NULL ? 0 : p->encap->n;
+
+	return push > p->pops ? (push - p->pops) * LABEL_BYTES + VLAN_TAGS * VLAN_BYTES : 0;
+}
+
 /*
  * Write the packet, without MAC addresses and tags, and let the buffer begin with its new
  * Ethernet header. `ttl` is label_packet_ttl(), not 0. Return false, with the packet
@@ -148,7 +157,7 @@ label_write(const struct label_packet *p, uint8_t ttl)
 	uint16_t type = MPLS_TYPE;
 	uint8_t pipe_ttl = p->encap == NULL ? 0 : encap_pipe_ttl(p->encap, p->uniform_ttl);
 
-	if (push > pop && rte_pktmbuf_headroom(m) < push - pop + VLAN_TAGS * VLAN_BYTES)
+	if (rte_pktmbuf_headroom(m) < label_room(p))
 		return false;
 	if (p->family == 0 && p->encap == NULL)
 		rest[3] = ttl;

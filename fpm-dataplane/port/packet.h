@@ -12,6 +12,7 @@
 #include <rte_ring.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/counters.h"
 
@@ -84,6 +85,28 @@ packet_cut(struct rte_mbuf *m, uint32_t bytes)
 	rest = last->next;
 	last->next = NULL;
 	rte_pktmbuf_free(rest);
+}
+
+/*
+ * Move a short packet towards the end of its buffer, so that `bytes` fit before it. The
+ * fragments of the library and the ICMP errors of the punt thread begin where received frames
+ * begin. Return false if they do not fit.
+ */
+static inline bool
+packet_make_room(struct rte_mbuf *m, unsigned int bytes)
+{
+	unsigned int lacks;
+
+	if (rte_pktmbuf_headroom(m) >= bytes)
+		return true;
+	lacks = bytes - rte_pktmbuf_headroom(m);
+	if (m->nb_segs != 1 || rte_mbuf_refcnt_read(m) != 1 ||
+	    rte_pktmbuf_tailroom(m) < lacks)
+		return false;
+	memmove(rte_pktmbuf_mtod_offset(m, uint8_t *, lacks),
+		rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_data_len(m));
+	m->data_off = (uint16_t)(m->data_off + lacks);
+	return true;
 }
 
 /*

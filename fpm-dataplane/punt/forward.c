@@ -136,7 +136,7 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 	if (lp->family != 0 &&
 	    rte_pktmbuf_pkt_len(m) > L2_LEN + lp->pops * LABEL_BYTES + lp->l3_bytes)
 		packet_cut(m, L2_LEN + lp->pops * LABEL_BYTES + lp->l3_bytes);
-	if (!label_write(lp, ttl)) {
+	if (!packet_make_room(m, label_room(lp)) || !label_write(lp, ttl)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
 	}

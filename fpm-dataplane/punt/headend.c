@@ -25,35 +25,13 @@ punt_headend_outer(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path 
 	fib_headend_resolve(p->fib, path, family, l3_of(m), len < room ? len : room, outer);
 }
 
-/*
- * Move a short packet towards the end of its buffer, so that `bytes` fit before it. The
- * fragments of the library and the ICMP errors of this thread begin where received frames
- * begin.
- */
-static bool
-room_make(struct rte_mbuf *m, unsigned int bytes)
-{
-	unsigned int lacks;
-
-	if (rte_pktmbuf_headroom(m) >= bytes)
-		return true;
-	lacks = bytes - rte_pktmbuf_headroom(m);
-	if (m->nb_segs != 1 || rte_mbuf_refcnt_read(m) != 1 ||
-	    rte_pktmbuf_tailroom(m) < lacks)
-		return false;
-	memmove(rte_pktmbuf_mtod_offset(m, uint8_t *, lacks),
-		rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_data_len(m));
-	m->data_off = (uint16_t)(m->data_off + lacks);
-	return true;
-}
-
 bool
 punt_headend_write(struct rte_mbuf *m, uint8_t family,
 		   const struct fib_headend_outer *outer)
 {
 	unsigned int bytes = outer->headend->bytes, len = packet_bytes(m, family);
 
-	if (!room_make(m, bytes + VLAN_TAGS * VLAN_BYTES))
+	if (!packet_make_room(m, bytes + VLAN_TAGS * VLAN_BYTES))
 		return false;
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);

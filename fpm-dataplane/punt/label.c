@@ -86,10 +86,11 @@ bool
 punt_labels_put(struct rte_mbuf *m, const struct punt_labels *labels, uint8_t ttl)
 {
 	unsigned int bytes = labels->n * LABEL_BYTES;
-	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t *eth;
 
-	if (rte_pktmbuf_headroom(m) < bytes + VLAN_TAGS * VLAN_BYTES)
+	if (!packet_make_room(m, bytes + VLAN_TAGS * VLAN_BYTES))
 		return false;
+	eth = rte_pktmbuf_mtod(m, uint8_t *);
 	m->data_off = (uint16_t)(m->data_off - bytes);
 	m->data_len = (uint16_t)(m->data_len + bytes);
 	m->pkt_len += bytes;

@@ -62,6 +62,19 @@ a_label_is_removed_or_swapped(void **state)
 	assert_int_equal(n_judged, 2);
 }
 
+/* Return an IPv4 packet of 60 octets with so many octets before its frame. */
+static struct rte_mbuf *
+packet_at(unsigned int headroom)
+{
+	struct rte_mbuf *m = packet_make(4, 60);
+
+	rte_pktmbuf_prepend(m, (uint16_t)(rte_pktmbuf_headroom(m) - headroom));
+	memmove(rte_pktmbuf_mtod(m, uint8_t *),
+		rte_pktmbuf_mtod_offset(m, uint8_t *, rte_pktmbuf_data_len(m) - 74), 74);
+	packet_cut(m, 74);
+	return m;
+}
+
 static void
 labels_are_put_before_a_packet(void **state)
 {
@@ -90,15 +103,19 @@ labels_are_put_before_a_packet(void **state)
 	forward(m);
 	error_left(4, 3, 4, 1000);
 	count.reason[DROP_mtu] = 0;
-	/* No room for a label and two tags. */
-	m = packet_make(4, 60);
-	rte_pktmbuf_prepend(m, (uint16_t)(rte_pktmbuf_headroom(m) - 11));
-	memmove(rte_pktmbuf_mtod(m, uint8_t *),
-		rte_pktmbuf_mtod_offset(m, uint8_t *, rte_pktmbuf_data_len(m) - 74), 74);
-	packet_cut(m, 74);
+	/* No room for a label and two tags: the packet is moved in its buffer. */
+	m = packet_at(11);
+	forward(m);
+	m = frame_left(64, MPLS_TYPE, WAN);
+	packet_is(l3_of(m) + 4, 4, 60, 8);
+	rte_pktmbuf_free(m);
+	/* A buffer that has another user stays as it is. */
+	m = packet_at(11);
+	rte_mbuf_refcnt_update(m, 1);
 	forward(m);
 	assert_int_equal(count.reason[DROP_no_headroom], 1);
 	assert_null(frame_next(1, 0));
+	rte_pktmbuf_free(m);
 }
 
 static void
@@ -499,12 +516,7 @@ a_vtep_has_an_mtu_and_a_neighbor(void **state)
 	error_left(4, 3, 4, 1000);
 	counted(DROP_mtu, 0, 0, 1);
 	/* No room for the headers. */
-	m = packet_make(4, 60);
-	rte_pktmbuf_prepend(m, (uint16_t)(rte_pktmbuf_headroom(m) - 40));
-	memmove(rte_pktmbuf_mtod(m, uint8_t *),
-		rte_pktmbuf_mtod_offset(m, uint8_t *, rte_pktmbuf_data_len(m) - 74), 74);
-	packet_cut(m, 74);
-	forward(m);
+	forward(packet_at(40));
 	counted(DROP_no_headroom, 0, 0, 0);
 	/* The neighbor of the outer packet: a gateway, then the VTEP itself. */
 	memcpy(fib->adj[2].addr.octet, gateway, 4);
