@@ -64,19 +64,19 @@ parse_frame(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_l2_group_source);
 		return;
 	}
-	if (vlan_type_is_tag(type) && !fwd_priority_tag(b, i)) {
-		frame_leave(b, i, b->in->tagged_to_kernel, DROP_vlan_unknown);
-		return;
+	while (vlan_type_is_tag(type)) {
+		if (!fwd_priority_tag(b, i)) {
+			frame_leave(b, i, b->in->tagged_to_kernel, DROP_vlan_unknown);
+			return;
+		}
+		type = get_be16(burst_l2(b, i) + 12);
 	}
-	type = get_be16(burst_l2(b, i) + 12);
 	if (type == 0x0800)
 		fwd_parse_ip4(b, i);
 	else if (type == 0x86dd)
 		fwd_parse_ip6(b, i);
 	else if (type == MPLS_TYPE || type == MPLS_MULTICAST_TYPE)
 		fwd_label_parse(b, i);
-	else if (vlan_type_is_tag(type))
-		frame_leave(b, i, b->in->tagged_to_kernel, DROP_vlan_unknown);
 	else
 		burst_leave(b, i,
 			    ethertype_is_control(type) ? PUNT_l2_control : PUNT_not_ip);

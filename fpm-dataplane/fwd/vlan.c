@@ -165,10 +165,12 @@ burst_look_vlan(struct burst *b)
 	/*
 	 * A session that watches packets is to see whole frames. A tag that the NIC
 	 * stripped from another frame of the burst comes before the tags in the frames. A
-	 * first frame that is short says nothing about the others.
+	 * first frame that is short says nothing about the others. Behind a tag with id 0
+	 * another frame may have the tag of a VLAN.
 	 */
 	if (differ == 0 && rte_pktmbuf_data_len(b->m[0]) >= LONG_ENOUGH &&
-	    !fwd_watched(b->fwd) && (b->any_flags & VLAN_STRIPPED) == 0)
+	    !fwd_watched(b->fwd) && (b->any_flags & VLAN_STRIPPED) == 0 &&
+	    !vlan_is_priority(first + at))
 		return of;
 	burst_look(b);
 	if ((b->any_flags & VLAN_STRIPPED) != 0)
@@ -415,9 +417,7 @@ fwd_priority_tag(struct burst *b, unsigned int i)
 {
 	const uint8_t *eth = burst_l2(b, i);
 	bool is = rte_pktmbuf_data_len(b->m[i]) >= L2_LEN + VLAN_BYTES &&
-		  get_be16(eth + VLAN_AT) == VLAN_C_TYPE &&
-		  (get_be16(eth + VLAN_AT + 2) & ~VLAN_PRIORITY) == 0 &&
-		  vlan_stripped(b->m[i]) < VLAN_TAGS;
+		  vlan_is_priority(eth + VLAN_AT) && vlan_stripped(b->m[i]) < VLAN_TAGS;
 
 	if (is) {
 		vlan_strip(b->m[i], 1);

@@ -120,13 +120,18 @@ static inline void
 vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 {
 	unsigned int n = vlan_stripped(m);
+	/* The outer one of two tags had only a priority, and the inner one is the VLAN's. */
+	unsigned int before = n == 2 && in != NULL && in->n_tags == 1 &&
+			      in->tag[0].id != 0 &&
+			      (vlan_outer_tci(m, n) & ~VLAN_PRIORITY) == 0;
 	uint8_t *eth = vlan_room(m, n);
 
 	vlan_move_macs(eth, eth + n * VLAN_BYTES);
 	for (unsigned int k = 0; k < n; k++) {
 		/* A tag beyond those of the interface was a priority tag. */
-		uint16_t type =
-			in != NULL && k < in->n_tags ? in->tag[k].type : VLAN_C_TYPE;
+		uint16_t type = in != NULL && k >= before && k - before < in->n_tags
+					? in->tag[k - before].type
+					: VLAN_C_TYPE;
 
 		put_be16(eth + VLAN_AT + k * VLAN_BYTES, type);
 		put_be16(eth + VLAN_AT + k * VLAN_BYTES + 2,
@@ -163,9 +168,17 @@ vlan_inherit(struct rte_mbuf *m, const struct rte_mbuf *of)
 	m->vlan_tci_outer = of->vlan_tci_outer;
 }
 
+/* Return true for a tag with id 0, which has only a priority. */
+static inline bool
+vlan_is_priority(const uint8_t tag[VLAN_BYTES])
+{
+	return vlan_type_is_tag(get_be16(tag)) && (get_be16(tag + 2) & ~VLAN_PRIORITY) == 0;
+}
+
 /*
  * Return the interface that a frame of interface `ifidx` belongs to: itself, or a VLAN on
- * it. *at is the offset of the EtherType behind the tags of the VLAN.      [RCU reader]
+ * it. As Linux does (__netif_receive_skb_core()), pass over a tag with id 0 before another tag.
+ * *at is the offset of the EtherType behind these tags.                    [RCU reader]
  */
 static inline uint16_t
 vlan_find(const struct fib *fib, uint16_t ifidx, const uint8_t *frame, unsigned int len,
@@ -174,9 +187,13 @@ vlan_find(const struct fib *fib, uint16_t ifidx, const uint8_t *frame, unsigned 
 	uint16_t on;
 
 	*at = VLAN_AT;
-	while (*at < VLAN_AT + VLAN_TAGS * VLAN_BYTES && len >= *at + VLAN_BYTES + 2 &&
-	       (on = fib_vlan(fib, ifidx, frame + *at)) != 0) {
-		ifidx = on;
+	while (*at < VLAN_AT + VLAN_TAGS * VLAN_BYTES && len >= *at + VLAN_BYTES + 2) {
+		on = fib_vlan(fib, ifidx, frame + *at);
+		if (on != 0)
+			ifidx = on;
+		else if (!vlan_is_priority(frame + *at) ||
+			 !vlan_type_is_tag(get_be16(frame + *at + VLAN_BYTES)))
+			break;
 		*at += VLAN_BYTES;
 	}
 	return ifidx;

@@ -253,6 +253,13 @@ def test_frames_that_linux_takes_or_leaves(both, lan):
         frames[f"{name} in VLAN 7"] = probe[:12] + b"\x81\0\0\x07" + probe[12:]
         probe = bytes(lan.probe(dst))
         frames[f"{name} with a priority tag"] = probe[:12] + b"\x81\0\xa0\0" + probe[12:]
+        for what, tags in {
+            "two priority tags": b"\x81\0\xa0\0\x81\0\0\0",
+            "a priority tag of IEEE 802.1ad": b"\x88\xa8\xa0\0",
+            "VLAN 7 behind a priority tag": b"\x81\0\xa0\0\x81\0\0\x07",
+        }.items():
+            probe = bytes(lan.probe(dst))
+            frames[f"{name} with {what}"] = probe[:12] + tags + probe[12:]
         probe = bytes(lan.probe(dst))
         snap = struct.pack("!H", len(probe) - 6) + b"\xaa\xaa\x03\0\0\0"
         frames[f"{name} in 802.2 SNAP"] = probe[:12] + snap + probe[12:]

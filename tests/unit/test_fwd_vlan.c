@@ -343,6 +343,42 @@ only_tags_that_lead_somewhere_are_taken(void **state)
 	assert_walk(3, OUTER, 1);
 }
 
+/* As in Linux. A burst is divided although the first tags of its frames are equal. */
+static void
+a_tag_with_id_0_before_another_tag_is_passed_over(void **state)
+{
+	struct fib *fib = *state;
+
+	PUT("\x81\0\xa0\0");
+	PUT("\x81\0\xa0\0\x81\0\x40\x64");
+	PUT("\x81\0\xa0\0\x88\xa8\x40\x14");
+	PUT("\x81\0\xa0\0\x81\0\0\x65"); /* no such VLAN */
+	PUT_TAKEN("\x81\0\xa0\0\x81\0\0\x64");
+
+	split();
+
+	assert_walk(0, PORT, 2);
+	assert_ptr_equal(walked[0].m[0], &came[0].m);
+	assert_int_equal(get_be16(frame(&came[3].m) + VLAN_AT + 2), 101);
+	assert_walk(1, ONE, 2);
+	assert_walk(2, OUTER, 1);
+	assert_int_equal(get_be16(frame(&came[1].m) + VLAN_AT), 0x0800);
+	vlan_restore(&came[1].m, fib->iface[ONE]);
+	vlan_restore(&came[2].m, fib->iface[OUTER]);
+	vlan_restore(&came[3].m, fib->iface[PORT]);
+	vlan_restore(&came[4].m, fib->iface[ONE]);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_memory_equal(frame(&came[i].m), came[i].said, BYTES);
+	/* All frames have both tags: they walk together. */
+	burst.n = n_walked = 0;
+	burst.ifidx = PORT;
+	PUT("\x81\0\xa0\0\x81\0\x40\x64");
+	PUT("\x81\0\0\0\x81\0\0\x64");
+	split();
+	assert_int_equal(n_walked, 1);
+	assert_walk(0, ONE, 2);
+}
+
 static void
 a_restored_frame_is_as_it_was_received(void **state)
 {
@@ -674,6 +710,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_captured_frame_has_its_tag, up, down),
 		cmocka_unit_test_setup_teardown(only_tags_that_lead_somewhere_are_taken, up,
 						down),
+		cmocka_unit_test_setup_teardown(
+			a_tag_with_id_0_before_another_tag_is_passed_over, up, down),
 		cmocka_unit_test_setup_teardown(a_restored_frame_is_as_it_was_received, up,
 						down),
 		cmocka_unit_test_setup_teardown(
