@@ -65,6 +65,9 @@ session_print(const json_t *row)
 				"a hold refuses zebra while FRR is restarted (generation "
 				"%lld); its routes stay in force",
 				row_int(row, "generation"));
+	else if (!row_true(row, "connected") && row_int(row, "generation") == 0)
+		paragraph_print("Session", "zebra has not connected since the start; its "
+					   "routes of the checkpoint stay in force");
 	else if (!row_true(row, "connected"))
 		paragraph_print(
 			"Session",

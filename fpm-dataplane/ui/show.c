@@ -352,8 +352,8 @@ channel_state(const struct ui *ui)
 		return "refusing";
 	if (LOAD(held) != 0)
 		return "held";
-	if (LOAD(connected) == 0)
-		return LOAD(gen) == 0 ? "never-connected" : "away";
+	if (LOAD(connected) == 0) /* zebra may have been connected to the predecessor */
+		return LOAD(gen) == 0 && LOAD(old_nl_pid) == 0 ? "never-connected" : "away";
 	return gen == LOAD(gen) && json_is_string(phase) ? json_string_value(phase)
 							 : "replaying";
 }

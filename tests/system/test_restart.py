@@ -197,6 +197,8 @@ def test_transit_is_back_before_zebra_is(kept):
     assert dut.not_forwarded(lan, lan.probe("203.0.113.200")) == {"blackhole": 1}
     found = dut.fpm()["checkpoint"]
     assert (found["restored"], found["restore_lost"], found["discarded"]) == (4, 0, 0)
+    assert dut.fpm()["state"] == "away"
+    assert "zebra has not connected since the start" in dut.fpmctl("show", "fpm").stdout
     assert dut.route_row("192.0.2.250/32") is None
     assert differences(dut) == 0
     # The replay replaces the checkpoint.

@@ -123,6 +123,9 @@ the_session_has_its_state_in_words(void **state)
 	fpm_line("{'state': 'never-connected', 'connected': false}", "Session",
 		 "Session    zebra has never connected; it needs the option "
 		 "`-M dplane_fpm_nl`");
+	fpm_line("{'state': 'away', 'connected': false, 'generation': 0}", "Session",
+		 "Session    zebra has not connected since the start; its routes of the "
+		 "checkpoint stay in force");
 	fpm_line("{'state': 'held', 'generation': 4}", "Session",
 		 "Session    a hold refuses zebra while FRR is restarted (generation 4); "
 		 "its "

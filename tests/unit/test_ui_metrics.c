@@ -326,11 +326,16 @@ the_state_of_the_channel_is_one_of_a_set(void **state)
 		"replaying",       "holding", "sweeping", "in-step"};
 	static const struct {
 		uint64_t gen, connected, refusing, held;
-		const char *word; /* rib has received session 99 */
+		const char *word;    /* rib has received session 99 */
+		uint32_t old_nl_pid; /* of a zebra that was connected to the predecessor */
 	} now[] = {
-		{0, 0, 0, 0, "never-connected"}, {3, 0, 0, 0, "away"},
-		{3, 0, 1, 0, "refusing"},        {3, 0, 0, 1, "held"},
-		{3, 1, 0, 0, "replaying"},       {99, 1, 0, 0, "holding"},
+		{0, 0, 0, 0, "never-connected", 0},
+		{0, 0, 0, 0, "away", 7},
+		{3, 0, 0, 0, "away", 0},
+		{3, 0, 1, 0, "refusing", 0},
+		{3, 0, 0, 1, "held", 0},
+		{3, 1, 0, 0, "replaying", 0},
+		{99, 1, 0, 0, "holding", 0},
 	};
 	struct peer p = peer_open();
 
@@ -343,6 +348,7 @@ the_state_of_the_channel_is_one_of_a_set(void **state)
 		fpm_status.connected = now[i].connected;
 		fpm_status.refusing = now[i].refusing;
 		fpm_status.held = now[i].held;
+		fpm_status.old_nl_pid = now[i].old_nl_pid;
 		text = page();
 		for (unsigned int w = 0; w < sizeof(word) / sizeof(word[0]); w++) {
 			char line[64];

@@ -109,7 +109,9 @@ fpm_not_connected(struct exam *e)
 	}
 	finding_add(e, VERDICT_FAIL, "", "zebra %s",
 		    strcmp(state, "never-connected") == 0 ? "has never connected"
-							  : "is disconnected");
+		    : row_int(e->fpm, "generation") == 0
+			    ? "has not connected since the start of the daemon"
+			    : "is disconnected");
 	finding_cost(e,
 		     "Forwarding goes on with the routes received so far; no updates "
 		     "arrive. The daemon listens at %s, zebra tries every 3 s.",
