@@ -175,11 +175,23 @@ commit_now(struct rib *rib, bool local)
 	reclaim_start(rib, commit_reclaim);
 }
 
+/* Log if a VRF lacks prefixes of table local for lack of memory, and when it has them again. */
+static void
+commit_log_local(struct rib *rib, bool complete)
+{
+	if (!complete)
+		route_log_nomem("local", rib->count.route_nomem);
+	else if (rib->locals.nomem)
+		log_info("rib: tries complete again");
+	rib->locals.nomem = !complete;
+}
+
 void
 rib_commit(struct rib *rib)
 {
 	bool local = locals_complete(rib);
 
+	commit_log_local(rib, local);
 	if (rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	slots_bind(rib);

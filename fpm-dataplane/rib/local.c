@@ -246,7 +246,8 @@ locals_complete(struct rib *rib)
 	if (n > 0) {
 		struct prefix *left = l->left;
 
-		*l = (struct rib_locals){.behind = {l->behind[0], l->behind[1]}};
+		l->left = NULL;
+		l->n_left = l->cap_left = 0;
 		for (uint32_t i = 0; i < n; i++)
 			locals_stage(rib, &left[i]);
 		free(left);
@@ -256,6 +257,7 @@ locals_complete(struct rib *rib)
 		while ((vrf = local_next_vrf(rib, &at)) != NULL) {
 			if (!vrf->has_local)
 				vrf->has_local = local_fill(rib, vrf);
+			rib->count.route_nomem += !vrf->has_local;
 			rib->vrfs.lack_local |= !vrf->has_local;
 		}
 	}

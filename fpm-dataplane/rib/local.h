@@ -24,6 +24,7 @@ struct rib_locals {
 	/* Prefixes that a trie has not got for lack of memory. */
 	struct prefix *left;
 	uint32_t n_left, cap_left;
+	bool nomem; /* W:commit.c a trie is not complete for lack of memory */
 };
 
 /*

@@ -527,12 +527,12 @@ poor_free(void *ctx, void *mem)
 	free(mem);
 }
 
-struct rig *
-rig_poor(unsigned int n_nodes)
+/* Replace an IPv4 trie without routes by one that gets no memory while rig_no_memory is set. */
+static void
+trie_make_poor(struct rig *g, struct poptrie **pt, bool small)
 {
-	struct rig *g = rig_make(n_nodes);
-	struct poptrie **pt = &g->fib->copy[n_nodes - 1].pt4;
 	struct poptrie_conf conf = {.family = POPTRIE_IP4,
+				    .small = small,
 				    .alloc = poor_alloc,
 				    .free = poor_free,
 				    .retire = rib_retire,
@@ -541,6 +541,26 @@ rig_poor(unsigned int n_nodes)
 	rig_no_memory = false;
 	poptrie_destroy(*pt);
 	assert_int_equal(poptrie_create(pt, &conf), 0);
+}
+
+void
+rig_vrf_poor(struct rig *g, uint16_t number, uint32_t table, const char *name)
+{
+	struct msg_vrf *m = msg_new(MSG_VRF, sizeof(*m));
+
+	m->number = number;
+	m->table = table;
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	rib_on_msg(g->rib, &m->m);
+	trie_make_poor(g, &g->rib->vrfs.v[number]->fib->tries.pt4, true);
+}
+
+struct rig *
+rig_poor(unsigned int n_nodes)
+{
+	struct rig *g = rig_make(n_nodes);
+
+	trie_make_poor(g, &g->fib->copy[n_nodes - 1].pt4, false);
 	rig_link(g, 11, 1, true);
 	rig_link(g, 12, 2, true);
 	rig_hop(g, 7, "192.0.2.1", 11);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "fib/rules.h"
+#include "log_said.h"
 
 #define IPV4_ADDR "10.9.0.1/24"
 #define IPV6_ADDR "2001:db8:9::1/64"
@@ -312,6 +313,91 @@ the_audit_compares_table_local_in_vrfs_and_repairs_it(void **state)
 	rig_free(g);
 }
 
+#define N_ADDRESSES 100u
+
+/* Add or delete addresses from `from` on in no VRF. */
+static void
+addresses(struct rig *g, unsigned int from, unsigned int to, bool gone)
+{
+	char text[32];
+
+	for (unsigned int i = from; i < to; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.1/32", 20 + i / 256, i % 256);
+		rig_addr(g, 13, text, gone);
+	}
+}
+
+/* Assert that addresses from `from` to `to` are those of table local in a VRF, and no others. */
+static void
+assert_addresses(struct rig *g, uint16_t vrf, unsigned int from, unsigned int to)
+{
+	char text[32];
+
+	for (unsigned int i = 0; i < N_ADDRESSES; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.1", 20 + i / 256, i % 256);
+		assert_seen_in(g, vrf, text, i >= from && i < to ? "local" : "none");
+	}
+}
+
+/* The trie of red lacks memory, and that of blue does not. */
+static void
+a_vrf_without_memory_gets_what_table_local_has_when_there_is_some_again(void **state)
+{
+	struct rig *g = rig_new();
+	unsigned int said = log_said("rib: out of memory in=local"),
+		     again = log_said("rib: tries complete again");
+
+	rig_vrf_poor(g, RIG_RED, "red");
+	rig_vrf(g, RIG_BLUE, "blue");
+	rig_link(g, 13, 3, true);
+	tell(g, 4, 0);
+	rig_no_memory = true;
+	addresses(g, 0, N_ADDRESSES, false);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	assert_int_equal(g->rib->locals.n_left, N_ADDRESSES);
+	assert_true(log_said("rib: out of memory in=local") > said);
+	assert_addresses(g, 2, 0, N_ADDRESSES);
+	/* Some go before the trie had them. */
+	addresses(g, 60, N_ADDRESSES, true);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	assert_true(g->rib->locals.n_left > 0);
+	rig_no_memory = false;
+	rig_settle(g);
+	assert_int_equal(g->rib->locals.n_left, 0);
+	assert_int_equal(log_said("rib: tries complete again"), again + 1);
+	assert_addresses(g, 1, 0, 60);
+	assert_addresses(g, 2, 0, 60);
+	assert_int_equal(differences(g), 0);
+	rig_free(g);
+}
+
+static void
+a_new_vrf_without_memory_has_no_fib_until_it_has_all_of_table_local(void **state)
+{
+	struct rig *g = rig_new();
+
+	rig_link(g, 13, 3, true);
+	tell(g, 4, 0);
+	addresses(g, 0, N_ADDRESSES, false);
+	rig_settle(g);
+	rig_vrf_poor(g, RIG_RED, "red");
+	rig_no_memory = true;
+	for (int turn = 0; turn < 3; turn++) {
+		rib_round(g->rib);
+		assert_true(g->rib->vrfs.lack_local);
+		assert_null(fib_vrf(g->fib, 1));
+	}
+	rig_no_memory = false;
+	rig_settle(g);
+	assert_false(g->rib->vrfs.lack_local);
+	assert_non_null(fib_vrf(g->fib, 1));
+	assert_addresses(g, 1, 0, N_ADDRESSES);
+	assert_int_equal(differences(g), 0);
+	rig_free(g);
+}
+
 /* Return the octets of the tries of all VRFs. */
 static size_t
 trie_bytes(const struct rig *g, uint16_t n_vrfs)
@@ -376,6 +462,10 @@ main(void)
 		cmocka_unit_test(a_local_address_precedes_the_routes_of_a_vrf_for_one_tos),
 		cmocka_unit_test(lists_of_a_vrf_name_table_local_and_the_hidden_route),
 		cmocka_unit_test(the_audit_compares_table_local_in_vrfs_and_repairs_it),
+		cmocka_unit_test(
+			a_vrf_without_memory_gets_what_table_local_has_when_there_is_some_again),
+		cmocka_unit_test(
+			a_new_vrf_without_memory_has_no_fib_until_it_has_all_of_table_local),
 		cmocka_unit_test(ten_addresses_in_no_vrf_cost_each_vrf_a_few_kib),
 	};
 
