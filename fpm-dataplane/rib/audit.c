@@ -215,7 +215,6 @@ audit_views(const struct rib *rib, struct msg_query *q, const struct route *r)
 static bool
 audit_local(const struct rib *rib, struct msg_query *q, const struct route *r)
 {
-	const struct routes *of = &rib->tables.other;
 	struct prefix p = route_prefix(r);
 	const struct vrf *vrf;
 	uint32_t at = 0;
@@ -224,8 +223,7 @@ audit_local(const struct rib *rib, struct msg_query *q, const struct route *r)
 		return true;
 	while ((vrf = local_next_vrf(rib, &at)) != NULL) {
 		uint32_t table = vrf->fib->table;
-		const struct route *own =
-			routes_find(of, table, &p, routes_hash(of, table, &p));
+		const struct route *own = tables_find(&rib->tables, table, &p);
 
 		if (vrf->has_local &&
 		    !audit_trie(fib_trie(&vrf->fib->tries, p.family), q, r, table,
@@ -330,22 +328,20 @@ trie_has_route(struct rib *rib, const struct walked_trie *trie, const struct pre
 {
 	const struct vrf *vrf = trie->vrf;
 	uint32_t n = vrf != NULL && vrf->view != 0 ? vrf->n_chain : 1;
-	const struct routes *main = &rib->tables.main;
 	const struct route *r;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t table = vrf == NULL      ? RIB_TABLE_MAIN
 				 : vrf->view == 0 ? vrf->fib->table
 						  : vrf->chain[i];
-		const struct routes *of = tables_routes(&rib->tables, table);
 
-		if (routes_find(of, table, p, routes_hash(of, table, p)) != NULL)
+		if (tables_find(&rib->tables, table, p) != NULL)
 			return true;
 	}
 	/* A VRF of the kernel has the prefixes of table local. */
 	if (vrf == NULL || vrf_is_for_rules(vrf) || rib->locals.behind[p->family == 6])
 		return false;
-	r = routes_find(main, RIB_TABLE_MAIN, p, routes_hash(main, RIB_TABLE_MAIN, p));
+	r = tables_find(&rib->tables, RIB_TABLE_MAIN, p);
 	return r != NULL && local_has_records(rib, r);
 }
 
@@ -460,8 +456,7 @@ static struct route *
 route_to_break(struct rib *rib, const struct prefix *p)
 {
 	struct routes *other = &rib->tables.other;
-	struct route *r = routes_find(&rib->tables.main, RIB_TABLE_MAIN, p,
-				      routes_hash(&rib->tables.main, RIB_TABLE_MAIN, p));
+	struct route *r = tables_find(&rib->tables, RIB_TABLE_MAIN, p);
 
 	for (uint32_t i = 1; r == NULL && i <= other->high; i++) {
 		struct route *at = route_at(other, i);

@@ -135,7 +135,6 @@ feedback_is_not_in_trie(struct rib *rib, const struct feedback_item *s)
 {
 	const struct vrf *vrf = vrf_find(rib, s->table);
 	const bool *staged = vrf == NULL ? rib->pending.staged : vrf->staged;
-	const struct routes *of = tables_routes(&rib->tables, s->table);
 	const struct route *r;
 
 	if (staged[s->prefix.family == 6])
@@ -143,7 +142,7 @@ feedback_is_not_in_trie(struct rib *rib, const struct feedback_item *s)
 	if (!rib->resync.nomem &&
 	    (vrf == NULL || resync_has_passed(&rib->resync, vrf->lap)))
 		return false;
-	r = routes_find(of, s->table, &s->prefix, routes_hash(of, s->table, &s->prefix));
+	r = tables_find(&rib->tables, s->table, &s->prefix);
 	return r != NULL && !route_is_staged(rib, r);
 }
 

@@ -372,11 +372,7 @@ kernel_route_get(struct rib *rib, uint32_t table, const struct prefix *p, uint8_
 static struct route *
 kernel_route_find(struct rib *rib, const struct kernel_event *ev)
 {
-	uint32_t table = ev->route.table;
-	struct routes *of = tables_routes(&rib->tables, table);
-
-	return routes_find(of, table, &ev->route.prefix,
-			   routes_hash(of, table, &ev->route.prefix));
+	return tables_find(&rib->tables, ev->route.table, &ev->route.prefix);
 }
 
 static void

@@ -13,22 +13,13 @@
 
 /* --- which route counts ----------------------------------------------------------------- */
 
-static const struct route *
-route_of_table(const struct rib *rib, uint32_t table, const struct prefix *p)
-{
-	const struct routes *of =
-		table == RIB_TABLE_MAIN ? &rib->tables.main : &rib->tables.other;
-
-	return routes_find(of, table, p, routes_hash(of, table, p));
-}
-
 /* Return the route of main and local for the prefix if table local may have it; or NULL. */
 static const struct route *
 local_route(const struct rib *rib, const struct prefix *p)
 {
 	return rib->kroutes.n_local[p->family == 6][p->len] == 0
 		       ? NULL
-		       : route_of_table(rib, RIB_TABLE_MAIN, p);
+		       : tables_find(&rib->tables, RIB_TABLE_MAIN, p);
 }
 
 /* Return the record of table local that decides for the prefix of `plain`, or NULL. */
@@ -50,7 +41,7 @@ covering_slot(const struct rib *rib, uint32_t table, struct prefix p)
 	while (p.len > 0 && (r == NULL || route_effective(r) == 0)) {
 		p.len--;
 		prefix_mask(&p);
-		r = route_of_table(rib, table, &p);
+		r = tables_find(&rib->tables, table, &p);
 	}
 	return r == NULL ? 0 : route_effective(r);
 }
@@ -145,7 +136,7 @@ static int
 local_stage(struct rib *rib, struct vrf *vrf, const struct prefix *p)
 {
 	uint32_t table = vrf->fib->table;
-	uint32_t slot = local_fib_slot(rib, table, p, route_of_table(rib, table, p));
+	uint32_t slot = local_fib_slot(rib, table, p, tables_find(&rib->tables, table, p));
 	struct poptrie *pt = fib_trie(&vrf->fib->tries, p->family);
 	int rc;
 

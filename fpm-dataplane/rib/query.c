@@ -107,9 +107,8 @@ list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	before = json_array_size(q->rows);
 	for (uint32_t i = 0; i < n && json_array_size(q->rows) == before; i++) {
 		uint32_t table = of->view == NULL ? of->table : of->view->chain[i];
-		const struct routes *t = tables_routes(&rib->tables, table);
 
-		route_row(rib, q, routes_find(t, table, p, routes_hash(t, table, p)));
+		route_row(rib, q, tables_find(&rib->tables, table, p));
 	}
 }
 
@@ -419,9 +418,7 @@ static bool
 vrf_has_default(struct rib *rib, const struct vrf *vrf, uint8_t family)
 {
 	const struct prefix all = {.family = family};
-	uint32_t table = vrf->fib->table;
-	const struct routes *of = tables_routes(&rib->tables, table);
-	const struct route *r = routes_find(of, table, &all, routes_hash(of, table, &all));
+	const struct route *r = tables_find(&rib->tables, vrf->fib->table, &all);
 
 	return r != NULL && route_effective(r) != 0 &&
 	       slot_path_kind(rib, route_effective(r)) != PATH_THROW;

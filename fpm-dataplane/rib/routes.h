@@ -143,6 +143,15 @@ tables_routes(struct rib_tables *t, uint32_t table)
 	return table == RIB_TABLE_MAIN ? &t->main : &t->other;
 }
 
+/* Return the route of a table for a prefix, or NULL. */
+static inline struct route *
+tables_find(const struct rib_tables *t, uint32_t table, const struct prefix *p)
+{
+	const struct routes *of = table == RIB_TABLE_MAIN ? &t->main : &t->other;
+
+	return routes_find(of, table, p, routes_hash(of, table, p));
+}
+
 /* Count `by` more routes of a table and an IP family. */
 static inline void
 tables_count(struct rib_tables *t, uint32_t table, uint8_t family, int by)

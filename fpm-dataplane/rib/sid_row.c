@@ -56,13 +56,11 @@ sid_add_row(struct rib *rib, struct msg_query *q, uint32_t number)
 {
 	struct prefix p = fib_sid_number_prefix(rib->fib, number);
 	uint32_t table = rib->fib->sid_numbers->of[number].table;
-	const struct routes *of;
 	const struct route *r;
 
 	if (p.len == 0 || !sid_is_wanted(rib, q, number, &p, table))
 		return;
-	of = tables_routes(&rib->tables, table);
-	r = routes_find(of, table, &p, routes_hash(of, table, &p));
+	r = tables_find(&rib->tables, table, &p);
 	if (r != NULL && route_effective(r) != 0)
 		json_array_append_new(q->rows, sid_json(rib, number, r));
 }

@@ -25,13 +25,10 @@ view_depends_on(const struct rib *rib, const struct vrf *view, const struct rout
 static uint32_t
 slot_in_table(const struct rib *rib, uint32_t table, const struct route *r)
 {
-	const struct routes *of =
-		table == RIB_TABLE_MAIN ? &rib->tables.main : &rib->tables.other;
 	struct prefix p = route_prefix(r);
-	const struct route *found = r;
+	const struct route *found =
+		table == r->table ? r : tables_find(&rib->tables, table, &p);
 
-	if (table != r->table)
-		found = routes_find(of, table, &p, routes_hash(of, table, &p));
 	return found == NULL ? 0 : route_effective(found);
 }
 
@@ -39,13 +36,10 @@ slot_in_table(const struct rib *rib, uint32_t table, const struct route *r)
 static const struct route *
 plain_route(const struct rib *rib, const struct route *r)
 {
-	const struct routes *of = &rib->tables.main;
 	struct prefix p = route_prefix(r);
 
-	return r->table == RIB_TABLE_MAIN
-		       ? r
-		       : routes_find(of, RIB_TABLE_MAIN, &p,
-				     routes_hash(of, RIB_TABLE_MAIN, &p));
+	return r->table == RIB_TABLE_MAIN ? r
+					  : tables_find(&rib->tables, RIB_TABLE_MAIN, &p);
 }
 
 /*
@@ -117,10 +111,7 @@ view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct pr
 {
 	for (uint32_t i = 0; i < view->n_chain; i++) {
 		uint32_t table = view->chain[i], slot;
-		const struct routes *of =
-			table == RIB_TABLE_MAIN ? &rib->tables.main : &rib->tables.other;
-		const struct route *r =
-			routes_find(of, table, p, routes_hash(of, table, p));
+		const struct route *r = tables_find(&rib->tables, table, p);
 
 		slot = r == NULL ? 0
 		       : table == RIB_TABLE_MAIN
