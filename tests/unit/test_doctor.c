@@ -92,6 +92,13 @@ verdict(void (*check)(struct exam *e))
 	return verdict_of(check, true);
 }
 
+/* Return a text of the row of the last check. */
+static const char *
+told(const char *key)
+{
+	return row_str(json_array_get(t.e.rows, 0), key);
+}
+
 static const char *
 command(void)
 {
@@ -137,6 +144,65 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	assert_string_equal(verdict(check_pcie_link), "fail");
 }
 
+/* Both values of a link count, and each text has the values of the device. */
+static void
+a_link_is_judged_by_its_width_and_its_speed(void **state)
+{
+	static const struct {
+		uint8_t max, now; /* width << 4 | generation */
+		const char *verdict, *text, *cost;
+	} each[] = {
+		{0x83, 0x83, "ok", "x8 at 8 GT/s, its maximum: 63 Gbit/s", ""},
+		{0x83, 0x43, "warn", "x4 at 8 GT/s, the maximum is x8 at 8 GT/s",
+		 "32 Gbit/s of 63 "},
+		{0x83, 0x82, "warn", "x8 at 5 GT/s, the maximum is x8 at 8 GT/s",
+		 "32 Gbit/s of 63 "},
+		{0x41, 0x11, "warn", "x1 at 2.5 GT/s, the maximum is x4 at 2.5 GT/s",
+		 "2 Gbit/s of 8 "},
+		{0x14, 0x14, "ok", "x1 at 16 GT/s, its maximum: 16 Gbit/s", ""},
+		{0x15, 0x15, "ok", "x1 at 32 GT/s, its maximum: 32 Gbit/s", ""},
+		{0x16, 0x16, "ok", "x1 at 64 GT/s, its maximum: 60 Gbit/s", ""},
+		{0x17, 0x17, "ok", "x1 at ? GT/s, its maximum: 0 Gbit/s", ""},
+		{0x03, 0x83, "n/a", "no link: part of the chipset", ""},
+		{0x83, 0x03, "n/a", "no link: part of the chipset", ""},
+	};
+	uint8_t c[256] = {0x86, 0x80, [0x06] = 0x10, [0x34] = 0x40, [0x40] = 0x10};
+
+	for (unsigned int i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		c[0x4c] = each[i].max;
+		c[0x52] = each[i].now;
+		root_put_octets(NIC "/config", c, sizeof(c));
+		assert_string_equal(verdict(check_pcie_link), each[i].verdict);
+		assert_string_equal(told("text"), each[i].text);
+		assert_string_equal(told("subject"), "wan0");
+		if (each[i].cost[0] != '\0')
+			assert_memory_equal(told("cost"), each[i].cost,
+					    strlen(each[i].cost));
+	}
+	assert_string_equal(verdict(check_ext_tag), "n/a");
+	assert_string_equal(told("text"), "the device has none");
+	/* Requests of 256 and of 512 octets. */
+	c[0x49] = 0x10;
+	root_put_octets(NIC "/config", c, sizeof(c));
+	assert_string_equal(verdict(check_read_request), "warn");
+	assert_string_equal(told("text"), "256 octets");
+	c[0x49] = 0x20;
+	root_put_octets(NIC "/config", c, sizeof(c));
+	assert_string_equal(verdict(check_read_request), "ok");
+	assert_string_equal(told("text"), "512 octets");
+	assert_string_equal(told("subject"), "wan0");
+	assert_string_equal(verdict(check_ext_tag), "n/a");
+	assert_string_equal(told("subject"), "wan0");
+	/* A port without a name is called by its address. */
+	port_set("name", json_string(""));
+	for (unsigned int i = 0; i < 3; i++) {
+		(void)verdict(i == 0   ? check_pcie_link
+			      : i == 1 ? check_ext_tag
+				       : check_read_request);
+		assert_string_equal(told("subject"), "0000:03:00.0");
+	}
+}
+
 /* A guest ignores the PCI Express values of virtio and vmxnet3. */
 static void
 a_hypervisors_nic_has_no_slot(void **state)
@@ -150,6 +216,7 @@ a_hypervisors_nic_has_no_slot(void **state)
 	assert_string_equal(verdict(check_read_request), "warn");
 	root_put("/proc/cpuinfo", "flags\t\t: fpu hypervisor vme\n");
 	assert_string_equal(verdict(check_pcie_link), "n/a");
+	assert_string_equal(told("text"), "a device of the hypervisor, without a slot");
 	assert_string_equal(verdict(check_read_request), "n/a");
 	c[0] = 0xad; /* VMware's vendor id */
 	c[1] = 0x15;
@@ -370,6 +437,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_nic_with_a_poor_slot_is_warned_of),
+		TEST(a_link_is_judged_by_its_width_and_its_speed),
 		TEST(a_hypervisors_nic_has_no_slot),
 		TEST(cpus_of_another_node_are_warned_of),
 		TEST(forwarding_cpus_want_isolation_clock_rate_and_their_core),
