@@ -88,6 +88,11 @@ dumps_are_repeated_until_no_lifetime_can_be_hidden(void **state)
 		/* Nothing is left to wait for. */
 		assert_int_equal(after_dump(begin + 2, 0, 0), 0);
 	}
+	/* A single route that has expired, and is gone in the next dump. */
+	setup(NULL);
+	assert_int_equal(after_dump(5000, 1, 0), 100);
+	assert_int_equal(after_dump(5200, 0, 0), 100);
+	assert_int_equal(after_dump(5300, 0, 0), 0);
 	assert_int_equal(EXPIRED_MS, 100);
 	assert_int_equal(EXPIRED_LARGE_MS, 5000);
 }
