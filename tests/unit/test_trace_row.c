@@ -256,6 +256,28 @@ record4(unsigned int n)
 }
 
 static void
+the_source_of_an_ipv4_error_is_shown(void **state)
+{
+	lan.src4 = 0xc0000201;
+	fib->group[12] = group_word_single(PATH(PATH_ONLINK, LAN));
+	assert_int_equal(
+		poptrie_add(fib->copy[0].pt4, (const uint8_t[4]){10, 1, 2, 3}, 32, 12), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt4), 0);
+	(void)record4(0);
+	rec.in_ifidx = LAN;
+	rec.icmp = true;
+	rec.verdict = PUNT_ttl_expired;
+	rec.cause = DROP_ttl;
+	row_again();
+	text_is("verdict", "dropped");
+	text_is("icmp_src", "192.0.2.1");
+	rec.frame[0] = 1; /* a group of Ethernet */
+	row_again();
+	text_is("icmp_src", NULL);
+	refuses("it came in a broadcast or multicast frame (RFC 1812, 4.3.2.7)");
+}
+
+static void
 each_field_of_a_frame_is_in_its_row(void **state)
 {
 	uint8_t *ip = record4(0);
@@ -498,6 +520,11 @@ each_kind_of_path_has_its_name(void **state)
 	number_is("rule", 1000);
 	number_is("rule_table", 50);
 	flag_is("to_main", true);
+	text_is("to_vrf", NULL);
+	rec.to_vrf = 3;
+	row_again();
+	json_is("to_vrf", "null"); /* a VRF without a FIB has no name */
+	rec.to_vrf = 0;
 	rec.rule = 2;
 	rec.rule_table = 0;
 	rec.to_main = false;
@@ -687,6 +714,7 @@ main(void)
 		TEST(the_source_of_an_error_is_shown),
 		TEST(only_packet_too_big_is_sent_about_groups),
 		TEST(a_frame_that_is_too_short_has_neither),
+		TEST(the_source_of_an_ipv4_error_is_shown),
 		TEST(each_field_of_a_frame_is_in_its_row),
 		TEST(an_ipv6_packet_and_a_long_frame_are_shown),
 		TEST(labels_are_shown_up_to_the_last_one),
