@@ -69,12 +69,83 @@ kmon_drain(struct nl_sock *sk)
 		;
 }
 
-/* Return true for changes that often come with a change of KMON_INET6. */
-static bool
-change_is_with_inet6(const struct kmon_change *change)
+/* --- IPv6 of a link: the kernel has events for few of its changes ------------------------- */
+
+static struct mirror_entry *
+inet6_of(const struct kmon *km, unsigned int ifindex)
 {
-	return change->kind == KMON_LINK ||
-	       (change->kind == KMON_ADDR && change->item.addr.family == 6);
+	struct kmon_key key = {.ifindex = ifindex};
+
+	return mirror_find(&km->mirror[KMON_INET6], &key);
+}
+
+/*
+ * Note an IPv6 address that may tell of a change. A link that is deleted loses its addresses,
+ * too: the doubt ends with the entry.
+ */
+static void
+inet6_doubt(struct kmon *km, const struct kmon_change *addr)
+{
+	struct mirror_entry *e = inet6_of(km, addr->item.addr.ifindex);
+
+	if (!addr->gone) {
+		km->inet6_due |= e == NULL || e->item.inet6.off;
+	} else if (e != NULL && !e->doubted) {
+		e->doubted = true;
+		km->n_doubted++;
+	}
+}
+
+/*
+ * Take the settings of IPv6 of a new link from the message about it. For another link they may be
+ * older than the last reading, and the message about a new MTU may have the old MTU of IPv6.
+ */
+static void
+inet6_follow(struct kmon *km, struct nlmsghdr *hdr, unsigned int was_mtu_bytes)
+{
+	struct kmon_change change = {.kind = KMON_INET6};
+	const struct mirror_entry *e, *link;
+	struct kmon_key key;
+	int rc;
+
+	if (!kmon_parse_inet6_of_link(hdr, &change.item.inet6)) {
+		km->inet6_due = true;
+		return;
+	}
+	key = (struct kmon_key){.ifindex = change.item.inet6.ifindex};
+	link = mirror_find(&km->mirror[KMON_LINK], &key);
+	e = inet6_of(km, key.ifindex);
+	if (link == NULL)
+		return; /* the callback has reset it */
+	if (e == NULL && was_mtu_bytes == 0) {
+		rc = kmon_apply(km, &change);
+		if (rc < 0)
+			km->apply_rc = rc;
+		return;
+	}
+	km->inet6_due |= e == NULL || was_mtu_bytes != link->item.link.mtu_bytes ||
+			 !kmon_item_equal(KMON_INET6, &e->item, &change.item);
+}
+
+static void
+message_apply(struct kmon *km, struct nlmsghdr *hdr, const struct kmon_change *change)
+{
+	bool link = change->kind == KMON_LINK && !change->gone &&
+		    kmon_is_watched(km, KMON_INET6);
+	struct kmon_key key = {.ifindex = link ? change->item.link.ifindex : 0};
+	const struct mirror_entry *was =
+		link ? mirror_find(&km->mirror[KMON_LINK], &key) : NULL;
+	unsigned int was_mtu_bytes = was == NULL ? 0 : was->item.link.mtu_bytes;
+	int rc;
+
+	if (change->kind == KMON_ADDR && change->item.addr.family == 6 &&
+	    kmon_is_watched(km, KMON_INET6))
+		inet6_doubt(km, change);
+	rc = kmon_apply(km, change);
+	if (rc < 0)
+		km->apply_rc = rc;
+	if (link)
+		inet6_follow(km, hdr, was_mtu_bytes);
 }
 
 static int
@@ -82,7 +153,6 @@ kmon_on_message(struct nl_msg *msg, void *arg)
 {
 	struct kmon *km = arg;
 	struct kmon_change change;
-	int rc;
 
 	/*
 	 * Every process with CAP_NET_ADMIN may send to this port; accept messages of the
@@ -93,12 +163,8 @@ kmon_on_message(struct nl_msg *msg, void *arg)
 	km->stats.events++;
 	if (kmon_is_watched(km, KMON_VNI) && kmon_apply_vnis(km, nlmsg_hdr(msg)))
 		return NL_OK;
-	if (kmon_parse(msg, &change)) {
-		km->inet6_due |= change_is_with_inet6(&change);
-		rc = kmon_apply(km, &change);
-		if (rc < 0)
-			km->apply_rc = rc;
-	}
+	if (kmon_parse(msg, &change))
+		message_apply(km, nlmsg_hdr(msg), &change);
 	return NL_OK;
 }
 
@@ -242,7 +308,7 @@ kmon_read_fdb(struct kmon *km, unsigned int ifindex)
 bool
 kmon_inet6_is_due(const struct kmon *km)
 {
-	return km->inet6_due;
+	return km->inet6_due || km->n_doubted > 0;
 }
 
 int

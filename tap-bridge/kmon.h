@@ -172,7 +172,8 @@ struct kmon_inet6 {
  *
  * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
- * kmon_has_failed(), kmon_operstate() and kmon_fdb_find(), no other function of this file.
+ * kmon_has_failed(), kmon_operstate() and kmon_fdb_find(), a callback about a link also
+ * kmon_drop_fdb(), no other function of this file.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -224,9 +225,10 @@ int kmon_dispatch(struct kmon *km);
 int kmon_read_inet6(struct kmon *km);
 
 /*
- * Return true if an event came since the last reading that often comes with a change of
- * `inet6`: of a link, or of an IPv6 address, because a link that loses IPv6 loses its
- * addresses.
+ * Return true if an event since the last reading suggests a change of `inet6`: a message about
+ * a link had other settings of IPv6 than the last reading, or none, or came with another MTU; or
+ * an IPv6 address was deleted, because a link that loses IPv6 loses its addresses, or one was
+ * added where IPv6 was off. The message about a new link has its settings, so it suggests none.
  */
 bool kmon_inet6_is_due(const struct kmon *km);
 
@@ -246,6 +248,10 @@ int kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again);
  * some of them. Not from a callback.
  */
 void kmon_report_neighbors(struct kmon *km);
+/*
+ * Report the neighbors on one link again, for a caller that ignored those of the link before.
+ */
+void kmon_report_neighbors_on(struct kmon *km, unsigned int ifindex);
 
 /*
  * Ask the kernel to resolve or confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
@@ -301,10 +307,8 @@ const struct kmon_fdb *kmon_fdb_find(const struct kmon *km, unsigned int ifindex
  * and report its entries. Returns 0 or -errno.
  */
 int kmon_read_fdb(struct kmon *km, unsigned int ifindex);
-/*
- * Remove the entries of devices for which `fdb_wanted` now returns false, without a report.
- */
-void kmon_drop_fdb(struct kmon *km);
+/* Remove the entries of a device that the owner no longer needs, without a report. */
+void kmon_drop_fdb(struct kmon *km, unsigned int ifindex);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);
 void kmon_close(struct kmon *km);

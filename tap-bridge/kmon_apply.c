@@ -74,17 +74,12 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 	}
 }
 
-static bool
-entry_is_on_link(const struct mirror_entry *e, const void *arg)
-{
-	return e->key.ifindex == *(const uint32_t *)arg;
-}
-
 static void
 entries_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
+		km->n_doubted -= list->doubted;
 		if (!list->early)
 			kmon_report(km, kind, &list->item, true);
 		free(list);
@@ -102,10 +97,8 @@ kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list
 		next = list->next;
 		list->next = NULL;
 		for (int k = KMON_NEIGH; k > KMON_LINK; k--)
-			entries_report_gone(km, k,
-					    mirror_remove_if(&km->mirror[k],
-							     entry_is_on_link,
-							     &list->key.ifindex));
+			entries_report_gone(
+				km, k, mirror_remove_on(&km->mirror[k], list->key.ifindex));
 		entries_report_gone(km, KMON_LINK, list);
 	}
 }
@@ -226,6 +219,8 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 		return kmon_apply_new(km, change, &key, early);
 	}
 	e->gen = km->gen;
+	km->n_doubted -= e->doubted;
+	e->doubted = false;
 	now = change_complete(change, &e->item);
 	if (kmon_item_equal(kind, &e->item, &now))
 		return 0;
@@ -243,22 +238,25 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	return 0;
 }
 
-static bool
-entry_is_not_wanted(const struct mirror_entry *e, const void *km)
-{
-	return !fdb_is_wanted(km, e->key.ifindex);
-}
-
 void
-kmon_drop_fdb(struct kmon *km)
+kmon_drop_fdb(struct kmon *km, unsigned int ifindex)
 {
-	struct mirror_entry *next,
-		*e = mirror_remove_if(&km->mirror[KMON_FDB], entry_is_not_wanted, km);
+	struct mirror_entry *next, *e = mirror_remove_on(&km->mirror[KMON_FDB], ifindex);
 
 	for (; e != NULL; e = next) {
 		next = e->next;
 		free(e);
 	}
+}
+
+void
+kmon_report_neighbors_on(struct kmon *km, unsigned int ifindex)
+{
+	struct mirror *m = &km->mirror[KMON_NEIGH];
+
+	for (const struct mirror_entry *e = mirror_first_on(m, ifindex); e != NULL;
+	     e = mirror_next_on(m, e))
+		kmon_report(km, KMON_NEIGH, &e->item, false);
 }
 
 void

@@ -67,18 +67,25 @@ static_assert(sizeof(struct kmon_key) == 40, "compared with memcmp");
 
 struct mirror_entry {
 	struct mirror_entry *next;
+	struct mirror_entry *on_next, **on_prev; /* among those on the same link */
 	uint64_t gen; /* generation of the last dump that showed it */
 	struct kmon_key key;
 	union kmon_item item; /* as last reported */
 	bool early;           /* its link is not known yet; to be reported with the link */
+	bool doubted;         /* KMON_INET6: an event suggests that it has changed */
 };
 
-/* A hash table with chains. It grows and never shrinks. All zero is an empty table. */
+/*
+ * A hash table with chains, by key and by link. It grows and never shrinks. All zero is an empty
+ * table.
+ */
 struct mirror {
 	struct mirror_entry **bucket;
+	struct mirror_entry **on; /* as many chains; the entries of links with equal hash */
 	size_t n_buckets;
 	size_t n_entries;
-	uint64_t seed; /* of the hash, set while the table is empty */
+	uint64_t seed;    /* of the hash, set while the table is empty */
+	uint64_t n_steps; /* entries that walks have passed, for tests */
 };
 
 /* A monitor. Only the thread of its owner reads and writes it. */
@@ -95,6 +102,7 @@ struct kmon {
 	int apply_rc;       /* reason why a message could not be applied; 0: none */
 	bool lost;          /* events were missed: the mirror may be wrong */
 	bool inet6_due;     /* see kmon_inet6_is_due() */
+	unsigned int n_doubted;
 };
 
 /*
@@ -126,6 +134,12 @@ void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry 
 
 /* Parse a message. Returns false when kmon does not watch its subject. */
 bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
+
+/*
+ * Read the settings of IPv6 from an RTM_NEWLINK of a link. Returns false if it has none: the link
+ * or the kernel has no IPv6.
+ */
+bool kmon_parse_inet6_of_link(struct nlmsghdr *hdr, struct kmon_inet6 *inet6);
 
 /* Read the settings of a tunnel from an RTM_NEWLINK; for another link kind is 0. */
 void kmon_parse_tunnel(struct nlmsghdr *hdr, struct kmon_tunnel *tunnel);
@@ -160,6 +174,15 @@ struct mirror_entry *mirror_remove_if(struct mirror *m,
 				      bool (*want)(const struct mirror_entry *e,
 						   const void *arg),
 				      const void *arg);
+
+/* Remove the entries on a link, as mirror_remove_if(). */
+struct mirror_entry *mirror_remove_on(struct mirror *m, uint32_t ifindex);
+
+/*
+ * Return the first entry on a link, or the next one after `e`, which is in the table. NULL: none.
+ */
+struct mirror_entry *mirror_first_on(struct mirror *m, uint32_t ifindex);
+struct mirror_entry *mirror_next_on(struct mirror *m, const struct mirror_entry *e);
 
 /* Remove one entry; the caller frees it. */
 void mirror_remove(struct mirror *m, struct mirror_entry *e);

@@ -33,6 +33,39 @@ mirror_bucket(const struct mirror *m, const struct kmon_key *key)
 	return &m->bucket[key_hash(m, key) & (m->n_buckets - 1)];
 }
 
+static struct mirror_entry **
+mirror_on(const struct mirror *m, uint32_t ifindex)
+{
+	uint64_t h = (m->seed ^ ifindex) * 0x9e3779b97f4a7c15;
+
+	return &m->on[(size_t)(h >> 32) & (m->n_buckets - 1)];
+}
+
+/* Put an entry into its chains. */
+static void
+entry_link(struct mirror *m, struct mirror_entry *e)
+{
+	struct mirror_entry **to = mirror_bucket(m, &e->key);
+
+	e->next = *to;
+	*to = e;
+	to = mirror_on(m, e->key.ifindex);
+	e->on_next = *to;
+	e->on_prev = to;
+	if (*to != NULL)
+		(*to)->on_prev = &e->on_next;
+	*to = e;
+}
+
+/* Take an entry out of the chain of its link. */
+static void
+entry_unlink_on(struct mirror_entry *e)
+{
+	*e->on_prev = e->on_next;
+	if (e->on_next != NULL)
+		e->on_next->on_prev = e->on_prev;
+}
+
 struct kmon_key
 kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
 {
@@ -173,18 +206,20 @@ mirror_grow(struct mirror *m)
 
 	bigger.n_buckets = m->n_buckets ? 2 * m->n_buckets : MIN_BUCKETS;
 	bigger.bucket = calloc(bigger.n_buckets, sizeof(*bigger.bucket));
-	if (bigger.bucket == NULL)
+	bigger.on = calloc(bigger.n_buckets, sizeof(*bigger.on));
+	if (bigger.bucket == NULL || bigger.on == NULL) {
+		free(bigger.bucket);
+		free(bigger.on);
 		return -1;
+	}
 	for (size_t i = 0; i < m->n_buckets; i++) {
 		for (struct mirror_entry *e = m->bucket[i], *next; e != NULL; e = next) {
-			struct mirror_entry **to = mirror_bucket(&bigger, &e->key);
-
 			next = e->next;
-			e->next = *to;
-			*to = e;
+			entry_link(&bigger, e);
 		}
 	}
 	free(m->bucket);
+	free(m->on);
 	*m = bigger;
 	return 0;
 }
@@ -192,7 +227,7 @@ mirror_grow(struct mirror *m)
 struct mirror_entry *
 mirror_add(struct mirror *m, const struct kmon_key *key)
 {
-	struct mirror_entry *e, **to;
+	struct mirror_entry *e;
 
 	if (m->n_entries >= m->n_buckets && mirror_grow(m) < 0 && m->n_buckets == 0)
 		return NULL;
@@ -200,9 +235,7 @@ mirror_add(struct mirror *m, const struct kmon_key *key)
 	if (e == NULL)
 		return NULL;
 	e->key = *key;
-	to = mirror_bucket(m, key);
-	e->next = *to;
-	*to = e;
+	entry_link(m, e);
 	m->n_entries++;
 	return e;
 }
@@ -216,15 +249,55 @@ mirror_remove_if(struct mirror *m,
 
 	for (size_t i = 0; i < m->n_buckets; i++) {
 		for (struct mirror_entry **p = &m->bucket[i], *e; (e = *p) != NULL;) {
+			m->n_steps++;
 			if (!want(e, arg)) {
 				p = &e->next;
 				continue;
 			}
 			*p = e->next;
+			entry_unlink_on(e);
 			e->next = taken;
 			taken = e;
 			m->n_entries--;
 		}
+	}
+	return taken;
+}
+
+/* Return `e`, or the first entry behind it that is on the link. */
+static struct mirror_entry *
+entry_on(struct mirror *m, struct mirror_entry *e, uint32_t ifindex)
+{
+	for (; e != NULL; e = e->on_next) {
+		m->n_steps++;
+		if (e->key.ifindex == ifindex)
+			return e;
+	}
+	return NULL;
+}
+
+struct mirror_entry *
+mirror_first_on(struct mirror *m, uint32_t ifindex)
+{
+	return m->n_buckets == 0 ? NULL : entry_on(m, *mirror_on(m, ifindex), ifindex);
+}
+
+struct mirror_entry *
+mirror_next_on(struct mirror *m, const struct mirror_entry *e)
+{
+	return entry_on(m, e->on_next, e->key.ifindex);
+}
+
+struct mirror_entry *
+mirror_remove_on(struct mirror *m, uint32_t ifindex)
+{
+	struct mirror_entry *taken = NULL, *next;
+
+	for (struct mirror_entry *e = mirror_first_on(m, ifindex); e != NULL; e = next) {
+		next = mirror_next_on(m, e);
+		mirror_remove(m, e);
+		e->next = taken;
+		taken = e;
 	}
 	return taken;
 }
@@ -238,6 +311,7 @@ mirror_remove(struct mirror *m, struct mirror_entry *e)
 		p = &(*p)->next;
 	*p = e->next;
 	e->next = NULL;
+	entry_unlink_on(e);
 	m->n_entries--;
 }
 
@@ -251,5 +325,6 @@ mirror_free(struct mirror *m)
 		}
 	}
 	free(m->bucket);
+	free(m->on);
 	memset(m, 0, sizeof(*m));
 }

@@ -236,6 +236,25 @@ parse_mpls(struct nlmsghdr *hdr, struct kmon_change *change)
 	return true;
 }
 
+/* Parse IFLA_INET6_CONF, which is an array. An older kernel has fewer values. */
+static bool
+parse_inet6_conf(struct nlattr *attr, struct kmon_inet6 *inet6)
+{
+	int32_t conf[FORCE_FORWARDING + 1] = {0};
+	size_t bytes = (size_t)nla_len(attr);
+
+	static_assert(DEVCONF_MTU6 < DEVCONF_DISABLE_IPV6 &&
+			      DEVCONF_DISABLE_IPV6 < FORCE_FORWARDING,
+		      "all are in conf[]");
+	if (bytes < (DEVCONF_DISABLE_IPV6 + 1) * sizeof(conf[0]))
+		return false;
+	memcpy(conf, nla_data(attr), bytes < sizeof(conf) ? bytes : sizeof(conf));
+	inet6->off = conf[DEVCONF_DISABLE_IPV6] != 0;
+	inet6->mtu_bytes = (unsigned int)conf[DEVCONF_MTU6];
+	inet6->force_forwarding = conf[FORCE_FORWARDING] != 0;
+	return true;
+}
+
 /*
  * Parse the settings of IPv6 in an RTM_NEWLINK of AF_INET6. A message without them comes
  * from a kernel without IPv6.
@@ -246,31 +265,28 @@ parse_inet6(struct nlmsghdr *hdr, struct kmon_change *change)
 	struct kmon_inet6 *inet6 = &change->item.inet6;
 	struct nlattr *attr[IFLA_MAX + 1], *of[IFLA_INET6_MAX + 1];
 	const struct ifinfomsg *link = nlmsg_data(hdr);
-	int32_t conf[FORCE_FORWARDING + 1] = {0};
-	size_t bytes;
 
-	static_assert(DEVCONF_MTU6 < DEVCONF_DISABLE_IPV6 &&
-			      DEVCONF_DISABLE_IPV6 < FORCE_FORWARDING,
-		      "all are in conf[]");
 	if (nlmsg_parse(hdr, sizeof(*link), attr, IFLA_MAX, NULL) < 0)
 		return false;
 	inet6->ifindex = (unsigned int)link->ifi_index;
 	if (change->gone)
 		return true;
-	if (attr[IFLA_PROTINFO] == NULL ||
-	    nla_parse_nested(of, IFLA_INET6_MAX, attr[IFLA_PROTINFO], NULL) < 0 ||
-	    of[IFLA_INET6_CONF] == NULL)
-		return false;
-	bytes = (size_t)nla_len(of[IFLA_INET6_CONF]);
-	if (bytes < (DEVCONF_DISABLE_IPV6 + 1) * sizeof(conf[0]))
-		return false;
-	/* An older kernel has fewer values. */
-	memcpy(conf, nla_data(of[IFLA_INET6_CONF]),
-	       bytes < sizeof(conf) ? bytes : sizeof(conf));
-	inet6->off = conf[DEVCONF_DISABLE_IPV6] != 0;
-	inet6->mtu_bytes = (unsigned int)conf[DEVCONF_MTU6];
-	inet6->force_forwarding = conf[FORCE_FORWARDING] != 0;
-	return true;
+	return attr[IFLA_PROTINFO] != NULL &&
+	       nla_parse_nested(of, IFLA_INET6_MAX, attr[IFLA_PROTINFO], NULL) >= 0 &&
+	       of[IFLA_INET6_CONF] != NULL && parse_inet6_conf(of[IFLA_INET6_CONF], inet6);
+}
+
+bool
+kmon_parse_inet6_of_link(struct nlmsghdr *hdr, struct kmon_inet6 *inet6)
+{
+	const struct ifinfomsg *link = nlmsg_data(hdr);
+	struct nlattr *spec = nlmsg_find_attr(hdr, sizeof(*link), IFLA_AF_SPEC), *at;
+	struct nlattr *of[IFLA_INET6_MAX + 1];
+
+	at = spec == NULL ? NULL : nla_find(nla_data(spec), nla_len(spec), AF_INET6);
+	inet6->ifindex = (unsigned int)link->ifi_index;
+	return at != NULL && nla_parse_nested(of, IFLA_INET6_MAX, at, NULL) >= 0 &&
+	       of[IFLA_INET6_CONF] != NULL && parse_inet6_conf(of[IFLA_INET6_CONF], inet6);
 }
 
 static void

@@ -263,18 +263,22 @@ spec_apply(struct kmon *km, unsigned int ifindex, struct nlattr *spec)
 	}
 }
 
-/* Entries of a port that the message with generation `gen` did not have. */
-struct lost {
-	unsigned int ifindex;
-	uint64_t gen;
-};
-
-static bool
-entry_is_lost(const struct mirror_entry *e, const void *arg)
+/* Report the VNIs of a port gone that the message with the present generation did not have. */
+static void
+vnis_sweep(struct kmon *km, uint32_t ifindex)
 {
-	const struct lost *lost = arg;
+	struct mirror *m = &km->mirror[KMON_VNI];
+	struct mirror_entry *lost = NULL, *next;
 
-	return e->key.ifindex == lost->ifindex && e->gen != lost->gen;
+	for (struct mirror_entry *e = mirror_first_on(m, ifindex); e != NULL; e = next) {
+		next = mirror_next_on(m, e);
+		if (e->gen == km->gen)
+			continue;
+		mirror_remove(m, e);
+		e->next = lost;
+		lost = e;
+	}
+	kmon_report_gone(km, KMON_VNI, lost);
 }
 
 bool
@@ -282,7 +286,6 @@ kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr)
 {
 	const struct ifinfomsg *link = nlmsg_data(hdr);
 	struct nlattr *spec;
-	struct lost lost;
 
 	if ((hdr->nlmsg_type != RTM_NEWLINK && hdr->nlmsg_type != RTM_DELLINK) ||
 	    !nlmsg_valid_hdr(hdr, sizeof(*link)) || link->ifi_family != AF_BRIDGE)
@@ -293,10 +296,7 @@ kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr)
 	spec = nlmsg_find_attr(hdr, sizeof(*link), IFLA_AF_SPEC);
 	if (spec != NULL && hdr->nlmsg_type == RTM_NEWLINK)
 		spec_apply(km, (unsigned int)link->ifi_index, spec);
-	if ((hdr->nlmsg_flags & NLM_F_MULTI) != 0)
-		return true;
-	lost = (struct lost){.ifindex = (unsigned int)link->ifi_index, .gen = km->gen};
-	kmon_report_gone(km, KMON_VNI,
-			 mirror_remove_if(&km->mirror[KMON_VNI], entry_is_lost, &lost));
+	if ((hdr->nlmsg_flags & NLM_F_MULTI) == 0)
+		vnis_sweep(km, (uint32_t)link->ifi_index);
 	return true;
 }

@@ -53,7 +53,9 @@ tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 	  const struct fib_tunnel_key *key)
 {
 	for (uint32_t i = fib_tunnel_hash(fib, key);; i++) {
-		uint16_t entry = tunnels->entry[i & tunnels->mask];
+		/* Consume: the interface of the entry was published before the entry. */
+		uint16_t entry = atomic_load_explicit(&tunnels->entry[i & tunnels->mask],
+						      memory_order_consume);
 		uint16_t ifidx = entry & (uint16_t)~FIB_TUNNEL_SHARED;
 		const struct fib_iface *iface = fib_iface(fib, ifidx);
 

@@ -30,13 +30,15 @@
 #define ECN_CE   3u
 
 /*
- * The tunnels that are up, by struct fib_tunnel_key: a hash table with open addressing.
- * Immutable: neigh publishes a new table for each change. A tunnel that takes IPv4 and IPv6
- * without GRE has two entries.
+ * The tunnels that are up, by struct fib_tunnel_key: a hash table with open addressing. A tunnel
+ * that takes IPv4 and IPv6 without GRE has two entries. neigh adds entries in place, and frees none:
+ * a reader compares the key with the interface, which may be down or have another key. neigh
+ * publishes a new table if this one is full, or if tunnels share a key.
  */
 struct fib_tunnels {
-	uint32_t mask;    /* number of entries less one; the number is a power of two */
-	uint16_t entry[]; /* ifidx, and FIB_TUNNEL_SHARED; 0: free */
+	uint32_t mask; /* number of entries less one; the number is a power of two */
+	/* W:neigh R:fwd,punt  ifidx, and FIB_TUNNEL_SHARED; 0: free */
+	_Atomic uint16_t entry[];
 };
 
 /*

@@ -72,7 +72,9 @@ iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct ou
 	if (iface_takes(*last, vni, o))
 		return *last;
 	for (uint32_t i = fib_vxlan_hash(fib, o->vrf, o->port, vni);; i++) {
-		uint16_t ifidx = vxlans->entry[i & vxlans->mask];
+		/* Consume: the interface of the entry was published before the entry. */
+		uint16_t ifidx = atomic_load_explicit(&vxlans->entry[i & vxlans->mask],
+						      memory_order_consume);
 		const struct fib_iface *iface = fib_iface(fib, ifidx);
 
 		if (ifidx == 0)
@@ -93,8 +95,8 @@ iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct ou
 static uint16_t
 vni_refusal(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o)
 {
-	const struct fib_iface *one =
-		vxlans->one_end == 0 ? NULL : fib_iface(fib, vxlans->one_end);
+	uint16_t ifidx = atomic_load_explicit(&vxlans->one_end, memory_order_relaxed);
+	const struct fib_iface *one = ifidx == 0 ? NULL : fib_iface(fib, ifidx);
 
 	if (one == NULL || !end_is(&one->vxlan, o))
 		return N_REASON;

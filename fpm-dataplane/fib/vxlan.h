@@ -43,7 +43,7 @@ struct fib_vxlan_hop {
 
 /*
  * The interfaces over VXLAN that are up, by VRF, port and VNI: a hash table with open addressing.
- * Immutable: neigh publishes a new table for each change.
+ * neigh adds and removes entries in place, and publishes a new table if this one is full.
  */
 struct fib_vxlans {
 	uint32_t mask; /* number of entries less one; the number is a power of two */
@@ -51,8 +51,9 @@ struct fib_vxlans {
 	 * An interface, if all others have the same VRF, local address and port, and the
 	 * kernel itself has no vxlan device. 0: the kernel decides about unknown VNIs.
 	 */
-	uint16_t one_end;
-	uint16_t entry[]; /* ifidx; 0: free */
+	_Atomic uint16_t one_end; /* W:neigh R:fwd,punt */
+	/* W:neigh R:fwd,punt  ifidx; the number of a port: removed; 0: free */
+	_Atomic uint16_t entry[];
 };
 
 uint32_t fib_vxlan_hash(const struct fib *fib, uint16_t vrf, uint16_t port, uint32_t vni);

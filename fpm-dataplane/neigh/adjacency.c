@@ -212,40 +212,56 @@ nb_apply(struct neigh *n, struct nb *nb)
 	nb_release(n, nb);
 }
 
+/*
+ * Call fn() for each neighbor of an interface. fn() may free that neighbor, and no other. Steps are
+ * counted for tests.
+ */
+static void
+nb_each(struct neigh *n, uint16_t ifidx, void (*fn)(struct neigh *n, struct nb *nb))
+{
+	struct cds_hlist_node *next;
+
+	for (struct cds_hlist_node *at = n->nb_on[ifidx].next; at != NULL; at = next) {
+		next = at->next;
+		n->n_steps++;
+		fn(n, caa_container_of(at, struct nb, on));
+	}
+}
+
+static void
+nb_reapply(struct neigh *n, struct nb *nb)
+{
+	const struct iface *ifc = &n->iface[nb->ifidx];
+	uint32_t slot = nb->slot;
+
+	if (!ifc->up || (nb->family == 6 && ifc->ipv6_off)) {
+		nb->grace = false;
+		glean_answer(n, nb, false);
+	}
+	nb_apply(n, nb);
+	if (n->nb_slot[slot] == nb && (!cds_list_empty(&nb->retry) || nb_is_waited_for(nb)))
+		nb_ask(n, nb);
+}
+
 void
 nb_apply_iface(struct neigh *n, uint16_t ifidx)
 {
-	const struct iface *ifc = &n->iface[ifidx];
+	nb_each(n, ifidx, nb_reapply);
+}
 
-	for (uint32_t i = 0; n->n_nb_on[ifidx] > 0 && i < n->n_slot; i++) {
-		struct nb *nb = n->nb_slot[i];
-
-		if (nb == NULL || nb->ifidx != ifidx)
-			continue;
-		if (!ifc->up || (nb->family == 6 && ifc->ipv6_off)) {
-			nb->grace = false;
-			glean_answer(n, nb, false);
-		}
-		nb_apply(n, nb);
-		if (n->nb_slot[i] == nb &&
-		    (!cds_list_empty(&nb->retry) || nb_is_waited_for(nb)))
-			nb_ask(n, nb);
-	}
+static void
+nb_forget(struct neigh *n, struct nb *nb)
+{
+	nb->known = nb->has_mac = nb->grace = false;
+	nb->nud = NUD_NONE;
+	glean_answer(n, nb, false);
+	nb_apply(n, nb);
 }
 
 void
 nb_forget_iface(struct neigh *n, uint16_t ifidx)
 {
-	for (uint32_t i = 0; n->n_nb_on[ifidx] > 0 && i < n->n_slot; i++) {
-		struct nb *nb = n->nb_slot[i];
-
-		if (nb == NULL || nb->ifidx != ifidx)
-			continue;
-		nb->known = nb->has_mac = nb->grace = false;
-		nb->nud = NUD_NONE;
-		glean_answer(n, nb, false);
-		nb_apply(n, nb);
-	}
+	nb_each(n, ifidx, nb_forget);
 }
 
 static void

@@ -24,6 +24,8 @@ struct iface_copy {
 };
 static_assert(offsetof(struct iface_copy, fib) == 0, "freed as a fib_iface");
 
+#define LENDERS_TRIED 64u
+
 /* --- publication ---------------------------------------------------------------------- */
 
 static void
@@ -64,6 +66,12 @@ addr_source_rank(const struct kmon_addr *ka)
 	if ((a[0] & 0xfe) == 0xfc) /* fc00::/7 */
 		return ka->deprecated ? RANK_DEPRECATED_ULA : RANK_ULA;
 	return 0;
+}
+
+bool
+addr_is_lent(const struct kmon_addr *ka)
+{
+	return addr_source_rank(ka) != 0;
 }
 
 /* Take the best address of each family on a link, if better than the one in `fi`. */
@@ -128,12 +136,34 @@ link_linklocals(const struct link *l, struct fib_iface *fi)
 	}
 }
 
-/* Return true if `ifc` may lend an address that is missing. Skips most VLANs quickly. */
-static bool
-iface_may_lend(const struct iface *ifc, const struct ranks *best)
+/* Return those of 64 interfaces from 64 * `w` on that may lend an address that is missing. */
+static uint64_t
+lenders_of(const struct neigh *n, unsigned int w, const struct ranks *best)
 {
-	return ifc->present && ((best->v4 < RANK_GLOBAL && ifc->lends4) ||
-				(best->v6 < RANK_ULA && ifc->lends6));
+	return (best->v4 < RANK_GLOBAL ? n->lenders[V4].word[w] : 0) |
+	       (best->v6 < RANK_ULA ? n->lenders[V6].word[w] : 0);
+}
+
+/* Take missing addresses from other interfaces with this table, the first one first. */
+static void
+iface_borrow_from(struct neigh *n, uint32_t table, struct fib_iface *fi, struct ranks *best)
+{
+	for (unsigned int w = 0; w <= n->iface_end / 64u; w++) {
+		uint64_t left = UINT64_MAX, bits;
+
+		/* Each loan may leave fewer addresses missing. */
+		while ((bits = lenders_of(n, w, best) & left) != 0) {
+			unsigned int i = (unsigned int)__builtin_ctzll(bits);
+			const struct iface *other = &n->iface[w * 64 + i];
+			const struct link *l =
+				other->present ? link_find(n, other->kernel.ifindex) : NULL;
+
+			n->n_steps++;
+			left = i == 63 ? 0 : UINT64_MAX << (i + 1);
+			if (l != NULL && link_table(n, l) == table)
+				link_sources(l, fi, best);
+		}
+	}
 }
 
 /*
@@ -160,11 +190,12 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	link_linklocals(l, fi);
 	link_sources(l, fi, &best);
 	link_own_sources(l, fi);
-	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA;
-	ifc->lends4 = best.v4 != 0;
-	ifc->lends6 = best.v6 != 0;
-	if (ifc->lends4 || ifc->lends6)
-		n->lenders[fi->ifidx / 64] |= UINT64_C(1) << fi->ifidx % 64;
+	set_put(&n->borrowers[V4], fi->ifidx, best.v4 < RANK_GLOBAL);
+	set_put(&n->borrowers[V6], fi->ifidx, best.v6 < RANK_ULA);
+	set_put(&n->lenders[V4], fi->ifidx, best.v4 != 0);
+	set_put(&n->lenders[V6], fi->ifidx, best.v6 != 0);
+	set_put(&n->good_lenders[V4], fi->ifidx, best.v4 == RANK_GLOBAL);
+	set_put(&n->good_lenders[V6], fi->ifidx, best.v6 == RANK_GLOBAL);
 	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
 	/*
 	 * Keep a preferred IPv6 address. Only a preferred address replaces a deprecated
@@ -176,21 +207,7 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		best.v6 = RANK_DEPRECATED;
 	if (lo != NULL)
 		link_sources(lo, fi, &best);
-	for (unsigned int w = 0; w <= n->iface_end / 64u; w++) {
-		uint64_t bits = n->lenders[w];
-
-		for (; bits != 0 && (best.v4 < RANK_GLOBAL || best.v6 < RANK_ULA);
-		     bits &= bits - 1) {
-			const struct iface *other =
-				&n->iface[w * 64 + (unsigned int)__builtin_ctzll(bits)];
-
-			l = iface_may_lend(other, &best)
-				    ? link_find(n, other->kernel.ifindex)
-				    : NULL;
-			if (l != NULL && link_table(n, l) == table)
-				link_sources(l, fi, &best);
-		}
-	}
+	iface_borrow_from(n, table, fi, &best);
 }
 
 /* Copy the tags of an interface's frames: the tags of the interface below, then its own. */
@@ -321,6 +338,10 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	}
 	/* Release: a forwarder that reads the pointer sees the copy filled. */
 	atomic_store_explicit(&n->fib->iface[ifidx], fi, memory_order_release);
+	if (ifc->svi)
+		svi_enter(n, old, fi);
+	else if (ifc->tunnel)
+		tunnel_enter(n, old, fi);
 	if (old != NULL)
 		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->retired,
 			     iface_copy_free);
@@ -328,11 +349,53 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 }
 
 void
-iface_addresses_changed(struct neigh *n, uint16_t ifidx)
+iface_lends_no_more(struct neigh *n, uint16_t ifidx)
 {
-	if (ifidx != 0)
-		iface_publish(n, ifidx);
-	n->borrow_due = true;
+	iface_publish(n, ifidx);
+	for (unsigned int v = V4; v <= V6; v++)
+		n->borrow_due[v] |= set_has(&n->lenders[v], ifidx);
+}
+
+/*
+ * Return true if no interface borrows from this one, because one with a lower number has an
+ * address of the best rank in the same VRF. Looks at a few interfaces only.
+ */
+static bool
+iface_is_outranked(struct neigh *n, const struct link *l, unsigned int v)
+{
+	uint32_t table = link_table(n, l);
+	unsigned int tries = LENDERS_TRIED;
+
+	for (unsigned int w = 0; w <= l->ifidx / 64u; w++) {
+		uint64_t bits = n->good_lenders[v].word[w];
+
+		for (; bits != 0; bits &= bits - 1) {
+			unsigned int i = w * 64 + (unsigned int)__builtin_ctzll(bits);
+			const struct iface *other = &n->iface[i];
+			const struct link *of =
+				i < l->ifidx && other->present
+					? link_find(n, other->kernel.ifindex)
+					: NULL;
+
+			n->n_steps++;
+			if (of != NULL && link_table(n, of) == table)
+				return true;
+			if (i >= l->ifidx || --tries == 0)
+				return false;
+		}
+	}
+	return false;
+}
+
+void
+iface_address_changed(struct neigh *n, const struct link *l, uint8_t family)
+{
+	unsigned int v = family == 4 ? V4 : V6;
+
+	/* The loopback device and VRFs lend addresses, and no other link that is not ours. */
+	if (l->ifidx == 0 ? l->ifindex == LOOPBACK_IFINDEX || l->kernel.vrf_table != 0
+			  : !iface_is_outranked(n, l, v))
+		n->borrow_due[v] = true;
 }
 
 /*
@@ -342,10 +405,20 @@ iface_addresses_changed(struct neigh *n, uint16_t ifidx)
 void
 iface_borrow(struct neigh *n)
 {
-	for (uint16_t i = 1; n->borrow_due && i < n->iface_end; i++)
-		if (n->iface[i].port != NULL && n->iface[i].borrows)
-			iface_publish(n, i);
-	n->borrow_due = false;
+	if (!n->borrow_due[V4] && !n->borrow_due[V6])
+		return;
+	for (unsigned int w = 0; w <= n->iface_end / 64u; w++) {
+		uint64_t bits = (n->borrow_due[V4] ? n->borrowers[V4].word[w] : 0) |
+				(n->borrow_due[V6] ? n->borrowers[V6].word[w] : 0);
+
+		for (; bits != 0; bits &= bits - 1) {
+			uint16_t i = (uint16_t)(w * 64 + __builtin_ctzll(bits));
+
+			if (n->iface[i].port != NULL)
+				iface_publish(n, i);
+		}
+	}
+	n->borrow_due[V4] = n->borrow_due[V6] = false;
 }
 
 /* Publish the interface, report its state, and update its neighbors. */
@@ -378,7 +451,6 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	iface_publish(n, ifidx);
 	if (macvlan)
 		macvlan_changed(n, ifc->on);
-	n->tunnels_due |= ifc->tunnel;
 	/*
 	 * rib must stop using the link before its neighbors are removed, and use it again
 	 * after they are published.
@@ -660,7 +732,7 @@ iface_tap_gone(struct neigh *n, uint16_t ifidx)
 	ifc->present = false;
 	ifc->lost = true;
 	iface_refresh(n, ifidx);
-	iface_addresses_changed(n, ifidx);
+	iface_lends_no_more(n, ifidx);
 }
 
 uint16_t

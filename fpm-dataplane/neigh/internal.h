@@ -9,7 +9,8 @@
  *                `-> carrier.c, mpls.c ----------------------------'
  *
  * Each file may call the files to its right, and link.c, table.c, vrf.c, vlan_table.c, macvlan.c,
- * outer.c, vxlan_hop.c, device_link.c and retire.c, which call none of these back.
+ * outer.c, vxlan_hop.c, tunnel_table.c, vxlan_table.c, device_link.c and retire.c, which call none
+ * of these back.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -80,8 +81,9 @@ struct link {
 	 * forwarders serve it, or the link is no tunnel
 	 */
 	const char *tunnel_refused;
-	uint16_t n_svis; /* a vxlan device: interfaces over it */
-	bool fdb_due;    /* ... its forwarding database has not been read */
+	uint16_t n_svis;    /* a vxlan device: interfaces over it */
+	bool fdb_due;       /* ... its forwarding database has not been read */
+	bool kernels_vxlan; /* it counts in n->n_kernels_vxlan */
 	struct cds_list_head locals;
 };
 
@@ -96,11 +98,13 @@ struct vrf {
 struct iface {
 	/* (*) a VLAN: the port it is on; a tunnel: n->no_port; NULL: no such interface */
 	struct port *port;
-	bool tunnel;        /* or svi: on no port */
-	bool svi, svi_due;  /* a bridge over a vxlan device; its neighbors are due */
-	unsigned int vxlan; /* ifindex of that device */
-	uint32_t vni;       /* of an svi */
-	uint16_t on;        /* (*) a VLAN: interface that it is on; 0: a port */
+	bool tunnel;            /* or svi: on no port */
+	bool svi;               /* a bridge over a vxlan device, or a VLAN on one */
+	bool svi_due, svi_came; /* see svi_note_due() */
+	unsigned int vxlan;     /* ifindex of that device */
+	uint32_t vni;           /* of an svi */
+	uint16_t next_svi;      /* in the chain of this device and VNI; 0: none */
+	uint16_t on;            /* (*) a VLAN: interface that it is on; 0: a port */
 	/* (*) the VLANs and macvlans on it, and its place among those on `on`; 0: none */
 	uint16_t first_on, last_on, next_on, prev_on;
 	struct tap tap;          /* its TAP and descriptor; punt reads and writes it */
@@ -124,8 +128,6 @@ struct iface {
 	bool can_ask;  /* (*) up, and the kernel agrees */
 	bool forward4; /* (*) the sysctl */
 	bool ipv6_off; /* (*) as published */
-	bool borrows;  /* (*) has no address of its own for ICMP errors */
-	bool lends4, lends6;      /* (*) has an address that others may borrow */
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
 	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
@@ -156,7 +158,8 @@ struct watch {
  */
 struct nb {
 	struct nb *next;
-	uint32_t slot; /* index in neigh.nb_slot; never changes, for queries */
+	struct cds_hlist_node on; /* n->nb_on of its interface */
+	uint32_t slot;            /* index in neigh.nb_slot; never changes, for queries */
 	uint16_t ifidx;
 	uint8_t family;
 	bool known; /* the kernel has an entry */
@@ -176,6 +179,38 @@ struct nb {
 	double glean_until;           /* monotonic_s() */
 };
 
+/* The VNI of a VLAN at a port of a bridge. */
+struct vni {
+	struct cds_hlist_node chain;
+	struct kmon_vni kernel;
+};
+
+#define IFACE_WORDS (IFIDX_MAX / 64 + 1)
+
+/* Interfaces that may borrow an address of a family, or lend one: a bit for each number. */
+struct iface_set {
+	uint64_t word[IFACE_WORDS];
+};
+
+enum { V4, V6 }; /* families of such sets */
+
+static inline bool
+set_has(const struct iface_set *set, uint16_t ifidx)
+{
+	return (set->word[ifidx / 64] >> ifidx % 64 & 1) != 0;
+}
+
+static inline void
+set_put(struct iface_set *set, uint16_t ifidx, bool in)
+{
+	uint64_t bit = UINT64_C(1) << ifidx % 64;
+
+	if (in)
+		set->word[ifidx / 64] |= bit;
+	else
+		set->word[ifidx / 64] &= ~bit;
+}
+
 struct msg_rule_ifaces;
 
 struct neigh {
@@ -192,8 +227,8 @@ struct neigh {
 	double ipv6_read_at_s; /* monotonic: the kernel may be asked for IPv6 again */
 
 	struct iface iface[IFIDX_MAX];
-	uint32_t n_nb_on[IFIDX_MAX]; /* neighbor records per interface */
-	bool announce_due;           /* some interface has a carrier to announce */
+	struct cds_hlist_head nb_on[IFIDX_MAX]; /* neighbor records of an interface */
+	bool announce_due;      /* some interface has a carrier to announce */
 	uint16_t announce_from; /* no interface with a lower number has an announcement */
 	uint16_t iface_end;     /* all interface numbers are below */
 	uint16_t next_vlan;     /* first number to try */
@@ -202,20 +237,38 @@ struct neigh {
 	/* stands for the port of a tunnel; it has no name and no number */
 	struct port no_port;
 	uint16_t n_tunnels, n_svis;
-	/* a tunnel, vxlan device or VRF was added, removed or changed: see tunnel.c */
-	bool tunnels_due;
-	/* an element of svi_due is set; an SVI was added, or removed: see vxlan.c */
-	bool svis_due, svi_came, svi_went;
-	struct kmon_vni *vni; /* of VLANs on bridges; see vxlan.c */
-	unsigned int n_vnis, room_vnis;
-	/* a bit for each number whose interface has, or had, an address that others may borrow */
-	uint64_t lenders[IFIDX_MAX / 64 + 1];
-	bool borrow_due;   /* addresses or VRFs changed: borrowers choose again */
-	bool macs_due;     /* a port's MAC changed: see iface_vlan_macs() */
-	bool macvlans_due; /* some element of macvlans_due_on is set */
+	/* tunnels and vxlan devices that name a link, by the ifindex of that link */
+	uint16_t n_bound[LINK_CHAINS];
+	bool below_due; /* a link that a tunnel or vxlan device may name has changed */
+	/* the tables of received packets: make them again; entries that are not free */
+	bool tunnels_due, vxlans_due;
+	uint32_t n_tunnel_entries, n_vxlan_entries;
+	bool tunnels_shared; /* an entry has FIB_TUNNEL_SHARED */
+	/*
+	 * SVIs that are up; those of them with another VRF, local address or port than
+	 * vxlan_end; where the search for one of them goes on
+	 */
+	uint16_t n_svis_up, n_svis_other;
+	struct fib_vxlan vxlan_end;
+	uint32_t vxlan_cursor;
+	uint32_t n_kernels_vxlan; /* links with VNIs that forwarders do not serve */
+	/* SVIs whose neighbors are due: see svi_note_due() */
+	uint16_t svi_due[IFIDX_MAX];
+	uint16_t n_svis_due;
+	uint16_t svi_at[LINK_CHAINS];           /* first SVI by vxlan device and VNI */
+	struct cds_hlist_head vni[LINK_CHAINS]; /* of VLANs on bridges; see vxlan.c */
+	unsigned int n_vnis;
+	/* Per family, IPv4 first. */
+	struct iface_set lenders[2];      /* has an address that others may borrow */
+	struct iface_set good_lenders[2]; /* ... of the best rank */
+	struct iface_set borrowers[2]; /* has no good address of its own for ICMP errors */
+	bool borrow_due[2]; /* addresses or VRFs changed: borrowers choose again */
+	bool macs_due;      /* a port's MAC changed: see iface_vlan_macs() */
+	bool macvlans_due;  /* some element of macvlans_due_on is set */
 	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
 	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
 	uint64_t n_publishes;            /* calls of iface_publish(), for tests */
+	uint64_t n_tables; /* tables of received packets that were made, for tests */
 	struct link *link[LINK_CHAINS];
 	/* chains of the known links by the ifindex of the link below them, and of their master */
 	struct cds_hlist_head above[LINK_CHAINS], member[LINK_CHAINS];
@@ -331,10 +384,14 @@ void iface_refresh(struct neigh *n, uint16_t ifidx);
 uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
 /* Publish the interface to forwarders; false when nothing changed. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
+/* Return true if others may borrow the address. */
+bool addr_is_lent(const struct kmon_addr *ka);
 /* Take the interfaces that rules concern, and publish them again. `m` is kept. */
 void iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m);
-/* Handle changed addresses of `ifidx`; 0: of an interface that is not ours. */
-void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
+/* Handle an interface that was removed: its addresses are no longer lent. */
+void iface_lends_no_more(struct neigh *n, uint16_t ifidx);
+/* Handle a change of an address that the published link `l` may lend. */
+void iface_address_changed(struct neigh *n, const struct link *l, uint8_t family);
 /* Let interfaces without an address choose an address to borrow. Once per round. */
 void iface_borrow(struct neigh *n);
 /* Accept a port's former MAC that its VLANs still have. Once per round. */
@@ -436,7 +493,7 @@ bool tunnel_below_changed(struct neigh *n, uint32_t dev, uint16_t vrf, uint32_t 
  * Store the reason why the kernel keeps a tunnel, and log it once. NULL: forwarders serve
  * it.
  */
-void tunnel_refuse(struct link *l, const char *reason);
+void tunnel_refuse(struct neigh *n, struct link *l, const char *reason);
 /* Make an interface without a port, and return its number; 0: no number is free. */
 uint16_t tunnel_take_number(struct neigh *n, struct link *l);
 /* Undo tunnel_take_number(). */
@@ -450,8 +507,18 @@ void tunnel_drop_number(struct neigh *n, uint16_t ifidx);
  */
 uint16_t tunnel_add(struct neigh *n, struct link *l);
 void tunnel_remove(struct neigh *n, uint16_t ifidx);
-/* Publish the table by which received packets find their tunnel. */
+/* Publish tunnels whose link below has changed, and their table. Once per round. */
 void tunnels_publish(struct neigh *n);
+
+/* --- tunnel_table.c: the table of tunnels ------------------------------------------------ */
+
+/*
+ * Enter a tunnel that was published into the table by which received packets find their tunnel.
+ * `old`: the former copy, or NULL.
+ */
+void tunnel_enter(struct neigh *n, const struct fib_iface *old, const struct fib_iface *fi);
+/* Publish the table again if tunnel_enter() could not update it. */
+void tunnels_renew(struct neigh *n);
 
 /* --- vxlan.c: bridges over a vxlan device --------------------------------------------- */
 
@@ -467,14 +534,49 @@ bool svi_is_same(struct neigh *n, const struct link *l);
 void svi_remove(struct neigh *n, uint16_t ifidx);
 /* Store that a VLAN of a bridge has a VNI, or has lost it. */
 void vni_update(struct neigh *n, const struct kmon_vni *kv, bool gone);
+void vnis_free(struct neigh *n);
 void fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone);
 bool fdb_wanted(void *ctx, unsigned int ifindex);
 /*
  * Make the headers of neighbors again, after all interfaces are published. Once per round.
  */
 void svis_apply(struct neigh *n);
-/* Publish the table by which received packets find their interface. */
+/* Publish interfaces whose link below has changed, and their table. Once per round. */
 void vxlans_publish(struct neigh *n);
+
+/* --- vxlan_table.c: the table of interfaces over VXLAN ------------------------------------ */
+
+/*
+ * Enter an interface that was published into the table by which received packets find their
+ * interface, and take its former copy out. `old`: that copy, or NULL.
+ */
+void svi_enter(struct neigh *n, const struct fib_iface *old, const struct fib_iface *fi);
+/* Publish the table again if svi_enter() could not update it. */
+void vxlans_renew(struct neigh *n);
+
+/* Handle the neighbors of an SVI at the end of the round. */
+static inline void
+svi_note_due(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	if (ifc->svi_due || !ifc->svi)
+		return;
+	ifc->svi_due = true;
+	n->svi_due[n->n_svis_due++] = ifidx;
+}
+
+/* Count a link that has VNIs that forwarders do not serve, or may have them. */
+static inline void
+link_count_vxlan(struct neigh *n, struct link *l)
+{
+	bool is = l->known && l->kernel.tunnel.kind == KMON_VXLAN &&
+		  (l->tunnel_refused != NULL || l->kernel.tunnel.external);
+
+	n->n_kernels_vxlan += is;
+	n->n_kernels_vxlan -= l->kernels_vxlan;
+	l->kernels_vxlan = is;
+}
 
 /* --- vxlan_hop.c: the headers of neighbors behind a VXLAN ------------------------------ */
 

@@ -76,22 +76,29 @@ link_get(struct neigh *n, uint32_t ifindex)
 	return l;
 }
 
-/* Take a link out of the chains of the link below it and of its master. */
+/* Take a link out of the chains of the link below it and of its master, and out of counts. */
 static void
-link_untie(struct link *l)
+link_untie(struct neigh *n, struct link *l)
 {
 	if (!l->known)
 		return;
 	cds_hlist_del(&l->above);
 	cds_hlist_del(&l->member);
+	if (l->kernel.tunnel.link != 0)
+		n->n_bound[l->kernel.tunnel.link % LINK_CHAINS]--;
+	l->known = false;
+	link_count_vxlan(n, l);
 }
 
 void
 link_set(struct neigh *n, struct link *l, const struct kmon_link *kl)
 {
-	link_untie(l);
+	link_untie(n, l);
 	l->known = true;
 	l->kernel = *kl;
+	link_count_vxlan(n, l);
+	if (kl->tunnel.link != 0)
+		n->n_bound[kl->tunnel.link % LINK_CHAINS]++;
 	cds_hlist_add_head(&l->above, &n->above[kl->on % LINK_CHAINS]);
 	cds_hlist_add_head(&l->member, &n->member[kl->master % LINK_CHAINS]);
 }
@@ -102,7 +109,7 @@ link_free(struct neigh *n, struct link *l)
 	struct link **p = link_chain(n, l->ifindex);
 	struct local *a, *next;
 
-	link_untie(l);
+	link_untie(n, l);
 	while (*p != l)
 		p = &(*p)->next;
 	*p = l->next;

@@ -38,7 +38,8 @@ link_update_table(struct neigh *n, struct link *l)
 	if (table == l->table)
 		return;
 	l->table = table;
-	n->borrow_due = true; /* its addresses are lent in another VRF now */
+	n->borrow_due[0] = n->borrow_due[1] =
+		true; /* its addresses are lent in another VRF now */
 	if (l->ifidx != 0)
 		log_info("neigh: vrf of interface changed dev=%s table=%u", l->kernel.name,
 			 table == 0 ? RT_TABLE_MAIN : table);
@@ -104,21 +105,27 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	struct neigh *n = ctx;
 	struct link *l = gone ? link_find(n, ka->ifindex) : link_get(n, ka->ifindex);
 	struct local *a;
+	bool lent;
 
 	if (l == NULL)
 		return;
-	a = gone ? local_find(l, ka) : NULL;
+	a = local_find(l, ka);
+	lent = a != NULL && addr_is_lent(&a->addr);
 	if (!gone)
 		addr_changed(n, l, ka);
 	else if (a != NULL)
 		cds_list_del(&a->list);
-	iface_addresses_changed(n, l->ifidx);
+	if (l->ifidx != 0)
+		iface_publish(n, l->ifidx);
+	if (lent || (!gone && addr_is_lent(ka)))
+		iface_address_changed(n, l, ka->family);
 	if (l->vrf != 0 && l->vrf != FIB_VRF_NONE)
 		vrf_device_publish(n, l->vrf);
 	if (l->ifidx != 0 &&
 	    n->iface[l->ifidx].svi) /* its subnets may have neighbors now */
-		n->iface[l->ifidx].svi_due = n->svis_due = true;
-	free(a); /* after its interface is published */
+		svi_note_due(n, l->ifidx);
+	if (gone)
+		free(a); /* after its interface is published */
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
 }
@@ -133,6 +140,13 @@ link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 		    strcmp(n->iface[i].port->name, kl->name) == 0)
 			log_warn("neigh: port name taken name=%s ifindex=%u", kl->name,
 				 kl->ifindex);
+}
+
+/* Note a change of a link that tunnels may name: outer packets may be in another VRF now. */
+static void
+link_note_below(struct neigh *n, const struct link *l)
+{
+	n->below_due |= n->n_bound[l->ifindex % LINK_CHAINS] > 0;
 }
 
 /* Withdraw a link that became or is no longer ours, so that it is reported as new. */
@@ -190,6 +204,7 @@ link_gone(struct neigh *n, struct link *l)
 {
 	uint16_t ifidx = l->ifidx;
 
+	link_note_below(n, l);
 	/* Clear it first, or the VLANs on it would become ours again. */
 	l->ifidx = 0;
 	if (ifidx != 0)
@@ -298,6 +313,7 @@ link_changed(struct neigh *n, struct link *l)
 	const struct kmon_link *kl = &l->kernel;
 	bool was_ours = l->ifidx != 0;
 
+	link_note_below(n, l);
 	/* A VLAN never changes its link or tag: a difference means missed events. */
 	if (l->ifidx >= PORT_MAX && !iface_is_same(n, l)) {
 		vlan_detach(n, l);
@@ -426,8 +442,6 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 
 	if (l == NULL)
 		return;
-	/* Outer packets may be in another VRF now. */
-	n->tunnels_due |= n->n_tunnels > 0 || n->n_svis > 0;
 	master = l->kernel.master;
 	on = l->kernel.on;
 	vrf = l->vrf;

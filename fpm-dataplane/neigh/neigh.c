@@ -202,11 +202,9 @@ neigh_on_msg(struct worker *w, struct msg *m)
 static void
 neigh_publish_tunnels(struct neigh *n)
 {
-	if (!n->tunnels_due)
-		return;
-	n->tunnels_due = false;
 	vxlans_publish(n);
 	tunnels_publish(n);
+	n->below_due = false;
 }
 
 static void
@@ -375,7 +373,7 @@ neigh_teardown(struct worker *w)
 	nb_free_all(n);
 	link_free_all(n);
 	free(n->rule_ifaces);
-	free(n->vni);
+	vnis_free(n);
 	free(n->watch);
 	free(n->free_adj);
 	free(n);

@@ -15,7 +15,7 @@
  * makes.
  */
 void
-tunnel_refuse(struct link *l, const char *reason)
+tunnel_refuse(struct neigh *n, struct link *l, const char *reason)
 {
 	static const uint8_t any[16];
 	const struct kmon_tunnel *t = &l->kernel.tunnel;
@@ -26,6 +26,7 @@ tunnel_refuse(struct link *l, const char *reason)
 		log_warn("neigh: tunnel left to the kernel dev=%s kind=%s reason=%s",
 			 l->kernel.name, tunnel_kind(&l->kernel), reason);
 	l->tunnel_refused = reason;
+	link_count_vxlan(n, l);
 }
 
 uint16_t
@@ -61,7 +62,6 @@ tunnel_drop_number(struct neigh *n, uint16_t ifidx)
 	 * nothing.
 	 */
 	iface_refresh(n, ifidx);
-	iface_addresses_changed(n, ifidx);
-	n->tunnels_due = true;
+	iface_lends_no_more(n, ifidx);
 	vlan_retire_number(n, ifidx);
 }

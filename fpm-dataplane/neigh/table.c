@@ -115,7 +115,7 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 	*to = nb;
 	nb->slot = n->n_free_slot > 0 ? n->free_slot[--n->n_free_slot] : n->n_slot++;
 	n->nb_slot[nb->slot] = nb;
-	n->n_nb_on[ifidx]++;
+	cds_hlist_add_head(&nb->on, &n->nb_on[ifidx]);
 	table_used(TABLE_neighbors, ++n->n_nb);
 	return nb;
 }
@@ -133,7 +133,7 @@ nb_release(struct neigh *n, struct nb *nb)
 	*p = nb->next;
 	n->nb_slot[nb->slot] = NULL;
 	n->free_slot[n->n_free_slot++] = nb->slot;
-	n->n_nb_on[nb->ifidx]--;
+	cds_hlist_del(&nb->on);
 	table_used(TABLE_neighbors, --n->n_nb);
 	cds_list_del(&nb->retry);
 	cds_list_del(&nb->to_ask);

@@ -180,7 +180,7 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	 * nothing.
 	 */
 	iface_refresh(n, ifidx);
-	iface_addresses_changed(n, ifidx);
+	iface_lends_no_more(n, ifidx);
 	if (macvlan)
 		macvlan_forget_mac(n, ifidx);
 	vlan_unlist(n, ifidx);

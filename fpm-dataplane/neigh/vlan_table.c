@@ -24,7 +24,7 @@ vlan_take_number(struct neigh *n)
 
 		n->next_vlan = i + 1 < IFIDX_MAX ? i + 1 : PORT_MAX;
 		if (n->iface[i].port == NULL && !n->iface[i].number_retired &&
-		    n->n_nb_on[i] == 0)
+		    n->nb_on[i].next == NULL)
 			return i;
 	}
 	return 0;
@@ -59,6 +59,17 @@ vlan_free_number(struct neigh *n, struct retired *r)
 	free(vlan);
 }
 
+/* Forget the interface as one that borrows or lends addresses. */
+static void
+iface_drop_sources(struct neigh *n, uint16_t ifidx)
+{
+	for (unsigned int v = V4; v <= V6; v++) {
+		set_put(&n->lenders[v], ifidx, false);
+		set_put(&n->good_lenders[v], ifidx, false);
+		set_put(&n->borrowers[v], ifidx, false);
+	}
+}
+
 void
 vlan_retire_number(struct neigh *n, uint16_t ifidx)
 {
@@ -66,6 +77,7 @@ vlan_retire_number(struct neigh *n, uint16_t ifidx)
 
 	if (vlan == NULL)
 		abort(); /* out of memory for a few octets */
+	iface_drop_sources(n, ifidx);
 	n->iface[ifidx] = (struct iface){.number_retired = true};
 	vlan->ifidx = ifidx;
 	neigh_retire(n, &vlan->retired, vlan_free_number);

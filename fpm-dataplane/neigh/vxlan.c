@@ -4,7 +4,7 @@
  * interface of the dataplane (the SVI of an L3VNI of EVPN). If the bridge has VLANs and the device is
  * external (a single vxlan device), each VLAN on the bridge that has a VNI is an interface.
  *
- * vxlan_hop.c makes the headers of its neighbors. This file makes the table by which received
+ * vxlan_hop.c makes the headers of its neighbors. vxlan_table.c has the table by which received
  * packets find their interface.
  *
  * A bridge with more ports stays with the kernel, and so does a vxlan device that
@@ -18,8 +18,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "fib/vxlan.h"
-
-#define ENTRIES_MIN 16u
 
 /* --- which bridges ---------------------------------------------------------------------- */
 
@@ -37,7 +35,7 @@ vxlans_refuse(struct neigh *n, const struct link *bridge, const char *reason)
 
 	cds_hlist_for_each_entry_2 (l, &n->member[bridge->ifindex % LINK_CHAINS], member)
 		if (link_is_port_of(l, bridge) && l->kernel.tunnel.kind == KMON_VXLAN)
-			tunnel_refuse(l, reason);
+			tunnel_refuse(n, l, reason);
 }
 
 /* Return true if another link is on this one. */
@@ -106,13 +104,24 @@ bridge_vxlan(struct neigh *n, const struct link *bridge)
 	return reason == NULL ? p.vxlan : NULL;
 }
 
-/* Return the VNI of a VLAN at a port; NULL: it has none. */
-static struct kmon_vni *
-vni_find(const struct neigh *n, unsigned int ifindex, uint16_t vlan)
+/* Return the chain of two numbers. */
+static uint32_t
+chain_of(uint32_t a, uint32_t b)
 {
-	for (unsigned int i = 0; i < n->n_vnis; i++)
-		if (n->vni[i].ifindex == ifindex && n->vni[i].vlan == vlan)
-			return &n->vni[i];
+	return (uint32_t)(mix64((uint64_t)a << 32 | b) >> 32) % LINK_CHAINS;
+}
+
+/* Return the VNI of a VLAN at a port; NULL: it has none. */
+static struct vni *
+vni_find(struct neigh *n, unsigned int ifindex, uint16_t vlan)
+{
+	struct vni *v;
+
+	cds_hlist_for_each_entry_2 (v, &n->vni[chain_of(ifindex, vlan)], chain) {
+		n->n_steps++;
+		if (v->kernel.ifindex == ifindex && v->kernel.vlan == vlan)
+			return v;
+	}
 	return NULL;
 }
 
@@ -121,7 +130,7 @@ static struct link *
 svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
 {
 	const struct link *bridge = l->kernel.on == 0 ? NULL : link_find(n, l->kernel.on);
-	const struct kmon_vni *of;
+	const struct vni *of;
 	struct link *vxlan;
 
 	if (l->kernel.bridge) {
@@ -142,7 +151,7 @@ svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
 	of = vxlan == NULL ? NULL : vni_find(n, vxlan->ifindex, l->kernel.vlan_id);
 	if (of == NULL || !vxlan->kernel.tunnel.external)
 		return NULL;
-	*vni = of->vni;
+	*vni = of->kernel.vni;
 	return vxlan;
 }
 
@@ -152,13 +161,43 @@ vxlan_note(struct neigh *n, struct link *l)
 	const struct link *bridge =
 		l->kernel.master == 0 ? NULL : link_find(n, l->kernel.master);
 
-	n->tunnels_due = true; /* the kernel may now have VNIs of its own */
 	/* Not logged, because a device joins its bridge only after it was created. */
 	if (bridge == NULL || !bridge->known || !bridge->kernel.bridge)
 		l->tunnel_refused = "no-bridge";
+	link_count_vxlan(n, l);
 }
 
 /* --- numbers ---------------------------------------------------------------------------- */
+
+/* Return the SVI over a vxlan device that has a VNI; 0: none. */
+static uint16_t
+svi_find(struct neigh *n, unsigned int vxlan, uint32_t vni)
+{
+	uint16_t i = n->svi_at[chain_of(vxlan, vni)];
+
+	while (i != 0 && (n->iface[i].vxlan != vxlan || n->iface[i].vni != vni))
+		i = n->iface[i].next_svi;
+	return i;
+}
+
+static void
+svi_chain(struct neigh *n, uint16_t ifidx)
+{
+	uint16_t *at = &n->svi_at[chain_of(n->iface[ifidx].vxlan, n->iface[ifidx].vni)];
+
+	n->iface[ifidx].next_svi = *at;
+	*at = ifidx;
+}
+
+static void
+svi_unchain(struct neigh *n, uint16_t ifidx)
+{
+	uint16_t *at = &n->svi_at[chain_of(n->iface[ifidx].vxlan, n->iface[ifidx].vni)];
+
+	while (*at != ifidx)
+		at = &n->iface[*at].next_svi;
+	*at = n->iface[ifidx].next_svi;
+}
 
 uint16_t
 svi_add(struct neigh *n, struct link *l)
@@ -173,15 +212,18 @@ svi_add(struct neigh *n, struct link *l)
 	ifidx = tunnel_take_number(n, l);
 	if (ifidx == 0) {
 		vxlan->tunnel_refused = "limit";
+		link_count_vxlan(n, vxlan);
 		return 0;
 	}
 	ifc = &n->iface[ifidx];
 	ifc->svi = true;
 	ifc->vxlan = vxlan->ifindex;
 	ifc->vni = vni;
+	svi_chain(n, ifidx);
 	n->n_svis++;
-	n->svis_due = n->svi_came = true;
-	/* The first dump includes the database of the device. */
+	svi_note_due(n, ifidx);
+	/* The first dump includes the database of the device, and the neighbors. */
+	ifc->svi_came = n->control != NULL;
 	if (vxlan->n_svis++ == 0)
 		vxlan->fdb_due = n->control != NULL;
 	iface_publish(n, ifidx);
@@ -207,9 +249,11 @@ svi_remove(struct neigh *n, uint16_t ifidx)
 
 	log_info("neigh: interface over vxlan removed dev=%s", n->iface[ifidx].kernel.name);
 	n->n_svis--;
-	n->svi_went = true;
-	if (vxlan != NULL && vxlan->n_svis > 0) /* the device may have been replaced */
-		vxlan->n_svis--;
+	svi_unchain(n, ifidx);
+	/* The device may have been replaced. */
+	if (vxlan != NULL && vxlan->n_svis > 0 && --vxlan->n_svis == 0 &&
+	    n->control != NULL)
+		kmon_drop_fdb(n->control, vxlan->ifindex);
 	tunnel_drop_number(n, ifidx);
 }
 
@@ -231,161 +275,115 @@ void
 fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone)
 {
 	struct neigh *n = ctx;
+	const struct link *l = link_find(n, kf->ifindex);
+	uint32_t vni = kf->from_vni;
 
-	for (uint16_t i = PORT_MAX; n->n_svis > 0 && i < n->iface_end; i++) {
-		struct iface *ifc = &n->iface[i];
-
-		if (ifc->svi && ifc->vxlan == kf->ifindex &&
-		    (kf->from_vni == 0 || kf->from_vni == ifc->vni))
-			ifc->svi_due = n->svis_due = true;
+	if (l == NULL || l->n_svis == 0)
+		return;
+	if (vni == 0 && !l->kernel.tunnel.external)
+		vni = l->kernel.tunnel.vni;
+	if (vni != 0 && svi_find(n, kf->ifindex, vni) != 0) {
+		svi_note_due(n, svi_find(n, kf->ifindex, vni));
+		return;
 	}
+	for (uint16_t i = PORT_MAX; vni == 0 && i < n->iface_end; i++)
+		if (n->iface[i].svi && n->iface[i].vxlan == kf->ifindex)
+			svi_note_due(n, i);
 }
 
 /* --- VLANs with a VNI ------------------------------------------------------------------- */
 
-static void
-vni_set(struct neigh *n, const struct kmon_vni *kv)
-{
-	struct kmon_vni *v = vni_find(n, kv->ifindex, kv->vlan);
-
-	if (v == NULL && n->n_vnis == n->room_vnis) {
-		n->room_vnis = n->room_vnis == 0 ? 64 : 2 * n->room_vnis;
-		n->vni = realloc(n->vni, n->room_vnis * sizeof(*n->vni));
-		if (n->vni == NULL)
-			abort(); /* out of memory for 12 octets a VLAN */
-	}
-	if (v == NULL)
-		v = &n->vni[n->n_vnis++];
-	*v = *kv;
-}
-
 void
 vni_update(struct neigh *n, const struct kmon_vni *kv, bool gone)
 {
-	struct kmon_vni *v = vni_find(n, kv->ifindex, kv->vlan);
+	struct vni *v = vni_find(n, kv->ifindex, kv->vlan);
 
-	if (!gone)
-		vni_set(n, kv);
-	else if (v != NULL)
-		*v = n->vni[--n->n_vnis];
+	if (gone && v != NULL) {
+		cds_hlist_del(&v->chain);
+		n->n_vnis--;
+		free(v);
+	}
+	if (gone)
+		return;
+	if (v == NULL) {
+		v = calloc(1, sizeof(*v));
+		if (v == NULL)
+			abort(); /* out of memory for some octets a VLAN */
+		cds_hlist_add_head(&v->chain, &n->vni[chain_of(kv->ifindex, kv->vlan)]);
+		n->n_vnis++;
+	}
+	v->kernel = *kv;
+}
+
+void
+vnis_free(struct neigh *n)
+{
+	struct cds_hlist_node *next;
+
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct cds_hlist_node *at = n->vni[i].next; at != NULL; at = next) {
+			next = at->next;
+			free(caa_container_of(at, struct vni, chain));
+		}
 }
 
 /* --- once per round --------------------------------------------------------------------- */
 
-/* Read the forwarding databases of devices that were not served before. */
+/* Read the forwarding database of the device of an SVI, if it was not served before. */
 static void
-fdbs_read(struct neigh *n)
+fdb_read(struct neigh *n, uint16_t ifidx)
 {
 	static struct log_limit limit;
+	struct link *vxlan = link_find(n, n->iface[ifidx].vxlan);
 	unsigned int missed;
+	int rc;
 
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
-		struct link *vxlan =
-			n->iface[i].svi ? link_find(n, n->iface[i].vxlan) : NULL;
-		int rc;
-
-		if (vxlan == NULL || !vxlan->fdb_due)
-			continue;
-		vxlan->fdb_due = false;
-		rc = kmon_read_fdb(n->control, vxlan->ifindex);
-		if (rc == 0)
-			continue;
-		n->resync = true; /* a resync within a second reads the VNIs, too */
-		if (log_allowed(&limit, &missed))
-			log_warn("neigh: forwarding database not read dev=%s error=\"%s\" "
-				 "missed=%u",
-				 vxlan->kernel.name, strerror(-rc), missed);
-	}
-}
-
-void
-svis_apply(struct neigh *n)
-{
-	if (n->svi_came && n->control != NULL) {
-		n->svi_came = false;
-		fdbs_read(n);
-		/*
-		 * The kernel reported the neighbors before the bridge was an interface of
-		 * ours.
-		 */
-		kmon_report_neighbors(n->control);
-	}
-	if (n->svi_went && n->control != NULL) {
-		n->svi_went = false;
-		kmon_drop_fdb(n->control);
-	}
-	if (!n->svis_due)
+	if (vxlan == NULL || !vxlan->fdb_due)
 		return;
-	n->svis_due = false;
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
-		if (n->iface[i].svi && n->iface[i].svi_due) {
-			n->iface[i].svi_due = false;
-			nb_apply_iface(n, i);
-		}
-}
-
-/* Return true if the kernel has VNIs that forwarders do not serve, or may have them. */
-static bool
-kernel_has_vxlan(const struct neigh *n)
-{
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.tunnel.kind == KMON_VXLAN &&
-			    (l->tunnel_refused != NULL || l->kernel.tunnel.external))
-				return true;
-	return false;
-}
-
-static bool
-end_is_same(const struct fib_vxlan *a, const struct fib_vxlan *b)
-{
-	return a->family == b->family && a->vrf == b->vrf && a->port == b->port &&
-	       ipaddr_equal(&a->local, &b->local);
+	vxlan->fdb_due = false;
+	rc = kmon_read_fdb(n->control, vxlan->ifindex);
+	if (rc == 0)
+		return;
+	n->resync = true; /* a resync within a second reads the VNIs, too */
+	if (log_allowed(&limit, &missed))
+		log_warn(
+			"neigh: forwarding database not read dev=%s error=\"%s\" missed=%u",
+			vxlan->kernel.name, strerror(-rc), missed);
 }
 
 /*
- * Put an interface into the table, and note whether it has the VRF, local address and port
- * of the others.
+ * Ask for all that the kernel reported before the bridge was an interface of ours: the
+ * forwarding database of its device, and its neighbors.
  */
 static void
-entry_put(const struct neigh *n, struct fib_vxlans *vxlans, const struct fib_iface *fi,
-	  const struct fib_iface **first)
+svi_catch_up(struct neigh *n, uint16_t ifidx)
 {
-	uint32_t i = fib_vxlan_hash(n->fib, fi->vxlan.vrf, fi->vxlan.port, fi->vxlan.vni);
-
-	while (vxlans->entry[i & vxlans->mask] != 0)
-		i++;
-	vxlans->entry[i & vxlans->mask] = fi->ifidx;
-	if (*first == NULL) {
-		*first = fi;
-		vxlans->one_end = fi->ifidx;
-	} else if (!end_is_same(&(*first)->vxlan, &fi->vxlan)) {
-		vxlans->one_end = 0;
-	}
+	fdb_read(n, ifidx);
+	kmon_report_neighbors_on(n->control, n->iface[ifidx].kernel.ifindex);
 }
 
-static struct fib_vxlans *
-vxlans_make(const struct neigh *n)
+/* The list may grow meanwhile: of SVIs whose forwarding database was read. */
+void
+svis_apply(struct neigh *n)
 {
-	const struct fib_iface *first = NULL;
-	uint32_t n_entries = ENTRIES_MIN;
-	struct fib_vxlans *vxlans;
+	for (uint16_t k = 0; k < n->n_svis_due; k++) {
+		struct iface *ifc = &n->iface[n->svi_due[k]];
 
-	while (n_entries < 2u * n->n_svis)
-		n_entries *= 2;
-	vxlans = calloc(1, sizeof(*vxlans) + n_entries * sizeof(vxlans->entry[0]));
-	if (vxlans == NULL)
-		abort(); /* out of memory for 4 octets an interface, or a few more */
-	vxlans->mask = n_entries - 1;
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
-		const struct fib_iface *fi = n->iface[i].svi ? fib_iface(n->fib, i) : NULL;
-
-		if (fi != NULL && fi->up)
-			entry_put(n, vxlans, fi, &first);
+		n->n_steps++;
+		if (ifc->svi && ifc->svi_came && n->control != NULL) {
+			ifc->svi_came = false;
+			svi_catch_up(n, n->svi_due[k]);
+		}
 	}
-	if (kernel_has_vxlan(n))
-		vxlans->one_end = 0;
-	return vxlans;
+	for (uint16_t k = 0; k < n->n_svis_due; k++) {
+		struct iface *ifc = &n->iface[n->svi_due[k]];
+
+		if (ifc->svi && ifc->svi_due) {
+			ifc->svi_due = false;
+			nb_apply_iface(n, n->svi_due[k]);
+		}
+	}
+	n->n_svis_due = 0;
 }
 
 /* Return true if the VRF of an interface's outer packets has changed, or their link. */
@@ -399,32 +397,14 @@ below_changed(struct neigh *n, uint16_t ifidx)
 	       tunnel_below_changed(n, vxlan->kernel.tunnel.link, v->vrf, v->link);
 }
 
-static bool
-vxlans_equal(const struct fib_vxlans *a, const struct fib_vxlans *b)
-{
-	if (a == NULL || b == NULL)
-		return a == b;
-	return a->mask == b->mask && a->one_end == b->one_end &&
-	       memcmp(a->entry, b->entry, (a->mask + 1u) * sizeof(a->entry[0])) == 0;
-}
-
 void
 vxlans_publish(struct neigh *n)
 {
-	struct fib_vxlans *old = atomic_load_explicit(&n->fib->vxlans,
-						      memory_order_relaxed),
-			  *vxlans;
-
-	for (uint16_t i = PORT_MAX; n->n_svis > 0 && i < n->iface_end; i++)
+	for (uint16_t i = PORT_MAX; n->below_due && n->n_svis > 0 && i < n->iface_end;
+	     i++) {
+		n->n_steps++;
 		if (n->iface[i].svi && below_changed(n, i))
 			iface_publish(n, i);
-	vxlans = n->n_svis == 0 ? NULL : vxlans_make(n);
-	if (vxlans_equal(old, vxlans)) {
-		free(vxlans);
-		return;
 	}
-	/* Release: a forwarder that finds the table finds its entries and interfaces. */
-	atomic_store_explicit(&n->fib->vxlans, vxlans, memory_order_release);
-	if (old != NULL)
-		neigh_retire_memory(n, old);
+	vxlans_renew(n);
 }

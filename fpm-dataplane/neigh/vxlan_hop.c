@@ -54,7 +54,7 @@ svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
 	if (old != NULL && memcmp(&old->vxlan, &fi->vxlan, sizeof(fi->vxlan)) == 0 &&
 	    memcmp(old->mac, fi->mac, sizeof(fi->mac)) == 0)
 		return;
-	n->iface[ifidx].svi_due = n->svis_due = true;
+	svi_note_due(n, ifidx);
 }
 
 /* --- neighbors -------------------------------------------------------------------------- */

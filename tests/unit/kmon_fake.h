@@ -74,6 +74,19 @@ kmon_report_neighbors(struct kmon *km)
 {
 }
 
+/* Links whose neighbors were asked for. */
+static struct {
+	unsigned int n;
+	unsigned int last; /* ifindex */
+} reported;
+
+void
+kmon_report_neighbors_on(struct kmon *km, unsigned int ifindex)
+{
+	reported.n++;
+	reported.last = ifindex;
+}
+
 int
 kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
@@ -100,7 +113,7 @@ kmon_read_fdb(struct kmon *km, unsigned int ifindex)
 }
 
 void
-kmon_drop_fdb(struct kmon *km)
+kmon_drop_fdb(struct kmon *km, unsigned int ifindex)
 {
 	fdb.n_drops++;
 }

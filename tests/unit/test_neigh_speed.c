@@ -2,8 +2,8 @@
 /*
  * Print durations and memory without judging them: many tunnels, and many VNIs, each a bridge over
  * a vxlan device, from the kernel's reports until forwarders have all of them. A tenth of them
- * first: neigh reads all links at each report, so the time of each grows with their number. The
- * kernel is a table in the test.
+ * first. test_neigh_many shows that the work of each does not grow with their number. The kernel is
+ * a table in the test.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c

@@ -226,7 +226,7 @@ ipv6_of_a_link_is_read_on_demand(void **state)
 }
 
 static void
-events_of_links_and_ipv6_addresses_suggest_to_read_ipv6(void **state)
+events_that_may_tell_of_a_change_suggest_to_read_ipv6(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m;
@@ -236,10 +236,34 @@ events_of_links_and_ipv6_addresses_suggest_to_read_ipv6(void **state)
 	assert_int_equal(kmon_read_inet6(m->km), 0);
 	assert_false(kmon_inet6_is_due(m->km));
 	ip(bed, "addr add 2001:db8::1/64 dev t0 nodad");
+	eventually(m, find_addr(m, "2001:db8::1", 64) != NULL);
+	assert_false(kmon_inet6_is_due(m->km));
+	ip(bed, "addr del 2001:db8::1/64 dev t0");
 	eventually(m, kmon_inet6_is_due(m->km));
 	assert_int_equal(kmon_read_inet6(m->km), 0);
+	assert_false(kmon_inet6_is_due(m->km));
 	ip(bed, "link set t0 mtu 1400");
 	eventually(m, kmon_inet6_is_due(m->km));
+	unwatch(m);
+}
+
+/* The kernel's tables need not be read for each of many new links. */
+static void
+the_message_about_a_new_link_has_its_ipv6(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+
+	bed_tap(bed);
+	m = watch(bed);
+	assert_int_equal(kmon_read_inet6(m->km), 0);
+	ip(bed, "link add v0 type veth peer name v1");
+	eventually(m, find_link(m, "v0") != NULL && find_link(m, "v1") != NULL);
+	assert_false(kmon_inet6_is_due(m->km));
+	assert_int_equal(inet6_of(m, find_link(m, "v0")->ifindex)->mtu_bytes, 1500);
+	ip(bed, "link del v0");
+	eventually(m, find_link(m, "v0") == NULL && find_link(m, "v1") == NULL);
+	assert_false(kmon_inet6_is_due(m->km));
 	unwatch(m);
 }
 
@@ -444,7 +468,8 @@ main(void)
 		bed_test(rp_filter_is_followed),
 		bed_test(forwarding_of_a_new_link_is_reported_with_it),
 		bed_test(ipv6_of_a_link_is_read_on_demand),
-		bed_test(events_of_links_and_ipv6_addresses_suggest_to_read_ipv6),
+		bed_test(events_that_may_tell_of_a_change_suggest_to_read_ipv6),
+		bed_test(the_message_about_a_new_link_has_its_ipv6),
 		bed_test(carrier_follows_tap_carrier),
 		bed_test(operstate_of_an_existing_link),
 		bed_test(a_rename_is_the_same_link_with_another_name),

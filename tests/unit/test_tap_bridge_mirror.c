@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The monitor's memory is a hash table: an attacker that chooses addresses cannot choose
- * chains.
+ * chains, and a link that is removed costs no walk over the entries of other links.
  *
  * link: tap-bridge/
  */
@@ -69,11 +69,61 @@ a_table_that_has_grown_is_still_seeded(void **state)
 	mirror_free(&b);
 }
 
+static unsigned int n_gone;
+
+static void
+on_link(void *ctx, const struct kmon_link *link, bool gone)
+{
+	n_gone += gone;
+}
+
+static void
+on_neigh(void *ctx, const struct kmon_neigh *neigh, bool gone)
+{
+	n_gone += gone;
+}
+
+/* Add or remove a link with a neighbor. */
+static void
+link_apply(struct kmon *km, uint32_t ifindex, bool gone)
+{
+	struct kmon_change link = {
+		.kind = KMON_LINK, .gone = gone, .item.link.ifindex = ifindex};
+	struct kmon_change neigh = {
+		.kind = KMON_NEIGH,
+		.item.neigh = {.ifindex = ifindex, .family = 4, .addr = {192, 0, 2, 1}}};
+
+	assert_int_equal(kmon_apply(km, &link), 0);
+	if (!gone)
+		assert_int_equal(kmon_apply(km, &neigh), 0);
+}
+
+static void
+removing_links_walks_over_their_own_entries(void **state)
+{
+	struct kmon km = {.ops = {.link = on_link, .neigh = on_neigh}};
+	uint64_t n_steps = 0;
+
+	for (uint32_t i = 1; i <= HOSTS; i++)
+		link_apply(&km, i, false);
+	n_gone = 0;
+	for (uint32_t i = 1; i <= HOSTS; i++)
+		link_apply(&km, i, true);
+	assert_int_equal(n_gone, 2 * HOSTS);
+	for (int kind = 0; kind < KMON_N_KINDS; kind++) {
+		assert_int_equal(km.mirror[kind].n_entries, 0);
+		n_steps += km.mirror[kind].n_steps;
+		mirror_free(&km.mirror[kind]);
+	}
+	assert_in_range(n_steps, HOSTS, 4 * HOSTS);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_that_has_grown_is_still_seeded),
+		cmocka_unit_test(removing_links_walks_over_their_own_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

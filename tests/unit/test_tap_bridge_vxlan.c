@@ -352,10 +352,10 @@ test_entries_of_other_devices_are_not_kept(void **state)
 	assert_int_equal(km.mirror[KMON_FDB].n_entries, 1);
 	assert_non_null(kmon_fdb_find(&km, 9, mac, 0));
 	assert_null(kmon_fdb_find(&km, 10, mac, 0));
-	kmon_drop_fdb(&km);
+	kmon_drop_fdb(&km, 10);
 	assert_int_equal(km.mirror[KMON_FDB].n_entries, 1);
 	wanted = 10;
-	kmon_drop_fdb(&km);
+	kmon_drop_fdb(&km, 9);
 	assert_int_equal(km.mirror[KMON_FDB].n_entries, 0);
 	assert_int_equal(kmon_apply(&km, &c), 0);
 	assert_non_null(kmon_fdb_find(&km, 10, mac, 0));

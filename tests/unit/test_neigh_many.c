@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The work for thousands of links that the kernel reports one by one: it must grow with their number,
+ * not with its square. A test counts the records that walks pass, the interfaces that are published
+ * and the tables that are made, for N links and for 2 N. The kernel is a table in the test.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/grace.c tap-bridge/netns.c
+ */
+#include "fib/tunnel.h"
+#include "fib/vxlan.h"
+#include "neigh_bed.h"
+
+#define N     100u
+#define FIRST 1000u /* ifindex */
+
+static struct kmon_link
+named(uint32_t ifindex, const char *word, uint32_t i)
+{
+	struct kmon_link l = link_of(ifindex, "");
+
+	snprintf(l.name, sizeof(l.name), "%s%u", word, i);
+	return l;
+}
+
+/* Report a link in a round of its own. */
+static void
+link_said(struct kmon_link l, bool gone)
+{
+	tell(&l, gone);
+	round_over();
+}
+
+static void
+neighbor_said(uint32_t ifindex, uint32_t i, bool gone)
+{
+	struct kmon_neigh kn = {.ifindex = ifindex,
+				.family = 4,
+				.mac = {2, 0, 0x5e, 0, 0x53, 0x99},
+				.has_mac = !gone,
+				.nud = gone ? 0 : NUD_NOARP};
+
+	put_be32(kn.addr, 0x0a000000u + i);
+	monitor.ops.neigh(monitor.ctx, &kn, gone);
+	round_over();
+}
+
+static void
+address_said(uint32_t ifindex, uint32_t i, bool gone)
+{
+	struct kmon_addr ka = {.ifindex = ifindex, .family = 4, .plen = 30};
+
+	put_be32(ka.addr, 0x0a000001u + 4 * i);
+	memcpy(ka.peer, ka.addr, sizeof(ka.peer));
+	monitor.ops.addr(monitor.ctx, &ka, gone);
+	round_over();
+}
+
+/* --- links, made and removed ----------------------------------------------------------- */
+
+static struct kmon_link
+tunnel_of(uint32_t i)
+{
+	struct kmon_link l = named(FIRST + i, "t", i);
+
+	memset(l.mac, 0, sizeof(l.mac));
+	l.tunnel = (struct kmon_tunnel){.kind = KMON_GRE, .family = 4, .link = TAP};
+	put_be32(l.tunnel.local, 0xc0000201u);
+	put_be32(l.tunnel.remote, 0x0a000000u + i);
+	return l;
+}
+
+static void
+a_tunnel(uint32_t i, bool gone)
+{
+	link_said(tunnel_of(i), gone);
+}
+
+/* A bridge over a vxlan device, with a neighbor behind it and an entry for its MAC. */
+static void
+a_vni(uint32_t i, bool gone)
+{
+	struct kmon_link bridge = named(FIRST + 2 * i, "br", i),
+			 vxlan = named(FIRST + 1 + 2 * i, "vx", i);
+	struct kmon_fdb kf = {
+		.ifindex = vxlan.ifindex, .mac = {2, 0, 0x5e, 0, 0x53, 0x99}, .family = 4};
+
+	bridge.bridge = true;
+	vxlan.master = bridge.ifindex;
+	vxlan.tunnel = (struct kmon_tunnel){
+		.kind = KMON_VXLAN, .family = 4, .vni = 5000 + i, .port = 4789};
+	put_be32(vxlan.tunnel.local, 0xcb007101u);
+	put_be32(kf.remote, 0xcb007142u);
+	if (gone) {
+		neighbor_said(bridge.ifindex, i, true);
+		link_said(vxlan, true);
+		link_said(bridge, true);
+		return;
+	}
+	link_said(bridge, false);
+	link_said(vxlan, false);
+	neighbor_said(bridge.ifindex, i, false);
+	monitor.ops.fdb(monitor.ctx, &kf, false);
+	round_over();
+}
+
+/* A VLAN on a bridge with a single vxlan device, which maps it to a VNI. */
+static void
+a_vlan_with_a_vni(uint32_t i, bool gone)
+{
+	struct kmon_link bridge = named(FIRST, "br", 0), vxlan = named(FIRST + 1, "vx", 0);
+	struct kmon_link vlan = vlan_of(FIRST + 2 + i, FIRST, 0x8100, (uint16_t)(i + 1));
+	struct kmon_vni kv = {
+		.ifindex = FIRST + 1, .vlan = (uint16_t)(i + 1), .vni = 5000 + i};
+	struct kmon_fdb kf = {.ifindex = FIRST + 1,
+			      .mac = {2, 0, 0x5e, 0, 0x53, 0x99},
+			      .from_vni = 5000 + i,
+			      .family = 4};
+
+	bridge.bridge = bridge.vlan_filtering = true;
+	vxlan.master = FIRST;
+	vxlan.tunnel = (struct kmon_tunnel){
+		.kind = KMON_VXLAN, .family = 4, .external = true, .port = 4789};
+	put_be32(vxlan.tunnel.local, 0xcb007101u);
+	if (i == 0 && !gone) {
+		link_said(bridge, false);
+		link_said(vxlan, false);
+	}
+	if (!gone)
+		link_said(vlan, false);
+	monitor.ops.vni(monitor.ctx, &kv, gone);
+	round_over();
+	monitor.ops.fdb(monitor.ctx, &kf, gone);
+	round_over();
+	if (gone)
+		link_said(vlan, true);
+}
+
+/* A VLAN on the port, with an IPv4 address and a neighbor. */
+static void
+a_vlan(uint32_t i, bool gone)
+{
+	struct kmon_link vlan = vlan_of(FIRST + i, TAP, 0x8100, (uint16_t)(i + 1));
+
+	if (gone) {
+		neighbor_said(vlan.ifindex, i, true);
+		address_said(vlan.ifindex, i, true);
+		link_said(vlan, true);
+		return;
+	}
+	link_said(vlan, false);
+	address_said(vlan.ifindex, i, false);
+	neighbor_said(vlan.ifindex, i, false);
+}
+
+/* --- counts ----------------------------------------------------------------------------- */
+
+struct work {
+	uint64_t steps, publishes, tables;
+};
+
+static struct work
+work_now(void)
+{
+	const struct neigh *n = neigh.ctx;
+
+	return (struct work){n->n_steps, n->n_publishes, n->n_tables};
+}
+
+static struct work
+work_since(struct work then)
+{
+	struct work now = work_now();
+
+	return (struct work){now.steps - then.steps, now.publishes - then.publishes,
+			     now.tables - then.tables};
+}
+
+/* Make `n` objects, set the port down and up, and remove the objects. Return the work of each. */
+static void
+measure(uint32_t n, void (*one)(uint32_t i, bool gone), struct work work[3])
+{
+	struct kmon_link port_down = link_of(TAP, "wan0");
+	struct work then = work_now();
+
+	for (uint32_t i = 0; i < n; i++)
+		one(i, false);
+	work[0] = work_since(then);
+	then = work_now();
+	port_down.admin_up = false;
+	link_said(port_down, false);
+	link_said(link_of(TAP, "wan0"), false);
+	work[1] = work_since(then);
+	then = work_now();
+	for (uint32_t i = 0; i < n; i++)
+		one(i, true);
+	work[2] = work_since(then);
+}
+
+/* Assert that twice as many objects are at most 2.5 times the work; a few steps are free. */
+static void
+assert_linear(const char *of, uint64_t once, uint64_t twice)
+{
+	if (twice > once * 5 / 2 + 200)
+		fail_msg("%s: %llu for %u, %llu for %u", of, (unsigned long long)once, N,
+			 (unsigned long long)twice, 2 * N);
+}
+
+static void
+measure_both(void **state, void (*one)(uint32_t i, bool gone))
+{
+	static const char *const when[] = {"made", "port down and up", "removed"};
+	struct work once[3], twice[3];
+
+	measure(N, one, once);
+	down(state);
+	assert_int_equal(up(state), 0);
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	measure(2 * N, one, twice);
+	for (unsigned int k = 0; k < 3; k++) {
+		print_message("%s: %llu steps, %llu publications, %llu tables\n", when[k],
+			      (unsigned long long)twice[k].steps,
+			      (unsigned long long)twice[k].publishes,
+			      (unsigned long long)twice[k].tables);
+		assert_linear(when[k], once[k].steps, twice[k].steps);
+		assert_linear(when[k], once[k].publishes, twice[k].publishes);
+		assert_in_range(twice[k].tables, 0, 16);
+	}
+}
+
+static void
+work_for_tunnels_is_linear(void **state)
+{
+	measure_both(state, a_tunnel);
+}
+
+static void
+work_for_vnis_is_linear(void **state)
+{
+	measure_both(state, a_vni);
+}
+
+static void
+work_for_vlans_with_vnis_is_linear(void **state)
+{
+	measure_both(state, a_vlan_with_a_vni);
+}
+
+static void
+work_for_vlans_with_addresses_and_neighbors_is_linear(void **state)
+{
+	measure_both(state, a_vlan);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(work_for_tunnels_is_linear),
+		bed_test(work_for_vnis_is_linear),
+		bed_test(work_for_vlans_with_vnis_is_linear),
+		bed_test(work_for_vlans_with_addresses_and_neighbors_is_linear),
+	};
+
+	urcu_qsbr_register_thread();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
