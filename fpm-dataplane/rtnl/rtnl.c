@@ -16,7 +16,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <linux/if.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
 #include <stdio.h>
@@ -66,20 +65,6 @@ rtnl_note_growth(struct rtnl *r)
 /* --- causes of a dump --------------------------------------------------------------------- */
 
 /*
- * Return true unless the link is up with a carrier. Every event of such a link is a cause:
- * some come before the kernel has deleted the routes of the link.
- */
-static bool
-link_is_down(const struct nlmsghdr *nlh)
-{
-	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
-	unsigned int up = IFF_UP | IFF_LOWER_UP;
-
-	return mnl_nlmsg_get_payload_len(nlh) >= sizeof(*info) &&
-	       (nlh->nlmsg_type == RTM_DELLINK || (info->ifi_flags & up) != up);
-}
-
-/*
  * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits the
  * lifetime of the route of an IPv6 address's subnet, without messages. If the tables are
  * large, known lifetimes are read again at intervals anyway.
@@ -118,7 +103,13 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	switch (nlh->nlmsg_type) {
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
-		r->silent_due |= link_is_down(nlh);
+		r->silent_due |=
+			mnl_nlmsg_get_payload_len(nlh) >= sizeof(struct ifinfomsg) &&
+			link_may_have_lost(r, nlh);
+		break;
+	case RTM_NEWNEXTHOP:
+		new_links_forget(r);
+		pass_message(r, nlh, false);
 		break;
 	case RTM_NEWADDR:
 	case RTM_DELADDR:
@@ -299,6 +290,7 @@ rtnl_read_events(struct rtnl *r)
 	if (rc >= 0)
 		return rc;
 	kernel_count(&kernel_status.overruns, 1);
+	new_links_forget(r);
 	atomic_store_explicit(&kernel_status.in_step, 0, memory_order_relaxed);
 	if (log_allowed(&r->overrun_log, &missed))
 		log_warn("rtnl: route events lost effect=tables-read-again missed=%u",

@@ -24,6 +24,8 @@
 /* two families, 256 protocols, labels, next hops, rules, and some tables of rules */
 #define JOBS_MAX 1000u
 
+#define NEW_LINKS 1024u
+
 /* The tables that the rules of a family name, in ascending order. */
 struct rule_tables {
 	uint32_t *v, n;
@@ -34,6 +36,13 @@ enum dump_kind {
 	DUMP_NEXTHOPS,
 	DUMP_RULES,
 	DUMP_SPLIT, /* a lookup that shows if Linux has split the tables of IPv4 */
+};
+
+/* A link that had no carrier since it was made. */
+struct new_link {
+	uint32_t ifindex; /* 0: none */
+	uint32_t era;     /* it is new if this is r->new_link_era */
+	bool was_up;
 };
 
 /* One dump to be made. */
@@ -75,6 +84,9 @@ struct rtnl {
 	bool all_due;           /* read all tables again: events were lost */
 	bool silent_due;        /* read objects again that may have been deleted silently */
 	bool lives_due;         /* read routes with a limited lifetime again */
+	struct new_link
+		new_link[NEW_LINKS]; /* by ifindex; a collision forgets the older link */
+	uint32_t new_link_era;
 	/* Shortest lifetime of routes seen since the last dump; 0: none. */
 	uint32_t expires_ms;
 	uint32_t n_expired; /* expired routes in the present dump */
@@ -136,6 +148,17 @@ void pass_flush(struct rtnl *r);
 void pass_rules_begin(struct rtnl *r);
 void pass_rule(struct rtnl *r, const struct nlmsghdr *nlh);
 void pass_rules_end(struct rtnl *r, uint8_t family);
+
+/* --- new_link.c                                                               [rtnl] */
+
+/*
+ * Return true if the kernel may have deleted routes or next-hop objects without an event, by an
+ * RTM_NEWLINK or RTM_DELLINK: the link is gone, down or without carrier, and is not new. Every event
+ * of such a link counts: some come before the kernel has deleted the routes of the link.
+ */
+bool link_may_have_lost(struct rtnl *r, const struct nlmsghdr *nlh);
+/* Let no link count as new. */
+void new_links_forget(struct rtnl *r);
 
 /* --- tables.c                                                                 [rtnl] */
 

@@ -688,6 +688,81 @@ a_pause_in_a_dump_ends(void **state)
 	stop(s);
 }
 
+/* Tell the thread about a link, without its thread. Return true if it causes a dump. */
+static bool
+link_causes(struct rtnl *r, int type, unsigned int flags, unsigned int change)
+{
+	struct {
+		struct nlmsghdr h;
+		struct ifinfomsg info;
+	} m = {.h = {.nlmsg_len = sizeof(m), .nlmsg_type = (uint16_t)type},
+	       .info = {.ifi_index = 7, .ifi_flags = flags, .ifi_change = change}};
+
+	return link_may_have_lost(r, &m.h);
+}
+
+#define LINK_UP      1u
+#define LINK_CARRIER (LINK_UP | 1u << 16)
+#define LINK_NEW     UINT32_MAX
+
+/* No routes can go with a link that was never up. */
+static void
+only_links_that_may_have_routes_cause_a_dump(void **state)
+{
+	struct rtnl *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	assert_true(link_causes(r, RTM_NEWLINK, 0, 0)); /* not known as new */
+	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
+	assert_false(link_causes(r, RTM_NEWLINK, 0, LINK_NEW));
+	assert_false(link_causes(r, RTM_NEWLINK, 0, 0));
+	assert_false(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
+	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW)); /* it was forgotten */
+	/* Up without carrier: it may have routes, and no next-hop object. */
+	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
+	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, 0));
+	assert_true(link_causes(r, RTM_NEWLINK, 0, LINK_UP));
+	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
+	/* With carrier it is a link as any other. */
+	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
+	assert_false(link_causes(r, RTM_NEWLINK, LINK_CARRIER, 0));
+	assert_true(link_causes(r, RTM_NEWLINK, LINK_UP, 0));
+	/* A next-hop object may be on it, although its carrier was not announced. */
+	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
+	new_links_forget(r);
+	assert_true(link_causes(r, RTM_NEWLINK, LINK_UP, 0));
+	free(r);
+}
+
+static void
+new_links_cause_no_dump(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t dumps;
+
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	/* The last dump that the start of t0 may have caused. */
+	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
+	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1");
+	wait_for(s, n_of(s, NET) == 1);
+	ip(s->bed, "addr del 203.0.113.1/32 dev t0");
+	wait_for(s, n_of(s, NET) == 0);
+	rig_settle(s->g);
+	dumps = count(&kernel_status.dumps);
+	for (unsigned int i = 1; i <= 20; i++) {
+		assert_int_equal(run("ip -n %s link add v%u type veth peer name w%u",
+				     s->bed->netns, i, i),
+				 0);
+		assert_int_equal(run("ip -n %s route add 198.18.%u.0/24 via 192.0.2.9",
+				     s->bed->netns, i),
+				 0);
+	}
+	wait_for(s, n_of(s, "198.18.20.0/24") == 1);
+	/* A dump because of the address, of some protocols, may end late. */
+	assert_in_range(count(&kernel_status.dumps), dumps, dumps + 20);
+	stop(s);
+}
+
 static void
 a_missing_namespace_is_an_error_at_the_start(void **state)
 {
@@ -726,6 +801,8 @@ main(void)
 		bed_test(beside_a_large_table_the_kernels_routes_come_and_go_as_ever),
 		bed_test(tables_that_become_large_are_read_whole),
 		bed_test(after_a_large_checkpoint_the_tables_are_read_when_main_asks),
+		cmocka_unit_test(only_links_that_may_have_routes_cause_a_dump),
+		bed_test(new_links_cause_no_dump),
 		bed_test(a_missing_namespace_is_an_error_at_the_start),
 	};
 
