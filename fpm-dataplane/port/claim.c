@@ -89,6 +89,12 @@ claim_take(const char *interface, char *why, unsigned int why_size)
 			 interface, holder.pid, holder.uid);
 		return -1;
 	}
+	if (holder.pid == getpid())
+		return why_not(
+			why, why_size, -EBUSY,
+			"interface %s is the device of a port that runs; remove that "
+			"port first (`port del`) or give it another device",
+			interface);
 	return why_not(why, why_size, -EBUSY,
 		       "interface %s is a port of another fpm-dataplane, process %d: both "
 		       "would forward each of its packets",

@@ -175,6 +175,26 @@ def in_force(dut):
     return policers, fpm, ports
 
 
+@pytest.mark.parametrize("old, new", [
+    ("tap: ext0", "tap: ext9"),
+    ("tap: ext0\n    device: net_af_packet,iface=p-ext", "tap: ext0\n    device: net_af_packet,iface=p-lan"),
+], ids=["another name", "a swap"])  # fmt: skip
+def test_a_reload_names_the_port_that_still_has_the_device(router, old, new):
+    """A port is added before another one is removed. If it needs the interface of the other one, the
+    reload is refused, and the reason says that a port of this daemon has the interface, not another
+    daemon."""
+    if "p-lan" in new:
+        router.edit_config("iface=p-lan", "iface=p-ext")
+    router.edit_config(old, new)
+
+    done = router.fpmctl("config", "reload")
+
+    assert done.returncode == 2
+    assert "is the device of a port that runs; remove that port first" in done.stderr
+    assert "another fpm-dataplane" not in done.stderr
+    assert {row["name"] for row in router.control.ask("ports")} == {"lan0", "wan0", "alt0", "ext0"}
+
+
 def test_a_reload_that_fails_in_its_last_part_leaves_policers_and_all_else(router):
     """A reload fails at a device that does not open, after it changed other ports. The daemon uses
     none of the file's policers, timers, limits and log level. A reload without the device applies
