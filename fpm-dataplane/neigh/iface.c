@@ -274,6 +274,14 @@ iface_hook(struct neigh *n, const struct link *l, struct fib_iface *fi)
 	       sizeof(fi->hook_name));
 }
 
+unsigned int
+iface_dev_mtu(const struct iface *port)
+{
+	return port->below_mtu_bytes != 0 && port->below_mtu_bytes < port->dev_mtu_bytes
+		       ? port->below_mtu_bytes
+		       : port->dev_mtu_bytes;
+}
+
 bool
 iface_publish(struct neigh *n, uint16_t ifidx)
 {
@@ -283,6 +291,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	struct iface_copy *copy = calloc(1, sizeof(*copy));
 	unsigned int mtu_bytes =
 		ifc->present ? ifc->kernel.mtu_bytes : ifc->port->mtu_bytes;
+	unsigned int dev_mtu_bytes = iface_dev_mtu(&n->iface[ifc->port->ifidx]);
 	const struct link *l;
 	struct fib_iface *fi;
 
@@ -293,8 +302,8 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->ifidx = ifidx;
 	fi->port_id = ifc->port->port_id;
 	/* The kernel's TAP accepts any MTU; the device may not. */
-	if (!ifc->tunnel && mtu_bytes > n->iface[ifc->port->ifidx].dev_mtu_bytes)
-		mtu_bytes = n->iface[ifc->port->ifidx].dev_mtu_bytes;
+	if (!ifc->tunnel && mtu_bytes > dev_mtu_bytes)
+		mtu_bytes = dev_mtu_bytes;
 	if (mtu_bytes > UINT16_MAX) /* IPv6 tunnels may have more */
 		mtu_bytes = UINT16_MAX;
 	fi->port = ifc->port->ifidx;
@@ -638,6 +647,9 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 	/* A device without an MTU setting accepts frames up to its longest frame. */
 	if (rc == 0 || rc == -ENOTSUP)
 		ifc->dev_mtu_bytes = want;
+	if (rc == 0)
+		ifc->below_mtu_bytes =
+			0; /* it changes to the same; the next report has it */
 	if (mtu_bytes <= ifc->dev_mtu_bytes)
 		log_info("neigh: mtu changed port=%s mtu=%u", port->name, mtu_bytes);
 	else

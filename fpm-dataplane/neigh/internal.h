@@ -132,9 +132,10 @@ struct iface {
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
 	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
 	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
-	unsigned int dev_mtu_bytes;  /* MTU of the device */
-	unsigned int tap_mtu_bytes;  /* last MTU of the TAP */
-	bool tags_asked, takes_tags; /* tag offload; asked at the first VLAN */
+	unsigned int dev_mtu_bytes;   /* MTU of the device */
+	unsigned int below_mtu_bytes; /* MTU of kernel_if; 0: no report yet */
+	unsigned int tap_mtu_bytes;   /* last MTU of the TAP */
+	bool tags_asked, takes_tags;  /* tag offload; asked at the first VLAN */
 };
 
 /* A published host of a connected subnet. */
@@ -382,6 +383,8 @@ void iface_tap_gone(struct neigh *n, uint16_t ifidx);
 void iface_refresh(struct neigh *n, uint16_t ifidx);
 /* Return the port with this TAP, also if its link is not known yet; 0: none. */
 uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
+/* Return the largest MTU with which packets leave by the device of a port. */
+unsigned int iface_dev_mtu(const struct iface *port);
 /* Publish the interface to forwarders; false when nothing changed. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
 /* Return true if others may borrow the address. */

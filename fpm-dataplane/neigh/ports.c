@@ -21,6 +21,26 @@
 
 /* --- devices and their links ---------------------------------------------------------- */
 
+/*
+ * Take the MTU of the kernel interface behind a port. The kernel drops longer frames that
+ * AF_PACKET sends, and counts them nowhere.
+ */
+static void
+port_below_mtu(struct neigh *n, struct iface *ifc, unsigned int mtu_bytes)
+{
+	unsigned int was_bytes = iface_dev_mtu(ifc);
+
+	ifc->below_mtu_bytes = mtu_bytes;
+	if (iface_dev_mtu(ifc) == was_bytes)
+		return;
+	if (mtu_bytes < ifc->dev_mtu_bytes)
+		log_warn("neigh: device mtu below port mtu port=%s device=%s mtu=%u "
+			 "port_mtu=%u",
+			 ifc->port->name, ifc->port->kernel_if, mtu_bytes,
+			 ifc->dev_mtu_bytes);
+	iface_refresh(n, ifc->port->ifidx);
+}
+
 static void
 ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
@@ -45,6 +65,7 @@ ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 			ifc->dev_lost = true;
 			__atomic_store_n(&ifc->port->without_if, true, __ATOMIC_RELAXED);
 		}
+		port_below_mtu(n, ifc, gone ? 0 : kl->mtu_bytes);
 		up = !gone && kl->admin_up && kl->carrier;
 		if (up && (!ifc->carrier || !ifc->carrier_set)) {
 			link = port_link(ifc->port);

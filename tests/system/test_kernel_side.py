@@ -192,6 +192,30 @@ def test_mtu_and_mac_change_under_load(busy):
     assert seen <= {*macs, wan.port_mac} and len(seen) > len(macs) // 2
 
 
+def test_a_smaller_mtu_below_a_port_is_its_mtu(busy):
+    """The kernel drops each frame of AF_PACKET that is longer than the MTU of the interface, and
+    counts it nowhere. So the MTU of the port is that of the interface if that is smaller: packets
+    are fragmented, or dropped as too big. A larger MTU of the interface changes nothing."""
+    dut, lan, _, ext = busy
+
+    def below(mtu, want):
+        netns.ip_batch([f"link set p-ext mtu {mtu}"], dut.dp)
+        eventually(lambda: dut.port_row(ext)["mtu"] == want, 5, 0.005)
+
+    try:
+        below(1400, 1400)
+        first = dut.forwarded(lan, lan.probe(THERE, size=1480), ext)
+        assert first[IP].flags == "MF" and len(first) <= 1414
+        whole = lan.probe(THERE, size=1480)
+        whole[IP].flags = "DF"
+        assert dut.not_forwarded(lan, whole) == {"mtu": 1}
+        assert "neigh: device mtu below port mtu port=ext0 device=p-ext mtu=1400" in dut.log(100)
+        below(9000, 1500)
+        assert len(dut.forwarded(lan, lan.probe(THERE, size=1480), ext)) > 1414
+    finally:
+        below(1500, 1500)
+
+
 def test_addresses_flushed_under_load_and_given_back(busy):
     """After `ip addr flush` the subnet has no interface, and its gateways, which are static
     neighbors, are gone with it. Other ports lose no packet. Restored addresses work at once, ten
