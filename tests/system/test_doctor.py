@@ -389,6 +389,22 @@ def test_a_port_that_is_shut_down_or_without_a_link_is_told(dut, wan):
     assert (code, row["status"], row["text"][:8]) == (0, "warn", "no link:")
 
 
+def test_a_tap_whose_name_is_taken_is_told(own_dut):
+    """A TAP is deleted, and another interface gets its name. The doctor says that the TAP does not
+    exist, not that a cable may be the cause."""
+    dut = own_dut()
+    dut.start()
+    dut.ip("link del ext0", "link add ext0 type veth peer name other")
+    eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5)
+
+    code, found = doctor(dut, "links")
+
+    row = found["links", "ext0"]
+    assert (code, row["status"], row["text"]) == (0, "warn", "the TAP does not exist")
+    assert "cable" not in row["cost"]
+    assert row["fix"] == [f"ip netns exec {dut.ctl} ip link show ext0"]
+
+
 def test_who_may_not_ask_is_told_so(dut):
     """The doctor tells a user without access so, while the daemon runs: it shows no command that
     starts the daemon and does not say that all is well. The test runs a copy of fpmctl as user

@@ -181,7 +181,14 @@ check_links(struct exam *e)
 		char tap[IFNAMSIZ];
 		int flags = tap_flags(e, port, tap);
 
-		if (flags >= 0 && (flags & IFF_UP) == 0) {
+		if (row_int(port, "ifindex") == 0) {
+			finding_add(e, VERDICT_WARN, tap, "the TAP does not exist");
+			finding_cost(
+				e, "The port does not forward. The TAP was deleted, or "
+				   "another interface has its name. The daemon makes it "
+				   "again, without its addresses, when the name is free:");
+			finding_fix(e, "%sip link show %s", e->in, tap);
+		} else if (flags >= 0 && (flags & IFF_UP) == 0) {
 			finding_add(e, VERDICT_WARN, tap, "shut down in the kernel");
 			finding_cost(e, "The port does not forward, and no route uses it. "
 					"FRR's `shutdown` does this, and a reboot without "
