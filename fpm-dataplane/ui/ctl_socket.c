@@ -141,6 +141,32 @@ undo_fd:
 	return rc;
 }
 
+void
+ctl_socket_renew(struct ui *ui)
+{
+	static struct log_limit refused;
+	int old = ui->listen_fd, rc;
+	unsigned int missed;
+	struct stat st;
+
+	if (old < 0 || lstat(ui->conf.control_socket, &st) == 0 || errno != ENOENT)
+		return;
+	ev_io_stop(ui->w->loop, &ui->accept);
+	ev_timer_stop(ui->w->loop, &ui->accept_pause);
+	rc = ctl_socket_open(ui);
+	if (rc == 0) {
+		close(old);
+		log_warn("ui: control socket opened again path=%s reason=deleted",
+			 ui->conf.control_socket);
+		return;
+	}
+	ev_io_start(ui->w->loop, &ui->accept);
+	if (log_allowed(&refused, &missed))
+		log_error("ui: control socket deleted path=%s error=\"%s\" retry=yes "
+			  "missed=%u",
+			  ui->conf.control_socket, strerror(-rc), missed);
+}
+
 /*
  * Close the listening socket. Keep the path, because another daemon may use it, or this
  * daemon may listen again.

@@ -268,6 +268,7 @@ void clients_report(const struct ui *ui);
 /* ctl_socket.c. Returns 0 or -errno. */
 int ctl_socket_open(struct ui *ui);
 void ctl_socket_close(struct ui *ui);
+void ctl_socket_renew(struct ui *ui);        /* open it again if its path was deleted */
 void ctl_socket_remove(const struct ui *ui); /* remove its path if it is ours */
 
 /* show_hooks.c: the programs of interfaces. */

@@ -45,6 +45,7 @@ ui_on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct ui *ui = t->data;
 
+	ctl_socket_renew(ui);
 	metrics_open_again(ui);
 	buffers_check(ui);
 	table_tell();

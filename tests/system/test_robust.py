@@ -403,6 +403,23 @@ def test_an_interface_is_a_port_of_one_daemon(kept, tmp_path):
     assert "not claimed" not in dut.daemon.log(400)
 
 
+def test_a_deleted_control_socket_is_opened_again(kept):
+    """A program that cleans /run deletes the control socket. The daemon opens it again within
+    seconds, with its mode, and connected clients keep their answers."""
+    dut = kept
+    was = dut.control.ask("version")[0]["pid"]
+    mode = os.stat(dut.socket).st_mode
+
+    os.unlink(dut.socket)
+
+    eventually(lambda: dut.fpmctl("show", "version").returncode == 0, 10, 0.05)
+    assert os.stat(dut.socket).st_mode == mode
+    assert dut.control.ask("version")[0]["pid"] == was == dut.daemon.pid()
+    assert f"ui: control socket opened again path={dut.socket} reason=deleted" in dut.log(100)
+    dut.control.close()
+    assert dut.stop() == 0 and not os.path.exists(dut.socket)
+
+
 def test_sigterm_ends_it_cleanly_under_traffic(own_dut):
     """A stop while packets and routes flow ends the daemon soon, with exit code 0."""
     dut = own_dut()
