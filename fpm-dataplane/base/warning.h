@@ -22,6 +22,7 @@
 	X(VRRP, "vrrp")             \
 	X(TUNNEL, "tunnel")         \
 	X(VNIFILTER, "vnifilter")   \
+	X(VRF_DOWN, "vrf-down")     \
 	X(FORWARDING, "forwarding") \
 	X(NAMESPACE, "namespace")   \
 	X(RULE, "rule")             \

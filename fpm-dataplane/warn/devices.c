@@ -244,6 +244,21 @@ kind_check(struct warn *w, const struct device_message *m)
 			kernel_tunnel_add(w, m->kind, m->name, "kind");
 }
 
+/*
+ * Warn about a VRF whose device is down. The ICMP errors of RFC 1812, 4.3.3 do not depend on that
+ * device, so forwarders send them.
+ */
+static void
+vrf_check(struct warn *w, const struct device_message *m)
+{
+	if (m->admin_up || strcmp(m->kind, "vrf") != 0)
+		return;
+	list_add(&w->list, WARNING_VRF_DOWN, m->name,
+		 "Linux forwards the packets of the members of this VRF, but sends no ICMP "
+		 "errors.",
+		 "The router sends the errors.");
+}
+
 static void
 on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 {
@@ -257,6 +272,7 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	if (own == NULL) {
 		upper_note(w, &m);
 		kind_check(w, &m);
+		vrf_check(w, &m);
 		if (is_through(w, m.ifindex))
 			through_check(w, &m);
 		return;

@@ -130,6 +130,15 @@ def test_the_default_hash_of_flows_is_no_warning_but_a_line(dut, sysctl):
     assert lines() == [("ok", "ipv6.fib_multipath_hash_policy is 1")]
 
 
+def test_the_source_of_icmp_errors_is_no_warning_but_a_line(dut, sysctl):
+    """Linux takes an address of the interface by which the error leaves, unless this sysctl is 1."""
+    for value in (0, 1):
+        sysctl("ipv4/icmp_errors_use_inbound_ifaddr", value)
+        rows = json.loads(dut.fpmctl("--json", "doctor", "obeyed").stdout)
+        lines = [(r["status"], "ingress interface" in r["text"]) for r in rows if r["subject"] == "icmp"]
+        assert lines == ([] if value else [("ok", True)])
+
+
 def test_it_fits_80_columns_and_names_each_port(dut, vtysh):
     """The output fits 80 columns and names each port. Only commands may be longer, because an
     operator copies them. Colour appears only on a terminal."""

@@ -49,6 +49,7 @@ list_add(struct warning_list *l, enum warning_kind kind, const char *where,
 		 : kind == WARNING_XDP        ? "xdp"
 		 : kind == WARNING_TC         ? "tc"
 		 : kind == WARNING_VRRP       ? "vrrp"
+		 : kind == WARNING_VRF_DOWN   ? "vrf-down"
 		 : kind == WARNING_FORWARDING ? "forwarding"
 					      : "?",
 		 where);
@@ -197,6 +198,19 @@ a_tap_without_a_queue_is_warned_of(void **state)
 }
 
 static void
+a_vrf_is_warned_of_while_its_device_is_down(void **state)
+{
+	t.m.ifindex = 99;
+	strcpy(t.m.kind, "vrf");
+	assert_string_equal(warned(), "vrf-down dev9;");
+	t.m.admin_up = true;
+	assert_string_equal(warned(), "");
+	t.m.admin_up = false;
+	strcpy(t.m.kind, "dummy");
+	assert_string_equal(warned(), "");
+}
+
+static void
 a_tunnel_of_an_unknown_kind_is_warned_of_while_it_is_up(void **state)
 {
 	static const char *const kind[] = {"gretap",    "ip6gretap", "erspan",
@@ -271,6 +285,7 @@ main(void)
 		TEST(a_device_that_takes_packets_of_a_port_is_warned_of),
 		TEST(a_port_in_a_bridge_and_its_programs_are_warned_of),
 		TEST(a_tap_without_a_queue_is_warned_of),
+		TEST(a_vrf_is_warned_of_while_its_device_is_down),
 		TEST(a_tunnel_of_an_unknown_kind_is_warned_of_while_it_is_up),
 		TEST(a_path_through_the_kernel_that_does_not_lead_back_is_warned_of),
 		TEST(a_device_below_a_virtual_router_is_warned_of_once),

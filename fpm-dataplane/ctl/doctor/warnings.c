@@ -49,6 +49,20 @@ multipath_check(struct exam *e)
 	}
 }
 
+/*
+ * Say whose address ICMP errors have, unless the kernel is set to do the same. A warning would be in
+ * the list of each router, although both addresses are of the router.
+ */
+static void
+icmp_source_check(struct exam *e)
+{
+	if (e->deny == NULL &&
+	    exam_number(e, -1, "/proc/sys/net/ipv4/icmp_errors_use_inbound_ifaddr") == 0)
+		finding_add(e, VERDICT_OK, "icmp",
+			    "ICMP errors have an address of the ingress interface and TTL "
+			    "64; src and hoplimit of routes have no effect");
+}
+
 void
 check_obeyed(struct exam *e)
 {
@@ -84,6 +98,7 @@ check_obeyed(struct exam *e)
 		finding_add(e, VERDICT_OK, "",
 			    "no filter, NAT or sysctl that the dataplane ignores");
 	multipath_check(e);
+	icmp_source_check(e);
 	json_decref(rows);
 }
 
