@@ -43,6 +43,12 @@ enum {
 	SRV6_NEXT_CSID = 1 << 4,
 };
 
+/*
+ * Bit beside the flavors: End.DT6 names its table by SEG6_LOCAL_TABLE. Linux then looks that
+ * table up alone. With SEG6_LOCAL_VRFTABLE it follows the rules, as for packets of the VRF.
+ */
+#define SRV6_TABLE_ALONE (1u << 5)
+
 enum srv6_mode { SRV6_ENCAP = 1, SRV6_ENCAP_RED = 3 };
 
 /*

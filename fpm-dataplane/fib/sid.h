@@ -18,6 +18,8 @@
 /* Different actions with their tables and next hops; 0 is none. */
 #define FIB_SIDS_MAX (1u + TABLE_MOST_end_points)
 #define SID_NO_IFACE UINT16_MAX
+/* Path of a decapsulated packet: its destination is looked up, but not in table main next. */
+#define SID_PATH_ALONE PATH(PATH_NONE, 1)
 
 #define SRH_TYPE        4u
 #define SRH_FIXED_BYTES 8u
@@ -26,7 +28,7 @@
 /* rib writes an entry before a path leads to it. Only `vrf` and `ifidx` change later. */
 struct fib_sid {
 	uint8_t action;                /* enum srv6_action */
-	uint8_t flavors;               /* SRV6_PSP, ... */
+	uint8_t flavors;               /* SRV6_PSP, ..., SRV6_TABLE_ALONE */
 	uint8_t block_bits, node_bits; /* of NEXT-C-SID, whole octets */
 	_Atomic uint16_t vrf; /* W:rib  of its table; FIB_VRF_NONE: no FIB has the table */
 	uint8_t family;       /* of `hop`; 0: none */
@@ -149,6 +151,13 @@ sid_vrf(const struct fib_sid *sid, uint16_t own)
 	return sid->action == SRV6_END_T || srv6_is_dt(sid->action)
 		       ? atomic_load_explicit(&sid->vrf, memory_order_relaxed)
 		       : own;
+}
+
+/* Return true for an end point that looks its table up alone, as in Linux, and no other. */
+static inline bool
+sid_is_alone(const struct fib_sid *sid)
+{
+	return sid->action == SRV6_END_T || (sid->flavors & SRV6_TABLE_ALONE) != 0;
 }
 
 #endif

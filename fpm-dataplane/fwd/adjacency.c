@@ -237,6 +237,12 @@ path_look_further(struct burst *b, unsigned int i)
 		b->path[i] = b->sid_path; /* whatever the destination is */
 		return;
 	}
+	if (!to_vrf && burst_has_sid_table(b)) {
+		if (path_is_no_route(b->path[i]) && b->in->vrf != 0 &&
+		    !atomic_load_explicit(&fib->vrfs_told, memory_order_relaxed))
+			b->path[i] = PATH(PATH_NO_FIB, 0);
+		return;
+	}
 	if (!to_vrf &&
 	    (!path_is_no_route(b->path[i]) || b->in->vrf == 0 ||
 	     (fib_rules_concern(b->in, family) && fib_rules(fib, family) != NULL)))

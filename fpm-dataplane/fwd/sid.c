@@ -114,7 +114,8 @@ sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned i
 	burst_open(b, i, at, b->ifidx);
 	b->hop[i] |= DECAP_BY_SID;
 	b->vrf[i] = sid_vrf(sid, b->in->vrf);
-	b->path[i] = neighbor;
+	b->path[i] = path_kind(neighbor) == PATH_NONE && sid_is_alone(sid) ? SID_PATH_ALONE
+									   : neighbor;
 	return true;
 }
 
@@ -394,13 +395,19 @@ fwd_sid_admit(struct burst *b)
 	const struct fib_vrf *vrf;
 	uint64_t device;
 
-	if (!b->by_sid || b->sid_vrf == b->in->vrf)
+	if (!b->by_sid ||
+	    (b->sid_vrf == b->in->vrf && !(burst_has_sid_table(b) && b->in->rules6)))
 		return;
+	*in = *b->in;
+	in->vrf = b->sid_vrf;
+	if (burst_has_sid_table(b)) { /* IPv6; in Linux the port has received the packet */
+		in->rules6 = false;
+		b->in = in;
+		return;
+	}
 	device = atomic_load_explicit(&b->fwd->fib->vrf_device[b->sid_vrf],
 				      memory_order_relaxed);
 	/* As in the kernel: the VRF's own device has then received the packet. */
-	*in = *b->in;
-	in->vrf = b->sid_vrf;
 	in->ifidx = (uint16_t)(FIB_EGRESS_VRF | b->sid_vrf);
 	vrf = fib_vrf(b->fwd->fib, b->sid_vrf);
 	if (vrf != NULL)

@@ -32,6 +32,16 @@ burst_has_sid_path(const struct burst *b)
 	return b->inside && b->by_sid && path_kind(b->sid_path) != PATH_NONE;
 }
 
+/*
+ * Return true if an end point has chosen a table for these packets that is looked up alone: no
+ * rules, and no table main if it has no route.
+ */
+static inline bool
+burst_has_sid_table(const struct burst *b)
+{
+	return b->inside && b->by_sid && b->sid_path == SID_PATH_ALONE;
+}
+
 /* Admit stage: set the ingress interface of packets that an end point looks up in a VRF. */
 void fwd_sid_admit(struct burst *b);
 

@@ -176,6 +176,8 @@ local_decode(struct fpm_hop *hop, const struct attrs *attrs)
 	 */
 	if (sid.action > SRV6_END_T)
 		sid.flavors = 0;
+	if (sid.action == SRV6_END_DT6 && !attrs_have(attrs, LOCAL_VRFTABLE))
+		sid.flavors = SRV6_TABLE_ALONE;
 	if ((sid.flavors & SRV6_NEXT_CSID) == 0)
 		sid.block_bits = sid.node_bits = 0;
 	hop->n_labels = srv6_sid_pack(&sid, hop->label);

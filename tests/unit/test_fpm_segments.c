@@ -117,7 +117,8 @@ end_points_of_zebra_have_their_action(void **state)
 			    "2 flavors 0 bits 0/0 table 0 hop 2001:db8:1::2");
 	assert_string_equal(sid_text(&hop[2]), "8 flavors 0 bits 0/0 table 100 hop -");
 	assert_string_equal(sid_text(&hop[3]), "6 flavors 0 bits 0/0 table 0 hop 10.0.1.2");
-	assert_string_equal(sid_text(&hop[4]), "7 flavors 0 bits 0/0 table 100 hop -");
+	/* zebra sends SEG6_LOCAL_TABLE for End.DT6: SRV6_TABLE_ALONE. */
+	assert_string_equal(sid_text(&hop[4]), "7 flavors 32 bits 0/0 table 100 hop -");
 }
 
 static void
@@ -237,6 +238,16 @@ flavors_and_lengths_are_read(void **state)
 	put_flavors(SRV6_NEXT_CSID, 0, 0);
 	assert_int_equal(hop_end(), 0);
 	assert_string_equal(sid_text(&hop[0]), "16 flavors 0 bits 0/0 table 1001 hop -");
+}
+
+static void
+end_dt6_with_vrftable_is_no_table_alone(void **state)
+{
+	hop_begin(7);
+	attr_u32(&wire, 1, SRV6_END_DT6);
+	attr_u32(&wire, 9, 1001);
+	assert_int_equal(hop_end(), 0);
+	assert_string_equal(sid_text(&hop[0]), "7 flavors 0 bits 0/0 table 1001 hop -");
 }
 
 /* Linux reads the interface of End.X only, since 6.17; zebra sends it since 10.6, or 0. */
@@ -439,6 +450,7 @@ main(void)
 		cmocka_unit_test(a_headend_of_zebra_has_its_segments),
 		cmocka_unit_test(a_headend_of_zebra_has_its_outer_header),
 		cmocka_unit_test(flavors_and_lengths_are_read),
+		cmocka_unit_test(end_dt6_with_vrftable_is_no_table_alone),
 		cmocka_unit_test(end_x_has_an_interface),
 		cmocka_unit_test(headends_have_up_to_five_segments_and_a_source),
 		cmocka_unit_test(an_end_point_has_its_policy),

@@ -744,6 +744,64 @@ end_t_leaves_packets_of_the_kernel_as_they_came(void **state)
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(len, 0x86dd, LAN);
 	assert_memory_equal(sent() + 24, last6, 16);
+	route6_of(fib_vrf(fib, RED)->tries.pt6, last6, 64, 0);
+}
+
+/*
+ * Linux looks up the table of End.T, and of End.DT6 with SEG6_LOCAL_TABLE, and no other: neither
+ * table main if it has no route, nor by rules. The port is the ingress interface.
+ */
+static void
+a_table_that_is_named_is_looked_up_alone(void **state)
+{
+	static struct {
+		struct fib_rules rules;
+		struct fib_rule rule[2];
+	} rules = {.rules = {.n = 2},
+		   .rule = {{.action = FIB_RULE_PATH, .path = PATH_BLACKHOLE},
+			    {.action = FIB_RULE_TABLE,
+			     .number = RED,
+			     .suppress_group = RULE_NO_GROUP}}};
+	struct poptrie *red = fib_vrf(fib, RED)->tries.pt6;
+
+	rules.rule[0].dst = (struct prefix){.family = 6, .len = 48};
+	memcpy(rules.rule[0].dst.addr.octet, back6, 6);
+	atomic_store(&fib->vrfs_told, true);
+	route6_of(red, sid6, 128, 20);
+	for (unsigned int member = 0; member < 2; member++) {
+		fib->iface[WAN]->vrf = member ? RED : 0;
+		fib->iface[WAN]->rules6 = member != 0;
+		fib->rules[1] = member ? &rules.rules : NULL;
+		sid(SRV6_END_DT6, SRV6_TABLE_ALONE, RED);
+		build(1, 0, 6);
+		assert_int_equal(pass(), VERDICT_GO);
+		leaves(100, 0x86dd, LAN);
+		assert_int_equal(b.in->ifidx, WAN);
+		assert_int_equal(b.in->vrf, RED);
+	}
+	fib->iface[WAN]->vrf = 0;
+	fib->iface[WAN]->rules6 = false;
+	fib->rules[1] = NULL;
+	route6_of(red, sid6, 128, 0);
+	route6_of(red, back6, 48, 0);
+	for (unsigned int alone = 0; alone < 2; alone++) {
+		sid(SRV6_END_DT6, alone ? SRV6_TABLE_ALONE : 0, RED);
+		build(1, 0, 6);
+		assert_int_equal(pass(), alone ? PUNT_unreach : VERDICT_GO);
+		if (alone)
+			assert_int_equal(b.cause[0], DROP_no_route);
+		else
+			leaves(100, 0x86dd, WAN); /* by table main */
+	}
+	sid(SRV6_END_T, 0, RED);
+	build(2, 1, 4);
+	assert_int_equal(pass(), PUNT_unreach);
+	assert_int_equal(b.cause[0], DROP_no_route);
+	/* The routes of the VRF may come yet. */
+	atomic_store(&fib->vrfs_told, false);
+	build(2, 1, 4);
+	assert_int_equal(pass(), DROP_vrf_no_fib);
+	route6_of(red, back6, 48, 23);
 }
 
 /* An end point that leads to itself ends at the bound. */
@@ -826,6 +884,7 @@ main(void)
 		cmocka_unit_test(link_local_neighbors_are_on_their_interface),
 		cmocka_unit_test(b6_puts_the_packet_behind_its_policy),
 		cmocka_unit_test(end_t_leaves_packets_of_the_kernel_as_they_came),
+		cmocka_unit_test(a_table_that_is_named_is_looked_up_alone),
 		cmocka_unit_test(loops_end),
 		cmocka_unit_test(no_packet_is_read_beyond_its_end),
 		cmocka_unit_test(explain_tells_that_a_packet_passes_too_many_end_points),

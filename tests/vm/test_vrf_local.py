@@ -5,6 +5,11 @@ ours delivers and forwards the same packets."""
 import shlex
 
 import pytest
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import GRE, Ether
+from scapy.packet import Raw
 
 from lib import netns
 from lib.frr import beside as frr_beside
@@ -12,7 +17,7 @@ from lib.wait import eventually
 from linux_router import LinuxRouter
 from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, lines_of, row
 from vrfs import machine, router, two  # noqa: F401
-from wire import token_of
+from wire import token, token_of
 
 ROUTES = [f"{'-6 ' * (f == 6)}route add {NET[f]} via {BEHIND[f].format(2)} vrf red" for f in (4, 6)]
 OWN = [f"addr add {HOST[4]}/32 dev lo", f"addr add {HOST[6]}/128 dev lo nodad"]
@@ -20,6 +25,17 @@ OWN = [f"addr add {HOST[4]}/32 dev lo", f"addr add {HOST[6]}/128 dev lo nodad"]
 LOCAL_BEHIND = [f"{six}rule {x}" for six in ("", "-6 ") for x in ("add pref 32765 table local", "del pref 0")]
 LOCAL_FIRST = [f"{six}rule {x}" for six in ("", "-6 ") for x in ("add pref 0 table local", "del pref 32765")]
 WIDE, LONGER = "203.0.113.0/24", "203.0.113.128/25"
+LABEL, DT46, DT6 = 100, "2001:db8:f::46", "2001:db8:f::6"
+# Packets of blue come out of outer headers into red.
+INTO = [
+    f"link add gre1 type gre local {BEFORE[4].format(1)} remote {BEFORE[4].format(2)} dev alt0",
+    "link set gre1 master red up",
+    f"-6 route add {DT46}/128 vrf blue encap seg6local action End.DT46 vrftable 100 dev red",
+    f"-6 route add {DT6}/128 vrf blue encap seg6local action End.DT6 table 100 dev red",
+]
+OUT = ["link del gre1", f"-f mpls route del {LABEL}", f"-6 route del {DT46}/128 vrf blue", f"-6 route del {DT6}/128 vrf blue"]
+OTHER = {4: "198.51.100.77", 6: "2001:db8:a::77"}  # red has a route, and table local no address
+NET_OF_MAIN, HOST_OF_MAIN = "2001:db8:b::/48", "2001:db8:b::9"
 
 
 def undo(lines):
@@ -52,6 +68,39 @@ class Beside:
             return "host" if any(f[:6] != probe.build()[:6] for f in lan.got(token)) else None
 
         return eventually(came, 10, 0.005, f"a packet to {dst}")
+
+    def frame(self, one, outer, dst):
+        """Return a frame of alt with a packet to `dst` behind the outer headers of `outer`."""
+        wire, family = one.wires["alt"], 6 if ":" in dst else 4
+        inner = (IPv6 if family == 6 else IP)(src=BEFORE[family].format(2), dst=dst) / UDP(dport=9) / Raw(token())
+        head = Ether(src=wire.mac, dst=wire.port_mac)
+        if outer == "label":
+            return head / MPLS(label=LABEL, s=1, ttl=64) / inner
+        if outer == "tunnel":
+            return head / IP(src=BEFORE[4].format(2), dst=BEFORE[4].format(1)) / GRE() / inner
+        return head / IPv6(src=BEFORE[6].format(2), dst=outer) / inner
+
+    def comes(self, one, outer, dst, last):
+        """As goes(), for a packet that comes out of outer headers into red. With `last`, an address that
+        red forwards to wan: "none" if the packet is not forwarded and a later one to `last` is."""
+        lan, wan, alt = (one.wires[name] for name in ("lan", "wan", "alt"))
+        probe, later = self.frame(one, outer, dst), self.frame(one, outer, last or dst)
+        alt.send(*([probe, later] if last else [probe]))
+
+        def came():
+            if wan.got(token_of(probe)):
+                return "wan"
+            if last:
+                return "none" if wan.got(token_of(later)) else None
+            return "host" if lan.got(token_of(probe)) else None
+
+        return eventually(came, 1, 0.005, f"{outer}: a packet to {dst}")
+
+    def both_come(self, outer, dst, want):
+        """Check that the packet goes to `want` in both."""
+        last = OTHER[6 if ":" in dst else 4] if want == "none" else None
+        for name, one in (("linux", self.linux), ("ours", self.two)):
+            eventually(lambda r=one: self.comes(r, outer, dst, last) == want, 10, 0.01, f"{name}: {outer} to {want}")
 
     def both_go(self, family, want):
         """Check that both send packets to HOST the same way, ours as soon as it knows."""
@@ -99,6 +148,47 @@ def test_table_local_precedes_vrfs_in_the_order_of_the_rules_as_in_linux(beside)
             beside.both_go(family, "host")
         assert two.control.ask("audit")[-1]["differences"] == 0
         beside.ip(*undo(OWN))
+
+
+@pytest.fixture
+def into(beside):
+    """Return both routers with a tunnel, a label and two SIDs that lead from blue into red."""
+    netns.command(["modprobe", "-a", "mpls_router", "mpls_iptunnel", "ip_gre"])
+    for one in (beside.linux, beside.two):
+        netns.sysctl(one.ctl, {"net.vrf.strict_mode": 1, "net.mpls.platform_labels": 1000, "net.mpls.conf.alt0.input": 1})
+    try:
+        two = beside.two
+        beside.ip(*INTO)
+        for one in (beside.linux, two):
+            netns.command(["ip", "-n", one.ctl, "-f", "mpls", "route", "add", str(LABEL), "dev", "red"])
+        there = lambda sid: row(two, "blue", f"{sid}/128")  # noqa: E731
+        eventually(lambda: there(DT46) and there(DT6), 5, 0.01, "end points")
+        eventually(lambda: two.control.ask("labels"), 5, 0.01, "the label")
+        eventually(lambda: any(r["name"] == "gre1" for r in two.control.ask("interfaces")), 5, 0.01, "the tunnel")
+        yield beside
+    finally:
+        for line in OUT:
+            netns.command(["ip", "-n", beside.two.ctl, *line.split()], check=False)
+
+
+def test_table_local_precedes_a_vrf_behind_outer_headers_as_in_linux(into):
+    """A packet that comes out of a tunnel, a label or a SID into a VRF looks table local up first. Only
+    behind a SID with `table N` the VRF alone decides, and table main does not come next either. Behind
+    a label Linux delivers the packet by lo, where no ICMP error finds the VRF."""
+    own = {"tunnel": "host", "label": "none", DT46: "host", DT6: "wan"}
+    kinds = [(outer, family) for outer in own for family in (4, 6) if (outer, family) != (DT6, 4)]
+    for outer, family in kinds:
+        into.both_come(outer, HOST[family], "wan")
+    into.ip(*OWN)
+    for outer, family in kinds:
+        into.both_come(outer, HOST[family], own[outer])
+    into.ip(*undo(OWN))
+    into.ip(f"-6 route add {NET_OF_MAIN} via {BEHIND[6].format(2)} dev wan0 onlink")
+    try:
+        for outer, want in (("tunnel", "wan"), ("label", "wan"), (DT46, "wan"), (DT6, "none")):
+            into.both_come(outer, HOST_OF_MAIN, want)
+    finally:
+        into.ip(f"-6 route del {NET_OF_MAIN}")
 
 
 def check_words(two):
