@@ -57,21 +57,10 @@ static uint16_t out; /* the interface that the adjacency leads to */
 static struct fib_iface *
 iface_make(uint16_t ifidx, uint16_t port, uint32_t mtu_bytes)
 {
-	struct fib_iface *i = calloc(1, sizeof(*i));
+	struct fib_iface *i = packet_iface(fib, ifidx, mtu_bytes);
 
-	MUST(i != NULL);
-	*i = (struct fib_iface){.ifidx = ifidx,
-				.port = port,
-				.mtu_bytes = mtu_bytes,
-				.mtu6_bytes = mtu_bytes,
-				.up = true,
-				.forward4 = true,
-				.fast4 = true,
-				.forward6 = true,
-				.fast6 = true,
-				.ifindex = ifidx + 10u};
+	i->port = port;
 	memcpy(i->mac, mac[port], 6);
-	fib->iface[ifidx] = i;
 	return i;
 }
 

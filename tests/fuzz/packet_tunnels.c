@@ -45,8 +45,8 @@ static const struct {
 	[3] = {SRV6_END_X, SRV6_PSP | SRV6_USD},
 	[4] = {SRV6_END, SRV6_NEXT_CSID | SRV6_PSP | SRV6_USD},
 	[5] = {SRV6_END_X, SRV6_NEXT_CSID},
-	[6] = {SRV6_END_DT4, 0}, /* in the VRF */
-	[7] = {SRV6_END_DT6, SRV6_NEXT_CSID},
+	[6] = {SRV6_END_DT4, 0},                                 /* in the VRF */
+	[7] = {SRV6_END_DT6, SRV6_NEXT_CSID | SRV6_TABLE_ALONE}, /* in the VRF */
 	[8] = {SRV6_END_DT46, 0},
 	[9] = {SRV6_END_T, SRV6_USP | SRV6_USD},
 	[10] = {SRV6_END_B6_ENCAPS, 0},
@@ -84,6 +84,25 @@ tunnel_enter(struct fib *fib, struct fib_tunnels *tunnels, uint16_t ifidx, uint8
 	tunnels->entry[at & tunnels->mask] = ifidx;
 }
 
+struct fib_iface *
+packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes)
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	MUST(i != NULL);
+	*i = (struct fib_iface){.ifidx = ifidx,
+				.mtu_bytes = mtu_bytes,
+				.mtu6_bytes = mtu_bytes,
+				.up = true,
+				.forward4 = true,
+				.fast4 = true,
+				.forward6 = true,
+				.fast6 = true,
+				.ifindex = ifidx + 10u};
+	fib->iface[ifidx] = i;
+	return i;
+}
+
 void
 tunnels_make(struct fib *fib, uint16_t ifidx)
 {
@@ -94,29 +113,18 @@ tunnels_make(struct fib *fib, uint16_t ifidx)
 	MUST(tunnels != NULL);
 	tunnels->mask = n - 1;
 	for (unsigned int k = 0; k < TUNNELS; k++, ifidx++) {
-		struct fib_iface *i = calloc(1, sizeof(*i));
+		struct fib_iface *i = packet_iface(fib, ifidx, 1380);
 
-		MUST(i != NULL);
-		*i = (struct fib_iface){.ifidx = ifidx,
-					.mtu_bytes = 1380,
-					.mtu6_bytes = 1380,
-					.up = true,
-					.forward4 = true,
-					.fast4 = true,
-					.forward6 = true,
-					.fast6 = true,
-					.ifindex = ifidx + 10u,
-					.tunnel = {.family = kinds[k].family,
-						   .gre = kinds[k].gre,
-						   .inner4 = kinds[k].inner4,
-						   .inner6 = kinds[k].inner6,
-						   .has_key = kinds[k].key,
-						   .has_limit = kinds[k].limit,
-						   .key = kinds[k].key ? KEY : 0}};
+		i->tunnel = (struct fib_tunnel){.family = kinds[k].family,
+						.gre = kinds[k].gre,
+						.inner4 = kinds[k].inner4,
+						.inner6 = kinds[k].inner6,
+						.has_key = kinds[k].key,
+						.has_limit = kinds[k].limit,
+						.key = kinds[k].key ? KEY : 0};
 		memcpy(i->tunnel.local.octet, kinds[k].family == 4 ? own4 : own6,
 		       family_octets(kinds[k].family));
 		end_address(i->tunnel.remote.octet, kinds[k].family, k);
-		fib->iface[ifidx] = i;
 		for (unsigned int p = 0; p < sizeof(protos); p++)
 			tunnel_enter(fib, tunnels, ifidx, protos[p]);
 	}
@@ -163,7 +171,11 @@ sids_make(struct fib *fib, uint16_t vrf, fib_path policy, uint32_t group)
 					.flavors = ends[k].flavors,
 					.block_bits = 32,
 					.node_bits = 16,
-					.vrf = ends[k].action == SRV6_END_DT4 ? vrf : 0};
+					.vrf = ends[k].action == SRV6_END_DT4 ||
+							       ends[k].action ==
+								       SRV6_END_DT6
+						       ? vrf
+						       : 0};
 		if (ends[k].action == SRV6_END_X) {
 			sid->family = 6;
 			memcpy(sid->hop.octet, next6, 16);

@@ -15,6 +15,8 @@
 #define TUNNELS 7u
 #define SIDS    11u
 
+/* Make an interface without a port that is up and forwards both families. */
+struct fib_iface *packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes);
 /*
  * Make TUNNELS interfaces from `ifidx` on, and SIDS - 1 end points, whose first is number 1. `vrf`: the
  * table of one of them. `policy`: a headend. `group`: the first of SIDS free groups.

@@ -9,6 +9,7 @@
 #include "must.h"
 #include "packet_burst.h"
 #include "packet_frames.h"
+#include "packet_tunnels.h"
 
 #define PORT 4789u
 #define VNI  77u
@@ -21,24 +22,13 @@ static const uint8_t svi_mac[6] = {2, 0, 0, 0, 3, 1}, rmac[6] = {2, 0, 0, 0, 3, 
 static void
 svi_make(struct fib *fib, struct fib_vxlans *vxlans, uint16_t ifidx, uint8_t family)
 {
-	struct fib_iface *i = calloc(1, sizeof(*i));
+	struct fib_iface *i = packet_iface(fib, ifidx, 1380);
 	uint32_t at = fib_vxlan_hash(fib, 0, PORT, VNI);
 
-	MUST(i != NULL);
-	*i = (struct fib_iface){
-		.ifidx = ifidx,
-		.mtu_bytes = 1380,
-		.mtu6_bytes = 1380,
-		.up = true,
-		.forward4 = true,
-		.fast4 = true,
-		.forward6 = true,
-		.fast6 = true,
-		.ifindex = ifidx + 10u,
-		.vxlan = {.family = family, .port = PORT, .vni = VNI, .zero_csum6 = true}};
+	i->vxlan = (struct fib_vxlan){
+		.family = family, .port = PORT, .vni = VNI, .zero_csum6 = true};
 	memcpy(i->mac, svi_mac, sizeof(svi_mac));
 	memcpy(i->vxlan.local.octet, family == 4 ? own4 : own6, family_octets(family));
-	fib->iface[ifidx] = i;
 	while (vxlans->entry[at & vxlans->mask] != 0)
 		at++;
 	vxlans->entry[at & vxlans->mask] = ifidx;
