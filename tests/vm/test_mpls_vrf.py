@@ -202,6 +202,72 @@ def test_a_packet_too_big_for_the_customer_is_answered_through_its_vrf(dut, fami
         eventually(lambda: mtu() == 1500, 5, 0.01, "the MTU")
 
 
+LEAKED = {4: ("10.88.0.0/24", "10.88.0.9"), 6: ("2001:db8:88::/48", "2001:db8:88::9")}
+
+
+def leak(dut, vrf, net, hop):
+    """Announce a route of another VRF in this one, as `import vrf` does."""
+    dut.zebra.add(net, hop, table=TABLE[vrf])
+    forwards = lambda: (row(dut, vrf, net) or {}).get("state") == "forwarding"  # noqa: E731
+    eventually(forwards, 5, 0.01, f"{net} in {vrf}")
+
+
+def test_a_label_and_a_leak_lead_to_the_customer_of_another_vrf(dut, family):
+    """red has a network of blue's customer, and blue one of red's behind the core. From the core, the
+    label of red leads to blue's customer; toward the core, the packets of blue's customer get the
+    labels of red. Between the customers no label is used. The TTL gets lower once."""
+    lan, alt, wan = (dut.wires[name] for name in ("lan", "alt", "wan"))
+    net, host = LEAKED[family]
+    back, far = {4: ("10.77.0.0/24", "10.77.0.9"), 6: ("2001:db8:77::/48", "2001:db8:77::9")}[family]
+    leak(dut, "red", net, dut.zebra.hop(BEFORE[family].format(2), alt))
+    leak(dut, "blue", back, dut.zebra.hop(wan.peer4, wan, labels=THEIRS["red"]))
+
+    came = dut.forwarded(wan, with_labels(wan.probe(host, src=HOST[family]), (MINE["red"], 9)), alt)
+    assert not entries_of(came) and (came.dst, ttl_of(came)) == (alt.mac, 8)
+    came = dut.forwarded(lan, lan.probe(host, src=BEFORE[family].format(2)), alt)
+    assert not entries_of(came) and (came.dst, ttl_of(came)) == (alt.mac, 63)
+    came = dut.forwarded(alt, alt.probe(far, src=BEFORE[family].format(2)), wan)
+    assert [e[:2] for e in entries_of(came)] == [(label, 63) for label in THEIRS["red"]]
+    # blue has no route to the network that red has. The answer takes the labels of blue.
+    wan.clear()
+    before = dut.counters()
+    wan.send(with_labels(wan.probe(host, src=HOST[family]), MINE["blue"]))
+    dut.fence(wan)
+    assert dut.drops(before) == {"no_route": 1}
+    (data,) = [f for f in wan.got() if entries_of(f)]
+    assert [e[0] for e in entries_of(data)] == THEIRS["blue"]
+    assert (IP if family == 4 else IPv6)(behind(data)).dst == HOST[family]
+
+
+def test_an_error_about_a_leaked_packet_is_of_the_vrf_that_it_came_to(dut, family):
+    """Its route leads out of blue. The router answers by an address of red, along the path of red,
+    about an expired packet and about one that is too big for the link of blue's customer."""
+    lan, alt, wan = (dut.wires[name] for name in ("lan", "alt", "wan"))
+    net, host = LEAKED[family]
+    leak(dut, "red", net, dut.zebra.hop(BEFORE[family].format(2), alt))
+    mtu = lambda: dut.port_row(alt)["mtu"]  # noqa: E731
+    dut.ip(f"link set {alt.tap} mtu 1300", f"addr add 10.66.0.1/24 dev {alt.tap}")
+    try:
+        eventually(lambda: mtu() == 1300, 5, 0.01, "the MTU")
+        big = wan.probe(host, src=HOST[family], size=1400, **({"flags": "DF"} if family == 4 else {}))
+        for sent, kind in (
+            (with_labels(wan.probe(host, src=HOST[family]), (MINE["red"], 1)), (11, 3)),
+            (with_labels(big, MINE["red"]), (3, 2)),
+        ):
+            wan.clear()
+            wan.send(sent)
+            dut.fence(wan)
+            (data,) = [f for f in wan.got() if entries_of(f)]
+            assert [e[0] for e in entries_of(data)] == THEIRS["red"]
+            error = (IP if family == 4 else IPv6)(behind(data))
+            ours = (BEFORE[family].format(1), lan.ip4 if family == 4 else lan.ip6)
+            assert error.src in ours and error.dst == HOST[family]
+            assert bytes(error.payload)[0] == kind[family == 6]
+    finally:
+        dut.ip(f"link set {alt.tap} mtu 1500", f"addr del 10.66.0.1/24 dev {alt.tap}")
+        eventually(lambda: mtu() == 1500, 5, 0.01, "the MTU")
+
+
 def test_a_customer_cannot_enter_the_core_or_another_vrf_by_a_label(dut):
     """RFC 4364, 13.1: labels are taken from interfaces of the core alone."""
     lan = dut.wires["lan"]
