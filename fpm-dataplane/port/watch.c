@@ -13,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "fib/fib.h"
 
 #define L2_LEN 14
@@ -124,6 +125,23 @@ filter_matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int 
 	       (f->dport == 0 || f->dport == port[1]);
 }
 
+/* filter_matches_ip() for the IP packet behind the labels at `p`; false: there is none. */
+static bool
+filter_matches_labels(const struct watch_filter *f, const uint8_t *p, unsigned int len)
+{
+	bool bottom = false;
+	uint8_t family;
+
+	while (!bottom && len >= LABEL_BYTES + 20) {
+		bottom = label_is_bottom(get_be32(p));
+		p += LABEL_BYTES;
+		len -= LABEL_BYTES;
+	}
+	family = bottom ? p[0] >> 4 : 0;
+	return (family == 4 || (family == 6 && len >= 40)) &&
+	       filter_matches_ip(f, p, len, family);
+}
+
 static bool
 filter_matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
 {
@@ -141,6 +159,8 @@ filter_matches(const struct watch_filter *f, const uint8_t *frame, unsigned int 
 	if (len < L2_LEN + 20)
 		return false;
 	type = get_be16(frame + 12);
+	if (type == MPLS_TYPE)
+		return filter_matches_labels(f, frame + L2_LEN, len - L2_LEN);
 	if (type == 0x0800)
 		return filter_matches_ip(f, frame + L2_LEN, len - L2_LEN, 4);
 	return type == 0x86dd && len >= L2_LEN + 40 &&

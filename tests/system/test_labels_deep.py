@@ -255,7 +255,8 @@ def test_more_labels_than_frr_sends_are_refused_and_counted(dut, lan, wan, n):
 
 @pytest.mark.parametrize("n", [15, 16])
 def test_each_view_shows_all_labels(dut, lan, wan, n):
-    """`show labels`, `encaps`, `routes`, `nexthops`, and explain, trace and capture."""
+    """`show labels`, `encaps`, `routes`, `nexthops`, and explain, trace and capture. The words of
+    trace and capture for addresses are about the packet behind the labels."""
     stack = DEEP[:n]
     push(dut, wan, stack)
     dut.label(100, dut.hop(wan, stack))
@@ -278,11 +279,11 @@ def test_each_view_shows_all_labels(dut, lan, wan, n):
     assert words_of(stack).replace("label", "pushed:") in unfolded(shown), shown
 
     for frame, labels in ((plain, None), (labelled, [100, 400])):
-        with Watching(dut, trace={"port": lan.tap, "count": 1}) as watch:
+        with Watching(dut, trace={"dst": HOST, "count": 1}) as watch:
             lan.send(frame)
             (row,) = watch.take(1)
         assert (row.get("labels"), row["push"], row["via"]) == (labels, stack, wan.peer4)
-    ((_, _, left, *_),) = capture(dut, lan, [plain], 1, port=wan.tap, points=["tx"])
+    ((_, _, left, *_),) = capture(dut, lan, [plain], 1, dst=HOST, points=["tx"])
     assert labels_of(left) == stack and token_of(plain) in left
 
 

@@ -16,6 +16,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "base/policer.h"
 #include "fib/icmp.h"
 #include "fib/rules.h"
@@ -216,6 +217,40 @@ filters_match_their_fields(void **state)
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 0);
 	for (unsigned int len = 0; len < 34; len++)
 		assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, len), 0);
+}
+
+/* The IP packet behind the last label decides, whatever the number of labels is. */
+static void
+filters_match_the_packet_behind_labels(void **state)
+{
+	struct watch_set set = {.points = 1, .live = 1};
+	struct watch_filter *f = &set.filter[0];
+	uint8_t plain[64], frame[64 + 20 * LABEL_BYTES];
+	uint16_t n = frame_make(plain, 64 - 14u, 64, false);
+
+	*f = (struct watch_filter){.points = 1, .packet = true, .sport = 4000, .dport = 53};
+	for (unsigned int labels = 1; labels <= 20; labels++) {
+		unsigned int bytes = labels * LABEL_BYTES;
+
+		memcpy(frame, plain, 14u);
+		put_be16(frame + 12, MPLS_TYPE);
+		for (unsigned int i = 0; i < labels; i++)
+			put_be32(frame + 14u + i * LABEL_BYTES,
+				 label_entry(100 + i, 0, i + 1 == labels, 9));
+		memcpy(frame + 14u + bytes, plain + 14u, n - 14u);
+		f->dport = 53;
+		assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n + bytes), 1);
+		for (unsigned int len = 0; len < 14u + bytes + 24; len++)
+			assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, len), 0);
+		f->dport = 54;
+		assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n + bytes), 0);
+		f->dport = 53;
+		frame[14u + bytes] = 0x55; /* no IP packet */
+		assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n + bytes), 0);
+		frame[14u + bytes] = 0x45;
+		frame[14u + bytes - 2] = 0; /* no last label */
+		assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n + bytes), 0);
+	}
 }
 
 static void
@@ -499,6 +534,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(each_error_that_is_asked_for_is_sent,
 						fib_up, fib_down),
 		cmocka_unit_test(filters_match_their_fields),
+		cmocka_unit_test(filters_match_the_packet_behind_labels),
 		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),
 	};
 
