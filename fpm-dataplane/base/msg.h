@@ -189,7 +189,7 @@ enum query_kind {
 	QUERY_THROUGH, /* to rib: interfaces with forwarding by the kernel: {"ifindex"} */
 	/* to rib: links whose routes Linux uses otherwise: {"name", "why": a warning_kind_name()} */
 	QUERY_LINKS,
-	QUERY_NEXTHOPS, /* next hops of zebra, by id */
+	QUERY_NEXTHOPS, /* next hops of zebra and of the kernel, by id */
 	QUERY_GROUPS,
 	QUERY_LABELS, /* routes of MPLS labels */
 	QUERY_ENCAPS, /* label stacks over neighbors */

@@ -314,7 +314,7 @@ explain_complete(FILE *out, int n, char **word)
 
 const struct command cmd_explain = {
 	.name = "explain",
-	.words = "dst ADDRESS [port NAME] [WORDS]",
+	.words = "dst ADDRESS | hex OCTETS [WORDS]",
 	.text = "show how a packet would be handled, stage by stage; nothing is sent",
 	.run = explain_run,
 	.options = OPT_JSON,

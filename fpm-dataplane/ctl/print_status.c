@@ -347,7 +347,7 @@ status_kernel(const json_t *row)
 	if (row_has(row, "kernel_routes"))
 		paragraph_print("Table", "%s, in force or hidden by better ones",
 				count_text(row, "kernel_routes", "route", n[0]));
-	paragraph_print("Received", "%s: %lld routes and %s, deleted %lld and %lld",
+	paragraph_print("Received", "%s: %lld routes and %s added, %lld and %lld deleted",
 			count_text(row, "messages", "message", n[0]),
 			row_int(row, "routes"),
 			count_text(row, "nexthops", "next-hop object", n[1]),

@@ -771,8 +771,11 @@ filter_ruleset_row(const json_t *row)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "%s: %s",
-		 row_has(row, "table") ? row_str(row, "table") : "no table",
+	if (!row_has(row, "table")) {
+		puts("filter off: the configuration has no `filter.table`");
+		return;
+	}
+	snprintf(text, sizeof(text), "%s: %s", row_str(row, "table"),
 		 row_str(row, "state"));
 	wrapped_print(text, printf("table "));
 	if (row_has(row, "generation"))

@@ -167,7 +167,8 @@ hooks_unload(struct hooks *h, const char *dev, char *why, size_t why_size)
 
 	if (!list_has(h, dev)) {
 		snprintf(why, why_size,
-			 "no interface '%s' has a program: `fpmctl show hooks` lists them",
+			 "interface '%s' has no program: `fpmctl show hooks` lists the "
+			 "programs",
 			 log_escape_name(dev, text, sizeof(text)));
 		return -ENOENT;
 	}

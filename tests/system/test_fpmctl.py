@@ -301,6 +301,12 @@ def test_an_id_that_zebra_deleted_is_told(taught, wan):
     assert "(1 deleted while in use)" in taught.fpmctl("show", "fpm").stdout
 
 
+def test_show_filter_without_a_table_names_the_key(dut):
+    """Without the key `filter.table`, `show filter` prints a sentence and no empty table."""
+    said = dut.fpmctl("show", "filter").stdout
+    assert said == "filter off: the configuration has no `filter.table`\n"
+
+
 def test_family_filters(taught):
     """-4 and -6 choose the rows of one family."""
     for what, key in (("routes", "prefix"), ("neighbors", "address")):

@@ -373,7 +373,7 @@ def test_a_bad_file_is_refused_with_a_sentence(hooked, examples, tmp_path):
     refuses(hooked, "no regular file", "load", tmp_path, "dev", "lan0")
     refuses(hooked, "no regular file", "load", "/dev/zero", "dev", "lan0")
     refuses(hooked, "no port or VLAN 'lan9'", "load", good, "dev", "lan9")
-    refuses(hooked, "no interface 'lan0' has a program", "unload", "dev", "lan0")
+    refuses(hooked, "interface 'lan0' has no program", "unload", "dev", "lan0")
     refuses(hooked, "unexpected word 'lan0'", "load", good, "lan0", "lan0")
     refuses(hooked, "unexpected word 'run'", "run", good)
     refuses(hooked, "hook needs", "load", good)

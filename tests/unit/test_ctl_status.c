@@ -338,7 +338,8 @@ the_kernel_is_shown_as_a_source(void **state)
 		"Source     all routes but those of zebra's protocols (routes.from: both)\n"
 		"State      in step with the kernel\n"
 		"Table      1 route, in force or hidden by better ones\n"
-		"Received   2 messages: 3 routes and 1 next-hop object, deleted 4 and 5\n"
+		"Received   2 messages: 3 routes and 1 next-hop object added, 4 and 5 "
+		"deleted\n"
 		"Left out   6 of zebra's protocols, 7 in no FIB, 8 malformed\n"
 		"Of one TOS 1 route\n"
 		"Dumps      9 ended, 10 started again, 1 overrun\n"
@@ -348,7 +349,8 @@ the_kernel_is_shown_as_a_source(void **state)
 		printed(status_kernel, "{'routes_from': 'fpm', 'paused': true}"),
 		"Source     own addresses and connected subnets (routes.from: fpm)\n"
 		"State      reading all tables again; paused until the RIB has caught up\n"
-		"Received   0 messages: 0 routes and 0 next-hop objects, deleted 0 and 0\n"
+		"Received   0 messages: 0 routes and 0 next-hop objects added, 0 and 0 "
+		"deleted\n"
 		"Left out   0 of zebra's protocols, 0 in no FIB, 0 malformed\n"
 		"Dumps      0 ended, 0 started again, 0 overruns\n"
 		"Queue      0 B\n");
