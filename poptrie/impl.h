@@ -6,8 +6,8 @@
  *
  * The staged routes are cut at the direct table. Each direct slot owns a small radix tree
  * of the prefixes at least as long as the slot. One more tree (`top`) holds the shorter
- * ones, and the zero-length prefix is a plain value, `dflt`. Therefore an update descends
- * few nodes only.
+ * prefixes, and the zero-length prefix is a plain value, `dflt`. Therefore an update
+ * descends only a few nodes.
  */
 #ifndef POPTRIE_IMPL_H
 #define POPTRIE_IMPL_H

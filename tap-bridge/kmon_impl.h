@@ -132,7 +132,7 @@ int kmon_apply(struct kmon *km, const struct kmon_change *change);
 /* Report a list of entries gone and free it. For a link, first report all on it gone. */
 void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list);
 
-/* Parse a message. Returns false when kmon does not watch its subject. */
+/* Parse a message. Returns false if it concerns nothing that kmon watches. */
 bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
 
 /*

@@ -15,7 +15,7 @@
 #define FILTER_TEXT   160 /* octets of filter_text() */
 #define FILTER_WORDS  64  /* octets of filter_words() */
 #define FILTER_WHY    448 /* octets of a refusal, which may list all values */
-/* letters of the levels, as in a line of the log after its time; most severe first */
+/* The letters of log levels, most severe first. A log line has one after its time. */
 #define FILTER_LEVELS "EWID"
 
 enum filter_kind {

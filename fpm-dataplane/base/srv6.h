@@ -201,7 +201,7 @@ srv6_headend_unpack(const uint32_t *word, unsigned int n, enum srv6_mode *mode,
 		       : 0;
 }
 
-/* Read the words of an end point. Return false if they are no end point. */
+/* Unpack the words of an end point. Return false if they do not describe an end point. */
 static inline bool
 srv6_sid_unpack(const uint32_t *word, unsigned int n, struct srv6_sid *sid)
 {

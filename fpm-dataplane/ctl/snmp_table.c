@@ -58,7 +58,7 @@ snmpd_began_s(void)
 	return began;
 }
 
-/* Return a CLOCK_BOOTTIME on the clock of snmpd, in hundredths of a second. */
+/* Convert a CLOCK_BOOTTIME to the clock of snmpd, in hundredths of a second. */
 static uint32_t
 sys_up_time(double at_s)
 {

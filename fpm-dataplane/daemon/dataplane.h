@@ -33,7 +33,7 @@ enum {
 	W_BFD,
 	N_WORKER
 };
-enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* continue in another daemon */ };
+enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* a successor takes over */ };
 
 struct dataplane {
 	struct config conf, running; /* as read at the start; as changed by manage */

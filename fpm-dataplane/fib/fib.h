@@ -815,7 +815,7 @@ fib_path fib_resolve_ip(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const uint8_t *ip, unsigned int room);
 
 /*
- * Return the smaller of the MTU of an interface, `mtu_bytes`, and that of a path.
+ * Return the smaller MTU: the MTU of an interface, `mtu_bytes`, or the MTU of a path.
  * [any thread]
  */
 static inline uint16_t

@@ -20,7 +20,7 @@ struct fib_pmtu {
 	uint16_t vrf;      /* of outer packets */
 	uint16_t mtu_bytes;
 	uint8_t family;
-	bool sure;        /* a tunnel or VTEP has the destination; else it may be made up */
+	bool sure; /* a tunnel or VTEP has this address; else the error may be forged */
 	uint32_t until_s; /* monotonic_s() at which the entry expires */
 };
 

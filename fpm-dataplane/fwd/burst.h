@@ -97,7 +97,7 @@ struct fwd_decap {
 struct fwd_decap_pattern {
 	uint64_t epoch;         /* fwd.outer_epoch when they were looked up */
 	uint16_t in;            /* interface that receives them */
-	struct fwd_decap decap; /* without `m` */
+	struct fwd_decap decap; /* all members but `m` */
 	uint16_t bytes_min;     /* octets up to the end of the smallest inner IP header */
 	uint8_t n_words;        /* words of value[] and mask[]; 0: there is no pattern */
 	uint8_t family, inner;  /* of the outer and of the inner packet */

@@ -231,7 +231,7 @@ sixteen_fast6(const struct burst *b, unsigned int from, const struct words *x, _
 uint64_t
 fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
 {
-	/* Octets 12 to 19 to the front. */
+	/* Move octets 12 to 19 to the front. */
 	const __m256i tags = _mm256_setr_epi32(3, 4, 0, 0, 0, 0, 0, 0);
 	struct look look = {.all_flags = UINT64_MAX};
 	const uint8_t *frame0 = rte_pktmbuf_mtod(b->m[0], const uint8_t *);

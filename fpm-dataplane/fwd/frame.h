@@ -16,7 +16,7 @@
 
 /* Tags of the fast-path packets of a burst. */
 struct tagged {
-	unsigned int bytes; /* of tags that are still in the frames */
+	unsigned int bytes; /* length of the tags that are still in the frames */
 	bool stripped;      /* the mbufs of some packets have tags that the NIC stripped */
 	bool out;           /* some packets got tags of an egress interface */
 };

@@ -37,7 +37,7 @@ struct fwd_conf {
 	struct counters *count; /* this forwarder's; its name names the thread */
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* this forwarder's */
-	const struct watch *sampler;   /* of sFlow */
+	const struct watch *sampler;   /* the watch of sFlow */
 	struct watch_ring *sample_ring;
 	unsigned int index;          /* from 0; also the transmit queue on every port */
 	uint16_t rx_burst, tx_burst; /* packets per call to a port, 1 to FWD_BURST_MAX */

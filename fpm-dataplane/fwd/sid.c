@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sid: packets to an end point of SRv6: RFC 8986, 4, RFC 9800, 4.1. All of them are on the
- * slow path. An end point changes the destination or removes headers, so the packet passes
- * the stages once more, as the inner packet of a tunnel does.                   [fwd-n]
+ * sid: packets to an end point of SRv6: RFC 8986, 4, RFC 9800, 4.1. decap_fast.c handles
+ * some packets to End.DT; this file handles all others, on the slow path. An end point
+ * changes the destination or removes headers, so the packet passes the stages once more, as
+ * the inner packet of a tunnel does.                                            [fwd-n]
  */
 #include "fwd/sid.h"
 
@@ -106,7 +107,7 @@ sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 		       : sid->policy;
 }
 
-/* Let the packet at offset `at` of this packet pass the stages next. */
+/* Pass the packet that begins at offset `at` of this packet through the stages again. */
 static bool
 sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned int at,
 	  fib_path neighbor)

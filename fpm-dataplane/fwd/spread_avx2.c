@@ -10,8 +10,9 @@ FWD_TARGET_BEGIN("avx2,bmi,bmi2,popcnt")
 #include "fwd/spread_vectors.h"
 
 /*
- * A vector has only four pointers, and AVX2 has no compress: one by one is less work. A
- * round copies four, so that the CPU mispredicts the end of the loop less often.
+ * A vector has only four pointers, and AVX2 has no compress instruction, so it is less work
+ * to copy the pointers one by one. A round copies four, so that the CPU mispredicts the end
+ * of the loop less often.
  */
 INLINE void
 burst_copy(struct rte_mbuf **m, const struct burst *b, uint64_t mine)

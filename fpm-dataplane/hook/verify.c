@@ -96,7 +96,7 @@ state_meet(struct state *a, const struct state *b)
 		a->written[i] &= b->written[i];
 }
 
-/* Note that a path leads from here to instruction `to`, further on. */
+/* Record a path from here to the later instruction `to`. */
 static void
 path_add(struct verify *v, size_t to, const struct state *state)
 {
@@ -135,7 +135,7 @@ insn_operand(const struct verify *v, const struct bpf_insn *i)
 	return value_number(range_of((uint64_t)(int64_t)i->imm));
 }
 
-/* Add a number to an address, or (`minus`) take it away. Return false if it leads too far. */
+/* Add a number to an address, or subtract it (`minus`). False: the sum is out of range. */
 static bool
 address_move(struct value *address, struct range by, bool minus)
 {

@@ -291,7 +291,7 @@ struct neigh {
 	uint32_t *free_slot;
 	uint32_t n_free_slot;
 	uint32_t n_nb;
-	bool nb_left_out; /* neighbors of the kernel found no room */
+	bool nb_left_out; /* the table has no room for all neighbors of the kernel */
 	struct cds_list_head retry, to_ask, gleans, no_slot;
 	unsigned int n_gleans;
 

@@ -138,7 +138,7 @@ link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL &&
 		    strcmp(n->iface[i].port->name, kl->name) == 0)
-			log_warn("neigh: port name taken name=%s ifindex=%u", kl->name,
+			log_warn("neigh: port name in use name=%s ifindex=%u", kl->name,
 				 kl->ifindex);
 }
 

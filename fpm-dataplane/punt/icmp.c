@@ -16,7 +16,7 @@
 #define QUOTE6 1280 /* RFC 4443, 2.4 (c): bytes of the whole error */
 static_assert(RTE_MBUF_DEFAULT_DATAROOM >= L2_LEN + QUOTE6, "an error fits one mbuf");
 
-#define ICMP6_PARAMETER 4 /* type: parameter problem. No error of IPv4 has it */
+#define ICMP6_PARAMETER 4 /* the type "parameter problem"; IPv4 errors do not use it */
 
 #define EXTENSION_QUOTE 128 /* RFC 4884, 3: bytes quoted before an extension, at least */
 

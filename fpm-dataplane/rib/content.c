@@ -348,7 +348,7 @@ slot_make_suppressed(struct rib *rib)
 
 /*
  * Return an orphan with the content of `hops`, preferably the slot that the route has now,
- * or NULL. `again`: the id has a slot already, so no other orphan is of use.
+ * or NULL. `again`: the id has a slot already, so no other orphan can be used.
  */
 static struct slot *
 slot_find_adoptable(struct rib *rib, const struct nh_list *hops, uint32_t hint, bool again)

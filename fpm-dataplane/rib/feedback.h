@@ -29,7 +29,8 @@ feedback_resend_after(struct rib_feedback *f, uint64_t lap)
 	f->resend_lap = lap;
 }
 /*
- * Report a slice of all routes again, once memory is back. Return true if there are more.
+ * After a lack of memory, report the next slice of all routes again. Return true if there
+ * are more.
  */
 bool feedback_resend(struct rib *rib);
 void feedback_seal(struct rib *rib); /* after a commit */

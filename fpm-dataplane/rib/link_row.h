@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows about links whose routes Linux uses otherwise, for thread warn. [rib] */
+/* Rows about links whose routes Linux uses differently, for thread warn. [rib] */
 #ifndef RIB_LINK_ROW_H
 #define RIB_LINK_ROW_H
 

@@ -46,8 +46,9 @@ bool local_has_records(const struct rib *rib, const struct route *r);
 /* Stage a prefix of table local in each VRF. */
 void locals_stage(struct rib *rib, const struct prefix *p);
 /*
- * Stage prefixes of table local again in `vrf`, or in all VRFs if it is NULL: those of type
- * throw inside `of`. Their slots depend on routes that cover them.
+ * Stage the prefixes of table local again that have the type throw and are inside `of`,
+ * because their slots depend on the routes that cover them. Do so in `vrf`, or in all VRFs
+ * if `vrf` is NULL.
  */
 void locals_stage_thrown(struct rib *rib, struct vrf *vrf, const struct prefix *of);
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * prune: next hops that BFD has found dead. A group with another member leaves them out at
- * once, as it does with a neighbor that the kernel has given up. [rib]
+ * prune: next hops that BFD has found dead. A group that has another member stops using
+ * them at once, as it does if the kernel has given up a neighbor. [rib]
  */
 #ifndef RIB_PRUNE_H
 #define RIB_PRUNE_H

@@ -101,7 +101,7 @@ list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	uint32_t n = of->view == NULL ? 1 : of->view->n_chain;
 	size_t before;
 
-	/* The route of the VRF for the same prefix is hidden, and is listed as such. */
+	/* The VRF's own route for the same prefix is listed, too, as hidden. */
 	if (list_local(rib, q, of->vrf, p) && q->longest)
 		return;
 	before = json_array_size(q->rows);

@@ -27,7 +27,7 @@ struct rib_rules {
 	bool nomem;               /* a FIB got no memory: the published lists stay */
 	struct fib_rules *published[2];
 	uint32_t n_published;       /* lists published since the start */
-	struct rule_ifaces told[2]; /* of the last message to neigh */
+	struct rule_ifaces told[2]; /* content of the last message to neigh */
 };
 
 /* Take a list from rtnl. */

@@ -167,9 +167,9 @@ expiry_arm(struct rtnl *r)
 }
 
 /*
- * Return the time until expired routes are read again. It grows to an eighth of the time since the
- * last one expired: the kernel mostly gives a new lifetime soon, and may also never delete
- * a route.
+ * Return the time until the expired routes are read again: an eighth of the time since the
+ * last route expired, within the limits. So this thread notices soon if a route gets a new
+ * lifetime, and reads rarely if the kernel never deletes an expired route.
  */
 static uint32_t
 expired_again_ms(struct rtnl *r, uint32_t least_ms, uint32_t most_ms)

@@ -65,7 +65,7 @@ nic_give_to_vfio(const char *address)
 		return 0;
 	snprintf(was, sizeof(was), "%s", d.driver[0] != '\0' ? d.driver : "none");
 	if (device_bind("", &d, false, why, sizeof(why)) < 0) {
-		log_error("prepare: device left alone address=%s driver=%s error=\"%s\"",
+		log_error("prepare: device not bound address=%s driver=%s error=\"%s\"",
 			  address, was, why);
 		return 1;
 	}

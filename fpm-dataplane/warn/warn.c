@@ -8,11 +8,11 @@
  * time, so scans take at most a few percent of one CPU, however many devices and events
  * there are.
  *
- * A scan begins with four queries. Three are to rib: for the rules, because only rib knows
- * which of them it obeys, for the interfaces through which the kernel forwards, and for the
- * links whose routes Linux uses otherwise. One is to neigh, for the tunnels that forwarders do
- * not serve. After the answers the thread enters the control namespace and reads everything
- * else. It is RCU-offline during the read.
+ * A scan begins with four queries. Three go to rib: for the rules, because only rib knows
+ * which rules it obeys, for the interfaces through which the kernel forwards, and for the
+ * links whose routes Linux uses differently. One goes to neigh, for the tunnels that
+ * forwarders do not serve. After the answers the thread enters the control namespace and
+ * reads everything else. It is RCU-offline during the read.
  */
 #include "warn/warn.h"
 

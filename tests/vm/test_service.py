@@ -399,7 +399,7 @@ def test_a_device_that_is_no_nic_is_left_alone(router, tmp_path):
     )  # fmt: skip
 
     assert done.returncode == 1
-    assert re.search(rf"device left alone address={disk} .*it is not a NIC", done.stderr)
+    assert re.search(rf"device not bound address={disk} .*it is not a NIC", done.stderr)
     with open(f"/sys/bus/pci/devices/{disk}/driver_override", encoding="ascii") as file:
         assert "vfio" not in file.read()
 
