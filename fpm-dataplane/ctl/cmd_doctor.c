@@ -214,10 +214,8 @@ doctor_help(FILE *out)
 	fputs("      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'\n"
 	      "      Run it as root. A CHECK selects checks; without one all checks run. "
 	      "If the\n"
-	      "      daemon does not answer, the check `daemon` fails, and checks that "
-	      "need no\n"
-	      "      daemon still run. A selected check that needs the daemon fails "
-	      "without it.\n"
+	      "      daemon does not answer, checks that need it are n/a. Then the check\n"
+	      "      `daemon` runs as well, and fails: exit code 3.\n"
 	      "      If zebra does not answer for 10 s, doctor treats it as absent.\n"
 	      "      The checks:\n",
 	      out);
