@@ -550,7 +550,7 @@ pt_slot_set_cover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 		node_set_cover(v, &n, cover);
 		return true;
 	}
-	/* A uniform slot that has routes is filled by one of them. */
+	/* In a uniform slot with routes, one of these routes covers the whole slot. */
 	if (root)
 		return true;
 	if (f.leaf_base > PT_VALUE16 || cover > PT_VALUE16)

@@ -109,8 +109,8 @@ vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_
 	if (!fwd_vxlan_outer(b, i, hop, &outer))
 		return;
 	/*
-	 * No order is kept with packets that waited for this neighbor: it seldom resolves
-	 * late.
+	 * Keep no order with packets that waited for this neighbor: there are rarely any,
+	 * because the kernel has its MAC before routes lead to it.
 	 */
 	if (atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) != ADJ_USED)
 		atomic_store_explicit(&b->fwd->adj_used[adj], ADJ_USED,

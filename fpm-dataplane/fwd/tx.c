@@ -216,8 +216,8 @@ tx_drop(struct fwd *f, struct tx_buffer *tx, enum reason reason)
 }
 
 /*
- * Look at the frames that are kept. A port that is being removed has no TAP: after this round
- * no frame waits for it.
+ * Drop the kept frames whose time is over, and those of a port that is being removed, which
+ * has no TAP. So after this round no frame waits for such a port.
  */
 static __attribute__((noinline)) void
 kept_look(struct fwd *f)

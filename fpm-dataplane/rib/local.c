@@ -13,7 +13,10 @@
 
 /* --- which route counts ----------------------------------------------------------------- */
 
-/* Return the route of main and local for the prefix if table local may have it; or NULL. */
+/*
+ * Return the route for the prefix in the FIB that main and local share. NULL: there is none, or
+ * table local has no prefix of this length.
+ */
 static const struct route *
 local_route(const struct rib *rib, const struct prefix *p)
 {

@@ -21,7 +21,7 @@ struct poptrie_retired;
 struct rib;
 struct vrf_retired;
 
-/* The objects that one commit took out of view. They are freed a grace period later. */
+/* The objects that a commit no longer publishes. They are freed a grace period later. */
 struct reclaim {
 	struct rcu_head rcu;
 	struct cds_list_head node; /* in rib->reclaims.list, after call_rcu */

@@ -180,7 +180,7 @@ fib_of_table(const struct rib *rib, uint32_t table, uint8_t view, int32_t longer
 
 /*
  * Handle a FIB that could not be created. Without memory the last list stays. If all numbers
- * are in use, rules that have no FIB are not obeyed, and all others are.
+ * are in use, rules that have no FIB are not obeyed; all other rules are obeyed.
  */
 static void
 fib_refused(struct rib *rib, uint32_t table)
