@@ -29,6 +29,20 @@ addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
 }
 
+/*
+ * Let interfaces choose again which addresses they borrow, if the link lends some: it does so in
+ * another VRF now.
+ */
+static void
+link_lends_elsewhere(struct neigh *n, const struct link *l)
+{
+	const struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list)
+		if (addr_is_lent(&a->addr))
+			n->borrow_due[a->addr.family == 4 ? V4 : V6] = true;
+}
+
 /* Follow a link that entered, changed or left a VRF. */
 static void
 link_update_table(struct neigh *n, struct link *l)
@@ -38,8 +52,7 @@ link_update_table(struct neigh *n, struct link *l)
 	if (table == l->table)
 		return;
 	l->table = table;
-	n->borrow_due[0] = n->borrow_due[1] =
-		true; /* its addresses are lent in another VRF now */
+	link_lends_elsewhere(n, l);
 	if (l->ifidx != 0)
 		log_info("neigh: vrf of interface changed dev=%s table=%u", l->kernel.name,
 			 table == 0 ? RT_TABLE_MAIN : table);

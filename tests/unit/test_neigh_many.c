@@ -153,6 +153,22 @@ a_vlan(uint32_t i, bool gone)
 	neighbor_said(vlan.ifindex, i, false);
 }
 
+/* A VRF with a VLAN, which has no address and borrows one. */
+static void
+a_vrf(uint32_t i, bool gone)
+{
+	struct kmon_link vrf = named(FIRST + 2 * i, "vrf", i);
+	struct kmon_link vlan = vlan_of(FIRST + 1 + 2 * i, TAP, 0x8100, (uint16_t)(i + 1));
+
+	vrf.vrf_table = 1000 + i;
+	vlan.master = vrf.ifindex;
+	if (!gone)
+		link_said(vrf, false);
+	link_said(vlan, gone);
+	if (gone)
+		link_said(vrf, true);
+}
+
 /* --- counts ----------------------------------------------------------------------------- */
 
 struct work {
@@ -252,6 +268,12 @@ work_for_vlans_with_addresses_and_neighbors_is_linear(void **state)
 	measure_both(state, a_vlan);
 }
 
+static void
+work_for_vrfs_is_linear(void **state)
+{
+	measure_both(state, a_vrf);
+}
+
 int
 main(void)
 {
@@ -260,6 +282,7 @@ main(void)
 		bed_test(work_for_vnis_is_linear),
 		bed_test(work_for_vlans_with_vnis_is_linear),
 		bed_test(work_for_vlans_with_addresses_and_neighbors_is_linear),
+		bed_test(work_for_vrfs_is_linear),
 	};
 
 	urcu_qsbr_register_thread();
