@@ -5,6 +5,7 @@
 #include "rib_print.h"
 
 #include "fib/label.h"
+#include "fib/sid.h"
 
 #define N_HASH 4096u /* the largest block of buckets */
 
@@ -13,6 +14,23 @@ mix(uint64_t h, uint64_t v)
 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15u;
 	return h ^ h >> 29;
+}
+
+/*
+ * Hash a path that leads to no neighbor. The number of an end point of SRv6 depends on the
+ * end points before it.
+ */
+static uint64_t
+end_print(const struct rig *g, fib_path path)
+{
+	const struct fib_sid *e = &g->fib->sid[path_index(path)];
+	uint64_t h;
+
+	if (path_kind(path) != PATH_LOCAL || path_index(path) == 0)
+		return mix(path, 1);
+	h = mix(mix(e->action, e->flavors), e->block_bits * 256u + e->node_bits);
+	h = mix(mix(h, e->vrf), e->ifidx);
+	return mix(mix(h, ipaddr_hash(&e->hop, e->family)), path_kind(e->policy));
 }
 
 /* Hash the paths of a slot as a set, without order and shares. */
@@ -39,13 +57,13 @@ slot_print(const struct rig *g, uint32_t number)
 			const struct fib_encap *e = fib_encap(g->fib, path);
 
 			for (unsigned int k = 0; k < e->n; k++)
-				labels = mix(labels, e->entry[k]);
-			a = &g->fib->adj[path_index(e->next)];
+				labels = mix(labels, encap_label(e, k));
+			a = &g->fib->adj[path_index(encap_next(e))];
 		}
 		sum += path_kind(path) == PATH_ADJ || path_kind(path) == PATH_ENCAP
 			       ? mix(mix(ipaddr_hash(&a->addr, a->family), labels),
 				     a->ifidx | (uint64_t)path_mtu_class(path) << 16)
-			       : mix(path, 1);
+			       : end_print(g, path);
 		if (!group_word_is_block(g->fib->group[number]))
 			break;
 	}

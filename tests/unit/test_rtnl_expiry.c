@@ -3,7 +3,7 @@
  * When the rtnl thread reads routes with limited lifetimes again. test_rtnl.c shows with a kernel
  * that such routes go; here are the exact times, by the results of dumps at given times.
  *
- * link: fpm-dataplane/rtnl/dump.c fpm-dataplane/rtnl/pass.c fpm-dataplane/rtnl/plan.c
+ * link: fpm-dataplane/rtnl/new_link.c fpm-dataplane/rtnl/dump.c fpm-dataplane/rtnl/pass.c fpm-dataplane/rtnl/plan.c
  * link: fpm-dataplane/rtnl/socket.c fpm-dataplane/rtnl/tables.c fpm-dataplane/netlink/
  * link: fpm-dataplane/base/ tap-bridge/netns.c
  */
