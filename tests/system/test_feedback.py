@@ -93,7 +93,7 @@ def test_what_cannot_be_forwarded_is_acknowledged_as_failed(router):
     wan = router.wires["wan"]
     acks = Acks(router.zebra.speaker)
 
-    router.zebra.add(NET, router.zebra.hop(wan.peer4, wan, labels=range(16, 31)))
+    router.zebra.add(NET, router.zebra.hop(wan.peer4, wan, labels=range(16, 33)))
     eventually(acks.read, 2)
     assert acks.rows == [(NET, fpm.PROTO_BGP, fpm.RTN_UNICAST, FAILED)]
     assert router.fpm()["feedback_failed"] == 1

@@ -478,7 +478,7 @@ def test_an_unsupported_encapsulation_is_told(dut, wan):
     """A next hop with more labels than the dataplane can push is not used. The kernel has such
     routes, too."""
     what = "encap", "routes with an unsupported encapsulation", POLLED
-    dut.zebra.add("198.18.79.0/24", dut.zebra.hop(wan.peer4, wan, labels=range(16, 31)))
+    dut.zebra.add("198.18.79.0/24", dut.zebra.hop(wan.peer4, wan, labels=range(16, 33)))
     told(dut, *what)
     dut.zebra.drop("198.18.79.0/24")
     gone(dut, *what)
