@@ -195,6 +195,7 @@ daemon_start_failed(int rc)
 static int
 daemon_run(const struct config *conf)
 {
+	static const char threads_step[] = "threads and the kernel's state";
 	int rc;
 
 	signals_begin(&dp.signals, &dp.start_mask);
@@ -256,7 +257,10 @@ daemon_run(const struct config *conf)
 		rc = ports_start(conf);
 	if (rc == 0) {
 		ports_claim(dp.port);
-		sd_start_step("threads and the kernel's state");
+		if (dp.predecessor < 0)
+			sd_start_step(threads_step);
+		else
+			sd_successor_step(threads_step);
 		rc = threads_start(&dp);
 	}
 	if (rc < 0) {

@@ -456,6 +456,15 @@ sd_start_step(const char *step)
 }
 
 void
+sd_successor_step(const char *step)
+{
+	char state[128];
+
+	snprintf(state, sizeof(state), "WATCHDOG=1\nSTATUS=starting: %.60s", step);
+	sd_send_nowait(state);
+}
+
+void
 sd_refusal_add(const char *why)
 {
 	pthread_mutex_lock(&refusal.lock);

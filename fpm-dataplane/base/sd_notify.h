@@ -109,6 +109,12 @@ void sd_send_nowait(const char *state);
  */
 #define SD_STEP_S 90u /* seconds; the default of systemd's TimeoutStartSec= */
 void sd_start_step(const char *step);
+/*
+ * Report the step of a successor after MAINPID= (WATCHDOG=1, STATUS=). It may take the time of the
+ * watchdog. No process forwards meanwhile, so a successor that hangs has to be replaced soon. Never
+ * waits.
+ */
+void sd_successor_step(const char *step);
 
 /*
  * Record a restart that was refused, with the reason as a sentence; return the number of

@@ -462,14 +462,16 @@ void
 rig_settle(struct rig *g)
 {
 	struct msg *m;
+	bool more;
 
 	do {
+		more = false;
 		rig_go(g);
 		urcu_qsbr_barrier();
-		while ((m = worker_take(&g->w)) != NULL)
+		for (; (m = worker_take(&g->w)) != NULL; more = true)
 			rib_on_msg(g->rib, m);
 		rig_neigh_serve(g);
-	} while (g->rib->reclaims.n > 0 || g->rib->reclaims.open != NULL ||
+	} while (more || g->rib->reclaims.n > 0 || g->rib->reclaims.open != NULL ||
 		 g->rib->adjs.freed);
 }
 

@@ -516,6 +516,8 @@ descriptors_are_stored_and_removed_by_name(void **state)
 		sd_start_step("port lan0");
 		hears(sock, "WATCHDOG=1");
 		hears(sock, "EXTEND_TIMEOUT_USEC=90000000\nSTATUS=starting: port lan0");
+		sd_successor_step("threads");
+		hears(sock, "WATCHDOG=1\nSTATUS=starting: threads");
 		hears(sock, "");
 		assert_int_equal(descriptors_open(), open);
 		close(sock);
