@@ -129,6 +129,9 @@ def test_arp_for_the_address_names_the_macvlan(dut, lan, macvlan):
 def test_nd_for_the_address_names_the_macvlan(dut, lan, macvlan):
     """RFC 5798, 8.2.2: the neighbor advertisement has the virtual MAC."""
     dut.ip("addr add 2001:db8:4::18/64 dev vr5 nodad")
+    # Until the kernel has handled the carrier of a new link, it does not answer for its addresses.
+    shown = ["ip", "-n", dut.ctl, "-6", "addr", "show", "dev", "vr5"]
+    eventually(lambda: "tentative" not in netns.command(shown), 10, 0.01)
     ask = IPv6(src=lan.peer6, dst="ff02::1:ff00:18", hlim=255)
     ask /= ICMPv6ND_NS(tgt="2001:db8:4::18") / ICMPv6NDOptSrcLLAddr(lladdr=lan.mac)
     lan.send(Ether(src=lan.mac, dst="33:33:ff:00:00:18") / ask)
