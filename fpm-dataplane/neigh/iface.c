@@ -647,9 +647,9 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 	/* A device without an MTU setting accepts frames up to its longest frame. */
 	if (rc == 0 || rc == -ENOTSUP)
 		ifc->dev_mtu_bytes = want;
+	/* The kernel interface got this MTU, too. Its next report has the value. */
 	if (rc == 0)
-		ifc->below_mtu_bytes =
-			0; /* it changes to the same; the next report has it */
+		ifc->below_mtu_bytes = 0;
 	if (mtu_bytes <= ifc->dev_mtu_bytes)
 		log_info("neigh: mtu changed port=%s mtu=%u", port->name, mtu_bytes);
 	else

@@ -8,8 +8,9 @@
 #include "config/config.h"
 
 /*
- * Keep the control namespace open (netns_keep()). Check the number of descriptors, the addresses of the listeners, the place of the control
- * socket, and that no other daemon answers on it.
+ * Keep the control namespace open (netns_keep()). Check the number of descriptors, the
+ * addresses of the listeners, the place of the control socket, and that no other daemon
+ * answers on it.
  *
  * A successor (restart/handover.h) checks only the descriptors, because its predecessor
  * still has the addresses and the socket; preflight_listen() checks those when the

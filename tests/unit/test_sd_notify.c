@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,22 +28,11 @@ format_counted(char **out, const char *fmt, va_list ap)
 #define vasprintf format_counted
 
 #include "base/sd_notify.c"
+#include "descriptors.h"
 
 static char dir[] = "/tmp/test_sd_notify.XXXXXX";
 
 /* --- the bed ------------------------------------------------------------------------------ */
-
-static unsigned int
-descriptors_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* Forget the manager, as a process that has just begun. */
 static int

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -23,23 +22,11 @@
 
 #include "restart/spawn.h"
 #include "start/cpus.h"
+#include "descriptors.h"
 
 #define STRAY_FD 40 /* of the parent, without close-on-exec */
 
 static char said[4096]; /* output of the program */
-
-static unsigned int
-descriptors_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* Start a shell script that writes to descriptor 3, and read its output until it ends. */
 static void

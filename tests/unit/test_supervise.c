@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,23 +23,11 @@
 
 #include "supervise/notify.h"
 #include "supervise/store.h"
+#include "descriptors.h"
 
 static int sock = -1, sender = -1;
 static struct sockaddr_un to = {.sun_family = AF_UNIX};
 static socklen_t to_len;
-
-static unsigned int
-descriptors_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
 
 static int
 setup(void **state)
