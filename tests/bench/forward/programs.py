@@ -194,7 +194,12 @@ class L3fwd(Program):
         cores = ",".join(map(str, self.cpus))
         argv = [str(self.program), *self.eal(cores, N_OUT + 1), "--"]
         argv += ["-p", hex((1 << (N_OUT + 1)) - 1), "-P", f"--lookup={self.lookup}"]
-        queues = ",".join(f"(0,{i},{cpu})" for i, cpu in enumerate(self.cpus))
+        # Each core receives from all ports, as ours does: a router cannot know which are silent.
+        queues = ",".join(
+            f"({port},{i},{cpu})"
+            for i, cpu in enumerate(self.cpus)
+            for port in range(N_OUT + 1)
+        )
         argv += [f"--config={queues}"]
         argv += [f"--rule_ipv{f}={self.rules[f]}" for f in (4, 6)]
         for n in range(1, N_OUT + 1):
