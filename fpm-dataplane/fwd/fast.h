@@ -32,13 +32,6 @@
  */
 uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
 
-/* Read the buffers of a port without VLANs, or of frames whose tags have been removed. */
-static inline void
-burst_look(struct burst *b)
-{
-	(void)fwd_look_tags(b, 0);
-}
-
 /*
  * Fill b->fast4, b->fast6 and b->padded, and for their packets family, l3_len, hop_octets,
  * and for IPv4 dst4, and src4 if sources are checked (b->in->urpf4). Requires b->in, a call
@@ -109,6 +102,25 @@ look_end(const struct look *look, struct burst *b, uint8_t tag_bytes)
 	b->bytes = look->bytes;
 	b->any_flags = look->any_flags;
 	b->all_flags = look->all_flags;
+}
+
+/* With fewer packets the vectors of fwd_look_tags() cost more than they save. */
+#define LOOK_VECTORS_MIN 4
+
+/* Read the buffers of a port without VLANs, or of frames whose tags have been removed. */
+static inline void
+burst_look(struct burst *b)
+{
+	struct look look = {.all_flags = UINT64_MAX};
+
+	if (b->n >= LOOK_VECTORS_MIN) {
+		(void)fwd_look_tags(b, 0);
+		return;
+	}
+	for (unsigned int i = 0, n = b->n; i < n; i++)
+		look_at(&look, b, i, 0);
+	look_end(&look, b, 0);
+	b->heads_differ = UINT64_MAX; /* unknown: each frame has to be compared */
 }
 
 /*

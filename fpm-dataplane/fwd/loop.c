@@ -21,6 +21,7 @@
 #include "fwd/cycles.h"
 #include "fwd/decap_fast.h"
 #include "fwd/fast.h"
+#include "fwd/few.h"
 #include "fwd/inner.h"
 #include "fwd/sample.h"
 #include "fwd/tx.h"
@@ -75,6 +76,8 @@ burst_walk_timed(struct burst *b)
 static void
 burst_walk(struct burst *b)
 {
+	if (b->n <= FWD_FEW_MAX && fwd_few(b))
+		return;
 	if (b->fwd->timed) {
 		burst_walk_timed(b);
 		return;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * few: the whole way of a short burst, see few.c. Private to fwd/.                [fwd-n]
+ */
+#ifndef FWD_FEW_H
+#define FWD_FEW_H
+
+#include "fwd/burst.h"
+
+#define FWD_FEW_MAX 7 /* packets; eight take as long in the stages */
+
+/*
+ * Forward a burst of at most FWD_FEW_MAX packets. Requires a call of burst_look() before.
+ * Returns false, and no packet is changed, if the burst has to pass the stages.
+ */
+bool fwd_few(struct burst *b);
+
+#endif
