@@ -30,7 +30,11 @@
 #include "fwd/watch.h"
 #include "port/rxq.h"
 
-#define QUIESCE_EVERY 4 /* rounds with packets; a round takes some microseconds */
+/*
+ * Rounds with packets between two quiescent states, and between two looks at the clock for BFD.
+ * A round takes some microseconds.
+ */
+#define QUIESCE_EVERY 4
 
 static void
 cycles_mark_stage(struct burst *b, enum watch_stage stage)
@@ -234,6 +238,7 @@ fwd_main(void *arg)
 	struct idle *idle = &conf->serving->idle;
 	struct burst b = {0};
 	unsigned int busy = 0;
+	bool quiesced = true; /* the last round ended with a quiescent state */
 
 	RTE_VERIFY(fwd_isa != FWD_UNCHOSEN);
 	pthread_setname_np(pthread_self(), conf->count->name);
@@ -258,7 +263,7 @@ fwd_main(void *arg)
 		/* Frames of this router first: they are at the front of the buffers. */
 		fwd_tx_own(f);
 		n = inject_drain(f);
-		fwd_bfd_round(f);
+		fwd_bfd_round(f, quiesced);
 		fwd_tx_own_end(f);
 		for (unsigned int i = 0; i < set->n; i++)
 			n += queue_poll(f, &set->q[i], &b);
@@ -276,7 +281,8 @@ fwd_main(void *arg)
 		 * Skip this in most busy rounds, because the library call costs 0.4 % of
 		 * the packet rate.
 		 */
-		if (n == 0 || busy % QUIESCE_EVERY == 0) {
+		quiesced = n == 0 || busy % QUIESCE_EVERY == 0;
+		if (quiesced) {
 			GRACE_LET_GO();
 			f->outer_epoch++;
 			f->found.ifidx = 0;
