@@ -10,8 +10,11 @@ import socket
 import pytest
 
 from back import HOST, NET, come_back, impatient_kernel
+from labels import TAKES_LABELS, LabelRouter, entries_of, with_labels
 from lib import api
 from lib.wait import eventually
+from router import running
+from test_feedback import FAILED, OFFLOAD, Acks
 from test_resources import permanent, said, table
 
 ROUTES, HOSTS, WAITING, AWAITED, CLIENTS, HTTP = 100, 24, 16, 12, 12, 4
@@ -78,6 +81,55 @@ def test_routes_beyond_the_limit_come_in_when_others_go(small):
     assert said(dut, "table has room again table=routes")[1] == 1
     assert table(dut, "routes")["refused"] == 5
 
+
+ENCAPS = 16  # the smallest limit
+
+
+@pytest.fixture
+def few_encaps(possible):
+    """Run a router with room for a few label stacks, which acknowledges routes."""
+    limit = ("log-level:", f"limits:\n  encaps: {ENCAPS}\nlog-level:")
+    with running(LabelRouter(name="encaps"), TAKES_LABELS, ("fpm:\n", "fpm:\n  feedback: true\n"), limit) as dut:
+        dut.ready()
+        yield dut
+
+
+def test_label_stacks_beyond_the_limit_are_refused_until_others_go(few_encaps):
+    """Routes and labels whose stacks find no room are unsupported, and the daemon acknowledges the routes
+    as failed. Their packets are dropped, also those of the label. A group uses its other next hop. When
+    stacks are free, the routes and the label get them, and are acknowledged again."""
+    dut = few_encaps
+    lan, wan, alt = (dut.wires[name] for name in ("lan", "wan", "alt"))
+    acks = Acks(dut.zebra.speaker)
+    told = lambda n: [flags for prefix, *_, flags in acks.read() if prefix == nth(n)][-1:]  # noqa: E731
+    state = lambda n: dut.route_row(nth(n))["state"]  # noqa: E731
+    plain = dut.zebra.hop(alt.peer4, alt)
+    for n in range(ENCAPS + 1):
+        dut.route(nth(n), nhid=dut.zebra.hop(wan.peer4, wan, labels=[1000 + n]))
+    mixed = dut.zebra.group([plain, dut.zebra.hop(wan.peer4, wan, labels=[2000])])
+    dut.route(nth(100), nhid=mixed)
+    dut.zebra.send(dut.zebra.label_message(100, dut.hop(wan, [3000])))
+    eventually(lambda: dut.label_row(100), 5, 0.005)
+
+    row = table(dut, "encaps")
+    assert (row["used"], row["max"], row["key"]) == (ENCAPS, ENCAPS, "limits.encaps") and row["refused"] >= 3
+    assert said(dut, f"table is full table=encaps max={ENCAPS} .*key=limits.encaps")[0] == 1
+    eventually(lambda: [told(n) for n in (0, ENCAPS, 100)] == [[OFFLOAD], [FAILED], [OFFLOAD]], 5)
+    assert (state(0), state(ENCAPS), dut.label_row(100)["state"]) == ("forwarding", "unsupported", "unsupported")
+    came = dut.forwarded(lan, lan.probe("100.64.0.9"), wan)
+    assert [e[0] for e in entries_of(came)] == [1000]
+    assert dut.not_forwarded(lan, lan.probe(f"100.64.{ENCAPS}.9")) == {"unsupported_encap": 1}
+    labelled = with_labels(lan.probe("100.64.0.9"), 100)
+    assert dut.not_forwarded(lan, labelled).get("unsupported_encap") == 1
+    for port in range(20):
+        came = dut.forwarded(lan, lan.probe("100.64.100.9", sport=5000 + port), alt)
+        assert entries_of(came) == []
+
+    # The group and the label wait for room, too.
+    dut.zebra.drop(*map(nth, range(3)))
+    eventually(lambda: told(ENCAPS) == [OFFLOAD] and dut.label_row(100)["state"] == "forwarding", 10)
+    for sent, label in ((lan.probe(f"100.64.{ENCAPS}.9"), 1000 + ENCAPS), (labelled, 3000)):
+        assert [e[0] for e in entries_of(dut.forwarded(lan, sent, wan))] == [label]
 
 def test_hosts_and_packets_that_wait_have_the_room_that_the_file_says(small):
     """Hosts on a link, and packets that wait for a silent host, fill their tables up to the
