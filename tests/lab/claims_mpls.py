@@ -16,8 +16,8 @@ IMPLICIT_NULL = 3
 def mpls_ldp(lab):
     """r1 switches labels of LDP: it swaps toward pe2 over two links, and pops toward pe1."""
     _ldp_up(lab, "192.0.2.130", "192.0.2.131")
-    out = _label_of(lab.neighbors["p2"], "198.51.100.0/24")
-    east, west = (_label_of(lab.r1, prefix) for prefix in ("198.51.100.0/24", "203.0.113.0/24"))
+    out = label_of(lab.neighbors["p2"], "198.51.100.0/24")
+    east, west = (label_of(lab.r1, prefix) for prefix in ("198.51.100.0/24", "203.0.113.0/24"))
     switched(lab, east, {("192.0.2.6", (out,)), ("192.0.2.10", (out,))})
     switched(lab, west, {("192.0.2.1", ())})
     yield (
@@ -29,7 +29,7 @@ def mpls_ldp(lab):
 
     hops = [("203.0.113.1", []), ("192.0.2.2", [east]), SILENT, ("192.0.2.14", []), ("198.51.100.10", [])]
     yield f"h1 finds h2 by {traced(lab, 'h1', hops)}."
-    back = _label_of(lab.neighbors["p2"], "203.0.113.0/24")
+    back = label_of(lab.neighbors["p2"], "203.0.113.0/24")
     hops = [("198.51.100.1", []), SILENT, ("192.0.2.{5,9}", [west]), ("192.0.2.1", []), ("203.0.113.10", [])]
     yield f"h2 finds h1 by {traced(lab, 'h2', hops)}; pe2 pushes {back}, r1 pops {west}."
 
@@ -45,7 +45,7 @@ def l3vpn_mpls(lab):
     """Customers with the same addresses cross a core that knows none of them."""
     _ldp_up(lab, "192.0.2.130")
     steps.bgp_up(lab, "192.0.2.132", "2001:db8:ff::4")
-    transport = _label_of(lab.neighbors["p"], "192.0.2.132/32")
+    transport = label_of(lab.neighbors["p"], "192.0.2.132/32")
     prefixes = {"10.0.2.0/24": "10.0.2.10", "2001:db8:2::/64": "2001:db8:2::10"}
     own = {}
     for vrf in ("red", "blue"):
@@ -157,7 +157,7 @@ def _ldp_up(lab, *ids):
     wait_for(f"LDP with {', '.join(ids)}", lambda: up() == set(ids), text, LOGS, 60)
 
 
-def _label_of(frr, prefix):
+def label_of(frr, prefix):
     """Return the label that a router gave to a prefix by LDP."""
 
     def label():
