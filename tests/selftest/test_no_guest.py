@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """If there can be no guest, `make test-vm` and similar targets print the reason in a line and do
-not fail. A run that is possible names the tests that it leaves out. Nothing is booted here."""
+not fail. A run that is possible names the tests that it leaves out. A guest gets the frequency of its
+clock. Nothing is booted here."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ VM = os.path.join(ROOT, "tests", "vm")
 NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "modprobe", "zstd", "unshare", "sh", "ip")
 sys.path.append(VM)
 
+import guest  # noqa: E402
 import run as vm  # noqa: E402
 
 
@@ -102,3 +105,23 @@ def test_a_guest_for_topotests_has_mpls_and_the_time_of_a_module(monkeypatch):
 
     assert seen["command"].startswith("modprobe -a mpls_router mpls_iptunnel\n")
     assert seen["seconds"] >= 3600
+
+
+class Started(Exception):
+    """Raised in the place of a start of QEMU, with its arguments."""
+
+
+def test_a_guest_gets_the_frequency_of_its_clock(monkeypatch, tmp_path):
+    """A guest that measures it at boot beside busy programs has a clock that is several times too fast."""
+    (tmp_path / "root/lib/modules/6.1").mkdir(parents=True)
+
+    def start(argv, **_):
+        raise Started(argv)
+
+    monkeypatch.setattr(guest.subprocess, "Popen", start)
+    with pytest.raises(Started) as started:
+        guest.run(guest.Kernel(str(tmp_path)), str(tmp_path / "log"), "true")
+
+    (argv,) = started.value.args
+    khz = int(re.search(r"tsc_early_khz=(\d+) ", argv[argv.index("-append") + 1])[1])
+    assert khz == pytest.approx(guest.tsc_khz(), rel=0.01) and khz > 10**5

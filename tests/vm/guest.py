@@ -11,14 +11,17 @@ TAPs and bridges end with it. QEMU ends with the process that started it, howeve
 import contextlib
 import ctypes
 import lzma
+import mmap
 import os
 import re
 import shutil
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
@@ -46,6 +49,7 @@ PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe", "zstd")
 # The modules for the root file system, and no others: the guest loads all later ones.
 MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
 _libc = ctypes.CDLL(None)
+RDTSC = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
 
 
 class GuestError(Exception):
@@ -158,6 +162,23 @@ def why_not():
     return None
 
 
+def tsc_khz():
+    """Return the frequency of this machine's TSC, which is that of a guest without KVM. A guest that
+    measures it at boot while it waits for a CPU gets a wrong result, and its clock is several times
+    too fast (Linux: Documentation/admin-guide/kernel-parameters.txt, tsc_early_khz)."""
+    with mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) as page:
+        page.write(RDTSC)
+        code = ctypes.c_char.from_buffer(page)
+        ticks = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(code))
+        found = []
+        for _ in range(7):
+            begin, since = ticks(), time.monotonic_ns()
+            time.sleep(0.02)
+            found.append((ticks() - begin) * 10**6 // (time.monotonic_ns() - since))
+        del code
+    return int(statistics.median(found))
+
+
 def memory_mib():
     """Return the memory that this machine has available."""
     with open("/proc/meminfo", encoding="ascii") as file:
@@ -216,7 +237,7 @@ def run(
             # A kernel that gets no CPU for ten ticks takes its timer for broken and panics.
             # no_timer_check prevents this.
             "-append", f"console=ttyS1 quiet panic=-1 {KERNEL_WORDS} net.ifnames=0 "
-            f"tsc=reliable no_timer_check hugepages={hugepages} {more}"
+            f"tsc=reliable tsc_early_khz={tsc_khz()} no_timer_check hugepages={hugepages} {more}"
             + (" intel_iommu=on iommu=pt" if iommu else ""),
             *(["-device", "intel-iommu,intremap=on,device-iotlb=on"] if iommu else []),
             *_share("hostroot", "/", "readonly=on,multidevs=remap"),
