@@ -155,11 +155,11 @@ test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets the
 	@T="$(T)" S="$(S)" tests/lib/trixie.sh $(CURDIR)/build/trixie-root $(WHAT)
 
 # Unpack the packages, because their installation would start services. Without them the tests skip.
-PEERS := build/peers
+PEERS_DIR := build/peers
 peers: ## unpack Debian's BIRD, GoBGP, ExaBGP and the SNMP exporter in build/peers, for the tests with foreign peers
-	@[ -x $(PEERS)/usr/sbin/bird -a -x $(PEERS)/usr/bin/gobgpd -a -x $(PEERS)/usr/sbin/python3-exabgp -a \
-		-x $(PEERS)/usr/bin/prometheus-snmp-exporter ] || \
-		{ mkdir -p $(PEERS) && cd $(PEERS) && apt-get -o APT::Sandbox::User=root download \
+	@[ -x $(PEERS_DIR)/usr/sbin/bird -a -x $(PEERS_DIR)/usr/bin/gobgpd -a -x $(PEERS_DIR)/usr/sbin/python3-exabgp -a \
+		-x $(PEERS_DIR)/usr/bin/prometheus-snmp-exporter ] || \
+		{ mkdir -p $(PEERS_DIR) && cd $(PEERS_DIR) && apt-get -o APT::Sandbox::User=root download \
 		bird2 $$(apt-cache depends bird2 | awk '$$2 ~ /^libssh/ {print $$2}') gobgpd exabgp python3-exabgp python3-pkg-resources prometheus-snmp-exporter >/dev/null && \
 		for deb in *.deb; do dpkg-deb -x $$deb . || exit 1; done && rm -f *.deb; }
 
