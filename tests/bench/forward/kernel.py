@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure the kernel as the router between two veth pairs with the same IPv4 routes: its own
-forwarding, and XDP with bpf_fib_lookup() (xdp.c).
+forwarding, the same with 1,000 rules of nft, and XDP with bpf_fib_lookup() (xdp.c).
 
 The NAPI of the receiving port runs as a thread of its own, pinned to the measured core, so that
 its CPU time is known as that of the other programs. The sender (AF_PACKET, tests/lib/flood.c) is
@@ -21,6 +21,8 @@ from lib import netns
 N_FRAMES = 65536
 ROUTER, SINK = "02:00:00:00:ff:01", "02:00:00:00:ff:02"
 LOAD_S = 240
+N_RULES = 1000
+RULES = f"kernel, {N_RULES:,} rules of nft"
 
 
 class Kernel:
@@ -98,7 +100,9 @@ class Kernel:
                 out.write(struct.pack("!H", len(frame)) + frame)
 
     def forward_by(self, name):
-        """Forward by the kernel's own code or in XDP from now on."""
+        """Forward by the kernel's own code, without or with rules, or in XDP from now on."""
+        rules = ruleset(N_RULES) if name == RULES else ""
+        netns.run(self.router, ["nft", "-f", "-"], stdin=f"flush ruleset\n{rules}")
         words = ["object", self.object, "program", "forward"] if name == "xdp" else ["off"]
         netns.command(
             ["ip", "-n", self.router, "link", "set", "in", "xdp", *map(str, words)]
@@ -146,6 +150,16 @@ class Kernel:
             netns.delete(space)
 
 
+def ruleset(n):
+    """Return n rules of nft as text: those of bench-tags (tags/filters.c). No frame matches one."""
+    lines = [
+        f"meta nfproto ipv4 ip saddr 100.{64 + i % 61}.{i * 7 % 256}.0/24 {'udp' if i % 3 else 'tcp'} dport {i} drop"
+        for i in range(n)
+    ]
+    chain = "type filter hook forward priority 0; policy accept;"
+    return "\n".join(["table inet bench {", f"chain forward {{ {chain}", *lines, "}", "}"]) + "\n"
+
+
 def napi_threads():
     """Return the NAPI threads of all devices named `in`, in all namespaces."""
     found = set()
@@ -188,7 +202,7 @@ def measure(bench):
         bench.use(table)
         bench.say(f"kernel, {table} table")
         with Kernel(bench, table) as kernel:
-            seen = {"kernel": [], "xdp": []}
+            seen = {"kernel": [], RULES: [], "xdp": []}
             for _ in range(bench.reps):
                 for name, samples in seen.items():
                     kernel.forward_by(name)
