@@ -139,9 +139,7 @@ fib_path outer_look_up(const struct fib *fib, const struct fib_tunnel *t,
  * Note an ICMP error about an outer packet of a tunnel, which the kernel has got as well. The
  * forwarders then give the next packet into the tunnel to the kernel. The kernel forwards it, and
  * sends its sender the ICMP error "unreachable" (ip_tunnel.err_count). At most
- * FIB_TUNNEL_TOLD_MAX packets of a tunnel are given to the kernel for the errors received
- * so
- * far.                                                                              [punt]
+ * FIB_TUNNEL_TOLD_MAX errors about a tunnel wait for a packet.                      [punt]
  */
 void fib_tunnel_tell(const struct fib *fib, uint16_t ifidx);
 #define FIB_TUNNEL_TOLD_MAX 4
