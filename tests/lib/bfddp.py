@@ -184,7 +184,7 @@ class DataPlane:
 
     @property
     def sessions(self):
-        """Return {lid: Session} as the messages have left them."""
+        """Return {lid: Session} of the sessions that exist after all messages so far."""
         now = {}
         for one in list(self.messages):
             if one.kind == ADD:

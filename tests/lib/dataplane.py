@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class DataplaneError(BaseException):
-    """The daemon ended by itself. No Exception, so that eventually() does not retry."""
+    """The daemon ended by itself. This is a BaseException, so eventually() does not retry."""
 
 
 class Dataplane:
@@ -51,11 +51,11 @@ class Dataplane:
         return self.process.wait(timeout)
 
     def pid(self):
-        """The process id of the daemon itself."""
+        """Return the process id of the daemon, not of its supervisor."""
         return self.show("version")[0]["pid"]
 
     def crash(self, number=signal.SIGKILL):
-        """kill -9 of the daemon, not of its supervisor. Returns the pid it had."""
+        """Kill the daemon, not its supervisor, with a signal. Return the pid that it had."""
         pid = self.pid()
         procs.signal_pid(pid, number)
         return pid
@@ -87,8 +87,7 @@ class Dataplane:
         return {row["name"]: row for row in self.show("ports")}
 
     def counter(self, kind, name):
-        """Return one counter by kind (drop, punt, total) and name; 0 if there is none of that
-        name."""
+        """Return one counter by kind (drop, punt, total) and name; 0 if there is no such counter."""
         rows = self.show("counters")
         return sum(r["value"] for r in rows if r["kind"] == kind and r["name"] == name)
 

@@ -65,11 +65,11 @@ class Control:
         self.path, self.file, self.sock = path, None, None
 
     def ask(self, show, **words):
-        """Return all rows that answer `show`; a refusal raises LookupError."""
+        """Return all rows that answer `show`. Raise LookupError if the daemon refuses the request."""
         return self.request({"show": show, **words})
 
     def request(self, request):
-        """Return all rows that answer a request; a refusal raises LookupError."""
+        """Return all rows that answer a request. Raise LookupError if the daemon refuses it."""
         if self.file is None:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.sock.settimeout(10 * PATIENCE)

@@ -76,7 +76,7 @@ def udp_flows(name, address, count, per_flow=1, port=9):
 
 
 class UdpSink:
-    """Counts UDP packets that reach an address (by `device`); use it in a with block."""
+    """A socket that counts the UDP packets to an address (on `device`). Use it in a with block."""
 
     def __init__(self, name, address, port=9, device=""):
         family = socket.AF_INET if family_of(address) == 4 else socket.AF_INET6
@@ -97,7 +97,7 @@ class UdpSink:
         self.sock.close()
 
     def count(self):
-        """Packets so far."""
+        """Return the number of packets so far."""
         try:
             while self.sock.recv(2048):
                 self._n += 1

@@ -307,8 +307,8 @@ def test_checksums_over_ipv4_are_as_the_device_says(dut):
 
 
 def test_the_kernel_gets_what_is_for_the_bridge(dut, outer):
-    """X5: ARP, ND, frames to groups and packets to an address of the bridge, as they came. Another
-    address or port of this host is none of ours."""
+    """X5: The kernel gets ARP, ND, frames to groups and packets to an address of the bridge with their
+    outer headers, and all packets to another address or port of this host."""
     wan = dut.wires["wan"]
     with leaf(dut, outer):
         asked = ARP(op=1, hwsrc=RMAC, psrc=INSIDE[4].format(9).split("/")[0], pdst="10.9.0.1")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FPM octets into a RIB without its thread. The frame cutter, the decoder, the queue and
- * the mailbox are the daemon's; only the socket is missing.
+ * Feed FPM octets into a RIB without its thread. The frame cutter, the decoder, the queue
+ * and the mailbox are those of the daemon; only the socket is missing.
  */
 #ifndef RIB_STREAM_H
 #define RIB_STREAM_H

@@ -440,7 +440,7 @@ linux_out(bool is_link_local, uint16_t named, bool in_red, bool on_lan, bool on_
 
 /*
  * S9, S11: a link-local neighbor is one on the interface that the end point names, else on the ingress
- * interface. Everything that forwarders cannot decide is the kernel's.
+ * interface. The kernel gets each packet that forwarders cannot handle.
  */
 static void
 link_local_neighbors_are_on_their_interface(void **state)
@@ -583,7 +583,7 @@ packets_are_counted_for_their_sid(void **state)
 	refuses(DROP_srv6_segments, OUTER + 3);
 	counts(1, 1, OUTER + 100, 1);
 	ip = build(0, 0, 4);
-	ip[6] = 58; /* a ping of the SID is the kernel's */
+	ip[6] = 58; /* the kernel answers a ping of the SID */
 	assert_int_equal(pass(), PUNT_local);
 	counts(1, 1, OUTER + 100, 1);
 

@@ -234,7 +234,7 @@ df_of_the_outer_header_is_as_the_device_says(void **state)
 	}
 }
 
-/* GRE whose outer packets would go by VXLAN is the kernel's. */
+/* The kernel gets packets into a GRE tunnel whose outer packets would go by VXLAN. */
 static void
 a_tunnel_over_a_vxlan_stays_with_the_kernel(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Next hops, hosts of connected subnets, packets that wait for a neighbor, and the query.
- * The neighbor table is the kernel's; the test plays the far end.
+ * The kernel has the neighbor table; the test answers in place of the far end.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
  */
