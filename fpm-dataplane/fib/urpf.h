@@ -103,7 +103,7 @@ fib_vrf_device_urpf4(uint64_t word)
 	return (enum fib_urpf)(word & 0xff);
 }
 
-/* Return true if packets from `in` came by the device of its VRF (fwd/sid.c). */
+/* Return true if `in` stands for the device of a VRF, as for inner packets of SRv6 (fwd/sid.c). */
 static inline bool
 fib_iface_is_vrf(const struct fib_iface *in)
 {

@@ -139,7 +139,7 @@ packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 	if (packet_fails_first(b, i, out))
 		return false;
 	/*
-	 * Set each field: to clear the whole struct first would cost more than all of this.
+	 * Set each field. Clearing the whole struct first would take longer than all of this.
 	 */
 	p->ip = burst_l3(b, i);
 	p->room = burst_l3_room(b, i);

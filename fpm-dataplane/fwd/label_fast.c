@@ -121,8 +121,8 @@ labels_all_ip(struct burst *b, uint64_t *vrf)
 
 /*
  * Take each frame of `rest` that has our MAC address and a label. Return a bit for each
- * taken frame. *odd: a bit for each that label.c has to take. *ip: a bit for each whose IP
- * packet is to be checked.
+ * taken frame. *odd: a bit for each frame that label.c has to handle. *ip: a bit for each
+ * frame whose IP packet must be checked.
  */
 static uint64_t
 labels_take(struct burst *b, uint64_t rest, uint64_t *odd, uint64_t *ip)

@@ -224,8 +224,8 @@ nicd_has_open(const struct port_conf *conf)
 }
 
 /*
- * Take over the fields of the device from fpm-nics. Number, place, names, MTU, TAP and
- * packet buffers are the daemon's own.
+ * Take over the fields of the device from fpm-nics. The daemon sets number, place, names,
+ * MTU, TAP and packet buffers itself.
  */
 static void
 port_adopt(struct port *port, const struct port *it)

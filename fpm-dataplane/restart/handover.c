@@ -381,8 +381,8 @@ predecessor_open(int sock)
 }
 
 /*
- * Kill a predecessor that has died (-EPIPE) or hangs. When this returns, the process has
- * ended or cannot be killed.
+ * Kill a predecessor that hangs, or that has closed its connection (-EPIPE) and may not have
+ * ended yet. When this returns, the process has ended or cannot be killed.
  */
 static void
 predecessor_end(int pidfd, int rc, const char *hanging)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep the checkpoint in step with the tables: one record for each route of zebra, each route
+ * Copy each change of the tables to the checkpoint: one record for each route of zebra, each route
  * of the kernel and each slot, written by the function that changes it. [rib]. These functions
  * only write; restore.c reads the checkpoint of the last daemon.
  */

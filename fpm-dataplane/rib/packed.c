@@ -7,8 +7,8 @@
  * that have the same next hops, table and source share a row, which has the array
  * `prefixes` in place of `prefix`.
  *
- * A prefix has a row for the route in force. If that is the kernel's, zebra's route has a
- * row as well, with `hidden`.
+ * A prefix has a row for the route in force. If that is a route of the kernel, zebra's
+ * route has a row as well, with `hidden`.
  */
 #include "rib/packed.h"
 
