@@ -67,7 +67,10 @@ rule_is_never(const struct rule *rule)
 			       RULE_LACKS_LABEL | RULE_LACKS_UNKNOWN)) != 0;
 }
 
-/* MSG_RULES: the rules of one family, in the kernel's order. */
+/*
+ * MSG_RULES: the rules of one family that Linux obeys, in its order. Without a rule there is no
+ * route. A kernel that has no rules at all (CONFIG_IP_MULTIPLE_TABLES) causes no message.
+ */
 struct msg_rules {
 	struct msg m;
 	uint8_t family;

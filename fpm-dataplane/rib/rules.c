@@ -132,8 +132,7 @@ rules_are_default(const struct rib *rib, unsigned int family6)
 	const struct rule_list *list = &rib->rules.list[family6];
 	bool has_main = false, vrfs_done = !vrfs_exist(rib);
 
-	/* An empty list was not read yet, or the kernel has no rules. */
-	if (list->n == 0)
+	if (!list->known)
 		return true;
 	if (sources_are_used(rib, family6))
 		return false;
@@ -742,15 +741,17 @@ rules_event(struct rib *rib, const struct msg_rules *m)
 
 	if (m->split)
 		kernel_split_tables(rib);
-	if (list->n == m->n && (m->n == 0 || memcmp(list->v, m->rule, bytes) == 0))
+	if (list->known && list->n == m->n &&
+	    (m->n == 0 || memcmp(list->v, m->rule, bytes) == 0))
 		return;
 	list_log_lacking(list, m);
-	if (m->family == 4 && m->n > 0 && !list_is_first(m))
+	if (m->family == 4 && !list_is_first(m))
 		kernel_split_tables(rib);
 	free(list->v);
 	list->v = mem_or_abort(malloc(bytes + 1));
 	memcpy(list->v, m->rule, bytes);
 	list->n = m->n;
+	list->known = true;
 	rib->rules.due = true;
 }
 

@@ -14,6 +14,7 @@ struct rib;
 struct rule_list {
 	struct rule *v; /* in the kernel's order */
 	uint32_t n;
+	bool known; /* read from the kernel; before that forwarders use no list */
 };
 
 struct rib_rules {
@@ -38,7 +39,7 @@ void rules_round(struct rib *rib);
 void rules_publish(struct rib *rib);
 /* After a grace period: free the FIBs that no list uses any longer. */
 void rules_reclaim(struct rib *rib);
-/* Return true if a family has only the rules of every kernel: local, main, ... */
+/* Return true if a family has only the rules of every kernel, or its rules are not known. */
 bool rules_are_default(const struct rib *rib, unsigned int family6);
 /* Return the selector of a rule that forwarders do not have, or NULL if they obey it. */
 const char *rule_lacks(const struct rule *rule);

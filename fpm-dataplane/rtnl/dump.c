@@ -5,14 +5,16 @@
  * The kernel sends the next part of an answer when the last part was read, so a dump never
  * overruns a buffer, and the thread can pause in it. Each job begins and ends with a mark
  * for rib, which then removes the objects that the dump did not show. Rules come first and
- * without marks: each family has one list, which replaces its earlier list. Before them a
- * lookup shows if Linux has split the tables local and main of IPv4.
+ * without marks: each family has one list, which replaces its earlier list. Before them
+ * lookups show if Linux has split the tables local and main of IPv4, and if it obeys the rules
+ * of IPv6. It begins to obey these when the first rule is added (fib6_has_custom_rules).
  *
  * Linux continues an IPv6 dump by the number of routes that it has shown. If some of these
  * routes are deleted meanwhile, it skips other existing routes and does not set
  * NLM_F_DUMP_INTR. So the thread requests an IPv6 dump of several parts twice, and rib
  * removes only the routes that neither answer showed.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/fib_rules.h>
 #include <linux/nexthop.h>
@@ -38,6 +40,66 @@ job_has_marks(const struct dump_job *job)
 	return job->kind == DUMP_ROUTES || job->kind == DUMP_NEXTHOPS;
 }
 
+/* Return true if the job looks up one address. */
+static bool
+job_is_lookup(const struct dump_job *job)
+{
+	return job->kind == DUMP_SPLIT || job->kind == DUMP_LOCAL6 ||
+	       job->kind == DUMP_MAIN6;
+}
+
+/*
+ * Write the request of a lookup. Linux has the routes itself that answer it in the namespace of
+ * a router: ::1 on lo in table local, and fe80::/64 of an interface in table main.
+ */
+static void
+lookup_ask(struct nlmsghdr *nlh, const struct dump_job *job)
+{
+	struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+	struct in6_addr dst = in6addr_loopback;
+
+	nlh->nlmsg_flags = NLM_F_REQUEST;
+	nlh->nlmsg_type = RTM_GETROUTE;
+	nlh->nlmsg_len = NLMSG_LENGTH(sizeof(*rtm));
+	rtm->rtm_family = af_of_family(job->scope.family);
+	rtm->rtm_dst_len = job->scope.family == 4 ? 32 : 128;
+	if (job->kind == DUMP_SPLIT) {
+		/*
+		 * Linux answers with table main for its own address until the rules of IPv4
+		 * are changed for the first time, then with table local (fib_lookup()).
+		 */
+		rtm->rtm_flags = RTM_F_LOOKUP_TABLE;
+		mnl_attr_put_u32(nlh, RTA_DST, htonl(INADDR_LOOPBACK));
+		return;
+	}
+	if (job->kind == DUMP_MAIN6)
+		inet_pton(AF_INET6, "fe80::ffff:ffff:ffff:fffe", &dst);
+	mnl_attr_put(nlh, RTA_DST, sizeof(dst), &dst);
+}
+
+/* Store which table answered the lookup of the present job. */
+static void
+lookup_done(struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+	uint8_t table = nlh->nlmsg_len < NLMSG_LENGTH(sizeof(*rtm)) ? RT_TABLE_UNSPEC
+								    : rtm->rtm_table;
+
+	switch (r->job[r->at].kind) {
+	case DUMP_SPLIT:
+		r->split4 |= table == RT_TABLE_LOCAL;
+		break;
+	case DUMP_LOCAL6:
+		r->local6 = table == RT_TABLE_LOCAL;
+		break;
+	case DUMP_MAIN6:
+		r->main6 = table == RT_TABLE_MAIN;
+		break;
+	default:
+		break;
+	}
+}
+
 /* Send the request of the present job to the kernel. Returns 0 or -errno. */
 static int
 job_ask(struct rtnl *r)
@@ -49,7 +111,7 @@ job_ask(struct rtnl *r)
 			struct rtmsg rtm;
 			struct nhmsg nhm;
 			struct fib_rule_hdr frh;
-			uint8_t room[NLMSG_ALIGN(sizeof(struct rtmsg)) + NLA_HDRLEN + 4];
+			uint8_t room[NLMSG_ALIGN(sizeof(struct rtmsg)) + NLA_HDRLEN + 16];
 		};
 	} request = {
 		.nlh = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++r->seq}};
@@ -67,17 +129,9 @@ job_ask(struct rtnl *r)
 		pass_rules_begin(r);
 		break;
 	case DUMP_SPLIT:
-		/*
-		 * Linux answers with table main for its own address until the rules of IPv4
-		 * are changed for the first time, then with table local (fib_lookup()).
-		 */
-		request.nlh.nlmsg_flags = NLM_F_REQUEST;
-		request.nlh.nlmsg_type = RTM_GETROUTE;
-		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.rtm));
-		request.rtm.rtm_family = af;
-		request.rtm.rtm_dst_len = 32;
-		request.rtm.rtm_flags = RTM_F_LOOKUP_TABLE;
-		mnl_attr_put_u32(&request.nlh, RTA_DST, htonl(INADDR_LOOPBACK));
+	case DUMP_LOCAL6:
+	case DUMP_MAIN6:
+		lookup_ask(&request.nlh, job);
 		break;
 	case DUMP_ROUTES:
 		request.nlh.nlmsg_type = RTM_GETROUTE;
@@ -88,6 +142,10 @@ job_ask(struct rtnl *r)
 			mnl_attr_put_u32(&request.nlh, RTA_TABLE, job->scope.table);
 		break;
 	}
+	if (job->kind == DUMP_LOCAL6)
+		r->local6 = false;
+	if (job->kind == DUMP_MAIN6)
+		r->main6 = false;
 	if (job_has_marks(job) && !r->again)
 		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
 	r->n_datagrams = 0;
@@ -117,7 +175,7 @@ job_done(struct rtnl *r)
 	if (job->kind == DUMP_RULES)
 		pass_rules_end(r, job->scope.family);
 	else if (!job_has_marks(job))
-		; /* the list of rules has the result */
+		; /* the list of rules that follows depends on the result */
 	else if (r->interrupted)
 		r->all_due = true; /* a later dump shows which routes to remove */
 	else
@@ -147,21 +205,27 @@ answer_is_foreign(const struct rtnl *r, const struct nlmsghdr *nlh)
 /*
  * Return the kernel's error in the last message of a dump, or 0. Kernels without next-hop
  * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have no such
- * objects. A kernel without MPLS answers a dump of labels with any error, or with routes of
- * other families. For a table that has no route the answer is -ENOENT.
+ * objects. The answer is -EAFNOSUPPORT if one family alone has no policy routing. A kernel
+ * without MPLS answers a dump of labels with any error, or with routes of other families. For
+ * a table that has no route the answer is -ENOENT.
  */
 static int
-job_error(const struct rtnl *r, const struct nlmsghdr *nlh)
+job_error(struct rtnl *r, const struct nlmsghdr *nlh)
 {
 	int error = 0;
 
 	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
-	if (r->job[r->at].kind == DUMP_SPLIT)
-		return 0; /* lo is down: only the rules show it */
+	if (job_is_lookup(&r->job[r->at]))
+		return 0; /* no route, for example because lo is down */
 	if (job_is_labels(&r->job[r->at]) && error != -ENOMEM && error != -ENOBUFS)
 		return 0;
-	if (r->job[r->at].kind != DUMP_ROUTES && error == -EOPNOTSUPP)
+	if (r->job[r->at].kind == DUMP_RULES &&
+	    (error == -EOPNOTSUPP || error == -EAFNOSUPPORT)) {
+		r->no_rules = true;
+		return 0;
+	}
+	if (r->job[r->at].kind == DUMP_NEXTHOPS && error == -EOPNOTSUPP)
 		return 0;
 	return r->job[r->at].scope.table != 0 && error == -ENOENT ? 0 : error;
 }
@@ -182,11 +246,8 @@ answer_take(struct rtnl *r, size_t len)
 
 			return error < 0 ? error : 1;
 		}
-		if (r->job[r->at].kind == DUMP_SPLIT) {
-			const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
-
-			r->split4 |= nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(*rtm)) &&
-				     rtm->rtm_table == RT_TABLE_LOCAL;
+		if (job_is_lookup(&r->job[r->at])) {
+			lookup_done(r, nlh);
 			return 1;
 		}
 		if (answer_is_foreign(r, nlh))

@@ -193,6 +193,7 @@ void
 pass_rules_begin(struct rtnl *r)
 {
 	r->n_rules = 0;
+	r->no_rules = false;
 }
 
 /*
@@ -213,6 +214,22 @@ rule_find_device(const struct rtnl *r, const struct nlmsghdr *nlh, struct rule *
 		memcpy(rule->iif_device, ask.ifr_name, sizeof(rule->iif_device));
 }
 
+/* Make room for `n` rules. */
+static void
+rules_make_room(struct rtnl *r, uint32_t n)
+{
+	uint32_t room = r->room_rules == 0 ? 64 : r->room_rules * 2;
+	struct rule *more;
+
+	if (n <= r->room_rules)
+		return;
+	more = realloc(r->rule, room * sizeof(*more));
+	if (more == NULL)
+		abort(); /* out of memory for some hundred octets a rule */
+	r->rule = more;
+	r->room_rules = room;
+}
+
 void
 pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
 {
@@ -229,25 +246,84 @@ pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
 		return;
 	}
 	rule_find_device(r, nlh, &rule);
-	if (r->n_rules == r->room_rules) {
-		uint32_t room = r->room_rules == 0 ? 64 : r->room_rules * 2;
-		struct rule *more = realloc(r->rule, room * sizeof(*more));
-
-		if (more == NULL)
-			abort(); /* out of memory for some hundred octets a rule */
-		r->rule = more;
-		r->room_rules = room;
-	}
+	rules_make_room(r, r->n_rules + 1);
 	r->rule[r->n_rules++] = rule;
+}
+
+/* The rules of IPv6 of a new network namespace. */
+static const struct {
+	uint32_t pref, table;
+} standard6[] = {{0, RT_TABLE_LOCAL}, {32766, RT_TABLE_MAIN}};
+
+#define N_STANDARD6 (sizeof(standard6) / sizeof(standard6[0]))
+
+/* Write a standard rule. No octet of `rule` stays undefined, because rib compares lists. */
+static void
+standard6_rule(struct rule *rule, unsigned int i)
+{
+	memset(rule, 0, sizeof(*rule));
+	rule->pref = standard6[i].pref;
+	rule->table = standard6[i].table;
+	rule->suppress = -1;
+	rule->suppress_group = RULE_NO_GROUP;
+	rule->family = rule->src.family = rule->dst.family = 6;
+	rule->action = FR_ACT_TO_TBL;
+	rule->protocol = RTPROT_KERNEL;
+}
+
+static bool
+rule_is_standard6(const struct rule *rule)
+{
+	struct rule standard;
+
+	for (unsigned int i = 0; i < N_STANDARD6; i++) {
+		standard6_rule(&standard, i);
+		if (memcmp(rule, &standard, sizeof(standard)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Return true if the list has a rule that looks up the table. */
+static bool
+rules_look_up(const struct rtnl *r, uint32_t table)
+{
+	for (uint32_t i = 0; i < r->n_rules; i++)
+		if (r->rule[i].action == FR_ACT_TO_TBL && r->rule[i].table == table)
+			return true;
+	return false;
+}
+
+/*
+ * Return true if Linux looks up tables local and main, although the rule of IPv6 for one of
+ * them was deleted: no rule of IPv6 was added yet in the network namespace.
+ */
+static bool
+rules6_are_ignored(const struct rtnl *r)
+{
+	for (uint32_t i = 0; i < r->n_rules; i++)
+		if (!rule_is_standard6(&r->rule[i]))
+			return false;
+	return (r->local6 && !rules_look_up(r, RT_TABLE_LOCAL)) ||
+	       (r->main6 && !rules_look_up(r, RT_TABLE_MAIN));
 }
 
 void
 pass_rules_end(struct rtnl *r, uint8_t family)
 {
-	size_t bytes = r->n_rules * sizeof(*r->rule);
-	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + bytes);
+	struct msg_rules *m;
+	size_t bytes;
 
+	if (family == 6 && rules6_are_ignored(r)) {
+		rules_make_room(r, N_STANDARD6);
+		for (r->n_rules = 0; r->n_rules < N_STANDARD6; r->n_rules++)
+			standard6_rule(&r->rule[r->n_rules], r->n_rules);
+	}
 	tables_update(r, family);
+	if (r->no_rules)
+		return;
+	bytes = r->n_rules * sizeof(*r->rule);
+	m = msg_new(MSG_RULES, sizeof(*m) + bytes);
 	pass_flush(r); /* first send rib the routes that were read before */
 	m->family = family;
 	m->split = family == 4 && r->split4;

@@ -44,6 +44,8 @@ jobs_begin(struct rtnl *r)
 	r->rules_only = r->rules_due = r->whole = false;
 	job_add(r, DUMP_SPLIT, 4, 0);
 	job_add(r, DUMP_RULES, 4, 0);
+	job_add(r, DUMP_LOCAL6, 6, 0);
+	job_add(r, DUMP_MAIN6, 6, 0);
 	job_add(r, DUMP_RULES, 6, 0);
 }
 

@@ -36,6 +36,9 @@ enum dump_kind {
 	DUMP_NEXTHOPS,
 	DUMP_RULES,
 	DUMP_SPLIT, /* a lookup that shows if Linux has split the tables of IPv4 */
+	/* Lookups that show if Linux uses table local, or main, whatever the rules of IPv6 are. */
+	DUMP_LOCAL6,
+	DUMP_MAIN6,
 };
 
 /* A link that had no carrier since it was made. */
@@ -48,8 +51,7 @@ struct new_link {
 /* One dump to be made. */
 struct dump_job {
 	enum dump_kind kind;
-	struct kernel_scope
-		scope; /* DUMP_RULES, DUMP_SPLIT: the family; DUMP_NEXTHOPS: 0 */
+	struct kernel_scope scope; /* DUMP_NEXTHOPS: 0; rules and lookups: the family */
 };
 
 struct rtnl {
@@ -80,10 +82,12 @@ struct rtnl {
 	bool large;             /* a walk of the kernel over its tables takes long */
 	uint64_t n_routes_then; /* routes of rib when `large` was last decided */
 	bool split4;            /* Linux looks up table local, then table main (IPv4) */
-	uint64_t n_shown;       /* messages of the present dump */
-	bool all_due;           /* read all tables again: events were lost */
-	bool silent_due;        /* read objects again that may have been deleted silently */
-	bool lives_due;         /* read routes with a limited lifetime again */
+	bool local6, main6;     /* the last lookup used this table (IPv6) */
+	bool no_rules;    /* the kernel has no rules of the family of the present job */
+	uint64_t n_shown; /* messages of the present dump */
+	bool all_due;     /* read all tables again: events were lost */
+	bool silent_due;  /* read objects again that may have been deleted silently */
+	bool lives_due;   /* read routes with a limited lifetime again */
 	struct new_link
 		new_link[NEW_LINKS]; /* by ifindex; a collision forgets the older link */
 	uint32_t new_link_era;

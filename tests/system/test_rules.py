@@ -453,6 +453,55 @@ def test_rules_are_obeyed(rules, twin, lines, probes):
         becomes(twin, want, **probe)
 
 
+def forwards(wires, dst):
+    """Return True if a router forwards a packet from `lan` to `wan`."""
+    probe, wire = wires["lan"].probe(dst), wires["wan"]
+    wires["lan"].send(probe)
+    try:
+        wire.expect(token_of(probe), 0.2)
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("dst", [TO4, TO6], ids=["IPv4", "IPv6"])
+def test_without_any_rule_nothing_is_forwarded(twin, dut, dst):
+    """When all rules are deleted, Linux has no route: ENETUNREACH. It obeys the deletion of IPv6
+    rules once a rule was added in the namespace. Rules that return are in force."""
+    six = "-6 " if dst == TO6 else ""
+    tables = {0: "local", 32766: "main"} | ({} if six else {32767: "default"})
+    twin.ip(f"{six}rule add pref 100 to {dst} lookup 100", f"{six}rule del pref 100")
+    assert forwards(twin.wires, dst) and forwards(dut.wires, dst)
+    try:
+        twin.ip(*(f"{six}rule del pref {pref}" for pref in tables))
+        assert not forwards(twin.wires, dst)
+        eventually(lambda: not forwards(dut.wires, dst), 5, 0.05)
+        family = "ipv6" if six else "ipv4"
+        assert [row for row in dut.control.ask("rules") if row["family"] == family] == []
+    finally:
+        twin.ip(*(f"{six}rule add pref {pref} lookup {table}" for pref, table in tables.items()))
+    assert forwards(twin.wires, dst)
+    eventually(lambda: forwards(dut.wires, dst), 5, 0.05)
+
+
+def test_deleted_rules_of_ipv6_have_no_effect_before_a_rule_was_added(own_dut):
+    """Linux forwards IPv6 by tables local and main without any rule of IPv6, until one is added."""
+    dut = own_dut()
+    dut.start()
+    twin = Twin(dut)
+    route = f"-6 route add {NET6} via {dut.wires['wan'].peer6} dev wan0"
+    try:
+        twin.build()
+        twin.ip(route, "-6 rule del pref 0", "-6 rule del pref 32766")
+        assert forwards(twin.wires, TO6)
+        eventually(lambda: forwards(dut.wires, TO6), 5, 0.05)
+        twin.ip("-6 rule add pref 77 lookup 100")
+        assert not forwards(twin.wires, TO6)
+        eventually(lambda: not forwards(dut.wires, TO6), 5, 0.05)
+    finally:
+        twin.destroy()
+
+
 @pytest.mark.parametrize("dst, src", [(TO4, "192.0.2.2"), (TO6, LAN6)], ids=["IPv4", "IPv6"])
 def test_a_rule_is_in_force_in_time(twin, dst, src):
     """Packets take another table within 100 ms after `ip rule add`, and main again within 100 ms

@@ -169,7 +169,8 @@ CASES = {
     "no rule for table local": (
         "rule",
         "ipv6 rule 32766 before table local",
-        ["ip -6 rule del pref 0"],
+        # Linux obeys the deletion once a rule was added.
+        ["ip -6 rule add pref 77 lookup 100", "ip -6 rule del pref 77", "ip -6 rule del pref 0"],
         ["ip -6 rule add pref 0 lookup local"],
         POLLED,
     ),

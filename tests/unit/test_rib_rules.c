@@ -147,6 +147,44 @@ the_rules_of_every_kernel_publish_nothing(void **state)
 	rig_free(g);
 }
 
+/* Send rib a list without any rule. */
+static void
+tell_none(struct rig *g, uint8_t family)
+{
+	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m));
+
+	m->family = family;
+	rib_on_msg(g->rib, &m->m);
+	rig_settle(g);
+}
+
+/* Linux then has no route, not even to its own addresses: ENETUNREACH. */
+static void
+without_any_rule_there_is_no_route(void **state)
+{
+	struct rig *g = rig_with_table();
+
+	for (unsigned int v = 0; v < 2; v++) {
+		uint8_t family = v ? 6 : 4;
+		const char *src = v ? "2001:db8:1::9" : "192.0.2.9";
+		const char *dst = v ? "2001:db8:100::1" : "198.51.100.9";
+
+		assert_null(fib_rules(g->fib, family)); /* not read yet */
+		assert_from(g, src, dst, v ? "2001:db8:1::1@1" : "192.0.2.1@1");
+		tell_none(g, family);
+		assert_non_null(fib_rules(g->fib, family));
+		assert_true(g->rule_ifaces->of[v].all);
+		assert_from(g, src, dst, "none");
+		assert_from(g, src, v ? "2001:db8:1::" : "192.0.2.126", "none");
+		tell(g, family);
+		assert_null(fib_rules(g->fib, family));
+		assert_false(g->rule_ifaces->of[v].all);
+		tell_none(g, family);
+		assert_from(g, src, dst, "none");
+	}
+	rig_free(g);
+}
+
 /* `ip rule flush` removes the rule of VRFs. Linux then looks up main alone. */
 static void
 vrfs_need_their_rule_before_main(void **state)
@@ -806,6 +844,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rules_of_every_kernel_publish_nothing),
+		cmocka_unit_test(without_any_rule_there_is_no_route),
 		cmocka_unit_test(vrfs_need_their_rule_before_main),
 		cmocka_unit_test(a_table_of_a_rule_gets_a_fib_and_loses_it),
 		cmocka_unit_test(a_rule_that_goes_at_once_leaves_no_fib),

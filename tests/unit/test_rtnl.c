@@ -635,6 +635,63 @@ tables_are_split_by_the_first_rule(void **state)
 	stop(s);
 }
 
+static uint32_t
+n_rules(const struct scene *s, unsigned int family6)
+{
+	const struct rule_list *list = &s->g->rib->rules.list[family6];
+
+	return list->known ? list->n : UINT32_MAX;
+}
+
+static void
+all_rules_deleted_are_an_empty_list(void **state)
+{
+	struct scene *s = scene_of(state);
+
+	assert_int_equal(n_rules(s, 0), UINT32_MAX);
+	assert_true(rules_are_default(s->g->rib, 0)); /* not known yet */
+	ip(s->bed, "rule flush");
+	ip(s->bed, "rule del pref 0");
+	start(s, ROUTES_FROM_BOTH);
+	wait_for(s, n_rules(s, 0) == 0);
+	assert_false(rules_are_default(s->g->rib, 0));
+	assert_true(s->g->rib->kroutes.split4);
+	ip(s->bed, "rule add pref 0 lookup local");
+	ip(s->bed, "rule add pref 32766 lookup main");
+	wait_for(s, n_rules(s, 0) == 2);
+	assert_true(rules_are_default(s->g->rib, 0));
+	ip(s->bed, "rule del pref 32766");
+	ip(s->bed, "rule del pref 0");
+	wait_for(s, n_rules(s, 0) == 0);
+	assert_false(rules_are_default(s->g->rib, 0));
+	stop(s);
+}
+
+/* Linux obeys the rules of IPv6 from the first rule that is added (fib6_has_custom_rules). */
+static void
+deleted_rules_of_ipv6_count_once_a_rule_was_added(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t dumps;
+
+	ip(s->bed, "link set t0 up");
+	wait_for(s, n_rules(s, 1) == 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		dumps = count(&kernel_status.dumps);
+		ip(s->bed, "-6 rule del pref %u", i == 0 ? 32766u : 0u);
+		wait_for(s, count(&kernel_status.dumps) >= dumps + 5);
+		rig_settle(s->g);
+		assert_int_equal(n_rules(s, 1), 2);
+		assert_true(rules_are_default(s->g->rib, 1));
+	}
+	ip(s->bed, "-6 rule add pref 9 lookup 100");
+	wait_for(s, n_rules(s, 1) == 1);
+	ip(s->bed, "-6 rule del pref 9");
+	wait_for(s, n_rules(s, 1) == 0);
+	assert_false(rules_are_default(s->g->rib, 1));
+	stop(s);
+}
+
 /*
  * The thread reads events before a dump that is due. It must not ignore that events were
  * lost.
@@ -796,6 +853,8 @@ main(void)
 		bed_test(a_dump_of_several_parts_shows_all),
 		bed_test(tables_that_linux_has_split_are_known),
 		bed_test(tables_are_split_by_the_first_rule),
+		bed_test(all_rules_deleted_are_an_empty_list),
+		bed_test(deleted_rules_of_ipv6_count_once_a_rule_was_added),
 		bed_test(lost_events_make_it_read_everything_again),
 		bed_test(a_pause_in_a_dump_ends),
 		bed_test(beside_a_large_table_the_kernels_routes_come_and_go_as_ever),
