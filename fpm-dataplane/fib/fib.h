@@ -355,11 +355,14 @@ bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr)
 /*
  * The macvlans on one interface that are up, by their MAC. A hash table with open
  * addressing: an entry is in the first free place from mac_hash() on. It is at most half full.
- * Immutable: neigh publishes a new table for each change.
+ * neigh changes entries in place. It publishes a new table if this one is full.
  */
 struct fib_macs {
-	uint32_t mask;    /* number of entries less one; the number is a power of two */
-	uint64_t entry[]; /* as an adjacency: MAC << 16 | ifidx; 0: free */
+	uint32_t mask; /* number of entries less one; the number is a power of two */
+	uint32_t n_up, n_used; /* W:neigh R:neigh  with a macvlan; not free */
+	bool shared; /* W:neigh R:neigh  a further macvlan has a MAC of an entry */
+	/* W:neigh R:fwd,punt  As an adjacency: MAC << 16 | ifidx, or 0 (gone); 0: free */
+	_Atomic uint64_t entry[];
 };
 
 /*
@@ -704,7 +707,8 @@ fib_macs_find(const struct fib_macs *macs, const uint8_t *mac)
 	uint64_t word = mac_word(mac), entry;
 
 	for (uint32_t i = mac_hash(word);; i++) {
-		entry = macs->entry[i & macs->mask];
+		entry = atomic_load_explicit(&macs->entry[i & macs->mask],
+					     memory_order_consume);
 		if (entry == 0 || entry >> 16 == word)
 			return (uint16_t)entry;
 	}
@@ -733,9 +737,7 @@ fib_macvlan(const struct fib *fib, uint16_t ifidx, const uint8_t *mac)
 	return found != 0 ? found : ifidx;
 }
 
-/*
- * Return the octets of the tags that forwarders write before the packets of an interface.
- */
+/* Return the octets of tags that forwarders write before the packets of an interface. */
 static inline unsigned int
 fib_tag_bytes(const struct fib_iface *iface)
 {

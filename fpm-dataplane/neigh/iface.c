@@ -351,6 +351,8 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		svi_enter(n, old, fi);
 	else if (ifc->tunnel)
 		tunnel_enter(n, old, fi);
+	else if (ifc->kernel.macvlan != KMON_NO_MACVLAN)
+		macvlan_enter(n, ifc->on, old, fi);
 	if (old != NULL)
 		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->retired,
 			     iface_copy_free);
@@ -458,8 +460,6 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	ifc->up = up;
 	ifc->can_ask = can_ask;
 	iface_publish(n, ifidx);
-	if (macvlan)
-		macvlan_changed(n, ifc->on);
 	/*
 	 * rib must stop using the link before its neighbors are removed, and use it again
 	 * after they are published.
@@ -718,6 +718,8 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 
 	ifc->present = true;
 	ifc->kernel = *kl;
+	if (!ifc->tunnel)
+		mac_hold(n, ifc);
 	if (ifc->tunnel)
 		; /* a tunnel has no device below that must change */
 	else if (ifc->on == 0)

@@ -55,8 +55,11 @@ struct local {
 /* An interface of the control namespace: a port's TAP, a VLAN, or any other. */
 struct link {
 	struct link *next; /* chain */
-	/* while `known`: in n->above of the link below it, in n->member of its master */
-	struct cds_hlist_node above, member;
+	/*
+	 * while `known`: in n->above of the link below it, in n->member of its master, in
+	 * n->tagged of the link below it and its VLAN
+	 */
+	struct cds_hlist_node above, member, tagged;
 	uint32_t ifindex;
 	uint16_t ifidx; /* 0: no port or VLAN of ours */
 	bool known;     /* false: only addresses were reported */
@@ -132,6 +135,7 @@ struct iface {
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
 	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
 	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
+	struct mac_of *mac; /* (*) see mac_hold(); NULL: none */
 	unsigned int dev_mtu_bytes;   /* MTU of the device */
 	unsigned int below_mtu_bytes; /* MTU of kernel_if; 0: no report yet */
 	unsigned int tap_mtu_bytes;   /* last MTU of the TAP */
@@ -265,15 +269,19 @@ struct neigh {
 	struct iface_set borrowers[2]; /* has no good address of its own for ICMP errors */
 	bool borrow_due[2]; /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;      /* a port's MAC changed: see iface_vlan_macs() */
-	bool macvlans_due;  /* some element of macvlans_due_on is set */
-	bool macvlans_due_on[IFIDX_MAX]; /* by the interface below: see macvlan.c */
-	uint64_t n_steps;                /* interfaces that walks have passed, for tests */
-	uint64_t n_publishes;            /* calls of iface_publish(), for tests */
-	uint64_t n_tables; /* tables of received packets that were made, for tests */
+	/* interfaces whose table of macvlans has to be made again: see macvlan.c */
+	uint16_t macs_renew[IFIDX_MAX];
+	uint16_t n_macs_renew;
+	bool macs_renew_on[IFIDX_MAX];
+	struct cds_hlist_head mac_of[LINK_CHAINS]; /* struct mac_of: see macvlan.c */
+	uint64_t n_steps;     /* records that walks have passed, for tests */
+	uint64_t n_publishes; /* calls of iface_publish(), for tests */
+	uint64_t n_tables;    /* tables of received packets that were made, for tests */
 	struct link *link[LINK_CHAINS];
 	/* chains of the known links by the ifindex of the link below them, and of their master */
 	struct cds_hlist_head above[LINK_CHAINS], member[LINK_CHAINS];
-	struct vrf vrf[FIB_VRF_NONE];        /* by number, from 1 */
+	struct cds_hlist_head tagged[LINK_CHAINS]; /* ... by the link below and the VLAN */
+	struct vrf vrf[FIB_VRF_NONE];              /* by number, from 1 */
 	uint16_t vrf_end, next_vrf;          /* all VRF numbers are below; first to try */
 	uint16_t n_vrfs;                     /* numbers in use */
 	bool vrf_left_out;                   /* a VRF has no number */
@@ -316,6 +324,8 @@ void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 struct link *link_find(struct neigh *n, uint32_t ifindex);
 /* Set what the kernel reports of a link. */
 void link_set(struct neigh *n, struct link *l, const struct kmon_link *kl);
+/* Return the chain that has the links on interface `on` with this VLAN, and perhaps others. */
+struct cds_hlist_head *link_tagged(struct neigh *n, unsigned int on, uint16_t vlan);
 /* Find or create a link. NULL if there is no memory (logged). */
 struct link *link_get(struct neigh *n, uint32_t ifindex);
 /* Free a link and its addresses. */
@@ -603,12 +613,17 @@ void nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop
 /* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
 
 /*
- * Note that a macvlan on interface `on` was added, was removed, or changed its state or
- * MAC.
+ * Enter a macvlan on interface `on` that was published into the table by which received frames
+ * find it, and take its former copy out. `old`: that copy, or NULL.
  */
-void macvlan_changed(struct neigh *n, uint16_t on);
-/* Publish the MACs of the macvlans that are up. Once per round. */
+void macvlan_enter(struct neigh *n, uint16_t on, const struct fib_iface *old,
+		   const struct fib_iface *fi);
+/* Publish the tables again that macvlan_enter() could not update. Once per round. */
 void macvlan_publish(struct neigh *n);
+/* Note that an interface on a port has the MAC of ifc->kernel. */
+void mac_hold(struct neigh *n, struct iface *ifc);
+/* Undo mac_hold(), before the interface is removed. */
+void mac_release(struct iface *ifc);
 /* Let the device accept frames to the MAC of a macvlan, in place of its former MAC. */
 void macvlan_set_mac(struct neigh *n, uint16_t ifidx);
 /* Undo macvlan_set_mac(), before the macvlan is removed. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inet.h"
 #include "base/log.h"
 
 static struct link **
@@ -26,6 +27,12 @@ link_find(struct neigh *n, uint32_t ifindex)
 	while (l != NULL && l->ifindex != ifindex)
 		l = l->next;
 	return l;
+}
+
+struct cds_hlist_head *
+link_tagged(struct neigh *n, unsigned int on, uint16_t vlan)
+{
+	return &n->tagged[mix64((uint64_t)on << 16 | vlan) % LINK_CHAINS];
 }
 
 const struct link *
@@ -84,6 +91,7 @@ link_untie(struct neigh *n, struct link *l)
 		return;
 	cds_hlist_del(&l->above);
 	cds_hlist_del(&l->member);
+	cds_hlist_del(&l->tagged);
 	if (l->kernel.tunnel.link != 0)
 		n->n_bound[l->kernel.tunnel.link % LINK_CHAINS]--;
 	l->known = false;
@@ -101,6 +109,7 @@ link_set(struct neigh *n, struct link *l, const struct kmon_link *kl)
 		n->n_bound[kl->tunnel.link % LINK_CHAINS]++;
 	cds_hlist_add_head(&l->above, &n->above[kl->on % LINK_CHAINS]);
 	cds_hlist_add_head(&l->member, &n->member[kl->master % LINK_CHAINS]);
+	cds_hlist_add_head(&l->tagged, link_tagged(n, kl->on, kl->vlan_id));
 }
 
 void

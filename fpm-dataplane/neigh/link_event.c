@@ -418,9 +418,11 @@ link_vlan_changed(struct neigh *n, unsigned int bridge, uint16_t vlan)
 {
 	struct link *l;
 
-	cds_hlist_for_each_entry_2 (l, &n->above[bridge % LINK_CHAINS], above)
+	cds_hlist_for_each_entry_2 (l, link_tagged(n, bridge, vlan), tagged) {
+		n->n_steps++;
 		if (l->kernel.on == bridge && l->kernel.vlan_id == vlan)
 			link_changed(n, l);
+	}
 }
 
 void

@@ -2,41 +2,107 @@
 /*
  * macvlan: gives an interface the MACs of its macvlans. VRRP (FRR's vrrpd,
  * keepalived) makes a macvlan for each virtual router. Forwarders find a macvlan by the
- * destination MAC of a frame, in a table for each interface below. This file makes the
- * tables, once per round, because hundreds of macvlans may be reported one by one. It also
- * adds the MACs to the filter of the device. Runs in neigh.
+ * destination MAC of a frame, in a table for each interface below. Thousands of macvlans may
+ * be reported one by one, so a macvlan is added and removed in place, and a table is made again
+ * only if it is full. This file also adds the MACs to the filter of the device. Runs in neigh.
  */
 #include "neigh/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inet.h"
 #include "base/log.h"
 
 #define MACS_MIN 16u /* entries of the smallest table */
 
+/* Return true if the interface has an entry. The kernel gives no macvlan the MAC 0. */
 static bool
-iface_is_active_macvlan(const struct iface *ifc)
+entry_is_due(const struct fib_iface *fi)
 {
-	return ifc->kernel.macvlan != KMON_NO_MACVLAN && ifc->up;
+	return fi->up && mac_word(fi->mac) != 0;
 }
 
-/* Put a MAC into the table. Of two macvlans with the same MAC the first is found. */
+/*
+ * Put a macvlan into the table. Of two macvlans with the same MAC the first is found: the other has
+ * no entry.
+ */
 static void
-macs_put(struct fib_macs *macs, const uint8_t mac[6], uint16_t ifidx)
+entry_put(struct neigh *n, struct fib_macs *macs, const struct fib_iface *fi)
 {
-	uint64_t word = mac_word(mac);
-	uint32_t i = mac_hash(word) & macs->mask;
+	uint64_t word = mac_word(fi->mac), was;
+	uint32_t i = mac_hash(word);
 
-	while (macs->entry[i] != 0)
-		i = (i + 1) & macs->mask;
-	macs->entry[i] = adj_hop_make(mac, ifidx);
+	for (;; i++) {
+		was = atomic_load_explicit(&macs->entry[i & macs->mask],
+					   memory_order_relaxed);
+		n->n_steps++;
+		if (was == 0 || was >> 16 == word)
+			break;
+	}
+	if ((uint16_t)was != 0) {
+		macs->shared = true;
+		return;
+	}
+	macs->n_used += was == 0;
+	macs->n_up++;
+	/* Release: a forwarder that finds the entry finds its interface. */
+	atomic_store_explicit(&macs->entry[i & macs->mask],
+			      adj_hop_make(fi->mac, fi->ifidx), memory_order_release);
 }
 
-static size_t
-macs_bytes(uint32_t n_entries)
+/* Leave the MAC of a macvlan in its entry, so that entries behind it are found. */
+static void
+entry_remove(struct neigh *n, struct fib_macs *macs, const struct fib_iface *fi)
 {
-	return sizeof(struct fib_macs) + n_entries * sizeof(uint64_t);
+	uint64_t word = mac_word(fi->mac), hop = adj_hop_make(fi->mac, fi->ifidx), was;
+
+	for (uint32_t i = mac_hash(word);; i++) {
+		was = atomic_load_explicit(&macs->entry[i & macs->mask],
+					   memory_order_relaxed);
+		n->n_steps++;
+		assert(was != 0);
+		if (was == hop) {
+			atomic_store_explicit(&macs->entry[i & macs->mask], word << 16,
+					      memory_order_relaxed);
+			macs->n_up--;
+			return;
+		}
+	}
+}
+
+/* Make the table of an interface again at the end of the round. */
+static void
+macs_note(struct neigh *n, uint16_t on)
+{
+	if (n->macs_renew_on[on])
+		return;
+	n->macs_renew_on[on] = true;
+	n->macs_renew[n->n_macs_renew++] = on;
+}
+
+void
+macvlan_enter(struct neigh *n, uint16_t on, const struct fib_iface *old,
+	      const struct fib_iface *fi)
+{
+	struct fib_macs *macs =
+		atomic_load_explicit(&vlan_table(n, on)->macs, memory_order_relaxed);
+	bool was_due = old != NULL && entry_is_due(old), is_due = entry_is_due(fi);
+
+	if (was_due == is_due &&
+	    (!is_due || memcmp(old->mac, fi->mac, sizeof(fi->mac)) == 0))
+		return;
+	if (macs == NULL || macs->shared)
+		macs_note(n, on);
+	if (n->macs_renew_on[on])
+		return;
+	if (was_due)
+		entry_remove(n, macs, old);
+	if (is_due && 2 * (macs->n_used + 1) <= macs->mask + 1)
+		entry_put(n, macs, fi);
+	else if (is_due || macs->n_up == 0)
+		macs_note(n, on);
 }
 
 /* Make the table of the macvlans on `on` that are up. NULL: none is. */
@@ -47,41 +113,29 @@ macs_make(struct neigh *n, uint16_t on)
 	struct fib_macs *macs;
 
 	for (uint16_t i = iface_first_on(n, on); i != 0; i = iface_next_on(n, i))
-		n_up += iface_is_active_macvlan(&n->iface[i]);
+		n_up += n->iface[i].kernel.macvlan != KMON_NO_MACVLAN && n->iface[i].up;
 	if (n_up == 0)
 		return NULL;
-	while (n_entries < 2 * n_up)
+	while (n_entries < 4 * n_up) /* half of the entries are for later changes */
 		n_entries *= 2;
-	macs = calloc(1, macs_bytes(n_entries));
+	macs = calloc(1, sizeof(*macs) + n_entries * sizeof(macs->entry[0]));
 	if (macs == NULL)
-		abort(); /* out of memory for 16 octets for each macvlan, or a few more */
+		abort(); /* out of memory for 64 octets for each macvlan, or a few more */
 	macs->mask = n_entries - 1;
 	for (uint16_t i = iface_first_on(n, on); i != 0; i = iface_next_on(n, i))
-		if (iface_is_active_macvlan(&n->iface[i]))
-			macs_put(macs, n->iface[i].kernel.mac, i);
+		if (n->iface[i].kernel.macvlan != KMON_NO_MACVLAN &&
+		    entry_is_due(fib_iface(n->fib, i)))
+			entry_put(n, macs, fib_iface(n->fib, i));
 	return macs;
-}
-
-static bool
-macs_equal(const struct fib_macs *a, const struct fib_macs *b)
-{
-	if (a == NULL || b == NULL)
-		return a == b;
-	return a->mask == b->mask && memcmp(a, b, macs_bytes(a->mask + 1)) == 0;
 }
 
 static void
 macs_publish(struct neigh *n, uint16_t on)
 {
-	struct fib_vlans *table =
-		atomic_load_explicit(&n->fib->vlans[on], memory_order_relaxed);
+	struct fib_vlans *table = vlan_table(n, on);
 	struct fib_macs *macs = macs_make(n, on), *old;
 
 	old = atomic_load_explicit(&table->macs, memory_order_relaxed);
-	if (macs_equal(macs, old)) {
-		free(macs);
-		return;
-	}
 	if (macs != NULL)
 		atomic_store_explicit(&vlan_table(n, n->iface[on].port->ifidx)->any_macs,
 				      true, memory_order_relaxed);
@@ -92,35 +146,75 @@ macs_publish(struct neigh *n, uint16_t on)
 }
 
 void
-macvlan_changed(struct neigh *n, uint16_t on)
-{
-	n->macvlans_due = n->macvlans_due_on[on] = true;
-}
-
-void
 macvlan_publish(struct neigh *n)
 {
-	for (uint16_t i = 1; n->macvlans_due && i < n->iface_end; i++, n->n_steps++)
-		if (n->macvlans_due_on[i]) {
-			n->macvlans_due_on[i] = false;
-			macs_publish(n, i);
-		}
-	n->macvlans_due = false;
+	for (uint16_t k = 0; k < n->n_macs_renew; k++) {
+		uint16_t on = n->macs_renew[k];
+
+		n->n_steps++;
+		n->macs_renew_on[on] = false;
+		macs_publish(n, on);
+	}
+	n->n_macs_renew = 0;
 }
 
 /* --- in the device -------------------------------------------------------------------- */
 
-/* Return true if another interface of the port has this MAC. */
-static bool
-mac_is_of_another(const struct neigh *n, uint16_t ifidx, const uint8_t mac[6])
-{
-	const struct port *port = n->iface[ifidx].port;
+/* A MAC that interfaces of a port have: the TAP, VLANs and macvlans. */
+struct mac_of {
+	struct cds_hlist_node chain; /* n->mac_of */
+	const struct port *port;
+	uint64_t word;     /* mac_word() */
+	uint32_t n_ifaces; /* with this MAC */
+};
 
-	for (uint16_t i = 1; i < n->iface_end; i++)
-		if (i != ifidx && n->iface[i].port == port &&
-		    memcmp(n->iface[i].kernel.mac, mac, 6) == 0)
-			return true;
-	return false;
+static struct cds_hlist_head *
+mac_chain(struct neigh *n, const struct port *port, uint64_t word)
+{
+	return &n->mac_of[mix64(word << 16 | port->ifidx) % LINK_CHAINS];
+}
+
+static struct mac_of *
+mac_find(struct neigh *n, const struct port *port, uint64_t word)
+{
+	struct mac_of *m;
+
+	cds_hlist_for_each_entry_2 (m, mac_chain(n, port, word), chain) {
+		n->n_steps++;
+		if (m->port == port && m->word == word)
+			return m;
+	}
+	return NULL;
+}
+
+void
+mac_hold(struct neigh *n, struct iface *ifc)
+{
+	uint64_t word = mac_word(ifc->kernel.mac);
+
+	if (ifc->mac != NULL && ifc->mac->word == word)
+		return;
+	mac_release(ifc);
+	ifc->mac = mac_find(n, ifc->port, word);
+	if (ifc->mac == NULL) {
+		ifc->mac = calloc(1, sizeof(*ifc->mac));
+		if (ifc->mac == NULL)
+			abort(); /* out of memory for some octets an interface */
+		ifc->mac->port = ifc->port;
+		ifc->mac->word = word;
+		cds_hlist_add_head(&ifc->mac->chain, mac_chain(n, ifc->port, word));
+	}
+	ifc->mac->n_ifaces++;
+}
+
+void
+mac_release(struct iface *ifc)
+{
+	if (ifc->mac != NULL && --ifc->mac->n_ifaces == 0) {
+		cds_hlist_del(&ifc->mac->chain);
+		free(ifc->mac);
+	}
+	ifc->mac = NULL;
 }
 
 void
@@ -140,8 +234,9 @@ macvlan_set_mac(struct neigh *n, uint16_t ifidx)
 }
 
 /*
- * Virtual routers of several VLANs often have the same MAC. A device that receives all
- * frames, because it had no room for a MAC, does so until it is closed.
+ * Virtual routers of several VLANs often have the same MAC: this interface holds it no longer, but
+ * another may. A device that receives all frames, because it had no room for a MAC, does so until
+ * it is closed.
  */
 void
 macvlan_forget_mac(struct neigh *n, uint16_t ifidx)
@@ -150,7 +245,7 @@ macvlan_forget_mac(struct neigh *n, uint16_t ifidx)
 	struct iface *ifc = &n->iface[ifidx];
 
 	if (memcmp(ifc->dev_mac, none, sizeof(none)) != 0 &&
-	    !mac_is_of_another(n, ifidx, ifc->dev_mac))
+	    mac_find(n, ifc->port, mac_word(ifc->dev_mac)) == NULL)
 		port_remove_mac(ifc->port, ifc->dev_mac);
 	memset(ifc->dev_mac, 0, sizeof(ifc->dev_mac));
 }

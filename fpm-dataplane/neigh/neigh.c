@@ -370,6 +370,8 @@ neigh_teardown(struct worker *w)
 	w->ctx = NULL;
 	for (uint32_t i = 0; i < n->fib->adj_hosts; i++)
 		free(n->watch[i]);
+	for (uint16_t i = 1; i < n->iface_end; i++)
+		mac_release(&n->iface[i]);
 	nb_free_all(n);
 	link_free_all(n);
 	free(n->rule_ifaces);

@@ -211,6 +211,7 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	 * nothing.
 	 */
 	iface_publish(n, ifidx);
+	mac_release(ifc);
 	*ifc = (struct iface){.port = NULL};
 }
 

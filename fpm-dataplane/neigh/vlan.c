@@ -181,6 +181,7 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	 */
 	iface_refresh(n, ifidx);
 	iface_lends_no_more(n, ifidx);
+	mac_release(ifc);
 	if (macvlan)
 		macvlan_forget_mac(n, ifidx);
 	vlan_unlist(n, ifidx);

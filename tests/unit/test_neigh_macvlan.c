@@ -159,6 +159,56 @@ hundreds_of_macvlans_are_all_found(void **state)
 	assert_int_equal(found(PORT, mac), 0);
 }
 
+/* Return a number below `n` that only the number of calls determines. */
+static unsigned int
+next_below(unsigned int n)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned int)((state >> 33) % n);
+}
+
+/* Macvlans come, go, change their state and their MAC. Some have the same MAC for a while. */
+static void
+macvlans_are_found_by_their_macs_after_each_change(void **state)
+{
+	enum { N = 60, MACS = 90, CHANGES = 6000 };
+	struct kmon_link m[N] = {{.ifindex = 0}};
+	bool there[N] = {false};
+	uint8_t mac[6] = {0, 0, 0x5e, 0, 1, 0};
+
+	for (unsigned int i = 0; i < CHANGES; i++) {
+		/* Half of the changes are of few macvlans, so that the table becomes empty. */
+		unsigned int k = next_below(i / 500 % 2 == 0 ? N : 3);
+		unsigned int n_on[MACS] = {0};
+
+		mac[5] = (uint8_t)next_below(MACS);
+		if (there[k] && next_below(3) == 0) {
+			tell(&m[k], true);
+			there[k] = false;
+		} else {
+			m[k] = macvlan_of(1000 + k, TAP, mac);
+			m[k].admin_up = next_below(4) != 0;
+			tell(&m[k], false);
+			there[k] = true;
+		}
+		if (next_below(3) != 0)
+			continue;
+		round_over();
+		for (k = 0; k < N; k++)
+			n_on[m[k].mac[5]] += there[k] && m[k].admin_up;
+		for (k = 0; k < MACS; k++) {
+			uint32_t at;
+
+			mac[5] = (uint8_t)k;
+			at = found(PORT, mac);
+			assert_int_equal(at != 0, n_on[k] != 0);
+			assert_true(at == 0 || memcmp(m[at - 1000].mac, mac, 6) == 0);
+		}
+	}
+}
+
 /* A lost link passes each interface a few times, not all of them for each. */
 static void
 a_flap_of_the_port_costs_steps_in_proportion_to_its_interfaces(void **state)
@@ -225,6 +275,7 @@ main(void)
 		bed_test(a_changed_mac_replaces_the_former_one),
 		bed_test(the_same_mac_on_port_and_vlan_is_of_two_macvlans),
 		bed_test(hundreds_of_macvlans_are_all_found),
+		bed_test(macvlans_are_found_by_their_macs_after_each_change),
 		bed_test(a_flap_of_the_port_costs_steps_in_proportion_to_its_interfaces),
 		bed_test(some_are_not_followed_and_the_log_says_so),
 	};

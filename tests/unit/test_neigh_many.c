@@ -169,6 +169,35 @@ a_vrf(uint32_t i, bool gone)
 		link_said(vrf, true);
 }
 
+/* A macvlan on the port, with a MAC of its own, as VRRP has one for each virtual router. */
+static void
+a_macvlan(uint32_t i, bool gone)
+{
+	struct kmon_link macvlan = named(FIRST + i, "m", i);
+
+	macvlan.on = TAP;
+	macvlan.macvlan = KMON_MACVLAN_BY_MAC;
+	put_be32(macvlan.mac + 2, 0x5e000100u + i);
+	link_said(macvlan, gone);
+}
+
+/* A VLAN on the port with a macvlan: all macvlans have one MAC. */
+static void
+a_vlan_with_a_macvlan(uint32_t i, bool gone)
+{
+	struct kmon_link vlan = vlan_of(FIRST + 2 * i, TAP, 0x8100, (uint16_t)(i + 1));
+	struct kmon_link macvlan = named(FIRST + 1 + 2 * i, "m", i);
+
+	macvlan.on = vlan.ifindex;
+	macvlan.macvlan = KMON_MACVLAN_BY_MAC;
+	put_be32(macvlan.mac + 2, 0x5e000105u);
+	if (!gone)
+		link_said(vlan, false);
+	link_said(macvlan, gone);
+	if (gone)
+		link_said(vlan, true);
+}
+
 /* --- counts ----------------------------------------------------------------------------- */
 
 struct work {
@@ -277,6 +306,18 @@ work_for_vrfs_is_linear(void **state)
 	measure_both(state, a_vrf);
 }
 
+static void
+work_for_macvlans_on_one_port_is_linear(void **state)
+{
+	measure_both(state, a_macvlan);
+}
+
+static void
+work_for_macvlans_with_one_mac_is_linear(void **state)
+{
+	measure_both(state, a_vlan_with_a_macvlan);
+}
+
 int
 main(void)
 {
@@ -286,6 +327,8 @@ main(void)
 		bed_test(work_for_vlans_with_vnis_is_linear),
 		bed_test(work_for_vlans_with_addresses_and_neighbors_is_linear),
 		bed_test(work_for_vrfs_is_linear),
+		bed_test(work_for_macvlans_on_one_port_is_linear),
+		bed_test(work_for_macvlans_with_one_mac_is_linear),
 	};
 
 	urcu_qsbr_register_thread();
