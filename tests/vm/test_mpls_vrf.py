@@ -112,6 +112,17 @@ def test_a_label_leads_to_the_customer_of_its_vrf(dut, family):
         assert not any(w.got(token_of(bytes(came))) for w in others)
 
 
+def test_a_packet_to_an_address_of_the_vrf_goes_to_the_kernel_as_it_came(dut, family):
+    """The kernel pops the label and takes the packet in the VRF. The same label leads other packets to the
+    customer."""
+    wan, lan = dut.wires["wan"], dut.wires["lan"]
+    sent = with_labels(wan.probe(BEFORE[family].format(1), src=HOST[family]), (MINE["red"], 9))
+    wan.send(sent)
+    assert bytes(dut.taps["wan"].expect_raw(bytes(sent)[14:], 5)) == bytes(sent)
+    dut.fence(wan)
+    assert not any(token_of(sent) in bytes(f) for f in lan.got())
+
+
 def test_an_unknown_host_behind_a_label_is_asked_for_in_its_vrf(dut, family):
     """The packet waits, and leaves without its label."""
     wan, host = dut.wires["wan"], BEFORE[family].format(77)
