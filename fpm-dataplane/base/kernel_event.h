@@ -53,6 +53,12 @@ struct kernel_event {
 	struct prefix src;
 	uint32_t source4; /* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, any order; 0: none */
 	/*
+	 * KERNEL_ROUTE* of IPv4: a hash, never 0, of the order of the next hops, the metrics
+	 * (RTA_METRICS) and the realms. Linux takes routes that differ in them for different
+	 * routes. 0: not known.
+	 */
+	uint32_t details;
+	/*
 	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as events of zebra, and also with the types
 	 * local, broadcast, anycast and throw. A deleted route has its next hops. Table 254
 	 * if `is_local`. The route of a label is as zebra's, and has no hops if it is

@@ -105,6 +105,68 @@ message_source(struct prefix *src, const struct attrs *attrs, uint8_t family, ui
 	return 0;
 }
 
+/* Add octets to a hash (FNV-1a). */
+static uint32_t
+hash_octets(uint32_t hash, const void *octets, size_t n)
+{
+	const uint8_t *p = octets;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ p[i]) * 16777619u;
+	return hash;
+}
+
+static uint32_t
+hash_attr(uint32_t hash, const struct nlattr *a)
+{
+	return a == NULL ? hash : hash_octets(hash, a, a->nla_len);
+}
+
+/* Add the next hops of RTA_MULTIPATH, without flags that follow the links. */
+static uint32_t
+hash_multipath(uint32_t hash, const struct nlattr *multipath)
+{
+	const uint8_t *p = mnl_attr_get_payload(multipath);
+	size_t left = mnl_attr_get_payload_len(multipath), step;
+	struct rtnexthop hop;
+
+	while (left >= sizeof(hop)) {
+		memcpy(&hop, p, sizeof(hop));
+		if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left)
+			break;
+		hop.rtnh_flags &= RTNH_F_ONLINK;
+		hash = hash_octets(hash, &hop, sizeof(hop));
+		hash = hash_octets(hash, p + sizeof(hop), hop.rtnh_len - sizeof(hop));
+		step = MNL_ALIGN(hop.rtnh_len);
+		if (step >= left)
+			break;
+		p += step;
+		left -= step;
+	}
+	return hash;
+}
+
+/*
+ * Return kernel_event.details. The next hops in the message of a route with a next-hop id
+ * change with the object, so that only its id counts.
+ */
+static uint32_t
+message_details(const struct attrs *attrs, unsigned int flags)
+{
+	uint32_t hash = hash_attr(2166136261u, attr_of(attrs, RTA_METRICS));
+
+	if (attrs_have(attrs, RTA_NH_ID)) {
+		hash = hash_attr(hash, attr_of(attrs, RTA_NH_ID));
+	} else {
+		flags &= RTNH_F_ONLINK;
+		hash = hash_octets(hash, &flags, sizeof(flags));
+		hash = hash_attr(hash, attr_of(attrs, RTA_FLOW));
+		if (attrs_have(attrs, RTA_MULTIPATH))
+			hash = hash_multipath(hash, attr_of(attrs, RTA_MULTIPATH));
+	}
+	return hash != 0 ? hash : 1;
+}
+
 /*
  * Decode a route of an MPLS label. Linux has at most one route for each label, so an event
  * or a dump replaces the earlier route. Labels below 16 are reserved and have special
@@ -172,6 +234,8 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	ev->kind = del ? KERNEL_ROUTE_DEL : KERNEL_ROUTE;
 	ev->order = (uint8_t)message_order(nlh, family, dump);
 	ev->scope = rtm->rtm_scope;
+	if (family == 4)
+		ev->details = message_details(&attrs, rtm->rtm_flags);
 	r->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
 	r->rtm_type = type;
 	if (!message_life(&attrs, expires_ms) && !del) {

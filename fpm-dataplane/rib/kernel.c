@@ -161,6 +161,13 @@ kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
 	       kr->scope == ev->scope;
 }
 
+/* Return true if the records with these details may be one route of the kernel. */
+static bool
+details_agree(const struct kroute *kr, const struct kernel_event *ev)
+{
+	return kr->details == 0 || kr->details == ev->details;
+}
+
 /* Return the first record with the event's metric, and with `joins` if that is not -1. */
 static uint32_t
 kroute_of_metric(const struct rib *rib, const struct route *r,
@@ -181,13 +188,15 @@ kroute_with_slot(const struct rib *rib, const struct route *r,
 		 const struct kernel_event *ev, uint32_t slot)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t found = 0;
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if (kroute_has_key(&k->v[i], ev) &&
+		if (kroute_has_key(&k->v[i], ev) && details_agree(&k->v[i], ev) &&
 		    slots_are_variants(rib, k->v[i].slot, slot) &&
-		    kroute_has_members(&k->v[i], ev))
-			return i;
-	return 0;
+		    kroute_has_members(&k->v[i], ev) &&
+		    (found == 0 || k->v[i].details == ev->details))
+			found = i;
+	return found;
 }
 
 /*
@@ -317,6 +326,7 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 		rib->kroutes.rebind = true;
 	kr->ifindex = ev->ifindex;
 	kr->source4 = ev->source4;
+	kr->details = ev->details;
 	kroute_set_connected(&rib->kroutes, i, connected);
 	if (kroute_set_wide(&rib->kroutes, i))
 		kernel_hide(rib, i);

@@ -26,6 +26,8 @@ struct kroute {
 	uint32_t dump;    /* the last dump that showed it, or during which it was added */
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
+	uint32_t
+		details; /* IPv4: as in struct kernel_event; 0: not known after a restart */
 	uint32_t on_list; /* connected: its place in rib_kroutes.connected */
 	uint8_t protocol, rtm_type, scope;
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */

@@ -17,6 +17,8 @@ from pair import both, routers  # noqa: F401
 
 # A prefix of which a test has a part.
 WIDE = {4: "10.8.0.0/16", 6: "2001:db8:e000::/40"}
+# A route that is in force after the changes before it.
+FENCE = WIDE[4]
 
 
 # --- routes -----------------------------------------------------------------------------------
@@ -142,6 +144,38 @@ def test_prepend_append_and_replace(both):
     both.agree("first deleted", {host: "wan"})
     both.ip(f"route del {net} {via(both, 'wan', 4)}")
     both.agree("first deleted", {host: "alt"})
+
+
+def test_routes_of_the_same_next_hops_in_another_order_are_several(both):
+    """Linux compares the next hops of IPv4 routes in their order (fib_find_info()): the appended route
+    is another route, and the first one stays in force."""
+    net, host = NET[4], HOST[4]
+    two = [f"nexthop {via(both, name, 4)}" for name in ("wan", "alt")]
+    both.alike = {"alt": "wan"}
+    both.ip(f"route add {net} {two[0]} {two[1]}", f"route append {net} {via(both, 'ext', 4)}")
+    both.agree("appended", {host: "wan"})
+    both.ip(f"route append {net} {two[1]} {two[0]}")
+    both.ip(f"route add {FENCE} {via(both, 'ext', 4)}")
+    both.agree("appended", {"10.8.0.9": "ext", host: "wan"})
+    both.ip(f"route del {net} {two[0]} {two[1]}")
+    both.agree("first deleted", {host: "ext"})
+    both.ip(f"route del {net} {via(both, 'ext', 4)}")
+    both.agree("first deleted", {host: "wan"})
+
+
+def test_routes_of_the_same_next_hop_and_other_metrics_are_several(both):
+    """A route with an MSS and a route without one are two routes of IPv4 (fib_find_info()). The second
+    one moves no other route when it is appended, and leaves the first one when it is deleted."""
+    net, host = NET[4], HOST[4]
+    both.ip(f"route add {net} {via(both, 'wan', 4)}", f"route append {net} {via(both, 'ext', 4)}")
+    both.agree("appended", {host: "wan"})
+    both.ip(f"route append {net} {via(both, 'wan', 4)} advmss 1400")
+    both.ip(f"route add {FENCE} {via(both, 'ext', 4)}")
+    both.agree("appended", {"10.8.0.9": "ext", host: "wan"})
+    both.ip(f"route del {net} {via(both, 'wan', 4)} advmss 1400", f"route del {FENCE}")
+    both.agree("appended route deleted", {"10.8.0.9": "no route", host: "wan"})
+    both.ip(f"route del {net} {via(both, 'wan', 4)}")
+    both.agree("first deleted", {host: "ext"})
 
 
 def test_replace_of_an_ipv6_route(both):

@@ -451,6 +451,46 @@ a_route_by_a_next_hop_object_has_no_hops_of_its_own(void **state)
 	assert_int_equal(sample.ev.route.mtu_bytes, 1400);
 }
 
+/* Decode a route with two next hops, with RTAX_ADVMSS if not 0. Returns its details. */
+static uint32_t
+details_of(const char *first, const char *second, uint8_t flags, uint32_t advmss)
+{
+	const char *gateway[] = {first, second};
+	size_t nest, hop;
+
+	begin();
+	route_begin(&sample.w, RTM_NEWROUTE, "198.51.100.0/24", RTN_UNICAST);
+	nest = attr_nest(&sample.w, RTA_MULTIPATH);
+	for (unsigned int n = 0; n < 2; n++) {
+		rtnexthop_begin(&sample.w, &hop, 0, 3);
+		((struct rtnexthop *)(sample.w.octet + hop))->rtnh_flags = flags;
+		attr_addr(&sample.w, RTA_GATEWAY, gateway[n]);
+		rtnexthop_end(&sample.w, hop);
+	}
+	attr_nest_end(&sample.w, nest);
+	if (advmss != 0) {
+		nest = attr_nest(&sample.w, RTA_METRICS);
+		attr_u32(&sample.w, RTAX_ADVMSS, advmss);
+		attr_nest_end(&sample.w, nest);
+	}
+	msg_end(&sample.w);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
+	return sample.ev.details;
+}
+
+static void
+details_are_the_order_of_next_hops_and_metrics_but_no_states(void **state)
+{
+	uint32_t details = details_of("192.0.2.1", "192.0.2.2", 0, 0);
+
+	assert_int_not_equal(details, 0);
+	assert_int_equal(details, details_of("192.0.2.1", "192.0.2.2", RTNH_F_DEAD, 0));
+	assert_int_not_equal(details, details_of("192.0.2.2", "192.0.2.1", 0, 0));
+	assert_int_not_equal(details, details_of("192.0.2.1", "192.0.2.2", 0, 1400));
+	assert_int_not_equal(details,
+			     details_of("192.0.2.1", "192.0.2.2", RTNH_F_ONLINK, 0));
+}
+
 static void
 next_hop_objects_are_taken_but_those_of_bridges(void **state)
 {
@@ -581,6 +621,8 @@ main(void)
 		cmocka_unit_test(routes_of_some_sources_or_one_tos_have_a_condition),
 		cmocka_unit_test(a_limited_life_is_told_and_an_expired_route_is_as_deleted),
 		cmocka_unit_test(a_route_by_a_next_hop_object_has_no_hops_of_its_own),
+		cmocka_unit_test(
+			details_are_the_order_of_next_hops_and_metrics_but_no_states),
 		cmocka_unit_test(next_hop_objects_are_taken_but_those_of_bridges),
 		cmocka_unit_test(contradictory_messages_are_malformed),
 		cmocka_unit_test(a_cut_message_is_malformed_or_decoded_up_to_the_cut),

@@ -147,6 +147,33 @@ routes_that_differ_in_source_or_interface_alone_are_several(void **state)
 }
 
 static void
+ipv4_routes_that_differ_in_details_alone_are_several(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
+
+	for (uint32_t details = 1; details <= 2; details++) {
+		ev = rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+		ev->order = KERNEL_LAST;
+		ev->details = details;
+		if (details == 1) {
+			ev = rig_kernel_route(g, NEW, NET, 0, GW(2), 11);
+			ev->order = KERNEL_LAST;
+			ev->details = 1;
+		}
+	}
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1"); /* the appended route did not move it */
+	rig_kernel_route(g, DEL, NET, 0, GW(1), 11)->details = 2;
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	rig_kernel_route(g, DEL, NET, 0, GW(1), 11)->details = 1;
+	go(g);
+	assert_seen(g, HOST, "192.0.2.2@1");
+	end(g);
+}
+
+static void
 types_without_next_hops_have_their_own_paths(void **state)
 {
 	static const struct {
@@ -608,6 +635,7 @@ main(void)
 			a_deletion_that_a_newer_dump_overtook_deletes_no_other_route),
 		cmocka_unit_test(
 			routes_that_differ_in_source_or_interface_alone_are_several),
+		cmocka_unit_test(ipv4_routes_that_differ_in_details_alone_are_several),
 		cmocka_unit_test(types_without_next_hops_have_their_own_paths),
 		cmocka_unit_test(zebras_metric_of_20_is_compared_with_that_of_the_kernel),
 		cmocka_unit_test(table_local_is_before_main_whatever_the_metric),
