@@ -152,13 +152,16 @@ kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
 	return kr->metric == ev->metric && kr->is_local == ev->is_local;
 }
 
-/* Return true if the record equals the event in all fields that are not in the slot. */
+/*
+ * Return true if the record equals the event in all fields that are not in the slot. The
+ * interface of a next-hop object may have changed since.
+ */
 static bool
 kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
 {
-	return kr->ifindex == ev->ifindex && kr->source4 == ev->source4 &&
-	       kr->rtm_type == ev->route.rtm_type && kr->protocol == ev->route.protocol &&
-	       kr->scope == ev->scope;
+	return (kr->ifindex == ev->ifindex || ev->route.nhid != 0) &&
+	       kr->source4 == ev->source4 && kr->rtm_type == ev->route.rtm_type &&
+	       kr->protocol == ev->route.protocol && kr->scope == ev->scope;
 }
 
 /* Return true if the records with these details may be one route of the kernel. */

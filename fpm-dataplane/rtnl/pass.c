@@ -156,6 +156,24 @@ pass_expired(struct rtnl *r, const struct nlmsghdr *nlh, uint8_t protocol)
 		mnl_attr_get_type(attr) == RTA_MULTIPATH;
 }
 
+/*
+ * When a next-hop object is replaced, the kernel sends the routes that use it with
+ * NLM_F_REPLACE, although they replace no route (nexthop_replace_notify()). These messages
+ * have the process and the sequence number of the object's message, which precedes them.
+ */
+static void
+pass_unchanged(struct rtnl *r, const struct nlmsghdr *nlh, struct kernel_event *ev)
+{
+	if (ev->kind == KERNEL_NEXTHOP) {
+		r->nexthop_pid = nlh->nlmsg_pid;
+		r->nexthop_seq = nlh->nlmsg_seq;
+	} else if (ev->kind == KERNEL_ROUTE && ev->order == KERNEL_REPLACE &&
+		   ev->route.nhid != 0 && nlh->nlmsg_pid == r->nexthop_pid &&
+		   nlh->nlmsg_seq == r->nexthop_seq) {
+		ev->order = KERNEL_FIRST; /* rib has it, and leaves it in its place */
+	}
+}
+
 void
 pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 {
@@ -166,6 +184,8 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 	kernel_count(&kernel_status.messages, 1);
 	switch (kernel_message_decode(nlh, dump, &ev, &expires_ms)) {
 	case KERNEL_TAKEN:
+		if (!dump)
+			pass_unchanged(r, nlh, &ev);
 		pass_taken(r, &ev, dump, expires_ms);
 		return;
 	case KERNEL_SKIP_TYPE:

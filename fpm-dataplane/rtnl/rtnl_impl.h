@@ -75,6 +75,8 @@ struct rtnl {
 	uint64_t dump_begin_ms, next_resync_ms;
 	struct rule_tables tables[2]; /* IPv4, IPv6: zebra's routes in them are wanted */
 	bool all_nexthops;            /* rib needs the objects of zebra, too */
+	/* nlmsg_pid and nlmsg_seq of the last event about a next-hop object */
+	uint32_t nexthop_pid, nexthop_seq;
 	bool rules_only;        /* this dump has no job of all routes or of a protocol */
 	bool whole;             /* this dump has all routes */
 	bool starting;          /* this is a dump before the first wait of the thread */

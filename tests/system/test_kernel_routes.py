@@ -613,6 +613,29 @@ def test_an_id_is_deleted_and_made_again(both, family):
     both.agree("route of an id added", {host: "ext"})
 
 
+def test_an_id_is_replaced_behind_another_route(both, family):
+    """The kernel sends the routes of an id with NLM_F_REPLACE when the id is replaced. They replace no
+    route: the one before them stays in force, and they are used when it is deleted."""
+    net, host = NET[family], HOST[family]
+    first = "unreachable" if family == 6 else ""  # not joined with the route of the id
+    gateway = "" if family == 6 else via(both, "wan", family)
+    fate = "no route" if family == 6 else "wan"
+    both.ip(line(family, f"route add {first} {net} {gateway} metric 20"))
+    for proto in ("bgp", "boot"):  # bgp: as a route of zebra, which FPM has
+        both.ip(line(family, f"nexthop replace id 5 {via(both, 'alt', family)}"))
+        both.ip(line(family, f"route append {net} nhid 5 metric 20 proto {proto}"))
+        both.agree("route of an id appended", {host: fate})
+        both.ip(line(family, f"nexthop replace id 5 {via(both, 'ext', family)}"))
+        both.ip(line(family, f"route add {WIDE[family]} {via(both, 'ext', family)}"))
+        both.agree("id replaced", {HOSTS[family][0]: "ext", host: fate})
+        both.ip(line(family, f"route del {WIDE[family]}"))
+        if proto == "bgp":
+            both.ip(line(family, f"route del {net} nhid 5 metric 20 proto bgp"))
+            both.agree("route of an id deleted", {host: fate})
+    both.ip(line(family, f"route del {first} {net} {gateway} metric 20"))
+    both.agree("first deleted", {host: "ext"})
+
+
 def test_the_link_of_an_id_goes_down(both):
     """The kernel deletes the ids of a link that is set down, and their routes."""
     net, host = NET[4], HOST[4]
