@@ -23,7 +23,8 @@ case " $* " in *" test"* | *" system"*)
 	for target in peers collectors prometheus; do fetch $target; done
 	fetch deps DEPS_ALL="strace keepalived dpdk-dev" ;;
 esac
-case " $* " in *" test "* | *" test-all "*) fetch deps 'DEPS_ALL=$(PKGS_FUZZ)' ;; esac
+case " $* " in *" test "* | *" test-all "* | *" fuzz"*) fetch deps 'DEPS_ALL=$(PKGS_FUZZ)' ;; esac
+case " $* " in *" deb "*) fetch deps-deb ;; esac
 case " $* " in *" test "* | *" test-all "* | *" test-vm"* | *" lab-vm "*) fetch vm-kernel ;; esac
 case " $* " in
 *" topotests"*)
