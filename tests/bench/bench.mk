@@ -49,8 +49,8 @@ bench-filter: ## from nft to the filter: ms until 1,000 rules, and an element of
 bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
 	@:
 
-.PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-labels-vm bench-tunnels-vm \
-	bench-quick bench-scale bench-large bench-filter
+.PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-tags-bins bench-dpdk \
+	bench-labels-vm bench-tunnels-vm bench-quick bench-scale bench-large bench-filter
 
 # The packages and programs that the forwarding benchmarks need.
 bench-forwarder:
@@ -83,9 +83,17 @@ $(HOOK_OBJECTS): build/release/tests/bench/hooks/%.o: fpm-dataplane/hook/example
 
 bench-tags: ## the cost of a tag, of two tags, of VRFs, labels, tunnels, filters and programs per packet, in turns in one process (QUICK=1, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH) $(PKGS_HOOK)" >&2
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane \
-		$(addprefix build/release/tests/bench/bench_,frames tags) $(HOOK_OBJECTS) >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane bench-tags-bins >&2
 	@$(PY) tests/bench/bench_tags.py build/release
+
+bench-tags-bins: $(addprefix build/release/tests/bench/bench_,frames tags) $(HOOK_OBJECTS)
+	@:
+
+bench-dpdk: ## rates of this tree with DPDK 24.11, built on Debian 13, relative to this machine's build, in turns (QUICK=1, ROWS=VXLAN, PAIRS=15, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH) $(PKGS_HOOK)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane bench-tags-bins >&2
+	@$(MAKE) --no-print-directory test-trixie WHAT=bench-tags-bins T= S= >&2
+	@$(PY) tests/bench/bench_dpdk.py build/release build/trixie-root
 
 bench-labels-vm: ## packets with labels in a virtual machine, whose kernel has mpls_router: Linux against the daemon (REPS=7, QUICK=1)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_VM)" >&2

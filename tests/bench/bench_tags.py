@@ -59,20 +59,26 @@ def figures(rows, name, base):
     return row
 
 
-def measure(bench):
-    """Measure all rows, on the full table and on ten routes."""
-    bench.use("full")
-    rounds = rig.option("REPS", 21 if rig.quick() else 101)
-    argv = [bench.build / "tests/bench/bench_tags", bench.cpu, bench.routes[4]]
-    argv += [bench.frames[4], rounds, rig.option("TURN_US", 1000)]
+def rows_of(bench, argv, routes, frames, rounds):
+    """Run bench_tags, whose command begins with argv, with these files. Return its rows {name: (base,
+    turns)}, and the number of frames that left wrong."""
+    argv = [*argv, bench.cpu, routes, frames, rounds, rig.option("TURN_US", 1000)]
     argv += [f"*{part}*" for part in rig.options("ROWS", [""])]
     text = sources.run(["nice", "-n", "-15", *map(str, argv)])
     lines = [json.loads(x) for x in text.splitlines() if x.startswith("{")]
     rows = {x["row"]: (x["base"], x["turns"]) for x in lines if "row" in x}
+    return rows, sum(x.get("wrong", 0) for x in lines)
+
+
+def measure(bench):
+    """Measure all rows, on the full table and on ten routes."""
+    bench.use("full")
+    rounds = rig.option("REPS", 21 if rig.quick() else 101)
+    program = bench.build / "tests/bench/bench_tags"
+    rows, wrong = rows_of(bench, [program], bench.routes[4], bench.frames[4], rounds)
     for name, (base, _) in rows.items():
         row = {"bench": "tags", "name": name, "base": base}
         bench.emit(row | figures(rows, name, base) | {"runs": rounds})
-    wrong = sum(x.get("wrong", 0) for x in lines)
     bench.emit({"bench": "tags-right", "program": "ours", "wrong_port": wrong})
 
 

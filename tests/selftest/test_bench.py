@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "bench"))
 
+import bench_dpdk
 import bench_report
 import bench_tags
 import command
@@ -506,6 +507,25 @@ def test_one_tag_and_each_number_of_vrfs_is_judged(name, base, ratio, met):
     line = {"bench": "tags", "name": name, "base": base, **spread("ratio", *ratio)}
 
     assert [row[-1] for row in bench_tags.goals([line])] == ([met] if met else [])
+
+
+def test_the_rate_with_another_dpdk_is_of_neighboring_runs():
+    """A row with half of the cycles has twice the rate, even if the machine was slower in one pair."""
+    row = bench_dpdk.compared([100.0, 300.0, 100.0], [50.0, 150.0, 40.0])
+
+    assert [row[f"rate{end}"] for end in ("", "_min", "_max")] == [2.0, 2.0, 2.5]
+    assert (row["here"], row["root"]) == (100.0, 50.0)
+
+
+@pytest.mark.parametrize(
+    "rates, met", [([0.9, 1.1], "met"), ([0.9, 0.98], "not met"), ([1.2, 1.0], "met, and the aim")]
+)
+def test_the_goal_of_another_dpdk_is_of_the_median_row(rates, met):
+    """The row without our code does not count."""
+    lines = [{"bench": "dpdk", "name": f"row {n}", "rate": x} for n, x in enumerate(rates)]
+    lines.append({"bench": "dpdk", "name": bench_dpdk.MACHINE, "rate": 9.0})
+
+    assert [row[-1] for row in bench_dpdk.goals(lines)] == [met]
 
 
 def test_a_part_that_there_is_not_is_refused():
