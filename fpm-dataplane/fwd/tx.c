@@ -114,7 +114,7 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	if (tx->vlan != 0 && fwd_watched(f))
 		fwd_tx_mark_vlans(tx);
 	has_vlans = tx->has_vlans;
-	/* It is read only with has_vlans, which gcc 14 does not see for arm64. */
+	/* It is read only with has_vlans, which gcc 14 does not see. */
 	vlans.differ = 0;
 	if (has_vlans)
 		bytes = vlan_frames_note(tx, ifidx, &vlans);
