@@ -28,7 +28,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "system"), str(HERE.parent / "vm")]
 
 PLAIN, PUSHED = "198.18.0.0/16", "198.19.0.0/16"
-# By what a router does with a packet: its label, or the network of its address.
+# For each action on a packet: the label of its packets, or the network of their addresses.
 WORKS = {"IPv4": PLAIN, "swap": 100, "pop": 101, "push": PUSHED}
 MODULES = ("mpls_router", "mpls_iptunnel")
 FRAMES = 256

@@ -102,7 +102,7 @@ def throughput(demand, mode, boxes, box):
 
 
 def loss(demand, mode, boxes, dead, member_s, reroute_s):
-    """Return what a dead mesh link {a, b}, or a dead box "a", costs: {"member": rate that is lost
+    """Return the loss by a dead mesh link {a, b}, or by a dead box "a": {"member": rate that is lost
     until a group leaves the dead member, "reroute": rate that is lost until routing has another path,
     "gone": rate from and to the dead box itself, "packets": the number lost before the paths
     are whole}. A time of None is not known, nor is `packets` then."""

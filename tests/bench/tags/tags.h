@@ -178,7 +178,10 @@ void hooks_turn(struct fib *fib, const struct row *row);
 
 #define N_SESSIONS 1000 /* of BFD */
 
-/* Make what the sessions need. `head` is the Ethernet header of frames that come. */
+/*
+ * Create the table of the sessions, their pace and the frames of their peers. `head`: the
+ * Ethernet header of these frames. Returns 0 or -ENOMEM.
+ */
 int sessions_make(struct rte_mempool *pool, const uint8_t head[14]);
 
 /* Let the sessions of a row begin. Called as world_turn() is. */
