@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * arch: what the library needs of a CPU beyond C11. Each architecture has a header with the
- * functions that are declared here. No other file of poptrie/ knows the architecture, except
+ * arch: the functions of a CPU that the library needs and C11 lacks. Each architecture has
+ * a header with the functions that are declared here. No other file of poptrie/ knows the architecture, except
  * the files *_avx2.c and *_avx512.c, which only the build for x86-64 compiles.
  *
  * The memory model, for readers that never wait for the writer: a reader loads the view and
@@ -38,7 +38,7 @@ static inline void entry_to(struct pt_fused *to, const struct pt_fused *direct,
 
 /*
  * Publish a node by one aligned store: no reader can see half of it. Release: a reader that
- * sees it also sees what the caller stored before it.
+ * sees it also sees all earlier stores of the caller.
  */
 static inline void fused_publish(struct pt_fused *slot, struct pt_fused f);
 

@@ -162,7 +162,7 @@ static inline void
 leaf_swing(const struct pt_view *v, uint32_t i, uint32_t value)
 {
 	/*
-	 * Release: a reader that sees the value also sees what the caller stored before it.
+	 * Release: a reader that sees the value also sees all earlier stores of the caller.
 	 */
 	if (v->leaf32)
 		__atomic_store_n((uint32_t *)v->leaves.mem + i, value, __ATOMIC_RELEASE);

@@ -310,8 +310,8 @@ walk6_begin(struct walk6 *w, const struct pt_view *v, const uint8_t *const *addr
 
 /*
  * Descend one level. Each key continues in a child, or its leaf is known; both are
- * computed, because the CPU would often mispredict a branch. Prefetches what the key reads
- * next.
+ * computed, because the CPU would often mispredict a branch. Prefetches the entry that the
+ * key reads next.
  */
 PT_INLINE void
 walk6_step(struct walk6 *w, const struct pt_view *v, bool leaf32)

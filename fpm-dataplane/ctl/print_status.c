@@ -116,8 +116,8 @@ queue_print(const json_t *row)
 }
 
 /*
- * Return the time in us that only one in `of` entries exceeds; the longest time if it is in
- * the last bucket.
+ * Return the time in us that at most one in `of` entries exceeds: with 100 the 99th
+ * percentile. Return the longest time if the result is in the last bucket.
  */
 static double
 histogram_all_but(const json_t *h, long long of)

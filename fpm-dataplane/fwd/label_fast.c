@@ -163,7 +163,7 @@ payloads_look_up(struct burst *b, struct fwd_families of)
 
 /*
  * Check the IP packets of `ip` behind their labels, and look up those of `vrf`. Return a bit
- * for each that label.c has to take.
+ * for each packet that label.c has to handle.
  */
 static uint64_t
 payloads_take(struct burst *b, uint64_t ip, uint64_t vrf)

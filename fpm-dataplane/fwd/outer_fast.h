@@ -16,8 +16,8 @@
  */
 uint64_t fwd_outer_fast_adjacency(struct burst *b, uint64_t odd);
 /*
- * Write the packets of `which`. Return a bit for each that is not written because it is not
- * a usual one.
+ * Write the headers of the packets of `which`. Return a bit for each unusual packet, which
+ * is not written.
  */
 uint64_t fwd_outer_fast_rewrite(struct burst *b, uint64_t which);
 

@@ -322,7 +322,7 @@ void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 /* --- link.c: records of links --------------------------------------------------------- */
 
 struct link *link_find(struct neigh *n, uint32_t ifindex);
-/* Set what the kernel reports of a link. */
+/* Set the fields of a link that the kernel reports. */
 void link_set(struct neigh *n, struct link *l, const struct kmon_link *kl);
 /* Return the chain that has the links on interface `on` with this VLAN, and perhaps others. */
 struct cds_hlist_head *link_tagged(struct neigh *n, unsigned int on, uint16_t vlan);

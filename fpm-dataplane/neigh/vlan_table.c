@@ -59,7 +59,7 @@ vlan_free_number(struct neigh *n, struct retired *r)
 	free(vlan);
 }
 
-/* Forget the interface as one that borrows or lends addresses. */
+/* Remove the interface from the lists of interfaces that borrow or lend addresses. */
 static void
 iface_drop_sources(struct neigh *n, uint16_t ifidx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sysfs: read and write files of /sys and /proc, one value each. A file that cannot be read
- * has no value; the caller decides what this means. Any thread, no state.
+ * has no value; the caller decides how to handle this. Any thread, no state.
  */
 #ifndef PCI_SYSFS_H
 #define PCI_SYSFS_H

@@ -29,7 +29,8 @@ struct punt_vteps {
 
 /*
  * Return true if a neighbor behind a VXLAN has this VTEP. A VTEP counts for a second after its last
- * neighbor is gone. A new one is known after a second at most, whatever else is asked.
+ * neighbor is gone. A new one is known after a second at most, also if other addresses are
+ * looked up meanwhile.
  */
 bool punt_vtep_is_known(struct punt_vteps *v, const struct fib *fib,
 			const struct punt_vtep *vtep);

@@ -101,8 +101,8 @@ commit_note_lag(struct rib *rib)
 }
 
 /*
- * Reuse what the commit retired: after the grace period no reader holds it. [rib, on
- * MSG_RECLAIM]
+ * Reuse the memory and numbers that the commit retired: after the grace period no reader
+ * holds them. [rib, on MSG_RECLAIM]
  */
 static void
 commit_reclaim(void *owner, void *arg)

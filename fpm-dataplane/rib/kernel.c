@@ -9,7 +9,7 @@
  * route for the subnet that zebra learned from another router takes over when the carrier
  * is lost. Other routes count without a carrier, too, unless the links of all their next
  * hops have the sysctl ignore_routes_with_linkdown set. Own addresses stay, because the
- * kernel decides what it answers.
+ * kernel decides which packets to them it answers.
  *
  * A deletion is found by its metric and its next hops. The kernel joins IPv6 routes of equal
  * metric that have gateways into one route with several next hops, and a later deletion may

@@ -41,8 +41,8 @@ struct exam {
 
 /*
  * Add a finding of the running check about `subject` (a port, or ""), in one line of text.
- * The next calls add to the same finding: what it costs, and a command that repairs it
- * (each call adds one). Texts are formats of printf().
+ * The next calls add to the same finding: its cost, and a command that repairs it (each
+ * call adds one). Texts are formats of printf().
  */
 void finding_add(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
