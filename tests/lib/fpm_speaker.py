@@ -82,7 +82,7 @@ def _family(address):
 
 
 def _gateway(family, gateway):
-    """RTA_GATEWAY, or RTA_VIA when its family is not the route's (RFC 8950)."""
+    """Return RTA_GATEWAY, or RTA_VIA if the gateway has another family than the route (RFC 8950)."""
     address = ipaddress.ip_address(gateway)
     if _family(address) == family:
         return attr(RTA_GATEWAY, address.packed)

@@ -40,7 +40,7 @@ def chosen():
 
 
 class Veths:
-    """A veth for each wire. The daemon has the port's end by AF_PACKET."""
+    """A veth for each wire. The daemon opens the port's end with net_af_packet."""
 
     memory = "  size-mib: 96"
 
@@ -69,9 +69,8 @@ class Veths:
 
 
 class Nics:
-    """A PCI NIC for each port, bound to vfio-pci. Its wire leads to another NIC, which the kernel
-    has.
-    The virtual machine has them in the slots that are named above."""
+    """A PCI NIC for each port, bound to vfio-pci. Its wire leads to another NIC, which has a driver of
+    the kernel. The virtual machine has these NICs in the slots that are named above."""
 
     def __init__(self):
         self.names = []

@@ -13,7 +13,8 @@ MARK = "watchmark"
 
 
 class LinkWatch:
-    """with LinkWatch("r1") as watch: ...; assert watch.lost_carrier() == []"""
+    """The link messages since the start. Usage:
+    with LinkWatch("r1") as watch: ...; assert watch.lost_carrier() == []"""
 
     def __init__(self, name):
         self.name, self.lines = name, []

@@ -37,8 +37,8 @@ def real_time(pid, name):
 
 
 class Share:
-    """Measures from its creation on. `pids()` returns the processes under test at that moment; this
-    process and its children belong to them."""
+    """The CPU time since the creation of this object. `pids()` returns the processes under test at
+    that moment; this process and its children belong to them."""
 
     def __init__(self, pids):
         self.pids, self.begin = pids, time.monotonic()
@@ -81,7 +81,7 @@ class Share:
 
 
 class Watch(threading.Thread):
-    """Records once a second the CPU time of the processes of `pids`, and gives them more weight."""
+    """Record once a second the CPU time of the processes of `pids`, and give them more CPU weight."""
 
     EVERY_S = 1.0
 

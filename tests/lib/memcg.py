@@ -37,7 +37,7 @@ def _place():
 
 
 class MemoryGroup:
-    """A group with a limit. v1 does not count memory that a process had before it joined."""
+    """A cgroup with a memory limit. v1 does not count memory that a process had before it joined."""
 
     def __init__(self, path, files):
         self.path, (_, self._limit, self._events) = path, files

@@ -101,15 +101,15 @@ def sanitizers(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def nothing_found(sanitizers):
-    """A test fails by name when one of its programs reports an error. The next test fails too when
-    the router ended between the two tests."""
+    """Fail the test if a sanitizer of one of its programs has reported an error. If the router ended
+    after the test before, this test fails."""
     yield
     assert sanitizers.new() == ""
 
 
 @pytest.fixture(scope="session")
 def session_dut(possible):
-    """The router that most tests share."""
+    """Yield the router that most tests share."""
     with running(Router()) as router:
         yield router
 
@@ -131,7 +131,7 @@ def dut(session_dut):
 
 @pytest.fixture(scope="module")
 def asked_often(session_dut):
-    """The kernel asks for a neighbor on wan five times a second, not once, and for as long as
+    """Let the kernel ask for a neighbor on wan five times a second, not once, and for as long as
     packets may wait (5 s). So the kernel soon finds a neighbor that begins to answer, and a
     neighbor that does not answer yet has not failed."""
     solicit(session_dut, retrans_time_ms=200, mcast_solicit=50)
@@ -141,7 +141,7 @@ def asked_often(session_dut):
 
 @pytest.fixture
 def given_up_soon(asked_often, dut):
-    """The kernel gives up a neighbor on wan after 0.6 s."""
+    """Let the kernel give up a neighbor on wan after 0.6 s."""
     solicit(dut, mcast_solicit=3)
     yield
     solicit(dut, mcast_solicit=50)
@@ -203,7 +203,7 @@ class Unread:
 
 @pytest.fixture
 def kept(own_dut):
-    """A router of its own for one test, under the supervisor."""
+    """Return a router for one test alone, under the supervisor."""
     dut = own_dut(supervised=True)
     dut.start()
     return dut
@@ -230,7 +230,7 @@ def short_queue(own_dut):
 
 @pytest.fixture
 def rng():
-    """A random number generator. It prints its seed."""
+    """Return a random number generator. It prints its seed."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
     return random.Random(seed)
@@ -252,25 +252,25 @@ def case(family):
 
 @pytest.fixture
 def lan(dut):
-    """The wire from which most probes come."""
+    """Return the wire from which most probes come."""
     return dut.wires["lan"]
 
 
 @pytest.fixture
 def wan(dut):
-    """The wire to which most routes point."""
+    """Return the wire to which most routes point."""
     return dut.wires["wan"]
 
 
 @pytest.fixture
 def alt(dut):
-    """A second egress wire."""
+    """Return a second egress wire."""
     return dut.wires["alt"]
 
 
 @pytest.fixture
 def ext(dut):
-    """A third egress wire."""
+    """Return a third egress wire."""
     return dut.wires["ext"]
 
 

@@ -24,7 +24,7 @@ MARK_TYPES = [0x88B5, *range(0x0F00, 0x0F1F)]
 
 
 class Router(Dut):
-    """A Dut with a zebra beside it."""
+    """A Dut with a Zebra (zebra.py), which sends routes as zebra does."""
 
     def __init__(self, **kw):
         super().__init__(Wire, Collector(), **kw)
