@@ -61,8 +61,8 @@ int audit_ask_kernel(struct audit *a);
 /* Look up one prefix in the RIB. */
 int audit_ask_one(struct audit *a, const struct prefix *p);
 /*
- * Look up one prefix on the other side. Returns 0, or a negative value when there is no
- * answer.
+ * Look up one prefix in zebra or in the kernel, by a->peer. Returns 0, or a negative value
+ * when there is no answer.
  */
 int audit_ask_theirs(struct audit *a, const struct prefix *p);
 

@@ -97,8 +97,8 @@ bool exam_no_daemon(struct exam *e, const char *untold);
 bool exam_no_zebra_wanted(struct exam *e);
 /*
  * Enter the network namespace of the TAPs, by its name or else by the daemon's process.
- * The process does not return, and need not: socket paths and all files except
- * /proc/sys/net stay the same.
+ * The process stays there until it ends: socket paths and all files except /proc/sys/net
+ * are the same there.
  */
 void exam_enter(struct exam *e);
 

@@ -50,8 +50,8 @@ multipath_check(struct exam *e)
 }
 
 /*
- * Say whose address ICMP errors have, unless the kernel is set to do the same. A warning would be in
- * the list of each router, although both addresses are of the router.
+ * State the source address of ICMP errors, unless the sysctl of the kernel selects the same one. The
+ * finding is no warning, because each router would have it.
  */
 static void
 icmp_source_check(struct exam *e)
