@@ -22,7 +22,7 @@ def arguments():
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("run", help="run ExaBGP, and keep the table in step")
     serve.add_argument(
-        "--no-validate", action="store_true", help="do not check who may filter (RFC 8955, 6)"
+        "--no-validate", action="store_true", help="accept flows of any peer (RFC 8955, 6)"
     )
     serve.add_argument(
         "--stale-time", type=float, default=DEFAULT.stale_s, metavar="S",
