@@ -4,6 +4,8 @@ router of equal configuration: `arp off`, odd MACs and addresses, links and macv
 come back."""
 
 import pytest
+from scapy.layers.inet6 import ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.l2 import ARP, Ether
 
 from lib.wait import eventually
 from pair import HOST, NET, line, peer
@@ -155,3 +157,95 @@ def test_a_link_local_address_of_a_virtual_router(both):  # noqa: F811
         both.agree("address", {"fe80::1": "local"}, to=VMAC, src="fe80::77")
     finally:
         undo(both, "link del vr5")
+
+
+def answer_to(wire, request, is_answer):
+    """Send a request on a wire, and return the first frame that is an answer."""
+    wire.clear()
+    wire.send(bytes(request))
+    return eventually(lambda: next(filter(is_answer, wire.got()), None), 2, 0.01)
+
+
+def test_a_proxied_host_is_answered_for_and_reached(both):  # noqa: F811
+    """`ip neigh add proxy` of both families: the kernel gets the request, also to the solicited-node
+    group of an address that is not its own, and packets to the host take its route."""
+    lan = both.ours.wires["lan"]
+    hosts = {4: "192.0.2.40", 6: lan.ip6.rpartition(":")[0] + ":7777"}
+    both.sysctl({"net.ipv6.conf.lan0.proxy_ndp": 1, "net.ipv4.neigh.lan0.proxy_delay": 0,
+                 "net.ipv6.neigh.lan0.proxy_delay": 0})  # fmt: skip
+    for family, host in hosts.items():
+        both.ip(f"neigh add proxy {host} dev lan0")
+        both.ip(line(family, f"route add {host} via {peer(both, 'wan', family)} dev wan0"))
+    try:
+        arp = ARP(hwsrc=lan.mac, psrc=lan.peer4, pdst=hosts[4])
+        group = "ff02::1:ff00:7777"
+        ns = IPv6(src=lan.peer6, dst=group) / ICMPv6ND_NS(tgt=hosts[6])
+        ns /= ICMPv6NDOptSrcLLAddr(lladdr=lan.mac)
+        for router in both.both:
+            wire = router.wires["lan"]
+            request = Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff") / arp
+            assert answer_to(wire, request, lambda d: d[12:14] == b"\x08\x06" and d[21] == 2)
+            request = Ether(src=lan.mac, dst="33:33:ff:00:77:77") / ns
+            assert answer_to(wire, request, lambda d: d[12:14] == b"\x86\xdd" and d[54] == 136)
+        both.agree("route of a proxied host", {hosts[4]: "wan", hosts[6]: "wan"})
+    finally:
+        both.sysctl({"net.ipv6.conf.lan0.proxy_ndp": 0})
+        for family, host in hosts.items():
+            both.ip(f"neigh del proxy {host} dev lan0", line(family, f"route del {host}"))
+        both.fates = {}
+
+
+@FAMILIES
+def test_a_neighbor_of_each_state_with_a_mac_is_used(both, wan, family):  # noqa: F811
+    """NUD_NOARP, entries that another program learned, and entries whose MAC is the router's own, the
+    broadcast MAC or a group: Linux sends to each of them."""
+    gateway = peer(both, "wan", family)
+    both.zebra(NET[family], "wan")
+    entries = [(f"02:00:00:00:99:{n:02x}", f"nud {state}") for n, state in
+               enumerate(["noarp", "reachable", "stale", "delay", "probe"])]  # fmt: skip
+    entries += [("02:00:00:00:99:20", "extern_learn"), ("02:00:00:00:99:21", "nud stale extern_learn")]
+    entries += [(mac, "nud permanent") for mac in
+                (wan.port_mac, "ff:ff:ff:ff:ff:ff", "01:00:5e:01:02:03")]  # fmt: skip
+    for mac, words in entries:
+        both.ip(f"neigh replace {gateway} lladdr {mac} dev wan0 {words}")
+        both_send_to(both, HOST[family], mac)
+
+
+def test_requests_come_from_the_address_of_the_receivers_subnet(both, wan):  # noqa: F811
+    """The ARP request for a host of a further subnet has the address of that subnet as its source; on
+    an unnumbered link it has the address of the loopback device (inet_select_addr())."""
+    both.ip("addr add 10.9.1.1/24 dev wan0", "addr add 10.9.9.1/32 dev lo")
+
+    def asks_from(router, host):
+        """Return the source of the request that a packet to the host causes."""
+        router.wires["wan"].clear()
+        router.wires["lan"].send(router.wires["lan"].probe(host))
+        is_it = lambda d: d[12:14] == b"\x08\x06" and Ether(d)[ARP].pdst == host  # noqa: E731
+        frame = eventually(lambda: next(filter(is_it, router.wires["wan"].got()), None), 3, 0.01)
+        return Ether(frame)[ARP].psrc
+
+    try:
+        assert [asks_from(r, "10.9.1.7") for r in both.both] == ["10.9.1.1"] * 2
+        both.ip("addr del 10.9.1.1/24 dev wan0", f"addr del {wan.ip4}/26 dev wan0")
+        both.ip("route add 10.9.5.7/32 dev wan0", "route add 10.9.6.0/24 via 10.9.5.7 dev wan0 onlink")
+        both.answer("wan", "10.9.5.7")
+        both_send_to(both, "10.9.6.7", wan.mac)
+        for router in both.both:
+            router.ip("neigh flush to 10.9.5.7 dev wan0")
+            router.wires["wan"].silence("10.9.5.7")
+        assert [asks_from(r, "10.9.5.7") for r in both.both] == ["10.9.9.1"] * 2
+    finally:
+        undo(both, f"addr replace {wan.ip4}/26 dev wan0", "addr del 10.9.9.1/32 dev lo")
+
+
+def test_an_address_of_several_interfaces_stays_until_the_last_has_lost_it(both, wan):  # noqa: F811
+    """The same address on lo, wan and ext is the router's while one of them has it."""
+    own = "10.9.77.1"
+    both.ip(*(f"addr add {own}/32 dev {name}" for name in ("lo", "wan0", "ext0")))
+    for change in ("link set wan0 down", f"addr del {own}/32 dev lo", "link set wan0 up",
+                   f"addr del {own}/32 dev ext0"):  # fmt: skip
+        both.ip(change, f"route replace {NET[4]} via {peer(both, 'ext', 4)} dev ext0")
+        both.agree("an address elsewhere", {HOST[4]: "ext", own: "local"})
+        both.ip(f"route del {NET[4]}")
+    both.ip(f"addr del {own}/32 dev wan0")
+    both.agree("the last address", {own: "no route"})
