@@ -6,6 +6,7 @@ import errno
 import ipaddress
 import socket
 import struct
+from collections import Counter
 
 import pytest
 
@@ -14,6 +15,7 @@ from lib import netns
 from lib.wait import eventually
 from pair import HOST, NET, judge, line, peer, spread, via, wide_of_lan
 from pair import both, routers  # noqa: F401
+from wire import token_of
 
 # A prefix of which a test has a part.
 WIDE = {4: "10.8.0.0/16", 6: "2001:db8:e000::/40"}
@@ -392,6 +394,25 @@ def test_the_weights_of_a_multipath_route(both, family):
     spread(both, family, {"alt": 1, "ext": 1})
     both.ip(line(family, f"route replace {NET[family]} {via(both, 'wan', family)}"))
     both.agree("replaced", {HOST[family]: "wan"})
+
+
+def test_a_route_of_200_next_hops_uses_all(both):
+    """Flows leave by each of 200 gateways of one route, in Linux and in ours, and none is lost."""
+    gates = {f"10.9.8.{n}": f"02:00:00:00:08:{n:02x}" for n in range(2, 202)}
+    both.ip("addr add 10.9.8.1/24 dev ext0")
+    both.ip(*(f"neigh replace {g} lladdr {mac} dev ext0" for g, mac in gates.items()))
+    words = " ".join(f"nexthop via {gate} dev ext0" for gate in gates).split()
+    for router in both.both:
+        netns.command(["ip", "-n", router.ctl, "route", "add", NET[4], *words])
+        lan, ext = router.wires["lan"], router.wires["ext"]
+        eventually(lambda r=router: both.fate(r, HOST[4]) == "ext", 5, 0.01)
+        ext.clear()
+        probes = lan.flow_frames(HOST[4], [(1024 + n, 7) for n in range(9000)])
+        for at in range(0, len(probes), 250):
+            lan.send(*probes[at : at + 250])
+            router.fence(lan)
+        left = Counter(d[:6].hex(":") for d in ext.got() if token_of(d))
+        assert left.total() == len(probes) and set(left) == set(gates.values())
 
 
 def test_a_link_of_a_multipath_route_is_set_down_and_up(both, family):
