@@ -7,6 +7,7 @@
 #ifndef RIB_KROUTE_H
 #define RIB_KROUTE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,23 +27,23 @@ struct kroute {
 	uint32_t dump;    /* the last dump that showed it, or during which it was added */
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
-	uint32_t
-		details; /* IPv4: as in struct kernel_event; 0: not known after a restart */
+	uint32_t details; /* IPv4: as in struct kernel_event; 0: not known (restart) */
 	uint32_t on_list; /* connected: its place in rib_kroutes.connected */
 	uint8_t protocol, rtm_type, scope;
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
 	bool is_local;      /* of table local, which the kernel looks up before main */
 	bool connected;     /* on link, made by the kernel for an address */
-	bool joins;         /* IPv6: the kernel joins it with routes of the same metric */
 	uint8_t wide; /* RTN_*: in table local, it decides for the prefixes inside; or 0 */
 	/*
 	 * A record of table local with a next hop: it hides the prefixes inside in Linux,
 	 * not here.
 	 */
-	bool short_local;
-	bool ignored; /* slot_ignored() at the last check: it does not count */
-	bool listed;  /* in rib_kroutes.local */
+	bool short_local : 1;
+	bool ignored : 1; /* slot_ignored() at the last check: it does not count */
+	bool listed : 1;  /* in rib_kroutes.local */
+	bool joins : 1;   /* IPv6: the kernel joins it with routes of the same metric */
 };
+static_assert(sizeof(struct kroute) == 48, "a million routes of the kernel");
 
 struct rib_kroutes {
 	struct kroute *v; /* by number, from 1 */
