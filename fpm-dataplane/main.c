@@ -284,7 +284,11 @@ main(int argc, char **argv)
 
 	log_out_use_null();
 	sd_init();
-	if (!options_parse(argc, argv, &opt, &code) || !options_load(&opt, &dp.conf, &code))
+	if (!options_parse(argc, argv, &opt, &code))
+		return code;
+	if (preflight_stack() < 0)
+		return 1;
+	if (!options_load(&opt, &dp.conf, &code))
 		return code;
 	if (opt.prepare)
 		return prepare_machine(&dp.conf);

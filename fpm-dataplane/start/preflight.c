@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +34,11 @@
  */
 #define FILES_OWN 64
 #define FILES_BFD 64 /* connections to bfdd, and sockets of sessions without a port */
+
+/* A forwarder has the tables of a burst on its stack: 576 KiB. EAL and drivers need more. */
+#define STACK_BYTES (2u << 20)
+
+#define THREADS_TRIED 4
 
 #define DYING_MS 2000 /* more than the kernel needs to free the memory of a killed daemon */
 
@@ -58,6 +65,86 @@ descriptors_try(const struct config *conf)
 		  "see=\"ulimit -n, limits.clients, limits.http-clients\"",
 		  (unsigned long long)lim.rlim_max, (unsigned long long)want);
 	return -EMFILE;
+}
+
+/* Give the threads that are made from now on a stack of STACK_BYTES at least. */
+static int
+thread_stacks_enlarge(void)
+{
+	pthread_attr_t attr;
+	size_t bytes;
+	int rc = pthread_getattr_default_np(&attr);
+
+	if (rc != 0)
+		return -rc;
+	rc = pthread_attr_getstacksize(&attr, &bytes);
+	if (rc == 0 && bytes < STACK_BYTES) {
+		rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
+		if (rc == 0)
+			rc = pthread_setattr_default_np(&attr);
+	}
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+int
+preflight_stack(void)
+{
+	struct rlimit lim;
+	int rc;
+
+	if (getrlimit(RLIMIT_STACK, &lim) < 0)
+		return -errno;
+	if (lim.rlim_cur < STACK_BYTES && lim.rlim_max >= STACK_BYTES) {
+		lim.rlim_cur = STACK_BYTES;
+		if (setrlimit(RLIMIT_STACK, &lim) < 0)
+			return -errno;
+	}
+	if (lim.rlim_cur < STACK_BYTES) {
+		log_error("main: stack too small allowed=%llu needed=%u see=\"ulimit -s\"",
+			  (unsigned long long)lim.rlim_max, STACK_BYTES);
+		return -ENOMEM;
+	}
+	rc = thread_stacks_enlarge();
+	if (rc < 0)
+		log_error("main: stack size of threads not set error=\"%s\"",
+			  strerror(-rc));
+	return rc;
+}
+
+static void *
+thread_that_waits(void *end)
+{
+	while (sem_wait(end) < 0)
+		continue; /* interrupted by a signal */
+	return NULL;
+}
+
+/*
+ * Start a few threads, all at the same time, and end them. Limits of address space, data or
+ * threads may forbid it, and liburcu aborts the process if one of its threads does not start.
+ */
+static int
+threads_try(void)
+{
+	pthread_t thread[THREADS_TRIED];
+	unsigned int n = 0;
+	sem_t end;
+	int rc = 0;
+
+	sem_init(&end, 0, 0);
+	for (; n < THREADS_TRIED && rc == 0; n += rc == 0)
+		rc = pthread_create(&thread[n], NULL, thread_that_waits, &end);
+	for (unsigned int i = 0; i < n; i++)
+		sem_post(&end);
+	for (unsigned int i = 0; i < n; i++)
+		pthread_join(thread[i], NULL);
+	sem_destroy(&end);
+	if (rc != 0)
+		log_error("main: thread does not start error=\"%s\" "
+			  "see=\"ulimit -v, ulimit -d, ulimit -u, free memory\"",
+			  strerror(rc));
+	return -rc;
 }
 
 static int
@@ -205,6 +292,8 @@ preflight(const struct config *conf, bool successor)
 			  conf->control_netns, strerror(-rc));
 	else
 		rc = descriptors_try(conf);
+	if (rc == 0)
+		rc = threads_try();
 	mtu_warn(conf);
 	if (rc == 0 && !successor)
 		rc = sd_is_restarted() ? control_socket_try(conf) : preflight_listen(conf);

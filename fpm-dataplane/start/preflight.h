@@ -8,11 +8,19 @@
 #include "config/config.h"
 
 /*
- * Keep the control namespace open (netns_keep()). Check the number of descriptors, the
- * addresses of the listeners, the place of the control socket, and that no other daemon
- * answers on it.
+ * Make room on the stacks of this thread and of threads that are made later: glibc gives them
+ * the soft limit (RLIMIT_STACK) that the process had at its begin. Without room a process ends
+ * by SIGSEGV, without a message. Call it before the configuration is read. A refusal is logged
+ * as a sentence. Return 0 or -errno. [main]
+ */
+int preflight_stack(void);
+
+/*
+ * Keep the control namespace open (netns_keep()). Check the number of descriptors, that
+ * threads start, the addresses of the listeners, the place of the control socket, and that no
+ * other daemon answers on it.
  *
- * A successor (restart/handover.h) checks only the descriptors, because its predecessor
+ * A successor (restart/handover.h) checks only descriptors and threads, because its predecessor
  * still has the addresses and the socket; preflight_listen() checks those when the
  * predecessor has released them. A daemon that the service manager started again does not
  * check the addresses: it forwards without them, and tries them until they are free. The
@@ -23,6 +31,6 @@
  * later, so another program may take an address in between. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
-int preflight_listen(const struct config *conf); /* all except the check of descriptors */
+int preflight_listen(const struct config *conf); /* all except descriptors, threads */
 
 #endif

@@ -209,6 +209,16 @@ def test_closed_standard_descriptors_are_not_reused(kept):
     forwards(dut)
 
 
+def test_a_small_soft_limit_of_the_stack_is_raised(kept):
+    """RLIMIT_STACK: the daemon forwards with a soft limit that is too small for the stack of a
+    forwarder, if the hard limit permits more."""
+    dut = kept
+    dut.stop()
+    dut.daemon.within = ["prlimit", "--stack=65536:unlimited"]
+    dut.daemon.start()
+    forwards(dut)
+
+
 def test_a_limit_of_file_sizes_costs_the_checkpoint_alone(kept):
     """RLIMIT_FSIZE also limits a memfd. The daemon logs that it has no checkpoint, and goes on."""
     dut = kept

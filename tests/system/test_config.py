@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lib import netns
+from lib.built import only_release
 
 GOOD = """\
 ports:
@@ -276,6 +277,30 @@ def test_too_few_open_files_are_refused_in_words(check, files):
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert f"too few open files allowed={files} " in done.stderr
+
+
+@pytest.mark.parametrize("octets", [64 << 10, 1 << 20])
+def test_too_small_a_stack_is_refused_in_words(check, octets):
+    """The daemon refuses to start if its stacks may not have the size that forwarders need. It would
+    end with SIGSEGV."""
+    done = check(STARTS, start=True, before=["prlimit", f"--stack={octets}:{octets}"])
+
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert f"stack too small allowed={octets} " in done.stderr
+
+
+@pytest.mark.parametrize("limit", ["as=100000000", "data=40000000"])
+def test_a_thread_that_cannot_start_is_told_in_words(check, dut, limit):
+    """The daemon refuses to start if a limit of address space or data forbids a thread. liburcu
+    would abort the process."""
+    only_release(dut.daemon.program, "the addresses of a process are limited")
+
+    done = check(STARTS, start=True, before=["prlimit", f"--{limit}"])
+
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "E main: thread does not start " in done.stderr
 
 
 def test_who_may_ask_counts_among_open_files(check):
