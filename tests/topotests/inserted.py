@@ -82,7 +82,10 @@ class Inserted:
             )
         self.daemon.start(timeout=60)
         self._be_timely()
-        netns.ip_batch([f"link set {name} up" for name in self.interfaces], self.ctl)
+        # zebra reaches the daemon by lo. FRR's library (munet) sets it up too, but on a busy machine
+        # before the router has its own namespace.
+        up = [f"link set {name} up" for name in ("lo", *self.interfaces)]
+        netns.ip_batch(up, self.ctl)
         for name, addresses in self.addresses.items():
             for address in addresses:
                 argv = ["ip", "-n", self.ctl, "addr", "replace", address, "dev", name]
