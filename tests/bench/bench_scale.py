@@ -82,7 +82,7 @@ def one(n, pattern, mode, box, option, figure):
         row[f"{what}_lost_packets"] = None if lost["packets"] is None else round(lost["packets"] * 1e6)
         row[f"{what}_gone_share"] = round(lost["gone"] / sum(demand.values()), 4)
     if figure["ROUTE_OCTETS"] is not None:
-        row["table_mib"] = round(scale.table_mib(mode, int(option["ROUTES"]), figure["ROUTE_OCTETS"]), 1)
+        row["table_mib"] = round(scale.table_mib(int(option["ROUTES"]), figure["ROUTE_OCTETS"]), 1)
     return row
 
 

@@ -13,8 +13,6 @@ import math
 from dataclasses import dataclass
 
 MODES = ("direct", "vlb")
-# FIBs of a box: VLB has the full table for packets from outside and for packets from the mesh.
-TABLES = {"direct": 1, "vlb": 2}
 ON_WIRE = 20  # octets of a frame that a link carries and no port counts: preamble and gap
 # A flow has one path. So a measured load differs from the mean by chance; more than this many
 # standard deviations are a difference. A share of the buckets of a group is within 2 %.
@@ -128,9 +126,10 @@ def loss(demand, mode, boxes, dead, member_s, reroute_s):
     return of
 
 
-def table_mib(mode, routes, octets_a_route):
-    """Return the MiB of RIB and FIB of a box with a full table."""
-    return TABLES[mode] * routes * octets_a_route / 2**20
+def table_mib(routes, octets_a_route):
+    """Return the MiB of RIB and FIB of a box with a full table. Both modes have it once: with VLB the
+    FIB for packets from outside has only a default route."""
+    return routes * octets_a_route / 2**20
 
 
 def differences(demand, mode, measured, each=1):

@@ -9,7 +9,7 @@ import os
 from bench import scale
 from lab import evidence, steps
 from lab.evidence import check, wait_for
-from lib import flows
+from lib import flows, netns
 
 LOGS = ("dataplane", "zebra", "bgpd")
 
@@ -140,7 +140,10 @@ PREFIX = {"r2": "198.51.100.64/26", "r3": "198.51.100.128/26", "r4": "198.51.100
 PEER = {box: f"192.0.2.{130 + 4 * n}" for n, box in enumerate(BOXES)}
 LOOPBACK = {box: f"192.0.2.{241 + n}" for n, box in enumerate(BOXES)}
 HOT, UNIFORM, EACH = 900, 120, 2  # flows of a hot pair, flows of each pair, packets of a flow
+FAIL_RATE = 100  # packets a second while a part fails, which also a busy machine forwards
+FAILING, UNROUTED = 60, 60  # flows of each pair while a part fails, and flows without a route
 TTL = 64
+DEFAULT, NOWHERE = "0.0.0.0/0", "203.0.113.77"
 WAIT = 120  # seconds until BGP between four boxes has settled
 
 
@@ -149,13 +152,10 @@ def cluster_vlb(lab):
     mesh = _Mesh(lab)
     n4 = mesh.converge()
     rows = mesh.sizes()
-    yield (
-        f"Each box has its own neighbor's BGP session, and n1's {n4:,} IPv4 routes twice: {_tables(rows)}."
-    )
+    yield f"Each box has its own neighbor's BGP session, and n1's {n4:,} IPv4 routes: {_tables(rows)}."
     mesh.neighbors()
-    for box in HOST:
-        steps.refused(mesh.seats[box], OUTSIDE[box], "203.0.113.77", _own(box))
-    yield "A destination without a route is unreachable, says the first box; its packets do not cross the mesh."
+    yield mesh.nowhere("r2")
+    yield mesh.link_dies("r2", "r4")
 
     found = {}
     for mode in ("vlb", "direct"):
@@ -187,8 +187,8 @@ def _own(box):
 
 def _tables(rows):
     """Return the prefixes of each FIB as text."""
-    least = {name: min(row[name] for row in rows.values()) for name in ("main", "mesh")}
-    return f"at least {least['main']:,} prefixes in table main and {least['mesh']:,} in VRF mesh"
+    least, most = min(row["mesh"] for row in rows.values()), max(row["main"] for row in rows.values())
+    return f"at least {least:,} prefixes in VRF mesh, and at most {most:,} in table main"
 
 
 class _Mesh:
@@ -245,37 +245,49 @@ class _Mesh:
         }
 
     def _whole(self):
-        return all(
-            row.get(name, 0) >= self.n4 + len(PREFIX) - 1 for row in self.sizes().values() for name in ("main", "mesh")
-        )
+        return all(row.get("mesh", 0) >= self.n4 + len(PREFIX) - 1 for row in self.sizes().values())
 
     def route(self, mode):
         """Change each box to a mode of routing, and wait until all use it."""
         no = "no " if mode == "direct" else ""
         for seat in self.seats.values():
-            seat.r1.configure(
-                f"router bgp {AS}", "address-family ipv4 unicast", f"{no}import vrf route-map SPREAD"
-            )
+            seat.r1.configure(f"router bgp {AS}", "address-family ipv4 unicast", f"{no}table-map ANNOUNCED")
         self.spreads(mode)
 
     def spreads(self, mode="vlb"):
         """Wait until each box has the expected next hops for the prefixes of the other boxes. Mode
-        vlb: all of its mesh links. Direct routing: the link to that box. In VRF mesh always the
-        link to that box."""
+        vlb: none but those of the default route, which are all of its mesh links. Direct routing:
+        the link to that box. In VRF mesh always the link to that box."""
         for box, seat in self.seats.items():
+            self._by(seat, DEFAULT, self._links(box), "main")
             for far in (x for x in BOXES if x != box):
                 one = [self.port[box, far]]
-                every = [tap for (at, _), tap in self.port.items() if at == box]
-                self._by(seat, self.prefix[far], every if mode == "vlb" else one, "main")
+                self._by(seat, self.prefix[far], [] if mode == "vlb" else one, "main")
                 self._by(seat, self.prefix[far], one, "mesh")
 
+    def _links(self, box, without=None):
+        """Return the ports of the mesh links of a box, except for the one to the box `without`."""
+        return [tap for (at, far), tap in self.port.items() if at == box and far != without]
+
     def _by(self, seat, prefix, taps, vrf):
-
-        def seen():
-            rows = [r for r in seat.dp.show("routes", prefix, "exact") if (r["vrf"] or "main") == vrf]
-            return sorted(hop["dev"] for row in rows for hop in row["nexthops"])
-
+        seen = lambda: _hops(seat, prefix, vrf)  # noqa: E731
         wait_for(f"{prefix} by {taps} in {vrf}", lambda: seen() == sorted(taps), seen, LOGS, WAIT)
+
+    def nowhere(self, box):
+        """Check that packets without a route cross only one mesh link. Returns a sentence."""
+        before, dropped = self.loads(), self._unrouted()
+        with flows.Source(self.lab.ns[OUTSIDE[box]], NOWHERE, UNROUTED, HOST[box]) as source:
+            sent = source.round()
+            count = lambda: self._unrouted() - dropped  # noqa: E731
+            wait_for(f"{sent} packets without a route", lambda: count() >= sent, count, LOGS, 10)
+        # The links to the box carry ICMP errors.
+        crossed = sum(n - before[link] for link, n in self.loads().items() if link[1] != box)
+        check((count(), crossed) == (sent, sent), "each of them to cross one link", (count(), crossed), LOGS)
+        return f"{sent} packets to a destination without a route cross one mesh link each; no box spreads them again."
+
+    def _unrouted(self):
+        """Return the packets that all boxes have dropped because a route is unreachable."""
+        return sum(seat.dp.counter("drop", "unreachable") for seat in self.seats.values())
 
     # -- traffic --
 
@@ -326,6 +338,63 @@ class _Mesh:
             ),
         }
 
+    # -- failures --
+
+    def link_dies(self, one, two):
+        """Pull the cable of a mesh link while packets flow, and plug it in again. Returns a sentence."""
+        (third,) = (box for box in HOST if box not in (one, two))
+        # Phase 1 of the first pair uses the link, and phase 2 of the second pair.
+        pairs = {(one, third): FAILING, (third, two): FAILING}
+        ends = ((one, two), (two, one))
+
+        def found():
+            for box, far in ends:
+                self._by(self.seats[box], DEFAULT, self._links(box, far), "main")
+                detour = lambda b=box, f=far: _hops(self.seats[b], self.prefix[f], "mesh")  # noqa: E731
+                wait_for(f"{self.prefix[far]} in {box} by a third box",
+                         lambda b=box, f=far, d=detour: d() and self.port[b, f] not in d(), detour, LOGS, WAIT)  # fmt: skip
+
+        hit = self._flows_by(one, third, two) | self._flows_by(third, two, one, FAILING)
+        text = self._fails(pairs, hit, lambda: steps.cable(self.seats[one], self.port[one, two], False), found)
+        steps.cable(self.seats[one], self.port[one, two], True)
+        self.spreads()
+        return f"The link of {one} and {two} is pulled: {text}"
+
+    def _flows_by(self, box, far, middle, first=0):
+        """Return the flows from a box to another that the first box sends to `middle`."""
+        return {
+            flow for flow in range(first, first + FAILING)
+            if _egress(self.seats[box], HOST[box], self.host[far], flow) == self.port[box, middle]
+        }  # fmt: skip
+
+    def _fails(self, pairs, hit, action, found):
+        """Call action() and found() while packets flow. Check that only the flows `hit` lose packets,
+        and that all flows go on. Returns a sentence."""
+        with contextlib.ExitStack() as stack:
+            sinks = [self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)]
+            sources = list(self._sources(stack, pairs).values())
+            whole = _All(sources)
+            with contextlib.ExitStack() as sending:
+                streams = [sending.enter_context(flows.Stream(x, FAIL_RATE / len(pairs))) for x in sources]
+                for stream in streams:
+                    stream.goes_on(sinks, 0)
+                action()
+                found()
+                for stream in streams:
+                    stream.goes_on(sinks)
+            flows.settle(whole, sinks)
+            lost, ttl = whole.lost(sinks), flows.ttls(sinks)
+        losers = {flow for flow, _ in lost}
+        total = sum(pairs.values())
+        check(losers <= hit, f"only the {len(hit)} flows of the dead part to lose packets", sorted(losers - hit), LOGS)
+        check(min(ttl) >= TTL - len(BOXES), f"at most {len(BOXES)} boxes", ttl, LOGS)
+        span = max(source.silence({p for p in lost if p in source.sent}) for source in sources)
+        return (
+            f"{len(losers)} of its {len(hit)} flows lose {len(lost)} of {len(whole.sent)} packets, in {1000 * span:.0f} ms; "
+            f"the other {total - len(hit)} flows lose none, and then all {total} arrive, with TTLs of at least {min(ttl)}, "
+            f"{flows.reordered(sinks)} of them out of order."
+        )
+
     def _sink(self, stack, far):
         return stack.enter_context(flows.Sink(self.lab.ns[OUTSIDE[far]], self.host[far]))
 
@@ -364,6 +433,21 @@ class _All:
     def lost(self, sinks):
         """Return the packets that no sink has received."""
         return set().union(*(source.lost(sinks) for source in self.sources))
+
+
+def _hops(seat, prefix, vrf):
+    """Return the interfaces of a route in a VRF of a box; of no route an empty list."""
+    rows = [r for r in seat.dp.show("routes", prefix, "exact") if (r["vrf"] or "main") == vrf]
+    return sorted(hop["dev"] for row in rows for hop in row["nexthops"])
+
+
+def _egress(seat, source, host, flow):
+    """Return the port by which a box sends a flow from outside."""
+    words = ["port", "ext0", "src", source, "dst", host, "proto", "udp"]
+    words += ["sport", str(flows.FIRST + flow), "dport", str(flows.PORT)]
+    text = netns.command([seat.dp.ctl, "-s", seat.dp.socket, "--json", "explain", *words])
+    (row,) = json.loads(text)
+    return row["out"]
 
 
 def _record(mode, packets, loads, boxes):

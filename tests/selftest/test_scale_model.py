@@ -85,8 +85,8 @@ def test_a_dead_box_takes_its_own_traffic_and_its_part_of_phase_1():
     assert scale.loss(demand, "direct", FOUR, "r4", None, None)["packets"] == 0
 
 
-def test_vlb_has_each_route_twice():
-    assert scale.table_mib("vlb", 2**20, 100) == 2 * scale.table_mib("direct", 2**20, 100) == 200
+def test_a_box_has_each_route_once():
+    assert scale.table_mib(2**20, 100) == 100
 
 
 def near(demand, mode, by=0):
@@ -136,7 +136,7 @@ def test_the_program_takes_the_figures_of_the_other_benchmarks(tmp_path):
     (vlb,) = [r for r in rows if (r.get("mode"), r.get("pattern")) == ("vlb", "uniform")]
     assert code == 0 and vlb["limit"] == "cores"
     assert vlb["mpps"] == pytest.approx(4 * 50 / (2 + 2 / 3), abs=0.01)
-    assert vlb["table_mib"] == 200 and vlb["link_lost_packets"] is None
+    assert vlb["table_mib"] == 100 and vlb["link_lost_packets"] is None
     assert vlb["box_lost_packets"] == round(vlb["mpps"] / 2 / 3 * 0.0004 * 1e6)
     assert "not measured" in text
     assert rows[-1]["bench"] == "command" and "OCTETS=64" in rows[-1]["command"]

@@ -36,7 +36,7 @@ NAMES = 4  # wires of the device under test
 # prints whole reasons, whatever the width of the terminal is.
 ENVIRONMENT = "CI=true FDP_PATIENCE=4 FDP_BUILT=1" + "".join(
     # Sizes for a run by hand.
-    f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS", "REPEAT") if word in os.environ
+    f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS", "REPEAT", "ROUTES") if word in os.environ
 )
 PYTEST = (
     f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rfEs "
@@ -391,9 +391,17 @@ def run_part(kernel, name, tests):
 
 
 def run_lab(kernel, name):
-    """Run a scenario of frr-config in a guest. Return its exit code."""
-    command = f"{ENVIRONMENT} ONCE=1 /usr/bin/python3 tests/lab/scenario.py {name}"
-    return in_guest(kernel, "lab", command)
+    """Run a scenario of frr-config in a guest. Return its exit code. The loads that the scenario measures
+    are appended to the file of the environment variable MESH_JSON of this machine."""
+    there = "/tmp/mesh.jsonl"
+    command = f"{ENVIRONMENT} ONCE=1 MESH_JSON={there} /usr/bin/python3 tests/lab/scenario.py {name}"
+    path = os.environ.get("MESH_JSON")
+    if not path:
+        return in_guest(kernel, "lab", command)
+    code = in_guest(kernel, "lab", f"{command}\ncode=$?\ncat {there}\nexit $code")
+    with open(f"{ROOT}/build/vm/lab.log", encoding="utf-8") as log, open(path, "a", encoding="utf-8") as file:
+        file.writelines(line for line in log if line.startswith("{"))
+    return code
 
 
 def run_topotests(kernel, words):
