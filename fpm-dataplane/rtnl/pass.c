@@ -348,6 +348,7 @@ pass_rules_end(struct rtnl *r, uint8_t family)
 	m->family = family;
 	m->split = family == 4 && r->split4;
 	m->n = r->n_rules;
-	memcpy(m->rule, r->rule, bytes);
+	if (bytes > 0)
+		memcpy(m->rule, r->rule, bytes);
 	worker_send(r->conf.rib, &m->m);
 }
