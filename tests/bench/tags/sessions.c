@@ -163,6 +163,6 @@ sessions_right(const struct counters *c)
 	for (unsigned int r = 0; r < n_rows; r++)
 		ran |= rows[r].session_ms != 0 && row_is_asked(&rows[r]);
 	/* Nothing else is local. */
-	return (!ran || (sent > N_SESSIONS && heard > N_SESSIONS)) &&
+	return (!ran || (sent > 0 && heard > 0)) &&
 	       heard == c->reason[PUNT_local_control] && heard == c->class[CLASS_bfd].taken;
 }
