@@ -126,6 +126,19 @@ mix64(uint64_t x)
 	return x ^ x >> 31;
 }
 
+#define FNV1A_BEGIN 2166136261u
+
+/* Extend an FNV-1a hash (Fowler, Noll, Vo) by `n` octets. It begins with FNV1A_BEGIN. */
+static inline uint32_t
+fnv1a(uint32_t hash, const void *octets, size_t n)
+{
+	const uint8_t *p = octets;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ p[i]) * 16777619u;
+	return hash;
+}
+
 /*
  * Return the hash seed for addresses of VRF or link number `of`. Equal addresses in two
  * VRFs or on two links are different hosts, so their hashes differ.

@@ -13,11 +13,11 @@
 #include "fwd/frame.h"
 #include "fwd/tx.h"
 
-/* With fewer packets a lookup of each takes less time than one of all. */
+/* With fewer packets it takes less time to look up, or to check, each of them alone. */
 #define LOOKUP_BULK_MIN   4
 #define PARSE_VECTORS_MIN 5
 
-/* Return true if the packets of this burst need no stage but those of this file. */
+/* Return true if the interface and the router need no stage that this file leaves out. */
 static inline bool
 burst_is_usual(struct burst *b)
 {

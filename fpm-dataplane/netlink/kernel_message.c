@@ -105,21 +105,10 @@ message_source(struct prefix *src, const struct attrs *attrs, uint8_t family, ui
 	return 0;
 }
 
-/* Add octets to a hash (FNV-1a). */
-static uint32_t
-hash_octets(uint32_t hash, const void *octets, size_t n)
-{
-	const uint8_t *p = octets;
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ p[i]) * 16777619u;
-	return hash;
-}
-
 static uint32_t
 hash_attr(uint32_t hash, const struct nlattr *a)
 {
-	return a == NULL ? hash : hash_octets(hash, a, a->nla_len);
+	return a == NULL ? hash : fnv1a(hash, a, a->nla_len);
 }
 
 /* Add the next hops of RTA_MULTIPATH, without flags that follow the links. */
@@ -135,8 +124,8 @@ hash_multipath(uint32_t hash, const struct nlattr *multipath)
 		if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left)
 			break;
 		hop.rtnh_flags &= RTNH_F_ONLINK;
-		hash = hash_octets(hash, &hop, sizeof(hop));
-		hash = hash_octets(hash, p + sizeof(hop), hop.rtnh_len - sizeof(hop));
+		hash = fnv1a(hash, &hop, sizeof(hop));
+		hash = fnv1a(hash, p + sizeof(hop), hop.rtnh_len - sizeof(hop));
 		step = MNL_ALIGN(hop.rtnh_len);
 		if (step >= left)
 			break;
@@ -153,13 +142,13 @@ hash_multipath(uint32_t hash, const struct nlattr *multipath)
 static uint32_t
 message_details(const struct attrs *attrs, unsigned int flags)
 {
-	uint32_t hash = hash_attr(2166136261u, attr_of(attrs, RTA_METRICS));
+	uint32_t hash = hash_attr(FNV1A_BEGIN, attr_of(attrs, RTA_METRICS));
 
 	if (attrs_have(attrs, RTA_NH_ID)) {
 		hash = hash_attr(hash, attr_of(attrs, RTA_NH_ID));
 	} else {
 		flags &= RTNH_F_ONLINK;
-		hash = hash_octets(hash, &flags, sizeof(flags));
+		hash = fnv1a(hash, &flags, sizeof(flags));
 		hash = hash_attr(hash, attr_of(attrs, RTA_FLOW));
 		if (attrs_have(attrs, RTA_MULTIPATH))
 			hash = hash_multipath(hash, attr_of(attrs, RTA_MULTIPATH));

@@ -49,8 +49,8 @@ job_is_lookup(const struct dump_job *job)
 }
 
 /*
- * Write the request of a lookup. Linux has the routes itself that answer it in the namespace of
- * a router: ::1 on lo in table local, and fe80::/64 of an interface in table main.
+ * Write the request of a lookup. The answer comes from routes that Linux makes: ::1 in table
+ * local when lo is up, and fe80::/64 in table main for an interface with IPv6.
  */
 static void
 lookup_ask(struct nlmsghdr *nlh, const struct dump_job *job)

@@ -18,6 +18,7 @@
 #include <rte_mbuf.h>
 
 #include "base/clock.h"
+#include "base/inet.h"
 #include "base/log.h"
 #include "pci/device.h"
 #include "pci/sysfs.h"
@@ -385,14 +386,11 @@ packet_room_bytes(const struct config *conf)
 	return room + RTE_PKTMBUF_HEADROOM;
 }
 
-/* Extend an FNV-1a hash by the text and its NUL. */
+/* Extend a hash by the text and its NUL. */
 static uint32_t
 hash_extend(uint32_t sum, const char *text)
 {
-	do
-		sum = (sum ^ (uint8_t)*text) * 16777619u;
-	while (*text++ != '\0');
-	return sum;
+	return fnv1a(sum, text, strlen(text) + 1);
 }
 
 uint32_t
@@ -403,7 +401,7 @@ eal_hash(const struct config *conf)
 
 	snprintf(numbers, sizeof(numbers), "%u %u %u", conf->memory_mib,
 		 packet_room_bytes(conf), (unsigned int)PACKET_PRIV_BYTES);
-	sum = hash_extend(2166136261u, numbers);
+	sum = hash_extend(FNV1A_BEGIN, numbers);
 	for (unsigned int i = 0; i < conf->n_plugin; i++)
 		sum = hash_extend(sum, conf->plugin[i]);
 	return sum;

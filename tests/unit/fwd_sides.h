@@ -111,15 +111,10 @@ fast_path_set(bool on)
 	}
 }
 
-/* Pass the outer packets, then those inside them, if they are of one tunnel. */
+/* Make a burst of the first `n` packets of a router, received on `in`. */
 static inline void
-side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
+side_burst(struct side *s, unsigned int n, uint16_t in)
 {
-	struct fwd_decap decap[BURST_MAX];
-	unsigned int n_decap = 0;
-
-	fast_path_set(on);
-	memset((void *)fib->adj_used, 0, 4);
 	memset(&s->fwd, 0, offsetof(struct fwd, tx));
 	s->fwd.fib = fib;
 	s->fwd.tries = &fib->copy[0];
@@ -132,6 +127,18 @@ side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
 	for (unsigned int i = 0; i < n; i++)
 		s->burst.m[i] = &s->packet[i].m;
 	burst_look(&s->burst);
+}
+
+/* Pass the outer packets, then those inside them, if they are of one tunnel. */
+static inline void
+side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
+{
+	struct fwd_decap decap[BURST_MAX];
+	unsigned int n_decap = 0;
+
+	fast_path_set(on);
+	memset((void *)fib->adj_used, 0, 4);
+	side_burst(s, n, in);
 	fwd_walk(&s->burst, NULL);
 	for (unsigned int i = 0; i < n; i++)
 		if (s->burst.verdict[i] == VERDICT_DECAPSULATED)

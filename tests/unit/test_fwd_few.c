@@ -84,24 +84,14 @@ tables_change(void)
 		fib->adj_used[a] = below(60) == 0 ? ADJ_BEHIND : (uint8_t)below(2);
 }
 
+/* Make a burst, with empty transmit buffers. */
 static void
 side_begin(struct side *s, unsigned int n)
 {
-	memset(&s->fwd, 0, offsetof(struct fwd, tx));
+	side_burst(s, n, LAN);
 	memset(s->fwd.tx, 0, 4 * sizeof(s->fwd.tx[0]));
 	s->fwd.n_tx_used = 0;
 	s->fwd.tx_burst = TX_BURST_MAX;
-	s->fwd.fib = fib;
-	s->fwd.tries = &fib->copy[0];
-	s->fwd.count = &s->count;
-	s->fwd.adj_used = fib->adj_used;
-	s->burst.fwd = &s->fwd;
-	s->burst.n = (uint16_t)n;
-	s->burst.ifidx = LAN;
-	s->burst.inside = false;
-	for (unsigned int i = 0; i < n; i++)
-		s->burst.m[i] = &s->packet[i].m;
-	burst_look(&s->burst);
 }
 
 static void
