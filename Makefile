@@ -49,7 +49,7 @@ MARCH_x86   := -march=x86-64-v2 -Ifpm-dataplane/base/x86
 MARCH_arm64 := -march=armv8-a+crc
 # Files that the build for this kind of CPU leaves out: code for another one, and its replacements.
 NOT_x86   := %/no_vectors.c %_neon.c
-NOT_arm64 := %_avx2.c %_avx512.c %_x86.c
+NOT_arm64 := %_sse4.c %_avx2.c %_avx512.c %_x86.c
 c_files    = $(filter-out $(NOT_$(CPU)),$(wildcard $(1)))
 PC      := pkg-config
 LIBS_PC := liburcu-qsbr liburcu-cds libnl-3.0 libnl-route-3.0 libmnl yaml-0.1 jansson \

@@ -10,6 +10,7 @@
 enum instructions {
 	INSTRUCTIONS_AUTO, /* all instructions that the CPU has */
 	INSTRUCTIONS_SCALAR,
+	INSTRUCTIONS_SSE4,
 	INSTRUCTIONS_AVX2,
 	INSTRUCTIONS_AVX512,
 };
@@ -18,7 +19,7 @@ enum instructions {
 static inline const char *
 instructions_name(enum instructions most)
 {
-	static const char *const name[] = {"auto", "scalar", "avx2", "avx512"};
+	static const char *const name[] = {"auto", "scalar", "sse4", "avx2", "avx512"};
 
 	return name[most];
 }

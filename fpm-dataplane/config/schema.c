@@ -295,7 +295,7 @@ const struct cfg_key cfg_top_keys[] = {
 	{"idle", cfg_take_word, AT(poll_always), WORDS("adaptive", "poll"),
 	 .text = cfg_text_word},
 	{"instructions", cfg_take_word, AT(instructions),
-	 WORDS("auto", "scalar", "avx2", "avx512"), .text = cfg_text_word},
+	 WORDS("auto", "scalar", "sse4", "avx2", "avx512"), .text = cfg_text_word},
 	{"rx-burst", cfg_take_uint, AT(rx_burst), .min = 1, .max = CONFIG_BURST_MAX,
 	 .text = cfg_text_uint},
 	{"tx-burst", cfg_take_uint, AT(tx_burst), .min = 1, .max = CONFIG_BURST_MAX,

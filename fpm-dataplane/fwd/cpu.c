@@ -13,6 +13,7 @@
 #include "fib/fib.h"
 
 static_assert((int)FWD_SCALAR == (int)INSTRUCTIONS_SCALAR &&
+		      (int)FWD_SSE4 == (int)INSTRUCTIONS_SSE4 &&
 		      (int)FWD_AVX2 == (int)INSTRUCTIONS_AVX2 &&
 		      (int)FWD_AVX512 == (int)INSTRUCTIONS_AVX512,
 	      "the same order");
@@ -24,6 +25,7 @@ fwd_cpu_choose(enum instructions most)
 {
 	static const enum poptrie_isa tries[] = {
 		[FWD_SCALAR] = POPTRIE_SCALAR,
+		[FWD_SSE4] = POPTRIE_SCALAR,
 		[FWD_AVX2] = POPTRIE_AVX2,
 		[FWD_AVX512] = POPTRIE_AVX512,
 	};
@@ -32,7 +34,7 @@ fwd_cpu_choose(enum instructions most)
 	if (most != INSTRUCTIONS_AUTO && (enum fwd_isa)most > best)
 		return -ENOTSUP;
 #ifndef __x86_64__
-	if (most == INSTRUCTIONS_AVX2) /* FWD_NEON has the same number */
+	if (most == INSTRUCTIONS_SSE4) /* FWD_NEON has the same number */
 		return -ENOTSUP;
 #endif
 	fwd_isa = most == INSTRUCTIONS_AUTO ? best : (enum fwd_isa)most;
@@ -53,8 +55,10 @@ fwd_isa_name(enum fwd_isa isa)
 	case FWD_AVX512:
 		return "AVX-512";
 	case FWD_AVX2:
-#ifdef __x86_64__
 		return "AVX2";
+	case FWD_SSE4:
+#ifdef __x86_64__
+		return "SSE4";
 #else
 		return "NEON";
 #endif

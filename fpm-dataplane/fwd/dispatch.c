@@ -148,6 +148,7 @@ fwd_dispatch(struct burst *b)
 		uint64_t rest = b->n < SPREAD_MIN   ? fast
 				: fwd_uses_avx512() ? fwd_spread_avx512(b)
 				: fwd_uses_avx2()   ? fwd_spread_avx2(b)
+				: fwd_uses_sse4()   ? fwd_spread_sse4(b)
 						    : fast;
 
 		for (; rest != 0; rest &= rest - 1) {

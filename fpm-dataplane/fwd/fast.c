@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fast: the scalar code of the fast path's first two steps. It is the reference for the
- * vector code (fast_avx512.c, fast_lanes.h), and the code for x86-64 without AVX2.
+ * vector code (fast_avx512.c, fast_lanes.h), and handles the packets that are no complete
+ * group of vectors.
  *
  * The first step reads the buffers of a burst: where the frames begin, the flags of the
  * port, and whether the octets that select an interface (MAC addresses, tags) are equal in
@@ -34,8 +35,10 @@ fwd_look_tags(struct burst *b, uint8_t tag_bytes)
 {
 	if (fwd_uses_avx512())
 		return fwd_look_avx512(b, tag_bytes);
-	if (fwd_uses_lanes())
-		return fwd_look_lanes(b, tag_bytes);
+	if (fwd_uses_avx2())
+		return fwd_look_lanes8(b, tag_bytes);
+	if (fwd_uses_lanes4())
+		return fwd_look_lanes4(b, tag_bytes);
 	return look_one_by_one(b, tag_bytes);
 }
 
@@ -161,8 +164,10 @@ fwd_fast_payloads(struct burst *b, uint64_t of, struct fwd_payload kind)
 	struct fwd_families pass = {0, 0};
 	uint64_t done = 0;
 
-	if (fwd_uses_avx512() || fwd_uses_lanes())
-		pass = fwd_fast_payloads_lanes(b, of, kind, &done);
+	if (fwd_uses_avx512() || fwd_uses_avx2())
+		pass = fwd_fast_payloads_lanes8(b, of, kind, &done);
+	else if (fwd_uses_lanes4())
+		pass = fwd_fast_payloads_lanes4(b, of, kind, &done);
 	for (of &= ~done; of != 0; of &= of - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(of);
 
@@ -212,8 +217,10 @@ fwd_fast(struct burst *b)
 	b->fast4 = b->fast6 = b->padded = 0;
 	if (fwd_uses_avx512())
 		i = fwd_fast_avx512(b); /* all entries, but for a short last group */
-	else if (fwd_uses_lanes())
-		i = fwd_fast_lanes(b); /* the same, in groups of 8 or 4 */
+	else if (fwd_uses_avx2())
+		i = fwd_fast_lanes8(b);
+	else if (fwd_uses_lanes4())
+		i = fwd_fast_lanes4(b);
 	for (; i < b->n; i++) {
 		uint8_t family = fwd_fast_one(b, i);
 

@@ -172,18 +172,22 @@ mbuf_lengths(const struct rte_mbuf *m)
 }
 
 /*
- * fwd_look_tags() and fwd_fast() with vectors: for AVX-512, and for AVX2 or NEON (lanes).
- * fwd_look_*() set b->heads_differ to exact bits. fwd_fast_*() check complete groups of 16,
- * 8 (AVX2) or 4 packets (NEON), and return the number of packets done.
+ * fwd_look_tags() and fwd_fast() with vectors: for AVX-512, for AVX2 (8 lanes), and for SSE4
+ * or NEON (4 lanes). fwd_look_*() set b->heads_differ to exact bits. fwd_fast_*() check
+ * groups of 16, 8 or 4 packets, and return the number of packets done.
  */
 uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
-uint64_t fwd_look_lanes(struct burst *b, uint8_t tag_bytes);
+uint64_t fwd_look_lanes8(struct burst *b, uint8_t tag_bytes);
+uint64_t fwd_look_lanes4(struct burst *b, uint8_t tag_bytes);
 unsigned int fwd_fast_avx512(struct burst *b);
-unsigned int fwd_fast_lanes(struct burst *b);
+unsigned int fwd_fast_lanes8(struct burst *b);
+unsigned int fwd_fast_lanes4(struct burst *b);
 
 /* fwd_fast_payloads() for complete groups; *done: the packets that were checked. */
-struct fwd_families fwd_fast_payloads_lanes(struct burst *b, uint64_t of,
-					    struct fwd_payload kind, uint64_t *done);
+struct fwd_families fwd_fast_payloads_lanes8(struct burst *b, uint64_t of,
+					     struct fwd_payload kind, uint64_t *done);
+struct fwd_families fwd_fast_payloads_lanes4(struct burst *b, uint64_t of,
+					     struct fwd_payload kind, uint64_t *done);
 
 /* Cut off the octets behind the IP packet at burst_l3(). */
 static inline void

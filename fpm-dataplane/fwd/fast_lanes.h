@@ -2,9 +2,9 @@
 /*
  * fast_lanes: the code of fast.c for a group of packets at once, in vectors of 32-bit lanes,
  * one lane a packet. It is written with the vector extensions of gcc and clang. A file that
- * includes it compiles it for a kind of CPU (fast_avx2.c, fast_neon.c). That file defines
- * LANES, 8 or 4: as many as a register of the CPU has, because gcc splits the shuffles of
- * wider vectors into single lanes. If the CPU has instructions for lanes_bits(), the file
+ * includes it compiles it for a kind of CPU (fast_avx2.c, fast_sse4.c, fast_neon.c). That
+ * file defines LANES, 8 or 4: as many as a register of the CPU has, because gcc splits the
+ * shuffles of wider vectors into single lanes. If the CPU has instructions for lanes_bits(), the file
  * defines them as LANES_MOVEMASK. As in fast_avx512.c, 32 octets of each header, from the
  * third octet on, are transposed into eight vectors, one per word.
  *
@@ -27,6 +27,12 @@
 #include "fwd/fast.h"
 
 #define LANES_ALL ((1u << LANES) - 1)
+/* The name of a function of fast.h for this number of lanes. */
+#if LANES == 8
+#define LANES_FUNCTION(name) name##_lanes8
+#else
+#define LANES_FUNCTION(name) name##_lanes4
+#endif
 /* As many packets as a group needs at least to be faster than fwd_fast_one(). */
 #define TAIL_MIN    (LANES / 2 + 1)
 #define LANE_INLINE static inline __attribute__((always_inline))
@@ -487,20 +493,20 @@ lanes_payloads(struct burst *b, uint64_t of, struct fwd_payload payload, uint64_
 /* --- the functions of fast.h ---------------------------------------------------------- */
 
 uint64_t
-fwd_look_lanes(struct burst *b, uint8_t tag_bytes)
+LANES_FUNCTION(fwd_look)(struct burst *b, uint8_t tag_bytes)
 {
 	return lanes_look(b, tag_bytes);
 }
 
 unsigned int
-fwd_fast_lanes(struct burst *b)
+LANES_FUNCTION(fwd_fast)(struct burst *b)
 {
 	return lanes_fast(b);
 }
 
 struct fwd_families
-fwd_fast_payloads_lanes(struct burst *b, uint64_t of, struct fwd_payload kind,
-			uint64_t *done)
+LANES_FUNCTION(fwd_fast_payloads)(struct burst *b, uint64_t of, struct fwd_payload kind,
+				  uint64_t *done)
 {
 	return lanes_payloads(b, of, kind, done);
 }

@@ -56,3 +56,28 @@ fwd_rewrite_labels_avx2(struct burst *b, enum fwd_labels_do what)
 {
 	abort();
 }
+
+uint64_t
+fwd_look_lanes8(struct burst *b, uint8_t tag_bytes)
+{
+	abort();
+}
+
+unsigned int
+fwd_fast_lanes8(struct burst *b)
+{
+	abort();
+}
+
+struct fwd_families
+fwd_fast_payloads_lanes8(struct burst *b, uint64_t of, struct fwd_payload kind,
+			 uint64_t *done)
+{
+	abort();
+}
+
+uint64_t
+fwd_spread_sse4(struct burst *b)
+{
+	abort();
+}

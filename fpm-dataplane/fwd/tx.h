@@ -106,6 +106,7 @@ tx_keep_end(const struct fwd *f, const struct tx_buffer *tx, uint16_t sent)
  */
 uint64_t fwd_spread_avx512(struct burst *b);
 uint64_t fwd_spread_avx2(struct burst *b);
+uint64_t fwd_spread_sse4(struct burst *b);
 
 /*
  * Reserve room for the next `n` packets of a port, as if they were there already. Returns

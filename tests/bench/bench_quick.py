@@ -24,7 +24,7 @@ from forward import rig  # noqa: E402
 
 ACCEPTED = HERE / "accepted.json"
 # Values of the option ISA, and the classes of CPUs for which they stand.
-NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "scalar": "x86-64-v2"}
+NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "scalar": "x86-64-v2", "reference": "scalar"}
 FIB = {
     "QUICK": "1",
     "L3": "idle",

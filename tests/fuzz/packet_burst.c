@@ -74,6 +74,7 @@ static struct burst burst;
 static enum form {
 	RULES,  /* slow path only */
 	SCALAR, /* fast path, one packet at a time */
+	SSE4,   /* fast path, four packets at once; also NEON */
 	AVX2,   /* fast path, eight packets at once */
 	AVX512, /* fast path, sixteen packets at once */
 } form;
@@ -140,7 +141,7 @@ behind(void)
 {
 	const unsigned int tags = VLAN_TAGS * VLAN_BYTES;
 
-	return tags + (form >= AVX2 ? 43 : VLAN_AT + tags);
+	return tags + (form >= SSE4 ? 43 : VLAN_AT + tags);
 }
 
 static void

@@ -169,7 +169,7 @@ for _off in (
 
 
 # Files for CPUs of the other architecture, as NOT_x86 and NOT_arm64 in the Makefile.
-FOREIGN = {"x86_64": ("_neon.c",), "aarch64": ("_avx2.c", "_avx512.c", "_x86.c")}
+FOREIGN = {"x86_64": ("_neon.c",), "aarch64": ("_sse4.c", "_avx2.c", "_avx512.c", "_x86.c")}
 
 # gcc 12 takes the elements of a vector type for integers of 3 bits.
 VECTOR_SHIFT = "precision of type (‘3’)"

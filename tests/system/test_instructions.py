@@ -9,7 +9,8 @@ import pytest
 from gateways import case
 from wire import token_of
 
-WORDS = {"scalar": "scalar", "avx2": "AVX2", "avx512": "AVX-512"}  # of the key: of `show version`
+# Words of the key, and what `show version` prints for them.
+WORDS = {"scalar": "scalar", "sse4": "SSE4", "avx2": "AVX2", "avx512": "AVX-512"}
 
 MAC = "02:00:00:00:70:01"
 
@@ -24,7 +25,7 @@ def flags():
 def best():
     """Return the word of the widest instructions that forwarding has code for on this CPU."""
     if not {"avx2", "bmi1", "bmi2"} <= flags():
-        return "scalar"
+        return "sse4"
     return "avx512" if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags() else "avx2"
 
 

@@ -20,7 +20,10 @@ from lib.dataplane import Dataplane
 from lib.wait import eventually
 
 N_OUT = 4
-SIMD_BITS = {"": 512, "avx512": 512, "avx2": 256, "scalar": 128}  # vector widths of the other programs, by ISA
+# By ISA: the vector widths of the other programs, and the key `instructions` of ours. Code for
+# x86-64-v2 has vectors of 128 bits, in l3fwd too; only the reference code of ours has none.
+SIMD_BITS = {"": 512, "avx512": 512, "avx2": 256, "scalar": 128, "reference": 128}
+INSTRUCTIONS = {"avx512": "avx512", "avx2": "avx2", "scalar": "sse4", "reference": "scalar"}
 LOAD_S = 240
 
 
