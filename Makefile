@@ -123,7 +123,7 @@ $(O)/obj/%.o: %.c Makefile
 
 # The version is compiled only into the objects that print it. A commit that changes one file then
 # leaves all other objects, and their copies in a compiler cache, valid.
-VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o daemon/threads.o start/options.o ctl/main.o supervise/main.o)
+VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o daemon/workers.o start/options.o ctl/main.o supervise/main.o)
 $(VERSIONED): ALL_CFLAGS += -DFPMDP_VERSION='"$(VERSION)"'
 $(VERSIONED): $(O)/version
 $(O)/version: FORCE

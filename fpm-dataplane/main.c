@@ -19,6 +19,7 @@
 #include "daemon/dataplane.h"
 #include "daemon/forwarders.h"
 #include "daemon/threads.h"
+#include "daemon/workers.h"
 #include "manage/manage.h"
 #include "manage/ports.h"
 #include "nicd/nicd.h"

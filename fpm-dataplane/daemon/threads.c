@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connect the threads; start them in order and end them in reverse.           [main] */
+/* Start the threads in order and end them in reverse.                         [main] */
 #include "daemon/threads.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "base/counters.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "bfd/bfd.h"
-#include "config/print.h"
 #include "daemon/forwarders.h"
 #include "fib/fib.h"
 #include "filter/filter.h"
@@ -25,9 +19,6 @@
 #include "manage/ports.h"
 #include "neigh/neigh.h"
 #include "port/bfd.h"
-#include "port/nic.h"
-#include "port/nicd_client.h"
-#include "port/packet.h"
 #include "port/watch.h"
 #include "punt/punt.h"
 #include "restart/fdstore.h"
@@ -121,185 +112,6 @@ rib_begin(struct dataplane *dp)
 		rc = rtnl_begin(dp);
 	/* A predecessor still writes the checkpoint: then start rib later. */
 	return rc < 0 || dp->predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
-}
-
-/*
- * Open the sockets through which punt gives the kernel ICMP errors for hosts that only the
- * kernel reaches. Without a socket these errors are dropped. With IPV6_FREEBIND the kernel
- * accepts any source address, also that of another VRF, as it does for IPv4.
- */
-static void
-raw_open(const struct config *conf, int raw[2])
-{
-	int on = 1;
-
-	for (unsigned int i = 0; i < 2; i++) {
-		raw[i] = netns_socket(conf->control_netns, i == 0 ? AF_INET : AF_INET6,
-				      SOCK_RAW | SOCK_NONBLOCK, IPPROTO_RAW);
-		if (raw[i] < 0 && raw[i] != -EAFNOSUPPORT)
-			log_warn("main: raw socket not opened family=%s error=\"%s\"",
-				 i == 0 ? "ipv4" : "ipv6", strerror(-raw[i]));
-	}
-	if (raw[1] >= 0)
-		(void)setsockopt(raw[1], IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
-}
-
-/* Return the ticks a second of policer_ticks(). */
-static double
-ticks_s(void)
-{
-	return (double)rte_get_tsc_hz() * (1u << POLICER_TICK_SHIFT);
-}
-
-int
-workers_setup(struct dataplane *dp)
-{
-	const struct config *conf = &dp->conf;
-	static char listen[CONFIG_LISTEN_STRLEN]; /* static, because ui keeps the pointer */
-	/*
-	 * True if no other daemon can forward instead of this daemon: then a busy address
-	 * must not end the start.
-	 */
-	bool next = sd_is_restarted() || dp->predecessor >= 0;
-	struct worker *w = dp->worker;
-	struct neigh_conf neigh = {.count = counters_register("neigh"),
-				   .rib = &w[W_RIB],
-				   .punt = &w[W_PUNT],
-				   .manage = &w[W_MANAGE],
-				   .netns = conf->control_netns,
-				   .mpls_all = conf->mpls_all,
-				   .rp_filter_ignored = conf->rp_filter_ignored,
-				   .port = dp->port,
-				   .n_port = PORT_SLOTS};
-	struct punt_conf punt = {.neigh = &w[W_NEIGH],
-				 .port = dp->port,
-				 .n_port = PORT_SLOTS,
-				 .rings = dp->rings,
-				 .n_fwd = conf->n_core,
-				 .no_lcore = nicd_is_connected(),
-				 .pool = dp->pool};
-	struct fpm_conf fpm = {.rib = &w[W_RIB],
-			       .netns = conf->control_netns,
-			       .listen = conf->fpm_listen,
-			       .from = conf->fpm_from,
-			       .off = conf->routes_from == ROUTES_FROM_KERNEL,
-			       .retry_listen = next,
-			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
-	struct trace_conf trace = {.rib = &w[W_RIB],
-				   .neigh = &w[W_NEIGH],
-				   .port = dp->port,
-				   .n_port = PORT_SLOTS,
-				   .version = FPMDP_VERSION,
-				   .explain = fwd_explain};
-	struct ui_conf ui = {.rib = &w[W_RIB],
-			     .neigh = &w[W_NEIGH],
-			     .fpm = &w[W_FPM],
-			     .rtnl = &w[W_RTNL],
-			     .bfd_dplane = conf->bfd.on ? conf->bfd.name : NULL,
-			     .routes_from = routes_from_name(conf->routes_from),
-			     .instructions = fwd_cpu_uses(),
-			     .instructions_best = fwd_cpu_best(),
-			     .trace = &w[W_TRACE],
-			     .manage = &w[W_MANAGE],
-			     .warn = &w[W_WARN],
-			     .filter = &w[W_FILTER],
-			     .sflow = &w[W_SFLOW],
-			     .bfd = &w[W_BFD],
-			     .port = dp->port,
-			     .n_port = PORT_SLOTS,
-			     .serving = dp->serving,
-			     .cpu = dp->conf.core,
-			     .n_fwd = conf->n_core,
-			     .control_socket = conf->control_socket,
-			     .metrics_on = conf->metrics_on,
-			     .metrics_listen = conf->metrics_listen,
-			     .metrics_retry = next,
-			     .netns = conf->control_netns,
-			     .version = FPMDP_VERSION,
-			     .dpdk = rte_version(),
-			     .config_file = conf->file,
-			     .fpm_listen = config_listen_str(&conf->fpm_listen, listen),
-			     .hugepages = conf->hugepages,
-			     .memory_mib = conf->memory_mib};
-	struct warn_conf warn = {.rib = &w[W_RIB],
-				 .neigh = &w[W_NEIGH],
-				 .netns = conf->control_netns,
-				 .filter = conf->filter_table,
-				 .rp_filter_ignored = conf->rp_filter_ignored};
-	struct filter_conf filter = {.netns = conf->control_netns,
-				     .table = conf->filter_table,
-				     .pass_on_error = conf->filter_pass,
-				     .n_thread = conf->n_core + 2,
-				     .ticks = policer_ticks,
-				     .ticks_s = ticks_s};
-	struct sflow_setup sflow = {.rib = &w[W_RIB],
-				    .port = dp->port,
-				    .netns = conf->control_netns,
-				    .conf = conf->sflow};
-	struct bfd_setup bfd = {.rib = &w[W_RIB],
-				.punt = &w[W_PUNT],
-				.rings = dp->rings,
-				.n_fwd = conf->n_core,
-				.full_rounds = NIC_QUEUE_MAX / conf->rx_burst + 1,
-				.netns = conf->control_netns,
-				.conf = conf->bfd};
-	struct manage_conf manage = {.running = &dp->running,
-				     .poll_always = dp->poll_by_option,
-				     .rib = &w[W_RIB],
-				     .fpm = &w[W_FPM],
-				     .sflow = &w[W_SFLOW],
-				     .ports = &dp->hotplug};
-	int rc;
-
-	dp->hotplug = (struct hotplug){.port = dp->port,
-				       .pool = dp->pool,
-				       .rxq_assign = &dp->rxq_assign,
-				       .neigh = &w[W_NEIGH],
-				       .punt = &w[W_PUNT]};
-	manage.hooks = dp->hooks = hooks_new(dp->fib);
-	if (dp->hooks == NULL)
-		return -ENOMEM;
-	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
-	warn.fib = filter.fib = dp->fib;
-	sflow.fib = bfd.fib = dp->fib;
-	if (conf->bfd.on) {
-		bfd.table = dp->bfd_table = bfd_table_create();
-		punt.bfd_elsewhere = true;
-		if (bfd.table == NULL)
-			return -ENOMEM;
-	}
-	neigh.limits = punt.limits = ui.limits = &dp->conf.limits;
-	punt.count = counters_register("punt");
-	punt.watch = trace.watch = dp->watch = watch_create();
-	sflow.watch = dp->sampler = watch_create();
-	if (dp->watch == NULL || dp->sampler == NULL)
-		return -ENOMEM;
-	punt.watch_ring = watch_ring_add(dp->watch, &punt.count->watch_lost);
-	if (punt.watch_ring == NULL)
-		return -ENOMEM;
-	rc = neigh_setup(&w[W_NEIGH], &neigh);
-	raw_open(conf, punt.raw);
-	if (rc == 0)
-		rc = punt_setup(&w[W_PUNT], &punt);
-	if (rc == 0)
-		rc = fpm_setup(&w[W_FPM], &fpm);
-	if (rc == 0)
-		rc = trace_setup(&w[W_TRACE], &trace);
-	if (rc == 0)
-		rc = ui_setup(&w[W_UI], &ui);
-	if (rc == 0)
-		rc = manage_setup(&w[W_MANAGE], &manage);
-	if (rc == 0)
-		rc = warn_setup(&w[W_WARN], &warn);
-	if (rc == 0)
-		rc = filter_setup(&w[W_FILTER], &filter);
-	if (rc == 0)
-		rc = sflow_setup(&w[W_SFLOW], &sflow);
-	if (rc == 0)
-		rc = bfd_setup(&w[W_BFD], &bfd);
-	for (unsigned int i = W_NEIGH; i < N_WORKER && rc == 0; i++)
-		rc = worker_prepare(&w[i]);
-	return rc;
 }
 
 /* Wait until the FIB has all that rtnl and neigh have learned from the kernel. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads: set up the workers with pointers to each other; start and end all threads in
- * order.                                                                        [main]
+ * threads: start rib first; start and end all threads in order.                  [main]
  */
 #ifndef DAEMON_THREADS_H
 #define DAEMON_THREADS_H
@@ -15,9 +14,6 @@
  * Returns 0 or -errno.
  */
 int rib_begin(struct dataplane *dp);
-
-/* Set up all other workers; none of them runs yet. Returns 0 or -errno. */
-int workers_setup(struct dataplane *dp);
 
 /* Start all threads. Returns 0 or -errno, with a line in the log. */
 int threads_start(struct dataplane *dp);
