@@ -293,16 +293,15 @@ leg_without_neighbor(const struct leg *leg)
 	return leg->link->ipv6_off && only_ipv6 ? LEG_FAILED : LEG_ALIVE;
 }
 
-enum leg_class
-leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
+/*
+ * Return the class and the path of a leg with an encapsulation that needs no link: SRv6, or
+ * an encapsulation that forwarders do not have.
+ */
+static enum leg_class
+path_without_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 {
 	const struct next_hop *hop = &leg->hop;
-	const struct link *link = leg->link;
 
-	if (hop->kind != PATH_NONE) {
-		*path = PATH(hop->kind, 0);
-		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
-	}
 	/* The interface of an end point is a formality: its action decides. */
 	if (leg->sid != 0) {
 		*path = PATH(PATH_LOCAL, leg->sid);
@@ -319,26 +318,48 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(PATH_KERNEL, 0);
 		return LEG_ALIVE;
 	}
-	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg)) {
+	*path = PATH(PATH_ENCAP, 0);
+	return LEG_ENCAP;
+}
+
+/* Return the class and the path of a leg that removes the last label and has no gateway. */
+static enum leg_class
+path_after_label(const struct link *link, fib_path *path)
+{
+	/* The packet after the label is looked up in the table of the interface. */
+	if (link->vrf == 0 && link->ifindex != LOOPBACK_IFINDEX) {
 		*path = PATH(PATH_ENCAP, 0);
 		return LEG_ENCAP;
 	}
-	if (link == NULL) {
-		*path = PATH(PATH_UNRESOLVED, 0);
-		return LEG_UNRESOLVED;
+	*path = PATH(PATH_VRF, link->vrf);
+	return LEG_ALIVE;
+}
+
+/* Return the class and the path of a leg to a gateway on a port of the dataplane. */
+static enum leg_class
+path_to_gateway(const struct rib *rib, const struct leg *leg, fib_path *path)
+{
+	if (leg->adj == 0) {
+		*path = PATH(PATH_DOWN, 0);
+		return LEG_DOWN; /* no adjacency was left */
 	}
-	*path = PATH(PATH_DOWN, 0);
-	if (!link->known || !link->up)
-		return LEG_DOWN;
-	if (hop->encap == HOP_POP && hop->gw_family == 0) {
-		/* The packet after the label is looked up in the table of the interface. */
-		if (link->vrf == 0 && link->ifindex != LOOPBACK_IFINDEX) {
-			*path = PATH(PATH_ENCAP, 0);
-			return LEG_ENCAP;
-		}
-		*path = PATH(PATH_VRF, link->vrf);
-		return LEG_ALIVE;
-	}
+	*path = path_with_mtu(leg->encap != 0 ? PATH(PATH_ENCAP, leg->encap)
+					      : PATH(PATH_ADJ, leg->adj),
+			      leg->hop.mtu_class);
+	if (!adj_is_usable(rib, leg->adj))
+		return LEG_FAILED;
+	return rib->adjs.v[leg->adj].resolved ? LEG_ALIVE : LEG_RESOLVING;
+}
+
+/* Return the class and the path of a leg over a link that is up. */
+static enum leg_class
+path_over_link(const struct rib *rib, const struct leg *leg, fib_path *path)
+{
+	const struct next_hop *hop = &leg->hop;
+	const struct link *link = leg->link;
+
+	if (hop->encap == HOP_POP && hop->gw_family == 0)
+		return path_after_label(link, path);
 	if (link->vrf != 0 && !hop->vrf_subnet && !leg_has_labels(leg)) {
 		/*
 		 * The gateway is not used: as in Linux, the destination is looked up in the
@@ -369,12 +390,27 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), hop->mtu_class);
 		return leg_without_neighbor(leg);
 	}
-	if (leg->adj == 0)
-		return LEG_DOWN; /* no adjacency was left */
-	*path = path_with_mtu(leg->encap != 0 ? PATH(PATH_ENCAP, leg->encap)
-					      : PATH(PATH_ADJ, leg->adj),
-			      hop->mtu_class);
-	if (!adj_is_usable(rib, leg->adj))
-		return LEG_FAILED;
-	return rib->adjs.v[leg->adj].resolved ? LEG_ALIVE : LEG_RESOLVING;
+	return path_to_gateway(rib, leg, path);
+}
+
+enum leg_class
+leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
+{
+	const struct next_hop *hop = &leg->hop;
+
+	if (hop->kind != PATH_NONE) {
+		*path = PATH(hop->kind, 0);
+		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
+	}
+	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg))
+		return path_without_link(rib, leg, path);
+	if (leg->link == NULL) {
+		*path = PATH(PATH_UNRESOLVED, 0);
+		return LEG_UNRESOLVED;
+	}
+	if (!leg->link->known || !leg->link->up) {
+		*path = PATH(PATH_DOWN, 0);
+		return LEG_DOWN;
+	}
+	return path_over_link(rib, leg, path);
 }

@@ -47,6 +47,7 @@ enum leg_class {
 bool link_is_kernels(const struct rib *rib, const struct link *link);
 /* Return true if only the kernel serves a next hop of SRv6. It may get the packets. */
 bool leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop);
+/* Return the class of a leg, and the path of its packets in *path.  [rib] */
 enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);
 
 #endif
