@@ -162,6 +162,95 @@ words_check_utf8(const struct command *c, int n, char **word)
 	return CTL_OK;
 }
 
+/* The options that do work of their own in place of a command. */
+struct instead {
+	bool version, help, complete;
+	const char *names; /* of --complete: the name of the list; NULL: none */
+};
+
+/*
+ * Store one option that getopt_long() returned. `word` is the argument with it, `next` (NULL:
+ * none) the argument after it. Returns CTL_OK or CTL_USAGE.
+ */
+static int
+option_take(int opt, struct options *o, unsigned int *given, struct instead *instead,
+	    const char *word, const char *next)
+{
+	switch (opt) {
+	case 's':
+		return option_take_text("-s", optarg, &o->socket);
+	case 'j':
+		o->json = true;
+		*given |= OPT_JSON;
+		return CTL_OK;
+	case 'h':
+		instead->help = true;
+		return CTL_OK;
+	case 'v':
+		instead->version = true;
+		return CTL_OK;
+	case 'r':
+		o->repair = true;
+		*given |= OPT_REPAIR;
+		return CTL_OK;
+	case 'w':
+		*given |= OPT_FILE;
+		return option_take_text("-w", optarg, &o->file);
+	case 'V':
+		*given |= OPT_VTYSH;
+		return option_take_text("--vtysh", optarg, &o->vtysh);
+	case 'n':
+		o->dry_run = true;
+		*given |= OPT_DRY_RUN;
+		return CTL_OK;
+	case 'F':
+		o->force = true;
+		*given |= OPT_FORCE;
+		return CTL_OK;
+	case 'W':
+		*given |= OPT_TIMES;
+		return option_take_seconds("--watch", optarg, next, &o->watch_s);
+	case 'R':
+		*given |= OPT_TIMES;
+		return option_take_seconds("--rates", optarg, next, &o->rates_s);
+	case 'C':
+		instead->complete = true;
+		instead->names = optarg;
+		return CTL_OK;
+	case '4':
+	case '6':
+		*given |= OPT_FAMILY;
+		return option_take_family(opt - '0', &o->family);
+	default:
+		return option_refuse(opt, word);
+	}
+}
+
+/* Choose the control socket: the option, the environment, or the path of the package. */
+static void
+socket_choose(struct options *o)
+{
+	if (o->socket == NULL)
+		o->socket = getenv("FPMCTL_SOCKET");
+	if (o->socket == NULL || o->socket[0] == '\0')
+		o->socket = CTL_SOCKET;
+}
+
+/* Run --help or --complete. Returns -1 if neither is given, or the exit code. */
+static int
+instead_run(const struct instead *instead, struct options *o, int argc, char **argv)
+{
+	if (instead->help) /* of the command that follows, if any */
+		return cmd_help.run(o, optind < argc && command_find(argv[optind]) != NULL,
+				    argv + optind);
+	if (!instead->complete)
+		return -1;
+	if (instead->names != NULL)
+		return show_names(o, instead->names);
+	command_complete(stdout, argc - optind, argv + optind);
+	return CTL_OK;
+}
+
 /*
  * Parse all options, and run --version, --help and --complete.
  * Returns -1 to continue, or the exit code.
@@ -184,83 +273,20 @@ options_take(struct options *o, unsigned int *given, int argc, char **argv)
 		{"complete", optional_argument, NULL, 'C'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *names = NULL; /* name of the list for the completion */
-	bool helping = false, completing = false;
-	int opt, rc = CTL_OK;
+	struct instead instead = {0};
+	int opt, rc;
 
-	while (rc == CTL_OK &&
-	       (opt = getopt_long(argc, argv, ":s:jhw:46", options, NULL)) != -1) {
-		switch (opt) {
-		case 's':
-			rc = option_take_text("-s", optarg, &o->socket);
-			break;
-		case 'j':
-			o->json = true;
-			*given |= OPT_JSON;
-			break;
-		case 'h':
-			helping = true;
-			break;
-		case 'v':
+	while ((opt = getopt_long(argc, argv, ":s:jhw:46", options, NULL)) != -1) {
+		rc = option_take(opt, o, given, &instead, argv[optind - 1], argv[optind]);
+		if (rc != CTL_OK)
+			return rc;
+		if (instead.version) {
 			puts("fpmctl " FPMDP_VERSION);
 			return CTL_OK;
-		case 'r':
-			o->repair = true;
-			*given |= OPT_REPAIR;
-			break;
-		case 'w':
-			rc = option_take_text("-w", optarg, &o->file);
-			*given |= OPT_FILE;
-			break;
-		case 'V':
-			rc = option_take_text("--vtysh", optarg, &o->vtysh);
-			*given |= OPT_VTYSH;
-			break;
-		case 'n':
-			o->dry_run = true;
-			*given |= OPT_DRY_RUN;
-			break;
-		case 'F':
-			o->force = true;
-			*given |= OPT_FORCE;
-			break;
-		case 'W':
-			rc = option_take_seconds("--watch", optarg, argv[optind],
-						 &o->watch_s);
-			*given |= OPT_TIMES;
-			break;
-		case 'R':
-			rc = option_take_seconds("--rates", optarg, argv[optind],
-						 &o->rates_s);
-			*given |= OPT_TIMES;
-			break;
-		case 'C':
-			completing = true;
-			names = optarg;
-			break;
-		case '4':
-		case '6':
-			rc = option_take_family(opt - '0', &o->family);
-			*given |= OPT_FAMILY;
-			break;
-		default:
-			return option_refuse(opt, argv[optind - 1]);
 		}
 	}
-	if (rc != CTL_OK)
-		return rc;
-	if (o->socket == NULL)
-		o->socket = getenv("FPMCTL_SOCKET");
-	if (o->socket == NULL || o->socket[0] == '\0')
-		o->socket = CTL_SOCKET;
-	if (helping) /* of the command that follows, if any */
-		return cmd_help.run(o, optind < argc && command_find(argv[optind]) != NULL,
-				    argv + optind);
-	if (completing && names != NULL)
-		return show_names(o, names);
-	if (completing)
-		command_complete(stdout, argc - optind, argv + optind);
-	return completing ? CTL_OK : -1;
+	socket_choose(o);
+	return instead_run(&instead, o, argc, argv);
 }
 
 int
