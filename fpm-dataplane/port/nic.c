@@ -237,84 +237,94 @@ nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes
 	return nic_check_limits(port, &info, n_rxq, mtu_bytes, why, why_size);
 }
 
-static int
-nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
-	      char *why, unsigned int why_size)
+/* Set the largest MTU of the port: of its device and of the buffers of `pool`. */
+static void
+nic_mtu_max_set(struct port *port, const struct rte_eth_dev_info *info,
+		struct rte_mempool *pool)
 {
-	struct rte_eth_conf eth = {.rxmode = {.mtu = (uint16_t)conf->mtu_bytes}};
-	struct rte_eth_dev_info info;
-	struct rte_ether_addr mac;
-	unsigned int room;
-	int rc = rte_eth_dev_info_get(port->port_id, &info);
+	unsigned int room =
+		rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM - L2_ROOM_BYTES;
 
-	if (rc < 0)
-		return why_not(why, why_size, rc, "device reports no information");
-	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
-	port->node = rte_eth_dev_socket_id(port->port_id);
-	port->mtu_max_bytes = device_mtu_max(&info);
-	room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM - L2_ROOM_BYTES;
+	port->mtu_max_bytes = device_mtu_max(info);
 	if (port->mtu_max_bytes > room)
 		port->mtu_max_bytes = room;
+}
+
+/*
+ * Choose the numbers of queues. Returns 0, or -EINVAL with the reason in `why` if the
+ * device has too few queues or cannot have the configured MTU.
+ */
+static int
+nic_queues_choose(struct port *port, const struct port_conf *conf,
+		  const struct rte_eth_dev_info *info, char *why, unsigned int why_size)
+{
 	port->n_txq = (uint16_t)conf->n_txq;
 	port->n_rxq = (uint16_t)(conf->n_rxq != 0 ? conf->n_rxq : conf->n_txq);
-	if (info.max_tx_queues < port->n_txq)
+	if (info->max_tx_queues < port->n_txq)
 		return why_not(
 			why, why_size, -EINVAL,
 			"device has %u transmit queue%s, %u forwarding cores need one each",
-			info.max_tx_queues, info.max_tx_queues == 1 ? "" : "s",
+			info->max_tx_queues, info->max_tx_queues == 1 ? "" : "s",
 			port->n_txq);
-	if (conf->n_rxq == 0 && port->n_rxq > info.max_rx_queues)
-		port->n_rxq = info.max_rx_queues;
+	if (conf->n_rxq == 0 && port->n_rxq > info->max_rx_queues)
+		port->n_rxq = info->max_rx_queues;
 	/*
 	 * The kernel spreads frames over all queues of a fanout group, so all must be read.
 	 */
-	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < info.max_rx_queues)
-		port->n_rxq = info.max_rx_queues;
+	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < info->max_rx_queues)
+		port->n_rxq = info->max_rx_queues;
 	/* Queues of virtio come in pairs. The host spreads frames over all pairs in use. */
 	if (nic_is_driven_by(port, "net_virtio") && port->n_rxq < port->n_txq)
 		port->n_rxq = port->n_txq;
-	rc = nic_check_limits(port, &info, port->n_rxq, conf->mtu_bytes, why, why_size);
-	if (rc < 0)
-		return rc;
-	port->cksum_able = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+	return nic_check_limits(port, info, port->n_rxq, conf->mtu_bytes, why, why_size);
+}
+
+/* Choose the offloads, which are checksums, VLAN tags and RSS, and write them to *eth. */
+static void
+nic_offloads_choose(struct port *port, const struct port_conf *conf,
+		    const struct rte_eth_dev_info *info, struct rte_eth_conf *eth)
+{
+	port->cksum_able = (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
 	port->rx_cksum = port->cksum_able && !conf->options.cksum_off;
 	if (port->rx_cksum)
-		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	port->vlan_able = nic_takes_tags(&info);
+		eth->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	port->vlan_able = nic_takes_tags(info);
 	port->vlan_offload = port->vlan_able && !conf->options.vlan_off;
 	if (port->vlan_offload)
-		eth.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
-	rss_request(port, &info, &eth);
-	/*
-	 * A bond that starts sets up the queues of its members, and their links may be up.
-	 */
-	if (port->bond == BOND_LACP)
-		rc = bond_room(port->n_txq * TX_DESC,
-			       (unsigned int)port->n_rxq + port->n_txq, why, why_size);
-	if (rc < 0)
-		return rc;
+		eth->txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
+	rss_request(port, info, eth);
+}
+
+/*
+ * Start the device, with interrupts if they are configured and the device can have them.
+ * Returns 0 or -errno with the reason in `why`.
+ */
+static int
+nic_start(struct port *port, const struct port_conf *conf, struct rte_eth_conf *eth,
+	  struct rte_mempool *pool, char *why, unsigned int why_size)
+{
+	int rc;
+
 	/*
 	 * A bond has no interrupts, because an interrupt of a member reports one NIC only.
 	 * uio has none per queue.
 	 */
-	eth.intr_conf.rxq = port->interrupts = conf->interrupts &&
-					       port->bond == BOND_NONE &&
-					       !attach_is_by_uio(port->port_id);
-	rc = device_start(port, &eth, pool, why, why_size);
+	eth->intr_conf.rxq = port->interrupts = conf->interrupts &&
+						port->bond == BOND_NONE &&
+						!attach_is_by_uio(port->port_id);
+	rc = device_start(port, eth, pool, why, why_size);
 	if (rc < 0 && port->interrupts) {
 		/* Some drivers without interrupts fail when they are asked for them. */
-		eth.intr_conf.rxq = port->interrupts = false;
-		rc = device_start(port, &eth, pool, why, why_size);
+		eth->intr_conf.rxq = port->interrupts = false;
+		rc = device_start(port, eth, pool, why, why_size);
 	}
-	if (rc < 0)
-		return rc;
-	rss_read_back(port);
-	rc = rte_eth_macaddr_get(port->port_id, &mac);
-	if (rc < 0)
-		return why_not(why, why_size, rc, "device has no MAC address");
-	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
-	if (nic_set_mtu(port, conf->mtu_bytes) < 0)
-		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
+	return rc;
+}
+
+/* Request the frames that the port needs beside the frames for its MAC. */
+static void
+nic_filters_open(const struct port *port)
+{
 	/*
 	 * The host drops frames with a tag that was not announced (QEMU:
 	 * VIRTIO_NET_F_CTRL_VLAN, which the driver always negotiates), unless the device is
@@ -326,6 +336,45 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	/* OSPF, ND and others use multicast. Virtual devices often have no filter. */
 	if (rte_eth_allmulticast_enable(port->port_id) < 0)
 		log_debug("port: allmulticast not supported port=%s", port->name);
+}
+
+/* Configure and start an attached device. Returns 0 or -errno with the reason in `why`. */
+static int
+nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
+	      char *why, unsigned int why_size)
+{
+	struct rte_eth_conf eth = {.rxmode = {.mtu = (uint16_t)conf->mtu_bytes}};
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr mac;
+	int rc = rte_eth_dev_info_get(port->port_id, &info);
+
+	if (rc < 0)
+		return why_not(why, why_size, rc, "device reports no information");
+	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
+	port->node = rte_eth_dev_socket_id(port->port_id);
+	nic_mtu_max_set(port, &info, pool);
+	rc = nic_queues_choose(port, conf, &info, why, why_size);
+	if (rc < 0)
+		return rc;
+	nic_offloads_choose(port, conf, &info, &eth);
+	/*
+	 * A bond that starts sets up the queues of its members, and their links may be up.
+	 */
+	if (port->bond == BOND_LACP)
+		rc = bond_room(port->n_txq * TX_DESC,
+			       (unsigned int)port->n_rxq + port->n_txq, why, why_size);
+	if (rc == 0)
+		rc = nic_start(port, conf, &eth, pool, why, why_size);
+	if (rc < 0)
+		return rc;
+	rss_read_back(port);
+	rc = rte_eth_macaddr_get(port->port_id, &mac);
+	if (rc < 0)
+		return why_not(why, why_size, rc, "device has no MAC address");
+	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	if (nic_set_mtu(port, conf->mtu_bytes) < 0)
+		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
+	nic_filters_open(port);
 	return 0;
 }
 
