@@ -3,8 +3,9 @@
  * Bulk lookups for CPUs with AVX2 and BMI2: the scalar loop, compiled for them
  * (three-operand shifts, VEX loads). Any reader thread.
  *
- * AVX2 has no popcount of 64-bit lanes, and its gathers do not pay. A popcount by a nibble
- * table costs more than the scalar POPCNT, three of which issue in a cycle.
+ * AVX2 has no popcount of 64-bit lanes, and its gathers are not faster than loads. A
+ * popcount by a table of nibbles costs more than the scalar POPCNT, of which a CPU can begin
+ * three in a cycle.
  */
 #include <string.h>
 #define X86_ALL_INSTRUCTIONS

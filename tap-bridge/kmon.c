@@ -30,7 +30,7 @@
 #include "tap-bridge/netns.h"
 
 #define EVENT_BUFFER_BYTES (4 << 20)
-#define MSG_BUFFER_BYTES   (32 << 10) /* the kernel fills dump messages up to this */
+#define MSG_BUFFER_BYTES   (32 << 10) /* largest datagram of a dump */
 #define DUMP_TRIES         8
 #define DISPATCH_BURST     4096 /* datagrams in a call: a storm must not starve the owner */
 

@@ -106,7 +106,7 @@ kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list
 /*
  * Return true if the mirror has the link of `key`. If not, the link is gone or not yet
  * known, and a waiting event will report it. Settings are an exception: the kernel sends
- * those of a new link before the link, and only once.
+ * the settings of a new link before the link, and only once.
  */
 static bool
 kmon_has_link(const struct kmon *km, const struct kmon_key *key)

@@ -129,7 +129,10 @@ bool kmon_is_watched(const struct kmon *km, enum kmon_kind kind);
 /* Update the mirror and report the difference. Returns 0 or -ENOMEM. */
 int kmon_apply(struct kmon *km, const struct kmon_change *change);
 
-/* Report a list of entries gone and free it. For a link, first report all on it gone. */
+/*
+ * Report that the entries of a list are gone, and free the list. Before a link, report that
+ * all entries on it are gone.
+ */
 void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list);
 
 /* Parse a message. Returns false if it concerns nothing that kmon watches. */

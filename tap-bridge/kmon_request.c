@@ -97,8 +97,8 @@ neigh_note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
 }
 
 /*
- * Look the neighbor up in the kernel. Returns the octets in `answer`, or -errno; -ENOENT:
- * no entry.
+ * Look the neighbor up in the kernel. Returns the number of octets in `answer`, or -errno;
+ * -ENOENT: no entry.
  */
 static int
 neigh_get(struct kmon *km, const struct kmon_neigh *neigh, void *answer,

@@ -16,8 +16,9 @@
 struct hook_want {
 	char dev[IFNAMSIZ];
 	char file[HOOK_FILE_STRLEN];
-	unsigned int at, of; /* index of the first instruction, and number of all */
-	unsigned int n;      /* instructions in `part` */
+	unsigned int at,
+		of; /* index of the first instruction in `part`; instructions of the program */
+	unsigned int n; /* instructions in `part` */
 	uint8_t part[HOOK_PART_MAX * HOOK_INSTRUCTION_BYTES];
 };
 

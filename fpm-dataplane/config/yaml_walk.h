@@ -77,8 +77,8 @@ const char *cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX]);
 void cfg_place(struct cfg_at *at, const struct yaml_node_s *node);
 
 /*
- * Record an error. Errors after the first CFG_ERRORS_SHOWN, more than a file written by
- * hand has, are only counted.
+ * Record an error. A file written by hand has fewer than CFG_ERRORS_SHOWN errors. Further
+ * errors are only counted.
  */
 #define CFG_ERRORS_SHOWN 1000
 void cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)

@@ -52,7 +52,7 @@ static const struct {
 	{"tunnels", "forwarders serve the tunnels of the kernel", check_tunnels},
 	{"mpls", "the kernel takes MPLS labels, if there are any", check_mpls},
 	{"srv6", "the kernel has what SRv6 needs, if segments are in use", check_srv6},
-	{"kernel", "the RIB is in step with the kernel's routing tables", check_kernel},
+	{"kernel", "the RIB has read all events of the kernel's routes", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
 	{"frr-version", "faults of FRR's version that matter here", check_frr_version},
 	{"fpm", "zebra is connected, and the RIB keeps up", check_fpm},

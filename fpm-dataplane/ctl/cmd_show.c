@@ -54,7 +54,7 @@ static const struct what {
 	{"labels", "[LABEL]", "routes of MPLS labels: new labels, next hops", "label",
 	 NUMBERED, "no labels"},
 	{"encaps", "[NUMBER]",
-	 "label stacks that next hops push, and neighbors; headends of SRv6", "encap",
+	 "label stacks that next hops push, with neighbor; headends of SRv6", "encap",
 	 NUMBERED, "no next hop has labels or segments"},
 	{"sids", "[PREFIX|ADDRESS]",
 	 "SIDs of SRv6; an ADDRESS finds its SID, a PREFIX the SIDs in it", "sid",

@@ -277,7 +277,7 @@ capture_complete(FILE *out, int n, char **word)
 
 const struct command cmd_capture = {
 	.name = "capture",
-	.words = "-w FILE|- [WORDS]",
+	.words = "[-w FILE|-] [WORDS]",
 	.text = "write live packets as pcapng, dropped ones with their reason",
 	.run = capture_run,
 	.options = OPT_FILE,

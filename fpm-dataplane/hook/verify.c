@@ -26,8 +26,8 @@
 enum kind {
 	NOTHING,  /* no value, or different kinds of values on different paths */
 	NUMBER,   /* `range` */
-	ARGUMENT, /* an address: that of struct fpm_hook, and `low` to `high` octets */
-	STACK,    /* an address: that of the end of the stack, and `low` to `high` octets */
+	ARGUMENT, /* an address `low` to `high` octets above the start of struct fpm_hook */
+	STACK,    /* an address `low` to `high` octets above the end of the stack */
 };
 
 struct value {

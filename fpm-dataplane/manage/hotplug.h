@@ -18,7 +18,7 @@ struct hotplug {
 	struct rte_mempool *pool;
 	const struct rxq_assign *rxq_assign;
 	struct worker *neigh, *punt;
-	uint16_t last_ifidx; /* the last taken number; 0: none */
+	uint16_t last_ifidx; /* number of the port that was added last; 0: none */
 	uint32_t n_added;    /* number of ports added since the start */
 };
 

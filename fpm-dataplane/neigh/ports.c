@@ -207,8 +207,8 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	ifc->present = false;
 	ifc->lost = true;
 	/*
-	 * The last copy stays: a forwarder between two stages finds it down, and sends
-	 * nothing.
+	 * Keep a last copy of the interface, which is down: a forwarder that is between two
+	 * stages reads it, and sends nothing.
 	 */
 	iface_publish(n, ifidx);
 	mac_release(ifc);

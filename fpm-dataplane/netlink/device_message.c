@@ -79,7 +79,7 @@ device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
 		return -EBADMSG;
 	m->xdp = xdp != XDP_ATTACHED_NONE;
 	a = attrs_find(at, len, IFLA_LINK);
-	/* With a namespace it is an index there. */
+	/* With IFLA_LINK_NETNSID the link below is in another namespace. */
 	if (attrs_find(at, len, IFLA_LINK_NETNSID) != NULL)
 		a = NULL;
 	if (a != NULL && attr_copy(a, &m->on, sizeof(m->on)) < 0)

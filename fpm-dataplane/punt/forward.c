@@ -459,7 +459,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	}
 	kind = path_kind(fp.neighbor);
 	if ((kind == PATH_LOCAL || kind == PATH_KERNEL) && !originated) {
-		if (meta->has_lookup_vrf) /* the kernel does not look it up there */
+		if (meta->has_lookup_vrf) /* the kernel would use another table */
 			punt_drop(p, m, DROP_foreign_oif);
 		else
 			tap_deliver(p, m);

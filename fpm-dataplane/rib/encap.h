@@ -34,7 +34,7 @@ struct rib_encaps {
 uint32_t encap_get(struct rib *rib, uint32_t adj, uint32_t stack);
 /* Return the entry if there is one, without a reference; 0: none. */
 uint32_t encap_find(const struct rib *rib, uint32_t adj, uint32_t stack);
-/* Return a reference. No forwarder may use the entry by a path of the caller any longer. */
+/* Give a reference back. No forwarder may still use the entry by a path of the caller. */
 void encap_put(struct rib *rib, uint32_t number);
 bool encaps_are_full(const struct rib *rib);
 void encaps_free(struct rib_encaps *encaps);

@@ -19,7 +19,8 @@ struct rib;
 struct vrf {
 	uint16_t number; /* in fib->vrf */
 	/*
-	 * For FIBs of rules: rules need it; the published list has it; readers may have it.
+	 * FIBs of rules: rules need the FIB; the published list names it; a reader may
+	 * still use it.
 	 */
 	bool wanted, listed_now, in_use;
 	uint8_t view; /* a view of IPv4 (4) or IPv6 (6) routes; 0: all of the table */

@@ -240,7 +240,7 @@ def test_more_labels_than_frr_sends_are_refused_and_counted(dut, lan, wan, n):
     eventually(lambda: dut.label_row(100), 5, 0.005)
 
     assert dut.not_forwarded(lan, lan.probe(HOST)) == {"unsupported_encap": 1}
-    # The ICMP error about the second packet has the same path, which is none.
+    # The ICMP error about a packet with a label takes the path of the label, which has none here.
     labelled = with_labels(lan.probe(HOST), 100)
     assert dut.not_forwarded(lan, labelled) == {"unsupported_encap": 1, "no_route": 1}
     assert dut.route_row(NET)["state"] == dut.label_row(100)["state"] == "unsupported"

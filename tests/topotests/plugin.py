@@ -33,7 +33,7 @@ def each(method):
 
 
 def insert_all(net):
-    """Insert a dataplane into each router. Other hosts send whole checksums from now on."""
+    """Insert a dataplane into each router. Turn off the checksum offloads of other hosts."""
     if not WITH_DATAPLANE:
         return
     for number, router in enumerate(frr_hooks.routers(net)):

@@ -121,8 +121,8 @@ def split(family, data):
 
 
 def _nlris(family, data, at):
-    """Yield (begin, end) of each NLRI that may be at a place, the longest NLRIs of FRR first: so a
-    peer cannot withdraw the flows of another peer by a long flow that contains their octets."""
+    """Yield (begin, end) of each NLRI that may begin at `at`. The longest NLRIs of FRR come first:
+    otherwise a peer could withdraw flows of another peer by a long flow with their octets."""
     room = len(data) - at - 1
     if room < 0:
         return
