@@ -52,6 +52,22 @@ kroute_add(struct rib_kroutes *k, struct route *r)
 	return i;
 }
 
+/* Return the place of the record, which is `listed`, in k->local. */
+static uint32_t
+local_place(struct rib_kroutes *k, uint32_t number)
+{
+	uint32_t at = 0;
+
+	if (!k->v[number].connected) {
+		k->n_list_steps++;
+		return k->v[number].on_list;
+	}
+	/* Linux makes no connected routes in table local; an operator can. */
+	for (; k->local.v[at] != number; at++)
+		k->n_list_steps++;
+	return at;
+}
+
 static void
 connected_remove(struct rib_kroutes *k, uint32_t number)
 {
@@ -59,7 +75,19 @@ connected_remove(struct rib_kroutes *k, uint32_t number)
 
 	k->connected.v[k->v[number].on_list] = last;
 	k->v[last].on_list = k->v[number].on_list;
+	if (k->v[number].listed)
+		k->v[number].on_list = local_place(k, number);
 	k->v[number].connected = false;
+}
+
+static void
+local_remove(struct rib_kroutes *k, uint32_t number)
+{
+	uint32_t at = local_place(k, number), last = k->local.v[--k->local.n];
+
+	k->local.v[at] = last;
+	if (!k->v[last].connected)
+		k->v[last].on_list = at;
 }
 
 void
@@ -136,19 +164,18 @@ static void
 kroute_list_local(struct rib_kroutes *k, uint32_t number, bool listed)
 {
 	struct kroute *kr = &k->v[number];
-	uint32_t at = 0;
 
 	if (kr->listed == listed)
 		return;
 	kr->listed = listed;
 	k->n_local[kr->route->family == 6][kr->route->len] += listed ? 1 : -1u;
-	if (listed) {
-		vec32_push(&k->local, number);
+	if (!listed) {
+		local_remove(k, number);
 		return;
 	}
-	while (k->local.v[at] != number)
-		at++;
-	k->local.v[at] = k->local.v[--k->local.n];
+	if (!kr->connected)
+		kr->on_list = k->local.n;
+	vec32_push(&k->local, number);
 }
 
 bool

@@ -28,7 +28,8 @@ struct kroute {
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
 	uint32_t details; /* IPv4: as in struct kernel_event; 0: not known (restart) */
-	uint32_t on_list; /* connected: its place in rib_kroutes.connected */
+	/* connected: its place in rib_kroutes.connected; else `listed`: in rib_kroutes.local */
+	uint32_t on_list;
 	uint8_t protocol, rtm_type, scope;
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
 	bool is_local;      /* of table local, which the kernel looks up before main */
@@ -54,6 +55,7 @@ struct rib_kroutes {
 	struct vec32 wide;         /* records with `wide`, and all of type throw; few */
 	uint32_t n_throws;         /* records in `wide` that are of type throw */
 	struct vec32 local;        /* records of table local; few */
+	uint64_t n_list_steps;     /* entries of `local` that removals passed, for tests */
 	uint32_t n_local[2][129];  /* of these, by family (IPv4, IPv6) and prefix length */
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */

@@ -67,7 +67,7 @@ static void
 kroutes_must_be_sound(const struct rib *rib, struct counts *c)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
-	uint32_t n = 0, n_connected = 0;
+	uint32_t n = 0, n_connected = 0, n_listed = 0;
 
 	for (uint32_t i = 1; i <= k->high; i++) {
 		const struct kroute *kr = &k->v[i];
@@ -84,12 +84,15 @@ kroutes_must_be_sound(const struct rib *rib, struct counts *c)
 		MUST(kr->slot != 0 && kr->slot <= rib->slots.high);
 		c->slot[kr->slot]++;
 		choice_must_hold(rib, kr);
+		if (kr->listed && !kr->connected)
+			MUST(kr->on_list < k->local.n && k->local.v[kr->on_list] == i);
+		n_listed += kr->listed;
 		if (!kr->connected)
 			continue;
 		n_connected++;
 		MUST(kr->on_list < k->connected.n && k->connected.v[kr->on_list] == i);
 	}
-	MUST(k->n == n && k->connected.n == n_connected);
+	MUST(k->n == n && k->connected.n == n_connected && k->local.n == n_listed);
 	MUST(!k->sweeping && !k->rebind);
 }
 

@@ -623,6 +623,64 @@ no_limit(void **state)
 	return 0;
 }
 
+/* Add or delete own addresses, in the same order both times. */
+static void
+own_addresses(struct rig *g, enum kernel_event_kind kind, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct kernel_event *ev;
+		char text[32];
+
+		snprintf(text, sizeof(text), "198.51.%u.%u/32", i / 256, i % 256);
+		ev = rig_kernel_route(g, kind, text, 0, NULL, 0);
+		ev->is_local = true;
+		ev->route.rtm_type = RTN_LOCAL;
+	}
+	go(g);
+}
+
+static void
+a_removed_record_of_table_local_is_found_in_one_step(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t n_own = g->rib->kroutes.local.n;
+
+	own_addresses(g, NEW, 500);
+	assert_int_equal(g->rib->kroutes.local.n, n_own + 500);
+	own_addresses(g, DEL, 500);
+	assert_int_equal(g->rib->kroutes.local.n, n_own);
+	assert_int_equal(g->rib->kroutes.n_list_steps, 500);
+	end(g);
+}
+
+/* The only record that is both in rib_kroutes.connected and in rib_kroutes.local. */
+static void
+a_connected_record_of_table_local_leaves_both_lists(void **state)
+{
+	struct rig *g = rig_two_ports();
+	const struct rib_kroutes *k = &g->rib->kroutes;
+	uint32_t n_own = k->local.n, n_connected = k->connected.n;
+	struct kernel_event *ev;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		own_addresses(g, NEW, 3);
+		ev = rig_kernel_route(g, NEW, NET, 0, NULL, 11);
+		ev->is_local = true;
+		ev->route.protocol = RTPROT_KERNEL;
+		go(g);
+		assert_int_equal(k->connected.n, n_connected + 1);
+		assert_int_equal(k->local.n, n_own + 4);
+		own_addresses(g, DEL, i);
+		ev = rig_kernel_route(g, DEL, NET, 0, NULL, 11);
+		ev->is_local = true;
+		ev->route.protocol = RTPROT_KERNEL;
+		own_addresses(g, DEL, 3);
+		assert_int_equal(k->local.n, n_own);
+		assert_int_equal(k->connected.n, n_connected);
+	}
+	end(g);
+}
+
 int
 main(void)
 {
@@ -639,6 +697,8 @@ main(void)
 		cmocka_unit_test(types_without_next_hops_have_their_own_paths),
 		cmocka_unit_test(zebras_metric_of_20_is_compared_with_that_of_the_kernel),
 		cmocka_unit_test(table_local_is_before_main_whatever_the_metric),
+		cmocka_unit_test(a_removed_record_of_table_local_is_found_in_one_step),
+		cmocka_unit_test(a_connected_record_of_table_local_leaves_both_lists),
 		cmocka_unit_test(a_connected_route_yields_while_its_link_is_down),
 		cmocka_unit_test(
 			linux_joins_ipv6_routes_with_gateways_and_deletes_one_by_one),
