@@ -135,10 +135,38 @@ a_mapped_gateway_has_one_spelling(void **state)
 	}
 }
 
+/* FRR marks each route that drops as unreachable, and names two of the three kinds. */
+static void
+a_route_that_drops_has_its_kind(void **state)
+{
+	static const struct {
+		const char *fields, *kind;
+	} of[] = {{",\"blackhole\":true", "blackhole"},
+		  {",\"adminProhibited\":true", "prohibit"},
+		  {"", "unreachable"}};
+	struct prefix p;
+
+	assert_int_equal(prefix_parse("198.51.100.0/24", &p, NULL), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		char text[512], *hops = NULL;
+
+		snprintf(text, sizeof(text),
+			 "{\"198.51.100.0/24\":[{\"protocol\":\"static\",\"selected\":true,"
+			 "\"installed\":true,\"nexthops\":[{\"fib\":true,"
+			 "\"unreachable\":true%s}]}]}",
+			 of[i].fields);
+		zebra_prefix(vtysh_that_says(text), NULL, &p, true, &hops);
+		assert_non_null(hops);
+		assert_string_equal(hops, of[i].kind);
+		free(hops);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_route_that_drops_has_its_kind),
 		cmocka_unit_test(a_mapped_gateway_has_one_spelling),
 		cmocka_unit_test(names_are_for_a_terminal_and_the_same_in_text_and_json),
 	};

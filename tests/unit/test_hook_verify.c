@@ -49,6 +49,21 @@ a_part_of_a_word_of_the_stack_is_not_the_word(void **state)
 	assert_int_equal(hook_verify(right, 10, why, sizeof(why)), 0);
 }
 
+/* A word of the stack of which a part was written is a number, not the address it was. */
+static void
+an_address_that_is_partly_overwritten_is_a_number(void **state)
+{
+	const struct bpf_insn whole[] = {STX(BPF_DW, 10, 1, -8), LDX(BPF_DW, 3, 10, -8),
+					 LDX(BPF_B, 0, 3, 0), EXIT()};
+	const struct bpf_insn part[] = {MOV_K(2, 1),           STX(BPF_DW, 10, 1, -8),
+					STX(BPF_W, 10, 2, -8), LDX(BPF_DW, 3, 10, -8),
+					LDX(BPF_B, 0, 3, 0),   EXIT()};
+
+	assert_int_equal(hook_verify(whole, 4, why, sizeof(why)), 0);
+	assert_true(hook_verify(part, 6, why, sizeof(why)) < 0);
+	assert_non_null(strstr(why, "takes a number for an address"));
+}
+
 #define COMPILES(...)                                                \
 	({                                                           \
 		const struct bpf_insn ins_[] = {__VA_ARGS__};        \
@@ -250,6 +265,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_of_a_word_of_the_stack_is_not_the_word),
+		cmocka_unit_test(an_address_that_is_partly_overwritten_is_a_number),
 		cmocka_unit_test(only_programs_that_compile_right_are_compiled),
 		cmocka_unit_test(a_second_exit_is_right_at_any_distance),
 		cmocka_unit_test(the_result_of_an_operation_has_exact_ends),
