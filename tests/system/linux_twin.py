@@ -46,7 +46,8 @@ class Twin:
                 argv = ["ethtool", "-K", dev, "tx", "off", "gso", "off", "gro", "off"]
                 netns.run(ns, argv, check=False)
             wire = Wire(self.far, name)
-            wire.name, wire.mac, wire.port_mac = name, like.mac, like.port_mac
+            for what in ("name", "mac", "port_mac", "ip4", "peer4", "ip6", "peer6"):
+                setattr(wire, what, getattr(like, what))
             self.wires[name] = wire
             self.dut.collector.add(wire)
 
