@@ -73,9 +73,10 @@ port_path(struct cfg *c, const struct cfg_at *item, unsigned int i)
 	if (word == NULL)
 		word = cfg_peek(c, item, "device");
 	if (word != NULL)
-		snprintf(c->port_path[i], CFG_PATH_MAX, "ports[%s]", cfg_escape(word));
+		snprintf(c->port_path[i], sizeof(c->port_path[i]), "ports[%s]",
+			 cfg_escape(word));
 	else
-		snprintf(c->port_path[i], CFG_PATH_MAX, "ports[%u]", i);
+		snprintf(c->port_path[i], sizeof(c->port_path[i]), "ports[%u]", i);
 }
 
 static void

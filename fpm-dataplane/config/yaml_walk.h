@@ -14,8 +14,9 @@
 
 #include "config/config.h"
 
-#define CFG_PATH_MAX 256 /* "ports[wan0].device", octets */
-#define CFG_TEXT_MAX 768 /* a path of 255 octets, all escaped */
+#define CFG_PATH_MAX      256 /* "ports[wan0].device", octets */
+#define CFG_PORT_PATH_MAX 216 /* "ports[wan0]": a key behind it fits into a path */
+#define CFG_TEXT_MAX      768 /* a path of 255 octets, all escaped */
 
 struct yaml_document_s; /* yaml.h: yaml_document_t */
 struct yaml_node_s;     /* yaml.h: yaml_node_t */
@@ -28,7 +29,7 @@ struct cfg {
 	struct yaml_document_s *doc;
 	void *root; /* the struct config that the load fills */
 	/* "ports[wan0]" for each port, and for the first port beyond the limit. */
-	char port_path[CONFIG_PORTS_MAX + 1][CFG_PATH_MAX];
+	char port_path[CONFIG_PORTS_MAX + 1][CFG_PORT_PATH_MAX];
 
 	/*
 	 * Places of keys that are checked against each other; line 0: not given, < 0: bad.

@@ -488,7 +488,8 @@ stack_is_pushed(const struct rig *g, uint32_t group, unsigned int n, uint32_t if
 {
 	fib_path path = fib_group_path(g->fib, group, 0);
 	const struct fib_encap *e = fib_encap(g->fib, path);
-	uint8_t out[LABELS_MAX * LABEL_BYTES + 1] = {[LABELS_MAX * LABEL_BYTES] = 0xa5};
+	/* As large as the type of `n` allows, because gcc 14 warns of a smaller one. */
+	uint8_t out[(UINT8_MAX + 1) * LABEL_BYTES] = {[LABELS_MAX * LABEL_BYTES] = 0xa5};
 
 	assert_int_equal(path_kind(path), PATH_ENCAP);
 	assert_int_equal(e->n, n);
