@@ -148,8 +148,8 @@ topotests-source:
 	@$(if $(TOPOTESTS),:,tests/topotests/fetch.sh $(CURDIR)/build/topotests/frr)
 
 # The first run makes the Debian roots in build/: 1 GB each, minutes. Remove them to have new ones.
-test-arm64: ## cross-build for arm64, and run unit tests by qemu-user (T="poptrie* fib*": names without test_)
-	@tests/lib/arm64.sh $(CURDIR)/build/arm64-root $(T:%='%')
+test-arm64: ## cross-build for arm64, and run unit tests by qemu-user (T="poptrie* fib*": names without test_; WHAT=deb: the package)
+	@WHAT="$(WHAT)" tests/lib/arm64.sh $(CURDIR)/build/arm64-root $(T:%='%')
 
 test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets there (WHAT="unit demo"; T, S: as those targets take them)
 	@T="$(T)" S="$(S)" tests/lib/trixie.sh $(CURDIR)/build/trixie-root $(WHAT)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Build the Debian package of the tree of this file in build/deb/. The source package is built from
-# a copy, because debian/ has to be at its top. $1 is the version of the programs.
+# a copy, because debian/ has to be at its top. $1 is the version of the programs. ARCH=arm64 builds for
+# another architecture; RUN_BY is then an emulator for its programs.
 set -e
 cd "$(dirname "$0")/../.."
 out=$PWD/build/deb src=$PWD/build/deb/src
@@ -28,7 +29,7 @@ fpm-dataplane ($version) unstable; urgency=medium
 END
 
 cd "$src"
-dpkg-buildpackage -b -us -uc >"$out/build.log" 2>&1 || { tail -30 "$out/build.log"; exit 1; }
+dpkg-buildpackage -b -us -uc ${ARCH:+-a"$ARCH"} >"$out/build.log" 2>&1 || { tail -30 "$out/build.log"; exit 1; }
 cd "$out"
 rm -rf "$src"
 ls "$out"/*.deb

@@ -4,12 +4,15 @@
 written by hand; tests/system/test_config_keys.py compares the page with the programs. man.py makes manual
 pages from the same texts."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# An emulator that runs programs of another kind of CPU, with its arguments.
+RUN_BY = os.environ.get("RUN_BY", "").split()
 
 BEGIN = """\
 # Commands
@@ -25,7 +28,7 @@ SHOWN = "<!-- shown by: test_config_keys: `page_of_commands` -->"
 
 def printed(*argv):
     """Return what a program prints, without spaces at the ends of lines."""
-    done = subprocess.run(argv, capture_output=True, check=True, text=True)
+    done = subprocess.run([*RUN_BY, *argv], capture_output=True, check=True, text=True)
     return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
 
 

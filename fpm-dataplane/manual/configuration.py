@@ -6,11 +6,12 @@ page with both sources. man.py makes the manual page of the file from the same t
 
 import json
 import re
-import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import commands
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parent / "dist" / "fpm-dataplane.yaml"
@@ -55,8 +56,7 @@ class Words:
 
 def keys(fpmctl):
     """Return the rows of the table: key, default, values, required, reload."""
-    printed = subprocess.run([fpmctl, "--json", "config", "keys"], capture_output=True, check=True)
-    return json.loads(printed.stdout)
+    return json.loads(commands.printed(fpmctl, "--json", "config", "keys"))
 
 
 def joined(lines):

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Cross-build for arm64 in the Debian root $1, which is made if it is missing, and run unit tests by
-# qemu-user: those whose names match the patterns $2 and on (without test_; by default poptrie's).
+# qemu-user: those whose names match the patterns $2 and on (without test_; by default poptrie's). With
+# WHAT=deb: build the Debian package for arm64, install it in that root, and run its programs.
 # qemu-user on x86-64 keeps memory accesses in order, so this finds no missing fence. root.
 set -e
 here=$(dirname "$0") root=$1
@@ -24,6 +25,31 @@ mkdir -p "$(dirname "$root")"
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 		touch /.arm64' sh $packages; }; } >"$log" 2>&1 ||
 	{ tail -5 "$log" >&2; skip "its packages cannot be installed here, see $log"; }
+
+if [ "${WHAT:-}" = deb ]; then
+	"$here/in_root.sh" --online "$root" sh -ec '
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends build-essential \
+		crossbuild-essential-arm64 debhelper python3-docutils
+	git config --global --replace-all safe.directory "*"' >>"$log" 2>&1 ||
+		{ tail -5 "$log" >&2; skip "the packages for a cross build cannot be installed here, see $log"; }
+	"$here/in_root.sh" "$root" sh -ec '
+	export ARCH=arm64 RUN_BY="qemu-aarch64 -cpu max"
+	fpm-dataplane/dist/deb.sh "$(fpm-dataplane/dist/version.sh)"'
+	# The installation may need DPDK packages that the build did not.
+	exec "$here/in_root.sh" --online "$root" sh -ec '
+	deb=$(ls "$PWD"/build/deb/fpm-dataplane_*_arm64.deb)
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$deb" >build/deb/install.log 2>&1 ||
+		{ tail -20 build/deb/install.log; exit 1; }
+	run="qemu-aarch64 -cpu max"
+	$run /usr/sbin/fpm-dataplane --version
+	$run /usr/bin/fpmctl --version
+	$run /usr/sbin/fpm-supervise --version
+	$run /usr/bin/fpmctl config check /etc/fpm-dataplane/config.yaml
+	ls /usr/share/man/man8/fpm-dataplane.8.gz
+	dpkg --purge fpm-dataplane >>build/deb/install.log 2>&1
+	[ ! -e /etc/fpm-dataplane ] || { echo "test-arm64: /etc/fpm-dataplane is left after the purge"; exit 1; }
+	echo "test-arm64: the package was built, installed and purged, and its programs ran"'
+fi
 
 [ $# -gt 0 ] || set -- 'poptrie*'
 "$here/in_root.sh" "$root" sh -ec '
