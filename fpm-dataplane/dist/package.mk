@@ -26,6 +26,10 @@ prometheus: ## unpack Debian's Prometheus in build/prometheus, for the tests of 
 # Use the engine that answers. Podman's own image format has no health checks.
 CONTAINERS = $(eval CONTAINERS := $$(firstword $$(foreach c,docker podman,\
 	$$(shell $$(c) info >/dev/null 2>&1 && echo $$(c)))))$(CONTAINERS)
+# For a machine that reaches no registry of images.
+base-image: ## make the base image of the container image with podman from Debian's packages (SUITE=trixie)
+	@tests/lib/base_image.sh $(CURDIR)/build/base-root $(or $(SUITE),bookworm)
+
 image: ## build the container image fpm-dataplane with docker or podman (SUITE=trixie: of Debian 13)
 	@[ -n "$(CONTAINERS)" ] || { echo "image: neither docker nor podman answers here"; exit 1; }
 	@$(CONTAINERS) build $(if $(filter podman,$(CONTAINERS)),--format docker) --network host \
@@ -41,4 +45,4 @@ test-image-run:
 	@IMAGE=localhost/fpm-dataplane VERSION="$(VERSION)" SUITE=$(or $(SUITE),bookworm) $(PY) -m pytest --no-header -p no:cacheprovider -rs \
 		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py containerlab.py)
 
-.PHONY: deb deps-deb test-deb prometheus image test-image test-image-run
+.PHONY: deb deps-deb test-deb prometheus base-image image test-image test-image-run
