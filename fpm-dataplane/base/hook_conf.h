@@ -16,9 +16,10 @@
 struct hook_want {
 	char dev[IFNAMSIZ];
 	char file[HOOK_FILE_STRLEN];
-	unsigned int at,
-		of; /* index of the first instruction in `part`; instructions of the program */
-	unsigned int n; /* instructions in `part` */
+	uint32_t id;     /* equal in all parts of a program */
+	unsigned int at; /* index of the first instruction in `part` */
+	unsigned int of; /* instructions of the program */
+	unsigned int n;  /* instructions in `part` */
 	uint8_t part[HOOK_PART_MAX * HOOK_INSTRUCTION_BYTES];
 };
 

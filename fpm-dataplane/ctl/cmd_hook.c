@@ -14,6 +14,7 @@
 
 #include "base/base64.h"
 #include "base/hook_conf.h"
+#include "base/inet.h"
 #include "ctl/bpf_object.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
@@ -97,16 +98,17 @@ static int
 program_send(const struct options *opt, const struct bpf_object *object, const char *file,
 	     const char *dev)
 {
+	uint32_t id = fnv1a(FNV1A_BEGIN, object->ins, object->n * HOOK_INSTRUCTION_BYTES);
 	int rc = CTL_OK;
 
 	for (size_t at = 0; at < object->n && rc == CTL_OK; at += HOOK_PART_MAX) {
 		size_t n = object->n - at < HOOK_PART_MAX ? object->n - at : HOOK_PART_MAX;
 		char *text = base64_encode(object->ins + at * HOOK_INSTRUCTION_BYTES,
 					   n * HOOK_INSTRUCTION_BYTES);
-		json_t *request = json_pack("{s:{s:s, s:s, s:o, s:I, s:I, s:s}}", "hook",
-					    "do", "load", "dev", dev, "file",
-					    file_name(file), "at", (json_int_t)at, "of",
-					    (json_int_t)object->n, "program", text);
+		json_t *request = json_pack(
+			"{s:{s:s, s:s, s:o, s:I, s:I, s:I, s:s}}", "hook", "do", "load",
+			"dev", dev, "file", file_name(file), "id", (json_int_t)id, "at",
+			(json_int_t)at, "of", (json_int_t)object->n, "program", text);
 
 		free(text);
 		rc = conn_ask(opt->socket, request, NULL, NULL);

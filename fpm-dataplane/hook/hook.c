@@ -20,7 +20,7 @@
 struct hooks {
 	struct fib *fib;
 	struct fib_hooks *list; /* as published; NULL: empty */
-	/* The program whose parts come: dev, file and `of` of its first part. */
+	/* The program whose parts come: dev, file, id and `of` of its first part. */
 	struct hook_want coming;
 	unsigned int n_come; /* instructions that have arrived; 0: no program is arriving */
 	uint8_t instruction[HOOK_INSTRUCTIONS_MAX * HOOK_INSTRUCTION_BYTES];
@@ -100,12 +100,13 @@ part_take(struct hooks *h, const struct hook_want *want, char *why, size_t why_s
 		h->coming = *want;
 		h->n_come = 0;
 	}
-	if (want->at != h->n_come || want->of != h->coming.of || want->n == 0 ||
-	    want->n > want->of - want->at || strcmp(want->dev, h->coming.dev) != 0 ||
+	if (want->at != h->n_come || want->of != h->coming.of || want->id != h->coming.id ||
+	    want->n == 0 || want->n > want->of - want->at ||
+	    strcmp(want->dev, h->coming.dev) != 0 ||
 	    strcmp(want->file, h->coming.file) != 0) {
 		snprintf(why, why_size,
-			 "this is not the next part of a program: another program was "
-			 "loaded meanwhile, or a part is missing");
+			 "another program was loaded at the same time, or a part of this "
+			 "program is missing: load it again");
 		h->n_come = 0;
 		return -EINVAL;
 	}

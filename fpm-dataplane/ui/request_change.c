@@ -152,8 +152,8 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 }
 
 #define HOOK_KEYS                                                                    \
-	"hook takes an object: do (load, unload), dev; and for load: file, at, of, " \
-	"program"
+	"hook takes an object: do (load, unload), dev; and for load: file, id, at, " \
+	"of, program"
 
 /* Parse the instructions of a part of a program. */
 static int
@@ -198,12 +198,13 @@ hook_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 {
 	const char *what = NULL, *dev = NULL, *file = NULL, *program = NULL;
 	struct hook_want *hook = &req->change.hook;
-	json_int_t at = 0, of = 0;
+	json_int_t id = 0, at = 0, of = 0;
 	json_error_t error;
 
 	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
-			   "{s:s, s:s, s?s, s?I, s?I, s?s}", "do", &what, "dev", &dev,
-			   "file", &file, "at", &at, "of", &of, "program", &program) < 0)
+			   "{s:s, s:s, s?s, s?I, s?I, s?I, s?s}", "do", &what, "dev", &dev,
+			   "file", &file, "id", &id, "at", &at, "of", &of, "program",
+			   &program) < 0)
 		return change_refuse(why, why_size, HOOK_KEYS);
 	if (dev[0] == '\0' || strlen(dev) >= sizeof(hook->dev))
 		return change_refuse(why, why_size, "dev has 1 to 15 octets");
@@ -214,6 +215,10 @@ hook_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 	}
 	if (strcmp(what, "load") != 0)
 		return change_refuse(why, why_size, HOOK_KEYS);
+	if (id < 0 || id > UINT32_MAX)
+		return change_refuse_number(why, why_size, "id", id,
+					    "from 0 to 4294967295");
+	hook->id = (uint32_t)id;
 	req->change.op = MANAGE_HOOK_LOAD;
 	return hook_load_parse(file, at, of, program, hook, why, why_size);
 }

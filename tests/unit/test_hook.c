@@ -360,11 +360,13 @@ list_down(void **state)
 	return 0;
 }
 
+static uint32_t part_id;
+
 /* Send a part: instructions `at` to `at` + `n` of a program of `of`, which returns `value`. */
 static int
 part_send(const char *dev, unsigned int at, unsigned int n, unsigned int of, int value)
 {
-	struct hook_want want = {.file = "p.o", .at = at, .of = of, .n = n};
+	struct hook_want want = {.file = "p.o", .id = part_id, .at = at, .of = of, .n = n};
 
 	snprintf(want.dev, sizeof(want.dev), "%s", dev);
 	for (unsigned int i = 0; i < n; i++) {
@@ -417,7 +419,20 @@ parts_that_do_not_fit_together_are_refused(void **state)
 	assert_int_equal(part_send("port1", 10, 21, 30, 5), -EINVAL);
 	assert_int_equal(part_send("port1", 0, 0, 30, 5), -EINVAL);
 	assert_null(fib_hooks(fib));
-	assert_non_null(strstr(why, "not the next part"));
+	assert_non_null(strstr(why, "another program was loaded at the same time"));
+}
+
+static void
+parts_of_two_programs_of_one_name_are_not_mixed(void **state)
+{
+	part_id = 1;
+	assert_int_equal(part_send("port1", 0, 256, 512, 5), 0);
+	part_id = 2;
+	assert_int_equal(part_send("port1", 0, 256, 512, 6), 0);
+	part_id = 1;
+	assert_int_equal(part_send("port1", 256, 256, 512, 5), -EINVAL);
+	part_id = 0;
+	assert_null(fib_hooks(fib));
 }
 
 static void
@@ -860,6 +875,7 @@ main(void)
 		cmocka_unit_test(each_result_is_in_its_range),
 		LIST(a_program_comes_in_parts),
 		LIST(parts_that_do_not_fit_together_are_refused),
+		LIST(parts_of_two_programs_of_one_name_are_not_mixed),
 		LIST(a_refused_program_leaves_the_old_one),
 		LIST(the_list_has_a_limit),
 		cmocka_unit_test(our_verifier_accepts_nothing_that_leaves_its_memory),

@@ -229,13 +229,15 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "port takes an object: do (add, set, del), name, device, mtu, queues, "
 		 "cores"},
 		{"{\"hook\": 1}", "hook takes an object: do (load, unload), dev; and for "
-				  "load: file, at, of, "
+				  "load: file, id, at, of, "
 				  "program"},
 		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"a\", \"file\": \"f\"}}",
-		 "hook takes an object: do (load, unload), dev; and for load: file, at, "
-		 "of, program"},
+		 "hook takes an object: do (load, unload), dev; and for load: file, id, "
+		 "at, of, program"},
 		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"interface-of-16-\"}}",
 		 "dev has 1 to 15 octets"},
+		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"id\": 4294967296}}",
+		 "id '4294967296' is not a whole number from 0 to 4294967295"},
 		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\"}}",
 		 "load needs file, of and program"},
 		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"file\": \"\", \"of\": 1, "
