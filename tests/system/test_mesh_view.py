@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One view of four routers: the Prometheus of docker/compose-four.yaml with its own file four.yml, and the
+queries of both dashboards. The routers are in network namespaces in place of containers.
+
+`make prometheus` unpacks Debian's Prometheus. Without it the test is skipped.
+"""
+
+import json
+import os
+import urllib.parse
+
+import pytest
+
+from gateways import HOST, NET
+from lib import netns, procs
+from lib.dashboard import MESH, answers, filled_in, queries, without_their_labels
+from lib.dataplane import ROOT
+from lib.wait import eventually
+from router import Router
+from test_metrics import BIN, get, needs_prometheus
+
+BOXES = ("r1", "r2", "r3", "r4")
+TARGETS = {f"{box}:9620" for box in BOXES}
+
+
+class Box(Router):
+    """A router with the ports lan0 and three mesh ports."""
+
+    def __init__(self, *args, **kw):
+        super().__init__(*args, **kw)
+        self.names = ("lan", "mesh1", "mesh2", "mesh3")
+
+
+class View:
+    """A namespace that reaches the metrics of all boxes, and Prometheus in it."""
+
+    def __init__(self, boxes, folder):
+        self.ctl = f"fdp-view-{os.getpid()}"
+        netns.command(["ip", "netns", "add", self.ctl])
+        self.boxes, self.folder, self.child = boxes, str(folder), None
+        netns.ip_batch(["link set lo up", "link add br0 type bridge", "link set br0 up",
+                        "addr add 10.99.0.254/24 dev br0"], self.ctl)  # fmt: skip
+        for n, box in enumerate(boxes, 1):
+            netns.ip_batch([f"link add v{n} type veth peer name eth0 netns {box.ctl}",
+                            f"link set v{n} master br0", f"link set v{n} up"], self.ctl)  # fmt: skip
+            netns.ip_batch([f"addr add 10.99.0.{n}/24 dev eth0", "link set eth0 up"], box.ctl)
+
+    def start(self):
+        """Start Prometheus with docker/prometheus/four.yml and a file of hosts for its targets."""
+        with open(f"{self.folder}/hosts", "w", encoding="ascii") as file:
+            file.writelines(f"10.99.0.{n} {box}\n" for n, box in enumerate(BOXES, 1))
+        run = (f"mount --bind {self.folder}/hosts /etc/hosts && exec {BIN}/prometheus "
+               f"--config.file={ROOT}/docker/prometheus/four.yml --storage.tsdb.path={self.folder}/db "
+               "--web.listen-address=127.0.0.1:9090 --log.level=warn")  # fmt: skip
+        argv = ["unshare", "--mount", "sh", "-c", run]
+        self.child = procs.start(argv, self.folder, f"{self.folder}/log", netns=self.ctl)
+
+    def page(self, path):
+        """Return the data of a page of Prometheus."""
+        return json.loads(get(self, "127.0.0.1:9090", f"/api/v1/{path}"))["data"]
+
+    def ask(self, query):
+        """Return the rows that answer a query."""
+        return self.page("query?query=" + urllib.parse.quote(query))["result"]
+
+    def close(self):
+        """End Prometheus and remove the namespace."""
+        if self.child:
+            self.child.kill()
+            self.child.wait()
+        netns.command(["ip", "netns", "del", self.ctl])
+
+
+@pytest.fixture
+def view(own_dut, tmp_path):
+    boxes = [own_dut(kind=Box, metrics="0.0.0.0:9620") for _ in BOXES]
+    for box in boxes:
+        box.start()
+    made = View(boxes, tmp_path)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+def of_all(labels):
+    """Return true if the rows that name a router name all four."""
+    named = {label["instance"] for label in labels if "instance" in label}
+    return labels and (named == TARGETS or not named)
+
+
+@needs_prometheus
+def test_prometheus_scrapes_four_routers_and_fills_both_dashboards(view):
+    """All four targets are up, the alerts of a router and of a mesh are loaded without an error, and each
+    query of both dashboards has data of all four routers. The view of the mesh shows that one link of the
+    first router has all of its traffic."""
+    first = view.boxes[0]
+    lan, mesh = first.wires["lan"], first.wires["mesh1"]
+    first.route(NET, via=mesh.peer4, wire=mesh)
+    up = lambda: {row["metric"]["instance"] for row in view.ask('up{mesh="four"} == 1')}  # noqa: E731
+    eventually(lambda: up() == TARGETS, 60, 0.5, "all four are scraped")
+
+    rules = [rule for group in view.page("rules")["groups"] for rule in group["rules"]]
+    assert {"MeshLinkBusy", "MeshLinkIdle", "BoxBusy", "TablesDiffer"} <= {rule["name"] for rule in rules}
+    assert [rule for rule in rules if rule["health"] == "err"] == []
+
+    assert without_their_labels(answers(view.ask, of_all, 120)) == []
+    wanted, found = {filled_in(query) for query, _ in queries(MESH)}, set()
+
+    def shown():
+        for query in wanted - found:
+            if of_all([row["metric"] for row in view.ask(query)]) or "> 0" in query:
+                found.add(query)
+        return found == wanted
+
+    eventually(shown, 120, 0.5, "every query of the mesh has data of all four")
+
+    link = f'rate(fpmdp_port_tx_packets_total{{instance="r1:9620",port=~"mesh.+"}}[1m])'
+
+    def share():
+        lan.send(*(lan.probe(HOST) for _ in range(64)))
+        first.fence(lan)
+        rates = {row["metric"]["port"]: float(row["value"][1]) for row in view.ask(link)}
+        return rates.get("mesh10", 0) > 1.5 * sum(rates.values()) / 3
+
+    eventually(share, 60, 0.5, "mesh10 of r1 has more than 1.5 times the average")
