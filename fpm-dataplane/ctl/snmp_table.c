@@ -296,6 +296,37 @@ last_change(const struct snmp_row *was, const struct kernel_link *link, bool fir
 							      : was->changed;
 }
 
+static bool
+counter_fell(uint64_t was, uint64_t is)
+{
+	return was != SNMP_NOT_COUNTED && is < was; /* SNMP_NOT_COUNTED is the largest */
+}
+
+/*
+ * Return the time at which the counters of an interface last began again, given its earlier
+ * row (NULL: it did not exist). A port whose device is opened again keeps its ifIndex, and
+ * counts from 0. in_packets is left out: the kernel's value is the difference of two
+ * counters that a driver may read one after the other.
+ */
+static uint32_t
+last_restart(const struct snmp_row *was, const struct snmp_count *is)
+{
+	const struct snmp_count *c;
+
+	if (was == NULL)
+		return 0;
+	c = &was->count;
+	if (counter_fell(c->in_octets, is->in_octets) ||
+	    counter_fell(c->in_discards, is->in_discards) ||
+	    counter_fell(c->in_errors, is->in_errors) ||
+	    counter_fell(c->out_octets, is->out_octets) ||
+	    counter_fell(c->out_packets, is->out_packets) ||
+	    counter_fell(c->out_discards, is->out_discards) ||
+	    counter_fell(c->out_errors, is->out_errors))
+		return sys_up_time(boottime_s());
+	return was->restarted;
+}
+
 int
 snmp_table_refresh(struct snmp_table *t)
 {
@@ -325,6 +356,12 @@ snmp_table_refresh(struct snmp_table *t)
 	if (!table_take_daemon(t))
 		table_guess_ours(t, old.row, old.n);
 	table_pass_speed_on(t);
+	for (unsigned int i = 0; i < t->n; i++) {
+		struct snmp_row *row = &t->row[i];
+
+		row->restarted =
+			last_restart(row_find(&old, row->link.ifindex), &row->count);
+	}
 	free(old.row);
 	t->read_s = boottime_s();
 	return 0;
@@ -487,8 +524,9 @@ value_of_ifx(const struct snmp_table *t, unsigned int column, const struct snmp_
 	case 18:
 		return value_text(out, size, link->alias);
 	case 19:
-		return value_number(out, size, "timeticks",
-				    row->ours ? t->discontinuity : 0);
+		if (!row->ours || row->restarted > t->discontinuity)
+			return value_number(out, size, "timeticks", row->restarted);
+		return value_number(out, size, "timeticks", t->discontinuity);
 	default:
 		return false;
 	}

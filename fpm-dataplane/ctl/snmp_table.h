@@ -28,6 +28,7 @@ struct snmp_row {
 	bool has_connector;  /* ifConnectorPresent */
 	uint32_t mbit_per_s; /* 0: unknown */
 	uint32_t changed;    /* ifLastChange, in hundredths of a second; 0: earlier */
+	uint32_t restarted;  /* when counters were last found to be smaller; 0: never */
 	struct snmp_count count;
 };
 
@@ -38,9 +39,9 @@ struct snmp_table {
 	double read_s;     /* CLOCK_BOOTTIME of the last read; 0: none */
 	double ask_from_s; /* CLOCK_BOOTTIME until which requests to the daemon pause */
 	/*
-	 * ifCounterDiscontinuityTime of interfaces of the dataplane: the start of the
-	 * daemon, on the clock of snmpd (sysUpTime), in hundredths of a second; 0: before
-	 * snmpd began.
+	 * ifCounterDiscontinuityTime of interfaces of the dataplane, unless `restarted` of
+	 * the row is later: the start of the daemon, on the clock of snmpd (sysUpTime), in
+	 * hundredths of a second; 0: before snmpd began.
 	 */
 	uint32_t discontinuity;
 };

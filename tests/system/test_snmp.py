@@ -257,6 +257,29 @@ def test_walks_while_the_daemon_restarts_are_whole(router, agent):
     eventually(lambda: now <= set(agent.column(IN_OCTETS)), 10)
 
 
+def test_a_device_that_is_opened_again_is_a_discontinuity_of_its_port(router, agent):
+    """The interface below a port goes and comes: the port keeps its ifIndex and counts from 0. A manager
+    would take the difference for a counter that wrapped (RFC 2863, 3.1.5)."""
+    lan, ext = router.wires["lan"], router.wires["ext"]
+    index, other = router.ifindex(ext), router.ifindex(lan)
+    router.route(NET, via=router.wires["wan"].peer4, wire=router.wires["wan"])
+    for _ in range(20):
+        router.forwarded(ext, ext.probe(HOST), router.wires["wan"])
+    eventually(lambda: int(agent.column(IN_OCTETS)[index]) >= 20 * 46, 5)
+    before = agent.column(DISCONTINUITY)
+
+    netns.ip_batch([f"link set p-ext netns {router.far}"], router.dp)
+    eventually(lambda: router.port_row(ext)["link"] == "down", 5, 0.01)
+    netns.ip_batch([f"link set p-ext netns {router.dp}"], router.far)
+    netns.ip_batch(["link set p-ext up"], router.dp)
+    eventually(lambda: router.port_row(ext)["link"] == "up", 10, 0.01)
+
+    eventually(lambda: int(agent.column(IN_OCTETS)[index]) < 20 * 46, 5)
+    after = agent.column(DISCONTINUITY)
+    assert router.ifindex(ext) == index
+    assert after[index] != before[index] and after[other] == before[other]
+
+
 def test_without_the_daemon_its_interfaces_have_no_counters(router, agent):
     """An snmpd that goes on meanwhile shows the kernel's state of our ports, but no counter,
     because the counters of the TAPs lack most packets. After the start they count from 0, and

@@ -349,6 +349,46 @@ the_start_of_the_daemon_does_not_jitter(void **state)
 	assert_int_equal(known.discontinuity, 0);
 }
 
+/* RFC 2863, ifCounterDiscontinuityTime. */
+static void
+smaller_counters_are_a_discontinuity_of_their_interface(void **state)
+{
+	static const char *const counter[] = {"rx_bytes",  "tx_bytes",  "tx_packets",
+					      "rx_missed", "rx_errors", "tx_errors"};
+	char rows[200], want[40];
+
+	refresh();
+	for (unsigned int i = 0; i < sizeof(counter) / sizeof(*counter); i++) {
+		for (int n = 5; n >= 4; n--) {
+			snprintf(rows, sizeof(rows), "[{\"ifindex\": 3, \"%s\": %d}]",
+				 counter[i], n);
+			bed.ports = rows;
+			bed.now_s += 10;
+			refresh();
+		}
+		snprintf(want, sizeof(want), "timeticks\n%d\n",
+			 (int)(bed.now_s - SNMPD_AT_S) * 100);
+		value(31, 19, 3, want);
+		/* Without an answer there is nothing to compare. */
+		bed.ports = NULL;
+		bed.now_s += 10;
+		refresh();
+		value(31, 19, 3, want);
+	}
+	value(31, 19, 9, "timeticks\n0\n");
+	/* An interface of the kernel: a bond that loses a member. */
+	bed.link[3].count.rx_bytes--;
+	bed.now_s = 2100;
+	refresh();
+	value(31, 19, 9, "timeticks\n200000\n");
+	/* The same name and another ifIndex: a new interface. */
+	bed.link[3].ifindex = 10;
+	bed.link[3].count.rx_bytes = 0;
+	bed.now_s = 2200;
+	refresh();
+	value(31, 19, 10, "timeticks\n0\n");
+}
+
 static void
 without_a_daemon_ports_have_no_counters(void **state)
 {
@@ -539,6 +579,7 @@ main(void)
 		TEST(an_interface_of_the_kernel_has_its_counters),
 		TEST(a_port_has_the_counters_of_the_dataplane),
 		TEST(the_start_of_the_daemon_does_not_jitter),
+		TEST(smaller_counters_are_a_discontinuity_of_their_interface),
 		TEST(without_a_daemon_ports_have_no_counters),
 		TEST(a_silent_daemon_is_not_asked_for_ten_seconds),
 		TEST(rows_are_a_second_old_at_most),
