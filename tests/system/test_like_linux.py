@@ -7,8 +7,9 @@ octet by octet. DIFFERS has the frames that both treat differently, with the rea
 import struct
 
 import pytest
-from scapy.layers.inet import IP, UDP
-from scapy.layers.inet6 import IPv6
+from scapy.layers.dhcp import BOOTP, DHCP
+from scapy.layers.inet import IP, UDP, IPOption
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
@@ -413,6 +414,65 @@ def test_a_smaller_mtu_on_the_way_out(both, lan, wan):
         both.agree(frames)
     finally:
         both.linux.ip("link set wan0 mtu 1500")
+
+
+@pytest.mark.parametrize("mtu", [1500, 1300])
+def test_fragments_in_transit(both, lan, wan, mtu):
+    """Fragments that overlap, are tiny, end beyond 65,535 octets or have DF or options leave, are cut
+    again or are answered as by Linux; no router reassembles them (RFC 1812, 5.2.6; RFC 8200, 4.5)."""
+    both.route(NET, "wan")
+    both.route(NET6, "wan")
+    both.linux.ip(f"link set wan0 mtu {mtu}")
+    both.dut.ip(f"link set wan0 mtu {mtu}")
+    eventually(lambda: both.dut.port_row(wan)["mtu"] == mtu, 5, 0.01)
+    copied, not_copied = IPOption(b"\x9e\x08" + bytes(6)), IPOption(b"\x1e\x08" + bytes(6))
+    eth = Ether(src=lan.mac, dst=lan.port_mac)
+    frames = {}
+    for name, at, size, mf in (
+        ("first of two that overlap", 0, 64, 1),
+        ("second of two that overlap", 32, 64, 0),
+        ("tiny", 0, 16, 1),
+        ("octets that 8 does not divide", 0, 33, 1),
+        ("long octets that 8 does not divide", 0, 1333, 1),
+        ("beyond 65535", 65528, 100, 0),
+        ("long and beyond 65535", 64400, 1400, 0),
+        ("long and later", 800, 1400, 1),
+    ):
+        load = token().ljust(size, b"\x55")
+        head = IPv6(src=lan.peer6, dst=HOST6) / IPv6ExtHdrFragment(nh=17, offset=at // 8, m=mf, id=7)
+        frames[f"IPv6, {name}"] = bytes(eth / head / Raw(load))
+        for more, df, options in (
+            ("", 0, []),
+            (", DF", 2, []),
+            (", options", 0, [copied, not_copied]),
+        ):
+            load = token().ljust(size, b"\x55")
+            head = IP(src=lan.peer4, dst=HOST, id=7, proto=17, frag=at // 8, flags=mf | df, options=options)
+            frames[f"{name}{more}"] = bytes(eth / head / Raw(load))
+    try:
+        both.agree(frames)
+    finally:
+        both.linux.ip("link set wan0 mtu 1500")
+
+
+def test_dhcp_of_other_relays_and_servers_passes_through(both, lan):
+    """A packet between a relay agent, a server and a client that are elsewhere is transit, whatever its
+    ports are (RFC 2131, 4.1; RFC 8415, 19); one from 0.0.0.0 is not forwarded."""
+    both.route(NET, "wan")
+    both.route(NET6, "wan")
+    frames = {}
+    for sport, dport in ((67, 67), (68, 67), (67, 68)):
+        for op, chaddr in ((1, lan.mac), (2, lan.mac), (2, lan.port_mac)):
+            octets = bytes.fromhex(chaddr.replace(":", ""))
+            load = BOOTP(op=op, chaddr=octets, giaddr=lan.peer4) / DHCP(options=["end"])
+            for src in (lan.peer4, "0.0.0.0"):
+                probe = lan.probe(HOST, src=src, sport=sport, dport=dport)
+                mark = token_of(bytes(probe))
+                probe[UDP].payload = Raw(bytes(load) + mark)
+                frames[f"{src}, {sport} to {dport}, op {op} of {chaddr}"] = bytes(probe)
+    for sport, dport in ((547, 547), (546, 547), (547, 546)):
+        frames[f"IPv6, {sport} to {dport}"] = bytes(lan.probe(HOST6, sport=sport, dport=dport))
+    both.agree(frames)
 
 
 def _filled(probe):
