@@ -499,11 +499,10 @@ struct fib {
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
 	/* W:neigh  by number of a VRF: its device, see fib_vrf_device_make() in urpf.h */
 	_Atomic uint64_t vrf_device[FIB_VRF_MAX];
-	/*
-	 * W:rib once  the FIBs of VRFs have all routes of the start: table main is looked
-	 * up for a VRF that has no route
-	 */
+	/* W:rib once  FIBs of VRFs have all routes of the start: then main, if one has none */
 	_Atomic bool vrfs_told;
+	/* W:rib once  table local had an IPv6 route that refuses, which FIBs of VRFs have */
+	_Atomic bool local_refuses6;
 	_Atomic(struct fib_rules *)
 		rules[2];                  /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
 	_Atomic(struct ruleset *) filter;  /* W:filter  NULL: off; see ruleset/ruleset.h */

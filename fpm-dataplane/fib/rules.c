@@ -231,6 +231,14 @@ fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
 	*hit = (struct fib_rules_hit){.path = PATH(PATH_NONE, 0), .at = rules->n};
 }
 
+void
+fib_rules_table(const struct fib *fib, const struct fib_rules *rules,
+		const struct fib_rules_key *key, uint16_t number, struct fib_rules_hit *hit)
+{
+	hit->at = rules->n;
+	number_resolve(fib, key, number_for_packet(rules, key, number), hit);
+}
+
 fib_path
 fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t vrf,
 		   uint8_t family, const uint8_t *ip, unsigned int room)

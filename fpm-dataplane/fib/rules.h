@@ -90,11 +90,28 @@ struct fib_rules_hit {
 void fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
 		    const struct fib_rules_key *key, struct fib_rules_hit *hit);
 
+/*
+ * Look up the FIB `number` alone, as a SID does that names a table. No rule is tried, but routes for
+ * some sources count.                                                     [RCU reader]
+ */
+void fib_rules_table(const struct fib *fib, const struct fib_rules *rules,
+		     const struct fib_rules_key *key, uint16_t number,
+		     struct fib_rules_hit *hit);
+
 /* Return the published list of a family, or NULL.                         [RCU reader] */
 static inline const struct fib_rules *
 fib_rules(const struct fib *fib, uint8_t family)
 {
 	return atomic_load_explicit(&fib->rules[family == 6], memory_order_consume);
+}
+
+/* Return true if a table that packets look up has IPv6 routes for some sources. [RCU reader] */
+static inline bool
+fib_has_sources6(const struct fib *fib)
+{
+	const struct fib_rules *rules = fib_rules(fib, 6);
+
+	return rules != NULL && rules->n_sources != 0;
 }
 
 /* Return true if rules concern the packets of a family from an interface. */

@@ -6,6 +6,7 @@
 #include "fib/rules.h"
 
 #include "base/inet.h"
+#include "fwd/sid.h"
 #include "fwd/vlan.h"
 
 bool
@@ -25,7 +26,10 @@ fwd_rules_ask(const struct burst *b, unsigned int i, struct fib_rules_hit *hit)
 	if (rules == NULL)
 		return false;
 	key.flow_hash = flow_hash(key.ip, key.room, family, fib->seed);
-	fib_rules_walk(fib, rules, &key, hit);
+	if (burst_has_sid_table(b))
+		fib_rules_table(fib, rules, &key, b->in->vrf, hit);
+	else
+		fib_rules_walk(fib, rules, &key, hit);
 	return true;
 }
 

@@ -19,20 +19,52 @@
 #define PROTO_ICMP6    58u
 #define PROTO_FRAGMENT 44u
 
+#define RULES_BYTES 80 /* of a packet, to which policy rules are applied */
+
+/*
+ * Return the path to the neighbor of an end point. As in Linux, policy rules choose the table by the
+ * fields of the packet at offset `at`, but with the neighbor as the destination.
+ *
+ * in   the ingress interface; NULL: rules see a packet of this host
+ * vrf  in which the neighbor is looked up if there are no rules
+ */
+static fib_path
+neighbor_path(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+	      unsigned int at, const struct fib_iface *in, uint16_t vrf)
+{
+	const struct fib *fib = b->fwd->fib;
+	unsigned int room = burst_l3_room(b, i);
+	uint8_t family = sid->family, copy[RULES_BYTES];
+
+	if (fib_rules(fib, family) == NULL ||
+	    (in != NULL && !fib_rules_concern(in, family)))
+		return fib_resolve(fib, vrf, family, &sid->hop,
+				   flow_hash(burst_l3(b, i), room, 6, fib->seed));
+	room = room > at ? room - at : 0;
+	if (room < (family == 4 ? 20u : 40u)) /* the end point refuses it, or the kernel */
+		return PATH(PATH_NONE, 0);
+	room = room < sizeof(copy) ? room : sizeof(copy);
+	memcpy(copy, burst_l3(b, i) + at, room);
+	memcpy(copy + (family == 4 ? 16 : 24), sid->hop.octet, family_octets(family));
+	return fib_resolve_packet(fib, in, vrf, family, copy, room);
+}
+
 /*
  * Look the neighbor of End.X and End.DX* up as Linux does (seg6_lookup_any_nexthop()): in the VRF of
  * the interface that the end point names, else of the ingress interface. A link-local address is one
- * on that interface. Return PATH_NONE if the kernel has to decide.
+ * on that interface. `at`: offset of the packet that goes to the neighbor. Return PATH_NONE if the
+ * kernel has to decide.
  */
 static fib_path
-neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid)
+neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+	      unsigned int at)
 {
 	const struct fib *fib = b->fwd->fib;
 	uint16_t named = atomic_load_explicit(&sid->ifidx, memory_order_relaxed);
 	const struct fib_iface *on = named == 0          ? b->in
 				     : named < IFIDX_MAX ? fib_iface(fib, named)
 							 : NULL;
-	uint32_t hash, adj;
+	uint32_t adj;
 	fib_path path;
 
 	if (on == NULL)
@@ -44,8 +76,7 @@ neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid)
 		adj = fib_host_adj(fib, on->ifidx, 6, &sid->hop);
 		return adj == 0 ? PATH(PATH_NONE, 0) : PATH(PATH_ADJ, adj);
 	}
-	hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
-	path = fib_resolve(fib, on->vrf, sid->family, &sid->hop, hash);
+	path = neighbor_path(b, i, sid, at, named == 0 ? on : NULL, on->vrf);
 	/* Linux prefers the path by the interface, if there are several. */
 	return path_kind(path) == PATH_ADJ &&
 			       (named == 0 || fib->adj[path_index(path)].ifidx == named)
@@ -59,10 +90,11 @@ neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid)
  * thread cannot take it, because it would send it by its destination.
  */
 static fib_path
-sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid)
+sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+	     unsigned int at)
 {
 	const struct fib *fib = b->fwd->fib;
-	fib_path path = neighbor_find(b, i, sid);
+	fib_path path = neighbor_find(b, i, sid, at);
 	const struct fib_iface *out;
 	uint32_t adj = path_index(path);
 
@@ -212,10 +244,23 @@ srh_remove(struct burst *b, unsigned int i, const struct sid_packet *p)
 	b->l3_len[i] = (uint16_t)(b->l3_len[i] - p->srh_bytes);
 }
 
+bool
+fwd_sid_local_may_refuse(const struct fib *fib, uint16_t vrf, fib_path path,
+			 const struct ipaddr *dst)
+{
+	enum path_kind kind = path_kind(path);
+
+	return (kind == PATH_UNREACHABLE || kind == PATH_PROHIBIT ||
+		kind == PATH_BLACKHOLE) &&
+	       atomic_load_explicit(&fib->local_refuses6, memory_order_relaxed) &&
+	       (vrf == 0 || path_kind(fib_resolve(fib, 0, 6, dst, 0)) == kind);
+}
+
 /*
- * Return true if only the kernel can forward the packet, because its route is in another
- * VRF than its ingress interface. The kernel looks up in the VRF of the ingress port, so it
- * must get the packet with its SID.
+ * Return true if only the kernel can handle the packet: its route is in another VRF than its
+ * ingress interface, or table local may have the route, although the end point looks its table up
+ * alone. The kernel looks up in the VRF of the ingress port, so it must get the packet with its
+ * SID.
  */
 static bool
 next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -224,12 +269,16 @@ next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid 
 	const struct fib *fib = b->fwd->fib;
 	uint16_t vrf = sid_vrf(sid, b->in->vrf);
 	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
+	bool is_alone = sid_is_alone(sid);
 	enum path_kind kind;
+	fib_path path;
 
-	if (vrf == b->in->vrf)
+	if (vrf == b->in->vrf && !is_alone)
 		return false;
-	kind = path_kind(fib_resolve(fib, vrf, 6, next, hash));
-	return kind == PATH_KERNEL || kind == PATH_LOCAL;
+	path = fib_resolve(fib, vrf, 6, next, hash);
+	kind = path_kind(path);
+	return (vrf != b->in->vrf && (kind == PATH_KERNEL || kind == PATH_LOCAL)) ||
+	       (is_alone && fwd_sid_local_may_refuse(fib, vrf, path, next));
 }
 
 /*
@@ -306,8 +355,10 @@ sid_carry_out(struct burst *b, unsigned int i)
 	if (!sid_goes_on(sid) && p.left != 0) /* RFC 8986, 4.4 to 4.8 */
 		return sid_refuse(b, i, DROP_srv6_segments, p.srh_at + 3u);
 	if (sid->family != 0 || sid->action == SRV6_END_B6_ENCAPS) {
-		neighbor = sid->family != 0 ? sid_neighbor(b, i, sid)
-					    : sid_policy(b, i, sid, &p);
+		neighbor =
+			sid->family != 0
+				? sid_neighbor(b, i, sid, sid_goes_on(sid) ? 0 : p.upper_at)
+				: sid_policy(b, i, sid, &p);
 		if (path_kind(neighbor) == PATH_NONE)
 			return false;
 	}
@@ -402,7 +453,8 @@ fwd_sid_admit(struct burst *b)
 	*in = *b->in;
 	in->vrf = b->sid_vrf;
 	if (burst_has_sid_table(b)) { /* IPv6; in Linux the port has received the packet */
-		in->rules6 = false;
+		in->rules6 = fib_has_sources6(b->fwd->fib);
+		in->fast6 = in->fast6 && !in->rules6;
 		b->in = in;
 		return;
 	}
@@ -414,8 +466,14 @@ fwd_sid_admit(struct burst *b)
 	if (vrf != NULL)
 		memcpy(in->hook_name, vrf->name, sizeof(in->hook_name));
 	in->hook_ifindex = fib_vrf_device_ifindex(device);
-	in->forward4 = in->forward6 = in->fast4 = in->fast6 = true;
-	in->ipv6_off = in->rules4 = in->rules6 = false;
+	if (in->hook_ifindex != 0)
+		in->ifindex = in->hook_ifindex;
+	in->forward4 = in->forward6 = true;
+	in->rules4 = fib_rules(b->fwd->fib, 4) != NULL;
+	in->rules6 = fib_rules(b->fwd->fib, 6) != NULL;
+	in->fast4 = !in->rules4;
+	in->fast6 = !in->rules6;
+	in->ipv6_off = false;
 	in->urpf4 = fib_vrf_device_urpf4(device);
 	b->in = in;
 }

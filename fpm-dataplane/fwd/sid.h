@@ -42,6 +42,13 @@ burst_has_sid_table(const struct burst *b)
 	return b->inside && b->by_sid && b->sid_path == SID_PATH_ALONE;
 }
 
+/*
+ * Return true if a route that refuses `dst`, found in the FIB of a VRF or of main, may be one of table
+ * local, which the FIB has, too. A SID that names a table does not look up table local.
+ */
+bool fwd_sid_local_may_refuse(const struct fib *fib, uint16_t vrf, fib_path path,
+			      const struct ipaddr *dst);
+
 /* Admit stage: set the ingress interface of packets that an end point looks up in a VRF. */
 void fwd_sid_admit(struct burst *b);
 

@@ -333,6 +333,7 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 	kroute_set_connected(&rib->kroutes, i, connected);
 	if (kroute_set_wide(&rib->kroutes, i))
 		kernel_hide(rib, i);
+	local_note_refusal(rib, kr);
 	kroute_set_slot(rib, i, slot);
 }
 
@@ -432,6 +433,7 @@ kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was)
 	k->rebind |= was->connected;
 	if (kroute_set_wide(k, i))
 		kernel_hide(rib, i);
+	local_note_refusal(rib, &k->v[i]);
 	kroute_set_slot(rib, i, was->slot);
 	mirror_kernel(rib, i);
 	kernel_settle(rib, r);

@@ -132,6 +132,16 @@ local_next_vrf(const struct rib *rib, uint32_t *at)
 	return NULL;
 }
 
+void
+local_note_refusal(struct rib *rib, const struct kroute *kr)
+{
+	if (kr->is_local && kr->route->family == 6 &&
+	    (kr->rtm_type == RTN_UNREACHABLE || kr->rtm_type == RTN_PROHIBIT ||
+	     kr->rtm_type == RTN_BLACKHOLE))
+		atomic_store_explicit(&rib->fib->local_refuses6, true,
+				      memory_order_relaxed);
+}
+
 /* --- tries ------------------------------------------------------------------------------- */
 
 /* Stage a prefix in the trie of a VRF. Return 0 or -ENOMEM. */

@@ -14,6 +14,7 @@
 
 #include "base/prefix.h"
 
+struct kroute;
 struct rib;
 struct route;
 struct vrf;
@@ -63,5 +64,11 @@ void locals_set_behind(struct rib *rib, unsigned int family6, bool behind);
  * a trie is not complete.
  */
 bool locals_complete(struct rib *rib);
+
+/*
+ * Note a record of table local that refuses, for readers that look a table up alone
+ * (fib->local_refuses6).
+ */
+void local_note_refusal(struct rib *rib, const struct kroute *kr);
 
 #endif

@@ -31,6 +31,16 @@ sid(uint8_t action, uint8_t flavors, uint16_t vrf)
 	return e;
 }
 
+/* Add a route to a trie. group 0: delete it. */
+static inline void
+route6_of(struct poptrie *pt, const uint8_t addr[16], uint8_t bits, uint32_t group)
+{
+	assert_int_equal(group == 0 ? poptrie_del(pt, addr, bits)
+				    : poptrie_add(pt, addr, bits, group),
+			 0);
+	assert_int_equal(poptrie_commit(pt), 0);
+}
+
 static inline int
 sids_up(void **state)
 {

@@ -602,15 +602,6 @@ packets_are_counted_for_their_sid(void **state)
 	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
 }
 
-static void
-route6_of(struct poptrie *pt, const uint8_t addr[16], uint8_t bits, uint32_t group)
-{
-	assert_int_equal(group == 0 ? poptrie_del(pt, addr, bits)
-				    : poptrie_add(pt, addr, bits, group),
-			 0);
-	assert_int_equal(poptrie_commit(pt), 0);
-}
-
 /*
  * A SID of a VRF counts packets that are looked up there: because they come in by the VRF, because
  * a route of another VRF leads there, or by a rule, which may use a view of the table. Table main

@@ -446,6 +446,27 @@ ten_addresses_in_no_vrf_cost_each_vrf_a_few_kib(void **state)
 	rig_free(g);
 }
 
+/* Readers that look the table of a VRF up alone have to know that its FIB has such a route. */
+static void
+readers_know_that_table_local_had_an_ipv6_route_that_refuses(void **state)
+{
+	static const uint8_t types[] = {RTN_UNREACHABLE, RTN_PROHIBIT, RTN_BLACKHOLE};
+
+	for (unsigned int k = 0; k < sizeof(types); k++) {
+		struct rig *g = rig_with_routes();
+
+		address(g, false);
+		local(g, KERNEL_ROUTE, "10.8.0.0/24", types[k]);
+		rig_kernel_type(g, KERNEL_ROUTE, "2001:db8:7::/48", 0, types[k]);
+		rig_settle(g);
+		assert_false(g->fib->local_refuses6); /* IPv4, and table main */
+		local(g, KERNEL_ROUTE, "2001:db8:8::/48", types[k]);
+		rig_settle(g);
+		assert_true(g->fib->local_refuses6);
+		rig_free(g);
+	}
+}
+
 int
 main(void)
 {
@@ -466,6 +487,8 @@ main(void)
 			a_vrf_without_memory_gets_what_table_local_has_when_there_is_some_again),
 		cmocka_unit_test(
 			a_new_vrf_without_memory_has_no_fib_until_it_has_all_of_table_local),
+		cmocka_unit_test(
+			readers_know_that_table_local_had_an_ipv6_route_that_refuses),
 		cmocka_unit_test(ten_addresses_in_no_vrf_cost_each_vrf_a_few_kib),
 	};
 
