@@ -6,6 +6,7 @@
 
 #include "base/inet.h"
 #include "base/kernel_event.h"
+#include "base/msg.h"
 
 /* --- selectors ---------------------------------------------------------------------------- */
 
@@ -88,13 +89,24 @@ packet_tos(const struct fib_rules_key *key)
 	return key->family == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
 }
 
+/*
+ * Return true if the packet came in by the interface of the rule, or by a member of it if it is
+ * a VRF. A packet of this host in a VRF, such as an ICMP error, came in by the loopback device
+ * alone (l3mdev_fib_rule_iif_match() of Linux).
+ */
+static bool
+rule_iif_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
+{
+	return rule->ifindex == 0 || rule->ifindex == key->ifindex ||
+	       (rule->iif_vrf != 0 && rule->iif_vrf == key->vrf &&
+		key->ifindex != LOOPBACK_IFINDEX);
+}
+
 static bool
 rule_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 {
 	const uint8_t *src = key->ip + (key->family == 4 ? 12 : 8);
-	bool is = !rule->never &&
-		  (rule->ifindex == 0 || rule->ifindex == key->ifindex ||
-		   (rule->iif_vrf != 0 && rule->iif_vrf == key->vrf)) &&
+	bool is = !rule->never && rule_iif_matches(rule, key) &&
 		  (rule->action != FIB_RULE_VRF || key->vrf != 0) &&
 		  prefix_matches(&rule->src, src) &&
 		  prefix_matches(&rule->dst, src + family_octets(key->family)) &&
@@ -248,7 +260,7 @@ fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t v
 	struct fib_rules_key key = {.main = &fib->copy[0],
 				    .ip = ip,
 				    .room = room,
-				    .ifindex = in == NULL ? 1 : in->ifindex,
+				    .ifindex = in == NULL ? LOOPBACK_IFINDEX : in->ifindex,
 				    .flow_hash = flow_hash(ip, room, family, fib->seed),
 				    .vrf = vrf,
 				    .family = family};

@@ -195,6 +195,9 @@ interfaces_select(void **state)
 	assert_int_equal(group(), MAIN);
 	key.vrf = VRF;
 	assert_int_equal(group(), OF_TABLE);
+	key.ifindex = 1; /* a packet of this host in the VRF */
+	assert_int_equal(group(), MAIN);
+	key.ifindex = 12;
 	rule->ifindex = UINT32_MAX; /* the interface is not there */
 	rule->iif_vrf = 0;
 	assert_int_equal(group(), MAIN);
