@@ -589,6 +589,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 
 		memcpy(eth, l2, L2_LEN); /* for captures of drops, and for the kernel */
 		ip = eth + L2_LEN;
+		ip[6] &= 0x7f; /* the reserved flag, which must be zero (RFC 791, 3.1) */
 		put_be16(ip + 10, 0); /* the library leaves the checksum to the device */
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
 		*packet_meta(piece[i]) = meta;

@@ -444,6 +444,7 @@ def test_fragments_in_transit(both, lan, wan, mtu):
         for more, df, options in (
             ("", 0, []),
             (", DF", 2, []),
+            (", reserved flag", 4, []),
             (", options", 0, [copied, not_copied]),
         ):
             load = token().ljust(size, b"\x55")
