@@ -104,6 +104,13 @@ def test_bursts_of_several_macs_are_separated(dut, lan, wan, macvlan, family):
     assert dut.drops(before) == {"l2_foreign": 64}
 
 
+def addresses_in_use(dut):
+    """Wait until the kernel uses the addresses of the macvlan: until it has handled the carrier of a
+    new link, it neither answers for them nor sends from them."""
+    shown = ["ip", "-n", dut.ctl, "-6", "addr", "show", "dev", "vr5"]
+    eventually(lambda: "tentative" not in netns.command(shown), 10, 0.01)
+
+
 @FAMILIES
 def test_the_address_of_a_macvlan_answers(dut, lan, macvlan, family):
     """The kernel gets the frame with the macvlan's MAC, and answers from this MAC."""
@@ -129,9 +136,7 @@ def test_arp_for_the_address_names_the_macvlan(dut, lan, macvlan):
 def test_nd_for_the_address_names_the_macvlan(dut, lan, macvlan):
     """RFC 5798, 8.2.2: the neighbor advertisement has the virtual MAC."""
     dut.ip("addr add 2001:db8:4::18/64 dev vr5 nodad")
-    # Until the kernel has handled the carrier of a new link, it does not answer for its addresses.
-    shown = ["ip", "-n", dut.ctl, "-6", "addr", "show", "dev", "vr5"]
-    eventually(lambda: "tentative" not in netns.command(shown), 10, 0.01)
+    addresses_in_use(dut)
     ask = IPv6(src=lan.peer6, dst="ff02::1:ff00:18", hlim=255)
     ask /= ICMPv6ND_NS(tgt="2001:db8:4::18") / ICMPv6NDOptSrcLLAddr(lladdr=lan.mac)
     lan.send(Ether(src=lan.mac, dst="33:33:ff:00:00:18") / ask)
@@ -146,8 +151,11 @@ def test_a_route_by_a_macvlan_leaves_the_port_below(dut, lan, wan, macvlan, fami
     own = {4: "203.0.113.1/24", 6: "2001:db8:113::1/64"}[family]
     nodad = "" if family == 4 else "nodad"
     dut.ip(f"addr add {own} dev vr5 {nodad}")
+    addresses_in_use(dut)
     lan.answer(gateway)
     dut.ip(f"route add {NET[family]} via {gateway} dev vr5")
+    eventually(lambda: dut.route_row(NET[family]), 5, 0.005)
+    assert dut.route_row(NET[family])  # the round that added it has ended
     wan.send(probe := wan.probe(HOST[family]))
     came = lan.expect(token_of(probe), 4)
     assert (came.src, came.dst) == (VMAC, lan.mac)
