@@ -238,11 +238,13 @@ path_look_further(struct burst *b, unsigned int i)
 		return;
 	}
 	if (!to_vrf && burst_has_sid_table(b)) {
-		memcpy(dst.octet, ip + 24, sizeof(dst.octet)); /* IPv6 */
+		if (family == 6)
+			memcpy(dst.octet, ip + 24, sizeof(dst.octet));
 		if (path_is_no_route(b->path[i]) && b->in->vrf != 0 &&
 		    !atomic_load_explicit(&fib->vrfs_told, memory_order_relaxed))
 			b->path[i] = PATH(PATH_NO_FIB, 0);
-		else if (fwd_sid_local_may_refuse(fib, b->in->vrf, b->path[i], &dst))
+		else if (family == 6 &&
+			 fwd_sid_local_may_refuse(fib, b->in->vrf, b->path[i], &dst))
 			b->path[i] = PATH(PATH_LOCAL, 0); /* the kernel decides */
 		return;
 	}

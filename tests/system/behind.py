@@ -46,7 +46,7 @@ class Behind:
         for family in (4, 6):
             self.state(LINK[family], "through-kernel")
             # The kernel of either end resolves the other before packets are counted.
-            netns.run(self.ns, ["ping", "-c1", "-W2", OWN[family]])
+            netns.run(self.ns, ["ping", "-c5", "-i0.2", "-W2", OWN[family]])
 
     def state(self, prefix, state):
         """Wait until a route has a state."""

@@ -17,7 +17,7 @@ from test_idle import forwarders
 # The symbols outside of themselves that the objects of the forwarders and of the lookup may call.
 ALLOWED = {
     "fib_(resolve(_in_vrf|_ip|_packet)?|route_vrf|host_adj|onlink|iface_has_linklocal)": "reads tables, under QSBR",
-    "fib_(rules|label)_walk|fib_label_hash": "reads rules, labels and tables, under QSBR",
+    "fib_(rules|label)_walk|fib_rules_table|fib_label_hash": "reads rules, labels and tables, under QSBR",
     "fib_headend_(begin|resolve|mtu|pmtu)": "reads tables, under QSBR; writes into its result",
     "ipaddr_equal": "compares two addresses",
     "fib_sid_number_find": "reads the numbers of SIDs, under QSBR",
