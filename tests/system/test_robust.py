@@ -274,6 +274,7 @@ def test_a_port_whose_interface_is_moved_away_is_as_one_that_vanished(tough):
     netns.ip_batch([f"link set p-ext netns {dut.dp}"], dut.far)
     netns.ip_batch(["link set p-ext up"], dut.dp)
     eventually(lambda: dut.port_row(ext)["link"] == "up", 10, 0.01)
+    eventually(lambda: dut.all_alive("203.0.113.0/24"), 5, 0.01)
     dut.forwarded(lan, lan.probe("203.0.113.9"), ext)
     assert dut.stop() == 0
 
