@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fast: the scalar code of the fast path's first two steps. It is the reference for the
- * vector code (fast_avx512.c, fast_lanes.h), and handles the packets that are no complete
- * group of vectors.
+ * vector code (fast_avx512.c, fast_lanes.h), and checks the last packets of a burst if they
+ * are too few for a vector.
  *
  * The first step reads the buffers of a burst: where the frames begin, the flags of the
  * port, and whether the octets that select an interface (MAC addresses, tags) are equal in

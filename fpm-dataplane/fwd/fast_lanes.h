@@ -4,9 +4,9 @@
  * one lane a packet. It is written with the vector extensions of gcc and clang. A file that
  * includes it compiles it for a kind of CPU (fast_avx2.c, fast_sse4.c, fast_neon.c). That
  * file defines LANES, 8 or 4: as many as a register of the CPU has, because gcc splits the
- * shuffles of wider vectors into single lanes. If the CPU has instructions for lanes_bits(), the file
- * defines them as LANES_MOVEMASK. As in fast_avx512.c, 32 octets of each header, from the
- * third octet on, are transposed into eight vectors, one per word.
+ * shuffles of wider vectors into single lanes. If the CPU has instructions for
+ * lanes_bits(), the file defines them as LANES_MOVEMASK. As in fast_avx512.c, 32 octets of
+ * each header, from the third octet on, are transposed into eight vectors, one per word.
  *
  * A comparison of lanes gives all ones or 0 in each lane. The result is that of fast.c.
  *

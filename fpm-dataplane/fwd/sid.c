@@ -269,7 +269,9 @@ next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid 
 	const struct fib *fib = b->fwd->fib;
 	uint16_t vrf = sid_vrf(sid, b->in->vrf);
 	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
-	bool is_alone = sid_is_alone(sid);
+	/* Without such routes in table local there is nothing to look up. */
+	bool is_alone = sid_is_alone(sid) &&
+			atomic_load_explicit(&fib->local_refuses6, memory_order_relaxed);
 	enum path_kind kind;
 	fib_path path;
 
