@@ -111,13 +111,19 @@ poptrie6_lookup_bulk(const struct poptrie *pt, const uint8_t *const *addr, uint3
 	v->bulk6(v, addr, value, n);
 }
 
-static void
-bulk4_fused(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
+static __attribute__((noinline)) void
+many4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
 	if (v->leaf32)
 		scalar_bulk4(v, addr, value, n, false, true);
 	else
 		scalar_bulk4(v, addr, value, n, false, false);
+}
+
+static void
+bulk4_fused(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
+{
+	few_or_many4(v, addr, value, n, many4);
 }
 
 static void

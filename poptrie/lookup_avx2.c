@@ -20,14 +20,20 @@
 #endif
 #include "poptrie/walk.h"
 
-void
-pt_bulk4_avx2(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
-	      unsigned int n)
+static __attribute__((noinline)) void
+many4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
 	if (v->leaf32)
 		scalar_bulk4(v, addr, value, n, false, true);
 	else
 		scalar_bulk4(v, addr, value, n, false, false);
+}
+
+void
+pt_bulk4_avx2(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+	      unsigned int n)
+{
+	few_or_many4(v, addr, value, n, many4);
 }
 
 void

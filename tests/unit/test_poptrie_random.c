@@ -310,9 +310,9 @@ bulk_agrees(enum kind kind, uint32_t values)
 	enum { MAX = 700 };
 	static uint8_t addr[MAX][17]; /* at any alignment, as in packets */
 	static const uint8_t *key[MAX];
-	static uint32_t ip4[MAX], value[MAX + 1];
-	static const unsigned int counts[] = {0,  1,  2,  7,  8,   15,  16,  17,  31, 32,
-					      33, 63, 64, 65, 127, 128, 256, 257, MAX};
+	static uint32_t ip4[MAX], room[MAX + 2], *value = room + 1;
+	static const unsigned int counts[] = {127, 128, 137, 256, 257, MAX};
+	enum { EACH = 91, COUNTS = EACH + sizeof(counts) / sizeof(counts[0]) };
 	struct pair p = pair_new(__func__, kind, values, false);
 	unsigned int len;
 	uint8_t a[16];
@@ -320,8 +320,8 @@ bulk_agrees(enum kind kind, uint32_t values)
 	for (int i = 0; i < 5000; i++)
 		change(&p, a, &len);
 	assert_int_equal(poptrie_commit(p.pt), 0);
-	for (int round = 0; round < STEPS / 400; round++) {
-		unsigned int c = round % 19, n = counts[c];
+	for (unsigned int c = 0; c < COUNTS; c++) {
+		unsigned int n = c < EACH ? c : counts[c - EACH];
 
 		for (unsigned int i = 0; i < n; i++) {
 			random_prefix(&p, addr[i]);
@@ -329,7 +329,7 @@ bulk_agrees(enum kind kind, uint32_t values)
 			ip4[i] = (uint32_t)addr[i][0] << 24 | addr[i][1] << 16 |
 				 addr[i][2] << 8 | addr[i][3];
 		}
-		value[n] = 0xdeadbeef;
+		room[0] = value[n] = 0xdeadbeef;
 		if (p.bytes == 4)
 			poptrie4_lookup_bulk(p.pt, ip4, value, n);
 		else
@@ -337,6 +337,7 @@ bulk_agrees(enum kind kind, uint32_t values)
 		for (unsigned int i = 0; i < n; i++)
 			assert_int_equal(value[i],
 					 oracle_match(p.o, addr[i], p.bytes * 8, NULL));
+		assert_int_equal(room[0], 0xdeadbeef);
 		assert_int_equal(value[n], 0xdeadbeef);
 	}
 	pair_free(&p);
