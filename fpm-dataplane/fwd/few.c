@@ -14,7 +14,8 @@
 #include "fwd/tx.h"
 
 /* With fewer packets it takes less time to look up, or to check, each of them alone. */
-#define LOOKUP_BULK_MIN   4
+#define LOOKUP4_BULK_MIN  4 /* all IPv4 */
+#define LOOKUP_BULK_MIN   8
 #define PARSE_VECTORS_MIN 5
 
 /* Return true if the interface and the router need no stage that this file leaves out. */
@@ -55,19 +56,54 @@ few_parse(struct burst *b)
 	return n4;
 }
 
+/* Look up each packet alone. */
 static inline void
-few_lookup(struct burst *b, unsigned int n4, uint32_t *group)
+few_lookup_alone(struct burst *b, uint32_t *group)
 {
 	const struct fib_copy *tries = b->fwd->tries;
 
-	if (n4 == b->n && n4 >= LOOKUP_BULK_MIN) {
-		poptrie4_lookup_bulk(tries->pt4, b->dst4, group, b->n);
-		return;
-	}
 	for (unsigned int i = 0, n = b->n; i < n; i++)
 		group[i] = b->family[i] == 4
 				   ? poptrie4_lookup(tries->pt4, b->dst4[i])
 				   : poptrie6_lookup(tries->pt6, burst_l3(b, i) + 24);
+}
+
+/* Look up the packets of each family together. */
+static inline void
+few_lookup_families(struct burst *b, uint32_t *group)
+{
+	const struct fib_copy *tries = b->fwd->tries;
+	uint32_t key4[FWD_FEW_MAX], found[FWD_FEW_MAX];
+	const uint8_t *key6[FWD_FEW_MAX];
+	uint8_t of4[FWD_FEW_MAX], of6[FWD_FEW_MAX];
+	unsigned int n4 = 0, n6 = 0;
+
+	/* Without a branch on the family, which the CPU would mispredict. */
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		key4[n4] = b->dst4[i];
+		of4[n4] = (uint8_t)i;
+		key6[n6] = burst_l3(b, i) + 24;
+		of6[n6] = (uint8_t)i;
+		n4 += b->family[i] == 4;
+		n6 += b->family[i] != 4;
+	}
+	poptrie6_lookup_bulk(tries->pt6, key6, found, n6);
+	for (unsigned int k = 0; k < n6; k++)
+		group[of6[k]] = found[k];
+	poptrie4_lookup_bulk(tries->pt4, key4, found, n4);
+	for (unsigned int k = 0; k < n4; k++)
+		group[of4[k]] = found[k];
+}
+
+static inline void
+few_lookup(struct burst *b, unsigned int n4, uint32_t *group)
+{
+	if (n4 == b->n && n4 >= LOOKUP4_BULK_MIN)
+		poptrie4_lookup_bulk(b->fwd->tries->pt4, b->dst4, group, b->n);
+	else if (b->n >= LOOKUP_BULK_MIN)
+		few_lookup_families(b, group);
+	else
+		few_lookup_alone(b, group);
 }
 
 /*

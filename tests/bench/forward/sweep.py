@@ -16,21 +16,27 @@ FRAME4_BYTES = 8  # frame.h
 SCALED = ("ours", "testpmd-io", "l3fwd-fib-2B")  # the fastest program of each kind
 
 
-def points(bench, table, what, values, shape, **how):
-    """Measure a row for each value and program. shape(value): the arguments of Page.shape(); how:
-    as in rig.peers()."""
+FAMILIES = {"v4": 4, "v6": 6, "mixed": 0}
+
+
+def points(bench, table, what, values, shape, traffic="v4", **how):
+    """Measure a row for each value and program. shape(value): the arguments of Page.shape();
+    traffic: a key of FAMILIES; how: as in rig.peers()."""
+    family = FAMILIES[traffic]
+    name = table if traffic == "v4" else f"{table} {traffic}"
     bench.use(table)
     with rig.Started(bench, rig.peers(bench, table, **how)) as running:
         for value in values:
             for program in running:
                 program.page.shape(**shape(value))
             # A curve has many points, so each needs fewer rounds than a goal.
-            seen = in_turns(running, 4, max(3, bench.reps // 2), bench.seconds / 2)
+            here = [p for p in running if family in p.families]
+            seen = in_turns(here, family, max(3, bench.reps // 2), bench.seconds / 2)
             for program, samples in seen.items():
-                row = {"bench": "sweep", "what": what, "value": value, "table": table}
+                row = {"bench": "sweep", "what": what, "value": value, "table": name}
                 row |= {"program": rig.kind(program, table)} | summary(samples)
                 if isinstance(program, Ours) and rig.option("CYCLES", 1):
-                    row |= stages(program, 4)
+                    row |= stages(program, family)
                 bench.emit(row)
 
 
@@ -44,8 +50,9 @@ def bursts(bench):
     """Vary the most frames in a receive call. The limit of the program itself stays in force. l3fwd
     waits for more packets before it sends few; for short bursts the changed l3fwd is the peer."""
     values = rig.options("BURSTS", BURSTS)
-    more = f"rx-burst: {max(values)}\n"
-    points(bench, "full", "burst", values, lambda n: {"burst": n}, more=more, prompt=True)
+    how = {"more": f"rx-burst: {max(values)}\n", "prompt": True}
+    for traffic in rig.options("TRAFFIC", ("v4",)):
+        points(bench, "full", "burst", values, lambda n: {"burst": n}, traffic, **how)
 
 
 def sets(bench):
