@@ -179,7 +179,8 @@ def test_the_installation_of_readme_is_that_of_the_manual():
     assert len(commands.splitlines()) == 6
     for part in parts:
         if part.startswith("sysctl -w "):
-            part = [setting.replace("=", " = ") for setting in part.split()[2:]]
+            settings, _, path = part.partition(" | tee ")
+            part = [setting.replace("=", " = ") for setting in settings.split()[2:]] + [path]
         elif part.startswith(("make deb", "apt-get install")):
             part = [word.rpartition("/")[2] for word in part.split()]
         assert all(word in manual for word in ([part] if isinstance(part, str) else part)), part
