@@ -44,7 +44,7 @@ struct pt_pool {
 	uint32_t page_elems; /* a power of two, at most 1024 */
 	uint32_t n_pages;    /* capacity */
 	uint32_t top;        /* pages ever used */
-	uint32_t skip;       /* of those, the pages that are never handed out */
+	uint32_t skip;       /* pages among them that are never handed out */
 	uint32_t free_pages; /* list of pages that became free again */
 	uint32_t n_free_pages;
 	uint32_t partial

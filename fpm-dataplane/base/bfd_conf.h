@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#define BFD_DPLANE_PORT 50700 /* of bfdd, if its option --dplaneaddr names none */
+#define BFD_DPLANE_PORT 50700 /* port of bfdd if --dplaneaddr names none */
 
 struct bfd_setup_conf {
 	bool on;                        /* false: bfdd sends and receives by the TAPs */

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define FPM_HOOK_OCTETS   256 /* of a packet, that a program can read */
+#define FPM_HOOK_OCTETS   256 /* octets of a packet that a program can read */
 #define FPM_HOOK_COUNTERS 16
 #define FPM_HOOK_WORDS    512
 

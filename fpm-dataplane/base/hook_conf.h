@@ -9,7 +9,7 @@
 
 #define HOOK_INSTRUCTIONS_MAX  4096u
 #define HOOK_INSTRUCTION_BYTES 8u
-#define HOOK_FILE_STRLEN       64 /* of the name of a file, its terminator included */
+#define HOOK_FILE_STRLEN       64 /* octets of a file name, its terminator included */
 /* Instructions in one request. A longer program is sent in parts, in order. */
 #define HOOK_PART_MAX 256u
 

@@ -34,7 +34,7 @@ enum kernel_order {
 struct kernel_scope {
 	uint8_t family;   /* 4, 6 or FAMILY_LABEL: routes; 0: next-hop objects */
 	uint8_t protocol; /* RTPROT_*; 0: all protocols that rtnl passes on */
-	uint32_t table;   /* of the kernel; 0: all */
+	uint32_t table;   /* number of the kernel's table; 0: all tables */
 };
 
 struct kernel_event {

@@ -27,7 +27,7 @@ static struct {
 	alignas(64) _Atomic uint64_t used, max, refused; /* W:owner */
 	/* W:owner an entry was refused, and the table has had no room since */
 	atomic_bool full;
-	/* W:under `lock` the last log line about the table reports it full */
+	/* W:under `lock` the last log line about the table says that it is full */
 	atomic_bool logged;
 	struct log_limit limit;
 } state[N_TABLE];

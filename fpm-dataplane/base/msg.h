@@ -44,7 +44,7 @@ enum msg_type {
 	MSG_BFD_PEER,
 	/* punt -> neigh: packets wait for (ifidx, addr). Bound: hold table */
 	MSG_GLEAN,
-	/* punt -> neigh: no packet waits for it; no answer is needed */
+	/* punt -> neigh: no packet waits for (ifidx, addr); no answer is needed */
 	MSG_GLEAN_OVER,
 	/* neigh -> punt: (ifidx, addr) resolved or failed. Bound: gleans */
 	MSG_NEIGH,
@@ -59,7 +59,7 @@ enum msg_type {
 	 * the kernel's tables again
 	 */
 	MSG_REPLAY,
-	/* fpm -> rib: a QUERY_HOLD in force, after the last batch before it */
+	/* fpm -> rib: a QUERY_HOLD is in force; it follows the last batch of the session */
 	MSG_HELD,
 	/* manage -> rib, fpm: new settings. Bound: requests */
 	MSG_SETTINGS,

@@ -49,7 +49,7 @@ struct rule {
 	bool invert;             /* `not` */
 	bool l3mdev;             /* the table is that of the packet's VRF */
 	bool has_oif;            /* for packets of sockets that are bound to an interface */
-	uint8_t tos, tos_mask;   /* of the octet in the IP header */
+	uint8_t tos, tos_mask;   /* for the TOS octet of the IP header */
 	uint8_t ip_proto;        /* 0: any */
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */

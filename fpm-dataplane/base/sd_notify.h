@@ -14,7 +14,7 @@
 
 #define SD_EXIT_CONFIG  2  /* the configuration is wrong: do not start again */
 #define SD_EXIT_RESTART 75 /* start again at once: a restart was requested */
-#define SD_EXIT_ROOM    76 /* of a successor, to its predecessor: no memory for both */
+#define SD_EXIT_ROOM    76 /* of a successor: no memory for two daemons */
 #define SD_EXIT_LATER   77 /* as 2, but the manager keeps descriptors: try again */
 
 #define SD_FIRST_FD  3           /* first inherited descriptor */

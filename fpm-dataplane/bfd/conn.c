@@ -155,12 +155,12 @@ conn_read(struct bfd *b, struct conn *c)
 	if (c->broken || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	/*
-	 * The thread wakes at `wants` octets or at the end of the connection. With fewer
-	 * octets it is mostly the end.
+	 * The thread wakes at `wants` octets or at the end of the connection. If there are
+	 * fewer octets, the connection has probably ended.
 	 */
 	if (n <= 0 || ((size_t)n < c->wants && conn_has_ended(c))) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
-		b->connect_failed = true; /* bfdd may end each connection */
+		b->connect_failed = true; /* wait a tick: bfdd may end each new one, too */
 		conn_close(b, c);
 		return;
 	}

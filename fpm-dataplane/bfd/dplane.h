@@ -110,9 +110,9 @@ struct bfd_dplane_counters {
 int bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg);
 
 /*
- * Return how many octets `buf` must have before another call of bfd_dplane_next() can give
- * more, after one that returned 0: 1 if it is empty, those of a header if it has a part of
- * one, else those of the message.
+ * After bfd_dplane_next() has returned 0: return how many octets `buf` must have before
+ * another call can return a message or an error. An empty buffer needs 1 octet, a buffer
+ * with a part of a header needs the whole header, any other needs the whole message.
  */
 size_t bfd_dplane_wants(const uint8_t *buf, size_t len);
 

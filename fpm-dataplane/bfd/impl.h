@@ -94,7 +94,7 @@ struct session {
 	uint64_t orphan_ns; /* with k->conn < 0: since this time */
 	struct place place;
 	uint64_t before[4]; /* by_slots of the last daemon */
-	uint32_t n_downs;   /* of the state machine, when it was last counted */
+	uint32_t n_downs;   /* fsm.n_downs when it was last counted in bfd_status */
 	int kernel_tx;      /* BY_KERNEL: its socket; -1: none is open */
 	uint64_t since_ms;  /* CLOCK_BOOTTIME of the last change of state */
 };

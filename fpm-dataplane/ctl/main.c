@@ -240,7 +240,7 @@ socket_choose(struct options *o)
 static int
 instead_run(const struct instead *instead, struct options *o, int argc, char **argv)
 {
-	if (instead->help) /* of the command that follows, if any */
+	if (instead->help) /* help about the command that follows, if there is one */
 		return cmd_help.run(o, optind < argc && command_find(argv[optind]) != NULL,
 				    argv + optind);
 	if (!instead->complete)

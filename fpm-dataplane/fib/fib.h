@@ -249,11 +249,11 @@ struct fib_tunnel {
 	bool gre;       /* else an IP packet follows the outer header directly */
 	bool inner4, inner6;            /* takes IPv4, IPv6 */
 	bool has_key;                   /* received packets have a key */
-	bool tos_inherit, flow_inherit; /* of the inner packet */
+	bool tos_inherit, flow_inherit; /* copy them from the inner packet */
 	bool df;                        /* set DF in each outer header */
 	bool ignore_df;                 /* do not copy DF */
 	bool has_limit;                 /* writes an encapsulation limit (RFC 2473) */
-	uint8_t ttl;                    /* 0: that of the packet */
+	uint8_t ttl;                    /* 0: copy it from the inner packet */
 	uint8_t tos;                    /* without the ECN bits; unused with tos_inherit */
 	uint8_t bytes;                  /* of head[] */
 	uint8_t proto_at; /* offset in head[] of the type of the inner packet, by family */
@@ -262,7 +262,8 @@ struct fib_tunnel {
 	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
 	struct ipaddr local, remote;
 	/*
-	 * Length, TTL, TOS, identification, checksum and type of the inner packet are zero.
+	 * The outer header. Its fields for length, TTL, TOS, identification, checksum and the
+	 * type of the inner packet are zero.
 	 */
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 };
@@ -271,9 +272,9 @@ static_assert(sizeof(struct fib_tunnel) == 128, "no padding");
 /* The VXLAN below an interface that is a bridge of the kernel, see vxlan.h. */
 struct fib_vxlan {
 	uint8_t family;     /* of outer headers: 4 or 6; 0: the interface has no VXLAN */
-	uint8_t ttl;        /* of outer headers; 0: that of the packet */
+	uint8_t ttl;        /* of outer headers; 0: copy it from the inner packet */
 	uint8_t tos;        /* without the ECN bits; unused with tos_inherit */
-	bool tos_inherit;   /* of the inner packet */
+	bool tos_inherit;   /* copy the TOS from the inner packet */
 	bool df, ignore_df; /* as in struct fib_tunnel */
 	bool csum;          /* sends UDP checksums */
 	bool zero_csum6;    /* accepts packets over IPv6 without a checksum */

@@ -14,7 +14,7 @@
 #include "fib/fib.h"
 
 #define FIB_HOOKS_MAX    64u
-#define FIB_HOOK_STRLEN  64 /* of the name of a file, its terminator included */
+#define FIB_HOOK_STRLEN  64 /* octets of a file name, its terminator included */
 #define FIB_HOOK_KNOWN   (FPM_DROP | FPM_DSCP(63) | FPM_TABLE(UINT32_MAX))
 #define FIB_HOOK_MAIN    254 /* RT_TABLE_MAIN */
 #define FIB_HOOK_THREADS COUNTERS_MAX

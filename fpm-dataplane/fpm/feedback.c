@@ -23,7 +23,7 @@
 #endif
 
 #define SEND_BYTES (256u << 10) /* per call; then other sockets are served */
-#define KEEP_BYTES (1u << 20)   /* of an empty buffer; a larger one is freed */
+#define KEEP_BYTES (1u << 20)   /* a larger buffer is freed when it is empty */
 
 /* Table of a route, when it does not fit into rtmsg. */
 struct table {

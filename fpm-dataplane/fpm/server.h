@@ -36,7 +36,7 @@ struct fpm_queue {
 	bool warned; /* above 75 %; cleared below half */
 	struct log_limit warn_log;
 	unsigned int n;      /* events in `ev` */
-	uint32_t hops_bytes; /* of the hops that they own */
+	uint32_t hops_bytes; /* of the hops that these events own */
 	struct fpm_event ev[FPM_BATCH_MAX];
 };
 

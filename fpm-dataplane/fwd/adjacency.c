@@ -353,7 +353,8 @@ path_is_ipv6_off(const struct fib *fib, fib_path path)
 {
 	const struct fib_adj *adj;
 
-	if (path_kind(path) == PATH_ENCAP) /* labels; a headend leads to no adjacency */
+	if (path_kind(path) ==
+	    PATH_ENCAP) /* of labels: the path of a headend has no next */
 		path = encap_next(fib_encap(fib, path));
 	if (path_kind(path) == PATH_ONLINK)
 		return fib_ipv6_is_off(fib, 6, path_index(path));

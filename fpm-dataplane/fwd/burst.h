@@ -263,7 +263,7 @@ struct burst {
 	uint64_t bytes;                /* of all frames as received; see fwd_look() */
 	uint64_t any_flags, all_flags; /* OR and AND of the mbufs' ol_flags */
 	uint64_t fast4, fast6; /* bit per entry: packets on the fast path, see fwd/fast.h */
-	uint64_t padded;       /* of those: the frame still has Ethernet padding */
+	uint64_t padded;       /* fast-path packets whose frames still have padding */
 	struct rte_mbuf *m[BURST_MAX];
 	uint8_t *l2[BURST_MAX]; /* first octet of the frame as if it had no tags */
 	uint8_t verdict[BURST_MAX];

@@ -49,13 +49,13 @@ struct fwd_families {
 	uint64_t four, six;
 };
 
-/* Describes IP packets that are behind other headers than that of Ethernet. */
+/* IP packets that follow other headers than that of Ethernet, for example a label. */
 struct fwd_payload {
 	uint32_t at;    /* offset of the IP packets from the start of the frames */
 	bool four, six; /* families that may be on the fast path */
 	/*
-	 * Behind one label: the hop count becomes that of the label, less one, if that is lower
-	 * (label_packet_ttl()). The TTL of a label is above 1.
+	 * The packets follow one label, whose TTL is above 1. If the TTL of the label, less
+	 * one, is lower than the hop count, it becomes the hop count (label_packet_ttl()).
 	 */
 	bool uniform;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * few: the whole way of a short burst, see few.c. Private to fwd/.                [fwd-n]
+ * few: all stages of a short burst, see few.c. Private to fwd/.                [fwd-n]
  */
 #ifndef FWD_FEW_H
 #define FWD_FEW_H

@@ -31,7 +31,7 @@ packet_fails_first(const struct burst *b, unsigned int i, const struct fib_iface
 		return false;
 	if (ip[six ? 7 : 8] <= 1)
 		return true;
-	/* The MTU under labels is judged later, by the slow path. */
+	/* If the packet gets labels, the slow path checks the MTU later. */
 	return path_kind(b->path[i]) != PATH_ENCAP &&
 	       b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]) &&
 	       (six || (get_be16(ip + 6) & 0x4000) != 0);

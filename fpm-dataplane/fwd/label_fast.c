@@ -185,7 +185,7 @@ payloads_take(struct burst *b, uint64_t ip, uint64_t vrf)
 	return (pass.four | pass.six) != 0 ? odd | payloads_look_up(b, pass) : odd;
 }
 
-/* Keep the packets of `taken` but for those of `odd`, which become packets for label.c. */
+/* Keep the packets of `taken`, except the packets of `odd`, which label.c has to handle. */
 static void
 labels_keep(struct burst *b, uint64_t taken, uint64_t odd)
 {

@@ -70,7 +70,7 @@ neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 	if (on == NULL)
 		return PATH(PATH_NONE, 0);
 	if (sid->family == 6 && ipaddr_is_linklocal6(&sid->hop)) {
-		/* Linux looks on the VRF's device then, which has no neighbors. */
+		/* Linux then looks for the neighbor on the VRF's device, which has none. */
 		if (named == 0 && on->vrf != 0)
 			return PATH(PATH_NONE, 0);
 		adj = fib_host_adj(fib, on->ifidx, 6, &sid->hop);

@@ -33,7 +33,7 @@ packet_is_checked(const struct burst *b, unsigned int i)
 	case VERDICT_GO:
 	case PUNT_unresolved:
 	case PUNT_ttl_expired:
-	case VERDICT_DECAPSULATED: /* to this host, and the kernel does not see it */
+	case VERDICT_DECAPSULATED: /* to this host, but the kernel does not receive it */
 		return true;
 	case PUNT_unreach:
 		return b->cause[i] != DROP_no_route && b->cause[i] != DROP_unreachable &&

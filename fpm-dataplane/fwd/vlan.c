@@ -178,7 +178,8 @@ burst_look_vlan(struct burst *b)
 	return 0;
 }
 
-#define MAC_BITS 0xffffffffffffu /* of the first eight octets, as a little-endian word */
+/* The destination MAC in the first eight octets of a frame, read as a little-endian word. */
+#define MAC_BITS 0xffffffffffffu
 
 /*
  * Return the interface of a burst whose frames all have the tags of `of`: a macvlan on it,

@@ -22,10 +22,10 @@ uint16_t fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m);
  */
 uint16_t fwd_look(struct burst *b);
 /*
- * Handle a burst of a port with VLANs; `of_all` is the result of fwd_look(). walk_fast()
- * gets packets of several interfaces that are alike. It sends those of the fast path and
- * returns a bit for each other packet, which it has not changed but for its tags. walk()
- * gets packets of one interface.
+ * Handle a burst of a port with VLANs; `of` is the result of fwd_look(). walk_fast() gets
+ * packets of several interfaces that are alike. It sends the fast-path packets, and returns
+ * a bit for each other packet, of which it has changed only the tags. walk() gets packets of
+ * one interface.
  */
 void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b),
 	       uint64_t (*walk_fast)(struct burst *b));

@@ -86,7 +86,7 @@ link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 		struct ipaddr addr;
 
 		if (rank_new <= *rank)
-			continue; /* of equal ones the kernel's first is the primary */
+			continue; /* the kernel lists the primary address first */
 		*rank = rank_new;
 		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
 		if (a->addr.family == 4)

@@ -56,7 +56,7 @@ struct punt {
 	struct neigh_queue *queue; /* n_places entries, open addressing by hash */
 	unsigned int n_places, max_hosts,
 		max_queues;       /* below n_places, so that probes end */
-	unsigned int max_packets; /* of all neighbors: never the whole pool */
+	unsigned int max_packets; /* for all neighbors together: never the whole pool */
 	unsigned int n_queues;    /* entries in use */
 	unsigned int n_waiting;   /* packets in them */
 	double none_before; /* before this time no entry is old enough to be removed */

@@ -254,9 +254,9 @@ entry_older(struct fib_pmtu *a, struct fib_pmtu *b)
 }
 
 /*
- * Return a place for a new destination: a free one, else that of the entry that expires first,
- * and of one that is not sure before any other. NULL: there is none for a destination that is
- * not sure.
+ * Return a place for a new destination: a free one, or the place of the entry to replace. That
+ * is the unsure entry that expires first, or without unsure entries, the sure entry that
+ * expires first. An unsure destination replaces no sure entry: NULL.
  */
 static struct fib_pmtu *
 place_for(struct fib_pmtus *table, bool sure)

@@ -31,7 +31,7 @@ static unsigned int checkpoint_at; /* name of this daemon's checkpoint */
  * same time (restart/restart_lock.h), so no lock is needed. W:main, then manage
  */
 static struct kept {
-	char tap[IFNAMSIZ]; /* of the port; "": free */
+	char tap[IFNAMSIZ]; /* name of the port's TAP; "": the entry is free */
 	int fd;
 } kept[CONFIG_PORTS_MAX];
 

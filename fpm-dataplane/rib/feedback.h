@@ -16,7 +16,7 @@ struct rib_feedback {
 	struct feedback_item *v; /* routes to report after the commit */
 	uint32_t n, cap;
 	uint32_t resend_at;  /* 0: no report of a memory failure needs a correction */
-	uint64_t resend_lap; /* of the walk of resync.h, after which the report is sent */
+	uint64_t resend_lap; /* lap of resync.h after which the report is sent */
 };
 
 void feedback_put(struct rib *rib, const struct route *r);         /* zebra sent it */

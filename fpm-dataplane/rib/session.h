@@ -13,8 +13,8 @@ struct rib_session {
 	uint32_t gen, nl_pid;
 	bool connected;
 	bool restarted;      /* the zebra is another process than before */
-	bool replaying;      /* of main: its end is not known yet */
-	bool vrfs_replaying; /* of all tables: the end is not known yet */
+	bool replaying;      /* table main is replayed: the end is not known yet */
+	bool vrfs_replaying; /* all tables are replayed: the end is not known yet */
 	bool sweeping; /* the end is known, and the sweep runs: of main, then of VRFs */
 	bool sentinel; /* received in this generation, at ... */
 	uint64_t sentinel_ms, up_ms, last_event_ms, done_ms;

@@ -19,9 +19,10 @@ struct rib;
 
 struct rib_sids {
 	struct rib_sid {
-		uint8_t n;      /* words; 0: the entry is free */
-		uint32_t refs;  /* of legs, and references that wait in reclaim.h */
-		uint32_t encap; /* of the policy of End.B6.Encaps; 0: none */
+		uint8_t n;     /* words; 0: the entry is free */
+		uint32_t refs; /* legs with this SID, and releases that wait in reclaim.h */
+		uint32_t
+			encap; /* End.B6.Encaps: entry of fib->encap for its policy; 0: none */
 		uint32_t word[STACK_WORDS_MAX];
 	} * v; /* by number, from 1 */
 	uint32_t n, high, cap;

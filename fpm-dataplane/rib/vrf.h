@@ -29,12 +29,12 @@ struct vrf {
 	bool hides;          /* a view: without the plain routes that Linux hides */
 	uint32_t *chain;     /* a view: tables looked up in turn, its own table last */
 	uint32_t n_chain;
-	bool has_local; /* a VRF: prefixes of table local were staged (local.h) */
-	bool published; /* for forwarders, after all routes of the table were in it */
-	uint64_t lap;   /* of the walk of resync.h that ends with all routes in the tries */
-	bool staged[2]; /* IPv4, IPv6: to be committed */
-	bool large[2];  /* the trie has the large form */
-	bool listed;    /* in rib->vrfs.staged */
+	bool has_local;      /* a VRF: prefixes of table local were staged (local.h) */
+	bool published;      /* for forwarders, after all routes of the table were in it */
+	uint64_t lap;        /* lap of resync.h at whose end all routes are in the tries */
+	bool staged[2];      /* IPv4, IPv6: to be committed */
+	bool large[2];       /* the trie has the large form */
+	bool listed;         /* in rib->vrfs.staged */
 	uint32_t grow_at[2]; /* a trie with more routes gets the large form */
 	struct fib_vrf
 		*fib; /* read by forwarders when published: replaced, never changed */

@@ -167,11 +167,11 @@ struct ruleset_chain {
 };
 
 struct ruleset_element {
-	uint8_t code;                     /* of a verdict map: enum ruleset_code */
+	uint8_t code;                     /* verdict map: the verdict, enum ruleset_code */
 	bool end;                         /* interval: the key is the first key after it */
-	uint32_t chain;                   /* of a verdict map */
+	uint32_t chain;                   /* verdict map: the chain of a jump or goto */
 	uint64_t until;                   /* ticks; 0: no end */
-	uint8_t value[RULESET_VALUE_MAX]; /* of a map */
+	uint8_t value[RULESET_VALUE_MAX]; /* map: the value of the key */
 };
 
 enum ruleset_set_kind {

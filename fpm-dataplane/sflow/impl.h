@@ -16,8 +16,8 @@
 #include "sflow/encode.h"
 #include "sflow/sflow.h"
 
-#define SAMPLES_A_SECOND  4000u /* samples a second; counters are not limited */
-#define DISCARDS_A_SECOND 1000u /* of these, so that a flood leaves room for samples */
+#define SAMPLES_A_SECOND  4000u           /* samples a second; counters are not limited */
+#define DISCARDS_A_SECOND 1000u           /* dropped packets that are reported a second */
 #define BATCH_MAX         (MASKS_MAX / 2) /* a packet has a source and a destination */
 
 /* A sample that waits for rib's answer. */

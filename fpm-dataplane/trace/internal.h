@@ -38,7 +38,7 @@ struct octets {
 /* A session: one `fpmctl trace` or `fpmctl capture`. */
 struct session {
 	uint64_t id;    /* 0: free place */
-	uint32_t epoch; /* of its first set; older records are not its own */
+	uint32_t epoch; /* of its first set; older records are of earlier sessions */
 	struct watch_filter filter;
 	bool capture;
 	bool ended;               /* accepts no records; stored records are still sent */

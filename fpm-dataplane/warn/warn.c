@@ -41,7 +41,7 @@
 #define SCAN_MAX_MS  300000u /* more than a scan of all devices needs */
 #define EVENT_MS     100u    /* from an event to the scan, which covers later events, too */
 #define REST         50u     /* pause after a scan, in multiples of its CPU time */
-#define EVENTS_BYTES 16384   /* a lost event is an event, too */
+#define EVENTS_BYTES 16384   /* small: a lost event starts a scan, too */
 #define EVENTS_MAX   1000u   /* datagrams that are read before a scan */
 #define ROWS_MAX     256u    /* rows of rules in one reply of rib */
 #define N_QUERIES    4u      /* before each scan */

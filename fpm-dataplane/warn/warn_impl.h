@@ -34,8 +34,8 @@ struct warning {
 struct warning_list {
 	struct warning *now, *next; /* WARNINGS_MAX each; now: sorted */
 	unsigned int n_now, n_next;
-	uint32_t count[N_WARNING]; /* of the scan, rows without a place included */
-	uint32_t shown[N_WARNING]; /* of the list that is shown */
+	uint32_t count[N_WARNING]; /* found by the scan, also those without a row */
+	uint32_t shown[N_WARNING]; /* count[] of the scan that made the shown list */
 };
 
 /* A device of the kernel that is a port or a VLAN of a port. */

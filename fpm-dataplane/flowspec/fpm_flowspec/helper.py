@@ -19,7 +19,7 @@ from .table import CHAINS, TABLE, NftError, NftTimeout, Table
 DEBOUNCE_S = 0.05  # a load serves a burst of messages
 RETRY_S = 5  # seconds until the next attempt after nft failed
 BAD_S = 600  # until rules that nft refuses are tried again
-RECHECK_S = 5  # of flows that are refused: the unicast route may come later
+RECHECK_S = 5  # refused flows are checked again: their unicast route may come later
 # The loop reads no events meanwhile. The sum is below the hold time of 9 s (exabgp.conf).
 CHECK_S, LOAD_S = 4, 3
 CHECKED = 50  # destinations for which FRR is asked at a time
