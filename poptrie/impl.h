@@ -202,10 +202,9 @@ struct poptrie {
 	struct pt_radix radix;
 	uint32_t top; /* radix tree of the prefixes shorter than a slot */
 	struct pt_slot *slot;
-	uint64_t *used; /* a bit for each slot with a root, for the cursor */
-	uint64_t *full; /* a bit for each slot to visit without a list of its prefixes */
-	uint64_t *
-		whole; /* slots of `full` to rebuild; in the others only the cover changed */
+	uint64_t *used;  /* a bit for each slot with a root, for the cursor */
+	uint64_t *full;  /* a bit for each slot to visit without a list of its prefixes */
+	uint64_t *whole; /* slots of `full` to rebuild; others have only a new cover */
 	uint32_t full_lo, full_hi; /* words of `full` that may be set: lo <= w < hi */
 	struct pt_dirty *dirty;
 	uint32_t n_dirty, max_dirty;

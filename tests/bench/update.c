@@ -13,7 +13,7 @@
 #include <rte_cycles.h>
 #include "bench.h"
 
-#define REPEATS     3u      /* of the whole sequence; a change counts with its median */
+#define REPEATS     3u      /* runs of the sequence; a change counts with its median */
 #define AWAY        1000u   /* prefixes that are withdrawn at any time */
 #define CHANGES     100000u /* withdrawals, and the same number of announcements */
 #define WORST_TIMES 9u

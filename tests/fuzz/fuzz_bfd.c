@@ -161,7 +161,7 @@ run_session(struct script *s)
 		size_t n;
 
 		switch (step & 7) {
-		case 0: /* a packet, as it is */
+		case 0: /* the octets as a packet, unchanged */
 		case 1: /* a packet for this session */
 		case 2: {
 			uint8_t wire[64];

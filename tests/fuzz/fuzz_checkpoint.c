@@ -125,7 +125,7 @@ write_right(struct ckpt *c)
 			r.addr.octet[0] = 0x20;
 		r.table = RIB_TABLE_MAIN;
 		ckpt_put_route(c, i + 1, &r);
-		r.table = TABLE + i % 3 / 2; /* the second is no VRF's */
+		r.table = TABLE + i % 3 / 2; /* TABLE + 1 belongs to no VRF */
 		ckpt_put_route(c, i + 1, &r);
 		r.table = i % 4 == 3 ? TABLE : RIB_TABLE_MAIN;
 		r.protocol = i % 2 == 0 ? RTPROT_KERNEL : RTPROT_STATIC;

@@ -33,9 +33,9 @@
 #define VLAN_IN        (PORT_MAX)     /* on IN */
 #define VLAN_TWO       (PORT_MAX + 1) /* on that */
 #define VLAN_OUT       (PORT_MAX + 2) /* 200 on OUT */
-#define VLAN_RED       (PORT_MAX + 3) /* on IN, of a VRF */
-#define OVER_VXLAN     (PORT_MAX + 4) /* and the next */
-#define TUNNEL_FIRST   (PORT_MAX + 6) /* and the next: TUNNELS */
+#define VLAN_RED       (PORT_MAX + 3) /* on IN, a member of a VRF */
+#define OVER_VXLAN     (PORT_MAX + 4) /* and the next number */
+#define TUNNEL_FIRST   (PORT_MAX + 6) /* the first of TUNNELS numbers */
 #define VRF_RED        3
 #define ADJ            7 /* this adjacency and the next one have the same content */
 #define ADJ_VXLAN      9
@@ -123,7 +123,7 @@ tables_make(void)
 	MUST(red != NULL && poptrie_add(red->tries.pt4, net4, 24, GROUP) == 0);
 	MUST(poptrie_commit(red->tries.pt4) == 0);
 	fib_vrf_publish(fib, VRF_RED, red);
-	fib->vrfs_told = true; /* main answers for red, too */
+	fib->vrfs_told = true; /* a VRF without a route falls back to table main */
 	fib->iface[VLAN_RED]->vrf = VRF_RED;
 }
 
@@ -144,7 +144,8 @@ set_up(const uint8_t *how)
 	fib->iface[IN]->forward6 = (how[0] & 4) == 0;
 	fib->iface[IN]->ipv6_off = (how[0] & 64) != 0;
 	fib->iface[IN]->fast6 = fib->iface[IN]->forward6 && !fib->iface[IN]->ipv6_off;
-	fib->iface[IN]->unnumbered4 = !fib->iface[IN]->forward6; /* may wait for DHCP */
+	fib->iface[IN]->unnumbered4 =
+		!fib->iface[IN]->forward6; /* as if a DHCP client waited */
 	fib->iface[IN]->tag_type_lost = (how[1] & 8) != 0;
 	for (unsigned int i = 0; i < sizeof(of_in) / sizeof(of_in[0]); i++)
 		fib->iface[of_in[i]]->mpls = (how[0] & 6) != 6;

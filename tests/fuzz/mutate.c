@@ -181,7 +181,7 @@ put_changed_message(struct wire *w, struct rnd *r, const uint8_t *p, size_t len)
 		else if (what == 2)
 			continue; /* gone */
 		else if (what == 3)
-			put_changed_attr(w, r, twin); /* another attribute in its place */
+			put_changed_attr(w, r, twin); /* another attribute instead */
 		else
 			put_changed_attr(w, r, &a[i]);
 	}

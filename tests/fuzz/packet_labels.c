@@ -91,7 +91,7 @@ static struct popped
 labels_pop(const uint8_t *p, const uint8_t *end)
 {
 	struct popped o = {.rest = p, .ttl = 255};
-	unsigned int of_above = 0; /* entries that the label above decides about */
+	unsigned int of_above = 0; /* entries that belong to the label above them */
 	bool goes_on = true;
 
 	for (unsigned int n = 0; goes_on; n++) {

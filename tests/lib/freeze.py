@@ -48,7 +48,7 @@ def frozen(pid, name):
         _ptrace(PTRACE_INTERRUPT, tid)
         eventually(lambda: os.waitpid(tid, WALL | os.WNOHANG)[0] == tid, 5, 0.001)
         yield
-    except BaseException:  # an OSError must not hide it
+    except BaseException:  # an OSError of _detach() must not hide this exception
         with contextlib.suppress(OSError):
             _detach(tid)
         raise

@@ -151,9 +151,9 @@ def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
 
 
 def test_a_label_is_right_while_its_announcement_is():
-    """A packet with the labels of the announcement before is right until the new one has settled,
-    and then wrong. A packet without a route may vanish, and one of a link that is down, but none
-    whose route was there all the time."""
+    """A packet with the labels of the previous announcement is right until the new announcement
+    has settled, and wrong afterwards. A packet may vanish if it has no route, or if its link is
+    down, but not if its route was there all the time."""
     lsp, pushed, plain = Cell("lsp", "", "192.0.2.9"), Cell("pushed", "a", "192.0.2.8"), Cell("isp", "b", "::1")
     lsp.hops, pushed.hops = (("core0", (200, 201)),), (("wan", ()), ("core0", (300,)))
     oracle = Oracle([lsp, pushed, plain])

@@ -22,7 +22,7 @@ FLOW, COUNTERS, DISCARD = "flow", "counters", "discard"
 
 
 class _Reader:
-    """Take words and octets of XDR from the front of octets."""
+    """A reader of XDR: each call takes words or octets from the front of the rest."""
 
     def __init__(self, octets):
         self.octets = octets

@@ -16,7 +16,7 @@
 #include "fwd_sides.h"
 
 #define RED    5 /* a VRF */
-#define NUMBER 3 /* of the SID in table main; NUMBER + 1: in RED */
+#define NUMBER 3 /* number of the SID in table main; NUMBER + 1: in RED */
 #define TAIL   40
 
 static const uint8_t sid6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 9};
@@ -27,7 +27,7 @@ enum kind { FLOW_T4, FLOW_T6, FLOW_VXLAN, FLOW_SID, N_KIND };
 struct flow {
 	enum kind kind;
 	uint8_t inner;      /* family */
-	uint8_t n_segments; /* of a routing header; 0: none */
+	uint8_t n_segments; /* in the routing header; 0: no routing header */
 };
 
 static struct rte_mbuf tails[2];
@@ -221,7 +221,7 @@ flow_choose(void)
 	return flow;
 }
 
-/* Write packet `i` of both routers: one of the flow, without faults. */
+/* Write a packet of the flow, without faults, as packet `i` of both routers. */
 static inline void
 flow_write(unsigned int i, const struct flow *flow)
 {

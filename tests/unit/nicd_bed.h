@@ -256,7 +256,7 @@ endmntent(FILE *stream)
 
 static struct config conf;
 static pid_t nics;      /* process id of fpm-nics */
-static char prefix[64]; /* of its DPDK files */
+static char prefix[64]; /* file prefix of its DPDK */
 
 static void
 file_make(const char *folder, const char *prefix_, const char *name)

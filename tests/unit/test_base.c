@@ -489,7 +489,7 @@ a_successor_sends_nothing_until_it_takes_over(void **state)
 	assert_string_equal(manager_heard(manager), "");
 	sd_unmute();
 	sd_start_step("port lan0");
-	/* Two datagrams; the longer time is the last. */
+	/* Two datagrams: EXTEND_TIMEOUT_USEC comes after WATCHDOG=1, which would cancel it. */
 	assert_string_equal(
 		manager_heard(manager),
 		"[WATCHDOG=1][EXTEND_TIMEOUT_USEC=90000000\nSTATUS=starting: port lan0]");

@@ -78,7 +78,7 @@ a_session_has_each_field_at_its_place(void **state)
 		assert_int_equal(m.session.ttl, 0x3d);
 		assert_int_equal(m.session.mult, 0x3e);
 		assert_int_equal(m.session.ifindex, 0x41424344);
-		/* No octet of the name is 0: it ends with its field. */
+		/* The name fills its field, without a terminator. */
 		assert_int_equal(strlen(m.session.ifname), 64);
 		assert_memory_equal(m.session.ifname, wire + 8 + 68, 64);
 	}

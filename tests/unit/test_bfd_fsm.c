@@ -323,7 +323,7 @@ a_passive_session_is_silent_until_it_is_spoken_to(void **state)
 	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
 	receive(&f, BFD_UP, T0);
 	assert_int_equal(f.state, BFD_UP);
-	/* Silence silences it, too. */
+	/* If the neighbor falls silent, a passive session sends nothing either. */
 	acts = bfd_fsm_expired(&f, T0 + bfd_fsm_detect_us(&f) * 1000);
 	assert_int_equal(acts & (BFD_ACT_STATE | BFD_ACT_TX | BFD_ACT_SEND),
 			 BFD_ACT_STATE | BFD_ACT_TX);
@@ -375,7 +375,7 @@ shutdown_without_a_neighbor_is_silent_at_once(void **state)
 	assert_int_equal(f.state, BFD_ADMIN_DOWN);
 	assert_int_equal(f.diag, BFD_DIAG_ADMIN);
 	assert_int_equal(f.silent_at, T0);
-	/* Silence stays silence while the configuration changes. */
+	/* A new configuration does not make the silent session send. */
 	conf.mult = 9;
 	assert_int_equal(bfd_fsm_configure(&f, &conf, T0 + 6), 0);
 }

@@ -51,8 +51,8 @@ struct link {
 	struct flight flight[FLIGHTS];
 	uint64_t now;
 	uint64_t seed;
-	uint64_t delay, delay_more; /* at least, and up to this more */
-	unsigned int lost[2];       /* of a thousand, to each side */
+	uint64_t delay, delay_more; /* of a packet: delay to delay + delay_more */
+	unsigned int lost[2];       /* packets of a thousand that are lost, to each side */
 	uint32_t next_discr;
 	uint64_t n_sent, n_lost;
 };
@@ -152,7 +152,7 @@ obey(struct link *l, unsigned int who, unsigned int acts)
 
 /* --- claims ------------------------------------------------------------------------------- */
 
-/* The state of `who` may have changed by `acts`; `before` is the earlier one. */
+/* Check `who`: its state was `before`, and `acts` are the actions of the change. */
 static void
 check(struct link *l, unsigned int who, const struct bfd_fsm *before, unsigned int acts)
 {

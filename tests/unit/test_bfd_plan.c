@@ -292,7 +292,7 @@ one_connection_is_enough_without_sessions(void **state)
 	for (unsigned int c = 0; c < CONNS; c++)
 		n += m->conn[c].open;
 	assert_int_equal(n, 1);
-	/* Few sessions at a time need no other. */
+	/* Few new sessions at a time need no other connection. */
 	for (unsigned int i = 0; i < 100; i++) {
 		change(m, 10);
 		rest(m);
@@ -396,13 +396,13 @@ an_answer_that_does_not_come_is_asked_for_again_after_ten_seconds(void **state)
 	}
 	plan_tick(&m->plan);
 	assert_int_equal(next(m, 0), PLAN_ASK);
-	/* The late answer is not that to the second request. */
+	/* The late answer to the first request does not count for the second. */
 	answer(m, 0, age, false);
 	assert_int_equal(next(m, 0), PLAN_WAIT);
 	answer(m, 0, m->conn[0].age, true);
 	assert_int_equal(next(m, 0), PLAN_ASK);
 	answer(m, 0, m->conn[0].age, true);
-	/* At rest time changes nothing. */
+	/* A plan without open steps stays so while time passes. */
 	for (unsigned int i = 0; i < 30; i++) {
 		plan_tick(&m->plan);
 		assert_int_equal(next(m, 0), PLAN_REST);

@@ -190,7 +190,7 @@ a_neighbor_that_wanted_no_packets_gets_some_once_it_is_forgotten(void **state)
 	assert_int_equal(bfd_fsm_tx_us(&f), 0);
 	assert_true(bfd_fsm_expired(&f, T0 + S) & BFD_ACT_SEND);
 	assert_int_equal(bfd_fsm_tx_us(&f), BFD_SLOW_US);
-	/* It is notified of a change of state all the same. */
+	/* A neighbor in demand mode also gets a packet about a change of state. */
 	f = up(&usual);
 	bfd_fsm_receive(&f, &p, T0 + 1);
 	assert_true(bfd_fsm_echo_lost(&f, T0 + 2) & BFD_ACT_SEND);

@@ -33,7 +33,7 @@
 static struct {
 	unsigned int n_attached;
 	unsigned int refuse;   /* the NIC that cannot be attached, from 1; 0: none */
-	const char *driver;    /* of each device; NULL: net_null */
+	const char *driver;    /* of all devices; NULL: net_null */
 	int up_rc[3], down_rc; /* answers to a link that is set, by its port */
 	unsigned int n_up, n_down;
 	uint8_t actor[2]; /* LACP: the state of each member */

@@ -28,7 +28,7 @@
 static struct {
 	struct device nic[3];
 	struct device_use use; /* of each interface */
-	const char *ports;     /* of the daemon, JSON; NULL: it does not run */
+	const char *ports;     /* the daemon's ports as JSON; NULL: no daemon runs */
 	uid_t uid;
 	bool is_open, group_is_held;
 	int check_rc, move_rc;  /* answers */

@@ -405,7 +405,7 @@ a_tos_has_another_fib(void **state)
 	assert_int_equal(group(), OF_TABLE);
 	ip[1] = 0x18;
 	assert_int_equal(group(), MAIN);
-	ip[1] = 0x08; /* of another FIB only */
+	ip[1] = 0x08; /* only another FIB has a rule for this TOS */
 	assert_int_equal(group(), MAIN);
 }
 

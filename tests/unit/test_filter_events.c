@@ -21,9 +21,9 @@
 
 /* --- functions that this program replaces ------------------------------------------------ */
 
-static bool no_memory;    /* for datagrams and messages */
+static bool no_memory;    /* datagrams and messages find no memory */
 static bool only_count;   /* messages are counted, and not stored */
-static int receive_errno; /* of the next call of recvmsg(); 0: none */
+static int receive_errno; /* error of the next recvmsg(); 0: no error */
 static uint64_t now_ms;
 static unsigned int n_polls;
 static void (*on_poll)(void);

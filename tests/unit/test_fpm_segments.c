@@ -58,7 +58,7 @@ keep_hop(void *arg, const struct fpm_event *ev)
 	return 0;
 }
 
-/* Decode a stream, and keep the next hops of its objects. Return the malformed messages. */
+/* Decode a stream, and keep the next hops of its objects. Return the number of malformed messages. */
 static uint64_t
 decode(const uint8_t *octet, size_t len)
 {

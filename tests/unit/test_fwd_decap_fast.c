@@ -27,7 +27,7 @@ struct result {
 
 static struct result results[2][BURST_MAX];
 static unsigned int n_hits;
-static unsigned int tags; /* of each frame, as fwd_look() finds them for one VLAN */
+static unsigned int tags; /* number of tags of each frame, all of one VLAN */
 static uint64_t hit;      /* packets of the last burst that matched a pattern */
 
 /* --- both routers ------------------------------------------------------------------------- */

@@ -176,7 +176,7 @@ set_port(uint8_t *ip)
 	ip[(ip[0] >> 4 == 4 ? 20 : 40) + 1] = port;
 }
 
-/* RFC 6437: a flow has one label, another flow another one. */
+/* RFC 6437: packets of one flow have one label, and two flows have different labels. */
 static void
 the_label_is_that_of_the_flow(void **state)
 {
@@ -375,7 +375,7 @@ packets_too_big_are_told_what_fits(void **state)
 	assert_int_equal(b.verdict[0], PUNT_too_big);
 	assert_int_equal(packet.meta.mtu_bytes, 1300);
 	fib->group[10] = group_word_single(PATH(PATH_ENCAP, HEADEND));
-	/* That of the route to the first segment counts it. */
+	/* The MTU of the route to the first segment includes the outer header. */
 	fib->group[11] = group_word_single(path_with_mtu(PATH(PATH_ADJ, 2), 1));
 	into(4, 1204, NULL);
 	assert_int_equal(b.verdict[0], VERDICT_GO);

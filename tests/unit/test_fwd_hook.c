@@ -378,7 +378,8 @@ the_punt_thread_learns_the_table(void **state)
 		if (k == 1)
 			route4(BACK4, 32, 30, PATH(PATH_ONLINK, WAN));
 		packet_make(0, family, LAN);
-		packets[0].meta.lookup_vrf = 99; /* of the last packet in the buffer */
+		packets[0].meta.lookup_vrf =
+			99; /* left by an earlier packet in the buffer */
 		packets[0].meta.has_lookup_vrf = true;
 		pass(1, LAN);
 		assert_int_equal(b.verdict[0], PUNT_unresolved);
@@ -510,7 +511,7 @@ explain_tells_and_counts_nothing(void **state)
 	assert_int_equal(rec.hook_table, RED_TABLE);
 	assert_int_equal(rec.to_vrf, RED);
 	assert_int_equal(rec.out_ifidx, WAN);
-	assert_int_equal(seen.counter[1], 1); /* of the first packet, each time */
+	assert_int_equal(seen.counter[1], 1); /* each packet is the first of its counters */
 	for (unsigned int k = 0; k < 4; k++)
 		assert_int_equal(state_of[k].packets, 0);
 	strcpy(hook.dev, "wan0");

@@ -456,7 +456,7 @@ label_route(unsigned int i, fib_path path)
 	fib->label[FIRST + i] = 100 + i;
 }
 
-/* TTLs of labels 9 and 30 or 30 and 9, and 60 of the packet. 0: the sysctls say uniform. */
+/* The two labels have TTLs 9 and 30, or 30 and 9, the packet 60. of_kernel 0: uniform model. */
 static void
 the_mode_of_a_label_decides_where_its_ttl_goes(void **state)
 {

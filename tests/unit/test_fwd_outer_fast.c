@@ -280,7 +280,7 @@ outer_up(void **state)
 	fib->adj[ADJ].ifidx = SVI;
 	fib->adj[ADJ].family = 4;
 	fib->mtu_bytes[MTU_CLASS] = MTU_ROUTE;
-	memcpy(fib->iface[WAN]->src6.octet, local6, 16); /* of a headend without a source */
+	memcpy(fib->iface[WAN]->src6.octet, local6, 16); /* for headends without a source */
 	memset(&fib->sid[1], 0, sizeof(fib->sid[1]));
 	fib->sid[1].action = SRV6_END_DT46;
 	route6(sid6, 128, 20, PATH(PATH_LOCAL, 1));

@@ -85,7 +85,7 @@ sources_are_checked_by_the_device_of_the_vrf(void **state)
 	assert_int_equal(pass_from(0), DROP_urpf);
 	assert_int_equal(pass_from(FIB_EGRESS_VRF | RED), VERDICT_GO);
 	assert_int_equal(pass_from(FIB_EGRESS_VRF | (RED + 1)), DROP_urpf);
-	assert_int_equal(pass_from(LAN), DROP_urpf); /* it is in main */
+	assert_int_equal(pass_from(LAN), DROP_urpf); /* LAN is in table main */
 	assert_int_equal(pass_from(WAN), DROP_urpf); /* the port of the outer packet, too */
 	fib->iface[LAN]->vrf = RED;
 	assert_int_equal(pass_from(LAN), VERDICT_GO);
@@ -151,7 +151,7 @@ wrong_headers_are_answered(void **state)
 	sid(SRV6_END, 0, 0);
 	build(1, 2, 4); /* more segments left than there are */
 	refuses(DROP_srv6_segments, OUTER + 3);
-	build(2, 0, 4); /* none, and no flavor that opens it */
+	build(2, 0, 4); /* no segment left, and no flavor that decapsulates */
 	refuses(DROP_srv6_upper, OUTER + 40);
 	sid(SRV6_END, SRV6_USD, 0);
 	build(2, 0, 0);
@@ -343,7 +343,7 @@ cross_connects_choose_the_neighbor(void **state)
 	/* The neighbor is looked up in the VRF of the ingress interface, as in Linux. */
 	atomic_store(&fib->vrfs_told, true);
 	fib->iface[WAN]->vrf = RED;
-	put_be32(e->hop.octet, BACK4 + 1); /* in main by WAN */
+	put_be32(e->hop.octet, BACK4 + 1); /* table main has it behind WAN */
 	build(1, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(100, 0x0800, LAN);
@@ -630,7 +630,7 @@ packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
 	counts(4, 0, 0, 0);
 
 	atomic_store(&fib->vrfs_told, true);
-	fib->iface[WAN]->vrf = RED; /* without a route: main's */
+	fib->iface[WAN]->vrf = RED; /* it has no route to the SID: main's is used */
 	build(0, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	counts(1, 2, 2 * n, 0);
@@ -682,7 +682,7 @@ b6_puts_the_packet_behind_its_policy(void **state)
 	unsigned int inside = OUTER + 8 + 32;
 	const uint8_t *out;
 
-	memcpy(segments + 16, next6, 16); /* the first to visit */
+	memcpy(segments + 16, next6, 16); /* the first segment to visit */
 	fib->encap[1] = (struct fib_encap){.next = PATH(PATH_VRF, 0)};
 	assert_true(fib_headend_write(&fib->headend[1], word,
 				      srv6_headend_pack(SRV6_ENCAP, segments, 2, word)));
@@ -699,7 +699,7 @@ b6_puts_the_packet_behind_its_policy(void **state)
 	assert_int_equal(out[OUTER], 41);
 	assert_int_equal(out[OUTER + 3], 1);
 	out += inside;
-	assert_memory_equal(out + 24, next6, 16); /* of the packet that came */
+	assert_memory_equal(out + 24, next6, 16); /* destination of the inner packet */
 	assert_int_equal(out[7], 63);
 	assert_int_equal(out[OUTER + 3], 1);
 	build(3, 0, 4); /* the last segment */

@@ -33,7 +33,7 @@ a_gre_tunnel_writes_its_headers(void **state)
 	assert_int_equal(get_be16(out + 2), 124);
 	assert_int_equal(get_be16(out + 4), 0x1234);
 	assert_int_equal(get_be16(out + 6), 0x4000);
-	assert_int_equal(out[8], 8); /* that of the packet, less one */
+	assert_int_equal(out[8], 8); /* the TTL of the packet, less one */
 	assert_int_equal(out[9], 47);
 	assert_int_equal(get_be32(out + 12), LOCAL4);
 	assert_int_equal(get_be32(out + 16), REMOTE4);
@@ -116,7 +116,7 @@ a_tunnel_over_ipv6_writes_its_headers(void **state)
 	assert_memory_equal(out + 24, remote6, 16);
 	assert_memory_equal(out + 40, limit, 8);
 	assert_int_equal(get_be32(into(6, 100, NULL)) & 0xfffff,
-			 label); /* a flow has one */
+			 label); /* all packets of a flow have one flow label */
 
 	t->flow_inherit = true;
 	assert_int_equal(get_be32(into(6, 100, NULL)) & 0xfffff, 0x54321);
@@ -127,7 +127,7 @@ a_tunnel_over_ipv6_writes_its_headers(void **state)
 	out[6] = PROTO_IP6_OPTS;
 	walk(100);
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
-	/* So too in a tunnel that writes no limit (encaplimit none). */
+	/* The same is true in a tunnel that writes no limit (encaplimit none). */
 	t->has_limit = false;
 	out = frame_begin(LAN, 6);
 	inner_write(out, 6, 100, false);
@@ -285,7 +285,7 @@ a_tunnel_goes_through_a_tunnel(void **state)
 	gre4(0);
 	over6(false, false);
 	fib->group[11] = group_word_single(PATH(PATH_ONLINK, T6));
-	/* Both remotes have group 11: that of T6 has another one now. */
+	/* Both remotes had group 11. Give the remote of T6 another group. */
 	route6(remote6, 128, 20, PATH(PATH_ADJ, 2));
 	out = into(4, 100, NULL);
 	assert_int_equal(b.verdict[0], VERDICT_GO);
@@ -304,7 +304,7 @@ a_tunnel_goes_through_a_tunnel(void **state)
 	fib->group[20] = fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
 }
 
-/* Between two tunnels: the link of the outer packet, its family, and RFC 2473, 4.1.1. */
+/* A tunnel in a tunnel is refused by its link, its family, or its limit (RFC 2473, 4.1.1). */
 static void
 a_tunnel_in_a_tunnel_keeps_to_what_both_can_do(void **state)
 {

@@ -91,7 +91,7 @@ up(void **state)
 	memset(&count, 0, sizeof(count));
 	burst.fwd = &fwd;
 	burst.ifidx = PORT;
-	burst.in = NULL; /* of another test's FIB */
+	burst.in = NULL; /* it belonged to the FIB of an earlier test */
 	burst.n = 0;
 	n_walked = 0;
 	*state = fib;

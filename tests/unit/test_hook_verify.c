@@ -195,7 +195,8 @@ a_jump_narrows_to_the_exact_ends_of_each_branch(void **state)
 	static const struct range none = R(1, 0);
 	static const struct {
 		uint8_t op;
-		struct range b, taken, not ; /* of a register that has 10 to 20 */
+		/* compared with b; 10 to 20 becomes `taken` if the jump is taken, else `not` */
+		struct range b, taken, not ;
 	} each[] = {
 		{BPF_JEQ, R(15, 15), R(15, 15), R(10, 20)},
 		{BPF_JEQ, R(10, 10), R(10, 10), R(11, 20)},

@@ -635,7 +635,7 @@ vlans_of_a_bridge_have_vnis(void **state)
 	h = fib_vxlan_hop(fib, adj);
 	assert_int_equal(get_be32(h->t.remote.octet), 0x0a000001);
 	assert_int_equal(get_be32(h->t.head + 32), VNI << 8);
-	e.from_vni = VNI + 1; /* of the other VLAN */
+	e.from_vni = VNI + 1; /* the VNI of the other VLAN */
 	put_be32(e.remote, 0x0a000002);
 	entry(e);
 	neighbor_on(41, 4, gateway4, rmac, NUD_NOARP, false);

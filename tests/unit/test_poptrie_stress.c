@@ -41,7 +41,7 @@ struct stress {
 	uint64_t ages[READERS][AGES];
 	uint64_t lookups[READERS];
 	atomic_uint wrong;
-	uint32_t base; /* of the values; W:writer before a generation begins */
+	uint32_t base; /* added to all values; W:writer before a generation begins */
 	struct poptrie_retired *waiting[64];
 	unsigned int since[64][READERS];
 	unsigned int n_waiting;

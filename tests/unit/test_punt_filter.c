@@ -24,7 +24,7 @@ static struct {
 } t;
 
 static struct fib fib;
-static _Atomic uint64_t egress[1] = {77}; /* of the group of each source */
+static _Atomic uint64_t egress[1] = {77}; /* all sources have group 0 */
 static struct {
 	struct punt p;
 	struct fib_iface in, out;

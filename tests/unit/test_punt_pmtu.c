@@ -462,7 +462,7 @@ path_mtus_expire(void **state)
 	assert_null(table_of());
 }
 
-/* As in Linux: the same MTU renews an entry in the second half of its time only. */
+/* As in Linux: the same MTU renews an entry only in the second half of its lifetime. */
 static void
 an_old_entry_is_renewed(void **state)
 {

@@ -29,8 +29,8 @@ static struct {
 	struct reconnect r;
 	struct config running;
 	struct hotplug h;
-	struct port *port;                       /* of all names; NULL: none is open */
-	unsigned int n_tries[3], n_carriers_off; /* of a, b, c */
+	struct port *port; /* found for each name; NULL: none is open */
+	unsigned int n_tries[3], n_carriers_off; /* attempts to open a, b, c */
 	unsigned int n_answers;
 } t;
 

@@ -399,7 +399,7 @@ an_id_of_the_kernel_takes_over_no_slot_of_an_ended_session(void **state)
 	go(g);
 	rig_session_down(g);
 	rig_session(g, 101);
-	rig_kernel_nexthop(g, 9, GW(1), 11); /* of the same content as the orphan */
+	rig_kernel_nexthop(g, 9, GW(1), 11); /* with the content of the orphan */
 	(void)rig_kernel_by_id(g, NEW, "203.0.113.0/24", 0, 9);
 	rig_go(g);
 	rig_kernel_nexthop(g, 9, GW(2), 11);

@@ -16,9 +16,9 @@
 #define N_ROUTE  40u
 #define N_LINK   4u /* ifindex 11 to 14; 14 is no port */
 #define N_STREAM (N_ID + N_GROUP + N_ROUTE + N_LINK + N_LINK)
-#define N_STEP   4u /* of each stream, in order */
+#define N_STEP   4u /* steps of each stream, in order */
 #define N_PROBE  64u
-/* Each takes a second with AddressSanitizer. Each run of the program has other ones. */
+/* A sequence takes a second with AddressSanitizer. Each run of the program draws new ones. */
 #ifdef __SANITIZE_ADDRESS__
 #define N_ROUND 5u
 #else

@@ -671,7 +671,7 @@ a_throw_of_table_local_leaves_its_prefix_to_main(void **state)
 		assert_from(g, "192.0.2.9", dst, "192.0.2.1@1");
 		assert_seen(g, around, "blackhole");
 		rig_kernel_route(g, KERNEL_ROUTE, "203.0.0.0/16", 0, "192.0.2.129", 12);
-		/* of the prefix that hides: only its route of main changes */
+		/* The hiding prefix gets another route of main. The hidden routes stay hidden. */
 		rig_kernel_route(g, KERNEL_ROUTE, "203.0.112.0/20", 0, "192.0.2.1", 11);
 		rig_settle(g);
 		assert_seen(g, dst, "192.0.2.1@1");

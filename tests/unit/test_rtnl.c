@@ -61,7 +61,7 @@ start(struct scene *s, enum routes_from from)
 {
 	struct rtnl_conf conf = {.rib = &s->g->w, .netns = s->bed->netns, .from = from};
 
-	atomic_store(&kernel_status.in_step, 0); /* of the last test */
+	atomic_store(&kernel_status.in_step, 0); /* the last test has set it */
 	assert_int_equal(rtnl_setup(&s->rtnl, &conf), 0);
 	assert_int_equal(worker_prepare(&s->rtnl), 0);
 	assert_int_equal(worker_start(&s->rtnl), 0);

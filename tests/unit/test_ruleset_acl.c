@@ -149,7 +149,7 @@ static void
 bed_finish(struct bed *b)
 {
 	b->r.n_base = 1;
-	b->r.n_chain = 2; /* the empty one is for jumps */
+	b->r.n_chain = 2; /* the second chain is empty: rules jump to it */
 	b->r.base = &base;
 	b->r.chain = &b->chain;
 	b->r.rule = b->rule;

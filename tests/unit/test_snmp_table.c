@@ -311,7 +311,7 @@ a_port_has_the_counters_of_the_dataplane(void **state)
 	value(31, 10, 4, "counter64\n13\n");
 	value(31, 11, 4, "counter64\n14\n");
 	value(2, 13, 4, NULL);
-	value(31, 15, 4, "gauge\n100000\n"); /* of the port that carries it */
+	value(31, 15, 4, "gauge\n100000\n"); /* the speed of the port that carries it */
 	value(31, 17, 4, "integer\n2\n");
 	value(31, 6, 9, "counter64\n8589934592\n");
 	/* Only a NIC has a connector. */

@@ -24,7 +24,7 @@
 #include "start/cpus.h"
 #include "descriptors.h"
 
-#define STRAY_FD 40 /* of the parent, without close-on-exec */
+#define STRAY_FD 40 /* a descriptor of the parent, without close-on-exec */
 
 static char said[4096]; /* output of the program */
 

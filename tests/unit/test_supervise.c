@@ -81,7 +81,7 @@ notice_send(const char *text, size_t len, const int *fd, unsigned int n)
 static void
 a_report_has_its_sender_and_its_text(void **state)
 {
-	struct notice n = {.from = 99, .fd = 99}; /* of the report before */
+	struct notice n = {.from = 99, .fd = 99}; /* left by an earlier report */
 	pid_t child;
 	int status;
 

@@ -327,7 +327,7 @@ the_state_of_the_channel_is_one_of_a_set(void **state)
 	static const struct {
 		uint64_t gen, connected, refusing, held;
 		const char *word;    /* rib has received session 99 */
-		uint32_t old_nl_pid; /* of a zebra that was connected to the predecessor */
+		uint32_t old_nl_pid; /* port id of the predecessor's zebra; 0: none */
 	} now[] = {
 		{0, 0, 0, 0, "never-connected", 0},
 		{0, 0, 0, 0, "away", 7},

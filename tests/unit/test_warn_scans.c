@@ -35,7 +35,7 @@
 #include "warn/warn_impl.h"
 
 #define ANSWERS 8
-#define FAMILY  0x21 /* of generic netlink, for SRv6 */
+#define FAMILY  0x21 /* number of SEG6 in generic netlink */
 
 /* The answers of the kernel to requests of one type. */
 struct answer {
@@ -50,8 +50,8 @@ static struct {
 	struct warn w;
 	struct fib fib;
 	struct own own;
-	int protocol; /* of the last ask_open() */
-	int open_rc;  /* of ask_open(), if negative */
+	int protocol; /* argument of the last ask_open() */
+	int open_rc;  /* result of ask_open(), if negative */
 	struct answer answer[ANSWERS];
 	unsigned int n_answer, n_asked[ANSWERS];
 	alignas(8) uint8_t request[128]; /* the last one */

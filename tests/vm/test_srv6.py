@@ -275,7 +275,7 @@ def test_a_container_of_compressed_segments(dut, sids):
     netns.ip_batch([f"-6 route add {dt}/128 encap seg6local action End.DT6 vrftable 100 dev red"], dut.far)
     try:
         assert dut.route_row(un)["nexthops"][0]["srv6"] == "End NEXT-C-SID 32/16"
-        for _ in range(2):  # neighbors are known at the second
+        for _ in range(2):  # the first packet resolves the neighbors
             before = [dut.counter("punt", name) for name in ("kernel_route", "local")]
             probe = sent_to_sid(lan, "2001:db8:fe0:ff01:6::", echo(lan, 6)[Ether].payload)
             assert ICMPv6EchoReply in lan.srp1(probe, 5)

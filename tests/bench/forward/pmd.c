@@ -53,7 +53,7 @@ struct dev {
 	struct page *page;
 	struct page_queue *counts; /* of this port's queues */
 	struct stream stream;
-	uint32_t len; /* as the port was made with */
+	uint32_t len; /* frame length of the devargs */
 	uint16_t n, port_id;
 };
 

@@ -35,12 +35,12 @@ struct ports {
 	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
 	uint8_t head_label[64] __rte_aligned(64);
 	uint8_t head_tunnel[N_TUNNELLED][128] __rte_aligned(64);
-	uint8_t from[N_ADJ][FROM_BYTES]; /* of the outer header of GRE, by far end */
+	uint8_t from[N_ADJ][FROM_BYTES]; /* octets of the outer header of GRE, by far end */
 	uint32_t label[1 + N_OUT];       /* by egress port; 0: it leads to the VRF */
 	uint32_t less_source;            /* the checksum without the source of the header */
 	uint32_t tag[2 * MANY];          /* outermost tag as it is in a frame */
 	uint16_t order[N_ORDER];
-	uint32_t at[2], at_order; /* [1]: for the few */
+	uint32_t at[2], at_order; /* place in the frames of all routes, of the ten routes */
 
 	const struct row *row;
 	double *cycles;

@@ -21,7 +21,8 @@
 static struct bfd_table *table;
 static struct bfd_pace *pace;
 static uint8_t frame[N_SESSIONS][FRAME_BYTES]; /* of the peers */
-static uint64_t next_tsc, gap_tsc; /* of the next frame that comes; 0: none comes */
+static uint64_t next_tsc,
+	gap_tsc; /* time of the next frame, gap between frames; gap 0: no frames */
 static unsigned int at;
 
 /* Write the IP packet of one side of session `k`. The payload says Up. */
@@ -120,7 +121,7 @@ sessions_turn(struct fwd_conf *conf, const struct row *row)
 		for (unsigned int k = 0; k < N_SESSIONS; k++)
 			session_set(k, ms);
 	}
-	/* The mean of what they draw between 75 and 100 % of the interval. */
+	/* Peers draw from 75 to 100 % of the interval: 7/8 is the mean. */
 	gap_tsc = rte_get_tsc_hz() / 1000 * ms * 7 / 8 / N_SESSIONS;
 	phases_set(gap_tsc * N_SESSIONS);
 	next_tsc = gap_tsc == 0 ? UINT64_MAX : rte_rdtsc();

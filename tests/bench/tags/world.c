@@ -92,7 +92,7 @@ ifaces_out(struct fib *fib)
 		fib->iface[two] = tagged(tagged(world_iface(two, port), VLAN_S_TYPE, S_TAG),
 					 VLAN_C_TYPE, C_OUT + a);
 		fib->group[1 + a] = group_word_single(PATH(PATH_ADJ, 1 + a));
-		fib->egress[1 + a] = IN; /* all sources are behind it */
+		fib->egress[1 + a] = IN; /* all sources are behind IN */
 	}
 }
 
@@ -131,8 +131,8 @@ labels_turn(struct fib *fib, unsigned int push)
 /* --- tunnels -------------------------------------------------------------------------------- */
 
 #define TUNNEL_GROUP \
-	(LABEL_GROUP + 1 + N_OUT)         /* plus the next hop: of a route to a far end */
-#define HERE_GROUP (TUNNEL_GROUP + N_ADJ) /* and the next: of the end point */
+	(LABEL_GROUP + 1 + N_OUT) /* plus the index of the next hop: routes to far ends */
+#define HERE_GROUP (TUNNEL_GROUP + N_ADJ) /* and the next group: the end point */
 
 static struct fib_tunnels *received;
 
@@ -161,7 +161,7 @@ tunnels_make(struct fib *fib, struct poptrie *pt)
 	return rc == 0 ? poptrie_commit(pt) : rc;
 }
 
-/* Let the packets of a tunnel find it. */
+/* Enter a tunnel in the table by which received packets find their tunnel. */
 static void
 tunnel_receive(struct fib *fib, uint16_t ifidx)
 {
@@ -177,7 +177,7 @@ tunnel_receive(struct fib *fib, uint16_t ifidx)
 	received->entry[at & received->mask] = ifidx;
 }
 
-/* Let all routes lead into tunnels, if the row wants it, and tunnels be of its kind. */
+/* If the row has tunnels, let all routes lead into tunnels of its kind. */
 static void
 tunnels_turn(struct fib *fib, const struct row *row)
 {
