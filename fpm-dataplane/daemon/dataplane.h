@@ -58,7 +58,7 @@ struct dataplane {
 	atomic_bool stop_fwd;
 	struct {
 		int fd;             /* checkpoint of the last daemon; -1: none */
-		unsigned int tries; /* starts that began to read it before this one */
+		unsigned int tries; /* earlier starts that began to read it */
 	} last_checkpoint;          /* valid until forwarding begins */
 	int predecessor;            /* socket to the predecessor; -1: there is none */
 	bool shared;                /* all ports can be open twice */

@@ -500,7 +500,7 @@ struct fib {
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
 	/* W:neigh  by number of a VRF: its device, see fib_vrf_device_make() in urpf.h */
 	_Atomic uint64_t vrf_device[FIB_VRF_MAX];
-	/* W:rib once  FIBs of VRFs have all routes of the start: then main, if one has none */
+	/* W:rib once  all VRFs have the routes of the start: a VRF without a route uses main */
 	_Atomic bool vrfs_told;
 	/* W:rib once  table local had an IPv6 route that refuses, which FIBs of VRFs have */
 	_Atomic bool local_refuses6;

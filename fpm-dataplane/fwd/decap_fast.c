@@ -73,8 +73,8 @@ pattern_of(struct fwd *f, const uint8_t *eth)
 }
 
 /*
- * Compare the headers of a frame with a pattern, as if the frame had no tags. `eth`: its first
- * octet then. Its MAC addresses are `tag_bytes` octets before.
+ * Compare the headers of a frame with a pattern, without its tags. `eth`: the first octet of the
+ * frame if it had no tags. The MAC addresses are `tag_bytes` octets before.
  */
 static inline __attribute__((always_inline)) bool
 headers_match(const struct fwd_decap_pattern *p, const uint8_t *eth, unsigned int tag_bytes)

@@ -295,7 +295,7 @@ sid_goes_on(const struct fib_sid *sid)
 /*
  * Carry out End, End.X, End.T, End.B6.Encaps: advance to the next segment.
  *
- * shift  the next segment is in the destination. `p` has nothing then.
+ * shift  the next segment is in the destination address, and `p` is unused
  */
 static bool
 sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,

@@ -121,8 +121,8 @@ frame_begin(struct burst *b, unsigned int i, uint8_t *eth, const uint8_t *end,
 }
 
 /*
- * Write one packet into one tunnel over IPv4, which is in no other tunnel. `hop`: that of
- * the outer packet's neighbor.
+ * Write one packet into one tunnel over IPv4, which is in no other tunnel. `hop`: the MAC
+ * and interface of the outer packet's neighbor, as in an adjacency.
  */
 static __attribute__((noinline)) void
 packet_put4(struct burst *b, unsigned int i, const struct fwd_outer *w, uint64_t hop)

@@ -50,8 +50,8 @@ range_union(struct range a, struct range b)
 struct range range_alu(uint8_t op, unsigned int bits, struct range a, struct range b);
 
 /*
- * Narrow *a, which is compared with `b` by a jump (BPF_JEQ, ...), to the values with which the
- * jump is taken, or is not. Return false if there are none.
+ * A jump (BPF_JEQ, ...) compares *a with `b`. Narrow *a to the values with which the jump is
+ * taken, or with `taken` false is not taken. Return false if there is no such value.
  */
 bool range_jump(uint8_t op, bool taken, struct range *a, struct range b);
 

@@ -22,9 +22,9 @@
 int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
 
 /*
- * Claims of the kernel interfaces behind ports (port/claim.h). Let the predecessor have them
- * (0: there is none); claim them when it has ended; answer other processes once a second; release
- * them for a successor.
+ * Claims of the kernel interfaces behind ports (port/claim.h). While the predecessor (0: none)
+ * runs, it keeps its claims. When it has ended, claim the interfaces. Answer other processes once
+ * a second. Release the claims for a successor.
  */
 void ports_allow(pid_t predecessor);
 void ports_claim(struct port *port);

@@ -292,8 +292,8 @@ nb_on_gone(struct neigh *n, struct nb *nb)
 	bool waited_for = nb_is_waited_for(nb);
 
 	/*
-	 * A deletion by hand is reported as failed first; a usable entry was evicted by the
-	 * GC.
+	 * The kernel reports an entry that is deleted by hand as failed before it reports the
+	 * deletion. So an entry that was usable until now was evicted by garbage collection.
 	 */
 	/* An entry that the kernel made for `arp off` has the MAC of the link itself. */
 	nb->grace = (nb->nud & NUD_NOARP) == 0 &&

@@ -30,8 +30,8 @@ addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
 }
 
 /*
- * Let interfaces choose again which addresses they borrow, if the link lends some: it does so in
- * another VRF now.
+ * Let interfaces choose again which addresses they borrow, if the link lends some, because the
+ * link is in another VRF now.
  */
 static void
 link_lends_elsewhere(struct neigh *n, const struct link *l)

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "tap-bridge/tap.h"
 
-#define LINK_WAIT_S 4.0 /* copper negotiates its speed again */
+#define LINK_WAIT_S 4.0 /* time for a copper link to negotiate its speed again */
 #define LACP_WAIT_S 3.0 /* further time for LACP to negotiate with the peer */
 
 /* --- devices and their links ---------------------------------------------------------- */

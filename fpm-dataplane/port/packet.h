@@ -52,8 +52,8 @@ struct packet_meta {
 	 */
 	uint16_t fwd;
 	/*
-	 * W:fwd in which the destination is looked up, without rules. `vrf` stays that of the
-	 * ingress interface, for ICMP errors
+	 * W:fwd  VRF in which the destination is looked up, without rules. `vrf` stays the VRF
+	 * of the ingress interface, for ICMP errors.
 	 */
 	uint16_t lookup_vrf;
 };

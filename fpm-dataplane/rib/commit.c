@@ -74,7 +74,7 @@ slots_retire_idle(struct rib *rib)
 
 		s->idle = false;
 		if (s->refs != 0)
-			continue; /* a route took it again */
+			continue; /* a route uses the slot again */
 		slot_retire(rib, s);
 		vec32_push(&reclaim_open(rib)->slots, s->number);
 		if (s->block != NULL)

@@ -40,8 +40,8 @@ void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uin
 		const fib_path *old, unsigned int old_log2);
 /*
  * Return the part of all flows, in 1/4096, that a change from the first word to the second
- * would move without need: from one member of both to another. 0 if one word has no
- * buckets.
+ * would move without need: from a member that stays in the group to another member. 0 if a
+ * word has no buckets.
  */
 uint32_t group_excess(uint64_t from, uint64_t to);
 

@@ -314,7 +314,7 @@ path_without_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 	}
 	/* The kernel has the route, too. */
 	if (leg_is_for_kernel(rib, hop)) {
-		/* Its interface is not the egress interface: it may be in another VRF. */
+		/* hop's interface may be in another VRF: it is not the egress interface. */
 		*path = PATH(PATH_KERNEL, 0);
 		return LEG_ALIVE;
 	}

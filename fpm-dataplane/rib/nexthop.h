@@ -36,7 +36,7 @@ nh_id_of_kernel(uint32_t id)
 struct nh {
 	nh_id id;
 	uint32_t number; /* in rib->nhs */
-	uint32_t slot;   /* its first slot, others are siblings; 0: no route names it */
+	uint32_t slot; /* its first slot, in the list of its slots; 0: no route names it */
 	uint32_t n_member;
 	uint32_t n_groups; /* groups that name it: the length of member_of */
 	bool known;        /* announced in this session */

@@ -47,7 +47,7 @@ def fib_ratios(lines):
     for family in (4, 6):
         rows = [r for r in lines if r.get("bench") == f"fib{family}" and r["l3"] == "idle"]
         for stream in dict.fromkeys(r["stream"] for r in rows):
-            if (family, stream) == (6, "random"):  # misses, nearly all of them
+            if (family, stream) == (6, "random"):  # nearly all keys are misses
                 continue
             here = [r for r in rows if r["stream"] == stream]
             ours = [r for r in here if r["impl"].startswith("poptrie")]

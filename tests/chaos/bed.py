@@ -192,8 +192,8 @@ class Bed(Lab):
         return next(r["address"] for r in self._links(role) if r["ifname"] == dev)
 
     def restart_frr(self, killed):
-        """`systemctl restart frr`: FRR's service ends its daemons, zebra last; the unit
-        fpm-dataplane-hold is ended before. Or kill them all, then start them."""
+        """Restart FRR as `systemctl restart frr` does: the unit fpm-dataplane-hold ends first, then
+        the daemons of FRR, zebra last. With `killed`, kill all daemons instead."""
         for pid in procs.marked(self.dir, "watchfrr"):
             procs.signal_pid(pid, signal.SIGKILL)
         *others, zebra = reversed(self.r1.daemons)
@@ -267,9 +267,9 @@ class Bed(Lab):
         """Return True if each route that the audit reports has the same next hops in the kernel as
         in the dataplane: zebra sent the same to both.
 
-        zebra 8.4 has this fault: it installs a group without a member if it is just installing
-        that member again after its link came back. It shows the member but never sends it. When it
-        sent it to the dataplane alone, only_copies_differ() is true.
+        zebra 8.4 has this fault: while it installs a member again whose link came back, it may
+        install the group without this member. It then shows the member, but never sends it. If it
+        sent the member to the dataplane only, only_copies_differ() is true.
         """
         lines = said.splitlines()
         found = [line.split()[1].rstrip(":") for line in lines if line.startswith("DIFFERS ")]

@@ -112,7 +112,7 @@ bfd_handed_over(struct rte_mbuf *m)
 
 	MUST(is4 || get_be16(ip - 2) == 0x86dd || get_be16(ip - 2) == 0x8847);
 	if (get_be16(ip - 2) == 0x8847)
-		return; /* the packet is behind labels: other code checks it without them */
+		return; /* a packet with labels: other code checks the packet behind them */
 	MUST(udp + 8 <= frame + m->data_len);
 	port = get_be16(udp + 2);
 	MUST((is4 ? ip[9] : ip[6]) == 17);

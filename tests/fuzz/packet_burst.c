@@ -592,7 +592,7 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 		walk_together(port, entries, bfd);
 		patterns_age();
 	}
-	/* With patterns where there is one instruction set alone. */
+	/* If the CPU has no vector code, walk once more: the first walk has made patterns. */
 	if (fwd_isa_best() == FWD_SCALAR)
 		walk_together(port, entries, bfd);
 	for (unsigned int i = 0; i < entries; i++)

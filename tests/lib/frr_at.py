@@ -89,7 +89,7 @@ class FrrAt:
 
     def destroy(self):
         """Kill all daemons and remove their directory."""
-        # procs.end_all() does not see a process whose root is another: its mark is not there.
+        # procs.end_all() does not see a process in another root, because its mark is not visible.
         for process in self.running.values():
             process.kill()
             process.wait()

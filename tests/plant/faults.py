@@ -333,7 +333,7 @@ class Tree:
                 look(cursor, children)
         for n, child in enumerate(children):
             if kind == self.kind.CASE_STMT and n == 0:
-                continue  # a label: another value would be there twice
+                continue  # a case label: a changed value would exist twice
             self.walk(child, cursor, mute)
 
     def says_only(self, cursor):

@@ -13,7 +13,7 @@ LONG = "word " * 40  # 200 characters
 
 
 def faults(tmp_path, text, name="doc/page.md", exempt=()):
-    """Return [(line, words)] of a page with this text; beside it is other.md."""
+    """Return the faults of a page with this text as [(line, words)]. Its folder has other.md."""
     page = tmp_path / name
     page.parent.mkdir(parents=True, exist_ok=True)
     (page.parent / "other.md").write_text("# Other\n\n## A heading, long\n\n```sh\n# no heading\n```\n")

@@ -176,7 +176,7 @@ def test_our_shutdown_is_told_to_the_peer_and_prunes_nothing(bfd):
     assert not bfd.row(theirs)["pruned"]
     eventually(lambda: peer_row(bfd, ours)["status"] == "down", 10, what="the peer is Down")
     assert peer_row(bfd, ours)["diagnostic"] == "neighbor signaled session down"
-    # RFC 5880, 6.8.16: told for a detection time; then there is silence.
+    # RFC 5880, 6.8.16: AdminDown is sent for a detection time, and then no packet.
     with sniffed(bfd) as sniffer:
         eventually(lambda: sniffer.of(ours, theirs), 5, what="AdminDown is told")
         last = lambda: sniffer.of(ours, theirs)[-1]  # noqa: E731
@@ -197,7 +197,8 @@ def test_a_deleted_session_is_told_to_the_peer_before_it_ends(bfd):
 
 
 def test_a_session_that_is_deleted_and_made_again_at_once_comes_up(bfd):
-    """While the peer receives AdminDown, the session is taken for the new one."""
+    """If the session is made again while the old session still sends AdminDown to the peer, the old
+    session becomes the new one."""
     ours, theirs = own(bfd, "10.65.0.1/24", "10.65.0.2/24")
     pair(bfd, ours, theirs)
     was = up(bfd, ours, theirs)

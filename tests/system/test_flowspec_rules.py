@@ -389,7 +389,8 @@ def test_frr_is_asked_once_for_each_destination(tmp_path):
 
 
 def test_a_slow_answer_keeps_no_other_from_coming(tmp_path):
-    """One destination takes too long. All others have their verdict, and the last one counts for it."""
+    """FRR's answer about one destination takes too long. All other destinations get their verdict,
+    and this one keeps its previous verdict."""
     frr = Frr({"198.51.100.0/24": [65001]})
 
     def ask(commands, *_):

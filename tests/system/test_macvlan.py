@@ -146,7 +146,8 @@ def test_nd_for_the_address_names_the_macvlan(dut, lan, macvlan):
 
 @FAMILIES
 def test_a_route_by_a_macvlan_leaves_the_port_below(dut, lan, wan, macvlan, family):
-    """As in Linux the macvlan's MAC is the source. Its neighbors count, those it resolves too."""
+    """As in Linux the source is the MAC of the macvlan, and packets go to neighbors of the macvlan,
+    also to a neighbor that is resolved only now."""
     gateway = {4: "203.0.113.2", 6: "2001:db8:113::2"}[family]
     own = {4: "203.0.113.1/24", 6: "2001:db8:113::1/64"}[family]
     nodad = "" if family == 4 else "nodad"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Punt classes: the packets of each class, the neighbors that are no strangers, and the
+"""Punt classes: the packets of each class, the neighbors that count as peers, and the
 policers. test_flood.py has the floods."""
 
 import socket

@@ -375,7 +375,7 @@ def test_more_hugepages_than_the_machine_has_are_not_ended_for(packed):
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
 
-    for size in ("size-mib: 100", "size-mib: 128"):  # no page is free; then some, but too few
+    for size in ("size-mib: 100", "size-mib: 128"):  # first no page is free, then too few are
         dut.edit_config("size-mib: 96", size)
         refused(dut, dut.fpmctl_begin("restart"), FAILED)
         assert dut.daemon.pid() == was

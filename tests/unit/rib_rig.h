@@ -137,7 +137,7 @@ void rig_kernel_dump(struct rig *g, bool begin, uint8_t family, uint8_t protocol
 struct prefix rig_prefix(const char *text);
 void rig_set_hop(struct fpm_hop *h, const char *gw, uint32_t ifindex); /* gw NULL: none */
 
-/* Grace periods over, reclaims done, neigh has answered; again until it is quiet. */
+/* Until rib is quiet: end grace periods, run reclaims, and let neigh answer. */
 void rig_settle(struct rig *g);
 /* Advance the time by `s` seconds, then settle. */
 void rig_later(struct rig *g, unsigned int s);

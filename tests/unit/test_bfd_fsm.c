@@ -352,7 +352,7 @@ shutdown_tells_the_neighbor_for_a_detection_time(void **state)
 	assert_int_equal(f.down_diag, BFD_DIAG_ADMIN);
 	assert_int_equal(f.n_downs, 0);
 	assert_false(bfd_fsm_is_failed(&f));
-	/* Again, it changes nothing. */
+	/* A second shutdown changes nothing. */
 	assert_int_equal(bfd_fsm_shutdown(&f, true, T0 + 2), 0);
 	assert_int_equal(f.silent_at, T0 + 1 + 3 * S);
 	/* The neighbor's required interval is longer. */

@@ -23,7 +23,7 @@ static const uint8_t good[BFD_PACKET_BYTES] = {
 	0,    0,    0xc3, 0x50, 0, 0, 0xea, 0x60, 0, 1, 0x11, 0x70,
 };
 
-/* Return the answer for `good` with octet `at` set. There is nothing behind the packet. */
+/* Return the answer for `good` with octet `at` changed. No memory follows the packet. */
 static enum bfd_packet_error
 answer(unsigned int at, uint8_t octet, size_t len)
 {

@@ -176,7 +176,10 @@ rest(struct model *m)
 	}
 }
 
-/* The daemon has what bfdd has, and has not forgotten what bfdd deleted only if told so. */
+/*
+ * Check that the daemon has each session of bfdd with its values, and has a deleted session
+ * only if bfdd sent no delete.
+ */
 static void
 check(struct model *m)
 {

@@ -201,7 +201,8 @@ unknown_attributes_are_skipped_by_length(void **state)
 	route_begin(w, RTM_NEWROUTE, "192.0.2.0/24", RTN_UNICAST);
 	attr(w, RTA_PREFSRC, "\xc0\0\2\1", 4);
 	/*
-	 * The number is above all known attributes. Its low bits are those of a known one.
+	 * The number is above all known attributes. Its low bits are the number of a known
+	 * attribute.
 	 */
 	attr(w, 30 | 0x2000, "no id", 5);
 	attr_u32(w, RTA_NH_ID, 5);

@@ -585,7 +585,7 @@ a_pattern_in_use_is_not_replaced(void **state)
 		if (fast.fwd.pattern[k].n_words != 0)
 			p = &fast.fwd.pattern[k];
 	assert_non_null(p);
-	/* Its use renews it. */
+	/* A match renews the epoch of the pattern. */
 	epoch_next(DECAP_SAMPLE);
 	learn(&gre);
 	assert_int_equal(hit, 1);

@@ -802,7 +802,8 @@ loops_end(void **state)
 	sid(SRV6_END, 0, 0);
 	build(3, 2, 4);
 	memcpy(packet.buffer + 128 + 14 + OUTER + 24, sid6, 16);
-	assert_int_equal(pass(), VERDICT_GO); /* twice this host, then on */
+	assert_int_equal(pass(),
+			 VERDICT_GO); /* two segments of this host, then another host */
 	assert_int_equal(sent()[OUTER + 3], 0);
 	assert_int_equal(sent()[7], 63);
 }

@@ -66,7 +66,7 @@ static const uint16_t iface[N_IFACE] = {IN,    OUT,     C_IN,   S_IN,   TWO_IN,
 					TWO_C, C_TOO,   M_IN,   M_C_IN, M_OUT};
 static const uint8_t vmac[6] = {0, 0, 0x5e, 0, 1, 5};
 static struct fib_macs *macs_on[2]; /* the tables of IN and C_IN; not always published */
-static bool macvlans;               /* they are in this round */
+static bool macvlans;               /* the tables are published in this round */
 static struct fwd fwd;
 static struct counters count;
 static struct burst burst;

@@ -301,7 +301,7 @@ rp_filter_concerns_the_outer_packet(void **state)
 	opened_leaves(T4, 60, 0x0800);
 }
 
-/* An ICMP error about the inner packet looks at the MAC addresses: those of a group get none. */
+/* A packet from or to the MAC of a group gets no ICMP error. An inner packet has MACs of 0. */
 static void
 a_packet_that_came_out_has_no_addresses_of_its_outer_header(void **state)
 {

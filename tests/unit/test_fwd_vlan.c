@@ -485,7 +485,7 @@ frame_to_send(void)
 
 /*
  * Send two frames by the port and four by a VLAN. The device inserts the tag of the first
- * and the last of these four; the others have their tag. It takes `takes` frames.
+ * and the last of these four; the two others have their tag. The device takes `takes` frames.
  */
 static void
 send_six(unsigned int takes)

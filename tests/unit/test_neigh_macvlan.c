@@ -128,8 +128,8 @@ the_same_mac_on_port_and_vlan_is_of_two_macvlans(void **state)
 	del(on_port);
 	round_over();
 	assert_int_equal(found(PORT, vmac), 0);
-	assert_int_equal(device.n_removed_macs, 0); /* the other needs it */
-	del(v);                                     /* the macvlan on it stays alone */
+	assert_int_equal(device.n_removed_macs, 0); /* the other macvlan needs the MAC */
+	del(v); /* the VLAN is gone, and only its macvlan is left */
 	round_over();
 	assert_null(fib_macs(fib, vlan));
 	assert_int_equal(device.n_removed_macs, 1);

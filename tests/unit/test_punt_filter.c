@@ -129,7 +129,7 @@ the_ruleset_gets_the_packet_and_its_interfaces(void **state)
 	assert_string_equal(u.judged.oifname, "lan0");
 	assert_int_equal(u.judged.thread, 5);
 	assert_null(u.judged.back);
-	/* It is judged for this interface now, and for no other. */
+	/* The packet now counts as judged for this egress interface only. */
 	assert_int_equal(packet_meta(&t.m)->judged_ifidx, OUT);
 	assert_int_equal(judged(4), PUNT_PASSES);
 	assert_int_equal(u.n_judged, 1);

@@ -316,7 +316,7 @@ packets_wait_for_a_gateway_and_leave_in_order(void **state)
 	assert_int_equal(sent.ifidx, WAN);
 	assert_memory_equal(sent.addr.octet, gateway, 4);
 	counted(N_REASON, 0, 0, 0);
-	/* Another answer releases none. */
+	/* An answer for another neighbor releases no packet. */
 	a = answer(LAN, 4, gateway, true);
 	punt_release_answered(&p, &a);
 	assert_int_equal(p.n_waiting, 3);

@@ -228,7 +228,7 @@ vteps(struct fib_vxlan_hop *more, uint32_t n)
 	}
 }
 
-/* More forged errors than scans, before and after: those about VTEPs count as before. */
+/* Forged errors use all scans before and after errors about VTEPs, which count all the same. */
 static void
 forged_errors_do_not_stop_the_discovery(void **state)
 {
@@ -251,7 +251,7 @@ forged_errors_do_not_stop_the_discovery(void **state)
 		atomic_store(&fib->vxlan_hop[ADJ + i], NULL);
 }
 
-/* A new VTEP is known after a second, if forged errors have used all scans. One that is gone, too. */
+/* If forged errors have used all scans, a new or a removed VTEP is noticed after a second. */
 static void
 vteps_come_and_go(void **state)
 {

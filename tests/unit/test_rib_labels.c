@@ -358,7 +358,7 @@ labels_stay_through_the_end_of_a_session_and_are_swept_after_the_next(void **sta
 	assert_label(g, 101, "192.0.2.1@1");
 	rig_sentinel(g);
 	rig_go(g);
-	rig_later(g, 1000); /* zebra has restarted: its peers have time */
+	rig_later(g, 1000); /* past the hold time after a restart of zebra */
 	assert_label(g, 100, "192.0.2.1@1 push 300");
 	assert_label(g, 101, "no label");
 	rib_must_be_sound(g);
@@ -533,7 +533,8 @@ stacks_of_sixteen_labels_are_in_force_after_a_restart(void **state)
 	}
 }
 
-/* Layout 4 has at most 14 labels of a next hop. Its writer wrote more as none. */
+/* Layout 4 has room for 14 labels of a next hop. Its writer wrote a next hop with more labels
+ * without labels. */
 static void
 the_layout_before_sixteen_labels_is_read(void **state)
 {

@@ -594,7 +594,7 @@ numbers_follow_the_next_hop(void **state)
 	struct rig *g = rig_two_ports();
 
 	rig_session(g, 100);
-	rig_route(g, "fc00::1/128", 1); /* before its next hop */
+	rig_route(g, "fc00::1/128", 1); /* the next hop is not announced yet */
 	rig_settle(g);
 	assert_int_equal(number_of(g, "fc00::1"), 0);
 	sid_route(g, 1, "fc00::2/128", &(struct srv6_sid){.action = SRV6_END});

@@ -401,7 +401,7 @@ labels_are_shown_up_to_the_last_one(void **state)
 	assert_null(json_object_get(row, "src"));
 }
 
-/* The packet behind labels that end here is looked up again: its VRF, and where it is. */
+/* Find the packet behind labels that end here, and the VRF in which it is looked up again. */
 static void
 the_packet_behind_labels_that_end_here_is_found(void **state)
 {

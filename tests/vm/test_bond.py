@@ -374,8 +374,8 @@ def long_frames_by_each_member(router, qmp, as_it_was):
                     came = out.expect_raw(token_of(probe), 5)
                     # These octets are behind the headers that a router rewrites.
                     assert came[14 + 40 :] == probe[14 + 40 :], (n, size, wire.name)
-        # Wait for both ends: Linux needs a while to choose between the members when the other
-        # is lost now.
+        # Wait until both ends use both members. Linux would need longer to change to the other
+        # member if a link were lost before.
         eventually(lambda: as_it_was(router), 10, 0.1, "members")
     done = router.fpmctl("port", "set", wan.tap, "mtu", "1500")
     assert done.returncode == 0, done.stderr

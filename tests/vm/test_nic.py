@@ -201,8 +201,8 @@ def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
 
 
 def modes(router, qmp):
-    """Return (promiscuous, allmulticast), the same for all ports, as the driver accepted them.
-    QEMU tells the NIC's own state for virtio alone; there it must be the same."""
+    """Return (promiscuous, allmulticast) as the driver accepted them, which must be equal for all
+    ports. QEMU shows the state of a virtio NIC, which must be the same. It shows none of others."""
     (found,) = {(r["promiscuous"], r["allmulticast"]) for r in router.control.ask("ports")}
     if os.environ["FDP_DRIVER"] == "net_virtio":
         for n in range(len(router.wires)):

@@ -74,7 +74,7 @@ def test_a_vlan_with_a_vni_is_an_interface(dut):
     dut.forwarded(wan, from_vtep(dut, back(dut, 4), dst_mac=netns_mac(dut, SVI)), lan)
     now = row(dut, SVI)
     assert now["tx_packets"] > base["tx_packets"] and now["rx_packets"] == base["rx_packets"] + 1
-    # The kernel may have other VNIs, so an unknown one is its.
+    # The kernel may have other VNIs, so it gets the packets of an unknown VNI.
     frame = from_vtep(dut, back(dut, 4), vni=VNI + 1, dst_mac=netns_mac(dut, SVI))
     assert dut.not_forwarded(wan, frame) == {}
     vni(dut, "del")
