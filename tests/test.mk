@@ -103,7 +103,7 @@ soak: ## hours of chaos in which the daemon is not killed: a line a minute, a ve
 plant: ## plant faults in the C code, one at a time; say which tests find them (N=100 SEED=1; LIST=1 RESUME=1 FULL=1)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_LINT) $(PKGS_FUZZ) $(PKGS_PLANT)"
 	@N="$(N)" SEED="$(SEED)" LIST="$(LIST)" RESUME="$(RESUME)" FULL="$(FULL)" GUEST="$(GUEST)" \
-		TIERS="$(TIERS)" SOURCES="$(sort $(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC) $(CTL_SRC) $(SUPER_SRC))" \
+		TIERS="$(TIERS)" FOLDERS="$(FOLDERS)" KINDS="$(KINDS)" SOURCES="$(sort $(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC) $(CTL_SRC) $(SUPER_SRC))" \
 		$(PY) tests/plant/plant.py $(CC) -- $(ALL_CFLAGS) \
 		-DFPMDP_VERSION='"$(VERSION)"'
 

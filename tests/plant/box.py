@@ -222,6 +222,7 @@ class Tree:
 def clean_environment():
     """Return our environment without the variables of a make that called us."""
     mine = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "BUILD", "N", "SEED", "T")
+    mine += ("TIERS", "FOLDERS", "KINDS", "SOURCES")
     return {key: value for key, value in os.environ.items() if key not in mine}
 
 

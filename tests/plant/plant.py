@@ -58,6 +58,19 @@ def enumerated(flags):
     return found, left
 
 
+def selected(found, folders, kinds):
+    """Return the faults of the named folders and kinds. `fwd` names the folder fpm-dataplane/fwd; no
+    name selects all."""
+    left = found
+    if folders:
+        left = [f for f in left if {f.folder(), f.folder().split("/")[-1]} & set(folders.split(","))]
+    if kinds:
+        left = [f for f in left if f.kind in kinds.split(",")]
+    if not left:
+        raise SystemExit(f"plant: no place for a fault: FOLDERS={folders} KINDS={kinds}")
+    return left
+
+
 def chosen(found, n, seed):
     """Return `n` lists of faults. Of each list the first fault that compiles and changes the
     program is planted. Folders take turns, and in each folder the kinds. Equal arguments give equal
@@ -302,6 +315,7 @@ def main(argv):
             f"{left.get(why, 0)} {why}: {text}" for why, text in faults.OF_NO_EFFECT.items()
         )
     )
+    found = selected(found, words("FOLDERS"), words("KINDS"))
     slots = chosen(found, n, seed)
     if words("LIST"):
         for slot in slots:
@@ -316,7 +330,6 @@ def main(argv):
         return 1
     os.nice(10)
     full = bool(words("FULL"))
-    shared = Shared(cc, flags, full)
     chosen_tiers = [
         t
         for t in trial.TIERS
@@ -324,9 +337,12 @@ def main(argv):
         and (not words("TIERS") or t.name in words("TIERS").split(","))
         and (t.how != "guest" or full or words("GUEST"))
     ]
+    shared = Shared(cc, flags, full, chosen_tiers)
     head = {
         "seed": seed,
         "n": n,
+        "folders": words("FOLDERS"),
+        "kinds": words("KINDS"),
         "tree": cover.of_product(ROOT),
         "tiers": [t.name for t in chosen_tiers],
     }

@@ -32,10 +32,11 @@ def say(text):
 class Shared:
     """Trees, coverage, and facts about the tests."""
 
-    def __init__(self, cc, flags, full):
+    def __init__(self, cc, flags, full, tiers):
         cc = [word for word in cc if word != "ccache"]  # make puts it before
         ccache = shutil.which("ccache")
         self.cc, self.flags, self.full = [*([ccache] if ccache else []), *cc], flags, full
+        self.tiers = tiers
         make = ["make", "--no-print-directory", f"-j{WORKERS}", f"CC={' '.join(cc)}"]
         self.base = box.Tree(PLACE / "base", make)
         self.cover = box.Tree(PLACE / "cover-tree", make)
@@ -49,17 +50,18 @@ class Shared:
         """Build the tree without faults with all builds that the tiers need."""
         self.base.copy(ROOT)
         self.fetched(self.base)
-        need = [
-            ("release", *trial.SYSTEM, *(["unit-bins"] if self.full else [])),
-            ("asan", *trial.SYSTEM, "unit-bins"),
-            ("tsan", "tsan-bins"),
-        ]
-        for build, *targets in need:
+        need = collections.defaultdict(set)
+        for tier in self.tiers:
+            if tier.how == "unit":
+                need[tier.build].add("tsan-bins" if tier.build == "tsan" else "unit-bins")
+            elif tier.how in ("system", "guest"):
+                need[tier.build] |= set(trial.SYSTEM)
+        for build, targets in sorted(need.items()):
             say(f"plant: building {build}")
             ok, said = self.base.make(f"BUILD={build}", *targets)
             if not ok:
                 raise SystemExit(f"plant: the tree does not build:\n{said[-3000:]}")
-        if shutil.which("clang-14"):
+        if self.uses("fuzz") and shutil.which("clang-14"):
             say("plant: building fuzz")
             names = sorted(self.programs("fuzz", r"build/fuzz/fuzz_\w+"))
             ok, said = self.base.make("BUILD=fuzz", "CC=clang-14", *names)
@@ -71,6 +73,10 @@ class Shared:
                 check=False,
                 capture_output=True,
             )
+
+    def uses(self, how):
+        """Return True if a tier of this run runs tests in this way."""
+        return any(tier.how == how for tier in self.tiers)
 
     @staticmethod
     def fetched(tree):
@@ -150,7 +156,7 @@ class Shared:
         units = sorted(p.stem for p in ROOT.glob("tests/unit/test_*.c"))
         self.cover.copy(ROOT)
         maker = cover.Maker(self.cover, folder, units)
-        jobs = maker.jobs()
+        jobs = [job for job in maker.jobs() if self.uses(job[0])]
         if jobs:
             self.build_cover()
             say(f"plant: {len(jobs)} files of tests run, to see which lines they execute")
@@ -169,7 +175,8 @@ class Shared:
         argv = [*self.cc, "-O2", "-D_GNU_SOURCE", "-c", "-o", f"{build}/notes.o"]
         subprocess.run([*argv, "tests/plant/cover.c"], cwd=self.cover.root, check=True)
         words = ("BUILD=release", cover.FLAGS, f"LDFLAGS={build}/notes.o")
-        ok, said = self.cover.make(*words, *trial.SYSTEM, "unit-bins")
+        targets = [*(trial.SYSTEM if self.uses("system") else ()), "unit-bins"]
+        ok, said = self.cover.make(*words, *targets)
         if not ok:
             raise SystemExit(f"plant: no build with notes:\n{said[-3000:]}")
 

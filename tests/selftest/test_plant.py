@@ -140,6 +140,14 @@ def test_equal_seeds_choose_equal_faults_whatever_their_order(found):
     assert {slot[0].kind for slot in plant.chosen(found, len(kinds), "7")} == kinds
 
 
+def test_faults_are_limited_to_folders_and_kinds(found):
+    assert plant.selected(found, "", "") == found
+    assert plant.selected(found, "poptrie", "") == found
+    assert {f.kind for f in plant.selected(found, "fwd,poptrie", "bound,free")} == {"bound", "free"}
+    with pytest.raises(SystemExit, match="no place"):
+        plant.selected(found, "trie", "")
+
+
 def test_no_fault_is_planted_twice(found):
     slots = plant.chosen(found, len(found), "7")
     firsts = [slot[0] for slot in slots]
