@@ -239,10 +239,70 @@ a_protocol_has_a_name_or_a_number(void **state)
 	assert_string_equal(proto_name(133, buf), "proto 133");
 }
 
+/* Return the text that cli_usage() prints. */
+static const char *
+usage_of(const struct command *c)
+{
+	FILE *was = stderr;
+
+	stderr = fmemopen(said, sizeof(said), "w");
+	assert_int_equal(cli_usage(c), CTL_USAGE);
+	fclose(stderr);
+	stderr = was;
+	return said;
+}
+
+static void
+the_usage_names_the_command_and_its_help(void **state)
+{
+	assert_string_equal(usage_of(NULL), "usage: fpmctl [OPTIONS] COMMAND ...\n"
+					    "`fpmctl help` lists commands and options\n");
+	assert_string_equal(usage_of(&(struct command){.name = "ask", .words = "[WORD]"}),
+			    "usage: fpmctl [OPTIONS] ask [WORD]\nsee `fpmctl help ask`\n");
+}
+
+static void
+numbers_have_digits_only(void **state)
+{
+	static const char *const bad[] = {"",  "-1", "+1",  " 1",  "1 ", "1e3",
+					  "x", ".",  "1.x", "1..", "0x1"};
+	long long whole = 7;
+	double decimal = 7;
+
+	assert_true(number_whole("9223372036854775807", &whole));
+	assert_true(whole == 9223372036854775807LL);
+	assert_false(number_whole("9223372036854775808", &whole));
+	assert_false(number_whole("1.5", &whole));
+	assert_true(number_decimal("1.", &decimal) && decimal == 1);
+	assert_true(number_decimal(".5", &decimal) && decimal == .5);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(number_whole(bad[i], &whole));
+		assert_false(number_decimal(bad[i], &decimal));
+	}
+	assert_true(decimal == .5);
+}
+
+/* One wrong letter in four is near, and so are the first three letters. */
+static void
+a_word_is_near_by_its_beginning_or_most_letters(void **state)
+{
+	assert_true(word_is_near("int", "interfaces"));
+	assert_false(word_is_near("in", "interfaces"));
+	assert_true(word_is_near("pott", "port"));
+	assert_false(word_is_near("prot", "port"));
+	assert_false(word_is_near("por", "pot"));
+	assert_true(word_is_near("abcdefghijklmnop", "abcdefghijklmnop"));
+	assert_false(word_is_near("abcdefghijklmnopq", "abcdefghijklmnopq"));
+	assert_false(word_is_near("abcdefghijklmnop", "abcdefghijklmnopq"));
+}
+
 int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_usage_names_the_command_and_its_help),
+		cmocka_unit_test(numbers_have_digits_only),
+		cmocka_unit_test(a_word_is_near_by_its_beginning_or_most_letters),
 		cmocka_unit_test(each_word_sets_its_field),
 		cmocka_unit_test(values_beyond_their_bounds_are_refused),
 		cmocka_unit_test(words_that_contradict_each_other_are_refused),

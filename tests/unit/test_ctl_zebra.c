@@ -47,6 +47,21 @@ keep_hops(const char *vrf, const struct prefix *p, struct hops_text *w, void *ct
 	*hops = hops_join(w);
 }
 
+static unsigned int many_seen;
+
+/* Assert that the next hop has the two last octets of the number of the prefix. */
+static void
+each_of_many(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
+{
+	char want[64], *hops = hops_join(w);
+
+	snprintf(want, sizeof(want), "via 192.0.%u.%u dev wan0 weight 1", many_seen >> 8,
+		 many_seen & 255);
+	assert_string_equal(hops, want);
+	free(hops);
+	many_seen++;
+}
+
 static char *
 hops_of_table(const char *dev)
 {
@@ -162,10 +177,50 @@ a_route_that_drops_has_its_kind(void **state)
 	}
 }
 
+/* Next hops are kept by their words. More kinds of words than places replace each other. */
+static void
+each_of_many_next_hops_is_read(void **state)
+{
+	enum { N = 3000 };
+	char *text = malloc(N * 80), *at = text, *hops = NULL;
+
+	assert_non_null(text);
+	at += sprintf(at, "Codes: B - BGP\n");
+	for (unsigned int i = 0; i < N; i++)
+		at += sprintf(at,
+			      "B>* 10.%u.%u.0/24 [20/0] via 192.0.%u.%u, wan0, weight 1, "
+			      "00:00:06\n",
+			      i >> 8, i & 255, i >> 8, i & 255);
+	many_seen = 0;
+	assert_int_equal(
+		zebra_table(vtysh_that_says(text), false, true, 4, each_of_many, &hops), 0);
+	assert_int_equal(many_seen, N);
+	free(text);
+}
+
+/* The second line has the words of the first, with another age. */
+static void
+a_line_that_names_no_next_hop_adds_none(void **state)
+{
+	char *hops = NULL;
+
+	assert_int_equal(
+		zebra_table(vtysh_that_says(
+				    "Codes: B - BGP\n"
+				    "B>* 10.0.0.0/24 [20/0] somehow, weight 1, 00:00:06\n"
+				    "B>* 10.0.1.0/24 [20/0] somehow, weight 1, 00:00:07\n"),
+			    false, true, 4, keep_hops, &hops),
+		0);
+	assert_true(hops == NULL || hops[0] == '\0');
+	free(hops);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_of_many_next_hops_is_read),
+		cmocka_unit_test(a_line_that_names_no_next_hop_adds_none),
 		cmocka_unit_test(a_route_that_drops_has_its_kind),
 		cmocka_unit_test(a_mapped_gateway_has_one_spelling),
 		cmocka_unit_test(names_are_for_a_terminal_and_the_same_in_text_and_json),
