@@ -565,6 +565,8 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 
 /* --- IPv6 of a link ------------------------------------------------------------------- */
 
+#define IPV6_LOG_PERIODS 2
+
 /*
  * Publish whether a link has IPv6. Forwarders see IPv6 off before its neighbors are
  * removed, and on before they are published.
@@ -580,12 +582,37 @@ iface_inet6_changed(struct neigh *n, struct link *l)
 	nb_apply_iface(n, l->ifidx);
 	if (ifc->leaving)
 		return; /* the port is removed, and its IPv6 with it */
-	if (ifc->ipv6_off)
-		log_warn("neigh: ipv6 off dev=%s reason=%s", ifc->kernel.name,
-			 l->mtu6_bytes == 0 ? "none-in-kernel-or-mtu-below-1280"
-					    : "disable_ipv6");
-	else
+	if (!ifc->ipv6_off && ifc->ipv6_off_wait == 0)
 		log_info("neigh: ipv6 on dev=%s", ifc->kernel.name);
+	else if (ifc->ipv6_off && l->mtu6_bytes != 0)
+		log_warn("neigh: ipv6 off dev=%s reason=disable_ipv6", ifc->kernel.name);
+	ifc->ipv6_off_wait = ifc->ipv6_off && l->mtu6_bytes == 0 ? IPV6_LOG_PERIODS : 0;
+	n->ipv6_unlogged |= ifc->ipv6_off_wait > 0;
+}
+
+/*
+ * The kernel removes the IPv6 of a link before the link, and thousands of links together.
+ * The loss of a link's IPv6 is therefore logged only if the link remains.
+ */
+void
+iface_inet6_log(struct neigh *n)
+{
+	if (!n->ipv6_unlogged)
+		return;
+	n->ipv6_unlogged = false;
+	for (uint16_t i = 1; i < n->iface_end; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (ifc->ipv6_off_wait == 0)
+			continue;
+		ifc->ipv6_off_wait--;
+		if (ifc->ipv6_off_wait > 0)
+			n->ipv6_unlogged = true;
+		else if (ifc->present && !ifc->leaving)
+			log_warn("neigh: ipv6 off dev=%s "
+				 "reason=none-in-kernel-or-mtu-below-1280",
+				 ifc->kernel.name);
+	}
 }
 
 /*

@@ -131,6 +131,7 @@ struct iface {
 	bool can_ask;  /* (*) up, and the kernel agrees */
 	bool forward4; /* (*) the sysctl */
 	bool ipv6_off; /* (*) as published */
+	uint8_t ipv6_off_wait; /* (*) periods until its loss is logged: see iface_inet6_log() */
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
 	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
@@ -267,6 +268,7 @@ struct neigh {
 	struct iface_set lenders[2];      /* has an address that others may borrow */
 	struct iface_set good_lenders[2]; /* ... of the best rank */
 	struct iface_set borrowers[2]; /* has no good address of its own for ICMP errors */
+	bool ipv6_unlogged;            /* interfaces have an `ipv6_off_wait` */
 	bool borrow_due[2]; /* addresses or VRFs changed: borrowers choose again */
 	bool macs_due;      /* a port's MAC changed: see iface_vlan_macs() */
 	/* interfaces whose table of macvlans has to be made again: see macvlan.c */
@@ -413,6 +415,8 @@ void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 void iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone);
 /* After the kernel listed all links with IPv6: turn IPv6 off on the others. */
 void iface_inet6_missing(struct neigh *n);
+/* Log the interfaces that lost their IPv6 a second ago, and still exist. Each RETRY_S. */
+void iface_inet6_log(struct neigh *n);
 
 /* --- mpls.c: links that accept labels, and the TTL of labels ------------------------- */
 

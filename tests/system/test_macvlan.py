@@ -262,6 +262,20 @@ def test_a_deleted_and_a_moved_macvlan_is_gone(dut, lan, wan, alt, macvlan):
     assert not passes(dut, lan, VMAC, HOST[4], wan)
 
 
+def test_only_an_interface_that_stays_is_said_to_lose_its_ipv6(dut, macvlan):
+    """The kernel removes the IPv6 of an interface before the interface. The log has a warning about
+    the loss only if the interface stays: here its MTU is too small."""
+    for n in range(5):
+        make(dut, f"gone{n}", OTHER_MAC)
+        dut.ip(f"addr add 2001:db8:77::1/64 dev gone{n} nodad")
+        eventually(lambda n=n: row(dut, f"gone{n}")["up"], 5, 0.005)
+        dut.ip(f"link del gone{n}")
+    dut.ip(f"link set {macvlan} mtu 1200")
+
+    eventually(lambda: f"ipv6 off dev={macvlan} " in dut.daemon.log(100), 10, 0.05)
+    assert "ipv6 off dev=gone" not in dut.daemon.log(100)
+
+
 @pytest.mark.parametrize("mode", ["private", "vepa", "bridge"])
 def test_the_modes_of_a_macvlan(dut, lan, wan, macvlan, mode):
     """The mode is about frames between macvlans. The router does not care."""
