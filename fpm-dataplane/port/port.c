@@ -185,9 +185,11 @@ port_discard(const struct port *port)
 void
 port_publish(struct port *slot, const struct port *port)
 {
+	static uint32_t openings;
 	struct port unseen = *port;
 
 	unseen.ifidx = 0;
+	unseen.opening = __atomic_add_fetch(&openings, 1, __ATOMIC_RELAXED);
 	counters_port(port->ifidx, &unseen.base);
 	*slot = unseen;
 	__atomic_store_n(&slot->ifidx, port->ifidx, __ATOMIC_RELEASE);

@@ -65,6 +65,7 @@ struct port {
 	unsigned int n_socket;
 	int socket[FANOUT_QUEUES]; /* socket behind each queue, of net_af_packet */
 	struct if_counters base;   /* counters of its ifidx when it was added */
+	uint32_t opening;          /* number of its publication: its counters began at 0 */
 	bool tap_kept;             /* the TAP's descriptor is from the predecessor */
 	bool tap_new;              /* the TAP was made by port_open() */
 	struct tap tap;            /* W:punt after the start, except the number of its fd */

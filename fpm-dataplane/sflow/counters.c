@@ -38,14 +38,30 @@ interface_link(const struct port *port)
 	return port_link(port);
 }
 
+/*
+ * Return the number of the next counter sample of an interface. It begins again with the
+ * counters: a collector that saw them go back would take that for a wrap (sFlow 5,
+ * counters_sample). A port that is opened again keeps its ifIndex and counts from 0.
+ */
+static uint32_t
+counted_next(struct counted *last, uint32_t ifindex, uint32_t opening)
+{
+	if (last->ifindex != ifindex || last->opening != opening)
+		*last = (struct counted){.ifindex = ifindex, .opening = opening};
+	return ++last->sequence;
+}
+
 static void
 interface_send(struct sflow *s, const struct fib_iface *iface)
 {
 	const struct port *port = port_find(s, iface->port);
+	bool is_port = iface->ifidx < PORT_MAX && port != NULL;
+	uint32_t opening = is_port ? port->opening : 0;
 	struct port_link link = interface_link(port);
 	struct if_counters n;
 	struct sflow_counters c = {
-		.sequence = ++s->counter_sequence[iface->ifidx],
+		.sequence =
+			counted_next(&s->counted[iface->ifidx], iface->ifindex, opening),
 		.ifindex = iface->ifindex,
 		.speed = link.mbit_per_s * 1000000ull,
 		.direction = link.mbit_per_s == 0 ? 0
@@ -56,7 +72,7 @@ interface_send(struct sflow *s, const struct fib_iface *iface)
 		.oper_up = iface->up};
 
 	counters_port(iface->ifidx, &n);
-	if (iface->ifidx < PORT_MAX && port != NULL) {
+	if (is_port) {
 		n.rx_packets -= port->base.rx_packets;
 		n.rx_bytes -= port->base.rx_bytes;
 		n.tx_packets -= port->base.tx_packets;

@@ -46,6 +46,12 @@ struct source {
 	uint32_t psample_drops; /* lost samples that the sequence of psample counts */
 };
 
+/* The counter samples of an interface: their number since its counters began at 0. */
+struct counted {
+	uint32_t ifindex, opening; /* of the last sample; opening 0: no port */
+	uint32_t sequence;
+};
+
 /* A limit of samples; the clock is monotonic_ns(). */
 struct limit {
 	struct bucket_rate rate;
@@ -82,10 +88,10 @@ struct sflow {
 	uint64_t began_ms;
 	uint32_t sequence; /* of datagrams */
 	struct limit samples, discards;
-	unsigned int n_asked;                 /* batches that rib has not answered */
-	uint32_t n_seconds;                   /* since sFlow was turned on */
-	uint32_t counter_sequence[IFIDX_MAX]; /* by ifidx */
-	struct source source[PORT_MAX];       /* by ifidx of the port; 0: unknown */
+	unsigned int n_asked;              /* batches that rib has not answered */
+	uint32_t n_seconds;                /* since sFlow was turned on */
+	struct counted counted[IFIDX_MAX]; /* by ifidx */
+	struct source source[PORT_MAX];    /* by ifidx of the port; 0: unknown */
 	struct collector collector[SFLOW_COLLECTORS_MAX];
 	struct psample psample;
 	struct ipaddr agent;

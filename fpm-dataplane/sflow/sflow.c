@@ -73,8 +73,11 @@ settings_apply(struct sflow *s, const struct sflow_conf *conf)
 	if (on && !was) {
 		watch_populate(s->setup.watch);
 		records_drop(s);
-		for (unsigned int i = 1; i < PORT_MAX; i++)
+		/* The pool begins at 0, and so must the numbers of samples (sFlow 5). */
+		for (unsigned int i = 1; i < PORT_MAX; i++) {
 			s->source[i].base += source_pool(s, i);
+			s->source[i].sequence = 0;
+		}
 	}
 	if (on || was) {
 		set_swap(s, on ? set_make(s) : NULL);

@@ -3,6 +3,7 @@
 The tests decode the datagrams themselves, and have tshark, sfcapd and sfacctd decode them."""
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -304,6 +305,48 @@ def test_counters_are_those_of_the_interfaces(dut, sink, settings, lan, wan):
             return False
 
     eventually(is_settled, 15, 0.3, "the counters of sFlow are those of the ports")
+
+
+def test_the_numbers_of_counter_samples_begin_again_with_the_counters(dut, sink, settings, lan):
+    """The interface below a port goes and comes: the port keeps its ifIndex and counts from 0. A
+    collector would take the difference for a counter that wrapped, unless the number of the sample
+    begins again, too (sFlow 5, counters_sample: "must also reset the sequence_number")."""
+    settings(counters_s=1, rate=1_000_000)
+    ext = dut.wires["ext"]
+    rows = lambda wire: sink.samples(COUNTERS, ifindex=dut.ifindex(wire))  # noqa: E731
+    for _ in range(20):
+        dut.forwarded(ext, ext.probe(HOST4), dut.wires["wan"])
+    eventually(lambda: len(rows(ext)) > 2 and rows(ext)[-1]["in_octets"] >= 20 * 46, 15, 0.05)
+    index, before = dut.ifindex(ext), rows(ext)[-1]
+
+    netns.ip_batch([f"link set p-ext netns {dut.far}"], dut.dp)
+    eventually(lambda: dut.port_row(ext)["link"] == "down", 5, 0.01)
+    netns.ip_batch([f"link set p-ext netns {dut.dp}"], dut.far)
+    netns.ip_batch(["link set p-ext up"], dut.dp)
+    eventually(lambda: dut.port_row(ext)["link"] == "up", 10, 0.01)
+    eventually(lambda: rows(ext)[-1]["in_octets"] < before["in_octets"], 10, 0.05)
+
+    assert dut.ifindex(ext) == index
+    for old, new in itertools.pairwise(rows(ext)):
+        back = new["in_octets"] < old["in_octets"]
+        assert new["sequence"] == (1 if back else old["sequence"] + 1), rows(ext)
+    assert all(new["sequence"] > old["sequence"] for old, new in itertools.pairwise(rows(lan)))
+
+
+def test_the_numbers_of_samples_begin_again_with_the_pool(dut, sink, settings, lan, wan):
+    """The pool of a source counts from 0 when sFlow is switched on again, and so do its samples
+    (sFlow 5, flow_sample)."""
+    for _ in range(20):
+        dut.forwarded(lan, probe := lan.probe(HOST4), wan)
+    before = sample_of(sink, probe)
+    assert before["pool"] >= before["sequence"] >= 20
+
+    settings(ports=())
+    settings()
+    dut.forwarded(lan, probe := lan.probe(HOST4), wan)
+    after = sample_of(sink, probe)
+
+    assert after["pool"] < 20 and after["sequence"] < 20
 
 
 # --- collectors -------------------------------------------------------------------------------
