@@ -85,6 +85,7 @@ struct kmon_link {
 	bool carrier;           /* IFF_LOWER_UP */
 	bool protodown;         /* IFLA_PROTO_DOWN: a program holds the link down */
 	bool arp_off;           /* IFF_NOARP: the kernel solicits no neighbor on it */
+	bool arp_notify; /* sysctl; a change is reported with the next other change only */
 	/* VLAN or macvlan: the link below it, if that is in the same namespace; else 0. */
 	unsigned int on;
 	enum kmon_macvlan macvlan;
@@ -159,6 +160,7 @@ struct kmon_mpls {
 struct kmon_inet6 {
 	unsigned int ifindex;
 	bool off;               /* sysctl disable_ipv6 */
+	bool ndisc_notify;      /* sysctl */
 	bool force_forwarding;  /* forwards even if `forwarding` of all is 0; Linux 6.17 */
 	unsigned int mtu_bytes; /* sysctl mtu, also set by router advertisements */
 };

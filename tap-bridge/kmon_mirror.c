@@ -174,6 +174,7 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 	case KMON_INET6:
 		return a->inet6.off == b->inet6.off &&
 		       a->inet6.mtu_bytes == b->inet6.mtu_bytes &&
+		       a->inet6.ndisc_notify == b->inet6.ndisc_notify &&
 		       a->inet6.force_forwarding == b->inet6.force_forwarding;
 	case KMON_ADDR:
 		return addr_equal(&a->addr, &b->addr);

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <net/if.h> /* before linux/if.h, which defines only what net/if.h does not */
 #include <linux/if.h>
+#include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/neighbour.h>
 #include <linux/netconf.h>
@@ -17,6 +18,7 @@
 #include <netlink/msg.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
+#include <netlink/route/link/inet.h>
 #include <netlink/route/link/macvlan.h>
 #include <netlink/route/link/vlan.h>
 #include <netlink/route/link/vrf.h>
@@ -84,7 +86,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 {
 	const char *name = rtnl_link_get_name(from);
 	unsigned int flags = rtnl_link_get_flags(from);
-	uint32_t table;
+	uint32_t table, notify;
 
 	/* Wireless extensions send RTM_NEWLINK that has an event only. */
 	if (name == NULL)
@@ -96,6 +98,9 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	link->admin_up = flags & IFF_UP;
 	link->carrier = flags & IFF_LOWER_UP;
 	link->arp_off = flags & IFF_NOARP;
+	link->arp_notify =
+		rtnl_link_inet_get_conf(from, IPV4_DEVCONF_ARP_NOTIFY, &notify) == 0 &&
+		notify != 0;
 	parse_upper(from, link);
 	link->master = (unsigned int)rtnl_link_get_master(from);
 	link->group = rtnl_link_get_group(from);
@@ -251,6 +256,7 @@ parse_inet6_conf(struct nlattr *attr, struct kmon_inet6 *inet6)
 	memcpy(conf, nla_data(attr), bytes < sizeof(conf) ? bytes : sizeof(conf));
 	inet6->off = conf[DEVCONF_DISABLE_IPV6] != 0;
 	inet6->mtu_bytes = (unsigned int)conf[DEVCONF_MTU6];
+	inet6->ndisc_notify = conf[DEVCONF_NDISC_NOTIFY] != 0;
 	inet6->force_forwarding = conf[FORCE_FORWARDING] != 0;
 	return true;
 }

@@ -145,8 +145,10 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 	if (rc < 0)
 		log_warn("neigh: carrier not set port=%s error=\"%s\"", ifc->port->name,
 			 strerror(-rc));
-	if (up)
+	if (up) {
 		iface_refresh(n, ifidx);
+		notify_send(n, ifidx);
+	}
 	/* Before the monitor is open no TAP is present; the first dump reads all. */
 	if (n->control != NULL)
 		carrier_queue(n, ifidx, up);

@@ -633,6 +633,7 @@ iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone)
 	l->ipv6_told = true;
 	l->ipv6_off = off;
 	l->mtu6_bytes = gone ? 0 : ki->mtu_bytes;
+	l->ndisc_notify = !gone && ki->ndisc_notify;
 	l->force_forwarding6 = forced;
 	iface_inet6_changed(n, l);
 	if (!told)
@@ -743,6 +744,7 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	struct iface *ifc = &n->iface[ifidx];
 	bool arp_changed = ifc->kernel.arp_off != kl->arp_off;
 
+	notify_note(ifc, kl);
 	ifc->present = true;
 	ifc->kernel = *kl;
 	if (!ifc->tunnel)

@@ -9,8 +9,8 @@
  *                `-> carrier.c, mpls.c ----------------------------'
  *
  * Each file may call the files to its right, and link.c, table.c, vrf.c, vlan_table.c, macvlan.c,
- * outer.c, vxlan_hop.c, tunnel_table.c, vxlan_table.c, device_link.c and retire.c, which call none
- * of these back.
+ * outer.c, vxlan_hop.c, tunnel_table.c, vxlan_table.c, device_link.c, notify.c and retire.c, which
+ * call none of these back.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -72,6 +72,7 @@ struct link {
 	struct kmon_link kernel; /* last report; valid while `known` */
 	bool ipv6_told;          /* the next three, or the absence of IPv6, were reported */
 	bool ipv6_off;
+	bool ndisc_notify; /* sysctl */
 	unsigned int mtu6_bytes;
 	bool force_forwarding6;  /* sysctl net.ipv6.conf.NAME.force_forwarding */
 	bool ignore_linkdown[2]; /* sysctl ignore_routes_with_linkdown: IPv4, IPv6 */
@@ -134,6 +135,7 @@ struct iface {
 	uint8_t ipv6_off_wait; /* (*) periods until its loss is logged: see iface_inet6_log() */
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
 	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
+	bool notify_due; /* (*) set up since the port had its carrier: see notify.c */
 	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
 	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
 	struct mac_of *mac; /* (*) see mac_hold(); NULL: none */
@@ -270,6 +272,7 @@ struct neigh {
 	struct iface_set borrowers[2]; /* has no good address of its own for ICMP errors */
 	bool ipv6_unlogged;            /* interfaces have an `ipv6_off_wait` */
 	bool borrow_due[2]; /* addresses or VRFs changed: borrowers choose again */
+	int notify_fd;      /* socket of notify.c; -1: not opened */
 	bool macs_due;      /* a port's MAC changed: see iface_vlan_macs() */
 	/* interfaces whose table of macvlans has to be made again: see macvlan.c */
 	uint16_t macs_renew[IFIDX_MAX];
@@ -417,6 +420,14 @@ void iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone);
 void iface_inet6_missing(struct neigh *n);
 /* Log the interfaces that lost their IPv6 a second ago, and still exist. Each RETRY_S. */
 void iface_inet6_log(struct neigh *n);
+
+/* --- notify.c: announcements of addresses -------------------------------------------- */
+
+/* Note that the interface was set up, if `kl` reports so. Call it before that is stored. */
+void notify_note(struct iface *ifc, const struct kmon_link *kl);
+/* The port has its carrier: announce the addresses of it and of the VLANs on it. */
+void notify_send(struct neigh *n, uint16_t ifidx);
+void notify_close(struct neigh *n);
 
 /* --- mpls.c: links that accept labels, and the TTL of labels ------------------------- */
 

@@ -240,6 +240,7 @@ neigh_fini(struct worker *w)
 	kmon_close(n->control);
 	kmon_close(n->device_mon);
 	mpls_close(n);
+	notify_close(n);
 	n->control = n->device_mon = NULL;
 	/*
 	 * Remove the hosts here, because only a thread registered with RCU may remove
@@ -337,7 +338,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	}
 	n->conf = *conf;
 	n->worker = w;
-	n->mpls_file[0] = n->mpls_file[1] = -1;
+	n->mpls_file[0] = n->mpls_file[1] = n->notify_fd = -1;
 	atomic_store_explicit(&n->fib->mpls_known, conf->mpls_all, memory_order_relaxed);
 	n->next_adj = n->fib->adj_hosts;
 	n->iface_end = n->next_vlan = PORT_MAX;

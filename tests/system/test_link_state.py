@@ -4,9 +4,10 @@ router of equal configuration: `arp off`, odd MACs and addresses, links and macv
 come back."""
 
 import pytest
-from scapy.layers.inet6 import ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Ether
 
+from lib import netns
 from lib.wait import eventually
 from pair import HOST, NET, line, peer
 from pair import both, routers  # noqa: F401
@@ -253,3 +254,65 @@ def test_an_address_of_several_interfaces_stays_until_the_last_has_lost_it(both,
         both.ip(f"route del {NET[4]}")
     both.ip(f"addr del {own}/32 dev wan0")
     both.agree("the last address", {own: "no route"})
+
+
+@pytest.fixture
+def announced(both, wan):  # noqa: F811
+    """Both routers announce their addresses on wan, and keep them while the link is down."""
+    words = {"ipv4": "arp_notify", "ipv6": "ndisc_notify"}
+    keys = {f"net.{family}.conf.wan0.{word}": 1 for family, word in words.items()}
+    keys["net.ipv6.conf.wan0.keep_addr_on_down"] = 1
+    both.sysctl(keys)
+    yield wan
+    both.sysctl(dict.fromkeys(keys, 0))
+
+
+def announcements(router):
+    """Return {(source MAC, address, MAC of the address)} of the gratuitous ARP requests, and of the
+    unsolicited advertisements to all nodes, which a router has sent on wan."""
+    wire = router.wires["wan"]
+    asked = [p for p in wire.sniffed(ARP) if p[ARP].psrc == p[ARP].pdst and p[ARP].op == 1]
+    told = [p for p in wire.sniffed(ICMPv6ND_NA) if p[IPv6].dst == "ff02::1"]
+    for p in told:
+        sums, p[ICMPv6ND_NA].cksum = p[ICMPv6ND_NA].cksum, None
+        assert Ether(bytes(p))[ICMPv6ND_NA].cksum == sums
+        assert (p[ICMPv6ND_NA].R, p[ICMPv6ND_NA].S, p[ICMPv6ND_NA].O, p[IPv6].hlim) == (1, 0, 1, 255)
+        assert (p.dst, p[IPv6].src) == ("33:33:00:00:00:01", p[ICMPv6ND_NA].tgt)
+    return {(p.src, p[ARP].psrc, p[ARP].hwsrc) for p in asked if p.dst == "ff:ff:ff:ff:ff:ff"} | {
+        (p.src, p[ICMPv6ND_NA].tgt, p[ICMPv6NDOptDstLLAddr].lladdr) for p in told
+    }
+
+
+def test_the_addresses_of_a_link_that_is_set_up_are_announced(both, announced):  # noqa: F811
+    """arp_notify and ndisc_notify: the frames of the kernel leave a TAP that has no carrier yet, and
+    would be lost. A switch beside the router learns its MAC by them."""
+    wan, macs = announced, {announced.port_mac, "02:00:00:00:ab:01"}
+    both.ip("addr add 10.9.0.1/24 dev wan0", "addr add 10.9.0.2/24 dev wan0")
+    try:
+        for mac in sorted(macs, reverse=True):  # the kernel announces a new MAC, too
+            for router in both.both:
+                router.wires["wan"].clear()
+            both.ip(f"link set wan0 address {mac}")
+            wanted = {(mac, a, mac) for a in (wan.ip4, wan.ip6, "10.9.0.1", "10.9.0.2")}
+            for router in both.both:
+                eventually(lambda r=router, w=wanted: w <= announcements(r), 5, 0.02, "a new MAC")
+        both.ip("link set wan0 down")
+        eventually(lambda: both.ours.port_row(wan)["link"] == "down", 5, 0.01)
+        for router in both.both:
+            router.wires["wan"].clear()
+        both.ip("link set wan0 up")
+        for router in both.both:
+            eventually(lambda r=router: wanted <= announcements(r), 5, 0.02, "set up")
+
+        # A carrier that comes back announces nothing.
+        for router in both.both:
+            netns.link_set(router.far, "wan", False)
+        eventually(lambda: both.ours.port_row(wan)["link"] == "down", 5, 0.01)
+        for router in both.both:
+            router.wires["wan"].clear()
+            netns.link_set(router.far, "wan", True)
+        eventually(lambda: both.ours.port_row(wan)["link"] == "up", 5, 0.01)
+        both.ours.fence(wan)
+        assert [announcements(r) for r in both.both] == [set(), set()]
+    finally:
+        undo(both, f"link set wan0 address {wan.port_mac}", "addr flush dev wan0 to 10.9.0.0/16")

@@ -400,6 +400,22 @@ def test_a_port_that_is_set_down_takes_its_vlans_along(router, lan):
     eventually(lambda: vlans(router)["wan0.100"]["up"], 2, 0.01)
 
 
+@pytest.mark.usefixtures("vlan")
+def test_a_vlan_that_comes_up_with_its_port_is_announced(router, wan):
+    """arp_notify: the gratuitous ARP for the address of a VLAN leaves with its tag when its port is set
+    up again. The kernel's own one may be lost, because the port has no link yet."""
+    netns.sysctl(router.ctl, {"net.ipv4.conf.wan0/100.arp_notify": 1})
+    router.ip("link set wan0 down")
+    eventually(lambda: not vlans(router)["wan0.100"]["up"], 5, 0.01)
+    wan.clear()
+
+    router.ip("link set wan0 up")
+
+    body = ARP(hwsrc=wan.port_mac, psrc="203.0.113.1", hwdst="00:00:00:00:00:00", pdst="203.0.113.1")
+    frame = tagged(Ether(src=wan.port_mac, dst="ff:ff:ff:ff:ff:ff") / body, (C, 100))
+    eventually(lambda: any(data[: len(frame)] == frame for data in wan.got()), 10, 0.05)
+
+
 @pytest.mark.skipif(on_nics(), reason="the far end is a veth of the same kernel")
 @pytest.mark.usefixtures("vlan")
 def test_a_lost_carrier_is_told_of_the_vlans_at_once(router, wan):
