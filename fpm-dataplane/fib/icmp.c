@@ -273,25 +273,32 @@ icmp_of_drop(enum reason cause, uint8_t family)
 }
 
 /*
- * Return the egress interface of an IP packet in a VRF. If it is not in the VRF, return any
- * interface of the VRF that has an address.
+ * Return the interface to which a path leads. If it is not in the VRF, return any interface of the VRF
+ * that has an address.
  */
+static uint16_t
+iface_of_path(const struct fib *fib, uint16_t vrf, uint8_t family, fib_path path)
+{
+	const struct fib_iface *out = NULL;
+
+	if (path_kind(path) == PATH_ADJ)
+		out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
+	else if (path_kind(path) == PATH_ONLINK)
+		out = fib_iface(fib, path_index(path));
+	return out != NULL && out->vrf == vrf ? out->ifidx
+					      : fib_iface_of_vrf(fib, vrf, family);
+}
+
+/* Return the egress interface of an IP packet in a VRF, or as iface_of_path(). */
 static uint16_t
 iface_to(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
 	 unsigned int room)
 {
-	const struct fib_iface *out = NULL;
-	fib_path path;
+	fib_path path = PATH(PATH_NONE, 0);
 
-	if (room >= (family == 4 ? 20 : 40)) {
+	if (room >= (family == 4 ? 20 : 40))
 		path = fib_resolve_ip(fib, vrf, family, ip, room);
-		if (path_kind(path) == PATH_ADJ)
-			out = fib_iface(fib, fib->adj[path_index(path)].ifidx);
-		else if (path_kind(path) == PATH_ONLINK)
-			out = fib_iface(fib, path_index(path));
-	}
-	return out != NULL && out->vrf == vrf ? out->ifidx
-					      : fib_iface_of_vrf(fib, vrf, family);
+	return iface_of_path(fib, vrf, family, path);
 }
 
 struct icmp_labels
@@ -314,12 +321,16 @@ icmp_labels_of(const struct fib *fib, const uint8_t *p, unsigned int room)
 }
 
 struct icmp_labels
-icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
-		 unsigned int room)
+icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip)
 {
+	struct ipaddr to = {0};
+	fib_path path;
+
+	memcpy(to.octet, ip + (family == 4 ? 12 : 8), family_octets(family));
+	path = fib_resolve(fib, vrf, family, &to, 0);
 	return (struct icmp_labels){.end_here = true,
 				    .vrf = vrf,
-				    .source_ifidx = iface_to(fib, vrf, family, ip, room)};
+				    .source_ifidx = iface_of_path(fib, vrf, family, path)};
 }
 
 const char *

@@ -41,9 +41,13 @@ struct icmp_about {
 struct icmp_labels icmp_labels_of(const struct fib *fib, const uint8_t *p,
 				  unsigned int room);
 
-/* Return this for a packet that an end point of SRv6 has put in a VRF. [RCU reader] */
+/*
+ * Return this for a packet that an end point of SRv6 has put in a VRF. The source is an address of the
+ * interface by which the error leaves (RFC 1812, 4.3.2.4; RFC 4443, 2.2), if it is in the VRF, else of
+ * any interface of the VRF. `ip`: the fixed header at least. [RCU reader]
+ */
 struct icmp_labels icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family,
-				    const uint8_t *ip, unsigned int room);
+				    const uint8_t *ip);
 
 /*
  * Return the source for a packet that this router sends by `out` to an address that is not

@@ -18,8 +18,12 @@
 /* Different actions with their tables and next hops; 0 is none. */
 #define FIB_SIDS_MAX (1u + TABLE_MOST_end_points)
 #define SID_NO_IFACE UINT16_MAX
-/* Path of a decapsulated packet: its destination is looked up, but not in table main next. */
+/*
+ * Paths of packets whose destination is looked up in the table of the end point, but not in table main
+ * next: of an inner packet, and of a packet that End.T sends to its next segment.
+ */
 #define SID_PATH_ALONE PATH(PATH_NONE, 1)
+#define SID_PATH_NEXT  PATH(PATH_NONE, 2)
 
 #define SRH_TYPE        4u
 #define SRH_FIXED_BYTES 8u
@@ -73,8 +77,10 @@ sid_packet_read(const uint8_t *ip, unsigned int room, struct sid_packet *p)
 		if (proto == 43) {
 			if (p->srh_at != 0 || ip[at + 2] != SRH_TYPE)
 				return false;
-			if (bytes < SRH_FIXED_BYTES + 16 * (ip[at + 4] + 1u) ||
-			    ip[at + 3] > ip[at + 4] + 1u) {
+			/* With no segment left nothing reads the list. */
+			if (ip[at + 3] != 0 &&
+			    (bytes < SRH_FIXED_BYTES + 16 * (ip[at + 4] + 1u) ||
+			     ip[at + 3] > ip[at + 4] + 1u)) {
 				p->wrong_at = (uint16_t)(at + 3);
 				return false;
 			}

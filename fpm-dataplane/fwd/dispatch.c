@@ -8,6 +8,7 @@
 #include "fwd/filter.h"
 #include "fwd/label.h"
 #include "fwd/sample.h"
+#include "fwd/sid.h"
 #include "fwd/tunnel.h"
 #include "fwd/tx.h"
 
@@ -74,9 +75,11 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->cause = b->cause[i];
 		meta->family = b->family[i];
 		meta->in_ifidx = b->ifidx;
-		meta->vrf = b->in->vrf;
-		meta->has_lookup_vrf = (f->hook_moved >> i & 1) != 0;
-		meta->lookup_vrf = meta->has_lookup_vrf ? f->hook_vrf[i] : 0;
+		meta->vrf = burst_icmp_vrf(b);
+		meta->has_lookup_vrf =
+			(f->hook_moved >> i & 1) != 0 || meta->vrf != b->in->vrf;
+		meta->lookup_vrf =
+			(f->hook_moved >> i & 1) != 0 ? f->hook_vrf[i] : b->in->vrf;
 		meta->path = b->path[i];
 		meta->has_labels = burst_has_labels(b, i);
 		meta->inner_at =

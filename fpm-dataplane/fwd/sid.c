@@ -147,8 +147,9 @@ sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned i
 	burst_open(b, i, at, b->ifidx);
 	b->hop[i] |= DECAP_BY_SID;
 	b->vrf[i] = sid_vrf(sid, b->in->vrf);
-	b->path[i] = path_kind(neighbor) == PATH_NONE && sid_is_alone(sid) ? SID_PATH_ALONE
-									   : neighbor;
+	b->path[i] = neighbor;
+	if (path_kind(neighbor) == PATH_NONE && sid_is_alone(sid))
+		b->path[i] = at == 0 ? SID_PATH_NEXT : SID_PATH_ALONE;
 	return true;
 }
 
@@ -257,6 +258,33 @@ fwd_sid_local_may_refuse(const struct fib *fib, uint16_t vrf, fib_path path,
 }
 
 /*
+ * Return the path of a packet to its next segment, in the table of its end point. Routes for some
+ * sources count.
+ */
+static fib_path
+next_path(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+	  const struct ipaddr *next)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint16_t vrf = sid_vrf(sid, b->in->vrf);
+	struct fib_rules_key key = {.main = b->fwd->tries, .vrf = vrf, .family = 6};
+	struct fib_rules_hit hit;
+	uint8_t head[40];
+
+	key.flow_hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
+	if (!sid_is_alone(sid) || !fib_has_sources6(fib))
+		return fib_resolve(fib, vrf, 6, next, key.flow_hash);
+	memcpy(head, burst_l3(b, i), sizeof(head));
+	memcpy(head + 24, next->octet, 16);
+	key.ip = head;
+	key.room = sizeof(head);
+	fib_rules_table(fib, fib_rules(fib, 6), &key, vrf, &hit);
+	return path_kind(hit.path) == PATH_VRF
+		       ? fib_resolve_in_vrf(fib, hit.path, 6, next, key.flow_hash)
+		       : hit.path;
+}
+
+/*
  * Return true if only the kernel can handle the packet: its route is in another VRF than its
  * ingress interface, or table local may have the route, although the end point looks its table up
  * alone. The kernel looks up in the VRF of the ingress port, so it must get the packet with its
@@ -268,7 +296,6 @@ next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid 
 {
 	const struct fib *fib = b->fwd->fib;
 	uint16_t vrf = sid_vrf(sid, b->in->vrf);
-	uint32_t hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), 6, fib->seed);
 	/* Without such routes in table local there is nothing to look up. */
 	bool is_alone = sid_is_alone(sid) &&
 			atomic_load_explicit(&fib->local_refuses6, memory_order_relaxed);
@@ -277,7 +304,7 @@ next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid 
 
 	if (vrf == b->in->vrf && !is_alone)
 		return false;
-	path = fib_resolve(fib, vrf, 6, next, hash);
+	path = next_path(b, i, sid, next);
 	kind = path_kind(path);
 	return (vrf != b->in->vrf && (kind == PATH_KERNEL || kind == PATH_LOCAL)) ||
 	       (is_alone && fwd_sid_local_may_refuse(fib, vrf, path, next));

@@ -39,7 +39,20 @@ burst_has_sid_path(const struct burst *b)
 static inline bool
 burst_has_sid_table(const struct burst *b)
 {
-	return b->inside && b->by_sid && b->sid_path == SID_PATH_ALONE;
+	return b->inside && b->by_sid &&
+	       (b->sid_path == SID_PATH_ALONE || b->sid_path == SID_PATH_NEXT);
+}
+
+/*
+ * Return the VRF of ICMP errors about these packets. End.T looks a packet up in another table, but the
+ * sender of the packet is in the VRF of the ingress interface.
+ */
+static inline uint16_t
+burst_icmp_vrf(const struct burst *b)
+{
+	return b->inside && b->by_sid && b->sid_path == SID_PATH_NEXT
+		       ? fib_vrf_of(b->fwd->fib, b->ifidx)
+		       : b->in->vrf;
 }
 
 /*

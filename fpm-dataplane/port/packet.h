@@ -44,7 +44,8 @@ struct packet_meta {
 	uint16_t inner_at, outer_ifidx;
 	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
 	bool on_link; /* W:fwd our own packet to a neighbor on out_ifidx: no route decides */
-	bool has_lookup_vrf; /* W:fwd `lookup_vrf` is valid: a program of the interface chose it */
+	/* W:fwd `lookup_vrf` is valid: a program of the interface chose it, or End.T of SRv6 */
+	bool has_lookup_vrf;
 	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*
 	 * W:punt the forwarder that sends it, by its inject ring. For a punted packet this

@@ -92,15 +92,16 @@ struct watch_record {
 	 * packet. 0: none
 	 */
 	uint16_t tunnel, outer_ifidx;
-	uint16_t to_vrf;  /* VRF of the route; path and via are from there; 0: none */
-	uint8_t point;    /* enum watch_point */
-	uint8_t sessions; /* bit per session that wants it; 0: none, skip it */
-	uint8_t stage;    /* enum watch_stage */
-	uint8_t verdict;  /* enum reason, or WATCH_GO: forwarded, or WATCH_DECAPSULATED */
-	uint8_t class;    /* with a punt: enum punt_class */
-	uint8_t cause;    /* with `icmp`: the drop behind the error */
-	bool icmp;        /* the punt is for an ICMP error */
-	uint8_t family;   /* 4, 6, or 0: not IP */
+	uint16_t to_vrf;   /* VRF of the route; path and via are from there; 0: none */
+	uint8_t point;     /* enum watch_point */
+	uint8_t sessions;  /* bit per session that wants it; 0: none, skip it */
+	uint8_t stage;     /* enum watch_stage */
+	uint8_t verdict;   /* enum reason, or WATCH_GO: forwarded, or WATCH_DECAPSULATED */
+	uint8_t class;     /* with a punt: enum punt_class */
+	uint8_t cause;     /* with `icmp`: the drop behind the error */
+	bool icmp;         /* the punt is for an ICMP error */
+	uint16_t icmp_vrf; /* with `icmp`: the VRF of the error */
+	uint8_t family;    /* 4, 6, or 0: not IP */
 	uint8_t log2_buckets;
 	uint8_t pops;       /* MPLS labels to remove; path and via are then valid */
 	uint8_t rule;       /* 1: rule_pref decided; 2: rules apply, none decided */

@@ -177,7 +177,7 @@ icmp_make(struct punt *p, struct rte_mbuf *m, const struct icmp_error *error)
 
 	if (labels == NULL && meta->in_ifidx != 0 &&
 	    meta->vrf != fib_vrf_of(p->fib, meta->in_ifidx)) {
-		lead = icmp_lead_in_vrf(p->fib, meta->vrf, meta->family, ip, about.room);
+		lead = icmp_lead_in_vrf(p->fib, meta->vrf, meta->family, ip);
 		about.labels = &lead;
 	}
 	if (icmp_refusal(p->fib, &about, &src) != NULL ||

@@ -183,6 +183,10 @@ row_add_refusal(json_t *row, const struct trace *t, const struct watch_record *r
 	}
 	if (rec->snap_bytes < L2_LEN + labels + (rec->family == 4 ? 20 : 40))
 		return;
+	if (labels == 0 && rec->icmp_vrf != fib_vrf_of(t->conf.fib, rec->in_ifidx)) {
+		lead = icmp_lead_in_vrf(t->conf.fib, rec->icmp_vrf, rec->family, about.ip);
+		about.labels = &lead;
+	}
 	why = icmp_refusal(t->conf.fib, &about, &src);
 	if (why != NULL)
 		row_set(row, "icmp_refused", json_string(why));

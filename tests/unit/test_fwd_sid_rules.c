@@ -9,6 +9,7 @@
  */
 #include "fib/rules.h"
 #include "fib/urpf.h"
+#include "fwd/sid.h"
 #include "sid_bed.h"
 
 /* Publish a list of rules of both families: `first`, then the rules of VRFs and of main. */
@@ -127,6 +128,62 @@ routes_for_some_sources_count_in_a_table_that_is_named(void **state)
 }
 
 /*
+ * The sender of a packet that End.T looks up in a table is in the VRF of the ingress port, as in Linux. The
+ * sender of an inner packet is in the VRF of the table.
+ */
+static void
+errors_about_packets_of_end_t_belong_to_the_ingress_port(void **state)
+{
+	fib->vrfs_told = true; /* a packet without a route in RED has none */
+	for (unsigned int is_t = 0; is_t < 2; is_t++) {
+		sid(is_t ? SRV6_END_T : SRV6_END_DT6, is_t ? 0 : SRV6_TABLE_ALONE, RED);
+		build(is_t ? 2 : 1, is_t ? 1 : 0, 6);
+		route6_of(fib_vrf(fib, RED)->tries.pt6, back6, 48, 0);
+		assert_int_equal(pass(), PUNT_unreach);
+		route6_of(fib_vrf(fib, RED)->tries.pt6, back6, 48, 23);
+		assert_int_equal(b.cause[0], DROP_no_route);
+		assert_int_equal(b.in->vrf, RED);
+		assert_int_equal(burst_icmp_vrf(&b), is_t ? 0 : RED);
+	}
+	fib->vrfs_told = false;
+}
+
+/*
+ * The kernel looks a packet up in the VRF of the ingress port, not in the table of End.T. So it gets the
+ * packet as it came if a route of this table for its source leads to an interface of the kernel.
+ */
+static void
+the_kernel_gets_packets_of_end_t_before_their_source_chooses_it(void **state)
+{
+	static struct fib_rules_source source = {.base = RED, .number = FIB_VRF_MAX};
+	const struct fib_vrf *view = fib_vrf(fib, FIB_VRF_MAX); /* of the test before */
+
+	assert_non_null(view);
+	fib->group[24] = group_word_single(PATH(PATH_KERNEL, 0));
+	route6_of(view->tries.pt6, last6, 64, 24);
+	route6_of(fib_vrf(fib, RED)->tries.pt6, last6, 64, 23); /* of all other sources */
+	for (unsigned int k = 0; k < 2; k++) {
+		bool is_for_it = k == 0;
+
+		source.src = (struct prefix){.family = 6, .len = 128};
+		memcpy(source.src.addr.octet, remote6, 16);
+		source.src.addr.octet[15] ^= !is_for_it;
+		rules_begin(
+			(struct fib_rule){.action = FIB_RULE_PATH, .path = PATH_BLACKHOLE});
+		fib->rules[1]->source = &source;
+		fib->rules[1]->n_sources = 1;
+		fib->rules[0] = NULL;
+		sid(SRV6_END_T, 0, RED);
+		build(2, 1, 6);
+		assert_int_equal(pass(), is_for_it ? PUNT_local : VERDICT_GO);
+		assert_memory_equal(sent() + 24, is_for_it ? sid6 : last6, 16);
+		fib->rules[1]->n_sources = 0;
+		rules_end();
+	}
+	route6_of(fib_vrf(fib, RED)->tries.pt6, last6, 64, 0);
+}
+
+/*
  * The FIBs of VRFs have the routes of table local, which a SID that names its table does not look up.
  * So the kernel decides about a packet if the route that refuses it may be one of table local.
  */
@@ -168,6 +225,9 @@ main(void)
 		cmocka_unit_test(rules_apply_to_packets_inside_by_the_device_of_the_vrf),
 		cmocka_unit_test(rules_apply_to_the_neighbor_of_an_end_point),
 		cmocka_unit_test(routes_for_some_sources_count_in_a_table_that_is_named),
+		cmocka_unit_test(errors_about_packets_of_end_t_belong_to_the_ingress_port),
+		cmocka_unit_test(
+			the_kernel_gets_packets_of_end_t_before_their_source_chooses_it),
 		cmocka_unit_test(
 			routes_of_table_local_that_refuse_are_none_of_a_table_that_is_named),
 	};

@@ -221,6 +221,41 @@ errors_about_packets_with_labels_take_their_path(void **state)
 	counted(DROP_ttl, 0, 0, 0);
 }
 
+/*
+ * An end point of SRv6 has put the packet in a VRF. As in Linux and RFC 1812, 4.3.2.4, the source is an
+ * address of the interface by which the error leaves, not by which the packet would leave.
+ */
+static void
+errors_in_the_vrf_of_a_sid_have_the_source_of_their_egress(void **state)
+{
+	struct fib_vrf *red = fib_vrf_new(fib, 1001, "red");
+	struct rte_mbuf *m;
+	uint8_t net[4];
+
+	assert_non_null(red);
+	fib_vrf_publish(fib, 5, red);
+	fib->iface[LAN]->vrf = fib->iface[WAN]->vrf = 5;
+	fib->iface[WAN]->src4 = 0xcb007141;
+	fib->group[23] = group_word_single(PATH(PATH_ADJ, 2));
+	fib->group[24] = group_word_single(PATH(PATH_ADJ, 1));
+	put_be32(net, BACK4);
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 23), 0);
+	put_be32(net, HOST4);
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 24), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	m = packet_make(4, 60);
+	packet_meta(m)->in_ifidx = T6;
+	packet_meta(m)->vrf = 5;
+	ttl_write(m, 1);
+	forward(m);
+	m = frame_next(1, WAN);
+	assert_non_null(m);
+	assert_int_equal(l3_of(m)[20], 11);
+	assert_int_equal(get_be32(l3_of(m) + 12), 0xcb007141);
+	rte_pktmbuf_free(m);
+	fib->iface[LAN]->vrf = fib->iface[WAN]->vrf = 0;
+}
+
 static void
 fragments_get_the_labels_of_the_packet(void **state)
 {
@@ -655,6 +690,7 @@ main(void)
 		PUNT_TEST(labels_that_lead_nowhere_have_their_reasons),
 		PUNT_TEST(a_wrong_length_behind_the_last_label_is_dropped),
 		PUNT_TEST(errors_about_packets_with_labels_take_their_path),
+		PUNT_TEST(errors_in_the_vrf_of_a_sid_have_the_source_of_their_egress),
 		PUNT_TEST(fragments_get_the_labels_of_the_packet),
 		PUNT_TEST(a_packet_gets_the_headers_of_its_tunnel),
 		PUNT_TEST(a_tunnel_over_ipv6_makes_a_packet_of_ipv6),
