@@ -34,10 +34,13 @@ struct audit {
 	struct comparison with[N_PEERS];
 	struct label_audit labels;
 	struct table rib, other; /* `other`: the routes of side `peer` */
-	struct places places;    /* 0: main; then the VRFs with a FIB */
-	uint32_t n_vrfs;         /* VRFs of the daemon, and of zebra alone */
-	uint32_t asking;         /* the place of the current query */
-	json_t *differences;     /* rows for --json */
+	/* other.n and n_not_obeyed at the begin of the kernel's present answer */
+	size_t other_kept;
+	unsigned long long not_obeyed_kept;
+	struct places places; /* 0: main; then the VRFs with a FIB */
+	uint32_t n_vrfs;      /* VRFs of the daemon, and of zebra alone */
+	uint32_t asking;      /* the place of the current query */
+	json_t *differences;  /* rows for --json */
 	unsigned long long n_fib;
 	json_t *checked; /* the daemon's last row */
 	/* The route that was looked up: its next hops in the RIB and the other side. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * audit_read: read the sides that `fpmctl audit` compares: the RIB from the daemon, zebra by
- * vtysh, the kernel by `ip`. A whole side is read to a table; one prefix is read to a->one and
+ * vtysh, the kernel by rtnetlink. A whole side is read to a table; one prefix is read to a->one and
  * a->theirs.
  */
 #include <linux/rtnetlink.h>
@@ -64,7 +64,7 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct 
 static uint64_t
 kernel_route_rank(const struct audit *a, const struct kernel_route *r)
 {
-	/* The first route of equal metrics counts; `n` grows with each line. */
+	/* The first route of equal metrics counts; `n` grows with each route. */
 	return (r->is_local ? 0 : 1ull << 63) | (uint64_t)r->metric << 31 |
 	       (uint64_t)r->preference << 29 | (a->other.n & 0x1fffffff);
 }
@@ -94,6 +94,25 @@ audit_on_kernel(struct kernel_route *r, void *ctx)
 		table_add(&a->other, r->noted_place, &r->prefix,
 			  r->is_down ? HOPS_UNDECIDED : r->noted)
 			->rank = kernel_route_rank(a, r);
+}
+
+/* Discard the routes of an answer that changes interrupted. */
+static void
+audit_on_kernel_begin(void *ctx)
+{
+	struct audit *a = ctx;
+
+	a->other.n = a->other_kept;
+	a->with[PEER_KERNEL].n_not_obeyed = a->not_obeyed_kept;
+}
+
+static void
+audit_on_kernel_one_begin(void *ctx)
+{
+	struct audit *a = ctx;
+
+	free(a->theirs);
+	a->theirs = NULL;
 }
 
 /* Keep the best route of the queried place. */
@@ -260,9 +279,15 @@ audit_ask_zebra(struct audit *a)
 int
 audit_ask_kernel(struct audit *a)
 {
-	for (uint8_t family = 4; family <= 6; family += 2)
-		if (kernel_table(family, NULL, audit_on_kernel, a) < 0)
+	struct route_reader to = {
+		.on_begin = audit_on_kernel_begin, .on_route = audit_on_kernel, .ctx = a};
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		a->other_kept = a->other.n;
+		a->not_obeyed_kept = a->with[PEER_KERNEL].n_not_obeyed;
+		if (kernel_table(family, NULL, &to) < 0)
 			return CTL_NO_DAEMON;
+	}
 	return CTL_OK;
 }
 
@@ -302,7 +327,10 @@ audit_ask_theirs(struct audit *a, const struct prefix *p)
 	if (a->peer == PEER_ZEBRA)
 		return zebra_prefix(a->vtysh, a->places.v[a->asking].vrf, p,
 				    audit_kernels_by_zebra(a), &a->theirs);
-	rc = kernel_table(p->family, p, audit_on_kernel_one, a);
+	rc = kernel_table(p->family, p,
+			  &(struct route_reader){.on_begin = audit_on_kernel_one_begin,
+						 .on_route = audit_on_kernel_one,
+						 .ctx = a});
 	a->with[PEER_KERNEL].n_not_obeyed = counted;
 	return rc;
 }

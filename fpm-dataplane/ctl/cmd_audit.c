@@ -272,7 +272,7 @@ audit_settle_all(struct audit *a, struct suspect *s, size_t n, size_t all)
 		fprintf(stderr,
 			"fpmctl: the table of %s cannot be parsed, or changes too "
 			"fast to be compared\n",
-			a->peer == PEER_ZEBRA ? "vtysh" : "`ip route`");
+			peer_name[a->peer]);
 		return -1;
 	}
 	a->with[a->peer].n_found += all - checked;
@@ -520,7 +520,7 @@ audit_run(const struct options *opt, int n, char **word)
 	a.differences = json_array();
 	a.checked = json_object();
 	rc = audit_ask(&a, json_pack("{s:s}", "show", "version"), audit_on_version);
-	/* Enter the network namespace of the TAPs: `ip` must show its tables. */
+	/* Enter the network namespace of the TAPs, whose tables are compared. */
 	if (rc == CTL_OK)
 		a.vtysh = zebra_vtysh_of(opt->socket);
 	if (rc == CTL_OK && a.vtysh == NULL)

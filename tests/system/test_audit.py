@@ -3,12 +3,16 @@
 zebra; test_frr.py uses the real zebra."""
 
 import json
+import os
 import shlex
+import socket
+import struct
 
 import pytest
 
 from impostor import Impostor
 from lib import api, netns
+from lib import fpm_speaker as fpm
 from lib.wait import eventually
 
 HEAD = """Codes: K - kernel route, C - connected, S - static, R - RIP,
@@ -573,3 +577,50 @@ def test_each_table_of_the_kernel_is_compared(dut, tmp_path, rows, told):
     assert (done.returncode, told) in ((0, None), (3, told)), done.stdout + done.stderr
     assert told in [None, *differences]
     assert len(differences) <= (0 if told is None else 2)
+
+
+# --- routes of many next hops ---------------------------------------------------------------
+
+MANY = 252
+EMPTY = {"nexthops": []}
+
+
+def kernel_change(dut, message):
+    """Send the kernel a netlink message, which is longer than `ip` can send."""
+    with netns.open_socket(dut.ctl, socket.AF_NETLINK, socket.SOCK_RAW) as sock:
+        (kind,) = struct.unpack_from("=H", message, 4)
+        flags = 0x605  # NLM_F_REQUEST, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL
+        sock.send(struct.pack("=IHHII", len(message), kind, flags, 1, 0) + message[16:])
+        (code,) = struct.unpack_from("=i", sock.recv(8192), 16)
+        assert code == 0, os.strerror(-code)
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["group", "multipath"])
+def test_routes_of_252_next_hops_are_equal(dut, wan, lines, vtysh, grouped):
+    """The audit reads routes of 252 next hops, of both families, and the routes that Linux shows
+    after them. `ip route show` ends its list at such a route."""
+    after = ["203.0.113.0/24", "2001:db8:ffff::/48"]
+    for family, net in ((4, NET), (6, NET6)):
+        hops = [{4: f"10.70.0.{n}", 6: f"fe80::9:{n:x}"}[family] for n in range(1, MANY + 1)]
+        lines(f"route add {after[family == 6]} dev {wan.tap}")
+        if grouped:
+            ids = range(family * 1000, family * 1000 + MANY)
+            adds = [f"nexthop add id {i} via {hop} dev {wan.tap} onlink" for i, hop in zip(ids, hops)]
+            lines(*adds)
+            group = fpm.group_message(family, ids)
+            kernel_change(dut, group[:18] + bytes([4]) + group[19:])  # the operator's, not zebra's
+            lines(f"route add {net} nhid {family}")
+        else:
+            oif = dut.ifindex(wan)
+            paths = [{"gateway": hop, "oif": oif, "onlink": True} for hop in hops]
+            kernel_change(dut, fpm.route_message(net, multipath=paths, protocol=4))
+        eventually(lambda net=net: len((dut.route_row(net) or EMPTY)["nexthops"]) == MANY, 5, 0.01)
+        eventually(lambda family=family: dut.route_row(after[family == 6]), 5, 0.01)
+    try:
+        found = assert_equal(dut, vtysh)
+    finally:
+        if not grouped:
+            dut.ip(f"route del {NET}", f"route del {NET6}")
+
+    # These four routes, and the connected and the local route of each wire and family.
+    assert found["kernel_prefixes"] >= 4 + 2 * 2 * len(dut.names)

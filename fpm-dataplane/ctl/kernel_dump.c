@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Read a table of the kernel by rtnetlink(7).
+ *
+ * Linux ends a dump at an object that does not fit in its next message, and reports success.
+ * It makes a message as large as the largest buffer of an earlier recv() with a result, up to
+ * 32 KiB; at first 4 KiB (netlink_dump(), netlink_recvmsg()). So this file receives one short
+ * answer into its buffer before it requests a dump. A route of 252 next hops has up to 7 KiB.
+ */
+#include "ctl/kernel_dump.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/haste.h"
+
+#define BUFFER_BYTES (64u << 10)
+#define PATIENCE_MS  120000
+#define TRIES_MAX    8 /* attempts at a dump that changes interrupt */
+
+/* Return the result of NLMSG_DONE or NLMSG_ERROR: 0 or -errno. */
+static int
+end_result(const struct nlmsghdr *h)
+{
+	int error = 0;
+
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(error)))
+		return h->nlmsg_type == NLMSG_DONE ? 0 : -EBADMSG;
+	memcpy(&error, NLMSG_DATA(h), sizeof(error));
+	return error > 0 ? -EBADMSG : error;
+}
+
+/*
+ * Take the messages of a datagram. Returns 1 after the end of the answer, 0 if more follows,
+ * or -errno.
+ */
+static int
+datagram_take(const char *buffer, size_t len, uint32_t seq, bool *interrupted,
+	      const struct dump_reader *to)
+{
+	while (len > 0) {
+		const struct nlmsghdr *h = (const struct nlmsghdr *)(uintptr_t)buffer;
+		size_t step;
+		int rc;
+
+		if (len < sizeof(*h) || h->nlmsg_len < sizeof(*h) || h->nlmsg_len > len)
+			return -EBADMSG;
+		step = NLMSG_ALIGN((size_t)h->nlmsg_len);
+		buffer += step;
+		len -= step < len ? step : len;
+		if (h->nlmsg_seq != seq)
+			continue; /* it answers a request that was given up */
+		*interrupted |= (h->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+		if (h->nlmsg_type == NLMSG_OVERRUN)
+			return -ENOBUFS;
+		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR) {
+			rc = end_result(h);
+			return rc < 0 ? rc : 1;
+		}
+		if (h->nlmsg_type < NLMSG_MIN_TYPE)
+			continue;
+		rc = to->on_message(h, to->ctx);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int
+kernel_dump_read(int fd, uint32_t seq, const struct dump_reader *to)
+{
+	char *buffer = malloc(BUFFER_BYTES);
+	bool interrupted = false;
+	int rc = 0;
+
+	if (buffer == NULL)
+		return -ENOMEM;
+	if (to->on_begin != NULL)
+		to->on_begin(to->ctx);
+	while (rc == 0) {
+		ssize_t n = recv(fd, buffer, BUFFER_BYTES, MSG_TRUNC);
+
+		if (n > (ssize_t)BUFFER_BYTES)
+			rc = -EMSGSIZE;
+		else if (n > 0)
+			rc = datagram_take(buffer, (size_t)n, seq, &interrupted, to);
+		else if (n == 0)
+			rc = -ENODATA;
+		else if (errno != EINTR)
+			rc = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	}
+	free(buffer);
+	return rc == 1 && interrupted ? -EINTR : rc == 1 ? 0 : rc;
+}
+
+/* Send a request. Returns 0 or -errno. */
+static int
+request_send(int fd, uint16_t type, uint16_t flags, uint32_t seq, uint8_t af,
+	     unsigned int header_bytes)
+{
+	struct {
+		struct nlmsghdr h;
+		uint8_t header[32];
+	} request = {.h = {.nlmsg_len = NLMSG_LENGTH(header_bytes),
+			   .nlmsg_type = type,
+			   .nlmsg_flags = NLM_F_REQUEST | flags,
+			   .nlmsg_seq = seq},
+		     .header = {af}};
+
+	return send(fd, &request, request.h.nlmsg_len, 0) < 0 ? -errno : 0;
+}
+
+/* Open a socket whose answers come in messages of full size. Returns it, or -errno. */
+static int
+socket_open(uint32_t seq)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), on = 1, rc;
+	unsigned int ms = haste_ms(PATIENCE_MS);
+	struct timeval patience = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	/* Without it Linux also shows its exceptions to routes. Linux before 4.20 lacks it. */
+	(void)setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
+	rc = request_send(fd, NLMSG_NOOP, NLM_F_ACK, seq, 0, 0);
+	if (rc == 0)
+		rc = kernel_dump_read(fd, seq, &(struct dump_reader){0});
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int
+kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
+	    const struct dump_reader *to)
+{
+	uint32_t seq = 1;
+	int fd = socket_open(seq), rc = -EINTR;
+
+	if (fd < 0)
+		return fd;
+	for (int i = 0; i < TRIES_MAX && rc == -EINTR; i++) {
+		rc = request_send(fd, type, NLM_F_DUMP, ++seq, af, header_bytes);
+		if (rc == 0)
+			rc = kernel_dump_read(fd, seq, to);
+	}
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kernel_dump: request a table of the kernel by rtnetlink(7), and read the whole answer. */
+#ifndef CTL_KERNEL_DUMP_H
+#define CTL_KERNEL_DUMP_H
+
+#include <linux/netlink.h>
+#include <stdint.h>
+
+/* A reader of a dump. */
+struct dump_reader {
+	/* Called before each answer, to discard the messages of an interrupted answer. */
+	void (*on_begin)(void *ctx);
+	/* Called for each object. Returns 0, or -errno, which ends the dump. */
+	int (*on_message)(const struct nlmsghdr *h, void *ctx);
+	void *ctx;
+};
+
+/*
+ * Request a dump in the present network namespace. `type` is RTM_GETROUTE or another request
+ * whose header begins with the address family `af` and has `header_bytes`.
+ *
+ * Returns 0 after the whole answer. -EINTR: changes of the table have interrupted each of
+ * several answers; -ENODATA: the answer has no end; -ETIMEDOUT: the kernel does not answer;
+ * otherwise the -errno of the kernel or of on_message().
+ */
+int kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
+		const struct dump_reader *to);
+
+/*
+ * Read one answer to request `seq` from a socket that keeps the bounds of messages. Other
+ * arguments and results as of kernel_dump(); -EINTR: the kernel says that the table changed.
+ */
+int kernel_dump_read(int fd, uint32_t seq, const struct dump_reader *to);
+
+#endif
