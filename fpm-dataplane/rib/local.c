@@ -11,6 +11,8 @@
 #include "rib/routes.h"
 #include "rib/vrf.h"
 
+#define RETRIES 16u /* failures of a commit until the other prefixes wait */
+
 /* --- which route counts ----------------------------------------------------------------- */
 
 /*
@@ -167,27 +169,87 @@ static void
 local_is_left(struct rib *rib, const struct prefix *p)
 {
 	struct rib_locals *l = &rib->locals;
+	uint64_t hash = prefix_hash(p, rib->fib->seed);
 
 	rib->count.route_nomem++;
-	for (uint32_t i = 0; i < l->n_left; i++)
-		if (prefix_equal(&l->left[i], p))
+	for (uint32_t i = hidx_first(&l->left_index, hash); i != 0;
+	     i = hidx_next(&l->left_index, i)) {
+		l->n_left_steps++;
+		if (prefix_equal(&l->left[i - 1], p))
 			return;
+	}
 	l->left = table_grow(l->left, &l->cap_left, l->n_left, sizeof(*l->left));
 	l->left[l->n_left++] = *p;
+	hidx_add(&l->left_index, hash, l->n_left);
+}
+
+void
+locals_free(struct rib *rib)
+{
+	free(rib->locals.left);
+	hidx_free(&rib->locals.left_index);
+}
+
+/* Stage a prefix in each VRF. Return false if memory is out. */
+static bool
+local_stage_all(struct rib *rib, const struct prefix *p)
+{
+	struct vrf *vrf;
+	uint32_t at = 0;
+	bool all = true;
+
+	while ((vrf = local_next_vrf(rib, &at)) != NULL)
+		all &= local_stage(rib, vrf, p) == 0;
+	return all;
 }
 
 void
 locals_stage(struct rib *rib, const struct prefix *p)
 {
-	struct vrf *vrf;
-	uint32_t at = 0;
-	int rc = 0;
-
-	while ((vrf = local_next_vrf(rib, &at)) != NULL)
-		if (local_stage(rib, vrf, p) < 0)
-			rc = -ENOMEM;
-	if (rc < 0)
+	if (!local_stage_all(rib, p))
 		local_is_left(rib, p);
+}
+
+/* Remove prefix `i` from the prefixes that wait for memory. The last prefix takes its place. */
+static void
+left_remove(struct rib *rib, uint32_t i)
+{
+	struct rib_locals *l = &rib->locals;
+	uint32_t last = --l->n_left;
+
+	hidx_del(&l->left_index, i + 1);
+	if (i == last)
+		return;
+	hidx_del(&l->left_index, last + 1);
+	l->left[i] = l->left[last];
+	hidx_add(&l->left_index, prefix_hash(&l->left[i], rib->fib->seed), i + 1);
+}
+
+/*
+ * Try prefixes again that wait for memory. After RETRIES failures the others wait for the next
+ * commit, which begins with them: while memory is out, a commit does not try thousands.
+ */
+static void
+left_retry(struct rib *rib)
+{
+	struct rib_locals *l = &rib->locals;
+	unsigned int n_failed = 0;
+
+	for (uint32_t n = l->n_left; n > 0 && n_failed < RETRIES; n--) {
+		struct prefix p;
+
+		if (l->next_left >= l->n_left)
+			l->next_left = 0;
+		p = l->left[l->next_left];
+		l->n_left_steps++;
+		if (local_stage_all(rib, &p)) {
+			left_remove(rib, l->next_left);
+			continue;
+		}
+		rib->count.route_nomem++;
+		l->next_left++;
+		n_failed++;
+	}
 }
 
 void
@@ -244,18 +306,10 @@ bool
 locals_complete(struct rib *rib)
 {
 	struct rib_locals *l = &rib->locals;
-	uint32_t at = 0, n = l->n_left;
+	uint32_t at = 0;
 	struct vrf *vrf;
 
-	if (n > 0) {
-		struct prefix *left = l->left;
-
-		l->left = NULL;
-		l->n_left = l->cap_left = 0;
-		for (uint32_t i = 0; i < n; i++)
-			locals_stage(rib, &left[i]);
-		free(left);
-	}
+	left_retry(rib);
 	if (rib->vrfs.lack_local) {
 		rib->vrfs.lack_local = false;
 		while ((vrf = local_next_vrf(rib, &at)) != NULL) {

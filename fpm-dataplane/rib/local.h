@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/prefix.h"
+#include "rib/index.h"
 
 struct kroute;
 struct rib;
@@ -22,10 +23,13 @@ struct vrf;
 struct rib_locals {
 	/* The rule of VRFs precedes the rule of table local, or that is missing: IPv4, IPv6 */
 	bool behind[2];
-	/* Prefixes that a trie has not got for lack of memory. */
+	/* Prefixes that a trie has not got for lack of memory. Number i + 1 of the index is left[i]. */
 	struct prefix *left;
-	uint32_t n_left, cap_left;
-	bool nomem; /* W:commit.c a trie is not complete for lack of memory */
+	uint32_t n_left, cap_left, next_left; /* the last is the first to try again */
+	struct hidx left_index;
+	uint64_t
+		n_left_steps; /* prefixes that searches in `left` have compared, for tests */
+	bool nomem;           /* W:commit.c a trie is not complete for lack of memory */
 };
 
 /*
@@ -42,6 +46,7 @@ bool local_hides(const struct rib *rib, const struct route *r);
  */
 const struct route *local_route_in(const struct rib *rib, const struct vrf *vrf,
 				   const struct prefix *p);
+void locals_free(struct rib *rib);
 /* Return true if the route of table main has records of table local. */
 bool local_has_records(const struct rib *rib, const struct route *r);
 /* Stage a prefix of table local in each VRF. */

@@ -767,5 +767,5 @@ rules_free(struct rib *rib)
 		free(rib->rules.published[v]);
 	}
 	sources_free(&rib->sources);
-	free(rib->locals.left);
+	locals_free(rib);
 }

@@ -373,6 +373,40 @@ a_vrf_without_memory_gets_what_table_local_has_when_there_is_some_again(void **s
 	rig_free(g);
 }
 
+/*
+ * The prefixes that wait for memory are found by a hash, and a commit tries some of them again:
+ * the work for an event does not depend on their number.
+ */
+static void
+work_for_addresses_without_memory_is_linear(void **state)
+{
+	const unsigned int n = 6000;
+	struct rig *g = rig_new();
+	const struct rib_locals *l = &g->rib->locals;
+
+	rig_vrf_poor(g, RIG_RED, "red");
+	rig_link(g, 13, 3, true);
+	tell(g, 4, 0);
+	rig_no_memory = true;
+	addresses(g, 0, n, false);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	assert_int_equal(l->n_left, n);
+	assert_in_range(l->n_left_steps, n, 20 * n); /* a commit tries 16 */
+	/* Each address goes and comes again: it is there already. */
+	addresses(g, 0, n, true);
+	addresses(g, 0, n, false);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	assert_int_equal(l->n_left, n);
+	assert_in_range(l->n_left_steps, n, 80 * n);
+	rig_no_memory = false;
+	rig_settle(g);
+	assert_int_equal(l->n_left, 0);
+	assert_int_equal(differences(g), 0);
+	rig_free(g);
+}
+
 static void
 a_new_vrf_without_memory_has_no_fib_until_it_has_all_of_table_local(void **state)
 {
@@ -485,6 +519,7 @@ main(void)
 		cmocka_unit_test(the_audit_compares_table_local_in_vrfs_and_repairs_it),
 		cmocka_unit_test(
 			a_vrf_without_memory_gets_what_table_local_has_when_there_is_some_again),
+		cmocka_unit_test(work_for_addresses_without_memory_is_linear),
 		cmocka_unit_test(
 			a_new_vrf_without_memory_has_no_fib_until_it_has_all_of_table_local),
 		cmocka_unit_test(
