@@ -68,6 +68,7 @@ step_route(const uint8_t **p, const uint8_t *end, enum kernel_event_kind kind)
 	ev->route.rtm_type = PICK(type_of, c);
 	ev->route.protocol = PICK(protocol_of, c / 8u);
 	ev->source4 = family == 4 ? c / 128u : 0;
+	ev->details = family == 4 ? b / 4u % 4 : 0; /* 0: as after a restart */
 	if (ev->route.rtm_type != RTN_UNICAST)
 		return;
 	if ((c & 0x40) != 0) {
