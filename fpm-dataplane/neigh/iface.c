@@ -34,108 +34,6 @@ iface_copy_free(struct neigh *n, struct retired *r)
 	free(caa_container_of(r, struct iface_copy, retired));
 }
 
-/* Ranks of an address as the source of ICMP errors; 0: unusable. */
-enum rank {
-	RANK_LINK = 1, /* IPv4: 169.254/16 */
-	/* RFC 6724, 5, rule 3: a preferred one is better, on any link */
-	RANK_DEPRECATED_ULA,
-	RANK_DEPRECATED,
-	RANK_ULA, /* the lowest rank of preferred addresses */
-	RANK_GLOBAL,
-};
-
-struct ranks {
-	int v4, v6;
-};
-
-/* Return the rank of an address. Linux ignores that an IPv4 address is deprecated. */
-static int
-addr_source_rank(const struct kmon_addr *ka)
-{
-	const uint8_t *a = ka->addr;
-
-	if (ka->tentative)
-		return 0;
-	if (ka->family == 4) {
-		if (a[0] == 127 || ka->secondary)
-			return 0;
-		return a[0] == 169 && a[1] == 254 ? RANK_LINK : RANK_GLOBAL;
-	}
-	if ((a[0] & 0xe0) == 0x20) /* 2000::/3 */
-		return ka->deprecated ? RANK_DEPRECATED : RANK_GLOBAL;
-	if ((a[0] & 0xfe) == 0xfc) /* fc00::/7 */
-		return ka->deprecated ? RANK_DEPRECATED_ULA : RANK_ULA;
-	return 0;
-}
-
-bool
-addr_is_lent(const struct kmon_addr *ka)
-{
-	return addr_source_rank(ka) != 0;
-}
-
-/* Take the best address of each family on a link, if better than the one in `fi`. */
-static void
-link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
-{
-	struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list) {
-		int *rank = a->addr.family == 4 ? &best->v4 : &best->v6;
-		int rank_new = addr_source_rank(&a->addr);
-		struct ipaddr addr;
-
-		if (rank_new <= *rank)
-			continue; /* the kernel lists the primary address first */
-		*rank = rank_new;
-		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
-		if (a->addr.family == 4)
-			fi->src4 = ipaddr_v4(&addr);
-		else
-			fi->src6 = addr;
-	}
-}
-
-/* Copy our preferred addresses of this link, ULAs included. */
-static void
-link_own_sources(const struct link *l, struct fib_iface *fi)
-{
-	struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list) {
-		bool v4 = a->addr.family == 4;
-		uint8_t *n = v4 ? &fi->n_own4 : &fi->n_own6;
-		struct fib_source *own = v4 ? fi->own4 : fi->own6;
-
-		if (addr_source_rank(&a->addr) < RANK_ULA || *n == FIB_ON_LINK_MAX)
-			continue;
-		memcpy(own[*n].addr.octet, a->addr.addr, sizeof(own[*n].addr.octet));
-		own[(*n)++].plen = a->addr.plen;
-	}
-}
-
-/* Copy our link-local addresses. A tentative address (DAD) is no source yet. */
-static void
-link_linklocals(const struct link *l, struct fib_iface *fi)
-{
-	static const struct ipaddr none;
-	struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list) {
-		struct ipaddr addr;
-
-		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
-		if (a->addr.family != 6 || !ipaddr_is_linklocal6(&addr))
-			continue;
-		if (!a->addr.tentative && ipaddr_equal(&fi->linklocal6, &none))
-			fi->linklocal6 = addr;
-		if (fi->n_on_link6 < FIB_ON_LINK_MAX)
-			fi->on_link6[fi->n_on_link6] = addr;
-		if (fi->n_on_link6 <= FIB_ON_LINK_MAX)
-			fi->n_on_link6++;
-	}
-}
-
 /* Return those of 64 interfaces from 64 * `w` on that may lend an address that is missing. */
 static uint64_t
 lenders_of(const struct neigh *n, unsigned int w, const struct ranks *best)
@@ -161,7 +59,7 @@ iface_borrow_from(struct neigh *n, uint32_t table, struct fib_iface *fi, struct 
 			n->n_steps++;
 			left = i == 63 ? 0 : UINT64_MAX << (i + 1);
 			if (l != NULL && link_table(n, l) == table)
-				link_sources(l, fi, best);
+				link_sources(n, l, fi, best);
 		}
 	}
 }
@@ -187,9 +85,9 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	lo = link_vrf(n, l->kernel.master); /* a VRF has its loopback addresses itself */
 	if (lo == NULL)
 		lo = link_find(n, LOOPBACK_IFINDEX);
-	link_linklocals(l, fi);
-	link_sources(l, fi, &best);
-	link_own_sources(l, fi);
+	link_linklocals(n, l, fi);
+	link_sources(n, l, fi, &best);
+	link_own_sources(n, l, fi);
 	set_put(&n->borrowers[V4], fi->ifidx, best.v4 < RANK_GLOBAL);
 	set_put(&n->borrowers[V6], fi->ifidx, best.v6 < RANK_ULA);
 	set_put(&n->lenders[V4], fi->ifidx, best.v4 != 0);
@@ -206,7 +104,7 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	else if (best.v6 != 0)
 		best.v6 = RANK_DEPRECATED;
 	if (lo != NULL)
-		link_sources(lo, fi, &best);
+		link_sources(n, lo, fi, &best);
 	iface_borrow_from(n, table, fi, &best);
 }
 

@@ -8,9 +8,9 @@
  *                |              `-> vxlan.c --> no_port.c          |
  *                `-> carrier.c, mpls.c ----------------------------'
  *
- * Each file may call the files to its right, and link.c, table.c, vrf.c, vlan_table.c, macvlan.c,
- * outer.c, vxlan_hop.c, tunnel_table.c, vxlan_table.c, device_link.c, notify.c and retire.c, which
- * call none of these back.
+ * Each file may call the files to its right, and link.c, locals.c, tree.c, table.c, vrf.c,
+ * vlan_table.c, macvlan.c, outer.c, vxlan_hop.c, tunnel_table.c, vxlan_table.c, device_link.c,
+ * notify.c and retire.c, which call none of these back.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -26,6 +26,7 @@
 #include "fib/urpf.h"
 #include "tap-bridge/kmon.h"
 #include "neigh/neigh.h"
+#include "neigh/tree.h"
 #include "port/port.h"
 
 #define RETRY_S        1.0 /* period of requests for unresolved next hops */
@@ -46,9 +47,31 @@ struct retired {
 	void (*free_fn)(struct neigh *n, struct retired *r);
 };
 
+/* Ranks of an address as the source of ICMP errors. */
+enum source_rank {
+	RANK_NONE, /* unusable */
+	RANK_LINK, /* IPv4: 169.254/16 */
+	/* RFC 6724, 5, rule 3: a preferred one is better, on any link */
+	RANK_DEPRECATED_ULA,
+	RANK_DEPRECATED,
+	RANK_ULA, /* the lowest rank of preferred addresses */
+	RANK_GLOBAL,
+	/* Link-local IPv6 addresses are no such sources, but have trees, too (link.use). */
+	USE_LINKLOCAL,
+	USE_LINKLOCAL_TENTATIVE,
+	N_USES,
+};
+
+/* The ranks of the sources that an interface has. */
+struct ranks {
+	int v4, v6;
+};
+
 /* A local address of the control namespace. */
 struct local {
 	struct cds_list_head list; /* link.locals, in the order of the kernel */
+	int64_t place;             /* greater than the places before it in that list */
+	struct tree_node by_address, by_place;
 	struct kmon_addr addr;
 };
 
@@ -89,6 +112,11 @@ struct link {
 	bool fdb_due;       /* ... its forwarding database has not been read */
 	bool kernels_vxlan; /* it counts in n->n_kernels_vxlan */
 	struct cds_list_head locals;
+	int64_t place_first, place_last; /* places in that list are between them */
+	struct tree by_address;          /* the same addresses */
+	struct tree use[2]
+		       [N_USES]; /* by family and source_rank, in the order of the list */
+	uint32_t n_addr4;
 };
 
 /* The VRF that has a number. */
@@ -279,6 +307,7 @@ struct neigh {
 	uint16_t n_macs_renew;
 	bool macs_renew_on[IFIDX_MAX];
 	struct cds_hlist_head mac_of[LINK_CHAINS]; /* struct mac_of: see macvlan.c */
+	uint64_t n_randoms;                        /* numbers that random_next() has made */
 	uint64_t n_steps;     /* records that walks have passed, for tests */
 	uint64_t n_publishes; /* calls of iface_publish(), for tests */
 	uint64_t n_tables;    /* tables of received packets that were made, for tests */
@@ -359,6 +388,24 @@ void link_tell_settings(struct neigh *n, const struct link *l);
 /* Follow the sysctls of a link, or of all, about routes by links without carrier. */
 void link_conf_event(struct neigh *n, const struct kmon_conf *kc);
 
+/* --- locals.c: the addresses of a link -------------------------------------------------- */
+
+/* Return true if others may borrow the address. */
+bool addr_is_lent(const struct kmon_addr *ka);
+/* Return the link's address `ka`, or NULL. */
+struct local *local_find(struct neigh *n, struct link *l, const struct kmon_addr *ka);
+/* Change the address `a`; NULL: add a new one. */
+void local_set(struct neigh *n, struct link *l, struct local *a,
+	       const struct kmon_addr *ka);
+void local_remove(struct neigh *n, struct link *l, struct local *a);
+/* Take the best address of each family on a link, if better than the one in `fi`. */
+void link_sources(struct neigh *n, const struct link *l, struct fib_iface *fi,
+		  struct ranks *best);
+/* Copy the preferred addresses of this link, ULAs included. */
+void link_own_sources(struct neigh *n, const struct link *l, struct fib_iface *fi);
+/* Copy the link-local addresses. */
+void link_linklocals(struct neigh *n, const struct link *l, struct fib_iface *fi);
+
 /* --- link_event.c: interfaces and addresses, reported to rib and punt ----------------- */
 
 void link_event(void *ctx, const struct kmon_link *kl, bool gone);
@@ -402,8 +449,6 @@ uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
 unsigned int iface_dev_mtu(const struct iface *port);
 /* Publish the interface to forwarders; false when nothing changed. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
-/* Return true if others may borrow the address. */
-bool addr_is_lent(const struct kmon_addr *ka);
 /* Take the interfaces that rules concern, and publish them again. `m` is kept. */
 void iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m);
 /* Handle an interface that was removed: its addresses are no longer lent. */

@@ -187,17 +187,6 @@ link_tell_up(struct neigh *n, struct link *l, bool up)
 	link_tell(n, l, false);
 }
 
-static bool
-link_has_addr4(const struct link *l)
-{
-	const struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list)
-		if (a->addr.family == 4)
-			return true;
-	return false;
-}
-
 enum fib_urpf
 link_urpf4(const struct neigh *n, const struct link *l)
 {
@@ -205,7 +194,7 @@ link_urpf4(const struct neigh *n, const struct link *l)
 
 	if (n->conf.rp_filter_ignored || mode == 0)
 		return FIB_URPF_OFF;
-	return mode == 1 || !link_has_addr4(l) ? FIB_URPF_STRICT : FIB_URPF_LOOSE;
+	return mode == 1 || l->n_addr4 == 0 ? FIB_URPF_STRICT : FIB_URPF_LOOSE;
 }
 
 /*

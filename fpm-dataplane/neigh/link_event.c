@@ -17,19 +17,6 @@
 /* --- addresses ------------------------------------------------------------------------ */
 
 /*
- * Return true for the same address. A link may have an IPv4 address several times, with
- * different subnets, but an IPv6 address only once.
- */
-static bool
-addr_is_same(const struct kmon_addr *a, const struct kmon_addr *b)
-{
-	if (a->family != b->family ||
-	    memcmp(a->addr, b->addr, family_octets(a->family)) != 0)
-		return false;
-	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
-}
-
-/*
  * Let interfaces choose again which addresses they borrow, if the link lends some, because the
  * link is in another VRF now.
  */
@@ -77,41 +64,6 @@ link_update_owner(struct neigh *n, struct link *l)
 		log_info("neigh: interface left its master dev=%s", l->kernel.name);
 }
 
-static struct local *
-local_find(struct link *l, const struct kmon_addr *ka)
-{
-	struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list)
-		if (addr_is_same(&a->addr, ka))
-			return a;
-	return NULL;
-}
-
-static void
-addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
-{
-	struct local *a = local_find(l, ka);
-
-	if (a == NULL) {
-		a = calloc(1, sizeof(*a));
-		if (a == NULL) {
-			log_error("neigh: address ignored reason=no-memory dev=%s",
-				  l->name);
-			return;
-		}
-		/*
-		 * Keep the order of the kernel, which decides between equal sources: a new
-		 * IPv6 address becomes the first. The first dump has that order.
-		 */
-		if (ka->family == 6 && n->control != NULL)
-			cds_list_add(&a->list, &l->locals);
-		else
-			cds_list_add_tail(&a->list, &l->locals);
-	}
-	a->addr = *ka;
-}
-
 void
 addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 {
@@ -122,12 +74,12 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 
 	if (l == NULL)
 		return;
-	a = local_find(l, ka);
+	a = local_find(n, l, ka);
 	lent = a != NULL && addr_is_lent(&a->addr);
 	if (!gone)
-		addr_changed(n, l, ka);
+		local_set(n, l, a, ka);
 	else if (a != NULL)
-		cds_list_del(&a->list);
+		local_remove(n, l, a);
 	if (l->ifidx != 0)
 		iface_publish(n, l->ifidx);
 	if (lent || (!gone && addr_is_lent(ka)))
@@ -137,8 +89,6 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	if (l->ifidx != 0 &&
 	    n->iface[l->ifidx].svi) /* its subnets may have neighbors now */
 		svi_note_due(n, l->ifidx);
-	if (gone)
-		free(a); /* after its interface is published */
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
 }

@@ -318,6 +318,101 @@ work_for_macvlans_with_one_mac_is_linear(void **state)
 	measure_both(state, a_vlan_with_a_macvlan);
 }
 
+/* --- addresses of one interface ------------------------------------------------------------ */
+
+#define N_ADDRESSES 2000u
+
+/* Report address `i` of the port: of subnet i, or a further one of a single subnet. */
+static void
+address4_said(uint32_t i, bool secondary, bool gone)
+{
+	struct kmon_addr ka = {.ifindex = TAP,
+			       .family = 4,
+			       .plen = secondary ? 8 : 30,
+			       .secondary = secondary};
+
+	put_be32(ka.addr, 0x0a000001u + 4 * i);
+	memcpy(ka.peer, ka.addr, sizeof(ka.peer));
+	monitor.ops.addr(monitor.ctx, &ka, gone);
+	round_over();
+}
+
+static void
+address6_said(uint32_t i, bool tentative, bool deprecated, bool gone)
+{
+	struct kmon_addr ka = {.ifindex = TAP,
+			       .family = 6,
+			       .plen = 64,
+			       .tentative = tentative,
+			       .deprecated = deprecated};
+
+	put_be32(ka.addr, i % 3 == 0   ? 0xfe800000u
+			  : i % 3 == 1 ? 0x20010db8u
+				       : 0xfd000000u);
+	put_be32(ka.addr + 12, i + 1);
+	monitor.ops.addr(monitor.ctx, &ka, gone);
+	round_over();
+}
+
+/* Return a number below `n` for each `i` below `n`, all different, in no order. */
+static uint32_t
+scattered(uint32_t i, uint32_t n)
+{
+	return (uint32_t)((uint64_t)i * 1000003u % n);
+}
+
+static void
+many_ipv4_addresses(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		address4_said(i, i % 2 == 1, false);
+	for (uint32_t i = 0; i < n; i++) /* told again without a change */
+		address4_said(scattered(i, n), scattered(i, n) % 2 == 1, false);
+	for (uint32_t i = 0; i < n; i++)
+		address4_said(i, i % 2 == 1, true);
+}
+
+static void
+many_ipv6_addresses(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		address6_said(i, true, false, false);
+	for (uint32_t i = 0; i < n; i++) /* DAD ends in no order */
+		address6_said(scattered(i, n), false, false, false);
+	for (uint32_t i = 0; i < n; i++)
+		address6_said(scattered(n - 1 - i, n), false, true, false);
+	for (uint32_t i = 0; i < n; i++)
+		address6_said(i, false, true, true);
+}
+
+static void
+assert_addresses_are_linear(void **state, const char *of, void (*many)(uint32_t n))
+{
+	struct work then = work_now(), once, twice;
+
+	many(N_ADDRESSES);
+	once = work_since(then);
+	down(state);
+	assert_int_equal(up(state), 0);
+	then = work_now();
+	many(2 * N_ADDRESSES);
+	twice = work_since(then);
+	print_message("%s: %llu steps for %u addresses, %llu for %u\n", of,
+		      (unsigned long long)once.steps, N_ADDRESSES,
+		      (unsigned long long)twice.steps, 2 * N_ADDRESSES);
+	assert_linear(of, once.steps, twice.steps);
+	assert_in_range(twice.publishes, 1, 2 * once.publishes + 16);
+}
+
+static void
+work_for_addresses_of_one_interface_is_linear(void **state)
+{
+	assert_addresses_are_linear(state, "IPv4", many_ipv4_addresses);
+	down(state);
+	assert_int_equal(up(state), 0);
+	assert_addresses_are_linear(state, "IPv6", many_ipv6_addresses);
+}
+
 int
 main(void)
 {
@@ -329,6 +424,7 @@ main(void)
 		bed_test(work_for_vrfs_is_linear),
 		bed_test(work_for_macvlans_on_one_port_is_linear),
 		bed_test(work_for_macvlans_with_one_mac_is_linear),
+		bed_test(work_for_addresses_of_one_interface_is_linear),
 	};
 
 	urcu_qsbr_register_thread();
