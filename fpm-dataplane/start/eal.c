@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -160,17 +162,46 @@ kernel_reports_addresses(void)
 	return (entry & PAGEMAP_FRAME) != 0;
 }
 
+/*
+ * Return the limit of the addresses of this process in MiB, if it does not permit DPDK's
+ * memory, or 0. DPDK reserves addresses for more hugepages than it uses.
+ */
+static unsigned long long
+address_space_short(const struct config *conf)
+{
+	size_t bytes =
+		(size_t)(conf->hugepages ? RTE_MAX_MEM_MB_PER_LIST : conf->memory_mib)
+		<< 20;
+	struct rlimit lim;
+	void *room;
+
+	if (getrlimit(RLIMIT_AS, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY)
+		return 0;
+	room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		    0);
+	if (room == MAP_FAILED)
+		return lim.rlim_cur >> 20;
+	munmap(room, bytes);
+	return 0;
+}
+
 /* Log that DPDK does not start. Return rc. */
 static int
 eal_failure_log(const struct config *conf, int rc)
 {
-	unsigned long long free_mib = huge_free_kib() / 1024;
+	unsigned long long free_mib = huge_free_kib() / 1024,
+			   limit_mib = address_space_short(conf);
 
 	/* The text of EACCES, "Permission denied", would name another cause. */
 	if (conf->hugepages && free_mib < conf->memory_mib)
 		log_error("main: dpdk not started reason=too-few-hugepages free_mib=%llu "
 			  "wanted_mib=%u see=hugepages,memory.size-mib",
 			  free_mib, conf->memory_mib);
+	/* DPDK's error may be "Invalid argument": a library could not be mapped. */
+	else if (limit_mib > 0)
+		log_error("main: dpdk not started reason=too-few-addresses limit_mib=%llu "
+			  "see=\"ulimit -v, LimitAS of the unit, memory.size-mib\"",
+			  limit_mib);
 	else if (conf->hugepages)
 		log_error("main: dpdk not started error=\"%s\" wanted_mib=%u "
 			  "see=hugepages,memory.size-mib",

@@ -470,8 +470,8 @@ def test_huge_pages_that_are_too_few_are_told_and_nothing_is_left(own_dut, one_p
 
 
 def test_a_start_without_memory_is_told_and_nothing_is_left(own_dut):
-    """The daemon may not have as much memory as memory.size-mib says: it ends with exit code 1
-    and a sentence. It leaves no TAP, and no directory of DPDK, because fpm-supervise and systemd
+    """The limit of addresses (RLIMIT_AS) is below memory.size-mib: the daemon ends with exit code 1
+    and a sentence that names the limit. It leaves no TAP, and no directory of DPDK, because fpm-supervise and systemd
     repeat such a start without an end."""
     dut = own_dut()
     only_release(dut.daemon.program, "the addresses of a process are limited")
@@ -484,7 +484,10 @@ def test_a_start_without_memory_is_told_and_nothing_is_left(own_dut):
         _, text = started.communicate(timeout=30)
 
     assert started.returncode == 1, text
-    assert 'main: dpdk not started error="Cannot allocate memory"' in text
+    assert (
+        f"main: dpdk not started reason=too-few-addresses limit_mib={4 << 10} "
+        'see="ulimit -v, LimitAS of the unit, memory.size-mib"'
+    ) in text
     assert glob.glob(f"/var/run/dpdk/fdp{started.pid}-*") == []
     eventually(lambda: not os.path.exists(EMPTY), 5, what="no empty directory is left")
     assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
