@@ -5,6 +5,7 @@ the dataplane's run are problems."""
 import json
 import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -15,6 +16,7 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.append(os.path.join(TESTS, "topotests"))
 import modules  # noqa: E402
 import verdict  # noqa: E402
+from sysctls import Sysctls  # noqa: E402
 from verdict import Run  # noqa: E402
 
 GOOD = {"m::a": "passed", "m::b": "passed"}
@@ -195,3 +197,27 @@ def test_the_lists_name_each_module_once():
     for full in (False, True):
         there, absent = modules.chosen(full, has_vrf=False)
         assert modules.chosen(full, has_vrf=True) == (there + absent, [])
+
+
+def sysctl_here(*words):
+    """Return the output of sysctl in this process's namespace."""
+    return subprocess.run(["sysctl", *words], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it makes a network namespace")
+def test_a_sysctl_of_a_router_is_read_and_written_in_its_namespace():
+    """A value that is written for a router is in its namespace, and this machine's value stays."""
+    name = "net.ipv4.conf.all.arp_notify"
+    before = sysctl_here("-n", name)
+    with subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; cat"], stdin=-1, stdout=-1) as router:
+        router.stdout.readline()  # it is in its namespace
+        commands = Sysctls(router)
+        assert commands.cmd_raises(f"sysctl -n {name}").strip() == "0"
+        commands.cmd_raises(f'sysctl -w {name}="1"\n')
+        assert commands.cmd_raises(f"sysctl -n {name}").strip() == "1"
+        there = ["nsenter", "-t", str(router.pid), "--net", "sysctl", "-n", name]
+        assert subprocess.run(there, capture_output=True, text=True, check=True).stdout == "1\n"
+        with pytest.raises(subprocess.CalledProcessError):
+            commands.cmd_raises("sysctl -n net.ipv4.no_such_sysctl")
+        router.stdin.close()
+    assert sysctl_here("-n", name) == before

@@ -10,6 +10,7 @@ import resource
 import sys
 
 import ours  # noqa: F401 pylint: disable=unused-import
+from sysctls import Sysctls
 
 sys.path.insert(0, os.getcwd())
 # All modules that import names from others, so that replace() finds each copy of a name.
@@ -52,6 +53,8 @@ def spare_the_machine():
     replace(topogen, "diagnose_env", _makes_run_folder)
     # It would end a run beside this one.
     replace(cleanup, "cleanup_previous", lambda rundir=None: None)
+    for name in ("_sysctl_atleast", "_sysctl_assure"):
+        replace(topotest, name, _with_sysctls(getattr(topotest, name)))
     set_limit = resource.setrlimit
 
     def set_limit_if_allowed(*words):
@@ -61,6 +64,10 @@ def spare_the_machine():
             pass
 
     resource.setrlimit = set_limit_if_allowed
+
+
+def _with_sysctls(function):
+    return lambda commander, *words: function(Sysctls(commander), *words)
 
 
 def _module_is_there(module, load=True):
