@@ -143,6 +143,12 @@ topotests: topotests-source ## FRR's topotests with a dataplane in every router 
 topotests-vm: topotests-source ## the same in a virtual machine, whose kernel has VRFs and MPLS (T=module, KILL=1)
 	$(call in_guests,--topotests --topotests $(or $(TOPOTESTS),build/topotests/frr) $(if $(KILL),--kill) $(T),$(PKGS_TOPO))
 
+# user-mode-linux runs programs natively, but it has one CPU.
+topotests-uml: topotests-source ## the same with Debian's user-mode-linux in place of the virtual machine (T=module, KILL=1)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="busybox-static kmod" && mkdir -p build/vm && \
+	$(MAKE) --no-print-directory BUILD=release all && \
+	$(PY) tests/vm/run.py --topotests-uml --topotests $(or $(TOPOTESTS),build/topotests/frr) $(if $(KILL),--kill) $(T)
+
 topotests-source:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TOPO)"
 	@$(if $(TOPOTESTS),:,tests/topotests/fetch.sh $(CURDIR)/build/topotests/frr)
@@ -181,5 +187,5 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan filter-twin system-bins selftest \
-	chaos soak plant test-vm test-vm-all test-vm-package vm-kernel test-arm64 test-trixie frr-root topotests topotests-vm topotests-source peers collectors \
+	chaos soak plant test-vm test-vm-all test-vm-package vm-kernel test-arm64 test-trixie frr-root topotests topotests-vm topotests-uml topotests-source peers collectors \
 	reference lint analyze

@@ -62,6 +62,18 @@ def test_all_that_is_missing_is_named(tmp_path):
     assert (done.returncode, done.stdout) == (0, "test-vm: skipped: not installed: busybox, cpio\n")
 
 
+def test_user_mode_linux_needs_busybox(tmp_path):
+    """Without busybox, which mounts its file systems, the output has the reason, and nothing is fetched."""
+    env = path_without(tmp_path, "busybox")
+
+    done = subprocess.run(
+        [sys.executable, f"{VM}/run.py", "--topotests-uml", "rip_topo1"],
+        env=env, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (1, "topotests-uml: not installed: busybox\n"), done
+
+
 @pytest.mark.parametrize("what", ["test-vm", "test-vm-all"])
 def test_packages_that_cannot_be_had_are_named(tmp_path, what):
     """make names the packages that cannot be installed, before it builds for the guest."""

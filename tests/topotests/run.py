@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run FRR's topotests with the kernel and with our dataplane in every router, and compare.
 
-    run.py [--full] [--kill] --topotests DIR [MODULE ...]
+    run.py [--full] [--kill] [--kept DIR] --topotests DIR [MODULE ...]
 
     --full           the full list of modules.py instead of the quick one
     --kill           kill each daemon with SIGKILL before each test
     --topotests DIR  FRR's folder tests/topotests, or FRR's tree
+    --kept DIR       for the output of the runs; build/topotests without it
 
-The kernel's runs stay in build/topotests/kernel for later calls, by the versions of FRR and the
+The kernel's runs stay in build/topotests/reference for later calls, by the versions of FRR and the
 kernel. The output of each run stays in build/topotests/MODE/MODULE. The last line is
 `topotests: N passed, M failed, K skipped`; tests that fail with the kernel are the skipped ones.
 """
@@ -32,16 +33,18 @@ import modules  # noqa: E402
 import verdict  # noqa: E402
 from lib import beside, netns, procs  # noqa: E402
 from lib.dut import sweep_leftovers, why_not  # noqa: E402
+from lib.wait import PATIENCE  # noqa: E402
 
 BUILD = os.environ.get("BUILD", "release")
-KEPT = os.path.join(ROOT, "build", "topotests")
-LIMIT_S = 3600  # of one run of a module; the longest has twelve files
+LIMIT_S = round(3600 * PATIENCE)  # of one run of a module; the longest has twelve files
 KERNEL = "kernel"  # the mode of a run without dataplanes
 LOAD = 0.45  # of a run: its daemons mostly wait
 
 
 class Module:
     """A module with its runs: folder(mode) has the output of each."""
+
+    kept = os.path.join(ROOT, "build", "topotests")
 
     def __init__(self, name, topotests):
         self.name, self.topotests = name, topotests
@@ -50,7 +53,7 @@ class Module:
 
     def folder(self, mode):
         """Return the folder of the run in this mode."""
-        return os.path.join(KEPT, mode, self.word)
+        return os.path.join(self.kept, mode, self.word)
 
     def mode(self, kill):
         """Return the mode of a run with the dataplane."""
@@ -59,7 +62,7 @@ class Module:
     def reference_file(self):
         """Return the path of the kernel's outcome."""
         version = f"frr-{frr_version()}-linux-{platform.release()}"
-        return os.path.join(KEPT, "reference", version, f"{self.word}.json")
+        return os.path.join(self.kept, "reference", version, f"{self.word}.json")
 
     def reference(self):
         """Return the kernel's run, or None if there is none yet."""
@@ -220,8 +223,10 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--topotests", required=True)
+    parser.add_argument("--kept", default=Module.kept)
     parser.add_argument("modules", nargs="*")
     args = parser.parse_args()
+    Module.kept = os.path.abspath(args.kept)
     topotests = os.path.abspath(args.topotests)
     if os.path.isdir(os.path.join(topotests, "tests", "topotests")):
         topotests = os.path.join(topotests, "tests", "topotests")

@@ -91,26 +91,26 @@ class Kernel:
         return os.path.join(self.dir, found[0]) if found else None
 
     def _download(self):
-        said = _output(["apt-cache", "depends", "linux-image-amd64"])
+        said = output(["apt-cache", "depends", "linux-image-amd64"])
         package = re.search(r"Depends: (linux-image-\S+)", said).group(1)
         with tempfile.TemporaryDirectory(dir=self.dir) as here:
             # Run as root, because apt's own user may not write here.
             argv = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package]
-            _output(argv, here)
+            output(argv, here)
             (deb,) = os.listdir(here)
             os.rename(f"{here}/{deb}", f"{self.dir}/{deb}")
 
     def _unpack(self, deb):
         root = f"{self.dir}/root"
         shutil.rmtree(root, ignore_errors=True)
-        _output(["dpkg-deb", "-x", deb, root])
+        output(["dpkg-deb", "-x", deb, root])
         if not os.path.exists(f"{root}/lib"):
             os.symlink("usr/lib", f"{root}/lib")  # Debian 13's package has /usr/lib only
         (image,) = [f for f in os.listdir(f"{root}/boot") if f.startswith("vmlinuz")]
         # A packed kernel would take seconds to unpack itself without KVM.
         with open(f"{root}/boot/{image}", "rb") as file:
             plain = _unpacked(file.read())
-        _output(["depmod", "-b", root, os.path.basename(self.modules)])
+        output(["depmod", "-b", root, os.path.basename(self.modules)])
         os.unlink(deb)
         with open(self.vmlinux + ".new", "wb") as file:
             file.write(plain)
@@ -129,7 +129,7 @@ class Kernel:
                 with (lzma.open if path.endswith(".xz") else open)(path, "rb") as module:
                     with open(f"{tree}/mods/{n:02}-{name}", "wb") as file:
                         file.write(module.read())
-            names = _output(["find", ".", "-print0"], tree)
+            names = output(["find", ".", "-print0"], tree)
             with open(self.initrd, "wb") as out:
                 argv = ["cpio", "--null", "-o", "-H", "newc", "--quiet"]
                 subprocess.run(argv, input=names.encode(), stdout=out, cwd=tree, check=True)
@@ -140,7 +140,7 @@ class Kernel:
         argv = ["modprobe", "-d", f"{self.dir}/root", "-S", os.path.basename(self.modules)]
         found = {}
         for module in modules:
-            said = _output([*argv, "-n", "--show-depends", module])
+            said = output([*argv, "-n", "--show-depends", module])
             found |= dict.fromkeys(re.findall(r"^insmod (\S+)", said, re.M))
         return list(found)
 
@@ -196,6 +196,7 @@ def run(
     cpus=2,
     hugepages=256,
     iommu=True,
+    shares=(),
 ):
     """Boot, run `command` (text for bash) as root and return its exit code. Its output goes to
     stdout and to the file `log`, the kernel's messages to `log`.console, QEMU's messages to
@@ -205,6 +206,8 @@ def run(
     network   text for sh in QEMU's network namespace, before QEMU starts
     systemd   systemd is process 1, and the command is its service
     iommu     the guest has an IOMMU, and the kernel uses it
+    shares    directories of this machine that the guest changes: the command mounts each by
+              `mount_line`
     seconds   limit for the command, which ends a command that hangs; no test should need it
 
     Raise GuestError if the guest ends early, needs `seconds` and a minute, or needs more than
@@ -242,6 +245,7 @@ def run(
             *(["-device", "intel-iommu,intremap=on,device-iotlb=on"] if iommu else []),
             *_share("hostroot", "/", "readonly=on,multidevs=remap"),
             *_share("exchange", shared, "writeout=immediate"),
+            *[word for n, path in enumerate(shares) for word in _share(f"share{n}", path, "writeout=immediate")],
             "-device", "virtio-serial-pci",
             "-chardev", f"socket,id=monitor,fd={ends[0].fileno()}",
             "-mon", "chardev=monitor,mode=control",
@@ -280,6 +284,13 @@ def _units(shared):
 def _share(tag, path, more):
     return ["-fsdev", f"local,id={tag},path={path},security_model=none,{more}",
             "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]  # fmt: skip
+
+
+def mount_line(number, path):
+    """Return the line for a shell in the guest that mounts its share of this number. The guest writes
+    with a delay, because each write to this machine takes a millisecond."""
+    options = "trans=virtio,version=9p2000.L,msize=1048576,cache=loose"
+    return f"mkdir -p {path} && mount -t 9p -o {options} share{number} {path}"
 
 
 def _show(qemu, log, seconds):
@@ -328,7 +339,7 @@ def _unpacked(image):
     if packed.startswith(b"\xfd7zXZ\0"):
         plain = lzma.LZMADecompressor().decompress(packed)
     elif packed.startswith(b"\x28\xb5\x2f\xfd"):
-        plain = _output(["zstd", "-dc"], given=packed)
+        plain = output(["zstd", "-dc"], given=packed)
     else:
         raise GuestError("the kernel is packed neither with xz nor with zstd")
     if not plain.startswith(b"\x7fELF"):
@@ -336,8 +347,9 @@ def _unpacked(image):
     return plain
 
 
-def _output(argv, cwd=None, given=None):
-    """Return the output of a command: octets if it is given octets, otherwise text."""
+def output(argv, cwd=None, given=None):
+    """Return the output of a command: octets if it is given octets, otherwise text. Raise GuestError if it
+    fails."""
     done = subprocess.run(argv, cwd=cwd, capture_output=True, input=given, text=given is None)
     if done.returncode != 0:
         raise GuestError(f"{' '.join(argv)}: {done.stderr.strip()}")

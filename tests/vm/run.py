@@ -11,6 +11,7 @@ build/vm/ has the output of the guests.
     run.py --part NAME TESTS  one guest with some tests, in pytest's words; build first
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
     run.py --topotests WORDS  `make topotests-vm`: FRR's topotests, in the words of their run.py
+    run.py --topotests-uml WORDS  the same with user-mode-linux (uml.py)
     run.py --fetch            download the guests' kernel, for later runs without a network
 """
 
@@ -26,10 +27,12 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import guest  # noqa: E402
+import uml  # noqa: E402
 from lib import beside  # noqa: E402
 from lib.links import FAR_SLOT, PORT_SLOT, far_mac, port_mac  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(guest.HERE))
+TOPOTESTS_S = 24 * 3600  # tests/topotests/run.py limits each module
 NO_TESTS = 5  # pytest: no test was selected
 NAMES = 4  # wires of the device under test
 # A guest may get little CPU, so its tests wait four times as long (lib/wait.py). With CI pytest
@@ -404,11 +407,37 @@ def run_lab(kernel, name):
     return code
 
 
+def topotests_command(words, kept):
+    """Return the text for a shell that runs FRR's topotests. Tests skip LDP and VPNs without the modules of
+    MPLS, and load none themselves."""
+    command = f"{ENVIRONMENT} /usr/bin/python3 tests/topotests/run.py --kept {kept} {words}"
+    return f"cd {ROOT}\nmodprobe -a mpls_router mpls_iptunnel\n{command}\n"
+
+
+def kept_topotests(name):
+    """Return the directory for the results of a machine, and make it."""
+    kept = f"{ROOT}/build/topotests/{name}"
+    os.makedirs(kept, exist_ok=True)
+    return kept
+
+
 def run_topotests(kernel, words):
-    """Run FRR's topotests in a guest. Return their exit code. Tests skip LDP and VPNs without the
-    modules of MPLS, and load none themselves. tests/topotests/run.py limits each module."""
-    command = f"{ENVIRONMENT} /usr/bin/python3 tests/topotests/run.py {words}"
-    return in_guest(kernel, "topotests", f"modprobe -a mpls_router mpls_iptunnel\n{command}", seconds=4 * 3600)
+    """Run FRR's topotests in a guest. Return their exit code. The guest writes their results into this
+    machine's directory, so that a later run need not repeat those with the kernel."""
+    kept = kept_topotests("vm")
+    command = f"{guest.mount_line(0, kept)}\n{topotests_command(words, kept)}"
+    return in_guest(kernel, "topotests", command, seconds=TOPOTESTS_S, shares=[kept])
+
+
+def run_topotests_uml(words):
+    """Run FRR's topotests with a kernel that is a process of this machine. Return their exit code."""
+    if reason := uml.why_not():
+        print(f"topotests-uml: {reason}")
+        return 1
+    directory = f"{ROOT}/build/vm/uml"
+    uml.fetch(directory)
+    kept = kept_topotests("uml")
+    return uml.run(directory, topotests_command(words, kept), TOPOTESTS_S, [kept])
 
 
 def can_run(what, kernel):
@@ -466,6 +495,8 @@ def main(words):
                 return 1
             kernel.prepare()
             return run_topotests(kernel, " ".join(words[1:]))
+        if words[:1] == ["--topotests-uml"]:
+            return run_topotests_uml(" ".join(words[1:]))
         if not can_run(f"{target(which)}: skipped", kernel):
             return 0
         kernel.prepare()
