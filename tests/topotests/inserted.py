@@ -33,6 +33,10 @@ memory:
   size-mib: {mib}
 {more}"""
 BFD_PORT = 50700
+# In a virtual machine that was paused, the kernel counts the pause as CPU time of the thread that ran
+# at its begin, and gives it no more time until all others had as much.
+WATCHDOG_S = 30
+END_S = 20
 
 
 class Inserted:
@@ -55,6 +59,7 @@ class Inserted:
             supervised=True,
         )
         self.daemon.preferred = False  # the kernel's run has no such advantage
+        self.daemon.supervisor_words = ["--watchdog", f"{WATCHDOG_S * max(PATIENCE, 1):.0f}"]
         self.addresses = {}
 
     # -- begin and end --
@@ -115,9 +120,9 @@ class Inserted:
         code = None
         if self.daemon.process is not None:
             try:
-                code = self.daemon.stop(signal.SIGTERM, 20)
+                code = self.daemon.stop(signal.SIGTERM, END_S * max(PATIENCE, 1))
             except subprocess.TimeoutExpired:
-                code = "it did not end within 20 s"
+                code = f"it did not end within {END_S * max(PATIENCE, 1):.0f} s"
         procs.end_all(self.dir)
         netns.delete(self.ctl)
         netns.delete(self.wire)
