@@ -13,11 +13,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "descriptors.h"
 #include "manage/reconnect.h"
 #include "manage/reload_ports.h"
 #include "pci/memif.h"
@@ -50,6 +53,7 @@ static struct {
 	uint64_t n_sleeps;
 	unsigned int mtu_bytes; /* the last one that a TAP got */
 	bool once_was; /* the device "once" has been closed and does not open again */
+	char unstored[2 * IFNAMSIZ]; /* names of TAPs that are kept no longer */
 } t;
 
 /* --- functions that reload_ports.c calls -------------------------------------------------- */
@@ -83,6 +87,8 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	struct port *slot;
 	int rc;
 
+	if (rest != NULL) /* the port, or its failure, takes the descriptor */
+		assert_int_equal(close(rest->tap_fd), 0);
 	if (strcmp(cp->device, "none") == 0 ||
 	    (strcmp(cp->device, "once") == 0 && t.once_was)) {
 		snprintf(why, why_size, "no such device");
@@ -106,8 +112,11 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *rest)
 	rxq_assign_end(h->rxq_assign, port);
 	t.once_was |= strcmp(port->device, "once") == 0;
 	port->ifidx = 0;
-	if (rest != NULL)
-		*rest = (struct hotplug_reuse){.tap_fd = -1};
+	if (rest != NULL) {
+		*rest = (struct hotplug_reuse){
+			.tap_fd = open("/dev/null", O_RDONLY | O_CLOEXEC)};
+		assert_true(rest->tap_fd >= 0);
+	}
 }
 
 void
@@ -139,6 +148,7 @@ port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
 void
 hotplug_unstore(const char *tap)
 {
+	strcat(strcat(t.unstored, tap), " ");
 }
 
 /* --- rig ---------------------------------------------------------------------------------- */
@@ -443,6 +453,66 @@ a_change_that_cannot_be_undone_is_reported(void **state)
 	assert_string_equal(hotplug_find(&t.h, "a")->device, "nic");
 }
 
+/* Neither the new device nor the old one opens. The descriptors of its TAP are closed. */
+static void
+a_port_that_is_lost_keeps_no_tap(void **state)
+{
+	static struct config now, next;
+	unsigned int before;
+	char why[512];
+
+	now.n_port = next.n_port = 0;
+	with_port(&now, "a", "nic", 1);
+	with_port(&now, "b", "once", 1);
+	start(&now);
+	next = now;
+	strcpy(next.port[1].device, "none");
+	before = descriptors_open();
+
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+
+	assert_non_null(strstr(why, "the port is lost until `port set` names a device"));
+	assert_null(hotplug_find(&t.h, "b"));
+	assert_string_equal(t.unstored, "b ");
+	assert_int_equal(descriptors_open(), before);
+	/* It is removed without a port, and the other one with it. */
+	next.n_port = 0;
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), 0);
+	assert_string_equal(t.unstored, "b b ");
+	assert_null(hotplug_find(&t.h, "a"));
+}
+
+/* The new device opens, but its TAP refuses the MTU: the old device gets the TAP back. */
+static void
+a_device_whose_tap_refuses_the_mtu_goes_again(void **state)
+{
+	static struct config now, next;
+	unsigned int before;
+	char why[512];
+
+	now.n_port = 0;
+	with_port(&now, "a", "nic", 1);
+	start(&now);
+	next = now;
+	strcpy(next.port[0].device, "other");
+	next.port[0].mtu_bytes = 666;
+	before = descriptors_open();
+
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), -EINVAL);
+
+	assert_string_equal(why,
+			    "refused, nothing changed: port a device other: mtu not set: "
+			    "Invalid argument");
+	assert_string_equal(hotplug_find(&t.h, "a")->device, "nic");
+	assert_string_equal(t.unstored, "");
+	assert_int_equal(descriptors_open(), before);
+	next.port[0].mtu_bytes = 1400;
+	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), 0);
+	assert_string_equal(hotplug_find(&t.h, "a")->device, "other");
+	assert_int_equal(t.mtu_bytes, 1400);
+	assert_int_equal(descriptors_open(), before);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -459,6 +529,8 @@ main(void)
 		test(a_port_that_waits_for_its_server_bars_no_other_change),
 		test(a_port_is_not_opened_again_with_keep_nics),
 		test(a_change_that_cannot_be_undone_is_reported),
+		test(a_port_that_is_lost_keeps_no_tap),
+		test(a_device_whose_tap_refuses_the_mtu_goes_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
