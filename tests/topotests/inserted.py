@@ -34,7 +34,7 @@ memory:
 {more}"""
 BFD_PORT = 50700
 # In a virtual machine that was paused, the kernel counts the pause as CPU time of the thread that ran
-# at its begin, and gives it no more time until all others had as much.
+# at its begin, and gives it time again only when all others had as much.
 WATCHDOG_S = 30
 END_S = 20
 
