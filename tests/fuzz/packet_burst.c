@@ -458,7 +458,10 @@ punted(void)
 			else
 				MUST(k == r->class);
 			MUST(p->meta.in_ifidx == r->in_ifidx);
-			MUST(!r->looked_up || p->meta.vrf == r->vrf);
+			/* End.T of SRv6: the error is of another VRF than the lookup. */
+			MUST(!r->looked_up || p->meta.vrf == r->vrf ||
+			     (p->meta.has_lookup_vrf && p->meta.lookup_vrf == r->vrf &&
+			      p->meta.vrf == r->icmp_vrf));
 			MUST(p->meta.mtu_bytes == alone[i].meta.mtu_bytes);
 			MUST(p->meta.has_labels || r->verdict != PUNT_unresolved ||
 			     p->meta.path == path_in_the_end(r));
