@@ -136,18 +136,28 @@ histogram_all_but(const json_t *h, long long of)
 	return (double)row_int(h, "max_us");
 }
 
+/* Format a time, "0.512 ms" or from ten seconds on "51.1 s". Returns buf. */
+static const char *
+us_text(double us, char buf[32])
+{
+	if (us < 1e7)
+		snprintf(buf, 32, "%.4g ms", us / 1e3);
+	else
+		snprintf(buf, 32, "%.1f s", us / 1e6);
+	return buf;
+}
+
 static void
 times_print(const json_t *row, const char *key, const char *name)
 {
 	const json_t *h = json_object_get(row, key);
+	char half[32], most[32], max[32];
 
 	if (row_int(h, "count") > 0)
-		paragraph_print(
-			name,
-			"%lld; half below %.4g ms, 99 %% below %.4g ms, longest %.4g ms",
-			row_int(h, "count"), histogram_all_but(h, 2) / 1e3,
-			histogram_all_but(h, 100) / 1e3,
-			(double)row_int(h, "max_us") / 1e3);
+		paragraph_print(name, "%lld; half below %s, 99 %% below %s, longest %s",
+				row_int(h, "count"), us_text(histogram_all_but(h, 2), half),
+				us_text(histogram_all_but(h, 100), most),
+				us_text((double)row_int(h, "max_us"), max));
 }
 
 /*

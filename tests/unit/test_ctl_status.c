@@ -217,6 +217,10 @@ times_are_those_of_half_and_of_all_but_a_hundredth(void **state)
 		"Commits    100; half below 0.008 ms, 99 % below 0.07 ms, longest 0.07 ms");
 	fpm_line("{'grace_time': {'count': 1, 'max_us': 1500, 'below_us': [[2000, 1]]}}",
 		 "Grace", "Grace      1; half below 2 ms, 99 % below 2 ms, longest 1.5 ms");
+	fpm_line("{'grace_time': {'count': 1, 'max_us': 51060000, 'below_us': [[8, 0], "
+		 "[null, 1]]}}",
+		 "Grace",
+		 "Grace      1; half below 51.1 s, 99 % below 51.1 s, longest 51.1 s");
 	fpm_line("{'commit_time': {'count': 0, 'max_us': 0, 'below_us': []}}", "Commits",
 		 "");
 }
