@@ -568,11 +568,13 @@ audit_help(FILE *out)
 	fputs("      audit compares table main, the tables of VRFs and of rules, and\n"
 	      "      source-specific routes.\n"
 	      "      --repair         write the FIB again, and ask zebra for a replay\n"
-	      "      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'; "
-	      "default:\n"
-	      "                       for the zebra in the network namespace of the TAPs\n"
+	      "      --vtysh COMMAND  the vtysh of the zebra to ask, such as 'vtysh -N "
+	      "r1'.\n"
+	      "                       Default: for the zebra in the network namespace of "
+	      "the\n"
+	      "                       TAPs\n"
 	      "      If zebra does not answer for 10 s, the exit code is 1.\n"
-	      "      audit enters that namespace, so run it as root.\n",
+	      "      audit enters the network namespace of the TAPs, so run it as root.\n",
 	      out);
 }
 

@@ -37,12 +37,12 @@ static const struct {
 	{"smt", "no other work shares a core with a forwarder", check_smt},
 	{"clock", "the TSC and the kernel's clock are steady", check_clock},
 	{"rss", "RSS of ports with several queues covers all protocols", check_rss},
-	{"queues", "the CPU that serves each queue", check_queues},
+	{"queues", "a forwarding CPU serves each receive queue", check_queues},
 	{"links", "each port is up in the kernel, and has a link", check_links},
 	{"rp-filter", "reverse path filter of the TAPs", check_rp_filter},
 	{"forwarding", "the kernel's forwarding sysctls of the TAPs", check_forwarding},
 	{"members", "no port is a member of a bond or bridge of the kernel", check_members},
-	{"obeyed", "no configuration of the kernel that the dataplane ignores",
+	{"obeyed", "the kernel has no configuration that the dataplane ignores",
 	 check_obeyed},
 	{"filter", "the ruleset of nft that the configuration names is in force",
 	 check_filter},
@@ -51,12 +51,12 @@ static const struct {
 	{"below", "the kernel interface below a port has IPv6 off", check_below},
 	{"tunnels", "forwarders serve the tunnels of the kernel", check_tunnels},
 	{"mpls", "the kernel takes MPLS labels, if there are any", check_mpls},
-	{"srv6", "the kernel has what SRv6 needs, if segments are in use", check_srv6},
+	{"srv6", "the kernel's settings fit SRv6, if segments are in use", check_srv6},
 	{"kernel", "the RIB has read all events of the kernel's routes", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
 	{"frr-version", "faults of FRR's version that matter here", check_frr_version},
 	{"fpm", "zebra is connected, and the RIB keeps up", check_fpm},
-	{"bfd", "bfdd and the configuration agree about the sender of BFD", check_bfd},
+	{"bfd", "either bfdd or the dataplane sends BFD packets, not both", check_bfd},
 	{"routes", "zebra and the RIB have the same number of routes", check_routes},
 };
 #define N_CHECK      (sizeof(check) / sizeof(check[0]))
@@ -211,7 +211,8 @@ findings_conclude(const struct exam *e, bool json)
 static void
 doctor_help(FILE *out)
 {
-	fputs("      --vtysh COMMAND  command that asks zebra, such as 'vtysh -N r1'\n"
+	fputs("      --vtysh COMMAND  the vtysh of the zebra to ask, such as 'vtysh -N "
+	      "r1'\n"
 	      "      Run it as root. A CHECK selects checks; without one all checks run. "
 	      "If the\n"
 	      "      daemon does not answer, checks that need it are n/a. Then the check\n"

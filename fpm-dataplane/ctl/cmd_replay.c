@@ -28,7 +28,7 @@ replay_run(const struct options *opt, int n, char **word)
 const struct command cmd_replay = {
 	.name = "replay",
 	.words = "",
-	.text = "read all routes again: zebra replays, the kernel's tables are dumped",
+	.text = "read all routes again, from zebra and from the kernel",
 	.run = replay_run,
 	.options = OPT_JSON,
 };
