@@ -107,6 +107,8 @@ struct kmon_addr {
 	bool tentative;   /* IPv6 DAD under way or failed: not usable */
 	bool secondary;   /* IPv4: in the subnet of an older address */
 	bool deprecated;  /* its preferred lifetime has ended */
+	/* IPv4: RT_SCOPE_ of linux/rtnetlink.h; RT_SCOPE_HOST: no packet has it as source */
+	uint8_t scope;
 };
 
 struct kmon_neigh {

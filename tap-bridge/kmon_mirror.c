@@ -139,7 +139,7 @@ addr_equal(const struct kmon_addr *a, const struct kmon_addr *b)
 	       memcmp(a->addr, b->addr, sizeof(a->addr)) == 0 &&
 	       memcmp(a->peer, b->peer, sizeof(a->peer)) == 0 &&
 	       a->tentative == b->tentative && a->secondary == b->secondary &&
-	       a->deprecated == b->deprecated;
+	       a->deprecated == b->deprecated && a->scope == b->scope;
 }
 
 static bool

@@ -128,6 +128,8 @@ parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
 	addr->tentative = flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED);
 	addr->secondary = addr->family == 4 && (flags & IFA_F_SECONDARY);
 	addr->deprecated = flags & IFA_F_DEPRECATED;
+	if (addr->family == 4)
+		addr->scope = (uint8_t)rtnl_addr_get_scope(from);
 	return true;
 }
 

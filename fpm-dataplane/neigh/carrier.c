@@ -155,6 +155,30 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 }
 
 /*
+ * Give the TAPs the carriers of their devices again, if another program changed them (`ip link
+ * set carrier`). A difference that lasts a period is no report that is under way.
+ */
+void
+carrier_restore(struct neigh *n)
+{
+	for (uint16_t i = 1; i < PORT_MAX; i++) {
+		struct iface *ifc = &n->iface[i];
+		bool differs = ifc->port != NULL && ifc->present && ifc->carrier_set &&
+			       ifc->kernel.admin_up && ifc->kernel.carrier != ifc->carrier;
+
+		if (differs && ifc->carrier_differs) {
+			log_warn("neigh: carrier of tap changed by another program port=%s "
+				 "restored=%s",
+				 ifc->port->name, ifc->carrier ? "up" : "down");
+			(void)tap_carrier(&ifc->tap, ifc->carrier);
+			carrier_queue(n, i, ifc->carrier);
+			differs = false;
+		}
+		ifc->carrier_differs = differs;
+	}
+}
+
+/*
  * Return true if the device may still come up. A TAP kept over a restart keeps its carrier
  * until the device has its link or has had time for that, so that sessions survive. No
  * packets are sent there meanwhile.

@@ -59,7 +59,7 @@ iface_borrow_from(struct neigh *n, uint32_t table, struct fib_iface *fi, struct 
 			n->n_steps++;
 			left = i == 63 ? 0 : UINT64_MAX << (i + 1);
 			if (l != NULL && link_table(n, l) == table)
-				link_sources(n, l, fi, best);
+				link_sources(n, l, true, fi, best);
 		}
 	}
 }
@@ -76,24 +76,25 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 {
 	const struct link *l = ifc->present ? link_find(n, ifc->kernel.ifindex) : NULL;
 	const struct link *lo;
-	struct ranks best = {0, 0};
+	struct ranks best = {0, 0}, lent;
 	uint32_t table;
 
 	if (l == NULL)
 		return;
 	table = link_table(n, l);
+	lent = link_lent(l);
 	lo = link_vrf(n, l->kernel.master); /* a VRF has its loopback addresses itself */
 	if (lo == NULL)
 		lo = link_find(n, LOOPBACK_IFINDEX);
 	link_linklocals(n, l, fi);
-	link_sources(n, l, fi, &best);
+	link_sources(n, l, false, fi, &best);
 	link_own_sources(n, l, fi);
 	set_put(&n->borrowers[V4], fi->ifidx, best.v4 < RANK_GLOBAL);
 	set_put(&n->borrowers[V6], fi->ifidx, best.v6 < RANK_ULA);
-	set_put(&n->lenders[V4], fi->ifidx, best.v4 != 0);
-	set_put(&n->lenders[V6], fi->ifidx, best.v6 != 0);
-	set_put(&n->good_lenders[V4], fi->ifidx, best.v4 == RANK_GLOBAL);
-	set_put(&n->good_lenders[V6], fi->ifidx, best.v6 == RANK_GLOBAL);
+	set_put(&n->lenders[V4], fi->ifidx, lent.v4 != 0);
+	set_put(&n->lenders[V6], fi->ifidx, lent.v6 != 0);
+	set_put(&n->good_lenders[V4], fi->ifidx, lent.v4 == RANK_GLOBAL);
+	set_put(&n->good_lenders[V6], fi->ifidx, lent.v6 == RANK_GLOBAL);
 	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
 	/*
 	 * Keep a preferred IPv6 address. Only a preferred address replaces a deprecated
@@ -104,7 +105,7 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	else if (best.v6 != 0)
 		best.v6 = RANK_DEPRECATED;
 	if (lo != NULL)
-		link_sources(n, lo, fi, &best);
+		link_sources(n, lo, true, fi, &best);
 	iface_borrow_from(n, table, fi, &best);
 }
 

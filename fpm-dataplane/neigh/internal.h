@@ -59,7 +59,9 @@ enum source_rank {
 	/* Link-local IPv6 addresses are no such sources, but have trees, too (link.use). */
 	USE_LINKLOCAL,
 	USE_LINKLOCAL_TENTATIVE,
-	N_USES,
+	/* A rank is added to it: IPv4 addresses of scope link, which no other link may use. */
+	USE_OWN,
+	N_USES = USE_OWN + RANK_GLOBAL + 1,
 };
 
 /* The ranks of the sources that an interface has. */
@@ -150,6 +152,7 @@ struct iface {
 	bool leaving;            /* the port is being removed on request */
 	bool carrier;            /* carrier of the port */
 	bool carrier_set;        /* ... and the TAP has it */
+	bool carrier_differs;    /* the kernel reported another one: carrier_restore() */
 	struct port_link speed;  /* speed and duplex that the TAP was given last */
 	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
 	unsigned int n_unlogged;        /* changes that were not logged */
@@ -398,9 +401,14 @@ struct local *local_find(struct neigh *n, struct link *l, const struct kmon_addr
 void local_set(struct neigh *n, struct link *l, struct local *a,
 	       const struct kmon_addr *ka);
 void local_remove(struct neigh *n, struct link *l, struct local *a);
-/* Take the best address of each family on a link, if better than the one in `fi`. */
-void link_sources(struct neigh *n, const struct link *l, struct fib_iface *fi,
+/*
+ * Take the best address of each family on a link, if better than the one in `fi`. With
+ * `lent` only addresses that other links may use.
+ */
+void link_sources(struct neigh *n, const struct link *l, bool lent, struct fib_iface *fi,
 		  struct ranks *best);
+/* Return the best ranks of the addresses on a link that other links may use. */
+struct ranks link_lent(const struct link *l);
 /* Copy the preferred addresses of this link, ULAs included. */
 void link_own_sources(struct neigh *n, const struct link *l, struct fib_iface *fi);
 /* Copy the link-local addresses. */
@@ -492,6 +500,7 @@ void carrier_set_speed(struct iface *ifc, const struct port_link *link);
 void carrier_poll(struct neigh *n);
 void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round continues */
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
+void carrier_restore(struct neigh *n);     /* of TAPs; once a second */
 void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
 
 /* --- device_link.c: the link of a device follows its TAP ------------------------------ */

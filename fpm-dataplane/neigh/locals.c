@@ -7,6 +7,7 @@
  */
 #include "neigh/internal.h"
 
+#include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ addr_source_rank(const struct kmon_addr *ka)
 	if (ka->tentative)
 		return RANK_NONE;
 	if (ka->family == 4) {
-		if (a[0] == 127 || ka->secondary)
+		if (a[0] == 127 || ka->secondary || ka->scope >= RT_SCOPE_HOST)
 			return RANK_NONE;
 		return a[0] == 169 && a[1] == 254 ? RANK_LINK : RANK_GLOBAL;
 	}
@@ -36,19 +37,21 @@ addr_source_rank(const struct kmon_addr *ka)
 bool
 addr_is_lent(const struct kmon_addr *ka)
 {
-	return addr_source_rank(ka) != RANK_NONE;
+	/* As in Linux, an address of scope link is a source on its own link only. */
+	return ka->scope < RT_SCOPE_LINK && addr_source_rank(ka) != RANK_NONE;
 }
 
-/* Return the tree of an address in l->use, which is also the rank of a source. */
+/* Return the tree of an address in l->use; RANK_NONE: it has none. */
 static unsigned int
 addr_use(const struct kmon_addr *ka)
 {
+	unsigned int rank = addr_source_rank(ka);
 	struct ipaddr addr;
 
 	memcpy(addr.octet, ka->addr, sizeof(addr.octet));
 	if (ka->family == 6 && ipaddr_is_linklocal6(&addr))
 		return ka->tentative ? USE_LINKLOCAL_TENTATIVE : USE_LINKLOCAL;
-	return addr_source_rank(ka);
+	return rank != RANK_NONE && !addr_is_lent(ka) ? USE_OWN + rank : rank;
 }
 
 /* --- the trees ------------------------------------------------------------------------ */
@@ -192,21 +195,21 @@ local_next(struct neigh *n, const struct link *l, unsigned int v, unsigned int u
 }
 
 void
-link_sources(struct neigh *n, const struct link *l, struct fib_iface *fi,
+link_sources(struct neigh *n, const struct link *l, bool lent, struct fib_iface *fi,
 	     struct ranks *best)
 {
 	for (unsigned int v = V4; v <= V6; v++) {
 		int *rank = v == V4 ? &best->v4 : &best->v6, use = RANK_GLOBAL;
-		const struct local *a;
+		const struct local *a = NULL;
 		struct ipaddr addr;
 
-		while (use > *rank && l->use[v][use].root == NULL)
-			use--;
-		if (use <= *rank)
-			continue;
 		/* The kernel lists the primary address first. */
-		a = local_next(n, l, v, (unsigned int)use, (unsigned int)use, NULL);
-		*rank = use;
+		for (; use > *rank && a == NULL; use--)
+			a = local_next(n, l, v, (unsigned int)use,
+				       (unsigned int)(lent ? use : USE_OWN + use), NULL);
+		if (a == NULL)
+			continue;
+		*rank = use + 1;
 		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
 		if (v == V4)
 			fi->src4 = ipaddr_v4(&addr);
@@ -215,16 +218,29 @@ link_sources(struct neigh *n, const struct link *l, struct fib_iface *fi,
 	}
 }
 
+struct ranks
+link_lent(const struct link *l)
+{
+	struct ranks best = {RANK_GLOBAL, RANK_GLOBAL};
+
+	while (best.v4 > RANK_NONE && l->use[V4][best.v4].root == NULL)
+		best.v4--;
+	while (best.v6 > RANK_NONE && l->use[V6][best.v6].root == NULL)
+		best.v6--;
+	return best;
+}
+
 void
 link_own_sources(struct neigh *n, const struct link *l, struct fib_iface *fi)
 {
 	for (unsigned int v = V4; v <= V6; v++) {
 		struct fib_source *own = v == V4 ? fi->own4 : fi->own6;
 		uint8_t *n_own = v == V4 ? &fi->n_own4 : &fi->n_own6;
+		unsigned int other = v == V4 ? USE_OWN + RANK_GLOBAL : RANK_ULA;
 		const struct local *a = NULL;
 
 		while (*n_own < FIB_ON_LINK_MAX &&
-		       (a = local_next(n, l, v, RANK_ULA, RANK_GLOBAL, a)) != NULL) {
+		       (a = local_next(n, l, v, RANK_GLOBAL, other, a)) != NULL) {
 			memcpy(own[*n_own].addr.octet, a->addr.addr,
 			       sizeof(own[*n_own].addr.octet));
 			own[(*n_own)++].plen = a->addr.plen;

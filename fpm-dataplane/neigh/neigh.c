@@ -124,6 +124,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	ports_reopen_lost(n);
 	ports_quiet_kernel(n);
 	mpls_open(n);
+	carrier_restore(n);
 	carrier_log_pending(n);
 	iface_inet6_log(n);
 	if (n->nb_left_out && n->n_nb <= table_capacity(n->max_known)) {

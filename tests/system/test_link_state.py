@@ -4,6 +4,7 @@ router of equal configuration: `arp off`, odd MACs and addresses, links and macv
 come back."""
 
 import pytest
+from scapy.layers.inet import IP
 from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Ether
 
@@ -11,6 +12,7 @@ from lib import netns
 from lib.wait import eventually
 from pair import HOST, NET, line, peer
 from pair import both, routers  # noqa: F401
+from router import is_icmp_error
 from wire import token_of
 
 ZEROS, VMAC = "00:00:00:00:00:00", "00:00:5e:00:01:05"
@@ -316,3 +318,51 @@ def test_the_addresses_of_a_link_that_is_set_up_are_announced(both, announced): 
         assert [announcements(r) for r in both.both] == [set(), set()]
     finally:
         undo(both, f"link set wan0 address {wan.port_mac}", "addr flush dev wan0 to 10.9.0.0/16")
+
+
+def test_a_carrier_that_another_program_takes_is_restored(both, wan):  # noqa: F811
+    """A NIC refuses `ip link set carrier`, and a TAP accepts it. FRR would see a lost link although
+    the device has its link. The dataplane alone sets the carrier of a TAP."""
+    ours = both.ours
+    flags = lambda: ours.link_row("wan0")["flags"]  # noqa: E731
+    ours.ip("link set wan0 carrier off")
+    eventually(lambda: "NO-CARRIER" in flags(), 5, 0.01)
+
+    eventually(lambda: "LOWER_UP" in flags(), 10, 0.05, "restored")
+    assert "carrier of tap changed by another program port=wan0 restored=up" in ours.daemon.log(50)
+    eventually(lambda: both.fate(ours, wan.ip4) == "local", 5, 0.05)
+
+
+SOURCES = {
+    "host scope": ("lan0", ["10.9.0.1/24 dev lan0 scope host"], "wan"),
+    "link scope": ("lan0", ["10.9.0.1/24 dev lan0 scope link"], "10.9.0.1"),
+    "link scope of another link": ("wan0", ["10.9.0.1/24 dev wan0 scope link"], "alt"),
+}
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_the_scope_of_an_address_limits_its_use(both, wan, case):  # noqa: F811
+    """An error has no source of scope host, and one of scope link only on its link
+    (inet_select_addr() of Linux). The interface of the packet has no other address."""
+    dev, addresses, source = SOURCES[case]
+    source = both.ours.wires[source].ip4 if source in both.ours.wires else source
+    lan = both.ours.wires["lan"]
+    both.zebra(NET[4], "ext")
+    both.sysctl({"net.ipv4.icmp_errors_use_inbound_ifaddr": 1})
+    both.ip("addr flush dev lan0 scope global", f"addr flush dev {dev} scope global", *(f"addr add {a}" for a in addresses),
+            f"route add {lan.peer4} dev lan0", f"neigh replace {lan.peer4} lladdr {lan.mac} dev lan0 nud permanent")  # fmt: skip
+    try:
+        for router in both.both:
+            eventually(lambda r=router: error_source(r) == source, 5, 0.05, f"{case}: {source}")
+    finally:
+        both.sysctl({"net.ipv4.icmp_errors_use_inbound_ifaddr": 0})
+        undo(both, f"addr flush dev {dev}", f"route flush {lan.peer4}", f"addr replace {lan.ip4}/26 dev lan0",
+             f"addr replace {wan.ip4}/26 dev wan0", f"addr replace {lan.ip6}/64 dev lan0 nodad", f"addr replace {wan.ip6}/64 dev wan0 nodad",
+             f"neigh replace {lan.peer4} lladdr {lan.mac} dev lan0 nud permanent")  # fmt: skip
+
+
+def error_source(router):
+    """Return the source of the error about a packet whose TTL ends at a router."""
+    lan = router.wires["lan"]
+    lan.send(probe := lan.probe(HOST[4], ttl=1))
+    return lan.expect(lambda data: token_of(probe) in data and is_icmp_error(data), 1)[IP].src
