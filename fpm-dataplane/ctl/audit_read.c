@@ -303,8 +303,9 @@ audit_ask_rib(struct audit *a)
 	int rc;
 
 	places_find(&a->places, 254, &all_sources);
-	kernel_rule_tables(4, audit_on_ruled, a);
-	kernel_rule_tables(6, audit_on_ruled, a);
+	if (kernel_rule_tables(4, audit_on_ruled, a) < 0 ||
+	    kernel_rule_tables(6, audit_on_ruled, a) < 0)
+		return CTL_NO_DAEMON;
 	rc = audit_ask(a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
 	a->n_vrfs = a->places.n - 1;
 	if (rc == CTL_OK)

@@ -22,9 +22,10 @@ int kernel_table(uint8_t family, const struct prefix *p, const struct route_read
 
 /*
  * Call on_table() for each table that a rule of the family (`ip rule`) looks up, except for
- * rules that match no received packet. A kernel without rules has no such table.
+ * rules that match no received packet. A kernel without rules has no such table. Returns 0, or
+ * -1 after printing an error.
  */
-void kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx),
-			void *ctx);
+int kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx),
+		       void *ctx);
 
 #endif

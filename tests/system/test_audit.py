@@ -478,17 +478,28 @@ def test_a_route_that_only_the_kernel_has_is_told(
     assert_equal(dut, vtysh)
 
 
-def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, lines):
+@pytest.mark.parametrize(
+    "selector",
+    ["to 198.51.100.9", "fwmark 0/0xff", "not fwmark 1", "uidrange 0-5", "iif lan0 goto 102", "oif x0"],
+)
+def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, lines, selector):
     """zebra's routes of other tables do not come in a replay, so they are taken from the kernel, and
     are in force if a rule has packets looked up there. A rule with a mark, which no received packet
-    has, uses none. The audit finds both equal."""
+    has, uses none. Received packets have the mark 0 and are the superuser's. The audit finds both
+    equal."""
     lines(
         f"route add {TABLE_NETS[0]} via {ext.peer4} dev {ext.tap} proto bgp metric 20 table 101",
         "rule add pref 100 fwmark 1 lookup 101",
     )
     assert_equal(dut, vtysh)
 
-    lines("rule add pref 101 to 198.51.100.9 lookup 101")
+    if "goto" in selector:
+        lines("rule add pref 102 lookup 101", f"rule add pref 101 {selector}")
+    else:
+        lines(f"rule add pref 101 {selector} lookup 101")
+    if selector == "oif x0":  # no received packet
+        assert_equal(dut, vtysh)
+        return
 
     ask = lambda: dut.control.ask("routes", prefix=TABLE_NETS[0], longest=False)  # noqa: E731
     in_force = lambda: {101: "forwarding"}.items() <= {r["table"]: r["state"] for r in ask()}.items()  # noqa: E731
