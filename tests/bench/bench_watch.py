@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cost of trace, capture and sFlow: the daemon without a session and without sFlow, and
-with sFlow, beside a daemon whose forwarders have no code for either, and the latter once more, in
-turns. JSON lines on stdout, a table on stderr.
+"""Measure the cost of trace, capture and sFlow. Four daemons run in turns: one without a session
+and without sFlow, one with sFlow, and two whose forwarders have no code for either: the difference
+of these two is the error of the measurement. JSON lines on stdout, a table on stderr.
 
     bench_watch.py BUILD_DIR        (options: tests/bench/README.md)
 """

@@ -224,7 +224,7 @@ def test_random_octets_are_parsed_or_refused():
 
 
 def test_another_exabgp_runs_with_its_decoder(tmp_path):
-    """If ExaBGP has other parts, it runs as it is, and the log says so."""
+    """An ExaBGP without the modules that fpm-flowspec changes runs unchanged, with a line in the log."""
     (tmp_path / "exabgp").mkdir()
     (tmp_path / "exabgp" / "__init__.py").touch()
     program = tmp_path / "program"

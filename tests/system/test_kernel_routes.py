@@ -330,8 +330,8 @@ def test_the_mtu_of_a_route(both, family):
 
 
 def test_the_mtu_of_a_route_above_that_of_its_device(both, family):
-    """The smaller MTU counts: a packet between the two gets an error. Linux gives it to the device
-    (here a veth, which sends it), except by an IPv6 route without `lock`."""
+    """The smaller MTU counts: a packet above it gets an error. Linux gives a packet up to the MTU of
+    the route to the device (here a veth, which sends it), except by an IPv6 route without `lock`."""
     host, df = HOST[family], {"flags": "DF"} if family == 4 else {}
     both.ip("link set wan0 mtu 1400")
     try:

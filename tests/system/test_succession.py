@@ -88,7 +88,7 @@ def early(dut):
     with open(program, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nread go < {gate}\nexec {real} "$@"\n')
     os.chmod(program, 0o755)
-    pipe = os.open(gate, os.O_RDWR)  # opened so, no end waits for another
+    pipe = os.open(gate, os.O_RDWR)  # with O_RDWR, open() does not wait for the other end
     try:
         yield lambda: successor(dut)
         heir = successor(dut)
