@@ -15,7 +15,7 @@ import time
 
 from lib import netns
 from lib.pace import Pace
-from lib.probe import IPV6_FREEBIND, SO_RCVBUFFORCE, family_of
+from lib.probe import IPV6_FREEBIND, SO_RCVBUFFORCE, checksum, family_of
 from lib.wait import PATIENCE, eventually
 
 IP_RECVTTL = 12  # linux/in.h
@@ -157,6 +157,15 @@ class Stream:
 
         eventually(whole, 60, 0.2, "a packet of each flow arrives")
         self._stop.wait(seconds * PATIENCE)
+
+
+def frame(mac, source, address, flow):
+    """Return the IPv4 frame of a packet of a flow, to a port with this MAC, as hexadecimal text."""
+    length, octets = 20 + 8 + 4, socket.inet_aton(source) + socket.inet_aton(address)
+    head = struct.pack("!BBHHHBBH", 0x45, 0, length, 0, 0, 64, socket.IPPROTO_UDP, 0) + octets
+    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+    udp = struct.pack("!4HI", FIRST + flow, PORT, 8 + 4, 0, 0)
+    return (bytes.fromhex(mac.replace(":", "") + "020000000000" + "0800") + head + udp).hex()
 
 
 def settle(source, sinks, expected=0):

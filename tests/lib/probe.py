@@ -155,7 +155,7 @@ class Stopwatch:
             seq = (seq + 1) & 0xFFFF
             head = struct.pack("!BBHHH", request, 0, 0, self._ident, seq)
             if self.family == 4:  # the kernel does it for ICMPv6
-                head = head[:2] + struct.pack("!H", _checksum(head)) + head[4:]
+                head = head[:2] + struct.pack("!H", checksum(head)) + head[4:]
             try:
                 self.sock.sendto(head, (self.address, 0))
             except OSError:
@@ -179,7 +179,8 @@ class Stopwatch:
                     self.seen.append((now, "unreachable", who[0]))
 
 
-def _checksum(octets):
+def checksum(octets):
+    """Return the checksum of the Internet (RFC 1071)."""
     total = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

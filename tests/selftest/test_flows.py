@@ -3,6 +3,7 @@
 several boxes gives each of them what r1 has."""
 
 import os
+import socket
 import time
 from types import SimpleNamespace
 
@@ -47,6 +48,18 @@ def test_packets_are_counted_by_flow_in_order_with_their_ttl(link, address):
         assert flows.reordered([sink]) == 0 and flows.ttls([sink]) == {64: 120}
         sink.forget()
         assert sink.take() == 0
+
+
+def test_a_frame_is_a_packet_of_its_flow(link):
+    """A host accepts the frame that a box is asked about, as the packet of that flow."""
+    here, there = link
+    mac = netns.command(["ip", "-n", there, "-br", "link", "show", "v"]).split()[2]
+    with flows.Sink(there, "198.18.0.2") as sink, netns.open_socket(here, socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind(("v", 0))
+        raw.send(bytes.fromhex(flows.frame(mac, "198.18.0.1", "198.18.0.2", 7)))
+
+        eventually(sink.take, 10, 0.01, "the packet arrives")
+        assert dict(sink.came) == {7: [(0, 64)]}
 
 
 def test_lost_packets_are_named_and_timed(link):
