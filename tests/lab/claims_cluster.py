@@ -5,11 +5,15 @@ import collections
 import contextlib
 import json
 import os
+import time
 
 from bench import scale
 from lab import evidence, steps
 from lab.evidence import check, wait_for
+from lab.plan import wires
 from lib import flows, netns
+from lib.dut import Control
+from lib.wait import PATIENCE
 
 LOGS = ("dataplane", "zebra", "bgpd")
 
@@ -142,6 +146,8 @@ LOOPBACK = {box: f"192.0.2.{241 + n}" for n, box in enumerate(BOXES)}
 HOT, UNIFORM, EACH = 900, 120, 2  # flows of a hot pair, flows of each pair, packets of a flow
 FAIL_RATE = 100  # packets a second while a part fails, which also a busy machine forwards
 FAILING, UNROUTED = 60, 60  # flows of each pair while a part fails, and flows without a route
+BETWEEN = 30  # flows of each pair of the other boxes while a box dies
+LATE_S = 1.0 * PATIENCE  # a packet that has not come after this time is lost
 TTL = 64
 DEFAULT, NOWHERE = "0.0.0.0/0", "203.0.113.77"
 WAIT = 120  # seconds until BGP between four boxes has settled
@@ -156,6 +162,7 @@ def cluster_vlb(lab):
     mesh.neighbors()
     yield mesh.nowhere("r2")
     yield mesh.link_dies("r2", "r4")
+    yield from mesh.box_dies("r4")
 
     found = {}
     for mode in ("vlb", "direct"):
@@ -360,19 +367,65 @@ class _Mesh:
         self.spreads()
         return f"The link of {one} and {two} is pulled: {text}"
 
-    def _flows_by(self, box, far, middle, first=0):
+    def box_dies(self, dead):
+        """Kill all programs of a box while packets flow between the others, pull its cables, and boot
+        it. Yields a sentence for each."""
+        alive = [box for box in BOXES if box != dead]
+        pairs = dict.fromkeys(zip(alive, alive[1:] + alive[:1]), BETWEEN)
+        hit = set()
+        for n, (box, far) in enumerate(pairs):
+            hit |= self._flows_by(box, far, dead, n * BETWEEN, BETWEEN)
+        with contextlib.ExitStack() as stack:
+            watch = _Watch(self, pairs, stack)
+            killed = time.monotonic()
+            self.lab.kill_box(dead)
+            watch.each_loses(hit)
+            pulled = time.monotonic()
+            self._cables(dead, False)
+            self._without(dead, alive)
+            watch.go_on()
+            text = watch.lost(hit, killed, pulled)
+            yield (
+                f"All programs of {dead} are killed, and its cables keep their carrier: of its share, which is "
+                f"{len(hit)} of {watch.flows} flows between the other boxes, {text}. The others lose none."
+            )
+            booted = time.monotonic()
+            text = watch.lost(hit, pulled, booted)
+            yield (
+                f"Then the cables of {dead} are pulled: of its share {text}. All {watch.flows} flows go on by the other "
+                "boxes, which have no route to its port."
+            )
+            self._cables(dead, True)  # net_af_packet opens no interface that is down
+            self.lab.boot_box(dead)
+            self.converge()
+            self.neighbors()
+            watch.go_on()
+            text = watch.lost(hit, booted, time.monotonic())
+            yield f"{dead} boots, and is used as before: of its share {text}. The others lose none."
+        yield f"Audits of {', '.join(BOXES)}: " + " ".join(evidence.audit(seat) for seat in self.seats.values())
+
+    def _cables(self, box, plugged):
+        """Pull all cables of a box, or plug them in."""
+        for tap, _, _ in self.lab.plan.ports_of(box):
+            netns.link_set(self.lab.ns[wires(box)], f"port-{tap}", plugged)
+
+    def _without(self, dead, alive):
+        """Wait until the other boxes use no link to a dead box, and have no route to its prefix."""
+        for box in alive:
+            self._by(self.seats[box], DEFAULT, self._links(box, dead), "main")
+            self._by(self.seats[box], self.prefix[dead], [], "mesh")
+
+    def _flows_by(self, box, far, middle, first=0, flows_each=FAILING):
         """Return the flows from a box to another that the first box sends to `middle`."""
-        return {
-            flow for flow in range(first, first + FAILING)
-            if _egress(self.seats[box], HOST[box], self.host[far], flow) == self.port[box, middle]
-        }  # fmt: skip
+        mine = range(first, first + flows_each)
+        by = _egress(self.seats[box], HOST.get(box, PEER[box]), self.host[far], mine)
+        return {flow for flow, tap in by.items() if tap == self.port[box, middle]}
 
     def _fails(self, pairs, hit, action, found):
         """Call action() and found() while packets flow. Check that only the flows `hit` lose packets,
         and that all flows go on. Returns a sentence."""
         with contextlib.ExitStack() as stack:
-            sinks = [self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)]
-            sources = list(self._sources(stack, pairs).values())
+            sinks, sources = self.traffic(stack, pairs)
             whole = _All(sources)
             with contextlib.ExitStack() as sending:
                 streams = [sending.enter_context(flows.Stream(x, FAIL_RATE / len(pairs))) for x in sources]
@@ -394,6 +447,11 @@ class _Mesh:
             f"the other {total - len(hit)} flows lose none, and then all {total} arrive, with TTLs of at least {min(ttl)}, "
             f"{flows.reordered(sinks)} of them out of order."
         )
+
+    def traffic(self, stack, pairs):
+        """Return the sinks of these pairs, and their sources."""
+        sinks = [self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)]
+        return sinks, list(self._sources(stack, pairs).values())
 
     def _sink(self, stack, far):
         return stack.enter_context(flows.Sink(self.lab.ns[OUTSIDE[far]], self.host[far]))
@@ -428,26 +486,74 @@ class _All:
     @property
     def sent(self):
         """Return the packets of all of them. The flows of two sources differ."""
-        return {packet: at for source in self.sources for packet, at in source.sent.items()}
+        return {packet: at for source in self.sources for packet, at in source.sent.copy().items()}
 
     def lost(self, sinks):
         """Return the packets that no sink has received."""
         return set().union(*(source.lost(sinks) for source in self.sources))
 
 
+class _Watch:
+    """Numbered packets of several pairs of boxes, which are sent until the stack ends."""
+
+    def __init__(self, mesh, pairs, stack):
+        self.sinks, sources = mesh.traffic(stack, pairs)
+        self.whole, self.flows = _All(sources), sum(pairs.values())
+        self.streams = [stack.enter_context(flows.Stream(x, FAIL_RATE / len(pairs))) for x in sources]
+        self.go_on()
+
+    def go_on(self):
+        """Wait until a packet of each flow that is sent from now on arrives."""
+        for stream in self.streams:
+            stream.goes_on(self.sinks, 0)
+
+    def each_loses(self, hit):
+        """Wait until each of these flows has lost a packet."""
+        losers = lambda: {flow for flow, _ in self._lost(0, time.monotonic() - LATE_S)}  # noqa: E731
+        wait_for(f"packets of {len(hit)} flows to be lost", lambda: losers() >= hit, losers, LOGS)
+
+    def _lost(self, begin, end):
+        missing = self.whole.lost(self.sinks)
+        sent = self.whole.sent
+        return {packet for packet in missing if begin <= sent[packet] < end}
+
+    def lost(self, hit, begin, end):
+        """Wait until packets that were sent before `end` have arrived or are lost. Check that only flows of
+        the set `hit` have lost packets since `begin`. Return how many, and the time of the last of them, as
+        text."""
+        wait_for("the last packets", lambda: time.monotonic() > end + LATE_S, lambda: "")
+        lost, sent = self._lost(begin, end), self.whole.sent
+        losers = {flow for flow, _ in lost}
+        check(losers <= hit, f"only the {len(hit)} flows of the dead box to lose packets", sorted(losers - hit), LOGS)
+        if not lost:
+            return "no packet is lost"
+        last = max(sent[packet] - begin for packet in lost)
+        return f"{len(losers)} flows lose {len(lost)} packets, the last {1000 * last:.0f} ms later"
+
+
 def _hops(seat, prefix, vrf):
     """Return the interfaces of a route in a VRF of a box; of no route an empty list."""
-    rows = [r for r in seat.dp.show("routes", prefix, "exact") if (r["vrf"] or "main") == vrf]
+    try:
+        rows = [r for r in seat.dp.show("routes", prefix, "exact") if (r["vrf"] or "main") == vrf]
+    except netns.CommandError as error:
+        if "(exit code 3)" not in str(error):
+            raise
+        rows = []  # no table has the prefix
     return sorted(hop["dev"] for row in rows for hop in row["nexthops"])
 
 
-def _egress(seat, source, host, flow):
-    """Return the port by which a box sends a flow from outside."""
-    words = ["port", "ext0", "src", source, "dst", host, "proto", "udp"]
-    words += ["sport", str(flows.FIRST + flow), "dport", str(flows.PORT)]
-    text = netns.command([seat.dp.ctl, "-s", seat.dp.socket, "--json", "explain", *words])
-    (row,) = json.loads(text)
-    return row["out"]
+def _egress(seat, source, host, flows_of):
+    """Return {flow: the port by which a box sends it}, of these flows from outside."""
+    control = Control(seat.dp.socket)
+    mac, found = seat.dp.ports()["ext0"]["mac"], {}
+    try:
+        for flow in flows_of:
+            words = {"port": "ext0", "frame": flows.frame(mac, source, host, flow)}
+            (row,) = control.request({"explain": words})
+            found[flow] = row["out"]
+    finally:
+        control.close()
+    return found
 
 
 def _record(mode, packets, loads, boxes):

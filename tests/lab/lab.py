@@ -255,6 +255,26 @@ class Lab:
         except OSError:
             return ""
 
+    # -- a whole box ------------------------------------------------------------------------
+
+    def kill_box(self, box):
+        """Kill all programs of a box at once. Its cables stay plugged in."""
+        dp, frr = self.dps[box], self.routers[box]
+        pids = [dp.process.pid]  # the supervisor first: it must not start another daemon
+        pids += self.pids(dp) + [frr.pid(daemon) for daemon in frr.daemons]
+        for pid in pids:
+            procs.signal_pid(pid, signal.SIGKILL)
+        dp.process.wait()
+        eventually(lambda: not any(map(procs.is_alive, pids)), 10, what=f"the programs of {box} end")
+
+    def boot_box(self, box):
+        """Start the programs of a killed box again, in the order of a boot. Its kernel, which is a new
+        namespace, has no routes."""
+        self.plan.again(self.ns[box], box)
+        self.dps[box].start()
+        self.plan.stack(self.ns[box], box)
+        self.routers[box].restart_all()
+
     # -- one program at a time ------------------------------------------------------------
 
     def lock(self):

@@ -139,6 +139,13 @@ class Plan:
             if node != ROUTER:
                 self._tunnel(node, names[node])
 
+    def again(self, name, box):
+        """Replace the namespace of a box, which has no programs and no TAPs, by an empty one."""
+        netns.delete(name)
+        netns.ip_batch([f"netns add {name}"])
+        netns.sysctl(name, self._sysctls(box))
+        netns.ip_batch(self.commands(box), name)
+
     def stack(self, name, box=ROUTER):
         """Make the interfaces on the TAPs of a box, which is namespace `name`, and for r1 their
         addresses and routes, if FRR does not configure them."""
