@@ -150,6 +150,31 @@ the_source_of_an_error_is_shown(void **state)
 	refuses("no route leads back to its source");
 }
 
+/* An end point of SRv6 has put the packet in a VRF: the source is an address of the VRF. */
+static void
+the_source_of_an_error_in_the_vrf_of_a_sid_is_of_the_vrf(void **state)
+{
+	static struct fib_iface member = {.ifidx = LAN + 1, .up = true, .vrf = 5};
+	struct fib_vrf *red = fib_vrf_new(fib, 1001, "red");
+
+	assert_non_null(red);
+	memcpy(member.src6.octet, own6, 16);
+	member.src6.octet[5] = 5;
+	atomic_store(&fib->iface[LAN + 1], &member);
+	fib->group[12] = group_word_single(PATH(PATH_ONLINK, LAN + 1));
+	assert_int_equal(poptrie_add(red->tries.pt6, host6, 64, 12), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt6), 0);
+	fib_vrf_publish(fib, 5, red);
+	row_of(false, false, PUNT_ttl_expired, DROP_ttl);
+	sends();
+	rec.icmp_vrf = 5;
+	json_decref(row);
+	row = row_make(&trace, &rec);
+	assert_string_equal(json_string_value(json_object_get(row, "icmp_src")),
+			    "2001:db8:5::1");
+	atomic_store(&fib->iface[LAN + 1], NULL);
+}
+
 /*
  * Packets to groups come to the stages behind labels only. RFC 4443, 2.4 (e.3): packet too big is
  * sent about them, because multicast needs path MTU discovery, too; other errors are not.
@@ -712,6 +737,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, up, down)
 	static const struct CMUnitTest tests[] = {
 		TEST(the_source_of_an_error_is_shown),
+		TEST(the_source_of_an_error_in_the_vrf_of_a_sid_is_of_the_vrf),
 		TEST(only_packet_too_big_is_sent_about_groups),
 		TEST(a_frame_that_is_too_short_has_neither),
 		TEST(the_source_of_an_ipv4_error_is_shown),
