@@ -257,7 +257,7 @@ counted(uint16_t reason, unsigned int forwarded4, unsigned int forwarded6,
 	count.icmp_sent = 0;
 }
 
-/* Take the ICMP error to the sender, and check its type, code and argument. */
+/* Take the ICMP error of LAN's address to the sender; check its type, code and argument. */
 static inline void
 error_left(uint8_t family, uint8_t type, uint8_t code, uint32_t arg)
 {
@@ -269,6 +269,13 @@ error_left(uint8_t family, uint8_t type, uint8_t code, uint32_t arg)
 	assert_int_equal(ip[0] >> 4, family);
 	assert_int_equal(ip[family == 4 ? 9 : 6], family == 4 ? 1 : 58);
 	assert_int_equal(ip[family == 4 ? 8 : 7], 64);
+	if (family == 4) {
+		assert_int_equal(get_be32(ip + 12), fib->iface[LAN]->src4);
+		assert_int_equal(get_be32(ip + 16), BACK4);
+	} else {
+		assert_memory_equal(ip + 8, fib->iface[LAN]->src6.octet, 16);
+		assert_memory_equal(ip + 24, back6, 16);
+	}
 	ip += family == 4 ? 20 : 40;
 	assert_int_equal(ip[0], type);
 	assert_int_equal(ip[1], code);

@@ -9,22 +9,28 @@
 #include <errno.h>
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "log_said.h"
 #include "test_fpm_bench.h"
 
 static int
 start_refused(struct bench *b, const char *netns, uint16_t port)
 {
+	char name[64];
 	struct fpm_conf conf = {
-		.rib = &b->rib.w, .netns = netns, .listen = loopback(AF_INET, port)};
+		.rib = &b->rib.w, .netns = name, .listen = loopback(AF_INET, port)};
+	unsigned int before = descriptors_open();
 	struct worker w = {0};
 	int rc;
 
+	snprintf(name, sizeof(name), "%s", netns);
 	assert_int_equal(fpm_setup(&w, &conf), 0);
+	name[0] = '?'; /* the thread has a copy */
 	assert_int_equal(worker_prepare(&w), 0);
 	rc = worker_start(&w);
 	worker_free(&w);
 	fpm_teardown(&w);
+	assert_int_equal(descriptors_open(), before);
 	return rc;
 }
 

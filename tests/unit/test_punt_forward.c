@@ -442,6 +442,95 @@ a_packet_of_this_host_may_be_for_a_link(void **state)
 	rte_pktmbuf_free(frame_left(60, 0x0800, WAN));
 }
 
+/* Send a packet of this host to a neighbor on WAN that is not known. */
+static void
+forward_to(uint32_t host)
+{
+	struct rte_mbuf *m = packet_make(4, 60);
+
+	put_be32(l3_of(m) + 16, host);
+	packet_meta(m)->on_link = true;
+	packet_meta(m)->out_ifidx = WAN;
+	originate(m);
+}
+
+static void
+a_full_queue_gives_up_the_host_that_waits_longest(void **state)
+{
+	uint64_t refused = table_state(TABLE_waiting).refused;
+	uint8_t host[4];
+	struct msg_neigh a;
+
+	p.max_packets = 3;
+	forward_to(HOST4);
+	forward_to(HOST4 + 1);
+	forward_to(HOST4 + 1);
+	assert_int_equal(p.n_waiting, 3);
+	/* Each has waited less than QUEUE_AT_LEAST_S. */
+	forward_to(HOST4 + 2);
+	counted(DROP_hold_full, 0, 0, 0);
+	assert_int_equal(table_state(TABLE_waiting).refused, refused + 1);
+	assert_int_equal(p.n_waiting, 3);
+	assert_int_equal(p.n_queues, 2);
+	assert_int_equal(sent.n_over, 0);
+	/* A host keeps its latest packets. */
+	forward_to(HOST4 + 1);
+	counted(DROP_hold_full, 0, 0, 0);
+	assert_int_equal(table_state(TABLE_waiting).refused, refused + 2);
+	assert_int_equal(p.n_waiting, 3);
+	for (unsigned int i = 0; i < p.n_places; i++)
+		p.queue[i].since -= QUEUE_AT_LEAST_S;
+	p.none_before = 0;
+	forward_to(HOST4 + 2);
+	counted(DROP_hold_full, 0, 0, 0); /* the packet of HOST4 */
+	assert_int_equal(sent.n_over, 1);
+	assert_int_equal(p.n_waiting, 3);
+	assert_int_equal(p.n_queues, 2);
+	assert_int_equal(table_state(TABLE_waiting).refused, refused + 2);
+	/* The others still wait. */
+	put_be32(host, HOST4 + 1);
+	a = answer(WAN, 4, host, false);
+	punt_release_answered(&p, &a);
+	assert_int_equal(count.reason[DROP_neigh_failed], 2);
+	assert_int_equal(p.n_waiting, 1);
+	assert_int_equal(p.n_queues, 1);
+}
+
+/* A sixth of the places is for gateways, so that hosts cannot take all of them. */
+static void
+gateways_have_room_that_hosts_have_not(void **state)
+{
+	atomic_store(&fib->adj[2].hop, 0);
+	p.n_queues = p.max_hosts - 1;
+	forward_to(HOST4);
+	assert_int_equal(p.n_waiting, 1);
+	forward_to(HOST4 + 1);
+	counted(DROP_hold_full, 0, 0, 0);
+	forward(packet_make(4, 60)); /* by the gateway of adjacency 2 */
+	assert_int_equal(p.n_waiting, 2);
+	p.n_queues = p.max_hosts + p.max_hosts / 6;
+	fib->adj[2].addr.octet[3]++;
+	forward(packet_make(4, 60));
+	counted(DROP_hold_full, 0, 0, 0);
+	assert_int_equal(p.n_waiting, 2);
+}
+
+/* RFC 1812, 4.3.2.7: none about a packet that came as a frame to a group. */
+static void
+an_error_that_may_not_be_sent_is_counted(void **state)
+{
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct rte_mbuf *m = packet_make(family, 60);
+
+		ttl_write(m, 1);
+		*rte_pktmbuf_mtod(m, uint8_t *) |= 1;
+		forward(m);
+		assert_int_equal(count.icmp_limited, 1);
+		count.icmp_limited = 0;
+		counted(DROP_ttl, 0, 0, 0);
+	}
+}
+
 static int
 all_up(void **state)
 {
@@ -467,6 +556,9 @@ main(void)
 		PUNT_TEST(packets_wait_for_a_gateway_and_leave_in_order),
 		PUNT_TEST(hosts_that_do_not_answer_are_told),
 		PUNT_TEST(an_answer_that_is_out_of_date_lets_packets_wait_again),
+		PUNT_TEST(a_full_queue_gives_up_the_host_that_waits_longest),
+		PUNT_TEST(gateways_have_room_that_hosts_have_not),
+		PUNT_TEST(an_error_that_may_not_be_sent_is_counted),
 		PUNT_TEST(a_neighbor_on_a_link_without_ipv6_is_not_asked_for),
 		PUNT_TEST(a_packet_of_this_host_may_be_for_a_link),
 	};

@@ -256,6 +256,53 @@ errors_in_the_vrf_of_a_sid_have_the_source_of_their_egress(void **state)
 	fib->iface[LAN]->vrf = fib->iface[WAN]->vrf = 0;
 }
 
+/* RFC 4884, 7 and RFC 4950, 3: the extension begins 128 octets into the quote. */
+static void
+an_error_about_a_packet_with_labels_has_them(void **state)
+{
+	fib->label[LABEL] = 30;
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		unsigned int l4 = family == 4 ? 20 : 40, quote = l4 + 8;
+		struct rte_mbuf *m = packet_make(family, 60);
+		const uint8_t *ip;
+
+		fib->group[30] = group_word_single(PATH(PATH_VRF, 0));
+		ttl_write(m, 1);
+		labels_add(m, one_label, 1, 7);
+		forward(m);
+		m = frame_next(1, LAN);
+		assert_non_null(m);
+		ip = l3_of(m);
+		assert_int_equal(rte_pktmbuf_pkt_len(m), L2_LEN + quote + 128 + 12);
+		/* The length of the quote: in 32-bit words, or for ICMPv6 in 64-bit words. */
+		assert_int_equal(ip[l4 + (family == 4 ? 5 : 4)], family == 4 ? 32 : 16);
+		ip += quote + 128;
+		assert_int_equal(ip[0], 0x20); /* version 2 */
+		assert_int_equal(get_be16(ip + 4), 8);
+		assert_int_equal(get_be16(ip + 6), 0x0101);
+		assert_int_equal(get_be32(ip + 8) >> 12, LABEL);
+		assert_int_equal(get_be32(ip + 8) & 0x1ff, 0x100 | 7);
+		assert_int_equal((uint16_t)~inet_fold(inet_sum(ip, 12, 0)), 0);
+		rte_pktmbuf_free(m);
+		counted(DROP_ttl, 0, 0, 1);
+	}
+}
+
+/* An ICMP error of this thread is counted in its class as taken, because no ring passes it. */
+static void
+an_error_is_counted_in_its_class(void **state)
+{
+	const struct class_counters *c = &count.class[punt_class_icmp(4, 11, 0)];
+	struct rte_mbuf *m = packet_make(4, 60);
+
+	ttl_write(m, 1);
+	forward(m);
+	error_left(4, 11, 0, 0);
+	assert_int_equal(c->passed, 1);
+	assert_int_equal(c->taken, 1);
+	assert_int_equal(c->policed + c->over_share + c->ring_full, 0);
+}
+
 static void
 fragments_get_the_labels_of_the_packet(void **state)
 {
@@ -675,6 +722,27 @@ a_headend_may_lead_nowhere(void **state)
 	counted(N_REASON, 0, 0, 0);
 }
 
+static void
+a_packet_without_room_for_the_header_of_a_headend_is_dropped(void **state)
+{
+	for (unsigned int room = 40 + 8 - 1; room <= 40 + 8; room++) {
+		struct rte_mbuf *m = packet_make(4, 60);
+
+		headend_make();
+		rte_pktmbuf_prepend(m, (uint16_t)(rte_pktmbuf_headroom(m) - room));
+		memmove(rte_pktmbuf_mtod(m, uint8_t *),
+			rte_pktmbuf_mtod_offset(m, uint8_t *, rte_pktmbuf_data_len(m) - 74),
+			74);
+		packet_cut(m, 74);
+		rte_mbuf_refcnt_update(m, 1); /* a packet that is shared is not moved */
+		forward(m);
+		if (room == 48)
+			rte_pktmbuf_free(frame_left(100, 0x86dd, WAN));
+		rte_pktmbuf_free(m);
+		counted(room == 48 ? N_REASON : DROP_no_headroom, room == 48, 0, 0);
+	}
+}
+
 static int
 all_up(void **state)
 {
@@ -691,6 +759,8 @@ main(void)
 		PUNT_TEST(a_wrong_length_behind_the_last_label_is_dropped),
 		PUNT_TEST(errors_about_packets_with_labels_take_their_path),
 		PUNT_TEST(errors_in_the_vrf_of_a_sid_have_the_source_of_their_egress),
+		PUNT_TEST(an_error_about_a_packet_with_labels_has_them),
+		PUNT_TEST(an_error_is_counted_in_its_class),
 		PUNT_TEST(fragments_get_the_labels_of_the_packet),
 		PUNT_TEST(a_packet_gets_the_headers_of_its_tunnel),
 		PUNT_TEST(a_tunnel_over_ipv6_makes_a_packet_of_ipv6),
@@ -703,6 +773,7 @@ main(void)
 		PUNT_TEST(a_vtep_has_an_mtu_and_a_neighbor),
 		PUNT_TEST(a_packet_gets_the_header_of_its_headend),
 		PUNT_TEST(a_headend_may_lead_nowhere),
+		PUNT_TEST(a_packet_without_room_for_the_header_of_a_headend_is_dropped),
 	};
 
 	return cmocka_run_group_tests_name("punt_outer", tests, all_up, all_down);
