@@ -310,8 +310,8 @@ struct fib_iface {
 	bool ipv6_off;           /* IPv6 is off: no packet may arrive or leave */
 	bool rules4, rules6;     /* rules of policy routing concern received packets */
 	uint16_t vrf; /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
-	bool foreign_to_kernel; /* frames to other MACs: a member of a bridge, bond, team */
-	bool tagged_to_kernel;  /* tags of no VLAN: such a member, or a macvlan */
+	bool member;  /* of a bridge, bond or team: the kernel forwards received packets */
+	bool tagged_to_kernel; /* tags of no VLAN: such a member, or a macvlan */
 	bool mpls; /* accepts labels: net.mpls.conf.NAME.input, or the key mpls.input */
 	/* Compared as one word, see fwd/vlan.c. */
 	bool fast4, fast6; /* may take the fast path: forwarding on, no rules, IPv6 on */

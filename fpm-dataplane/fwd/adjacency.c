@@ -367,7 +367,9 @@ path_is_ipv6_off(const struct fib *fib, fib_path path)
 /*
  * Return true if the packet may be forwarded to another link. If forwarding is off on the
  * ingress interface, the packet is dropped without an ICMP error, as on a host (RFC 1122,
- * 3.2.1.3). IPv6 packets that have no route get the ICMP error of Linux.
+ * 3.2.1.3). IPv6 packets that have no route get the ICMP error of Linux. For Linux a packet of
+ * a bond, team or bridge came in by that device, perhaps in its VRF, or by a bond's idle
+ * member, so the kernel decides.
  */
 static bool
 packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)
@@ -376,6 +378,10 @@ packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)
 
 	if (burst_has_labels(b, i)) /* net.mpls.conf.NAME.input allows it */
 		return b->family[i] == 0 || !packet_link_scope(b, i);
+	if (b->in->member) {
+		burst_leave(b, i, PUNT_kernel_route);
+		return false;
+	}
 	off = b->family[i] == 4 ? !b->in->forward4 : !b->in->forward6;
 	missing = off && b->family[i] == 6 && path_is_ipv6_off(b->fwd->fib, b->path[i]);
 	if (off && !missing && (b->family[i] == 4 || !path_is_refused(kind))) {

@@ -57,7 +57,7 @@ parse_frame(struct burst *b, unsigned int i)
 	type = get_be16(eth + 12);
 	if ((eth[0] & 1) == 0 && memcmp(eth, b->in->mac, 6) != 0 &&
 	    !mac_is_of_port(b, eth)) {
-		frame_leave(b, i, b->in->foreign_to_kernel, DROP_l2_foreign);
+		frame_leave(b, i, b->in->member, DROP_l2_foreign);
 		return;
 	}
 	if ((eth[6] & 1) != 0) { /* IEEE 802.3, 3.2.3: a source is one station */

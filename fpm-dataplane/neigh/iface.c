@@ -219,14 +219,14 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->forward6 = n->forward6_all || (l != NULL && l->force_forwarding6);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
 	fi->ipv6_off = ifc->ipv6_off = l != NULL && l->ipv6_off;
-	fi->foreign_to_kernel = l != NULL && l->owner != 0;
-	fi->tagged_to_kernel = fi->foreign_to_kernel ||
-			       (ifc->present && ifc->kernel.macvlan != KMON_NO_MACVLAN);
+	fi->member = l != NULL && l->owner != 0;
+	fi->tagged_to_kernel =
+		fi->member || (ifc->present && ifc->kernel.macvlan != KMON_NO_MACVLAN);
 	fi->mpls = n->conf.mpls_all || (l != NULL && l->mpls);
 	if (l != NULL && l->mtu6_bytes != 0 && l->mtu6_bytes < mtu_bytes)
 		fi->mtu6_bytes = (uint16_t)l->mtu6_bytes;
-	fi->fast4 = fi->forward4 && !fi->rules4;
-	fi->fast6 = fi->forward6 && !fi->rules6 && !fi->ipv6_off;
+	fi->fast4 = fi->forward4 && !fi->rules4 && !fi->member;
+	fi->fast6 = fi->forward6 && !fi->rules6 && !fi->ipv6_off && !fi->member;
 	memcpy(fi->name, ifc->present ? ifc->kernel.name : ifc->port->name,
 	       sizeof(fi->name));
 	iface_hook(n, l, fi);
@@ -235,7 +235,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		svi_copy(n, ifc, fi);
 	else if (ifc->tunnel)
 		tunnel_copy(n, ifc, fi);
-	fi->urpf4 = l == NULL ? FIB_URPF_OFF : (uint8_t)link_urpf4(n, l);
+	fi->urpf4 = l == NULL || fi->member ? FIB_URPF_OFF : (uint8_t)link_urpf4(n, l);
 
 	if (ifc->svi)
 		svi_note(n, ifidx, old, fi);

@@ -35,12 +35,20 @@ link_tagged(struct neigh *n, unsigned int on, uint16_t vlan)
 	return &n->tagged[mix64((uint64_t)on << 16 | vlan) % LINK_CHAINS];
 }
 
+#define MASTERS_MAX 4 /* a bond in a bridge in a VRF, and one more */
+
 const struct link *
 link_vrf(struct neigh *n, unsigned int ifindex)
 {
 	const struct link *l = ifindex == 0 ? NULL : link_find(n, ifindex);
 
-	return l != NULL && l->known && l->kernel.vrf_table != 0 ? l : NULL;
+	/* A member of a bond, team or bridge is in the VRF of that device. */
+	for (unsigned int i = 0; i < MASTERS_MAX && l != NULL && l->known; i++) {
+		if (l->kernel.vrf_table != 0)
+			return l;
+		l = l->kernel.master == 0 ? NULL : link_find(n, l->kernel.master);
+	}
+	return NULL;
 }
 
 const struct link *

@@ -410,7 +410,7 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	master = l->kernel.master;
 	on = l->kernel.on;
 	vrf = l->vrf;
-	news |= !gone && !l->known;
+	news |= !gone && (!l->known || master != kl->master); /* VRFs of members */
 	if (gone) {
 		link_gone(n, l);
 	} else {

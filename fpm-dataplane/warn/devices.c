@@ -62,8 +62,8 @@ member_add(struct warn *w, const struct device_message *m)
 		 "packets through it.",
 		 m->name, kind, master);
 	list_add(&w->list, WARNING_MEMBER, where, in_linux,
-		 "Packets routed to that device, and frames to other MACs or with tags of "
-		 "no VLAN, have no fast path: the kernel forwards them.");
+		 "These packets, and packets routed to that device, have no fast path: the "
+		 "kernel forwards them.");
 }
 
 /*

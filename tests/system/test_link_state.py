@@ -366,3 +366,35 @@ def error_source(router):
     lan = router.wires["lan"]
     lan.send(probe := lan.probe(HOST[4], ttl=1))
     return lan.expect(lambda data: token_of(probe) in data and is_icmp_error(data), 1)[IP].src
+
+
+def test_the_bridge_decides_about_packets_of_its_members(both, wan):  # noqa: F811
+    """For Linux a packet that a member of a bridge, bond or team receives came in by that device, whose
+    sysctls, VRF and rules count. It may be to the MAC of the port, which is that of the device."""
+    lan = both.ours.wires["lan"]
+    host = {4: "10.9.0.2", 6: "2001:db8:9::2"}
+
+    def passes(router, family):
+        wire = router.wires["wan"]
+        wire.send(probe := wire.probe(lan.peer(family), src=host[family]))
+        router.fence(router.wires["lan"])
+        return bool(router.wires["lan"].got(token_of(probe)))
+
+    def agree(passing):
+        for router in both.both:
+            for family in (4, 6):
+                eventually(lambda r=router, f=family: passes(r, f) is passing, 5, 0.1, f"IPv{family}: {passing}")
+
+    both.ip(
+        f"link add br7 address {wan.port_mac} type bridge", "link set br7 up", "link set wan0 master br7",
+        "addr add 10.9.0.1/24 dev br7", "addr add 2001:db8:9::1/64 dev br7 nodad",
+        *(f"neigh replace {a} lladdr {wan.mac} dev br7 nud permanent" for a in host.values()),
+    )  # fmt: skip
+    try:
+        both.sysctl({"net.ipv4.conf.all.rp_filter": 1})
+        agree(True)
+        both.sysctl({"net.ipv4.conf.br7.forwarding": 0, "net.ipv6.conf.all.forwarding": 0})
+        agree(False)
+    finally:
+        both.sysctl({"net.ipv4.conf.all.rp_filter": 0, "net.ipv6.conf.all.forwarding": 1})
+        undo(both, "link del br7", f"addr replace {wan.ip6}/64 dev wan0 nodad")

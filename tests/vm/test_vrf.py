@@ -298,6 +298,40 @@ def test_who_leaves_the_vrf_is_in_main_again(router):
 
 
 @pytest.mark.quick
+def test_a_bond_in_a_vrf_has_the_routes_of_the_vrf(router):
+    """A bond of the kernel over a port is in a VRF. What the port receives is routed by the VRF, in
+    which main has no say, and is not forwarded by a member that the bond does not use."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    netns.command(["modprobe", "bonding"])
+    router.route(NET[4], via=wan.peer4, wire=wan)
+    router.forwarded(lan, lan.probe(HOST[4]), wan)
+    add(router, "red")
+    router.ip(
+        f"route add table {TABLE['red']} unreachable default",
+        f"route add table {TABLE['red']} 203.0.113.0/24 via {wan.peer4} dev wan0",
+        "link add bond7 type bond mode active-backup miimon 100", "link set bond7 master red",
+        "link set lan0 down", "link set lan0 master bond7", "link set alt0 down",
+        "link set alt0 master bond7", "link set bond7 up", "link set lan0 up", "link set alt0 up",
+        "addr add 10.9.0.1/24 dev bond7",
+        f"neigh replace 10.9.0.2 lladdr {lan.mac} dev bond7 nud permanent",
+    )  # fmt: skip
+    try:
+        eventually(lambda: vrfs(router)["lan0"] == "red", 5, 0.01)
+
+        def passes(wire, dst):
+            probe = wire.probe(dst, src="10.9.0.2")
+            probe[Ether].dst = lan.port_mac  # that of the bond
+            wire.send(probe)
+            return wan.expect_raw(token_of(probe), 0.3)
+
+        eventually(lambda: passes(lan, "203.0.113.9"), 10, 0.1, "by the VRF")
+        assert router.not_forwarded(lan, lan.probe(HOST[4], src="10.9.0.2")) == {}
+        with pytest.raises(AssertionError):
+            passes(router.wires["alt"], "203.0.113.9")
+    finally:
+        router.ip("link del bond7", "link set lan0 up", "link set alt0 up")
+
+
 def test_a_renamed_vrf_stays_the_table(two):
     """The kernel renames a VRF only while it is down, which its members ignore. No packet is
     lost, the VRF has its new name in all commands, and its counters continue. The kernel
