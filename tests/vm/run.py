@@ -226,6 +226,11 @@ def all_parts(kernel):
             "tests/vm/test_psample.py "
             "tests/system/test_bfd_links.py",
         ),
+        # Beside the links, for a guest's time is limited.
+        "twins": (
+            some(two_nodes, kernel, "twins"),
+            "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py",
+        ),
         "service": (
             some(packaged, kernel, "service", "e1000e", "", 2),
             "tests/vm/test_service.py tests/vm/test_upgrade.py",
