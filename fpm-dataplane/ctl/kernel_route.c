@@ -27,7 +27,7 @@ struct octets {
 /* The attributes of a message that the audit needs; `at` is NULL if the message has none. */
 struct attributes {
 	struct octets dst, src, oif, gateway, via, multipath, priority, table, cacheinfo,
-		pref;
+		pref, nhid;
 };
 
 /* The meaning of the octets of a message besides its prefix. */
@@ -50,6 +50,7 @@ struct kept {
 struct route_decoder {
 	const struct kernel_link *links;
 	int n_links;
+	const struct kernel_nexthops *nexthops; /* NULL: none */
 	struct kept kept[KEPT];
 	uint8_t key[1 << 16]; /* a message without its prefix */
 };
@@ -80,6 +81,8 @@ attribute_find(struct attributes *a, uint16_t type)
 		return &a->cacheinfo;
 	case RTA_PREF:
 		return &a->pref;
+	case RTA_NH_ID:
+		return &a->nhid;
 	default:
 		return NULL;
 	}
@@ -249,6 +252,34 @@ multipath_take(struct route_decoder *d, struct meaning *m, struct octets rest,
 	return true;
 }
 
+/*
+ * Add the next hops of an object. The weight of a member has eight bits, as in RTA_MULTIPATH
+ * (weight_in_kernel() of audit_table.c).
+ */
+static void
+object_take(struct route_decoder *d, struct meaning *m, uint32_t id, long long weight)
+{
+	const struct kernel_nexthop *nh =
+		d->nexthops == NULL ? NULL : kernel_nexthop_find(d->nexthops, id);
+	char name[IF_NAMESIZE];
+
+	if (nh == NULL)
+		return;
+	for (size_t i = 0; i < nh->n_members; i++) {
+		const struct kernel_nexthop *member =
+			kernel_nexthop_find(d->nexthops, nh->member[i].id);
+
+		if (member != NULL && member->n_members == 0)
+			object_take(d, m, member->id, nh->member[i].weight + 1LL);
+	}
+	if (nh->ifindex == 0)
+		return;
+	hops_add(&m->r.hops, nh->via[0] != '\0' ? nh->via : NULL,
+		 link_name(d, nh->ifindex, name), weight);
+	m->all_dead &= (nh->flags & RTNH_F_DEAD) != 0;
+	m->all_down &= (nh->flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) != 0;
+}
+
 /* --- routes -------------------------------------------------------------------------------- */
 
 /*
@@ -313,7 +344,7 @@ meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm
 	     const struct attributes *a)
 {
 	uint8_t family = rtm->rtm_family == AF_INET ? 4 : 6;
-	uint32_t ifindex = 0;
+	uint32_t ifindex = 0, nhid = 0;
 	bool well;
 
 	hops_reset(&m->r.hops);
@@ -326,7 +357,9 @@ meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm
 	well = u32_take(&a->table, &m->r.table) && u32_take(&a->priority, &m->r.metric) &&
 	       u32_take(&a->oif, &ifindex) && condition_take(m, rtm, a, family) &&
 	       hop_take(d, m, a, ifindex, rtm->rtm_flags, 1, family) &&
-	       multipath_take(d, m, a->multipath, family);
+	       multipath_take(d, m, a->multipath, family) && u32_take(&a->nhid, &nhid);
+	if (well && nhid != 0 && m->state == NULL && m->r.hops.n == 0)
+		object_take(d, m, nhid, 1);
 	if (m->state != NULL && m->state[0] != '\0')
 		hops_add_kind(&m->r.hops, m->state);
 	m->r.is_local = m->r.table == RT_TABLE_LOCAL;
@@ -442,6 +475,12 @@ route_decoder_new(const struct kernel_link *links, int n_links)
 	d->links = links;
 	d->n_links = n_links;
 	return d;
+}
+
+void
+route_decoder_set_nexthops(struct route_decoder *d, const struct kernel_nexthops *all)
+{
+	d->nexthops = all;
 }
 
 void

@@ -15,6 +15,7 @@
 #include "base/prefix.h"
 #include "ctl/hops_text.h"
 #include "ctl/kernel_links.h"
+#include "ctl/kernel_nexthop.h"
 
 struct kernel_route {
 	struct prefix prefix;
@@ -44,6 +45,8 @@ struct route_decoder;
 
 /* Make a decoder for a network namespace with these interfaces (kernel_links()). */
 struct route_decoder *route_decoder_new(const struct kernel_link *links, int n_links);
+/* Set the objects that routes may name instead of their next hops. They stay with the caller. */
+void route_decoder_set_nexthops(struct route_decoder *d, const struct kernel_nexthops *all);
 void route_decoder_free(struct route_decoder *d);
 
 /*

@@ -43,11 +43,15 @@ int
 kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *to)
 {
 	struct table_read t = {.only = p, .to = to};
-	struct kernel_link *links;
-	int rc = kernel_links(&links);
+	struct kernel_nexthops nexthops = {0};
+	struct kernel_link *links = NULL;
+	int rc = kernel_nexthops_read(&nexthops);
 
+	if (rc == 0)
+		rc = kernel_links(&links);
 	if (rc >= 0) {
 		t.decoder = route_decoder_new(links, rc);
+		route_decoder_set_nexthops(t.decoder, &nexthops);
 		rc = kernel_dump(RTM_GETROUTE, family == 4 ? AF_INET : AF_INET6,
 				 sizeof(struct rtmsg),
 				 &(struct dump_reader){.on_begin = table_on_begin,
@@ -56,6 +60,7 @@ kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *
 		route_decoder_free(t.decoder);
 		free(links);
 	}
+	kernel_nexthops_free(&nexthops);
 	if (rc < 0)
 		fprintf(stderr, "fpmctl: the kernel's IPv%u routes cannot be read: %s\n",
 			family == 4 ? 4u : 6u,

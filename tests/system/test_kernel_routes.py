@@ -582,6 +582,20 @@ def test_a_group_made_by_hand(both, family):
     both.agree("id deleted", {host: "no route"})
 
 
+def test_routes_that_name_their_next_hop_object_alone(both, family):
+    """With nexthop_compat_mode 0 the kernel's messages of a route name its object and no next hop. The
+    router forwards by the members of the group, and its audit finds no difference."""
+    both.sysctl({"net.ipv4.nexthop_compat_mode": 0})
+    try:
+        for n, name in ((1, "wan"), (2, "alt")):
+            both.ip(line(family, f"nexthop add id {n} {via(both, name, family)}"))
+        both.ip("nexthop add id 10 group 1,3/2,1", line(family, f"route add {NET[family]} nhid 10"))
+        spread(both, family, {"wan": 3, "alt": 1})
+        both.audit()
+    finally:
+        both.sysctl({"net.ipv4.nexthop_compat_mode": 1})
+
+
 def test_a_member_whose_gateway_has_not_answered_carries_nothing(both, family):
     """Linux uses only the next-hop objects whose neighbors are known: the others carry the flows of a
     gateway that is being asked for (nexthop_select_path()). It gets its share with its answer."""

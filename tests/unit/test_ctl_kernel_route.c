@@ -4,6 +4,7 @@
  * for messages that are not as rtnetlink(7) says.
  *
  * link: fpm-dataplane/ctl/kernel_route.c fpm-dataplane/ctl/hops_text.c
+ * link: fpm-dataplane/ctl/kernel_nexthop.c fpm-dataplane/ctl/kernel_dump.c
  * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
@@ -267,6 +268,45 @@ a_route_of_252_next_hops(void **state)
 	r = decoded();
 	assert_int_equal(r->hops.n, 252);
 	assert_string_equal(r->hops.hop[251], "via fe80::fc dev wan0 weight 252");
+}
+
+/* With the sysctl nexthop_compat_mode 0 a route names its object alone. */
+static void
+next_hops_of_an_object(void **state)
+{
+	struct nexthop_grp group[] = {
+		{.id = 1}, {.id = 2, .weight = 4}, {.id = 9}, {.id = 10}};
+	struct kernel_nexthop v[] = {
+		{.id = 1, .ifindex = 2, .via = "10.0.0.1"},
+		{.id = 2, .ifindex = 5, .via = "fe80::2", .flags = RTNH_F_DEAD},
+		{.id = 3},
+		{.id = 10, .member = group, .n_members = 4},
+	};
+	struct kernel_nexthops all = {.v = v, .n = 4};
+
+	route_decoder_set_nexthops(decoder, &all);
+	begin(AF_INET, 0);
+	mnl_attr_put_u32(h, RTA_NH_ID, 1);
+	assert_hops(decoded(), "via 10.0.0.1 dev lan0 weight 1");
+	begin(AF_INET, 0);
+	mnl_attr_put_u32(h, RTA_NH_ID, 10);
+	assert_hops(decoded(),
+		    "via 10.0.0.1 dev lan0 weight 1; via fe80::2 dev wan0 weight 5");
+	assert_false(decoded()->is_down);
+	begin(AF_INET, 0);
+	mnl_attr_put_u32(h, RTA_NH_ID, 2);
+	assert_true(decoded()->is_down);
+	for (uint32_t id = 3; id < 5; id++) { /* no interface; no object */
+		begin(AF_INET, 0);
+		mnl_attr_put_u32(h, RTA_NH_ID, id);
+		assert_no_route();
+	}
+	simple(); /* a route that has both */
+	mnl_attr_put_u32(h, RTA_NH_ID, 10);
+	assert_hops(decoded(), "via 10.0.0.1 dev wan0 weight 1");
+	begin(AF_INET, 0);
+	mnl_attr_put_u16(h, RTA_NH_ID, 1);
+	assert_bad();
 }
 
 static void
@@ -578,6 +618,7 @@ main(void)
 		TEST(every_attribute_of_an_ipv6_route),
 		TEST(gateways_of_the_other_family_encapsulations_and_unknown_interfaces),
 		TEST(a_route_of_252_next_hops),
+		TEST(next_hops_of_an_object),
 		TEST(types_of_routes_have_the_words_of_the_dataplane),
 		TEST(table_local_is_before_main),
 		TEST(a_tos_is_a_condition),
