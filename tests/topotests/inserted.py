@@ -33,8 +33,8 @@ memory:
   size-mib: {mib}
 {more}"""
 BFD_PORT = 50700
-# In a virtual machine that was paused, the kernel counts the pause as CPU time of the thread that ran
-# at its begin, and gives it time again only when all others had as much.
+# In a virtual machine that was paused, the kernel may count the pause as CPU time of the thread that ran
+# when it began. Then this thread waits until all others had as much time.
 WATCHDOG_S = 30
 END_S = 20
 
