@@ -28,9 +28,8 @@
 #define PT_DIRTY_SMALL 64   /* PT_DIRTY of a small table */
 #define PT_CHILD       0x80000000u /* in 32-bit words: a child or node, not a value */
 #define PT_VALUE16     0x7fffu     /* the largest value of a 16-bit leaf */
-#define PT_FRAG \
-	(1u     \
-	 << 19) /* free octets in partly used pages that a pool may have, besides half of the used */
+/* Octets: partly used pages of a pool may have this many free ones, plus half of the used. */
+#define PT_FRAG     (1u << 19)
 #define PT_VISITS   256u  /* nodes that any commit may visit: some 10 us */
 #define PT_IDLE     4u    /* most batches that are cached for reuse, ... */
 #define PT_IDLE_CAP 4096u /* and the most entries in the list of a cached batch: 32 KiB */

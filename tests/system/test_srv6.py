@@ -175,7 +175,8 @@ def test_a_link_local_neighbor_is_on_the_interface_of_its_end_point(plain, lan, 
 
 
 def test_the_kernel_gets_a_packet_to_an_unknown_link_local_neighbor(plain, lan, wan):
-    """As it came, because no FIB has the neighbor. The default route does not lead to it."""
+    """The kernel gets the packet as it came, because no FIB has the neighbor. The default route does
+    not lead to it."""
     plain.route("::/0", wan.peer6, wan)
     announce(plain, END_X, attr(NH6, ipaddress.ip_address("fe80::a").packed))
     probe = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=1)
