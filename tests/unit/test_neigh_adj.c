@@ -477,6 +477,28 @@ scan_is_answered_whole_and_does_not_touch_the_next_hop(void **state)
 
 /* --- query ---------------------------------------------------------------------------- */
 
+/* Return the number of neighbors of a family in a state, as the summary has it. */
+static json_int_t
+summary_of(struct rig *r, const char *family, const char *nud)
+{
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+	json_int_t n;
+
+	q->kind = QUERY_NEIGH_SUMMARY;
+	q->from = &r->ui.w;
+	q->max = 10;
+	worker_send(&r->neigh, &q->m);
+	wait_for(r, r->ui.n == 1);
+	r->ui.n = 0;
+	assert_true(q->done);
+	assert_int_equal(json_array_size(q->rows), 1);
+	n = json_integer_value(
+		json_object_get(json_object_get(json_array_get(q->rows, 0), family), nud));
+	json_decref(q->rows);
+	msg_free(&q->m);
+	return n;
+}
+
 /* Run the query in slices of `max` rows. Return all rows. */
 static json_t *
 query(struct rig *r, unsigned int max, uint8_t family, unsigned int *n_slices)
@@ -541,6 +563,8 @@ query_shows_each_neighbor_once_in_slices(void **state)
 	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
 	wait_for(r, said_alive(&r->rib, ADJ, false));
 
+	assert_int_equal(summary_of(r, "ipv4", "permanent"), 5);
+	assert_int_equal(summary_of(r, "ipv6", "permanent"), 1);
 	rows = query(r, 2, 4, &n_slices);
 	assert_int_equal(json_array_size(rows), 6);
 	assert_true(n_slices >= 3);
