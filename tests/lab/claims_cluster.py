@@ -400,12 +400,14 @@ class _Mesh:
             self._far_ends(dead, False)
             self._cables(dead, True)  # net_af_packet opens no interface that is down
             self.lab.boot_box(dead)
+            plugged = time.monotonic()
             self._far_ends(dead, True)
             self.converge()
             self.neighbors()
             watch.go_on()
-            text = watch.lost(hit, booted, time.monotonic())
-            yield f"{dead} boots, and is used as before: of its share {text}. The others lose none."
+            watch.lost(hit, booted, plugged)
+            text = watch.lost(hit, plugged, time.monotonic())
+            yield f"{dead} boots, gets its cables, and is used as before: of its share {text}. The others lose none."
         yield f"Audits of {', '.join(BOXES)}: " + " ".join(evidence.audit(seat) for seat in self.seats.values())
 
     def _cables(self, box, plugged):
