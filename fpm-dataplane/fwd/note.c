@@ -126,7 +126,7 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 		rec->icmp = true;
 		rec->cause = DROP_mtu;
 	}
-	rec->icmp_vrf = burst_icmp_vrf(b);
+	rec->icmp_vrf = b->in == NULL ? 0 : burst_icmp_vrf(b);
 	if (rec->family != 0)
 		rec->l3_bytes = b->l3_len[i];
 	if (rec->stage < STAGE_ADJACENCY)
