@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The system tests that must run alone on the machine, each with the reason. tests/suite.py runs
-them when no other job runs. A key is a file of tests/system, or one test:
-`test_x.py::test_name`."""
+"""The tests that must run alone on the machine, each with the reason. tests/suite.py runs them when
+no other job runs. A key is a file of tests/system, or one test: `test_x.py::test_name`."""
 
 import os
 
@@ -10,6 +9,14 @@ NEIGHBORS = "a scan fills the kernel's neighbor table, which all namespaces shar
 ALONE = {
     "test_neigh_life.py::test_a_scan_leaves_gateways_alone_and_memory_bounded": NEIGHBORS,
     "test_neigh_life.py::test_a_scan_does_not_prevent_the_resolution_of_other_hosts": NEIGHBORS,
+}
+
+# Tests of tests/selftest.
+SELFTEST = {
+    "test_lab.py::test_a_host_whose_kernel_could_not_answer_is_asked_again": (
+        "echo replies to absent hosts fill the ICMP socket of a CPU, which all namespaces share: for "
+        "3 s no kernel sends ICMP messages from that CPU"
+    ),
 }
 
 # The tests that must run alone only in their longer variants (FDP_LONG).

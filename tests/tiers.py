@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 
+import alone as those_alone
 import shards
 from lib import results
 from lib.beside import ALONE, Job
@@ -140,8 +141,10 @@ class Tier:
         """Add the tests of the test tools if the tools have changed since these tests last
         passed."""
         if always or stamp_of_tools() != kept_stamp():
-            words = ["tests/selftest"]
-            self.pytest("selftest", "selftest", words, ["build release"])
+            single = [f"tests/selftest/{key}" for key in those_alone.SELFTEST]
+            drop = [word for test in single for word in ("--deselect", test)]
+            self.pytest("selftest", "selftest", ["tests/selftest", *drop], ["build release"])
+            self.pytest("selftest alone", "selftest", single, ["build release"], ALONE)
         else:
             self.absent.append("selftest: the test tools have not changed since it passed")
 

@@ -52,10 +52,11 @@ def test_each_system_test_is_in_one_shard_or_runs_alone():
         found.append(os.path.basename(path))
     whole, tests = shards.alone()
     assert sorted([*found, *map(os.path.basename, whole)]) == sorted(there)
-    for test in [*whole, *tests]:
+    selftests = [f"tests/selftest/{key}" for key in alone.SELFTEST]
+    for test in [*whole, *tests, *selftests]:
         name, _, case = test.partition("::")
         assert f"def {case}(" in Path(ROOT, name).read_text() if case else Path(ROOT, name).exists()
-    assert all(len(reason) > 20 for reason in alone.ALONE.values())
+    assert all(len(reason) > 20 for reason in {**alone.ALONE, **alone.SELFTEST}.values())
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])

@@ -78,7 +78,9 @@ def for_the_host(lan):
         eth = Ether(src=mac, dst=lan.port_mac)
         to_us, far = IP(src=src, dst=lan.ip4), IP(src=src, dst="203.0.113.254")
         yield eth / to_us / UDP(sport=n + 1024, dport=9)
-        yield eth / to_us / ICMP()
+        # There is no route to the source: answers that wait for its MAC would fill the kernel's
+        # ICMP socket, which all namespaces share.
+        yield eth / IP(src=f"100.64.0.{n}", dst=lan.ip4) / ICMP()
         yield eth / to_us / TCP(sport=n + 1024, dport=179)
         yield eth / IP(src=src, dst=lan.ip4, ttl=255) / UDP(sport=49152, dport=3784)
         yield eth / IP(src=src, dst=lan.ip4, flags="MF", id=n) / UDP(dport=9, chksum=1)
