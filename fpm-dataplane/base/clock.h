@@ -49,4 +49,17 @@ monotonic_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/*
+ * Return the CPU time of the calling thread in seconds. It does not grow while the thread waits, or
+ * while other threads or other virtual machines use the CPU.               [any thread]
+ */
+static inline double
+thread_cpu_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 #endif

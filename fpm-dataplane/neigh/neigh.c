@@ -49,14 +49,15 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 
 /*
  * Read the kernel's settings of IPv6 and the TTL of labels, for which it has no events. T is
- * the duration of this reading. The next reading follows after 20 T or IPV6_POLL_S, whichever
- * is longer. If an event suggests a change, it may follow after 4 T.
+ * the CPU time of this reading, without the time in which other programs had the CPU. The next
+ * reading follows after 20 T or IPV6_POLL_S, whichever is longer. If an event suggests a
+ * change, it may follow after 4 T.
  */
 static void
 neigh_read_ipv6(struct neigh *n)
 {
 	static struct log_limit limit;
-	double begin_s = monotonic_s(), took_s;
+	double begin_s = thread_cpu_s(), took_s;
 	unsigned int missed;
 	int rc = kmon_read_inet6(n->control);
 
@@ -66,9 +67,8 @@ neigh_read_ipv6(struct neigh *n)
 	else if (log_allowed(&limit, &missed))
 		log_warn("neigh: ipv6 settings not read error=\"%s\" missed=%u",
 			 strerror(-rc), missed);
-	n->ipv6_read_at_s = monotonic_s();
-	took_s = n->ipv6_read_at_s - begin_s;
-	n->ipv6_read_at_s += 4 * took_s;
+	took_s = thread_cpu_s() - begin_s;
+	n->ipv6_read_at_s = monotonic_s() + 4 * took_s;
 	n->ipv6_timer.repeat = 20 * took_s > IPV6_POLL_S ? 20 * took_s : IPV6_POLL_S;
 	ev_timer_again(n->worker->loop, &n->ipv6_timer);
 }

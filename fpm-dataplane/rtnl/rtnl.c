@@ -380,18 +380,6 @@ dump_now(struct rtnl *r)
 }
 
 /*
- * Return the CPU time of this thread, which does not grow while other threads use the CPU.
- */
-static uint64_t
-thread_cpu_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/*
  * Read the routes that forwarding needs at its start. With a large table in the kernel even
  * a dump of few routes takes long, and packets wait for it. In this case read only
  * connected subnets and own addresses, or only the rules if a checkpoint had the routes.
@@ -400,7 +388,7 @@ thread_cpu_ms(void)
 static int
 dump_first(struct rtnl *r)
 {
-	uint64_t begin = thread_cpu_ms();
+	double begin_s = thread_cpu_s();
 	int rc;
 
 	r->large = atomic_load_explicit(&kernel_status.restored, memory_order_relaxed) != 0;
@@ -412,7 +400,7 @@ dump_first(struct rtnl *r)
 	rc = dump_now(r);
 	if (rc < 0)
 		return rc;
-	r->large = thread_cpu_ms() - begin > QUICK_MS;
+	r->large = (thread_cpu_s() - begin_s) * 1000 > QUICK_MS;
 	if (r->large) {
 		r->all_due = true; /* the other routes follow at once */
 		return 0;

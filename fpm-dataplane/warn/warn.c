@@ -147,20 +147,10 @@ events_watch(struct warn *w)
 		ev_io_start(w->w->loop, &w->xfrm_events_io);
 }
 
-/* Return the CPU time of this thread: it does not grow while the thread waits for a lock. */
-static double
-cpu_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void
 warnings_scan(struct warn *w)
 {
-	double begin_s = cpu_s();
+	double begin_s = thread_cpu_s();
 	double poll_s = haste_ms(POLL_MS) / 1000.;
 
 	own_collect(w);
@@ -181,7 +171,7 @@ warnings_scan(struct warn *w)
 	if (ask_is_ending(w))
 		return; /* the list is not complete */
 	list_end(&w->list);
-	w->rest_s = (cpu_s() - begin_s) * REST;
+	w->rest_s = (thread_cpu_s() - begin_s) * REST;
 	w->scanned_s = monotonic_s();
 	scan_later(w, w->rest_s > poll_s ? w->rest_s : poll_s);
 	events_watch(w);
