@@ -193,6 +193,8 @@ def wan_flap(run):
     run.oracle.change(up={"wan": False}, session=False)
     run.bed.link("wan", "down")
     run.pause(0.3, 4)
+    # As in core_flap(): routes move back, and the neighbor has to be resolved again.
+    run.note("link wan back", "carrier back").may_lose(3, ("wan",), ("isp",))
     run.oracle.change(up={"wan": True}, session=True)
     run.bed.link("wan", "up")
 
