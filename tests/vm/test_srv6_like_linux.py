@@ -86,6 +86,8 @@ def both(on_veths):
     """Return both routers."""
     on_veths.ready()
     netns.command(["modprobe", "-a", "vrf", "dummy"])
+    # Linux sends a host five of these errors, and then one a second. All namespaces share the setting.
+    netns.command(["sysctl", "-qw", "net.ipv4.route.error_cost=0"])
     beside = Twins(on_veths)
     try:
         beside.linux.build()
