@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/inet.h"
 #include "base/log.h"
 #include "tap-bridge/netns.h"
 
@@ -87,16 +88,6 @@ frame_arp(struct frame *f, const struct neigh *n, const struct iface *ifc,
 	frame_put(f, addr, 4);
 }
 
-static unsigned int
-sum_of(const uint8_t *octets, unsigned int n)
-{
-	unsigned int sum = 0;
-
-	for (unsigned int i = 0; i < n; i += 2)
-		sum += (unsigned int)(octets[i] << 8 | octets[i + 1]);
-	return sum;
-}
-
 /* Write an unsolicited advertisement to all nodes (RFC 4861, 7.2.6). */
 static void
 frame_na(struct frame *f, const struct neigh *n, const struct iface *ifc,
@@ -106,7 +97,8 @@ frame_na(struct frame *f, const struct neigh *n, const struct iface *ifc,
 	static const uint8_t nodes[16] = {0xff, 2, [15] = 1};
 	static const uint8_t head[] = {0x60, 0, 0, 0, 0, NA_BYTES, 58, 255};
 	uint8_t flags = n->forward6_all ? 0xa0 : 0x20; /* router, override */
-	unsigned int icmp, sum;
+	unsigned int icmp;
+	uint32_t sum;
 
 	frame_begin(f, n, ifc, group, ETH_P_IPV6);
 	frame_put(f, head, sizeof(head));
@@ -115,15 +107,14 @@ frame_na(struct frame *f, const struct neigh *n, const struct iface *ifc,
 	icmp = f->len;
 	frame_put(f, (const uint8_t[]){136, 0, 0, 0, flags, 0, 0, 0}, 8);
 	frame_put(f, addr, 16);
-	frame_put(f, (const uint8_t[]){2, 1},
-		  2); /* option: link-layer address of the target */
+	/* Option: link-layer address of the target. */
+	frame_put(f, (const uint8_t[]){2, 1}, 2);
 	frame_put(f, ifc->kernel.mac, 6);
-	sum = sum_of(addr, 16) + sum_of(nodes, 16) + NA_BYTES + 58 +
-	      sum_of(f->octets + icmp, NA_BYTES);
-	while (sum >> 16 != 0)
-		sum = (sum >> 16) + (sum & 0xffff);
-	f->octets[icmp + 2] = (uint8_t)(~sum >> 8);
-	f->octets[icmp + 3] = (uint8_t)~sum;
+	/* The pseudo header (RFC 8200, 8.1), then the message. */
+	sum = inet_sum(addr, 16, NA_BYTES + 58);
+	sum = inet_sum(nodes, 16, sum);
+	sum = inet_sum(f->octets + icmp, NA_BYTES, sum);
+	put_be16(f->octets + icmp + 2, (uint16_t)~inet_fold(sum));
 }
 
 /* --- sending ------------------------------------------------------------------------------ */

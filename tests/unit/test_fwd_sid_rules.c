@@ -97,11 +97,35 @@ rules_apply_to_the_neighbor_of_an_end_point(void **state)
 	}
 }
 
+/*
+ * Give the VRF RED a table for a source: `addr`, or if not `is_for_it`, another address. The rule that
+ * drops all packets must not count.
+ */
+static void
+sources_begin(const uint8_t addr[16], bool is_for_it)
+{
+	static struct fib_rules_source source = {.base = RED, .number = FIB_VRF_MAX};
+
+	source.src = (struct prefix){.family = 6, .len = 128};
+	memcpy(source.src.addr.octet, addr, 16);
+	source.src.addr.octet[15] ^= !is_for_it;
+	rules_begin((struct fib_rule){.action = FIB_RULE_PATH, .path = PATH_BLACKHOLE});
+	fib->rules[1]->source = &source;
+	fib->rules[1]->n_sources = 1;
+	fib->rules[0] = NULL;
+}
+
+static void
+sources_end(void)
+{
+	fib->rules[1]->n_sources = 0;
+	rules_end();
+}
+
 /* Routes for some sources of a table that a SID names count; rules do not. */
 static void
 routes_for_some_sources_count_in_a_table_that_is_named(void **state)
 {
-	static struct fib_rules_source source = {.base = RED, .number = FIB_VRF_MAX};
 	struct fib_vrf *view = fib_vrf_new(fib, RED_TABLE, "");
 
 	assert_non_null(view);
@@ -110,20 +134,12 @@ routes_for_some_sources_count_in_a_table_that_is_named(void **state)
 	for (unsigned int k = 0; k < 2; k++) {
 		bool is_for_it = k == 0;
 
-		source.src = (struct prefix){.family = 6, .len = 128};
-		memcpy(source.src.addr.octet, host6, 16);
-		source.src.addr.octet[15] ^= !is_for_it;
-		rules_begin(
-			(struct fib_rule){.action = FIB_RULE_PATH, .path = PATH_BLACKHOLE});
-		fib->rules[1]->source = &source;
-		fib->rules[1]->n_sources = 1;
-		fib->rules[0] = NULL;
+		sources_begin(host6, is_for_it);
 		sid(SRV6_END_DT6, SRV6_TABLE_ALONE, RED);
 		build(1, 0, 6);
 		assert_int_equal(pass(), VERDICT_GO);
 		leaves(100, 0x86dd, is_for_it ? WAN : LAN);
-		fib->rules[1]->n_sources = 0;
-		rules_end();
+		sources_end();
 	}
 }
 
@@ -155,7 +171,6 @@ errors_about_packets_of_end_t_belong_to_the_ingress_port(void **state)
 static void
 the_kernel_gets_packets_of_end_t_before_their_source_chooses_it(void **state)
 {
-	static struct fib_rules_source source = {.base = RED, .number = FIB_VRF_MAX};
 	const struct fib_vrf *view = fib_vrf(fib, FIB_VRF_MAX); /* of the test before */
 
 	assert_non_null(view);
@@ -165,20 +180,12 @@ the_kernel_gets_packets_of_end_t_before_their_source_chooses_it(void **state)
 	for (unsigned int k = 0; k < 2; k++) {
 		bool is_for_it = k == 0;
 
-		source.src = (struct prefix){.family = 6, .len = 128};
-		memcpy(source.src.addr.octet, remote6, 16);
-		source.src.addr.octet[15] ^= !is_for_it;
-		rules_begin(
-			(struct fib_rule){.action = FIB_RULE_PATH, .path = PATH_BLACKHOLE});
-		fib->rules[1]->source = &source;
-		fib->rules[1]->n_sources = 1;
-		fib->rules[0] = NULL;
+		sources_begin(remote6, is_for_it);
 		sid(SRV6_END_T, 0, RED);
 		build(2, 1, 6);
 		assert_int_equal(pass(), is_for_it ? PUNT_local : VERDICT_GO);
 		assert_memory_equal(sent() + 24, is_for_it ? sid6 : last6, 16);
-		fib->rules[1]->n_sources = 0;
-		rules_end();
+		sources_end();
 	}
 	route6_of(fib_vrf(fib, RED)->tries.pt6, last6, 64, 0);
 }
