@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn: the connections to bfdd, which listens. The thread peeks at messages before it
- * removes them from the socket, and writes only whole messages. So between two rounds each
- * connection is at the border of a message, and the next daemon continues with the same
- * connection: bfdd does not notice a restart or a crash.
+ * conn: the connections to bfdd, which listens. The thread peeks at a message before it
+ * removes it from the socket, and writes only whole messages. It moves a partial message to
+ * memory that outlives the daemon. So the next daemon continues with the same connection, and
+ * bfdd does not notice a restart or a crash.
+ *
+ * A partial message cannot stay in the socket: the kernel does not free the buffers of its
+ * octets, and these can be larger than half of the socket's receive buffer. Then TCP closes
+ * the window, the rest of the message never arrives, and epoll reports the socket as readable
+ * all the time.
  *
  * plan.c decides which connections are opened and closed.                            [bfd]
  */
@@ -119,61 +124,77 @@ message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 	}
 }
 
-/*
- * Wake up only when this many octets are in the socket, because a partial message stays
- * there.
- */
+/* Mark the begin and the end of a step after which the socket has fewer octets. */
 static void
-conn_want(struct conn *c, size_t octets)
+part_open(struct kept_part *p)
 {
-	int n = (int)octets;
-
-	if (octets != c->wants &&
-	    setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &n, sizeof(n)) == 0)
-		c->wants = octets;
+	atomic_store_explicit(&p->moving, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Return true if the other side has closed its sending direction. */
-static bool
-conn_has_ended(const struct conn *c)
+static void
+part_close(struct kept_part *p)
 {
-	struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&p->moving, false, memory_order_relaxed);
+}
 
-	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+/* Remove the first octets of the stream: the octets in `part`, then octets of the socket. */
+static void
+conn_remove(struct conn *c, size_t octets)
+{
+	struct kept_part *part = c->part;
+	size_t from_socket = octets - part->n;
+
+	part_open(part);
+	part->n = 0;
+	/* MSG_TRUNC: without a copy */
+	(void)!recv(c->fd, NULL, from_socket, MSG_TRUNC | MSG_DONTWAIT);
+	part_close(part);
+}
+
+/* Move the octets of a partial message from the socket to `part`. */
+static void
+conn_keep_part(struct conn *c, const uint8_t *octets, size_t n)
+{
+	struct kept_part *part = c->part;
+
+	part_open(part);
+	memcpy(part->octets + part->n, octets, n);
+	part->n += (uint32_t)n;
+	(void)!recv(c->fd, NULL, n, MSG_TRUNC | MSG_DONTWAIT);
+	part_close(part);
 }
 
 /* Handle the messages that have arrived, one by one. */
 static void
 conn_read(struct bfd *b, struct conn *c)
 {
-	static uint8_t buf[ROOM];
-	ssize_t n = recv(c->fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+	static uint8_t buf[BFD_DPLANE_MAX_BYTES + ROOM];
+	size_t at = 0, n = c->part->n; /* octets of `buf` */
+	ssize_t got = recv(c->fd, buf + n, ROOM, MSG_PEEK | MSG_DONTWAIT);
 	struct bfd_dplane_msg m;
-	size_t at = 0;
 	int len;
 
-	if (c->broken || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+	if (c->broken || (got < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	/*
-	 * The thread wakes at `wants` octets or at the end of the connection. If there are
-	 * fewer octets, the connection has probably ended.
-	 */
-	if (n <= 0 || ((size_t)n < c->wants && conn_has_ended(c))) {
+	if (got <= 0) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
 		b->connect_failed = true; /* wait a tick: bfdd may end each new one, too */
 		conn_close(b, c);
 		return;
 	}
-	while ((len = bfd_dplane_next(buf + at, (size_t)n - at, &m)) > 0) {
+	memcpy(buf, c->part->octets, n);
+	n += (size_t)got;
+	while ((len = bfd_dplane_next(buf + at, n - at, &m)) > 0) {
 		message_take(b, c, &m);
 		if (c->broken)
 			return;
-		/* Remove the message from the socket without a copy: it is in `buf`. */
-		(void)!recv(c->fd, NULL, (size_t)len, MSG_TRUNC | MSG_DONTWAIT);
+		conn_remove(c, (size_t)len);
 		at += (size_t)len;
 	}
-	if (len == 0)
-		conn_want(c, bfd_dplane_wants(buf + at, (size_t)n - at));
+	if (len == 0 && at < n)
+		conn_keep_part(c, buf + at + c->part->n, n - at - c->part->n);
 	if (len < 0) {
 		log_error("bfd: malformed message of bfdd dplane=%s error=\"%s\"",
 			  b->setup.conf.name, strerror(-len));
@@ -236,9 +257,7 @@ conn_watch(struct bfd *b, struct conn *c, int fd, int events)
 {
 	c->fd = fd;
 	c->b = b;
-	c->wants = 0;
 	c->broken = false;
-	conn_want(c, 1);
 	ev_io_init(&c->io, conn_on_io, fd, events);
 	c->io.data = c;
 	ev_io_start(b->w->loop, &c->io);
@@ -262,6 +281,8 @@ conn_open(struct bfd *b, struct conn *c)
 		close(fd);
 		return false;
 	}
+	c->part->n = 0;
+	c->part->moving = false;
 	plan_opened(&b->plan, (unsigned int)(c - b->conn), true, false);
 	conn_watch(b, c, fd, EV_WRITE);
 	return true;
@@ -375,6 +396,7 @@ conns_begin(struct bfd *b)
 		int fd;
 
 		b->conn[i].fd = -1;
+		b->conn[i].part = keep_part(b, i);
 		conn_name(i, name);
 		fd = sd_take(name);
 		if (fd < 0) {
@@ -389,6 +411,10 @@ conns_begin(struct bfd *b)
 		plan_opened(&b->plan, i, false, true);
 		conn_watch(b, &b->conn[i], fd, EV_READ);
 		atomic_fetch_add_explicit(&bfd_status.connections, 1, memory_order_relaxed);
+		if (b->conn[i].part->moving || b->conn[i].part->n >= BFD_DPLANE_MAX_BYTES) {
+			log_warn("bfd: connection closed reason=crash-while-reading");
+			b->conn[i].broken = true;
+		}
 	}
 	if (b->kept_lost)
 		plan_doubt(&b->plan);

@@ -105,14 +105,6 @@ bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg)
 	return (int)length;
 }
 
-size_t
-bfd_dplane_wants(const uint8_t *buf, size_t len)
-{
-	if (len == 0)
-		return 1;
-	return len < BFD_DPLANE_HEADER_BYTES ? BFD_DPLANE_HEADER_BYTES : get_be16(buf + 6);
-}
-
 void
 bfd_dplane_conf(const struct bfd_dplane_session *s, struct bfd_conf *conf)
 {

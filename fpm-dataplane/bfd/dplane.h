@@ -109,13 +109,6 @@ struct bfd_dplane_counters {
  */
 int bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg);
 
-/*
- * After bfd_dplane_next() has returned 0: return how many octets `buf` must have before
- * another call can return a message or an error. An empty buffer needs 1 octet, a buffer
- * with a part of a header needs the whole header, any other needs the whole message.
- */
-size_t bfd_dplane_wants(const uint8_t *buf, size_t len);
-
 /* Fill `conf` with the configuration that bfdd requests for a session. */
 void bfd_dplane_conf(const struct bfd_dplane_session *session, struct bfd_conf *conf);
 

@@ -75,6 +75,20 @@ struct kept {
 	uint64_t by_slots[4];
 };
 
+/*
+ * The octets of a partial message of a connection, in memory that outlives the daemon. They
+ * precede the octets in the socket.
+ */
+struct kept_part {
+	/*
+	 * Octets move from the socket. If the daemon is killed meanwhile, its successor does
+	 * not know whether the socket still has them, and closes the connection.
+	 */
+	_Atomic bool moving;
+	uint32_t n;
+	uint8_t octets[BFD_DPLANE_MAX_BYTES];
+};
+
 enum bfd_by { BY_NONE, BY_FORWARDERS, BY_KERNEL };
 
 /* The interface and addresses at which packets of a session leave and arrive. */
@@ -124,7 +138,7 @@ struct conn {
 	int fd; /* -1: none */
 	ev_io io;
 	struct bfd *b;
-	size_t wants; /* octets that wake the thread: 1, or the rest of a partial message */
+	struct kept_part *part;
 	bool to_store; /* the service manager may not know whether it is open */
 	bool broken;   /* a message was not sent: close it at the end of the round */
 };
@@ -325,6 +339,8 @@ int keep_begin(struct bfd *b);
 /* Let the service manager keep the memory. It never waits: see kept_to_store. */
 void keep_store(struct bfd *b);
 void keep_end(struct bfd *b);
+/* Return the memory for the partial message of a connection. */
+struct kept_part *keep_part(const struct bfd *b, unsigned int conn);
 /* Note whether bfdd has sent all its sessions, so that no step of the plan is left. */
 void keep_rest(struct bfd *b, bool at_rest);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keep: the sessions in a memfd that the service manager keeps, so that the next daemon
+ * keep: the sessions and partial messages in a memfd that the service manager keeps, so that the next daemon
  * continues to send at once. It uses the same clock, CLOCK_MONOTONIC. A record that was
  * being changed when the daemon was killed is dropped, because bfdd sends that session
  * again. [bfd]
@@ -14,7 +14,7 @@
 #include "base/sd_notify.h"
 #include "bfd/impl.h"
 
-#define KEEP_VERSION 2u /* increment it when struct kept, or a struct in it, changes */
+#define KEEP_VERSION 3u /* increment it when struct keep, or a struct in it, changes */
 #define KEPT_BYTES   328u
 #define KEEP_BYTES   sizeof(struct keep)
 static_assert(sizeof(struct kept) == KEPT_BYTES, "raise KEEP_VERSION, and set KEPT_BYTES");
@@ -23,6 +23,7 @@ struct keep {
 	uint32_t version;
 	_Atomic uint32_t at_rest; /* no step of the plan of connections was left */
 	struct kept session[BFD_SESSIONS];
+	struct kept_part part[BFD_CONNS_MAX];
 };
 
 static struct keep *
@@ -103,6 +104,12 @@ void
 keep_store(struct bfd *b)
 {
 	b->kept_to_store = sd_fdreplace_try(BFD_KEEP_FD, b->kept_fd) == -EAGAIN;
+}
+
+struct kept_part *
+keep_part(const struct bfd *b, unsigned int conn)
+{
+	return &keep_of(b)->part[conn];
 }
 
 void

@@ -3,6 +3,8 @@
 the middle of one, and a bfdd that does not read."""
 
 import contextlib
+import os
+import pathlib
 import signal
 import socket
 import struct
@@ -17,6 +19,8 @@ from lib.wait import eventually
 from router import Router, running
 
 PEER = "192.0.2.77"
+CONNECTIONS, PART = 48, 65544  # BFD_CONNS_MAX, octets of struct kept_part (bfd/impl.h)
+QUESTION = bfddp.HEADER.pack(1, 0, bfddp.ASK_COUNTERS, 1, 12) + bfddp.LID.pack(7)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +70,86 @@ def test_a_message_in_pieces_is_taken_when_it_is_whole(stream):
         eventually(lambda: peers(router) == ["192.0.2.78"], 10, what="one is deleted")
 
 
+def unread(router):
+    """Return how many octets are in the socket of the daemon's connection."""
+    with netns.entered(router.ctl):
+        rows = [row.split() for row in pathlib.Path("/proc/thread-self/net/tcp").read_text().split("\n")[1:]]
+    remote = f":{PORT:04X}"
+    return [int(row[4].split(":")[1], 16) for row in rows if row and row[2].endswith(remote)]
+
+
+def crash(router):
+    was = router.daemon.crash(signal.SIGKILL)
+    router.daemon.back(was)
+
+
+def test_the_next_daemon_continues_within_a_message(stream):
+    """After a crash and after a restart: the connection and the first part of a message are kept."""
+    router, listener = stream
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        first, second = "192.0.2.80", "192.0.2.81"
+        whole = message(2, first, 10) + message(2, second, 11) + message(3, first, 10)
+        connection.sendall(whole[:100])
+        eventually(lambda: unread(router) == [0], 10, what="the first part is taken")
+        crash(router)
+        connection.sendall(whole[100:200])
+        eventually(lambda: first in peers(router), 10, what=f"the first session, log: {router.log(60)}")
+        assert second not in peers(router)
+        eventually(lambda: unread(router) == [0], 10, what="a part of the second message is taken")
+        assert router.fpmctl("restart").returncode == 0
+        connection.sendall(whole[200:])
+        eventually(lambda: second in peers(router), 10, what="the second session")
+        eventually(lambda: first not in peers(router), 10, what="the first one is deleted")
+
+
+def test_a_crash_while_octets_leave_the_socket_ends_the_connection(stream):
+    """The next daemon does not know which octets the socket still has."""
+    router, listener = stream
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.sendall(message(2, PEER, 7)[:100])
+        eventually(lambda: unread(router) == [0], 10, what="the first part is taken")
+        set_moving(router.daemon.pid())
+        crash(router)
+        connection.settimeout(20)
+        while connection.recv(4096):
+            pass
+    assert "bfd: connection closed reason=crash-while-reading" in router.log(200)
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.sendall(message(2, PEER, 7))
+        eventually(lambda: PEER in peers(router), 10, what="the session")
+
+
+def set_moving(pid):
+    """Mark the partial messages of all connections as moving, as in the instant of recv()."""
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(fd).startswith("/memfd:fpm-dataplane-bfd"):
+            break
+    with open(fd, "r+b") as memory:  # it ends with struct kept_part [CONNECTIONS]
+        end = memory.seek(0, os.SEEK_END)
+        for at in range(end - CONNECTIONS * PART, end, PART):
+            memory.seek(at)
+            memory.write(b"\1")
+
+
+def test_many_messages_behind_a_partial_one_arrive(stream):
+    """TCP would close its window if the octets of a partial message stayed in the socket."""
+    router, listener = stream
+    connection, _ = listener.accept()
+    with contextlib.closing(connection):
+        connection.settimeout(20)
+        connection.sendall(message(2, PEER, 7))
+        questions, segment = QUESTION * 40000, 65483  # octets that loopback takes at once
+        answers, rest = 0, b""
+        for at in range(0, len(questions), segment):
+            connection.sendall(questions[at : at + segment])
+            while answers < min(at + segment, len(questions)) // len(QUESTION):
+                found, rest = bfddp.cut(rest + connection.recv(1 << 16))
+                answers += sum(told.kind == bfddp.COUNTERS for told in found)
+
+
 def test_the_end_of_the_stream_within_a_message_is_seen(stream):
     """The daemon connects again."""
     router, listener = stream
@@ -84,13 +168,10 @@ def test_a_connection_whose_bfdd_does_not_read_is_closed_and_opened_again(stream
     connection, _ = listener.accept()
     with contextlib.closing(connection):
         connection.settimeout(20)
-        # In a large buffer the kernel spends long on merging the answers, which are short.
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
         connection.sendall(message(2, PEER, 7))
-        question = bfddp.HEADER.pack(1, 0, bfddp.ASK_COUNTERS, 1, 12) + bfddp.LID.pack(7)
         with pytest.raises(ConnectionError):
             for _ in range(10000):
-                connection.sendall(question * 1000)
+                connection.sendall(QUESTION * 1000)
     assert "bfd: connection closed reason=bfdd-does-not-read" in router.log(200)
     connection, _ = listener.accept()
     with contextlib.closing(connection):

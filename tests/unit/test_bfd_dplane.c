@@ -404,23 +404,10 @@ an_echo_is_written_as_it_is_read(void **state)
 	assert_int_equal(m.type, BFD_DPLANE_ECHO_REQUEST);
 }
 
-static void
-a_message_that_has_begun_tells_how_many_octets_it_wants(void **state)
-{
-	static const uint8_t head[] = {1, 0, 0, 2, 0, 0, 0, 0x8c, 9};
-
-	assert_int_equal(bfd_dplane_wants(head, 0), 1);
-	assert_int_equal(bfd_dplane_wants(head, 1), 8);
-	assert_int_equal(bfd_dplane_wants(head, 7), 8);
-	assert_int_equal(bfd_dplane_wants(head, 8), 0x8c);
-	assert_int_equal(bfd_dplane_wants(head, 9), 0x8c);
-}
-
 int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_that_has_begun_tells_how_many_octets_it_wants),
 		cmocka_unit_test(a_session_has_each_field_at_its_place),
 		cmocka_unit_test(an_ipv4_session_has_four_octets_of_each_address),
 		cmocka_unit_test(a_name_ends_at_its_first_zero),
