@@ -78,6 +78,13 @@ def unread(router):
     return [int(row[4].split(":")[1], 16) for row in rows if row and row[2].endswith(remote)]
 
 
+def first_part_is_taken(router):
+    """Wait until the daemon has the connection, and has taken all octets from its socket."""
+    show = router.daemon.show
+    eventually(lambda: show("version")[0]["bfd_connections"] == 1, 10, what="the connection")
+    eventually(lambda: unread(router) == [0], 10, what="the first part is taken")
+
+
 def crash(router):
     was = router.daemon.crash(signal.SIGKILL)
     router.daemon.back(was)
@@ -91,7 +98,7 @@ def test_the_next_daemon_continues_within_a_message(stream):
         first, second = "192.0.2.80", "192.0.2.81"
         whole = message(2, first, 10) + message(2, second, 11) + message(3, first, 10)
         connection.sendall(whole[:100])
-        eventually(lambda: unread(router) == [0], 10, what="the first part is taken")
+        first_part_is_taken(router)
         crash(router)
         connection.sendall(whole[100:200])
         eventually(lambda: first in peers(router), 10, what=f"the first session, log: {router.log(60)}")
@@ -109,7 +116,7 @@ def test_a_crash_while_octets_leave_the_socket_ends_the_connection(stream):
     connection, _ = listener.accept()
     with contextlib.closing(connection):
         connection.sendall(message(2, PEER, 7)[:100])
-        eventually(lambda: unread(router) == [0], 10, what="the first part is taken")
+        first_part_is_taken(router)
         set_moving(router.daemon.pid())
         crash(router)
         connection.settimeout(20)
