@@ -23,7 +23,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tiers  # noqa: E402
-from lib import beside, results  # noqa: E402
+from lib import beside, neigh_limits, results  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SLOWEST = 20
@@ -105,10 +105,11 @@ def main(tier, *make):
     short = tempfile.mkdtemp(prefix="suite-")
     os.chmod(short, 0o755)  # some tests call fpmctl as another user
     jobs, absent = tiers.jobs(tier, make, f"{where}/{tier}", short)
-    for job in beside.run(jobs, beside.capacity(), ROOT):
-        job.result = job.read(job)
-        done.append(job)
-        ended(job, report)
+    with neigh_limits.limits(*neigh_limits.SIDE_BY_SIDE):
+        for job in beside.run(jobs, beside.capacity(), ROOT):
+            job.result = job.read(job)
+            done.append(job)
+            ended(job, report)
     took = time.monotonic() - begin
     tiers.finished(tier, done)
     with contextlib.suppress(OSError):  # the files of failed tests stay

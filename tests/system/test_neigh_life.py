@@ -13,7 +13,7 @@ from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6NDOptDstLLA
 from scapy.layers.l2 import ARP, Ether
 
 from gateways import HOST, HOST6, NET, NET6, case, solicit
-from lib import netns
+from lib import neigh_limits, netns
 from lib.built import sanitized
 from lib.wait import LONG, eventually
 from router import Router, running
@@ -234,8 +234,9 @@ class Talk(threading.Thread):
 
 @pytest.fixture(scope="module")
 def scanned(possible):
-    """Start a router of its own, because a scan leaves the kernel's table full for a while."""
-    with running(Router(name="scan")) as router:
+    """Start a router of its own, because a scan leaves the kernel's table full for a while. The table
+    has the size that Linux gives it."""
+    with neigh_limits.limits(*neigh_limits.LINUX), running(Router(name="scan")) as router:
         yield router
 
 
