@@ -305,6 +305,9 @@ def test_the_addresses_of_a_link_that_is_set_up_are_announced(both, announced): 
         both.ip("link set wan0 up")
         for router in both.both:
             eventually(lambda r=router: wanted <= announcements(r), 5, 0.02, "set up")
+            # An address is announced when no duplicate was found, which takes a second.
+            argv = ["ip", "-n", router.ctl, "-6", "addr", "show", "dev", "wan0", "tentative"]
+            eventually(lambda a=argv: not netns.command(a), 10, 0.05, "no tentative address")
 
         # A carrier that comes back announces nothing.
         for router in both.both:
