@@ -217,11 +217,12 @@ def test_the_list_names_every_scenario_and_an_unknown_one_is_refused():
 
 
 def test_lab_vm_has_the_same_list_and_boots_nothing_for_an_unknown_one():
-    """`make lab-vm` prints the same list. `make lab-vm S=...` with an unknown name is refused
-    before a guest starts."""
+    """`make lab-vm` prints the same list, also with an empty variable of sizes. `make lab-vm
+    S=...` with an unknown name is refused before a guest starts."""
     run = [sys.executable, os.path.join(ROOT, "tests", "vm", "run.py"), "--lab"]
-    code, text = make("none", "lab-vm")
-    assert code == 0 and all(name in text for name in scenario.names()), text
+    for words in ((), ("ROUTES=",)):
+        code, text = make("none", "lab-vm", *words)
+        assert code == 0 and all(name in text for name in scenario.names()), text
     done = subprocess.run([*run, "nonesuch"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stdout.startswith("There is no scenario nonesuch")
     assert "guest" not in done.stdout and done.stderr == ""

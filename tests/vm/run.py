@@ -39,7 +39,7 @@ NAMES = 4  # wires of the device under test
 # prints whole reasons, whatever the width of the terminal is.
 ENVIRONMENT = "CI=true FDP_PATIENCE=4 FDP_BUILT=1" + "".join(
     # Sizes for a run by hand.
-    f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS", "REPEAT", "ROUTES") if word in os.environ
+    f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS", "REPEAT", "ROUTES") if os.environ.get(word)
 )
 PYTEST = (
     f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rfEs "
