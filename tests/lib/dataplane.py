@@ -21,7 +21,7 @@ class Dataplane:
     def __init__(self, namespace, config, socket, log, mark, build=None, supervised=False):
         self.namespace, self.config, self.socket = namespace, config, socket
         self.log_file, self.mark = log, mark
-        build = build or os.environ.get("BUILD", "release")
+        self.build = build = build or os.environ.get("BUILD", "release")
         self.program = os.path.join(ROOT, "build", build, "fpm-dataplane")
         self.ctl = os.path.join(ROOT, "build", build, "fpmctl")
         self.supervisor = os.path.join(ROOT, "build", build, "fpm-supervise")
