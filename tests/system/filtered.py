@@ -58,8 +58,7 @@ class Filtered:
 
     def load(self, chains, linux=True):
         """Replace the whole table."""
-        text = f"table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n{chains}\n}}\n"
-        return self.nft(text, linux)
+        return self.nft(replacement(chains), linux)
 
     def route(self, prefix, name):
         """Add a route by the neighbor on a wire, in both routers."""
@@ -102,6 +101,11 @@ class Filtered:
             wire.send(bytes(Ether(src=wire.mac, dst="ff:ff:ff:ff:ff:ff") / ask))
             wire.expect(lambda data, mac=mac: data[:6] == mac, 2)
         self.linux.collector.catch_up()
+
+
+def replacement(chains):
+    """Return the nft commands that replace the whole table."""
+    return f"table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n{chains}\n}}\n"
 
 
 def _came_out(router):

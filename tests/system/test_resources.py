@@ -19,11 +19,11 @@ from full_table import send
 from lab import routes
 from lib import fpm_speaker as fpm
 from lib import netns, preload
-from lib.built import only_release, sanitized
+from lib.built import only_release
 from lib.dut import Dut
 from lib.freeze import frozen
 from lib.wait import LONG, eventually
-from on_time import Clock
+from on_time import Clock, slowness
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 # The sizes of two tables: the defaults (base/limits.def), or smaller ones from the file.
@@ -235,7 +235,7 @@ def test_more_neighbors_than_places(tough):
           f"the rest known {back - gone:.2f} s after others went; a route in force, with all "
           f"of them there, after {commit * 1000:.0f} ms")  # fmt: skip
     # The time is as short as ever, because no thread walks through colliding entries.
-    assert commit < 0.5 * (4 if sanitized(dut) else 1)
+    assert commit < 0.5 * slowness(dut)
 
 
 def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor(tough):
