@@ -73,6 +73,41 @@ a_session_without_memory_ends_and_zebra_comes_again(void **state)
 }
 
 static void
+a_zebra_that_speaks_without_memory_is_known(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	rib_hears(&b->rib, "up gen1 pid0;"); /* the client has not said its port id yet */
+	atomic_store(&no_batch, true);
+	send_route(fd, "192.0.2.0/24", 1);
+	is_hung_up(fd);
+	eventually(fpm_status.closes == 1);
+	atomic_store(&no_batch, false);
+	rib_hears(&b->rib, "zebra pid4242;down gen1 pid4242;");
+	bench_free(b);
+}
+
+/* The queue keeps no pointer to hops that a batch has. asan sees a second free(). */
+static void
+hops_that_rib_has_are_not_freed_when_the_thread_stops(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	struct wire *w = one_frame();
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	put_nexthop(w, 1, "192.0.2.1", 2);
+	frame_end(w);
+	client_send(fd, w->octet, w->len);
+	rib_hears(&b->rib, "nexthop 1 [192.0.2.1 if2 w1];");
+	bench_free(b);
+	free(w);
+	close(fd);
+}
+
+static void
 hops_stay_where_they_are_if_they_cannot_be_moved(void **state)
 {
 	_Alignas(8) uint8_t octets[256] = {0};
@@ -105,6 +140,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_session_without_memory_ends_and_zebra_comes_again),
+		cmocka_unit_test(a_zebra_that_speaks_without_memory_is_known),
+		cmocka_unit_test(hops_that_rib_has_are_not_freed_when_the_thread_stops),
 		cmocka_unit_test(hops_stay_where_they_are_if_they_cannot_be_moved),
 	};
 

@@ -10,8 +10,12 @@
 #include <errno.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "log_said.h"
@@ -21,8 +25,6 @@
 #define STRANGER 1234u
 
 enum goes { STAYS, CLOSES, RESETS, SHUTS };
-
-static struct sockaddr_storage listening(int af, int *fd);
 
 /* True if a process can get this user id. In a container it may have no mapping. */
 static bool
@@ -36,20 +38,32 @@ can_be(uid_t uid)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
+/*
+ * True if the kernel answers a question about a TCP socket. The question is not made by
+ * peer.c, so that a fault in peer.c does not skip the tests.
+ */
 static bool
 kernel_tells(void)
 {
-	struct mnl_socket *nl = NULL;
-	struct sockaddr_storage a;
-	int fd;
+	struct {
+		struct nlmsghdr nlh;
+		struct inet_diag_req_v2 req;
+	} ask = {.nlh = {.nlmsg_len = sizeof(ask),
+			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		 .req = {.sdiag_family = AF_INET,
+			 .sdiag_protocol = IPPROTO_TCP,
+			 .idiag_states = UINT32_MAX}};
+	char answer[8192] __attribute__((aligned(8)));
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	ssize_t n = -1;
 
-	a = listening(AF_INET, &fd);
-	(void)peer_begin(&nl, "", &a);
-	close(fd);
-	if (nl == NULL)
-		return false;
-	peer_end(&nl);
-	return true;
+	if (fd >= 0 && send(fd, &ask, sizeof(ask), 0) == (ssize_t)sizeof(ask))
+		n = recv(fd, answer, sizeof(answer), 0);
+	if (fd >= 0)
+		close(fd);
+	return n >= (ssize_t)sizeof(struct nlmsghdr) &&
+	       ((struct nlmsghdr *)answer)->nlmsg_type == SOCK_DIAG_BY_FAMILY;
 }
 
 /* Skip the test if it cannot run programs of other users. */
@@ -316,6 +330,63 @@ the_kernel_knows_whose_a_connection_is_while_it_is_open(void **state)
 	assert_true(uid_of(AF_INET, AF_INET, RESETS, &uid) < 0);
 }
 
+/* The child has no descriptor left, and asks for the socket at `a`. Return an exit code. */
+static int
+short_of_descriptors(const struct sockaddr_storage *a)
+{
+	const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+	struct sockaddr_storage nobody = loopback(AF_INET, 1);
+	struct mnl_socket *nl;
+	int rc;
+
+	/* The kernel does not know the socket: fpm then accepts without a question. */
+	rc = peer_begin(&nl, "", &nobody);
+	if (rc != -EOPNOTSUPP || nl != NULL)
+		return 2;
+	if (setrlimit(RLIMIT_NOFILE, &none) < 0)
+		return 3;
+	return peer_begin(&nl, "", a) == -EMFILE && nl == NULL ? 0 : 4;
+}
+
+static void
+a_missing_descriptor_does_not_end_the_check_of_users(void **state)
+{
+	struct sockaddr_storage a;
+	struct mnl_socket *nl;
+	int fd, status;
+	pid_t child;
+
+	need_others();
+	a = listening(AF_INET, &fd);
+	assert_int_equal(peer_begin(&nl, "", &a), 0);
+	assert_non_null(nl);
+	peer_end(&nl);
+	assert_null(nl);
+	peer_end(&nl); /* the thread may stop twice */
+	child = fork();
+	if (child == 0) {
+		alarm(PATIENCE_S);
+		_exit(short_of_descriptors(&a));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	close(fd);
+	assert_int_equal(status, 0);
+}
+
+static void
+the_first_user_namespace_maps_all_users(void **state)
+{
+	char text[64] = "";
+	unsigned int from = 1, to = 1, n = 0;
+	FILE *f = fopen("/proc/self/uid_map", "re");
+
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	assert_int_equal(sscanf(text, "%u %u %u", &from, &to, &n), 3);
+	assert_int_equal(peer_users_all_mapped(), from == 0 && to == 0 && n == UINT32_MAX);
+}
+
 /* The child is root of a user namespace that maps only root. Return an exit code. */
 static int
 contained(const struct sockaddr_storage *other, int other_fd)
@@ -376,6 +447,8 @@ main(void)
 		cmocka_unit_test(a_program_of_another_user_is_no_zebra),
 		cmocka_unit_test(a_program_that_ends_before_its_user_is_known_is_ignored),
 		cmocka_unit_test(the_kernel_knows_whose_a_connection_is_while_it_is_open),
+		cmocka_unit_test(a_missing_descriptor_does_not_end_the_check_of_users),
+		cmocka_unit_test(the_first_user_namespace_maps_all_users),
 		cmocka_unit_test(a_user_of_another_namespace_is_the_overflow_user),
 	};
 
