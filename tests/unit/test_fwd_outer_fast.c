@@ -16,7 +16,7 @@
 #include "vxlan_bed.h"
 
 #define ROUNDS    1500
-#define HEADEND   1 /* number of its entry */
+#define HEADEND   ADJ /* number of its entry: both use the same place of fwd.leg[] */
 #define MTU_CLASS 1 /* of some routes */
 #define MTU_ROUTE 700
 
@@ -110,7 +110,8 @@ sid_outer(uint8_t *ip, uint8_t family, unsigned int len, unsigned int bytes)
 	return bytes;
 }
 
-enum kind { TO_VTEP, FROM_VTEP, TO_SEGMENTS, TO_SID, N_KINDS };
+/* TO_BOTH: IPv4 to a VTEP, IPv6 behind a headend. */
+enum kind { TO_VTEP, FROM_VTEP, TO_SEGMENTS, TO_SID, TO_BOTH };
 
 /* Write the same frame into both routers. */
 static void
@@ -195,6 +196,8 @@ routes_choose(enum kind kind)
 
 	fib->group[10] = fib->group[14] =
 		group_word_single(path_with_mtu(path, below(5) == 0 ? MTU_CLASS : 0));
+	if (kind == TO_BOTH)
+		fib->group[14] = group_word_single(PATH(PATH_ENCAP, HEADEND));
 	/* Packets that come out of a VXLAN or an end point, and go into one. */
 	fib->group[13] = group_word_single(
 		below(3) != 0 ? PATH(PATH_ADJ, 1)
@@ -272,6 +275,13 @@ packets_out_of_an_end_point_agree(void **state)
 	assert_true(n_out > ROUNDS * 8 && n_through > ROUNDS * 2);
 }
 
+static void
+packets_to_a_vtep_and_behind_a_headend_agree(void **state)
+{
+	packets_agree(TO_BOTH);
+	assert_true(n_into > ROUNDS * 8 && n_odd > ROUNDS);
+}
+
 static int
 outer_up(void **state)
 {
@@ -303,6 +313,7 @@ main(void)
 		outer_test(packets_to_a_vtep_agree),
 		outer_test(packets_from_a_vtep_agree),
 		outer_test(packets_behind_a_headend_agree),
+		outer_test(packets_to_a_vtep_and_behind_a_headend_agree),
 		outer_test(packets_out_of_an_end_point_agree),
 	};
 
