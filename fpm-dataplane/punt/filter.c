@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filter: judge a packet that the punt thread forwards, if its egress interface is not the
- * one for which a forwarder has judged it: its route changed while it waited, its link was
- * down, or no filter was in force. [punt]
+ * filter: judge a packet that the punt thread forwards, unless a forwarder has judged it
+ * for the same egress interface. No forwarder has if the route changed while the packet
+ * waited, if its link was down, or if no filter was in force. [punt]
  */
 #include "base/inet.h"
 #include "fib/urpf.h"
@@ -25,7 +25,7 @@ packet_back(const struct ruleset_packet *p, bool iif)
 		.ip = p->ip,
 		.room = p->room,
 		.family = p->family,
-		/* In the hook forward of Linux the VRF's device has received the packet. */
+		/* Linux checks the reverse path at the hook forward for the VRF device. */
 		.by_vrf = true};
 
 	return (enum ruleset_back)fib_back(of->fib, &key);
@@ -45,7 +45,7 @@ punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 
 	if (r == NULL || family == 0 || meta->judged_ifidx == out->ifidx)
 		return PUNT_PASSES;
-	if (in == NULL) { /* deleted while the packet waited: no rule can name it */
+	if (in == NULL) { /* deleted while the packet waited, so no rule can match it */
 		punt_drop(p, m, DROP_filter);
 		return PUNT_DROPPED;
 	}

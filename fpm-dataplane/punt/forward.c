@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * forward: forward one packet in the punt thread: a packet that waited for its neighbor, an
- * ICMP error of our own, a fragment. The rules are those of the forwarders, for one packet
- * at a time. [punt]
+ * ICMP error of our own, or a fragment. The rules are those of the forwarders, for one
+ * packet at a time. [punt]
  *
- * A packet larger than the egress MTU: IPv4 without DF is fragmented (librte_ip_frag), any
- * other gets an ICMP error with the MTU.
+ * A packet larger than the egress MTU is fragmented (librte_ip_frag) if it is IPv4 without
+ * DF. About any other packet the sender gets an ICMP error with the MTU.
  *
- * An ICMP error or a fragment that is made here is forwarded in the same way, so
- * punt_forward() calls itself. neigh_queue.c, icmp.c, tapio.c and out.c, which it calls,
- * never call it.
+ * punt_forward() also forwards the ICMP errors and the fragments that it makes, so it calls
+ * itself. It calls neigh_queue.c, icmp.c, tapio.c and out.c. These files never call it.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +25,7 @@
 #include "punt/label.h"
 #include "punt/tunnel.h"
 
-/* 1500 octets with a header of 60 at an MTU of 68 make 180 fragments. */
+/* A packet of 1500 octets with a header of 60 makes 180 fragments at an MTU of 68. */
 #define PIECES_MAX 256
 
 /* Forward an ICMP error of our own; NULL: no error. */
@@ -38,9 +37,9 @@ error_send(struct punt *p, struct rte_mbuf *e)
 }
 
 /*
- * Send an ICMP error about a packet whose labels have been removed. If they do not end on
- * this router, the error gets the labels and takes the path of the packet (RFC 3032,
- * 2.3.2).
+ * Send an ICMP error about a packet whose labels have been removed. If the labels do not
+ * end on this router, the error gets the same labels and takes the path of the packet (RFC
+ * 3032, 2.3.2).
  */
 static void
 labels_error_send(struct punt *p, struct rte_mbuf *e, const struct punt_labels *labels)
@@ -114,7 +113,7 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 	struct rte_mbuf *m = lp->m;
 	unsigned int mtu;
 
-	/* A packet of our own has not passed a router yet. */
+	/* The TTL of our own packet must not be decremented here: undo the decrement. */
 	if (originated && lp->pops == 0)
 		ttl++;
 	if (ttl == 0) {
@@ -298,16 +297,19 @@ vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originate
 /* A packet and its path out of the router. */
 struct forward_path {
 	struct label_packet lp;
-	fib_path path; /* as found */
-	/* PATH_ADJ or PATH_ONLINK: the path itself, or that under labels. */
+	fib_path path; /* the result of the lookup */
+	/*
+	 * The path of the frame: `path`, or the path below the labels or the outer header.
+	 */
 	fib_path neighbor;
-	bool has_headend; /* it gets an outer header of SRv6: `ho` */
+	bool has_headend; /* the packet gets an outer header of SRv6: `ho` */
 	struct fib_headend_outer ho;
-	bool has_labels;                   /* it came with labels */
-	const struct fib_iface *tunnel;    /* the tunnel that it enters; NULL: none */
-	struct fib_tunnel_outer to;        /* valid if there is a tunnel */
-	const struct fib_vxlan_hop *vxlan; /* the neighbor is behind a VXLAN; NULL: not */
-	struct fib_vxlan_outer vo;         /* valid if it is */
+	bool has_labels; /* the packet came with labels */
+	/* the tunnel that the packet enters; NULL: none */
+	const struct fib_iface *tunnel;
+	struct fib_tunnel_outer to;        /* valid if `tunnel` is not NULL */
+	const struct fib_vxlan_hop *vxlan; /* the neighbor behind a VXLAN; NULL: none */
+	struct fib_vxlan_outer vo;         /* valid if `vxlan` is not NULL */
 };
 
 /* Find the path of an IP packet without labels. */
@@ -331,8 +333,8 @@ packet_find_path(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origin
 					   &dst, flow_hash(ip, room, family, p->fib->seed));
 	else if (in != NULL && in->vrf != meta->vrf)
 		/*
-		 * An end point of SRv6 has put it in this VRF: the rules of the port do not
-		 * apply.
+		 * An end point of SRv6 has put the packet in this VRF, so the rules for the
+		 * port do not apply.
 		 */
 		fp->path = fib_resolve_ip(p->fib, meta->vrf, family, ip, room);
 	else
@@ -362,7 +364,8 @@ headend_find_neighbor(struct punt *p, struct forward_path *fp)
 	else if (fp->ho.reason == DROP_egress_down)
 		fp->neighbor = PATH(PATH_DOWN, 0);
 	else if (fp->ho.reason != PUNT_kernel_route)
-		fp->neighbor = fp->ho.path; /* of a route that refuses, or of no route */
+		/* the path of a route that refuses packets, or of no route */
+		fp->neighbor = fp->ho.path;
 }
 
 /* Find the path of the outer packet to a VTEP. */
@@ -375,7 +378,7 @@ vxlan_find_outer(struct punt *p, struct forward_path *fp)
 	fib_vxlan_resolve(p->fib, fp->vxlan, fp->lp.family, l3_of(m),
 			  rte_pktmbuf_data_len(m) - L2_LEN, &fp->vo);
 	fp->neighbor = fp->vo.reason == N_REASON ? fp->vo.path : PATH(PATH_DOWN, 0);
-	/* Give the packet to the kernel by this interface: the kernel has the VXLAN, too. */
+	/* Give the packet to the kernel by the VXLAN, which the kernel has, too. */
 	if (fp->vo.reason == PUNT_kernel_route)
 		fp->neighbor = PATH(PATH_KERNEL, iface->ifindex & PATH_INDEX_MASK);
 }
@@ -527,7 +530,7 @@ packet_too_big(struct punt *p, struct rte_mbuf *m, uint16_t mtu,
 	rte_pktmbuf_free(m);
 }
 
-/* Forward a fragment. It has the labels that the whole packet came with. */
+/* Forward a fragment. `labels` are the labels of the whole packet; NULL: none. */
 static void
 piece_forward(struct punt *p, struct rte_mbuf *piece, const struct punt_labels *labels)
 {
@@ -580,14 +583,14 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	rte_pktmbuf_adj(m, L2_LEN);
 	n = rte_ipv4_fragment_copy_nonseg_packet(m, piece, PIECES_MAX, mtu, p->conf.pool);
 	if (n < 0) {
-		rte_pktmbuf_prepend(m, L2_LEN); /* whole, for captures */
+		rte_pktmbuf_prepend(m, L2_LEN); /* captures show the Ethernet header, too */
 		punt_drop(p, m, n == -ENOMEM ? DROP_no_mbuf : DROP_mtu);
 		return;
 	}
 	for (int i = 0; i < n; i++) {
 		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
 
-		memcpy(eth, l2, L2_LEN); /* for captures of drops, and for the kernel */
+		memcpy(eth, l2, L2_LEN); /* the kernel and captures of drops read it */
 		ip = eth + L2_LEN;
 		ip[6] &= 0x7f; /* the reserved flag, which must be zero (RFC 791, 3.1) */
 		put_be16(ip + 10, 0); /* the library leaves the checksum to the device */
@@ -602,9 +605,12 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 /* --- packets that waited ------------------------------------------------------------------ */
 
 /*
- * Forward the packets of an entry, each by its present route, or send the ICMP error if it
- * no longer has a route. `ip neigh flush` deletes, in several rounds, a neighbor that has
- * just replied. Then the packets wait for the next answer of neigh.
+ * Forward each packet of an entry by its present route. If it no longer has a route, or the
+ * neighbor was not resolved, drop it and send an ICMP error.
+ *
+ * `ip neigh flush` works in several rounds, so it may delete a neighbor that has just
+ * replied. Then the packets wait for the next answer of neigh, at most QUEUE_AGAIN_MAX
+ * times.
  */
 static void
 neigh_queue_release(struct punt *p, const struct neigh_queue *waited, bool resolved)

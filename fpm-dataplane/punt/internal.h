@@ -19,20 +19,21 @@
 #define L2_LEN    14
 #define TAP_BURST 64
 /*
- * neigh resolves the next hop of a changed route within a millisecond, but on a busy
- * machine within ten milliseconds. 64 packets are enough for some thousand packets a
- * second.
+ * neigh resolves the next hop of a changed route within a millisecond, or within ten
+ * milliseconds on a busy machine. In this time 64 places are enough for some thousand
+ * packets a second.
  */
 #define QUEUE_PACKETS_MAX 64
 /*
- * A full table removes the host that has waited longest, but only after this time. A host
- * that exists replies within milliseconds, so it keeps its entry even while a scan asks for
- * 3000 absent hosts a second. Entries of next hops are never removed. They have additional
- * places, one sixth of the number for hosts.
+ * If the table is full, a new entry replaces the entry of the host that has waited longest,
+ * but only if it has waited for this time. A host that exists replies within milliseconds,
+ * so it keeps its entry even while a scan asks for 3000 absent hosts a second. Entries of
+ * next hops are never removed. They have additional places, one sixth of the number for
+ * hosts.
  */
 #define QUEUE_AT_LEAST_S 0.25
 #define QUEUE_AGAIN_MAX \
-	10 /* answers without effect, then packets are dropped; see neigh_queue_release() */
+	10 /* after so many answers without effect, drop: see neigh_queue_release() */
 #define QUEUE_MAX_S 10 /* the longest wait, even if neigh never answers */
 
 struct neigh_queue {
@@ -63,8 +64,9 @@ struct punt {
 	uint8_t *linear;    /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 	struct punt_vteps vteps;
-	uint8_t n_told[IFIDX_MAX]; /* errors about tunnels of this second, see pmtu.c */
-	bool any_told;             /* n_told[] is not all zero */
+	/* errors about each interface in this second: see pmtu.c */
+	uint8_t n_told[IFIDX_MAX];
+	bool any_told; /* n_told[] is not all zero */
 };
 
 #define LINEAR_BYTES 65600
@@ -91,8 +93,8 @@ void punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason);
 void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 
 /*
- * Give the kernel a packet that we originated, to route and send as its own packet, because
- * its path (`path`, PATH_KERNEL) leads to an interface of the kernel. Takes `m`.
+ * Give the kernel a packet that we originated. The kernel routes it and sends it as its
+ * own. `path` has the kind PATH_KERNEL: it leads to an interface of the kernel. Takes `m`.
  */
 void punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path);
 
@@ -125,8 +127,8 @@ enum punt_judgment {
 };
 
 /*
- * Judge a packet that leaves by `out`, unless a forwarder has judged it for `out`. Its
- * header is at `ip`.
+ * Judge a packet that leaves by `out`, unless a forwarder has judged it for `out`. The IP
+ * header of the packet is at `ip`.
  */
 enum punt_judgment punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip,
 			       uint8_t family, const struct fib_iface *out);
@@ -142,9 +144,9 @@ struct neigh_key {
 };
 
 /*
- * Return the neighbor that a packet waits for. Its header is at `ip`, its path is `path`.
- * Family 0: the path leads into a tunnel or to a VTEP, and the outer packet no longer has a
- * neighbor.
+ * Return the neighbor that a packet waits for. The IP header of the packet is at `ip`, its
+ * path is `path`. Family 0: the path leads into a tunnel or to a VTEP, and the outer packet
+ * no longer has a neighbor.
  */
 struct neigh_key neigh_key_of(const struct punt *p, fib_path path, uint8_t family,
 			      const uint8_t *ip);
@@ -154,8 +156,8 @@ void neigh_queue_add(struct punt *p, struct rte_mbuf *m, const struct neigh_key 
 /* Return true if packets wait for this neighbor. */
 bool neigh_queue_exists(struct punt *p, const struct neigh_key *key);
 /*
- * Note that no packet waits for this neighbor (ADJ_OPEN), so forwarders may send directly
- * again.
+ * Set ADJ_OPEN, because no packet waits for this neighbor: forwarders may send to it
+ * directly again.
  */
 void neigh_queue_over(struct punt *p, const struct neigh_key *key);
 
@@ -169,8 +171,8 @@ bool neigh_queue_take_answered(struct punt *p, const struct msg_neigh *answer,
 bool neigh_queue_take_expired(struct punt *p, double now, unsigned int *place,
 			      struct neigh_queue *out);
 /*
- * Call this when the packets that were taken out have left or wait again. Packets that wait
- * keep the start time of `was`, and count one more answer.
+ * Call this after the packets that were taken out were sent or queued again. If packets are
+ * queued again, their entry gets the start time of `was`, and counts one more answer.
  */
 void neigh_queue_again(struct punt *p, const struct neigh_queue *was);
 
@@ -183,9 +185,7 @@ void neigh_queue_clear(struct punt *p);
 struct icmp_error {
 	uint8_t type, code; /* of the packet's family */
 	uint32_t arg;       /* octets 4 to 7: the MTU */
-	/*
-	 * The labels with which the packet came, and which have been removed; NULL: none.
-	 */
+	/* The labels with which the packet came, removed from `m`; NULL: none. */
 	const struct punt_labels *labels;
 };
 

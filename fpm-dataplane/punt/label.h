@@ -9,13 +9,13 @@
 
 struct punt;
 
-#define PUNT_LABELS_MAX 16 /* of a packet that an ICMP error may quote */
+#define PUNT_LABELS_MAX 16 /* more labels than that: no ICMP error about the packet */
 
 /* The labels that a packet had as it was received. */
 struct punt_labels {
 	uint8_t entry[PUNT_LABELS_MAX * LABEL_BYTES];
 	unsigned int n;
-	struct icmp_labels lead; /* where they lead */
+	struct icmp_labels lead; /* where the labels end */
 };
 
 /*
@@ -33,8 +33,8 @@ uint16_t punt_label_resolve(struct punt *p, struct rte_mbuf *m, struct label_pac
 bool punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels);
 
 /*
- * Put labels before the packet of a frame. `ttl` is the TTL of each; 0: keep their TTLs.
- * Return false if the buffer has no room.
+ * Put labels before the packet of a frame. `ttl` is the TTL of each label; 0: the labels
+ * keep their TTLs. Return false if the buffer has no room.
  */
 bool punt_labels_put(struct rte_mbuf *m, const struct punt_labels *labels, uint8_t ttl);
 

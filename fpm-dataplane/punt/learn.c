@@ -3,8 +3,8 @@
  * learn: learn the peers of the kernel from the frames that it sends: TCP connections, BFD
  * and other unicast control protocols, and the neighbors that it asks for. Replies that an
  * unknown host can provoke (RST, SYN-ACK, echo and ARP replies) are no proof. Packets that
- * the kernel forwards are not learned: their source address is not one of this host, or, if
- * they are solicitations, their hop limit is not 255.                                [punt]
+ * the kernel forwards are not learned: their source is not an address of this host, or, in
+ * solicitations, their hop limit is not 255. [punt]
  */
 #include "base/inet.h"
 #include "base/peers.h"
@@ -39,9 +39,9 @@ learn_addr(const struct frame *f, enum peer_kind kind, uint32_t what)
 }
 
 /*
- * Learn a neighbor that the kernel asks for. A scan makes the kernel ask for many addresses
- * by broadcast. It sends a unicast request only to a neighbor that it has found before, so
- * only a unicast request is proof.
+ * Learn a neighbor that the kernel asks for. A scan of a subnet by some host makes our
+ * kernel ask for many addresses by broadcast. The kernel sends a unicast request only to a
+ * neighbor that it has found before, so only a unicast request is proof.
  */
 static void
 learn_asked(const struct frame *f, const uint8_t *target, bool direct)
@@ -72,8 +72,8 @@ learn_tcp(const struct frame *f)
 		return;
 	}
 	/*
-	 * A SYN without ACK: the host opens a connection. Data: an application sends. Both
-	 * are proof. TCP alone sends the other segments.
+	 * A SYN without ACK shows that this host opens a connection. Data shows that an
+	 * application sends. Both are proof. TCP itself sends the other segments.
 	 */
 	proof = (flags & 0x12) == 0x02 || f->room > (f->l4[12] >> 4) * 4u;
 	if ((flags & 0x12) == 0x12)
@@ -123,7 +123,7 @@ learn_ip(const struct frame *f)
 		return;
 	}
 	if (f->family == 4 ? f->remote[0] >= 224 : f->remote[0] == 0xff)
-		return; /* a group is no peer */
+		return; /* a multicast group is no peer */
 	if (!source_is_own(f))
 		return;
 	switch (f->proto) {

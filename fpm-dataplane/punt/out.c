@@ -32,16 +32,16 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 }
 
 /*
- * For a packet of table main the kernel looks up the route as for a packet of its own. For
- * a packet of a VRF the egress interface is given, and the kernel uses the table of that
- * interface's VRF. The index of the path has only the low 18 bits of the ifindex, so
- * interfaces with larger numbers are not found. Without an index (a headend of SRv6) the
+ * If the packet is of table main, the kernel looks up the route as for its own packets. If
+ * it is of a VRF, the egress interface is given, and the kernel uses the table of the VRF
+ * of this interface. The index of the path has only the low 18 bits of the ifindex, so an
+ * interface with a larger number is not found. Without an index (a headend of SRv6) the
  * kernel would use table main, so the packet is dropped.
  *
- * The kernel does not read the source of the header for the lookup. It gets the source as
- * ancillary data, so that it obeys rules by source and source-specific routes. Without an
- * interface the kernel refuses a link-local source (EINVAL), so such a source is left out.
- * No rule or route selects by it.
+ * The kernel does not read the source in the IP header for the lookup. It gets the source
+ * as ancillary data, so that it obeys rules by source and source-specific routes. A
+ * link-local source is left out, because without an interface the kernel refuses it
+ * (EINVAL). No rule or route selects by a link-local source.
  */
 void
 punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path)

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read ICMP errors about outer packets that forwarders wrote. Learn path MTUs from "fragmentation
- * needed" (RFC 1191) and "packet too big" (RFC 8201). After others, let the kernel tell the senders of
- * the next packets (RFC 2003, 5). The kernel gets the error, too. An error counts only if it quotes
- * a packet that one of our tunnels, VXLANs or headends may have sent, goes to the source of that
- * packet, and over IPv4 if it has DF. As in Linux, a forged error can lower the MTU to the least
- * value at most, and for PMTU_S at most.
+ * pmtu: read ICMP errors about outer packets that forwarders wrote. Learn the path MTU from
+ * "fragmentation needed" (RFC 1191) and "packet too big" (RFC 8201). After other errors,
+ * let the kernel tell the senders of the next packets (RFC 2003, 5). The kernel gets all
+ * these errors, too.
  *
- * Forged errors cannot fill the table with made-up destinations. A destination must be the far end
- * of a tunnel, or the VTEP of a neighbor (vteps.c). Only the destinations of headends are not
- * checked: they have at most half of the table, and never the place of another. [punt]
+ * An error counts only if it quotes a packet that one of our tunnels, VXLANs or headends
+ * may have sent, and goes to the source of that packet. "Fragmentation needed" counts only
+ * if the quoted packet has DF. As in Linux, a forged error cannot lower the MTU below the
+ * least value, and its effect ends after PMTU_S.
+ *
+ * Forged errors cannot fill the table with made-up destinations, because a destination must
+ * be the far end of a tunnel, or the VTEP of a neighbor (vteps.c). Only destinations of
+ * headends are not checked. They have at most half of the table, and do not replace the
+ * others. [punt]
  */
 #include "punt/pmtu.h"
 
@@ -31,8 +35,8 @@
 
 /* A received ICMP error about a packet of this host. */
 struct told {
-	const uint8_t *quoted; /* IP header of that packet ... */
-	unsigned int room;     /* ... and the octets there */
+	const uint8_t *quoted; /* IP header of the quoted packet ... */
+	unsigned int room;     /* ... and the number of octets from there on */
 	uint32_t mtu;
 	uint16_t vrf;
 	uint8_t family;
@@ -49,8 +53,9 @@ icmp_is_whole(const uint8_t *ip, uint8_t family, const uint8_t *icmp, unsigned i
 }
 
 /*
- * Read the type of an ICMP error. Returns false unless the packet was too big or did not arrive, as
- * Linux does for GRE: unreachable (except of ports and source routes), time exceeded.
+ * Read the type of an ICMP error. Returns true for the types that Linux obeys for GRE:
+ * packet too big, unreachable (except port unreachable and source route failed), and time
+ * exceeded in transit.
  */
 static bool
 type_read(const uint8_t *icmp, struct told *t)
@@ -65,7 +70,10 @@ type_read(const uint8_t *icmp, struct told *t)
 	return type == 2 || (type == 1 && code != 4) || (type == 3 && code == 0);
 }
 
-/* Read an ICMP error. Returns false if the packet is not one that type_read() knows. */
+/*
+ * Read an ICMP error. Returns false if the packet is not a valid error of a type that
+ * type_read() accepts.
+ */
 static bool
 told_read(const uint8_t *ip, unsigned int room, struct told *t)
 {
@@ -87,7 +95,7 @@ told_read(const uint8_t *ip, unsigned int room, struct told *t)
 	if (t->room < (t->family == 4 ? 20u : 40u) || t->quoted[0] >> 4 != t->family ||
 	    (t->family == 4 && t->too_big && (t->quoted[6] & 0x40) == 0))
 		return false;
-	/* The receiver of the error has sent the packet. */
+	/* The error must go to the source of the quoted packet. */
 	return (t->family == 4 ? memcmp(ip + 16, t->quoted + 12, 4) == 0
 			       : memcmp(ip + 24, t->quoted + 8, 16) == 0) &&
 	       icmp_is_whole(ip, t->family, icmp, len - head);
@@ -109,7 +117,7 @@ outer_read(const struct told *t, struct outer *o)
 	unsigned int head = t->family == 4 ? (t->quoted[0] & 15u) * 4 : 40;
 
 	*o = (struct outer){.proto = t->quoted[t->family == 4 ? 9 : 6]};
-	/* An encapsulation limit (RFC 2473, 4.1.1) is in a header of its own. */
+	/* An encapsulation limit (RFC 2473, 4.1.1) is in a destination options header. */
 	if (t->family == 6 && o->proto == PROTO_IP6_OPTS && t->room >= 48) {
 		o->proto = t->quoted[40];
 		head = 48;
@@ -128,7 +136,7 @@ vxlan_sent(const struct fib_vxlan *v, const struct told *t, const struct outer *
 	    o->room < 8 || get_be16(o->upper + 2) != v->port ||
 	    !ipaddr_equal(&v->local, &o->src) || (t->family == 4 && !v->df && v->ignore_df))
 		return false;
-	/* A router may quote only 8 octets of UDP (RFC 792): then the VNI is unknown. */
+	/* A router may quote only 8 octets of UDP (RFC 792). Then the VNI is unknown. */
 	return o->room < 16 || get_be32(o->upper + 12) >> 8 == v->vni;
 }
 
@@ -171,9 +179,9 @@ tunnel_sent(const struct fib_tunnel *tunnel, const struct told *t, const struct 
 }
 
 /*
- * Let the kernel send errors to the senders of the next packets that enter the tunnels that
- * may have sent the quoted packet. An attacker may forge errors, so each tunnel has a limit
- * of a few errors per second.
+ * Find the tunnels that may have sent the quoted packet. Let the kernel send errors to the
+ * senders of the next packets that enter them. An attacker may forge errors, so each tunnel
+ * has a limit of a few errors per second.
  */
 static void
 tunnels_tell(struct punt *p, const struct told *t, const struct outer *o)
@@ -190,7 +198,7 @@ tunnels_tell(struct punt *p, const struct told *t, const struct outer *o)
 	}
 }
 
-/* Senders that the quoted packet may have. */
+/* The part of the router that may have sent the quoted packet. */
 enum sender { SENDER_NONE, SENDER_HEADEND, SENDER_TUNNEL };
 
 static enum sender
@@ -246,7 +254,7 @@ table_copy(const struct punt *p)
 	return new;
 }
 
-/* Return the one of two entries that expires first; either may be NULL. */
+/* Return the entry that expires first. One of them may be NULL. */
 static struct fib_pmtu *
 entry_older(struct fib_pmtu *a, struct fib_pmtu *b)
 {
@@ -254,9 +262,10 @@ entry_older(struct fib_pmtu *a, struct fib_pmtu *b)
 }
 
 /*
- * Return a place for a new destination: a free one, or the place of the entry to replace. That
- * is the unsure entry that expires first, or without unsure entries, the sure entry that
- * expires first. An unsure destination replaces no sure entry: NULL.
+ * Return a place for a new destination. `sure`: the destination was checked, because it is
+ * that of a tunnel. The place is a free one, else that of the unsure entry that expires
+ * first. If there is no unsure entry, a sure destination gets the place of the sure entry
+ * that expires first, and an unsure destination gets none (NULL).
  */
 static struct fib_pmtu *
 place_for(struct fib_pmtus *table, bool sure)
@@ -275,7 +284,10 @@ place_for(struct fib_pmtus *table, bool sure)
 	return first[false] != NULL || !sure ? first[false] : first[true];
 }
 
-/* Return true if half of the time of an entry is over: as in Linux, it is renewed then. */
+/*
+ * Return true if half of the time of an entry is over, or if there is no entry. As in
+ * Linux, an equal MTU renews such an entry.
+ */
 static bool
 entry_is_old(const struct fib_pmtu *e)
 {
@@ -294,7 +306,10 @@ pmtu_learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool 
 	char text[PREFIX_STRLEN];
 	bool was_sure;
 
-	/* A larger one may be late; Linux also waits until the smaller one is forgotten. */
+	/*
+	 * An error with a larger MTU may be late. As in Linux, the smaller MTU stays until
+	 * it expires.
+	 */
 	if (mtu >= FIB_PMTU_NONE || mtu > known ||
 	    (mtu == known && !entry_is_old(entry_find(table_now(p), t, dst))))
 		return;
@@ -327,7 +342,7 @@ punt_pmtu_look(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
 	struct told t = {.vrf = meta->vrf, .family = meta->family};
-	/* A packet that came in a tunnel is behind the headers of that. */
+	/* An inner packet of a tunnel is behind the outer headers. */
 	unsigned int at = meta->inner_at + L2_LEN;
 	enum sender sender;
 	struct outer o;

@@ -8,8 +8,9 @@
 struct punt;
 
 /*
- * Check a packet to this host, and leave it unchanged. If it is an ICMP error "too big"
- * about an outer packet of ours, store its MTU.
+ * Check a packet to this host, and leave it unchanged. If it is an ICMP error about an
+ * outer packet of ours, store the path MTU, or let the kernel tell the senders of the next
+ * packets.
  */
 void punt_pmtu_look(struct punt *p, struct rte_mbuf *m);
 

@@ -25,9 +25,9 @@
 #include "punt/tunnel.h"
 
 /*
- * A turn serves all classes in order, with a limit per ring. So however many packets of
- * open classes wait, a packet of a peer waits for a few dozen of them at most. Between
- * rounds the thread serves sockets and timers.
+ * A turn serves all classes in order, with a limit for each ring. So a packet of a peer
+ * waits for at most TURN_OPEN packets of each open class and forwarder, however many are in
+ * the rings. After TURNS turns the thread serves its sockets and timers.
  */
 #define TURNS          16
 #define TURN_PROTECTED 64
@@ -159,7 +159,7 @@ punt_round(struct worker *w)
 static void
 punt_on_link(struct punt *p, const struct msg_link *link)
 {
-	/* Read again: reading stopped when the TAP went down. */
+	/* The TAP is read again. Reading stopped when the TAP went down. */
 	if (link->ifidx != 0 && link->ifidx < PORT_MAX && !link->gone &&
 	    p->tap_io[link->ifidx - 1].data != NULL)
 		tap_poll(p, link->ifidx - 1u, true);

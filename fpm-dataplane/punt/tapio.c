@@ -16,7 +16,10 @@ void
 tap_deliver(struct punt *p, struct rte_mbuf *m)
 {
 	const struct fib_iface *in = fib_iface(p->fib, packet_meta(m)->in_ifidx);
-	/* An inner packet of a tunnel that lost its route while it waited has no port. */
+	/*
+	 * An inner packet of a tunnel has no port. It comes here if its route went away
+	 * while it waited.
+	 */
 	struct port *port =
 		in == NULL || in->port == 0 ? NULL : &p->conf.port[in->port - 1];
 	const void *frame;
@@ -63,8 +66,8 @@ tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 
 		if (m == NULL) {
 			/*
-			 * Read the frame in any case, because a frame in the queue would
-			 * wake the thread again and again.
+			 * Read and drop the frame, because a frame in the queue of the TAP
+			 * would wake the thread again and again.
 			 */
 			if (tap_read(&port->tap, p->linear, LINEAR_BYTES) > 0)
 				counter_add(&p->count->reason[DROP_no_mbuf], 1);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scan the neighbors behind VXLANs for their VTEPs. A scan is made if an address is asked for that
- * was not found, and before the first answer of each second. So made-up addresses cost a lookup
- * each, and never the discovery of real ones. [punt]
+ * vteps: scan the adjacencies for neighbors behind VXLANs, and keep their VTEPs in a hash
+ * table. The first lookup in a second makes a scan, and so does a lookup that finds
+ * nothing, up to VTEP_SCANS_MAX scans in a second. So a lookup of a made-up address is
+ * cheap, and made-up addresses delay the discovery of a new VTEP by a second at most.
+ * [punt]
  */
 #include "punt/vteps.h"
 
@@ -55,7 +57,10 @@ vteps_scan(struct punt_vteps *v, const struct fib *fib)
 		const struct fib_vxlan_hop *hop = hop_at(fib, i);
 		struct punt_vtep vtep;
 
-		/* neigh adds neighbors meanwhile: those beyond the first `n` come later. */
+		/*
+		 * neigh may have added neighbors since the count. The table has room for
+		 * the first `n`; the next scan finds the others.
+		 */
 		if (hop == NULL || n == 0)
 			continue;
 		n--;

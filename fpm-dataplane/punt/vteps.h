@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vteps: the VTEPs of the neighbors behind VXLANs, so that an error about an outer packet is
- * checked by one lookup, whatever address it names. [punt]
+ * vteps: the VTEPs of the neighbors behind VXLANs. The destination that an ICMP error
+ * quotes is checked by one lookup, even if it is made up. [punt]
  */
 #ifndef PUNT_VTEPS_H
 #define PUNT_VTEPS_H
@@ -11,7 +11,7 @@
 
 #include "fib/fib.h"
 
-#define VTEP_SCANS_MAX 8u /* a second: each reads a word per adjacency */
+#define VTEP_SCANS_MAX 8u /* in a second; each scan reads a word of every adjacency */
 
 /* An address of a VTEP. Family 0: the place is free. */
 struct punt_vtep {
@@ -24,13 +24,13 @@ struct punt_vtep {
 struct punt_vteps {
 	struct punt_vtep *place;
 	uint32_t mask;        /* number of places less one */
-	unsigned int n_scans; /* of this second */
+	unsigned int n_scans; /* scans in this second */
 };
 
 /*
- * Return true if a neighbor behind a VXLAN has this VTEP. A VTEP counts for a second after its last
- * neighbor is gone. A new one is known after a second at most, also if other addresses are
- * looked up meanwhile.
+ * Return true if a neighbor behind a VXLAN has this VTEP. A VTEP stays known for a second
+ * at most after its last neighbor was removed. A new VTEP is known after a second at most,
+ * even if other addresses are looked up meanwhile.
  */
 bool punt_vtep_is_known(struct punt_vteps *v, const struct fib *fib,
 			const struct punt_vtep *vtep);
