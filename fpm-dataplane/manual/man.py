@@ -162,14 +162,26 @@ def of_program(programs, name):
 # --- the file --------------------------------------------------------------------------------
 
 
+def above_key(row):
+    """Return the key that contains the key of a row, or "" for a key of the router."""
+    return row["key"].replace("[]", "").rpartition(".")[0]
+
+
+def sections(rows):
+    """Return the rows with one section for each key that contains others. The file has the keys
+    of the router between these sections, and the page has them in one section."""
+    order = list(dict.fromkeys(map(above_key, rows)))
+    return sorted(rows, key=lambda row: order.index(above_key(row)))
+
+
 def of_file(programs):
     """Return the generated part of fpm-dataplane.yaml(5)."""
-    rows = configuration.keys(str(programs / "fpmctl"))
+    rows = sections(configuration.keys(str(programs / "fpmctl")))
     about = configuration.words(configuration.EXAMPLE.read_text(encoding="utf-8"))
     out, now = heading("KEYS", "="), None
     for row in rows:
         name = row["key"].replace("[]", "")
-        above = name.rpartition(".")[0]
+        above = above_key(row)
         if configuration.is_policer(row):
             continue
         if above != now:
