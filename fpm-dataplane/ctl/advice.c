@@ -110,7 +110,7 @@ static const char *const known[][2] = {
 	{"bfd_no_session",
 	 "the peer has a session that FRR lacks: fpmctl show bfd; vtysh, show bfd peers"},
 	{"unresolved",
-	 "the packet is held up to some seconds for the neighbor; then ICMP unreachable"},
+	 "the packet waits some seconds for the neighbor, then ICMP unreachable is sent"},
 	{"too_big", "the packet is fragmented, and the fragments are forwarded"},
 };
 

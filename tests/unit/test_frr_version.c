@@ -321,7 +321,7 @@ a_locator_of_another_length_is_warned_of(void **state)
 {
 	t.sids = SIDS("2001:db8:f1:100::");
 	assert_int_equal(examine("8.4.4", "both", CONFIG_BARE, ""), 1);
-	finding_is(0, "warn", "srv6", "bgpd 8.4.4 announces 1 SID wrong");
+	finding_is(0, "warn", "srv6", "bgpd 8.4.4 announces 1 wrong SID");
 	assert_int_equal(examine("8.5", "both", CONFIG_BARE, ""), 1);
 	finding_is(0, "ok", "", "FRR 8.5");
 	t.sids = SIDS("2001:db8:f1:0:100::");

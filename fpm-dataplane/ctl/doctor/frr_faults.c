@@ -53,7 +53,8 @@ statics_check(struct exam *e, const char *vtysh, const char *version)
 	if (zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, statics_on_line, &s) <
 	    0) {
 		finding_add(e, VERDICT_WARN, "static-routes",
-			    "FRR %s fails with some static routes; those here are unknown",
+			    "FRR %s fails with some static routes; the static routes here "
+			    "are unknown",
 			    version);
 		finding_cost(e,
 			     "'%s' gives no configuration. A static route of this FRR "
@@ -140,7 +141,7 @@ sids_check(struct exam *e, const char *vtysh, const char *version)
 			  sids_on_line, &n);
 	if (n == 0)
 		return 0;
-	finding_add(e, VERDICT_WARN, "srv6", "bgpd %s announces %u SID%s wrong", version, n,
+	finding_add(e, VERDICT_WARN, "srv6", "bgpd %s announces %u wrong SID%s", version, n,
 		    text_plural(n));
 	finding_cost(
 		e, "It announces SIDs as if their locator had 64 bits, so other routers "
@@ -180,6 +181,6 @@ check_frr_version(struct exam *e)
 	if (frr_announces_other_sids(&v))
 		n += sids_check(e, vtysh, version);
 	if (n == 0)
-		finding_add(e, VERDICT_OK, "", "FRR %s, no known fault matters here",
-			    version);
+		finding_add(e, VERDICT_OK, "",
+			    "FRR %s, no known fault concerns this router", version);
 }
