@@ -48,7 +48,7 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 }
 
 /*
- * The longest time for which packets are queued behind packets that waited for their
+ * The longest time for which new packets are queued behind packets that waited for the same
  * neighbor. Then they are sent directly, because an outage is worse than a wrong order.
  */
 #define IN_TURN_PER_S 50 /* 20 ms */
@@ -109,13 +109,14 @@ vxlan_use(struct burst *b, unsigned int i, uint32_t adj, const struct fib_vxlan_
 	if (!fwd_vxlan_outer(b, i, hop, &outer))
 		return;
 	/*
-	 * Keep no order with packets that waited for this neighbor: there are rarely any,
-	 * because the kernel has its MAC before routes lead to it.
+	 * Earlier packets that waited for this neighbor may leave after this packet. There
+	 * are rarely any, because the kernel has the neighbor's MAC before routes lead to
+	 * it.
 	 */
 	if (atomic_load_explicit(&b->fwd->adj_used[adj], memory_order_relaxed) != ADJ_USED)
 		atomic_store_explicit(&b->fwd->adj_used[adj], ADJ_USED,
 				      memory_order_relaxed);
-	/* Even if an on-link route led here, the path is that of the host. */
+	/* The path becomes that of the neighbor, even if an on-link route led here. */
 	b->path[i] = path_with_mtu(PATH(PATH_ADJ, adj), path_mtu_class(b->path[i]));
 	if (path_kind(outer.path) == PATH_ADJ)
 		neighbor_use(b, i, path_index(outer.path));
@@ -219,9 +220,9 @@ onlink_use(struct burst *b, unsigned int i)
 
 /*
  * Look up the packet once more: in the VRF that its route leads to, or in table main if its
- * VRF has no route. A route found there leads into no further VRF. If policy rules concern
- * the packet, they decide about table main: they have looked it up already, or no rule
- * names it.
+ * VRF has no route. A route found there cannot lead to another VRF. If policy rules concern
+ * the packet, it is not looked up in table main here: the rules have already done so, or no
+ * rule names table main.
  */
 static void
 path_look_further(struct burst *b, unsigned int i)
@@ -234,7 +235,7 @@ path_look_further(struct burst *b, unsigned int i)
 	uint32_t hash;
 
 	if (burst_has_sid_path(b)) {
-		b->path[i] = b->sid_path; /* whatever the destination is */
+		b->path[i] = b->sid_path; /* the end point chose it, not the destination */
 		return;
 	}
 	if (!to_vrf && burst_has_sid_table(b)) {
@@ -346,7 +347,7 @@ path_is_refused(enum path_kind kind)
 
 /*
  * Return true if an IPv6 packet cannot leave by a path, because IPv6 is off on its egress
- * interface. For Linux there is no such route.
+ * interface. Linux treats such a packet as a packet without a route.
  */
 static bool
 path_is_ipv6_off(const struct fib *fib, fib_path path)
@@ -354,7 +355,7 @@ path_is_ipv6_off(const struct fib *fib, fib_path path)
 	const struct fib_adj *adj;
 
 	if (path_kind(path) ==
-	    PATH_ENCAP) /* of labels: the path of a headend has no next */
+	    PATH_ENCAP) /* the path of a headend has no `next`: it stays PATH_ENCAP */
 		path = encap_next(fib_encap(fib, path));
 	if (path_kind(path) == PATH_ONLINK)
 		return fib_ipv6_is_off(fib, 6, path_index(path));
@@ -367,9 +368,11 @@ path_is_ipv6_off(const struct fib *fib, fib_path path)
 /*
  * Return true if the packet may be forwarded to another link. If forwarding is off on the
  * ingress interface, the packet is dropped without an ICMP error, as on a host (RFC 1122,
- * 3.2.1.3). IPv6 packets that have no route get the ICMP error of Linux. For Linux a packet of
- * a bond, team or bridge came in by that device, perhaps in its VRF, or by a bond's idle
- * member, so the kernel decides.
+ * 3.2.1.3). IPv6 packets that have no route get the ICMP error of Linux.
+ *
+ * If the port is a member of a bond, team or bridge of the kernel, the kernel gets the
+ * packet: Linux takes that device as the ingress interface, which may be in another VRF,
+ * and ignores packets of a bond's idle member.
  */
 static bool
 packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)

@@ -101,8 +101,8 @@ slot_send(struct fwd *f, struct bfd_slot *s, const struct bfd_beat *beat,
 	memcpy(eth + L2_LEN, packet, beat->n);
 	put_be16(eth + 12, beat->family == 4 ? 0x0800 : 0x86dd);
 	/*
-	 * The destination of an echo packet is our own: only control packets ask for the
-	 * neighbor.
+	 * An echo packet has our own address as destination, so the kernel cannot resolve
+	 * the neighbor by it. Only control packets make the kernel resolve the neighbor.
 	 */
 	if (hop == 0 && beat->port == BFD_PORT_ECHO) {
 		counter_add(&f->count->reason[DROP_neigh_failed], 1);
@@ -279,8 +279,8 @@ bfd_refusal(struct burst *b, const struct view *v)
 	uint64_t seed = seed_of(b->fwd->fib->seed, b->in->vrf);
 
 	/*
-	 * RFC 5881, 5: 255 proves that no router has forwarded the packet. The peer has
-	 * forwarded an echo packet, once.
+	 * RFC 5881, 5: TTL 255 proves that no router has forwarded the packet. An echo
+	 * packet may have 254, because the peer has forwarded it once.
 	 */
 	if ((v->port == BFD_PORT && v->ttl != 255) ||
 	    (v->port == BFD_PORT_ECHO && v->ttl < 254))

@@ -53,7 +53,8 @@ struct tx_buffer {
 	bool has_vlans;   /* some frames are of VLANs, named by m->port: tx_ifidx() */
 	uint16_t vlan;    /* not 0: all frames are of this VLAN; m->port does not name it */
 	bool has_inserts; /* the device inserts the tag of some frames */
-	uint64_t kept_tsc; /* since when the device has taken no frame; 0: none is kept */
+	/* the device has taken no frame since then; 0: no frame is kept */
+	uint64_t kept_tsc;
 	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* a vector store may write beyond the end */
 };
 
@@ -250,7 +251,7 @@ struct burst {
 	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
 	bool inside;      /* inner packets; the outer headers are still in the frames */
 	uint16_t shown;   /* see fwd_tunnel_show() */
-	/* If `inside`: as struct fwd_decap. */
+	/* Valid if `inside`; see struct fwd_decap. */
 	bool by_sid;
 	uint16_t sid_vrf;
 	fib_path sid_path;
@@ -295,7 +296,8 @@ struct burst {
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
 	struct watch_record *rec[BURST_MAX]; /* while a session watches; may be NULL */
 	uint16_t
-		vrf[BURST_MAX]; /* of the lookup; valid if vrfs_differ, and behind labels */
+		/* VRF of the lookup; valid if vrfs_differ, and for packets with labels */
+		vrf[BURST_MAX];
 	/* Fast path only, after rewrite: the port by which the packet leaves. */
 	uint8_t out_port[BURST_MAX];
 	bool tags_out;    /* some packets leave by a VLAN */
@@ -490,10 +492,11 @@ bool fwd_rules_ask(const struct burst *b, unsigned int i, struct fib_rules_hit *
 /* Return the punt reason of a packet to this router: PUNT_local_control or PUNT_local. */
 enum reason fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family);
 /*
- * Return true if this IPv4 packet, whatever its destination, is a DHCP server's reply to a
- * client on this router. A server sends the reply to the address that it offers, which no
- * host has yet (RFC 2131, 4.1). Only an interface without an address has such a client.
- * Replies to other clients may pass through this router; their client MACs differ.
+ * Return true if this IPv4 packet is a reply of a DHCP server to a client on this router.
+ * The destination is not checked, because a server sends the reply to the address that it
+ * offers, which no host has yet (RFC 2131, 4.1). Only an interface without an address has
+ * such a client. Replies to other clients may pass through this router; their client MACs
+ * differ.
  */
 bool fwd_dhcp_answer(const struct burst *b, unsigned int i);
 /*

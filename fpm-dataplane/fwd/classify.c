@@ -2,12 +2,12 @@
 /*
  * classify: choose the punt class (base/punt_class.def) of a packet for the host, and ask
  * its policer. The protected classes take only packets that the host is known to expect:
- * protocols that cross no router, peers that the host speaks with, neighbors that it asks
- * for (base/peers.h). A field that an attacker can forge never gives access to a protected
- * class.
+ * packets of protocols that no router forwards, packets of peers that the host speaks with,
+ * and packets of neighbors that it asks for (base/peers.h). A field that an attacker can
+ * forge never gives access to a protected class.
  *
  * The policer decides before a packet enters a ring, so a refused packet costs the
- * forwarder two loads and the host nothing.                                     [fwd-n]
+ * forwarder two loads and the host nothing. [fwd-n]
  */
 #include "base/inet.h"
 #include "base/peers.h"

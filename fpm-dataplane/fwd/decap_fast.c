@@ -300,7 +300,9 @@ struct octets {
 	const uint8_t *eth;
 };
 
-/* Compare `n` octets from `at` on, but of each octet only the bits of `mask`. */
+/*
+ * Make the pattern compare `n` octets from `at` on, in each octet only the bits of `mask`.
+ */
 static void
 octets_count(struct octets *o, unsigned int at, unsigned int n, uint8_t mask)
 {
@@ -310,7 +312,9 @@ octets_count(struct octets *o, unsigned int at, unsigned int n, uint8_t mask)
 	}
 }
 
-/* Compare the destination, the group bit of the source, and the EtherType. */
+/*
+ * Make the pattern compare the destination, the group bit of the source, and the EtherType.
+ */
 static void
 eth_count(struct octets *o, unsigned int at)
 {
@@ -319,13 +323,14 @@ eth_count(struct octets *o, unsigned int at)
 	octets_count(o, at + 12, 2, 0xff);
 }
 
-/* Compare the fields of an IP header that are the same in all packets of a flow. */
+/* Make the pattern compare the fields of an IP header that all packets of a flow share. */
 static void
 ip_count(struct octets *o, unsigned int at, uint8_t family)
 {
 	if (family == 4) {
 		octets_count(o, at, 1, 0xff);
-		octets_count(o, at + 6, 1, 0x3f); /* a fragment: MF and the offset */
+		/* MF and the offset, so that no fragment matches */
+		octets_count(o, at + 6, 1, 0x3f);
 		octets_count(o, at + 7, 1, 0xff);
 		octets_count(o, at + 9, 1, 0xff);
 		octets_count(o, at + 12, 8, 0xff);
@@ -337,8 +342,8 @@ ip_count(struct octets *o, unsigned int at, uint8_t family)
 }
 
 /*
- * Compare the UDP port and checksum (0: none), the flag and VNI of VXLAN, and the inner
- * Ethernet header.
+ * Make the pattern compare the UDP port and checksum (0: none), the flag and VNI of VXLAN,
+ * and the inner Ethernet header.
  */
 static void
 vxlan_count(struct octets *o, unsigned int at)

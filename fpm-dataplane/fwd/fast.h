@@ -6,11 +6,11 @@
  * hops left, and if the frame is as long as the packet or is padded to the minimum of
  * Ethernet.
  *
- * The selection never judges a packet. All others take the slow path (parse.c), which alone
- * names an error. The slow path would forward each packet that is selected; test_fwd_fast.c
- * compares the two.
+ * The selection never drops a packet. All other packets take the slow path (parse.c), and
+ * only the slow path finds the error of a packet. The slow path would forward each packet
+ * that is selected; test_fwd_fast.c compares the two.
  *
- * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
+ * Private to fwd/. The functions read the packet and write the burst. [fwd-n]
  */
 #ifndef FWD_FAST_H
 #define FWD_FAST_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fast_neon: fast_lanes.h, compiled for arm64, all CPUs of which have NEON, and the choice
- * of this code. The lookups, rewrite and transmit are the scalar code: the lookups already
- * go over a burst in passes.                                                      [fwd-n]
+ * fast_neon: fast_lanes.h, compiled for arm64, and the functions that choose this code. All
+ * arm64 CPUs have NEON. Lookups, rewrite and transmit use the scalar code, because the
+ * lookups already go over a burst in passes. [fwd-n]
  */
 #include <arm_neon.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * few: all stages of a short burst whose packets all take the fast path from one port to
- * others. The stages have costs for each burst, which many packets share. Here all checks
- * come first, packet by packet. If one of them fails, the burst is unchanged and passes the
- * stages. The result is that of the stages; test_fwd_few.c compares the two.
- *                                                                               [fwd-n]
+ * others. Each stage has a cost per burst, which is high if the burst has few packets. Here
+ * all checks come first, packet by packet. If one of them fails, the burst is unchanged and
+ * passes the stages. The result is that of the stages; test_fwd_few.c compares the two.
+ * [fwd-n]
  */
 #include "fwd/few.h"
 

@@ -123,7 +123,7 @@ packet_back(const struct ruleset_packet *p, bool iif)
 		.ip = p->ip,
 		.room = p->room,
 		.family = p->family,
-		/* In the hook forward of Linux the VRF's device has received the packet. */
+		/* Linux checks the reverse path at the hook forward for the VRF device. */
 		.by_vrf = true};
 
 	return (enum ruleset_back)fib_back(b->fwd->fib, &key);

@@ -10,7 +10,8 @@ frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 {
 	uint64_t mac = rte_cpu_to_be_64(hop);
 
-	memcpy(eth, &mac, sizeof(mac)); /* two too many, overwritten next */
+	/* two octets too many: the next store overwrites them */
+	memcpy(eth, &mac, sizeof(mac));
 	memcpy(eth + 6, out->mac, sizeof(out->mac));
 }
 
@@ -44,7 +45,7 @@ static inline void
 frame_write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2,
 		 uint64_t hop, const struct fib_iface *out)
 {
-	/* The old tags lie where the new ones are written. */
+	/* Read both old priorities first: the new tags overwrite the old ones. */
 	uint32_t inner = tag_priority(t, m, l2, false);
 	uint32_t outer = tag_priority(t, m, l2, true);
 	uint8_t *eth = l2 - fib_tag_bytes(out);

@@ -54,8 +54,8 @@ struct fwd_conf {
 int fwd_cpu_choose(enum instructions most);
 void fwd_cpu_init(void);
 /*
- * Return the instructions of the chosen code and the best ones of this CPU: AVX-512, AVX2 or
- * scalar.
+ * Return the instructions of the chosen code, and the best ones of this CPU. The names are
+ * those of fwd_isa_name().
  */
 const char *fwd_cpu_uses(void);
 const char *fwd_cpu_best(void);

@@ -23,7 +23,8 @@ static void
 outer_refuse(struct burst *b, unsigned int i, uint16_t reason)
 {
 	/*
-	 * The end point has written the next segment, so the kernel would forward to that.
+	 * The end point has written the next segment into the packet, so the kernel would
+	 * forward the packet to that segment.
 	 */
 	if (reason == PUNT_kernel_route && burst_has_sid_path(b))
 		burst_leave(b, i, DROP_egress_down);

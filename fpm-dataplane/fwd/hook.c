@@ -35,8 +35,9 @@ packet_describe(const struct burst *b, unsigned int i, struct fpm_hook *to)
 }
 
 /*
- * Adjust the UDP checksum of a VXLAN packet, if it has one, after a word of the inner packet has
- * changed: the kernel may get the whole packet. In IPv4 the checksum of the header makes up for it.
+ * Adjust the UDP checksum of a VXLAN packet, if it has one, after a word of the inner
+ * packet has changed, because the kernel may get the whole packet. An inner IPv4 packet
+ * needs no adjustment: its header checksum balances the change.
  */
 static void
 outer_sum_adjust(const struct burst *b, unsigned int i, uint16_t was, uint16_t now)
@@ -181,9 +182,9 @@ fwd_hook(struct burst *b)
 {
 	const struct fib_hook *hook = fib_hook_find(b->fwd->hooks, b->in->name);
 	/*
-	 * Run no program on a packet whose end point has sent it here: the program has seen
-	 * it before the end point changed it. The end point, not the program, chooses the
-	 * VRF now.
+	 * Run no program on a packet that an end point sends through the stages again. The
+	 * program saw it before the end point changed it, and the end point has chosen its
+	 * VRF.
 	 */
 	bool is_again = b->inside && b->by_sid;
 	uint64_t ask = hook == NULL || is_again ? 0 : burst_to_ask(b);
@@ -223,7 +224,7 @@ fwd_hook_paths(struct burst *b)
 			continue;
 		if (path_kind(b->path[i]) == PATH_LOCAL ||
 		    path_kind(b->path[i]) == PATH_BCAST)
-			/* Such a packet is for this host, and may go to the kernel. */
+			/* The packet is for this host, so it may go to the kernel. */
 			b->fwd->hook_moved &= ~(1ull << i);
 		else
 			b->path[i] = PATH(PATH_VRF, b->fwd->hook_vrf[i]);

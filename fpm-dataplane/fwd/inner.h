@@ -11,7 +11,7 @@
 
 /*
  * Pass the packets that fwd_dispatch() kept through the stages, one tunnel after the other,
- * and dispatch them. A packet may come out of FIB_TUNNELS_DEEP tunnels.
+ * and dispatch them. A packet may be decapsulated FIB_TUNNELS_DEEP times.
  */
 void fwd_tunnels_walk(struct fwd *f);
 

@@ -109,7 +109,7 @@ fwd_label_parse(struct burst *b, unsigned int i)
 	struct label_walk walk;
 
 	if (!b->in->mpls) {
-		/* To a kernel without MPLS the frame has an unknown protocol. */
+		/* A kernel without MPLS ignores the frame as one of an unknown protocol. */
 		burst_leave(b, i,
 			    atomic_load_explicit(&fib->mpls_known, memory_order_relaxed)
 				    ? DROP_mpls_off
@@ -161,7 +161,10 @@ fwd_label_keep_path(struct burst *b, unsigned int i)
 	uint8_t carried =
 		swap || label_carries_ttl(b->path[i], of_kernel) ? ttl : UINT8_MAX;
 
-	/* If the path is not the label's, but that of a VRF, the label has the default mode. */
+	/*
+	 * If a lookup in a VRF has replaced the path of the label, the label's TTL mode is
+	 * the default.
+	 */
 	b->labels |= 1ull << i;
 	b->label[i] = (struct burst_label){1, ttl, carried, label_tc(entry) & 7u,
 					   label_is_bottom(entry)};

@@ -18,9 +18,9 @@ burst_has_labels(const struct burst *b, unsigned int i)
 }
 
 /*
- * Parse stage: take a frame of EtherType MPLS. Its labels are looked up, and the IP packet
- * behind them if they lead to a lookup: b->path is set, and b->l2 is moved so that
- * burst_l3() is that packet.
+ * Parse stage: look up the labels of a frame of EtherType MPLS, and set b->path. If the
+ * labels lead to a lookup of the IP packet behind them, or to a neighbor, move b->l2 so
+ * that burst_l3() is that packet, and validate it.
  */
 void fwd_label_parse(struct burst *b, unsigned int i);
 
@@ -47,9 +47,9 @@ void fwd_label_keep_path(struct burst *b, unsigned int i);
 
 /*
  * The stages for usual packets (label_fast.c). Parse sets b->switched; the others clear the
- * bits of packets that label.c has to take. fwd_label_fast_all() parses a burst in which each
- * frame has one label and an IP packet behind it; it returns false, and has changed nothing
- * that a parser does not set, for any other burst.
+ * bits of packets that label.c has to take. fwd_label_fast_all() parses a burst in which
+ * each frame has one label and an IP packet behind it. For any other burst it returns
+ * false, and has changed only members that each parser sets.
  */
 bool fwd_label_fast_all(struct burst *b);
 void fwd_label_fast_parse(struct burst *b);

@@ -74,7 +74,7 @@ label_take(struct burst *b, unsigned int i)
 			       ? LABEL_SWITCH
 			       : LABEL_ODD;
 	}
-	/* The code for IP packets knows only the mode of the kernel's sysctls. */
+	/* The code for IP packets knows only the TTL mode of the kernel's sysctls. */
 	return label_is_bottom(entry) && path_mtu_class(b->path[i]) == 0 &&
 			       (kind == PATH_ADJ || kind == PATH_VRF)
 		       ? LABEL_IP

@@ -58,9 +58,9 @@ port_has_verified(const struct burst *b, unsigned int i)
 }
 
 /*
- * Return true if the packet is for this host, because the host has its destination. As
- * Linux, the router then takes addresses of 240/4, which it does not forward. Packets
- * behind labels, and out of an end point of SRv6, are looked up elsewhere.
+ * Return true if the host has the destination address of the packet. Like Linux, the router
+ * then accepts addresses of 240/4, which it does not forward. Packets behind labels, and
+ * out of an end point of SRv6, are looked up elsewhere.
  */
 static bool
 ip4_is_own(const struct burst *b, unsigned int i, uint32_t dst)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rules: policy routing, a part of the lookup stage. It is for packets from interfaces that
- * rules concern. These packets never take the fast path.                        [fwd-n]
+ * rules: policy routing, a part of the lookup stage, for packets from interfaces that the
+ * rules concern. These packets never take the fast path. [fwd-n]
  */
 #include "fib/rules.h"
 

@@ -19,7 +19,7 @@
 #define PROTO_ICMP6    58u
 #define PROTO_FRAGMENT 44u
 
-#define RULES_BYTES 80 /* of a packet, to which policy rules are applied */
+#define RULES_BYTES 80 /* octets of a packet that policy rules may read */
 
 /*
  * Return the path to the neighbor of an end point. As in Linux, policy rules choose the table by the
@@ -481,7 +481,8 @@ fwd_sid_admit(struct burst *b)
 		return;
 	*in = *b->in;
 	in->vrf = b->sid_vrf;
-	if (burst_has_sid_table(b)) { /* IPv6; in Linux the port has received the packet */
+	/* IPv6: for the rules of Linux the port has received the packet */
+	if (burst_has_sid_table(b)) {
 		in->rules6 = fib_has_sources6(b->fwd->fib);
 		in->fast6 = in->fast6 && !in->rules6;
 		b->in = in;
@@ -489,7 +490,7 @@ fwd_sid_admit(struct burst *b)
 	}
 	device = atomic_load_explicit(&b->fwd->fib->vrf_device[b->sid_vrf],
 				      memory_order_relaxed);
-	/* As in the kernel: the VRF's own device has then received the packet. */
+	/* As in Linux, the VRF's own device counts as the ingress interface. */
 	in->ifidx = (uint16_t)(FIB_EGRESS_VRF | b->sid_vrf);
 	vrf = fib_vrf(b->fwd->fib, b->sid_vrf);
 	if (vrf != NULL)

@@ -75,8 +75,8 @@ fwd_untag(struct burst *b, unsigned int i)
 #define ALIKE_MAX 4
 
 /*
- * Return true if a frame may have a tag, or had one that the NIC stripped. A frame that is
- * too short shows octets of an earlier frame.
+ * Return true if a frame may have a tag, or had a tag that the NIC stripped. Behind the end
+ * of a short frame, the octets are those of an earlier frame.
  */
 static bool
 burst_any_tagged(const struct burst *b)
@@ -105,7 +105,7 @@ tags_mask(unsigned int n, bool more, const uint8_t *frame)
 	return mask;
 }
 
-/* The octets of a frame that hold all tags that select an interface, and one more tag. */
+/* The octets up to the end of all tags that select an interface, and of one more tag. */
 #define LONG_ENOUGH (VLAN_AT + (VLAN_TAGS + 1) * VLAN_BYTES)
 
 /* Add the octets of stripped tags, because they were received, too. */
@@ -163,10 +163,11 @@ burst_look_vlan(struct burst *b)
 	differ = fwd_look_tags(b, (uint8_t)(n * VLAN_BYTES)) &
 		 tags_mask(n, fib_vlans(fib, of) != NULL, first);
 	/*
-	 * A session that watches packets is to see whole frames. A tag that the NIC
-	 * stripped from another frame of the burst comes before the tags in the frames. A
-	 * first frame that is short says nothing about the others. Behind a tag with id 0
-	 * another frame may have the tag of a VLAN.
+	 * Separate the frames also in these cases. A session watches packets, and must see
+	 * whole frames. The NIC has stripped a tag from another frame of the burst; that
+	 * tag comes before the tags in the frames. The first frame is short, so it has not
+	 * all octets to compare. The first frame has a tag with id 0, behind which another
+	 * frame may have the tag of a VLAN.
 	 */
 	if (differ == 0 && rte_pktmbuf_data_len(b->m[0]) >= LONG_ENOUGH &&
 	    !fwd_watched(b->fwd) && (b->any_flags & VLAN_STRIPPED) == 0 &&
@@ -285,8 +286,8 @@ burst_split(struct burst *b, struct split *t, bool stripped, bool macs)
 			t->bytes[i] += vlan_stripped(m) * VLAN_BYTES;
 	}
 	/*
-	 * A loop of its own: a counter cannot be loaded before the addresses of all earlier
-	 * stores are known.
+	 * Count in a separate loop, because the CPU cannot load a counter before it knows
+	 * the addresses of all earlier stores.
 	 */
 	for (unsigned int i = 0; i < b->n; i++) {
 		iface_count_rx(b, t->of[i], 1, t->bytes[i]);
