@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Adjacency slots of next hops: one for each (interface, family, gateway) that slots use,
- * however many slots. [rib]. neigh keeps the MAC addresses; this file keeps the numbers.
+ * Adjacency slots of next hops: one for each (interface, family, gateway), however many
+ * slots of fib->group use it. [rib]. neigh keeps the MAC addresses; this file keeps the
+ * numbers.
  *
  * commit.c drops a reference a grace period after it unpublished the last path. Thus neigh
  * gets the request to forget a neighbor only when no forwarder can still send to it. The
- * number is used again when neigh has answered that it no longer writes there.
+ * number is used again after neigh has answered that it no longer writes there.
  *
- * A commit waits for neigh's answer about new adjacencies (adj_is_awaited), so that no
- * packet meets an adjacency whose MAC address the kernel knows and the forwarders do not.
- * neigh answers at once from its own table. If it does not answer, the commit waits at most
+ * A commit waits for neigh's answer about new adjacencies (adj_is_awaited). Otherwise a
+ * forwarder could use an adjacency without a MAC address that the kernel already has. neigh
+ * answers at once from its own table. If it does not answer, the commit waits at most
  * ANSWER_MS.
  */
 #include "rib/adj.h"

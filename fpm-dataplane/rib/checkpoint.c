@@ -3,11 +3,11 @@
  * The memory of the checkpoint: write records as they change, read them after a crash.
  * [rib]
  *
- * SIGKILL stops a thread between two instructions, and everything stored before is in the
- * memfd: no fsync, no log, no pause. A record is invalid (CRC 0) while it is written. All
- * new hops of a slot are written, with a new version, before the old ones are dropped. If
- * two sets are complete, the later set counts. The memory is reserved for the largest
- * possible table; only the pages that are written cost memory.
+ * If SIGKILL stops the thread between two instructions, everything that it stored before is
+ * in the memfd. So the writer needs no fsync, no log and no pause. A record is invalid (CRC
+ * 0) while it is written. All new hops of a slot are written, with a new version, before
+ * the old ones are dropped. If two sets are complete, the later set counts. The memory is
+ * reserved for the largest possible table; only the pages that are written cost memory.
  */
 #include "rib/checkpoint.h"
 
@@ -45,8 +45,8 @@
 #define ATTEMPTS_MAX 3u
 
 /*
- * Keep the order of stores, as a killed thread leaves them. The processor keeps it; the
- * compiler must, too.
+ * Keep the order of stores, because the memory of a killed thread must have all stores
+ * before the last one. The processor keeps the order; this makes the compiler keep it.
  */
 #define COMPILER_BARRIER() atomic_signal_fence(memory_order_seq_cst)
 
@@ -273,7 +273,8 @@ ckpt_hop_take(struct ckpt *c)
 	if (c->head->hop_high == HOPS_MAX)
 		return 0;
 	number = c->head->hop_high + 1;
-	c->hop[number].crc = 0; /* allocates its page before the number counts it */
+	/* allocates the page of the record before hop_high counts the record */
+	c->hop[number].crc = 0;
 	COMPILER_BARRIER();
 	c->head->hop_high = number;
 	c->hop_next = ckpt_grow_table(c->hop_next, &c->hop_cap, number);
@@ -356,7 +357,8 @@ ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_
 	c->version++;
 	for (uint32_t i = 0; i < hops->n; i++) {
 		number = ckpt_hop_take(c);
-		if (number == 0) { /* its routes are lost, not misrouted */
+		/* a restore then lacks the routes, which is better than a wrong next hop */
+		if (number == 0) {
 			c->full++;
 			ckpt_hops_drop(c, first);
 			first = 0;

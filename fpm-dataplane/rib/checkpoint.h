@@ -18,8 +18,8 @@
  *
  * Source-specific routes are left out: rtnl reads them again.
  *
- * All numbers are in host order, because the memory never leaves the machine nor outlives
- * its boot. Each record has a CRC over itself and its own number. A killed writer leaves at
+ * All numbers are in host order, because the memory stays on the machine and is lost at a
+ * reboot. Each record has a CRC over itself and its own number. A killed writer leaves at
  * most one record of a kind, or the set of one slot, unfinished. A reader accepts this and
  * no other fault.
  */

@@ -108,9 +108,7 @@ content_find(struct rib *rib, const struct nh_list *hops, uint64_t hash,
 	return NULL;
 }
 
-/*
- * Give an orphan to a new user. Whether the limit counts it depends on the present content.
- */
+/* Give an orphan to a new user. `exempt`: the limit does not count its present content. */
 static void
 slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool exempt)
 {

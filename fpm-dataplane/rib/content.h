@@ -28,9 +28,15 @@ struct rib_contents {
 	struct hidx by_hops; /* SLOT_INLINE and SLOT_ORPHAN */
 	uint32_t n_orphans;
 	uint32_t unresolved; /* PATH_UNRESOLVED, permanent; used when slots run out */
-	/* By the RTN_* of a route in table local, for the routes that it hides; 0: none yet. */
+	/*
+	 * Slots of the routes that table local hides, by the RTN_* of the route that hides
+	 * them; 0: none yet.
+	 */
 	uint32_t hidden[RTN_THROW];
-	/* PATH_THROW, for short prefixes in views, and without a route of main; 0: none yet */
+	/*
+	 * A slot with PATH_THROW: for short prefixes in views, and for prefixes that table
+	 * local leaves to main if main has no route; 0: none yet.
+	 */
 	uint32_t suppressed;
 	uint32_t mtu_high; /* classes of fib->mtu_bytes in use; never freed */
 	size_t leg_bytes;

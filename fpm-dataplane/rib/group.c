@@ -137,8 +137,8 @@ struct fill {
 
 /*
  * Return the rank of a member for a bucket; the lowest is the best. It is -log2(u) / weight
- * for a random u between 0 and 1, which gives a member the best rank with a probability
- * like its weight. The bits of a float are its logarithm, nearly.
+ * for a random u between 0 and 1, so the probability of the best rank is proportional to
+ * the weight. The bits of a float, read as an integer, are nearly its logarithm.
  */
 static inline uint32_t
 rank_of(uint32_t bucket_hash, uint32_t member_hash, float inverse)
@@ -240,7 +240,9 @@ taker_remove(struct takers *t, uint32_t at)
 	t->inverse[at] = t->inverse[t->n];
 }
 
-/* Compare paths without their MTU classes, which the routes of a group have. */
+/*
+ * Return a path without its MTU class: the class is that of the routes, not of the member.
+ */
 static fib_path
 path_only(fib_path path)
 {

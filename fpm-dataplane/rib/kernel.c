@@ -3,23 +3,24 @@
  * Apply events of the kernel: its routes, its next-hop objects, its links. [rib]
  *
  * A prefix has at most one route of zebra (route.zslot) and any number of routes of the
- * kernel (kroute.h), of which the best usable one counts (route.kslot). Between the two, the
- * lower metric wins, as in the kernel: zebra installs its routes with metric 20. Routes of
- * table local precede all others. Connected routes count while their link is up, so that a
- * route for the subnet that zebra learned from another router takes over when the carrier
+ * kernel (kroute.h), of which the best usable one counts (route.kslot). Between the two,
+ * the lower metric wins, as in the kernel: zebra installs its routes with metric 20. Routes
+ * of table local precede all others. Connected routes count while their link is up, so that
+ * a route for the subnet that zebra learned from another router takes over when the carrier
  * is lost. Other routes count without a carrier, too, unless the links of all their next
- * hops have the sysctl ignore_routes_with_linkdown set. Own addresses stay, because the
- * kernel decides which packets to them it answers.
+ * hops have the sysctl ignore_routes_with_linkdown set. Own addresses stay without a
+ * carrier, because the kernel decides which packets to them it answers.
  *
- * A deletion is found by its metric and its next hops. The kernel joins IPv6 routes of equal
- * metric that have gateways into one route with several next hops, and a later deletion may
- * name only one of these next hops.
+ * The route that an event deletes is found by its metric and its next hops. The kernel
+ * joins IPv6 routes of equal metric that have gateways into one route with several next
+ * hops, and a later deletion may name only one of these next hops.
  *
  * Linux has at most one route for an MPLS label. Its metric is 0, so it precedes zebra's
  * route.
  *
- * A dump numbers itself. When it is over, a walk removes the records in its scope that have
- * an older number.
+ * Each dump of the kernel's tables has a number, and so has each record: that of the last
+ * dump that showed it. At the end of a dump, a walk removes the records in the scope of the
+ * dump that have an older number.
  */
 #include "rib/kernel.h"
 
@@ -48,7 +49,7 @@
 void
 kernel_choose(struct rib *rib, struct route *r)
 {
-	/* The record has the reference. */
+	/* The record holds the reference to the slot, r->kslot holds none. */
 	r->kslot = kroute_slot(&rib->kroutes, &rib->links, r);
 }
 

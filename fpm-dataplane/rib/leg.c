@@ -254,8 +254,9 @@ legs_rebind_floating(struct rib *rib)
 }
 
 /*
- * The loopback device is excluded, because the kernel would forward a packet there
- * again and again until its TTL is used up. The device of a VRF has no links of its own.
+ * The loopback device is excluded, because the kernel would forward a packet there again
+ * and again until its TTL is used up. The device of a VRF (link->vrf) is excluded, because
+ * a route by it leads to a lookup in the VRF.
  */
 bool
 link_is_kernels(const struct rib *rib, const struct link *link)
@@ -265,9 +266,10 @@ link_is_kernels(const struct rib *rib, const struct link *link)
 }
 
 /*
- * Return true if the kernel has to serve a next hop of SRv6: a headend that forwarders
- * cannot serve, or an end point without an entry. A long headend that was restored counts,
- * too: it has neither segments nor a refusal.
+ * Return true if the kernel has to serve a next hop: one with an encapsulation that only
+ * the kernel has (HOP_LWTUNNEL), a headend of SRv6 that forwarders cannot serve, or an end
+ * point without an entry. A restored headend with more segments than a record of the
+ * checkpoint holds counts, too: it has neither segments nor a refusal.
  */
 bool
 leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
@@ -280,9 +282,9 @@ leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
 }
 
 /*
- * Return the class of a leg without an adjacency whose link is up. Only IPv6 routes have the
- * slot, and no IPv6 packet may leave by the link: other next hops carry the flows. If there
- * are none, forwarders drop the packets (ipv6_off).
+ * Return the class of a leg without an adjacency whose link is up. If only IPv6 routes have
+ * the slot and IPv6 is off on the link, other next hops carry the flows. If there are none,
+ * forwarders drop the packets (ipv6_off).
  */
 static enum leg_class
 leg_without_neighbor(const struct leg *leg)
@@ -302,7 +304,7 @@ path_without_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 {
 	const struct next_hop *hop = &leg->hop;
 
-	/* The interface of an end point is a formality: its action decides. */
+	/* The interface of an end point has no effect: its action decides. */
 	if (leg->sid != 0) {
 		*path = PATH(PATH_LOCAL, leg->sid);
 		return LEG_ALIVE;

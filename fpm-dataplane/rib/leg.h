@@ -27,7 +27,7 @@ void legs_renew_adjs(struct rib *rib, struct link *link);
 /* Classes in order of preference. A slot uses the best class among its legs. */
 enum leg_class {
 	LEG_ALIVE,
-	/* The neighbor was asked. Without a leg that is alive packets wait for the answer. */
+	/* The kernel is resolving the neighbor. If no leg is alive, packets wait for it. */
 	LEG_RESOLVING,
 	/*
 	 * The neighbor does not answer, and packets cause the kernel to ask again; or BFD

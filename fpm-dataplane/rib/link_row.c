@@ -58,9 +58,9 @@ prefix_is_taken_over(const struct rib *rib, const struct route *r)
 }
 
 /*
- * Mark the links that have a connected subnet that does not count because the link is not up, and
- * that counts in Linux, if packets to it take another route. The kernel deletes the subnets of a
- * link that is set down.
+ * Mark each link that is not up and has a connected subnet whose packets take another route
+ * here. Linux uses the connected subnet of a link without carrier. A link that is set down
+ * is never marked, because the kernel deletes its subnets.
  */
 static void
 links_mark_lost_subnets(const struct rib *rib)
@@ -118,8 +118,9 @@ loopback_is_egress(const struct rib *rib, const struct link *link)
 }
 
 /*
- * Return true if the link has IPv6 off, and is a next hop without an adjacency of an IPv6 route
- * that has others, too. IPv4 routes have the slot as well and need this next hop.
+ * Return true if the link has IPv6 off, and an IPv6 route with several next hops has one by
+ * this link without an adjacency. The slot keeps this next hop if IPv4 routes have the
+ * slot, too.
  */
 static bool
 link_loses_ipv6(const struct rib *rib, const struct link *link)

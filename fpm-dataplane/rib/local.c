@@ -51,7 +51,10 @@ covering_slot(const struct rib *rib, uint32_t table, struct prefix p)
 	return r == NULL ? 0 : route_effective(r);
 }
 
-/* Return true if the table is that of a VRF whose packets look up table local before. */
+/*
+ * Return true if the table is that of a VRF, and packets of the VRF look up table local
+ * first.
+ */
 static bool
 local_is_before(const struct rib *rib, uint32_t table, uint8_t family)
 {
@@ -226,8 +229,9 @@ left_remove(struct rib *rib, uint32_t i)
 }
 
 /*
- * Try prefixes again that wait for memory. After RETRIES failures the others wait for the next
- * commit, which begins with them: while memory is out, a commit does not try thousands.
+ * Try the prefixes again that wait for memory. After RETRIES failures leave the others to
+ * the next commit, which begins with them, so that a commit does not try thousands of
+ * prefixes while memory is out.
  */
 static void
 left_retry(struct rib *rib)

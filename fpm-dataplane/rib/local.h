@@ -23,7 +23,10 @@ struct vrf;
 struct rib_locals {
 	/* The rule of VRFs precedes the rule of table local, or that is missing: IPv4, IPv6 */
 	bool behind[2];
-	/* Prefixes that a trie has not got for lack of memory. Number i + 1 of the index is left[i]. */
+	/*
+	 * Prefixes that some trie lacks, because memory was out. Number i + 1 of the index
+	 * is left[i].
+	 */
 	struct prefix *left;
 	uint32_t n_left, cap_left, next_left; /* the last is the first to try again */
 	struct hidx left_index;
@@ -71,8 +74,8 @@ void locals_set_behind(struct rib *rib, unsigned int family6, bool behind);
 bool locals_complete(struct rib *rib);
 
 /*
- * Note a record of table local that refuses, for readers that look a table up alone
- * (fib->local_refuses6).
+ * If the record of table local refuses packets, set fib->local_refuses6. Forwarders read it
+ * for end points of SRv6 that look up a table without table local.
  */
 void local_note_refusal(struct rib *rib, const struct kroute *kr);
 

@@ -108,8 +108,9 @@ vrfs_exist(const struct rib *rib)
 }
 
 /*
- * Return true for a rule of VRFs or of table main without a selector. Sets *vrfs_done once
- * packets of VRFs have looked up their own tables before main.
+ * Return true for a rule without a selector that looks up the table of a VRF or table main.
+ * Set *has_main if it looks up table main. Set *vrfs_done if it looks up the tables of
+ * VRFs, and no earlier rule looks up table main.
  */
 static bool
 rule_is_base(const struct rule *rule, bool *has_main, bool *vrfs_done)

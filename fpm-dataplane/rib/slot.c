@@ -4,8 +4,9 @@
  * wait for the commit. [rib]
  *
  * A slot without routes lives until the end of the round, because a replace often takes the
- * last route away and gives it back. It then is retired: its word stays until no reader can
- * have its number, and only then the number is free. This file writes no group words.
+ * last route away and gives it back. Then the slot is retired: its word stays until no
+ * reader can have its number, and only then the number is free. This file writes no group
+ * words.
  */
 #include "rib/slot.h"
 
@@ -129,7 +130,7 @@ slot_note_family(struct rib *rib, uint32_t number, uint8_t family)
 	struct slot *s = slot_at(&rib->slots, number);
 	bool *has = family == 6 ? &s->of_ipv6 : &s->of_others;
 
-	/* The family decides whether a link with IPv6 off can carry: see leg_path(). */
+	/* A leg by a link with IPv6 off serves some families only: see leg_path(). */
 	if (!*has)
 		slot_dirty(rib, s, SLOT_PATHS);
 	*has = true;

@@ -9,12 +9,14 @@
  * nothing is swept before the hold time is over. Nothing is swept while zebra is not
  * connected. MACs, which zebra does not replay, are never swept.
  *
- * If zebra sends nothing for a VRF, it does not replay the VRF, or the VRF receives no
- * packets (a VRF with an interface has connected routes). Its routes are kept, and reported
- * as not replayed. zebra does not replay tables that are neither main nor of a VRF. Their routes
- * that the session did not send are removed with the sweep of VRFs if the kernel's copies
- * count (`routes: {from: both}`), or if they come from a checkpoint, because no other step
- * would remove them.
+ * If zebra sends nothing for a VRF, either it does not replay the VRF, or the VRF has no
+ * interface and so receives no packets (each interface has connected routes). The routes of
+ * such a VRF are kept, and reported as not replayed.
+ *
+ * zebra does not replay tables that are neither main nor of a VRF. Their routes that the
+ * session did not send are removed with the sweep of VRFs if the kernel's copies count
+ * (`routes: {from: both}`), or if they come from a checkpoint, because no other step would
+ * remove them.
  *
  * The sweep works in slices, so that live updates do not wait for it. Nexthop ids need no
  * sweep: they do not outlive their session (nexthop.c), and a slot is retired with its last

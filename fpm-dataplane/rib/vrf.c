@@ -185,7 +185,10 @@ vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view)
 		hidx_add(&rib->vrfs.by_table, hash32(table), number);
 	else
 		vec32_push(&rib->vrfs.views, number);
-	/* Routes of its table may have arrived before. A view may be one of table main. */
+	/*
+	 * Routes of its table may have arrived before. A view may have the routes of table
+	 * main.
+	 */
 	vrf->lap = resync_from(&rib->resync, view == 0 ? rib->tables.main.high + 1 : 1);
 	if (view == 0 && rib->conf.feedback)
 		feedback_resend_after(&rib->feedback, vrf->lap);

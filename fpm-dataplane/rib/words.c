@@ -71,7 +71,7 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 		}
 	}
 	if (best > LEG_FAILED)
-		return 1; /* several paths of these classes have the same effect */
+		return 1; /* all paths of these classes have the same effect */
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		if (leg_path(rib, &s->leg[i], &path) != best)
 			continue;
