@@ -54,7 +54,7 @@ enum path_kind {
 	 * only in the route of a label.
 	 */
 	PATH_VRF,
-	PATH_NO_FIB, /* in no route: the VRF of the packet has no FIB (yet) */
+	PATH_NO_FIB, /* never the path of a route: the VRF of the packet has no FIB (yet) */
 	PATH_THROW,  /* ends the lookup in its table: the next rule of the kernel decides */
 	/*
 	 * leaves by an interface that only the kernel has; index: low bits of ifindex, 0:
@@ -500,9 +500,9 @@ struct fib {
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
 	/* W:neigh  by number of a VRF: its device, see fib_vrf_device_make() in urpf.h */
 	_Atomic uint64_t vrf_device[FIB_VRF_MAX];
-	/* W:rib once  all VRFs have the routes of the start: a VRF without a route uses main */
+	/* W:rib once  VRFs have their earlier routes: a VRF without a route uses main */
 	_Atomic bool vrfs_told;
-	/* W:rib once  table local had an IPv6 route that refuses, which FIBs of VRFs have */
+	/* W:rib once  table local, and so the FIB of each VRF, had an IPv6 route that refuses */
 	_Atomic bool local_refuses6;
 	_Atomic(struct fib_rules *)
 		rules[2];                  /* W:rib  IPv4, IPv6; NULL: none, see rules.h */

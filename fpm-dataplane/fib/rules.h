@@ -91,8 +91,8 @@ void fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
 		    const struct fib_rules_key *key, struct fib_rules_hit *hit);
 
 /*
- * Look up the FIB `number` alone, as a SID does that names a table. No rule is tried, but routes for
- * some sources count.                                                     [RCU reader]
+ * Look up the FIB `number` alone, for a SID that names a table. No rule is tried, but
+ * routes for some sources count. [RCU reader]
  */
 void fib_rules_table(const struct fib *fib, const struct fib_rules *rules,
 		     const struct fib_rules_key *key, uint16_t number,

@@ -19,8 +19,9 @@
 #define FIB_SIDS_MAX (1u + TABLE_MOST_end_points)
 #define SID_NO_IFACE UINT16_MAX
 /*
- * Paths of packets whose destination is looked up in the table of the end point, but not in table main
- * next: of an inner packet, and of a packet that End.T sends to its next segment.
+ * Paths of packets that are looked up in the table of the end point, but not in table main
+ * if it has no route. ALONE: an inner packet. NEXT: a packet that End.T sends to its next
+ * segment.
  */
 #define SID_PATH_ALONE PATH(PATH_NONE, 1)
 #define SID_PATH_NEXT  PATH(PATH_NONE, 2)
@@ -159,7 +160,7 @@ sid_vrf(const struct fib_sid *sid, uint16_t own)
 		       : own;
 }
 
-/* Return true for an end point that looks its table up alone, as in Linux, and no other. */
+/* Return true for an end point that looks up its own table alone, as Linux does. */
 static inline bool
 sid_is_alone(const struct fib_sid *sid)
 {

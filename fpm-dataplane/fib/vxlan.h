@@ -48,8 +48,9 @@ struct fib_vxlan_hop {
 struct fib_vxlans {
 	uint32_t mask; /* number of entries less one; the number is a power of two */
 	/*
-	 * An interface, if all others have the same VRF, local address and port, and the
-	 * kernel itself has no vxlan device. 0: the kernel decides about unknown VNIs.
+	 * One of the interfaces, if all of them have the same VRF, local address and port,
+	 * and the kernel serves no vxlan device itself. 0: the kernel decides about unknown
+	 * VNIs.
 	 */
 	_Atomic uint16_t one_end; /* W:neigh R:fwd,punt */
 	/* W:neigh R:fwd,punt  ifidx; the number of a port: removed; 0: free */

@@ -155,8 +155,9 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 }
 
 /*
- * Give the TAPs the carriers of their devices again, if another program changed them (`ip link
- * set carrier`). A difference that lasts a period is no report that is under way.
+ * Give the TAPs the carriers of their devices again, if another program changed them (`ip
+ * link set carrier`). If the kernel reports a difference for a whole period, it is no late
+ * report.
  */
 void
 carrier_restore(struct neigh *n)

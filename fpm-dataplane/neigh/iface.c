@@ -34,7 +34,10 @@ iface_copy_free(struct neigh *n, struct retired *r)
 	free(caa_container_of(r, struct iface_copy, retired));
 }
 
-/* Return those of 64 interfaces from 64 * `w` on that may lend an address that is missing. */
+/*
+ * Return a bit for each of the 64 interfaces from 64 * `w` on that may lend an address of a
+ * family that has none.
+ */
 static uint64_t
 lenders_of(const struct neigh *n, unsigned int w, const struct ranks *best)
 {
@@ -302,7 +305,10 @@ iface_address_changed(struct neigh *n, const struct link *l, uint8_t family)
 {
 	unsigned int v = family == 4 ? V4 : V6;
 
-	/* The loopback device and VRFs lend addresses, and no other link that is not ours. */
+	/*
+	 * A link that is not ours lends addresses only if it is the loopback device or a
+	 * VRF.
+	 */
 	if (l->ifidx == 0 ? l->ifindex == LOOPBACK_IFINDEX || l->kernel.vrf_table != 0
 			  : !iface_is_outranked(n, l, v))
 		n->borrow_due[v] = true;

@@ -95,7 +95,8 @@ struct link {
 	uint32_t owner;          /* its bond, bridge or team; 0: none */
 	uint16_t vrf;            /* a VRF's own number; FIB_VRF_NONE: no number was free */
 	struct kmon_link kernel; /* last report; valid while `known` */
-	bool ipv6_told;          /* the next three, or the absence of IPv6, were reported */
+	/* the kernel has reported the next three fields, or that there is no IPv6 */
+	bool ipv6_told;
 	bool ipv6_off;
 	bool ndisc_notify; /* sysctl */
 	unsigned int mtu6_bytes;
@@ -152,8 +153,9 @@ struct iface {
 	bool leaving;            /* the port is being removed on request */
 	bool carrier;            /* carrier of the port */
 	bool carrier_set;        /* ... and the TAP has it */
-	bool carrier_differs;    /* the kernel reported another one: carrier_restore() */
-	struct port_link speed;  /* speed and duplex that the TAP was given last */
+	/* the kernel reported another carrier: carrier_restore() */
+	bool carrier_differs;
+	struct port_link speed;         /* speed and duplex that the TAP was given last */
 	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
 	unsigned int n_unlogged;        /* changes that were not logged */
 	double log_credit;              /* log lines that are allowed ... */
@@ -165,7 +167,8 @@ struct iface {
 	bool ipv6_off; /* (*) as published */
 	uint8_t ipv6_off_wait; /* (*) periods until its loss is logged: see iface_inet6_log() */
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
-	bool dev_lost;            /* it was deleted; AF_PACKET does not follow */
+	/* kernel_if was deleted; AF_PACKET does not open a new one of this name */
+	bool dev_lost;
 	bool notify_due; /* (*) set up since the port had its carrier: see notify.c */
 	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
 	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
@@ -283,10 +286,7 @@ struct neigh {
 	bool tunnels_due, vxlans_due;
 	uint32_t n_tunnel_entries, n_vxlan_entries;
 	bool tunnels_shared; /* an entry has FIB_TUNNEL_SHARED */
-	/*
-	 * SVIs that are up; those of them with another VRF, local address or port than
-	 * vxlan_end; where the search for one of them goes on
-	 */
+	/* SVIs that are up, and the part with another VRF, address or port than vxlan_end */
 	uint16_t n_svis_up, n_svis_other;
 	struct fib_vxlan vxlan_end;
 	uint32_t vxlan_cursor;

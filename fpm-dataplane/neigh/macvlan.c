@@ -234,9 +234,9 @@ macvlan_set_mac(struct neigh *n, uint16_t ifidx)
 }
 
 /*
- * Virtual routers of several VLANs often have the same MAC: this interface holds it no longer, but
- * another may. A device that receives all frames, because it had no room for a MAC, does so until
- * it is closed.
+ * Virtual routers of several VLANs often have the same MAC, so the device accepts it as
+ * long as another interface has it. A device that receives all frames, because it had no
+ * room for a MAC, does so until it is closed.
  */
 void
 macvlan_forget_mac(struct neigh *n, uint16_t ifidx)

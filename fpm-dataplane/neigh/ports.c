@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Adds and removes ports, and creates TAPs again that were deleted or moved away. Runs in
- * neigh, because it must know a new ifindex before the kernel reports it. The new TAP takes
- * the number of the old descriptor: a thread that uses the number never finds it closed or
- * used by another file.
+ * neigh, because neigh must know a new ifindex before the kernel reports it. The new TAP
+ * takes the number of the old descriptor, so a thread that uses the number never finds it
+ * closed or used by another file.
  *
  * AF_PACKET ports always report their link as up, so the carrier of their kernel interface
  * is taken from the kernel. The link state of all other devices is polled.

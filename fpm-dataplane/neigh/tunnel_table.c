@@ -37,9 +37,9 @@ ifidx_receives(const struct neigh *n, uint16_t ifidx, const struct fib_tunnel_ke
 }
 
 /*
- * Put a tunnel into the table, unless it has the entry. If another tunnel receives packets with
- * this key, mark the entry of that one. Return false if this cannot be done in place: this tunnel
- * has an entry of its own, which only a new table leaves out.
+ * Put a tunnel into the table, unless it has the entry. If another tunnel receives packets
+ * with this key, mark the entry of the other tunnel. Return false if that needs a new
+ * table, because this tunnel has an entry of its own, which cannot be removed in place.
  */
 static bool
 entry_put(struct neigh *n, struct fib_tunnels *tunnels, const struct fib_iface *fi,

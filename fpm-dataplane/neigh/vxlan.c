@@ -362,7 +362,7 @@ svi_catch_up(struct neigh *n, uint16_t ifidx)
 	kmon_report_neighbors_on(n->control, n->iface[ifidx].kernel.ifindex);
 }
 
-/* The list may grow meanwhile: of SVIs whose forwarding database was read. */
+/* This loop may add SVIs to the list, after it has read their forwarding database. */
 void
 svis_apply(struct neigh *n)
 {
