@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random rulesets of nft and random packets, from a seed.
-
-There is no later fragment among the packets: Linux 6.18 reads the ports of one from its content
-(nft_payload_fast_eval() does not look at the offset, later kernels do).
-"""
+"""Random rulesets of nft and random packets, from a seed. The packets include no later fragments,
+because Linux 6.18 reads the ports of such a fragment from its payload (nft_payload_fast_eval() does
+not look at the offset; later kernels do)."""
 
 import ipaddress
 import re

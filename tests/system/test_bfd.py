@@ -202,7 +202,8 @@ def say_down(bfd, row, src, dst, ttl):
 
 
 def test_a_forwarder_that_hangs_does_not_stop_detection(bfd):
-    """It looks at no queue, and detection usually waits for that. bfdd is notified after a second."""
+    """Detection usually waits until the forwarders have looked at their queues. A forwarder that
+    hangs looks at none: bfdd is notified after a second nevertheless."""
     bfd.up()
     told = lambda: bfd.ours.json("show bfd peers json")[0]["status"]  # noqa: E731
     with frozen(bfd.router.daemon.pid(), "fwd-0"):
@@ -308,7 +309,8 @@ esac
 
 
 def test_doctor_compares_the_sessions_of_both_sides(bfd, tmp_path):
-    """Against a vtysh that tells another number, and another version of FRR."""
+    """doctor compares the daemon's number of sessions with that of a vtysh that reports another
+    number, and of a vtysh of another version of FRR."""
     bfd.up()
     n = len(bfd.router.control.ask("bfd"))
 
@@ -387,7 +389,8 @@ def test_the_api_tells_the_sessions(bfd):
 
 
 def test_thread_bfd_runs_before_busy_programs(bfd):
-    """It has the least real-time priority if the limit permits that or root may raise the limit."""
+    """Thread bfd has the lowest real-time priority if the limit permits that or root may raise the
+    limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
     with open("/proc/self/status", encoding="ascii") as file:
         caps = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))

@@ -169,7 +169,8 @@ def test_a_planned_restart_and_a_restart_of_bfdd_are_not_seen_by_bird(bed):
 
 
 def test_a_static_route_goes_and_comes_with_its_session(bed):
-    """FRR has such routes from 8.5 on. The next hop is dead on a link that stays up."""
+    """A static route with BFD, which FRR has from 8.5 on, leaves the FIB while its next hop is dead
+    on a link that stays up."""
     if bed.frr.version < (8, 5):
         pytest.skip("FRR has static routes with BFD from 8.5 on")
     bed.up()

@@ -98,7 +98,7 @@ def test_a_session_of_link_local_addresses(bfd):
     ids=["ipv4", "ipv6"],
 )
 def test_a_session_over_several_hops(bfd, ours, theirs, via):
-    """Between addresses of the loopback interfaces, by routes."""
+    """A session between addresses of the loopback interfaces comes up over routes."""
     wan, size = bfd.router.wires["wan"], 32 if via == 4 else 128
     own(bfd, "2001:db8:61::1/64", "2001:db8:61::2/64")
     own(bfd, f"{ours}/{size}", f"{theirs}/{size}", ("lo", "lo"))
@@ -405,7 +405,8 @@ def test_bfdd_shows_our_counters(bfd):
 
 
 def test_a_session_follows_the_address_of_its_interface(bfd):
-    """It names no local address, so the kernel's choice is its own, also when that changes."""
+    """The session names no local address, so the kernel selects its source. The session has the new
+    source when the kernel selects another."""
     ours, theirs = own(bfd, "10.60.0.1/24", "10.60.0.2/24")
     pair(bfd, ours, theirs)
     assert up(bfd, ours, theirs)["local"] == ours

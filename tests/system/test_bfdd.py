@@ -281,7 +281,7 @@ def test_updates_and_deletes_beyond_8_kib_are_lost(bfdd):
 
 
 def test_bfdd_ends_without_deletes(bfdd):
-    """The end of the connection is all that comes."""
+    """bfdd closes the connection when it ends, and sends no delete before."""
     bfdd.peers(3)
     plane = bfdd.connect()
 
@@ -620,8 +620,9 @@ def bgp(bfdd):
 
 
 def test_bgp_survives_a_hand_over_and_ends_3_s_after_the_last_connection(bgp):
-    """A session without source and interface comes first, and is replaced by another when the source
-    is known. BGP of 10.3 waits for Up. Clients hear of the states that are reported."""
+    """First comes a session without source and interface. Another session replaces it when the
+    source is known. BGP of 10.3 waits for Up. bfdd tells its clients the states that are
+    reported."""
 
     def peer():
         return bgp.near.json("show bgp neighbors 192.0.2.2 json")["192.0.2.2"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Headends of SRv6 that zebra announces: what packets to their routes look like when they leave, as
-RFC 8986, 5 says. scapy dissects the packets."""
+"""Headends of SRv6 that zebra announces: the packets that leave by their routes, by RFC 8986, 5.
+scapy dissects the packets."""
 
 import ipaddress
 import json
@@ -119,7 +119,8 @@ def test_flows_spread_over_equal_ways_to_the_first_segment(core, lan, wan, alt):
 
 @pytest.mark.parametrize("prefix", [NET4, NET6])
 def test_without_a_route_to_the_first_segment_the_sender_is_told(core, lan, wan, prefix):
-    """S3: no route, and a route that drops."""
+    """S3: the sender gets an ICMP error if the first segment has no route, or a route that
+    drops."""
     announce(core, prefix, wan, SIDS[:1])
     core.zebra.drop(LOCATOR)
     eventually(lambda: core.route_row(LOCATOR) is None, 5, what="the route is gone")
@@ -177,7 +178,8 @@ def test_packets_too_big_are_answered_with_what_fits(core, lan, wan):
 
 
 def test_a_path_mtu_that_a_router_tells_is_obeyed(core, lan, wan):
-    """S4: an ICMPv6 error about an outer packet lowers the MTU. Another test has other segments."""
+    """S4: an ICMPv6 error about an outer packet lowers the MTU of its headend. The test uses
+    segments that no other test uses."""
     announce(core, NET4, wan, ["2001:db8:ff77::1", "2001:db8:ff77::2"])
     probe = lambda more: lan.probe(HOST4, size=1300 - OVER + more, flags="DF")  # noqa: E731
     sent = core.forwarded(lan, probe(1), wan)[IPv6]
@@ -208,7 +210,8 @@ def test_without_df_the_packet_inside_is_fragmented(core, lan, wan, n):
 
 
 def test_packets_wait_for_the_neighbor_of_the_outer_packet(core, lan, wan):
-    """The next hop of the first segment is asked for, and all packets leave in their order."""
+    """The kernel resolves the next hop of the first segment, and all packets that waited leave in
+    order."""
     gateway = "2001:db8:1::77"
     core.route("2001:db8:ff01::/48", gateway, wan)
     announce(core, NET4, wan, SIDS[:2])

@@ -297,7 +297,7 @@ def test_fragments_leave_by_the_table(hooked, in_table, lan, wan, alt):
 
 
 def test_packets_to_the_router_stay(hooked, in_table, lan, alt):
-    """Packets to addresses of the router stay with it, whatever the table says."""
+    """Packets to addresses of the router go to the kernel, whatever the table has for them."""
     in_table("0.0.0.0/0", f"via {alt.peer4}")
     in_table("::/0", f"via {alt.peer6}")
     leads_to(hooked, HOST, "alt0")

@@ -104,7 +104,8 @@ def test_an_operators_route_beside_zebras(frr):
 
 
 def test_an_interface_route_beside_zebras(frr):
-    """A route by an interface alone beside zebra's. It once removed zebra's route."""
+    """A route by an interface alone is in force beside zebra's route. When it is deleted, zebra's
+    route is in force again; an earlier version had removed it."""
     dut, _ = frr
     dut.neighbor(AT_ZEBRA, dut.wires["ext"])
     dut.ip(f"route add {OF_ZEBRA} dev ext0")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packets with MPLS labels: what becomes of each label that zebra announces, as RFC 3031, 3032 and
-3443 say. scapy builds and dissects the frames."""
+"""Packets with MPLS labels: the handling of each label that zebra announces, by RFC 3031, 3032 and
+3443. scapy builds and dissects the frames."""
 
 import ipaddress
 
@@ -233,8 +233,8 @@ def test_flows_of_a_label_spread_over_its_next_hops_and_stay(dut, lan, wan, alt)
 
 
 def test_an_entropy_label_on_top_comes_off_with_its_indicator(dut, lan, wan):
-    """M8 (RFC 6790, 4.2): the next label decides, or table main if none follows. The TTL of the
-    entropy label, 0, does not count."""
+    """M8 (RFC 6790, 4.2): the label behind the entropy label decides, or table main if none
+    follows. The TTL of the entropy label, 0, does not count."""
     dut.label(100, dut.hop(wan, [200]))
     dut.route(NET, via=wan.peer4, wire=wan)
     pair = (7, 64), (100000, 0)
@@ -355,7 +355,7 @@ def test_a_packet_to_us_goes_to_the_kernel_with_its_labels(dut, lan):
 
 
 def test_packets_wait_for_the_neighbor_with_their_labels(dut, lan, wan):
-    """M25: an unknown neighbor is asked for, then the held packet leaves with its labels."""
+    """M25: the kernel resolves an unknown neighbor, then the held packet leaves with its labels."""
     fresh = str(ipaddress.ip_network(wan.host4)[7])
     dut.label(100, dut.hop(wan, [200], via=fresh))
     dut.route(NET, nhid=dut.zebra.hop(fresh, wan, labels=[300]))

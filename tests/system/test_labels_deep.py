@@ -81,7 +81,8 @@ def test_a_route_pushes_each_label_of_a_deep_stack(dut, lan, wan, n):
 @pytest.mark.parametrize("n", DEPTHS)
 @pytest.mark.parametrize("below", [[], [(300, 7, 2)], [(300 + i, 7, 2) for i in range(16)]])
 def test_a_label_becomes_a_deep_stack(dut, lan, wan, n, below):
-    """The labels below the swapped one stay, and none of the new ones has S then."""
+    """A label is swapped for a deep stack. The labels below it stay, so none of the new labels has
+    S."""
     dut.label(100, dut.hop(wan, DEEP[:n]))
     sent = with_labels(lan.probe(HOST), (100, 9, 3), *below)
 
@@ -198,7 +199,7 @@ def test_each_fragment_has_all_labels(dut, lan, wan, n):
 
 
 def test_a_packet_waits_for_its_neighbor_with_sixteen_labels(dut, lan, wan):
-    """An unknown neighbor is asked for, then the packets leave with their labels."""
+    """The kernel resolves an unknown neighbor, then the packets leave with their labels."""
     fresh = str(ipaddress.ip_network(wan.host4)[12])
     push(dut, wan, DEEP, via=fresh)
     dut.label(100, dut.hop(wan, DEEP, via=fresh))

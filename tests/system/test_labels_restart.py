@@ -71,8 +71,9 @@ def test_labels_are_in_force_before_zebra_is_back(dut, paths, how):
 
 @pytest.mark.parametrize("pid", ["same", "another"])
 def test_no_packet_is_lost_while_zebra_is_away_and_numbers_its_ids_again(dut, paths, pid):
-    """The session ends and returns, of the same zebra and of another one, which uses other ids.
-    Labels that are announced again carry each packet. One that is not is swept."""
+    """The session ends and returns, of the same zebra and of another zebra, which uses other ids.
+    Labels that zebra announces again lose no packet. A label that it does not announce again is
+    swept."""
     lan, old = dut.wires["lan"], dut.zebra
     dut.label(102, dut.hop(paths.wan, [999]))
 

@@ -707,8 +707,8 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
 
 
 def test_packets_that_wait_leave_by_their_rule(rules, twin, dut):
-    """Packets that a rule sends to a neighbor without a MAC address wait, and leave there when the
-    neighbor is known, not by the route of main."""
+    """Packets that a rule sends to a neighbor without a MAC address wait. When the neighbor is
+    known, they leave by the table of the rule and not by the route of main."""
     ext, lan = dut.wires["ext"], dut.wires["lan"]
     rules(
         "route add 198.51.100.0/24 via 192.0.2.199 dev ext0 table 120",

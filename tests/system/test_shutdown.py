@@ -61,8 +61,8 @@ def test_a_peer_that_is_set_down_leaves_the_device_up(dut, wan):
 
 
 def test_what_was_set_while_no_daemon_ran_is_followed(own_dut):
-    """A daemon that starts takes the links of TAPs that are down down, and sets the devices of
-    others up, which a daemon before it had taken down."""
+    """A daemon that starts sets the device down if its TAP is down, and sets the other devices up,
+    which an earlier daemon had set down."""
     dut = own_dut()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.start()

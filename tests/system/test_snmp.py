@@ -134,7 +134,7 @@ def test_each_interface_of_the_kernel_is_there_once_and_in_order(router, agent):
 
 
 def test_the_octets_of_a_port_are_those_of_fpmctl_and_not_of_its_tap(router, agent):
-    """Packets that are forwarded count, though the kernel does not see them."""
+    """The octets of a port include forwarded packets, which the kernel does not see on the TAP."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     router.route(NET, via=wan.peer4, wire=wan)
     for _ in range(20):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""End points of SRv6 that zebra announces: what becomes of packets to their SIDs, as RFC 8986 and
-9800 say. scapy builds and dissects the packets."""
+"""End points of SRv6 that zebra announces: the handling of packets to their SIDs by RFC 8986 and
+9800. scapy builds and dissects the packets."""
 
 import ipaddress
 
@@ -128,7 +128,7 @@ def test_b6_puts_the_packet_behind_its_policy(plain, lan, wan):
 
 
 def test_congestion_that_the_outer_header_met_is_told_inside(plain, lan, wan):
-    """RFC 6040."""
+    """RFC 6040: the inner packet gets the congestion mark of its outer header."""
     announce(plain, DT4, attr(VRFTABLE, MAIN))
     came = plain.forwarded(lan, outer(lan, lan.probe(HOST4, tos=2), tc=3), wan)
     assert came[IP].tos == 3
@@ -150,7 +150,8 @@ def test_end_goes_on_to_the_next_segment(plain, lan, wan, psp):
 
 
 def test_end_x_sends_to_its_neighbor_whatever_the_route_says(plain, lan, alt):
-    """S9: the next segment has a route by wan."""
+    """S9: the packet goes to the neighbor of End.X, although the next segment has a route by
+    wan."""
     announce(plain, END_X, attr(NH6, ipaddress.ip_address(alt.peer6).packed))
     probe = lan.probe(HOST4)
     came = plain.forwarded(lan, outer(lan, probe, segments=[NEXT, SID], left=1), alt)
@@ -187,7 +188,7 @@ def test_the_kernel_gets_a_packet_to_an_unknown_link_local_neighbor(plain, lan, 
 
 @pytest.mark.parametrize("action, kind, host", [(DX4, NH4, HOST4), (DX6, NH6, HOST6)])
 def test_end_dx_sends_the_packet_inside_to_its_neighbor(plain, lan, alt, action, kind, host):
-    """S11: the inner packet has a route by wan."""
+    """S11: the inner packet goes to the neighbor of End.DX*, although it has a route by wan."""
     peer = alt.peer4 if kind == NH4 else alt.peer6
     announce(plain, action, attr(kind, ipaddress.ip_address(peer).packed))
     came = plain.forwarded(lan, outer(lan, lan.probe(host)), alt)

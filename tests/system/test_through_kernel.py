@@ -79,8 +79,8 @@ def test_a_route_by_a_gateway_behind_the_kernel(dut, lan, behind, family):
 
 
 def test_the_kernel_sends_the_icmp_errors(dut, lan, behind, family):
-    """A used-up TTL and a packet above the MTU of the interface: the kernel sends the ICMP error,
-    and the dataplane counts no drop."""
+    """The kernel sends the ICMP error about a used-up TTL and about a packet above the MTU of the
+    interface. The dataplane counts no drop."""
     dut.ip(f"link set {DEV} mtu 1400")
     before = dut.counters()
     fields = {"ttl": 1} if family == 4 else {"hlim": 1}

@@ -218,7 +218,7 @@ def test_a_route_that_refuses_drops_by_source(both, mode, kind):
 
 @pytest.mark.parametrize("mode", [STRICT, LOOSE])
 def test_own_and_broadcast_addresses_are_no_sources(both, mode):
-    """An address of the router has no reverse path, nor has the broadcast address of a subnet."""
+    """An address of the router, and the broadcast address of a subnet, have no reverse path."""
     both.set(mode)
 
     for src in ("192.0.2.1", "192.0.2.65", "192.0.2.63"):

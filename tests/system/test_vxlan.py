@@ -287,7 +287,8 @@ def test_what_a_vtep_may_not_send_has_a_reason(dut, outer):
 
 
 def test_checksums_over_ipv6_are_as_the_device_says(dut):
-    """X6: without udp6zerocsumrx none is dropped; without udp6zerocsumtx each packet has one."""
+    """X6: without udp6zerocsumrx a packet without a checksum is dropped; without udp6zerocsumtx
+    each sent packet has one."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     with leaf(dut, 6, more="udpcsum noudp6zerocsumtx noudp6zerocsumrx"):
         assert dut.not_forwarded(wan, from_vtep(dut, back(dut, 6), 6)) == {"udp_checksum": 1}
