@@ -32,6 +32,7 @@
 	X(LOOPBACK, "loopback")     \
 	X(ENCAP, "encap")           \
 	X(IPV6_OFF, "ipv6-off")     \
+	X(SRV6, "srv6")             \
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \
 	X(SYSCTL, "sysctl")         \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read the source address of the outer headers of SRv6 (`ip sr tunsrc`). The kernel has no
- * event for it, so each scan reads it. Until it is known, the kernel handles headends.
- * [warn]
+ * Read the source address of the outer headers of SRv6 (`ip sr tunsrc`), and warn of keys
+ * for the HMAC of routing headers (`ip sr hmac`). The kernel has no events for them, so each
+ * scan reads both. Until the source is known, the kernel handles headends. [warn]
  *
- * The request uses generic netlink, whose families have dynamic numbers: the first request
- * reads the number, the others read the address. A kernel without the family searches for a
+ * The requests use generic netlink, whose families have dynamic numbers: the first request
+ * reads the number, the others read the values. A kernel without the family searches for a
  * module at each request, so the number is requested once. The family is never a module.
  */
 #include <errno.h>
@@ -22,9 +22,12 @@
 #include "netlink/attributes.h"
 #include "warn/warn_impl.h"
 
+#define NOT_SUPPORTED 524 /* ENOTSUPP of the kernel: it is built without HMAC for SRv6 */
+
 struct seg6_answer {
 	uint16_t family;      /* 0: unknown */
 	bool told;            /* `source` is valid */
+	bool has_key;         /* the kernel has a key for HMAC */
 	struct ipaddr source; /* all zero: none */
 };
 
@@ -58,6 +61,14 @@ on_source(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 
 	answer->told = source != NULL && attr_copy(source, answer->source.octet,
 						   sizeof(answer->source.octet)) == 0;
+}
+
+static void
+on_key(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
+{
+	struct seg6_answer *answer = ctx;
+
+	answer->has_key |= genl_attr(nlh, SEG6_ATTR_HMACKEYID) != NULL;
 }
 
 /* Request the number of the family SEG6. Returns it, or -ENOENT: the kernel has no SRv6. */
@@ -99,6 +110,22 @@ source_ask(struct warn *w, int fd, struct seg6_answer *answer)
 	return rc == 0 && !answer->told ? -EPROTO : rc;
 }
 
+/* Request the keys for HMAC. */
+static int
+keys_ask(struct warn *w, int fd, struct seg6_answer *answer)
+{
+	struct {
+		struct nlmsghdr nlh;
+		struct genlmsghdr genl;
+	} request = {.nlh = {.nlmsg_len = sizeof(request),
+			     .nlmsg_type = (uint16_t)w->seg6_family,
+			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		     .genl = {.cmd = SEG6_CMD_DUMPHMAC, .version = SEG6_GENL_VERSION}};
+	int rc = ask_dump(w, fd, &request.nlh, on_key, answer);
+
+	return rc == -NOT_SUPPORTED || rc == -EOPNOTSUPP ? 0 : rc;
+}
+
 /* Publish the address if it has changed. The thread is RCU-offline. */
 static void
 source_publish(struct warn *w, const struct ipaddr *source)
@@ -125,7 +152,7 @@ source_publish(struct warn *w, const struct ipaddr *source)
 static int
 seg6_ask(struct warn *w, struct seg6_answer *answer)
 {
-	int fd = ask_open(NETLINK_GENERIC), rc = 0;
+	int fd = ask_open(NETLINK_GENERIC), rc = 0, keys_rc = 0;
 
 	if (fd == -EPROTONOSUPPORT)
 		return 0;
@@ -138,7 +165,11 @@ seg6_ask(struct warn *w, struct seg6_answer *answer)
 	}
 	if (w->seg6_family > 0)
 		rc = source_ask(w, fd, answer);
+	if (w->seg6_family > 0 && rc == 0)
+		keys_rc = keys_ask(w, fd, answer);
 	close(fd);
+	if (keys_rc < 0 && keys_rc != -ECANCELED)
+		unread_add(w, "HMAC keys of SRv6", keys_rc);
 	return rc == -ENOENT ? 0 : rc;
 }
 
@@ -152,4 +183,10 @@ seg6_scan(struct warn *w)
 		source_publish(w, &answer.source);
 	else if (rc != -ECANCELED)
 		unread_add(w, "source address of SRv6", rc);
+	if (answer.has_key)
+		list_add(&w->list, WARNING_SRV6, "keys of ip sr hmac",
+			 "Linux drops a packet to a SID if the HMAC in its routing header "
+			 "is "
+			 "wrong or has an unknown key.",
+			 "End points do not verify the HMAC: they accept the packet.");
 }

@@ -27,6 +27,7 @@ from lib.fpm_speaker import attr
 from lib.wait import PATIENCE, eventually
 from on_time import Clock, in_time_s
 from router import is_icmp_error, running
+from test_headend import announce as headend
 from test_srv6 import DT6, MAIN, NEXT, SID, TABLE as SID_TABLE, announce, outer
 from wire import token, token_of
 
@@ -816,6 +817,26 @@ def test_rules_judge_packets_to_sids_of_other_routers_and_inner_packets(both, la
     both.load(chain(f"ip6 daddr {inside} drop"), linux=False)
     assert not passes(both, outer(lan, lan.probe(inside)))
     assert passes(both, outer(lan, lan.probe(inside), dst=NEXT))
+
+
+def test_doctor_says_which_packet_of_a_headend_rules_see(both, lan):
+    """Rules see the inner packet. In Linux the hook forward sees the outer packet."""
+    dut, wan = both.dut, both.dut.wires["wan"]
+    notes = lambda: [r for r in json.loads(dut.fpmctl("--json", "doctor", "srv6").stdout) if r["subject"] == "filter"]  # noqa: E731
+    both.load(chain(), linux=False)
+    assert notes() == []
+    dut.route(f"{NEXT}/128", via=wan.peer6, wire=wan)
+    headend(dut, "203.0.113.0/28", wan, [NEXT])
+    try:
+        assert [r["status"] for r in notes()] == ["ok"]
+        assert passes(both, lan.probe("203.0.113.9"))
+        both.load(chain("ip daddr 203.0.113.9 drop"), linux=False)
+        assert not passes(both, lan.probe("203.0.113.9"))
+        both.load(chain(f"ip6 daddr {NEXT} drop"), linux=False)
+        assert passes(both, lan.probe("203.0.113.9"))
+    finally:
+        dut.zebra.drop("203.0.113.0/28")
+        eventually(lambda: dut.fpm()["headends"] == 0, 5, what="no headend")
 
 
 @pytest.mark.long

@@ -287,6 +287,10 @@ def test_explain_and_show_name_the_segments(core, lan, wan):
     eventually(lambda: any(r["tos"] for r in core.control.ask("rules")), what="the rule is read")
     doctor = json.loads(core.fpmctl("--json", "doctor", "srv6").stdout)
     assert ("ok", "tos") in [(row["status"], row["subject"]) for row in doctor], doctor
-    core.ip("-6 rule del pref 90")
+    core.ip("-6 rule del pref 90", "-6 rule add pref 91 from 2001:db8:7::/48 lookup main")
+    eventually(lambda: any(r["from"] != "all" for r in core.control.ask("rules")), what="the rule is read")
+    (row,) = [r for r in json.loads(core.fpmctl("--json", "doctor", "srv6").stdout) if r["subject"] == "rules"]
+    assert row["status"] == "warn" and row["fix"][0].endswith("ip sr tunsrc set ADDRESS"), row
+    core.ip("-6 rule del pref 91")
     core.zebra.drop(NET4)
     eventually(lambda: mine() == [], 5, what="the entry is free")

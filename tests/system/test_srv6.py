@@ -3,6 +3,9 @@
 9800. scapy builds and dissects the packets."""
 
 import ipaddress
+import json
+import socket
+import struct
 
 import pytest
 from scapy.layers.inet import IP, UDP
@@ -15,9 +18,10 @@ from scapy.layers.inet6 import (
 )
 from scapy.layers.l2 import Ether
 
-from lib import api
+from lib import api, netns
 from lib.fpm_speaker import attr
 from lib.wait import eventually
+from test_warnings import POLLED, attribute, gone, message, rows, send, told
 from wire import token, token_of
 
 SEG6LOCAL = 7  # LWTUNNEL_ENCAP_SEG6_LOCAL
@@ -74,6 +78,22 @@ def test_a_packet_inside_leaves_by_the_table_of_its_end_point(plain, lan, wan, a
         checksum = inside.chksum
         del inside.chksum
         assert IP(bytes(inside)).chksum == checksum
+
+
+def test_doctor_says_which_tos_rules_see(plain, lan, wan, alt):
+    """Rules for a TOS see that of the inner packet. Linux looks it up with TOS 0."""
+    notes = lambda: [r["status"] for r in json.loads(plain.fpmctl("--json", "doctor", "srv6").stdout) if r["subject"] == "tos"]  # noqa: E731
+    plain.ip("rule add pref 90 tos 0x10 lookup 77", f"route add {NET4} via {alt.peer4} dev alt0 table 77")
+    try:
+        eventually(lambda: any(r["tos"] for r in plain.control.ask("rules")), what="the rule is read")
+        announce(plain, DT6, attr(TABLE, MAIN))
+        assert notes() == []
+        announce(plain, DT4, attr(VRFTABLE, MAIN))
+        assert notes() == ["ok"]
+        for tos, out in ((0, wan), (0x10, alt)):
+            eventually(lambda t=tos, o=out: plain.forwarded(lan, outer(lan, lan.probe(HOST4, tos=t)), o), 5, 0.1, f"TOS {tos}")
+    finally:
+        plain.ip("rule del pref 90", "route flush table 77")
 
 
 def parameter_problem(plain, lan, probe, code, pointer, reason):
@@ -271,3 +291,42 @@ def test_sids_of_a_table_that_a_rule_names_are_counted(plain, lan, wan):
     finally:
         plain.ip("-6 rule del pref 100")
     eventually(lambda: len(plain.control.ask("sids")) == 1, 5, what="the SID of main alone")
+
+
+SEG6_SETHMAC, SEG6_HMACKEYID, SEG6_SECRET, SEG6_SECRETLEN, SEG6_ALGID = 1, 3, 4, 5, 6
+
+
+def family_of(dut, name):
+    """Return the number of a family of generic netlink."""
+    head = struct.pack("=BBH", 3, 1, 0)  # CTRL_CMD_GETFAMILY
+    with netns.entered(dut.ctl):
+        sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)
+    with sock:
+        sock.settimeout(5)
+        sock.send(message(16, 1, head + attribute(2, name.encode() + b"\0")))
+        answer = sock.recv(65536)[20:]
+    while answer:
+        length, kind = struct.unpack_from("=HH", answer)
+        if kind == 1:
+            return struct.unpack_from("=H", answer, 4)[0]
+        answer = answer[-(-length // 4) * 4 :]
+    raise AssertionError(f"no family {name}")
+
+
+def hmac_key(dut, secret):
+    """Set the key 7 of `ip sr hmac`, which itself reads a terminal; an empty secret removes it."""
+    fields = attribute(SEG6_HMACKEYID, struct.pack("=I", 7)) + attribute(SEG6_SECRETLEN, bytes([len(secret)]))
+    fields += attribute(SEG6_ALGID, b"\2") + (attribute(SEG6_SECRET, secret) if secret else b"")
+    send(dut, 16, message(family_of(dut, "SEG6"), 5, struct.pack("=BBH", SEG6_SETHMAC, 1, 0) + fields))
+
+
+def test_keys_for_the_hmac_of_srv6_are_told(dut):
+    """End points do not verify the HMAC of a routing header (RFC 8754, 2.1.2), and Linux does."""
+    where = "keys of ip sr hmac"
+    assert where not in rows(dut)
+    hmac_key(dut, b"secret")
+    try:
+        told(dut, "srv6", where, POLLED)
+    finally:
+        hmac_key(dut, b"")
+    gone(dut, "srv6", where, POLLED)

@@ -3,6 +3,8 @@
 headends, and writes packets to our end points. Routes are those of the kernel, so the kernel of the
 router agrees with them, too."""
 
+import json
+
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.inet6 import (
@@ -341,8 +343,21 @@ def test_a_vpn_has_headends_and_end_points(dut):
         assert (error[ICMP].type, error[IP].src) == (11, lan.ip4)
         error = lan.srp1(echo(lan, 4, size=1490, flags="DF"), 5)
         assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, 1420)
+        # Linux would look for the first segment in red, the router does so in table main.
+        assert "vrf" not in doctor(dut)
+        dut.ip(f"-6 route add unreachable {END}/128 vrf red")
+        eventually(lambda: vrfs.row(dut, "red", f"{END}/128"), 5, 0.05, "the route in red")
+        row = doctor(dut)["vrf"]
+        assert row["status"] == "ok" and f"VRF red has a route to the segment {END}" in row["text"], row
+        for family in (4, 6):
+            answered(dut, family)
     finally:
         vpn_del(dut)
+
+
+def doctor(dut):
+    """Return {subject: row} of the check."""
+    return {r["subject"]: r for r in json.loads(dut.fpmctl("--json", "doctor", "srv6").stdout)}
 
 
 def test_tenants_are_apart(dut):

@@ -3,12 +3,16 @@
  * fpmctl doctor: check the kernel settings that SRv6 needs, if there are headends or end
  * points.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "ctl/cli.h"
+#include "ctl/conn.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
-#define STRICT_MODE "/proc/sys/net/vrf/strict_mode"
+#define STRICT_MODE      "/proc/sys/net/vrf/strict_mode"
+#define ROUTES_ASKED_MAX 256u /* routes that are looked up, each in a request */
 
 /* Check the source address of outer headers. Return true if it is right. */
 static bool
@@ -46,25 +50,144 @@ strict_mode_check(struct exam *e)
 	return false;
 }
 
-/*
- * Report the TOS that rules see in outer headers, if there are headends and IPv6 rules for a
- * TOS. The dataplane chooses it (RFC 6040), so there is nothing to mend.
- */
-static void
-tos_check(struct exam *e)
+/* Return the number of rules of a family with a selector; "" and "all": it has none. */
+static size_t
+rules_with(const json_t *rules, const char *family, const char *selector)
 {
-	json_t *rules = row_int(e->fpm, "headends") > 0 ? exam_ask(e, "rules") : NULL;
 	const json_t *rule;
 	size_t i, n = 0;
 
 	json_array_foreach (rules, i, rule)
-		n += row_has(rule, "tos") && strcmp(row_str(rule, "family"), "ipv6") == 0;
-	json_decref(rules);
-	if (n > 0)
+		n += strcmp(row_str(rule, "family"), family) == 0 &&
+		     row_str(rule, selector)[0] != '\0' &&
+		     strcmp(row_str(rule, selector), "all") != 0;
+	return n;
+}
+
+/* Return true if an end point decapsulates IPv4 packets. */
+static bool
+decapsulates_ipv4(const struct exam *e)
+{
+	json_t *sids = exam_ask(e, "sids");
+	const json_t *sid;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach (sids, i, sid) {
+		const char *action = row_str(
+			json_array_get(json_object_get(sid, "nexthops"), 0), "srv6");
+
+		found |= strncmp(action, "End.DT4", strlen("End.DT4")) == 0 ||
+			 strncmp(action, "End.DX4", strlen("End.DX4")) == 0;
+	}
+	json_decref(sids);
+	return found;
+}
+
+/*
+ * Report rules of policy routing that match other packets than in Linux. About the TOS there
+ * is nothing to mend, because the dataplane chooses it (RFC 6040). Return true if all match.
+ */
+static bool
+rules_check(struct exam *e, long long headends, long long sids)
+{
+	json_t *rules = exam_ask(e, "rules");
+	bool good = true;
+
+	if (headends > 0 && rules_with(rules, "ipv6", "tos") > 0)
 		finding_add(
 			e, VERDICT_OK, "tos",
 			"rules for a TOS see that of the packet in a headend; Linux has "
 			"0 there for IPv4");
+	if (sids > 0 && rules_with(rules, "ipv4", "tos") > 0 && decapsulates_ipv4(e))
+		finding_add(
+			e, VERDICT_OK, "tos",
+			"rules for a TOS see that of a packet out of an end point; Linux "
+			"has 0 there for IPv4");
+	if (headends > 0 && rules_with(rules, "ipv6", "from") > 0 &&
+	    strcmp(row_str(e->fpm, "srv6_source"), "::") == 0) {
+		finding_add(e, VERDICT_WARN, "rules",
+			    "there are IPv6 rules with a source, and no ip sr tunsrc");
+		finding_cost(e, "No rule with a source matches the outer packets of "
+				"headends. In Linux such rules match.");
+		finding_fix(e, "%sip sr tunsrc set ADDRESS", e->in);
+		good = false;
+	}
+	json_decref(rules);
+	return good;
+}
+
+/* Report that the rules of the filter see another packet than in Linux. */
+static void
+filter_check(struct exam *e)
+{
+	json_t *filter = exam_ask_one(e, "filter");
+
+	if (strcmp(row_str(filter, "state"), "in-force") == 0)
+		finding_add(e, VERDICT_OK, "filter",
+			    "rules see the packet in a headend; in Linux the hook forward "
+			    "sees the outer packet");
+	json_decref(filter);
+}
+
+/* Return the first segment of a headend, as a new text; NULL: not a headend. */
+static char *
+first_segment(const json_t *encap)
+{
+	const char *text = row_str(encap, "srv6"), *at = strchr(text, ' ');
+
+	if (strncmp(text, "H.Encaps", strlen("H.Encaps")) != 0 || at == NULL)
+		return NULL;
+	return strndup(at + 1, strcspn(at + 1, " "));
+}
+
+/* Return true if a VRF has a route to an address. */
+static bool
+vrf_has_route(const struct exam *e, const char *vrf, const char *address)
+{
+	json_t *rows = json_array();
+	int rc = conn_fetch(e->socket,
+			    json_pack("{s:s, s:s, s:s, s:b}", "show", "routes", "vrf", vrf,
+				      "prefix", address, "longest", 1),
+			    rows);
+	bool found = rc == CTL_OK && json_array_size(rows) > 0;
+
+	json_decref(rows);
+	return found;
+}
+
+/*
+ * Report a VRF with a route to the first segment of a headend. Linux uses this route for packets
+ * of the VRF.
+ */
+static void
+vrfs_check(struct exam *e)
+{
+	json_t *vrfs = exam_ask(e, "vrfs"), *encaps = exam_ask(e, "encaps");
+	const json_t *vrf, *encap;
+	size_t i, k, asked = 0;
+	bool found = false;
+
+	json_array_foreach (encaps, k, encap) {
+		char *segment = first_segment(encap);
+
+		json_array_foreach (vrfs, i, vrf) {
+			const char *name = row_str(vrf, "name");
+
+			if (segment == NULL || found || ++asked > ROUTES_ASKED_MAX)
+				break;
+			found = vrf_has_route(e, name, segment);
+			if (found)
+				finding_add(
+					e, VERDICT_OK, "vrf",
+					"VRF %s has a route to the segment %s; headends "
+					"use table main, Linux that of the VRF",
+					name, segment);
+		}
+		free(segment);
+	}
+	json_decref(encaps);
+	json_decref(vrfs);
 }
 
 void
@@ -82,8 +205,12 @@ check_srv6(struct exam *e)
 			finding_add(e, VERDICT_NA, "", "no segments in use");
 		return;
 	}
-	tos_check(e);
-	good = source_check(e);
+	good = rules_check(e, headends, sids);
+	if (headends > 0) {
+		filter_check(e);
+		vrfs_check(e);
+	}
+	good = source_check(e) && good;
 	if (strict_mode_check(e) && good)
 		finding_add(e, VERDICT_OK, "",
 			    "forwarders serve %lld headend%s and %lld end point%s",
