@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP
-from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6PacketTooBig, IPv6
+from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6PacketTooBig, IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
@@ -839,3 +839,27 @@ def test_a_daemon_that_starts_finds_the_vxlan(own_dut):
     ip, inside = encapsulated(dut, lan.probe(HOST[4]))
     assert (ip.dst, inside.dst) == (other, RMAC)
     dut.forwarded(wan, from_vtep(dut, back(dut, 4)), lan)
+
+
+def test_fragments_of_outer_packets_are_reassembled(dut, outer):
+    """X8: the kernel gets the fragments of an outer packet, reassembles them, and forwards the inner packet,
+    whichever fragment comes first. The TTL falls once."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    head, proto = (IP(src=VTEP[4], dst=OWN[4], proto=17, id=77), 17) if outer == 4 else (IPv6(src=VTEP[6], dst=OWN[6]), 17)
+    with leaf(dut, outer), underlay(dut):
+        for turned in (False, True):
+            packet = back(dut, 4, ttl=40)
+            body = bytes(from_vtep(dut, packet, outer)[UDP])
+            pieces = []
+            for at, part in ((0, body[:40]), (40, body[40:])):
+                if outer == 4:
+                    one = head.copy()
+                    one.flags, one.frag = ("MF" if at == 0 else 0), at // 8
+                else:
+                    one = head / IPv6ExtHdrFragment(nh=proto, id=77 + turned, m=int(at == 0), offset=at // 8)
+                pieces.append(Ether(src=wan.mac, dst=wan.port_mac) / one / Raw(part))
+            before = by_forwarders(dut)[0]
+            wan.send(*(pieces[::-1] if turned else pieces))
+            came = lan.expect(token_of(packet), 10)
+            assert (came[IP].dst, came[IP].ttl, bytes(came[UDP])) == (lan.peer4, 39, bytes(packet[UDP])), turned
+            assert by_forwarders(dut)[0] == before
