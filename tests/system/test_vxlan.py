@@ -666,6 +666,41 @@ def test_the_forwarding_database_is_read_when_forwarders_take_over(dut):
         eventually(lambda: encapsulated(dut, lan.probe(HOST[4]))[0].dst == other, 5, 0.02, "VTEP")
 
 
+def test_each_vni_has_a_forwarding_database_of_its_own(dut):
+    """The same router MAC is behind another VTEP in each of two VNIs. The database of one device is read
+    again when forwarders take it over again, and the other stays."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    behind = {HOST[4]: ("203.0.113.67", VNI), "203.0.113.200": ("203.0.113.68", VNI + 1)}
+
+    def sent(host):
+        """Return the VTEP and the VNI of a packet to a host."""
+        came = dut.forwarded(lan, lan.probe(host), wan)
+        return came[IP].dst, VXLAN(bytes(came[UDP].payload)).vni
+
+    def right():
+        return {host: sent(host) for host in behind} == behind
+
+    with leaf(dut, 4, entry=False):
+        make(dut.ctl, OWN[4], vni=VNI + 1, n="2")
+        is_ours(dut, "br2")
+        neighbors(dut.ctl, VTEP[4], RMAC, n="2", entry=False)
+        dut.route("203.0.113.128/25", nhid=type_5(dut, VTEP[4], 4, n="2"))
+        for n, (vtep, _) in zip("12", behind.values()):
+            dut.route(f"{vtep}/32", wan.peer4, wan)
+            fdb(dut.ctl, "replace", RMAC, vtep, n)
+        eventually(right, 5, 0.02, "a VTEP for each VNI")
+        dut.ip("link add x1 type veth peer name x2", "link set x1 master br2")
+        eventually(lambda: "rx_packets" not in row(dut, "br2"), 5, 0.01, "left to the kernel")
+        behind["203.0.113.200"] = ("203.0.113.69", VNI + 1)
+        dut.route("203.0.113.69/32", wan.peer4, wan)
+        fdb(dut.ctl, "replace", RMAC, "203.0.113.69", "2")
+        assert sent(HOST[4]) == behind[HOST[4]]
+        dut.ip("link del x1")
+        is_ours(dut, "br2")
+        neighbors(dut.ctl, VTEP[4], RMAC, n="2", entry=False)
+        eventually(right, 5, 0.02, "the database is read again")
+
+
 def explained(dut, wire, packet):
     """Return the row that explains a frame on a wire."""
     frame = bytes(packet)
