@@ -17,7 +17,7 @@
 
 #define ROUNDS    1500
 #define HEADEND   ADJ /* number of its entry: both use the same place of fwd.leg[] */
-#define MTU_CLASS 1 /* of some routes */
+#define MTU_CLASS 1   /* of some routes */
 #define MTU_ROUTE 700
 
 static const uint8_t sid6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 9};

@@ -398,7 +398,17 @@ rig_stop(struct rig *r)
 	free(r);
 }
 
-/* Start neigh and wait until the TAP is up in the FIB. */
+/*
+ * Return true if the kernel sends packets to the TAP. It drops them until its linkwatch, which
+ * may take more than a second, has seen the carrier; a neighbor fails before that.
+ */
+static inline bool
+tap_sends(const struct rig *r)
+{
+	return run("ip -n %s link show dev t0 | grep -q 'state UP'", r->bed->netns) == 0;
+}
+
+/* Start neigh and wait until the TAP is up in the FIB and in the kernel. */
 static inline struct rig *
 rig_up(void **state)
 {
@@ -406,6 +416,7 @@ rig_up(void **state)
 
 	rig_start(r);
 	wait_for(r, said_up(&r->rib, "t0", true) && said_up(&r->punt, "t0", true));
+	wait_for(r, tap_sends(r));
 	return r;
 }
 
