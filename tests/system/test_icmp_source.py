@@ -75,6 +75,8 @@ def test_an_unnumbered_port_answers_with_the_loopbacks_address(dut, lan, family,
     IPv6-only."""
     loopback()
     unnumber(dut, lan, family)
+    key, lent = ("addresses4", LO4) if family == 4 else ("addresses6", LO6)
+    eventually(lambda: dut.port_row(lan)[key] == lent, 3, 0.005, "the kernel has told the address of lo")
 
     assert source(dut, lan, family) == (LO4 if family == 4 else LO6)
 
