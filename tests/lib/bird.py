@@ -4,7 +4,7 @@
 import os
 import signal
 
-from lib import netns, procs
+from lib import machine, netns, procs
 from lib.peers import libraries, program
 from lib.wait import eventually
 
@@ -33,6 +33,7 @@ class Bird:
         argv = [*libraries(), program("bird"), "-f", *options, "-c", self.config]
         argv += ["-s", self._path("ctl"), "-P", self._path("pid")]
         self.process = procs.start(argv, self.mark, self._path("log"), self.namespace)
+        machine.prefer([self.process.pid])
         eventually(self.is_up, 10, what="BIRD answers birdc")
 
     def is_up(self):

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from lib import bird, frr_at, netns
+from lib import bird, frr_at, machine, netns
 from lib.dut import Dut
 from lib.procs import signal_pid
 from lib.wait import eventually
@@ -123,19 +123,34 @@ def bed(request):
             both.close()
 
 
+def kept(bed, act):
+    """Assert that no session goes down or gets another discriminator while act() runs. A program that
+    gets no CPU for 150 ms loses its sessions: if other programs had the CPUs, repeat act()."""
+    for _ in range(5):
+        share = machine.Share(lambda: [bed.bird.pid(), bed.router.daemon.pid()])
+        before = {peer: (row["downs"], row["discr"]) for peer, row in bed.up().items()}
+        act()
+        after = {peer: (row["downs"], row["discr"]) for peer, row in bed.up().items()}
+        if after == before or not share.was_taken(0.05):
+            break
+    assert after == before
+
+
 def test_sessions_with_bird_come_up_over_one_and_several_hops(bed):
     rows = bed.up()
     assert set(rows) == set(PEERS)
     assert {row["by"] for row in rows.values()} == {"forwarders"}
     assert [rows[peer]["multihop"] for peer in PEERS] == [False, False, True, True]
-    # All of this time the intervals hold, on both sides.
-    before = {peer: row["rx_packets"] for peer, row in rows.items()}
-    eventually(
-        lambda: all(row["rx_packets"] > before[p] + 40 for p, row in bed.rows().items()),
-        20,
-        what="packets of BIRD are counted",
-    )
-    assert {row["downs"] for row in bed.rows().values()} == {0}
+
+    def forty_packets():
+        before = {peer: row["rx_packets"] for peer, row in bed.rows().items()}
+        eventually(
+            lambda: all(row["rx_packets"] > before[p] + 40 for p, row in bed.rows().items()),
+            20,
+            what="packets of BIRD are counted",
+        )
+
+    kept(bed, forty_packets)  # all of this time the intervals hold, on both sides
 
 
 def test_our_shutdown_is_no_failure_for_bird_and_back_again(bed):
@@ -161,11 +176,12 @@ def test_a_silent_bird_is_detected_and_comes_back(bed):
 
 
 def test_a_planned_restart_and_a_restart_of_bfdd_are_not_seen_by_bird(bed):
-    before = {peer: (row["downs"], row["discr"]) for peer, row in bed.up().items()}
-    assert bed.router.fpmctl("restart").returncode == 0
-    eventually(lambda: len(bed.rows()) == 4, 20, what="the successor has the sessions")
-    after = {peer: (row["downs"], row["discr"]) for peer, row in bed.up().items()}
-    assert after == before
+
+    def restart():
+        assert bed.router.fpmctl("restart").returncode == 0
+        eventually(lambda: len(bed.rows()) == 4, 20, what="the successor has the sessions")
+
+    kept(bed, restart)
 
 
 def test_a_static_route_goes_and_comes_with_its_session(bed):
