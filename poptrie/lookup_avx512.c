@@ -15,11 +15,12 @@
  * on a full one (random / inprefix / zipf), because prefetchers learn by the address of an
  * instruction. Eight keys a round beat 4 and 16 by 1.03 to 1.06.
  *
- * Of IPv4, 8 to 15 keys take the passes of the scalar walk. Relative to one by one on Zen 4,
- * inprefix: 1.2 to 1.5. Ten or more keys behind the last sixteen are looked up by a vector
- * that ends with the last key: 1.2 to 1.5 for 26, 29 and 45 keys. Fewer keys are faster one
- * by one. A vector whose missing keys are 0.0.0.0 was as fast, but its values must not be
- * stored under a mask: the loads of them then wait, and bursts of 4 lost a tenth.
+ * 8 to 15 IPv4 keys take the passes of the scalar walk, which has 1.2 to 1.5 times the rate
+ * of one key after the other (Zen 4, inprefix). If ten or more keys are left behind the last
+ * sixteen, a vector that ends with the last key looks them up: 1.2 to 1.5 times the rate for
+ * 26, 29 and 45 keys. Fewer keys are faster one by one. A vector with 0.0.0.0 in place of the
+ * missing keys was as fast, but needs a store of the values without a mask: after a store
+ * under a mask the loads of the values wait, and bursts of 4 lost a tenth.
  *
  * Tried without gain for IPv4, relative to the same loop without, random / inprefix / zipf:
  * - prefetching the entries of all 64 keys first: 0.97 / 0.96 / 0.96; their leaves: 0.69 /
@@ -38,16 +39,16 @@
  *   0.46 to 0.52. Three loads a key, each waiting for the one before, cost more than the
  *   line that they save.
  *
- * Lanes of IPv6 become addresses by a store and scalar loads, behind a barrier: without it,
- * the compiler extracts them from registers (193 against 235 M/s). To descend, 16 octets of
- * a node are enough; the leaf runs of all eight lanes are loaded once, at the end.
+ * IPv6: lanes become addresses by a store and scalar loads, behind a barrier. Without the
+ * barrier the compiler extracts them from registers (193 against 235 M/s). To descend, 16
+ * octets of a node are enough; the leaf runs of all eight lanes are loaded once, at the end.
  *
- * The direct entries of all 64 keys are prefetched before the first is read, and keys whose
- * entries are all values end there. On a Xeon whose L3 other guests use, a table of four
+ * The direct entries of all 64 keys are prefetched before the first is read. If all entries
+ * are values, the lookup ends there. On a Xeon whose L3 other guests use, a table of four
  * short prefixes then has 2.2 times the rate (random) and a table of a thousand /48s 1.05
- * (inprefix); the rate of a router with a full table is the same (0.99). The last keys are
- * looked up by a vector that ends with the last one, not one by one: 1.4 for 12, 20 and 29
- * keys, 1.04 to 1.1 for 9 (Zen 4, inprefix).
+ * (inprefix); the rate of a router with a full table is the same (0.99). A vector that ends
+ * with the last key looks up the last keys: 1.4 times the rate of one by one for 12, 20 and
+ * 29 keys, 1.04 to 1.1 for 9 (Zen 4, inprefix).
  *
  * Tried without gain for IPv6: 26 direct bits (a level less for a /32, but a table four
  * times as long), collecting keys and entries in arrays before (a third slower: the vector

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "poptrie/walk.h"
 
-/* Mark a slot whose cover changed. Other contents may be unchanged. */
+/* Mark a slot in which only the cover may have changed. */
 void
 pt_mark_cover(struct poptrie *pt, uint32_t slot)
 {

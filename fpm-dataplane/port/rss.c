@@ -21,7 +21,10 @@
  */
 #define RSS_TYPES (((1ull << 50) - 1) & ~(RTE_ETH_RSS_IPV4_CHKSUM | RTE_ETH_RSS_L4_CHKSUM))
 
-/* More than any device has. Some drivers write their key without a check of the room. */
+/*
+ * Longer than the key of any device. Some drivers write their key without a check of the
+ * room.
+ */
 #define KEY_ROOM_BYTES 128
 
 void
