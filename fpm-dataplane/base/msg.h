@@ -187,7 +187,10 @@ enum query_kind {
 	QUERY_ROUTES,
 	QUERY_RULES,   /* rules of policy routing */
 	QUERY_THROUGH, /* to rib: interfaces with forwarding by the kernel: {"ifindex"} */
-	/* to rib: links whose routes Linux uses otherwise: {"name", "why": a warning_kind_name()} */
+	/*
+	 * to rib: links whose routes Linux uses differently: {"name", "why": a
+	 * warning_kind_name()}
+	 */
 	QUERY_LINKS,
 	QUERY_NEXTHOPS, /* next hops of zebra and of the kernel, by id */
 	QUERY_GROUPS,

@@ -165,7 +165,10 @@ link_order(const void *key, const void *link)
 	return (x > y) - (x < y);
 }
 
-/* Return the name of an interface, or a text in place of it. `text` is for such a text. */
+/*
+ * Return the name of an interface, or a text if it has none. `text` is memory for this
+ * text.
+ */
 static const char *
 link_name(const struct route_decoder *d, uint32_t ifindex, char text[IF_NAMESIZE])
 {

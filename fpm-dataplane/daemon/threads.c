@@ -190,8 +190,8 @@ static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM,    W_TRACE,
 
 /*
  * End all threads that use a port, and free the devices, because a successor waits only for
- * this. Request the end of warn and filter first: a scan or read may wait for the kernel,
- * and ends meanwhile.
+ * this. Request the end of warn and filter first: their scan or read may wait for the
+ * kernel, and can end while the other threads end.
  */
 void
 ports_end(struct dataplane *dp, enum end end)

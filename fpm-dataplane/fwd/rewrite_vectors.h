@@ -389,7 +389,7 @@ rewrite_vectors(struct burst *b)
 		return false;
 	out = w.tag_bytes != 0;
 	if (out && (b->any_flags & VLAN_STRIPPED) != 0)
-		return false; /* their priorities are in the mbufs */
+		return false; /* the priorities of stripped tags are in the mbufs */
 	if (in && out)
 		frames_write_families(b, &w, true, true);
 	else if (out)

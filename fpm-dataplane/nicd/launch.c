@@ -45,8 +45,8 @@ nicd_kill(void)
 }
 
 /*
- * End the fpm-nics of a daemon that crashed. It exits by itself, and holds the NICs until
- * then.
+ * End the fpm-nics of a daemon that crashed. fpm-nics exits by itself, but holds the NICs
+ * until then: wait ALONE_MS for it, then kill it.
  */
 static void
 crashed_nicd_end(void)

@@ -34,9 +34,9 @@ int nicd_start(const struct config *conf, char *const argv[], pid_t old,
 void nicd_store_pidfd(void);
 
 /*
- * Exit, if the daemon shares DPDK with its predecessor, which has died or was killed: it
- * may have held locks and buffers of the shared memory. The next daemon starts another
- * fpm-nics.                                                                          [main]
+ * Exit if the daemon shares DPDK with its predecessor, which has died or was killed. The
+ * predecessor may have held locks and buffers of the shared memory. The next daemon starts
+ * another fpm-nics. [main]
  */
 void nicd_abandon(void);
 

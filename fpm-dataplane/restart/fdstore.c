@@ -20,8 +20,9 @@
 #define TAP_PREFIX "tap-"
 
 /*
- * The checkpoint has two names in turns. So a new checkpoint is stored before that of the last
- * daemon is removed, and a crash between the two leaves one. W:main
+ * Checkpoints have one of two names, in turn. So a new checkpoint is stored before the
+ * checkpoint of the last daemon is removed, and a crash between the two steps leaves at
+ * least one. W:main
  */
 static const char *const checkpoint_name[2] = {"checkpoint", "checkpoint-2"};
 static unsigned int checkpoint_at; /* name of this daemon's checkpoint */

@@ -29,7 +29,9 @@
 
 /* The kernel deletes routes within the call that it announces. */
 #define SILENT_MS 2u
-/* The time between two dumps, in multiples of the duration of the first; minimum. */
+/*
+ * The least time between two dumps, as a multiple of the time that the earlier dump took.
+ */
 #define DUMP_REST 4u
 #define QUICK_MS  30u   /* CPU time; a walk over tables that are not large takes less */
 #define RETRY_MS  1000u /* after a failed dump */
@@ -187,9 +189,9 @@ expired_again_ms(struct rtnl *r, uint32_t least_ms, uint32_t most_ms)
 
 /*
  * Limit the time until the next dump of routes whose lifetimes the kernel may change
- * silently. A lifetime below one tick looks like none. So when a dump shows no route with a
- * lifetime, repeat the dump until one has begun EXPIRED_MS later, which is longer than a
- * tick.
+ * without an event. The kernel reports no lifetime if it is below one tick. So if a dump
+ * shows no route with a lifetime, but an earlier dump did, dumps are repeated until one has
+ * begun EXPIRED_MS, which is longer than a tick, after the first dump without lifetimes.
  */
 static void
 expiry_limit(struct rtnl *r)

@@ -371,9 +371,9 @@ eal_start(const struct config *conf, pid_t old)
 	}
 	rc = eal_init(conf, &args, old);
 	/*
-	 * Remove DPDK's runtime directory: without shared configuration it stays empty, and
-	 * the EAL does not remove it, not even if it fails. All daemons have the same one,
-	 * so the next start removes that of a daemon that was killed meanwhile.
+	 * Remove DPDK's runtime directory. Without shared configuration it stays empty, and
+	 * the EAL does not remove it, not even if it fails. All daemons have the same
+	 * directory, so the next start removes the directory that a killed daemon has left.
 	 */
 	if (!conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());

@@ -164,7 +164,8 @@ int change_parse(const char *key, const json_t *value, struct request *req, char
  */
 struct flight {
 	struct cds_list_head list; /* ui->flights */
-	struct answer *answer;     /* NULL: the client left, or it is for a summary */
+	/* NULL: the client has left, or the query is for a summary */
+	struct answer *answer;
 	json_t *rows;
 };
 

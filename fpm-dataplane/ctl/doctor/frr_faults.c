@@ -20,7 +20,7 @@
 struct statics {
 	unsigned int n;
 	char vrf[64]; /* name of the VRF whose block is being read; "": none */
-	/* the first of them: its VRF, and its line up to the place of the interface */
+	/* the first such route: its VRF, and its line up to the place of the interface */
 	char first_vrf[64], first[LINE_MAX_SHOWN];
 	int gap;
 };

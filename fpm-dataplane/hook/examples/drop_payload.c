@@ -5,7 +5,7 @@
  */
 #include <fpm_hook.h>
 
-/* Return the offset of the payload of a UDP datagram; 0: the packet is another one. */
+/* Return the offset of the payload of a UDP datagram; 0: the packet has no UDP header. */
 static inline __attribute__((always_inline)) uint32_t
 payload_at(const struct fpm_hook *hook)
 {
