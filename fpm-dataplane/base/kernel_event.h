@@ -99,7 +99,11 @@ struct kernel_status {
 	_Atomic uint64_t overruns; /* W:rtnl events were lost, all tables were read again */
 	_Atomic uint64_t dumps;    /* W:rtnl dumps that ended */
 	_Atomic uint64_t interrupted; /* W:rtnl dumps that were started again */
-	_Atomic uint64_t in, out;     /* W:rtnl, rib: octets sent to rib, handled by rib */
+	_Atomic uint64_t
+		cut; /* W:rtnl dumps that Linux ended at a route that is too large */
+	_Atomic uint32_t
+		cut_now; /* W:rtnl families of the last such dumps: 1 IPv4, 2 IPv6 */
+	_Atomic uint64_t in, out; /* W:rtnl, rib: octets sent to rib, handled by rib */
 	_Atomic uint32_t paused;  /* W:rtnl 1 while reading pauses because rib is behind */
 	_Atomic uint32_t in_step; /* W:rtnl 1 when all tables were read since an overrun */
 	/*

@@ -28,6 +28,7 @@
 	X(RULE, "rule")             \
 	X(LOCAL, "route-local")     \
 	X(LIFE, "route-life")       \
+	X(LARGE, "route-large")     \
 	X(CARRIER, "carrier")       \
 	X(LOOPBACK, "loopback")     \
 	X(ENCAP, "encap")           \

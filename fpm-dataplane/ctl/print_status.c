@@ -372,6 +372,11 @@ status_kernel(const json_t *row)
 	paragraph_print("Dumps", "%lld ended, %lld started again, %s",
 			row_int(row, "dumps"), row_int(row, "interrupted"),
 			count_text(row, "overruns", "overrun", n[0]));
+	if (row_int(row, "cut") > 0)
+		paragraph_print("Cut",
+				"%s that Linux ended at a route with too many next "
+				"hops",
+				count_text(row, "cut", "dump", n[0]));
 	paragraph_print("Queue", "%s", human_bytes(row_int(row, "queue_bytes"), text));
 	if (row_has(row, "kernel_swept"))
 		paragraph_print("Swept", "%s that the kernel deleted without an event",

@@ -13,6 +13,15 @@
  * routes are deleted meanwhile, it skips other existing routes and does not set
  * NLM_F_DUMP_INTR. So the thread requests an IPv6 dump of several parts twice, and rib
  * removes only the routes that neither answer showed.
+ *
+ * Linux ends a dump at a route that does not fit in a datagram, and reports success. It dumps
+ * table local last. So an answer of all tables without a route of table local is incomplete if
+ * table local alone has routes. Then rib removes no routes, and the thread reads those of the
+ * commonest protocols by requests of their own: only one of these answers has the large route.
+ *
+ * A kernel without MPLS answers a dump of labels with the routes of all other families. Beside a
+ * large IPv6 route this answer has no end (Linux 6.18: empty datagrams). So a lookup shows first
+ * if the kernel has MPLS.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,6 +35,10 @@
 #include "rtnl/rtnl_impl.h"
 
 #define TRIES_MAX 8u /* attempts at a dump that changes of the tables interrupt */
+
+#ifndef RTPROT_KEEPALIVED
+#define RTPROT_KEEPALIVED 18
+#endif
 
 static uint8_t
 af_of_family(uint8_t family)
@@ -45,7 +58,7 @@ static bool
 job_is_lookup(const struct dump_job *job)
 {
 	return job->kind == DUMP_SPLIT || job->kind == DUMP_LOCAL6 ||
-	       job->kind == DUMP_MAIN6;
+	       job->kind == DUMP_MAIN6 || job->kind == DUMP_HAS_LABELS;
 }
 
 /*
@@ -62,6 +75,8 @@ lookup_ask(struct nlmsghdr *nlh, const struct dump_job *job)
 	nlh->nlmsg_type = RTM_GETROUTE;
 	nlh->nlmsg_len = NLMSG_LENGTH(sizeof(*rtm));
 	rtm->rtm_family = af_of_family(job->scope.family);
+	if (job->kind == DUMP_HAS_LABELS)
+		return; /* for no label; the error differs */
 	rtm->rtm_dst_len = job->scope.family == 4 ? 32 : 128;
 	if (job->kind == DUMP_SPLIT) {
 		/*
@@ -131,6 +146,7 @@ job_ask(struct rtnl *r)
 	case DUMP_SPLIT:
 	case DUMP_LOCAL6:
 	case DUMP_MAIN6:
+	case DUMP_HAS_LABELS:
 		lookup_ask(&request.nlh, job);
 		break;
 	case DUMP_ROUTES:
@@ -138,47 +154,133 @@ job_ask(struct rtnl *r)
 		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.rtm));
 		request.rtm.rtm_family = af;
 		request.rtm.rtm_protocol = job->scope.protocol;
-		if (job->scope.table != 0)
-			mnl_attr_put_u32(&request.nlh, RTA_TABLE, job->scope.table);
+		if (job->scope.table != 0 || r->checking)
+			mnl_attr_put_u32(&request.nlh, RTA_TABLE,
+					 r->checking ? RT_TABLE_LOCAL : job->scope.table);
 		break;
 	}
 	if (job->kind == DUMP_LOCAL6)
 		r->local6 = false;
 	if (job->kind == DUMP_MAIN6)
 		r->main6 = false;
-	if (job_has_marks(job) && !r->again)
+	if (job->kind == DUMP_HAS_LABELS)
+		r->no_labels = false;
+	if (job_has_marks(job) && !r->again && !r->checking)
 		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
 	r->n_datagrams = 0;
-	r->interrupted = false;
+	r->interrupted = r->local_shown = false;
 	r->asked = true;
 	return send(r->dumps, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
 }
+
+/* --- dumps that Linux cuts ---------------------------------------------------------------- */
+
+/* Return true if a complete answer to the job has the routes of table local. */
+static bool
+job_has_local(const struct dump_job *job)
+{
+	return job->kind == DUMP_ROUTES && job->scope.table == 0 &&
+	       (job->scope.family == 4 || job->scope.family == 6) &&
+	       (job->scope.protocol == 0 || job->scope.protocol == RTPROT_KERNEL);
+}
+
+/* Store if Linux has cut the dumps of a family, and log a change. */
+static void
+cut_store(struct rtnl *r, uint8_t family, bool cut)
+{
+	unsigned int v = family == 6, bit = 1u << v;
+	uint32_t now = atomic_load_explicit(&kernel_status.cut_now, memory_order_relaxed);
+
+	r->cut[v] = cut;
+	if (((now & bit) != 0) == cut)
+		return;
+	atomic_store_explicit(&kernel_status.cut_now, now ^ bit, memory_order_relaxed);
+	if (cut)
+		log_error("rtnl: list of routes incomplete family=ipv%u "
+			  "reason=route-with-too-many-next-hops "
+			  "effect=later-routes-missing-after-start",
+			  family);
+	else
+		log_info("rtnl: list of routes complete again family=ipv%u", family);
+}
+
+/*
+ * Handle an answer of all tables that was cut: read the routes of the kernel's own protocol, which
+ * has the connected subnets, and those of other common protocols.
+ */
+static void
+cut_add_jobs(struct rtnl *r, const struct dump_job *cut)
+{
+	static const uint8_t protocols[] = {RTPROT_KERNEL,    RTPROT_BOOT, RTPROT_STATIC,
+					    RTPROT_RA,        RTPROT_DHCP, RTPROT_BIRD,
+					    RTPROT_KEEPALIVED};
+
+	kernel_count(&kernel_status.cut, 1);
+	if (cut->scope.protocol != 0)
+		return;
+	for (unsigned int i = 0; i < sizeof(protocols) && r->n_jobs < JOBS_MAX; i++)
+		r->job[r->n_jobs++] = (struct dump_job){
+			.kind = DUMP_ROUTES,
+			.scope = {.family = cut->scope.family, .protocol = protocols[i]}};
+}
+
+/*
+ * Judge a whole answer to the present job. Returns false if the thread must request table local
+ * alone to know. `*complete`: rib may remove the routes that the answer lacks.
+ */
+static bool
+answer_judge(struct rtnl *r, bool *complete)
+{
+	const struct dump_job job = r->job[r->at];
+	uint8_t family = job.scope.family;
+
+	*complete =
+		job.kind != DUMP_ROUTES || family == FAMILY_LABEL || !r->cut[family == 6];
+	if (!job_has_local(&job))
+		return true;
+	if (!r->checking && !r->local_shown) {
+		r->checking = true;
+		return false;
+	}
+	*complete = !r->checking || !r->local_shown;
+	r->checking = false;
+	if (!*complete)
+		cut_add_jobs(r, &job);
+	if (!*complete || job.scope.protocol == 0)
+		cut_store(r, family, !*complete);
+	return true;
+}
+
+/* --- jobs --------------------------------------------------------------------------------- */
 
 /* Go to the next job, or repeat the present job if it was interrupted. */
 static void
 job_done(struct rtnl *r)
 {
 	const struct dump_job *job = &r->job[r->at];
+	bool complete;
 
 	r->asked = false;
 	if (r->interrupted && ++r->tries < TRIES_MAX) {
 		kernel_count(&kernel_status.interrupted, 1);
-		r->again = false;
+		r->again = r->checking = false;
 		return;
 	}
 	/* An answer of one part has two datagrams: the part, and NLMSG_DONE. */
-	if (!r->again && job->kind == DUMP_ROUTES && job->scope.family == 6 &&
-	    r->n_datagrams > 2) {
+	if (!r->again && !r->checking && job->kind == DUMP_ROUTES &&
+	    job->scope.family == 6 && r->n_datagrams > 2) {
 		r->again = true;
 		return;
 	}
+	if (!answer_judge(r, &complete))
+		return;
 	if (job->kind == DUMP_RULES)
 		pass_rules_end(r, job->scope.family);
 	else if (!job_has_marks(job))
 		; /* the list of rules that follows depends on the result */
 	else if (r->interrupted)
 		r->all_due = true; /* a later dump shows which routes to remove */
-	else
+	else if (complete)
 		pass_mark(r, KERNEL_DUMP_END, &job->scope);
 	r->again = false;
 	r->tries = 0;
@@ -216,6 +318,8 @@ job_error(struct rtnl *r, const struct nlmsghdr *nlh)
 
 	if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
+	if (r->job[r->at].kind == DUMP_HAS_LABELS)
+		r->no_labels = error == -EOPNOTSUPP;
 	if (job_is_lookup(&r->job[r->at]))
 		return 0; /* no route, for example because lo is down */
 	if (job_is_labels(&r->job[r->at]) && error != -ENOMEM && error != -ENOBUFS)
@@ -228,6 +332,17 @@ job_error(struct rtnl *r, const struct nlmsghdr *nlh)
 	if (r->job[r->at].kind == DUMP_NEXTHOPS && error == -EOPNOTSUPP)
 		return 0;
 	return r->job[r->at].scope.table != 0 && error == -ENOENT ? 0 : error;
+}
+
+/* Return true if the message is a route of table local. */
+static bool
+message_is_local(const struct nlmsghdr *nlh)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+
+	return nlh->nlmsg_type == RTM_NEWROUTE &&
+	       nlh->nlmsg_len >= NLMSG_LENGTH(sizeof(*rtm)) &&
+	       rtm->rtm_table == RT_TABLE_LOCAL;
 }
 
 /* Handle one datagram of an answer. Returns 1 at its end, 0 if more follows, or -errno. */
@@ -253,6 +368,7 @@ answer_take(struct rtnl *r, size_t len)
 		if (answer_is_foreign(r, nlh))
 			continue;
 		r->n_shown++;
+		r->local_shown |= message_is_local(nlh);
 		if (r->job[r->at].kind == DUMP_RULES)
 			pass_rule(r, nlh);
 		else
@@ -261,13 +377,27 @@ answer_take(struct rtnl *r, size_t len)
 	return 0;
 }
 
+/* End a dump of labels that was not requested, because the kernel has no MPLS. */
+static void
+labels_skip(struct rtnl *r)
+{
+	pass_mark(r, KERNEL_DUMP_BEGIN, &r->job[r->at].scope);
+	r->interrupted = false;
+	job_done(r);
+}
+
 int
 dump_continue(struct rtnl *r)
 {
 	while (dump_runs(r)) {
 		ssize_t n;
-		int rc = r->asked ? 0 : job_ask(r);
+		int rc;
 
+		if (!r->asked && r->no_labels && job_is_labels(&r->job[r->at])) {
+			labels_skip(r);
+			continue;
+		}
+		rc = r->asked ? 0 : job_ask(r);
 		if (rc < 0)
 			return rc;
 		n = recv(r->dumps, r->buffer, DUMP_BUFFER_BYTES, MSG_DONTWAIT | MSG_TRUNC);

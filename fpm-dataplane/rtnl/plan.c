@@ -12,6 +12,14 @@ job_add(struct rtnl *r, enum dump_kind kind, uint8_t family, uint8_t protocol)
 		.kind = kind, .scope = {.family = family, .protocol = protocol}};
 }
 
+/* Add a dump of labels, which is skipped if the kernel has no MPLS. */
+static void
+job_add_labels(struct rtnl *r)
+{
+	job_add(r, DUMP_HAS_LABELS, FAMILY_LABEL, 0);
+	job_add(r, DUMP_ROUTES, FAMILY_LABEL, 0);
+}
+
 void
 dump_add_nexthops(struct rtnl *r)
 {
@@ -36,7 +44,7 @@ static void
 jobs_begin(struct rtnl *r)
 {
 	r->n_jobs = r->at = r->tries = 0;
-	r->asked = r->again = false;
+	r->asked = r->again = r->checking = false;
 	r->expires_ms = 0;
 	r->n_expired = r->n_joined = 0;
 	r->n_shown = 0;
@@ -76,7 +84,7 @@ dump_plan(struct rtnl *r, enum dump_extent extent)
 	job_add(r, DUMP_NEXTHOPS, 0, 0);
 	job_add_protocol(r, extent == DUMP_ALL ? 0 : RTPROT_KERNEL);
 	if (extent == DUMP_ALL)
-		job_add(r, DUMP_ROUTES, FAMILY_LABEL, 0);
+		job_add_labels(r);
 	r->whole = extent == DUMP_ALL;
 }
 
@@ -94,7 +102,7 @@ dump_plan_mortal(struct rtnl *r)
 void
 dump_plan_held(struct rtnl *r)
 {
-	if (r->large) {
+	if (r->large || r->cut[0] || r->cut[1]) {
 		dump_plan(r, DUMP_ALL);
 		return;
 	}
@@ -104,5 +112,5 @@ dump_plan_held(struct rtnl *r)
 		if (r->held[p])
 			job_add_protocol(r, (uint8_t)p);
 	if (r->held_labels)
-		job_add(r, DUMP_ROUTES, FAMILY_LABEL, 0);
+		job_add_labels(r);
 }

@@ -35,6 +35,9 @@
 #define DUMP_REST 4u
 #define QUICK_MS  30u   /* CPU time; a walk over tables that are not large takes less */
 #define RETRY_MS  1000u /* after a failed dump */
+/* The time until all tables are read again after Linux has cut a dump. */
+#define CUT_MS       5000u
+#define CUT_LARGE_MS 60000u
 /* The time until limited lifetimes, and until expired routes, are read again. */
 #define LIFE_MS          2000u
 #define LIFE_LARGE_MS    60000u
@@ -99,6 +102,16 @@ rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
 	}
 }
 
+/* Handle a change of a route that may cut dumps: read all tables, which shows if it does. */
+static void
+rtnl_on_large_route(struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+
+	if (rtm->rtm_family == AF_INET || rtm->rtm_family == AF_INET6)
+		r->cut[rtm->rtm_family == AF_INET6] = r->silent_due = true;
+}
+
 static void
 rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 {
@@ -122,6 +135,8 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 		r->rules_due = true;
 		break;
 	default:
+		if (nlh->nlmsg_len > ROUTE_LARGE_BYTES)
+			rtnl_on_large_route(r, nlh);
 		pass_message(r, nlh, false);
 		break;
 	}
@@ -245,6 +260,10 @@ dump_finished(struct rtnl *r)
 	r->rules_only = false;
 	if (r->all_due || r->silent_due || r->lives_due)
 		rtnl_schedule(r, 0);
+	else if (r->cut[0] || r->cut[1]) {
+		r->silent_due = true;
+		rtnl_schedule(r, r->large ? CUT_LARGE_MS : CUT_MS);
+	}
 }
 
 static void

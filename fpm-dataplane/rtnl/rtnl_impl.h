@@ -24,6 +24,12 @@
 /* two families, 256 protocols, labels, next hops, rules, and some tables of rules */
 #define JOBS_MAX 1000u
 
+/*
+ * Linux ends a dump, without an error, at a route whose message does not fit in a datagram:
+ * 32 KiB with its header.
+ */
+#define ROUTE_LARGE_BYTES 32000u
+
 #define NEW_LINKS 1024u
 
 /* The tables that the rules of a family name, in ascending order. */
@@ -39,6 +45,7 @@ enum dump_kind {
 	/* Lookups that show if Linux uses table local, or main, whatever the rules of IPv6 are. */
 	DUMP_LOCAL6,
 	DUMP_MAIN6,
+	DUMP_HAS_LABELS, /* a lookup that shows if the kernel has MPLS */
 };
 
 /* A link that had no carrier since it was made. */
@@ -70,8 +77,15 @@ struct rtnl {
 	bool again;                    /* ... a second time, see dump.c */
 	unsigned int n_datagrams;      /* of the answer */
 	bool interrupted;              /* the tables changed while the kernel answered */
-	unsigned int tries;            /* attempts at job[at] */
-	uint32_t seq;                  /* of the request */
+	bool local_shown;              /* the answer has a route of table local */
+	bool checking; /* the request for job[at] is for table local alone */
+	/*
+	 * IPv4, IPv6: Linux ended the last dump of all tables before its end, or has sent a
+	 * route that ends dumps. Then no route is removed because a dump does not show it.
+	 */
+	bool cut[2];
+	unsigned int tries; /* attempts at job[at] */
+	uint32_t seq;       /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
 	struct rule_tables tables[2]; /* IPv4, IPv6: zebra's routes in them are wanted */
 	bool all_nexthops;            /* rib needs the objects of zebra, too */
@@ -85,6 +99,7 @@ struct rtnl {
 	uint64_t n_routes_then; /* routes of rib when `large` was last decided */
 	bool split4;            /* Linux looks up table local, then table main (IPv4) */
 	bool local6, main6;     /* the last lookup used this table (IPv6) */
+	bool no_labels;         /* the kernel has no MPLS */
 	bool no_rules;    /* the kernel has no rules of the family of the present job */
 	uint64_t n_shown; /* messages of the present dump */
 	bool all_due;     /* read all tables again: events were lost */

@@ -27,6 +27,7 @@ const struct kernel_count kernel_counts[] = {
 	COUNT(overruns, "Times that events were lost and all tables were read again."),
 	COUNT(dumps, "Dumps of a table that ended."),
 	COUNT(interrupted, "Dumps that were started again because the table changed."),
+	COUNT(cut, "Dumps that Linux ended at a route with too many next hops."),
 };
 const unsigned int n_kernel_counts = sizeof(kernel_counts) / sizeof(kernel_counts[0]);
 

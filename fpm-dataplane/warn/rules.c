@@ -141,6 +141,12 @@ rules_scan(struct warn *w)
 			 "Linux uses all of its next hops until the last of them expires, "
 			 "and reports the lifetime of the first next hop only.",
 			 "The route is not used: delete its expired next hop.");
+	if (atomic_load_explicit(&kernel_status.cut_now, memory_order_relaxed) != 0)
+		list_add(&w->list, WARNING_LARGE, "a route with too many next hops",
+			 "Linux obeys it, but a list of its routes ends there.",
+			 "The routes that Linux lists after it are missing after a start, "
+			 "and "
+			 "deletions without an event are not found.");
 	if (atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_MIXED,
 			 "next hops by ports and by interfaces of the kernel",

@@ -774,6 +774,10 @@ routes_that_linux_uses_otherwise_are_told_by_kind(void **state)
 	assert_int_equal(scanned(rules_scan), 1);
 	row_is(0, "route-life", "an expired IPv6 route with several next hops");
 	atomic_store(&kernel_status.expired_joined, 0);
+	atomic_store(&kernel_status.cut_now, 2);
+	assert_int_equal(scanned(rules_scan), 1);
+	row_is(0, "route-large", "a route with too many next hops");
+	atomic_store(&kernel_status.cut_now, 0);
 	atomic_store(&kernel_status.mixed, 1);
 	assert_int_equal(scanned(rules_scan), 1);
 	row_is(0, "mixed-group", "next hops by ports and by interfaces of the kernel");
