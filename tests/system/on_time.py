@@ -2,16 +2,21 @@
 """The limit of 100 ms between a change and the packets that show it, on a machine that may have
 other work."""
 
+import contextlib
 import os
 import re
+import socket
+import struct
 import time
 from statistics import median
 
+from lib import netns
 from lib.built import sanitized
 from lib.wait import eventually
 from wire import token_of
 
 IN_TIME_S = 0.1
+RTMGRP_LINK, RTM_NEWLINK, IFF_RUNNING = 1, 16, 0x40
 
 
 class Clock:
@@ -59,6 +64,27 @@ def _stolen_s():
 def slowness(dut):
     """Return how many times as long the daemon of this build may take."""
     return 4 if sanitized(dut) else 1
+
+
+def lose_link(dut, wire):
+    """Set the far end of a port down. Return a Clock that starts when the kernel has sent the message
+    that the port has no carrier, which the daemon reads, too. Before, the kernel takes its lock for
+    interfaces twice, and programs in other namespaces may hold it for long."""
+    with contextlib.closing(netns.open_socket(dut.dp, socket.AF_NETLINK, socket.SOCK_RAW)) as sock:
+        sock.bind((0, RTMGRP_LINK))
+        sock.settimeout(20)
+        with netns.entered(dut.dp):
+            port = socket.if_nametoindex("p-" + wire.name)
+        netns.link_set(dut.far, wire.name, up=False)
+        while not _without_carrier(sock.recv(65536), port):
+            pass
+        return Clock(dut)
+
+
+def _without_carrier(message, port):
+    """Return True if a netlink message says that the interface `port` has no carrier."""
+    kind, index, flags = struct.unpack_from("4xH14xiI", message)
+    return kind == RTM_NEWLINK and index == port and not flags & IFF_RUNNING
 
 
 def in_time_s(dut):

@@ -12,7 +12,7 @@ from scapy.packet import Raw
 
 from lib import netns
 from lib.wait import eventually
-from on_time import Clock, true_in_time
+from on_time import lose_link, true_in_time
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -114,9 +114,7 @@ def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, cas
         return [found[token_of(p)] for p in again]
 
     before = paths()
-    clock = Clock(dut)
-    far_link(dut, wan, "down")
-    true_in_time(clock, lambda: not dut.all_alive(net))
+    true_in_time(lose_link(dut, wan), lambda: not dut.all_alive(net))
     during = paths()
     eventually(lambda: f"neigh: carrier down port={wan.tap}" in dut.daemon.log(100), 3)
     far_link(dut, wan, "up")
@@ -147,9 +145,7 @@ def test_traffic_after_a_link_loss_is_not_lost(dut, lan, wan, alt, case):
     group_route(dut, net, peer, [wan, alt])
 
     with dut.stream(lan, dst, rate=1000, flows=50) as stream:
-        clock = Clock(dut)
-        far_link(dut, wan, "down")
-        moved = true_in_time(clock, lambda: not dut.all_alive(net))
+        moved = true_in_time(lose_link(dut, wan), lambda: not dut.all_alive(net))
         first = stream.sent + 1  # the stream may have sent the next packet already
         eventually(lambda: stream.sent > first + 800)
         down = range(first, stream.sent)

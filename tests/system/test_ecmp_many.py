@@ -12,10 +12,9 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from lib import netns
 from lib.fpm_speaker import route_block
 from lib.wait import eventually
-from on_time import Clock, true_in_time
+from on_time import Clock, lose_link, true_in_time
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -224,10 +223,10 @@ def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt
     dsts = [str(first[1] + 8 * n) for n in range(0, count, 400)]
 
     with dut.stream(lan, dsts, rate=1000) as stream:
-        clock = Clock(dut)
         if cause == "link":
-            netns.link_set(dut.far, wan.name, up=False)
+            clock = lose_link(dut, wan)
         else:
+            clock = Clock(dut)
             dut.ip(f"neigh replace {wan.peer4} dev {wan.tap} nud failed")
         moved = true_in_time(clock, lambda: not dut.all_alive(prefixes[-1]))
         sent = stream.sent
