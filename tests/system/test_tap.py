@@ -309,6 +309,9 @@ def test_an_interface_set_down_takes_nothing(dut, lan, wan, alt):
     # As a device whose driver cannot take the link down: frames still arrive.
     if not on_nics():
         netns.link_set(dut.dp, f"p-{wan.ifname}", True)
+        # Until the far end has its carrier, the kernel drops what a program sends there.
+        far = ["ip", "-j", "link", "show", wan.ifname]
+        eventually(lambda: json.loads(netns.run(dut.far, far))[0]["operstate"] == "UP", 5, 0.01)
     probes, before = [wan.probe("203.0.113.9") for _ in range(20)], dut.counters()
 
     for probe in probes:

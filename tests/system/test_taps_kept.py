@@ -62,14 +62,20 @@ def swapped(dut, wire):
     rename(dut, **{wire.tap: "alt0", "alt0": wire.tap})
 
 
+def is_complete(row):
+    """Return True if an interface is up and has its link-local address. The kernel needs up to a
+    second for the state, and two for the check that no other host has the address."""
+    found = {address["scope"]: "tentative" in address for address in row["addr_info"]}
+    return row["operstate"] == "UP" and "link" in found and True not in found.values()
+
+
 def whole_again(dut, wire):
     """Set addresses, neighbors and a route by the wire, as the operator and FRR do. Then zebra
     closes, so that later packets are forwarded by the checkpoint."""
     dut.kernel_defaults()
     eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
-    # The kernel needs up to a second to report it.
     names = {w.tap for w in dut.wires.values()}
-    eventually(lambda: all(taps(dut)[name]["operstate"] == "UP" for name in names), 5)
+    eventually(lambda: all(is_complete(taps(dut)[name]) for name in names), 5)
     eventually(lambda: (dut.neighbor_row(wire.peer4, wire) or {}).get("mac") == wire.mac, 5)
     dut.zebra.connect()
     dut.route(NET, via=wire.peer4, wire=wire)
