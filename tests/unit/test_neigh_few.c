@@ -67,11 +67,32 @@ place_given_back_has_the_next_host_at_once(void **state)
 	rig_stop(r);
 }
 
+/* Each table reports the limit of its own key. */
+static void
+limits_of_the_file_are_those_of_the_tables(void **state)
+{
+	static const enum table of_neigh[] = {TABLE_neighbors, TABLE_vlans, TABLE_vrfs,
+					      TABLE_asked};
+	struct rig *r = rig_of(state);
+	struct table_limits limits;
+
+	for (unsigned int i = 0; i < N_TABLE; i++)
+		limits.max[i] = table_limit(NULL, (enum table)i);
+	for (unsigned int i = 0; i < 4; i++)
+		limits.max[of_neigh[i]] = 40 + i;
+	r->limits = &limits;
+	rig_start(r);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(table_state(of_neigh[i]).max, 40 + i);
+	rig_stop(r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		bed_test(place_given_back_has_the_next_host_at_once),
+		bed_test(limits_of_the_file_are_those_of_the_tables),
 	};
 
 	return cmocka_run_group_tests_name("neigh_few", tests, NULL, NULL);

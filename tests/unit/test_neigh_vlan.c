@@ -164,6 +164,27 @@ carriers_are_reported_in_slices_and_the_tap_first(void **state)
 	assert_int_equal(first_state, TAP);
 }
 
+static void
+changes_of_the_carrier_that_are_not_logged_are_counted(void **state)
+{
+	struct neigh *n = neigh.ctx;
+	unsigned int before, lines;
+
+	before = log_said("neigh: carrier ");
+	for (unsigned int i = 0; i < 40; i++) {
+		device.link_down = !device.link_down;
+		carrier_poll(n);
+	}
+	lines = log_said("neigh: carrier ") - before;
+	assert_in_range(lines, 1, 30);
+	assert_int_equal(n->iface[PORT].n_unlogged, 40 - lines);
+	assert_int_equal(log_said("neigh: carrier up port=wan0 missed="), 0);
+	n->iface[PORT].log_credit = 1; /* some time later */
+	carrier_log_pending(n);
+	assert_int_equal(log_said("neigh: carrier up port=wan0 missed="), 1);
+	assert_int_equal(n->iface[PORT].n_unlogged, 0);
+}
+
 /*
  * Return the n-th of as many VLANs as there are numbers: 802.1Q and 802.1ad on the port,
  * then VLANs on the first of those.
@@ -296,6 +317,7 @@ main(void)
 		bed_test(a_new_vlan_that_is_reported_first_keeps_the_tag),
 		bed_test(a_vlan_that_is_on_another_link_is_no_longer_ours),
 		bed_test(carriers_are_reported_in_slices_and_the_tap_first),
+		bed_test(changes_of_the_carrier_that_are_not_logged_are_counted),
 		bed_test(a_mac_that_was_the_ports_is_still_accepted_for_a_vlan),
 		bed_test(a_vlan_that_follows_its_ports_mac_needs_no_other),
 		bed_test(vlans_without_a_number_are_counted_and_come_when_others_go),

@@ -223,6 +223,47 @@ vrf_said(uint32_t ifindex)
 	return vrf;
 }
 
+/* Return what the last message to rib about the TAP says of links without carrier. */
+static bool
+linkdown_said(uint8_t family)
+{
+	bool ignored = false;
+	struct msg *m;
+
+	while ((m = worker_take(&rib)) != NULL) {
+		const struct msg_link *l = (const struct msg_link *)m;
+
+		if (m->type == MSG_LINK && l->ifindex == TAP)
+			ignored = l->ignore_linkdown[family == 6];
+		msg_free(m);
+	}
+	return ignored;
+}
+
+/* ignore_routes_with_linkdown and forwarding are two sysctls. */
+static void
+rib_is_told_which_links_without_carrier_are_ignored(void **state)
+{
+	/* The value for all interfaces is that of IPv4. */
+	static const struct kmon_conf of[] = {{.ifindex = TAP, .family = 6},
+					      {.ifindex = TAP, .family = 4},
+					      {.ifindex = KMON_CONF_ALL, .family = 4}};
+
+	for (unsigned int i = 0; i < 6; i++) {
+		struct kmon_conf kc = of[i / 2];
+
+		kc.forwarding = i % 2 != 0;
+		empty(&rib);
+		kc.ignore_linkdown = true;
+		monitor.ops.conf(monitor.ctx, &kc, false);
+		assert_true(linkdown_said(kc.family));
+		kc.ignore_linkdown = false;
+		monitor.ops.conf(monitor.ctx, &kc, false);
+		assert_false(linkdown_said(kc.family));
+	}
+	round_over();
+}
+
 /* rib needs this for routes that lead to another VRF. */
 static void
 rib_knows_the_interface_of_each_vrf(void **state)
@@ -339,6 +380,7 @@ main(void)
 		bed_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
 		bed_test(rp_filter_of_a_member_counts),
 		bed_test(rp_filter_of_the_device_is_published),
+		bed_test(rib_is_told_which_links_without_carrier_are_ignored),
 		bed_test(rib_knows_the_interface_of_each_vrf),
 		bed_test(a_shared_table_is_renamed_when_its_first_vrf_goes),
 		bed_test(vrfs_beyond_the_numbers_have_one_when_another_goes),

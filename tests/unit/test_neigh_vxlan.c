@@ -668,6 +668,23 @@ vlans_of_a_bridge_have_vnis(void **state)
 	assert_null(iface_at(42));
 }
 
+/* The VNIs are still there when the thread ends. asan finds the VNIs that are not freed. */
+static void
+the_end_frees_the_vnis_of_each_chain(void **state)
+{
+	struct neigh *n = neigh.ctx;
+	struct kmon_vni kv = {.ifindex = VXLAN};
+
+	add(bridge_of(BRIDGE));
+	add(vxlan_of(VXLAN, BRIDGE, 0));
+	while (n->vni[0].next == NULL || n->vni[LINK_CHAINS - 1].next == NULL) {
+		kv.vni = kv.vlan = kv.vlan % 4000 + 1u;
+		kv.ifindex += kv.vlan == 1;
+		monitor.ops.vni(monitor.ctx, &kv, false);
+	}
+	round_over();
+}
+
 #define vxlan_test(f) cmocka_unit_test_setup_teardown(f, vxlan_up, down)
 
 int
@@ -687,6 +704,7 @@ main(void)
 		vxlan_test(an_event_of_another_link_publishes_nothing),
 		vxlan_test(forwarding_databases_of_other_devices_are_not_kept),
 		vxlan_test(vlans_of_a_bridge_have_vnis),
+		vxlan_test(the_end_frees_the_vnis_of_each_chain),
 	};
 
 	urcu_qsbr_register_thread();
