@@ -246,7 +246,7 @@ static_assert(sizeof(struct fib_source) == 17, "no padding");
 /* The outer header of a tunnel, see tunnel.h. No padding: copies are compared. */
 struct fib_tunnel {
 	uint8_t family; /* of the outer header: 4 or 6; 0: the interface is no tunnel */
-	bool gre;       /* else an IP packet follows the outer header directly */
+	bool gre;       /* GRE; false: an IP packet follows the outer header directly */
 	bool inner4, inner6;            /* takes IPv4, IPv6 */
 	bool has_key;                   /* received packets have a key */
 	bool tos_inherit, flow_inherit; /* copy them from the inner packet */
@@ -311,7 +311,7 @@ struct fib_iface {
 	bool rules4, rules6;     /* rules of policy routing concern received packets */
 	uint16_t vrf; /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
 	bool member;  /* of a bridge, bond or team: the kernel forwards received packets */
-	bool tagged_to_kernel; /* tags of no VLAN: such a member, or a macvlan */
+	bool tagged_to_kernel; /* member, macvlan: tags of no VLAN go to the kernel */
 	bool mpls; /* accepts labels: net.mpls.conf.NAME.input, or the key mpls.input */
 	/* Compared as one word, see fwd/vlan.c. */
 	bool fast4, fast6; /* may take the fast path: forwarding on, no rules, IPv6 on */

@@ -23,7 +23,7 @@
  */
 #define DECAP_GAIN     8
 #define DECAP_GAIN_MAX 1024
-#define DECAP_SAMPLE   8 /* such an interval makes at most one new pattern */
+#define DECAP_SAMPLE   8 /* a counting interval makes at most one new pattern */
 
 /* Note that `hits` of `n` packets match a pattern, or would match. */
 static inline void

@@ -147,7 +147,7 @@ burst_to_look_up(const struct burst *b, uint64_t *six)
 		go |= (uint64_t)(b->verdict[i] == VERDICT_GO) << i;
 		four |= (uint64_t)(b->family[i] == 4) << i;
 	}
-	go &= ~(b->labels | b->switched); /* they have their path already */
+	go &= ~(b->labels | b->switched); /* packets with labels have their path already */
 	*six = go & ~four;
 	return go & four;
 }
@@ -180,7 +180,8 @@ fwd_lookup(struct burst *b)
 		lookup_fast6(b, pt6);
 		return;
 	}
-	if (b->switched == burst_all(b)) { /* they have their paths */
+	/* All packets have their paths from their labels. */
+	if (b->switched == burst_all(b)) {
 		v4->n = v6->n = 0;
 		return;
 	}

@@ -183,8 +183,9 @@ burst_rewrite_plain(struct burst *b)
 		return;
 	}
 	/*
-	 * Relaxed is enough: neigh sets a bit before it stores the first hop to such an
-	 * interface, and this thread has read the hops with acquire.
+	 * Relaxed is enough: neigh sets the bit of a kind of interface before it stores the
+	 * first hop to an interface of this kind, and this thread has read the hops with
+	 * acquire.
 	 */
 	special = atomic_load_explicit(&b->fwd->fib->out_special, memory_order_relaxed);
 	if ((special & FIB_OUT_MACVLAN) != 0)

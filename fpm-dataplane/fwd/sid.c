@@ -296,7 +296,7 @@ next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid 
 {
 	const struct fib *fib = b->fwd->fib;
 	uint16_t vrf = sid_vrf(sid, b->in->vrf);
-	/* Without such routes in table local there is nothing to look up. */
+	/* Without routes that refuse in table local there is nothing to look up. */
 	bool is_alone = sid_is_alone(sid) &&
 			atomic_load_explicit(&fib->local_refuses6, memory_order_relaxed);
 	enum path_kind kind;

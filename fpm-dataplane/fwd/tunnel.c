@@ -248,7 +248,7 @@ needs_fragments(const struct burst *b, unsigned int i, const struct fwd_outer *w
 	unsigned int len = b->l3_len[i];
 
 	if (len <= w->mtu || len > fib_mtu(b->fwd->fib, b->path[i], tunnel, b->family[i]))
-		return false; /* it fits; or it is too big for the tunnel itself */
+		return false; /* the packet fits, or is too big for the tunnel itself */
 	return (b->family[i] == 6 && w->mtu < 1280) ||
 	       !tunnel_sets_df(&tunnel->tunnel, burst_l3(b, i), b->family[i]);
 }

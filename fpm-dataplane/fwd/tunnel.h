@@ -97,8 +97,8 @@ void fwd_tunnel_enter_all(struct fwd *f, struct burst *b);
 bool fwd_tunnel_join(struct fwd *f, struct burst *b, const struct fwd_decap *decap,
 		     unsigned int n, uint8_t *from);
 /*
- * Restore packet `i`, with buffer `m`, of such a burst after the fast path has refused it.
- * Return the offset at which its frame begins now, for struct fwd_decap.
+ * Restore packet `i`, with buffer `m`, of a burst of fwd_tunnel_join() after the fast path
+ * has refused it. Return the offset at which its frame begins now, for struct fwd_decap.
  */
 uint16_t fwd_tunnel_leave(struct burst *b, unsigned int i, const struct rte_mbuf *m);
 /*

@@ -114,7 +114,9 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	if (tx->vlan != 0 && fwd_watched(f))
 		fwd_tx_mark_vlans(tx);
 	has_vlans = tx->has_vlans;
-	/* It is read only if has_vlans is true. gcc 14 does not see that and warns. */
+	/*
+	 * `differ` is read only if has_vlans is true. gcc 14 does not see that and warns.
+	 */
 	vlans.differ = 0;
 	if (has_vlans)
 		bytes = vlan_frames_note(tx, ifidx, &vlans);
