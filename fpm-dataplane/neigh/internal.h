@@ -56,10 +56,12 @@ enum source_rank {
 	RANK_DEPRECATED,
 	RANK_ULA, /* the lowest rank of preferred addresses */
 	RANK_GLOBAL,
-	/* Link-local IPv6 addresses are no such sources, but have trees, too (link.use). */
+	/* Link-local IPv6 addresses have no rank, but have trees, too (link.use). */
 	USE_LINKLOCAL,
 	USE_LINKLOCAL_TENTATIVE,
-	/* A rank is added to it: IPv4 addresses of scope link, which no other link may use. */
+	/*
+	 * USE_OWN plus a rank: IPv4 addresses of scope link, which no other link may use.
+	 */
 	USE_OWN,
 	N_USES = USE_OWN + RANK_GLOBAL + 1,
 };
@@ -113,7 +115,7 @@ struct link {
 	const char *tunnel_refused;
 	uint16_t n_svis;    /* a vxlan device: interfaces over it */
 	bool fdb_due;       /* ... its forwarding database has not been read */
-	bool kernels_vxlan; /* it counts in n->n_kernels_vxlan */
+	bool kernels_vxlan; /* the link counts in n->n_kernels_vxlan */
 	struct cds_list_head locals;
 	int64_t place_first, place_last; /* places in that list are between them */
 	struct tree by_address;          /* the same addresses */
@@ -133,7 +135,7 @@ struct vrf {
 struct iface {
 	/* (*) a VLAN: the port it is on; a tunnel: n->no_port; NULL: no such interface */
 	struct port *port;
-	bool tunnel;            /* or svi: on no port */
+	bool tunnel;            /* a tunnel or an svi, which are on no port */
 	bool svi;               /* a bridge over a vxlan device, or a VLAN on one */
 	bool svi_due, svi_came; /* see svi_note_due() */
 	unsigned int vxlan;     /* ifindex of that device */
@@ -234,7 +236,7 @@ struct iface_set {
 	uint64_t word[IFACE_WORDS];
 };
 
-enum { V4, V6 }; /* families of such sets */
+enum { V4, V6 }; /* families: indices of the sets */
 
 static inline bool
 set_has(const struct iface_set *set, uint16_t ifidx)
@@ -665,7 +667,7 @@ link_count_vxlan(struct neigh *n, struct link *l)
 /* Write the part of VXLAN of the copy for forwarders. */
 void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
 /*
- * Compare the copy of such an interface with the old copy: its neighbors may need new
+ * Compare the copy of an interface over VXLAN with the old copy: its neighbors may need new
  * headers.
  */
 void svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,

@@ -87,7 +87,7 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	if (l->vrf != 0 && l->vrf != FIB_VRF_NONE)
 		vrf_device_publish(n, l->vrf);
 	if (l->ifidx != 0 &&
-	    n->iface[l->ifidx].svi) /* its subnets may have neighbors now */
+	    n->iface[l->ifidx].svi) /* the subnets of the svi may have neighbors now */
 		svi_note_due(n, l->ifidx);
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);

@@ -126,7 +126,8 @@ tunnels_make(struct neigh *n)
 	uint32_t n_entries = ENTRIES_MIN;
 	struct fib_tunnels *tunnels;
 
-	while (n_entries < 4 * n->n_tunnels) /* two for each, and half of them free */
+	/* two entries for each tunnel, and half of all entries free */
+	while (n_entries < 4 * n->n_tunnels)
 		n_entries *= 2;
 	tunnels = calloc(1, sizeof(*tunnels) + n_entries * sizeof(tunnels->entry[0]));
 	if (tunnels == NULL)

@@ -52,7 +52,7 @@ link_carries(const struct neigh *n, unsigned int ifindex)
 
 /* The ports of a bridge. `upper`: devices are on the bridge. */
 struct ports {
-	struct link *vxlan; /* one of them; NULL: none is a vxlan device */
+	struct link *vxlan; /* a port that is a vxlan device; NULL: none is */
 	unsigned int n;
 	bool upper;
 };

@@ -14,7 +14,8 @@ struct rib_pending {
 	bool failed;           /* the last commit, for lack of memory: tries are behind */
 	uint32_t n_events;     /* since the last commit */
 	uint64_t words_before; /* count.word_writes at the last commit */
-	uint64_t oldest_rx_ms; /* time when fpm handed the first of them over; 0: none */
+	/* time when fpm handed over the first of these events; 0: none */
+	uint64_t oldest_rx_ms;
 };
 
 void rib_commit(struct rib *rib);

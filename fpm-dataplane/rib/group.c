@@ -362,7 +362,7 @@ fill_spare_flows(const struct fill *f)
 /* The order in which a member that has too many buckets gives them up. */
 enum offer {
 	OFFER_HOME,   /* the bucket is the home of a member that lacks buckets */
-	OFFER_BETTER, /* the rank of such a member is better */
+	OFFER_BETTER, /* a member that lacks buckets has a better rank for it */
 	OFFER_ANY,
 };
 

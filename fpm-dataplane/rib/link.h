@@ -14,7 +14,7 @@
 struct link {
 	uint32_t ifindex;
 	uint32_t number;
-	uint16_t ifidx, vrf; /* its number as a port or VLAN, and as a VRF; 0: it is none */
+	uint16_t ifidx, vrf; /* number as port or VLAN, number as VRF; 0: it is none */
 	bool known, up;
 	bool tunnel;             /* a tunnel that forwarders serve: it has no neighbors */
 	bool ignore_linkdown[2]; /* IPv4, IPv6: without carrier its routes do not count */

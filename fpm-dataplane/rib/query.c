@@ -276,7 +276,7 @@ nh_state_name(const struct rib *rib, const struct leg *leg)
 	switch (leg_path(rib, leg, &path)) {
 	case LEG_FAILED:
 		return rib->adjs.v[leg->adj].alive ? "bfd-down" : "failed";
-	case LEG_DOWN: /* it is up: no route uses the next hop, or no adjacency is free */
+	case LEG_DOWN: /* link up: no route uses the next hop, or no adjacency is free */
 		return leg->link->known && leg->link->up ? "no-adjacency" : "down";
 	case LEG_UNRESOLVED: /* no route uses it, and the kernel has no such interface */
 		return leg->hop.ifindex != 0 ? "down" : "unresolved";

@@ -203,7 +203,8 @@ rib_round(struct rib *rib)
 	}
 	routes_report(rib);
 	rules_round(rib);
-	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes */
+	/* A frozen checkpoint must not change, and the walk withdraws foreign routes. */
+	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt))
 		more |= resync_round(rib);
 	if (rib->feedback.resend_at != 0)
 		more |= feedback_resend(rib);

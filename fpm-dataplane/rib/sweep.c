@@ -64,7 +64,7 @@ replay_done(struct rib *rib)
 			 rib->table_counts.n_zebra[0] + rib->table_counts.n_zebra[1],
 			 s->swept, s->sentinel ? "sentinel" : "time", missed);
 	if (replay_is_settled(rib))
-		s->vrfs_replaying = false; /* no such routes, or all are confirmed */
+		s->vrfs_replaying = false; /* no routes of VRFs, or all are confirmed */
 }
 
 static void
