@@ -28,7 +28,7 @@ struct swing {
 	bool leaf;
 	uint32_t idx;
 	uint32_t value;   /* of the leaf */
-	struct node node; /* or the node */
+	struct node node; /* the node, if it is no leaf */
 };
 
 #define ROOM_MAX (1u << 30) /* most elements of a pool */

@@ -7,7 +7,7 @@
 
 /* The 64 slots of a node: a value or a subtree for each. */
 struct plan {
-	uint32_t value[64]; /* with a subtree: of the longest prefix above it */
+	uint32_t value[64]; /* of the slot, or of the longest prefix above its subtree */
 	uint32_t root[64];
 	uint64_t kids;
 	uint64_t bare;       /* see struct node */

@@ -60,8 +60,8 @@ struct kmon_key {
 	uint8_t family; /* 0 for a link, for its MPLS and inet6, and for a MAC */
 	uint8_t plen;   /* IPv4 addresses only, like peer */
 	uint8_t zero[2];
-	uint8_t addr[16]; /* or a MAC, or the number of a VLAN */
-	uint8_t peer[16]; /* or the VNI of a MAC */
+	uint8_t addr[16]; /* an address, a MAC, or the number of a VLAN */
+	uint8_t peer[16]; /* the peer of an address, or the VNI of a MAC */
 };
 static_assert(sizeof(struct kmon_key) == 40, "compared with memcmp");
 

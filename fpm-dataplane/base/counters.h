@@ -62,8 +62,8 @@ struct vrf_counters {
 /* Packets of one SID of SRv6, see fib/sid_number.h. */
 struct sid_counters {
 	uint64_t packets,
-		bytes;   /* the end point took them; octets from the IPv6 header on */
-	uint64_t errors; /* it dropped or refused them */
+		bytes;   /* taken by the end point; octets from the IPv6 header on */
+	uint64_t errors; /* packets that the end point dropped or refused */
 };
 
 /* Packets of one punt class: their number is passed + policed + over_share + ring_full. */

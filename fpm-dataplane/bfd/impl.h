@@ -71,7 +71,10 @@ struct kept {
 	struct bfd_dplane_session told;
 	struct bfd_fsm fsm;
 	uint64_t n_rx, n_tx; /* packets of the thread itself */
-	/* Packets of forwarders: control in, out, echo in, out; sessions_keep_counters() */
+	/*
+	 * Packets that forwarders counted: control in, control out, echo in, echo out. Set
+	 * by sessions_keep_counters().
+	 */
 	uint64_t by_slots[4];
 };
 
@@ -129,7 +132,7 @@ enum bfd_timer {
 	TIMER_DETECT, /* bfd_fsm_expire_at() */
 	TIMER_ECHO,   /* echo packets are missing */
 	TIMER_SEND,   /* BY_KERNEL: the next packet */
-	TIMER_END,    /* `leaving`, or orphan: the session ends */
+	TIMER_END,    /* the session, which is `leaving` or an orphan, ends */
 	N_TIMER
 };
 

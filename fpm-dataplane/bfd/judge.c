@@ -31,9 +31,9 @@ forwarders_ask(struct bfd *b)
 
 /*
  * Return true if a forwarder has received all packets that were in its queues at the time
- * of forwarders_ask(): a round that began later found them empty, or enough rounds have
- * taken as many packets as a queue holds. The round during which forwarders_ask() ran may
- * have polled before it, so two empty rounds are needed.
+ * of forwarders_ask(): it has found the queues empty, or its rounds since then have taken
+ * as many packets as a queue holds. One empty round is no proof, because the round that ran
+ * at that time may have polled the queues before. So two empty rounds are needed.
  */
 static bool
 forwarder_has_looked(const struct bfd *b, const struct counters *c, unsigned int i)

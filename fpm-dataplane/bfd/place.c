@@ -41,7 +41,7 @@ iface_named(const struct fib *fib, const struct bfd_dplane_session *told)
 		    strncmp(iface->name, told->ifname, sizeof(iface->name)) == 0)
 			by_name = i;
 	}
-	return by_name; /* it may have been created again with another index */
+	return by_name; /* the interface may have been created again with another index */
 }
 
 /* Return how many VRFs (with table main) have the address; *vrf is the first of them. */

@@ -34,7 +34,8 @@ struct plan_conn {
 	bool settled;    /* bfdd has sent the sessions for a new connection */
 	/* An interface or the last change of its sessions may be missing here. */
 	bool stale;
-	bool doubtful; /* it may have more sessions than are known; it is stale, too */
+	/* the connection may have more sessions than are known; then it is stale, too */
+	bool doubtful;
 	uint8_t asked; /* 1 + ticks since an echo request of this `age`; 0: none pending */
 	uint8_t answers; /* replies to echo requests of this `age` */
 	/*

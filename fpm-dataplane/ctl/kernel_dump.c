@@ -54,7 +54,7 @@ datagram_take(const char *buffer, size_t len, uint32_t seq, bool *interrupted,
 		buffer += step;
 		len -= step < len ? step : len;
 		if (h->nlmsg_seq != seq)
-			continue; /* it answers a request that was given up */
+			continue; /* the message answers a request that was given up */
 		*interrupted |= (h->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
 		if (h->nlmsg_type == NLMSG_OVERRUN)
 			return -ENOBUFS;

@@ -35,8 +35,8 @@ struct meaning {
 	struct kernel_route r;
 	bool all_down;     /* all next hops are without carrier, or dead */
 	bool all_dead;     /* the kernel uses no next hop */
-	bool is_over;      /* it has expired: the kernel does not use it */
-	bool counts;       /* a FIB may have such a route, so the audit compares it */
+	bool is_over;      /* the route has expired: the kernel does not use it */
+	bool counts;       /* a FIB may have the route, so the audit compares it */
 	const char *state; /* of a route that is not unicast: "blackhole", ... */
 };
 

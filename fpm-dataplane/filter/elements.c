@@ -269,7 +269,10 @@ set_load(struct build *b, struct raw_set *raw)
 	for (uint32_t i = raw->first; i != RULESET_NONE && rc == 0; i = b->elements[i].next)
 		rc = filter_elements_each(b->elements[i].nlh, on_element, &work);
 	if (rc == 0) {
-		/* A set that has an element for all other keys changes with the ruleset. */
+		/*
+		 * A set with an element for all other keys does not change in place: the
+		 * ruleset is built again.
+		 */
 		set->changes = set->changes && set->other == NULL;
 		if (ruleset_members_fill(set, work.list.m, work.list.n, b->conf->reclaim) <
 		    0)

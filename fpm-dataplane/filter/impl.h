@@ -36,7 +36,7 @@ struct filter_dump {
 	uint32_t generation;
 	uint64_t table_handle; /* it differs after the table is deleted and created again */
 	bool dormant;          /* flag of the table: its chains are off */
-	bool missing;          /* there is no such table */
+	bool missing;          /* the kernel has no table of this name */
 };
 
 /* Return true if generation `a` came after `b`. The kernel counts in 32 bits. */
@@ -51,7 +51,7 @@ filter_generation_after(uint32_t a, uint32_t b)
 /* The parts of a transaction of the kernel that matter to the tables. */
 struct filter_transaction {
 	uint32_t generation;
-	bool ours;                          /* it changed one of the tables */
+	bool ours;                          /* the transaction changed one of the tables */
 	bool elements_only;                 /* nothing but elements of their sets */
 	const struct filter_dump *messages; /* about these elements, until the next call */
 };

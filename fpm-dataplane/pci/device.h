@@ -31,7 +31,7 @@ struct device {
 /* The use that the machine makes of an interface, or of the interfaces above it. */
 struct device_use {
 	bool ssh, default_route, address;
-	char by[IF_NAMESIZE];    /* the first interface with such a use */
+	char by[IF_NAMESIZE];    /* the first interface with a use that bind refuses */
 	char upper[IF_NAMESIZE]; /* first bond, bridge, VLAN, VRF above; "": none */
 };
 

@@ -55,13 +55,13 @@ struct port {
 	bool held;                /* fpm-nics keeps the device: port/nicd_client.h */
 	enum bond_mode bond;      /* a bond of several NICs: port/bond.h */
 	int node;                 /* NUMA node of the device, -1: unknown */
-	uint64_t rss_hf; /* RTE_ETH_RSS_ types that it hashes over its queues ... */
-	bool rss_untold; /* ... `rss_hf` is the request: the driver does not report them */
-	bool cksum_able; /* the device can verify IPv4 header checksums ... */
-	bool rx_cksum;   /* ... and does */
-	bool vlan_able;  /* the device can strip and insert tags ... */
+	uint64_t rss_hf;   /* RTE_ETH_RSS_ types that it hashes over its queues ... */
+	bool rss_untold;   /* ... `rss_hf` was only requested: the driver reports none */
+	bool cksum_able;   /* the device can verify IPv4 header checksums ... */
+	bool rx_cksum;     /* ... and does */
+	bool vlan_able;    /* the device can strip and insert tags ... */
 	bool vlan_offload; /* ... and may: see port_take_tags() */
-	bool interrupts;   /* it may have an interrupt per queue */
+	bool interrupts;   /* the device may have an interrupt per queue */
 	unsigned int n_socket;
 	int socket[FANOUT_QUEUES]; /* socket behind each queue, of net_af_packet */
 	struct if_counters base;   /* counters of its ifidx when it was added */

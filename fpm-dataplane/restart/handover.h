@@ -48,7 +48,7 @@
 struct predecessor {
 	char **argv;             /* argv of the successor; argv[0] is the program */
 	sigset_t start_mask;     /* the signal mask that the successor starts with */
-	const struct port *port; /* PORT_SLOTS of them; the successor inherits the TAPs */
+	const struct port *port; /* PORT_SLOTS slots; the successor inherits the TAPs */
 	int checkpoint_fd;       /* inherited by the successor; -1: none */
 	struct named_fd thread_fd[FDSTORE_THREADS]; /* inherited by the successor, too */
 	unsigned int n_thread_fd;

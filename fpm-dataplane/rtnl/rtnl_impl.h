@@ -51,7 +51,7 @@ enum dump_kind {
 /* A link that had no carrier since it was made. */
 struct new_link {
 	uint32_t ifindex; /* 0: none */
-	uint32_t era;     /* it is new if this is r->new_link_era */
+	uint32_t era;     /* the link is new if this is r->new_link_era */
 	bool was_up;
 };
 
@@ -87,8 +87,9 @@ struct rtnl {
 	unsigned int tries; /* attempts at job[at] */
 	uint32_t seq;       /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
-	struct rule_tables tables[2]; /* IPv4, IPv6: zebra's routes in them are wanted */
-	bool all_nexthops;            /* rib needs the objects of zebra, too */
+	/* IPv4, IPv6: tables in which zebra's routes are wanted */
+	struct rule_tables tables[2];
+	bool all_nexthops; /* rib needs the objects of zebra, too */
 	/* nlmsg_pid and nlmsg_seq of the last event about a next-hop object */
 	uint32_t nexthop_pid, nexthop_seq;
 	bool rules_only;        /* this dump has no job of all routes or of a protocol */

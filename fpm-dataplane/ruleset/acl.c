@@ -40,7 +40,8 @@ struct conditions {
 	struct condition field[N_FIELD];
 	uint32_t bit_mask, bit; /* bits of the key that have to be as in `bit` */
 	bool never;             /* the rule matches no packet of the family */
-	bool exact;      /* the rule matches each packet with ports that meets them */
+	/* the rule matches each packet with ports that meets the conditions */
+	bool exact;
 	uint8_t decides; /* with `exact`: the verdict, CODE_ACCEPT or CODE_DROP */
 };
 

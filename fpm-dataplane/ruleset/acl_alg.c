@@ -70,7 +70,7 @@ acl_alg_choose(struct rte_acl_ctx *ctx, unsigned int key_bytes, uint32_t n_categ
 	for (unsigned int i = 0; i < RTE_DIM(algs); i++) {
 		uint64_t ticks;
 
-		/* It refuses instructions that the CPU does not have. */
+		/* rte_acl refuses instructions that the CPU does not have. */
 		if (rte_acl_set_ctx_classify(ctx, algs[i]) < 0)
 			continue;
 		ticks = alg_time(ctx, at, n_category);

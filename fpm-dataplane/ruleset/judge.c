@@ -627,7 +627,7 @@ chain_pass(struct judged *j, uint32_t base, const uint32_t *begins)
 			return j->code;
 		case CODE_JUMP:
 			if (n_back == RULESET_JUMPS_MAX)
-				return CODE_DROP; /* the compiler refuses such chains */
+				return CODE_DROP; /* the compiler refuses deeper chains */
 			back[n_back++] = at;
 			chain_begin(j, j->chain, NULL, &at);
 			break;

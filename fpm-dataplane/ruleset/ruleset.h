@@ -143,7 +143,7 @@ struct ruleset_op {
 struct ruleset_rule {
 	uint32_t op, n_op; /* in ruleset.op */
 	uint32_t chain;
-	bool counts; /* it has its own counter among its operations */
+	bool counts; /* the rule has its own counter among its operations */
 	/*
 	 * Bit 0: IPv4, bit 1: IPv6. The classifier names the rule only for packets that the
 	 * rule matches, and the rule only counts and gives the verdict `sure_code`. Such a
@@ -221,7 +221,7 @@ struct ruleset {
 	bool asks_back; /* some rule has OP_FIB: packets need `back` */
 	bool logs;      /* some rule has OP_LOG */
 	struct logged_ring *logged; /* by thread; NULL: OP_LOG does nothing */
-	uint32_t generation;        /* W:filter; it also changes with elements */
+	uint32_t generation;        /* W:filter; changes also when elements change */
 };
 
 /* The result of the check of the route back to the source, as enum fib_back. */

@@ -38,7 +38,7 @@ struct sflow_packet {
 	const uint8_t *header; /* first octets of the frame ... */
 	unsigned int header_len; /* ... this many */
 	uint32_t frame_len;      /* octets on the wire, with the FCS */
-	bool tagged;             /* it arrived or left with a tag */
+	bool tagged;             /* the frame arrived or left with a tag */
 	struct sflow_vlan in, out;
 	uint8_t router_family;       /* 4 or 6: of the record of routers; 0: no record */
 	struct ipaddr next_hop;      /* all zero: the destination is on the link */

@@ -190,7 +190,7 @@ struct refusal_info {
 extern const struct refusal_info refusal_info[N_REFUSAL];
 
 enum answer_state {
-	ANSWER_DONE,    /* or not started */
+	ANSWER_DONE,    /* the answer is complete, or not started */
 	ANSWER_ASKING,  /* a query has no reply yet */
 	ANSWER_SLICE,   /* some rows are ready; answer_more() requests the next ones */
 	ANSWER_WAITING, /* waits for rib's summary */

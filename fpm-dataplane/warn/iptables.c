@@ -144,7 +144,7 @@ family_scan(struct warn *w, const char *file, int family, struct table *t)
 	int fd = -1;
 
 	if (names == NULL)
-		return; /* the kernel has no such tables */
+		return; /* the kernel has no tables of iptables */
 	while (!ask_is_ending(w) && fscanf(names, "%31s", t->name) == 1) {
 		if (fd < 0)
 			fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

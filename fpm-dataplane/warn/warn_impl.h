@@ -42,12 +42,12 @@ struct warning_list {
 struct own {
 	uint32_t ifindex;
 	char name[16];
-	bool ingress, clsact; /* it has a qdisc of that kind */
-	bool arp_ignore;      /* it answers ARP for its own addresses only */
+	bool ingress, clsact; /* the device has a qdisc of that kind */
+	bool arp_ignore;      /* the device answers ARP for its own addresses only */
 	bool told;            /* the warning WARNING_VRRP was given in this scan */
 	uint32_t vrrp_on;     /* the device below a macvlan with a MAC of VRRP; 0: none */
 	uint32_t told_seq;    /* the dump in which its root qdisc was reported */
-	bool tap;             /* it is a TAP, and in no bridge, bond or team */
+	bool tap;             /* the device is a TAP, and in no bridge, bond or team */
 	uint8_t mac[6];
 };
 
@@ -96,8 +96,8 @@ void list_add(struct warning_list *l, enum warning_kind kind, const char *where,
 /* Show the list of the scan from now on: log the differences, set warning_count. */
 void list_end(struct warning_list *l);
 /*
- * Append the rows from `*from` on, at most `max` in all, and move it. Returns true after
- * the last row.
+ * Append the rows from `*from` on, at most `max` in all, and advance `*from`. Returns true
+ * after the last row.
  */
 bool list_rows(const struct warning_list *l, uint64_t *from, unsigned int max,
 	       json_t *rows);

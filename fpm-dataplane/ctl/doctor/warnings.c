@@ -20,9 +20,10 @@
 /* --- configuration that is not obeyed --------------------------------------------------- */
 
 /*
- * Say how flows are hashed where the kernel has its default, by addresses alone, and for IPv6 also
- * where it hashes ports but no flow labels. A warning would be in the list of each router, although
- * more fields only spread flows more evenly. The daemon warns of the values 2 and 3.
+ * Report how flows are hashed if the kernel has its default, which hashes addresses alone,
+ * and for IPv6 also if the kernel hashes ports but no flow labels. This is no warning: each
+ * router would have it, although more fields only spread flows more evenly. The daemon
+ * warns of the values 2 and 3.
  */
 static void
 multipath_check(struct exam *e)
@@ -50,8 +51,8 @@ multipath_check(struct exam *e)
 }
 
 /*
- * State the source address of ICMP errors, unless the sysctl of the kernel selects the same one. The
- * finding is no warning, because each router would have it.
+ * State the source address of ICMP errors, unless the sysctl makes the kernel select the
+ * same address. This is no warning, because each router would have it.
  */
 static void
 icmp_source_check(struct exam *e)
