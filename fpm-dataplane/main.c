@@ -13,6 +13,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/log.h"
+#include "base/rlimits.h"
 #include "base/log_out.h"
 #include "base/policer.h"
 #include "base/sd_notify.h"
@@ -197,6 +198,7 @@ static int
 daemon_run(const struct config *conf)
 {
 	static const char threads_step[] = "threads and the kernel's state";
+	char limits[128];
 	int rc;
 
 	signals_begin(&dp.signals, &dp.start_mask);
@@ -223,8 +225,9 @@ daemon_run(const struct config *conf)
 	sd_start_step("tables of routes");
 	rc = rib_begin(&dp);
 	if (rc < 0) {
-		log_error("main: thread does not start thread=rib error=\"%s\"",
-			  strerror(-rc));
+		log_error("main: thread does not start thread=rib error=\"%s\" "
+			  "limits=\"%s\"",
+			  strerror(-rc), rlimits_text(limits, sizeof(limits)));
 		return daemon_start_failed(rc);
 	}
 	sd_start_step("fpm-nics");

@@ -8,6 +8,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/log.h"
+#include "base/rlimits.h"
 #include "base/sd_notify.h"
 #include "bfd/bfd.h"
 #include "daemon/forwarders.h"
@@ -150,6 +151,7 @@ threads_start(struct dataplane *dp)
 	static const int start_order[] = {W_RIB,   W_RTNL,   W_PUNT,  W_FILTER,
 					  W_NEIGH, W_BFD,    W_TRACE, W_SFLOW,
 					  W_FPM,   W_MANAGE, W_WARN,  W_UI};
+	char limits[128];
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
@@ -158,8 +160,10 @@ threads_start(struct dataplane *dp)
 		rc = worker_start(w);
 		sd_send_nowait("WATCHDOG=1"); /* a successor sends it from COMMITTED on */
 		if (rc < 0)
-			log_error("main: thread does not start thread=%s error=\"%s\"",
-				  w->ops->name, strerror(-rc));
+			log_error("main: thread does not start thread=%s error=\"%s\" "
+				  "limits=\"%s\"",
+				  w->ops->name, strerror(-rc),
+				  rlimits_text(limits, sizeof(limits)));
 		if (rc < 0)
 			return rc;
 		if (start_order[i] == W_PUNT)

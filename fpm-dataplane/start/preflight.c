@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/rlimits.h"
 #include "base/sd_notify.h"
 #include "config/print.h"
 #include "tap-bridge/netns.h"
@@ -129,6 +130,7 @@ threads_try(void)
 {
 	pthread_t thread[THREADS_TRIED];
 	unsigned int n = 0;
+	char limits[128];
 	sem_t end;
 	int rc = 0;
 
@@ -141,9 +143,9 @@ threads_try(void)
 		pthread_join(thread[i], NULL);
 	sem_destroy(&end);
 	if (rc != 0)
-		log_error("main: thread does not start error=\"%s\" "
-			  "see=\"ulimit -v, ulimit -d, ulimit -u, free memory\"",
-			  strerror(rc));
+		log_error("main: thread does not start error=\"%s\" limits=\"%s\" "
+			  "see=\"ulimit -a, free memory, pids.max of the cgroup\"",
+			  strerror(rc), rlimits_text(limits, sizeof(limits)));
 	return -rc;
 }
 

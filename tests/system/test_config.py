@@ -290,10 +290,12 @@ def test_too_small_a_stack_is_refused_in_words(check, octets):
     assert f"stack too small allowed={octets} " in done.stderr
 
 
-@pytest.mark.parametrize("limit", ["as=100000000", "data=40000000"])
-def test_a_thread_that_cannot_start_is_told_in_words(check, dut, limit):
-    """The daemon refuses to start if a limit of address space or data forbids a thread. liburcu
-    would abort the process."""
+@pytest.mark.parametrize(
+    "limit, told", [("as=100000000", "ulimit -v 97656"), ("data=40000000", "ulimit -d 39062")]
+)
+def test_a_thread_that_cannot_start_is_told_in_words(check, dut, limit, told):
+    """The daemon refuses to start if a limit of address space or data forbids a thread, and names the
+    limit. liburcu would abort the process."""
     only_release(dut.daemon.program, "the addresses of a process are limited")
 
     done = check(STARTS, start=True, before=["prlimit", f"--{limit}"])
@@ -301,6 +303,7 @@ def test_a_thread_that_cannot_start_is_told_in_words(check, dut, limit):
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "E main: thread does not start " in done.stderr
+    assert told in done.stderr.partition('limits="')[2]
 
 
 def test_who_may_ask_counts_among_open_files(check):

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rlimits: the limits of this process that may forbid a thread or memory. Any thread. */
+#ifndef BASE_RLIMITS_H
+#define BASE_RLIMITS_H
+
+#include <stddef.h>
+
+/*
+ * Write the limits of address space, data and threads as `ulimit` shows them, or "none" if all of
+ * them are unlimited. Returns `text`.
+ */
+const char *rlimits_text(char *text, size_t size);
+
+#endif
