@@ -18,6 +18,7 @@ from scapy.layers.l2 import Ether
 
 from lib.fpm_speaker import RTN_BLACKHOLE, attr
 from lib.wait import eventually
+from test_capture import capture
 from wire import token_of
 
 SEG6, SRH, SOURCE = 5, 1, 2  # LWTUNNEL_ENCAP_SEG6, SEG6_IPTUNNEL_SRH, _SRC
@@ -294,3 +295,16 @@ def test_explain_and_show_name_the_segments(core, lan, wan):
     core.ip("-6 rule del pref 91")
     core.zebra.drop(NET4)
     eventually(lambda: mine() == [], 5, what="the entry is free")
+
+
+def test_a_capture_has_the_packet_as_it_came_and_as_it_left(core, lan, wan):
+    """The frame that leaves has the outer headers. Filters compare the outer packet there."""
+    announce(core, NET4, wan, SIDS[:2])
+    probe = lan.probe(HOST4)
+    (came,) = capture(core, lan, [lan.probe(wan.ip4), probe], 1, dst=HOST4)
+    assert came[:5] == (lan.tap, "in", bytes(probe), len(probe), "")
+    wan.clear()
+    (left,) = capture(core, lan, [probe], 1, dst=SIDS[0])
+    sent = wan.expect_raw(token_of(probe))
+    assert left[:5] == (wan.tap, "out", sent, len(sent), "")
+    assert Ether(sent)[IPv6].dst == SIDS[0]

@@ -21,6 +21,7 @@ from scapy.layers.l2 import Ether
 from lib import api, netns
 from lib.fpm_speaker import attr
 from lib.wait import eventually
+from test_capture import capture
 from test_warnings import POLLED, attribute, gone, message, rows, send, told
 from wire import token, token_of
 
@@ -78,6 +79,18 @@ def test_a_packet_inside_leaves_by_the_table_of_its_end_point(plain, lan, wan, a
         checksum = inside.chksum
         del inside.chksum
         assert IP(bytes(inside)).chksum == checksum
+
+
+def test_a_capture_has_the_outer_packet_and_the_inner_packet(plain, lan, wan):
+    """Filters compare the frame that came with its outer header, then the inner packet."""
+    announce(plain, DT4, attr(VRFTABLE, MAIN))
+    frame = outer(lan, lan.probe(HOST4))
+    (came, *_) = capture(plain, lan, [frame], 1, dst=SID)
+    assert came[:3] == (lan.tap, "in", bytes(frame))
+    wan.clear()
+    inside, left = capture(plain, lan, [frame], 2, dst=HOST4)
+    assert (inside[:2], inside[2][14:]) == ((lan.tap, "in"), bytes(frame[IP]))
+    assert left[:3] == (wan.tap, "out", wan.expect_raw(token_of(frame)))
 
 
 def test_doctor_says_which_tos_rules_see(plain, lan, wan, alt):
