@@ -185,6 +185,8 @@ row_add_tunnel(json_t *row, struct neigh *n, const struct link *l)
 	row_set(row, "local", source_json(t->family, &local));
 	row_set(row, "remote", source_json(t->family, &remote));
 	row_set(row, "outer_vrf", fi == NULL ? json_null() : outer_vrf_json(n, fi));
+	if (fi != NULL)
+		row_set(row, "overhead", json_integer(fi->tunnel.bytes));
 	row_set(row, "by_kernel", by_kernel == NULL ? json_null() : json_string(by_kernel));
 }
 
@@ -200,6 +202,9 @@ row_add_svi(json_t *row, struct neigh *n, const struct link *l)
 	row_set(row, "mac", json_string(mac_str(l->kernel.mac, mac)));
 	row_set(row, "vxlan", json_string(log_utf8(vxlan->name, shown, sizeof(shown))));
 	row_set(row, "vni", json_integer(n->iface[l->ifidx].vni));
+	row_set(row, "overhead",
+		json_integer(vxlan->kernel.tunnel.family == 6 ? FIB_VXLAN6_BYTES
+							      : FIB_VXLAN4_BYTES));
 }
 
 /* Add the check of the sources of an interface's packets. */

@@ -391,6 +391,7 @@ def test_packets_larger_than_the_vxlan(dut, outer):
     with leaf(dut, outer):
         dut.ip("link set vx1 mtu 1500", "link set br1 mtu 1500")  # larger than the underlay
         eventually(lambda: row(dut)["mtu"] == 1500, 5, 0.01, "MTU")
+        assert f"MTU 1500, but only {room} fit by wan0" in doctor(dut)["br1"]["text"]
         encapsulated(dut, lan.probe(HOST[4], size=room, flags="DF"), outer)
         error = lan.srp1(lan.probe(HOST[4], size=room + 1, flags="DF"))
         assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, room)
@@ -407,7 +408,7 @@ def test_packets_larger_than_the_vxlan(dut, outer):
         dut.ip("link set br1 mtu 1400")
         eventually(lambda: row(dut)["mtu"] == 1400, 5, 0.01, "MTU")
         error = lan.srp1(lan.probe(HOST[4], size=1401, flags="DF"))
-        assert error[ICMP].nexthopmtu == 1400
+        assert error[ICMP].nexthopmtu == 1400 and "br1" not in doctor(dut)
 
 
 def too_big(dut, sent, mtu, outer, **fields):

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpmctl doctor: check that forwarders, not the kernel, serve the tunnels of the control
- * namespace.
+ * namespace, and that their MTUs fit the links.
  */
 #include <string.h>
 
+#include "ctl/cli.h"
+#include "ctl/conn.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
@@ -37,6 +39,100 @@ tunnel_check(struct exam *e, const json_t *row)
 			       "Interfaces, Tunnels)");
 }
 
+/* Return the MTU of an interface, 0: unknown. */
+static long long
+mtu_of(const struct exam *e, const char *dev)
+{
+	const json_t *rows[] = {e->ports, e->interfaces}, *row;
+	size_t i;
+
+	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
+		json_array_foreach (rows[k], i, row)
+			if (strcmp(row_str(row, "name"), dev) == 0 && row_has(row, "mtu"))
+				return row_int(row, "mtu");
+	return 0;
+}
+
+/* Return the route to an address in a VRF, "": table main. NULL: there is none. */
+static json_t *
+route_to(const struct exam *e, const char *vrf, const char *address)
+{
+	json_t *rows = json_array(), *row = NULL, *ask;
+
+	ask = json_pack("{s:s, s:s, s:b}", "show", "routes", "prefix", address, "longest",
+			1);
+	if (vrf[0] != '\0')
+		json_object_set_new(ask, "vrf", json_string(vrf));
+	if (conn_fetch(e->socket, ask, rows) == CTL_OK)
+		row = json_incref(json_array_get(rows, 0));
+	json_decref(rows);
+	return row;
+}
+
+/*
+ * Mention a tunnel whose MTU is larger than the packets that fit into the links to its far
+ * end. Return true if it is.
+ */
+static bool
+mtu_check(struct exam *e, const json_t *tunnel, const char *vrf, const char *address)
+{
+	json_t *route = route_to(e, vrf, address);
+	const char *name = row_str(tunnel, "name");
+	long long room, mtu = row_int(tunnel, "mtu");
+	const json_t *hop;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach (json_object_get(route, "nexthops"), i, hop) {
+		room = mtu_of(e, row_str(hop, "dev")) - row_int(tunnel, "overhead");
+		if (room <= 0 || mtu <= room || found)
+			continue;
+		found = true;
+		finding_add(e, VERDICT_OK, name,
+			    "MTU %lld, but only %lld fit by %s; %sip link set %s mtu %lld",
+			    mtu, room, row_str(hop, "dev"), e->in, name, room);
+	}
+	json_decref(route);
+	return found;
+}
+
+/* Check the MTU of a bridge or VLAN over a vxlan device, by the VTEPs of its neighbors. */
+static void
+vxlan_mtu_check(struct exam *e, const json_t *svi, const json_t *neighbors)
+{
+	const char *name = row_str(svi, "name");
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (neighbors, i, row)
+		if (strcmp(row_str(row, "dev"), name) == 0 && row_has(row, "vtep") &&
+		    mtu_check(e, svi, "", row_str(row, "vtep")))
+			return;
+}
+
+/* Check the MTUs of all that forwarders encapsulate, except of vxlan devices in VRFs. */
+static void
+mtus_check(struct exam *e)
+{
+	json_t *neighbors = NULL;
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (e->interfaces, i, row) {
+		if (!row_has(row, "overhead") || row_has(row, "by_kernel"))
+			continue;
+		if (!row_has(row, "vxlan")) {
+			(void)mtu_check(e, row, row_str(row, "outer_vrf"),
+					row_str(row, "remote"));
+			continue;
+		}
+		if (neighbors == NULL)
+			neighbors = exam_ask(e, "neighbors");
+		vxlan_mtu_check(e, row, neighbors);
+	}
+	json_decref(neighbors);
+}
+
 void
 check_tunnels(struct exam *e)
 {
@@ -55,6 +151,7 @@ check_tunnels(struct exam *e)
 		by_kernel++;
 		tunnel_check(e, row);
 	}
+	mtus_check(e);
 	if (n == 0)
 		finding_add(e, VERDICT_NA, "", "no tunnel");
 	else if (by_kernel == 0)
