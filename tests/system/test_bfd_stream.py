@@ -70,17 +70,15 @@ def test_a_message_in_pieces_is_taken_when_it_is_whole(stream):
         eventually(lambda: peers(router) == ["192.0.2.78"], 10, what="one is deleted")
 
 
-def taken(router):
+def taken(router, connection):
     """Return True if the service manager keeps the daemon's connection, and all octets have been
     taken from its socket. If the manager has no CPU time, it gets the connection a second later."""
-    with netns.entered(router.ctl):
-        text = pathlib.Path("/proc/thread-self/net/tcp").read_text()
-    rows = [row.split() for row in text.splitlines()[1:]]
-    found = [row for row in rows if row[2].endswith(f":{PORT:04X}")]
-    unread = [int(row[4].split(":")[1], 16) for row in found]
+    port = f":{connection.getpeername()[1]:04X}"
+    rows = map(str.split, netns.read_proc(router.ctl, "/proc/net/tcp").splitlines()[1:])
+    row = next(row for row in rows if row[1].endswith(port))
     manager = pathlib.Path(f"/proc/{router.daemon.process.pid}/fd")
     kept = {os.readlink(fd) for fd in manager.iterdir()}
-    return unread == [0] and f"socket:[{found[0][9]}]" in kept
+    return row[4].endswith(":00000000") and f"socket:[{row[9]}]" in kept
 
 
 def crash(router):
@@ -96,12 +94,12 @@ def test_the_next_daemon_continues_within_a_message(stream):
         first, second = "192.0.2.80", "192.0.2.81"
         whole = message(2, first, 10) + message(2, second, 11) + message(3, first, 10)
         connection.sendall(whole[:100])
-        eventually(lambda: taken(router), 10, what="the first part is taken")
+        eventually(lambda: taken(router, connection), 10, what="the first part is taken")
         crash(router)
         connection.sendall(whole[100:200])
         eventually(lambda: first in peers(router), 10, what="the first session")
         assert second not in peers(router)
-        eventually(lambda: taken(router), 10, what="a part of the second message is taken")
+        eventually(lambda: taken(router, connection), 10, what="a part of the second message is taken")
         assert router.fpmctl("restart").returncode == 0
         connection.sendall(whole[200:])
         eventually(lambda: second in peers(router), 10, what="the second session")
@@ -114,7 +112,7 @@ def test_a_crash_while_octets_leave_the_socket_ends_the_connection(stream):
     connection, _ = listener.accept()
     with contextlib.closing(connection):
         connection.sendall(message(2, PEER, 7)[:100])
-        eventually(lambda: taken(router), 10, what="the first part is taken")
+        eventually(lambda: taken(router, connection), 10, what="the first part is taken")
         set_moving(router.daemon.pid())
         crash(router)
         connection.settimeout(20)
@@ -216,6 +214,6 @@ def test_after_a_crash_what_is_not_up_is_told_again(stream):
         connection.settimeout(20)
         connection.sendall(message(2, "192.0.2.79", 9))
         assert states(connection, 9) == bfddp.DOWN
-        was = router.daemon.crash(signal.SIGKILL)
-        router.daemon.back(was)
+        eventually(lambda: taken(router, connection), 10, what="the service manager keeps the connection")
+        crash(router)
         assert states(connection, 9) == bfddp.DOWN

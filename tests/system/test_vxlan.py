@@ -23,8 +23,7 @@ from test_ecmp import spread
 from wire import token, token_of
 
 VNI, PORT = 5001, 4789
-# The router MAC of the other router, and a host behind it.
-RMAC = "02:00:5e:00:53:99"
+RMAC = "02:00:5e:00:53:99"  # the router MAC of the other router; HOST is a host behind it
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 VTEP = {4: "203.0.113.66", 6: "2001:db8:ee::66"}
