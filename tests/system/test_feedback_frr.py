@@ -134,7 +134,8 @@ def test_what_is_advertised_is_what_is_forwarded(own_dut, tmp_path, feedback):
     router. Without acknowledgements it advertises none, because the dataplane has not said that
     packets would arrive."""
     dut = own_dut()
-    dut.edit_config("fpm:\n", f"fpm:\n  feedback: {str(feedback).lower()}\n")
+    # Another root may have another user frr.
+    dut.edit_config("fpm:\n", f"fpm:\n  users: any\n  feedback: {str(feedback).lower()}\n")
     dut.start()
     dut.zebra.close()
     frr = NewFrr(dut, tmp_path)
