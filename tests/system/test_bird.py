@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from lib import bird, netns
+from lib import bird, machine, netns, procs
 from lib.bird import Bird
 from lib.wait import LONG, PATIENCE, eventually
 from router import Router, running
@@ -19,6 +19,7 @@ N4, N6 = (1_000_000, 200_000) if LONG else (20_000, 4_000)
 STAY4, STAY6 = "198.51.100.0/25", "2001:db8:b1d:1::/64"
 BOTH4, BOTH6 = "198.51.100.128/25", "2001:db8:b1d:2::/64"
 GOES4, COMES4 = "203.0.113.0/25", "203.0.113.128/25"
+RING_S = 2.0  # the ring of a port holds 2,048 frames; the stream has 1,000 packets a second
 CHANGES = 200_000 if LONG else 100_000
 CONF = """\
 log stderr all;
@@ -283,7 +284,8 @@ def test_thousands_of_changes_a_second_are_followed(dut):
     dut.bird.start()
     eventually(lambda: dut.has(STAY4, STAY6), 10, 0.01, "routes of BIRD")
     few = dut.in_kernel()
-    before = dut.kernel()
+    before, missed = dut.kernel(), dut.port_row(lan)["rx_missed"]
+    share = machine.Share(lambda: procs.marked(dut.dir))
 
     def changes():
         now = dut.kernel()
@@ -299,7 +301,10 @@ def test_thousands_of_changes_a_second_are_followed(dut):
         seconds = time.monotonic() - begin
     print(f"{changes()} changes in {seconds:.1f} s, {changes() / seconds:.0f} a second")
 
-    assert stream.lost(wan) == []
+    lost, missed = stream.lost(wan), dut.port_row(lan)["rx_missed"] - missed
+    # The ring of a port overflows while its forwarder gets no CPU.
+    most = missed if share.was_taken(RING_S) else 0
+    assert len(lost) <= most, f"{lost} lost, {missed} missed by the port, waits {share.waits()}"
     eventually(lambda: max(dut.in_fib()) < 100, 60, 0.05, "no route of the table")
     dut.equal()
 
