@@ -258,6 +258,20 @@ the_layout_before_is_read(void **state)
 	rig_free(g);
 }
 
+/* An older version wrote the octets before them, so their place is a part of the layout. */
+static void
+records_of_a_layout_begin_where_the_file_before_ends(void **state)
+{
+	struct ckpt *c = ckpt_new(NETNS);
+	const char *begin;
+
+	assert_non_null(c);
+	begin = (const char *)c->head;
+	assert_ptr_equal(&c->route[CKPT_KERNEL][1], begin + ckpt_file_bytes(CKPT_LAYOUT_2));
+	assert_ptr_equal(&c->stack[1], begin + ckpt_file_bytes(CKPT_LAYOUT_3));
+	ckpt_free(c);
+}
+
 /* rtnl may put off its first dump only if all routes are there already. */
 static void
 only_a_large_table_puts_the_dump_off(void **state)
@@ -289,6 +303,7 @@ main(void)
 		cmocka_unit_test(routes_of_a_source_that_is_off_are_left_out),
 		cmocka_unit_test(octets_of_both_records_count),
 		cmocka_unit_test(the_layout_before_is_read),
+		cmocka_unit_test(records_of_a_layout_begin_where_the_file_before_ends),
 		cmocka_unit_test(only_a_large_table_puts_the_dump_off),
 	};
 

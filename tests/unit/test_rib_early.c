@@ -6,6 +6,9 @@
  * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
+#include <unistd.h>
+
+#include "patience.h"
 #include "rib_rig.h"
 
 #define NET "198.51.100.0/24"
@@ -314,6 +317,39 @@ outside_of_a_replay_an_unknown_id_is_unresolved(void **state)
 	rig_free(g);
 }
 
+/* A route that waited once may wait again. A chain with the route twice would be endless. */
+static void
+routes_may_wait_in_each_replay(void **state)
+{
+	enum { ROUTES = 307, REPLAYS = 4 }; /* a prime number */
+	struct rig *g = rig_two_ports();
+	char net[32], to[16] = "";
+
+	alarm(PATIENCE_S);
+	for (unsigned int k = 0; k < REPLAYS; k++) {
+		rig_session(g, 100);
+		for (unsigned int i = 0; i < ROUTES; i++) {
+			/* The order differs from replay to replay. */
+			unsigned int n = (i * (2 * k + 1) + k) % ROUTES;
+
+			snprintf(net, sizeof(net), "10.%u.%u.0/24", n / 100, n % 100);
+			rig_route(g, net, 7 + k);
+		}
+		rig_settle(g);
+		assert_int_equal(g->rib->early.n, k == 0 ? 0 : ROUTES);
+		snprintf(to, sizeof(to), "192.0.2.%u", 1 + k);
+		rig_hop(g, 7 + k, to, 11);
+		rig_settle(g);
+		assert_int_equal(g->rib->early.n, 0);
+		strcat(to, "@1");
+		assert_seen(g, "10.0.0.1", to);
+		assert_seen(g, "10.2.99.1", to);
+		rig_session_down(g);
+	}
+	alarm(0);
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -330,6 +366,7 @@ main(void)
 		cmocka_unit_test(at_the_latest_until_the_replay_is_over),
 		cmocka_unit_test(the_next_message_about_the_route_counts),
 		cmocka_unit_test(a_session_that_ends_in_between_forgets_waiting_routes),
+		cmocka_unit_test(routes_may_wait_in_each_replay),
 		cmocka_unit_test(outside_of_a_replay_an_unknown_id_is_unresolved),
 	};
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <linux/rtnetlink.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -45,6 +46,18 @@ neigh_on_msg(struct worker *w, struct msg *m)
 	}
 }
 
+/* Rounds of the thread of rib. */
+static struct worker_ops counted;
+static const struct worker_ops *rib_ops;
+static _Atomic unsigned int n_rounds;
+
+static void
+round_count(struct worker *w)
+{
+	atomic_fetch_add(&n_rounds, 1);
+	rib_ops->on_round(w);
+}
+
 static struct house *
 house_new(void)
 {
@@ -58,6 +71,10 @@ house_new(void)
 				.sweep_restart_s = 1};
 
 	assert_int_equal(rib_setup(&h->rib, &conf), 0);
+	rib_ops = h->rib.ops;
+	counted = *rib_ops;
+	counted.on_round = round_count;
+	h->rib.ops = &counted;
 	assert_int_equal(fib_create(&h->fib, &(struct fib_conf){.retire = rib_retire,
 								.retire_ctx = &h->rib}),
 			 0);
@@ -195,6 +212,28 @@ one_route_is_in_the_fib_at_once(void **state)
 	}
 	printf("{\"bench\": \"rib one route\", \"mean_us\": %.0f, \"worst_us\": %.0f}\n",
 	       sum / 100 * 1e6, worst * 1e6);
+	house_free(h);
+}
+
+/* The thread waits for a message or a timer, unless a walk has more to do. */
+static void
+a_thread_without_work_makes_no_rounds(void **state)
+{
+	struct house *h = house_new();
+	struct msg_fpm_batch *b = batch();
+	unsigned int before, quiet = 0;
+
+	add_hop(b, 7, 0xc0000201, 11);
+	add_route(b, FPM_ROUTE, 0x0a000000, 24, 7);
+	worker_send(&h->rib, &b->m);
+	assert_true(wait_for(h, 0x0a000001, PATH_ADJ, 5));
+	/* The median of the times between two looks: a thread that is off its CPU rests, too. */
+	for (unsigned int i = 0; i < 25; i++) {
+		before = atomic_load(&n_rounds);
+		poll(NULL, 0, 20);
+		quiet += atomic_load(&n_rounds) - before <= 5;
+	}
+	assert_in_range(quiet, 13, 25);
 	house_free(h);
 }
 
@@ -353,6 +392,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_route_is_in_the_fib_at_once),
+		cmocka_unit_test(a_thread_without_work_makes_no_rounds),
 		cmocka_unit_test(a_replay_is_swept_by_the_threads_own_timer),
 		cmocka_unit_test(readers_see_no_hole_and_no_stranger_while_all_is_replaced),
 	};
