@@ -269,6 +269,9 @@ two_listeners_need_two_ports(void **state)
 	says("fpm: {listen: x}\nmetrics: 127.0.0.1:2620\n",
 	     "2: fpm.listen: 'x' is not an address and port; expected ADDRESS:PORT, "
 	     "such as 127.0.0.1:2620 or \"[::1]:2620\"\n");
+	says("fpm: {listen: 127.0.0.1:9620}\nmetrics: x\n",
+	     "3: metrics: 'x' is not an address and port; expected ADDRESS:PORT, such as "
+	     "127.0.0.1:2620 or \"[::1]:2620\", or off\n");
 }
 
 static void

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "port/port.h"
 #include "restart/fdstore.h"
 
@@ -258,15 +259,20 @@ of_two_checkpoints_the_later_one_is_taken_and_one_stays(void **state)
 static void
 a_name_that_no_port_has_is_removed(void **state)
 {
-	int fd = file_new(200);
+	unsigned int open;
+	int fd;
 
+	assert_int_equal(daemon_start(2), 1); /* sd_find() of this test keeps one open */
+	open = descriptors_open();
+	fd = file_new(200);
 	sd_fdstore("tap-old0", fd);
 	sd_fdstore("other", fd);
 	close(fd);
 	assert_int_equal(m.n, 4);
-	assert_int_equal(daemon_start(2), 1);
+	assert_int_equal(daemon_start(3), 2);
 	assert_int_equal(m.n, 3);
 	check_nothing_is_lost();
+	assert_int_equal(descriptors_open(), open);
 }
 
 /* systemd stores a file once, so the old name has to go first. */
