@@ -10,6 +10,7 @@
 #include "ctl/kernel_dump.h"
 
 #include <errno.h>
+#include <linux/rtnetlink.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,9 +99,9 @@ kernel_dump_read(int fd, uint32_t seq, const struct dump_reader *to)
 	return rc == 1 && interrupted ? -EINTR : rc == 1 ? 0 : rc;
 }
 
-/* Send a request. Returns 0 or -errno. */
+/* Send a request with a header. Returns 0 or -errno. */
 static int
-request_send(int fd, uint16_t type, uint16_t flags, uint32_t seq, uint8_t af,
+request_send(int fd, uint16_t type, uint16_t flags, uint32_t seq, const void *header,
 	     unsigned int header_bytes)
 {
 	struct {
@@ -109,9 +110,10 @@ request_send(int fd, uint16_t type, uint16_t flags, uint32_t seq, uint8_t af,
 	} request = {.h = {.nlmsg_len = NLMSG_LENGTH(header_bytes),
 			   .nlmsg_type = type,
 			   .nlmsg_flags = NLM_F_REQUEST | flags,
-			   .nlmsg_seq = seq},
-		     .header = {af}};
+			   .nlmsg_seq = seq}};
 
+	if (header_bytes > 0)
+		memcpy(request.header, header, header_bytes);
 	return send(fd, &request, request.h.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
@@ -128,7 +130,7 @@ socket_open(uint32_t seq)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	/* Without it Linux also shows its exceptions to routes. Linux before 4.20 lacks it. */
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
-	rc = request_send(fd, NLMSG_NOOP, NLM_F_ACK, seq, 0, 0);
+	rc = request_send(fd, NLMSG_NOOP, NLM_F_ACK, seq, NULL, 0);
 	if (rc == 0)
 		rc = kernel_dump_read(fd, seq, &(struct dump_reader){0});
 	if (rc == 0)
@@ -137,8 +139,9 @@ socket_open(uint32_t seq)
 	return rc;
 }
 
-int
-kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
+/* Request a dump until no change interrupts it. Returns as kernel_dump(). */
+static int
+header_dump(uint16_t type, const void *header, unsigned int header_bytes,
 	    const struct dump_reader *to)
 {
 	uint32_t seq = 1;
@@ -147,10 +150,27 @@ kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 	if (fd < 0)
 		return fd;
 	for (int i = 0; i < TRIES_MAX && rc == -EINTR; i++) {
-		rc = request_send(fd, type, NLM_F_DUMP, ++seq, af, header_bytes);
+		rc = request_send(fd, type, NLM_F_DUMP, ++seq, header, header_bytes);
 		if (rc == 0)
 			rc = kernel_dump_read(fd, seq, to);
 	}
 	close(fd);
 	return rc;
+}
+
+int
+kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
+	    const struct dump_reader *to)
+{
+	const uint8_t header[32] = {af};
+
+	return header_dump(type, header, header_bytes, to);
+}
+
+int
+kernel_dump_table(uint8_t af, uint8_t table, const struct dump_reader *to)
+{
+	const struct rtmsg header = {.rtm_family = af, .rtm_table = table};
+
+	return header_dump(RTM_GETROUTE, &header, sizeof(header), to);
 }

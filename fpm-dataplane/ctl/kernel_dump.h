@@ -27,6 +27,12 @@ int kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 		const struct dump_reader *to);
 
 /*
+ * Request a dump of the routes of one of the tables 1 to 255, as kernel_dump(). Linux before
+ * 4.20 shows all tables.
+ */
+int kernel_dump_table(uint8_t af, uint8_t table, const struct dump_reader *to);
+
+/*
  * Read one answer to request `seq` from a socket that keeps the bounds of messages. Other
  * arguments and results as of kernel_dump(); -EINTR: the kernel says that the table changed.
  */

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Read the routes of the kernel. */
+/*
+ * Read the routes of the kernel. Linux ends a dump, without an error, at a route that does not fit
+ * in a message, and it dumps table local last. So a dump without a route of table local is
+ * incomplete if table local alone has routes.
+ */
 #include "ctl/kernel_table.h"
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,25 +20,46 @@ struct table_read {
 	const struct prefix *only; /* NULL: all prefixes */
 	const struct route_reader *to;
 	struct route_decoder *decoder;
+	bool local_shown; /* the answer has a route of table local */
 };
 
 static void
 table_on_begin(void *ctx)
 {
-	const struct table_read *t = ctx;
+	struct table_read *t = ctx;
 
+	t->local_shown = false;
 	if (t->to->on_begin != NULL)
 		t->to->on_begin(t->to->ctx);
+}
+
+/* Return true if the message is a route of table local. */
+static bool
+message_is_local(const struct nlmsghdr *h)
+{
+	const struct rtmsg *rtm = NLMSG_DATA(h);
+
+	return h->nlmsg_type == RTM_NEWROUTE &&
+	       h->nlmsg_len >= NLMSG_LENGTH(sizeof(*rtm)) &&
+	       rtm->rtm_table == RT_TABLE_LOCAL;
+}
+
+static int
+local_on_message(const struct nlmsghdr *h, void *ctx)
+{
+	*(bool *)ctx |= message_is_local(h);
+	return 0;
 }
 
 static int
 table_on_message(const struct nlmsghdr *h, void *ctx)
 {
-	const struct table_read *t = ctx;
+	struct table_read *t = ctx;
 	int rc = 0;
 	struct kernel_route *r =
 		h->nlmsg_type == RTM_NEWROUTE ? route_decode(t->decoder, h, &rc) : NULL;
 
+	t->local_shown |= message_is_local(h);
 	if (r != NULL && (t->only == NULL || prefix_equal(t->only, &r->prefix)))
 		t->to->on_route(r, t->to->ctx);
 	return rc;
@@ -45,6 +71,7 @@ kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *
 	struct table_read t = {.only = p, .to = to};
 	struct kernel_nexthops nexthops = {0};
 	struct kernel_link *links = NULL;
+	bool cut = false;
 	int rc = kernel_nexthops_read(&nexthops);
 
 	if (rc == 0)
@@ -58,12 +85,22 @@ kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *
 						       .on_message = table_on_message,
 						       .ctx = &t});
 		route_decoder_free(t.decoder);
+		if (rc == 0 && !t.local_shown)
+			rc = kernel_dump_table(
+				family == 4 ? AF_INET : AF_INET6, RT_TABLE_LOCAL,
+				&(struct dump_reader){.on_message = local_on_message,
+						      .ctx = &cut});
+		if (rc == 0 && cut)
+			rc = -EMSGSIZE;
 		free(links);
 	}
 	kernel_nexthops_free(&nexthops);
 	if (rc < 0)
 		fprintf(stderr, "fpmctl: the kernel's IPv%u routes cannot be read: %s\n",
 			family == 4 ? 4u : 6u,
-			rc == -EINTR ? "they change too fast" : strerror(-rc));
+			rc == -EINTR      ? "they change too fast"
+			: rc == -EMSGSIZE ? "Linux ends its list at a route with too many "
+					    "next hops"
+					  : strerror(-rc));
 	return rc < 0 ? -1 : 0;
 }

@@ -12,6 +12,7 @@ import pytest
 
 from lib import netns
 from lib.wait import eventually
+from pair import EMPTY_ZEBRA
 
 RTM_NEWROUTE, RTM_DELROUTE = 24, 25  # linux/rtnetlink.h
 RTA_DST, RTA_GATEWAY, RTA_MULTIPATH = 1, 5, 9
@@ -99,6 +100,12 @@ def test_a_list_that_linux_ends_early_removes_no_route(router, family):
     eventually(lambda: warned(dut), 10, 0.05, "a warning")
     done = dut.fpmctl("doctor", "obeyed")
     assert "a route with too many next hops" in done.stdout, done.stdout
+    vtysh = f"{dut.dir}/vtysh"
+    with open(vtysh, "w", encoding="ascii") as file:
+        file.write(EMPTY_ZEBRA)
+    done = dut.fpmctl("audit", "--vtysh", f"sh {vtysh}")
+    assert done.returncode != 0
+    assert f"IPv{family} routes cannot be read: Linux ends its list" in done.stderr, done.stderr
 
     large_route(dut, family, 0, RTM_DELROUTE)
     eventually(lambda: not warned(dut), 20, 0.1, "no warning")
