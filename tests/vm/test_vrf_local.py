@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Table local before the tables of VRFs, in the order of the kernel's rules: a Linux router beside
-ours delivers and forwards the same packets."""
+"""Table local before the tables of VRFs, in the order of the kernel's rules, and the check of sources in a
+VRF: a Linux router beside ours delivers and forwards the same packets."""
 
 import shlex
 
@@ -257,3 +257,52 @@ exit-vrf
             assert listed.count("(vrf red: hidden by table local)") == len(hidden), listed
     finally:
         two.ip(*undo(hide))
+
+
+LEAKED = "203.0.113.9"  # blue has a route to it by an interface of red
+# Wire, source: the modes of rp_filter in which a packet passes.
+SOURCES = {
+    ("wan", HOST[4]): {0, 1, 2},  # the route of red
+    ("lan", HOST[4]): {0, 2},
+    ("ext", HOST[4]): {0},  # only red has this route
+    ("ext", BEHIND[4].format(77)): {0, 1, 2},  # the subnet
+    ("alt", BEHIND[4].format(77)): {0, 2},
+    ("ext", LEAKED): {0, 2},
+}
+
+
+def test_sources_are_checked_in_the_vrf_of_the_port_as_in_linux(beside):
+    """rp_filter of a member, strict and loose: the source is looked up in its VRF, and a route into another VRF
+    leads to another interface. The value of the VRF device does not count."""
+    leak = f"route add {LEAKED}/32 via {BEHIND[4].format(2)} dev wan0 onlink vrf blue"
+
+    def set_mode(one, ports, devices):
+        names = {w.tap: ports for w in one.wires.values()} | dict.fromkeys(MEMBERS, devices)
+        netns.sysctl(one.ctl, {f"net.ipv4.conf.{name}.rp_filter": value for name, value in names.items()})
+
+    def passing(one):
+        """Return the wires and sources whose packets leave, each with a later packet that always does."""
+        found = set()
+        for name, src in SOURCES:
+            members = next(m for m in MEMBERS.values() if name in m)
+            wire, out = one.wires[name], one.wires[members[name == members[0]]]
+            here, there = (BEFORE, BEHIND) if name == members[0] else (BEHIND, BEFORE)
+            probe, last = (wire.probe(there[4].format(2), src=s) for s in (src, here[4].format(2)))
+            wire.send(probe, last)
+            out.expect_raw(token_of(last), 10)
+            found |= {(name, src)} if out.got(token_of(probe)) else set()
+        return found
+
+    beside.ip(leak)
+    try:
+        eventually(lambda: row(beside.two, "blue", f"{LEAKED}/32"), 5, 0.01, "in force")
+        for ports, devices in ((1, 0), (2, 0), (0, 1)):
+            want = {case for case, modes in SOURCES.items() if ports in modes}
+            for one in (beside.linux, beside.two):
+                set_mode(one, ports, devices)
+            assert passing(beside.linux) == want
+            eventually(lambda w=want: passing(beside.two) == w, 10, 0.05, f"rp_filter {ports}")
+    finally:
+        for one in (beside.linux, beside.two):
+            set_mode(one, 0, 0)
+        beside.ip(*undo([leak]))
