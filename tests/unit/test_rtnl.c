@@ -594,7 +594,7 @@ after_a_large_checkpoint_the_tables_are_read_when_main_asks(void **state)
 	start(s, ROUTES_FROM_BOTH);
 	rig_settle(s->g);
 	assert_false(rules_are_default(s->g->rib, 0)); /* the rules are read at once */
-	assert_int_equal(s->g->rib->kroutes.n, 0);
+	assert_int_equal(n_of(s, NET), 0);
 	assert_int_equal(atomic_load(&kernel_status.in_step), 0);
 	ip(s->bed, "route add 198.18.0.0/24 via 192.0.2.9"); /* events come at once */
 	wait_for(s, n_of(s, "198.18.0.0/24") == 1);

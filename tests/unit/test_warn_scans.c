@@ -35,7 +35,8 @@
 #include "warn/warn_impl.h"
 
 #define ANSWERS 8
-#define FAMILY  0x21 /* number of SEG6 in generic netlink */
+#define FAMILY  0x21              /* number of SEG6 in generic netlink */
+#define KEYS    (FAMILY | 0x8000) /* the type of a request of FAMILY with NLM_F_DUMP */
 
 /* The answers of the kernel to requests of one type. */
 struct answer {
@@ -54,7 +55,7 @@ static struct {
 	int open_rc;  /* result of ask_open(), if negative */
 	struct answer answer[ANSWERS];
 	unsigned int n_answer, n_asked[ANSWERS];
-	alignas(8) uint8_t request[128]; /* the last one */
+	alignas(8) uint8_t request[128]; /* the last one that has an answer */
 	int unread;                      /* error of unread_add(); 0: not called */
 	json_t *rows;
 } t;
@@ -71,16 +72,19 @@ ask_open(int protocol)
 int
 ask_dump(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx)
 {
+	bool dump = (request->nlmsg_flags & NLM_F_DUMP) != 0;
+	uint16_t type = dump && request->nlmsg_type == FAMILY ? KEYS : request->nlmsg_type;
+
 	assert_ptr_equal(w, &t.w);
 	assert_true(fcntl(fd, F_GETFD) >= 0);
 	assert_in_range(request->nlmsg_len, 1, sizeof(t.request));
-	memcpy(t.request, request, request->nlmsg_len);
 	for (unsigned int i = 0; i < t.n_answer; i++) {
 		struct answer *a = &t.answer[i];
 		size_t at = 0;
 
-		if (a->type != request->nlmsg_type)
+		if (a->type != type)
 			continue;
+		memcpy(t.request, request, request->nlmsg_len);
 		t.n_asked[i]++;
 		for (unsigned int k = 0; k < a->n; k++) {
 			const struct nlmsghdr *nlh = (const void *)(a->octet + at);
@@ -658,6 +662,31 @@ the_source_address_of_srv6_is_published(void **state)
 }
 
 static void
+keys_for_the_hmac_of_srv6_are_told(void **state)
+{
+	static const uint8_t one[16] = {0x20, 1, [15] = 1};
+	struct genlmsghdr head = {0};
+
+	seg6_is(FAMILY, one);
+	mnl_attr_put_u32(message(KEYS, FAMILY, &head, sizeof(head)), SEG6_ATTR_HMACKEYID,
+			 7);
+	assert_int_equal(scanned(seg6_scan), 1);
+	assert_int_equal(((struct genlmsghdr *)(void *)(t.request + NLMSG_HDRLEN))->cmd,
+			 SEG6_CMD_DUMPHMAC);
+
+	/* A kernel that is built without HMAC has no keys; another error is told. */
+	seg6_is(FAMILY, one);
+	refuse(KEYS, -524); /* ENOTSUPP of the kernel */
+	assert_int_equal(scanned(seg6_scan), 0);
+	assert_int_equal(t.unread, 0);
+	seg6_is(FAMILY, one);
+	refuse(KEYS, -ENOMEM);
+	scanned(seg6_scan);
+	assert_int_equal(t.unread, -ENOMEM);
+	assert_memory_equal(source_now(), one, 16);
+}
+
+static void
 a_kernel_without_srv6_is_asked_once_and_has_no_source(void **state)
 {
 	static const uint8_t none[16] = {0};
@@ -808,6 +837,7 @@ main(void)
 		TEST(a_kernel_without_a_part_is_no_error),
 		TEST(a_resilient_group_with_an_idle_timer_is_told),
 		TEST(the_source_address_of_srv6_is_published),
+		TEST(keys_for_the_hmac_of_srv6_are_told),
 		TEST(a_kernel_without_srv6_is_asked_once_and_has_no_source),
 		TEST(a_number_that_is_no_family_is_refused),
 		TEST(a_rule_for_main_before_local_is_told),
