@@ -45,6 +45,9 @@ KNOWN = {
     ("gcc", "fpm-dataplane/fwd/fast_lanes.h", "group_fast6", "use-of-uninitialized-value",
      1):
         "the loop sets each element of the vector, which the analyzer does not follow",
+    ("gcc", "fpm-dataplane/fwd/few.c", "few_lookup_families", "use-of-uninitialized-value",
+     1):
+        "an index is in of6 before n6 counts it",
     ("gcc", "fpm-dataplane/fwd/lookup.c", "lookup_each4", "use-of-uninitialized-value", 1):
         "a burst has a packet, and the caller sets pt4[i] of each packet",
     ("gcc", "fpm-dataplane/neigh/hosts.c", "host_add", "malloc-leak", 1):
@@ -58,7 +61,9 @@ KNOWN = {
     ("gcc", "/usr/include/dpdk/rte_ring_elem_pvt.h", "__rte_ring_enqueue_elems_64",
      "use-of-uninitialized-value", 1):
         "DPDK's; as many as there are were filled in",
-    ("cppcheck", "fpm-dataplane/bfd/conn.c", "conn_read", "nullPointer", 1):
+    ("cppcheck", "fpm-dataplane/bfd/conn.c", "conn_remove", "nullPointer", 1):
+        "recv() with MSG_TRUNC takes octets off a TCP stream without a buffer: tcp(7)",
+    ("cppcheck", "fpm-dataplane/bfd/conn.c", "conn_keep_part", "nullPointer", 1):
         "recv() with MSG_TRUNC takes octets off a TCP stream without a buffer: tcp(7)",
     ("cppcheck", "fpm-dataplane/bfd/keep.c", "keep_map", "memleak", 1):
         "b->kept points into the memory, and keep_end() unmaps it",
