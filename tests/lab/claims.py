@@ -3,6 +3,7 @@
 each claim that holds, or raises ProofError (see evidence.py)."""
 
 import contextlib
+import time
 from pathlib import Path
 
 from lab import (
@@ -191,22 +192,24 @@ def bfd_failover(lab):
             steps.by(lab, prefix, port)
 
     def downs():
-        """Return how often each session has gone down."""
+        """Return {peer: how often its session has gone down}."""
         rows = lab.r1.json("show bfd peers counters json")
         return {row["peer"]: row["session-down"] for row in rows}
 
     def crossing(port):
         """Return the sentence of evidence.crossing(). Ask again if a session went down meanwhile: a
         bfdd that gets no CPU for 400 ms loses its sessions, and zebra the routes for a moment."""
-        for _ in range(2):
+        end = time.monotonic() + 30 * PATIENCE
+        while True:
             before = downs()
             try:
                 return evidence.crossing(lab, "h1", hosts, port)
-            except evidence.ProofError:
-                if downs() == before:
-                    raise
+            except evidence.ProofError as error:
+                after = downs()
+                if after == before or time.monotonic() > end:
+                    seen = f"{error}; times that BFD went down: {before}, then {after}"
+                    raise evidence.ProofError("packets of both families", seen, error.logs) from None
             led_by(port)
-        return evidence.crossing(lab, "h1", hosts, port)
 
     def dies():
         """Return ({host: milliseconds of silence}, the packets that left by wan1)."""
