@@ -15,10 +15,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/genetlink.h>
 #include <linux/psample.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
 #include "base/worker.h"
@@ -262,6 +265,34 @@ the_numbers_of_psample_are_taken_from_the_answer(void **state)
 	assert_int_equal(psample_take_family(&ps, &refused, sizeof(refused)), -ENOENT);
 }
 
+/* The module may have been loaded again since, with other numbers. The test is the kernel. */
+static void
+the_numbers_of_psample_are_asked_for_again_by_the_same_socket(void **state)
+{
+	uint8_t buf[256];
+	int end[2];
+	size_t n;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, end), 0);
+	sflow->now.psample = 7;
+	sflow->psample.fd = end[0];
+	for (uint16_t family = 30; family < 33; family++) {
+		n = write_family(buf, family, 32);
+		assert_int_equal(send(end[1], buf, n, 0), n);
+		sflow->psample.look_ms = 0; /* it is time */
+		psample_look(sflow);
+		assert_int_equal(sflow->psample.fd, end[0]);
+		assert_int_equal(sflow->psample.error, 0);
+		assert_int_equal(sflow->psample.family, family);
+	}
+	close(end[1]);
+	sflow->psample.look_ms = 0;
+	psample_look(sflow);
+	assert_int_equal(sflow->psample.fd, -1);
+	assert_int_not_equal(sflow->psample.error, 0);
+	assert_int_equal(fcntl(end[0], F_GETFD), -1);
+}
+
 /* An ifIndex of more than 16 bits, the host and a reason are no interfaces for hsflowd. */
 static void
 a_message_of_psample_has_the_attributes_of_the_kernel(void **state)
@@ -320,6 +351,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_numbers_of_psample_are_taken_from_the_answer),
+		cmocka_unit_test_setup_teardown(
+			the_numbers_of_psample_are_asked_for_again_by_the_same_socket, up,
+			down),
 		cmocka_unit_test(a_message_of_psample_has_the_attributes_of_the_kernel),
 		cmocka_unit_test_setup_teardown(
 			samples_over_the_limit_are_spread_over_the_second, up, down),
