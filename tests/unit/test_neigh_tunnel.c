@@ -7,6 +7,8 @@
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
  */
+#include <jansson.h>
+
 #include "fib/tunnel.h"
 #include "log_said.h"
 #include "neigh_bed.h"
@@ -381,6 +383,43 @@ rib_hears_of_tunnels(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* Return the number of rows that neigh answers with. */
+static size_t
+rows_of(enum query_kind kind)
+{
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+	size_t n;
+
+	q->kind = kind;
+	q->from = &rib;
+	q->max = 100;
+	empty(&rib);
+	neigh.ops->on_msg(&neigh, &q->m);
+	assert_ptr_equal(worker_take(&rib), &q->m);
+	n = json_array_size(q->rows);
+	json_decref(q->rows);
+	msg_free(&q->m);
+	return n;
+}
+
+/* The rows name tunnels that the kernel serves. No other answer has them. */
+static void
+a_question_about_tunnels_has_the_tunnels_alone(void **state)
+{
+	struct kmon_link t = gre_of(20, REMOTE, 0);
+	size_t interfaces = rows_of(QUERY_INTERFACES);
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	assert_int_equal(rows_of(QUERY_TUNNELS), 0);
+	t.tunnel.cannot = KMON_TUNNEL_SEQUENCE;
+	add(t);
+	round_over();
+	assert_int_equal(rows_of(QUERY_TUNNELS), 1);
+	assert_int_equal(rows_of(QUERY_NEIGHBORS), 0);
+	assert_int_equal(rows_of(QUERY_NEIGH_SUMMARY), 1);
+	assert_int_equal(rows_of(QUERY_INTERFACES), interfaces + 1);
+}
+
 int
 main(void)
 {
@@ -394,6 +433,7 @@ main(void)
 		bed_test(outer_packets_are_in_the_vrf_of_the_link_below),
 		bed_test(what_forwarders_cannot_do_stays_with_the_kernel),
 		bed_test(rib_hears_of_tunnels),
+		bed_test(a_question_about_tunnels_has_the_tunnels_alone),
 	};
 
 	urcu_qsbr_register_thread();
