@@ -367,6 +367,50 @@ count_together(uint64_t packets, unsigned int n)
 	n_together += round_of != MIXED && n >= 16 && packets == burst_all(&fast.burst);
 }
 
+/* The sender of a packet behind a label gets the error that it gets without the label. */
+static void
+a_refused_packet_behind_a_label_is_unreachable(void **state)
+{
+	static const struct {
+		enum path_kind kind;
+		enum reason verdict;
+	} of[] = {{PATH_UNREACHABLE, PUNT_unreach},
+		  {PATH_PROHIBIT, PUNT_unreach},
+		  {PATH_NONE, PUNT_unreach},
+		  {PATH_BLACKHOLE, DROP_blackhole}};
+
+	for (unsigned int k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
+		uint8_t *p = fast.buffer[0] + HEADROOM, *ip = p + 14 + LABEL_BYTES;
+		unsigned int len;
+
+		round_of = ALL_POP;
+		fib->label[FIRST] = 100;
+		fib->group[100] = group_word_single(PATH(PATH_VRF, 0));
+		for (unsigned int i = 0; i < 16; i++)
+			fib->group[200 + i] = group_word_single(PATH(of[k].kind, 0));
+		memset(fast.buffer[0], 0, BUFFER);
+		memcpy(p, mac, 6);
+		put_be16(p + 12, MPLS_TYPE);
+		put_be32(p + 14, label_entry(FIRST, 0, true, 64));
+		len = packet_write(ip, 4, 30);
+		put_be32(ip + 16, 198u << 24 | 18u << 16 | 7);
+		ip[8] = 64;
+		checksum_write(ip);
+		fast.mbuf[0] =
+			(struct rte_mbuf){.buf_addr = fast.buffer[0],
+					  .data_off = HEADROOM,
+					  .buf_len = BUFFER,
+					  .data_len = (uint16_t)(14 + LABEL_BYTES + len),
+					  .pkt_len = 14 + LABEL_BYTES + len,
+					  .nb_segs = 1};
+		side_begin(&fast, 1);
+		fwd_parse(&fast.burst);
+		fwd_lookup(&fast.burst);
+		fwd_adjacency(&fast.burst);
+		assert_int_equal(fast.burst.verdict[0], of[k].verdict);
+	}
+}
+
 static void
 usual_packets_and_others_agree(void **state)
 {
@@ -652,6 +696,7 @@ main(void)
 						   : (unsigned int)getpid();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(usual_packets_and_others_agree),
+		cmocka_unit_test(a_refused_packet_behind_a_label_is_unreachable),
 		cmocka_unit_test(packets_that_get_labels_agree),
 		cmocka_unit_test(the_mode_of_a_label_decides_where_its_ttl_goes),
 		cmocka_unit_test(an_entropy_label_belongs_to_the_label_above),
