@@ -71,8 +71,8 @@ vlan_list(struct neigh *n, uint16_t ifidx)
 }
 
 /*
- * Remove the interface from the list of the interface below. The interfaces above it are removed
- * from its own list: they exist until the kernel reports their deletion.
+ * Remove the interface from the list of the interface below, and empty the list of the
+ * interfaces above it. Those interfaces exist until the kernel reports their deletion.
  */
 static void
 vlan_unlist(struct neigh *n, uint16_t ifidx)

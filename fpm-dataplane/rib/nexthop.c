@@ -184,8 +184,8 @@ nh_mark_slots(struct rib *rib, const struct nh *nh)
 }
 
 /*
- * Mark the slots of the id and of the groups that name it. They follow at the end of the
- * round.
+ * Mark the slots of the id and of the groups that name it. Their content changes at the end
+ * of the round.
  */
 static void
 nh_changed(struct rib *rib, struct nh *nh)

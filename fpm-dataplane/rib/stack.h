@@ -85,8 +85,10 @@ stack_labels(const struct stack *stack)
 }
 
 /*
- * Return the number of stacks in use at which stacks_collect() runs next, if `n` are in use
- * now. It is above `n`, so that the work is spread over new stacks, and it can be reached.
+ * Return the number of stacks in use at which stacks_collect() frees stacks next, if `n`
+ * are in use now. It is twice `n`, but at most halfway to the largest number, so that it is
+ * reached before all numbers are in use. With at least two numbers unused it is larger than
+ * `n`, if `n` is not 0.
  */
 static inline uint32_t
 stacks_collect_next(uint32_t n)
