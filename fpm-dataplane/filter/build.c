@@ -142,7 +142,7 @@ note_object(struct build *b, const struct nlmsghdr *nlh)
 	o.name = attr_string(message_attr(nlh, NFTA_OBJ_NAME));
 	o.data = message_attr(nlh, NFTA_OBJ_DATA);
 	if (o.name == NULL || attr_be32(message_attr(nlh, NFTA_OBJ_TYPE), &o.type) < 0)
-		return; /* the build fails if a rule names it */
+		return; /* the build fails if a rule names the object */
 	b->object = build_room(b->object, b->n_object, &b->room_object, sizeof(*b->object));
 	b->object[b->n_object++] = o;
 }

@@ -375,7 +375,7 @@ transaction_take(struct filter *f, const struct filter_transaction *t)
 		return false;
 	}
 	if (!filter_generation_after(t->generation, f->seen))
-		return true; /* the tables were read after it */
+		return true; /* the tables were read after this change */
 	if (t->generation != next)
 		return false;
 	if (t->ours) {

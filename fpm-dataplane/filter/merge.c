@@ -18,7 +18,7 @@ array_append(void *to, uint32_t have, const void *from, uint32_t n, size_t size)
 	return to;
 }
 
-/* Add to the numbers of an element's chain. */
+/* Add `n_chain` to the number of the chain that an element of a verdict map names. */
 static void
 element_move(struct ruleset_element *e, uint32_t n_chain)
 {
@@ -26,7 +26,10 @@ element_move(struct ruleset_element *e, uint32_t n_chain)
 		e->chain += n_chain;
 }
 
-/* Add to all numbers of a ruleset the counts of the ruleset to which it is appended. */
+/*
+ * Add to all numbers in ruleset `r` the counts of `to`, the ruleset to which `r` is
+ * appended.
+ */
 static void
 numbers_move(struct ruleset *r, const struct ruleset *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The packets of rules with `log`, as lines of our log. A rule without a limit could write a line
- * for each packet, so a tick has at most LINES_TICK of them. [filter]
+ * The packets of rules with `log`, as lines of the daemon's log. A rule without a limit
+ * could write a line for each packet, so a tick has at most LINES_TICK of them. [filter]
  */
 #include "filter/packets.h"
 
@@ -18,7 +18,7 @@
 #define TICKS_S    10u
 #define LINES_TICK 20u /* at most 200 lines a second, of all rings */
 
-/* Return the level of our log for one of syslog. */
+/* Return the level of the daemon's log for a level of syslog. */
 static enum log_level
 level_of(uint8_t syslog)
 {
@@ -62,7 +62,7 @@ lost_write(struct packets *p)
 }
 
 /*
- * Write the packets of all rings. Take at most as many from a ring as it has slots, because
+ * Write the packets of all rings. Take at most LOGGED_SLOTS packets from a ring, because
  * under a flood the loop would not end.
  */
 static void
@@ -70,7 +70,10 @@ rings_empty(struct packets *p)
 {
 	struct logged l;
 
-	/* Another ring is the first one in each tick, so that a flood in one silences no other. */
+	/*
+	 * Begin each tick with another ring, so that a flood in one ring does not use up
+	 * the lines of the other rings.
+	 */
 	for (unsigned int k = 0; k < p->n_ring; k++) {
 		struct logged_ring *ring = &p->ring[(p->ticks + k) % p->n_ring];
 

@@ -46,7 +46,10 @@ af_of_family(uint8_t family)
 	return family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_MPLS;
 }
 
-/* Return true if rib gets marks for the job, and removes the objects it does not show. */
+/*
+ * Return true if rib gets marks for the job, and removes the objects that the job does not
+ * show.
+ */
 static bool
 job_has_marks(const struct dump_job *job)
 {

@@ -2,13 +2,13 @@
 /*
  * New links, whose events are no cause of a dump. [rtnl]
  *
- * The kernel deletes routes and next-hop objects without an event when a link is set down, loses
- * its carrier or is deleted. A new link begins down and without carrier. Until it was up it has no
- * such routes, and until it had a carrier no next-hop objects. So thousands of new links lead to no
- * dump.
+ * The kernel deletes routes and next-hop objects without an event when a link is set down,
+ * loses its carrier or is deleted. A new link begins down and without carrier. Before it is
+ * up for the first time it has no such routes, and before it has a carrier for the first
+ * time it has no next-hop objects. So thousands of new links lead to no dump.
  *
- * The kernel may announce a carrier late, or not at all if it is lost again. So after the event of
- * a next-hop object no link counts as new.
+ * The kernel may announce a carrier late, or not at all if it is lost again. So after the
+ * event of a next-hop object no link counts as new.
  */
 #include <linux/if.h>
 #include <linux/rtnetlink.h>

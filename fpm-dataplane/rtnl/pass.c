@@ -80,9 +80,9 @@ pass_count(const struct kernel_event *ev)
 
 /*
  * Return true if rib gets the event. A wanted route, for example a route of pbrd, may have
- * a next-hop object of zebra. All objects are wanted from then on. Zebra's own routes are
- * wanted if FPM does not have all of them: routes for some packets only (source, TOS), and
- * routes in tables of rules.
+ * a next-hop object of zebra. From the first such route on, all next-hop objects are
+ * wanted. Zebra's own routes are wanted if FPM does not have all of them: routes for some
+ * packets only (source, TOS), and routes in tables of rules.
  */
 static bool
 event_is_wanted(const struct rtnl *r, const struct kernel_event *ev)
@@ -130,8 +130,9 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 	else if (ev->kind == KERNEL_ROUTE)
 		r->held[ev->route.protocol] = true;
 	nexthops_want(r, ev);
+	/* The kernel deletes the IPv4 routes of the object without a message. */
 	if (ev->kind == KERNEL_NEXTHOP_DEL)
-		r->silent_due = true; /* its IPv4 routes are deleted without a message */
+		r->silent_due = true;
 	pass_count(ev);
 	if (ev->src.len != 0)
 		kernel_count(ev->src.family == 4 ? &kernel_status.by_tos
@@ -142,7 +143,7 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 
 /*
  * Count an expired route. If it has several next hops, the kernel reports the lifetime of
- * the first next hop only, and uses all of them while one has not expired.
+ * the first next hop only, and uses all next hops while one of them has not expired.
  */
 static void
 pass_expired(struct rtnl *r, const struct nlmsghdr *nlh, uint8_t protocol)
@@ -170,7 +171,7 @@ pass_unchanged(struct rtnl *r, const struct nlmsghdr *nlh, struct kernel_event *
 	} else if (ev->kind == KERNEL_ROUTE && ev->order == KERNEL_REPLACE &&
 		   ev->route.nhid != 0 && nlh->nlmsg_pid == r->nexthop_pid &&
 		   nlh->nlmsg_seq == r->nexthop_seq) {
-		ev->order = KERNEL_FIRST; /* rib has it, and leaves it in its place */
+		ev->order = KERNEL_FIRST; /* rib has the route, and keeps its place */
 	}
 }
 

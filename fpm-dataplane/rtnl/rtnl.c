@@ -27,7 +27,10 @@
 #include "base/limits.h"
 #include "rtnl/rtnl_impl.h"
 
-/* The kernel deletes routes within the call that it announces. */
+/*
+ * The time from the event of a link, an address or a next-hop object to the dump. The
+ * kernel may send the event before it deletes the routes, but does both in one system call.
+ */
 #define SILENT_MS 2u
 /*
  * The least time between two dumps, as a multiple of the time that the earlier dump took.
@@ -205,8 +208,9 @@ expired_again_ms(struct rtnl *r, uint32_t least_ms, uint32_t most_ms)
 /*
  * Limit the time until the next dump of routes whose lifetimes the kernel may change
  * without an event. The kernel reports no lifetime if it is below one tick. So if a dump
- * shows no route with a lifetime, but an earlier dump did, dumps are repeated until one has
- * begun EXPIRED_MS, which is longer than a tick, after the first dump without lifetimes.
+ * shows no route with a lifetime, but an earlier dump did, the thread repeats the dump. The
+ * last repetition begins at least EXPIRED_MS, which is longer than a tick, after the first
+ * dump without lifetimes.
  */
 static void
 expiry_limit(struct rtnl *r)

@@ -174,9 +174,10 @@ void pass_rules_end(struct rtnl *r, uint8_t family);
 /* --- new_link.c                                                               [rtnl] */
 
 /*
- * Return true if the kernel may have deleted routes or next-hop objects without an event, by an
- * RTM_NEWLINK or RTM_DELLINK: the link is gone, down or without carrier, and is not new. Every event
- * of such a link counts: some come before the kernel has deleted the routes of the link.
+ * Return true if a message RTM_NEWLINK or RTM_DELLINK shows that the kernel may have
+ * deleted routes or next-hop objects without an event: the link is gone, down or without
+ * carrier, and is not new. Every event of such a link counts: some come before the kernel
+ * has deleted the routes of the link.
  */
 bool link_may_have_lost(struct rtnl *r, const struct nlmsghdr *nlh);
 /* Let no link count as new. */
@@ -202,8 +203,9 @@ enum dump_extent {
 };
 void dump_plan(struct rtnl *r, enum dump_extent extent);
 /*
- * Plan a dump of the protocols of which rib has routes. Large tables are read whole: while the
- * kernel walks over a table without an answer, no other thread runs on this CPU. A walk over
+ * Plan a dump of the protocols of which rib has routes. If the tables are large, plan a
+ * dump of all routes instead. The kernel walks over a whole table even to find the routes
+ * of one protocol, and while it finds none, no other thread runs on this CPU. A walk over
  * 1,000,000 routes takes 0.3 s.
  */
 void dump_plan_held(struct rtnl *r);
