@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * program: verify a program and make it ready to run, by librte_bpf. The library compiles it to
- * machine code if the process may make memory executable; otherwise it interprets the
- * instructions. A program gets no functions and no variables of the daemon, only the octets of
- * struct fpm_hook. Two verifiers have to agree that it stays in their bounds: that of this folder
- * and that of the library. Any thread; no state.
+ * program: verify a program and make it ready to run, by librte_bpf. The library compiles
+ * it to machine code if the process may make memory executable; otherwise it interprets the
+ * instructions. A program gets no functions and no variables of the daemon, only the octets
+ * of struct fpm_hook. Both the verifier of this folder and the verifier of the library must
+ * accept it. Any thread; no state.
  */
 #include "hook/hook.h"
 

@@ -326,7 +326,7 @@ learn_compare(const struct known *k, const struct ruleset_op *op, uint8_t family
 	memset(span.high, 0xff, sizeof(span.high));
 	low = op->what == COMPARE_GT || op->what == COMPARE_GE;
 	memcpy(low ? span.low : span.high, op->a, op->len);
-	/* The value itself is in the span, and not above or below itself. */
+	/* The span includes the value itself, which `<` and `>` do not match. */
 	return condition_set(c, f, &span, 1) &&
 	       (op->what == COMPARE_GE || op->what == COMPARE_LE);
 }
