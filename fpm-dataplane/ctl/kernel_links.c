@@ -111,7 +111,7 @@ link_take(const struct nlmsghdr *h, void *data)
 				     .hardware = info->ifi_type};
 	if (mnl_attr_parse(h, sizeof(*info), attribute_take, link) < 0)
 		return MNL_CB_ERROR;
-	/* A veth has its peer in the same attribute, but the peer does not carry it. */
+	/* The attribute of a veth names its peer, which is not a device below it. */
 	if (link->abroad ||
 	    (strcmp(link->kind, "vlan") != 0 && strcmp(link->kind, "macvlan") != 0))
 		link->below = 0;

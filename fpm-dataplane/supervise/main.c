@@ -48,7 +48,7 @@
 
 #define BACKOFF_MIN_MS 100u
 #define BACKOFF_MAX_MS 10000u
-#define GOOD_RUN_MS    10000u /* a crash after it counts as the first crash */
+#define GOOD_RUN_MS    10000u /* a crash after a run this long counts as the first */
 #define EXTEND_MAX_US  3600000000ull
 #define STOP_MS        10000u /* between SIGTERM or SIGABRT, and SIGKILL */
 #define REFUSED_MS     1000u  /* between starts after exit code 2 or 77 */
@@ -475,9 +475,10 @@ events_loop(void)
 }
 
 /*
- * Drop capabilities. fpm-supervise needs none. The daemon inherits its capabilities from
- * this process, and two that only its start needs: CAP_DAC_OVERRIDE to read a file and to
- * open a terminal that root does not own, and CAP_SETPCAP to drop the other capabilities.
+ * Drop capabilities. fpm-supervise needs none. The daemon inherits from this process the
+ * capabilities that it keeps, and two more that only its start needs: CAP_DAC_OVERRIDE to
+ * read a file and to open a terminal that root does not own, and CAP_SETPCAP to drop the
+ * other capabilities.
  */
 static void
 privileges_limit(void)
