@@ -35,9 +35,9 @@ conn_name(unsigned int number, char name[32])
 }
 
 /*
- * Let the service manager keep an open connection, and nothing else under its name. The
- * manager may not read, and this thread must not wait for it, so conns_tick() repeats a
- * message that the manager did not take.
+ * Let the service manager keep an open connection, and no other descriptor of the same
+ * name. The manager may be too busy to read, and this thread must not wait for it. So
+ * conns_tick() repeats a message that the manager did not take.
  */
 static void
 conn_store(struct bfd *b, struct conn *c)

@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 /*
- * Prepare the path of the socket that a device of net_vhost makes: remove a socket on which no
- * process listens: a daemon that was killed leaves it, and DPDK reports it as an error.
- * Returns 0, also for other devices; or -EBUSY with a sentence in `why` if a process listens.
+ * Prepare the path of the socket that a device of net_vhost makes. Remove a socket on which
+ * no process listens. A daemon that was killed leaves one, and DPDK reports it as an error.
+ * Returns 0, also for other devices; or -EBUSY with a sentence in `why` if a process
+ * listens.
  */
 int vhost_prepare(const char *device, char *why, size_t why_size);
 
