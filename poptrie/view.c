@@ -13,7 +13,8 @@
 #define LEAF_PAGE 1024u
 #define NODE_PAGE 256u
 /*
- * With mmap, unused capacity costs nothing; a caller's allocator is asked for small pools.
+ * With mmap, unused capacity costs nothing. If the caller has its own allocator, the pools
+ * begin small.
  */
 #define LEAF_ROOM  (1u << 24)
 #define NODE_ROOM  (1u << 20)

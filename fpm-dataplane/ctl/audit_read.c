@@ -47,7 +47,7 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct 
 	bool of_zebra = rtproto_is_copy(r->protocol, r->metric);
 
 	if (at->src.len > 0)
-		return true; /* the daemon reads it from the kernel for each routes.from */
+		return true; /* read from the kernel with every value of routes.from */
 	if (strcmp(a->from, "fpm") == 0) {
 		if (r->protocol == RTPROT_KERNEL)
 			return true;

@@ -254,7 +254,7 @@ table_copy(const struct punt *p)
 	return new;
 }
 
-/* Return the entry that expires first. One of them may be NULL. */
+/* Return the entry that expires first. Either may be NULL. */
 static struct fib_pmtu *
 entry_older(struct fib_pmtu *a, struct fib_pmtu *b)
 {
