@@ -4,16 +4,20 @@
  * has accepted, and the forwarders accept labels only on interfaces on which the kernel
  * does. No finding is added on a router without labels.
  */
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/parse.h"
 #include "ctl/json_row.h"
-#include "ctl/run.h"
+#include "ctl/kernel_dump.h"
 #include "ctl/text.h"
 #include "ctl/zebra.h"
+#include "netlink/attributes.h"
 
 #define SYSCTL_ALL_LABELS "net.mpls.platform_labels=1048575"
 
@@ -179,15 +183,15 @@ tunnel_module_check(struct exam *e, const struct mpls *m)
 	finding_fix(e, "modprobe mpls_iptunnel");
 }
 
-/* Find an interface by its name. NULL: the daemon does not know it. */
+/* Find an interface by its number. NULL: the daemon does not know it. */
 static const json_t *
-interface_find(const struct exam *e, const char *name)
+interface_find(const struct exam *e, uint32_t ifindex)
 {
 	const json_t *row;
 	size_t i;
 
 	json_array_foreach (e->interfaces, i, row)
-		if (strcmp(row_str(row, "name"), name) == 0)
+		if (row_int(row, "ifindex") == (long long)ifindex)
 			return row;
 	return NULL;
 }
@@ -203,35 +207,86 @@ far_end_add(struct exam *e, const char *name)
 	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
 }
 
+struct far_ends {
+	struct exam *e;
+	json_t *seen; /* names of the reported interfaces */
+};
+
+/* Check the interface of a next hop. A hop with a gateway or a new label is no end of a label. */
+static void
+hop_check(struct far_ends *f, const struct attrs *hop, uint32_t ifindex)
+{
+	const json_t *row;
+	const char *name;
+
+	if (attrs_have(hop, RTA_VIA) || attrs_have(hop, RTA_NEWDST))
+		return;
+	row = interface_find(f->e, ifindex);
+	name = row_str(row, "name");
+	if (row == NULL || row_true(row, "mpls") || json_object_get(f->seen, name) != NULL)
+		return;
+	json_object_set_new(f->seen, name, json_true());
+	far_end_add(f->e, name);
+}
+
+/* Check the next hops of a route with several. Returns 0 or -EBADMSG. */
+static int
+hops_check(struct far_ends *f, const struct nlattr *multipath)
+{
+	const uint8_t *at = mnl_attr_get_payload(multipath);
+	size_t left = mnl_attr_get_payload_len(multipath), step;
+	struct rtnexthop hop;
+	struct attrs attrs;
+
+	for (; left >= sizeof(hop); at += step, left -= step) {
+		memcpy(&hop, at, sizeof(hop));
+		if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left ||
+		    attrs_index(&attrs, at + sizeof(hop), hop.rtnh_len - sizeof(hop)) < 0)
+			return -EBADMSG;
+		hop_check(f, &attrs, (uint32_t)hop.rtnh_ifindex);
+		step = RTNH_ALIGN((size_t)hop.rtnh_len);
+		step = step < left ? step : left;
+	}
+	return 0;
+}
+
+static int
+route_on_message(const struct nlmsghdr *h, void *ctx)
+{
+	const size_t head = NLMSG_LENGTH(sizeof(struct rtmsg));
+	struct far_ends *f = ctx;
+	struct attrs attrs;
+	uint32_t ifindex;
+
+	if (h->nlmsg_type != RTM_NEWROUTE)
+		return 0;
+	if (h->nlmsg_len < head ||
+	    attrs_index(&attrs, (const char *)h + head, h->nlmsg_len - head) < 0)
+		return -EBADMSG;
+	if (attrs_have(&attrs, RTA_MULTIPATH))
+		return hops_check(f, attr_of(&attrs, RTA_MULTIPATH));
+	if (attrs_have(&attrs, RTA_OIF) &&
+	    mnl_attr_get_payload_len(attr_of(&attrs, RTA_OIF)) >= sizeof(ifindex)) {
+		memcpy(&ifindex, mnl_attr_get_payload(attr_of(&attrs, RTA_OIF)),
+		       sizeof(ifindex));
+		hop_check(f, &attrs, ifindex);
+	}
+	return 0;
+}
+
 /*
  * Check the interfaces where labels of the kernel end: VRFs and lo. Report each interface
- * once. Only query a kernel with MPLS, because other kernels list all routes.
+ * once. Only query a kernel with MPLS, because other kernels list all routes. Without an
+ * answer nothing is reported.
  */
 static void
 far_ends_check(struct exam *e)
 {
-	struct run run = {.patience_s = ZEBRA_ANSWER_S, .quiet = true};
-	json_t *seen = json_object();
-	char *line = NULL;
-	size_t size = 0;
+	struct far_ends f = {.e = e, .seen = json_object()};
 
-	if (run_start(&run, "ip -N -o -f mpls route show", NULL) < 0) {
-		json_decref(seen);
-		return;
-	}
-	while (getline(&line, &size, run.out) > 0) {
-		const char *name = lsp_far_end(line);
-		const json_t *row = name == NULL ? NULL : interface_find(e, name);
-
-		if (row == NULL || row_true(row, "mpls") ||
-		    json_object_get(seen, name) != NULL)
-			continue;
-		json_object_set_new(seen, name, json_true());
-		far_end_add(e, name);
-	}
-	free(line);
-	(void)run_end(&run);
-	json_decref(seen);
+	(void)kernel_dump(RTM_GETROUTE, AF_MPLS, sizeof(struct rtmsg),
+			  &(struct dump_reader){.on_message = route_on_message, .ctx = &f});
+	json_decref(f.seen);
 }
 
 void

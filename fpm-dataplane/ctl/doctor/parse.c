@@ -304,25 +304,6 @@ bfdd_hears_at(const char *at, const char *dplane)
 	return (at[0] == '[') == (dplane[0] == '[') && strcmp(port, wanted) == 0;
 }
 
-const char *
-lsp_far_end(char *line)
-{
-	static const char blanks[] = " \t\\\n";
-	char *save = NULL, *word = strtok_r(line, blanks, &save);
-	bool goes_on = false; /* the packet goes on to another router */
-
-	while (word != NULL && (word = strtok_r(NULL, blanks, &save)) != NULL) {
-		if (strcmp(word, "nexthop") == 0)
-			goes_on = false;
-		else if (strcmp(word, "via") == 0 || strcmp(word, "as") == 0)
-			goes_on = true;
-		else if (strcmp(word, "dev") == 0 &&
-			 (word = strtok_r(NULL, blanks, &save)) != NULL && !goes_on)
-			return word;
-	}
-	return NULL;
-}
-
 int
 summary_parse(const json_t *summary, long long *least, long long *most)
 {

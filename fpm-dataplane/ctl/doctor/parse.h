@@ -62,13 +62,6 @@ enum bfdd_option bfdd_option_parse(const char *value, char at[BFDD_AT_STRLEN]);
 bool bfdd_hears_at(const char *at, const char *dplane);
 
 /*
- * Parse a line of `ip -o -f mpls route show`, which is cut. Returns the interface of a next hop
- * with neither a gateway nor a new label: a VRF or lo, where the label ends. NULL: there is
- * none.
- */
-const char *lsp_far_end(char *line);
-
-/*
  * Count the routes that zebra has installed and that are not the kernel's own, from `show
  * ip route summary json`: at least *least, and *most if all routes of protocol kernel have
  * a gateway, because zebra passes those on, and the summary does not distinguish them.
