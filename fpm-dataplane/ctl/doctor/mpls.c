@@ -17,7 +17,6 @@
 #include "ctl/kernel_dump.h"
 #include "ctl/text.h"
 #include "ctl/zebra.h"
-#include "netlink/attributes.h"
 
 #define SYSCTL_ALL_LABELS "net.mpls.platform_labels=1048575"
 
@@ -212,17 +211,44 @@ struct far_ends {
 	json_t *seen; /* names of the reported interfaces */
 };
 
-/* Check the interface of a next hop. A hop with a gateway or a new label is no end of a label. */
-static void
-hop_check(struct far_ends *f, const struct attrs *hop, uint32_t ifindex)
-{
-	const json_t *row;
-	const char *name;
+/* A next hop, or a route with several. */
+struct hop {
+	bool goes_on;                   /* it has a gateway or a new label */
+	uint32_t ifindex;               /* 0: none */
+	const struct nlattr *multipath; /* NULL: it has one next hop */
+};
 
-	if (attrs_have(hop, RTA_VIA) || attrs_have(hop, RTA_NEWDST))
-		return;
-	row = interface_find(f->e, ifindex);
-	name = row_str(row, "name");
+static int
+attribute_take(const struct nlattr *a, void *data)
+{
+	struct hop *hop = data;
+
+	switch (mnl_attr_get_type(a)) {
+	case RTA_VIA:
+	case RTA_NEWDST:
+		hop->goes_on = true;
+		break;
+	case RTA_OIF:
+		if (mnl_attr_validate(a, MNL_TYPE_U32) < 0)
+			return MNL_CB_ERROR;
+		hop->ifindex = mnl_attr_get_u32(a);
+		break;
+	case RTA_MULTIPATH:
+		hop->multipath = a;
+		break;
+	default:
+		break;
+	}
+	return MNL_CB_OK;
+}
+
+/* Report the interface of a next hop if a label ends there and it accepts no labels. */
+static void
+hop_check(struct far_ends *f, const struct hop *hop)
+{
+	const json_t *row = hop->goes_on ? NULL : interface_find(f->e, hop->ifindex);
+	const char *name = row_str(row, "name");
+
 	if (row == NULL || row_true(row, "mpls") || json_object_get(f->seen, name) != NULL)
 		return;
 	json_object_set_new(f->seen, name, json_true());
@@ -235,16 +261,19 @@ hops_check(struct far_ends *f, const struct nlattr *multipath)
 {
 	const uint8_t *at = mnl_attr_get_payload(multipath);
 	size_t left = mnl_attr_get_payload_len(multipath), step;
-	struct rtnexthop hop;
-	struct attrs attrs;
+	struct rtnexthop nh;
 
-	for (; left >= sizeof(hop); at += step, left -= step) {
-		memcpy(&hop, at, sizeof(hop));
-		if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left ||
-		    attrs_index(&attrs, at + sizeof(hop), hop.rtnh_len - sizeof(hop)) < 0)
+	for (; left >= sizeof(nh); at += step, left -= step) {
+		struct hop hop = {0};
+
+		memcpy(&nh, at, sizeof(nh));
+		if (nh.rtnh_len < sizeof(nh) || nh.rtnh_len > left ||
+		    mnl_attr_parse_payload(at + sizeof(nh), nh.rtnh_len - sizeof(nh),
+					   attribute_take, &hop) < 0)
 			return -EBADMSG;
-		hop_check(f, &attrs, (uint32_t)hop.rtnh_ifindex);
-		step = RTNH_ALIGN((size_t)hop.rtnh_len);
+		hop.ifindex = (uint32_t)nh.rtnh_ifindex;
+		hop_check(f, &hop);
+		step = RTNH_ALIGN((size_t)nh.rtnh_len);
 		step = step < left ? step : left;
 	}
 	return 0;
@@ -253,24 +282,17 @@ hops_check(struct far_ends *f, const struct nlattr *multipath)
 static int
 route_on_message(const struct nlmsghdr *h, void *ctx)
 {
-	const size_t head = NLMSG_LENGTH(sizeof(struct rtmsg));
 	struct far_ends *f = ctx;
-	struct attrs attrs;
-	uint32_t ifindex;
+	struct hop hop = {0};
 
 	if (h->nlmsg_type != RTM_NEWROUTE)
 		return 0;
-	if (h->nlmsg_len < head ||
-	    attrs_index(&attrs, (const char *)h + head, h->nlmsg_len - head) < 0)
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)) ||
+	    mnl_attr_parse(h, sizeof(struct rtmsg), attribute_take, &hop) < 0)
 		return -EBADMSG;
-	if (attrs_have(&attrs, RTA_MULTIPATH))
-		return hops_check(f, attr_of(&attrs, RTA_MULTIPATH));
-	if (attrs_have(&attrs, RTA_OIF) &&
-	    mnl_attr_get_payload_len(attr_of(&attrs, RTA_OIF)) >= sizeof(ifindex)) {
-		memcpy(&ifindex, mnl_attr_get_payload(attr_of(&attrs, RTA_OIF)),
-		       sizeof(ifindex));
-		hop_check(f, &attrs, ifindex);
-	}
+	if (hop.multipath != NULL)
+		return hops_check(f, hop.multipath);
+	hop_check(f, &hop);
 	return 0;
 }
 
