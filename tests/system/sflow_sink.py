@@ -21,7 +21,7 @@ HOST, DISCARDED = 0x3FFFFFFF, 0x40000000
 FLOW, COUNTERS, DISCARD = "flow", "counters", "discard"
 
 
-class _Reader:
+class Reader:
     """A reader of XDR: each call takes words or octets from the front of the rest."""
 
     def __init__(self, octets):
@@ -68,7 +68,7 @@ def _record(kind, r):
 def _packet(names, r):
     row = dict(zip(names, r.words(len(names)), strict=True))
     for _ in range(r.word()):
-        kind, inner = r.word(), _Reader(r.opaque())
+        kind, inner = r.word(), Reader(r.opaque())
         row |= _record(kind, inner)
         inner.done()
     return row
@@ -77,7 +77,7 @@ def _packet(names, r):
 def _counters(r):
     sequence, source, n = r.words(3)
     assert (n, r.word()) == (1, 1), "one record, of the interface"
-    inner = _Reader(r.opaque())
+    inner = Reader(r.opaque())
     row = {"sequence": sequence, "source": source, "ifindex": inner.word(), "type": inner.word()}
     (row["speed"],) = struct.unpack("!Q", inner.take(8))
     row["direction"], row["status"] = inner.words(2)
@@ -104,13 +104,13 @@ def _sample(kind, r):
 
 def decode(octets):
     """Return the fields of a datagram; `samples` is a list of dictionaries."""
-    r = _Reader(octets)
+    r = Reader(octets)
     assert r.word() == 5, "version"
     row = {"agent": r.address()}
     row["sub_agent"], row["sequence"], row["uptime"], n = r.words(4)
     row["samples"] = []
     for _ in range(n):
-        kind, inner = r.word(), _Reader(r.opaque())
+        kind, inner = r.word(), Reader(r.opaque())
         row["samples"].append(_sample(kind, inner))
         inner.done()
     r.done()

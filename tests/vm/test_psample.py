@@ -3,20 +3,33 @@
 listener decodes the messages as hsflowd does (net/psample/psample.c has the attributes)."""
 
 import json
+import os
+import shutil
 import socket
 import struct
 
 import pytest
 
-from lib import api, netns
+from lib import api, netns, procs
+from lib.dataplane import ROOT
 from lib.wait import eventually
-from sflow_sink import PORT, Settings, Sink
+from sflow_sink import PORT, Reader, Settings, Sink
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 GROUP = 1
 NETLINK_GENERIC, SOL_NETLINK, ADD_MEMBERSHIP = 16, 270, 1
 GENL_ID_CTRL, GETFAMILY, FAMILY_ID, FAMILY_NAME, MCAST_GROUPS = 16, 3, 1, 2, 7
+# The folder with hsflowd and mod_psample.so (doc/testing.md has the commands that build them).
+HSFLOWD = os.path.join(ROOT, "build/hsflowd")
+HSFLOWD_CONF = """sflow {
+  agentIP = 192.0.2.1
+  polling = 0
+  sampling = 1
+  collector { ip=127.0.0.1 udpport=6343 }
+  psample { group=1 }
+}
+"""
 NAMES = ["input", "output", "size", "group", "sequence", "rate", "data"]
 
 
@@ -122,3 +135,68 @@ def test_listeners_of_psample_get_the_samples(dut):
     listener, probe = Listener(dut.ctl), lan.probe(HOST)
     lan.send(probe)
     eventually(lambda: [s for s in listener.samples() if token_of(probe) in s["data"]], 10, 0.02)
+
+
+@pytest.fixture
+def hsflowd(dut):
+    """Run hsflowd in the namespace of the router."""
+    if not os.path.exists(f"{HSFLOWD}/hsflowd"):
+        pytest.skip("there is no hsflowd in build/hsflowd")
+    netns.command(["modprobe", "psample"])
+    dut.settings(ports=(), psample=GROUP)
+    eventually(lambda: row(dut)["state"] == "open", 30, 0.1, "the family is found")
+    there = f"{dut.dir}/hsflowd"
+    os.mkdir(there)
+    with open(f"{there}/conf", "w", encoding="ascii") as file:
+        file.write(HSFLOWD_CONF)
+    argv = [f"{HSFLOWD}/hsflowd", "-dd", "-P", "-l", HSFLOWD, "-u", "0" * 32]
+    for option, name in {"f": "conf", "o": "out", "p": "pid", "D": "log", "c": "crash"}.items():
+        argv += [f"-{option}", f"{there}/{name}"]
+    running = procs.start(argv, dut.dir, f"{there}/said", netns=dut.ctl)
+    yield running
+    running.terminate()
+    running.wait(30)
+    shutil.rmtree(there)
+
+
+def flows_of_hsflowd(sink, mark):
+    """Return the flow samples of hsflowd with a token: (input, output, rate, drops, length, header)."""
+    found = []
+    for octets in sink.octets():
+        r = Reader(octets)
+        assert r.word() == 5 and r.address() == "192.0.2.1"
+        for _ in range(r.words(4)[3]):
+            kind, sample = r.word(), Reader(r.opaque())
+            if kind not in (1, 3):
+                continue
+            # Sequence, source, rate, pool, drops, input, output, records; kind 3 has two words for a source and an
+            # interface.
+            words = sample.words(8 if kind == 1 else 11)
+            rate, _, drops = words[2:5] if kind == 1 else words[3:6]
+            came, went = words[5:7] if kind == 1 else (words[7], words[9])
+            records = words[-1]
+            for _ in range(records):
+                kind, record = sample.word(), Reader(sample.opaque())
+                if kind == 1 and mark in record.octets:
+                    _, length, _ = record.words(3)
+                    found.append((came, went, rate, drops, length, record.opaque()))
+    return found
+
+
+def test_hsflowd_sends_our_samples(dut, hsflowd):
+    """hsflowd itself reads the samples, and sends them with both interfaces, rate, length and header."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    with Sink(dut.ctl, port=PORT) as sink:
+
+        def sampled(to):
+            """hsflowd takes no sample before it has found the interfaces."""
+            assert hsflowd.poll() is None, "hsflowd has ended"
+            probe = lan.probe(to, size=300)
+            lan.send(probe)
+            return eventually(lambda: flows_of_hsflowd(sink, token_of(probe)), 1, 0.02), bytes(probe)
+
+        (flow,), probe = eventually(lambda: sampled(HOST), 60, 0.1, "a sample from hsflowd")
+        assert flow[:5] == (dut.ifindex(lan), dut.ifindex(wan), 1, 0, len(probe) + 4)
+        assert flow[5] == probe[:128][: len(flow[5])] and len(flow[5]) > 60
+        (flow,), _ = sampled(lan.ip4)
+        assert flow[0] == dut.ifindex(lan) and flow[1] in (0, 0x3FFFFFFF)
