@@ -4,17 +4,19 @@ TTL, TOS, ECN, DF, keys, lengths, errors. The same frames have to come out of bo
 that both treat differently, with the reason."""
 
 import itertools
+import re
 import struct
 
 import pytest
 from scapy.layers.inet import IP
-from scapy.layers.inet6 import IPv6
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from lib import netns
 from lib.wait import eventually
-from twins import Twins, equal
+from twins import Twins, came_out, equal
+from wire import token_of
 
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
@@ -34,9 +36,14 @@ KINDS = {
     "ip6tnl, limit 0": ("type ip6tnl mode any encaplimit 0 hoplimit 9", 6, (4, 6)),
     "ip6tnl, no limit": ("type ip6tnl mode any encaplimit none tclass 0xb8", 6, (4, 6)),
 }  # fmt: skip
+# Tunnels that stand for the others where a test takes long.
+PLAIN = ["gre", "ipip, ttl", "ip6tnl"]
+LACKS = "no route|a refusing route|no local address"
 DIFFERS = {
     r"(?!ip6gre).*: IPv[46], TOS 0x(3|bb|ff)": "ours copies CE to the outer header (RFC 6040, 4.1), Linux writes ECT(0)",
     r"ip6gre: IPv[46], TOS 0x(1|2|3|bb|ff)": "ours copies the ECN field to the outer header (RFC 6040, 4.1), Linux writes 0",
+    rf"(gre|ipip, ttl), ({LACKS}): .*": "ours tells the sender (RFC 1812, 4.3.3.1), Linux counts an error of the device",
+    rf"ip6tnl, ({LACKS}): .*": "ours quotes the packet as it came, with the code of the route; Linux tells of an unreachable host or address",
 }
 
 
@@ -168,3 +175,95 @@ def test_packets_out_of_a_tunnel(both, tunnel):
         if family == 4:
             frames[f"{name}, outer DF"] = outer(both, kind, family, packet(), flags="DF")
     equal(*both.answers(frames, "wan"), DIFFERS)
+
+def in_fragments(frame, family, at):
+    """Return the two fragments of a frame whose IP packet has no extension header."""
+    ip = Ether(frame)[IP if family == 4 else IPv6]
+    head, body = Ether(frame[:14]), bytes(ip.payload)
+    if family == 4:
+        each = [(IP(src=ip.src, dst=ip.dst, proto=ip.proto, id=77, flags="MF"), 0, at), (IP(src=ip.src, dst=ip.dst, proto=ip.proto, id=77, frag=at // 8), at, None)]
+        return [bytes(head / one / Raw(body[a:b])) for one, a, b in each]
+    each = [(IPv6ExtHdrFragment(nh=ip.nh, id=77, m=1), 0, at), (IPv6ExtHdrFragment(nh=ip.nh, id=77, offset=at // 8), at, None)]
+    return [bytes(head / IPv6(src=ip.src, dst=ip.dst) / one / Raw(body[a:b])) for one, a, b in each]
+
+
+@pytest.mark.parametrize("tunnel", PLAIN, indirect=True)
+def test_outer_fragments_are_reassembled(both, tunnel):
+    """T9: the kernel gets the fragments of an outer packet, reassembles it, and forwards the inner packet,
+    whichever fragment comes first. Ours sends what Linux sends."""
+    kind, family, families = tunnel
+    ours, linux = both.ours, both.linux
+    for inner in families:
+        for turned in (False, True):
+            sent = ours.wires["wan"].probe(ours.wires["lan"].peer(inner), src=HOST[inner], size=300)
+            pieces = in_fragments(outer(both, kind, family, sent.payload), family, 160)
+            came = []
+            for one in (linux, ours):
+                one.wires["wan"].send(*(pieces[::-1] if turned else pieces))
+                one.wires["lan"].expect_raw(token_of(sent), 10)
+                both.fence(one, "wan")
+                came.append(came_out(one, token_of(sent)))
+            assert came[0] == came[1] and len(came[0]) == 1, (kind, inner, turned, came)
+
+
+# Addresses of a tunnel of the next test: one of this router on lo, and a far end behind a route.
+ENDS = {4: ("203.0.113.1", "203.0.113.77"), 6: ("2001:db8:ed::1", "2001:db8:ee::77")}
+
+
+def became(texts):
+    """Return what became of a packet, by the texts of the frames that came out."""
+    if not texts:
+        return "nothing"
+    return "told" if re.search(r" ICMP .* quotes ", texts[0]) else "sent"
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_what_a_tunnel_lacks_is_told_to_the_sender(both, kind):
+    """T12: a tunnel whose outer packet has no route, or a refusing one, whose local address has gone, or that is
+    down. The sender gets "unreachable", from Linux only if the kind of tunnel does so."""
+    words, family, families = KINDS[kind]
+    lan, wan = both.ours.wires["lan"], both.ours.wires["wan"]
+    (local, remote), long = ENDS[family], 32 if family == 4 else 128
+    six, nodad = ("-6 ", " nodad") if family == 6 else ("", "")
+    route, address = f"{six}route {{}} {remote}/{long} via {wan.peer(family)} dev wan0", f"{six}addr {{}} {local}/{long} dev lo"
+    found = ({}, {})
+
+    def judge(state, want):
+        """Wait until this becomes of packets in our router. Note what becomes of them in Linux, too."""
+
+        def judged():
+            frames = {f"{kind}, {state}: IPv{f}": bytes(lan.probe(HOST[f])) for f in families}
+            answers = both.answers(frames)
+            assert {became(texts) for texts in answers[1].values()} == {want}, answers
+            for one, texts in zip(found, answers):
+                one.update(texts)
+            return True
+
+        eventually(judged, 10, 0.1, state)
+
+    both.ip(address.format("add") + nodad, f"link add t0 {words} local {local} remote {remote}")
+    try:
+        for one in (both.linux, both.ours):
+            netns.sysctl(one.ctl, {"net.ipv6.conf.t0.disable_ipv6": 0, "net.ipv4.conf.t0.rp_filter": 0})
+        both.ip("link set t0 up", *(f"{'-6 ' * (f == 6)}route add {NET[f]} dev t0" for f in families))
+        both.ip(route.format("add"))
+        judge("a route", "sent")
+        both.ip(route.format("del"))
+        judge("no route", "told")
+        both.ip(f"{six}route add unreachable {remote}/{long}")
+        judge("a refusing route", "told")
+        both.ip(f"{six}route del unreachable {remote}/{long}", route.format("add"))
+        judge("a route again", "sent")
+        both.ip(address.format("del"))
+        judge("no local address", "told")
+        both.ip(address.format("add") + nodad)
+        judge("the local address again", "sent")
+        both.ip("link set t0 down")
+        judge("down", "told")
+        both.ip("link set t0 up", *(f"{'-6 ' * (f == 6)}route replace {NET[f]} dev t0" for f in families))
+        judge("up again", "sent")
+        equal(*found, DIFFERS)
+    finally:
+        for one in (both.linux, both.ours):
+            for line in ("link del t0", f"{six}route flush {remote}/{long}", address.format("del")):
+                netns.command(["ip", "-n", one.ctl, *line.split()], check=False)
