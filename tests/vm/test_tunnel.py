@@ -241,7 +241,10 @@ def test_packets_larger_than_the_tunnel(dut):
     tunnel_add(dut, "type gre", 4, (4, 6))
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     try:
-        assert is_ours(dut)["mtu"] == 1476
+        assert is_ours(dut)["mtu"] == 1476 and "t0" not in doctor(dut)
+        dut.ip("link set t0 mtu 1500")
+        eventually(lambda: is_ours(dut)["mtu"] == 1500, 5, 0.01, "MTU")
+        assert "MTU 1500, but only 1476 fit by wan0" in doctor(dut)["t0"]["text"]
         probe = echo(lan, 4, size=1490, flags="DF")
         error = lan.srp1(probe, 5)
         assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, 1476)
