@@ -182,12 +182,13 @@ def test_the_forwarding_sysctl_is_that_of_the_macvlan(dut, lan, wan, macvlan):
 
 def changes_in_time(dut, lan, wan, changes):
     """Assert that the median of several changes is in force within 100 ms. `changes` are (`ip`
-    command, MAC, true if frames to the MAC pass then)."""
+    command, MAC, true if frames to the MAC pass then). The time begins when the command has ended: the
+    kernel's lock for interfaces, which programs in other namespaces hold, too, can delay it."""
     took = {command: [] for command, _, _ in changes}
     for _ in range(5):
         for command, mac, should in changes:
-            clock = Clock(dut)
             dut.ip(command)
+            clock = Clock(dut)
             eventually(lambda: _passes_now(lan, wan, mac) == should, 5, 0.001, command)
             took[command].append(clock.seconds())
     late = {what: t for what, t in took.items() if statistics.median(t) >= in_time_s(dut)}

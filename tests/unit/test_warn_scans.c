@@ -674,7 +674,7 @@ keys_for_the_hmac_of_srv6_are_told(void **state)
 	assert_int_equal(((struct genlmsghdr *)(void *)(t.request + NLMSG_HDRLEN))->cmd,
 			 SEG6_CMD_DUMPHMAC);
 
-	/* A kernel that is built without HMAC has no keys; another error is told. */
+	/* A kernel that is built without HMAC has no keys. Another error is reported. */
 	seg6_is(FAMILY, one);
 	refuse(KEYS, -524); /* ENOTSUPP of the kernel */
 	assert_int_equal(scanned(seg6_scan), 0);
