@@ -65,13 +65,29 @@ table_on_message(const struct nlmsghdr *h, void *ctx)
 	return rc;
 }
 
+/*
+ * Judge a dump without a route of table local. Returns 0 if that table has none; -EMSGSIZE: the
+ * dump is incomplete; or another error.
+ */
+static int
+table_cut(uint8_t af)
+{
+	bool has = false;
+	int rc = kernel_dump_table(
+		af, RT_TABLE_LOCAL,
+		&(struct dump_reader){.on_message = local_on_message, .ctx = &has});
+
+	if (rc == -ENOENT) /* a table that has never had a route */
+		return 0;
+	return rc == 0 && has ? -EMSGSIZE : rc;
+}
+
 int
 kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *to)
 {
 	struct table_read t = {.only = p, .to = to};
 	struct kernel_nexthops nexthops = {0};
 	struct kernel_link *links = NULL;
-	bool cut = false;
 	int rc = kernel_nexthops_read(&nexthops);
 
 	if (rc == 0)
@@ -86,12 +102,7 @@ kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *
 						       .ctx = &t});
 		route_decoder_free(t.decoder);
 		if (rc == 0 && !t.local_shown)
-			rc = kernel_dump_table(
-				family == 4 ? AF_INET : AF_INET6, RT_TABLE_LOCAL,
-				&(struct dump_reader){.on_message = local_on_message,
-						      .ctx = &cut});
-		if (rc == 0 && cut)
-			rc = -EMSGSIZE;
+			rc = table_cut(family == 4 ? AF_INET : AF_INET6);
 		free(links);
 	}
 	kernel_nexthops_free(&nexthops);

@@ -334,7 +334,8 @@ job_error(struct rtnl *r, const struct nlmsghdr *nlh)
 	}
 	if (r->job[r->at].kind == DUMP_NEXTHOPS && error == -EOPNOTSUPP)
 		return 0;
-	return r->job[r->at].scope.table != 0 && error == -ENOENT ? 0 : error;
+	return (r->checking || r->job[r->at].scope.table != 0) && error == -ENOENT ? 0
+										   : error;
 }
 
 /* Return true if the message is a route of table local. */

@@ -820,6 +820,21 @@ new_links_cause_no_dump(void **state)
 	stop(s);
 }
 
+/* Linux answers the request for table local with ENOENT until an interface has an address. */
+static void
+a_namespace_without_addresses_has_complete_tables(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	s->bed = bed_of(state);
+	s->g = rig_new();
+	start(s, ROUTES_FROM_BOTH);
+	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
+	assert_int_equal(atomic_load(&kernel_status.cut_now), 0);
+	stop(s);
+}
+
 static void
 a_missing_namespace_is_an_error_at_the_start(void **state)
 {
@@ -862,6 +877,7 @@ main(void)
 		bed_test(after_a_large_checkpoint_the_tables_are_read_when_main_asks),
 		cmocka_unit_test(only_links_that_may_have_routes_cause_a_dump),
 		bed_test(new_links_cause_no_dump),
+		bed_test(a_namespace_without_addresses_has_complete_tables),
 		bed_test(a_missing_namespace_is_an_error_at_the_start),
 	};
 
