@@ -219,7 +219,7 @@ def all_parts(kernel):
         "links": (
             some(two_nodes, kernel, "links"),
             "tests/vm/test_vlan.py tests/vm/test_vlan_moved.py tests/vm/test_vrf.py tests/vm/test_vrf_leak.py "
-            "tests/vm/test_vrf_local.py "
+            "tests/vm/test_vrf_local.py tests/vm/test_vrf_deleted.py "
             "tests/vm/test_numa.py tests/vm/test_pcie.py tests/vm/test_neigh_full.py tests/vm/test_mpls.py "
             "tests/vm/test_mpls_frr.py tests/vm/test_6vpe.py tests/vm/test_mpls_vrf.py tests/vm/test_tunnel.py tests/vm/test_tunnel_ecmp.py tests/vm/test_srv6.py "
             "tests/vm/test_vrf_many.py tests/vm/test_links_full.py tests/vm/test_vxlan_vlans.py tests/vm/test_evpn.py "

@@ -58,7 +58,8 @@ def two(request, machine):
 
 def lines_of(router, vrf):
     """Return the commands of `ip` that make a VRF with its members, addresses and neighbors. An
-    interface that becomes a member loses its IPv6 addresses and its neighbors."""
+    interface that becomes a member loses its IPv6 addresses and its neighbors, and keeps its IPv4
+    addresses."""
     lines = [f"link add {vrf} type vrf table {TABLE[vrf]}", f"link set {vrf} up"]
     for name, net in zip(MEMBERS[vrf], (BEFORE, BEHIND)):
         wire = router.wires[name]
@@ -69,7 +70,7 @@ def lines_of(router, vrf):
         for family in (4, 6):
             ours, peer = net[family].format(1), net[family].format(2)
             lines += [
-                f"addr add {ours}/{PLEN[family]} dev {wire.tap} nodad",
+                f"addr replace {ours}/{PLEN[family]} dev {wire.tap} nodad",
                 f"neigh replace {peer} lladdr {wire.mac} dev {wire.tap} nud permanent",
             ]
     return lines
