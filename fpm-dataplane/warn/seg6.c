@@ -184,9 +184,9 @@ seg6_scan(struct warn *w)
 	else if (rc != -ECANCELED)
 		unread_add(w, "source address of SRv6", rc);
 	if (answer.has_key)
-		list_add(&w->list, WARNING_SRV6, "keys of ip sr hmac",
-			 "Linux drops a packet to a SID if the HMAC in its routing header "
-			 "is "
-			 "wrong or has an unknown key.",
-			 "End points do not verify the HMAC: they accept the packet.");
+		list_add(
+			&w->list, WARNING_SRV6, "keys of ip sr hmac",
+			"Linux drops a packet to a SID if its HMAC is wrong, or if the key "
+			"is unknown.",
+			"End points do not verify the HMAC: they accept the packet.");
 }

@@ -220,3 +220,18 @@ def test_the_report_names_times_failures_and_reasons(tmp_path, monkeypatch, caps
     assert "wrong" in lines and "skipped: guest: no QEMU" in lines and "lint: exit code 1" in lines
     assert [line.split()[0] for line in lines if line.startswith(("PART", "lint ", "unit ", "all "))]
     assert (tmp_path / "build/suite/test.txt").read_text().splitlines()[-1] == lines[-1]
+
+
+def test_a_unit_program_that_hangs_has_failed(tmp_path):
+    (hangs := tmp_path / "hangs").write_text("#!/bin/sh\nexec sleep 100\n")
+    hangs.chmod(0o755)
+    done = subprocess.run(
+        [f"{ROOT}/tests/unit/run.sh", "asan", hangs],
+        env={**os.environ, "UNIT_LIMIT_S": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "FAILED ERROR: not ended after 1 s" in done.stdout

@@ -3,14 +3,17 @@
 # Run the C unit tests named on the command line, two at a time for each CPU, for half of their
 # time is waiting; one line each when it has ended, the whole output on failure, the sum at the
 # end. A test that skips says why in a line `skipped: ...`. RUN_BY is a command that runs the
-# programs, for example an emulator.
+# programs, for example an emulator. A program that has not ended after UNIT_LIMIT_S seconds is
+# terminated, and has failed.
 
 # $1 build, $2 directory for the output and for one line "passed skipped failed", $3 program
 one() {
 	name=$(basename "$3")
 	out=$2/$name start=$(date +%s) failed=1 code= why=
-	${RUN_BY:-} "$3" >"$out" 2>&1
+	# In the foreground, so that Ctrl-C reaches the program.
+	timeout --foreground -k 10 "$UNIT_LIMIT_S" ${RUN_BY:-} "$3" >"$out" 2>&1
 	code=$?
+	[ $code -ne 124 ] || echo "ERROR: not ended after $UNIT_LIMIT_S s" >>"$out"
 	[ $code -eq 0 ] && failed=0
 	ok=$(grep -c '^\[ *OK *\]' "$out")
 	# cmocka names a skipped test twice: when it runs, and in the list at the end, which begins with
@@ -34,6 +37,7 @@ one() {
 	cat "$out.said" # in one piece: others write too
 }
 
+export UNIT_LIMIT_S="${UNIT_LIMIT_S:-1800}"
 if [ "$1" = --one ]; then
 	shift
 	one "$@"
