@@ -13,9 +13,9 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/log.h"
-#include "base/rlimits.h"
 #include "base/log_out.h"
 #include "base/policer.h"
+#include "base/rlimits.h"
 #include "base/sd_notify.h"
 #include "daemon/dataplane.h"
 #include "daemon/forwarders.h"

@@ -105,7 +105,7 @@ def main(tier, *make):
     short = tempfile.mkdtemp(prefix="suite-")
     os.chmod(short, 0o755)  # some tests call fpmctl as another user
     jobs, absent = tiers.jobs(tier, make, f"{where}/{tier}", short)
-    with neigh_limits.limits(*neigh_limits.SIDE_BY_SIDE):
+    with neigh_limits.at_least(*neigh_limits.SIDE_BY_SIDE):
         for job in beside.run(jobs, beside.capacity(), ROOT):
             job.result = job.read(job)
             done.append(job)

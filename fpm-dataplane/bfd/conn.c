@@ -146,7 +146,12 @@ conn_remove(struct conn *c, size_t octets)
 	struct kept_part *part = c->part;
 	size_t from_socket = octets - part->n;
 
-	part_open(part);
+	/*
+	 * If `part` is empty, the next daemon finds a whole message in the socket, or none of
+	 * it. It may read the message twice, so the connection can stay open after a crash.
+	 */
+	if (part->n > 0)
+		part_open(part);
 	part->n = 0;
 	/* MSG_TRUNC: without a copy */
 	(void)!recv(c->fd, NULL, from_socket, MSG_TRUNC | MSG_DONTWAIT);

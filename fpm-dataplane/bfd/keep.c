@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keep: the sessions and partial messages in a memfd that the service manager keeps, so that the next daemon
- * continues to send at once. It uses the same clock, CLOCK_MONOTONIC. A record that was
+ * keep: the sessions and partial messages in a memfd that the service manager keeps, so that
+ * the next daemon continues to send at once. It uses the same clock, CLOCK_MONOTONIC. A record that was
  * being changed when the daemon was killed is dropped, because bfdd sends that session
  * again. [bfd]
  */
@@ -18,6 +18,8 @@
 #define KEPT_BYTES   328u
 #define KEEP_BYTES   sizeof(struct keep)
 static_assert(sizeof(struct kept) == KEPT_BYTES, "raise KEEP_VERSION, and set KEPT_BYTES");
+static_assert(sizeof(struct kept_part) == 65544 && BFD_CONNS_MAX == 48,
+	      "raise KEEP_VERSION, and change test_bfd_stream");
 
 struct keep {
 	uint32_t version;

@@ -17,7 +17,8 @@
  * Linux ends a dump at a route that does not fit in a datagram, and reports success. It dumps
  * table local last. So an answer of all tables without a route of table local is incomplete if
  * table local alone has routes. Then rib removes no routes, and the thread reads those of the
- * commonest protocols by requests of their own: only one of these answers has the large route.
+ * commonest protocols by requests of their own: only the answer for the protocol of the large
+ * route ends early, too.
  *
  * A kernel without MPLS answers a dump of labels with the routes of all other families. Beside a
  * large IPv6 route this answer has no end (Linux 6.18: empty datagrams). So a lookup shows first
@@ -79,7 +80,7 @@ lookup_ask(struct nlmsghdr *nlh, const struct dump_job *job)
 	nlh->nlmsg_len = NLMSG_LENGTH(sizeof(*rtm));
 	rtm->rtm_family = af_of_family(job->scope.family);
 	if (job->kind == DUMP_HAS_LABELS)
-		return; /* for no label; the error differs */
+		return; /* for no label: EINVAL with MPLS, EOPNOTSUPP without */
 	rtm->rtm_dst_len = job->scope.family == 4 ? 32 : 128;
 	if (job->kind == DUMP_SPLIT) {
 		/*
@@ -242,10 +243,14 @@ answer_judge(struct rtnl *r, bool *complete)
 	if (!job_has_local(&job))
 		return true;
 	if (!r->checking && !r->local_shown) {
+		*complete = false;
+		if (r->interrupted)
+			return true; /* all tables are read again */
 		r->checking = true;
 		return false;
 	}
-	*complete = !r->checking || !r->local_shown;
+	/* If table local has no routes, only an event shows that Linux may have cut the answer. */
+	*complete = !r->checking || (!r->local_shown && !r->has_large[family == 6]);
 	r->checking = false;
 	if (!*complete)
 		cut_add_jobs(r, &job);
@@ -411,6 +416,8 @@ dump_continue(struct rtnl *r)
 			return errno == EAGAIN ? 0 : -errno;
 		if ((size_t)n > DUMP_BUFFER_BYTES)
 			return -EMSGSIZE;
+		if (n == 0)
+			return -ENODATA; /* such an answer has no end */
 		r->n_datagrams++;
 		rc = answer_take(r, (size_t)n);
 		if (rc < 0)

@@ -38,7 +38,7 @@
 #define DUMP_REST 4u
 #define QUICK_MS  30u   /* CPU time; a walk over tables that are not large takes less */
 #define RETRY_MS  1000u /* after a failed dump */
-/* The time until all tables are read again after Linux has cut a dump. */
+/* The time until all tables are read again after Linux has cut a dump, without an event. */
 #define CUT_MS       5000u
 #define CUT_LARGE_MS 60000u
 /* The time until limited lifetimes, and until expired routes, are read again. */
@@ -111,8 +111,10 @@ rtnl_on_large_route(struct rtnl *r, const struct nlmsghdr *nlh)
 {
 	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
 
-	if (rtm->rtm_family == AF_INET || rtm->rtm_family == AF_INET6)
-		r->cut[rtm->rtm_family == AF_INET6] = r->silent_due = true;
+	if (rtm->rtm_family != AF_INET && rtm->rtm_family != AF_INET6)
+		return;
+	r->cut[rtm->rtm_family == AF_INET6] = r->silent_due = true;
+	r->has_large[rtm->rtm_family == AF_INET6] = nlh->nlmsg_type == RTM_NEWROUTE;
 }
 
 static void
@@ -233,14 +235,30 @@ expiry_limit(struct rtnl *r)
 		r->expires_ms = expired_ms;
 }
 
+/*
+ * Start the timer after which all tables are read again if Linux has cut a dump. It is not the
+ * timer of the next dump, which other events start with a shorter time.
+ */
+static void
+cut_arm(struct rtnl *r)
+{
+	if ((!r->cut[0] && !r->cut[1]) || ev_is_active(&r->cut_again))
+		return;
+	ev_now_update(r->w->loop);
+	ev_timer_set(&r->cut_again, (r->large ? CUT_LARGE_MS : CUT_MS) / 1000., 0.);
+	ev_timer_start(r->w->loop, &r->cut_again);
+}
+
 static void
 routes_dump_finished(struct rtnl *r)
 {
 	uint64_t now = monotonic_ms();
 
 	if (r->whole) {
-		r->large = r->n_shown > KERNEL_LARGE;
 		r->n_routes_then = table_state(TABLE_routes).used;
+		/* A dump that Linux has cut may show few of many routes. */
+		r->large = r->n_shown > KERNEL_LARGE ||
+			   ((r->cut[0] || r->cut[1]) && r->n_routes_then > KERNEL_LARGE);
 	}
 	r->next_resync_ms = now + DUMP_REST * (now - r->dump_begin_ms);
 	atomic_store_explicit(&kernel_status.expired_joined, r->n_joined,
@@ -264,10 +282,7 @@ dump_finished(struct rtnl *r)
 	r->rules_only = false;
 	if (r->all_due || r->silent_due || r->lives_due)
 		rtnl_schedule(r, 0);
-	else if (r->cut[0] || r->cut[1]) {
-		r->silent_due = true;
-		rtnl_schedule(r, r->large ? CUT_LARGE_MS : CUT_MS);
-	}
+	cut_arm(r);
 }
 
 static void
@@ -386,6 +401,18 @@ rtnl_on_expiry(struct ev_loop *loop, ev_timer *timer, int revents)
 	rtnl_schedule(r, 0);
 }
 
+static void
+rtnl_on_cut(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct rtnl *r = timer->data;
+
+	ev_timer_stop(loop, timer);
+	if (!r->cut[0] && !r->cut[1])
+		return;
+	r->silent_due = true;
+	rtnl_schedule(r, 0);
+}
+
 /* --- the thread --------------------------------------------------------------------------- */
 
 /* Make the planned dump before the thread's first wait. Returns 0 or -errno. */
@@ -441,7 +468,9 @@ rtnl_init_watchers(struct rtnl *r)
 	ev_io_init(&r->dumps_io, rtnl_on_dumps, r->dumps, EV_READ);
 	ev_init(&r->resync, rtnl_on_resync);
 	ev_init(&r->expiry, rtnl_on_expiry);
+	ev_init(&r->cut_again, rtnl_on_cut);
 	r->events_io.data = r->dumps_io.data = r->resync.data = r->expiry.data = r;
+	r->cut_again.data = r;
 }
 
 static void
@@ -523,6 +552,7 @@ rtnl_fini(struct worker *w)
 	ev_io_stop(w->loop, &r->dumps_io);
 	ev_timer_stop(w->loop, &r->resync);
 	ev_timer_stop(w->loop, &r->expiry);
+	ev_timer_stop(w->loop, &r->cut_again);
 	rtnl_end(r);
 }
 

@@ -68,9 +68,10 @@ struct rtnl {
 	int events, dumps; /* sockets; -1: closed */
 	ev_io events_io, dumps_io;
 	ev_timer resync; /* the next dump of objects that may have been deleted silently */
-	ev_timer expiry; /* the next route with a limited lifetime expires */
-	uint8_t *buffer; /* DUMP_BUFFER_BYTES, of the dump socket */
-	uint8_t *burst;  /* receive buffer of the events socket */
+	ev_timer cut_again; /* the next dump of all tables after Linux has cut one */
+	ev_timer expiry;    /* the next route with a limited lifetime expires */
+	uint8_t *buffer;    /* DUMP_BUFFER_BYTES, of the dump socket */
+	uint8_t *burst;     /* receive buffer of the events socket */
 	struct dump_job job[JOBS_MAX]; /* the dumps to be made */
 	unsigned int n_jobs, at;       /* at == n_jobs: no dump runs */
 	bool asked;                    /* the request for job[at] was sent */
@@ -84,6 +85,7 @@ struct rtnl {
 	 * route that ends dumps. Then no route is removed because a dump does not show it.
 	 */
 	bool cut[2];
+	bool has_large[2];  /* IPv4, IPv6: the last event of a large route has added it */
 	unsigned int tries; /* attempts at job[at] */
 	uint32_t seq;       /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;

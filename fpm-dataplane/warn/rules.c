@@ -144,9 +144,8 @@ rules_scan(struct warn *w)
 	if (atomic_load_explicit(&kernel_status.cut_now, memory_order_relaxed) != 0)
 		list_add(&w->list, WARNING_LARGE, "a route with too many next hops",
 			 "Linux obeys it, but a list of its routes ends there.",
-			 "The routes that Linux lists after it are missing after a start, "
-			 "and "
-			 "deletions without an event are not found.");
+			 "Some routes that Linux lists after it may be missing after a "
+			 "start, and deletions without an event are not found.");
 	if (atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed) > 0)
 		list_add(&w->list, WARNING_MIXED,
 			 "next hops by ports and by interfaces of the kernel",

@@ -127,9 +127,8 @@ def test_a_crash_while_octets_leave_the_socket_ends_the_connection(stream):
 
 def set_moving(pid):
     """Mark the partial messages of all connections as moving, as in the instant of recv()."""
-    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(fd).startswith("/memfd:fpm-dataplane-bfd"):
-            break
+    fds = pathlib.Path(f"/proc/{pid}/fd").iterdir()
+    fd = next(fd for fd in fds if os.readlink(fd).startswith("/memfd:fpm-dataplane-bfd"))
     with open(fd, "r+b") as memory:  # it ends with struct kept_part [CONNECTIONS]
         end = memory.seek(0, os.SEEK_END)
         for at in range(end - CONNECTIONS * PART, end, PART):
@@ -149,7 +148,9 @@ def test_many_messages_behind_a_partial_one_arrive(stream):
         for at in range(0, len(questions), segment):
             connection.sendall(questions[at : at + segment])
             while answers < min(at + segment, len(questions)) // len(QUESTION):
-                found, rest = bfddp.cut(rest + connection.recv(1 << 16))
+                octets = connection.recv(1 << 16)
+                assert octets, "the daemon has closed the connection"
+                found, rest = bfddp.cut(rest + octets)
                 answers += sum(told.kind == bfddp.COUNTERS for told in found)
 
 

@@ -10,6 +10,8 @@
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
+#define VTEPS_ASKED_MAX 256u /* VTEPs of a bridge whose route is looked up */
+
 /* Return true for the tunnel without addresses that each module creates by itself. */
 static bool
 is_fallback(const json_t *row)
@@ -101,13 +103,23 @@ static void
 vxlan_mtu_check(struct exam *e, const json_t *svi, const json_t *neighbors)
 {
 	const char *name = row_str(svi, "name");
+	json_t *asked =
+		json_object(); /* each VTEP once: it may have thousands of neighbors */
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach (neighbors, i, row)
-		if (strcmp(row_str(row, "dev"), name) == 0 && row_has(row, "vtep") &&
-		    mtu_check(e, svi, "", row_str(row, "vtep")))
-			return;
+	json_array_foreach (neighbors, i, row) {
+		const char *vtep = row_str(row, "vtep");
+
+		if (vtep[0] == '\0' || strcmp(row_str(row, "dev"), name) != 0 ||
+		    json_object_get(asked, vtep) != NULL)
+			continue;
+		if (json_object_size(asked) == VTEPS_ASKED_MAX ||
+		    mtu_check(e, svi, "", vtep))
+			break;
+		json_object_set_new(asked, vtep, json_true());
+	}
+	json_decref(asked);
 }
 
 /* Check the MTUs of all that forwarders encapsulate, except of vxlan devices in VRFs. */
