@@ -155,7 +155,7 @@ def test_without_physical_addresses_no_nic_is_started(router):
     )
 
     assert done.returncode == 1, done
-    assert f"{pci(0)}, which uio_pci_generic has without an IOMMU" in done.stderr
+    assert f"{pci(0)} is bound to uio_pci_generic without an IOMMU" in done.stderr
     assert "needs physical addresses" in done.stderr
     routes(router)
     assert all(forwards(router))
