@@ -95,17 +95,26 @@ family_ask(struct warn *w, int fd)
 	return answer.family < NLMSG_MIN_TYPE ? -EPROTO : answer.family;
 }
 
+/* Send a command of the family SEG6. `flags`: besides NLM_F_REQUEST. Returns as ask_dump(). */
 static int
-source_ask(struct warn *w, int fd, struct seg6_answer *answer)
+seg6_command(struct warn *w, int fd, uint8_t cmd, uint16_t flags, ask_fn fn,
+	     struct seg6_answer *answer)
 {
 	struct {
 		struct nlmsghdr nlh;
 		struct genlmsghdr genl;
 	} request = {.nlh = {.nlmsg_len = sizeof(request),
 			     .nlmsg_type = (uint16_t)w->seg6_family,
-			     .nlmsg_flags = NLM_F_REQUEST},
-		     .genl = {.cmd = SEG6_CMD_GET_TUNSRC, .version = SEG6_GENL_VERSION}};
-	int rc = ask_dump(w, fd, &request.nlh, on_source, answer);
+			     .nlmsg_flags = NLM_F_REQUEST | flags},
+		     .genl = {.cmd = cmd, .version = SEG6_GENL_VERSION}};
+
+	return ask_dump(w, fd, &request.nlh, fn, answer);
+}
+
+static int
+source_ask(struct warn *w, int fd, struct seg6_answer *answer)
+{
+	int rc = seg6_command(w, fd, SEG6_CMD_GET_TUNSRC, 0, on_source, answer);
 
 	return rc == 0 && !answer->told ? -EPROTO : rc;
 }
@@ -114,14 +123,7 @@ source_ask(struct warn *w, int fd, struct seg6_answer *answer)
 static int
 keys_ask(struct warn *w, int fd, struct seg6_answer *answer)
 {
-	struct {
-		struct nlmsghdr nlh;
-		struct genlmsghdr genl;
-	} request = {.nlh = {.nlmsg_len = sizeof(request),
-			     .nlmsg_type = (uint16_t)w->seg6_family,
-			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		     .genl = {.cmd = SEG6_CMD_DUMPHMAC, .version = SEG6_GENL_VERSION}};
-	int rc = ask_dump(w, fd, &request.nlh, on_key, answer);
+	int rc = seg6_command(w, fd, SEG6_CMD_DUMPHMAC, NLM_F_DUMP, on_key, answer);
 
 	return rc == -NOT_SUPPORTED || rc == -EOPNOTSUPP ? 0 : rc;
 }

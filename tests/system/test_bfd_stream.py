@@ -54,6 +54,11 @@ def peers(router):
     return [row["peer"] for row in router.control.ask("bfd")]
 
 
+def add_session(router, connection):
+    connection.sendall(message(2, PEER, 7))
+    eventually(lambda: PEER in peers(router), 10, what="the session")
+
+
 def test_a_message_in_pieces_is_taken_when_it_is_whole(stream):
     router, listener = stream
     connection, _ = listener.accept()
@@ -121,8 +126,7 @@ def test_a_crash_while_octets_leave_the_socket_ends_the_connection(stream):
     assert "bfd: connection closed reason=crash-while-reading" in router.log(200)
     connection, _ = listener.accept()
     with contextlib.closing(connection):
-        connection.sendall(message(2, PEER, 7))
-        eventually(lambda: PEER in peers(router), 10, what="the session")
+        add_session(router, connection)
 
 
 def set_moving(pid):
@@ -162,8 +166,7 @@ def test_the_end_of_the_stream_within_a_message_is_seen(stream):
     connection.close()
     connection, _ = listener.accept()
     with contextlib.closing(connection):
-        connection.sendall(message(2, PEER, 7))
-        eventually(lambda: PEER in peers(router), 10, what="the session")
+        add_session(router, connection)
 
 
 def test_a_connection_whose_bfdd_does_not_read_is_closed_and_opened_again(stream):
@@ -179,8 +182,7 @@ def test_a_connection_whose_bfdd_does_not_read_is_closed_and_opened_again(stream
     assert "bfd: connection closed reason=bfdd-does-not-read" in router.log(200)
     connection, _ = listener.accept()
     with contextlib.closing(connection):
-        connection.sendall(message(2, PEER, 7))
-        eventually(lambda: PEER in peers(router), 10, what="the session")
+        add_session(router, connection)
         assert states(connection, 7) == bfddp.DOWN
 
 

@@ -22,7 +22,7 @@ NET = {4: "198.51.100.0/24", 6: "2001:db8:f000::/48"}
 HOST = {4: "198.51.100.9", 6: "2001:db8:f000::9"}
 SMALL = {4: 600, 6: 600}  # next hops whose message fits
 MANY = {4: 2500, 6: 1400}
-STATIC, NOBODY = 4, 199  # protocols: of ip-route(8), of no program
+STATIC, UNUSED = 4, 199  # numbers of protocols: `proto static`, and one that no program uses
 
 
 def attribute(kind, octets):
@@ -116,7 +116,7 @@ def test_a_router_that_starts_beside_a_large_route_has_the_others(router, family
     """After a start the router has the connected subnets, its own addresses, and routes of other
     protocols, although the list of all routes ends before them."""
     dut, (lan, wan) = router, (router.wires[n] for n in ("lan", "wan"))
-    large_route(dut, family, MANY[family], protocol=NOBODY)
+    large_route(dut, family, MANY[family], protocol=UNUSED)
     dut.stop()
     dut.start()
     dut.ready()

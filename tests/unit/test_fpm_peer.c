@@ -335,12 +335,12 @@ static int
 short_of_descriptors(const struct sockaddr_storage *a)
 {
 	const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
-	struct sockaddr_storage nobody = loopback(AF_INET, 1);
+	struct sockaddr_storage absent = loopback(AF_INET, 1);
 	struct mnl_socket *nl;
 	int rc;
 
 	/* The kernel does not know the socket: fpm then accepts without a question. */
-	rc = peer_begin(&nl, "", &nobody);
+	rc = peer_begin(&nl, "", &absent);
 	if (rc != -EOPNOTSUPP || nl != NULL)
 		return 2;
 	if (setrlimit(RLIMIT_NOFILE, &none) < 0)

@@ -286,6 +286,21 @@ exam_ask_one(const struct exam *e, const char *show)
 	return row;
 }
 
+json_t *
+exam_route(const struct exam *e, const char *vrf, const char *address)
+{
+	json_t *rows = json_array(), *row = NULL, *ask;
+
+	ask = json_pack("{s:s, s:s, s:b}", "show", "routes", "prefix", address, "longest",
+			1);
+	if (vrf[0] != '\0')
+		json_object_set_new(ask, "vrf", json_string(vrf));
+	if (conn_fetch(e->socket, ask, rows) == CTL_OK)
+		row = json_incref(json_array_get(rows, 0));
+	json_decref(rows);
+	return row;
+}
+
 pid_t
 exam_pid(const struct exam *e)
 {

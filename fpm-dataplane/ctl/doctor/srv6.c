@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/cli.h"
-#include "ctl/conn.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
@@ -141,21 +139,6 @@ first_segment(const json_t *encap)
 	return strndup(at + 1, strcspn(at + 1, " "));
 }
 
-/* Return true if a VRF has a route to an address. */
-static bool
-vrf_has_route(const struct exam *e, const char *vrf, const char *address)
-{
-	json_t *rows = json_array();
-	int rc = conn_fetch(e->socket,
-			    json_pack("{s:s, s:s, s:s, s:b}", "show", "routes", "vrf", vrf,
-				      "prefix", address, "longest", 1),
-			    rows);
-	bool found = rc == CTL_OK && json_array_size(rows) > 0;
-
-	json_decref(rows);
-	return found;
-}
-
 /*
  * Report a VRF with a route to the first segment of a headend. Linux uses this route for packets
  * of the VRF.
@@ -173,10 +156,13 @@ vrfs_check(struct exam *e)
 
 		json_array_foreach (vrfs, i, vrf) {
 			const char *name = row_str(vrf, "name");
+			json_t *route;
 
 			if (segment == NULL || found || ++asked > ROUTES_ASKED_MAX)
 				break;
-			found = vrf_has_route(e, name, segment);
+			route = exam_route(e, name, segment);
+			found = route != NULL;
+			json_decref(route);
 			if (found)
 				finding_add(
 					e, VERDICT_OK, "vrf",

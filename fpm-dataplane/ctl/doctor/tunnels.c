@@ -5,8 +5,6 @@
  */
 #include <string.h>
 
-#include "ctl/cli.h"
-#include "ctl/conn.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
@@ -55,22 +53,6 @@ mtu_of(const struct exam *e, const char *dev)
 	return 0;
 }
 
-/* Return the route to an address in a VRF, "": table main. NULL: there is none. */
-static json_t *
-route_to(const struct exam *e, const char *vrf, const char *address)
-{
-	json_t *rows = json_array(), *row = NULL, *ask;
-
-	ask = json_pack("{s:s, s:s, s:b}", "show", "routes", "prefix", address, "longest",
-			1);
-	if (vrf[0] != '\0')
-		json_object_set_new(ask, "vrf", json_string(vrf));
-	if (conn_fetch(e->socket, ask, rows) == CTL_OK)
-		row = json_incref(json_array_get(rows, 0));
-	json_decref(rows);
-	return row;
-}
-
 /*
  * Mention a tunnel whose MTU is larger than the packets that fit into the links to its far
  * end. Return true if it is.
@@ -78,7 +60,7 @@ route_to(const struct exam *e, const char *vrf, const char *address)
 static bool
 mtu_check(struct exam *e, const json_t *tunnel, const char *vrf, const char *address)
 {
-	json_t *route = route_to(e, vrf, address);
+	json_t *route = exam_route(e, vrf, address);
 	const char *name = row_str(tunnel, "name");
 	long long room, mtu = row_int(tunnel, "mtu");
 	const json_t *hop;
@@ -103,8 +85,7 @@ static void
 vxlan_mtu_check(struct exam *e, const json_t *svi, const json_t *neighbors)
 {
 	const char *name = row_str(svi, "name");
-	json_t *asked =
-		json_object(); /* each VTEP once: it may have thousands of neighbors */
+	json_t *asked = json_object(); /* VTEPs: one may have thousands of neighbors */
 	const json_t *row;
 	size_t i;
 
