@@ -87,9 +87,8 @@ void table_used(enum table table, uint64_t used);
 void table_refuse(enum table table);
 
 /*
- * Write the log lines that the limit of one line a second delayed. Call it from time to
- *                                                                             time. [any
- *                                                                             thread]
+ * Write the log lines that the limit of one line a second delayed. Call this once a second.
+ *                                                                             [any thread]
  */
 void table_tell(void);
 

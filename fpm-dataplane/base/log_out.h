@@ -20,7 +20,7 @@ void log_out_use_null(void);
 /*
  * Open a pipe or terminal a second time, non-blocking, while the process still has the
  * permission. Without it each line needs a poll(2). Only one thread may exist.
- * [main]
+ *                                                                                   [main]
  */
 void log_out_open(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * check_ports: read the names and the devices of ports, and check them against this machine and
- * each other. It reads sysfs and the drivers of interfaces, and changes none of them. [main,
- * manage, fpmctl]
+ * each other. It reads sysfs and the drivers of interfaces, and changes none of them.
+ *                                                                   [main, manage, fpmctl]
  */
 #include <ctype.h>
 #include <string.h>

@@ -755,8 +755,8 @@ unsigned long fib_host_hash(const struct fib *fib, const struct fib_host_key *ke
 int fib_host_match(struct cds_lfht_node *node, const void *key);
 
 /*
- * Return the adjacency slot of an on-link host; 0: unknown (slot 0 is never used). [RCU
- * reader]
+ * Return the adjacency slot of an on-link host; 0: unknown (slot 0 is never used).
+ *                                                                             [RCU reader]
  */
 uint32_t fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,
 		      const struct ipaddr *addr);

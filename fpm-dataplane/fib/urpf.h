@@ -75,8 +75,8 @@ enum fib_back {
 
 /*
  * Check the word of the source's group for packets from `in`. `by_vrf`: if `in` is in a
- * VRF, a next hop on any member of the VRF or on the VRF's device counts as on `in`. [RCU
- * reader]
+ * VRF, a next hop on any member of the VRF or on the VRF's device counts as on `in`.
+ *                                                                             [RCU reader]
  */
 enum fib_back fib_egress_judge(const struct fib *fib, const struct fib_iface *in,
 			       uint64_t egress, bool by_vrf);

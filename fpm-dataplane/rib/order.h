@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * Sort words by their upper 32 bits, the key. Words with equal keys keep their order. [any
- * thread]
+ * Sort words by their upper 32 bits, the key. Words with equal keys keep their order.
+ *                                                                             [any thread]
  *
  * word   `n` words; overwritten.
  * spare  room for `n` words.

@@ -71,8 +71,8 @@ void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
 void rib_quiesce(struct worker *w, _Atomic bool *done);
 
 /*
- * Return true if a route could not get memory since the start, in the RIB or in the FIB. [any
- * thread]
+ * Return true if a route could not get memory since the start, in the RIB or in the FIB.
+ *                                                                             [any thread]
  */
 bool rib_had_nomem(const struct worker *w);
 
