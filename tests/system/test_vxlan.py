@@ -819,12 +819,10 @@ def test_a_linux_kernel_is_the_other_router(linux, outer, csum):
         neighbors(far, mine, netns_mac(dut))
         net6 = f"{lan.ip6.rpartition('::')[0]}::/64"
         flag = "inet6 " if outer == 6 else ""
-        for line in (
-            f"route add {lan.host4} via {flag}{mine} dev br1 onlink",
-            f"-6 route add {net6} via {gateway(mine, 6)} dev br1 onlink",
-        ):
-            netns.ip_batch([line], far)
+        netns.ip_batch([f"route add {lan.host4} via {flag}{mine} dev br1 onlink"], far)
+        netns.ip_batch([f"-6 route add {net6} via {gateway(mine, 6)} dev br1 onlink"], far)
         eventually(lambda: encapsulated(dut, lan.probe(HOST[4]), outer)[1].dst == rmac, 5, 0.02)
+        assert lan.srp1(echo(lan, 4), 5)[ICMP].type == 0  # the ICMP errors of the probes arrive before
         drops, forwarded = dut.counters(), by_forwarders(dut)
         for each in (4, 6):
             for size in (0, 1300):
