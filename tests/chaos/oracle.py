@@ -88,6 +88,9 @@ class Oracle:
                 want = may = self.expected(cell)
                 if cell.kind in ("isp", "pushed") and cell.paths[-1] & {"core0", "core1"}:
                     may = want | fallback  # the cell uses it now, or is moving away from it
+                # A link that is to go down, and counts as down here, takes packets until then.
+                if cell in (hops or {}):
+                    may = may | {path_name(link, stack) for link, stack in cell.hops}
                 if not may <= cell.paths[-1]:
                     self._note(cell, now, cell.paths[-1] | may)
                 if want != cell.paths[-1]:

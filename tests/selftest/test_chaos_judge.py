@@ -176,6 +176,22 @@ def test_a_label_is_right_while_its_announcement_is():
     assert not oracle.may_vanish(plain, now())
 
 
+def test_a_link_that_is_about_to_go_down_takes_packets_of_a_new_announcement():
+    """The oracle counts a link as down before it is taken down. A route that is announced meanwhile
+    sends packets there. When the announcement has settled, the link takes none."""
+    lsp = Cell("lsp", "", "192.0.2.9")
+    lsp.hops = (("core1", (200,)),)
+    oracle = Oracle([lsp])
+    allowed = lambda: oracle.allowed(lsp, time.monotonic(), time.monotonic())  # noqa: E731
+
+    oracle.change(up={"core0": False})
+    oracle.change(hops={lsp: (("core0", ()),)})
+
+    assert allowed() == {"core1 200", "core0", ""}
+    settle(oracle)
+    assert allowed() == {""}
+
+
 def settle(oracle):
     """Let zebra be seen with all its fallbacks by core1 for longer than the lag."""
     view = {FALLBACK[4]: frozenset({"core1"}), "b": frozenset({"wan"})}
