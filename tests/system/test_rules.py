@@ -9,6 +9,7 @@ import time
 import pytest
 
 from lib import frr
+from lib.dut import Dut
 from lib.wait import PATIENCE, eventually
 from linux_twin import Twin
 from wire import token_of
@@ -798,8 +799,7 @@ def test_a_map_of_pbrd_is_obeyed(own_dut):
         leaves_by(lan, wan)
         leaves_by(lan, ext, NEAR[:-3])
         dut.stop()
-        dut.start()
-        dut.zebra.close()
+        Dut.start(dut)  # Router.start() waits until there are no routes of zebra
         leaves_by(lan, wan)
         leaves_by(lan, ext, NEAR[:-3])
         router.configure(*PBR)

@@ -138,6 +138,7 @@ def leaf(dut, outer, more="", entry=True):
     make(dut.ctl, OWN[outer], more=more, numbers=1)
     try:
         is_ours(dut)
+        eventually(lambda: dut.route_row(OWN[outer]), 10, 0.02, "the address of the VTEP")
         neighbors(dut.ctl, VTEP[outer], RMAC, entry=entry)
         dut.route(f"{VTEP[outer]}/{32 if outer == 4 else 128}", wan.peer(outer), wan)
         for each, net in NET.items():
