@@ -18,7 +18,8 @@
  * table local last. So an answer of all tables without a route of table local is incomplete if
  * table local alone has routes. Then rib removes no routes, and the thread reads those of the
  * commonest protocols by requests of their own: only the answer for the protocol of the large
- * route ends early, too.
+ * route ends early, too. Dumps of labels are not cut: a route of labels has 4096 octets at most
+ * (MAX_MPLS_ROUTE_MEM), which a datagram has room for.
  *
  * A kernel without MPLS answers a dump of labels with the routes of all other families. Beside a
  * large IPv6 route this answer has no end (Linux 6.18: empty datagrams). So a lookup shows first
