@@ -228,28 +228,52 @@ vrf_name_json(const struct link *vrf)
 				      : json_sprintf("table%u", vrf->kernel.vrf_table);
 }
 
+/* Return the place of an address among those of its link: IPv4, IPv6, IPv6 of the link alone. */
+static unsigned int
+address_class(const struct kmon_addr *ka)
+{
+	bool link_local = ka->addr[0] == 0xfe && (ka->addr[1] & 0xc0) == 0x80;
+
+	return ka->family == 4 ? 0 : link_local ? 2 : 1;
+}
+
+/*
+ * Return the addresses of a link. The order of the list depends on whether an address was there
+ * when the daemon started, so the classes are shown one after the other.
+ */
+static json_t *
+addresses_json(const struct link *l)
+{
+	json_t *addresses = json_array();
+	char text[PREFIX_STRLEN + 4], plain[PREFIX_STRLEN];
+	struct local *a;
+
+	for (unsigned int class = 0; class < 3; class ++)
+		cds_list_for_each_entry (a, &l->locals, list) {
+			struct ipaddr addr;
+
+			if (address_class(&a->addr) != class)
+				continue;
+			memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
+			snprintf(text, sizeof(text), "%s/%u",
+				 ipaddr_str(&addr, a->addr.family, plain), a->addr.plen);
+			json_array_append_new(addresses, json_string(text));
+		}
+	return addresses;
+}
+
 static json_t *
 interface_row(struct neigh *n, const struct link *l)
 {
 	const struct link *vrf = link_vrf(n, l->kernel.master), *owner = link_owner(n, l);
-	json_t *addresses = json_array(), *row;
-	char text[PREFIX_STRLEN + 4], shown[IFNAMSIZ];
-	struct local *a;
+	char shown[IFNAMSIZ];
+	json_t *row;
 
-	cds_list_for_each_entry (a, &l->locals, list) {
-		struct ipaddr addr;
-		char plain[PREFIX_STRLEN];
-
-		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
-		snprintf(text, sizeof(text), "%s/%u",
-			 ipaddr_str(&addr, a->addr.family, plain), a->addr.plen);
-		json_array_append_new(addresses, json_string(text));
-	}
 	row = json_pack("{s:s, s:I, s:b, s:b, s:o, s:n, s:b}", "name",
 			log_utf8(l->name, shown, sizeof(shown)), "ifindex",
 			(json_int_t)l->ifindex, "port",
 			l->ifidx != 0 && l->ifidx < PORT_MAX, "up", l->told && l->told_up,
-			"addresses", addresses, "vlan", "macvlan", false);
+			"addresses", addresses_json(l), "vlan", "macvlan", false);
 	row_set(row, "vrf", vrf == NULL ? json_null() : vrf_name_json(vrf));
 	row_set(row, "part_of",
 		owner == NULL

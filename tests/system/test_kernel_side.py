@@ -263,3 +263,21 @@ def test_taps_deleted_again_and_again_under_load(busy):
     assert aside.lost(wan) == []
     after = sorted(os.readlink(f"{files}/{name}") for name in os.listdir(files))
     assert len(after) <= len(before), (before, after)
+
+
+def test_addresses_are_shown_by_family(busy):
+    """`show interfaces` has IPv4 addresses first, then IPv6 addresses, then link-local ones, in
+    whatever order the kernel got them."""
+    dut, _, _, ext = busy
+
+    def shown():
+        """Return the addresses of ext without their lengths."""
+        row = next(r for r in dut.control.ask("interfaces") if r["name"] == ext.tap)
+        return [a.split("/")[0] for a in row["addresses"]]
+
+    dut.ip(f"addr flush dev {ext.tap}")
+    late = ["2001:db8:77::1/64", "fe80::77/64", "10.77.0.1/24"]
+    for n, address in enumerate(late, 1):
+        dut.ip(f"addr add {address} dev {ext.tap}" + (" nodad" if ":" in address else ""))
+        eventually(lambda n=n: len(shown()) == n, 5, 0.01)
+    assert shown() == ["10.77.0.1", "2001:db8:77::1", "fe80::77"]
