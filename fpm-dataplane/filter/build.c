@@ -302,20 +302,36 @@ chain_build(struct build *b, uint32_t number)
 	return 0;
 }
 
+/* Properties of the chains to which an operation leads: the largest value of each. */
+struct below {
+	uint8_t depth;
+	uint64_t passes;
+};
+
 static int chain_walk(struct build *b, uint32_t number, unsigned int above);
 
+/* Walk a chain to which an operation leads. */
 static int
-op_walk(struct build *b, const struct ruleset_op *op, unsigned int above, uint8_t *depth)
+target_walk(struct build *b, uint32_t number, unsigned int above, struct below *most)
+{
+	const struct raw_chain *raw = &b->chain[b->reached[number]];
+
+	if (chain_walk(b, number, above + 1) < 0)
+		return -1;
+	most->depth = raw->depth > most->depth ? raw->depth : most->depth;
+	most->passes = raw->passes > most->passes ? raw->passes : most->passes;
+	return 0;
+}
+
+static int
+op_walk(struct build *b, const struct ruleset_op *op, unsigned int above,
+	struct below *most)
 {
 	const struct ruleset_content *c;
-	uint32_t n = 0;
 
-	if (op->kind == OP_VERDICT && op->verdict.chain != RULESET_NONE) {
-		if (chain_walk(b, op->verdict.chain, above + 1) < 0)
-			return -1;
-		n = b->chain[b->reached[op->verdict.chain]].depth;
-		*depth = n > *depth ? (uint8_t)n : *depth;
-	}
+	*most = (struct below){0};
+	if (op->kind == OP_VERDICT && op->verdict.chain != RULESET_NONE)
+		return target_walk(b, op->verdict.chain, above, most);
 	if (op->kind != OP_LOOKUP || !b->r->set[op->set].has_verdicts)
 		return 0;
 	/* A map is never a Poptrie. */
@@ -326,22 +342,23 @@ op_walk(struct build *b, const struct ruleset_op *op, unsigned int above, uint8_
 
 		if (e == NULL || e->chain == RULESET_NONE)
 			continue;
-		if (chain_walk(b, e->chain, above + 1) < 0)
+		if (target_walk(b, e->chain, above, most) < 0)
 			return -1;
-		n = b->chain[b->reached[e->chain]].depth;
-		*depth = n > *depth ? (uint8_t)n : *depth;
 	}
 	return 0;
 }
 
 /*
  * Refuse chains with a loop, or with too many jumps in a row. The kernel refuses them, too.
+ * Refuse chains that jump to each other so often that one packet would keep a forwarder busy
+ * for seconds.
  */
 static int
 chain_walk(struct build *b, uint32_t number, unsigned int above)
 {
 	struct raw_chain *raw = &b->chain[b->reached[number]];
 	const struct ruleset_chain *c = &b->r->chain[number];
+	struct below most;
 	uint8_t depth = 0;
 
 	if (raw->in_walk)
@@ -352,13 +369,22 @@ chain_walk(struct build *b, uint32_t number, unsigned int above)
 	if (raw->depth > 0)
 		return 0;
 	raw->in_walk = true;
+	raw->passes = c->n_rule;
 	for (uint32_t i = 0; i < c->n_rule; i++) {
 		const struct ruleset_rule *rule = &b->r->rule[c->rule + i];
 
-		for (uint32_t k = 0; k < rule->n_op; k++)
-			if (op_walk(b, &b->r->op[rule->op + k], above, &depth) < 0)
+		for (uint32_t k = 0; k < rule->n_op; k++) {
+			if (op_walk(b, &b->r->op[rule->op + k], above, &most) < 0)
 				return -1;
+			depth = most.depth > depth ? most.depth : depth;
+			raw->passes += most.passes;
+		}
 	}
+	if (raw->passes > b->r->n_rule + RULESET_PASSES_MAX)
+		return build_fail(b,
+				  "the jumps of chain %.64s lead a packet through more "
+				  "than %d rules",
+				  raw->name, RULESET_PASSES_MAX);
 	raw->in_walk = false;
 	raw->depth = (uint8_t)(depth + 1);
 	return 0;

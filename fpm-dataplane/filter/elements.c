@@ -107,9 +107,14 @@ filter_element_read(const struct nlattr *elem, const struct ruleset_set *set, ui
 					   .until = expiry_of(elem, now, ticks_s)}};
 	attr_text(attr_find_in(attr_find_in(elem, NFTA_SET_ELEM_EXPR), NFTA_EXPR_NAME),
 		  name, sizeof(name));
+	if (strcmp(name, "limit") == 0)
+		return "has an element with a limit, which is not supported";
+	if (strcmp(name, "quota") == 0)
+		return "has an element with a quota, which is not supported";
 	if (attr_find_in(elem, NFTA_SET_ELEM_EXPRESSIONS) != NULL ||
 	    (name[0] != '\0' && strcmp(name, "counter") != 0))
-		return "has an element with a limit, which is not supported";
+		return "has an element with another statement than a counter, which is not "
+		       "supported";
 	if (attr_find_in(elem, NFTA_SET_ELEM_OBJREF) != NULL)
 		return "is a map of named objects, which is not supported";
 	if (m->e.until != 0 && !set->expires)

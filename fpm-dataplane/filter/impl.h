@@ -202,6 +202,7 @@ struct raw_chain {
 	uint32_t number;        /* in the ruleset; RULESET_NONE: not reached yet */
 	uint8_t depth;          /* chains below it and itself; 0: not known yet */
 	bool in_walk;           /* chain_walk() is at a chain below it */
+	uint64_t passes; /* rules that one packet passes at most in it and below it */
 };
 
 struct raw_rule {

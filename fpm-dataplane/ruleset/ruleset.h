@@ -20,7 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RULESET_JUMPS_MAX  16 /* nested jumps to a rule; the kernel has the same limit */
+#define RULESET_JUMPS_MAX 16 /* nested jumps to a rule; the kernel has the same limit */
+/* Rules that one packet may pass because of jumps, beyond the number of rules. */
+#define RULESET_PASSES_MAX 1000000
 #define RULESET_WORDS      20 /* registers of four octets, as in the kernel */
 #define RULESET_FIELDS_MAX 16 /* fields of a concatenation */
 #define RULESET_KEY_MAX    64 /* octets of a key in a set */

@@ -272,6 +272,50 @@ chains_too_far_away_are_refused(void **state)
 	}
 }
 
+/*
+ * Put `n` chains, of which each jumps three times to the next one. The last has one rule, which
+ * drops. Build them.
+ */
+static struct ruleset *
+chains_of_three_jumps(int n)
+{
+	char name[16], next[16];
+	uint64_t handle = 100;
+
+	begin();
+	rule_with_verdict("forward", 99, NFT_JUMP, "c0");
+	for (int i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "c%d", i);
+		put_chain(&m, name, 2u + (unsigned int)i, -1, 0, false);
+	}
+	for (int i = 0; i < n - 1; i++) {
+		snprintf(name, sizeof(name), "c%d", i);
+		snprintf(next, sizeof(next), "c%d", i + 1);
+		for (int k = 0; k < 3; k++)
+			rule_with_verdict(name, handle++, NFT_JUMP, next);
+	}
+	snprintf(name, sizeof(name), "c%d", n - 1);
+	rule_with_verdict(name, handle, NF_DROP, NULL);
+	return build(NULL);
+}
+
+static void
+jumps_that_lead_through_too_many_rules_are_refused(void **state)
+{
+	/*
+	 * A packet passes 442,865 rules in the first of twelve chains. Each further chain
+	 * multiplies this number by three.
+	 */
+	struct ruleset *r = chains_of_three_jumps(12);
+
+	assert_non_null(r);
+	assert_int_equal(judge(r), RULESET_DROP);
+	ruleset_free(r);
+	assert_null(chains_of_three_jumps(16));
+	assert_string_equal(why, "the jumps of chain c3 lead a packet through more than "
+				 "1000000 rules");
+}
+
 static void
 an_unknown_expression_is_named_with_its_rule(void **state)
 {
@@ -582,6 +626,7 @@ main(void)
 		cmocka_unit_test(chains_in_a_circle_are_refused),
 		cmocka_unit_test(a_circle_that_no_packet_reaches_does_not_matter),
 		cmocka_unit_test(chains_too_far_away_are_refused),
+		cmocka_unit_test(jumps_that_lead_through_too_many_rules_are_refused),
 		cmocka_unit_test(an_unknown_expression_is_named_with_its_rule),
 		cmocka_unit_test(base_chains_are_in_the_order_of_the_kernel),
 		cmocka_unit_test(base_chains_of_two_tables_are_joined),
