@@ -40,9 +40,9 @@ bench-bfd: ## BFD of FRR in the dataplane and over the TAP, under load: sessions
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all peers >&2
 	@$(PY) tests/bench/bench_bfd.py build/release
 
-bench-filter: ## from nft to the filter: ms until 1,000 rules, and an element of 100,000 prefixes, are in force (QUICK=1, REPS=21, ...)
+bench-filter: ## from nft to the filter: ms until 1,000 rules, and an element of 100,000 prefixes, are in force; rates with rules against the kernel's (ROWS=rate, QUICK=1, REPS=21, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all build/release/tests/flood >&2
 	@$(PY) tests/bench/bench_filter.py build/release
 
 # `make test` links these programs, so that it notices a change of the product that breaks them.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure the time from nft to the FIB: how long after a transaction its rules decide, for 1,000 rules
-that are new and for one element of a set of 100,000 prefixes. JSON lines on stdout, a table on stderr.
+that are new and for one element of a set of 100,000 prefixes. Then measure packets that pass rules in
+the kernel and in the daemon (filter_rate.py). JSON lines on stdout, tables on stderr.
 
     bench_filter.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -21,13 +22,15 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "system")]
 
 import command  # noqa: E402
+import filter_rate  # noqa: E402
 from fib_report import print_columns  # noqa: E402
 from forward.report import verdict  # noqa: E402
 from lib import netns  # noqa: E402
 from lib.probe import SO_RCVBUFFORCE  # noqa: E402
 from router import Router, running  # noqa: E402
 
-OPTIONS = {"QUICK", "REPS", "RULES", "PREFIXES"}
+OPTIONS = {"QUICK", "REPS", "RULES", "PREFIXES", "ROWS", "SECONDS_A_TURN"}
+ROWS = "time,rate"
 TABLE = "inet transit"
 NETLINK_NETFILTER, NFNLGRP_NFTABLES, NEWGEN = 12, 7, 10 << 8 | 15
 GOALS = {"rules": (1000, 200), "element": (100, 10)}  # ms: at least, aim
@@ -151,15 +154,28 @@ def report(rows, out):
 
 
 def main():
-    """Measure, and print rows and a table."""
+    """Measure, and print rows and tables."""
     quick = os.environ.get("QUICK", "0") not in ("", "0")
-    print(json.dumps(command.line("bench-filter", OPTIONS)), flush=True)
-    rows = []
+    what = (os.environ.get("ROWS") or ROWS).split(",")
+    if not set(what) <= set(ROWS.split(",")):
+        sys.exit(f"bench-filter: ROWS are {ROWS}")
     sizes = option("RULES", 1000), option("PREFIXES", 100_000)
-    for found in measure(option("REPS", 3 if quick else 21), *sizes):
-        rows.append(found)
-        print(json.dumps(found), flush=True)
-    report(rows, sys.stderr)
+    if "time" in what:
+        report(printed(measure(option("REPS", 3 if quick else 21), *sizes)), sys.stderr)
+    if "rate" in what:
+        seconds = float(os.environ.get("SECONDS_A_TURN") or 1)
+        rows = printed(filter_rate.measure(option("REPS", 3 if quick else 7), seconds))
+        print_columns(filter_rate.report(rows), sys.stderr)
+    print(json.dumps(command.line("bench-filter", OPTIONS)), flush=True)
+
+
+def printed(rows):
+    """Print each row when it is there. Return all."""
+    found = []
+    for row_ in rows:
+        found.append(row_)
+        print(json.dumps(row_), flush=True)
+    return found
 
 
 if __name__ == "__main__":

@@ -53,10 +53,11 @@ SAYS = {
     "bench-forward": set(), "bench-fpm": {"steal"}, "bench-loss": {"loss"},
     "bench-latency": {"latency"}, "bench-watch": {"watch"}, "bench-tags": {"tags", "tags-right"},
     "bench-sync": {"sync-turns", "sync"}, "bench-slow-path": {"slow-path"},
-    "bench-bfd": {"bfd", "bfd-move"}, "bench-filter": {"filter"}, "bench-large": {"large"},
+    "bench-bfd": {"bfd", "bfd-move"}, "bench-filter": set(), "bench-large": {"large"},
     "bench-quick": {"guard", "forward", "fib4", "fib6"},
 }  # fmt: skip
 ROWS = {
+    "bench-filter": {None: {"filter", "filter-rate"}, "time": {"filter"}, "rate": {"filter-rate"}},
     "bench-forward": {None: {"forward"}, "len": {"sweep"}, "set": {"sweep"}},
     "bench-fpm": {
         None: {"ingest", "memory", "replay", "change-idle", "group-change"},
