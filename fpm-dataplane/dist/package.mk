@@ -43,6 +43,6 @@ test-image-run:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest ethtool iproute2"
 	@$(MAKE) --no-print-directory prometheus || true
 	@IMAGE=localhost/fpm-dataplane VERSION="$(VERSION)" SUITE=$(or $(SUITE),bookworm) $(PY) -m pytest --no-header -p no:cacheprovider -rs \
-		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py containerlab.py)
+		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py compose_four.py containerlab.py)
 
 .PHONY: deb deps-deb test-deb prometheus base-image image test-image test-image-run

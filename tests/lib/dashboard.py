@@ -29,10 +29,10 @@ def filled_in(query):
     return query.replace("$mesh", ".+")
 
 
-def answers(ask, is_enough=bool, timeout=60):
+def answers(ask, is_enough=bool, timeout=60, file=FILE):
     """Wait until Prometheus has enough series for each query. Return {query: labels of its series}.
     A query that leaves out zeros may have none. `ask(query)` returns the rows of an answer."""
-    wanted, found = {filled_in(query) for query, _ in queries()}, {}
+    wanted, found = {filled_in(query) for query, _ in queries(file)}, {}
 
     def answered():
         for query in wanted - found.keys():
@@ -45,11 +45,11 @@ def answers(ask, is_enough=bool, timeout=60):
     return found
 
 
-def without_their_labels(found):
+def without_their_labels(found, file=FILE):
     """Return the queries with a series that lacks a label of the query's legend."""
     return [
         query
-        for query, legend in queries()
+        for query, legend in queries(file)
         for labels in found[filled_in(query)]
         if not set(re.findall(r"{{(\w+)}}", legend)) <= labels.keys()
     ]
