@@ -248,11 +248,11 @@ addresses_json(const struct link *l)
 	char text[PREFIX_STRLEN + 4], plain[PREFIX_STRLEN];
 	struct local *a;
 
-	for (unsigned int class = 0; class < 3; class ++)
+	for (unsigned int k = 0; k < 3; k++)
 		cds_list_for_each_entry (a, &l->locals, list) {
 			struct ipaddr addr;
 
-			if (address_class(&a->addr) != class)
+			if (address_class(&a->addr) != k)
 				continue;
 			memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
 			snprintf(text, sizeof(text), "%s/%u",
