@@ -25,9 +25,11 @@ enum kernel_event_kind {
 /* Place of a new route among the routes of the same prefix, table and metric. */
 enum kernel_order {
 	KERNEL_FIRST, /* IPv4: `ip route add` and `prepend` */
-	KERNEL_LAST,  /* `ip route append`; IPv6: every route; routes of a dump */
+	KERNEL_LAST,  /* `ip route append`; IPv6: every new route */
 	/* `ip route replace`: it replaces the first route; all MPLS routes */
 	KERNEL_REPLACE,
+	/* a route of a dump, which shows those of one prefix in the kernel's order */
+	KERNEL_LISTED,
 };
 
 /* The routes or next-hop objects that a dump covers. */

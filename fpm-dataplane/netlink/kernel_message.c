@@ -48,9 +48,11 @@ type_in_transit(uint8_t type, uint8_t family)
 static enum kernel_order
 message_order(const struct nlmsghdr *nlh, uint8_t family, bool dump)
 {
-	if (!dump && (nlh->nlmsg_flags & NLM_F_REPLACE) != 0)
+	if (dump)
+		return KERNEL_LISTED;
+	if ((nlh->nlmsg_flags & NLM_F_REPLACE) != 0)
 		return KERNEL_REPLACE;
-	if (dump || family == 6 || (nlh->nlmsg_flags & NLM_F_APPEND) != 0)
+	if (family == 6 || (nlh->nlmsg_flags & NLM_F_APPEND) != 0)
 		return KERNEL_LAST;
 	return KERNEL_FIRST;
 }

@@ -349,6 +349,9 @@ kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_even
 	uint32_t i;
 
 	if (ev->order == KERNEL_REPLACE) {
+		i = r->family == 4 ? kroute_equal_to(rib, r, ev, slot) : 0;
+		if (i != 0 && rib->kroutes.v[i].unplaced)
+			return i; /* a dump that is newer than the event has added it */
 		i = r->family == 6 ? kroute_of_metric(rib, r, ev, event_joins(ev)) : 0;
 		return i != 0 ? i : kroute_of_metric(rib, r, ev, -1);
 	}
@@ -390,6 +393,42 @@ kernel_route_find(struct rib *rib, const struct kernel_event *ev)
 	return tables_find(&rib->tables, ev->route.table, &ev->route.prefix);
 }
 
+/* Return true if the route has no other record of the kernel. */
+static bool
+kroute_is_alone(const struct rib_kroutes *k, uint32_t i)
+{
+	return kroute_first(k, k->v[i].route) == i && kroute_next(k, i) == 0;
+}
+
+/*
+ * Give the record `i`, which the event has added or repeats, its place among the records of
+ * equal metric. A dump of all protocols shows all of them in their order. A dump of one
+ * protocol shows no place among those of other protocols, so known records stay where they are,
+ * and an event that follows the dump gives new records their place.
+ */
+static void
+kroute_place(struct rib *rib, uint32_t i, const struct kernel_event *ev, bool added)
+{
+	struct rib_kroutes *k = &rib->kroutes;
+	bool of_one = ev->order == KERNEL_LISTED && k->scope.protocol != 0;
+	struct kroute *kr = &k->v[i];
+
+	if (added) {
+		kroute_set_order(k, i, ev->order);
+		kr->unplaced = of_one && kr->route->family == 4;
+		return;
+	}
+	if (kr->route->family != 4 || of_one)
+		return;
+	if (ev->order == KERNEL_LAST || ev->order == KERNEL_LISTED) {
+		if (!kroute_is_alone(k, i))
+			kroute_set_order(k, i, KERNEL_LAST);
+	} else if (kr->unplaced) {
+		kroute_set_order(k, i, KERNEL_FIRST);
+	}
+	kr->unplaced = false;
+}
+
 static void
 kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 {
@@ -398,18 +437,16 @@ kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 		routes_hash(tables_routes(&rib->tables, e->table), e->table, &e->prefix);
 	struct route *r = kernel_route_get(rib, e->table, &e->prefix, e->protocol, hash);
 	uint32_t slot, i;
+	bool added;
 
 	if (r == NULL)
 		return;
 	slot = event_slot(rib, ev, r);
 	i = kroute_of_event(rib, r, ev, slot);
-	if (i == 0) {
+	added = i == 0;
+	if (added)
 		i = kroute_add(&rib->kroutes, r);
-		kroute_set_order(&rib->kroutes, i, ev->order);
-	} else if (ev->order == KERNEL_LAST && r->family == 4) {
-		kroute_set_order(&rib->kroutes, i,
-				 KERNEL_LAST); /* a dump has all routes in order */
-	}
+	kroute_place(rib, i, ev, added);
 	kroute_fill(rib, i, ev, slot);
 	mirror_kernel(rib, i);
 	kernel_settle(rib, r);

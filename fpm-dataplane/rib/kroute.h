@@ -43,6 +43,11 @@ struct kroute {
 	bool ignored : 1; /* slot_ignored() at the last check: it does not count */
 	bool listed : 1;  /* in rib_kroutes.local */
 	bool joins : 1;   /* IPv6: the kernel joins it with routes of the same metric */
+	/*
+	 * IPv4: a dump of one protocol has added it, so its place among the routes of other
+	 * protocols is not known.
+	 */
+	bool unplaced : 1;
 };
 static_assert(sizeof(struct kroute) == 48, "a million routes of the kernel");
 

@@ -62,7 +62,7 @@ step_route(const uint8_t **p, const uint8_t *end, enum kernel_event_kind kind)
 						   PICK(metric_of, b), NULL, 0);
 	uint8_t family = ev->route.prefix.family;
 
-	ev->order = family == 6 && a / 8 % 3 == KERNEL_FIRST ? KERNEL_LAST : a / 8 % 3;
+	ev->order = family == 6 && a / 8 % 4 == KERNEL_FIRST ? KERNEL_LAST : a / 8 % 4;
 	ev->is_local = (b & 0x10) != 0;
 	ev->route.table = ev->is_local ? RT_TABLE_MAIN : PICK(table_of, b / 32u);
 	ev->route.rtm_type = PICK(type_of, c);
@@ -97,7 +97,7 @@ event_must_be_sound(const struct kernel_event *ev)
 	}
 	MUST(ev->kind == KERNEL_ROUTE || ev->kind == KERNEL_ROUTE_DEL);
 	MUST(family_is_ip(masked.family) || masked.family == FAMILY_LABEL);
-	MUST(masked.len <= family_bits(masked.family) && ev->order <= KERNEL_REPLACE);
+	MUST(masked.len <= family_bits(masked.family) && ev->order <= KERNEL_LISTED);
 	MUST((ev->route.table == FPM_TABLE_NONE) == (masked.family == FAMILY_LABEL));
 	prefix_mask(&masked);
 	MUST(prefix_equal(&masked, &ev->route.prefix));

@@ -148,6 +148,23 @@ def test_prepend_append_and_replace(both):
     both.agree("first deleted", {host: "alt"})
 
 
+def test_routes_of_several_protocols_keep_their_order(both):
+    """When a link goes down, our router reads the routes of each protocol by a request of its own. The
+    answers do not show the order of routes of several protocols."""
+    net, host = NET[4], HOST[4]
+    both.ip(f"route add {net} {via(both, 'wan', 4)} proto static", f"route append blackhole {net}")
+    both.ip(f"route prepend {net} {via(both, 'alt', 4)} proto bird")
+    both.agree("prepended", {host: "alt"})
+    before = both.ours.control.ask("kernel")[0]["dumps"]
+    both.ip("link set ext0 down", f"route add {FENCE} {via(both, 'wan', 4)}")
+    eventually(lambda: both.ours.control.ask("kernel")[0]["dumps"] >= before + 14, 5, 0.02)
+    both.agree("link down", {"10.8.0.9": "wan", host: "alt"})
+    both.ip(f"route del {net} {via(both, 'alt', 4)}")
+    both.agree("first deleted", {host: "wan"})
+    both.ip(f"route del {net} {via(both, 'wan', 4)}")
+    both.agree("first deleted", {host: "nothing"})
+
+
 def test_routes_of_the_same_next_hops_in_another_order_are_several(both):
     """Linux compares the next hops of IPv4 routes in their order (fib_find_info()): the appended route
     is another route, and the first one stays in force."""

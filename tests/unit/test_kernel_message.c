@@ -184,11 +184,11 @@ flags_tell_the_place_among_equal_metrics(void **state)
 		{"10.0.0.0/8", NLM_F_CREATE | NLM_F_APPEND, false, KERNEL_LAST},
 		{"10.0.0.0/8", NLM_F_CREATE | NLM_F_REPLACE, false, KERNEL_REPLACE},
 		{"10.0.0.0/8", NLM_F_REPLACE, false, KERNEL_REPLACE}, /* change */
-		{"10.0.0.0/8", NLM_F_MULTI, true, KERNEL_LAST},
+		{"10.0.0.0/8", NLM_F_MULTI, true, KERNEL_LISTED},
 		{"2001:db8::/32", NLM_F_CREATE | NLM_F_EXCL, false, KERNEL_LAST},
 		{"2001:db8::/32", NLM_F_CREATE | NLM_F_APPEND, false, KERNEL_LAST},
 		{"2001:db8::/32", NLM_F_REPLACE, false, KERNEL_REPLACE},
-		{"2001:db8::/32", NLM_F_MULTI, true, KERNEL_LAST},
+		{"2001:db8::/32", NLM_F_MULTI, true, KERNEL_LISTED},
 	};
 
 	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {

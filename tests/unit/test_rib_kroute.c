@@ -424,7 +424,7 @@ routes_of_its_scope_that_a_dump_does_not_show_are_removed(void **state)
 	(void)rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
 	go(g);
 	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
-	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LISTED;
 	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
 	go(g);
 	assert_seen(g, HOST, "192.0.2.1@1");
@@ -457,7 +457,7 @@ what_comes_while_a_dump_runs_or_is_swept_stays(void **state)
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	/* The next dump begins before the sweep of the last one is over. */
 	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
-	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LISTED;
 	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
 	rig_kernel_dump(g, true, 6, RTPROT_STATIC);
 	rig_kernel_dump(g, false, 6, RTPROT_STATIC);
@@ -480,7 +480,7 @@ a_dump_that_begins_again_counts_from_its_second_begin(void **state)
 	go(g);
 	assert_seen(g, "203.0.113.1",
 		    "192.0.2.1@1"); /* nothing is removed without an end */
-	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LISTED;
 	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
 	go(g);
 	assert_seen(g, HOST, "192.0.2.1@1");
@@ -496,9 +496,77 @@ a_dump_puts_routes_of_equal_metric_in_its_order(void **state)
 	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
 	(void)rig_kernel_route(g, NEW, NET, 0, GW(2), 11);
 	rig_kernel_dump(g, true, 4, 0);
-	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LAST;
-	rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->order = KERNEL_LAST;
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LISTED;
+	rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->order = KERNEL_LISTED;
 	rig_kernel_dump(g, false, 4, 0);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	end(g);
+}
+
+/* Show routes of NET by gateways, of one protocol, in a dump of the protocol. */
+static void
+dump_of(struct rig *g, uint8_t protocol, const char *const *gw)
+{
+	rig_kernel_dump(g, true, 4, protocol);
+	for (; *gw != NULL; gw++) {
+		struct kernel_event *ev = rig_kernel_route(g, NEW, NET, 0, *gw, 11);
+
+		ev->order = KERNEL_LISTED;
+		ev->route.protocol = protocol;
+	}
+	rig_kernel_dump(g, false, 4, protocol);
+	go(g);
+}
+
+#define DUMP_OF(g, protocol, ...) \
+	dump_of(g, protocol, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+/* After a silent deletion the protocols are read one after the other. */
+static void
+a_dump_of_one_protocol_keeps_the_order_of_routes_of_several(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+	rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->route.protocol = RTPROT_BOOT;
+	rig_kernel_route(g, NEW, NET, 0, GW(3), 11)->order = KERNEL_LAST;
+	go(g);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_seen(g, HOST, "192.0.2.2@1");
+		DUMP_OF(g, RTPROT_BOOT, GW(2));
+		assert_seen(g, HOST, "192.0.2.2@1");
+		DUMP_OF(g, RTPROT_STATIC, GW(1), GW(3));
+	}
+	DUMP_OF(g, RTPROT_BOOT);
+	assert_seen(g, HOST, "192.0.2.1@1");
+	DUMP_OF(g, RTPROT_STATIC, GW(3));
+	assert_seen(g, HOST, "192.0.2.3@1");
+	end(g);
+}
+
+/* The kernel's events that wait while it is dumped are older than the dump. */
+static void
+an_event_gives_a_route_of_such_a_dump_its_place(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->route.protocol = RTPROT_BOOT;
+	/* 3 was prepended, then 2; then 2 was replaced by 4. */
+	DUMP_OF(g, RTPROT_STATIC, GW(4), GW(3));
+	assert_seen(g, HOST, "192.0.2.1@1");
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(3), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.3@1");
+	(void)rig_kernel_route(g, NEW, NET, 0, GW(2), 11);
+	rig_kernel_route(g, NEW, NET, 0, GW(4), 11)->order = KERNEL_REPLACE;
+	go(g);
+	assert_seen(g, HOST, "192.0.2.4@1");
+	DUMP_OF(g, RTPROT_STATIC, GW(4), GW(3)); /* 2 was not there */
+	(void)rig_kernel_route(g, DEL, NET, 0, GW(4), 11);
+	go(g);
+	assert_seen(g, HOST, "192.0.2.3@1");
+	(void)rig_kernel_route(g, DEL, NET, 0, GW(3), 11);
 	go(g);
 	assert_seen(g, HOST, "192.0.2.1@1");
 	end(g);
@@ -713,6 +781,9 @@ main(void)
 		cmocka_unit_test(what_comes_while_a_dump_runs_or_is_swept_stays),
 		cmocka_unit_test(a_dump_that_begins_again_counts_from_its_second_begin),
 		cmocka_unit_test(a_dump_puts_routes_of_equal_metric_in_its_order),
+		cmocka_unit_test(
+			a_dump_of_one_protocol_keeps_the_order_of_routes_of_several),
+		cmocka_unit_test(an_event_gives_a_route_of_such_a_dump_its_place),
 		cmocka_unit_test(objects_that_a_dump_does_not_show_are_removed),
 		cmocka_unit_test(
 			a_gateway_without_interface_leaves_a_subnet_that_a_sweep_removed),
