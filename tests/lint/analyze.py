@@ -5,17 +5,25 @@ file is clean, or the finding is in KNOWN with the reason why it is no bug. A re
 finding is a problem too. A tool that is not installed is skipped, with a message.
 
     analyze.py CC -- FLAG...       as `make analyze` calls it
+
+The output of a tool that ended well is kept in build/analyze. A later run reads it, if neither the
+preprocessed file, nor one of our files in it, nor the tool, nor its arguments have changed. So an
+interrupted run goes on where it was. stderr has a line for each file that a tool has read.
 """
 
 import collections
 import concurrent.futures
+import contextlib
 import functools
+import hashlib
+import json
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -196,53 +204,121 @@ def run(argv):
 
 
 def gcc(cc, flags, path):
-    """Run gcc -fanalyzer. Return (exit code, output, [(file, line, check, text) of each
-    finding])."""
-    code, text = run([*cc, *flags, "-fanalyzer", "-O1", "-c", "-o", "/dev/null", path])
+    """Return the command of gcc -fanalyzer."""
+    return [*cc, *flags, "-fanalyzer", "-O1", "-c", "-o", "/dev/null", path]
+
+
+def gcc_rows(text):
+    """Return [(file, line, check, text) of each finding] in gcc's output."""
     pattern = r"^(\S+?):(\d+):\d+: warning: (.*) \[-Wanalyzer-([\w-]+)\]$"
     found = re.findall(pattern, text, re.M)
     rows = [(name, line, check, said) for name, line, said, check in found]
-    return code, text, [row for row in rows if VECTOR_SHIFT not in row[3]]
+    return [row for row in rows if VECTOR_SHIFT not in row[3]]
 
 
 def cppcheck(_, flags, path):
-    """Run cppcheck. Return the same as gcc()."""
+    """Return the command of cppcheck."""
     words = [f for f in flags if f.startswith(("-D", "-I")) and not f.startswith("-I/")]
     words.append(f"-D__{platform.machine()}__=1")
-    code, text = run(["cppcheck", *CPPCHECK, *words, path])
-    return code, text, re.findall(r"^([^:\n]+):(\d+):(\w+):(.*)$", text, re.M)
+    return ["cppcheck", *CPPCHECK, *words, path]
+
+
+def cppcheck_rows(text):
+    """Return the same as gcc_rows()."""
+    return re.findall(r"^([^:\n]+):(\d+):(\w+):(.*)$", text, re.M)
 
 
 def tidy(_, flags, path):
-    """Run clang-tidy. Return the same as gcc()."""
+    """Return the command of clang-tidy."""
     drop = ("-fanalyzer", "-Wno-unused-parameter")
     words = [f for f in flags if f not in drop and not f.startswith("-W")]
     if "lookup_avx512" in path:
         words += ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vpopcntdq"]
     if "avx" in path:
         words += ["-mavx2", "-mbmi", "-mbmi2", "-mpopcnt"]
-    argv = ["clang-tidy-14", "--quiet", f"--checks={TIDY}", path, "--", *words]
-    code, text = run(argv)
+    return ["clang-tidy-14", "--quiet", f"--checks={TIDY}", path, "--", *words]
+
+
+def tidy_rows(text):
+    """Return the same as gcc_rows()."""
     pattern = r"^(\S+?):(\d+):\d+: (?:warning|error): (.*) \[([\w.,-]+)\]$"
-    found = [
+    return [
         (os.path.relpath(name, ROOT) if name.startswith(str(ROOT)) else name, line, check, said)
         for name, line, said, check in re.findall(pattern, text, re.M)
     ]
-    return code, text, found
 
 
-TOOLS = {"gcc": (None, gcc), "cppcheck": ("cppcheck", cppcheck), "tidy": ("clang-tidy-14", tidy)}
+# (program, or None for the compiler; its command; its findings)
+TOOLS = {
+    "gcc": (None, gcc, gcc_rows),
+    "cppcheck": ("cppcheck", cppcheck, cppcheck_rows),
+    "tidy": ("clang-tidy-14", tidy, tidy_rows),
+}
 
 
-def findings(look, cc, flags, path):
-    """Return the findings of a file. The failure of a tool is a finding, whatever it found
-    before."""
-    code, text, found = look(cc, flags, path)
+def digest_of(cc, flags, path):
+    """Return the digest of a preprocessed file with its comments, and of our files in it, whose
+    other branches cppcheck reads. Return None if it cannot be preprocessed."""
+    code, text = run([*cc, *without_version(flags), "-E", "-C", path])
+    if code != 0:
+        return None
+    digest = hashlib.sha256(text.encode())
+    for name in sorted({path, *re.findall(r'^# \d+ "([^"</][^"]*)"', text, re.M)}):
+        if (ROOT / name).is_file():
+            digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def without_version(words):
+    """Return the words of a command without the version, which each commit changes."""
+    return [w for w in words if not w.startswith("-DFPMDP_VERSION")]
+
+
+def state_of(program):
+    """Return the path, size and time of a program, which an upgrade changes."""
+    path = os.path.realpath(shutil.which(program) or program)
+    if not os.path.exists(path):
+        return [path]
+    return [path, os.stat(path).st_size, os.stat(path).st_mtime_ns]
+
+
+def output_of(tool, argv, path, digest):
+    """Return (exit code, output, seconds) of a tool for a file. The time of a kept output is
+    None."""
+    kept = ROOT / "build" / "analyze" / tool / f"{path}.json"
+    key = [digest, state_of(argv[0]), without_version(argv)]
+    if digest and kept.is_file():
+        with contextlib.suppress(ValueError):
+            old = json.loads(kept.read_text(encoding="utf-8"))
+            if old["key"] == key:
+                return 0, old["text"], None
+    start = time.monotonic()
+    code, text = run(argv)
+    if digest and code == 0:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        new = kept.with_suffix(".new")
+        new.write_text(json.dumps({"key": key, "text": text}), encoding="utf-8")
+        new.rename(kept)
+    return code, text, time.monotonic() - start
+
+
+def findings(tool, cc, flags, path, digest):
+    """Return (the findings of a tool in a file, seconds, or None for a kept output). The failure of a
+    tool is a finding, whatever it found before."""
+    _, command, rows = TOOLS[tool]
+    code, text, took = output_of(tool, command(cc, flags, path), path, digest)
+    found = rows(text)
     if code != 0:
         said = text.splitlines() or ["nothing said"]
         why = next((line for line in said if "error" in line), said[-1])
         found.append((path, "1", "failed", f"exit code {code}: {why}"))
-    return found
+    return found, took
+
+
+def findings_of_all(tools, cc, flags, path):
+    """Return {tool: findings()} of a file."""
+    digest = digest_of(cc, flags, path)
+    return {tool: findings(tool, cc, flags, path, digest) for tool in tools}
 
 
 @functools.cache
@@ -288,19 +364,33 @@ def problems(found, skipped):
             yield from (f"{name}:{line}: {text} [{what}]" for line, text in rows)
 
 
+def analyze(cc, flags, files, tools):
+    """Run each tool on each file. Return {(tool, file, function, check): {(line, text)}}. Print a line
+    for each file that a tool has read, with its findings that KNOWN does not have."""
+    known, found = {tuple(key) for *key, _ in KNOWN}, collections.defaultdict(set)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = {pool.submit(findings_of_all, tools, cc, flags, path): path for path in files}
+        for n, job in enumerate(concurrent.futures.as_completed(jobs), 1):
+            all_rows = job.result()
+            times = [f"{tool} {took:.1f} s" for tool, (_, took) in all_rows.items() if took is not None]
+            if times:
+                print(f"analyze: {n} of {len(jobs)}: {jobs[job]}, {', '.join(times)}", file=sys.stderr)
+            for tool, (rows, took) in all_rows.items():
+                for name, line, check, text in rows:
+                    key = tool, name, function_of(name, line), check
+                    if key not in known and (line, text) not in found[key] and took is not None:
+                        print(f"  {name}:{line}: {text} [{tool}: {check}]", file=sys.stderr)
+                    found[key].add((line, text))
+    return found
+
+
 def main(argv):
     """Returns the exit code."""
     split = argv.index("--")
     cc, flags = argv[:split], argv[split + 1 :]
-    files, found, skipped = sources(), collections.defaultdict(set), {}
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for tool, (program, look) in TOOLS.items():
-            if program and shutil.which(program) is None:
-                skipped[tool] = program
-                continue
-            jobs = [pool.submit(findings, look, cc, flags, path) for path in files]
-            for name, line, check, text in (row for job in jobs for row in job.result()):
-                found[tool, name, function_of(name, line), check].add((line, text))
+    skipped = {t: p for t, (p, *_) in TOOLS.items() if p and shutil.which(p) is None}
+    files = sources()
+    found = analyze(cc, flags, files, [tool for tool in TOOLS if tool not in skipped])
     wrong = sorted(problems(found, skipped))
     for text in wrong:
         print(text)

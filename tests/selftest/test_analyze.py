@@ -27,8 +27,10 @@ def analyzed(tmp_path, monkeypatch, capsys):
     def look(known, **scripts):
         monkeypatch.setattr(analyze, "KNOWN", dict.fromkeys(known, "why"))
         for tool, program in programs.items():
-            (tmp_path / program).write_text(f"#!/bin/sh\n{scripts.get(tool, '')}\n")
-            (tmp_path / program).chmod(0o755)
+            text, path = f"#!/bin/sh\n{scripts.get(tool, '')}\n", tmp_path / program
+            if not path.exists() or path.read_text() != text:  # analyze.py looks at its time
+                path.write_text(text)
+                path.chmod(0o755)
         code = analyze.main([str(tmp_path / "gcc"), "--"])
         return code, capsys.readouterr().out.splitlines()
 
@@ -77,6 +79,31 @@ def test_a_reason_is_for_one_finding(analyzed, tool):
     code, lines = analyzed(known)
     assert code == 1 and lines[0].startswith("x.c: fewer findings than KNOWN has")
     assert analyzed([(tool, "x.c", "f", check, 2)], **at(4, 5))[0] == 0
+
+
+@pytest.mark.parametrize("tool", SAID)
+def test_a_file_is_read_again_only_after_a_change(analyzed, tmp_path, tool):
+    """A second run keeps the findings of an unchanged file and does not run its tool. A change of the
+    file, of a header, of a comment or of the tool, or the tool's failure, has it run again."""
+    header, runs = tmp_path / "x.h", tmp_path / "runs"
+    header.write_text("int h;\n")
+    preprocess = """case "$*" in *-E*) echo '# 1 "x.h" 1'; exit;; esac"""
+    script = f"{SAID[tool][0].format(4)}; echo ran >>{runs}"
+    scripts = {"gcc": preprocess, tool: f"{preprocess}; {script}" if tool == "gcc" else script}
+    n_runs = lambda: len(runs.read_text().splitlines())  # noqa: E731
+
+    for n in (1, 1):
+        code, lines = analyzed([], **scripts)
+        assert (code, lines[0][:6], n_runs()) == (1, "x.c:4:", n)
+    for n, change in ((2, header), (3, tmp_path / "x.c")):
+        change.write_text(change.read_text() + "/* later */\n")
+        for _ in range(2):
+            analyzed([], **scripts)
+            assert n_runs() == n
+    scripts[tool] += "; exit 1"
+    for n in (4, 5):
+        analyzed([], **scripts)
+        assert n_runs() == n
 
 
 def test_a_reason_names_a_function_that_exists(analyzed, monkeypatch):
