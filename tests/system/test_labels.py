@@ -13,6 +13,7 @@ from labels import TAKES_LABELS, LabelRouter, behind, entries_of, with_labels
 from lib import api, netns
 from lib.wait import eventually
 from router import running
+from watching import Watching, blocks, count_of, packets
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -503,7 +504,7 @@ def _explained(dut, wire, octets):
     return dut.control.request({"explain": {"port": wire.tap, "frame": octets.hex()}})
 
 
-def test_explain_and_trace_show_each_step(dut, lan, wan):
+def test_explain_shows_each_step(dut, lan, wan):
     """`explain` shows the labels of the frame, which of them are popped, which labels are pushed, and
     the neighbor."""
     dut.label(100, dut.hop(wan, [200, 201]))
@@ -533,6 +534,40 @@ def test_explain_and_trace_show_each_step(dut, lan, wan):
     expired = bytes(with_labels(lan.probe(HOST, ttl=1), (100, 1)))
     (row,) = _explained(dut, lan, expired)
     assert (row["verdict"], row["reason"], row["icmp_src"]) == ("dropped", "ttl", lan.ip4)
+
+
+def test_trace_and_capture_show_packets_with_labels(dut, lan, wan):
+    """`trace` shows the labels and steps that `explain` shows, and `capture` the frame with the labels
+    that came and with the labels that left, or the reason of a drop."""
+    dut.label(100, dut.hop(wan, [200, 201]))
+    dut.label(101, {"oif": 1})
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
+    plain, swapped, popped, unknown = (lan.probe(HOST, dport=port) for port in (1, 2, 3, 4))
+    frames = [
+        bytes(plain), bytes(with_labels(swapped, (100, 9), 400)), bytes(with_labels(popped, 101)),
+        bytes(with_labels(unknown, 999)),
+    ]  # fmt: skip
+    told = [_explained(dut, lan, frame)[0] for frame in frames]
+    assert [row.get("push") for row in told] == [[300], [200, 201], [300], None]
+
+    with Watching(dut, trace={"port": lan.tap, "count": len(frames)}) as watch:
+        lan.send(*frames)
+        seen = watch.rest()
+
+    assert seen.pop() == {"packets": len(frames), "lost": 0}
+    for row, want in zip(seen, told, strict=True):
+        del row["time_ns"]
+        want.pop("neighbor", None)  # trace does not ask for it
+        assert row == want
+
+    with Watching(dut, capture={"host": HOST}) as watch:
+        lan.send(*frames)
+        rows = packets(blocks(watch.octets(lambda found: count_of(found) >= 7)))
+    came = {row[2]: row[4] for row in rows if row[1] == "in"}
+    assert came == dict.fromkeys(frames[:3], "") | {frames[3]: came[frames[3]]}
+    assert came[frames[3]].startswith("drop mpls_no_label: ")
+    left = {token_of(row[2]): [e[0] for e in entries_of(row[2])] for row in rows if row[1] == "out"}
+    assert left == {token_of(plain): [300], token_of(swapped): [200, 201, 400], token_of(popped): [300]}
 
 
 @pytest.mark.parametrize("ttl, out", [(0, 63), (7, 7)])
