@@ -38,6 +38,76 @@ REJECTS = (
 REJECTS4 = ("reject with icmp net-unreachable", "reject with icmp host-prohibited")
 REJECTS6 = ("reject with icmpv6 addr-unreachable", "reject with icmpv6 admin-prohibited")
 
+# Forms of nft that random rulesets lack: sets and chains, rules of the chain forward.
+FORMS = {
+    "map of intervals": ("", "ip saddr vmap { 10.0.0.0/8 : drop, 192.0.2.0/24 : accept }\ncounter"),
+    "map of pairs": (
+        "chain c { counter drop\n}\nmap m { type ipv4_addr . inet_service : verdict; flags interval, timeout; timeout 1h;"
+        " elements = { 10.0.0.0/8 . 1-100 : drop, 192.0.2.0/24 . 443 : jump c } }",
+        "ip saddr . tcp dport vmap @m\nip saddr . udp dport vmap @m\ncounter",
+    ),
+    "map with a default": (
+        "chain c { counter drop\n}\nmap m { type inet_proto : verdict; elements = { tcp : goto c, * : continue } }",
+        "meta l4proto vmap @m\ncounter",
+    ),
+    "map by length": ("", "meta length vmap { 0-80 : drop, 81-200 : accept }\ncounter"),
+    "set with a default": (
+        "set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8, * } }",
+        "ip saddr != @s counter\nip saddr @s counter drop\ncounter",
+    ),
+    "set of intervals with a timeout": (
+        "set s { type ipv4_addr; flags interval,timeout; timeout 1h; elements = { 10.0.0.0/8, 192.0.2.0/24 timeout 1d } }",
+        "ip saddr @s counter drop\ncounter",
+    ),
+    "set of five fields": (
+        "set s { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; flags interval;"
+        " elements = { 10.0.0.0/8 . 198.51.100.0/24 . tcp . 0-65535 . 22-443 } }",
+        "ip saddr . ip daddr . meta l4proto . th sport . th dport @s counter drop\ncounter",
+    ),
+    "set of names": (
+        'set s { type ifname . ipv4_addr; flags interval; elements = { "lan0" . 10.0.0.0/8, "la*" . 192.0.2.0/24 } }',
+        "iifname . ip saddr @s counter drop\ncounter",
+    ),
+    "set of all and of none": (
+        "set all4 { type ipv4_addr; flags interval; elements = { 0.0.0.0/1, 128.0.0.0/1 } }\n"
+        "set all6 { type ipv6_addr; flags interval; elements = { ::/0 } }\nset none { type inet_service; }",
+        "tcp dport @none counter drop\ntcp dport != @none counter\nip saddr @all4 counter drop\n"
+        "ip6 saddr != @all6 counter\ncounter",
+    ),
+    "set of ports at both ends": (
+        "set s { type inet_service; flags interval; elements = { 0-21, 65535, 443-65534 } }",
+        "tcp dport @s counter drop\ncounter",
+    ),
+    "set with a counter": ("set s { type ipv4_addr; counter; elements = { 10.1.2.3 } }", "ip saddr @s counter drop\ncounter"),
+    "set of octets": ("set s { typeof @nh,72,8; elements = { 6, 17 } }", "@nh,72,8 @s counter drop\ncounter"),
+    "bits": (
+        "",
+        "ip saddr & 255.0.0.0 == 10.0.0.0 counter\nip daddr | 0.0.0.255 == 198.51.100.255 counter\n"
+        "ip saddr ^ 1.1.1.1 == 11.0.3.2 counter\n(ip ttl << 1) & 0xff > 100 counter drop\n@nh,4,4 5 counter\n@th,3,13 53 counter",
+    ),
+    "fields": (
+        "",
+        "ip6 flowlabel 0 counter\nip hdrlength 5 counter\nip ecn ce counter drop\nip6 ecn ect0 counter drop\n"
+        "tcp doff 5 counter\ntcp window 8192 counter\nicmp id 0 counter\ndst nexthdr 6 counter\nfrag more-fragments 1 counter drop",
+    ),
+    "changes": ("", "ip ecn set ce counter\nip dscp set ef\nip dscp ef ip checksum > 9000 counter\nip6 ecn set not-ect\nip6 ecn 0 counter"),
+    "chains without names": (
+        "",
+        "meta l4proto tcp jump { ip saddr 10.0.0.0/8 counter drop; counter; }\nudp dport 53 goto { counter return; }\ncounter",
+    ),
+    "chains of one priority": (
+        "chain a { type filter hook forward priority 0; policy accept;\nudp dport 53 counter drop\ncounter\n}\n"
+        "chain z { type filter hook forward priority 0; policy accept;\ntcp dport 22 counter reject\ncounter\n}",
+        "tcp dport 22 counter drop\ncounter",
+    ),
+    "chains that many jumps reach": (
+        "chain c { udp dport 53 counter return\ncounter\n}\nchain b { jump c\njump c\njump c\n}\n"
+        "chain a { jump b\njump b\ngoto b\njump b\n}",
+        "jump a\njump a\ngoto a\ncounter",
+    ),
+    "two limits of a rule": ("", "limit rate 1/hour burst 3 packets limit rate over 1/hour burst 2 packets counter drop\ncounter"),
+}
+
 
 class Rules:
     """A random ruleset."""

@@ -74,7 +74,8 @@ class Filtered:
         for row in json.loads(netns.run(self.linux.ctl, argv))["nftables"]:
             rule = row.get("rule")
             for expr in rule["expr"] if rule else []:
-                if isinstance(expr.get("counter"), dict):
+                # nft 1.0.6 prints a jump to a chain without a name as text.
+                if isinstance(expr, dict) and isinstance(expr.get("counter"), dict):
                     c = expr["counter"]
                     found[rule["handle"]] = (c["packets"], c["bytes"])
         return found

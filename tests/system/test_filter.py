@@ -29,6 +29,7 @@ from on_time import Clock, in_time_s
 from router import is_icmp_error, running
 from test_headend import announce as headend
 from test_srv6 import DT6, MAIN, NEXT, SID, TABLE as SID_TABLE, announce, outer
+from watching import Watching
 from wire import token, token_of
 
 # `make filter-twin` is the long run; FDP_FILTER_SEED repeats one ruleset of it.
@@ -114,6 +115,11 @@ def test_a_rule_drops_counts_and_is_shown(both, lan):
     said = dut.fpmctl(*asked).stdout
     assert f"drop by chain forward, handle {rule['handle']}: no dns" in said
     assert both.rules() == [rule], "explain counts nothing"
+    with Watching(dut, trace={"dst": "198.51.100.9", "count": 1}) as watch:
+        lan.send(lan.probe("198.51.100.9", dport=53))
+        (row,) = watch.take(1)
+    named = [row[f"filter{of}"] for of in ("", "_chain", "_handle", "_comment")]
+    assert (row["reason"], named) == ("filter", ["drop", "forward", rule["handle"], "no dns"])
 
 
 def logged(both, prefix):
@@ -651,6 +657,35 @@ def test_random_rulesets_judge_as_linux_does(both, lan, seed):
     assert differ == [], f"(frame, Linux, ours) by\n{text}"
     wrong = {h: (n, counted.get(h)) for h, n in kernel.items() if counted.get(h, (0, 0)) != n}
     assert wrong == {}, f"{{handle: (Linux, ours)}} of\n{text}"
+
+
+@pytest.mark.parametrize("form", filter_random.FORMS)
+def test_forms_that_random_rulesets_lack_judge_as_linux_does(both, lan, form):
+    sets, rules = filter_random.FORMS[form]
+    row = both.load(f"{sets}\n{chain(rules)}")
+    assert row["state"] == "in-force", row["refused"]
+    rnd = random.Random(form)
+    frames = [filter_random.packet(rnd, lan.mac, lan.port_mac) for _ in range(100)]
+    answers = zip(frames, both.answers(frames), strict=True)
+    differ = [f.hex() for f, (kernel, ours) in answers if kernel != ours and not explained(f, kernel, ours)]
+    counted = {r["handle"]: (r["packets"], r["octets"]) for r in both.rules()}
+    kernel = both.kernel_rules()
+
+    assert differ == []
+    assert {handle: counted.get(handle) for handle in kernel} == kernel, "{handle: (packets, octets)}"
+
+
+def test_chains_whose_jumps_multiply_are_refused(both, lan):
+    """One packet would pass the last chain a billion times. Linux accepts such chains. The ruleset
+    before stays in force, and packets pass."""
+    both.load(chain("udp dport 53 drop"), linux=False)
+    chains = ["chain c15 {\nip saddr 203.0.113.1 drop\n}\n"]
+    chains += [f"chain c{n} {{\n{f'jump c{n + 1}{chr(10)}' * 4}}}\n" for n in range(14, 0, -1)]
+    row = both.load("".join(chains) + chain("jump c1"), linux=False)
+    assert row["state"] == "old-in-force"
+    assert re.search(r"the jumps of chain c\d lead a packet through more than 1000000 rules", row["refused"])
+    assert not passes(both, lan.probe("198.51.100.9", dport=53))
+    assert passes(both, lan.probe("198.51.100.9", dport=54))
 
 
 def read_s(both, change):
