@@ -12,6 +12,7 @@ import pytest
 from lib import bird, machine, netns, procs
 from lib.bird import Bird
 from lib.wait import LONG, PATIENCE, eventually
+from on_time import Clock, slowness
 from router import Router, running
 
 KERNEL_ONLY = ("control-socket:", "routes: {from: kernel}\ncontrol-socket:")
@@ -20,7 +21,8 @@ STAY4, STAY6 = "198.51.100.0/25", "2001:db8:b1d:1::/64"
 BOTH4, BOTH6 = "198.51.100.128/25", "2001:db8:b1d:2::/64"
 GOES4, COMES4 = "203.0.113.0/25", "203.0.113.128/25"
 RING_S = 2.0  # the ring of a port holds 2,048 frames; the stream has 1,000 packets a second
-CHANGES = 200_000 if LONG else 100_000
+AFTER_KERNEL_S = 1.0  # until the FIB has the last route that the kernel has
+CHANGES, CHANGES_S = 200_000 if LONG else 100_000, 20_000
 CONF = """\
 log stderr all;
 router id 192.0.2.1;
@@ -278,8 +280,9 @@ def test_a_flush_of_everything_is_followed(dut):
 
 
 def test_thousands_of_changes_a_second_are_followed(dut):
-    """BIRD removes and adds its whole table again and again, as fast as the kernel takes it. The
-    reader of the kernel's tables loses no event, and packets to other routes lose nothing."""
+    """BIRD removes and adds its whole table again and again, as fast as the kernel takes it: more than
+    20,000 routes a second. The reader of the kernel's tables loses no event, and packets to other
+    routes lose nothing."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.bird.start()
     eventually(lambda: dut.has(STAY4, STAY6), 10, 0.01, "routes of BIRD")
@@ -299,7 +302,9 @@ def test_thousands_of_changes_a_second_are_followed(dut):
                 wanted = tuple(a + b for a, b in zip(few, n))
                 eventually(lambda w=wanted: dut.in_kernel() == w, 120, 0.01, f"{wanted} in the kernel")
         seconds = time.monotonic() - begin
-    print(f"{changes()} changes in {seconds:.1f} s, {changes() / seconds:.0f} a second")
+    rate = changes() / seconds
+    print(f"{changes()} changes in {seconds:.1f} s, {rate:.0f} a second")
+    assert rate * slowness(dut) > CHANGES_S or share.was_taken(RING_S), share.waits()
 
     lost, missed = stream.lost(wan), dut.port_row(lan)["rx_missed"] - missed
     # The ring of a port overflows while its forwarder gets no CPU.
@@ -310,8 +315,8 @@ def test_thousands_of_changes_a_second_are_followed(dut):
 
 
 def test_a_full_table_is_in_the_fib_soon_after_the_kernel_has_it(dut):
-    """Each route that the kernel has of a table of both families reaches the FIB. Prints the time
-    from the kernel's last route to the FIB's, the median of several tables."""
+    """Each route that the kernel has of a table of both families reaches the FIB, at most a second
+    after the kernel's last route (the median of several tables)."""
     took = []
     dut.bird.start()
     eventually(lambda: dut.has(STAY4, STAY6), 10, 0.01, "routes of BIRD")
@@ -320,13 +325,15 @@ def test_a_full_table_is_in_the_fib_soon_after_the_kernel_has_it(dut):
         dut.bird.birdc("enable", '"many*"')
         wanted = few[0] + N4, few[1] + N6
         eventually(lambda: dut.in_kernel() == wanted, 300, 0.01, f"{wanted} in the kernel")
-        begin = time.monotonic()
+        clock = Clock(dut)
         eventually(lambda: dut.in_fib() == (fib[0] + N4, fib[1] + N6), 60, 0.01, "the table in the FIB")
-        took.append(time.monotonic() - begin)
+        took.append(clock.seconds())
         print(f"{N4} + {N6} routes in the FIB {took[-1]:.2f} s after the kernel had them")
         dut.equal()
         dut.bird.birdc("disable", '"many*"')
         eventually(lambda: dut.in_fib() == fib, 300, 0.05, "no route of the table")
 
-    print(f"median {sorted(took)[len(took) // 2]:.2f} s")
+    median = sorted(took)[len(took) // 2]
+    print(f"median {median:.2f} s")
     dut.equal()
+    assert median < AFTER_KERNEL_S * slowness(dut), took

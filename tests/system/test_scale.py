@@ -81,6 +81,8 @@ PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.M)
 # The memory limit of fpmctl, which needs 2 MiB, and the memory that the daemon may grow by. A
 # tenth of a table is 20 MiB of JSON.
 CTL_MAX, GROWN_MAX = 8 << 20, 8 << 20
+# The memory that zebra's copy of the routes in the kernel may cost: 20 MiB with a full table.
+COPY_MAX = (20 if LONG else 2) << 20
 
 
 def listing(dut, *words):
@@ -118,6 +120,29 @@ def test_all_routes_are_listed_each_once_in_little_memory(taught, form):
     assert max(seen.values()) == 1
     assert 0 < peak < CTL_MAX
     assert grown < GROWN_MAX
+
+
+def test_zebras_copy_in_the_kernel_needs_no_memory(taught):
+    """zebra installs its routes in the kernel, too. The router gets the events and reads the whole
+    table, and does not store the routes a second time."""
+    dut, prefixes = taught
+    via, n = dut.wires["wan"].peer4, len(prefixes)
+    before, kernel = dut.rss(), dut.control.ask("kernel")[0]
+
+    def passed():
+        """Return how many routes of zebra the daemon has read and left out since then."""
+        return dut.control.ask("kernel")[0]["of_zebra"] - kernel["of_zebra"]
+
+    dut.ip(*(f"route add {prefix} via {via} proto bgp metric 20" for prefix in prefixes))
+    dut.ip("link set ext0 down", "link set ext0 up")  # after which it reads the table
+    eventually(lambda: passed() >= n, ALL_S, 0.05, "the whole table is read")
+    eventually(lambda: dut.control.ask("kernel")[0]["in_step"], 10, 0.05)
+
+    grown = dut.rss() - before
+    print(f"{n} routes in the kernel, too: the daemon grew by {grown >> 10} KiB")
+    rows = dut.control.ask("kernel")[0]
+    assert dut.fpm()["zebra4"] == n and rows["routes"] - kernel["routes"] < 100, rows
+    assert grown < COPY_MAX
 
 
 @pytest.fixture(scope="module")
