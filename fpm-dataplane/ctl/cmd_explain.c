@@ -48,6 +48,26 @@ port_find(const struct explain *e, const char *name)
 	return NULL;
 }
 
+/* Find a port or VLAN by an alternative name (`ip link property`), which the daemon knows. */
+static const json_t *
+port_find_alternative(const struct explain *e, const char *name)
+{
+	static const char *const among[] = {"ports", "interfaces"};
+	const json_t *port = NULL;
+
+	for (unsigned int i = 0; i < sizeof(among) / sizeof(among[0]) && port == NULL;
+	     i++) {
+		json_t *rows = json_array();
+
+		if (conn_fetch(e->socket,
+			       json_pack("{s:s, s:s}", "show", among[i], "name", name),
+			       rows) == CTL_OK)
+			port = port_find(e, row_str(json_array_get(rows, 0), "name"));
+		json_decref(rows);
+	}
+	return port;
+}
+
 static const char *
 port_address(const json_t *port, uint8_t family)
 {
@@ -84,6 +104,8 @@ port_choose(struct explain *e)
 	const char *name = e->words.port;
 
 	e->port = name != NULL ? port_find(e, name) : port_guess(e, e->words.src);
+	if (e->port == NULL && name != NULL)
+		e->port = port_find_alternative(e, name);
 	if (e->port != NULL)
 		return CTL_OK;
 	if (name != NULL)

@@ -318,6 +318,55 @@ answer_show(struct answer *a)
 	}
 }
 
+/*
+ * Replace an alternative name of a TAP, or the own name of a TAP that was renamed, by the name of
+ * its port.
+ */
+static void
+answer_port_name(const struct answer *a, char *name, size_t size)
+{
+	const struct ui_conf *conf = &a->ui->conf;
+
+	if (name[0] == '\0')
+		return;
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (port_is_there(&conf->port[i]) && strcmp(conf->port[i].name, name) == 0)
+			return;
+	ifname_own(conf->netns, name, size);
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		const struct fib_iface *tap = fib_iface(conf->fib, conf->port[i].ifidx);
+
+		if (port_is_there(&conf->port[i]) && tap != NULL &&
+		    strcmp(tap->name, name) == 0) {
+			snprintf(name, size, "%s", conf->port[i].name);
+			return;
+		}
+	}
+}
+
+/* Replace alternative names of interfaces in the request. */
+static void
+answer_own_names(struct answer *a)
+{
+	const char *netns = a->ui->conf.netns;
+	struct request *req = &a->req;
+	struct manage_want *change = &req->change;
+
+	answer_port_name(a, req->port, sizeof(req->port));
+	if (req->show == SHOW_PORTS)
+		answer_port_name(a, req->name, sizeof(req->name));
+	if (req->show == SHOW_INTERFACES || req->show == SHOW_VRFS ||
+	    req->show == SHOW_HOOKS)
+		ifname_own(netns, req->name, sizeof(req->name));
+	for (unsigned int k = 0; k < N_FILTER_WORD; k++)
+		if (strcmp(filter_word[k].key, "dev") == 0)
+			ifname_own(netns, req->choose.value[k],
+				   sizeof(req->choose.value[k]));
+	if (change->op == MANAGE_PORT_SET || change->op == MANAGE_PORT_DEL)
+		answer_port_name(a, change->tap, sizeof(change->tap));
+	ifname_own(netns, change->hook.dev, sizeof(change->hook.dev));
+}
+
 void
 answer_begin(struct answer *a, const json_t *request)
 {
@@ -331,7 +380,11 @@ answer_begin(struct answer *a, const json_t *request)
 	a->state = ANSWER_DONE;
 	if (rc < 0)
 		answer_refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_INVALID, why);
-	else if (a->req.replay)
+	else
+		answer_own_names(a);
+	if (a->refused != REFUSED_NONE)
+		return;
+	if (a->req.replay)
 		answer_replay(a);
 	else if (a->req.hold)
 		answer_hold(a);

@@ -63,6 +63,12 @@ struct rows {
 void rows_put(struct rows *out, json_t *row); /* owns the row from now on */
 void rows_end(struct rows *out);
 
+/*
+ * ifname.c: if `name` is an alternative name of an interface of namespace `netns`, write the own
+ * name of the interface in its place. `size` is the room for it, at least IFNAMSIZ.
+ */
+void ifname_own(const char *netns, char *name, size_t size);
+
 /* The subject of a `show` request. */
 enum show {
 	SHOW_ROUTES,
@@ -118,7 +124,7 @@ struct request {
 	char vrf[IFNAMSIZ];     /* show its routes; "": table main and others */
 	struct filter choose;   /* selects rows */
 	struct watch_want want; /* with .ask: trace answers; shows nothing */
-	char port[IFNAMSIZ];    /* of `want`; "": any */
+	char port[UI_NAME_MAX]; /* of `want`; "": any */
 };
 
 /* Parse untrusted octets as JSON; the caller owns the result. NULL if they are no JSON. */

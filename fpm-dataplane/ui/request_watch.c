@@ -197,7 +197,7 @@ watch_take_port(struct parse *p, const json_t *value)
 	size_t len = json_string_length(value);
 
 	if (len == 0 || len >= sizeof(p->req->port))
-		return watch_refuse(p, "a port's name has 1 to 15 characters");
+		return watch_refuse(p, "a port's name has 1 to 63 octets");
 	strcpy(p->req->port, json_string_value(value));
 	return 0;
 }

@@ -615,3 +615,48 @@ def test_metrics_agree_with_counters(own_dut):
     assert passed == 5
     assert values['fpmdp_punt_class_packets_total{class="icmp4-unreach",verdict="passed"}'] == 3
     assert values['fpmdp_policer_rate_packets_per_second{class="icmp"}'] == 2000
+
+
+@pytest.fixture
+def macvlan_of_lan(dut):
+    """A macvlan of lan0 that is an interface of the dataplane."""
+    dut.ip("link add vr8 link lan0 type macvlan mode bridge", "link set vr8 up")
+    eventually(lambda: [r["name"] for r in rows(dut, "interfaces") if r.get("macvlan")], 5, 0.02)
+    yield "vr8"
+    dut.ip("link del vr8")
+
+
+def test_an_alternative_name_is_a_name(taught, lan, wan, macvlan_of_lan):
+    """`ip`, `tc` and rules of the kernel take alternative names of interfaces (ip-link(8), `property`),
+    so commands and requests take them, too. Answers have the own names."""
+    dut, names = taught, {"wan0": "uplink-to-the-provider", "lan0": "office", macvlan_of_lan: "virtual-router"}
+    dut.ip(*[f"link property add dev {own} altname {name}" for own, name in names.items()])
+    try:
+        for own, name in names.items():
+            assert [r["name"] for r in rows(dut, "interfaces", name)] == [own]
+        assert [r["name"] for r in rows(dut, "ports", "uplink-to-the-provider")] == ["wan0"]
+        assert {r["dev"] for r in rows(dut, "neighbors", "dev", "uplink-to-the-provider")} == {"wan0"}
+        routes = rows(dut, "routes", "dev", "uplink-to-the-provider")
+        assert {NET, NET6} <= {r["prefix"] for r in routes}
+        assert all(h["dev"] == "wan0" for r in routes for h in r["nexthops"])
+        words = ["explain", "port", "office", "src", lan.peer4, "dst", HOST]
+        assert dut.fpmctl(*words).stdout.replace("office", "lan0") == dut.fpmctl(
+            *[w.replace("office", "lan0") for w in words]
+        ).stdout
+        # The former name of an interface is often kept as an alternative name.
+        dut.rename("wan0", "uplink")
+        dut.ip("link property add dev uplink altname wan0")
+        for name in ("wan0", "uplink", "uplink-to-the-provider"):
+            assert [r["name"] for r in rows(dut, "ports", name)] == ["wan0"]
+            assert [r["name"] for r in rows(dut, "interfaces", name)] == ["uplink"]
+            assert dut.fpmctl("explain", "port", name, "src", wan.peer4, "dst", lan.peer4).returncode == 0
+        done = dut.fpmctl("trace", "port", "virtual-router", "count", "1", "for", "1")
+        assert done.returncode in (0, 3), done.stderr
+    finally:
+        dut.ip(*[f"link property del dev {name} altname {name}" for name in names.values()])
+        if any(link["ifname"] == "uplink" for link in dut.links()):
+            netns.run(dut.ctl, ["ip", "link", "property", "del", "dev", "uplink", "altname", "wan0"], check=False)
+            dut.rename("uplink", "wan0")
+    assert dut.fpmctl("show", "ports", "uplink-to-the-provider").returncode == 3
+    done = dut.fpmctl("explain", "port", "office", "dst", HOST)
+    assert done.returncode == 2 and "no port or VLAN 'office'" in done.stderr

@@ -222,8 +222,9 @@ an_invalid_request_gets_a_status_and_a_sentence(void **state)
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"GET /v1/trace?port=eth9" CLOSE, 404,
 		 "no port or VLAN 'eth9': `fpmctl show interfaces` lists them"},
-		{"GET /v1/trace?port=enp3s0f0np0.1001" CLOSE, 400,
-		 "a port's name has 1 to 15 characters"},
+		{"GET /v1/trace?port="
+		 "0123456789012345678901234567890123456789012345678901234567890123" CLOSE,
+		 400, "a port's name has 1 to 63 octets"},
 		{"GET /v1/trace?proto=tcp" CLOSE, 400, "proto is 0 to 255"},
 		{"GET /v1/explain" CLOSE, 400, "explain needs a port"},
 		{"GET /v1/config?x=1" CLOSE, 400, "this path takes no parameters"},
