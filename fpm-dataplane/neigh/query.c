@@ -155,12 +155,11 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	row_set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
 }
 
-/* Return the VRF of the outer packets of a tunnel, or null. */
+/* Return the name of the VRF of outer packets, or null. */
 static json_t *
-outer_vrf_json(const struct neigh *n, const struct fib_iface *fi)
+outer_vrf_json(const struct neigh *n, unsigned int number)
 {
-	const struct fib_vrf *vrf =
-		fi->tunnel.vrf == 0 ? NULL : fib_vrf(n->fib, fi->tunnel.vrf);
+	const struct fib_vrf *vrf = number == 0 ? NULL : fib_vrf(n->fib, number);
 
 	return vrf == NULL ? json_null() : json_string(vrf->name);
 }
@@ -184,7 +183,8 @@ row_add_tunnel(json_t *row, struct neigh *n, const struct link *l)
 		row_set(row, "vni", json_integer(t->vni));
 	row_set(row, "local", source_json(t->family, &local));
 	row_set(row, "remote", source_json(t->family, &remote));
-	row_set(row, "outer_vrf", fi == NULL ? json_null() : outer_vrf_json(n, fi));
+	row_set(row, "outer_vrf",
+		fi == NULL ? json_null() : outer_vrf_json(n, fi->tunnel.vrf));
 	if (fi != NULL)
 		row_set(row, "overhead", json_integer(fi->tunnel.bytes));
 	row_set(row, "by_kernel", by_kernel == NULL ? json_null() : json_string(by_kernel));
@@ -202,6 +202,8 @@ row_add_svi(json_t *row, struct neigh *n, const struct link *l)
 	row_set(row, "mac", json_string(mac_str(l->kernel.mac, mac)));
 	row_set(row, "vxlan", json_string(log_utf8(vxlan->name, shown, sizeof(shown))));
 	row_set(row, "vni", json_integer(n->iface[l->ifidx].vni));
+	row_set(row, "outer_vrf",
+		outer_vrf_json(n, fib_iface(n->fib, l->ifidx)->vxlan.vrf));
 	row_set(row, "overhead",
 		json_integer(vxlan->kernel.tunnel.family == 6 ? FIB_VXLAN6_BYTES
 							      : FIB_VXLAN4_BYTES));

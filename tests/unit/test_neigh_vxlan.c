@@ -7,6 +7,7 @@
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
  */
+#include <jansson.h>
 #include "fib/vxlan.h"
 #include "log_said.h"
 #include "neigh_bed.h"
@@ -471,6 +472,33 @@ unknown_vnis_are_the_kernels_unless_all_is_ours(void **state)
 	assert_int_equal(fib->vxlans->one_end, 0);
 }
 
+/* Return the VRF of the bridge's outer packets in `show interfaces`, "": null. */
+static const char *
+outer_vrf_shown(void)
+{
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+	static char vrf[32];
+	json_t *row;
+	size_t i;
+
+	q->kind = QUERY_INTERFACES;
+	q->from = &rib;
+	q->max = 100;
+	empty(&rib);
+	neigh.ops->on_msg(&neigh, &q->m);
+	assert_ptr_equal(worker_take(&rib), &q->m);
+	snprintf(vrf, sizeof(vrf), "no row");
+	json_array_foreach (q->rows, i, row) {
+		const char *name = json_string_value(json_object_get(row, "outer_vrf"));
+
+		if (json_object_get(row, "vxlan") != NULL)
+			snprintf(vrf, sizeof(vrf), "%s", name == NULL ? "" : name);
+	}
+	json_decref(q->rows);
+	msg_free(&q->m);
+	return vrf;
+}
+
 /* `dev` of the device is a VRF, or a member of one. The bridge is in a VRF of its own. */
 static void
 outer_packets_are_in_the_vrf_of_the_link_below(void **state)
@@ -492,11 +520,14 @@ outer_packets_are_in_the_vrf_of_the_link_below(void **state)
 	assert_int_equal(iface_at(BRIDGE)->vrf, 2);
 	assert_int_equal(gateway_hop()->t.vrf, 1);
 	assert_int_equal(gateway_hop()->t.link, 0);
+	fib_vrf_publish(fib, 1, fib_vrf_new(fib, 100, "red"));
+	assert_string_equal(outer_vrf_shown(), "red");
 	vxlan.tunnel.link = TAP;
 	tell(&vxlan, false);
 	round_over();
 	assert_int_equal(gateway_hop()->t.vrf, 0);
 	assert_int_equal(gateway_hop()->t.link, TAP);
+	assert_string_equal(outer_vrf_shown(), "");
 	tap.master = 60;
 	tell(&tap, false);
 	round_over();

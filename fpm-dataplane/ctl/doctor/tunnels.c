@@ -3,6 +3,7 @@
  * fpmctl doctor: check that forwarders, not the kernel, serve the tunnels of the control
  * namespace, and that their MTUs fit the links.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/doctor/exam.h"
@@ -53,36 +54,50 @@ mtu_of(const struct exam *e, const char *dev)
 	return 0;
 }
 
-/*
- * Mention a tunnel whose MTU is larger than the packets that fit into the links to its far
- * end. Return true if it is.
- */
-static bool
-mtu_check(struct exam *e, const json_t *tunnel, const char *vrf, const char *address)
+/* The narrowest link to the far ends of a tunnel, and the packets that fit into it. */
+struct narrow {
+	char dev[64];
+	long long room; /* 0: no link is known */
+};
+
+/* Look at the links to a far end: one, or those of several equal next hops. */
+static void
+narrow_find(struct exam *e, struct narrow *n, const json_t *tunnel, const char *address)
 {
-	json_t *route = exam_route(e, vrf, address);
-	const char *name = row_str(tunnel, "name");
-	long long room, mtu = row_int(tunnel, "mtu");
+	json_t *route = exam_route(e, row_str(tunnel, "outer_vrf"), address);
 	const json_t *hop;
-	bool found = false;
 	size_t i;
 
 	json_array_foreach (json_object_get(route, "nexthops"), i, hop) {
-		room = mtu_of(e, row_str(hop, "dev")) - row_int(tunnel, "overhead");
-		if (room <= 0 || mtu <= room || found)
+		const char *dev = row_str(hop, "dev");
+		long long room = mtu_of(e, dev) - row_int(tunnel, "overhead");
+
+		if (room <= 0 || (n->room != 0 && n->room <= room))
 			continue;
-		found = true;
-		finding_add(e, VERDICT_OK, name,
-			    "MTU %lld, but only %lld fit by %s; %sip link set %s mtu %lld",
-			    mtu, room, row_str(hop, "dev"), e->in, name, room);
+		n->room = room;
+		snprintf(n->dev, sizeof(n->dev), "%s", dev);
 	}
 	json_decref(route);
-	return found;
 }
 
-/* Check the MTU of a bridge or VLAN over a vxlan device, by the VTEPs of its neighbors. */
+/* Mention a tunnel whose MTU is larger than the packets that fit into its narrowest link. */
 static void
-vxlan_mtu_check(struct exam *e, const json_t *svi, const json_t *neighbors)
+mtu_check(struct exam *e, const struct narrow *n, const json_t *tunnel)
+{
+	const char *name = row_str(tunnel, "name");
+	long long mtu = row_int(tunnel, "mtu");
+
+	if (n->room == 0 || mtu <= n->room)
+		return;
+	finding_add(e, VERDICT_OK, name,
+		    "MTU %lld, but only %lld fit by %s; %sip link set %s mtu %lld", mtu,
+		    n->room, n->dev, e->in, name, n->room);
+}
+
+/* Look at the links to the VTEPs of the neighbors on a bridge or VLAN over a vxlan device. */
+static void
+narrow_find_vteps(struct exam *e, struct narrow *n, const json_t *svi,
+		  const json_t *neighbors)
 {
 	const char *name = row_str(svi, "name");
 	json_t *asked = json_object(); /* VTEPs: one may have thousands of neighbors */
@@ -95,15 +110,15 @@ vxlan_mtu_check(struct exam *e, const json_t *svi, const json_t *neighbors)
 		if (vtep[0] == '\0' || strcmp(row_str(row, "dev"), name) != 0 ||
 		    json_object_get(asked, vtep) != NULL)
 			continue;
-		if (json_object_size(asked) == VTEPS_ASKED_MAX ||
-		    mtu_check(e, svi, "", vtep))
+		if (json_object_size(asked) == VTEPS_ASKED_MAX)
 			break;
+		narrow_find(e, n, svi, vtep);
 		json_object_set_new(asked, vtep, json_true());
 	}
 	json_decref(asked);
 }
 
-/* Check the MTUs of all that forwarders encapsulate, except of vxlan devices in VRFs. */
+/* Check the MTUs of all that forwarders encapsulate. */
 static void
 mtus_check(struct exam *e)
 {
@@ -112,16 +127,18 @@ mtus_check(struct exam *e)
 	size_t i;
 
 	json_array_foreach (e->interfaces, i, row) {
+		struct narrow n = {.room = 0};
+
 		if (!row_has(row, "overhead") || row_has(row, "by_kernel"))
 			continue;
 		if (!row_has(row, "vxlan")) {
-			(void)mtu_check(e, row, row_str(row, "outer_vrf"),
-					row_str(row, "remote"));
-			continue;
+			narrow_find(e, &n, row, row_str(row, "remote"));
+		} else {
+			if (neighbors == NULL)
+				neighbors = exam_ask(e, "neighbors");
+			narrow_find_vteps(e, &n, row, neighbors);
 		}
-		if (neighbors == NULL)
-			neighbors = exam_ask(e, "neighbors");
-		vxlan_mtu_check(e, row, neighbors);
+		mtu_check(e, &n, row);
 	}
 	json_decref(neighbors);
 }
