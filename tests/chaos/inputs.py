@@ -86,7 +86,7 @@ class Attacker:
         return self._eth(mac.hex(":")) / IP(src=self._near(), dst=dst, ttl=1, **fields)
 
     def kinds(self):
-        """Return {name: (class of base/punt_class.def, maker of a frame)}. It lacks bfd, bgp and
+        """Return {name: (class of base/punt_class.def or drop reason, maker of a frame)}. It lacks bfd, bgp and
         tcp, which are the host's own sessions, and unreachables, which both scans cause."""
         known = lambda dst: Ether(src=self.mac, dst=dst)  # noqa: E731
         load, isp4, isp6 = Raw(bytes(32)), topology.ISP4, topology.ISP6
@@ -102,8 +102,11 @@ class Attacker:
                                          type=0x88CC) / load),
             "syn": ("bgp-new", lambda: self._eth() / self._ip(topology.R1_WAN4)
                     / TCP(sport=self._port(), dport=179, flags="S")),
-            "bfd": ("control-new", lambda: self._eth() / self._ip(ttl=255)
+            # The dataplane has the sessions, so it drops BFD of hosts that have none.
+            "bfd": ("bfd_no_session", lambda: self._eth() / self._ip(ttl=255)
                     / UDP(sport=49152, dport=3784) / load),
+            "ldp syn": ("control-new", lambda: self._eth() / self._ip(topology.R1_WAN4)
+                        / TCP(sport=self._port(), dport=646, flags="S")),
             "igmp": ("membership", lambda: self._group("224.0.0.22", proto=2) / load),
             "dhcp": ("dhcp", lambda: self._eth(EVERYBODY)
                      / IP(src="0.0.0.0", dst="255.255.255.255") / UDP(sport=68, dport=67) / load),
@@ -271,7 +274,9 @@ def questions(run):
 
 
 def _judged(run, name):
-    """Return the number of packets of a class, passed or not."""
+    """Return the number of packets of a class, passed or not, or of those dropped for a reason."""
+    if "_" in name:
+        return run.bed.dp.counter("drop", name)
     (row,) = run.bed.dp.show("punt", name)
     return sum(row[k] for k in ("passed", "policed", "over_share", "ring_full"))
 
