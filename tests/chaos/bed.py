@@ -11,6 +11,7 @@ import time
 from chaos import fast
 from chaos.labelled import DATAPLANE_PORT, Labelled
 from chaos.oracle import Cell, Oracle, zebra_view
+from chaos.segments import Segments, behind
 from chaos.traffic import Traffic, frame_head
 from lab import proofs, routes, topology
 from lab.lab import Lab
@@ -77,6 +78,7 @@ class Bed(Lab):
         self.n4, self.n6, self.rng = n4, n6, rng
         self.oracle = self.traffic = None
         self.labelled, self.ifindexes = Labelled(self, rng), {}
+        self.segments = Segments(self, rng)
         self.quiet_udp = []
         self.r1 = _TwoWays(self.ns["r1"], self.folder, self.path("r1"), self.dir)
         self.r1.options["bfdd_options"] += f" --dplaneaddr ipv4:{fast.DPLANE}"
@@ -98,7 +100,7 @@ class Bed(Lab):
             file.write(text)
 
     def start_dataplane(self):
-        self.labelled.start_relay()
+        self.segments.connect(self.labelled.start_relay())
         super().start_dataplane()
 
     def patience(self, seconds):
@@ -126,6 +128,8 @@ class Bed(Lab):
         self.oracle = Oracle(self._cells())
         self._addresses(rate)
         self.labelled.announce_all()
+        self.segments.make_vxlan()
+        self.segments.announce_all()
         settled = "zebra has chosen as expected"
         eventually(lambda: not self.amiss(), self.patience(60), 0.2, settled)
         eventually(self.in_step, self.patience(60), 0.2, "the dataplane is in step")
@@ -165,13 +169,13 @@ class Bed(Lab):
         cells.append(Cell("lan", "", topology.LAN4, "isp"))
         cells.append(Cell("lan", "", topology.LAN6, "isp"))
         inside = [c for c in cells if c.kind == "core"][::3] + cells[:8:2]
-        return cells + self.labelled.make_cells(inside)
+        return cells + self.labelled.make_cells(inside) + self.segments.make_cells(inside[::2])
 
     def _addresses(self, rate):
         macs = {egress: self.mac_of(*SINKS[egress]) for egress in SINKS}
         self.oracle.macs = {e: {bytes.fromhex(m.replace(":", ""))} for e, m in macs.items()}
-        ports = {r["ifname"]: r["address"] for r in self._links("r1")}
-        self.ifindexes = {r["ifname"]: r["ifindex"] for r in self._links("r1")}
+        ports = {r["ifname"]: r["address"] for r in self.links("r1")}
+        self.ifindexes = {r["ifname"]: r["ifindex"] for r in self.links("r1")}
         for cell in self.oracle.cells:
             if cell.source == "lan":
                 ends = macs["lan"], ports["lan0"]
@@ -179,17 +183,22 @@ class Bed(Lab):
             else:
                 ends = macs["wan"], ports["wan0"]
                 source = topology.ISP4 if cell.family == 4 else topology.ISP6
-            cell.head = frame_head(*ends, source, cell.host, cell.index, cell.entry)
+            text = isinstance(cell.entry, str)
+            label = None if text else cell.entry
+            cell.head = frame_head(*ends, source, cell.host, cell.index, label)
+            if text:
+                cell.head = behind(cell.entry, cell.head, cell.index)
         sources = {"lan": (self.ns["lan"], "eth0"), "isp": (self.ns["isp"], "eth0")}
         sinks = {e: (self.ns[role], dev) for e, (role, dev) in SINKS.items()}
         self.traffic = Traffic(self.oracle, sources, sinks, rate)
 
-    def _links(self, role):
+    def links(self, role):
+        """Return the interfaces of a namespace, as ip has them."""
         return json.loads(netns.command(["ip", "-n", self.ns[role], "-j", "link"]))
 
     def mac_of(self, role, dev):
         """Return the MAC address of an interface."""
-        return next(r["address"] for r in self._links(role) if r["ifname"] == dev)
+        return next(r["address"] for r in self.links(role) if r["ifname"] == dev)
 
     def restart_frr(self, killed):
         """Restart FRR as `systemctl restart frr` does: the unit fpm-dataplane-hold ends first, then

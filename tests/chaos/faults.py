@@ -12,7 +12,9 @@ import signal
 import time
 
 from chaos.bed import CHURN4, CHURN6
+from chaos.oracle import VX
 from chaos.report import stamp
+from chaos.segments import another_mac
 from lab import routes, sessions, topology
 from lib import machine, netns, procs
 from lib.freeze import frozen
@@ -181,6 +183,21 @@ def _labels_churn(run, rng, turns):
     stamp(run, f"labels churn: {turns * 256} changes in {time.monotonic() - begin:.2f} s")
 
 
+@fault(4, sessions_stay=True)
+def segments_churn(run):
+    """10,000 changes of headends, of SIDs and of routes into a VXLAN in a second, for half a second."""
+    run.note("segments churn", "10 k changes/s")
+    _segments_churn(run, run.rng, 20)
+
+
+def _segments_churn(run, rng, turns):
+    begin = time.monotonic()
+    for turn in range(turns):
+        run.bed.segments.burst(256, rng)
+        time.sleep(max(begin + (turn + 1) / 40 - time.monotonic(), 0))
+    stamp(run, f"segments churn: {turns * 256} changes in {time.monotonic() - begin:.2f} s")
+
+
 # -- links and neighbors -------------------------------------------------------------------------
 
 
@@ -288,6 +305,31 @@ def isp_moves(run):
     run.oracle.macs["wan"] = {mac}
 
 
+@fault(2, 6, sessions_stay=True)
+def router_mac_moves(run):
+    """Another VTEP has another router MAC: the kernel gets another neighbor and another entry in the
+    forwarding database of the VXLAN."""
+    vtep = run.rng.choice(list(run.oracle.rmacs))
+    run.note("router MAC", f"of VTEP {vtep}")
+    mac = another_mac(run.rng)
+    run.oracle.rmacs[vtep] = run.oracle.rmacs[vtep] | {mac}
+    run.bed.segments.router_mac_moves(vtep, mac)
+    time.sleep(2)
+    run.oracle.rmacs[vtep] = {mac}
+
+
+@fault(2, 6, sessions_stay=True)
+def vxlan_goes(run):
+    """The bridge over the VXLAN goes down and up. Its neighbors go with it, and come back."""
+    run.note("VXLAN", "its bridge down and up")
+    run.oracle.change(up={VX: False})
+    netns.ip_batch(["link set br1 down"], run.bed.ns["r1"])
+    run.pause(0.2, 2)
+    run.oracle.change(up={VX: True})
+    netns.ip_batch(["link set br1 up"], run.bed.ns["r1"])
+    run.bed.segments.say_neighbors()
+
+
 # -- the kernel ------------------------------------------------------------------------------------
 
 
@@ -381,6 +423,13 @@ def daemon_dies_in_churn(run):
 def daemon_dies_in_labels_churn(run):
     """kill -9 of the dataplane at a random moment of 10,000 changes of labels a second."""
     _dies_within(run, _labels_churn, "dies in labels")
+
+
+@fault(2, 10, sessions_stay=True, kills=1)
+def daemon_dies_in_segments_churn(run):
+    """kill -9 of the dataplane at a random moment of 10,000 changes of headends, SIDs and routes into a
+    VXLAN a second."""
+    _dies_within(run, _segments_churn, "dies in segments")
 
 
 @fault(1, 20, sessions_stay=True, kills=1)

@@ -17,10 +17,12 @@ LAG_S = 1.0  # from zebra's message to the last forwarder, on two cores that do 
 ON_THE_WAY_S = 0.5  # the longest time of a packet in a router without CPU time
 FALLBACK = {4: "0.0.0.0/0", 6: "::/0"}
 GONE = ""  # the path of a packet that the router must drop
+VX = "vx"  # the word of a path into the VXLAN, and the entry of packets out of it
 
 
 def path_name(link, labels=()):
-    """Return the name of a path: the link, then the labels that a packet has there."""
+    """Return the name of a path: the link, then the labels that a packet has there, or the words of
+    its outer headers."""
     return " ".join([link, *map(str, labels)])
 
 
@@ -31,8 +33,8 @@ class Cell:
         self.kind, self.prefix, self.host, self.source = kind, prefix, host, source
         self.family = 6 if ":" in host else 4
         self.index, self.head = 0, b""
-        self.entry = None  # the label of its packets
-        self.hops = None  # of a labelled route: the announced (link, labels), () for none
+        self.entry = None  # the label of its packets, or the SID, or VX
+        self.hops = None  # of an announced route: (link, labels or words), () for none
         self.since, self.paths = [], []  # the times from which on the paths were right
         self.changed_at = self.agreed_at = 0.0
 
@@ -48,8 +50,9 @@ class Oracle:
         for index, cell in enumerate(cells):
             cell.index = index
         self.macs = {}  # egress: the MACs (octets) that its frames may go to
+        self.rmacs = {}  # VTEP: the router MACs (octets) that frames in the VXLAN may go to
         self.lock = threading.Lock()
-        self.up = {"wan": True, "core0": True, "core1": True}
+        self.up = {"wan": True, "core0": True, "core1": True, VX: True}
         self.session, self.ospf = True, True
         self.withdrawn = set()
         self.late = []
@@ -60,10 +63,21 @@ class Oracle:
     def expected(self, cell):
         """Return the paths that are right when nothing changes."""
         spare = [link for link in ("core0", "core1") if self.up[link]]
+        if cell.entry == VX and not self.up[VX]:
+            return frozenset({GONE})
         if cell.kind == "lan":
             return frozenset({"lan"})
-        if cell.kind == "lsp" or cell.hops:
-            live = (path_name(link, stack) for link, stack in cell.hops if self.up[link])
+        if cell.kind == "sid" and cell.hops:
+            # An end point looks its neighbor up, as Linux does: without the link, by the default route.
+            ((link, words),) = cell.hops
+            links = [link] if self.up[link] else spare[:1]
+            return frozenset(path_name(link, words) for link in links) or frozenset({GONE})
+        if cell.kind in ("lsp", "sid") or cell.hops:
+            live = (
+                path_name(link, stack)
+                for link, stack in cell.hops
+                if self.up[link] and (VX not in stack or self.up[VX])
+            )
             return frozenset(live) or frozenset({GONE})
         if cell.kind == "core" and self.ospf and spare:
             return frozenset(spare)
@@ -148,7 +162,7 @@ class Oracle:
                 known = view.get(cell.prefix) or view.get(FALLBACK[cell.family])
                 if cell.paths[-1] == want:
                     continue
-                if cell.kind in ("lan", "lsp") or cell.hops:  # zebra does not choose these
+                if cell.kind in ("lan", "lsp", "sid") or cell.hops:  # zebra does not choose these
                     known = want
                 if known != want or cell.changed_at > seen_at:
                     cell.agreed_at = 0.0

@@ -17,21 +17,33 @@ import struct
 import threading
 import time
 
-from chaos.oracle import path_name
+from chaos.oracle import VX, path_name
 from lib import netns
 
 PORT = 7
 MAGIC = 0xC4A05EED
+OUR_MARK = struct.pack("!I", MAGIC)
 HOPS = 64
 SO_ATTACH_FILTER, SOL_PACKET, PACKET_IGNORE_OUTGOING, SO_RCVBUFFORCE = 26, 263, 23, 33
 HEAD4, HEAD6 = 42, 62  # Ethernet, IP, UDP
 MPLS = b"\x88\x47"
-# Classic BPF: labels, or the magic number where the payload of IPv4 or of IPv6 begins.
+VXLAN_PORT, VNI = 4789, 5001
+IPIP, ROUTING = {4: b"\x08\x00", 41: b"\x86\xdd"}, 43  # next headers of IPv6
+# Classic BPF: labels, a packet in IPv6 or in a VXLAN, or the magic number where the payload of IPv4 or
+# of IPv6 begins.
 FILTER = [
     (0x28, 0, 0, 12),
-    (0x15, 4, 0, 0x8847),
+    (0x15, 12, 0, 0x8847),
+    (0x15, 5, 0, 0x86DD),
+    (0x28, 0, 0, 36),
+    (0x15, 9, 0, VXLAN_PORT),
     (0x20, 0, 0, HEAD4),
-    (0x15, 2, 0, MAGIC),
+    (0x15, 7, 0, MAGIC),
+    (0x06, 0, 0, 0),
+    (0x30, 0, 0, 20),
+    (0x15, 4, 0, 4),
+    (0x15, 3, 0, 41),
+    (0x15, 2, 0, ROUTING),
     (0x20, 0, 0, HEAD6),
     (0x15, 0, 1, MAGIC),
     (0x06, 0, 0, 0xFFFF),
@@ -99,6 +111,43 @@ def without_labels(data):
         ip6 = data[at : at + 1] and data[at] >> 4 == 6
         data = data[:12] + (b"\x86\xdd" if ip6 else b"\x08\x00") + data[at:]
     return labels, ttls, data
+
+
+def without_segments(data):
+    """Return the words of the outer IPv6 header of a frame, its hop limit, and the frame without it:
+    the segments to come, and how many the routing header lists, if there is one."""
+    words, at, proto = [str(ipaddress.ip_address(data[38:54]))], 54, data[20]
+    if proto == ROUTING:
+        proto, octets, left, last = data[at], 8 + 8 * data[at + 1], data[at + 3], data[at + 4]
+        listed = [data[at + 8 + 16 * n :][:16] for n in range(last + 1)]
+        words += [str(ipaddress.ip_address(listed[n])) for n in reversed(range(left))]
+        words.append(f"/{last + 1}")
+        at += octets
+    if int.from_bytes(data[18:20], "big") != len(data) - 54:
+        words.append("of a wrong length")
+    return words, {data[21]}, data[:12] + IPIP.get(proto, b"??") + data[at:]
+
+
+def without_vxlan(data):
+    """Return the words of the outer headers of a frame in a VXLAN, its TTL, the frame with the inner
+    packet, and the router MAC."""
+    words = [VX, str(ipaddress.ip_address(data[30:34]))]
+    if data[42] != 8 or int.from_bytes(data[46:49], "big") != VNI:
+        words.append("of another VNI")
+    if _sum(data[14:34]) != 0xFFFF or int.from_bytes(data[16:18], "big") != len(data) - 14:
+        words.append("with a wrong header")
+    return words, {data[22]}, data[:12] + data[62:], data[50:56]
+
+
+def unwrapped(data):
+    """Return the labels of a frame, or the words of its outer headers, their TTLs, the frame without
+    them, and the router MAC if it is in a VXLAN."""
+    kind = data[12:14]
+    if kind == b"\x86\xdd" and (data[20] in IPIP or data[20] == ROUTING):
+        return (*without_segments(data), None)
+    if kind == b"\x08\x00" and data[23] == 17 and data[36:38] == struct.pack("!H", VXLAN_PORT):
+        return without_vxlan(data)
+    return (*without_labels(data), None)
 
 
 class Traffic:
@@ -197,10 +246,12 @@ class Traffic:
 
     def _judge(self, egress, data):
         now = time.monotonic()
-        labels, ttls, data = without_labels(data)
+        if OUR_MARK not in data:
+            return  # a frame of others
+        words, ttls, data, mac = unwrapped(data)
         head = HEAD4 if data[12] == 8 else HEAD6
-        if data[head : head + 4] != struct.pack("!I", MAGIC):
-            return  # labels of a broken frame
+        if data[head : head + 4] != OUR_MARK:
+            return  # labels, or an outer header, of a broken frame
         number = struct.unpack_from("!I", data, head + 4)[0]
         if number >= len(self.came):
             self.mangled.append((now, egress, data))
@@ -209,10 +260,12 @@ class Traffic:
         self.newest.append(max(number, self.newest[-1]) if self.newest else number)
         cell = self.oracle.cells[self.cell[number]]
         hops = data[22] if head == HEAD4 else data[21]
-        untouched = labels and cell.entry is not None  # a label was swapped
+        untouched = bool(words) and cell.entry is not None  # a label was swapped, or a segment ended
+        fresh = words and isinstance(words[0], str) and not untouched  # an outer header is new
         if (
             hops != HOPS - (0 if untouched else 1)
-            or ttls - {HOPS - 1}
+            or ttls - {HOPS if fresh else HOPS - 1}
+            or (mac and mac not in self.oracle.rmacs[words[1]])
             or data[head - 8 : head + 4] != cell.head[-12:]
             or data[head + 8 : head + 12] != struct.pack("!i", ~number)
             or data[:6] not in self.oracle.macs[egress]
@@ -224,6 +277,6 @@ class Traffic:
         else:
             self.came[number] = 1
         allowed = self.oracle.allowed(cell, self.sent_at[number], now)
-        out = path_name(egress, labels)
+        out = path_name(egress, words)
         if out not in allowed:
             self.wrong.append((now, out, allowed, cell, self.sent_at[number]))

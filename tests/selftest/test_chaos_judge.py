@@ -15,9 +15,10 @@ import pytest
 from chaos import run as chaos
 from chaos.fast import PEERS, FastSessions
 from chaos.faults import FAULTS, Happening, Run
-from chaos.oracle import FALLBACK, LAG_S, Cell, Oracle
+from chaos.oracle import FALLBACK, GONE, LAG_S, VX, Cell, Oracle
 from chaos.report import Verdict
-from chaos.traffic import HOPS, frame_head, without_labels
+from chaos.segments import BRIDGE_MAC, NEXT, OWN_VTEP, TO_MAIN, behind
+from chaos.traffic import HOPS, frame_head, unwrapped, without_labels
 from lib import machine, procs
 from lib.audited import only_copies_differ
 from lib.dataplane import ROOT
@@ -216,6 +217,40 @@ def test_the_labels_of_a_frame_are_read():
     entries = bytes.fromhex("000c803f000c913e")
     frame = labelled[:14] + entries + labelled[18:]
     assert without_labels(frame) == ([200, 201], {63, 62}, plain)
+
+
+def test_outer_headers_are_judged_and_removed():
+    """The judge reads the segments to come, the VTEP and the router MAC from the outer headers of a packet.
+    A wrong length, checksum or VNI changes the name of the path."""
+    macs, number = ("02:00:00:00:00:01", "02:00:00:00:00:02"), bytes(8)
+    for host, source in (("192.0.2.9", "192.0.2.1"), ("2001:db8::9", "2001:db8::1")):
+        plain = frame_head(*macs, source, host, 3)
+        bare = behind(TO_MAIN, plain, 3) + number
+        assert unwrapped(bare) == ([TO_MAIN], {HOPS}, plain + number, None)
+        two = behind("2001:db8:e000:2::1", plain, 3) + number
+        assert unwrapped(two) == (["2001:db8:e000:2::1", NEXT, "/2"], {HOPS}, plain + number, None)
+        assert unwrapped(two + b"x")[0][-1] == "of a wrong length"
+        vxlan = behind(VX, plain, 3) + number
+        words, ttls, inside, mac = unwrapped(vxlan)
+        assert (words, ttls, inside) == ([VX, OWN_VTEP], {HOPS}, plain + number)
+        assert mac.hex(":") == BRIDGE_MAC
+        assert unwrapped(vxlan[:24] + b"xx" + vxlan[26:])[0][-1] == "with a wrong header"
+        assert unwrapped(vxlan[:46] + b"xxx" + vxlan[49:])[0][-1] == "of another VNI"
+        assert unwrapped(plain + number) == ([], set(), plain + number, None)
+
+
+def test_a_withdrawn_bridge_takes_its_routes_along():
+    """Without the bridge over the VXLAN a packet into it, or out of it, is dropped. The neighbor of an
+    end point is reached by the default route while its link is down."""
+    into, out, sid = Cell("pushed", "a", "192.0.2.9"), Cell("isp", "b", "192.0.2.8"), Cell("sid", "", "192.0.2.7")
+    into.hops, out.entry = (("wan", (VX, "10.0.0.1")),), VX
+    sid.entry, sid.hops = TO_MAIN, (("core0", ()),)
+    oracle = Oracle([into, out, sid])
+    right = lambda: [set(oracle.expected(cell)) for cell in (into, out, sid)]  # noqa: E731
+
+    assert right() == [{f"wan {VX} 10.0.0.1"}, {"wan"}, {"core0"}]
+    oracle.change(up={VX: False, "core0": False})
+    assert right() == [{GONE}, {GONE}, {"core1"}]
 
 
 def test_what_a_soak_calls_a_leak():

@@ -21,7 +21,7 @@ WORDS = ("T", "SEED", "ROUTES", "RATE", "REPEAT", "EACH", "ONLY")
 BRIEF = "daemon_dies_in_churn table questions nonsense_requests nonsense_file nonsense_frames"
 BRIEF += " netlink_overrun rib_stands_still daemon_stands_still flood daemon_is_restarted"
 BRIEF += " mtu_changes neighbors_forgotten isp_moves checkpoint_is_damaged daemon_dies_twice"
-BRIEF += " churn labels_churn core_flap nonsense_channels address_goes isp_dies wan_flap bgpd_dies"
+BRIEF += " router_mac_moves vxlan_goes churn labels_churn segments_churn core_flap nonsense_channels address_goes isp_dies wan_flap bgpd_dies"
 BRIEF += " zebra_stands_still"
 
 # The short faults. Most of them fit into a minute. Each fault is used once before any fault is
@@ -29,7 +29,8 @@ BRIEF += " zebra_stands_still"
 SHORT = "churn table wan_flap core_flap isp_dies isp_moves neighbors_forgotten mtu_changes"
 SHORT += " netlink_overrun daemon_dies daemon_dies_twice daemon_is_restarted daemon_stands_still"
 SHORT += " daemon_dies_in_churn checkpoint_is_damaged rib_stands_still bgpd_dies questions flood"
-SHORT += " labels_churn daemon_dies_in_labels_churn nonsense_frames nonsense_channels nonsense_requests nonsense_file"
+SHORT += " labels_churn segments_churn daemon_dies_in_labels_churn daemon_dies_in_segments_churn"
+SHORT += " router_mac_moves vxlan_goes nonsense_frames nonsense_channels nonsense_requests nonsense_file"
 AT_LEAST = 14  # of the short faults; a run prints the faults that were not drawn
 
 # Faults that end zebra and with it all of FRR, and faults for which the minute may have no time.
@@ -37,7 +38,7 @@ AT_LEAST = 14  # of the short faults; a run prints the faults that were not draw
 FRR = "zebra_dies zebra_stands_still ospfd_dies core_dies frr_dies frr_is_restarted"
 FRR += " bgpd_restarts_gracefully"
 OTHERS = "address_goes isp_is_silent flood nonsense_frames nonsense_channels nonsense_requests"
-OTHERS += " nonsense_file daemon_dies_in_labels_churn"
+OTHERS += " nonsense_file daemon_dies_in_labels_churn daemon_dies_in_segments_churn"
 
 RUNS = {
     "half a minute": {"EACH": "1", "SEED": "8", "ROUTES": "2000", "ONLY": BRIEF},
