@@ -85,6 +85,7 @@ def test_evpn_with_a_zebra_that_may_crash_is_a_warning(silent):
     if "evpn" in found:
         assert found["evpn"]["status"] == "warn"
         assert "10.2 or later" in found["evpn"]["cost"]
+        assert "timers delayopen 10" in found["evpn"]["cost"]
 
 
 def test_a_vtysh_that_hangs_costs_the_version_and_no_more(silent, tmp_path):
