@@ -118,8 +118,9 @@ evpn_check(struct exam *e, const char *vtysh, const char *version)
 	finding_add(e, VERDICT_WARN, "evpn", "zebra %s may crash with EVPN", version);
 	finding_cost(e,
 		     "A VRF has a VNI. If zebra knows the MAC of a router of that VNI, it "
-		     "crashes at the end of each replay. Install FRR 10.2 or later. The "
-		     "MACs that zebra knows:");
+		     "crashes at the end of each replay. Install FRR 10.2 or later, or "
+		     "let zebra connect first: 'timers delayopen 10' at both ends of the "
+		     "BGP sessions (manual: FRR). The MACs that zebra knows:");
 	finding_fix(e, "vtysh -c 'show evpn rmac vni all'");
 	return 1;
 }
