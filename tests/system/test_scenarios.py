@@ -26,6 +26,8 @@ from lib.wait import LONG, PATIENCE, eventually
 # inside another.
 RESTARTED = "dual-stack-edge"
 PROGRAM = os.path.join(ROOT, "tests", "lab", "scenario.py")
+# A scenario takes one to two minutes in a guest with a CPU of its own. Each step of it has a limit.
+MAKE_S = 300
 TOGETHER = "lab"  # a scenario takes long to make: its tests are in one shard
 
 
@@ -41,15 +43,19 @@ def make(name, *words):
     """Run make in a lab's environment. Return (exit code, output)."""
     # A guest has the host's files, which are built: make would take long to find that out.
     built = ["MAKE=:"] if os.environ.get("FDP_BUILT") else []
-    done = subprocess.run(
-        ["make", "-s", "-C", ROOT, *words, *built],
-        env=environment(name),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=120 * PATIENCE,
-    )
+    try:
+        done = subprocess.run(
+            ["make", "-s", "-C", ROOT, *words, *built],
+            env=environment(name),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=MAKE_S * PATIENCE,
+        )
+    except subprocess.TimeoutExpired as error:
+        said = (error.stdout or b"").decode(errors="replace")
+        return -1, f"{said}\nFAIL make {' '.join(words)} ran for {error.timeout:.0f} s"
     return done.returncode, done.stdout
 
 
