@@ -6,6 +6,9 @@
  *
  * link: fpm-dataplane/ruleset/ poptrie/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
+#include <dlfcn.h>
+#include <errno.h>
+#include <rte_acl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -644,6 +647,45 @@ chains_of_many_rules_have_the_verdicts_of_their_rules(void **state)
 	}
 }
 
+/* A build that the library refuses, for example because there is no memory. */
+static bool refuses;
+
+int
+rte_acl_build(struct rte_acl_ctx *ctx, const struct rte_acl_config *config)
+{
+	__typeof__(&rte_acl_build) real =
+		(__typeof__(&rte_acl_build))dlsym(RTLD_NEXT, "rte_acl_build");
+
+	return refuses ? -ENOMEM : real(ctx, config);
+}
+
+/* The chain is walked: all verdicts, deciding rules and counters are the same. */
+static void
+a_chain_whose_build_fails_is_walked(void **state)
+{
+	beds_clear();
+	for (unsigned int i = 0; i < RULES; i++)
+		rule_add(given[i * 2 % N_GIVEN].op, i % 3 == 0 ? CODE_CONTINUE : CODE_DROP);
+	bed_finish(&with);
+	bed_finish(&without);
+	refuses = true;
+	assert_int_equal(ruleset_acl_build(&with.r), 2);
+	refuses = false;
+	assert_null(with.chain.acl[0]);
+	assert_null(with.chain.acl[1]);
+	for (unsigned int i = 0; i < n_packet; i++) {
+		enum ruleset_verdict is = judge(&without, &packet[i]);
+		uint32_t rule = packet[i].rule;
+
+		assert_int_equal(judge(&with, &packet[i]), is);
+		assert_int_equal(packet[i].rule, rule);
+	}
+	for (unsigned int i = 0; i < RULES; i++)
+		assert_int_equal(with.count[i].packets, without.count[i].packets);
+	/* The rules decided about some packets, and passed others on. */
+	assert_in_range(with.count[0].packets, 1, PACKETS);
+}
+
 static int
 setup(void **state)
 {
@@ -668,6 +710,7 @@ main(void)
 		cmocka_unit_test(each_rule_has_exact_conditions_or_wider_ones),
 		cmocka_unit_test(only_a_rule_that_counts_and_decides_is_sure),
 		cmocka_unit_test(chains_of_many_rules_have_the_verdicts_of_their_rules),
+		cmocka_unit_test(a_chain_whose_build_fails_is_walked),
 	};
 
 	return cmocka_run_group_tests_name("ruleset_acl", tests, setup, teardown);
