@@ -46,7 +46,8 @@ def measure_tables(bench):
     for table in rig.options("TABLES", ("few", "full") if rig.quick() else TRAFFIC):
         bench.use(table)
         with rig.Started(bench, rig.peers(bench, table)) as running:
-            measure_table(bench, table, running)
+            with rig.l3(bench):
+                measure_table(bench, table, running)
             if table == "few" and rig.option("IDLE", 1):
                 bench.emit(idle(running[0]))
 

@@ -24,7 +24,6 @@ from forward import rig  # noqa: E402
 
 ACCEPTED = HERE / "accepted.json"
 # Values of the option ISA, and the classes of CPUs for which they stand.
-NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "scalar": "x86-64-v2", "reference": "scalar"}
 FIB = {
     "QUICK": "1",
     "L3": "idle",
@@ -53,7 +52,7 @@ def of_cpu():
     """Return the class of this CPU: the instructions of our code, and the model. accepted.json has
     ratios for each class, and ratios of two classes are never compared: Zen 1 splits AVX2
     instructions into halves, later models do not."""
-    return f"{NAMES.get(os.environ.get('ISA', ''), command.isa())}, {command.model()}"
+    return f"{command.used()}, {command.model()}"
 
 
 def measure(bench):

@@ -11,13 +11,16 @@ from pathlib import Path
 FILES = ("TABLE", "UPDATES", "PNG")
 AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "bmi1"}  # as fwd_isa_best()
 NO_ISA = "instruction set not recorded"
+# The values of ISA, the widest instructions that all programs may use. An unset option sets no limit.
+NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "scalar": "x86-64-v2", "reference": "scalar"}
 
 
 def line(name, options):
     """Return the JSON line. options: the names of all options that the benchmark knows."""
     given = [f"{o}={shown(o, os.environ[o])}" for o in sorted(options) if os.environ.get(o)]
     return {
-        "bench": "command", "command": " ".join(["make", name, *given]), "build": build(), "isa": isa()
+        "bench": "command", "command": " ".join(["make", name, *given]), "build": build(),
+        "isa": used() if "ISA" in options else isa()
     }  # fmt: skip
 
 
@@ -25,6 +28,11 @@ def build():
     """Return the version and the commit of the tree, as the programs print them."""
     script = Path(__file__).resolve().parents[2] / "fpm-dataplane" / "dist" / "version.sh"
     return subprocess.run([script], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def used():
+    """Return the vector instructions that the product used in a benchmark that obeys ISA."""
+    return NAMES.get(os.environ.get("ISA", ""), isa())
 
 
 def isa():

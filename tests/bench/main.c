@@ -23,7 +23,7 @@ static struct {
 	int cpu, hog_cpu; /* hog_cpu < 0: none */
 	const char *family, *stream, *impl, *nexthops, *hash, *l3, *batch;
 	unsigned int reps, builds;
-	bool quick, cross, no_huge, no_update;
+	bool quick, cross, no_huge, no_update, only_hog;
 	size_t routes4, routes6, keys4, keys6;
 	const char *updates;
 } opt = {
@@ -412,10 +412,11 @@ usage(void)
 		"  [-n NEXTHOPS] [-a prefix,as] [-l idle,contended] [-b BATCHES] [-r "
 		"REPS]\n"
 		"  [-u UPDATES] [-g ROUTES4] [-G ROUTES6] [-k KEYS4] [-K KEYS6] [-q] [-x] "
-		"[-H] [-L] [-U] "
+		"[-H] [-L] [-U] [-S] "
 		"[TABLE...]\n"
 		"-C core that copies through the L3  -q quick  -x cross all lists\n"
-		"-H no huge pages  -L load rte_lpm by rte_lpm_add()  -U no updates\n");
+		"-H no huge pages  -L load rte_lpm by rte_lpm_add()  -U no updates\n"
+		"-S only copy through the L3 until stdin ends\n");
 	exit(2);
 }
 
@@ -424,7 +425,7 @@ options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "c:C:f:s:i:n:a:l:b:r:u:g:G:k:K:qxHLU")) != -1) {
+	while ((c = getopt(argc, argv, "c:C:f:s:i:n:a:l:b:r:u:g:G:k:K:qxHLUS")) != -1) {
 		switch (c) {
 		case 'c':
 			opt.cpu = atoi(optarg);
@@ -486,6 +487,9 @@ options(int argc, char **argv)
 		case 'U':
 			opt.no_update = true;
 			break;
+		case 'S':
+			opt.only_hog = opt.no_huge = true;
+			break;
 		default:
 			usage();
 		}
@@ -508,6 +512,29 @@ run_families(struct table t[2])
 	return good;
 }
 
+/*
+ * Copy through the L3 on the core of -C for another benchmark, until stdin ends. Prints the
+ * time of a load on the measuring core at the begin and at the end.
+ */
+static int
+hog_run(void)
+{
+	double chase[2], gbs;
+	char octet;
+
+	if (opt.hog_cpu < 0 || hog_start(opt.hog_cpu) < 0)
+		return 1;
+	chase[0] = chase_ns(8 << 20);
+	printf("{\"chase_8mib_ns\":%.1f}\n", chase[0]);
+	fflush(stdout);
+	while (read(STDIN_FILENO, &octet, 1) > 0)
+		;
+	chase[1] = chase_ns(8 << 20);
+	gbs = hog_stop();
+	printf("{\"chase_8mib_ns\":%.1f,\"hog_gbs\":%.1f}\n", chase[1], gbs);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -526,6 +553,12 @@ main(int argc, char **argv)
 	if (eal_up(argv[0]) < 0) {
 		fprintf(stderr, "bench-fib: EAL does not start (huge pages? try -H)\n");
 		return 1;
+	}
+	if (opt.only_hog) {
+		int rc = hog_run();
+
+		rte_eal_cleanup();
+		return rc;
 	}
 	machine_print(opt.cpu, opt.hog_cpu);
 	for (int i = optind; i < argc; i++) {

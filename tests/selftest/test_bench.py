@@ -476,6 +476,18 @@ def test_a_command_has_files_by_their_names(monkeypatch):
                                "UPDATES=u.xz")  # fmt: skip
 
 
+@pytest.mark.parametrize(("limit", "used"), [("avx2", "AVX2"), ("scalar", "x86-64-v2"), ("reference", "scalar")])
+def test_a_command_has_the_instructions_that_its_option_permits(monkeypatch, limit, used):
+    """A benchmark that obeys ISA records the option and the instructions that were used, not those of
+    the CPU. A benchmark that does not know the option records those of the CPU."""
+    monkeypatch.setenv("ISA", limit)
+
+    line = command.line("bench-forward", {"ISA"})
+
+    assert (line["command"], line["isa"]) == (f"make bench-forward ISA={limit}", used)
+    assert command.line("bench-fpm", {"REPS"})["isa"] == command.isa()
+
+
 def test_goals_of_other_benchmarks_stay():
     """The goals of other benchmarks stay on the page, and a goal that is measured again keeps its
     place."""

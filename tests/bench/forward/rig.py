@@ -2,6 +2,7 @@
 """Common parts of all forwarding benchmarks: build the port and the peers, make tables and frames,
 reserve huge pages, print JSON lines, start and end programs, handle failures."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -184,6 +185,30 @@ class Bench:
                 "load": round(os.getloadavg()[0], 1)}  # fmt: skip
 
 
+@contextlib.contextmanager
+def l3(bench):
+    """A context in which another core copies through the L3, with L3=contended. Emits the time of a
+    load on the measuring core, before and after."""
+    state = option("L3", "idle")
+    if state not in ("idle", "contended"):
+        raise ValueError(f"L3={state}: expected idle or contended")
+    if state == "idle":
+        yield
+        return
+    if bench.other_cpu == bench.cpu:
+        raise RuntimeError("L3=contended needs a second core behind the same L3")
+    program = str(bench.build / "tests/bench/bench_fib")
+    argv = [program, "-S", "-c", str(bench.cpu), "-C", str(bench.other_cpu)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as hog:
+        before = json.loads(hog.stdout.readline())
+        try:
+            yield
+        finally:
+            hog.stdin.close()
+            after = json.loads(hog.stdout.readline())
+    bench.emit({"bench": "l3", "state": state, **after, "chase_8mib_ns": [d["chase_8mib_ns"] for d in (before, after)]})
+
+
 def peers(bench, table, more="", n_cores=1, prompt=False):
     """Return the wanted programs of a table, in order.
 
@@ -274,7 +299,7 @@ def run(name, measure, report, prepare=Bench.prepare):
                 bench.say("not enough huge pages")
                 return 1
             measure(bench)
-            bench.emit(command.line(name, ASKED | {"HUGE_MIB"}))
+            bench.emit(command.line(name, ASKED | {"HUGE_MIB", "ISA"}))
     except (sources.SourceError, netns.CommandError, ProgramError, DataplaneError) as error:
         bench.say(f"cannot run: {error}; logs are in {bench.dir}")
         return 1
