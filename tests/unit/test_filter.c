@@ -42,20 +42,27 @@ reverse_path(const struct ruleset_packet *p, bool iif)
 	return the_reverse_path;
 }
 
+/* Judge a packet of some octets at a time in ticks. */
 static enum ruleset_verdict
-judge(const struct ruleset *r)
+judge_at(const struct ruleset *r, uint16_t octets, uint64_t now)
 {
 	static const char name[16] = "lan0";
 	struct ruleset_packet p = {.ip = packet4,
 				   .room = sizeof(packet4),
-				   .l3_bytes = sizeof(packet4),
+				   .l3_bytes = octets,
 				   .family = 4,
 				   .iifname = name,
 				   .oifname = name,
 				   .back = reverse_path,
-				   .now = 2000};
+				   .now = now};
 
 	return ruleset_judge(r, &p);
+}
+
+static enum ruleset_verdict
+judge(const struct ruleset *r)
+{
+	return judge_at(r, sizeof(packet4), 2000);
 }
 
 static void
@@ -314,6 +321,55 @@ jumps_that_lead_through_too_many_rules_are_refused(void **state)
 	assert_null(chains_of_three_jumps(16));
 	assert_string_equal(why, "the jumps of chain c3 lead a packet through more than "
 				 "1000000 rules");
+}
+
+/* Build `limit rate [over] RATE/second burst 1 drop`; `type`: NFT_LIMIT_PKTS or _PKT_BYTES. */
+static struct ruleset *
+limit_of(uint64_t rate, uint32_t type, bool over)
+{
+	begin();
+	rule_begin(&m, "forward", 10);
+	expr_begin(&m, "limit");
+	mnl_attr_put_u64(m.nlh, NFTA_LIMIT_RATE, htobe64(rate));
+	mnl_attr_put_u64(m.nlh, NFTA_LIMIT_UNIT, htobe64(1));
+	put_be32_attr(&m, NFTA_LIMIT_BURST, 1);
+	put_be32_attr(&m, NFTA_LIMIT_TYPE, type);
+	put_be32_attr(&m, NFTA_LIMIT_FLAGS, over ? NFT_LIMIT_F_INV : 0);
+	expr_end(&m);
+	put_immediate(&m, NF_DROP, NULL);
+	rule_end(&m);
+	return build(NULL);
+}
+
+/*
+ * Packets come for ten seconds at several times the rate, of 64 and of 1500 octets. Those within
+ * the rate are the rate times ten seconds within 1 %. A bucket of octets holds a second more at
+ * the begin, as in Linux.
+ */
+static void
+a_limit_has_its_rate_over_ten_seconds(void **state)
+{
+	static const uint16_t octets[] = {64, 1500};
+
+	for (unsigned int i = 0; i < 8; i++) {
+		bool over = (i & 1) != 0, by_octets = (i & 2) != 0;
+		uint16_t size = octets[i >> 2];
+		uint64_t rate = by_octets ? 1250000 : 9973, within = 0, want;
+		uint64_t offered = by_octets ? 3 * rate / size : 3 * rate;
+		struct ruleset *r = limit_of(
+			rate, by_octets ? NFT_LIMIT_PKT_BYTES : NFT_LIMIT_PKTS, over);
+
+		assert_non_null(r);
+		for (uint64_t n = 0; n < 10 * offered; n++) {
+			uint64_t now = 2000 + n * 1000000000u / offered;
+
+			/* The rule drops the packets within the rate, or those over it. */
+			within += (judge_at(r, size, now) == RULESET_DROP) != over;
+		}
+		want = by_octets ? 11 * rate / size : 10 * rate;
+		assert_in_range(within, want - want / 100, want + want / 100);
+		ruleset_free(r);
+	}
 }
 
 static void
@@ -627,6 +683,7 @@ main(void)
 		cmocka_unit_test(a_circle_that_no_packet_reaches_does_not_matter),
 		cmocka_unit_test(chains_too_far_away_are_refused),
 		cmocka_unit_test(jumps_that_lead_through_too_many_rules_are_refused),
+		cmocka_unit_test(a_limit_has_its_rate_over_ten_seconds),
 		cmocka_unit_test(an_unknown_expression_is_named_with_its_rule),
 		cmocka_unit_test(base_chains_are_in_the_order_of_the_kernel),
 		cmocka_unit_test(base_chains_of_two_tables_are_joined),
