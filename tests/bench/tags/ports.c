@@ -250,6 +250,8 @@ frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
 			tunnel_frame_write(p, &f[*next], which / 2, m[i]);
 		else
 			frame_write(p, &f[*next], row->tags_in, which, m[i]);
+		if (row->to_macvlans)
+			world_mac(which / 2, rte_pktmbuf_mtod(m[i], uint8_t *));
 		if (row->sources)
 			source_write(p, &f[(*next + end / 2) % end], m[i]);
 		at += step;

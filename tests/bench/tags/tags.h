@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/counters.h"
 #include "fib/fib.h"
@@ -21,6 +22,7 @@
 #define MANY       256
 #define FEW_RULES  10
 #define MANY_RULES 1000
+#define N_VRRP     255   /* virtual routers of a link (RFC 5798), each has a macvlan */
 #define N_TEN      10    /* routes of a VRF: 20.k.0.0/16 */
 #define C_FIRST    100u  /* customer tag of the first ingress VLAN */
 #define S_TAG      20u   /* service tag of all frames with two tags */
@@ -60,8 +62,14 @@ struct row {
 	uint8_t tags_in, tags_out;
 	bool mixed; /* true: another interface for each frame; false: for each burst */
 	bool vlans; /* the port has VLANs, but frames have no tags */
-	bool ten;   /* true: ten routes; false: all */
-	bool vrf;   /* each interface is in a VRF of its own */
+	/*
+	 * macvlans: the port has this number of them. to_macvlans: the frames have their MACs,
+	 * and not that of the port.
+	 */
+	unsigned int macvlans;
+	bool to_macvlans;
+	bool ten; /* true: ten routes; false: all */
+	bool vrf; /* each interface is in a VRF of its own */
 	/*
 	 * MPLS. label: frames have a label that leads to a neighbor; with `push` 0 it is
 	 * removed. label_vrf: the label leads to VRF 1. push: number of labels of the
@@ -114,6 +122,13 @@ struct fib_iface *world_iface(uint16_t ifidx, uint16_t port);
 
 /* Set up everything for a row. Called between bursts, when no thread reads.        [fwd] */
 void world_turn(struct world *w, const struct row *row);
+
+/* Write the MAC of macvlan `k`. */
+static inline void
+world_mac(unsigned int k, uint8_t mac[6])
+{
+	memcpy(mac, (const uint8_t[6]){0, 0, 0x5e, 0, 1, (uint8_t)(1 + k)}, 6);
+}
 
 /* Let the frames of a port come in by interface `k` of the row from now on. */
 void world_in(struct world *w, const struct row *row, unsigned int k);

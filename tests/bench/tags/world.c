@@ -23,10 +23,11 @@
 #define TWO_OUT  (VLAN_OUT + N_ADJ) /* N_ADJ */
 #define TUNNEL   (TWO_OUT + N_ADJ)  /* N_ADJ */
 #define SVI      (TUNNEL + N_ADJ)   /* MANY over VXLAN */
+#define MACVLAN  (SVI + MANY)       /* N_VRRP on the ingress port */
 
 /* Ingress interfaces, once in table main and once in VRFs. */
 static struct fib_iface *plain[2][MANY], *vlan[2][MANY];
-static struct fib_vlans *vlans;
+static struct fib_vlans *vlans, *macvlans;
 static struct poptrie *all, *ten;
 
 struct fib_iface *
@@ -77,6 +78,30 @@ ifaces_in(struct fib *fib)
 	fib->vlans[S_VLAN]->ifidx[0][C_FIRST] = TWO_IN;
 	fib->iface[TWO_IN] = tagged(tagged(world_iface(TWO_IN, IN), VLAN_S_TYPE, S_TAG),
 				    VLAN_C_TYPE, C_FIRST);
+}
+
+static void
+macvlans_make(struct fib *fib)
+{
+	const uint32_t n_entries = 4 * 256; /* as neigh makes the table: macs_make() */
+	struct fib_macs *macs =
+		calloc(1, sizeof(*macs) + n_entries * sizeof(macs->entry[0]));
+
+	macvlans = calloc(1, sizeof(*macvlans));
+	macs->mask = n_entries - 1;
+	macvlans->macs = macs;
+	macvlans->any_macs = true;
+	for (unsigned int k = 0; k < N_VRRP; k++) {
+		struct fib_iface *i = world_iface((uint16_t)(MACVLAN + k), IN);
+		uint32_t at;
+
+		world_mac(k, i->mac);
+		fib->iface[MACVLAN + k] = i;
+		for (at = mac_hash(mac_word(i->mac)); macs->entry[at & macs->mask] != 0;
+		     at++)
+			;
+		macs->entry[at & macs->mask] = adj_hop_make(i->mac, i->ifidx);
+	}
 }
 
 static void
@@ -283,6 +308,7 @@ world_make(struct world *w, const char *routes)
 	if (rc < 0)
 		return rc;
 	ifaces_in(w->fib);
+	macvlans_make(w->fib);
 	ifaces_out(w->fib);
 	labels_make(w->fib);
 	all = w->fib->copy[0].pt4;
@@ -319,7 +345,9 @@ world_turn(struct world *w, const struct row *row)
 	hooks_turn(fib, row);
 	plain[0][0]->urpf4 = row->urpf;
 	fib->iface[IN] = plain[0][0];
-	fib->vlans[IN] = row->tags_in > 0 || row->vlans ? vlans : NULL;
+	fib->vlans[IN] = row->macvlans > 0                ? macvlans
+			 : row->tags_in > 0 || row->vlans ? vlans
+							  : NULL;
 	for (unsigned int k = 0; k < MANY; k++)
 		fib->iface[VLAN_IN + k] = vlan[row->vrf][k];
 	for (unsigned int a = 0; a < N_ADJ; a++) {
@@ -338,6 +366,6 @@ world_turn(struct world *w, const struct row *row)
 void
 world_in(struct world *w, const struct row *row, unsigned int k)
 {
-	if (row->tags_in == 0)
+	if (row->tags_in == 0 && row->macvlans == 0)
 		w->fib->iface[IN] = plain[row->vrf][k];
 }
