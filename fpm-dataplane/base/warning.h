@@ -37,6 +37,7 @@
 	X(IPSEC, "ipsec")           \
 	X(MULTICAST, "multicast")   \
 	X(SYSCTL, "sysctl")         \
+	X(ADDRLABEL, "addrlabel")   \
 	X(UNREAD, "unread")
 
 enum warning_kind {

@@ -80,8 +80,8 @@ static void
 parts_scan(struct warn *w)
 {
 	static void (*const part[])(struct warn *) = {
-		sysctls_scan, devices_scan, netfilter_scan, iptables_scan,
-		ipsec_scan,   seg6_scan,    nexthops_scan};
+		sysctls_scan,   devices_scan, netfilter_scan, iptables_scan, ipvs_scan,
+		addrlabel_scan, ipsec_scan,   seg6_scan,      nexthops_scan};
 
 	for (unsigned int i = 0; i < sizeof(part) / sizeof(part[0]); i++)
 		if (!ask_is_ending(w))

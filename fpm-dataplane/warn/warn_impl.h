@@ -3,7 +3,8 @@
  * The internals of the warn thread. Private to warn/ and its tests.
  *
  *   events of the kernel, a timer -> rules of rib, tunnels of neigh -> scan: rules.c, tunnels.c,
- *   devices.c, netfilter.c, iptables.c, sysctl.c, ipsec.c, seg6.c, nexthops.c -> list.c -> log,
+ *   devices.c, netfilter.c, iptables.c, ipvs.c, sysctl.c, addrlabel.c, ipsec.c, seg6.c,
+ *   nexthops.c -> list.c -> log,
  *   metrics, rows
  */
 #ifndef WARN_WARN_IMPL_H
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/warning.h"
@@ -142,6 +144,8 @@ void devices_scan(struct warn *w);   /* devices.c: masters, XDP, traffic control
 void netfilter_scan(struct warn *w); /* netfilter.c: chains of nf_tables */
 void iptables_scan(struct warn *w);  /* iptables.c: tables of the old iptables */
 void ipsec_scan(struct warn *w);     /* ipsec.c */
+void ipvs_scan(struct warn *w);      /* ipvs.c: virtual services of the load balancer */
+void addrlabel_scan(struct warn *w); /* addrlabel.c: labels of addresses */
 void seg6_scan(struct warn *w);      /* seg6.c: publishes the source address of SRv6 */
 void nexthops_scan(struct warn *w);  /* nexthops.c: resilient groups of next hops */
 void sysctls_scan(struct warn *w);   /* sysctl.c: sysctls of the namespace */
@@ -151,6 +155,9 @@ void tunnels_scan(struct warn *w);   /* tunnels.c: tunnels that neigh has listed
 /* Add a tunnel that the kernel serves; the texts are printable (tunnels.c). */
 void kernel_tunnel_add(struct warn *w, const char *kind, const char *name,
 		       const char *reason);
+
+/* Add the services in a file of the form of /proc/net/ip_vs (ipvs.c). */
+void ipvs_read(struct warn *w, FILE *services);
 
 /* Read a number below /proc/sys/net of the thread's namespace; 0: no such file. */
 long long sysctl_number(const char *file);

@@ -214,6 +214,13 @@ CASES = {
         ["ip link del vk8"],
         POLLED,
     ),
+    "labels of addresses": (
+        "addrlabel",
+        "ip addrlabel",
+        ["ip addrlabel add prefix 2001:db8:4::/64 label 99"],
+        ["ip addrlabel del prefix 2001:db8:4::/64 label 99"],
+        POLLED,
+    ),
     "IPsec by default": (
         "ipsec",
         "default policy block",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The warnings that the scans of the warn thread make from the kernel's answers and from rows of
- * rib and neigh: IPsec, nf_tables, groups of next hops, SRv6, rules, tunnels. The test makes the
+ * rib and neigh: IPsec, IPVS, nf_tables, groups of next hops, SRv6, rules, tunnels. The test makes the
  * answers, so that it needs no kernel with these parts.
  *
  * link: fpm-dataplane/warn/ipsec.c fpm-dataplane/warn/netfilter.c fpm-dataplane/warn/nexthops.c
  * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/rules.c fpm-dataplane/warn/tunnels.c
- * link: fpm-dataplane/warn/list.c
+ * link: fpm-dataplane/warn/list.c fpm-dataplane/warn/ipvs.c fpm-dataplane/warn/addrlabel.c
  * link: fpm-dataplane/netlink/nft_message.c fpm-dataplane/base/
  */
 #include <setjmp.h>
@@ -204,6 +204,47 @@ teardown(void **state)
 	json_decref(t.w.tunnels);
 	list_free(&t.w.list);
 	return 0;
+}
+
+/* --- IPVS --------------------------------------------------------------------------------- */
+
+static const char *services; /* the content of /proc/net/ip_vs */
+
+static void
+services_scan(struct warn *w)
+{
+	FILE *f = fmemopen((void *)services, strlen(services), "r");
+
+	assert_non_null(f);
+	ipvs_read(w, f);
+	fclose(f);
+}
+
+#define IPVS_HEAD                                       \
+	"IP Virtual Server version 1.2.1 (size=4096)\n" \
+	"Prot LocalAddress:Port Scheduler Flags\n"      \
+	"  -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n"
+
+static void
+virtual_services_of_ipvs_are_counted(void **state)
+{
+	services = IPVS_HEAD;
+	scanned(services_scan);
+	assert_int_equal(json_array_size(t.rows), 0);
+
+	services =
+		IPVS_HEAD "TCP  C0000201:0050 rr \n"
+			  "  -> C0000242:0050      Masq    1      0          0         \n";
+	scanned(services_scan);
+	assert_int_equal(json_array_size(t.rows), 1);
+	row_is(0, "nat", "1 virtual service of IPVS");
+
+	services =
+		IPVS_HEAD "UDP  [2001:0db8:0004:0000:0000:0000:0000:0001]:0035 wlc \n"
+			  "FWM  00000007 rr persistent 300 FFFFFFFF\n"
+			  "  -> C0000242:0050      Masq    1      0          0         \n";
+	scanned(services_scan);
+	row_is(0, "nat", "2 virtual services of IPVS");
 }
 
 /* --- IPsec -------------------------------------------------------------------------------- */
@@ -829,6 +870,7 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
+		TEST(virtual_services_of_ipvs_are_counted),
 		TEST(a_policy_of_ipsec_leaves_tunnels_to_the_kernel),
 		TEST(an_ipsec_answer_that_is_cut_short_changes_nothing),
 		TEST(tunnels_are_allowed_by_a_kernel_without_ipsec_only),
