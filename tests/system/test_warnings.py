@@ -767,6 +767,23 @@ def test_each_interface_tells_the_same(dut):
         assert where in dut.fpmctl(*row["fix"][0].split()[1:]).stdout
 
 
+
+@pytest.mark.parametrize("key, differs, same", [
+    ("conf.all.accept_local", 0, 1), ("fib_multipath_use_neigh", 0, 1), ("conf.all.send_redirects", 1, 0),
+])  # fmt: skip
+def test_doctor_states_defaults_that_are_not_obeyed(dut, key, differs, same):
+    """Each router has the kernel's defaults, so they are no warnings, but lines of doctor."""
+    name = f"net.ipv4.{key}"
+    before = netns.run(dut.ctl, ["sysctl", "-n", name]).strip()
+    try:
+        for value in (differs, same):
+            netns.run(dut.ctl, ["sysctl", "-q", "-w", f"{name}={value}"])
+            found = [r for r in json.loads(dut.fpmctl("--json", "doctor", "obeyed").stdout) if name in r["text"]]
+            assert [r["status"] for r in found] == (["ok"] if value == differs else [])
+    finally:
+        netns.run(dut.ctl, ["sysctl", "-q", "-w", f"{name}={before}"])
+
+
 def test_a_check_of_sources_that_is_ignored_is_told(own_dut, dut):
     """The router obeys rp_filter, so there is no warning, unless the key `rp-filter` is `ignore`."""
     ours = own_dut()

@@ -64,6 +64,40 @@ icmp_source_check(struct exam *e)
 			    "64; src and hoplimit of routes have no effect");
 }
 
+/*
+ * State which sysctls have values that forwarders do not obey, although they are the kernel's
+ * defaults. These are no warnings, because each router would have them.
+ */
+static void
+defaults_check(struct exam *e)
+{
+	static const struct {
+		const char *file;    /* below /proc/sys/net */
+		long long same_from; /* as of this value Linux does as forwarders do */
+		const char *text;
+	} of[] = {
+		{"ipv4/conf/all/accept_local", 1,
+		 "packets from addresses of this router are forwarded without rp_filter; "
+		 "net.ipv4.conf.all.accept_local is 0"},
+		{"ipv4/fib_multipath_use_neigh", 1,
+		 "next hops without a known neighbor carry no flows; "
+		 "net.ipv4.fib_multipath_use_neigh is 0"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]) && e->deny == NULL; i++) {
+		long long value =
+			exam_number(e, of[i].same_from, "/proc/sys/net/%s", of[i].file);
+
+		if (value < of[i].same_from)
+			finding_add(e, VERDICT_OK, "sysctl", "%s", of[i].text);
+	}
+	if (e->deny == NULL &&
+	    exam_number(e, 0, "/proc/sys/net/ipv4/conf/all/send_redirects") != 0)
+		finding_add(e, VERDICT_OK, "sysctl",
+			    "no ICMP redirects are sent; "
+			    "net.ipv4.conf.all.send_redirects is 1");
+}
+
 void
 check_obeyed(struct exam *e)
 {
@@ -100,6 +134,7 @@ check_obeyed(struct exam *e)
 			    "no filter, NAT or sysctl that the dataplane ignores");
 	multipath_check(e);
 	icmp_source_check(e);
+	defaults_check(e);
 	json_decref(rows);
 }
 
