@@ -2,9 +2,11 @@
 """A router whose BFD sessions are those of its bfdd, and a peer with a bfdd of its own."""
 
 import contextlib
+import csv
 import os
 import shutil
 import socket
+import subprocess
 import time
 from dataclasses import dataclass
 
@@ -12,6 +14,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
+from scapy.utils import wrpcap
 
 from lib import netns
 from lib.frr import Frr, Neighbor
@@ -57,6 +60,7 @@ class Packet:
     dport: int
     state: int
     diag: int
+    frame: bytes
 
 
 class Sniffer:
@@ -86,10 +90,27 @@ class Sniffer:
         if udp.dport in (3784, 4784) and len(load) >= 24:
             ttl = ip.ttl if IP in frame else ip.hlim
             where = (ip.src, ip.dst, ttl, udp.sport, udp.dport)
-            self.packets.append(Packet(time.monotonic(), *where, load[1] >> 6, load[0] & 31))
+            self.packets.append(Packet(time.monotonic(), *where, load[1] >> 6, load[0] & 31, bytes(frame)))
 
     def close(self):
         self.sock.close()
+
+
+def dissected(packets, path):
+    """Return tshark's reading of packets: (state, diagnostic, TTL) and texts of the faults that it found in
+    each."""
+    wrpcap(path, [Ether(p.frame) for p in packets])
+    fields = ["bfd.sta", "bfd.diag", "ip.ttl", "ipv6.hlim", "ip.checksum.status", "udp.checksum.status"]
+    fields += ["_ws.malformed", "_ws.expert.message"]
+    argv = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "separator=|"]
+    argv += ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]
+    argv += [word for field in fields for word in ("-e", field)]
+    said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+    for row in csv.DictReader(said.splitlines(), fields, delimiter="|"):
+        faults = [row["_ws.malformed"], row["_ws.expert.message"]]
+        faults += [f"{k} is wrong" for k in fields[4:6] if row[k] not in ("", "1")]
+        read = int(row["bfd.sta"], 0), int(row["bfd.diag"], 0), int(row["ip.ttl"] or row["ipv6.hlim"])
+        yield read, [text for text in faults if text]
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
-from bfd_bed import ADMIN_DOWN, UP, bed, sniffed
+from bfd_bed import ADMIN_DOWN, UP, bed, dissected, sniffed
 from lib import frr_at, netns
 from lib.wait import eventually
 
@@ -216,7 +216,8 @@ def test_a_session_that_is_deleted_and_made_again_at_once_comes_up(bfd):
     [("10.62.0.1/24", "10.62.0.2/24"), ("2001:db8:62::1/64", "2001:db8:62::2/64")],
     ids=["ipv4", "ipv6"],
 )
-def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, ours, theirs):
+def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, ours, theirs, tmp_path):
+    """tshark, a dissector of others, reads the same fields, and finds no fault in a packet."""
     ours, theirs = own(bfd, ours, theirs)
     with sniffed(bfd) as wire:
         pair(bfd, ours, theirs, **links(ours, theirs))
@@ -246,6 +247,9 @@ def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, our
     # After the first AdminDown the session sends nothing else.
     assert set(states[states.index(ADMIN_DOWN) :]) == {ADMIN_DOWN}, states
     assert peer_row(bfd, ours)["diagnostic"] == "neighbor signaled session down"
+    if shutil.which("tshark"):
+        read = list(dissected(sent, str(tmp_path / "sent.pcap")))
+        assert read == [((p.state, p.diag, p.ttl), []) for p in sent]
 
 
 @pytest.mark.parametrize("who", ["we", "the peer"])
