@@ -45,6 +45,8 @@ def figures(lines, given):
             found["ROUTE_OCTETS"] = row["median"] * 2**20 / row["routes"]
         elif kind == "link-loss":
             found["MEMBER_MS"] = row["median"] / 1000
+        elif kind == "mesh-loss":
+            found["REROUTE_MS"] = row["reroute_ms"]
     return {name: float(given[name]) if given.get(name) else value for name, value in found.items()}
 
 

@@ -147,6 +147,7 @@ HOT, UNIFORM, EACH = 900, 120, 2  # flows of a hot pair, flows of each pair, pac
 FAIL_RATE = 100  # packets a second while a part fails, which also a busy machine forwards
 FAILING, UNROUTED = 60, 60  # flows of each pair while a part fails, and flows without a route
 BETWEEN = 30  # flows of each pair of the other boxes while a box dies
+NOISE = 0.1  # of the throughput that a box adds: a few flows more by one box than by another
 LATE_S = 1.0 * PATIENCE  # a packet that has not come after this time is lost
 TTL = 64
 DEFAULT, NOWHERE = "0.0.0.0/0", "203.0.113.77"
@@ -165,11 +166,12 @@ def cluster_vlb(lab):
     yield from mesh.box_dies("r4")
 
     found = {}
-    for mode in ("vlb", "direct"):
+    for mode in scale.MODES[::-1]:
         mesh.route(mode)
         found[mode] = {"hot": mesh.hot(mode), "uniform": mesh.uniform(mode)}
         for what, seen in found[mode].items():
             yield f"{_MODES[mode]}, {what}: {seen['spoken']}"
+        yield _one_more(mode, mesh.three[mode], found[mode]["uniform"])
     for what in ("hot", "uniform"):
         most = {mode: max(found[mode][what]["loads"].values()) for mode in found}
         passed = {mode: found[mode][what]["boxes"] for mode in found}
@@ -178,6 +180,11 @@ def cluster_vlb(lab):
             f"{most['vlb'] / most['direct']:.2f} times the load, and a packet passes "
             f"{passed['vlb'] / passed['direct']:.2f} times as many boxes."
         )
+    of_box = {mode: found[mode]["uniform"]["of_box"] for mode in found}
+    yield (
+        "Until the busiest box has forwarded a given number of packets, uniform traffic by two phases delivers "
+        f"{of_box['vlb'] / of_box['direct']:.2f} times as many packets as direct routing in the same run."
+    )
 
     mesh.route("vlb")
     for box, seat in mesh.seats.items():
@@ -185,6 +192,19 @@ def cluster_vlb(lab):
 
 
 _MODES = {"vlb": "Two phases", "direct": "Direct routing"}
+
+
+def _one_more(mode, three, four):
+    """Compare the throughput of three boxes with that of four, by packets of uniform traffic that arrive
+    while the busiest box forwards one packet. Returns a sentence."""
+    got, model = four["of_box"] / three["of_box"], four["model_of_box"] / three["model_of_box"]
+    check(abs(got / model - 1) < NOISE, f"a fourth box to add {model - 1:.0%} ({mode})", f"{got - 1:.0%}", LOGS)
+    link = four["of_link"] / three["of_link"]
+    return (
+        f"{_MODES[mode]}, uniform: while the busiest box forwards one packet, three boxes deliver "
+        f"{three['of_box']:.2f} packets and four {four['of_box']:.2f}: the fourth box adds {got - 1:.0%} (model "
+        f"{model - 1:.0%}). If mesh links are the limit, it adds {link - 1:.0%}."
+    )
 
 
 def _own(box):
@@ -204,6 +224,8 @@ class _Mesh:
     def __init__(self, lab):
         self.lab = lab
         self.seats = {box: lab.seat(box) for box in BOXES}
+        self.boxes = list(BOXES)  # all that are alive
+        self.three = {}  # mode: figures of uniform traffic between three boxes
         # The port of each direction of each mesh link.
         self.port = {
             (box, far): tap for box in BOXES for tap, far, _ in lab.plan.ports_of(box) if far in BOXES
@@ -257,24 +279,28 @@ class _Mesh:
     def route(self, mode):
         """Change each box to a mode of routing, and wait until all use it."""
         no = "no " if mode == "direct" else ""
-        for seat in self.seats.values():
-            seat.r1.configure(f"router bgp {AS}", "address-family ipv4 unicast", f"{no}table-map ANNOUNCED")
+        for box in self.boxes:
+            self.seats[box].r1.configure(
+                f"router bgp {AS}", "address-family ipv4 unicast", f"{no}table-map ANNOUNCED"
+            )
         self.spreads(mode)
 
     def spreads(self, mode="vlb"):
         """Wait until each box has the expected next hops for the prefixes of the other boxes. Mode
         vlb: none but those of the default route, which are all of its mesh links. Direct routing:
         the link to that box. In VRF mesh always the link to that box."""
-        for box, seat in self.seats.items():
+        for box in self.boxes:
+            seat = self.seats[box]
             self._by(seat, DEFAULT, self._links(box), "main")
-            for far in (x for x in BOXES if x != box):
+            for far in (x for x in self.boxes if x != box):
                 one = [self.port[box, far]]
                 self._by(seat, self.prefix[far], [] if mode == "vlb" else one, "main")
                 self._by(seat, self.prefix[far], one, "mesh")
 
     def _links(self, box, without=None):
-        """Return the ports of the mesh links of a box, except for the one to the box `without`."""
-        return [tap for (at, far), tap in self.port.items() if at == box and far != without]
+        """Return the ports of the links of a box to the boxes that are alive, except for `without`."""
+        links = {far: tap for (at, far), tap in self.port.items() if at == box and far in self.boxes}
+        return [tap for far, tap in links.items() if far != without]
 
     def _by(self, seat, prefix, taps, vrf):
         seen = lambda: _hops(seat, prefix, vrf)  # noqa: E731
@@ -304,7 +330,7 @@ class _Mesh:
 
     def uniform(self, mode):
         """Send as many flows from each box to each other. Return the loads and a sentence."""
-        pairs = [(a, b) for a in BOXES for b in BOXES if a != b]
+        pairs = [(a, b) for a in self.boxes for b in self.boxes if a != b]
         return self._traffic(mode, dict.fromkeys(pairs, UNIFORM))
 
     def _traffic(self, mode, pairs):
@@ -324,11 +350,12 @@ class _Mesh:
             wait_for(f"{sent} packets", lambda: came() == sent, came, LOGS, 10)
             after = self.loads()
             loads = {link: after[link] - before[link] for link in after}
-            boxes = (self.forwarded() - passed) / sent
+            by_box = {box: n - passed[box] for box, n in self.forwarded().items()}
+            boxes = sum(by_box.values()) / sent
             late, hops = flows.reordered(sinks.values()), flows.ttls(sinks.values())
         packets = {pair: n * EACH for pair, n in pairs.items()}
         off = scale.differences(packets, mode, loads, EACH)
-        model = scale.boxes_passed(packets, mode, BOXES)
+        model = scale.boxes_passed(packets, mode, self.boxes)
         check(not off, f"the load of each mesh link as the model has it ({mode})", off, LOGS)
         check(late == 0, "no packet behind a later one of its flow", late, LOGS)
         least = TTL - (3 if mode == "vlb" else 2)
@@ -338,6 +365,9 @@ class _Mesh:
         return {
             "loads": loads,
             "boxes": boxes,
+            "of_box": sent / max(by_box.values()),
+            "model_of_box": sent / max(scale.lookups(packets, mode, self.boxes).values()),
+            "of_link": sent / max(loads.values()),
             "spoken": (
                 f"{sent} packets, all arrive, in order, with TTLs {dict(sorted(hops.items()))}; busiest mesh link "
                 f"{max(loads.values())}, {sum(n > sent / 100 for n in loads.values())} of {len(loads)} used; a packet "
@@ -349,7 +379,7 @@ class _Mesh:
 
     def link_dies(self, one, two):
         """Pull the cable of a mesh link while packets flow, and plug it in again. Returns a sentence."""
-        (third,) = (box for box in HOST if box not in (one, two))
+        third = next(box for box in HOST if box not in (one, two))
         # Phase 1 of the first pair uses the link, and phase 2 of the second pair.
         pairs = {(one, third): FAILING, (third, two): FAILING}
         ends = ((one, two), (two, one))
@@ -362,7 +392,9 @@ class _Mesh:
                          lambda b=box, f=far, d=detour: d() and self.port[b, f] not in d(), detour, LOGS, WAIT)  # fmt: skip
 
         hit = self._flows_by(one, third, two) | self._flows_by(third, two, one, FAILING)
-        text = self._fails(pairs, hit, lambda: steps.cable(self.seats[one], self.port[one, two], False), found)
+        _expected(hit, pairs, {one, two})
+        text, span = self._fails(pairs, hit, lambda: steps.cable(self.seats[one], self.port[one, two], False), found)
+        _append({"bench": "mesh-loss", "routes": self.n4, "reroute_ms": round(1000 * span, 1)})
         steps.cable(self.seats[one], self.port[one, two], True)
         self.spreads()
         return f"The link of {one} and {two} is pulled: {text}"
@@ -375,6 +407,7 @@ class _Mesh:
         hit = set()
         for n, (box, far) in enumerate(pairs):
             hit |= self._flows_by(box, far, dead, n * BETWEEN, BETWEEN)
+        _expected(hit, pairs, dead)
         with contextlib.ExitStack() as stack:
             watch = _Watch(self, pairs, stack)
             killed = time.monotonic()
@@ -389,12 +422,19 @@ class _Mesh:
                 f"All programs of {dead} are killed, and its cables keep their carrier: of its share, which is "
                 f"{len(hit)} of {watch.flows} flows between the other boxes, {text}. The others lose none."
             )
-            booted = time.monotonic()
-            text = watch.lost(hit, pulled, booted)
+            text = watch.lost(hit, pulled, time.monotonic())
             yield (
                 f"Then the cables of {dead} are pulled: of its share {text}. All {watch.flows} flows go on by the other "
                 "boxes, which have no route to its port."
             )
+        self.boxes = alive
+        for mode in scale.MODES:
+            self.route(mode)
+            self.three[mode] = self.uniform(mode)
+        self.boxes = list(BOXES)
+        with contextlib.ExitStack() as stack:
+            watch = _Watch(self, pairs, stack)
+            booted = time.monotonic()
             # A link that flaps leaves other next hops in the kernel than in zebra 8.4. The dataplane takes its
             # ports down and up when it starts, so the far ends stay down until all programs run.
             self._far_ends(dead, False)
@@ -435,7 +475,8 @@ class _Mesh:
 
     def _fails(self, pairs, hit, action, found):
         """Call action() and found() while packets flow. Check that only the flows `hit` lose packets,
-        and that all flows go on. Returns a sentence."""
+        and that all flows go on. Return a sentence, and the seconds from the first lost packet of a pair to
+        the last of it."""
         with contextlib.ExitStack() as stack:
             sinks, sources = self.traffic(stack, pairs)
             whole = _All(sources)
@@ -454,11 +495,12 @@ class _Mesh:
         check(losers <= hit, f"only the {len(hit)} flows of the dead part to lose packets", sorted(losers - hit), LOGS)
         check(min(ttl) >= TTL - len(BOXES), f"at most {len(BOXES)} boxes", ttl, LOGS)
         span = max(source.silence({p for p in lost if p in source.sent}) for source in sources)
-        return (
+        text = (
             f"{len(losers)} of its {len(hit)} flows lose {len(lost)} of {len(whole.sent)} packets, in {1000 * span:.0f} ms; "
             f"the other {total - len(hit)} flows lose none, and then all {total} arrive, with TTLs of at least {min(ttl)}, "
             f"{flows.reordered(sinks)} of them out of order."
         )
+        return text, span
 
     def traffic(self, stack, pairs):
         """Return the sinks of these pairs, and their sources."""
@@ -481,12 +523,13 @@ class _Mesh:
 
     def loads(self):
         """Return the packets that each direction of each mesh link has carried for others."""
-        sent = {box: evidence.transit(seat) for box, seat in self.seats.items()}
-        return {link: sent[link[0]][tap] for link, tap in self.port.items()}
+        sent = {box: evidence.transit(self.seats[box]) for box in self.boxes}
+        links = {link: tap for link, tap in self.port.items() if sent.keys() >= set(link)}
+        return {link: sent[link[0]][tap] for link, tap in links.items()}
 
     def forwarded(self):
-        """Return the packets that all boxes have forwarded."""
-        return sum(evidence.forwarded(seat) for seat in self.seats.values())
+        """Return the packets that each box has forwarded."""
+        return {box: evidence.forwarded(self.seats[box]) for box in self.boxes}
 
 
 class _All:
@@ -541,6 +584,14 @@ class _Watch:
             return "no packet is lost"
         last = max(sent[packet] - begin for packet in lost)
         return f"{len(losers)} flows lose {len(lost)} packets, the last {1000 * last:.0f} ms later"
+
+
+def _expected(hit, pairs, dead):
+    """Check that as many flows use the part `dead` as the model has it, except for chance."""
+    flows_by = scale.loss(pairs, "vlb", list(BOXES), dead, None, None)
+    model = flows_by["member"] + flows_by["reroute"]
+    tolerated = scale.SIGMAS * (model * (1 - 1 / (len(BOXES) - 1))) ** 0.5
+    check(abs(len(hit) - model) <= tolerated, f"{model:.0f} flows by {dead}, within {tolerated:.0f}", len(hit), LOGS)
 
 
 def _hops(seat, prefix, vrf):

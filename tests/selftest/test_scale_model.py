@@ -149,6 +149,17 @@ def test_a_figure_of_the_command_line_counts_before_that_of_a_file(tmp_path):
     assert vlb["mpps"] == pytest.approx(4 * 25 / (2 + 2 / 3), abs=0.01) and "table_mib" not in vlb
 
 
+def test_the_time_of_routing_is_that_of_the_lab(tmp_path):
+    """The scenario cluster-vlb writes how long flows of a dead mesh link lose packets."""
+    lab = {"bench": "mesh-loss", "routes": 500, "reroute_ms": 250.0}
+    _, rows, _ = run(tmp_path, FORWARD, LINK, lab, OCTETS="64", CORES="1")
+
+    (vlb,) = [r for r in rows if (r.get("mode"), r.get("pattern")) == ("vlb", "uniform")]
+    # A dead link has a third of six pairs in phase 1, and of four pairs in phase 2.
+    pair = vlb["mpps"] * 1e6 / 12
+    assert vlb["link_lost_packets"] == pytest.approx(pair * (2 * 0.0004 + 4 / 3 * 0.25), rel=1e-4)
+
+
 def test_nothing_measured_is_said_and_no_success(tmp_path):
     code, rows, text = run(tmp_path)
 

@@ -33,6 +33,7 @@ from lib.links import FAR_SLOT, PORT_SLOT, far_mac, port_mac  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(guest.HERE))
 TOPOTESTS_S = 24 * 3600  # tests/topotests/run.py limits each module
+LAB_S = 2400  # a scenario of four boxes, while other programs use most of the CPUs
 NO_TESTS = 5  # pytest: no test was selected
 NAMES = 4  # wires of the device under test
 # A guest may get little CPU, so its tests wait four times as long (lib/wait.py). With CI pytest
@@ -405,8 +406,8 @@ def run_lab(kernel, name):
     command = f"{ENVIRONMENT} ONCE=1 MESH_JSON={there} /usr/bin/python3 tests/lab/scenario.py {name}"
     path = os.environ.get("MESH_JSON")
     if not path:
-        return in_guest(kernel, "lab", command)
-    code = in_guest(kernel, "lab", f"{command}\ncode=$?\ncat {there}\nexit $code")
+        return in_guest(kernel, "lab", command, seconds=LAB_S)
+    code = in_guest(kernel, "lab", f"{command}\ncode=$?\ncat {there}\nexit $code", seconds=LAB_S)
     with open(f"{ROOT}/build/vm/lab.log", encoding="utf-8") as log, open(path, "a", encoding="utf-8") as file:
         file.writelines(line for line in log if line.startswith("{"))
     return code
