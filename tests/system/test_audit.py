@@ -11,7 +11,7 @@ import struct
 import pytest
 
 from impostor import Impostor
-from lib import api, netns
+from lib import api, frr, netns
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
 
@@ -635,3 +635,31 @@ def test_routes_of_252_next_hops_are_equal(dut, wan, lines, vtysh, grouped):
 
     # These four routes, and the connected and the local route of each wire and family.
     assert found["kernel_prefixes"] >= 4 + 2 * 2 * len(dut.names)
+
+
+OSPF_ON_LO = """\
+fpm address 127.0.0.1
+interface lo
+ ip address 17.0.0.1/24
+ ip ospf area 0
+exit
+router ospf
+ ospf router-id 17.0.0.1
+"""
+
+
+def test_a_route_of_ospf_for_an_address_of_lo_is_no_difference(own_dut):
+    """zebra has a route of OSPF for an address of lo, and the kernel a better one in table local: the
+    audit finds no difference. It does find a copy of a route that zebra does not have."""
+    dut = own_dut()
+    dut.start()
+    dut.zebra.close()
+    with frr.beside(dut, OSPF_ON_LO, ["ospfd"]) as router:
+        of_ospf = lambda: router.json("show ip route ospf json")  # noqa: E731
+        eventually(lambda: any(prefix.startswith("17.0.0.") for prefix in of_ospf()), 30, 0.2)
+        vtysh = " ".join(router.vtysh_argv())
+        audited = lambda: dut.fpmctl("audit", "--vtysh", vtysh, timeout=60)  # noqa: E731
+        done = eventually(lambda: (seen := audited()).returncode == 0 and seen, 20, 0.2, "an equal audit")
+        assert "Equal." in done.stdout, done.stdout
+        dut.ip("route add 17.0.0.0/26 via 192.0.2.66 proto bgp metric 20")
+        assert audited().returncode == 3
