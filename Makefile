@@ -30,7 +30,7 @@ PKGS_LINT  := cppcheck clang-tidy-$(CLANG)
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-$(CLANG) libbpf-dev
 PKGS_DEB   := build-essential debhelper $(PKGS_MAN)
 # The guest has the files of this machine, and systemd as process 1.
-PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils \
+PKGS_VM    := qemu-system-x86 busybox-static cpio kmod ipvsadm systemd udev pciutils \
 	wireguard-tools zstd
 PKGS_FUZZ  := clang-$(CLANG) libclang-rt-$(CLANG)-dev
 PKGS_PLANT := python3-clang-$(CLANG) ccache

@@ -224,7 +224,7 @@ def all_parts(kernel):
             "tests/vm/test_numa.py tests/vm/test_pcie.py tests/vm/test_neigh_full.py tests/vm/test_mpls.py "
             "tests/vm/test_mpls_frr.py tests/vm/test_6vpe.py tests/vm/test_mpls_vrf.py tests/vm/test_tunnel.py tests/vm/test_tunnel_ecmp.py tests/vm/test_srv6.py "
             "tests/vm/test_vrf_many.py tests/vm/test_links_full.py tests/vm/test_vxlan_vlans.py tests/vm/test_evpn.py "
-            "tests/vm/test_psample.py "
+            "tests/vm/test_psample.py tests/vm/test_ipvs.py "
             "tests/system/test_bfd_links.py",
         ),
         # Beside the links, for a guest's time is limited.
