@@ -21,7 +21,8 @@ EVERY_S = 0.3  # between two looks
 # A session that a fault may end may go down so long after it: core's daemons start again, links
 # come back, and the supervisor waits longer from crash to crash.
 SETTLE_S = 4.0
-CORE0, CORE1 = ("198.51.100.1", "198.51.100.2"), ("2001:db8:11::1", "2001:db8:11::2")
+# Not the addresses of OSPF's IPv4 neighbors: ospfd 8.4 drops such a neighbor when this session ends, too.
+CORE0, CORE1 = ("2001:db8:10::1", "2001:db8:10::2"), ("2001:db8:11::1", "2001:db8:11::2")
 # fault `address_goes` takes lan0's own address of IPv4.
 LAN4, LAN6 = ("10.250.0.1", "10.250.0.2"), (topology.R1_LAN6, topology.LAN6)
 PEERS = [theirs for _, theirs in (CORE0, CORE1, LAN4, LAN6)]
