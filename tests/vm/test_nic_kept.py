@@ -212,7 +212,7 @@ def test_the_process_that_keeps_them_dies_and_the_daemon_begins_anew(router):
     router.control.close()
     router.daemon.back(was, 60)
     forwards(router)
-    assert "port: fpm-nics has died" in router.daemon.log(300)
+    assert "port: fpm-nics died" in router.daemon.log(300)
     assert keeper(router) is not None
 
 
