@@ -6,6 +6,7 @@
  *
  *   bench_tags CPU ROUTES FRAMES ROUNDS TURN_US      (files of bench_frames)
  */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,10 @@
 #include <rte_lcore.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/instructions.h"
 #include "base/worker.h"
 #include "fib/urpf.h"
+#include "fwd/cpu.h"
 #include "port/rxq.h"
 #include "port/watch.h"
 #include "tags.h"
@@ -157,6 +160,23 @@ fail(const char *what, int rc)
 	return 1;
 }
 
+/*
+ * Use the instructions that the option ISA names, or the widest of this CPU. Returns 0 or
+ * -errno.
+ */
+static int
+instructions_choose(void)
+{
+	const char *isa = getenv("ISA");
+
+	if (isa == NULL || isa[0] == '\0')
+		return fwd_cpu_choose(INSTRUCTIONS_AUTO);
+	for (enum instructions i = INSTRUCTIONS_SCALAR; i <= INSTRUCTIONS_AVX512; i++)
+		if (strcmp(isa, instructions_name(i)) == 0)
+			return fwd_cpu_choose(i);
+	return -EINVAL;
+}
+
 static int
 eal(const char *cpu)
 {
@@ -168,7 +188,8 @@ eal(const char *cpu)
 			"--no-pci",
 			"--no-telemetry",
 			"--log-level=error",
-			"--force-max-simd-bitwidth=512"};
+			fwd_isa == FWD_AVX512 ? "--force-max-simd-bitwidth=512"
+					      : "--force-max-simd-bitwidth=256"};
 
 	snprintf(cores, sizeof(cores), "0@%s", cpu);
 	return rte_eal_init((int)RTE_DIM(argv), argv);
@@ -262,10 +283,12 @@ main(int argc, char **argv)
 		return 2;
 	}
 	patterns = argv + 6;
+	rc = instructions_choose();
+	if (rc < 0)
+		return fail("ISA", rc);
 	rc = eal(argv[1]);
 	if (rc < 0)
 		return fail("EAL", rc);
-	fwd_cpu_init();
 	rc = world_make(&w, argv[2]);
 	if (rc < 0)
 		return fail(argv[2], rc);
