@@ -13,6 +13,7 @@
 
 #include "base/prefix.h"
 #include "ctl/audit_labels.h"
+#include "ctl/audit_rules.h"
 #include "ctl/audit_table.h"
 
 /* The side with which the RIB is compared. */
@@ -33,6 +34,7 @@ struct audit {
 	enum peer peer; /* the comparison that runs */
 	struct comparison with[N_PEERS];
 	struct label_audit labels;
+	struct rule_audit rules;
 	struct table rib, other; /* `other`: the routes of side `peer` */
 	/* other.n and n_not_obeyed at the begin of the kernel's present answer */
 	size_t other_kept;

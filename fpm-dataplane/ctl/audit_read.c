@@ -13,6 +13,7 @@
 #include "ctl/audit.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
+#include "ctl/kernel_rules.h"
 #include "ctl/kernel_table.h"
 #include "ctl/zebra.h"
 

@@ -8,6 +8,8 @@
  * each difference is looked up again by prefix, until both sides agree or have differed
  * ROUNDS times.
  *
+ * The rules of policy routing are compared with the kernel's (audit_rules.c).
+ *
  * All tables are compared with the kernel: main, the tables of VRFs and of rules, and their
  * source-specific routes. zebra shows main and VRFs; a VRF with routes only in zebra is a
  * difference.
@@ -395,6 +397,30 @@ audit_with_labels(struct audit *a)
 	return rc;
 }
 
+/* Compare the rules of policy routing with the kernel's, and print the differences. */
+static int
+audit_with_rules(struct audit *a)
+{
+	int rc = audit_rules(a->socket, &a->rules);
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (a->rules.differences, i, row) {
+		const char *theirs = row_str(row, "kernel"), *ours = row_str(row, "rib");
+
+		if (a->json)
+			json_array_append(a->differences, row);
+		else if (i < DETAIL_MAX)
+			line_print(4, "DIFFERS %s: the kernel has %s, the dataplane has %s",
+				   row_str(row, "prefix"),
+				   theirs[0] != '\0' ? theirs : "none",
+				   ours[0] != '\0' ? ours : "none");
+	}
+	a->with[PEER_KERNEL].n_found += a->rules.n_found;
+	audit_rules_free(&a->rules);
+	return rc;
+}
+
 static void
 audit_conclude(struct audit *a, double seconds)
 {
@@ -406,14 +432,15 @@ audit_conclude(struct audit *a, double seconds)
 
 	if (a->json) {
 		json_t *out = json_pack(
-			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O, s:f}", "equal",
-			all == 0, "zebra_labels", (json_int_t)a->labels.n_zebra,
-			"rib_labels", (json_int_t)a->labels.n_rib, "zebra_routes",
-			(json_int_t)z->n_peer, "undecided", (json_int_t)z->n_undecided,
-			"rib_routes", (json_int_t)z->n_rib, "kernel_prefixes",
-			(json_int_t)k->n_peer, "kernel_not_obeyed",
-			(json_int_t)k->n_not_obeyed, "fib", a->checked, "differences",
-			a->differences, "seconds", seconds);
+			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O, s:f}",
+			"equal", all == 0, "zebra_labels", (json_int_t)a->labels.n_zebra,
+			"rib_labels", (json_int_t)a->labels.n_rib, "kernel_rules",
+			(json_int_t)a->rules.n_kernel, "rib_rules",
+			(json_int_t)a->rules.n_rib, "zebra_routes", (json_int_t)z->n_peer,
+			"undecided", (json_int_t)z->n_undecided, "rib_routes",
+			(json_int_t)z->n_rib, "kernel_prefixes", (json_int_t)k->n_peer,
+			"kernel_not_obeyed", (json_int_t)k->n_not_obeyed, "fib", a->checked,
+			"differences", a->differences, "seconds", seconds);
 
 		json_print(out);
 		json_decref(out);
@@ -450,6 +477,9 @@ audit_conclude(struct audit *a, double seconds)
 		printf("labels  %zu of zebra, %zu in the dataplane: %zu differ%s\n",
 		       a->labels.n_zebra, a->labels.n_rib, a->labels.n_found,
 		       text_noun((long long)a->labels.n_found, "s", ""));
+	printf("rules   %zu of the kernel, %zu in the dataplane: %zu differ%s\n",
+	       a->rules.n_kernel, a->rules.n_rib, a->rules.n_found,
+	       text_noun((long long)a->rules.n_found, "s", ""));
 	if (k->n_copies > 0)
 		printf("copies  %llu route%s in the kernel differ%s from zebra's, which "
 		       "the dataplane obeys: only the kernel's copy was changed\n",
@@ -539,6 +569,8 @@ audit_run(const struct options *opt, int n, char **word)
 		rc = audit_with_labels(&a);
 	if (rc == CTL_OK)
 		rc = audit_with(&a, PEER_KERNEL);
+	if (rc == CTL_OK)
+		rc = audit_with_rules(&a);
 	n_found = a.with[PEER_ZEBRA].n_found + a.with[PEER_KERNEL].n_found;
 	if (rc == CTL_OK) {
 		audit_conclude(&a, monotonic_s() - start);
@@ -565,8 +597,9 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      audit compares table main, the tables of VRFs and of rules, and\n"
-	      "      source-specific routes.\n"
+	fputs("      audit compares table main, the tables of VRFs and of rules, routes "
+	      "for\n"
+	      "      some sources, labels, and the rules of policy routing.\n"
 	      "      --repair         write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND  the vtysh of the zebra to ask, such as 'vtysh -N "
 	      "r1'.\n"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Read the kernel's rules (linux/fib_rules.h), and return the tables that they look up. The daemon
- * decodes the same messages; this file shares no code with it.
- */
+/* Read the kernel's rules of policy routing, and the tables that they look up. */
+#include "ctl/kernel_rules.h"
+
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/fib_rules.h>
@@ -12,142 +11,264 @@
 #include <string.h>
 
 #include "ctl/kernel_dump.h"
-#include "ctl/kernel_table.h"
 
 /* Newer than the headers of some systems. */
 #define RULE_DSCP       25
+#define RULE_LABEL      26
+#define RULE_LABEL_MASK 27
 #define RULE_SPORT_MASK 28
 #define RULE_DSCP_MASK  30
 
-struct rule_seen {
-	uint32_t table, mark, mask;
-	uint64_t tunnel;
-	struct fib_rule_uid_range uid;
-	bool lacks; /* a selector that matches no received packet, or is unknown */
-	bool bad;   /* a value has a wrong length */
-};
-
-struct tables {
-	uint32_t *v;
+/* The rules of one answer. */
+struct answer {
+	struct kernel_rule *v;
 	size_t n;
 };
 
+/* Values of a message that struct kernel_rule has in another form. */
+struct raw {
+	uint32_t mark, mask;
+	uint64_t tunnel;
+	struct fib_rule_uid_range uid;
+	struct fib_rule_port_range sport, dport;
+	uint8_t dscp, dscp_mask, l3mdev;
+	bool has_dscp;
+	bool bad; /* a value has a wrong length */
+};
+
 static void
-value_take(struct rule_seen *seen, const struct nlattr *a, void *out, size_t size)
+value_take(struct raw *raw, const struct nlattr *a, void *out, size_t size)
 {
 	if (mnl_attr_get_payload_len(a) != size)
-		seen->bad = true;
+		raw->bad = true;
 	else
 		memcpy(out, mnl_attr_get_payload(a), size);
 }
 
 static void
-attribute_take(const struct nlattr *a, struct rule_seen *seen)
+address_take(struct raw *raw, const struct nlattr *a, struct prefix *p)
+{
+	value_take(raw, a, p->addr.octet, p->family == 4 ? 4 : 16);
+}
+
+static void
+name_take(struct raw *raw, const struct nlattr *a, char name[16])
+{
+	size_t n = mnl_attr_get_payload_len(a);
+
+	if (n > 16)
+		raw->bad = true;
+	else
+		memcpy(name, mnl_attr_get_payload(a), n);
+	name[15] = '\0';
+}
+
+/* Take an attribute that selects packets. Returns false if it is none. */
+static bool
+selector_take(const struct nlattr *a, struct kernel_rule *r, struct raw *raw)
+{
+	switch (mnl_attr_get_type(a)) {
+	case FRA_FWMARK:
+		value_take(raw, a, &raw->mark, sizeof(raw->mark));
+		return true;
+	case FRA_FWMASK:
+		value_take(raw, a, &raw->mask, sizeof(raw->mask));
+		return true;
+	case FRA_TUN_ID:
+		value_take(raw, a, &raw->tunnel, sizeof(raw->tunnel));
+		return true;
+	case FRA_UID_RANGE:
+		value_take(raw, a, &raw->uid, sizeof(raw->uid));
+		return true;
+	case FRA_SRC:
+		address_take(raw, a, &r->src);
+		return true;
+	case FRA_DST:
+		address_take(raw, a, &r->dst);
+		return true;
+	case FRA_IIFNAME:
+		name_take(raw, a, r->iif);
+		return true;
+	case FRA_IP_PROTO:
+		value_take(raw, a, &r->ip_protocol, sizeof(r->ip_protocol));
+		return true;
+	case FRA_SPORT_RANGE:
+		value_take(raw, a, &raw->sport, sizeof(raw->sport));
+		return true;
+	case FRA_DPORT_RANGE:
+		value_take(raw, a, &raw->dport, sizeof(raw->dport));
+		return true;
+	case RULE_DSCP:
+		raw->has_dscp = true;
+		value_take(raw, a, &raw->dscp, sizeof(raw->dscp));
+		return true;
+	case RULE_DSCP_MASK:
+		value_take(raw, a, &raw->dscp_mask, sizeof(raw->dscp_mask));
+		return true;
+	case RULE_LABEL:
+		r->label = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void
+attribute_take(const struct nlattr *a, struct kernel_rule *r, struct raw *raw)
 {
 	uint16_t type = mnl_attr_get_type(a);
 
+	if (selector_take(a, r, raw))
+		return;
 	switch (type) {
 	case FRA_TABLE:
-		value_take(seen, a, &seen->table, sizeof(seen->table));
+		value_take(raw, a, &r->table, sizeof(r->table));
 		break;
-	case FRA_FWMARK:
-		value_take(seen, a, &seen->mark, sizeof(seen->mark));
-		break;
-	case FRA_FWMASK:
-		value_take(seen, a, &seen->mask, sizeof(seen->mask));
-		break;
-	case FRA_TUN_ID:
-		value_take(seen, a, &seen->tunnel, sizeof(seen->tunnel));
-		break;
-	case FRA_UID_RANGE:
-		value_take(seen, a, &seen->uid, sizeof(seen->uid));
-		break;
-	case FRA_DST:
-	case FRA_SRC:
-	case FRA_IIFNAME:
 	case FRA_PRIORITY:
-	case FRA_FLOW:
-	case FRA_SUPPRESS_IFGROUP:
+		value_take(raw, a, &r->pref, sizeof(r->pref));
+		break;
+	case FRA_GOTO:
+		value_take(raw, a, &r->target, sizeof(r->target));
+		break;
+	case FRA_L3MDEV:
+		value_take(raw, a, &raw->l3mdev, sizeof(raw->l3mdev));
+		break;
 	case FRA_SUPPRESS_PREFIXLEN:
+		value_take(raw, a, &r->suppress_length, sizeof(r->suppress_length));
+		break;
+	case FRA_SUPPRESS_IFGROUP:
+		value_take(raw, a, &r->suppress_group, sizeof(r->suppress_group));
+		break;
+	case FRA_FLOW:
 	case FRA_PAD:
 	case FRA_PROTOCOL:
-	case FRA_IP_PROTO:
-	case FRA_SPORT_RANGE:
-	case FRA_DPORT_RANGE:
-	case RULE_DSCP:
+	case RULE_LABEL_MASK:
 		break;
-	default: /* of the interface by which the packets of a process leave, for example */
-		seen->lacks |= type < RULE_SPORT_MASK || type > RULE_DSCP_MASK;
+	case FRA_OIFNAME: /* of the packets of a process */
+		r->oif = true;
+		break;
+	default:
+		r->unknown |= type < RULE_SPORT_MASK || type > RULE_DSCP_MASK;
 		break;
 	}
 }
 
 /* Read the attributes of a rule. Returns false if they are malformed. */
 static bool
-attributes_take(const struct nlmsghdr *h, struct rule_seen *seen)
+attributes_take(const struct nlmsghdr *h, struct kernel_rule *r, struct raw *raw)
 {
 	const char *end = mnl_nlmsg_get_payload_tail(h);
 	const struct nlattr *a =
 		mnl_nlmsg_get_payload_offset(h, sizeof(struct fib_rule_hdr));
 
 	for (; mnl_attr_ok(a, (int)(end - (const char *)a)); a = mnl_attr_next(a))
-		attribute_take(a, seen);
-	return (const char *)a >= end && !seen->bad;
+		attribute_take(a, r, raw);
+	return (const char *)a >= end && !raw->bad;
 }
 
 static void
-tables_on_begin(void *ctx)
+answer_on_begin(void *ctx)
 {
-	((struct tables *)ctx)->n = 0;
+	((struct answer *)ctx)->n = 0;
 }
 
-/* Received packets have the mark 0, come from no tunnel, and belong to the superuser. */
+/* Decode a message. Returns 0 or -EBADMSG. */
 static int
-tables_on_message(const struct nlmsghdr *h, void *ctx)
+rule_decode(const struct nlmsghdr *h, struct kernel_rule *r)
 {
-	const struct fib_rule_hdr *rule = mnl_nlmsg_get_payload(h);
-	struct rule_seen seen = {.mask = UINT32_MAX};
-	struct tables *t = ctx;
-	bool invert;
+	const struct fib_rule_hdr *header = mnl_nlmsg_get_payload(h);
+	struct raw raw = {.mask = UINT32_MAX, .dscp_mask = 0x3f};
+	uint8_t family, most;
 
-	if (h->nlmsg_type != RTM_NEWRULE)
-		return 0;
-	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*rule)))
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*header)))
 		return -EBADMSG;
-	seen.table = rule->table;
-	if (!attributes_take(h, &seen))
+	family = header->family == AF_INET ? 4 : 6;
+	most = family == 4 ? 32 : 128;
+	*r = (struct kernel_rule){
+		.table = header->table,
+		.suppress_length = KERNEL_RULE_NONE,
+		.suppress_group = KERNEL_RULE_NONE,
+		.src = {.family = family, .len = header->src_len},
+		.dst = {.family = family, .len = header->dst_len},
+		.action = header->action,
+		.tos = header->tos,
+		.invert = (header->flags & FIB_RULE_INVERT) != 0,
+	};
+	if (header->src_len > most || header->dst_len > most ||
+	    !attributes_take(h, r, &raw))
 		return -EBADMSG;
-	invert = (rule->flags & FIB_RULE_INVERT) != 0;
-	seen.lacks |=
-		(seen.mark & seen.mask) != 0 || seen.tunnel != 0 || seen.uid.start != 0;
-	if (rule->action != FR_ACT_TO_TBL || seen.table == RT_TABLE_UNSPEC ||
-	    (seen.lacks && !invert))
-		return 0;
-	t->v = realloc(t->v, (t->n + 1) * sizeof(*t->v));
-	if (t->v == NULL)
-		abort();
-	t->v[t->n++] = seen.table;
+	prefix_mask(&r->src);
+	prefix_mask(&r->dst);
+	if (raw.has_dscp)
+		r->tos = raw.dscp_mask == 0 ? 0 : (uint8_t)(raw.dscp << 2);
+	r->sport[0] = raw.sport.start;
+	r->sport[1] = raw.sport.end;
+	r->dport[0] = raw.dport.start;
+	r->dport[1] = raw.dport.end;
+	r->l3mdev = raw.l3mdev != 0;
+	/* Received packets have the mark 0, come from no tunnel, and belong to the superuser. */
+	r->mark = (raw.mark & raw.mask) != 0;
+	r->uid = raw.uid.start != 0;
+	r->tunnel = raw.tunnel != 0;
 	return 0;
 }
 
-int
-kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx), void *ctx)
+static int
+answer_on_message(const struct nlmsghdr *h, void *ctx)
 {
-	struct tables t = {0};
+	struct answer *answer = ctx;
+
+	if (h->nlmsg_type != RTM_NEWRULE)
+		return 0;
+	answer->v = realloc(answer->v, (answer->n + 1) * sizeof(*answer->v));
+	if (answer->v == NULL)
+		abort();
+	return rule_decode(h, &answer->v[answer->n++]);
+}
+
+int
+kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule, void *ctx),
+	     void *ctx)
+{
+	struct answer answer = {0};
 	int rc = kernel_dump(RTM_GETRULE, family == 4 ? AF_INET : AF_INET6,
 			     sizeof(struct fib_rule_hdr),
-			     &(struct dump_reader){.on_begin = tables_on_begin,
-						   .on_message = tables_on_message,
-						   .ctx = &t});
+			     &(struct dump_reader){.on_begin = answer_on_begin,
+						   .on_message = answer_on_message,
+						   .ctx = &answer});
 
 	if (rc == -EOPNOTSUPP || rc == -EAFNOSUPPORT)
 		rc = 0; /* a kernel without rules */
-	for (size_t i = 0; rc == 0 && i < t.n; i++)
-		on_table(t.v[i], ctx);
-	free(t.v);
+	for (size_t i = 0; rc == 0 && i < answer.n; i++)
+		on_rule(&answer.v[i], ctx);
+	free(answer.v);
 	if (rc < 0)
 		fprintf(stderr, "fpmctl: the kernel's IPv%u rules cannot be read: %s\n",
 			family == 4 ? 4u : 6u,
 			rc == -EINTR ? "they change too fast" : strerror(-rc));
 	return rc < 0 ? -1 : 0;
+}
+
+/* The function of the caller, and its argument. */
+struct on_table {
+	void (*call)(uint32_t table, void *ctx);
+	void *ctx;
+};
+
+static void
+table_on_rule(const struct kernel_rule *r, void *ctx)
+{
+	const struct on_table *to = ctx;
+	bool never = r->mark || r->uid || r->tunnel || r->label || r->oif || r->unknown;
+
+	if (r->action == FR_ACT_TO_TBL && r->table != RT_TABLE_UNSPEC &&
+	    (!never || r->invert))
+		to->call(r->table, to->ctx);
+}
+
+int
+kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx), void *ctx)
+{
+	return kernel_rules(family, table_on_rule,
+			    &(struct on_table){.call = on_table, .ctx = ctx});
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kernel_table: read the kernel's routing tables, and the tables that its rules name. */
+/* kernel_table: read the kernel's routing tables. */
 #ifndef CTL_KERNEL_TABLE_H
 #define CTL_KERNEL_TABLE_H
 
@@ -19,13 +19,5 @@ struct route_reader {
  * Returns 0, or -1 after printing an error: the answer is not complete.
  */
 int kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *to);
-
-/*
- * Call on_table() for each table that a rule of the family (`ip rule`) looks up, except for
- * rules that match no received packet. A kernel without rules has no such table. Returns 0, or
- * -1 after printing an error.
- */
-int kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx),
-		       void *ctx);
 
 #endif

@@ -32,6 +32,21 @@ esac
 """
 
 
+def rule_rows(*more):
+    """Return the rows of `show rules` for the rules that each kernel has, and for the IPv4 rules (pref,
+    table) of `more` between them."""
+    none = dict.fromkeys(
+        ("iif", "tos", "ip_protocol", "sport", "dport", "target", "suppress_prefixlength", "suppress_ifgroup", "lacks")
+    )
+    pairs = [(4, 0, 255), *((4, *pair) for pair in more), (4, 32766, 254), (4, 32767, 253), (6, 0, 255), (6, 32766, 254)]
+    return [
+        {"family": f"ipv{family}", "pref": pref, "not": False, "from": "all", "to": "all", "action": "lookup"}
+        | {"table": table, "obeyed": True}
+        | none
+        for family, pref, table in pairs
+    ]
+
+
 @pytest.fixture
 def vtysh(tmp_path):
     """Make the command of a zebra that shows these lines: vtysh(ipv4, ipv6)."""
@@ -272,6 +287,8 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, bl
             return [{"routes_from": "both", "control_netns": dut.far}]
         if request["show"] == "vrfs":
             return [{"name": name, "table": table} for name, table in tables.items()]
+        if request["show"] == "rules":
+            return rule_rows()
         if request["show"] == "audit":
             zero = {"prefixes": 3, "lookups": 15, "groups": 2, "differences": 0}
             return [{"what": "checked", **zero}]
@@ -564,6 +581,8 @@ def test_each_table_of_the_kernel_is_compared(dut, tmp_path, rows, told):
             return [{"routes_from": "kernel", "control_netns": dut.far}]
         if request["show"] == "vrfs":
             return [{"name": "red", "table": 200}]
+        if request["show"] == "rules":
+            return rule_rows((100, 100))
         if request["show"] == "audit":
             zero = {"prefixes": 3, "lookups": 15, "groups": 2, "differences": 0}
             return [{"what": "checked", **zero}]
@@ -663,3 +682,74 @@ def test_a_route_of_ospf_for_an_address_of_lo_is_no_difference(own_dut):
         assert "Equal." in done.stdout, done.stdout
         dut.ip("route add 17.0.0.0/26 via 192.0.2.66 proto bgp metric 20")
         assert audited().returncode == 3
+
+
+RULES = """\
+rule add pref 90 from 10.1.0.0/16 to 10.2.0.0/16 iif lan0 tos 0x10 lookup 100
+rule add pref 91 not from 10.3.0.0/16 ipproto tcp sport 100-200 dport 179 lookup 70000
+rule add pref 92 fwmark 0x7 lookup 100
+rule add pref 92 uidrange 5-9 lookup 100
+rule add pref 93 oif wan0 lookup 100
+rule add pref 94 goto 96
+rule add pref 95 nop
+rule add pref 96 iif lan0 lookup main suppress_prefixlength 8
+rule add pref 97 lookup main suppress_ifgroup 3
+rule add pref 98 iif gone0 blackhole
+-6 rule add pref 90 from 2001:db8:77::/48 unreachable
+-6 rule add pref 90 to 2001:db8:78::/48 prohibit
+-6 rule add pref 91 tos 0x48 ipproto udp dport 53 lookup 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ([(100, 100), (100, 200)], None),
+        ([(100, 100)], "the kernel has 100: from all lookup 200, the dataplane has none"),
+        ([(100, 100), (100, 200), (200, 100)], "the kernel has none, the dataplane has 200: from all lookup 100"),
+        (
+            [(100, 200), (100, 100)],
+            "the kernel has 100: from all lookup 100, the dataplane has 100: from all lookup 200",
+        ),
+    ],
+)
+def test_a_rule_that_differs_is_told(dut, tmp_path, rules, told):
+    """An impostor plays a daemon whose rules differ from the kernel's: one is missing, one is too many,
+    or their order is another."""
+    kernel = [f"rule add pref 100 from all lookup {table}" for table in (100, 200)]
+
+    def answer(request):
+        if request["show"] == "version":
+            return [{"routes_from": "kernel", "control_netns": dut.far}]
+        if request["show"] == "audit":
+            return [{"what": "checked", "prefixes": 0, "lookups": 0, "groups": 0, "differences": 0}]
+        return rule_rows(*rules) if request["show"] == "rules" else []
+
+    path = str(tmp_path / "impostor.sock")
+    netns.ip_batch(kernel, dut.far)
+    impostor = Impostor(path, answer)
+    try:
+        done = dut.fpmctl("audit", socket_path=path)
+    finally:
+        impostor.close()
+        netns.ip_batch([line.replace(" add ", " del ", 1) for line in kernel], dut.far)
+    differences = [line.strip() for line in done.stdout.splitlines() if "DIFFERS" in line]
+    assert differences == ([] if told is None else [f"DIFFERS ipv4 rule: {told}"]), done.stdout + done.stderr
+    assert done.returncode == (0 if told is None else 3)
+
+
+def test_rules_of_policy_routing_are_compared(dut, vtysh):
+    """Rules with each selector and each action are equal on both sides, in the kernel's order."""
+    lines = RULES.splitlines()
+    dut.ip(*lines)
+    try:
+        ours = lambda: len(dut.control.ask("rules"))  # noqa: E731
+        eventually(lambda: ours() == 3 + 2 + len(lines), 5, 0.01)
+        code, out, err = audit(dut, vtysh())
+        assert code == 0, out + err
+        assert f"rules   {ours()} of the kernel, {ours()} in the dataplane: 0 differ" in out, out
+        found = json.loads(audit(dut, vtysh(), "--json")[1])
+        api.validate(found, {"$ref": "#/components/schemas/FpmctlAudit"})
+        assert found["kernel_rules"] == found["rib_rules"] == ours()
+    finally:
+        dut.ip(*(line.replace("rule add", "rule del") for line in lines))

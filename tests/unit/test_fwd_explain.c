@@ -194,6 +194,10 @@ too_big_is_cut_or_answered(void **state)
 	assert_int_equal(watch_reason(&rec), DROP_mtu);
 	rec = explain(fib, 1400, 64, true);
 	assert_int_equal(rec.verdict, WATCH_GO);
+	/* The largest packet, whose length ui limits so that it fits in 16 bits with its header. */
+	rec = explain(fib, WATCH_FRAME_BYTES_MAX - 14, 64, true);
+	assert_int_equal(rec.verdict, PUNT_too_big);
+	assert_int_equal(rec.l3_bytes, WATCH_FRAME_BYTES_MAX - 14);
 }
 
 static void

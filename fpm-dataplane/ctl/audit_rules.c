@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Read the rules of both sides as texts in the spelling of `ip rule`, "100: from all iif lan0
+ * lookup 100", each side in its order. There are few rules, so each round reads all.
+ */
+#include "ctl/audit_rules.h"
+
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
+#include "ctl/json_row.h"
+#include "ctl/kernel_rules.h"
+
+#define ROUNDS   3
+#define PAUSE_MS 300
+
+/* The rules of one side: for each family an array of texts. */
+struct side {
+	json_t *texts[2];
+};
+
+static const char *const family_name[2] = {"ipv4", "ipv6"};
+
+/* --- texts ---------------------------------------------------------------------------------- */
+
+/* Append " NAME VALUE" if the row has a value; NAME with a blank behind it, or "". */
+static void
+word_append(FILE *out, const json_t *row, const char *key, const char *name)
+{
+	const json_t *value = json_object_get(row, key);
+
+	if (json_is_integer(value))
+		fprintf(out, " %s%lld", name, (long long)json_integer_value(value));
+	else if (json_is_string(value))
+		fprintf(out, " %s%s", name, json_string_value(value));
+}
+
+/* Return the text of a row of `show rules`. */
+static json_t *
+row_text(const json_t *row)
+{
+	const char *lacks = row_str(row, "lacks");
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	json_t *json;
+
+	if (out == NULL)
+		abort(); /* out of memory for some hundred octets */
+	fprintf(out, "%lld:%s", row_int(row, "pref"), row_true(row, "not") ? " not" : "");
+	word_append(out, row, "from", "from ");
+	if (strcmp(row_str(row, "to"), "all") != 0)
+		word_append(out, row, "to", "to ");
+	word_append(out, row, "iif", "iif ");
+	word_append(out, row, "tos", "tos ");
+	word_append(out, row, "ip_protocol", "ipproto ");
+	word_append(out, row, "sport", "sport ");
+	word_append(out, row, "dport", "dport ");
+	fprintf(out, " %s", row_str(row, "action"));
+	word_append(out, row, "table", "");
+	word_append(out, row, "target", "");
+	word_append(out, row, "suppress_prefixlength", "suppress_prefixlength ");
+	word_append(out, row, "suppress_ifgroup", "suppress_ifgroup ");
+	/* The kernel's rule has no lack of FIBs. */
+	if (lacks[0] != '\0' && strcmp(lacks, "lookup") != 0)
+		fprintf(out, " with %s", lacks);
+	if (fclose(out) != 0)
+		abort();
+	json = json_string(text);
+	free(text);
+	return json == NULL ? json_string("?") : json;
+}
+
+/* --- the kernel ------------------------------------------------------------------------------ */
+
+static json_t *
+prefix_json(const struct prefix *p)
+{
+	char text[PREFIX_STRLEN];
+
+	return p->len == 0 ? json_string("all") : json_string(prefix_str(p, text));
+}
+
+static json_t *
+ports_json(const uint16_t port[2])
+{
+	if (port[1] == 0)
+		return json_null();
+	if (port[0] == port[1])
+		return json_sprintf("%u", port[0]);
+	return json_sprintf("%u-%u", port[0], port[1]);
+}
+
+static json_t *
+number_json(bool given, uint32_t number)
+{
+	return given ? json_integer(number) : json_null();
+}
+
+static const char *
+action_word(const struct kernel_rule *r)
+{
+	switch (r->action) {
+	case FR_ACT_TO_TBL:
+		return r->l3mdev ? "l3mdev" : "lookup";
+	case FR_ACT_GOTO:
+		return "goto";
+	case FR_ACT_NOP:
+		return "nop";
+	case FR_ACT_BLACKHOLE:
+		return "blackhole";
+	case FR_ACT_UNREACHABLE:
+		return "unreachable";
+	case FR_ACT_PROHIBIT:
+		return "prohibit";
+	default:
+		return "unknown";
+	}
+}
+
+/* Return the part of a rule that `show rules` names in `lacks`; NULL: none. */
+static const char *
+lacks_word(const struct kernel_rule *r)
+{
+	bool no_suppress = r->l3mdev || r->table == RT_TABLE_LOCAL;
+
+	if (r->mark)
+		return "fwmark";
+	if (r->uid)
+		return "uidrange";
+	if (r->tunnel)
+		return "tun_id";
+	if (no_suppress && r->suppress_group != KERNEL_RULE_NONE)
+		return "suppress_ifgroup";
+	if (no_suppress && r->suppress_length <= 128)
+		return "suppress_prefixlength";
+	if (r->label)
+		return "flowlabel";
+	return r->unknown || strcmp(action_word(r), "unknown") == 0 ? "unknown" : NULL;
+}
+
+/* Return a rule of the kernel as a row of `show rules`. */
+static json_t *
+rule_row(const struct kernel_rule *r)
+{
+	bool lookup = r->action == FR_ACT_TO_TBL && !r->l3mdev;
+	json_t *iif = r->iif[0] == '\0' ? NULL : json_string(r->iif);
+
+	return json_pack(
+		"{s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
+		"s:o, s:s?}",
+		"pref", (json_int_t)r->pref, "not", r->invert, "from", prefix_json(&r->src),
+		"to", prefix_json(&r->dst), "iif", iif == NULL ? json_null() : iif, "tos",
+		r->tos == 0 ? json_null() : json_sprintf("0x%02x", r->tos), "ip_protocol",
+		number_json(r->ip_protocol != 0, r->ip_protocol), "sport",
+		ports_json(r->sport), "dport", ports_json(r->dport), "action",
+		action_word(r), "table", number_json(lookup, r->table), "target",
+		number_json(r->action == FR_ACT_GOTO, r->target), "suppress_prefixlength",
+		number_json(r->suppress_length <= 128, r->suppress_length),
+		"suppress_ifgroup",
+		number_json(r->suppress_group != KERNEL_RULE_NONE, r->suppress_group),
+		"lacks", lacks_word(r));
+}
+
+static void
+kernel_on_rule(const struct kernel_rule *r, void *ctx)
+{
+	json_t *row = rule_row(r);
+
+	rows_harmless(row);
+	json_array_append_new(ctx, row_text(row));
+	json_decref(row);
+}
+
+/* Read the rules of the kernel. Returns false if it does not answer. */
+static bool
+kernel_side(struct side *s)
+{
+	return kernel_rules(4, kernel_on_rule, s->texts[0]) == 0 &&
+	       kernel_rules(6, kernel_on_rule, s->texts[1]) == 0;
+}
+
+/* --- the daemon ------------------------------------------------------------------------------ */
+
+static bool
+rib_on_row(const json_t *row, const char *text, void *ctx)
+{
+	const struct side *s = ctx;
+	bool ip6 = strcmp(row_str(row, "family"), family_name[1]) == 0;
+
+	json_array_append_new(s->texts[ip6], row_text(row));
+	return true;
+}
+
+/* Read the rules of the daemon. Returns false if it does not answer. */
+static bool
+rib_side(const char *socket, struct side *s)
+{
+	json_t *request = json_pack("{s:s}", "show", "rules");
+	int rc = conn_ask(socket, request, rib_on_row, s);
+
+	json_decref(request);
+	return rc == CTL_OK;
+}
+
+/* --- comparison ------------------------------------------------------------------------------ */
+
+static void
+side_begin(struct side *s)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		s->texts[i] = json_array();
+}
+
+static void
+side_end(struct side *s)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		json_decref(s->texts[i]);
+}
+
+/* Add a row for a rule that one side has. `kernel` and `rib`: its text; NULL: not there. */
+static void
+difference_add(json_t *differences, unsigned int family, const json_t *kernel,
+	       const json_t *rib)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s rule", family_name[family]);
+	json_array_append_new(differences,
+			      json_pack("{s:s, s:n, s:n, s:n, s:s, s:O?, s:O?}", "what",
+					"kernel", "vrf", "table", "from", "prefix", name,
+					"kernel", (json_t *)(uintptr_t)kernel, "rib",
+					(json_t *)(uintptr_t)rib));
+}
+
+/* Remove the first text of `texts` that equals `text`. Returns false if there is none. */
+static bool
+text_remove(json_t *texts, const json_t *text)
+{
+	for (size_t i = 0; i < json_array_size(texts); i++)
+		if (json_equal(json_array_get(texts, i), text)) {
+			json_array_remove(texts, i);
+			return true;
+		}
+	return false;
+}
+
+/*
+ * Compare the rules of a family. If both sides have the same rules in another order, the first
+ * pair of rules that differs is reported.
+ */
+static void
+family_compare(json_t *differences, unsigned int family, const json_t *kernel,
+	       const json_t *rib)
+{
+	size_t before = json_array_size(differences), i;
+	json_t *rest, *text;
+
+	if (json_equal(kernel, rib))
+		return;
+	rest = json_copy((json_t *)(uintptr_t)rib);
+	json_array_foreach (kernel, i, text)
+		if (!text_remove(rest, text))
+			difference_add(differences, family, text, NULL);
+	json_array_foreach (rest, i, text)
+		difference_add(differences, family, NULL, text);
+	json_decref(rest);
+	if (json_array_size(differences) > before)
+		return;
+	for (i = 0; json_equal(json_array_get(kernel, i), json_array_get(rib, i)); i++)
+		;
+	difference_add(differences, family, json_array_get(kernel, i),
+		       json_array_get(rib, i));
+}
+
+/* Compare all rules once. Returns false if a side does not answer. */
+static bool
+rules_compare(const char *socket, struct rule_audit *out)
+{
+	struct side kernel, rib;
+	bool answered;
+
+	side_begin(&kernel);
+	side_begin(&rib);
+	answered = rib_side(socket, &rib) && kernel_side(&kernel);
+	json_decref(out->differences);
+	*out = (struct rule_audit){.differences = json_array()};
+	for (unsigned int i = 0; answered && i < 2; i++) {
+		/* A kernel without rules of a family behaves as if it had the standard ones. */
+		if (json_array_size(kernel.texts[i]) > 0)
+			family_compare(out->differences, i, kernel.texts[i], rib.texts[i]);
+		out->n_kernel += json_array_size(kernel.texts[i]);
+		out->n_rib += json_array_size(rib.texts[i]);
+	}
+	out->n_found = json_array_size(out->differences);
+	side_end(&kernel);
+	side_end(&rib);
+	return answered;
+}
+
+int
+audit_rules(const char *socket, struct rule_audit *out)
+{
+	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+
+	*out = (struct rule_audit){.differences = json_array()};
+	for (int round = 0; round < ROUNDS; round++) {
+		if (round > 0)
+			nanosleep(&pause, NULL);
+		if (!rules_compare(socket, out))
+			return CTL_NO_DAEMON;
+		if (out->n_found == 0)
+			break;
+	}
+	return CTL_OK;
+}
+
+void
+audit_rules_free(struct rule_audit *a)
+{
+	json_decref(a->differences);
+}
