@@ -10,7 +10,7 @@ import textwrap
 from html import escape
 
 WIDTH, LINE, LABEL = 760, 15, 42  # pixels, pixels, characters
-COLORS = ("#2f7de1", "#c96a10", "#2a9950", "#a259d9", "#8a8f98", "#d1486a")
+COLORS = ("#2f7de1", "#c96a10", "#2a9950", "#a259d9", "#8a8f98", "#d1486a", "#0f9aa8", "#9a7d0a")
 STYLE = """\
 text{font:12px sans-serif;fill:#1f2328}.t{font-weight:bold;font-size:14px}
 .g{stroke:#d0d7de;stroke-width:1}.w{stroke:#1f2328;stroke-width:1.2}

@@ -330,8 +330,8 @@ def test_readmes_figures_are_those_that_were_accepted():
     for name, what in README_ROWS.items():
         row = rows[what]
         assert said.pop(name) == [
-            f"{row['ours'][0]} Mpps",
-            f"{row['peer']}: {row['theirs'][0]} Mpps",
+            f"{row['ours'][0]:.1f} Mpps",
+            f"{row['peer']}: {row['theirs'][0]:.1f} Mpps",
             "{:.2f} ({:.2f} to {:.2f})".format(*row["ratio"]),
         ], name
     whole = said.pop("a full table from zebra to the FIB (before version 0.1)")[0]

@@ -57,7 +57,7 @@ def rates(lines, path):
 
 def stages(lines, path):
     """Draw bench_forward: cycles a packet by stage, stacked."""
-    rows = [r for r in lines if "stages" in r]
+    rows = [r for r in lines if r["bench"] == "forward" and "stages" in r]
     fig, axes = figure() if rows else (None, None)
     if fig is None:
         return False
