@@ -373,25 +373,33 @@ audit_with(struct audit *a, enum peer peer)
 	return rc;
 }
 
+/* Print rows of differences of labels or rules. `who`: the other side, whose key is `peer`. */
+static void
+differences_print(struct audit *a, json_t *differences, const char *peer, const char *who)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (differences, i, row) {
+		const char *theirs = row_str(row, peer), *ours = row_str(row, "rib");
+
+		if (a->json)
+			json_array_append(a->differences, row);
+		else if (i < DETAIL_MAX)
+			line_print(4, "DIFFERS %s: %s has %s, the dataplane has %s",
+				   row_str(row, "prefix"), who,
+				   theirs[0] != '\0' ? theirs : "none",
+				   ours[0] != '\0' ? ours : "none");
+	}
+}
+
 /* Compare the labels with zebra's, and print the differences. */
 static int
 audit_with_labels(struct audit *a)
 {
 	int rc = audit_labels(a->socket, a->vtysh, &a->labels);
-	json_t *row;
-	size_t i;
 
-	json_array_foreach (a->labels.differences, i, row) {
-		const char *theirs = row_str(row, "zebra"), *ours = row_str(row, "rib");
-
-		if (a->json)
-			json_array_append(a->differences, row);
-		else if (i < DETAIL_MAX)
-			line_print(4, "DIFFERS %s: zebra has %s, the dataplane has %s",
-				   row_str(row, "prefix"),
-				   theirs[0] != '\0' ? theirs : "none",
-				   ours[0] != '\0' ? ours : "none");
-	}
+	differences_print(a, a->labels.differences, "zebra", "zebra");
 	a->with[PEER_ZEBRA].n_found += a->labels.n_found;
 	audit_labels_free(&a->labels);
 	return rc;
@@ -402,20 +410,8 @@ static int
 audit_with_rules(struct audit *a)
 {
 	int rc = audit_rules(a->socket, &a->rules);
-	json_t *row;
-	size_t i;
 
-	json_array_foreach (a->rules.differences, i, row) {
-		const char *theirs = row_str(row, "kernel"), *ours = row_str(row, "rib");
-
-		if (a->json)
-			json_array_append(a->differences, row);
-		else if (i < DETAIL_MAX)
-			line_print(4, "DIFFERS %s: the kernel has %s, the dataplane has %s",
-				   row_str(row, "prefix"),
-				   theirs[0] != '\0' ? theirs : "none",
-				   ours[0] != '\0' ? ours : "none");
-	}
+	differences_print(a, a->rules.differences, "kernel", "the kernel");
 	a->with[PEER_KERNEL].n_found += a->rules.n_found;
 	audit_rules_free(&a->rules);
 	return rc;

@@ -344,7 +344,10 @@ answer_port_name(const struct answer *a, char *name, size_t size)
 	}
 }
 
-/* Replace alternative names of interfaces in the request. */
+/*
+ * Replace alternative names of interfaces in the request. The kernel answers within send(), so a
+ * request with such a name waits while another process holds the kernel's lock of interfaces.
+ */
 static void
 answer_own_names(struct answer *a)
 {

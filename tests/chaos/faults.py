@@ -175,12 +175,17 @@ def labels_churn(run):
     _labels_churn(run, run.rng, 20)
 
 
-def _labels_churn(run, rng, turns):
+def _bursts(run, what, burst, rng, turns):
+    """Change 256 routes at once, 40 times a second."""
     begin = time.monotonic()
     for turn in range(turns):
-        run.bed.labelled.burst(256, rng)
+        burst(256, rng)
         time.sleep(max(begin + (turn + 1) / 40 - time.monotonic(), 0))
-    stamp(run, f"labels churn: {turns * 256} changes in {time.monotonic() - begin:.2f} s")
+    stamp(run, f"{what} churn: {turns * 256} changes in {time.monotonic() - begin:.2f} s")
+
+
+def _labels_churn(run, rng, turns):
+    _bursts(run, "labels", run.bed.labelled.burst, rng, turns)
 
 
 @fault(4, sessions_stay=True)
@@ -191,11 +196,7 @@ def segments_churn(run):
 
 
 def _segments_churn(run, rng, turns):
-    begin = time.monotonic()
-    for turn in range(turns):
-        run.bed.segments.burst(256, rng)
-        time.sleep(max(begin + (turn + 1) / 40 - time.monotonic(), 0))
-    stamp(run, f"segments churn: {turns * 256} changes in {time.monotonic() - begin:.2f} s")
+    _bursts(run, "segments", run.bed.segments.burst, rng, turns)
 
 
 # -- links and neighbors -------------------------------------------------------------------------
