@@ -84,7 +84,8 @@ struct kmon_link {
 	bool admin_up;          /* IFF_UP */
 	bool carrier;           /* IFF_LOWER_UP */
 	bool protodown;         /* IFLA_PROTO_DOWN: a program holds the link down */
-	bool arp_off;           /* IFF_NOARP: the kernel solicits no neighbor on it */
+	bool dormant; /* IFLA_LINKMODE: with a carrier it waits until a program says up */
+	bool arp_off; /* IFF_NOARP: the kernel solicits no neighbor on it */
 	bool arp_notify; /* sysctl; a change is reported with the next other change only */
 	/* VLAN or macvlan: the link below it, if that is in the same namespace; else 0. */
 	unsigned int on;

@@ -124,11 +124,11 @@ link_equal(const struct kmon_link *a, const struct kmon_link *b)
 	       memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
 	       a->mtu_bytes == b->mtu_bytes && a->admin_up == b->admin_up &&
 	       a->carrier == b->carrier && a->protodown == b->protodown &&
-	       a->arp_off == b->arp_off && a->on == b->on && a->macvlan == b->macvlan &&
-	       a->vlan_type == b->vlan_type && a->vlan_id == b->vlan_id &&
-	       a->master == b->master && a->vrf_table == b->vrf_table &&
-	       a->group == b->group && a->bridge == b->bridge &&
-	       a->vlan_filtering == b->vlan_filtering &&
+	       a->dormant == b->dormant && a->arp_off == b->arp_off && a->on == b->on &&
+	       a->macvlan == b->macvlan && a->vlan_type == b->vlan_type &&
+	       a->vlan_id == b->vlan_id && a->master == b->master &&
+	       a->vrf_table == b->vrf_table && a->group == b->group &&
+	       a->bridge == b->bridge && a->vlan_filtering == b->vlan_filtering &&
 	       memcmp(&a->tunnel, &b->tunnel, sizeof(a->tunnel)) == 0;
 }
 

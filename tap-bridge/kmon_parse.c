@@ -29,6 +29,9 @@
 
 #define FORCE_FORWARDING (DEVCONF_ACCEPT_RA_MIN_LFT + 1) /* Linux 6.17 */
 
+/* IF_LINK_MODE_DORMANT of linux/if.h, which cannot be included together with net/if.h. */
+#define LINK_MODE_DORMANT 1
+
 #define MAC_BYTES 6
 
 struct parse {
@@ -97,6 +100,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	link->mtu_bytes = rtnl_link_get_mtu(from);
 	link->admin_up = flags & IFF_UP;
 	link->carrier = flags & IFF_LOWER_UP;
+	link->dormant = rtnl_link_get_linkmode(from) == LINK_MODE_DORMANT;
 	link->arp_off = flags & IFF_NOARP;
 	link->arp_notify =
 		rtnl_link_inet_get_conf(from, IPV4_DEVCONF_ARP_NOTIFY, &notify) == 0 &&

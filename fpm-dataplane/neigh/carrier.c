@@ -81,6 +81,9 @@ carrier_announce(struct neigh *n)
 		ifc->announce_due = false;
 		if (ifc->port == NULL || !ifc->present)
 			continue;
+		/* In mode dormant a supplicant, not the carrier, says that the link runs. */
+		if (ifc->announce_up && ifc->kernel.dormant)
+			continue;
 		/*
 		 * A failure is ignored: the link is gone, or the kernel announces it within
 		 * a second.

@@ -318,6 +318,17 @@ answer_show(struct answer *a)
 	}
 }
 
+/* Replace an alternative name of an interface, or of a VRF, by its own name. */
+static void
+answer_own_name(const struct answer *a, char *name, size_t size)
+{
+	const struct fib *fib = a->ui->conf.fib;
+
+	if (name[0] != '\0' && fib_iface_named(fib, name) == 0 &&
+	    fib_vrf_named(fib, name) == 0)
+		ifname_own(a->ui->conf.netns, name, size);
+}
+
 /*
  * Replace an alternative name of a TAP, or the own name of a TAP that was renamed, by the name of
  * its port.
@@ -332,7 +343,7 @@ answer_port_name(const struct answer *a, char *name, size_t size)
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		if (port_is_there(&conf->port[i]) && strcmp(conf->port[i].name, name) == 0)
 			return;
-	ifname_own(conf->netns, name, size);
+	answer_own_name(a, name, size);
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct fib_iface *tap = fib_iface(conf->fib, conf->port[i].ifidx);
 
@@ -345,13 +356,13 @@ answer_port_name(const struct answer *a, char *name, size_t size)
 }
 
 /*
- * Replace alternative names of interfaces in the request. The kernel answers within send(), so a
- * request with such a name waits while another process holds the kernel's lock of interfaces.
+ * Replace alternative names of interfaces in the request. The kernel is asked for names that the
+ * FIB does not have. It answers within send(), so such a request waits while another process
+ * holds the kernel's lock of interfaces.
  */
 static void
 answer_own_names(struct answer *a)
 {
-	const char *netns = a->ui->conf.netns;
 	struct request *req = &a->req;
 	struct manage_want *change = &req->change;
 
@@ -360,14 +371,14 @@ answer_own_names(struct answer *a)
 		answer_port_name(a, req->name, sizeof(req->name));
 	if (req->show == SHOW_INTERFACES || req->show == SHOW_VRFS ||
 	    req->show == SHOW_HOOKS)
-		ifname_own(netns, req->name, sizeof(req->name));
+		answer_own_name(a, req->name, sizeof(req->name));
 	for (unsigned int k = 0; k < N_FILTER_WORD; k++)
 		if (strcmp(filter_word[k].key, "dev") == 0)
-			ifname_own(netns, req->choose.value[k],
-				   sizeof(req->choose.value[k]));
+			answer_own_name(a, req->choose.value[k],
+					sizeof(req->choose.value[k]));
 	if (change->op == MANAGE_PORT_SET || change->op == MANAGE_PORT_DEL)
 		answer_port_name(a, change->tap, sizeof(change->tap));
-	ifname_own(netns, change->hook.dev, sizeof(change->hook.dev));
+	answer_own_name(a, change->hook.dev, sizeof(change->hook.dev));
 }
 
 void

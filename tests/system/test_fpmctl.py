@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from lib import api, netns
+from lib import api, netns, preload
 from lib.built import only_release
 from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.wait import LONG, eventually
@@ -660,3 +660,16 @@ def test_an_alternative_name_is_a_name(taught, lan, wan, macvlan_of_lan):
     assert dut.fpmctl("show", "ports", "uplink-to-the-provider").returncode == 3
     done = dut.fpmctl("explain", "port", "office", "dst", HOST)
     assert done.returncode == 2 and "no port or VLAN 'office'" in done.stderr
+
+
+def test_a_known_name_does_not_wait_for_the_kernel(own_dut, monkeypatch):
+    """Only for a name that the router does not know the kernel is asked, which may answer late
+    because another process changes interfaces. Here it does not answer the thread of requests."""
+    dut = own_dut()
+    preload.start(dut, monkeypatch, "netlink_mute", NETLINK_MUTE="fdp-ui")
+    for words in (("interfaces", "wan0"), ("ports", "wan0"), ("neighbors", "dev", "wan0")):
+        assert dut.fpmctl("--json", "show", *words).stderr == ""
+    assert dut.fpmctl("explain", "port", "wan0", "dst", HOST).returncode == 3  # no route
+    assert "netlink_mute: " not in dut.log()
+    assert dut.fpmctl("show", "interfaces", "uplink").returncode == 3
+    assert "netlink_mute: a request has no answer" in dut.log()

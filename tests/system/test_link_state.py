@@ -112,6 +112,31 @@ def test_a_failed_neighbor_resolves_after_the_link_is_up(both, wan, family):  # 
     both_send_to(both, HOST[family], wan.mac)
 
 
+def test_a_link_in_mode_dormant_waits_for_its_supplicant(both, wan):  # noqa: F811
+    """A supplicant of 802.1X sets this mode, and the state when the port is authorized. Until then
+    the link does not run for FRR, whatever its carrier is. The kernel forwards by it all the same."""
+
+    def wait_for(*states):
+        # linkwatch of the kernel sets states once a second.
+        for router in both.both:
+            eventually(lambda r=router: r.link_row("wan0")["operstate"] in states, 5, 0.01, f"wan0 is {states}")
+
+    both.ip("link set wan0 mode dormant")
+    try:
+        for up, states in ((False, ("DOWN", "LOWERLAYERDOWN")), (True, ("DORMANT",))):
+            for router in both.both:
+                netns.link_set(router.far, "wan", up)
+            wait_for(*states)
+        both.ip(f"neigh replace {wan.peer4} lladdr {wan.mac} dev wan0 nud permanent")
+        both.zebra(NET[4], "wan")
+        both.agree("dormant", {HOST[4]: "wan"})
+        wait_for("DORMANT")
+        both.ip("link set wan0 state up")
+        wait_for("UP")
+    finally:
+        both.ip("link set wan0 mode default", "link set wan0 state up")
+
+
 @FAMILIES
 def test_a_neighbor_by_a_link_local_address(both, wan, family):  # noqa: F811
     """The interface has a global address, too. A link-local neighbor that answers is a next hop."""

@@ -767,19 +767,22 @@ def test_each_interface_tells_the_same(dut):
         assert where in dut.fpmctl(*row["fix"][0].split()[1:]).stdout
 
 
-
 @pytest.mark.parametrize("key, differs, same", [
-    ("conf.all.accept_local", 0, 1), ("fib_multipath_use_neigh", 0, 1), ("conf.all.send_redirects", 1, 0),
+    ("ipv4.conf.all.accept_local", 0, 1), ("ipv4.fib_multipath_use_neigh", 0, 1), ("ipv4.conf.all.send_redirects", 1, 0),
+    ("ipv4.ip_forward_update_priority", 1, 0), ("ipv6.auto_flowlabels", 1, 2), ("ipv6.auto_flowlabels", 3, 0),
+    ("ipv6.max_hbh_opts_number", 8, 2**31 - 1), ("ipv6.max_hbh_length", 64, 2**31 - 1),
 ])  # fmt: skip
 def test_doctor_states_defaults_that_are_not_obeyed(dut, key, differs, same):
     """Each router has the kernel's defaults, so they are no warnings, but lines of doctor."""
-    name = f"net.ipv4.{key}"
+    name = f"net.{key}"
     before = netns.run(dut.ctl, ["sysctl", "-n", name]).strip()
     try:
         for value in (differs, same):
             netns.run(dut.ctl, ["sysctl", "-q", "-w", f"{name}={value}"])
-            found = [r for r in json.loads(dut.fpmctl("--json", "doctor", "obeyed").stdout) if name in r["text"]]
-            assert [r["status"] for r in found] == (["ok"] if value == differs else [])
+            lines = json.loads(dut.fpmctl("--json", "doctor", "obeyed").stdout)
+            found = [r["status"] for r in lines if r["text"].endswith(f"; {name} is {value}")]
+            assert found == (["ok"] if value == differs else [])
+            assert not [r for r in lines if name in r["text"] and not found]
     finally:
         netns.run(dut.ctl, ["sysctl", "-q", "-w", f"{name}={before}"])
 

@@ -378,6 +378,32 @@ hosts_that_do_not_answer_are_told(void **state)
 	assert_int_equal(p.n_waiting, 0);
 }
 
+/*
+ * While fragments wait, the destination becomes an address of this router. The kernel gets them
+ * with the Ethernet header with which the packet came, because it reads the MACs.
+ */
+static void
+fragments_that_waited_reach_the_kernel_as_they_came(void **state)
+{
+	struct rte_mbuf *m = packet_make(4, 100);
+	uint8_t host[4], came[L2_LEN];
+	struct msg_neigh a;
+
+	put_be32(host, HOST4);
+	memcpy(came, rte_pktmbuf_mtod(m, const uint8_t *), L2_LEN);
+	fib->iface[WAN]->mtu_bytes = 80;
+	fib->group[10] = group_word_single(PATH(PATH_ONLINK, WAN));
+	punt_fragment(&p, m, 80); /* a forwarder found the packet too large */
+	assert_int_equal(p.n_waiting, 2);
+	fib->group[10] = group_word_single(PATH(PATH_LOCAL, 0));
+	memset(delivered_l2, 0, sizeof(delivered_l2));
+	a = answer(WAN, 4, host, true);
+	punt_release_answered(&p, &a);
+	assert_int_equal(p.n_waiting, 0);
+	assert_int_equal(n_delivered, 2);
+	assert_memory_equal(delivered_l2, came, L2_LEN);
+}
+
 static void
 an_answer_that_is_out_of_date_lets_packets_wait_again(void **state)
 {
@@ -555,6 +581,7 @@ main(void)
 		PUNT_TEST(a_packet_that_cannot_be_cut_is_dropped),
 		PUNT_TEST(packets_wait_for_a_gateway_and_leave_in_order),
 		PUNT_TEST(hosts_that_do_not_answer_are_told),
+		PUNT_TEST(fragments_that_waited_reach_the_kernel_as_they_came),
 		PUNT_TEST(an_answer_that_is_out_of_date_lets_packets_wait_again),
 		PUNT_TEST(a_full_queue_gives_up_the_host_that_waits_longest),
 		PUNT_TEST(gateways_have_room_that_hosts_have_not),

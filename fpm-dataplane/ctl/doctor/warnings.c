@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -72,30 +73,48 @@ static void
 defaults_check(struct exam *e)
 {
 	static const struct {
-		const char *file;    /* below /proc/sys/net */
-		long long same_from; /* as of this value Linux does as forwarders do */
+		const char *key; /* below net, with slashes */
+		long long from,
+			to; /* values with which Linux does not do as forwarders do */
 		const char *text;
 	} of[] = {
-		{"ipv4/conf/all/accept_local", 1,
-		 "packets from addresses of this router are forwarded without rp_filter; "
-		 "net.ipv4.conf.all.accept_local is 0"},
-		{"ipv4/fib_multipath_use_neigh", 1,
-		 "next hops without a known neighbor carry no flows; "
-		 "net.ipv4.fib_multipath_use_neigh is 0"},
+		{"ipv4/conf/all/accept_local", 0, 0,
+		 "packets from addresses of this router are forwarded without rp_filter"},
+		{"ipv4/conf/all/send_redirects", 1, INT_MAX, "no ICMP redirects are sent"},
+		{"ipv4/fib_multipath_use_neigh", 0, 0,
+		 "next hops without a known neighbor carry no flows"},
+		{"ipv4/ip_forward_update_priority", 1, INT_MAX,
+		 "no queue prefers packets by their TOS"},
+		{"ipv6/auto_flowlabels", 1, 1, "ICMPv6 errors have the flow label 0"},
+		{"ipv6/auto_flowlabels", 3, INT_MAX, "ICMPv6 errors have the flow label 0"},
+		{"ipv6/max_hbh_opts_number", INT_MIN, INT_MAX - 1,
+		 "packets pass with any number of hop-by-hop options"},
+		{"ipv6/max_hbh_length", INT_MIN, INT_MAX - 1,
+		 "packets pass with hop-by-hop options of any length"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]) && e->deny == NULL; i++) {
-		long long value =
-			exam_number(e, of[i].same_from, "/proc/sys/net/%s", of[i].file);
+		long long value = exam_number(e, LLONG_MIN, "/proc/sys/net/%s", of[i].key);
+		char name[64];
 
-		if (value < of[i].same_from)
-			finding_add(e, VERDICT_OK, "sysctl", "%s", of[i].text);
+		if (value < of[i].from || value > of[i].to)
+			continue;
+		snprintf(name, sizeof(name), "%s", of[i].key);
+		for (char *p = name; *p != '\0'; p++)
+			if (*p == '/')
+				*p = '.';
+		finding_add(e, VERDICT_OK, "sysctl", "%s; net.%s is %lld", of[i].text, name,
+			    value);
 	}
-	if (e->deny == NULL &&
-	    exam_number(e, 0, "/proc/sys/net/ipv4/conf/all/send_redirects") != 0)
-		finding_add(e, VERDICT_OK, "sysctl",
-			    "no ICMP redirects are sent; "
-			    "net.ipv4.conf.all.send_redirects is 1");
+	if (e->deny != NULL)
+		return;
+	finding_add(e, VERDICT_OK, "sysctl",
+		    "ICMP errors have the rates of `fpmctl show punt`; the ratemask of "
+		    "net.ipv6.icmp and error_cost, error_burst of net.ipv4.route have no "
+		    "effect");
+	finding_add(e, VERDICT_OK, "sysctl",
+		    "at most 64 packets wait for each neighbor; unres_qlen and "
+		    "unres_qlen_bytes have no effect on packets in transit");
 }
 
 void
