@@ -256,6 +256,7 @@ struct burst {
 	uint16_t sid_vrf;
 	fib_path sid_path;
 	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */
+	bool macs_known;  /* fast path: each frame is for the MAC of its own interface */
 	/*
 	 * Bytes of the tags that fast-path packets still have behind their MACs, see
 	 * burst_macs(). Other packets have lost these tags.

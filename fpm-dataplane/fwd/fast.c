@@ -188,7 +188,7 @@ fwd_fast_one(struct burst *b, unsigned int i)
 	uint16_t type;
 
 	if (m->data_len != m->pkt_len || m->pkt_len < l2_len + 20 ||
-	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
+	    (memcmp(macs, b->in->mac, 6) != 0 && !b->macs_known) || (macs[6] & 1) != 0)
 		return 0;
 	type = get_be16(b->l2[i] + 12);
 	if (type == 0x0800 && b->in->fast4 && packet_fast4(b, i, room, b->rx_cksum))

@@ -131,8 +131,8 @@ burst_look(struct burst *b)
 #define HEAD_BITS 0x1ffffffffffffu
 
 /*
- * Return true if `n` frames from `from` on are for `mac` and none has a group address as
- * source. Code that takes `n` packets at once leaves them all to the slow path if one frame
+ * Return true if `n` frames from `from` on are for `mac`, or each for its own interface, and none
+ * has a group address as source. Code that takes `n` packets at once leaves them all to the slow path if one frame
  * fails; this is rare.
  */
 static inline __attribute__((always_inline)) bool
@@ -147,6 +147,8 @@ frames_are_ours(const struct burst *b, unsigned int from, unsigned int n, uint64
 		any |= head;
 		all &= head;
 	}
+	if (b->macs_known)
+		return (any & HEAD_BITS & ~MAC_BITS) == 0;
 	return ((any ^ mac) & HEAD_BITS) == 0 && ((all ^ mac) & MAC_BITS) == 0;
 }
 

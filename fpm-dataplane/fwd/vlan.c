@@ -195,9 +195,11 @@ burst_look_macs(struct burst *b, uint16_t of)
 	if (fib_macs(b->fwd->fib, of) == NULL)
 		return of;
 	memcpy(&head, first, sizeof(head));
-	for (unsigned int i = 1; i < b->n; i++) {
-		memcpy(&next, burst_macs(b, i), sizeof(next));
-		differ |= next ^ head;
+	if ((b->heads_differ & MAC_BITS) != 0) {
+		for (unsigned int i = 1; i < b->n; i++) {
+			memcpy(&next, burst_macs(b, i), sizeof(next));
+			differ |= next ^ head;
+		}
 	}
 	if ((differ & MAC_BITS) == 0)
 		return fib_macvlan(b->fwd->fib, of, first);
@@ -298,26 +300,40 @@ burst_split(struct burst *b, struct split *t, bool stripped, bool macs)
 
 /*
  * Return true if the conditions of the fast path are the same on both interfaces, tags
- * aside.
+ * aside. `macs`: each frame is for the MAC of its interface, so the MACs need not be the same.
  */
 static inline bool
-ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
+ifaces_alike(const struct fib_iface *a, const struct fib_iface *b, bool macs)
 {
 	static_assert(offsetof(struct fib_iface, urpf4) ==
 			      offsetof(struct fib_iface, fast4) + 3,
 		      "fast4, fast6, unnumbered4 and urpf4 are one word");
-	return memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
+	return (macs || memcmp(a->mac, b->mac, sizeof(a->mac)) == 0) &&
 	       memcmp(&a->fast4, &b->fast4, 4) == 0 && a->up == b->up &&
 	       (a->ifindex == 0) == (b->ifindex == 0);
 }
 
+/* Return the packets whose frames are for the MAC of their interface, a bit each. */
+static uint64_t
+split_for_own_macs(const struct burst *b, const struct split *t)
+{
+	uint64_t own = 0;
+
+	for (unsigned int i = 0; i < b->n; i++)
+		own |= (uint64_t)(t->iface[i] != NULL &&
+				  memcmp(rte_pktmbuf_mtod(t->m[i], const uint8_t *),
+					 t->iface[i]->mac, sizeof(t->iface[i]->mac)) == 0)
+		       << i;
+	return own;
+}
+
 /*
  * Pass packets of `untried` through the fast path: those from the interface of `like`, and
- * from interfaces that are alike.
+ * from interfaces that are alike. `macs` as in ifaces_alike().
  */
 static void
 split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *untried,
-		 uint64_t (*walk_fast)(struct burst *b))
+		 bool macs, uint64_t (*walk_fast)(struct burst *b))
 {
 	const struct fib_iface *in = t->iface[like];
 	uint8_t from[BURST_MAX], tags = t->tags[like];
@@ -328,7 +344,7 @@ split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		if (t->iface[i] == NULL || t->tags[i] != tags ||
-		    !ifaces_alike(t->iface[i], in))
+		    !ifaces_alike(t->iface[i], in, macs))
 			continue;
 		*untried &= ~(1ull << i);
 		t->left &= ~(1ull << i);
@@ -341,12 +357,14 @@ split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *
 	b->ifidx = in->ifidx;
 	b->in = in;
 	b->vrfs_differ = differ != 0;
+	b->macs_known = macs;
 	for (uint64_t rest = walk_fast(b); rest != 0; rest &= rest - 1) {
 		unsigned int i = from[__builtin_ctzll(rest)];
 
 		t->left |= 1ull << i;
 		t->tags[i] = 0;
 	}
+	b->macs_known = false;
 }
 
 /* Pass the packets that are left through the stages, one interface at a time. */
@@ -401,13 +419,15 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 				  walk_fast == NULL
 			  ? 0
 			  : t.left;
+	if (macs) /* the slow path drops frames to other stations */
+		untried &= split_for_own_macs(b, &t);
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
 		/* The check of sources (uRPF) handles one interface at a time. */
 		if (t.iface[like] != NULL && t.iface[like]->up &&
 		    t.iface[like]->ifindex != 0 && t.iface[like]->urpf4 == FIB_URPF_OFF)
-			split_walk_alike(b, &t, like, &untried, walk_fast);
+			split_walk_alike(b, &t, like, &untried, macs, walk_fast);
 		else
 			untried &= untried - 1;
 	}
