@@ -50,27 +50,36 @@ vxlan_head(uint8_t *udp, bool sent, unsigned int len)
 	put_be16(udp + 28, 0x0800);
 }
 
+/* Write IPv6 and the list of segments. With two segments the last one is 0. */
 static void
-segment_head(uint8_t *head, uint32_t from, uint32_t to, unsigned int len)
+segment_head(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
+	     unsigned int len)
 {
+	unsigned int n = how == SRV6_TWO ? 2 : how == SRV6 ? 1 : 0;
+
 	head[0] = 0x60;
-	put_be16(head + 4, (uint16_t)(len + OUTER_MAX - 40));
-	head[6] = 43;
+	put_be16(head + 4, (uint16_t)(len + tunnel_bytes(how) - 40));
+	head[6] = n == 0 ? PROTO_IP4 : 43;
 	head[7] = 64;
 	addr6(head + 8, from);
 	addr6(head + 24, to);
+	if (n == 0)
+		return;
 	head[40] = PROTO_IP4;
-	head[41] = 2;
+	head[41] = (uint8_t)(2 * n);
 	head[42] = SRH_TYPE;
-	addr6(head + 48, to);
+	head[43] = head[44] = (uint8_t)(n - 1);
+	addr6(head + 48, n == 2 ? 0 : to);
+	if (n == 2)
+		addr6(head + 64, to);
 }
 
 void
 outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to, unsigned int len)
 {
 	memset(head, 0, tunnel_bytes(how));
-	if (how == SRV6) {
-		segment_head(head, from, to, len);
+	if (is_srv6(how)) {
+		segment_head(head, how, from, to, len);
 		return;
 	}
 	head[0] = 0x45;
@@ -91,7 +100,7 @@ outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to, unsig
 static bool
 own_take(enum tunnelled how, uint8_t *head)
 {
-	if (how == SRV6) {
+	if (is_srv6(how)) {
 		bool label = (get_be32(head) & 0xfffff) != 0;
 
 		put_be32(head, get_be32(head) & ~0xfffffu);
@@ -112,13 +121,21 @@ own_take(enum tunnelled how, uint8_t *head)
 bool
 outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port, unsigned int len)
 {
-	uint32_t adj = get_be32(ip + (how == SRV6 ? 36 : 16)) - THERE;
+	uint32_t adj = get_be32(ip + (is_srv6(how) ? 36 : 16)) - THERE;
 	uint8_t want[OUTER_MAX], got[OUTER_MAX];
 
 	if (adj >= N_ADJ || world_port(adj) != port)
 		return false;
+	if (how == SRV6_TWO) { /* the end point is passed */
+		outer_write(want, how, THERE, HERE, len);
+		want[7]--;
+		want[43]--;
+		put_be32(want + 36, THERE + adj);
+		put_be32(want + SECOND_AT, THERE + adj);
+		return memcmp(ip, want, tunnel_bytes(how)) == 0;
+	}
 	outer_write(want, how, HERE, THERE + adj, len);
-	if (how != SRV6)
+	if (!is_srv6(how))
 		memset(want + 10, 0, 2);
 	memcpy(got, ip, tunnel_bytes(how));
 	return own_take(how, got) && memcmp(got, want, tunnel_bytes(how)) == 0;
@@ -179,27 +196,39 @@ vxlan_make(struct fib *fib, uint16_t svi)
 	}
 }
 
+/* Write the headends, with one segment each. Returns false if that is impossible. */
+static bool
+headends_write(struct fib *fib, enum srv6_mode mode)
+{
+	uint32_t word[SRV6_WORDS_MAX];
+	uint8_t addr[16];
+
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		addr6(addr, THERE + a);
+		if (!fib_headend_write(&fib->headend[BEHIND + a], word,
+				       srv6_headend_pack(mode, addr, 1, word)))
+			return false;
+	}
+	return true;
+}
+
 static int
 segments_make(struct fib *fib, uint32_t far, uint32_t own)
 {
-	uint32_t word[SRV6_WORDS_MAX];
 	uint8_t addr[16];
 	int rc;
 
 	addr6(seg6.source.octet, HERE);
 	fib->seg6 = &seg6;
-	fib->sid[SID].action = SRV6_END_DT46;
 	fib->group[own] = group_word_single(PATH(PATH_LOCAL, SID));
 	rc = poptrie_add(fib->copy[0].pt6, seg6.source.octet, 128, own);
 	for (unsigned int a = 0; a < N_ADJ && rc == 0; a++) {
 		addr6(addr, THERE + a);
 		fib->encap[BEHIND + a].next = PATH(PATH_VRF, 0);
-		if (!fib_headend_write(&fib->headend[BEHIND + a], word,
-				       srv6_headend_pack(SRV6_ENCAP, addr, 1, word)))
-			rc = -EINVAL;
-		if (rc == 0)
-			rc = poptrie_add(fib->copy[0].pt6, addr, 128, far + a);
+		rc = poptrie_add(fib->copy[0].pt6, addr, 128, far + a);
 	}
+	if (rc == 0 && !headends_write(fib, SRV6_ENCAP))
+		rc = -EINVAL;
 	return rc == 0 ? poptrie_commit(fib->copy[0].pt6) : rc;
 }
 
@@ -213,10 +242,12 @@ outer_make(struct fib *fib, uint16_t svi, uint32_t far, uint32_t own)
 void
 outer_turn(struct fib *fib, const struct row *row)
 {
-	enum path_kind kind = row->into == SRV6 ? PATH_ENCAP : PATH_ADJ;
+	enum path_kind kind = is_srv6(row->into) ? PATH_ENCAP : PATH_ADJ;
 
-	fib->vxlans = row->out_of == VXLAN ? received : NULL;
-	if (row->into != VXLAN && row->into != SRV6)
+	fib->vxlans = row->out_of == VXLAN || row->unused ? received : NULL;
+	fib->sid[SID].action = row->out_of == SRV6_TWO ? SRV6_END : SRV6_END_DT46;
+	(void)headends_write(fib, row->into == SRV6_RED ? SRV6_ENCAP_RED : SRV6_ENCAP);
+	if (row->into != VXLAN && !is_srv6(row->into))
 		return;
 	for (unsigned int a = 0; a < N_ADJ; a++)
 		fib->group[1 + a] = group_word_single(PATH(kind, BEHIND + a));

@@ -34,7 +34,7 @@ struct ports {
 	struct frame4 *few;
 	uint8_t head[3][64] __rte_aligned(64); /* headers by number of tags */
 	uint8_t head_label[64] __rte_aligned(64);
-	uint8_t head_tunnel[N_TUNNELLED][128] __rte_aligned(64);
+	uint8_t head_tunnel[N_TUNNELLED][192] __rte_aligned(64);
 	uint8_t from[N_ADJ][FROM_BYTES]; /* octets of the outer header of GRE, by far end */
 	uint32_t label[1 + N_OUT];       /* by egress port; 0: it leads to the VRF */
 	uint32_t less_source;            /* the checksum without the source of the header */
@@ -221,6 +221,10 @@ tunnel_frame_write(const struct ports *p, const struct frame4 *f, unsigned int k
 		    0);
 	if (more > 24) /* the inner packet begins behind the first 64 octets */
 		rte_mov64(d + 64, p->head_tunnel[p->row->out_of] + 64);
+	if (p->row->out_of == SRV6_TWO) {
+		rte_mov64(d + 128, p->head_tunnel[SRV6_TWO] + 128);
+		put_be32(d + STREAM_L2 + SECOND_AT, THERE + f->port - 1u);
+	}
 	if (p->row->mixed && p->row->out_of == GRE)
 		memcpy(d + STREAM_L2 + FROM_AT, p->from[k], FROM_BYTES);
 	else if (p->row->mixed)
@@ -289,6 +293,13 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 	return n;
 }
 
+/* Return how packets are in the packets that leave. */
+static enum tunnelled
+row_outer(const struct row *row)
+{
+	return row->out_of == SRV6_TWO ? SRV6_TWO : row->into;
+}
+
 /*
  * Return true if the tags of the frame are those of next hop `adj`; with adj < 0, those of
  * any next hop on the port.
@@ -315,7 +326,7 @@ tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj
 			return false;
 		tag += VLAN_BYTES;
 	}
-	return get_be16(tag) == (row->into == SRV6 ? 0x86dd : 0x0800);
+	return get_be16(tag) == (is_srv6(row_outer(row)) ? 0x86dd : 0x0800);
 }
 
 /* Return true if the labels of the frame are right. */
@@ -337,12 +348,12 @@ right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
 {
 	const struct row *row = p->row;
 	const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
-	unsigned int outer = tunnel_bytes(row->into);
+	unsigned int outer = tunnel_bytes(row_outer(row));
 	unsigned int more = row->tags_out * VLAN_BYTES + row->push * LABEL_BYTES + outer;
 	const uint8_t *ip = eth + 14 + more;
 	unsigned int said = get_be16(ip + 20) - STREAM_SPORT, which = get_be16(ip + 22);
 	unsigned int len = p->stream.len4 + more;
-	bool swapped = row->label && row->push > 0;
+	bool kept = (row->label && row->push > 0) || row->out_of == SRV6_TWO; /* TTL */
 	const uint8_t macs[12] = {2, 0, 0, 0, (uint8_t)port, 2,
 				  2, 0, 0, 0, (uint8_t)port, 1};
 	int adj = row->ten ? (int)world_ten(row, said, which / 2) : -1;
@@ -353,8 +364,8 @@ right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
 	       (row->push > 0 ? labels_right(row, eth)
 			      : tags_right(row, eth, port, adj, which)) &&
 	       (outer == 0 ||
-		outer_right(row->into, eth + 14, port, p->stream.len4 - 14)) &&
-	       ip[8] == (swapped ? 64 : 63) && ip4_checksum_ok(ip, 20);
+		outer_right(row_outer(row), eth + 14, port, p->stream.len4 - 14)) &&
+	       ip[8] == (kept ? 64 : 63) && ip4_checksum_ok(ip, 20);
 }
 
 static uint16_t
@@ -387,7 +398,7 @@ heads_make(struct ports *p)
 		unsigned int bytes = tunnel_bytes((enum tunnelled)how);
 
 		memcpy(h, p->stream.head4, STREAM_L2);
-		if (how == SRV6)
+		if (is_srv6((enum tunnelled)how))
 			put_be16(h + STREAM_L2 - 2, 0x86dd);
 		outer_write(h + STREAM_L2, (enum tunnelled)how, THERE, HERE,
 			    p->stream.len4 - STREAM_L2);

@@ -40,16 +40,23 @@
 
 /*
  * How a packet is in another one: not at all, with GRE without a key, directly in IPv4, with VXLAN
- * over IPv4, or behind a list of one segment.
+ * over IPv4, behind a list of one segment, behind IPv6 alone (one segment, reduced), or behind a
+ * list of two segments, of which this router is the first.
  */
-enum tunnelled { BARE, GRE, IPIP, VXLAN, SRV6, N_TUNNELLED };
+enum tunnelled { BARE, GRE, IPIP, VXLAN, SRV6, SRV6_RED, SRV6_TWO, N_TUNNELLED };
 
-#define OUTER_MAX 64u
+static inline bool
+is_srv6(enum tunnelled how)
+{
+	return how >= SRV6;
+}
+
+#define OUTER_MAX 80u
 
 static inline unsigned int
 tunnel_bytes(enum tunnelled how)
 {
-	static const uint8_t bytes[N_TUNNELLED] = {0, 24, 20, 50, OUTER_MAX};
+	static const uint8_t bytes[N_TUNNELLED] = {0, 24, 20, 50, 64, 40, OUTER_MAX};
 
 	return bytes[how];
 }
@@ -79,9 +86,11 @@ struct row {
 	uint8_t push;
 	/*
 	 * into: kind of encapsulation, with a tunnel, VTEP or segment for each next hop.
-	 * out_of: kind of decapsulation, with one tunnel, VNI or end point, or if `mixed`, `n` tunnels or VNIs.
+	 * out_of: kind of decapsulation, with one tunnel, VNI or end point, or if `mixed`, `n` tunnels
+	 * or VNIs; with SRV6_TWO the end point (End) leaves the outer header.
 	 */
 	enum tunnelled into, out_of;
+	bool unused; /* there are tunnels, VNIs, headends and end points, and no frame uses them */
 	unsigned int rules;  /* of a filter; 0: none */
 	const char *hook;    /* example of hook/examples that is loaded; NULL: none */
 	bool hook_elsewhere; /* it belongs to another interface */
@@ -155,6 +164,8 @@ world_port(unsigned int adj)
 void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
 		 unsigned int len);
 
+/* Octets of SRV6_TWO with the number of the second segment, from the outer header on. */
+#define SECOND_AT 60u
 /* Octets of an outer IPv4 header that differ by its source: checksum and source. */
 #define FROM_AT    10u
 #define FROM_BYTES 6u

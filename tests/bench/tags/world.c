@@ -206,9 +206,12 @@ tunnel_receive(struct fib *fib, uint16_t ifidx)
 static void
 tunnels_turn(struct fib *fib, const struct row *row)
 {
-	enum tunnelled how = row->into != BARE ? row->into : row->out_of;
+	enum tunnelled how = row->unused         ? GRE
+			     : row->into != BARE ? row->into
+						 : row->out_of;
+	bool out_of = row->out_of == GRE || row->out_of == IPIP;
 
-	fib->tunnels = row->out_of == GRE || row->out_of == IPIP ? received : NULL;
+	fib->tunnels = out_of || row->unused ? received : NULL;
 	outer_turn(fib, row);
 	if (how != GRE && how != IPIP)
 		return;
