@@ -6,6 +6,7 @@ import csv
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import time
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from router import Router, running
 from wire import ETH_P_ALL, SO_RCVBUFFORCE
 
 PORT = 50700
+SO_TIMESTAMPNS = 35
 METRICS = "127.0.0.1:9620"
 OURS = """\
 fpm address 127.0.0.1
@@ -52,7 +54,7 @@ ADMIN_DOWN, DOWN, INIT, UP = range(4)
 class Packet:
     """A BFD packet on the wire."""
 
-    when: float  # monotonic
+    when: float  # monotonic, by the kernel's time stamp
     src: str
     dst: str
     ttl: int
@@ -70,6 +72,7 @@ class Sniffer:
         self.packets = []
         self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         with netns.entered(namespace):
             self.sock.bind((dev, ETH_P_ALL))
         self.sock.setblocking(False)
@@ -78,10 +81,13 @@ class Sniffer:
         """Return the packets from one address to another so far."""
         with contextlib.suppress(BlockingIOError):
             while True:
-                self._take(Ether(self.sock.recv(65535)))
+                data, [(_, _, stamp)], *_ = self.sock.recvmsg(65535, socket.CMSG_SPACE(16))
+                seconds, nanoseconds = struct.unpack("qq", stamp)
+                since = time.time() - (seconds + nanoseconds * 1e-9)
+                self._take(Ether(data), time.monotonic() - since)
         return [p for p in self.packets if (p.src, p.dst, p.dport) == (src, dst, dport)]
 
-    def _take(self, frame):
+    def _take(self, frame, when):
         ip = frame.getlayer(IP) or frame.getlayer(IPv6)
         if ip is None or UDP not in ip:
             return
@@ -90,7 +96,7 @@ class Sniffer:
         if udp.dport in (3784, 4784) and len(load) >= 24:
             ttl = ip.ttl if IP in frame else ip.hlim
             where = (ip.src, ip.dst, ttl, udp.sport, udp.dport)
-            self.packets.append(Packet(time.monotonic(), *where, load[1] >> 6, load[0] & 31, bytes(frame)))
+            self.packets.append(Packet(when, *where, load[1] >> 6, load[0] & 31, bytes(frame)))
 
     def close(self):
         self.sock.close()
