@@ -268,6 +268,8 @@ path_local(struct burst *b, unsigned int i)
 {
 	fib_path local = b->path[i];
 
+	if (path_index(local) != 0)
+		fwd_decap_learn_end(b, i);
 	if ((path_index(local) != 0 && fwd_sid_use(b, i)) ||
 	    (burst_may_decap(b, i) && fwd_tunnel_decap(b, i)) ||
 	    (burst_may_be_vxlan(b, i) && fwd_vxlan_decap(b, i))) {

@@ -81,7 +81,7 @@ struct fwd_decap {
 	 * packet.
 	 */
 	bool by_sid;
-	bool counted;  /* counted as received by the tunnel and by its VRF */
+	bool counted; /* counted as received by the tunnel and by its VRF, or DECAP_GOES_ON */
 	uint16_t vrf;  /* the VRF in which it is looked up */
 	fib_path path; /* PATH_NONE: look it up */
 };
@@ -90,21 +90,31 @@ struct fwd_decap {
 #define FWD_PATTERN_BYTES 96u
 #define FWD_PATTERNS      64 /* a power of two */
 
+/* The effect of a match: the packet is opened, or goes on to the next segment of SRv6. */
+enum fwd_decap_use {
+	DECAP_OPEN,
+	DECAP_SEGMENT, /* the next segment is in the routing header, at offset 40 */
+	DECAP_SHIFT,   /* the next segment is in the destination: RFC 9800, 4.1.1 */
+};
+
 /*
- * The outer headers of packets that are decapsulated in the same manner, see
- * fwd/decap_fast.h. Only the bits that are set in `mask` are compared. All packets with
- * these headers have the same lookups.
+ * The outer headers of packets that are decapsulated in the same manner, or that an end point
+ * (End) passes on, see fwd/decap_fast.h. Only the bits that are set in `mask` are compared. All
+ * packets with these headers have the same lookups.
  */
 struct fwd_decap_pattern {
 	uint64_t epoch;         /* fwd.outer_epoch when they were looked up */
 	uint16_t in;            /* interface that receives them */
-	struct fwd_decap decap; /* all members but `m` */
-	uint16_t bytes_min;     /* octets up to the end of the smallest inner IP header */
-	uint8_t n_words;        /* words of value[] and mask[]; 0: there is no pattern */
-	uint8_t family, inner;  /* of the outer and of the inner packet */
-	uint8_t udp_at;         /* offset from the outer IP header; 0: no UDP */
-	uint32_t sid;           /* number by which packets are counted; 0: none */
-	fib_path local;         /* the path of the outer destination */
+	uint8_t use;            /* enum fwd_decap_use */
+	struct ipaddr next;     /* DECAP_SHIFT: the destination with the next segment */
+	struct fwd_decap decap; /* DECAP_OPEN: all members but `m` */
+	/* Octets up to the end of the smallest inner IP header, or of the routing header. */
+	uint16_t bytes_min;
+	uint8_t n_words;       /* words of value[] and mask[]; 0: there is no pattern */
+	uint8_t family, inner; /* of the outer and of the inner packet */
+	uint8_t udp_at;        /* offset from the outer IP header; 0: no UDP */
+	uint32_t sid;          /* number by which packets are counted; 0: none */
+	fib_path local;        /* the path of the outer destination */
 	uint64_t value[FWD_PATTERN_BYTES / 8], mask[FWD_PATTERN_BYTES / 8];
 };
 
@@ -162,7 +172,9 @@ struct fwd_hook_table {
 
 #define FWD_HOOK_TABLES 16 /* indexed by the number of the table; a power of two */
 
-#define DECAP_BY_SID (1ull << 32) /* in b->hop[], with VERDICT_DECAPSULATED */
+/* In b->hop[], with VERDICT_DECAPSULATED. GOES_ON: the end point removed no outer header. */
+#define DECAP_BY_SID  (1ull << 32)
+#define DECAP_GOES_ON (1ull << 33)
 
 struct fwd {
 	const struct fwd_conf *conf;
@@ -253,6 +265,7 @@ struct burst {
 	uint16_t shown;   /* see fwd_tunnel_show() */
 	/* Valid if `inside`; see struct fwd_decap. */
 	bool by_sid;
+	bool goes_on; /* an end point has passed the packets on, and removed no outer header */
 	uint16_t sid_vrf;
 	fib_path sid_path;
 	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */

@@ -135,6 +135,20 @@ packet_match(struct burst *b, unsigned int i, unsigned int tag_bytes)
 
 /* --- the lookups of a pattern ------------------------------------------------------------ */
 
+/* Return true for an end point that passes packets on by the route of the next segment. */
+static bool
+end_is_usual(const struct fib_sid *sid)
+{
+	return sid->action == SRV6_END && sid->family == 0;
+}
+
+/* Return true if an end point removes the routing header of packets with `left` segments. */
+static bool
+end_removes(const struct fib_sid *sid, uint8_t left)
+{
+	return left == 1 && (sid->flavors & SRV6_PSP) != 0;
+}
+
 /*
  * Return true if the end point of the pattern still decapsulates its packets in the same
  * manner.
@@ -149,6 +163,29 @@ sid_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
 	return fwd_sid_decapsulates(sid, p->inner) &&
 	       !sid_has_argument(sid, burst_l3(b, i) + 24) &&
 	       sid_vrf(sid, b->in->vrf) == p->decap.vrf && fwd_sid_number(b, i) == p->sid;
+}
+
+/*
+ * Return true if the end point of the pattern still passes its packets on in the same manner.
+ */
+static bool
+end_is_same(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
+{
+	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(p->local)];
+	const uint8_t *ip = burst_l3(b, i);
+
+	b->family[i] = 6;
+	b->l3_len[i] = (uint16_t)burst_l3_segment(b, i);
+	if (!end_is_usual(sid) || b->in->vrf == FIB_VRF_NONE ||
+	    sid_has_argument(sid, ip + 24) != (p->use == DECAP_SHIFT) ||
+	    (p->use == DECAP_SEGMENT && end_removes(sid, ip[40 + 3])) ||
+	    fwd_sid_number(b, i) != p->sid)
+		return false;
+	if (p->use == DECAP_SHIFT) {
+		memcpy(p->next.octet, ip + 24, sizeof(p->next.octet));
+		sid_shift(sid, p->next.octet);
+	}
+	return true;
 }
 
 static bool
@@ -186,9 +223,10 @@ pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 	memcpy(dst.octet, ip + (p->family == 4 ? 16 : 24), family_octets(p->family));
 	if (memcmp(burst_macs(b, i), b->in->mac, sizeof(b->in->mac)) == 0 &&
 	    fib_resolve(b->fwd->fib, b->in->vrf, p->family, &dst, 0) == p->local &&
-	    (p->decap.by_sid  ? sid_is_same(b, i, p)
-	     : p->udp_at != 0 ? vxlan_is_same(b, i, p)
-			      : tunnel_is_same(b, i, p))) {
+	    (p->use != DECAP_OPEN ? end_is_same(b, i, p)
+	     : p->decap.by_sid    ? sid_is_same(b, i, p)
+	     : p->udp_at != 0     ? vxlan_is_same(b, i, p)
+				  : tunnel_is_same(b, i, p))) {
 		p->epoch = b->fwd->outer_epoch;
 		return true;
 	}
@@ -197,6 +235,19 @@ pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 }
 
 /* --- packets ---------------------------------------------------------------------------- */
+
+/* Count a packet for the SID of its pattern, without its tags. */
+static inline void
+packet_count(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p,
+	     unsigned int tag_bytes)
+{
+	struct sid_counters *c = &b->fwd->count->sid[p->sid];
+
+	if (p->sid == 0)
+		return;
+	counter_add(&c->packets, 1);
+	counter_add(&c->bytes, rte_pktmbuf_pkt_len(b->m[i]) - tag_bytes - L2_LEN);
+}
 
 /*
  * Add the inner packet to f->decap[], so that it passes the stages next. `last`: the
@@ -210,12 +261,7 @@ packet_open(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p,
 	struct rte_mbuf *m = b->m[i];
 
 	packet_meta(m)->outer_ifidx = b->ifidx;
-	if (p->sid != 0) {
-		struct sid_counters *c = &f->count->sid[p->sid];
-
-		counter_add(&c->packets, 1);
-		counter_add(&c->bytes, rte_pktmbuf_pkt_len(m) - L2_LEN);
-	}
+	packet_count(b, i, p, 0);
 	if (p != last)
 		fwd_decap_compare(f, &p->decap);
 	f->decap[f->n_decap] = p->decap;
@@ -235,6 +281,22 @@ packet_mark(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
 	return (ecn & ECN_LOW) == 0 || fib_tunnel_ecn(ip + p->decap.at, p->inner, ecn);
 }
 
+/* Make the next segment the destination of a packet. */
+static inline void
+packet_go_on(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p,
+	     unsigned int tag_bytes)
+{
+	uint8_t *ip = burst_l3(b, i), *srh = ip + 40;
+
+	packet_count(b, i, p, tag_bytes);
+	if (p->use == DECAP_SHIFT) {
+		memcpy(ip + 24, p->next.octet, sizeof(p->next.octet));
+		return;
+	}
+	srh[3]--;
+	memcpy(ip + 24, srh + SRH_FIXED_BYTES + 16u * srh[3], 16);
+}
+
 /* Set b->in. Return false if the interface takes no packets, or checks their sources. */
 static bool
 iface_is_usual(struct burst *b)
@@ -247,10 +309,11 @@ iface_is_usual(struct burst *b)
 
 /*
  * Move the packets that match to f->decap[], without their tags, and return the number of the
- * others. The compiler makes a separate loop for a burst without tags.
+ * others. *gone_on: the number of those others that end points passed on. The compiler makes a
+ * separate loop for a burst without tags.
  */
 static inline __attribute__((always_inline)) unsigned int
-burst_open_matches(struct burst *b, unsigned int tag_bytes)
+burst_open_matches(struct burst *b, unsigned int tag_bytes, unsigned int *gone_on)
 {
 	struct fwd *f = b->fwd;
 	const struct fwd_decap_pattern *last = NULL;
@@ -259,8 +322,14 @@ burst_open_matches(struct burst *b, unsigned int tag_bytes)
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		struct fwd_decap_pattern *p = packet_match(b, i, tag_bytes);
 
-		if (p != NULL && (p->epoch == f->outer_epoch || pattern_renew(b, i, p)) &&
-		    packet_mark(b, i, p)) {
+		if (p != NULL && p->epoch != f->outer_epoch && !pattern_renew(b, i, p))
+			p = NULL;
+		if (p != NULL && p->use != DECAP_OPEN) {
+			packet_go_on(b, i, p, tag_bytes);
+			++*gone_on;
+			p = NULL;
+		}
+		if (p != NULL && packet_mark(b, i, p)) {
 			if (tag_bytes != 0)
 				vlan_strip(b->m[i], tag_bytes / VLAN_BYTES);
 			packet_open(b, i, p, last);
@@ -277,14 +346,14 @@ void
 fwd_decap_fast(struct burst *b)
 {
 	struct fwd *f = b->fwd;
-	unsigned int kept, n = b->n;
+	unsigned int kept, gone_on = 0, n = b->n;
 
 	if (!iface_is_usual(b))
 		return;
 	f->hook_moved = 0;
-	kept = b->tag_bytes == 0 ? burst_open_matches(b, 0)
-				 : burst_open_matches(b, b->tag_bytes);
-	fwd_decap_gain(f, n - kept, n);
+	kept = b->tag_bytes == 0 ? burst_open_matches(b, 0, &gone_on)
+				 : burst_open_matches(b, b->tag_bytes, &gone_on);
+	fwd_decap_gain(f, n - kept + gone_on, n);
 	if (kept == n)
 		return;
 	burst_count_vrf(b);
@@ -396,6 +465,20 @@ pattern_describe(struct burst *b, unsigned int i, fib_path local,
 	return decap.at == head + VXLAN_HEAD_BYTES && get_be16(ip + head + 6) == 0;
 }
 
+/* Replace a pattern by `p` with the octets up to `end`. */
+static void
+pattern_store(struct burst *b, const struct octets *o, struct fwd_decap_pattern *p,
+	      unsigned int end, struct fwd_decap_pattern *old)
+{
+	p->n_words = (uint8_t)((end + 7) / 8);
+	p->epoch = b->fwd->outer_epoch;
+	memcpy(p->value, o->value, sizeof(p->value));
+	memcpy(p->mask, o->mask, sizeof(p->mask));
+	*old = *p;
+	b->fwd->has_patterns = true;
+	b->fwd->learn_from = b->fwd->outer_epoch + 1;
+}
+
 /* Replace a pattern by that of packet `i`, which has just been decapsulated. */
 static __attribute__((noinline)) void
 pattern_make(struct burst *b, unsigned int i, fib_path local, struct fwd_decap_pattern *old)
@@ -415,18 +498,48 @@ pattern_make(struct burst *b, unsigned int i, fib_path local, struct fwd_decap_p
 		octets_count(&o, end, L2_LEN + p.decap.at - end, 0xff);
 	octets_count(&o, L2_LEN + p.decap.at, 1,
 		     0xf0); /* the version of the inner packet */
-	p.n_words = (uint8_t)((L2_LEN + p.decap.at + 1 + 7) / 8);
 	p.bytes_min = (uint16_t)(L2_LEN + p.decap.at + (p.inner == 4 ? 20 : 40));
-	p.epoch = b->fwd->outer_epoch;
-	memcpy(p.value, o.value, sizeof(p.value));
-	memcpy(p.mask, o.mask, sizeof(p.mask));
-	*old = p;
-	b->fwd->has_patterns = true;
-	b->fwd->learn_from = b->fwd->outer_epoch + 1;
+	pattern_store(b, &o, &p, L2_LEN + p.decap.at + 1, old);
 }
 
-void
-fwd_decap_learn(struct burst *b, unsigned int i, fib_path local)
+/*
+ * Replace a pattern by that of packet `i`, which End is about to pass on. The whole destination
+ * is compared, so all packets of the pattern have the same argument.
+ */
+static __attribute__((noinline)) void
+end_make(struct burst *b, unsigned int i, const struct sid_packet *headers, bool shift,
+	 struct fwd_decap_pattern *old)
+{
+	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(b->path[i])];
+	struct octets o = {.eth = burst_l2(b, i)};
+	struct fwd_decap_pattern p = {.in = b->ifidx,
+				      .use = shift ? DECAP_SHIFT : DECAP_SEGMENT,
+				      .family = 6,
+				      .inner = 6,
+				      .sid = fwd_sid_number(b, i),
+				      .local = b->path[i],
+				      .bytes_min = L2_LEN + 40};
+	unsigned int end = L2_LEN + 40;
+
+	eth_count(&o, 0);
+	ip_count(&o, L2_LEN, 6);
+	if (shift) {
+		memcpy(p.next.octet, burst_l3(b, i) + 24, sizeof(p.next.octet));
+		sid_shift(sid, p.next.octet);
+	} else {
+		octets_count(&o, end, SRH_FIXED_BYTES, 0xff);
+		end += SRH_FIXED_BYTES;
+		p.bytes_min = (uint16_t)(L2_LEN + 40 + headers->srh_bytes);
+	}
+	pattern_store(b, &o, &p, end, old);
+}
+
+/*
+ * Return the pattern that may be replaced by that of packet `i`; NULL: there is none, or the
+ * packet may not make a pattern.
+ */
+static struct fwd_decap_pattern *
+pattern_to_make(struct burst *b, unsigned int i)
 {
 	struct fwd *f = b->fwd;
 	const uint8_t *eth = burst_l2(b, i);
@@ -435,13 +548,60 @@ fwd_decap_learn(struct burst *b, unsigned int i, fib_path local)
 	if (f->outer_epoch % DECAP_SAMPLE != 0 || b->inside || eth != burst_frame(b, i) ||
 	    rte_pktmbuf_data_len(b->m[i]) < FRAME_MIN || fwd_watched(f) ||
 	    f->hooks != NULL || burst_has_labels(b, i))
-		return;
+		return NULL;
 	old = pattern_of(f, eth);
 	if (old->n_words != 0 && f->outer_epoch - old->epoch < UNUSED_AFTER) {
 		if (!f->decap_tries && rte_pktmbuf_data_len(b->m[i]) >= old->bytes_min &&
 		    headers_match(old, eth, 0))
 			fwd_decap_gain(f, 1, 0);
-	} else if (f->outer_epoch >= f->learn_from) {
-		pattern_make(b, i, local, old);
+		return NULL;
 	}
+	return f->outer_epoch >= f->learn_from ? old : NULL;
+}
+
+void
+fwd_decap_learn(struct burst *b, unsigned int i, fib_path local)
+{
+	struct fwd_decap_pattern *old;
+
+	if ((b->hop[i] & DECAP_GOES_ON) != 0)
+		return;
+	old = pattern_to_make(b, i);
+	if (old != NULL)
+		pattern_make(b, i, local, old);
+}
+
+/*
+ * Read the headers of packet `i`. Return true if End passes it on by the route of its next
+ * segment and removes no header. *shift: the next segment is in the destination, and *p is
+ * unused. Headers behind the routing header may be truncated, so there must be none.
+ */
+static bool
+end_reads(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+	  struct sid_packet *p, bool *shift)
+{
+	const uint8_t *ip = burst_l3(b, i);
+
+	if (b->family[i] != 6 || !end_is_usual(sid) || !b->in->forward6 ||
+	    b->in->vrf == FIB_VRF_NONE || (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80))
+		return false;
+	*shift = sid_has_argument(sid, ip + 24);
+	return *shift || (sid_packet_read(ip, burst_l3_room(b, i), p) && p->left != 0 &&
+			  p->srh_at == 40 && p->upper_at == 40 + p->srh_bytes &&
+			  !end_removes(sid, p->left));
+}
+
+void
+fwd_decap_learn_end(struct burst *b, unsigned int i)
+{
+	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(b->path[i])];
+	struct fwd_decap_pattern *old;
+	struct sid_packet p;
+	bool shift;
+
+	if (b->fwd->outer_epoch % DECAP_SAMPLE != 0 || !end_reads(b, i, sid, &p, &shift))
+		return;
+	old = pattern_to_make(b, i);
+	if (old != NULL)
+		end_make(b, i, &p, shift, old);
 }

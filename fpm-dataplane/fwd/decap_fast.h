@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * decap_fast: decapsulate usual packets before the stages, by the octets of their outer
- * headers.
+ * headers. Usual packets to an end point that passes them on (End, also with NEXT-C-SID) get
+ * the next segment as their destination, and then pass the stages once instead of twice.
  *
- * A packet that was decapsulated on the slow path leaves its outer headers as a pattern.
- * Until the next quiescent state, a packet with the same headers is decapsulated by a
+ * A packet that was decapsulated or passed on by the slow path leaves its outer headers as a
+ * pattern. Until the next quiescent state, a packet with the same headers is handled by a
  * comparison of octets, without a lookup. After a quiescent state, the lookups of a pattern
  * are repeated once.
  *
@@ -13,6 +14,7 @@
 #ifndef FWD_DECAP_FAST_H
 #define FWD_DECAP_FAST_H
 
+#include "fib/sid.h"
 #include "fwd/hook.h"
 
 /*
@@ -55,7 +57,8 @@ fwd_decap_may_be_fast(const struct burst *b)
 /*
  * Move the packets that match a pattern from the burst to f->decap[]. They lose their tags
  * (b->tag_bytes octets), as other packets that are not on the fast path. b->n, the number of
- * the other packets, may be 0 then. The other packets are unchanged.
+ * the other packets, may be 0 then. Packets that end points pass on stay in the burst with
+ * their new destination. The other packets are unchanged.
  */
 void fwd_decap_fast(struct burst *b);
 
@@ -64,5 +67,11 @@ void fwd_decap_fast(struct burst *b);
  * `local`: the path of the outer packet.
  */
 void fwd_decap_learn(struct burst *b, unsigned int i, fib_path local);
+
+/*
+ * Adjacency stage: make a pattern of the headers of packet `i` if an end point of SRv6 is about
+ * to pass it on. b->path[i] is the path of its destination.
+ */
+void fwd_decap_learn_end(struct burst *b, unsigned int i);
 
 #endif

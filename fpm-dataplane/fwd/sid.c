@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sid: packets to an end point of SRv6: RFC 8986, 4, RFC 9800, 4.1. decap_fast.c handles
- * some packets to End.DT; this file handles all others, on the slow path. An end point
+ * some packets to End.DT and End; this file handles all others, on the slow path. An end point
  * changes the destination or removes headers, so the packet passes the stages once more, as
  * the inner packet of a tunnel does.                                            [fwd-n]
  */
@@ -145,7 +145,7 @@ sid_again(struct burst *b, unsigned int i, const struct fib_sid *sid, unsigned i
 	  fib_path neighbor)
 {
 	burst_open(b, i, at, b->ifidx);
-	b->hop[i] |= DECAP_BY_SID;
+	b->hop[i] |= DECAP_BY_SID | (at == 0 ? DECAP_GOES_ON : 0);
 	b->vrf[i] = sid_vrf(sid, b->in->vrf);
 	b->path[i] = neighbor;
 	if (path_kind(neighbor) == PATH_NONE && sid_is_alone(sid))
@@ -352,7 +352,8 @@ sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	 * takes the packet now.
 	 */
 	if (kept_bytes(b, i, p) > KEPT_MAX ||
-	    (b->inside && p->left == 1 && (sid->flavors & SRV6_PSP) != 0))
+	    (burst_l2(b, i) != burst_frame(b, i) && p->left == 1 &&
+	     (sid->flavors & SRV6_PSP) != 0))
 		return false;
 	memcpy(ip + 24, next.octet, 16);
 	ip[p->srh_at + 3]--;

@@ -46,6 +46,7 @@ fwd_decap_of(const struct burst *b, unsigned int i)
 
 	if ((b->hop[i] & DECAP_BY_SID) != 0) {
 		decap.by_sid = true;
+		decap.counted = (b->hop[i] & DECAP_GOES_ON) != 0;
 		decap.vrf = b->vrf[i];
 		decap.path = b->path[i];
 	}
@@ -67,6 +68,9 @@ fwd_tunnel_cut(struct burst *b, unsigned int i)
 	struct rte_mbuf *m = b->m[i];
 	uint16_t by = (uint16_t)(burst_l2(b, i) - burst_frame(b, i));
 
+	/* An end point of SRv6 has passed the packet on: it keeps its MACs and its priority. */
+	if (by == 0 && b->goes_on)
+		return;
 	m->data_off = (uint16_t)(m->data_off + by);
 	m->data_len = (uint16_t)(m->data_len - by);
 	m->pkt_len -= by;
@@ -121,6 +125,7 @@ inner_begin(struct fwd *f, struct burst *b, const struct fwd_decap *decap)
 	b->sid_vrf = decap->vrf;
 	b->sid_path = decap->path;
 	b->vrf_counted = decap->counted;
+	b->goes_on = decap->by_sid && decap->counted;
 }
 
 static void
@@ -129,6 +134,8 @@ inner_add(struct burst *b, const struct fwd_decap *decap)
 	b->m[b->n] = decap->m;
 	b->l2[b->n] = rte_pktmbuf_mtod_offset(decap->m, uint8_t *, decap->at);
 	b->bytes += rte_pktmbuf_pkt_len(decap->m) - decap->at - L2_LEN;
+	if (b->goes_on) /* the priority of its tag is that of the tag with which it leaves */
+		b->any_flags |= decap->m->ol_flags & VLAN_STRIPPED;
 	b->n++;
 }
 

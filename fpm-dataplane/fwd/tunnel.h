@@ -70,8 +70,8 @@ fwd_decap_compare(struct fwd *f, const struct fwd_decap *decap)
 	else
 		f->decap_differs |=
 			((decap->ifidx ^ first->ifidx) | (decap->vrf ^ first->vrf) |
-			 (decap->path ^ first->path) | (decap->by_sid ^ first->by_sid)) !=
-			0;
+			 (decap->path ^ first->path) | (decap->by_sid ^ first->by_sid) |
+			 (decap->counted ^ first->counted)) != 0;
 }
 
 /* Dispatch stage: add a decapsulated packet of this burst to f->decap[]. */

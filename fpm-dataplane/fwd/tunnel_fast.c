@@ -50,6 +50,10 @@ fwd_tunnel_fast_cut(struct burst *b)
 		uint16_t by = (uint16_t)inside_at(b, i);
 		struct rte_mbuf *m = b->m[i];
 
+		if (b->goes_on) {
+			fwd_tunnel_cut(b, i);
+			continue;
+		}
 		m->data_off = (uint16_t)(m->data_off + by);
 		m->data_len = (uint16_t)(m->data_len - by);
 		m->pkt_len = m->data_len;

@@ -15,9 +15,11 @@
 #include "fib/vxlan.h"
 #include "tags.h"
 
-#define VXLAN_PORT 4789u
-#define BEHIND     (1 + N_ADJ) /* adjacencies behind the VXLAN, and numbers of headends */
-#define SID        1           /* number of the end point */
+#define VXLAN_PORT   4789u
+#define BEHIND       (1 + N_ADJ) /* adjacencies behind the VXLAN, and numbers of headends */
+#define SID          1           /* number of the end point */
+#define NUMBER_AT    2           /* place of a number in an IPv6 address */
+#define LOCATOR_BITS 48
 
 static const uint8_t svi_mac[6] = {2, 0, 0, 0, 9, 1}, rmac[6] = {2, 0, 0, 0, 9, 2};
 
@@ -27,13 +29,13 @@ static struct fib_vxlans *received;
 
 /* --- headers -------------------------------------------------------------------------------- */
 
-/* Write an address as IPv6. */
+/* Write an address as IPv6: the first of a locator of 48 bits. */
 static void
 addr6(uint8_t to[16], uint32_t number)
 {
 	memset(to, 0, 16);
 	to[0] = 0xfc;
-	put_be32(to + 12, number);
+	put_be32(to + NUMBER_AT, number);
 }
 
 /* Write UDP, VXLAN and Ethernet. */
@@ -121,7 +123,7 @@ own_take(enum tunnelled how, uint8_t *head)
 bool
 outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port, unsigned int len)
 {
-	uint32_t adj = get_be32(ip + (is_srv6(how) ? 36 : 16)) - THERE;
+	uint32_t adj = get_be32(ip + (is_srv6(how) ? 24 + NUMBER_AT : 16)) - THERE;
 	uint8_t want[OUTER_MAX], got[OUTER_MAX];
 
 	if (adj >= N_ADJ || world_port(adj) != port)
@@ -130,7 +132,7 @@ outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port, unsigned i
 		outer_write(want, how, THERE, HERE, len);
 		want[7]--;
 		want[43]--;
-		put_be32(want + 36, THERE + adj);
+		put_be32(want + 24 + NUMBER_AT, THERE + adj);
 		put_be32(want + SECOND_AT, THERE + adj);
 		return memcmp(ip, want, tunnel_bytes(how)) == 0;
 	}
@@ -225,7 +227,7 @@ segments_make(struct fib *fib, uint32_t far, uint32_t own)
 	for (unsigned int a = 0; a < N_ADJ && rc == 0; a++) {
 		addr6(addr, THERE + a);
 		fib->encap[BEHIND + a].next = PATH(PATH_VRF, 0);
-		rc = poptrie_add(fib->copy[0].pt6, addr, 128, far + a);
+		rc = poptrie_add(fib->copy[0].pt6, addr, LOCATOR_BITS, far + a);
 	}
 	if (rc == 0 && !headends_write(fib, SRV6_ENCAP))
 		rc = -EINVAL;

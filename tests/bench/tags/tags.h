@@ -32,7 +32,7 @@
 #define PUSHED     3000u /* plus the number of the label: labels that leave */
 /*
  * The local address of all tunnels: 198.18.0.1. Plus the number of the next hop: the far ends.
- * As an IPv6 address fc00:: has the number at its end.
+ * As an IPv6 address fc00::/16 has the number behind its first 16 bits.
  */
 #define HERE   0xc6120001u
 #define THERE  0xc6130000u
@@ -165,7 +165,7 @@ void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
 		 unsigned int len);
 
 /* Octets of SRV6_TWO with the number of the second segment, from the outer header on. */
-#define SECOND_AT 60u
+#define SECOND_AT 50u
 /* Octets of an outer IPv4 header that differ by its source: checksum and source. */
 #define FROM_AT    10u
 #define FROM_BYTES 6u
