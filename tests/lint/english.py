@@ -5,7 +5,8 @@
     english.py PATH...    files or folders; prints FILE:LINE: pattern; exit code 1 when any
 
 Looks at comments and string literals of C, at comments and docstrings of Python, at comments of
-shell scripts, makefiles and YAML, and at the text of Markdown and of manual pages outside of code.
+shell scripts, makefiles and the files of frr-config, at YAML, and at the text of Markdown and of
+manual pages outside of code.
 """
 
 import ast
@@ -79,11 +80,18 @@ def of_python(text):
 
 
 def of_hashes(text):
-    """Yield the same for shell, make and YAML: comments."""
+    """Yield the same for shell, make, YAML, TOML and FRR ("! comment"): comments."""
     for n, line in enumerate(text.splitlines(), 1):
-        m = re.search(r"(^|\s)#(?!!)(.*)", line)
+        m = re.search(r"(^|\s)#(?!!)(.*)", line) or re.match(r"(!)\s+(.*)", line)
         if m:
             yield n, m[2], True
+
+
+def of_yaml(text):
+    """Yield the same for YAML: comments, and the other text (descriptions)."""
+    yield from of_hashes(text)
+    for n, line in enumerate(text.splitlines(), 1):
+        yield n, re.sub(r"(^|\s)#(?!!).*", "", line), False
 
 
 def of_markdown(text):
@@ -96,6 +104,12 @@ def of_markdown(text):
             yield n, re.sub(r"`[^`]*`|\]\([^)]*\)", "", line), False
 
 
+# Files whose comments begin with # or, in a configuration of FRR, with !.
+HASHES = (".sh", ".mk", ".service", ".conf", ".toml", ".hex", ".ip", ".links", ".nft", ".wg",
+          ".postinst", ".preinst")  # fmt: skip
+HASHES_NAMES = ("Makefile", "Dockerfile", "daemons", "links", "rules", "run")
+
+
 def texts(path):
     """Return (line, text, is_comment) of each text of a file."""
     text, name = path.read_text(errors="replace"), path.name
@@ -105,7 +119,9 @@ def texts(path):
         return of_python(text)
     if name.endswith((".md", ".rst")):
         return of_markdown(text)
-    if name.endswith((".sh", ".mk", ".yaml", ".yml", ".service", ".conf")) or name in ("Makefile", "Dockerfile"):
+    if name.endswith((".yaml", ".yml")):
+        return of_yaml(text)
+    if name.endswith(HASHES) or name in HASHES_NAMES:
         return of_hashes(text)
     return ()
 

@@ -56,6 +56,10 @@ def test_the_hook_reads_what_git_leaves_in_the_file(tmp_path, capsys):
     ("a.h", 'log_write(level, "dpdk: %.*s", n, text);', "key=value"),
     ("a.c", "/* The same for IPv6. */", "the comment before"),
     ("a.md", "Somebody is there.", "name the program"),
+    ("openapi.yaml", "description: what is kept  # the descriptors", "name the thing"),
+    ("topology.toml", "# What r1 is connected to.", "start with a verb"),
+    ("daemons", "# Which daemons run.", "start with a verb"),
+    ("frr.conf", "! Packets that go nobody knows where.", "name the program"),
 ])  # fmt: skip
 def test_bad_english_is_refused(tmp_path, name, text, words):
     (tmp_path / name).write_text(text + "\n")
