@@ -176,7 +176,7 @@ idle_nothing(struct idle *idle)
 	if (most == 0)
 		return;
 	__atomic_store_n(idle->n_sleeps, *idle->n_sleeps + 1, __ATOMIC_RELAXED);
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	if (idle->in_vain > IN_VAIN_MAX) {
 		struct timespec t = {.tv_nsec = (long)ns_least(DEAF_NS, most)};

@@ -174,7 +174,7 @@ worker_on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 static void
 loop_release(struct ev_loop *loop) EV_NOEXCEPT
 {
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 }
 
@@ -198,7 +198,7 @@ worker_main(void *arg)
 	urcu_qsbr_register_thread();
 	rc = w->init_rc = w->ops->init != NULL ? w->ops->init(w) : 0;
 	atomic_store(&w->begun, true);
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	pthread_barrier_wait(&w->started);
 	urcu_qsbr_thread_online();
@@ -207,7 +207,7 @@ worker_main(void *arg)
 		if (w->ops->fini != NULL)
 			w->ops->fini(w);
 	}
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_unregister_thread();
 	return NULL;
 }

@@ -333,7 +333,7 @@ table_read(struct filter *f)
 static void
 table_read_offline(struct filter *f)
 {
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	worker_suspend_watchdog(READ_MAX_MS);
 	table_read(f);

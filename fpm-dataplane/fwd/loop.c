@@ -283,7 +283,7 @@ fwd_main(void *arg)
 		 */
 		quiesced = n == 0 || busy % QUIESCE_EVERY == 0;
 		if (quiesced) {
-			GRACE_LET_GO();
+			GRACE_QUIESCENT();
 			f->outer_epoch++;
 			f->found.ifidx = 0;
 			f->found_svi = NULL;
@@ -294,7 +294,7 @@ fwd_main(void *arg)
 		idle_round(idle, n > 0 || f->n_tx_used > 0);
 	}
 	fwd_tx_drop(f);
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_unregister_thread();
 	return 0;
 }

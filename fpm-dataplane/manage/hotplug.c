@@ -31,7 +31,7 @@
 static void
 slow_begin(void)
 {
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	worker_suspend_watchdog(SLOW_MS);
 }
@@ -71,7 +71,7 @@ worker_send_port(struct worker *to, uint16_t ifidx, bool gone)
 	m->done = &done;
 	worker_send(to, &m->m);
 	/* A grace period must not wait for this thread meanwhile. */
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	while (sem_wait(&done) < 0)
 		continue;

@@ -84,7 +84,7 @@ device_server(const char *device, const char *kernel_if)
 	if (kernel_if[0] != '\0')
 		return if_nametoindex(kernel_if) != 0 ? MEMIF_LISTENS : MEMIF_AWAY;
 	/* The call may wait for an answer. Grace periods must not wait meanwhile. */
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	server = memif_server(device);
 	urcu_qsbr_thread_online();

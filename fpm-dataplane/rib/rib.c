@@ -182,7 +182,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	if (rib->pending.n_events >= RIB_COMMIT_EVENTS) {
 		rib_commit(rib);
 		/* rib holds no RCU-protected pointer between messages. */
-		GRACE_LET_GO();
+		GRACE_QUIESCENT();
 		urcu_qsbr_quiescent_state();
 	}
 }

@@ -301,7 +301,7 @@ dump_failed(struct rtnl *r, int error)
 }
 
 static void
-dump_go_on(struct rtnl *r)
+dump_advance(struct rtnl *r)
 {
 	int rc = dump_continue(r);
 
@@ -314,7 +314,7 @@ dump_go_on(struct rtnl *r)
 static void
 rtnl_on_dumps(struct ev_loop *loop, ev_io *io, int revents)
 {
-	dump_go_on(io->data);
+	dump_advance(io->data);
 }
 
 /*
@@ -346,7 +346,7 @@ rtnl_read_rules(struct rtnl *r)
 	if (!r->rules_due || dump_runs(r))
 		return;
 	dump_plan_rules(r);
-	dump_go_on(r);
+	dump_advance(r);
 }
 
 static void
@@ -387,7 +387,7 @@ rtnl_on_resync(struct ev_loop *loop, ev_timer *timer, int revents)
 	else
 		dump_plan_mortal(r);
 	r->all_due = r->silent_due = r->lives_due = false;
-	dump_go_on(r);
+	dump_advance(r);
 }
 
 static void

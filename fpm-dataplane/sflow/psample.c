@@ -151,7 +151,7 @@ psample_open(struct sflow *s)
 		ps->fd = -1;
 		return rc;
 	}
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	rc = family_ask(ps);
 	urcu_qsbr_thread_online();

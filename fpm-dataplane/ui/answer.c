@@ -374,8 +374,8 @@ answer_own_names(struct answer *a)
 		answer_own_name(a, req->name, sizeof(req->name));
 	for (unsigned int k = 0; k < N_FILTER_WORD; k++)
 		if (strcmp(filter_word[k].key, "dev") == 0)
-			answer_own_name(a, req->choose.value[k],
-					sizeof(req->choose.value[k]));
+			answer_own_name(a, req->filter.value[k],
+					sizeof(req->filter.value[k]));
 	if (change->op == MANAGE_PORT_SET || change->op == MANAGE_PORT_DEL)
 		answer_port_name(a, change->tap, sizeof(change->tap));
 	answer_own_name(a, change->hook.dev, sizeof(change->hook.dev));
@@ -389,7 +389,7 @@ answer_begin(struct answer *a, const json_t *request)
 
 	a->out.n = 0;
 	a->out.key = NULL;
-	a->out.choose = &a->req.choose;
+	a->out.filter = &a->req.filter;
 	a->refused = REFUSED_NONE;
 	a->state = ANSWER_DONE;
 	if (rc < 0)

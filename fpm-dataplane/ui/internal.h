@@ -55,7 +55,7 @@ struct rows {
 	enum rows_form form;
 	const char *key,
 		*value; /* select rows whose `key` (text or number) is `value`; NULL: all */
-	const struct filter *choose; /* and select by these words; NULL: all */
+	const struct filter *filter; /* and select by these words; NULL: all */
 	uint64_t n;                  /* rows written so far */
 };
 
@@ -122,7 +122,7 @@ struct request {
 	struct prefix prefix;
 	char name[UI_NAME_MAX]; /* of the requested row; "": all */
 	char vrf[IFNAMSIZ];     /* show its routes; "": table main and others */
-	struct filter choose;   /* selects rows */
+	struct filter filter;   /* selects rows */
 	struct watch_want want; /* with .ask: trace answers; shows nothing */
 	char port[UI_NAME_MAX]; /* of `want`; "": any */
 };

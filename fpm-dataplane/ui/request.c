@@ -337,11 +337,11 @@ request_take_choice(struct parse *p, const char *word, const json_t *value)
 	if (json_is_integer(value) && filter_word[k].kind == FILTER_SOURCE) {
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
-		return filter_take(&p->req->choose, k, number, p->why, p->why_size);
+		return filter_take(&p->req->filter, k, number, p->why, p->why_size);
 	}
 	if (!json_is_string(value))
 		return request_refuse(p, "%s is not a string", word);
-	return filter_take(&p->req->choose, k, json_string_value(value), p->why,
+	return filter_take(&p->req->filter, k, json_string_value(value), p->why,
 			   p->why_size);
 }
 

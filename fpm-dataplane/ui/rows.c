@@ -110,7 +110,7 @@ row_is_selected(const struct rows *out, const json_t *row)
 	const json_t *value;
 	char number[24] = "";
 
-	if (out->choose != NULL && !row_matches(out->choose, row))
+	if (out->filter != NULL && !row_matches(out->filter, row))
 		return false;
 	if (out->key == NULL)
 		return true;

@@ -158,7 +158,7 @@ warnings_scan(struct warn *w)
 	rules_scan(w);
 	tunnels_scan(w);
 	namespace_scan(w);
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	/*
 	 * The requests for many devices may each wait for the kernel. The watchdog must not

@@ -166,7 +166,7 @@ go_round(void)
 	for (uint16_t p = 1; p <= N_PORT; p++)
 		tap_pump(p);
 	ui_pump();
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_quiescent_state();
 	sched_yield();
 }

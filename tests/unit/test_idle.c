@@ -81,7 +81,7 @@ fake_main(void *arg)
 		while (f->drain_fd >= 0 &&
 		       recv(f->drain_fd, octet, sizeof(octet), MSG_DONTWAIT) > 0)
 			atomic_fetch_add(&f->given, 1);
-		GRACE_LET_GO();
+		GRACE_QUIESCENT();
 		urcu_qsbr_quiescent_state();
 		idle_round(&f->serving.idle, worked);
 	}

@@ -171,7 +171,7 @@ ask(const struct house *h, uint32_t dst, uint32_t flow_hash)
 static void
 quiescent(const struct house *h)
 {
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_quiescent_state();
 }
 
@@ -186,7 +186,7 @@ wait_for(const struct house *h, uint32_t dst, enum path_kind kind, double second
 		quiescent(h);
 		sched_yield();
 	}
-	GRACE_LET_GO();
+	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	return found;
 }
