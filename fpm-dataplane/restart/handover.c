@@ -217,7 +217,7 @@ successor_failed(const struct child *child, const struct predecessor *old, int r
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SD_EXIT_ROOM) {
 		if (sd_manager_runs())
 			log_warn("main: no memory for two daemons "
-				 "effect=end-before-the-successor");
+				 "effect=forwarding-stops-until-successor-runs");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
 	failure_text(rc, status, why);

@@ -199,9 +199,10 @@ eal_failure_log(const struct config *conf, int rc)
 			  free_mib, conf->memory_mib);
 	/* DPDK's error may be "Invalid argument": a library could not be mapped. */
 	else if (limit_mib > 0)
-		log_error("main: dpdk not started reason=too-few-addresses limit_mib=%llu "
-			  "see=\"ulimit -v, LimitAS of the unit, memory.size-mib\"",
-			  limit_mib);
+		log_error(
+			"main: dpdk not started reason=address-space-limit limit_mib=%llu "
+			"see=\"ulimit -v, LimitAS of the unit, memory.size-mib\"",
+			limit_mib);
 	else if (conf->hugepages)
 		log_error("main: dpdk not started error=\"%s\" wanted_mib=%u "
 			  "see=hugepages,memory.size-mib",

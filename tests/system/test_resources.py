@@ -487,7 +487,7 @@ def test_a_start_without_memory_is_told_and_nothing_is_left(own_dut):
 
     assert started.returncode == 1, text
     assert (
-        f"main: dpdk not started reason=too-few-addresses limit_mib={4 << 10} "
+        f"main: dpdk not started reason=address-space-limit limit_mib={4 << 10} "
         'see="ulimit -v, LimitAS of the unit, memory.size-mib"'
     ) in text
     assert glob.glob(f"/var/run/dpdk/fdp{started.pid}-*") == []

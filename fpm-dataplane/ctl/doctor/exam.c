@@ -335,7 +335,7 @@ exam_enter(struct exam *e)
 		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)exam_pid(e));
 	if (row_true(e->version, "control_netns_lost")) {
 		e->deny = "the namespace of the TAPs has lost this name; fpmctl restart "
-			  "moves them to the namespace that has it";
+			  "moves the TAPs to the namespace that has the name now";
 		return;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);

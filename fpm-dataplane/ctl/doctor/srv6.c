@@ -93,15 +93,13 @@ rules_check(struct exam *e, long long headends, long long sids)
 	bool good = true;
 
 	if (headends > 0 && rules_with(rules, "ipv6", "tos") > 0)
-		finding_add(
-			e, VERDICT_OK, "tos",
-			"rules for a TOS see that of the packet in a headend; Linux has "
-			"0 there for IPv4");
+		finding_add(e, VERDICT_OK, "tos",
+			    "rules with a TOS match outer packets by the TOS of the inner "
+			    "packet; for inner IPv4 Linux uses 0");
 	if (sids > 0 && rules_with(rules, "ipv4", "tos") > 0 && decapsulates_ipv4(e))
-		finding_add(
-			e, VERDICT_OK, "tos",
-			"rules for a TOS see that of a packet out of an end point; Linux "
-			"has 0 there for IPv4");
+		finding_add(e, VERDICT_OK, "tos",
+			    "rules with a TOS match packets that end points decapsulate by "
+			    "their TOS; for IPv4 Linux uses 0");
 	if (headends > 0 && rules_with(rules, "ipv6", "from") > 0 &&
 	    strcmp(row_str(e->fpm, "srv6_source"), "::") == 0) {
 		finding_add(e, VERDICT_WARN, "rules",
@@ -123,8 +121,8 @@ filter_check(struct exam *e)
 
 	if (strcmp(row_str(filter, "state"), "in-force") == 0)
 		finding_add(e, VERDICT_OK, "filter",
-			    "rules see the packet in a headend; in Linux the hook forward "
-			    "sees the outer packet");
+			    "rules see the inner packet of a headend; in Linux the hook "
+			    "forward sees the outer packet");
 	json_decref(filter);
 }
 

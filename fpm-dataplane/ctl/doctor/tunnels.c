@@ -34,7 +34,7 @@ tunnel_check(struct exam *e, const json_t *row)
 		finding_fix(e, "raise limits.vlans, and restart");
 	else if (strcmp(row_str(row, "tunnel"), "vxlan") == 0)
 		finding_fix(e, "make it the only port of a bridge (manual: Interfaces, "
-			       "VXLAN). The kernel goes on to bridge");
+			       "VXLAN). The kernel continues to bridge");
 	else
 		finding_fix(e, "create the tunnel without this setting (manual: "
 			       "Interfaces, Tunnels)");
