@@ -76,7 +76,7 @@ struct structure {
 	int family;
 	const struct ops *ops;
 	int arg;                  /* for `ops`: entry size or variant */
-	unsigned int entry_bytes; /* DPDK: octets of an entry; ours: 0 */
+	unsigned int entry_bytes; /* DPDK: octets of an entry; Poptrie: 0 */
 	bool update;              /* true: measure updates */
 	const char *note;         /* printed with its build time */
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the forwarding rate of one core, ours and those of peers. The same port feeds all of
-them with the same tables, and they take turns in one run. JSON lines on stdout; tables and the
-goals on stderr.
+"""Measure the forwarding rate of one core, of the dataplane and of other programs (peers). The same
+port feeds all of them with the same tables, and they take turns in one run. JSON lines on stdout;
+tables and the goals on stderr.
 
     bench_forward.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -42,7 +42,7 @@ def measure_table(bench, table, running):
 
 
 def measure_tables(bench):
-    """Measure ours and all peers on each table."""
+    """Measure the dataplane and all peers on each table."""
     for table in rig.options("TABLES", ("few", "full") if rig.quick() else TRAFFIC):
         bench.use(table)
         with rig.Started(bench, rig.peers(bench, table)) as running:

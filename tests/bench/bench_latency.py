@@ -48,7 +48,7 @@ def medians(runs):
 
 
 def measure(bench):
-    """Measure all loads. Ours and the reference take turns."""
+    """Measure all loads. The dataplane and the reference take turns."""
     bench.use("full")
     seconds = rig.option("SECONDS", 1.0 if rig.quick() else 4.0)
     reps = rig.option("REPS", 3 if rig.quick() else 5)

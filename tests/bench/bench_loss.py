@@ -105,7 +105,8 @@ def throughput(bench, ours):
 
 
 def at_load(bench, ours, io, load, depth):
-    """Measure the rows of one load: ours with each work of the control plane, io without any.
+    """Measure the rows of one load: the dataplane with each work of the control plane, io without
+    any.
 
     The pieces of all rows take turns, so that noise of the machine affects all of them. The rate
     of the machine changes within minutes, so the throughput is measured again before each load.

@@ -19,8 +19,8 @@ from bench.fib_report import print_columns
 
 OPTIONS = {"FILES": "build/bench/*.jsonl", "BOXES": "2,4,8,16", "CORES": "4", "EXT": "100", "MESH": "100",
            "OCTETS": "512", "ROUTES": "1200000", "MESH_JSON": ""}  # fmt: skip
-# Figures that the files have, unless the environment has them: Mpps of a core, octets of RIB and FIB for
-# a route, ms until a group leaves a dead member, ms until routing has another path.
+# Figures, from the environment or else from the files: Mpps per core, octets of RIB and FIB per route,
+# ms until a group stops using a dead member, ms until routing has another path.
 FIGURES = ("MPPS", "ROUTE_OCTETS", "MEMBER_MS", "REROUTE_MS")
 PATTERNS = {"uniform": scale.uniform, "hot pair": scale.hot}
 

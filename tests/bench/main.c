@@ -287,7 +287,7 @@ updates(struct run *r)
 	return good && verified_again(r, im, n, "after the update stream");
 }
 
-/* Count cache lines. All variants of ours touch the same lines, so trace one. */
+/* Count cache lines. All variants of Poptrie touch the same lines, so trace one. */
 static void
 lines(const struct run *r)
 {

@@ -250,7 +250,7 @@ def isp_dies(run):
 
 @fault(1, 16)
 def isp_is_silent(run):
-    """The BGP speaker says nothing for longer than the hold time."""
+    """The BGP speaker sends nothing for longer than the hold time."""
     run.note("isp silent", "11 s, hold time 9 s")
     pids = _speakers(run)
     run.oracle.change(session=False)
@@ -294,7 +294,7 @@ def neighbors_forgotten(run):
 
 @fault(2)
 def isp_moves(run):
-    """isp has another MAC and says so."""
+    """isp gets another MAC and announces it."""
     run.note("MAC moves", "isp's, with gratuitous ARP and NA")
     space = run.bed.ns["isp"]
     said = {"net.ipv4.conf.eth0.arp_notify": 1, "net.ipv6.conf.eth0.ndisc_notify": 1}
@@ -346,7 +346,7 @@ def mtu_changes(run):
 
 @fault(1)
 def address_goes(run):
-    """The lan's subnet is removed and added again: between, no interface has its hosts."""
+    """The lan's subnet is removed and added again. Meanwhile no interface has its hosts."""
     what = run.note("address", "lan0's, gone and back")
     what.may_lose(3, ("lan",))
     run.oracle.flux(("lan",))
@@ -359,7 +359,7 @@ def address_goes(run):
 
 @fault(1, 8, sessions_stay=True)
 def netlink_overrun(run):
-    """More is said by the kernel than neigh can hear while it stands still."""
+    """The kernel sends more events than fit the socket of neigh while neigh is stopped."""
     run.note("overrun", "20,000 neighbors while neigh stands still")
     lines = [
         f"neigh {verb} 203.0.113.{100 + n % 100} lladdr 02:55:00:00:{n >> 8:02x}:{n & 255:02x}"
@@ -514,7 +514,7 @@ def daemon_stands_still(run):
 
 @fault(1, sessions_stay=True)
 def rib_stands_still(run):
-    """rib gets no time for a while: what zebra says waits, packets do not."""
+    """rib gets no time for a while: messages of zebra wait, packets do not."""
     run.note("rib stands still", "1 s")
     with _still(run, "fdp-rib"):
         end = time.monotonic() + 1
@@ -561,8 +561,8 @@ def bgpd_dies(run):
 @fault(1, 30)
 def bgpd_restarts_gracefully(run):
     """kill -9 of bgpd with RFC 4724: zebra keeps its routes until it is back, and no packet takes
-    another path. When bgpd has heard its peers, zebra 8.4 withdraws some, or all, for 0.1 to 2 s
-    until bgpd has said them again, from the kernel as well."""
+    another path. When bgpd has heard its peers, zebra 8.4 withdraws some or all of these routes,
+    from the kernel as well, for 0.1 to 2 s, until bgpd has sent them again."""
     what = run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")
     eventually(lambda: run.bed.r1.pid("bgpd") != was, run.bed.patience(60), 0.02)

@@ -178,8 +178,8 @@ def _dropped(run):
 
 @fault(2)
 def nonsense_channels(run):
-    """Nonsense to FPM (zebra is thrown out by it, and comes again), to the control socket
-    and to the metrics."""
+    """Send malformed data to FPM, to the control socket and to the metrics. At FPM it ends zebra's
+    session, and zebra connects again."""
     run.note("nonsense channels", "FPM, control socket, metrics")
     before = run.bed.dp.fpm()["bad_frames"]
     for _ in range(3):
@@ -207,8 +207,8 @@ def nonsense_channels(run):
 
 @fault(2, sessions_stay=True)
 def nonsense_requests(run):
-    """Every operation of the API, its path and verb right, with nonsense as a name, as
-    parameters, as a body: refused, and nothing has changed."""
+    """Send malformed requests for every operation of the API: the path and the verb are right; the
+    name, the parameters or the body is malformed. The daemon refuses them and changes nothing."""
     run.note("nonsense requests", "each operation of the API")
     rng, before = run.rng, _shown(run)
     names = ("\0", "%", "../../etc/passwd", "x" * 5000, "-1", "'; --", rng.randbytes(9).hex())
@@ -232,8 +232,8 @@ def nonsense_requests(run):
 
 @fault(2, sessions_stay=True)
 def nonsense_file(run):
-    """The configuration is nonsense, in several ways, and is to be reloaded: refused as a
-    whole, and nothing has changed."""
+    """Reload a configuration that is malformed, in several ways. The daemon refuses it as a whole and
+    changes nothing."""
     run.note("nonsense file", "reload of a garbage configuration")
     config, rng, before = run.bed.dp.config, run.rng, _shown(run)
     with open(config, "rb") as file:

@@ -4,8 +4,8 @@
  * is a list of edits of a valid checkpoint. Most edits correct the CRC again, because this
  * fuzzer searches for damage that the CRC does not find.
  *
- *   octet 0   1: counts in the header are set right in the end
- *   edits     what (see below), which, at, value: four octets each
+ *   octet 0   1: correct the counts in the header after the edits
+ *   edits     kind (see below), index, offset, value: four octets each
  */
 #include <stdint.h>
 #include <stdlib.h>

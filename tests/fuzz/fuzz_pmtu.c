@@ -192,7 +192,7 @@ error_look(const struct error *e, uint8_t inner_at)
 	free(octet);
 }
 
-/* --- what must hold ------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------------------- */
 
 static void
 table_check(void)

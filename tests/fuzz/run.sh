@@ -18,9 +18,10 @@ one() {
 	log=$work/log-$2
 	inputs=$work/corpus-${2#fuzz_}
 	case $2 in
-	# One language, one corpus.
+	# Both targets read the same input language, so they share a corpus.
 	fuzz_fpm | fuzz_fpm_rib) inputs="-dict=tests/fuzz/fpm.dict $work/corpus-fpm" ;;
-	# Any octets are a script; left to itself libFuzzer would try none longer than a few changes.
+	# For these targets any octets are a valid script of changes. By default libFuzzer would try
+	# short scripts only.
 	fuzz_poptrie | fuzz_pmtu | fuzz_bfd | fuzz_checkpoint | fuzz_kernel | fuzz_rules | fuzz_filter) inputs="-len_control=0 $inputs" ;;
 	esac
 	if $work/"$2" -max_total_time="$3" -max_len=3000 -timeout=20 -print_final_stats=1 \

@@ -4,7 +4,7 @@
 
 All UPDATEs are built before the session opens and then sent as fast as the peer takes
 them; keepalives go between whole messages. The session is opened again whenever it ends,
-and everything that should stand at that time is sent again. One thread, one selector.
+and all routes that are announced at that time are sent again. One thread, one selector.
 
 Progress goes to standard output, a JSON object a line, key `event`: ready, established,
 sent, down, notification. Commands come over the Unix socket --control, a JSON object a
@@ -12,10 +12,11 @@ line, each answered by one:
 
     {"cmd": "status"}                         state and counts
     {"cmd": "announce", "prefixes": [...]}    text form, either family; "t": when, monotonic
-    {"cmd": "withdraw", "prefixes": [...]}    the same; both hold over a reconnect
+    {"cmd": "withdraw", "prefixes": [...]}    the same; a reconnect repeats both
     {"cmd": "sample", "count": 5, "seed": 1}  random announced prefixes with a host in each
     {"cmd": "lonely", "count": 1, "seed": 1}  the same, covered by no other prefix
-    {"cmd": "disconnect"}, {"cmd": "connect"} end the session and stay away; come back
+    {"cmd": "disconnect"}                     end the session and open no other
+    {"cmd": "connect"}                        open a session again
 """
 
 import argparse

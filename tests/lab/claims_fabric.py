@@ -199,7 +199,7 @@ THROUGH_R1 = f"vrf red 2001:db8:2::10/128 encap seg6 mode encap segs {CARRIER},{
 
 
 def _compressed(lab, seats):
-    """Send packets of Linux through SIDs of IS-IS and of staticd: r1 and r2 are in one address."""
+    """Send packets of Linux through SIDs of IS-IS and of staticd. One address has the SIDs of r1 and r2."""
     for box, seat in seats.items():
         prefix = f"prefix {CORE_LOCATORS[box]} block-len 32 node-len 16 func-bits 16"
         seat.r1.configure("segment-routing", "srv6", "locators", "locator core", prefix, "behavior usid")
@@ -221,7 +221,7 @@ def _compressed(lab, seats):
         check(all(counted[sid] >= 3 for sid in wanted[box]), f"3 packets or more to {wanted[box]}", counted, LOGS)
     return (
         f"SIDs of IS-IS and of staticd: {', '.join(actions)}. Packets of red3 to {CARRIER} cross r1, reach r2, and "
-        f"go on to {STATIC}: {seen}"
+        f"continue to {STATIC}: {seen}"
     )
 
 

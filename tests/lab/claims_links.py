@@ -289,8 +289,8 @@ def _core_uses(lab, dev):
 
 
 def _cut(lab, plugged):
-    """Unplug the cable of lan0, or plug it in, and return when the router that should be is
-    Master. vrrpd of r1 does not care that its interface is down, and stays Master."""
+    """Unplug the cable of lan0, or plug it in, and return when the expected router is
+    Master. vrrpd of r1 stays Master while its interface is down."""
     steps.cable(lab, "lan0", plugged)
     _masters(lab, "r1" if plugged else "r2", only=not plugged)
 

@@ -332,8 +332,8 @@ class Lab:
 
 
 class Seat:
-    """The lab as another box than r1 sees it: `r1` is its FRR, `dp` its dataplane, and r1's name
-    that of its namespace. So what evidence.py and steps.py show of r1 they show of this box."""
+    """The lab with another box in place of r1: `r1` is the box's FRR, `dp` its dataplane, and the
+    name of r1 stands for its namespace. So evidence.py and steps.py show the state of this box."""
 
     def __init__(self, lab, box):
         self.plan, self.dp, self.r1 = lab.plan, lab.dps[box], lab.neighbors[box]

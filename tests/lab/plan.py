@@ -4,13 +4,13 @@
     cables = ["r1 wan0 - isp eth0"]     node and interface - node and interface
     modules = ["mpls_router"]           modules of the kernel, if any
 
-    [isp]                               a table a node that is more than a host:
+    [isp]                               a table for each node that is more than a host:
     frr = ["bgpd"]                      daemons of an FRR that has NODE.conf for frr.conf
-    sysctl = {"net..." = 1}             settings of its kernel, beside the usual ones
+    sysctl = {"net..." = 1}             settings of its kernel in addition to the default ones
     ip = ["addr add ..."]               `ip` commands; those for IPv6 routes begin with -6
     internet = {"192.0.2.1" = ["203.0.113.0/24"]}
-                                        every address there is lives here (ping answers),
-                                        except addresses behind these gateways
+                                        the node answers pings to all addresses, except to
+                                        addresses behind these gateways
     bird = "NODE.bird"                  the configuration of a BIRD
     box = true                          another router as r1: a dataplane under the FRR, with the
                                         `fpm-dataplane.yaml` and the `links` of r1, or with the
@@ -20,11 +20,12 @@
                                         a BGP speaker that announces a made-up Internet. Without
                                         hop6 it has IPv4 only; `most = 10000` is a limit
 
-r1 is the router that the folder is about, and each `box` is another one like it. It runs FRR if the folder has `frr.conf`, BIRD if the
-folder has `bird.conf`, otherwise no routing daemon. They use the TAPs of the dataplane, which has its ends of the cables in a namespace of its own, r1-dp. That has no addresses and no
-IPv6, so that its kernel answers nothing and forwards nothing: net_af_packet leaves a copy
-of each frame with it. What r1 has on its TAPs, VLANs and VRFs, is in the file `links` beside
-topology.toml, if any: `ip` commands, one a line. The file NODE.wg, if any, has keys and peers of
+r1 is the router of the folder, and each `box` is a further router of this kind. r1 runs FRR if the
+folder has `frr.conf`, BIRD if the folder has `bird.conf`, otherwise no routing daemon. The routing
+daemons use the TAPs of the dataplane. The dataplane has its ends of the cables in a namespace of its
+own, r1-dp, without addresses and without IPv6. net_af_packet leaves a copy of each frame to the kernel
+of this namespace, which must not answer or forward it. The file `links` beside topology.toml, if any,
+has the VLANs, VRFs and tunnels of r1: `ip` commands, one a line. The file NODE.wg, if any, has keys and peers of
 the WireGuard tunnel wg0 of a node, for `wg setconf`. Without FRR, the file `r1.ip` has the addresses
 and routes of r1 in the same form. The file `r1.nft`, if any, has the rules that the dataplane obeys, for
 `nft -f`.

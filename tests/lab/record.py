@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Record what zebra of r1 sends by FPM in a scenario of frr-config. The dataplane is not there: r1
-has its ends of the cables in the place of TAPs, and its kernel forwards.
+"""Record the FPM messages of r1's zebra in a scenario of frr-config. There is no dataplane: r1 has
+its ends of the cables in place of TAPs, and its kernel forwards.
 
     record.py SCENARIO    print the start and a replay in the form of tests/unit/captures
 

@@ -4,7 +4,7 @@
 
     scenario.py [NAME]    without a name the list
     ONCE=1                do not leave it up
-    ROUTES=N, SEED=N      of what a BGP speaker announces, where there is one
+    ROUTES=N, SEED=N      number and seed of the routes of the BGP speaker, if there is one
     KEEP=1                leave the lab up after a failure too
     LAB=NAME              another lab than the one with plain names (lab.py)
 """

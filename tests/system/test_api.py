@@ -626,7 +626,7 @@ def test_garbage_is_counted_and_harms_no_other_client(own_dut, rng):
     assert count["requests"] >= 1 and count["garbage"] + count["refused"] >= 1
 
 
-# --- who may ------------------------------------------------------------------------------------
+# --- permissions --------------------------------------------------------------------------------
 
 
 def curl(dut, *words, **who):

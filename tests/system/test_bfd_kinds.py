@@ -332,7 +332,7 @@ def test_our_router_loops_the_echo_packets_of_its_peer(bfd):
 
 
 def crash(frr):
-    """Kill bfdd, without an end in order, and start it again."""
+    """Kill bfdd with SIGKILL, and start it again."""
     frr.kill("bfdd", signal.SIGKILL)
     eventually(lambda: not frr.runs("bfdd"), 5, what="bfdd is gone")
     frr.restart("bfdd")

@@ -16,7 +16,7 @@ from lib.wait import LONG, eventually
 LIMIT = 64 << 20  # the shortest queue that the configuration allows
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 PAUSE_S = float(os.environ.get("DRAIN_PAUSE_S", "5" if LONG else "2"))
-# As many messages as a full table, which is what fills the queue: a tenth of a table, ten times.
+# As many messages as a full table has, so that the queue fills: a tenth of a table, ten times.
 TIMES = (FULL4 + FULL6) // (N4 + N6)
 ROOM = 48 << 20  # above the counted bytes: memory of malloc, socket buffers, answers
 

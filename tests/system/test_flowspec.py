@@ -39,7 +39,7 @@ DNS = "destination 198.51.100.9/32 protocol =17 source-port =53"
 
 
 class Filtered:
-    """The router with all programs beside it."""
+    """The router with its filter: a peer that announces flow specifications, and fpm-flowspec."""
 
     def __init__(self, dut, frr):
         self.dut, self.frr = dut, frr

@@ -642,7 +642,7 @@ def test_the_greatest_rates_are_taken_by_nft(judged):
     judged.load({4: {}, 6: {}})
 
 
-# --- who may filter (RFC 8955, 6; RFC 9117) ---
+# --- permission to filter (RFC 8955, 6; RFC 9117) ---
 
 
 class Frr:

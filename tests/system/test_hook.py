@@ -24,7 +24,7 @@ from wire import token, token_of
 CLANG = next((c for c in ("clang-14", "clang-19", "clang") if shutil.which(c)), None)
 FOLDER = os.path.join(ROOT, "fpm-dataplane", "hook", "examples")
 HEAD = "#include <fpm_hook.h>\nuint64_t program(struct fpm_hook *hook)\n"
-# The words that the manual names, but for the folder of the header.
+# The options that the manual names, except for the folder of the header.
 FLAGS = ["-target", "bpf", "-mcpu=v2", "-O2", "-ffreestanding"]
 
 pytestmark = pytest.mark.skipif(CLANG is None, reason="no clang here: `make deps` installs it")

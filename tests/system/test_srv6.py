@@ -94,7 +94,7 @@ def test_a_capture_has_the_outer_packet_and_the_inner_packet(plain, lan, wan):
 
 
 def test_doctor_says_which_tos_rules_see(plain, lan, wan, alt):
-    """Rules for a TOS see that of the inner packet. Linux looks it up with TOS 0."""
+    """Rules with a TOS match the TOS of the inner packet. Linux uses TOS 0 for the lookup."""
     notes = lambda: [r["status"] for r in json.loads(plain.fpmctl("--json", "doctor", "srv6").stdout) if r["subject"] == "tos"]  # noqa: E731
     plain.ip("rule add pref 90 tos 0x10 lookup 77", f"route add {NET4} via {alt.peer4} dev alt0 table 77")
     try:

@@ -130,7 +130,7 @@ routes_by_links_without_carrier_are_followed(void **state)
 	unwatch(m);
 }
 
-/* The values of the link and for all are told apart: who forwards takes the larger one. */
+/* kmon reports the value of the link and the value for all; the user takes the larger one. */
 static void
 rp_filter_is_followed(void **state)
 {

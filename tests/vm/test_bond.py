@@ -23,9 +23,9 @@ LOSS_S = 1.0  # at most, from the moment a member is lost
 IN_USE = 0x3C  # LACP's states: aggregation, synchronization, collecting, distributing
 UP_S = 3  # seconds until LACP is up, at most
 # The parts of UP_S that the dataplane may take. IN_SYNC_S: from the link until the dataplane
-# announces that it is in sync, while Linux waits (half a second of our own, rounds of 0.1 s, a
-# LACPDU each third of a second). ANSWER_S: from Linux's LACPDU that it collects until our
-# LACPDU that we distribute.
+# announces that it is in sync, while Linux waits (the dataplane waits half a second, in rounds of
+# 0.1 s, and sends a LACPDU each third of a second). ANSWER_S: from Linux's LACPDU with the state
+# collecting until the LACPDU of the dataplane with the state distributing.
 IN_SYNC_S, ANSWER_S = 1.2, 0.6
 JUMBO = 9000
 LACP = "bond mode 802.3ad lacp_rate fast miimon 50 xmit_hash_policy layer3+4"

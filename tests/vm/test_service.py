@@ -236,7 +236,7 @@ def test_what_hangs_is_started_again(router):
     stop, it sends none: systemd ends the daemon by its watchdog signal and starts another."""
     with watchdog(router, 4):
         was = router.daemon.pid()
-        # Signs of life once a second keep the daemon alive beyond the limit.
+        # WATCHDOG=1 once a second keeps the daemon alive beyond the limit.
         first = int(state("WatchdogTimestampMonotonic"))
         eventually(lambda: int(state("WatchdogTimestampMonotonic")) > first + 6e6, 20, 0.2)
         assert router.daemon.pid() == was

@@ -25,7 +25,8 @@ class Twins:
 
     def answers(self, frames, wire="lan"):
         """Send {case: frame} into the wire of each. Return the texts of the frames that came out, as
-        two dictionaries {case: [text]}: of Linux, of ours. Ours limits ICMP errors to 100 at a time for a receiver."""
+        two dictionaries {case: [text]}: of Linux, and of our router. Our router sends at most 100 ICMP
+        errors at a time to a receiver."""
         found, cases = ({}, {}), list(frames)
         for at in range(0, len(cases), 30):
             for one, texts in zip((self.linux, self.ours), found):

@@ -99,7 +99,7 @@ def sample(program, seconds, check=0):
 
 
 def measure(bench):
-    """Measure ours and testpmd io, each with its own sender, in turns."""
+    """Measure the dataplane and testpmd io, each with its own sender, in turns."""
     if bench.other_cpu == bench.cpu:
         bench.skip("memif", "one core only")
         return

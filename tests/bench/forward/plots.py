@@ -150,7 +150,7 @@ def loss(lines, path):
 
 
 def latency(lines, path):
-    """Draw bench_latency: percentiles by load, ours and the reference."""
+    """Draw bench_latency: percentiles by load, of the dataplane and of the reference."""
     rows = [r for r in lines if r["bench"] == "latency"]
     fig, axes = figure() if rows else (None, None)
     if fig is None:

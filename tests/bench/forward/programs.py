@@ -20,8 +20,8 @@ from lib.dataplane import Dataplane
 from lib.wait import eventually
 
 N_OUT = 4
-# By ISA: the vector widths of the other programs, and the key `instructions` of ours. Code for
-# x86-64-v2 has vectors of 128 bits, in l3fwd too; only the reference code of ours has none.
+# By ISA: the vector widths of the other programs, and the key `instructions` of the dataplane. Code
+# for x86-64-v2 has vectors of 128 bits, in l3fwd too; only the dataplane's scalar code has none.
 SIMD_BITS = {"": 512, "avx512": 512, "avx2": 256, "scalar": 128, "reference": 128}
 INSTRUCTIONS = {"avx512": "avx512", "avx2": "avx2", "scalar": "sse4", "reference": "scalar"}
 LOAD_S = 240
@@ -197,7 +197,8 @@ class L3fwd(Program):
         cores = ",".join(map(str, self.cpus))
         argv = [str(self.program), *self.eal(cores, N_OUT + 1), "--"]
         argv += ["-p", hex((1 << (N_OUT + 1)) - 1), "-P", f"--lookup={self.lookup}"]
-        # Each core receives from all ports, as ours does: a router cannot know which are silent.
+        # Each core receives from all ports, as in the dataplane: a router cannot know which are
+        # silent.
         queues = ",".join(
             f"({port},{i},{cpu})"
             for i, cpu in enumerate(self.cpus)

@@ -249,7 +249,7 @@ def kind(program, table):
 
 class Started:
     """A context with started, loaded and stopped (SIGSTOP) programs. A peer that does not start is
-    left out. If ours does not start, that is an error. All programs end with the context."""
+    left out. If the dataplane does not start, that is an error. All programs end with the context."""
 
     def __init__(self, bench, programs):
         self.bench, self.programs = bench, programs

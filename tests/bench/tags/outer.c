@@ -98,7 +98,7 @@ outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to, unsig
 	put_be16(head + 10, (uint16_t)~inet_fold(inet_sum(head, 20, 0)));
 }
 
-/* Take out what differs for each packet. Return false if it is wrong. */
+/* Set the fields that differ for each packet to zero. Return false if one is wrong. */
 static bool
 own_take(enum tunnelled how, uint8_t *head)
 {

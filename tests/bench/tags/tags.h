@@ -158,8 +158,8 @@ world_port(unsigned int adj)
 /* --- outer.c ------------------------------------------------------------------------ */
 
 /*
- * Write the outer headers of a packet of `len` octets. The TTL is 64, DF is set but for VXLAN. What
- * differs for each packet is zero: identification, source port, flow label.
+ * Write the outer headers of a packet of `len` octets. The TTL is 64, and DF is set except for
+ * VXLAN. The fields that differ for each packet are zero: identification, source port, flow label.
  */
 void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
 		 unsigned int len);
