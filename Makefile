@@ -56,7 +56,8 @@ LIBS_PC := liburcu-qsbr liburcu-cds libnl-3.0 libnl-route-3.0 libmnl yaml-0.1 ja
 	libmicrohttpd
 CFLAGS_release := -O3 -g
 CFLAGS_debug   := -Og -g3 -DDEBUG
-# For ASan, -O1 takes gcc half as long again as -Og, and the tests run no faster. clang's -Og is -O1.
+# For ASan, gcc takes 1.5 times as long with -O1 as with -Og, and the tests run no faster. clang's -Og
+# is -O1.
 CFLAGS_asan    := -Og -g1 -DDEBUG -fsanitize=address,undefined -fno-omit-frame-pointer \
 	-fno-sanitize-recover=undefined
 # With `-mllvm -regalloc=fast` clang-14 crashes.

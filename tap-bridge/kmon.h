@@ -171,8 +171,8 @@ struct kmon_inet6 {
 /*
  * `gone`: deleted; the struct has the state that was last reported (of a neighbor the key
  * only). Without a change nothing is reported twice. A link is reported before all items on
- * it, and reported gone after all items on it. Each mask and peer of an IPv4 address makes
- * an address of its own. Not reported: proxy entries, and NOARP entries of groups, of
+ * it, and reported gone after all items on it. An IPv4 address with several masks or peers is
+ * reported once for each of them. Not reported: proxy entries, and NOARP entries of groups, of
  * broadcasts and of loopback, which the kernel itself makes.
  *
  * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once

@@ -114,9 +114,9 @@ void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
 /*
  * Write the part of the outer header that all packets of a headend have in common into
  * `head`: 40 octets, without the flow label. Find the group word of the route to the first
- * segment. Return false if each packet needs fib_headend_resolve(). If true,
- * fib_headend_resolve() finds PATH_ADJ for a flow if and only if headend_path() does, and
- * refuses it only because of the egress interface.
+ * segment. Return false if each packet needs fib_headend_resolve(). If true, headend_path()
+ * and fib_headend_resolve() agree for each flow whether its path is a PATH_ADJ, and
+ * fib_headend_resolve() refuses such a flow only because of the egress interface.
  */
 bool fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *head,
 		       uint64_t *route);

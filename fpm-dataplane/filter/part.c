@@ -51,7 +51,7 @@ build_room(void *array, uint32_t n, uint32_t *room, size_t size)
 	*room = *room == 0 ? 16 : *room * 2;
 	array = realloc(array, *room * size);
 	if (array == NULL)
-		abort(); /* out of memory for some octets a rule */
+		abort(); /* out of memory, and a rule needs a few octets only */
 	return array;
 }
 

@@ -103,7 +103,7 @@ enum fwd_decap_use {
  * packets with these headers have the same lookups.
  */
 struct fwd_decap_pattern {
-	uint64_t epoch;         /* fwd.outer_epoch when they were looked up */
+	uint64_t epoch;         /* fwd.outer_epoch at the time of the lookups */
 	uint16_t in;            /* interface that receives them */
 	uint8_t use;            /* enum fwd_decap_use */
 	struct ipaddr next;     /* DECAP_SHIFT: the destination with the next segment */

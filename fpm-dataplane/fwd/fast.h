@@ -61,10 +61,10 @@ struct fwd_payload {
 };
 
 /*
- * Check the IP packets of `of`, a bit each, at burst_l3() as fwd_fast() does, but verify
- * checksums by software. Returns the packets that pass, and sets their family, l3_len,
- * hop_octets, dst4, src4 if sources are checked, and bits of b->padded. Reads 39 octets from burst_l2() on, as fwd_fast()
- * does.
+ * Check the IP packets of bit mask `of` at burst_l3() as fwd_fast() does, but verify checksums
+ * by software. Returns the packets that pass, and sets their family, l3_len, hop_octets, dst4,
+ * src4 if sources are checked, and bits of b->padded. Reads 39 octets from burst_l2() on, as
+ * fwd_fast() does.
  */
 struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of,
 				      struct fwd_payload kind);

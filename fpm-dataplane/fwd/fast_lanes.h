@@ -235,7 +235,7 @@ struct group_kind {
 };
 
 /*
- * Return the packets with a right checksum, a bit each: by the port's result where it has
+ * Return a bit mask of the packets with a right checksum: by the port's result where it has
  * one, else by our own sum. The port judged no payloads.
  */
 LANE_INLINE unsigned int
@@ -294,7 +294,7 @@ lens_fit_room(lanes len, lanes room)
 }
 
 /*
- * Return the packets of `k` with fast-path IPv4, a bit each. Sets their dst4, their src4 if
+ * Return a bit mask of the packets of `k` with fast-path IPv4. Sets their dst4, their src4 if
  * sources are checked, and their lanes of *len and *hop.
  */
 LANE_INLINE unsigned int
@@ -331,7 +331,7 @@ addrs6_pass(lanes addr)
 }
 
 /*
- * Return the packets of `k` with fast-path IPv6, a bit each. Sets their lanes of *len and
+ * Return a bit mask of the packets of `k` with fast-path IPv6. Sets their lanes of *len and
  * *hop.
  */
 LANE_INLINE unsigned int
@@ -381,7 +381,7 @@ lanes_look(struct burst *b, uint8_t tag_bytes)
 	return tags_differ;
 }
 
-/* The packets of a group by family; a bit each. */
+/* Bit masks of the packets of a group, by family. */
 struct group_found {
 	unsigned int four, six;
 };
@@ -466,8 +466,8 @@ lanes_fast(struct burst *b)
 }
 
 /*
- * fwd_fast_payloads() for the complete groups in `of`. Returns the packets that pass,
- * a bit each. *done: the packets that were checked.
+ * Check the complete groups in `of` as fwd_fast_payloads() does. Returns bit masks of the
+ * packets that pass. *done: the packets that were checked.
  */
 LANE_INLINE struct fwd_families
 lanes_payloads(struct burst *b, uint64_t of, struct fwd_payload payload, uint64_t *done)

@@ -162,7 +162,7 @@ packet_obey(struct burst *b, unsigned int i, struct fib_hook_state *s, uint64_t 
 	}
 }
 
-/* Return the packets on which the program is run, a bit each. */
+/* Return a bit mask of the packets on which the program is run. */
 static uint64_t
 burst_to_ask(const struct burst *b)
 {

@@ -313,7 +313,7 @@ ifaces_alike(const struct fib_iface *a, const struct fib_iface *b, bool macs)
 	       (a->ifindex == 0) == (b->ifindex == 0);
 }
 
-/* Return the packets whose frames are for the MAC of their interface, a bit each. */
+/* Return a bit mask of the packets whose frames are for the MAC of their interface. */
 static uint64_t
 split_for_own_macs(const struct burst *b, const struct split *t)
 {

@@ -50,8 +50,9 @@ range_union(struct range a, struct range b)
 struct range range_alu(uint8_t op, unsigned int bits, struct range a, struct range b);
 
 /*
- * A jump (BPF_JEQ, ...) compares *a with `b`. Narrow *a to the values with which the jump is
- * taken, or with `taken` false is not taken. Return false if there is no such value.
+ * Narrow *a by a jump (BPF_JEQ, ...) that compares *a with `b`: to the values with which the
+ * jump is taken, or if `taken` is false, to the values with which it is not taken. Return
+ * false if no value remains.
  */
 bool range_jump(uint8_t op, bool taken, struct range *a, struct range b);
 

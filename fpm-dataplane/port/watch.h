@@ -184,7 +184,7 @@ watch_set(const struct watch *w)
 }
 
 /*
- * Return the sessions, a bit each, whose filters match this frame before its verdict is
+ * Return a bit mask of the sessions whose filters match this frame before its verdict is
  * known. `len` octets of it can be read.                              [no side effects]
  */
 uint8_t watch_wanted(const struct watch_set *set, enum watch_point point, uint16_t ifidx,

@@ -70,7 +70,7 @@ struct rib_kroutes {
 	bool reviewing;     /* a slot is ignored now, or no longer: check again ... */
 	uint32_t review_at; /* ... the records from this number on */
 	bool refused;       /* limits.routes left no room for some */
-	/* Linux looks the tables local and main of IPv4 up one after the other */
+	/* Linux looks up the IPv4 tables local and main one after the other. */
 	bool split4;
 	/* Connected subnets changed: bind gateways without an interface again. */
 	bool rebind;

@@ -8,8 +8,9 @@
 
 struct rib;
 
-/* Return true if the replay of main is over, or that of VRFs, and no event is queued. */
+/* Return true if the replay of table main is over and no event is queued. */
 bool replay_main_is_over(const struct rib *rib);
+/* Return true if the replay of VRFs is over and no event is queued. */
 bool replay_vrfs_are_over(const struct rib *rib);
 /* Return true if zebra is connected and its replays of main and of VRFs are over. */
 bool replay_is_complete(const struct rib *rib);
