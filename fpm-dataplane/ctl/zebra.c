@@ -142,8 +142,8 @@ head_take(const char *line, bool kernels, struct prefix *p)
 	memcpy(text, line, len);
 	text[len] = '\0';
 	/*
-	 * Leave out the kernel's own routes. With `kernels`, keep those with a gateway, and
-	 * rejects.
+	 * Leave out the kernel's own routes. With `kernels`, keep routes with a gateway and
+	 * routes that reject packets.
 	 */
 	if (code == 'K' && (!kernels || strstr(line, " is directly connected") != NULL))
 		return false;

@@ -192,7 +192,7 @@ label_mode_of_class(uint16_t class)
 }
 
 /*
- * Return true if the TTL of a removed label goes on to the next header.
+ * Return true if the TTL of a removed label is carried over to the next header.
  *
  * path       of the label's route
  * of_kernel  fib->label_ttl

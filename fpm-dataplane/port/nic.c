@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nic: open, configure, start, stop and close the device of a port. Runs in main at the
- * start, in manage later, or in fpm-nics (nicd/server.c). A vdev may lack promiscuous off,
- * MAC and MTU settings; this is tolerated. A device that lacks a required feature is
- * refused with a sentence.
+ * start, in manage later, or in fpm-nics (nicd/server.c). A virtual device may be unable to
+ * turn promiscuous mode off, or to set its MAC or MTU; this is tolerated. A device that lacks
+ * a required feature is refused with a sentence.
  */
 #include "port/nic.h"
 
