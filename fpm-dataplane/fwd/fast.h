@@ -131,9 +131,9 @@ burst_look(struct burst *b)
 #define HEAD_BITS 0x1ffffffffffffu
 
 /*
- * Return true if `n` frames from `from` on are for `mac`, or each for its own interface, and none
- * has a group address as source. Code that takes `n` packets at once leaves them all to the slow path if one frame
- * fails; this is rare.
+ * Return true if `n` frames from `from` on are for `mac`, or each for its own interface, and
+ * none has a group address as source. Code that takes `n` packets at once leaves them all to
+ * the slow path if one frame fails; this is rare.
  */
 static inline __attribute__((always_inline)) bool
 frames_are_ours(const struct burst *b, unsigned int from, unsigned int n, uint64_t mac)
