@@ -172,10 +172,11 @@ peers: ## unpack Debian's BIRD, GoBGP, ExaBGP and the SNMP exporter in build/pee
 collectors: ## install Debian's nfdump and pmacct, for the tests of sFlow
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_SFLOW)"
 
-reference: all ## write the manual's pages of configuration keys, commands and reasons from the programs, and its alerts, and its tables and plots of performance
+reference: all ## write the manual's pages of configuration keys, commands, reasons and metrics from the programs, and its alerts, and its tables and plots of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 	@$(PY) fpm-dataplane/manual/commands.py $(O)
 	@$(PY) fpm-dataplane/manual/reasons.py
+	@$(PY) fpm-dataplane/manual/metrics.py
 	@$(PY) fpm-dataplane/manual/alerts.py
 	@$(PY) tests/bench/measured.py
 

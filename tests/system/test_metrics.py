@@ -28,6 +28,7 @@ GRAFANA = os.path.join(ROOT, "docker/grafana")
 PAGE = "127.0.0.1:9620"
 sys.path.append(f"{ROOT}/fpm-dataplane/manual")
 import alerts as manual_alerts  # noqa: E402
+import metrics as manual_metrics  # noqa: E402
 
 needs_prometheus = pytest.mark.skipif(
     not os.access(f"{BIN}/promtool", os.X_OK), reason="no Prometheus: `make prometheus`"
@@ -161,6 +162,29 @@ def test_each_metric_of_the_alerts_is_in_the_daemons_tables():
     assert len(named) > 15
     assert named - declared() == set()
     assert "fpm_connectd" not in declared()
+
+
+def test_the_manual_has_the_metrics_of_the_code():
+    """metrics.md equals the tables of the code. If not, run `make reference`."""
+    page = (manual_metrics.HERE / "metrics.md").read_text(encoding="utf-8")
+
+    assert page == manual_metrics.page()
+    assert len(manual_metrics.metrics()) > 100
+
+
+def test_the_manual_has_every_metric_of_a_router(dut):
+    """metrics.md has each metric of a running daemon, with its type, text and labels."""
+    page = get(dut, PAGE, "/metrics")
+    named = re.findall(r"^# HELP fpmdp_(\w+) (.*)\n# TYPE \S+ (\w+)$", page, re.M)
+    known = manual_metrics.metrics()
+
+    assert len(named) > 80
+    for name, text, kind in named:
+        assert known.get(name, ())[:1] + known.get(name, ())[2:] == [kind, text], name
+    for name, labels in series(page).items():
+        of = re.sub(r"_(bucket|sum|count)$", "", name.removeprefix("fpmdp_"))
+        _, expected, _ = known[of if of in known else name.removeprefix("fpmdp_")]
+        assert all(set(found) <= set(expected) for found in labels), name
 
 
 def series(page):
