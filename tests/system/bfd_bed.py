@@ -194,6 +194,8 @@ def bed(name, daemons=()):
         pytest.skip("no bfdd: apt-get install frr")
     with running(Router(name=name, metrics=METRICS, supervised=True)) as made:
         made.stop()
+        # A test replaces the file of the program.
+        made.daemon.program = shutil.copy(made.daemon.program, f"{made.dir}/fpm-dataplane")
         made.edit_config("log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info')
         made.start()
         made.zebra.close()

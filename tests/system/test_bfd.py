@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import signal
 import socket
 import struct
@@ -16,7 +17,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from bfd_bed import PORT, bed, sniffed
-from lib import api, netns
+from lib import api, netns, procs
 from lib.freeze import frozen
 from lib.wait import eventually
 from on_time import slowness
@@ -126,6 +127,22 @@ def test_a_planned_restart_does_not_end_a_session_of_three_times_50_ms(bfd):
     bfd.up()
     assert downs(bfd) == before and bfd.row()["discr"] == discr
     assert bfd.ours.json("show bfd peers json")[0]["status"] == "up"
+
+
+def test_an_upgrade_does_not_end_a_session_of_three_times_50_ms(bfd):
+    """dpkg replaces the file of the program, and postinst of the package sends SIGUSR1."""
+    bfd.up()
+    before, discr, daemon = downs(bfd), bfd.row()["discr"], bfd.router.daemon
+    was, later = daemon.pid(), daemon.program + ".dpkg-new"
+    shutil.copy(daemon.program, later)
+    with open(later, "ab") as file:
+        file.write(b"later")
+    os.rename(later, daemon.program)
+    procs.signal_pid(was, signal.SIGUSR1)
+    eventually(lambda: daemon.pid() != was and bfd.row() is not None, 20, what="the successor has the session")
+    bfd.up()
+    assert os.path.samefile(f"/proc/{daemon.pid()}/exe", daemon.program)
+    assert downs(bfd) == before and bfd.row()["discr"] == discr
 
 
 def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
