@@ -29,8 +29,8 @@ OTHER = {4: ("203.0.113.0/24", "203.0.113.9"), 6: ("2001:db8:e000::/36", "2001:d
 class Flows:
     """Follow the flows of a route while FRR changes it."""
 
-    def __init__(self, dut, family, prefix=None, dst=None):
-        self.dut = dut
+    def __init__(self, dut, family, prefix=None, dst=None, n=FLOWS):
+        self.dut, self.n = dut, n
         self.word, self.prefix, self.dst, address = CASES[family]
         self.prefix, self.dst = prefix or self.prefix, dst or self.dst
         self.outs = [dut.wires[n] for n in ("wan", "alt", "ext")]
@@ -62,7 +62,7 @@ class Flows:
     def now(self):
         """Return the MAC address that each flow takes."""
         lan = self.dut.wires["lan"]
-        return members(self.dut, lan, self.outs, flow_frames(lan, self.dst, FLOWS))
+        return members(self.dut, lan, self.outs, flow_frames(lan, self.dst, self.n))
 
 
 def moved(before, after):
@@ -318,15 +318,15 @@ def test_a_bgp_path_is_withdrawn_and_announced_again(beside, family):
 def test_bgp_paths_with_weights(beside, family):
     """Eight BGP paths have bandwidths of 1 to 8. The heaviest path is withdrawn, and bgpd gives all
     others new weights. Only the flows of the withdrawn path move, and the parts of the flows follow
-    the bandwidths. When the path is announced again, only its share moves, all to it."""
-    flows = Flows(beside, family)
+    the bandwidths within 2 %. When the path is announced again, only its share moves, all to it."""
+    flows = Flows(beside, family, n=10_000)
     rest = flows.vias[:7]
 
     def assert_shares(paths, vias):
         counts, total = Counter(paths), sum(range(1, len(vias) + 1))
         for n, via in enumerate(vias, 1):
-            # By chance a part differs by 1 % of all flows (one standard deviation).
-            assert abs(counts[flows.mac[via]] / FLOWS - n / total) < 0.04, counts
+            # By chance a part differs by 0.4 % of all flows (one standard deviation).
+            assert abs(counts[flows.mac[via]] / flows.n - n / total) < 0.02, counts
 
     with bgp_peers(flows, lambda n: 125000 * (n + 1)) as peers:
         before = flows.paths(flows.vias)
