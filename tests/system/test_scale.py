@@ -116,53 +116,60 @@ def test_all_routes_are_listed_each_once_in_little_memory(taught, form):
     grown = dut.rss() - before
     print(f"{len(seen)} routes in {took:.1f} s, fpmctl's peak {peak >> 10} KiB, the daemon "
           f"grew by {grown >> 10} KiB")  # fmt: skip
-    assert prefixes - seen.keys() == set()
+    assert (prefixes[4] | prefixes[6]) - seen.keys() == set()
     assert max(seen.values()) == 1
     assert 0 < peak < CTL_MAX
     assert grown < GROWN_MAX
 
 
-def test_zebras_copy_in_the_kernel_needs_no_memory(taught):
+@pytest.mark.parametrize("family", [4, 6], ids=["IPv4", "IPv6"])
+def test_zebras_copy_in_the_kernel_needs_no_memory(taught, family):
     """zebra installs its routes in the kernel, too. The router gets the events and reads the whole
     table, and does not store the routes a second time."""
-    dut, prefixes = taught
-    via, n = dut.wires["wan"].peer4, len(prefixes)
+    dut, prefixes = taught[0], taught[1][family]
+    wan, n = dut.wires["wan"], len(prefixes)
+    via = wan.peer4 if family == 4 else wan.peer6
     before, kernel = dut.rss(), dut.control.ask("kernel")[0]
 
     def passed():
         """Return how many routes of zebra the daemon has read and left out since then."""
         return dut.control.ask("kernel")[0]["of_zebra"] - kernel["of_zebra"]
 
-    lines = [f"route add {prefix} via {via} proto bgp metric 20" for prefix in prefixes]
+    word = "route" if family == 4 else "-6 route"
+    lines = [f"{word} add {prefix} via {via} proto bgp metric 20" for prefix in prefixes]
     for at in range(0, n, 20_000):
         dut.ip(*lines[at : at + 20_000])
-    dut.ip("link set ext0 down", "link set ext0 up")  # after which it reads the table
+    dut.ip("link set ext0 down", "link set ext0 up")  # after which it reads the tables
     eventually(lambda: passed() >= n, ALL_S, 0.05, "the whole table is read")
     eventually(lambda: dut.control.ask("kernel")[0]["in_step"], 10, 0.05)
 
     grown = dut.rss() - before
     print(f"{n} routes in the kernel, too: the daemon grew by {grown >> 10} KiB")
     rows = dut.control.ask("kernel")[0]
-    assert dut.fpm()["zebra4"] == n and rows["routes"] - kernel["routes"] < 100, rows
+    assert dut.fpm()[f"zebra{family}"] == n and rows["routes"] - kernel["routes"] < 100, rows
     assert grown < COPY_MAX
 
 
 @pytest.fixture(scope="module")
 def taught():
-    """Start a router and teach it N4 routes by two next hops. Yield the router and the
-    prefixes."""
+    """Start a router and teach it N4 and N6 routes by two next hops. Yield the router and the
+    prefixes by family."""
     router = Router(name="taught")
     only_release(router.daemon.program, "memory is")
     try:
         router.build()
         router.start()
-        table = routes.table4(N4)
+        tables = {4: routes.table4(N4), 6: routes.table6(N6)}
         outs = [router.wires[name] for name in ("wan", "alt")]
-        hops = [router.zebra.hop(out.peer4, out) for out in outs]
-        send(router.zebra.speaker, fpm.table_stream(table, 4, hops))
-        eventually(lambda: router.fpm()["zebra4"] == N4, ALL_S, 0.1, "all are in the FIB")
+        hops = {4: [router.zebra.hop(out.peer4, out) for out in outs],
+                6: [router.zebra.hop(out.peer6, out) for out in outs]}  # fmt: skip
+        for family, table in tables.items():
+            send(router.zebra.speaker, fpm.table_stream(table, family, hops[family]))
+        eventually(lambda: (router.fpm()["zebra4"], router.fpm()["zebra6"]) == (N4, N6), ALL_S, 0.1,
+                   "all are in the FIB")  # fmt: skip
         yield router, {
-            str(ipaddress.ip_address(route >> 8)) + f"/{route & 255}" for route in table
+            4: {f"{ipaddress.IPv4Address(route >> 8)}/{route & 255}" for route in tables[4]},
+            6: {f"{ipaddress.IPv6Address(route >> 8 << 64)}/{route & 255}" for route in tables[6]},
         }
     finally:
         router.destroy()
