@@ -461,36 +461,59 @@ ruleset_build(struct build *b)
 	return 0;
 }
 
+/* Begin an empty ruleset. */
+static void
+ruleset_begin(struct build *b, const struct filter_dump *dump)
+{
+	b->r = calloc(1, sizeof(*b->r));
+	if (b->r == NULL)
+		abort();
+	/*
+	 * Allocate the array even if it stays empty: rules without operations point to its
+	 * end.
+	 */
+	b->r->op = build_room(NULL, 0, &b->room_op, sizeof(*b->r->op));
+	b->r->generation = dump->generation;
+	b->failed = false;
+	b->why[0] = '\0';
+}
+
+/*
+ * Take the chains of a dormant table off their hooks. The rules and their counters stay, as in
+ * Linux. If the rules are not supported, the ruleset is empty, because no packet meets them.
+ */
+static void
+ruleset_rest(struct build *b, const struct filter_dump *dump)
+{
+	if (b->failed) {
+		ruleset_free_later(b->r, b->conf->reclaim);
+		b->room_op = 0;
+		ruleset_begin(b, dump);
+	}
+	b->r->n_base = 0;
+}
+
 struct ruleset *
 filter_build(const struct filter_dump *dump, const struct filter_build_conf *conf,
 	     char why[FILTER_WHY])
 {
 	struct build b = {.conf = conf,
 			  .why = why,
-			  .r = calloc(1, sizeof(*b.r)),
 			  .table_handle = dump->table_handle,
 			  .old = conf->old};
 
-	why[0] = '\0';
-	if (b.r == NULL)
-		abort();
-	/*
-	 * Allocate the array even if it stays empty: rules without operations point to its
-	 * end.
-	 */
-	b.r->op = build_room(NULL, 0, &b.room_op, sizeof(*b.r->op));
-	b.r->generation = dump->generation;
+	ruleset_begin(&b, dump);
 	old_sort(&b);
-	if (!dump->dormant) {
-		filter_dump_each(dump, on_chain, &b);
-		if (b.n_chain > 0)
-			qsort(b.chain, b.n_chain, sizeof(*b.chain), build_chain_compare);
-		filter_dump_each(dump, on_other, &b);
-		filter_dump_each(dump, on_elements, &b);
-		rules_sort(&b);
-		if (!b.failed)
-			(void)ruleset_build(&b);
-	}
+	filter_dump_each(dump, on_chain, &b);
+	if (b.n_chain > 0)
+		qsort(b.chain, b.n_chain, sizeof(*b.chain), build_chain_compare);
+	filter_dump_each(dump, on_other, &b);
+	filter_dump_each(dump, on_elements, &b);
+	rules_sort(&b);
+	if (!b.failed)
+		(void)ruleset_build(&b);
+	if (dump->dormant)
+		ruleset_rest(&b, dump);
 	free(b.chain);
 	free(b.rule);
 	free(b.set);

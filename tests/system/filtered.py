@@ -4,6 +4,7 @@
 import ipaddress
 import json
 import os
+import re
 
 from scapy.layers.l2 import ARP, Ether
 
@@ -14,6 +15,7 @@ from router import is_icmp_error
 from wire import token_of
 
 TABLE = "inet transit"
+FORWARD = "chain forward {{ type filter hook forward priority 0; policy {policy};\n{rules}\n}}"
 
 
 class Filtered:
@@ -128,3 +130,23 @@ def _text(data):
     src, dst = (ipaddress.ip_address(addresses[i:][: len(addresses) // 2]) for i in (0, len(addresses) // 2))
     quoted = data[at : at + (40 if six else 20)].hex()
     return f"ICMP {data[at - 8]}/{data[at - 7]} {src} > {dst} at {data[:6].hex(':')} about {quoted}"
+
+
+def chain(*rules, policy="accept"):
+    return FORWARD.format(policy=policy, rules="\n".join(rules))
+
+
+def passes(both, probe, wire="lan"):
+    """Return True if a probe leaves by any wire."""
+    both.dut.wires[wire].send(probe)
+    both.dut.fence(both.dut.wires[wire])
+    mark = token_of(probe)
+    return any(
+        not is_icmp_error(data) for w in both.dut.wires.values() for data in w.got(mark)
+    )
+
+
+def metric(both, name):
+    """Return the value of a metric without labels."""
+    text = both.dut.metrics_page()
+    return float(re.search(rf"^fpmdp_{name} (\S+)$", text, re.M)[1])

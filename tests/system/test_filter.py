@@ -20,7 +20,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 import filter_random
-from filtered import TABLE, Filtered, replacement
+from filtered import TABLE, Filtered, chain, metric, passes, replacement
 from labels import TAKES_LABELS, LabelRouter, entries_of, with_labels
 from lib import api, netns
 from lib.fpm_speaker import attr
@@ -47,8 +47,6 @@ policers:
 fpm:
 """
 
-FORWARD = "chain forward {{ type filter hook forward priority 0; policy {policy};\n{rules}\n}}"
-
 
 @pytest.fixture(scope="module")
 def both(possible):
@@ -68,26 +66,6 @@ def both(possible):
 @pytest.fixture
 def lan(both):
     return both.dut.wires["lan"]
-
-
-def chain(*rules, policy="accept"):
-    return FORWARD.format(policy=policy, rules="\n".join(rules))
-
-
-def passes(both, probe, wire="lan"):
-    """Return True if a probe leaves by any wire."""
-    both.dut.wires[wire].send(probe)
-    both.dut.fence(both.dut.wires[wire])
-    mark = token_of(probe)
-    return any(
-        not is_icmp_error(data) for w in both.dut.wires.values() for data in w.got(mark)
-    )
-
-
-def metric(both, name):
-    """Return the value of a metric without labels."""
-    text = both.dut.metrics_page()
-    return float(re.search(rf"^fpmdp_{name} (\S+)$", text, re.M)[1])
 
 
 def test_a_rule_drops_counts_and_is_shown(both, lan):
@@ -281,6 +259,26 @@ def test_the_reverse_path_to_a_source_is_asked(both, reverse_paths, fib, wire, f
     assert differ == {}, "{source: (Linux, ours)}"
     assert of_two is None or (of_two[0] == [] and wire in ("lan", "ext") and ". iif" in fib)
     assert any(out for _, out in got) and not all(out for _, out in got)
+
+
+def test_a_dormant_table_judges_no_packet_and_keeps_its_counters(both, lan):
+    """As in Linux. Rules that are not supported are no fault while the table is dormant."""
+    both.load(chain("udp dport 53 counter drop"))
+    assert not passes(both, lan.probe("198.51.100.9", dport=53))
+
+    def flag(word):
+        return both.nft(f"add table {TABLE} {{ {word} }}")
+
+    flag("flags dormant;")
+    assert passes(both, lan.probe("198.51.100.9", dport=53))
+    assert [r["packets"] for r in both.rules()] == [1]
+    flag("")
+    assert not passes(both, lan.probe("198.51.100.9", dport=53))
+    assert [r["packets"] for r in both.rules()] == [2]
+    flag("flags dormant;")
+    row = both.nft(f"add rule {TABLE} forward meta time > 0 drop", linux=False)
+    assert (row["state"], row["refused"]) == ("in-force", None) and both.rules() == []
+    assert passes(both, lan.probe("198.51.100.9", dport=53))
 
 
 def test_a_set_that_packets_change_is_refused(both):
