@@ -66,6 +66,7 @@ const struct row rows[] = {
 	 .n = 1,
 	 .sources = true,
 	 .urpf = FIB_URPF_LOOSE},
+	{.name = "policy rules elsewhere", .base = NONE, .n = 1, .ip_rules = true},
 	{.name = "10 rules of a filter", .base = NONE, .n = 1, .rules = FEW_RULES},
 	{.name = "1,000 rules of a filter", .base = NONE, .n = 1, .rules = MANY_RULES},
 	{.name = "a program elsewhere",

@@ -92,6 +92,7 @@ struct row {
 	enum tunnelled into, out_of;
 	bool unused; /* there are tunnels, VNIs, headends and end points, and no frame uses them */
 	unsigned int rules;  /* of a filter; 0: none */
+	bool ip_rules;       /* rules of policy routing concern other interfaces */
 	const char *hook;    /* example of hook/examples that is loaded; NULL: none */
 	bool hook_elsewhere; /* it belongs to another interface */
 	/*

@@ -13,6 +13,7 @@
 
 #include "base/inet.h"
 #include "fib/label.h"
+#include "fib/rules.h"
 #include "fib/tunnel.h"
 #include "tags.h"
 
@@ -337,6 +338,7 @@ world_make(struct world *w, const char *routes)
 void
 world_turn(struct world *w, const struct row *row)
 {
+	static struct fib_rules no_rule; /* no rule concerns packets of port IN */
 	struct fib *fib = w->fib;
 
 	w->tries.pt4 = row->ten ? ten : all;
@@ -346,6 +348,7 @@ world_turn(struct world *w, const struct row *row)
 		      : row->rules == FEW_RULES ? w->few
 						: NULL;
 	hooks_turn(fib, row);
+	fib->rules[0] = row->ip_rules ? &no_rule : NULL;
 	plain[0][0]->urpf4 = row->urpf;
 	fib->iface[IN] = plain[0][0];
 	fib->vlans[IN] = row->macvlans > 0                ? macvlans
