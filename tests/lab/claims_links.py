@@ -372,6 +372,10 @@ def gre_hub(lab):
     """Packets between two branches come in one tunnel and leave by another one, in the dataplane."""
     steps.ospf_full(lab, "gre1", "gre2")
     yield "OSPF and OSPFv3 are Full with s1 and s2, through the tunnels."
+    steps.bgp_up(lab, "192.0.2.18")
+    steps.bfd_up(lab, ["192.0.2.18"])
+    steps.by(lab, "203.0.113.193/32", "gre1")
+    yield "BGP is Established and BFD Up with s1, through gre1, which the route of BGP leaves by."
     branches = {
         "gre1": {"203.0.113.64/26": "203.0.113.74", "2001:db8:2:200::/64": "2001:db8:2:200::10"},
         "gre2": {"203.0.113.128/26": "203.0.113.138", "2001:db8:2:300::/64": "2001:db8:2:300::10"},
@@ -384,6 +388,7 @@ def gre_hub(lab):
     for tunnel, prefixes in branches.items():
         hosts = list(prefixes.values())
         yield f"h0 pings {' and '.join(hosts)}, behind {tunnel}: {evidence.crossing(lab, 'h0', hosts, 'wan0')}"
+    yield f"h0 pings 203.0.113.193, which s1 announces by BGP: {evidence.crossing(lab, 'h0', ['203.0.113.193'], 'wan0')}"
     before = _received(lab)
     far = list(branches["gre2"].values())
     yield f"h1 pings h2, from one tunnel into the other: {evidence.crossing(lab, 'h1', far, 'wan0')}"
