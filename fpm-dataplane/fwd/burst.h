@@ -513,6 +513,8 @@ enum reason fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family
  * differ.
  */
 bool fwd_dhcp_answer(const struct burst *b, unsigned int i);
+/* Return true if this IPv4 packet is a reply of a DHCP server to any client. */
+bool fwd_dhcp_answer_any(const struct burst *b, unsigned int i);
 /*
  * Return the punt reason of a packet to a link-local group or to broadcast:
  * PUNT_group_control or PUNT_group.

@@ -205,7 +205,7 @@ void
 fwd_fast_except_dhcp(struct burst *b)
 {
 	for (uint64_t rest = b->fast4; rest != 0; rest &= rest - 1)
-		if (fwd_dhcp_answer(b, (unsigned int)__builtin_ctzll(rest)))
+		if (fwd_dhcp_answer_any(b, (unsigned int)__builtin_ctzll(rest)))
 			b->fast4 &= ~(rest & -rest);
 }
 

@@ -70,8 +70,8 @@ struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of,
 				      struct fwd_payload kind);
 
 /*
- * Leave packets that may be for a DHCP client to the slow path. Only for an interface
- * without an address.
+ * Leave replies to all DHCP clients to the slow path, which compares the client's MAC. A burst of
+ * the fast path may have packets of several interfaces. Only for interfaces without an address.
  */
 void fwd_fast_except_dhcp(struct burst *b);
 

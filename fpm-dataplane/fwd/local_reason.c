@@ -9,15 +9,23 @@
 #define CHADDR (8u + 28u) /* offset of chaddr from the UDP header: RFC 2131, 2 */
 
 bool
-fwd_dhcp_answer(const struct burst *b, unsigned int i)
+fwd_dhcp_answer_any(const struct burst *b, unsigned int i)
 {
 	const uint8_t *ip = burst_l3(b, i);
 	unsigned int ihl = (ip[0] & 15u) * 4;
 
-	return b->in->unnumbered4 && ip[9] == 17 && (get_be16(ip + 6) & 0x1fff) == 0 &&
+	return ip[9] == 17 && (get_be16(ip + 6) & 0x1fff) == 0 &&
 	       burst_l3_room(b, i) >= ihl + CHADDR + 6 && get_be16(ip + ihl) == 67 &&
-	       get_be16(ip + ihl + 2) == 68 &&
-	       memcmp(ip + ihl + CHADDR, b->in->mac, 6) == 0;
+	       get_be16(ip + ihl + 2) == 68;
+}
+
+bool
+fwd_dhcp_answer(const struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i);
+
+	return b->in->unnumbered4 && fwd_dhcp_answer_any(b, i) &&
+	       memcmp(ip + (ip[0] & 15u) * 4 + CHADDR, b->in->mac, 6) == 0;
 }
 
 /*

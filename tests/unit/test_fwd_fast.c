@@ -327,7 +327,7 @@ a_dhcp_answer_is_ours_on_a_port_without_an_address(void **state)
 	}
 
 	fwd_parse(&burst);
-	assert_int_equal(burst.fast4, 0xeeeeeeeeeeeeeeeeull);
+	assert_int_equal(burst.fast4, 0xaaaaaaaaaaaaaaaaull);
 	for (unsigned int i = 0; i < BURST_MAX; i++)
 		assert_int_equal(burst.verdict[i],
 				 i % 4 == 0 ? PUNT_local_control : VERDICT_GO);

@@ -606,11 +606,57 @@ other_packets_of_the_burst_change_nothing(void **state)
 	assert_true((!fwd_uses_avx512() && !fwd_uses_avx2()) || n_by_port > ROUNDS / 400);
 }
 
+/* Make packet `i` the answer of a DHCP server to the client on the interface with `mac`. */
+static void
+dhcp_answer_make(unsigned int i, const uint8_t mac[6])
+{
+	uint8_t *f = together[i].memory + ROOM, *ip = f + L2_LEN;
+
+	packet_make(&together[i], 0, false);
+	together[i].m.data_len = L2_LEN + 20 + 44;
+	together[i].m.pkt_len = together[i].m.data_len;
+	memcpy(f, mac, 6);
+	put_be16(ip + 2, 20 + 44);
+	put_be16(ip + 6, 0);
+	ip[9] = 17;
+	put_be16(ip + 10, 0);
+	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+	put_be16(ip + 20, 67);
+	put_be16(ip + 22, 68);
+	memcpy(ip + 20 + 8 + 28, mac, 6);
+}
+
+/* An interface without an address may have a client, which has the interface's own MAC. */
+static void
+each_macvlan_gets_its_dhcp_answers(void **state)
+{
+	struct fib *fib = fwd.fib;
+
+	for (unsigned int k = 0; k < N_IFACE; k++)
+		fib->iface[iface[k]]->urpf4 = FIB_URPF_OFF;
+	fib->iface[IN]->unnumbered4 = fib->iface[M_IN]->unnumbered4 = true;
+	macvlans_publish(true);
+	mac_to = vmac;
+	macs_mixed = false;
+	where = &wheres[1];
+	families = 4;
+	for (unsigned int n = 2; n <= BURST_MAX; n++) {
+		for (unsigned int i = 0; i < n; i++)
+			dhcp_answer_make(i, below(2) ? vmac : fib->iface[IN]->mac);
+		burst_of(together, n);
+		fwd_split(&burst, fwd_look(&burst), walk, walk_fast);
+		for (unsigned int i = 0; i < n; i++)
+			assert_int_equal(together[i].verdict, PUNT_local_control);
+	}
+	fib->iface[IN]->unnumbered4 = fib->iface[M_IN]->unnumbered4 = false;
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(other_packets_of_the_burst_change_nothing),
+		cmocka_unit_test(each_macvlan_gets_its_dhcp_answers),
 	};
 
 	return run_with_each_isa(tests, up, down);
