@@ -9,6 +9,9 @@
  * comparison of octets, without a lookup. After a quiescent state, the lookups of a pattern
  * are repeated once.
  *
+ * FIB_TUNNELS_DEEP limits the passes through the stages. A packet that an end point passes on here
+ * has one pass less, so it may visit one end point more than such a packet on the slow path.
+ *
  * Private to fwd/. The functions read the packet and write the burst.             [fwd-n]
  */
 #ifndef FWD_DECAP_FAST_H
