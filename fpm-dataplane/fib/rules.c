@@ -2,6 +2,7 @@
 /* Walk over the policy rules. Nothing is written.                            [RCU reader] */
 #include "fib/rules.h"
 
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/inet.h"
@@ -16,6 +17,24 @@ struct ports {
 };
 
 /*
+ * Return the place of the ports behind the header of a protocol; -1: it has none. As in the
+ * kernel, the halves of the SPI of ESP and of AH count as ports (proto_ports_offset() of Linux).
+ */
+static int
+ports_offset(uint8_t proto)
+{
+	switch (proto) {
+	case IPPROTO_DCCP:
+	case IPPROTO_ESP:
+		return 0;
+	case IPPROTO_AH:
+		return 4;
+	default:
+		return proto_has_ports(proto) ? 0 : -1;
+	}
+}
+
+/*
  * Read the protocol and the ports. As in the kernel, no fragment has ports, and IPv6
  * extension headers are passed over.
  */
@@ -25,6 +44,7 @@ packet_ports(const struct fib_rules_key *key)
 	const uint8_t *ip = key->ip;
 	unsigned int off = key->family == 4 ? (ip[0] & 15u) * 4 : 40;
 	struct ports found = {.proto = key->family == 4 ? ip[9] : ip[6]};
+	int at;
 
 	if (key->family == 4 && (get_be16(ip + 6) & 0x3fff) != 0)
 		return found;
@@ -40,8 +60,10 @@ packet_ports(const struct fib_rules_key *key)
 			found.proto = ip[off];
 		return found;
 	}
-	if (!proto_has_ports(found.proto) || off + 4 > key->room)
+	at = ports_offset(found.proto);
+	if (at < 0 || off + (unsigned int)at + 4 > key->room)
 		return found;
+	off += (unsigned int)at;
 	found.source = get_be16(ip + off);
 	found.dest = get_be16(ip + off + 2);
 	return found;

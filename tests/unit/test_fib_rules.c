@@ -252,6 +252,30 @@ protocol_and_ports_select(void **state)
 	assert_int_equal(group(), MAIN);
 }
 
+/* As in Linux, the halves of the SPI of ESP and of AH count as ports, and DCCP has ports. */
+static void
+headers_of_ipsec_and_dccp_have_ports(void **state)
+{
+	static const struct {
+		uint8_t proto;
+		unsigned int at; /* place of the ports in the header; 8: it has none */
+	} of[] = {{33, 0}, {50, 0}, {51, 4}, {1, 8}, {47, 8}};
+
+	for (unsigned int i = 0; i < 2 * sizeof(of) / sizeof(of[0]); i++) {
+		uint8_t family = i % 2 == 0 ? 4 : 6, *l4 = ip + (family == 4 ? 20 : 40);
+		struct fib_rule *rule = one_rule(family);
+
+		memset(l4, 0, 12);
+		put_be16(l4 + of[i / 2].at + 2, 53);
+		ip[family == 4 ? 9 : 6] = of[i / 2].proto;
+		rule->dport = (struct rule_ports){53, 53, 0};
+		assert_int_equal(group(), of[i / 2].at == 8 ? MAIN : OF_TABLE);
+		key.room = (unsigned int)(l4 - ip) + of[i / 2].at +
+			   3; /* one octet is missing */
+		assert_int_equal(group(), MAIN);
+	}
+}
+
 static void
 extension_headers_are_passed_over(void **state)
 {
@@ -437,6 +461,7 @@ main(void)
 		cmocka_unit_test(interfaces_select),
 		cmocka_unit_test(tos_selects),
 		cmocka_unit_test(protocol_and_ports_select),
+		cmocka_unit_test(headers_of_ipsec_and_dccp_have_ports),
 		cmocka_unit_test(extension_headers_are_passed_over),
 		cmocka_unit_test(not_takes_all_other_packets),
 		cmocka_unit_test(a_table_without_an_answer_leaves_the_next_rule),
