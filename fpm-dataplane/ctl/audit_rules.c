@@ -138,7 +138,7 @@ lacks_word(const struct kernel_rule *r)
 		return "tun_id";
 	if (no_suppress && r->suppress_group != KERNEL_RULE_NONE)
 		return "suppress_ifgroup";
-	if (no_suppress && r->suppress_length <= 128)
+	if (no_suppress && r->suppress_length <= INT32_MAX)
 		return "suppress_prefixlength";
 	if (r->label)
 		return "flowlabel";
@@ -162,7 +162,7 @@ rule_row(const struct kernel_rule *r)
 		ports_json(r->sport), "dport", ports_json(r->dport), "action",
 		action_word(r), "table", number_json(lookup, r->table), "target",
 		number_json(r->action == FR_ACT_GOTO, r->target), "suppress_prefixlength",
-		number_json(r->suppress_length <= 128, r->suppress_length),
+		number_json(r->suppress_length <= INT32_MAX, r->suppress_length),
 		"suppress_ifgroup",
 		number_json(r->suppress_group != KERNEL_RULE_NONE, r->suppress_group),
 		"lacks", lacks_word(r));

@@ -142,7 +142,8 @@ rule_action(struct rule *rule, const struct attrs *attrs, const struct fib_rule_
 		       sizeof(rule->suppress_group)) < 0)
 		return -EBADMSG;
 	rule->l3mdev = l3mdev != 0;
-	rule->suppress = suppress > 128 ? -1 : (int32_t)suppress;
+	/* Linux takes any number, and compares it as a signed one. */
+	rule->suppress = suppress > INT32_MAX ? -1 : (int32_t)suppress;
 	switch (frh->action) {
 	case FR_ACT_TO_TBL:
 	case FR_ACT_GOTO:

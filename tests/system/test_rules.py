@@ -257,6 +257,16 @@ CASES = [
         ],
     ),
     (
+        "a suppressed length beyond every prefix",
+        [
+            f"route add {TO4} via 192.0.2.194 table 105",
+            "rule add pref 100 lookup 105 suppress_prefixlength 200",
+            f"-6 route add {TO6} via 2001:db8:3::2 table 105",
+            "-6 rule add pref 100 lookup 105 suppress_prefixlength 129",
+        ],
+        [(WAN, {}), (WAN, {"dst": TO6})],
+    ),
+    (
         "a longer suppressed prefix",
         [
             "route add 198.51.100.8/29 via 192.0.2.194 table 105",

@@ -164,6 +164,12 @@ selectors_that_no_packet_has_are_noted(void **state)
 	begin(AF_INET);
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_IFGROUP, 1);
 	assert_int_equal(decoded().suppress_group, 1);
+	begin(AF_INET); /* beyond every prefix */
+	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, 200);
+	assert_int_equal(decoded().suppress, 200);
+	begin(AF_INET); /* Linux compares -2 */
+	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, UINT32_MAX - 1);
+	assert_int_equal(decoded().suppress, -1);
 	begin(AF_INET);
 	mnl_attr_put_u8(nlh, FRA_L3MDEV, 1);
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_IFGROUP, 1);
