@@ -46,6 +46,7 @@ static bool
 kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct place *at)
 {
 	bool of_zebra = rtproto_is_copy(r->protocol, r->metric);
+	bool ruled = at->ruled[r->prefix.family == 6];
 
 	if (at->src.len > 0)
 		return true; /* read from the kernel with every value of routes.from */
@@ -54,12 +55,11 @@ kernel_route_counts(struct audit *a, const struct kernel_route *r, const struct 
 			return true;
 		of_zebra |= r->protocol == RTPROT_FRR_PBR;
 		/* zebra does not relay routes of the kernel in such tables. */
-		a->with[PEER_KERNEL].n_not_obeyed += at->ruled && !of_zebra;
-		return at->ruled && of_zebra;
+		a->with[PEER_KERNEL].n_not_obeyed += ruled && !of_zebra;
+		return ruled && of_zebra;
 	}
 	/* zebra may have routes in unused tables, which it does not replay. */
-	return place_is_zebras(at) || at->ruled || !of_zebra ||
-	       strcmp(a->from, "kernel") == 0;
+	return place_is_zebras(at) || ruled || !of_zebra || strcmp(a->from, "kernel") == 0;
 }
 
 static uint64_t
@@ -163,23 +163,28 @@ audit_on_rib(const json_t *row, const char *text, void *ctx)
 	const struct place *at = &a->places.v[place];
 	bool of_zebra = row_is_zebras(row), hidden = row_true(row, "hidden");
 	const json_t *prefix;
+	bool is_noted[2] = {false, false};
 	struct prefix p;
-	uint64_t hash, copy, copy6 = HOPS_UNDECIDED;
+	uint64_t hash[2], copy[2];
 	size_t i;
 
-	if (of_zebra && !place_is_zebras(at) && !at->ruled)
-		return true; /* the table is not used */
-	hash = audit_row_hash(at, row, AS_TOLD);
-	copy = audit_row_hash(at, row, AS_KERNEL);
 	json_array_foreach (json_object_get(row, "prefixes"), i, prefix) {
 		struct entry *e;
+		bool ip6;
 
 		if (prefix_parse(json_string_value(prefix), &p, NULL) < 0)
 			continue;
-		if (p.family == 6 && copy6 == HOPS_UNDECIDED)
-			copy6 = audit_row_hash(at, row, AS_COPY6);
-		e = table_add(&a->rib, place, &p, hash);
-		e->copy = p.family == 6 ? copy6 : copy;
+		ip6 = p.family == 6;
+		if (of_zebra && !place_is_zebras(at) && !at->ruled[ip6])
+			continue; /* the table is not used */
+		if (!is_noted[ip6]) {
+			hash[ip6] = audit_row_hash(at, row, ip6, AS_TOLD);
+			copy[ip6] =
+				audit_row_hash(at, row, ip6, ip6 ? AS_COPY6 : AS_KERNEL);
+			is_noted[ip6] = true;
+		}
+		e = table_add(&a->rib, place, &p, hash[ip6]);
+		e->copy = copy[ip6];
 		e->of_zebra = of_zebra;
 		e->hidden = hidden;
 	}
@@ -197,8 +202,8 @@ audit_on_route(const json_t *row, const char *text, void *ctx)
 		return true;
 	free(a->one);
 	free(a->one_copy);
-	a->one = audit_row_text(at, row, AS_TOLD);
-	a->one_copy = audit_row_text(at, row, is_ipv6 ? AS_COPY6 : AS_KERNEL);
+	a->one = audit_row_text(at, row, is_ipv6, AS_TOLD);
+	a->one_copy = audit_row_text(at, row, is_ipv6, is_ipv6 ? AS_COPY6 : AS_KERNEL);
 	a->one_of_zebra = row_is_zebras(row);
 	return true;
 }
@@ -293,9 +298,9 @@ audit_ask_kernel(struct audit *a)
 }
 
 static void
-audit_on_ruled(uint32_t table, void *ctx)
+audit_on_ruled(uint8_t family, uint32_t table, void *ctx)
 {
-	places_add_ruled(&((struct audit *)ctx)->places, table);
+	places_add_ruled(&((struct audit *)ctx)->places, family == 6, table);
 }
 
 int

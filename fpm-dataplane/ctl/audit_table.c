@@ -19,10 +19,12 @@ mem_or_die(void *mem)
 }
 
 void
-places_add_ruled(struct places *p, uint32_t table)
+places_add_ruled(struct places *p, bool ip6, uint32_t table)
 {
-	p->ruled = mem_or_die(realloc(p->ruled, (p->n_ruled + 1) * sizeof(*p->ruled)));
-	p->ruled[p->n_ruled++] = table;
+	uint32_t n = p->n_ruled[ip6]++;
+
+	p->ruled[ip6] = mem_or_die(realloc(p->ruled[ip6], (n + 1) * sizeof(uint32_t)));
+	p->ruled[ip6][n] = table;
 }
 
 static uint32_t
@@ -61,9 +63,9 @@ places_find(struct places *p, uint32_t table, const struct prefix *src)
 	for (uint32_t i = 0; i < p->n && new.vrf == NULL; i++)
 		if (p->v[i].table == table && p->v[i].vrf != NULL)
 			new.vrf = mem_or_die(strdup(p->v[i].vrf));
-	for (uint32_t i = 0; i < p->n_ruled; i++)
-		new.ruled |= p->ruled[i] == table;
-	new.ruled &= table != 254 && new.vrf == NULL;
+	for (unsigned int v = 0; v < 2 && table != 254 && new.vrf == NULL; v++)
+		for (uint32_t i = 0; i < p->n_ruled[v]; i++)
+			new.ruled[v] |= p->ruled[v][i] == table;
 	return places_add(p, &new);
 }
 
@@ -86,7 +88,8 @@ places_free(struct places *p)
 	for (uint32_t i = 0; i < p->n; i++)
 		free(p->v[i].vrf);
 	free(p->v);
-	free(p->ruled);
+	free(p->ruled[0]);
+	free(p->ruled[1]);
 	*p = (struct places){0};
 }
 
@@ -189,10 +192,11 @@ weight_in_kernel(long long weight)
 
 /*
  * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. A table
- * of rules must have a FIB; other tables need none.
+ * of rules of the family must have a FIB; other tables need none.
  */
 static void
-row_hops(const struct place *at, const json_t *row, enum spelling as, struct hops_text *w)
+row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
+	 struct hops_text *w)
 {
 	bool no_fib = strcmp(row_str(row, "state"), "not-installed") == 0;
 	bool of_kernel = as != AS_TOLD || strcmp(row_str(row, "source"), "zebra") != 0;
@@ -201,7 +205,7 @@ row_hops(const struct place *at, const json_t *row, enum spelling as, struct hop
 
 	hops_reset(w);
 	/* Table local hides routes of a VRF, which has a FIB. */
-	if (no_fib && at->ruled && at->vrf == NULL) {
+	if (no_fib && at->ruled[ip6] && at->vrf == NULL) {
 		hops_add_kind(w, "no FIB");
 		return;
 	}
@@ -219,21 +223,21 @@ row_hops(const struct place *at, const json_t *row, enum spelling as, struct hop
 }
 
 char *
-audit_row_text(const struct place *at, const json_t *row, enum spelling as)
+audit_row_text(const struct place *at, const json_t *row, bool ip6, enum spelling as)
 {
 	static struct hops_text w;
 	char *text;
 
-	row_hops(at, row, as, &w);
+	row_hops(at, row, ip6, as, &w);
 	text = hops_join(&w);
 	hops_reset(&w);
 	return text;
 }
 
 uint64_t
-audit_row_hash(const struct place *at, const json_t *row, enum spelling as)
+audit_row_hash(const struct place *at, const json_t *row, bool ip6, enum spelling as)
 {
-	char *text = audit_row_text(at, row, as);
+	char *text = audit_row_text(at, row, ip6, as);
 	uint64_t hash = hops_hash(text);
 
 	free(text);

@@ -15,22 +15,23 @@
 
 /* A routing table, or the part of a table for packets from one source. */
 struct place {
-	char *vrf;         /* name; NULL: of no VRF */
-	uint32_t table;    /* 254: main; 0: of a VRF that only zebra has */
-	bool ruled;        /* a rule names it, and it is neither main nor a VRF's */
+	char *vrf;      /* name; NULL: of no VRF */
+	uint32_t table; /* 254: main; 0: of a VRF that only zebra has */
+	/* A rule of IPv4, of IPv6 names it, and it is neither main nor a VRF's. */
+	bool ruled[2];
 	struct prefix src; /* length 0: for all packets */
 };
 
 struct places {
 	struct place *v;
 	uint32_t n, cap;
-	uint32_t last; /* the place that was found last */
-	uint32_t *ruled;
-	uint32_t n_ruled;
+	uint32_t last;      /* the place that was found last */
+	uint32_t *ruled[2]; /* tables that rules of IPv4, of IPv6 name */
+	uint32_t n_ruled[2];
 };
 
-/* Note that a rule names a table. Call it before the table's first route. */
-void places_add_ruled(struct places *p, uint32_t table);
+/* Note that a rule of a family names a table. Call it before the table's first route. */
+void places_add_ruled(struct places *p, bool ip6, uint32_t table);
 /* Add a table of a VRF. Copies the name. Returns its number. */
 uint32_t places_add_vrf(struct places *p, const char *name, uint32_t table);
 /* Return the number of a table, or of its part for source `src`. Adds it if it is new. */
@@ -87,10 +88,11 @@ enum spelling {
 };
 
 /*
- * Return the next hops of a row of `show routes` in the spelling of hops_text.h; the caller
- * frees them.
+ * Return the next hops of a row of `show routes`, for its prefixes of one family, in the spelling
+ * of hops_text.h; the caller frees them.
  */
-char *audit_row_text(const struct place *at, const json_t *row, enum spelling as);
-uint64_t audit_row_hash(const struct place *at, const json_t *row, enum spelling as);
+char *audit_row_text(const struct place *at, const json_t *row, bool ip6, enum spelling as);
+uint64_t audit_row_hash(const struct place *at, const json_t *row, bool ip6,
+			enum spelling as);
 
 #endif

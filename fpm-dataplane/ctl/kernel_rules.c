@@ -251,7 +251,7 @@ kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule, voi
 
 /* The function of the caller, and its argument. */
 struct on_table {
-	void (*call)(uint32_t table, void *ctx);
+	void (*call)(uint8_t family, uint32_t table, void *ctx);
 	void *ctx;
 };
 
@@ -263,11 +263,12 @@ table_on_rule(const struct kernel_rule *r, void *ctx)
 
 	if (r->action == FR_ACT_TO_TBL && r->table != RT_TABLE_UNSPEC &&
 	    (!never || r->invert))
-		to->call(r->table, to->ctx);
+		to->call(r->src.family, r->table, to->ctx);
 }
 
 int
-kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx), void *ctx)
+kernel_rule_tables(uint8_t family,
+		   void (*on_table)(uint8_t family, uint32_t table, void *ctx), void *ctx)
 {
 	return kernel_rules(family, table_on_rule,
 			    &(struct on_table){.call = on_table, .ctx = ctx});

@@ -40,7 +40,8 @@ int kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule,
  * Call on_table() for each table that a rule of the family looks up, except for rules that match no
  * received packet. Returns as kernel_rules().
  */
-int kernel_rule_tables(uint8_t family, void (*on_table)(uint32_t table, void *ctx),
+int kernel_rule_tables(uint8_t family,
+		       void (*on_table)(uint8_t family, uint32_t table, void *ctx),
 		       void *ctx);
 
 #endif

@@ -524,6 +524,17 @@ def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, l
     assert_equal(dut, vtysh)
 
 
+@pytest.mark.parametrize("table, proto", [("default", "boot metric 5"), ("101", "bgp metric 20")])
+def test_a_rule_of_ipv4_uses_no_ipv6_routes_of_its_table(dut, ext, vtysh, lines, table, proto):
+    """No rule of IPv6 looks up the table, and one of IPv4 does: for table default every kernel has it. The
+    audit does not want a FIB for the table's IPv6 routes, nor zebra's IPv6 routes in it."""
+    lines(
+        f"rule add pref 100 from 203.0.113.7 lookup {table}",
+        f"-6 route add {TABLE_NETS[1]} via {ext.peer6} dev {ext.tap} proto {proto} table {table}",
+    )
+    assert_equal(dut, vtysh)
+
+
 BLACKHOLE = {"type": "blackhole", "state": "blackhole", "source": "kernel", "nexthops": []}
 OF_RULES = BLACKHOLE | {"prefix": TABLE_NETS[0], "table": 100}
 OF_SOURCE = BLACKHOLE | {"prefix": FROM_NET, "table": 254, "from": SOURCE}
@@ -694,6 +705,7 @@ rule add pref 94 goto 96
 rule add pref 95 nop
 rule add pref 96 iif lan0 lookup main suppress_prefixlength 8
 rule add pref 97 lookup main suppress_ifgroup 3
+rule add pref 97 lookup main suppress_prefixlength 200
 rule add pref 98 iif gone0 blackhole
 -6 rule add pref 90 from 2001:db8:77::/48 unreachable
 -6 rule add pref 90 to 2001:db8:78::/48 prohibit

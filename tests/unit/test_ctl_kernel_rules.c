@@ -42,8 +42,9 @@ kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 }
 
 static void
-note_table(uint32_t table, void *ctx)
+note_table(uint8_t family, uint32_t table, void *ctx)
 {
+	assert_int_equal(family, 6);
 	told = table;
 	n_told++;
 }
