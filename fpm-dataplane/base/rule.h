@@ -25,7 +25,9 @@
 #define RULE_LACKS_IFGROUP  16u
 #define RULE_LACKS_SUPPRESS 32u
 #define RULE_LACKS_LABEL    64u /* flowlabel, Linux 6.14 */
-#define RULE_NO_GROUP       UINT32_MAX
+#define RULE_LACKS_TABLE \
+	128u /* a lookup in a table whose routes are skipped (table_is_reserved()) */
+#define RULE_NO_GROUP UINT32_MAX
 
 /*
  * An inclusive range of ports; last 0: any. With a mask, a port matches if the port AND the

@@ -216,7 +216,7 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	ev->is_local = r->table == RT_TABLE_LOCAL;
 	if (ev->is_local || r->table == RT_TABLE_UNSPEC)
 		r->table = RT_TABLE_MAIN;
-	if (r->table == FPM_TABLE_NONE)
+	if (table_is_reserved(r->table))
 		return KERNEL_SKIP;
 	if ((rtm->rtm_tos & ~TOS_LOOKUP_MASK) != 0)
 		return KERNEL_SKIP;

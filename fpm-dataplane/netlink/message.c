@@ -208,7 +208,7 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	rc = attrs_copy(&attrs, RTA_TABLE, &ev->table, sizeof(ev->table));
 	if (ev->table == RT_TABLE_UNSPEC)
 		ev->table = RT_TABLE_MAIN;
-	if (ev->table == FPM_TABLE_NONE)
+	if (table_is_reserved(ev->table))
 		return SKIP_ROUTE;
 	if (rc < 0 || del)
 		return rc;

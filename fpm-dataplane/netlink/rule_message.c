@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
+#include "base/fpm_event.h"
 #include "netlink/hops.h"
 #include "netlink/message.h"
 
@@ -115,6 +116,9 @@ rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 		rule->lacks |= RULE_LACKS_SUPPRESS;
 	if (rule->suppress_group != RULE_NO_GROUP && no_suppress)
 		rule->lacks |= RULE_LACKS_IFGROUP;
+	if (rule->action == FR_ACT_TO_TBL && !rule->l3mdev &&
+	    table_is_reserved(rule->table))
+		rule->lacks |= RULE_LACKS_TABLE;
 	if (attrs_have(attrs, RULE_LABEL))
 		rule->lacks |= RULE_LACKS_LABEL;
 	if ((attrs->have & ~known_attributes) != 0)

@@ -79,7 +79,8 @@ static bool
 rule_needs_fib(const struct rib *rib, const struct rule *rule)
 {
 	return rule->action == FR_ACT_TO_TBL && !rule_is_idle(rib, rule) && !rule->l3mdev &&
-	       rule->table != RT_TABLE_LOCAL && rule->table != RT_TABLE_UNSPEC &&
+	       (rule->lacks & RULE_LACKS_TABLE) == 0 && rule->table != RT_TABLE_LOCAL &&
+	       rule->table != RT_TABLE_UNSPEC &&
 	       (rule->table != RT_TABLE_MAIN || rule->suppress >= 0);
 }
 
@@ -682,6 +683,7 @@ rule_lacks(const struct rule *rule)
 		{RULE_LACKS_IFGROUP, "suppress_ifgroup"},
 		{RULE_LACKS_SUPPRESS, "suppress_prefixlength"},
 		{RULE_LACKS_LABEL, "flowlabel"},
+		{RULE_LACKS_TABLE, "lookup"},
 		{RULE_LACKS_UNKNOWN, "unknown"},
 	};
 

@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fpm_event.h"
 #include "base/prefix.h"
 
-#define SOURCE_TABLE_FIRST 0xfff00000u /* no table of the kernel has such a number */
-#define SOURCES_MAX        65536u
+/* Routes in tables of the kernel that have such a number are skipped (table_is_reserved()). */
+#define SOURCE_TABLE_FIRST TABLES_OF_RIB_FIRST
+#define SOURCES_MAX        TABLES_OF_RIB
 
 struct source {
 	uint32_t table;    /* of the kernel; 0: this entry is free */

@@ -324,8 +324,8 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 {
 	struct vrf *vrf = rib->vrfs.v[m->number];
 
-	if (m->table == FPM_TABLE_NONE)
-		return; /* this number stands for keys that are not IP routes */
+	if (table_is_reserved(m->table))
+		return; /* its routes are skipped */
 	vrf_retry_drop(rib, m->number);
 	rib->rules.due =
 		true; /* a table may have another FIB number now, or need a FIB of rules */

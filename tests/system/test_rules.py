@@ -717,6 +717,27 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
         eventually(lambda line=line: line in dut.daemon.log(200), 5, 0.02, line)
 
 
+def test_a_table_whose_number_is_reserved_is_not_used(rules, twin, dut):
+    """The router keeps routes for some sources in tables of its own numbers. Routes that the kernel or
+    zebra have in a table of such a number are skipped, and a rule for the table is named. Before, the
+    first such route ended the daemon."""
+    ext, table = dut.wires["ext"], 0xFFF00000
+    rules(
+        f"-6 route add {TO6} from 2001:db8:ffff::/48 via {ext.peer6}",
+        f"route add {NET4} via {ext.peer4} table {table}",
+        f"-6 route add {NET6} via {ext.peer6} table {table}",
+    )
+    dut.zebra.add(NET4, dut.zebra.hop(ext.peer4, ext), table=table)
+    dut.ip(f"rule add pref 76 lookup {table}", f"-6 rule add pref 76 lookup {table}")
+    try:
+        lacks = lambda: [r["lacks"] for r in dut.control.ask("rules") if r["pref"] == 76]
+        eventually(lambda: lacks() == ["lookup", "lookup"], 5, 0.02)
+        assert [r for r in dut.control.ask("routes") if r["table"] == table] == []
+        assert forwards(dut.wires, TO4) and forwards(dut.wires, "2001:db8:100::8")
+    finally:
+        dut.ip("rule del pref 76", "-6 rule del pref 76")
+
+
 def test_packets_that_wait_leave_by_their_rule(rules, twin, dut):
     """Packets that a rule sends to a neighbor without a MAC address wait. When the neighbor is
     known, they leave by the table of the rule and not by the route of main."""

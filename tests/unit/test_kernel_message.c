@@ -202,6 +202,9 @@ flags_tell_the_place_among_equal_metrics(void **state)
 static void
 table_local_is_a_mark_and_table_main(void **state)
 {
+	static const uint32_t reserved[] = {FPM_TABLE_NONE, TABLES_OF_RIB_FIRST,
+					    TABLES_OF_RIB_FIRST + TABLES_OF_RIB - 1};
+
 	route("198.51.100.1/32");
 	rtm()->rtm_table = RT_TABLE_LOCAL;
 	assert_int_equal(decode(false), KERNEL_TAKEN);
@@ -221,11 +224,17 @@ table_local_is_a_mark_and_table_main(void **state)
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.route.table, 100000);
 
-	/* The number that the RIB uses for keys that are no IP routes. */
+	/* Numbers that the RIB uses for keys that are no IP routes, and for tables of its own. */
+	for (unsigned int i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+		route_open(RTM_NEWROUTE, "198.51.100.1/32");
+		attr_u32(&sample.w, RTA_TABLE, reserved[i]);
+		msg_end(&sample.w);
+		assert_int_equal(decode(false), KERNEL_SKIP);
+	}
 	route_open(RTM_NEWROUTE, "198.51.100.1/32");
-	attr_u32(&sample.w, RTA_TABLE, FPM_TABLE_NONE);
+	attr_u32(&sample.w, RTA_TABLE, TABLES_OF_RIB_FIRST - 1);
 	msg_end(&sample.w);
-	assert_int_equal(decode(false), KERNEL_SKIP);
+	assert_int_equal(decode(false), KERNEL_TAKEN);
 }
 
 static void

@@ -164,6 +164,12 @@ selectors_that_no_packet_has_are_noted(void **state)
 	begin(AF_INET);
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_IFGROUP, 1);
 	assert_int_equal(decoded().suppress_group, 1);
+	begin(AF_INET);
+	mnl_attr_put_u32(nlh, FRA_TABLE, 0xfff00000);
+	assert_int_equal(decoded().lacks, RULE_LACKS_TABLE);
+	begin(AF_INET);
+	mnl_attr_put_u32(nlh, FRA_TABLE, 0xfff10000);
+	assert_int_equal(decoded().lacks, 0);
 	begin(AF_INET); /* beyond every prefix */
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, 200);
 	assert_int_equal(decoded().suppress, 200);
