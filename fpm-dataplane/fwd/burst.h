@@ -88,7 +88,8 @@ struct fwd_decap {
 
 /* Room for Ethernet, IPv6, an SRH of two segments, and the first octet behind them. */
 #define FWD_PATTERN_BYTES 96u
-#define FWD_PATTERNS      64 /* a power of two */
+#define FWD_PATTERNS_LOG2 6
+#define FWD_PATTERNS      (1 << FWD_PATTERNS_LOG2)
 
 /* The effect of a match: the packet is opened, or goes on to the next segment of SRv6. */
 enum fwd_decap_use {

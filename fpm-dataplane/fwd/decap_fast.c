@@ -68,8 +68,10 @@ pattern_of(struct fwd *f, const uint8_t *eth)
 	if (eth[13] == 0) /* EtherType 0x0800, not 0x86dd */
 		x = load64(ip + 12) ^ (uint64_t)load32(ip + flow_word_at(ip)) * 0x9e3779b1u;
 	else
-		x = load64(ip + 16) ^ load64(ip + 32) * 0xc2b2ae3d27d4eb4fu;
-	return &f->pattern[x * 0x9e3779b97f4a7c15u >> 32 & (FWD_PATTERNS - 1)];
+		x = load64(ip + 16) ^
+		    (load64(ip + 24) + load64(ip + 32)) * 0xc2b2ae3d27d4eb4fu;
+	/* The last octets are the highest ones of x, so only the highest bits depend on all. */
+	return &f->pattern[x * 0x9e3779b97f4a7c15u >> (64 - FWD_PATTERNS_LOG2)];
 }
 
 /*

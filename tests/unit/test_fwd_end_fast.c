@@ -454,6 +454,30 @@ truncated_headers_are_for_the_stages(void **state)
 	}
 }
 
+/* Destinations with different arguments (NEXT-C-SID) from one source have places of their own. */
+static void
+arguments_do_not_share_a_pattern(void **state)
+{
+	struct visit w = {.flow = {.kind = FLOW_SID, .inner = 4}, .shift = true};
+	unsigned int n = 0;
+
+	srandom(83);
+	tables_choose(true);
+	fib->iface[WAN]->vrf = 0;
+	fib->sid[1].flavors = SRV6_NEXT_CSID;
+	side_begin(&fast);
+	side_begin(&slow);
+	for (uint8_t k = 1; k <= 8; k++) {
+		epoch_next(DECAP_SAMPLE);
+		visit_write(0, &w);
+		fast.packet[0].buffer[HEADROOM + L2_LEN + 31] = k;
+		both_pass(1, 0);
+	}
+	for (unsigned int k = 0; k < FWD_PATTERNS; k++)
+		n += fast.fwd.pattern[k].n_words != 0;
+	assert_true(n >= 6); /* by chance two may share a place */
+}
+
 /* A packet that an end point passes on is received once: by its port, and by its VRF. */
 static void
 a_packet_that_goes_on_counts_once_for_its_vrf(void **state)
@@ -484,6 +508,8 @@ main(void)
 						down),
 		cmocka_unit_test_setup_teardown(packets_of_the_kernel_make_no_pattern,
 						end_up, down),
+		cmocka_unit_test_setup_teardown(arguments_do_not_share_a_pattern, end_up,
+						down),
 		cmocka_unit_test_setup_teardown(truncated_headers_are_for_the_stages,
 						end_up, down),
 		cmocka_unit_test_setup_teardown(
