@@ -99,7 +99,10 @@ def judged(possible):
         for prefix in ("198.51.100.0/24", "2001:db8:5::/48"):
             wire = dut.wires["wan"]
             dut.route(prefix, via=wire.peer(6 if ":" in prefix else 4), wire=wire)
+        before = dut.control.ask("filter")[0]["generation_read"]
         netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
+        # load() waits for the next change of the tables that the dataplane reads.
+        eventually(lambda: dut.control.ask("filter")[0]["generation_read"] != before, 20, 0.002)
         yield Judged(dut)
 
 
