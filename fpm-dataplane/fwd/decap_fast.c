@@ -168,23 +168,42 @@ sid_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *p)
 }
 
 /*
+ * Read the headers of packet `i`. Return true if End passes it on by the route of its next
+ * segment and removes no header. *shift: the next segment is in the destination, and *p is
+ * unused. Headers behind the routing header may be truncated, so there must be none.
+ */
+static bool
+end_reads(const struct burst *b, unsigned int i, const struct fib_sid *sid,
+	  struct sid_packet *p, bool *shift)
+{
+	const uint8_t *ip = burst_l3(b, i);
+
+	if (b->family[i] != 6 || !end_is_usual(sid) || !b->in->forward6 ||
+	    b->in->vrf == FIB_VRF_NONE || (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80))
+		return false;
+	*shift = sid_has_argument(sid, ip + 24);
+	return *shift || (sid_packet_read(ip, burst_l3_room(b, i), p) && p->left != 0 &&
+			  p->srh_at == 40 && p->upper_at == 40 + p->srh_bytes &&
+			  !end_removes(sid, p->left));
+}
+
+/*
  * Return true if the end point of the pattern still passes its packets on in the same manner.
  */
 static bool
 end_is_same(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 {
 	const struct fib_sid *sid = &b->fwd->fib->sid[path_index(p->local)];
-	const uint8_t *ip = burst_l3(b, i);
+	struct sid_packet headers;
+	bool shift;
 
 	b->family[i] = 6;
 	b->l3_len[i] = (uint16_t)burst_l3_segment(b, i);
-	if (!end_is_usual(sid) || b->in->vrf == FIB_VRF_NONE ||
-	    sid_has_argument(sid, ip + 24) != (p->use == DECAP_SHIFT) ||
-	    (p->use == DECAP_SEGMENT && end_removes(sid, ip[40 + 3])) ||
+	if (!end_reads(b, i, sid, &headers, &shift) || shift != (p->use == DECAP_SHIFT) ||
 	    fwd_sid_number(b, i) != p->sid)
 		return false;
-	if (p->use == DECAP_SHIFT) {
-		memcpy(p->next.octet, ip + 24, sizeof(p->next.octet));
+	if (shift) {
+		memcpy(p->next.octet, burst_l3(b, i) + 24, sizeof(p->next.octet));
 		sid_shift(sid, p->next.octet);
 	}
 	return true;
@@ -571,26 +590,6 @@ fwd_decap_learn(struct burst *b, unsigned int i, fib_path local)
 	old = pattern_to_make(b, i);
 	if (old != NULL)
 		pattern_make(b, i, local, old);
-}
-
-/*
- * Read the headers of packet `i`. Return true if End passes it on by the route of its next
- * segment and removes no header. *shift: the next segment is in the destination, and *p is
- * unused. Headers behind the routing header may be truncated, so there must be none.
- */
-static bool
-end_reads(const struct burst *b, unsigned int i, const struct fib_sid *sid,
-	  struct sid_packet *p, bool *shift)
-{
-	const uint8_t *ip = burst_l3(b, i);
-
-	if (b->family[i] != 6 || !end_is_usual(sid) || !b->in->forward6 ||
-	    b->in->vrf == FIB_VRF_NONE || (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80))
-		return false;
-	*shift = sid_has_argument(sid, ip + 24);
-	return *shift || (sid_packet_read(ip, burst_l3_room(b, i), p) && p->left != 0 &&
-			  p->srh_at == 40 && p->upper_at == 40 + p->srh_bytes &&
-			  !end_removes(sid, p->left));
 }
 
 void

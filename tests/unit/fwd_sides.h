@@ -111,6 +111,26 @@ fast_path_set(bool on)
 	}
 }
 
+/* Forget the counters and patterns of a router. */
+static inline void
+side_reset(struct side *s)
+{
+	memset(&s->fwd, 0, offsetof(struct fwd, tx));
+	memset(&s->count, 0, sizeof(s->count));
+	s->fwd.fib = fib;
+	s->fwd.tries = &fib->copy[0];
+	s->fwd.count = &s->count;
+	s->fwd.adj_used = fib->adj_used;
+}
+
+/* Return the number of the packet with this buffer. */
+static inline unsigned int
+index_of(const struct side *s, const struct rte_mbuf *m)
+{
+	return (unsigned int)((size_t)((const uint8_t *)m - (const uint8_t *)s->packet) /
+			      sizeof(s->packet[0]));
+}
+
 /* Make a burst of the first `n` packets of a router, received on `in`. */
 static inline void
 side_burst(struct side *s, unsigned int n, uint16_t in)

@@ -44,24 +44,6 @@ epoch_next(unsigned int by)
 	}
 }
 
-static void
-side_begin(struct side *s)
-{
-	memset(&s->fwd, 0, offsetof(struct fwd, tx));
-	memset(&s->count, 0, sizeof(s->count));
-	s->fwd.fib = fib;
-	s->fwd.tries = &fib->copy[0];
-	s->fwd.count = &s->count;
-	s->fwd.adj_used = fib->adj_used;
-}
-
-static unsigned int
-index_of(const struct side *s, const struct rte_mbuf *m)
-{
-	return (unsigned int)((size_t)((const uint8_t *)m - (const uint8_t *)s->packet) /
-			      sizeof(s->packet[0]));
-}
-
 /* Put `tags` tags before the EtherType of a frame. */
 static void
 tags_put(struct rte_mbuf *m)
@@ -188,8 +170,8 @@ both_pass(unsigned int n, uint16_t in, bool rx_cksum)
 static void
 both_begin(void)
 {
-	side_begin(&fast);
-	side_begin(&slow);
+	side_reset(&fast);
+	side_reset(&slow);
 	epoch_next(DECAP_SAMPLE);
 }
 

@@ -114,24 +114,6 @@ epoch_next(unsigned int by)
 	slow.fwd.outer_epoch += by;
 }
 
-static void
-side_begin(struct side *s)
-{
-	memset(&s->fwd, 0, offsetof(struct fwd, tx));
-	memset(&s->count, 0, sizeof(s->count));
-	s->fwd.fib = fib;
-	s->fwd.tries = &fib->copy[0];
-	s->fwd.count = &s->count;
-	s->fwd.adj_used = fib->adj_used;
-}
-
-static unsigned int
-index_of(const struct side *s, const struct rte_mbuf *m)
-{
-	return (unsigned int)((size_t)((const uint8_t *)m - (const uint8_t *)s->packet) /
-			      sizeof(s->packet[0]));
-}
-
 /* Keep the results of a burst, and its decapsulated packets for the next walk. */
 static void
 results_take(struct side *s, struct burst *at, struct result *result)
@@ -313,8 +295,8 @@ end_points_agree(void **state)
 		tables_choose(shift);
 		visit[0] = visit_choose(shift);
 		visit[1] = visit_choose(shift);
-		side_begin(&fast);
-		side_begin(&slow);
+		side_reset(&fast);
+		side_reset(&slow);
 		for (unsigned int k = 0; k < 2; k++) {
 			epoch_next(DECAP_SAMPLE);
 			visit_write(0, &visit[k]);
@@ -342,8 +324,8 @@ patterns_after(const struct visit *w)
 {
 	unsigned int n = 0;
 
-	side_begin(&fast);
-	side_begin(&slow);
+	side_reset(&fast);
+	side_reset(&slow);
 	epoch_next(DECAP_SAMPLE);
 	visit_write(0, w);
 	both_pass(1, 0);
@@ -392,8 +374,8 @@ packets_of_the_kernel_make_no_pattern(void **state)
 		fib->iface[WAN]->vrf = k == 2 ? FIB_VRF_NONE : 0;
 		fib->iface[WAN]->forward6 = fib->iface[WAN]->fast6 = k != 3;
 		fib->sid[1].flavors = 0;
-		side_begin(&fast);
-		side_begin(&slow);
+		side_reset(&fast);
+		side_reset(&slow);
 		epoch_next(DECAP_SAMPLE);
 		for (unsigned int pass = 0; pass < 2; pass++) {
 			visit_write(0, &w);
@@ -465,8 +447,8 @@ arguments_do_not_share_a_pattern(void **state)
 	tables_choose(true);
 	fib->iface[WAN]->vrf = 0;
 	fib->sid[1].flavors = SRV6_NEXT_CSID;
-	side_begin(&fast);
-	side_begin(&slow);
+	side_reset(&fast);
+	side_reset(&slow);
 	for (uint8_t k = 1; k <= 8; k++) {
 		epoch_next(DECAP_SAMPLE);
 		visit_write(0, &w);
@@ -489,8 +471,8 @@ a_packet_that_goes_on_counts_once_for_its_vrf(void **state)
 	tables_choose(false);
 	fib->iface[WAN]->vrf = RED;
 	fib->sid[1].flavors = 0;
-	side_begin(&fast);
-	side_begin(&slow);
+	side_reset(&fast);
+	side_reset(&slow);
 	epoch_next(DECAP_SAMPLE);
 	for (unsigned int k = 1; k < 4; k++) {
 		visit_write(0, &w);
