@@ -541,6 +541,19 @@ OF_SOURCE = BLACKHOLE | {"prefix": FROM_NET, "table": 254, "from": SOURCE}
 OF_VRF = BLACKHOLE | {"prefix": "198.51.102.0/24", "table": 200}
 
 
+def audit_of(dut, tmp_path, answer, kernel):
+    """Run the audit against an impostor of the daemon that answers by `answer`. Meanwhile the kernel of
+    `dut.far` has the routes and rules that `kernel`, lines of `ip -batch`, adds."""
+    path = str(tmp_path / "impostor.sock")
+    netns.ip_batch(kernel, dut.far)
+    impostor = Impostor(path, answer)
+    try:
+        return dut.fpmctl("audit", socket_path=path)
+    finally:
+        impostor.close()
+        netns.ip_batch([line.replace(" add ", " del ", 1) for line in kernel], dut.far)
+
+
 @pytest.mark.parametrize(
     "rows, told",
     [
@@ -606,14 +619,7 @@ def test_each_table_of_the_kernel_is_compared(dut, tmp_path, rows, told):
             if row["prefix"] == request["prefix"] and table in (None, row["table"])
         ]
 
-    path = str(tmp_path / "impostor.sock")
-    netns.ip_batch(kernel, dut.far)
-    impostor = Impostor(path, answer)
-    try:
-        done = dut.fpmctl("audit", socket_path=path)
-    finally:
-        impostor.close()
-        netns.ip_batch([line.replace(" add ", " del ", 1) for line in kernel], dut.far)
+    done = audit_of(dut, tmp_path, answer, kernel)
     differences = [line for line in done.stdout.splitlines() if "DIFFERS" in line]
     assert (done.returncode, told) in ((0, None), (3, told)), done.stdout + done.stderr
     assert told in [None, *differences]
@@ -737,14 +743,7 @@ def test_a_rule_that_differs_is_told(dut, tmp_path, rules, told):
             return [{"what": "checked", "prefixes": 0, "lookups": 0, "groups": 0, "differences": 0}]
         return rule_rows(*rules) if request["show"] == "rules" else []
 
-    path = str(tmp_path / "impostor.sock")
-    netns.ip_batch(kernel, dut.far)
-    impostor = Impostor(path, answer)
-    try:
-        done = dut.fpmctl("audit", socket_path=path)
-    finally:
-        impostor.close()
-        netns.ip_batch([line.replace(" add ", " del ", 1) for line in kernel], dut.far)
+    done = audit_of(dut, tmp_path, answer, kernel)
     differences = [line.strip() for line in done.stdout.splitlines() if "DIFFERS" in line]
     assert differences == ([] if told is None else [f"DIFFERS ipv4 rule: {told}"]), done.stdout + done.stderr
     assert done.returncode == (0 if told is None else 3)
