@@ -181,7 +181,7 @@ fwd_bfd_send(struct fwd *f)
 	if (atomic_load_explicit(&p->table->epoch, memory_order_relaxed) != p->epoch)
 		slots_renew(f, now);
 	for (unsigned int n = 0; n < SENDS_PER_ROUND && due_first(&p->due) <= now; n++) {
-		uint32_t number = p->due.heap[0];
+		uint32_t number = p->due.heap[0].id;
 		struct bfd_slot *s = &p->table->slot[number];
 		const struct bfd_beat *beat = bfd_beat(s);
 

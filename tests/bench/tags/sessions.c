@@ -60,7 +60,7 @@ session_set(unsigned int k, unsigned int ms)
 	struct bfd_beat *beat = NULL;
 
 	if (ms != 0) {
-		beat = calloc(1, sizeof(*beat));
+		beat = bfd_beat_new();
 		if (beat == NULL)
 			abort();
 		*beat = (struct bfd_beat){.least_us = ms * 750,
