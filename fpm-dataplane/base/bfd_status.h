@@ -20,6 +20,7 @@ struct bfd_status {
 	_Atomic uint64_t
 		downs; /* changes from Up to Down, of all sessions, ended ones included */
 	_Atomic uint64_t prunes; /* times that a next hop was taken out of all groups */
+	_Atomic uint64_t lends;  /* times that a forwarder got the priority of thread bfd */
 	_Atomic uint64_t rx_packets, tx_packets; /* control packets of all sessions */
 };
 

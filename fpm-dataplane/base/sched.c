@@ -21,7 +21,7 @@ struct attributes {
 };
 
 void
-sched_short_slice(void)
+sched_short_slice_again(void)
 {
 	struct attributes a = {
 		.size = sizeof(a),
@@ -30,10 +30,28 @@ sched_short_slice(void)
 		.runtime = SLICE_NS,
 	};
 
-	/* The operator may have chosen another policy. */
-	if (sched_getscheduler(0) != SCHED_OTHER)
-		return;
 	(void)syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
+void
+sched_short_slice(void)
+{
+	/* The operator may have chosen another policy. */
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		sched_short_slice_again();
+}
+
+int
+sched_lend(int tid)
+{
+	struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+	int policy = sched_getscheduler(tid);
+
+	if (policy < 0)
+		return -errno;
+	if (policy != SCHED_OTHER)
+		return -EBUSY;
+	return sched_setscheduler(tid, SCHED_RR, &p) == 0 ? 0 : -errno;
 }
 
 int
@@ -48,16 +66,18 @@ sched_real_time(void)
 	return sched_setscheduler(0, SCHED_RR, &p) == 0 ? 0 : -errno;
 }
 
-void
+bool
 sched_real_time_permit(void)
 {
 	rlim_t least = (rlim_t)sched_get_priority_min(SCHED_RR);
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_RTPRIO, &limit) < 0 || limit.rlim_cur >= least)
-		return;
+	if (getrlimit(RLIMIT_RTPRIO, &limit) < 0)
+		return false;
+	if (limit.rlim_cur >= least)
+		return true;
 	limit.rlim_cur = least;
 	if (limit.rlim_max < least)
 		limit.rlim_max = least;
-	(void)setrlimit(RLIMIT_RTPRIO, &limit);
+	return setrlimit(RLIMIT_RTPRIO, &limit) == 0;
 }

@@ -83,6 +83,8 @@ slot_put(struct bfd *b, uint32_t number, struct bfd_beat *beat)
 	if (old != NULL)
 		worker_defer(b->w, beat_free, old);
 	idle_wake(b->setup.rings[number % b->setup.n_fwd].idle);
+	if (beat != NULL)
+		lend_faster(b, beat->most_us);
 }
 
 /* Make a beat with the fields that both beats of a session share. */

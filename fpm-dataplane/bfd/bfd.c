@@ -118,6 +118,7 @@ bfd_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	sessions_place(b);
 	kernel_tick(b);
 	sessions_keep_counters(b);
+	lend_pace(b);
 	status_renew(b);
 	if (++b->n_ticks % BFD_PEER_S == 0)
 		sessions_tell_peers(b);
@@ -163,6 +164,7 @@ bfd_on_round(struct worker *w)
 	rings_take(b);
 	if (b->kernel_ready)
 		sockets_take(b);
+	lend_look(b);
 	timers_judge(b);
 	conns_plan(b);
 	timers_arm(b);
@@ -233,6 +235,7 @@ bfd_setup(struct worker *w, const struct bfd_setup *setup)
 	b->fib = setup->fib;
 	b->w = w;
 	b->kept_fd = b->timer_fd = -1;
+	b->lend_at = DUE_NEVER;
 	if (setup->conf.on)
 		b->count = counters_register("bfd");
 	worker_init(w, &bfd_ops, b);

@@ -11,6 +11,7 @@
  *     conn.c      connections to bfdd: opened, read, closed
  *     session.c   sessions: added, changed, deleted, adopted; the effects of a change of state
  *     beat.c      the packets that the forwarders send and expect
+ *     lend.c      the real-time priority that forwarders without CPU time get
  *     kernel.c    sockets of sessions by interfaces that are no ports
  *     report.c    messages to bfdd
  *     hop.c       dead next hops, for rib
@@ -176,6 +177,10 @@ struct bfd {
 	bool asking;
 	uint64_t asked_ns;
 	uint64_t asked_round[COUNTERS_MAX], asked_idle[COUNTERS_MAX];
+	/* Priorities that are lent: see lend.c. */
+	uint32_t shortest_us;               /* interval of forwarders' packets; 0: none */
+	uint64_t lend_at;                   /* next look at the forwarders; DUE_NEVER */
+	uint32_t lend_rounds[COUNTERS_MAX]; /* by forwarder: at the last look */
 	uint64_t random;
 	uint64_t ended_rx, ended_tx; /* control packets of sessions that have ended */
 };
@@ -287,6 +292,14 @@ void timers_judge(struct bfd *b);
 void beat_publish(struct bfd *b, struct session *s, bool now, bool final);
 /* Stop all packets of a session. */
 void beat_end(struct bfd *b, struct session *s);
+
+/* --- lend.c --- */
+/* Take the shortest interval of all slots as the base of the times to look. */
+void lend_pace(struct bfd *b);
+/* Take an interval of forwarders' packets into account. 0: there are none. */
+void lend_faster(struct bfd *b, uint32_t interval_us);
+/* Lend the priority to forwarders that had no round since the last look, if a look is due. */
+void lend_look(struct bfd *b);
 
 /* --- kernel.c --- */
 void kernel_begin(struct bfd *b);

@@ -41,6 +41,8 @@ timers_arm(struct bfd *b)
 	struct itimerspec t = {0};
 
 	at = b->asking ? monotonic_ns() + LOOK_NS : first;
+	if (b->lend_at < at)
+		at = b->lend_at;
 	if (at == DUE_NEVER || (at == b->armed && at > monotonic_ns()))
 		return;
 	t.it_value.tv_sec = (time_t)(at / 1000000000);

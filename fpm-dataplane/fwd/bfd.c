@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/inet.h"
 #include "base/peers.h"
+#include "base/sched.h"
 #include "fib/rules.h"
 #include "fwd/label.h"
 #include "fwd/tx.h"
@@ -193,6 +194,36 @@ fwd_bfd_send(struct fwd *f)
 		due_set(&p->due, number, now + gap_draw(p, beat));
 	}
 	p->next = due_first(&p->due);
+}
+
+/* --- the priority of thread bfd ----------------------------------------------------------- */
+
+void
+fwd_bfd_begin(struct fwd *f)
+{
+	struct bfd_pace *p = f->conf->bfd;
+
+	sched_short_slice();
+	atomic_store_explicit(&p->table->loan[p->index].tid, rte_sys_gettid(),
+			      memory_order_relaxed);
+}
+
+void
+fwd_bfd_end(struct fwd *f)
+{
+	struct bfd_pace *p = f->conf->bfd;
+
+	atomic_store_explicit(&p->table->loan[p->index].tid, 0, memory_order_relaxed);
+}
+
+void
+fwd_bfd_give_back(struct fwd *f)
+{
+	struct bfd_pace *p = f->conf->bfd;
+
+	/* In this order: thread bfd may lend it again at any time. */
+	atomic_store_explicit(&p->table->loan[p->index].lent, false, memory_order_relaxed);
+	sched_short_slice_again();
 }
 
 /* --- receiving -------------------------------------------------------------------------- */

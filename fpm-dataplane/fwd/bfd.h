@@ -27,6 +27,32 @@ fwd_bfd_round(struct fwd *f, bool look)
 		fwd_bfd_send(f);
 }
 
+/* Let thread bfd lend its priority to this forwarder; end that. */
+void fwd_bfd_begin(struct fwd *f);
+void fwd_bfd_end(struct fwd *f);
+/* Give the lent priority back. */
+void fwd_bfd_give_back(struct fwd *f);
+
+/*
+ * Note that a round has ended in which the forwarder looked whether a packet is due, and
+ * polled its queues.
+ */
+static inline void
+fwd_bfd_round_end(struct fwd *f)
+{
+	struct bfd_pace *p = f->conf->bfd;
+	struct bfd_loan *loan;
+
+	if (p == NULL)
+		return;
+	loan = &p->table->loan[p->index];
+	atomic_store_explicit(&loan->rounds,
+			      atomic_load_explicit(&loan->rounds, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (atomic_load_explicit(&loan->lent, memory_order_relaxed))
+		fwd_bfd_give_back(f);
+}
+
 /* Results of fwd_bfd_take(). */
 enum bfd_fate {
 	BFD_NOT, /* not BFD */

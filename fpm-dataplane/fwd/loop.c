@@ -244,7 +244,7 @@ fwd_main(void *arg)
 	pthread_setname_np(pthread_self(), conf->count->name);
 	thread_role = ROLE_FWD;
 	if (conf->bfd != NULL)
-		sched_short_slice();
+		fwd_bfd_begin(f);
 	idle->arm = port_rxqs_arm;
 	idle->ctx = conf->serving;
 	idle_begin();
@@ -288,11 +288,14 @@ fwd_main(void *arg)
 			f->found.ifidx = 0;
 			f->found_svi = NULL;
 			urcu_qsbr_quiescent_state();
+			fwd_bfd_round_end(f);
 		}
 		counter_add(&f->count->idle_polls, n == 0);
 		counter_add(&f->count->rounds, 1);
 		idle_round(idle, n > 0 || f->n_tx_used > 0);
 	}
+	if (conf->bfd != NULL)
+		fwd_bfd_end(f);
 	fwd_tx_drop(f);
 	GRACE_QUIESCENT();
 	urcu_qsbr_unregister_thread();

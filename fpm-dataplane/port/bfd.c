@@ -16,6 +16,7 @@ bfd_table_create(void)
 		return NULL;
 	for (unsigned int i = 0; i < BFD_SLOTS; i++)
 		t->slot[i] = (struct bfd_slot){.beat = NULL};
+	memset(t->loan, 0, sizeof(t->loan));
 	t->epoch = 0;
 	t->end = 1;
 	return t;

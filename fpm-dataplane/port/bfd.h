@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counters.h"
 #include "base/due.h"
 #include "base/prefix.h"
 
@@ -65,10 +66,22 @@ struct bfd_slot {
 	_Atomic uint64_t n_sent;               /* W:fwd  packets */
 };
 
+/*
+ * The real-time priority that thread bfd lends to a forwarder (bfd/lend.c). The forwarder
+ * gives it back after a round.
+ */
+struct bfd_loan {
+	/* W:fwd  rounds after which the forwarder gave it back, or had nothing to give back */
+	alignas(64) _Atomic uint32_t rounds;
+	_Atomic int tid;   /* W:fwd  of the forwarder; 0: it takes no priority */
+	_Atomic bool lent; /* W:bfd, fwd */
+};
+
 struct bfd_table {
 	_Atomic uint32_t epoch; /* W:bfd  changes when some slot has changed */
 	_Atomic uint32_t end;   /* W:bfd  slots from here on have never been used */
 	struct bfd_slot slot[BFD_SLOTS];
+	struct bfd_loan loan[COUNTERS_MAX]; /* by forwarder */
 };
 
 /* The list of the slots of one forwarder. Only that forwarder uses it. */

@@ -14,18 +14,20 @@
 static int
 capabilities_drop(void)
 {
+	uint64_t kept = CAPS_DAEMON;
+
+	/* Thread bfd needs the one or the other for its priority. */
+	if (!sched_real_time_permit())
+		kept |= CAP_BIT(CAP_SYS_NICE);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	return caps_keep(CAPS_DAEMON, 0);
+	return caps_keep(kept, 0);
 }
 
 int
 privilege_drop(void)
 {
-	int rc;
-
-	sched_real_time_permit();
-	rc = capabilities_drop();
+	int rc = capabilities_drop();
 
 	if (rc < 0) {
 		log_error("main: privileges not dropped error=\"%s\"", strerror(-rc));

@@ -483,11 +483,12 @@ events_loop(void)
 static void
 privileges_limit(void)
 {
-	const uint64_t kept =
-		CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
+	uint64_t kept = CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
 	int rc;
 
-	sched_real_time_permit();
+	/* The daemon keeps it for the same reason: privileges.c. */
+	if (!sched_real_time_permit())
+		kept |= CAP_BIT(CAP_SYS_NICE);
 	rc = caps_keep(kept, kept);
 	/*
 	 * A warning suffices, because the daemon, which is exposed to attackers, ends if it

@@ -541,6 +541,11 @@ bfd_put(const struct ui *ui, struct buf *b)
 		{"bfd_prunes_total", "",
 		 "Next hops that were taken out of all groups because a session went down.",
 		 BFD(prunes)},
+		{"bfd_lends_total", "",
+		 "Times that a forwarder without CPU time got the real-time priority of "
+		 "thread "
+		 "bfd.",
+		 BFD(lends)},
 		{"bfd_packets_total", "{direction=\"rx\"}",
 		 "Control packets of all sessions, by direction.", BFD(rx_packets)},
 		{"bfd_packets_total", "{direction=\"tx\"}", NULL, BFD(tx_packets)},

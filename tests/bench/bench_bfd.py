@@ -131,10 +131,8 @@ def bed(mode, n, milliseconds):
                 "log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info'
             )
         Dut.start(router)
-        # Give the daemon the scheduling of the systemd unit: the lab of the tests prefers the
-        # daemon.
+        # The lab of the tests gives the daemon a larger weight; the systemd unit does not.
         machine.prefer([router.daemon.pid()], 0)
-        machine.real_time(router.daemon.pid(), "fdp-bfd")
         both = Bed(router, mode, n, milliseconds)
         try:
             eventually(lambda: both.up() == n, 60, 0.5, "all sessions are up")

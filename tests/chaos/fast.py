@@ -106,11 +106,9 @@ class FastSessions(threading.Thread):
                 self.look()
 
     def be_timely(self):
-        """Give a real-time priority to the dataplane's thread, where it may not do so itself, and
-        to each bfdd of a peer, which stands for another machine. r1's bfdd waits for answers of the
-        dataplane in a loop: with that priority it would take a CPU while the dataplane is away."""
-        for pid in self.bed.daemon_pids():
-            machine.real_time(pid, "fdp-bfd")
+        """Give a real-time priority to each bfdd of a peer, which stands for another machine. r1's
+        bfdd waits for answers of the dataplane in a loop: with that priority it would take a CPU
+        while the dataplane is away."""
         for pid in procs.marked(self.bed.dir, "bfdd") + procs.marked(self.lan.dir, "bfdd"):
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 if b"--dplaneaddr" not in file.read():

@@ -22,14 +22,18 @@ def prefer(pids, nice=-10):
         with contextlib.suppress(OSError):
             for tid in os.listdir(f"/proc/{pid}/task"):
                 os.setpriority(os.PRIO_PROCESS, int(tid), nice)
-        with contextlib.suppress(OSError):
-            with open(AUTOGROUP.format(pid), "w", encoding="ascii") as file:
-                file.write(str(nice))
+        prefer_session(pid, nice)
+
+
+def prefer_session(pid, nice):
+    """Give the session of a process, which may have ended, more or less weight than others have."""
+    with contextlib.suppress(OSError):
+        with open(AUTOGROUP.format(pid), "w", encoding="ascii") as file:
+            file.write(str(nice))
 
 
 def real_time(pid, name):
-    """Give a thread the least real-time priority, as the unit permits it, if the limit of this
-    machine has kept it from that."""
+    """Give a thread of a process the least real-time priority, if it has none."""
     for tid in os.listdir(f"/proc/{pid}/task"):
         thread = _word(f"/proc/{pid}/task/{tid}/comm")
         if thread == name and os.sched_getscheduler(int(tid)) == os.SCHED_OTHER:

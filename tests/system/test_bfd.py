@@ -2,6 +2,7 @@
 """BFD in the dataplane: bfdd tells its sessions to the daemon, which keeps them up with a peer that
 is another bfdd, and takes a dead next hop out of its groups."""
 
+import contextlib
 import json
 import os
 import re
@@ -11,18 +12,20 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
+import sys
 
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from bfd_bed import PORT, bed, sniffed
-from lib import api, netns, procs
+from lib import api, machine, netns, procs
 from lib.freeze import frozen
 from lib.wait import eventually
 from on_time import slowness
 
-SYS_RESOURCE = 24  # the number of the capability: capabilities(7)
+SYS_NICE, SYS_RESOURCE = 23, 24  # the numbers of the capabilities: capabilities(7)
 
 
 @pytest.fixture(scope="module")
@@ -145,14 +148,12 @@ def test_an_upgrade_does_not_end_a_session_of_three_times_50_ms(bfd):
     assert downs(bfd) == before and bfd.row()["discr"] == discr
 
 
-def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
-    """The session goes down only if the CPUs are so busy that no packet comes in the detection time:
-    the kernel's time stamps tell. Then the next crash decides."""
-    ms = 700 * slowness(bfd.router)  # the start of a program with sanitizers takes longer
-    ends = bfd.router.wires["wan"].ip4, bfd.router.wires["wan"].peer4
+def agree(bfd, ms):
+    """Let both sides send a packet each `ms` milliseconds."""
+    wan = bfd.router.wires["wan"]
     for frr, peer in (
-        (bfd.ours, f"peer {bfd.router.wires['wan'].peer4} interface wan0"),
-        (bfd.theirs, f"peer {bfd.router.wires['wan'].ip4} interface wan"),
+        (bfd.ours, f"peer {wan.peer4} interface wan0"),
+        (bfd.theirs, f"peer {wan.ip4} interface wan"),
     ):
         frr.configure("bfd", peer, f"transmit-interval {ms}", f"receive-interval {ms}")
     eventually(
@@ -160,6 +161,14 @@ def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
         20,
         what="the timers are agreed",
     )
+
+
+def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
+    """The session goes down only if the CPUs are so busy that no packet comes in the detection time:
+    the kernel's time stamps tell. Then the next crash decides."""
+    ms = 700 * slowness(bfd.router)  # the start of a program with sanitizers takes longer
+    ends = bfd.router.wires["wan"].ip4, bfd.router.wires["wan"].peer4
+    agree(bfd, ms)
     with sniffed(bfd) as wire:
         for _ in range(10):
             eventually(lambda: wire.of(*ends), 20, what="a packet before the crash")
@@ -420,18 +429,69 @@ def test_the_api_tells_the_sessions(bfd):
 
 
 def test_thread_bfd_runs_before_busy_programs(bfd):
-    """Thread bfd has the lowest real-time priority if the limit permits that or root may raise the
-    limit."""
+    """Thread bfd has the lowest real-time priority if the limit permits that, or if root may raise
+    the limit or needs no limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
     with open("/proc/self/status", encoding="ascii") as file:
         caps = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
-    if soft == 0 and not caps >> SYS_RESOURCE & 1:
-        pytest.skip("no CAP_SYS_RESOURCE, and RLIMIT_RTPRIO is 0")
+    if soft == 0 and not caps >> SYS_RESOURCE & 1 and not caps >> SYS_NICE & 1:
+        pytest.skip("no CAP_SYS_RESOURCE, no CAP_SYS_NICE, and RLIMIT_RTPRIO is 0")
     pid = bfd.router.daemon.pid()
-    tid = next(int(t) for t in os.listdir(f"/proc/{pid}/task") if thread_name(pid, t) == "fdp-bfd")
+    (tid,) = threads(pid, "fdp-bfd")
     assert (os.sched_getscheduler(tid), os.sched_getparam(tid).sched_priority) == (os.SCHED_RR, 1)
 
 
-def thread_name(pid, tid):
-    with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as file:
-        return file.read().strip()
+def threads(pid, name):
+    """Return the numbers of the threads of a process whose names begin with `name`."""
+    found = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as file:
+            if file.read().startswith(name):
+                found.append(int(tid))
+    return found
+
+
+@contextlib.contextmanager
+def without_cpu_time(pid, tids):
+    """Let programs of 6,000 times the weight run on the CPUs of these threads: of a process by its
+    nice value, and of its session, to which the kernel also gives a weight (sched(7))."""
+    cpus = set().union(*map(os.sched_getaffinity, tids))
+    hogs = [
+        subprocess.Popen([sys.executable, "-c", "while 1: pass"], start_new_session=True) for _ in cpus
+    ]
+    try:
+        for hog, cpu in zip(hogs, cpus):
+            os.sched_setaffinity(hog.pid, {cpu})
+            machine.prefer([hog.pid], -20)
+        machine.prefer_session(pid, 19)
+        for tid in tids:
+            os.setpriority(os.PRIO_PROCESS, tid, 19)
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+        machine.prefer([pid])
+
+
+def test_a_forwarder_without_cpu_time_is_lent_the_priority_of_thread_bfd(bfd):
+    """Otherwise it sends nothing for more than the detection time of 3 x 50 ms."""
+    bfd.up()
+    agree(bfd, 50)
+    pid, wan = bfd.router.daemon.pid(), bfd.router.wires["wan"]
+    tids = threads(pid, "fwd-")
+    before, lent = bfd.row(), metrics(bfd)["fpmdp_bfd_lends_total"]
+    with sniffed(bfd) as wire, without_cpu_time(pid, tids):
+        first = len(wire.of(wan.ip4, wan.peer4))
+        eventually(
+            lambda: len(wire.of(wan.ip4, wan.peer4)) >= first + 60, 20, what="packets are sent"
+        )
+        times = [p.when for p in wire.of(wan.ip4, wan.peer4)[first:]]
+    assert max(b - a for a, b in zip(times, times[1:])) < 0.150
+    assert metrics(bfd)["fpmdp_bfd_lends_total"] > lent
+    assert bfd.row()["downs"] == before["downs"]
+    eventually(
+        lambda: {os.sched_getscheduler(tid) for tid in tids} == {os.SCHED_OTHER},
+        10,
+        what="the priority is given back",
+    )

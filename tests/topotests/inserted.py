@@ -16,7 +16,7 @@ import subprocess
 
 import events
 from ours import OFF, PATIENCE, Dataplane, Timeout
-from ours import eventually, machine, netns, only_copies_differ, procs
+from ours import eventually, netns, only_copies_differ, procs
 
 MTU_MOST = 1500  # of DPDK 22.11's net_af_packet
 # The first part depends on the number of ports, because each has descriptors and buffers.
@@ -86,7 +86,6 @@ class Inserted:
                 )
             )
         self.daemon.start(timeout=60)
-        self._be_timely()
         # zebra reaches the daemon by lo. FRR's library (munet) sets it up too, but on a busy machine
         # before the router has its own namespace.
         up = [f"link set {name} up" for name in ("lo", *self.interfaces)]
@@ -136,13 +135,7 @@ class Inserted:
         the process id that the daemon had."""
         was = self.daemon.crash()
         self.daemon.back(was, timeout=60)
-        self._be_timely()
         return was
-
-    def _be_timely(self):
-        """Without a real-time priority, a busy machine loses sessions of 3 x 50 ms."""
-        if events.BFD:
-            machine.real_time(self.daemon.pid(), "fdp-bfd")
 
     def alive(self):
         """Return True if the supervisor runs."""

@@ -12,7 +12,7 @@ import sys
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 sys.path.insert(0, TESTS)
-from lib import machine, netns, procs  # noqa: E402, F401
+from lib import netns, procs  # noqa: E402, F401
 from lib.audited import only_copies_differ  # noqa: E402, F401
 from lib.dataplane import Dataplane  # noqa: E402, F401
 from lib.links import OFF  # noqa: E402, F401
