@@ -133,7 +133,8 @@ bfd_init(struct worker *w)
 	if (!b->setup.conf.on)
 		return 0;
 	/* First of all, because the sessions of the last daemon wait for their packets. */
-	if (sched_real_time() < 0) {
+	b->may_lend = sched_real_time() == 0;
+	if (!b->may_lend) {
 		log_info("bfd: no real-time priority see=LimitRTPRIO,RestrictRealtime");
 		sched_short_slice();
 	}

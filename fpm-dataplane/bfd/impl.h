@@ -178,6 +178,7 @@ struct bfd {
 	uint64_t asked_ns;
 	uint64_t asked_round[COUNTERS_MAX], asked_idle[COUNTERS_MAX];
 	/* Priorities that are lent: see lend.c. */
+	bool may_lend;                      /* the thread has a real-time priority */
 	uint32_t shortest_us;               /* interval of forwarders' packets; 0: none */
 	uint64_t lend_at;                   /* next look at the forwarders; DUE_NEVER */
 	uint32_t lend_rounds[COUNTERS_MAX]; /* by forwarder: at the last look */

@@ -27,7 +27,8 @@ lend_faster(struct bfd *b, uint32_t interval_us)
 {
 	uint64_t at;
 
-	if (interval_us == 0 || (b->shortest_us != 0 && b->shortest_us <= interval_us))
+	if (!b->may_lend || interval_us == 0 ||
+	    (b->shortest_us != 0 && b->shortest_us <= interval_us))
 		return;
 	b->shortest_us = interval_us;
 	at = monotonic_ns() + look_gap_ns(b);
