@@ -124,7 +124,7 @@ message_take(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 	}
 }
 
-/* Mark the begin and the end of a step after which the socket has fewer octets. */
+/* Mark the start and the end of a step after which the socket has fewer octets. */
 static void
 part_open(struct kept_part *p)
 {

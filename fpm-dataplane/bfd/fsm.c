@@ -13,8 +13,8 @@
 #include <string.h>
 
 /*
- * Minimum time from the end of a poll sequence to the begin of the next. A Final does not
- * show which Poll it answers, so a late Final of the last sequence must not end the next
+ * Minimum time from the end of a poll sequence to the start of the next. A Final does not
+ * show which Poll it answers, so a late Final of the previous sequence must not end the next
  * sequence.
  */
 #define POLL_GAP_NS 1000000000ull

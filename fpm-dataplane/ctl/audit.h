@@ -36,7 +36,7 @@ struct audit {
 	struct label_audit labels;
 	struct rule_audit rules;
 	struct table rib, other; /* `other`: the routes of side `peer` */
-	/* other.n and n_not_obeyed at the begin of the kernel's present answer */
+	/* other.n and n_not_obeyed at the start of the kernel's present answer */
 	size_t other_kept;
 	unsigned long long not_obeyed_kept;
 	struct places places; /* 0: main; then the VRFs with a FIB */

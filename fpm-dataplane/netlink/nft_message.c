@@ -15,7 +15,7 @@
 
 #include "netlink/attributes.h"
 
-#define DEVICE_PREFIX 2 /* NFTA_DEVICE_PREFIX, Linux 6.18: the begin of names */
+#define DEVICE_PREFIX 2 /* NFTA_DEVICE_PREFIX, Linux 6.18: the start of names */
 
 /* Copy a number if the attribute is present. Returns 0 or -EBADMSG. */
 static int

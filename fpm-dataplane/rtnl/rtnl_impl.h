@@ -119,7 +119,7 @@ struct rtnl {
 	uint64_t expired_since_ms; /* CLOCK_MONOTONIC: when n_expired grew last */
 	bool had_lives;            /* the kernel may have a route with a limited lifetime */
 	/*
-	 * CLOCK_MONOTONIC: begin of the first of the last dumps without a lifetime; 0: none
+	 * CLOCK_MONOTONIC: start of the first dump of a series without a lifetime; 0: none
 	 */
 	uint64_t lifeless_since_ms;
 	bool held[256];    /* rib may have routes of the protocol */

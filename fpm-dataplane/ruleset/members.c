@@ -82,7 +82,7 @@ content_room(const struct ruleset_set *s, struct ruleset_content *c, uint32_t mo
 }
 
 /*
- * Compare two elements: by key, then the end of an interval before the begin of the next
+ * Compare two elements: by key, then the end of an interval before the start of the next
  * interval.
  */
 static int

@@ -64,7 +64,7 @@ element_find(const struct ruleset_set *s, const struct ruleset_content *c,
 		return NULL;
 	}
 	/*
-	 * If an interval begins where another interval ends, its begin is after that end.
+	 * If an interval begins where another interval ends, its start is after that end.
 	 */
 	n = keys_up_to(c, key, s->key_len);
 	if (n > 0 && !c->element[n - 1].end && element_lives(&c->element[n - 1], now) &&

@@ -47,7 +47,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Prefix:
-    """A prefix; `offset` bits at its begin are not compared (RFC 8956, 3.1)."""
+    """A prefix; its first `offset` bits are not compared (RFC 8956, 3.1)."""
 
     offset: int
     length: int
