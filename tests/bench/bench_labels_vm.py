@@ -32,7 +32,7 @@ PLAIN, PUSHED = "198.18.0.0/16", "198.19.0.0/16"
 WORKS = {"IPv4": PLAIN, "swap": 100, "pop": 101, "push": PUSHED}
 MODULES = ("mpls_router", "mpls_iptunnel")
 FRAMES = 256
-MARK = "bench-labels-vm: "  # begin of a line for the program outside the guest
+MARK = "bench-labels-vm: "  # start of a line for the program outside the guest
 
 
 def frames(wire, work):

@@ -514,7 +514,7 @@ run_families(struct table t[2])
 
 /*
  * Copy through the L3 on the core of -C for another benchmark, until stdin ends. Prints the
- * time of a load on the measuring core at the begin and at the end.
+ * time of a load on the measuring core at the start and at the end.
  */
 static int
 hog_run(void)

@@ -31,7 +31,7 @@ class Pauses:
         self.queue, self.found = multiprocessing.SimpleQueue(), []
 
     def all(self):
-        """Return [(monotonic time of its begin, seconds, CPU)]."""
+        """Return [(monotonic time of its start, seconds, CPU)]."""
         while not self.queue.empty():
             self.found.append(self.queue.get())
         return self.found

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the system tests: the session has one router. The router is in its standard state at
-the begin of every test. Its four wires have names."""
+the start of every test. Its four wires have names."""
 
 import contextlib
 import fcntl

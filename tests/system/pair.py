@@ -137,7 +137,7 @@ class Pair:
     # -- the state of both --
 
     def clean(self):
-        """Set the state at the begin of every test: standard addresses and neighbors; no other
+        """Set the state at the start of every test: standard addresses and neighbors; no other
         route, next-hop object or address."""
         self.fates, self.alike = {}, {}
         lines = ["nexthop flush", "addr flush dev lo scope global"]

@@ -40,7 +40,7 @@ class Router(Dut):
         super().destroy()
 
     def ready(self):
-        """Set the state at the begin of every test: a standard kernel, a session of zebra, no
+        """Set the state at the start of every test: a standard kernel, a session of zebra, no
         routes."""
         self.kernel_defaults()
         if self.zebra.speaker is None or not self.fpm().get("connected"):

@@ -66,7 +66,7 @@ class Alone(Router):
     """A router that takes all routes from the kernel. zebra cannot connect."""
 
     def ready(self):
-        """Set the state at the begin of every test: a standard kernel without routes of BIRD."""
+        """Set the state at the start of every test: a standard kernel without routes of BIRD."""
         self.kernel_defaults()
         self.flush("proto bird")
         eventually(self._is_ready, 15, 0.01, "standard neighbors and no routes of BIRD")

@@ -90,7 +90,7 @@ def router(possible):
 
 @pytest.fixture
 def flows(router):
-    """The router without a flow specification at the begin and at the end."""
+    """The router without a flow specification at the start and at the end."""
     router.helper.settled()
     zebra = router.frr.pid("zebra")
     yield router

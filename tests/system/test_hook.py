@@ -74,7 +74,7 @@ def unload_all(dut):
 
 @pytest.fixture
 def hooked(dut, lan, wan):
-    """The router with routes by wan, and without a program at the begin and the end."""
+    """The router with routes by wan, and without a program at the start and the end."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
     yield dut

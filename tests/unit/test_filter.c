@@ -344,7 +344,7 @@ limit_of(uint64_t rate, uint32_t type, bool over)
 /*
  * Packets come for ten seconds at several times the rate, of 64 and of 1500 octets. Those within
  * the rate are the rate times ten seconds within 1 %. A bucket of octets holds a second more at
- * the begin, as in Linux.
+ * the start, as in Linux.
  */
 static void
 a_limit_has_its_rate_over_ten_seconds(void **state)

@@ -153,7 +153,7 @@ memory_beyond_its_own_is_refused(void **state)
 	/* A number, and a register without a value, are no addresses. */
 	REFUSES("instruction 1", MOV_K(2, 4096), LDX(BPF_B, 0, 2, 0), EXIT());
 	REFUSES("instruction 0", LDX(BPF_B, 0, 3, 0), EXIT());
-	/* The stack has 512 octets, and is empty at the begin. */
+	/* The stack has 512 octets, and is empty at the start. */
 	REFUSES("instruction 1", MOV_K(2, 0), STX(BPF_DW, 10, 2, -520), MOV_K(0, 0),
 		EXIT());
 	REFUSES("instruction 1", MOV_K(2, 0), STX(BPF_DW, 10, 2, 0), MOV_K(0, 0), EXIT());

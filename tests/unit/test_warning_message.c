@@ -195,7 +195,7 @@ chain_make(void)
 	mnl_attr_put_u32(nlh, NFTA_HOOK_HOOKNUM, htonl(NF_INET_FORWARD));
 	devices = mnl_attr_nest_start(nlh, NFTA_HOOK_DEVS);
 	mnl_attr_put_strz(nlh, NFTA_DEVICE_NAME, "lan0");
-	mnl_attr_put_strz(nlh, 2, "wan"); /* the begin of names */
+	mnl_attr_put_strz(nlh, 2, "wan"); /* the start of names */
 	mnl_attr_nest_end(nlh, devices);
 	mnl_attr_nest_end(nlh, hook);
 }

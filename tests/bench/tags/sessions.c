@@ -81,7 +81,7 @@ session_set(unsigned int k, unsigned int ms)
 
 /*
  * Let the sessions be anywhere between two packets. A turn is shorter than an interval: the phases
- * that the forwarder draws at the begin of a session would be over after it.
+ * that the forwarder draws at the start of a session would be over after it.
  */
 static void
 phases_set(uint64_t interval_tsc)
