@@ -188,7 +188,7 @@ struct fpm_status {
 	/* W:fpm netlink port id of the last zebra, which the predecessor may have seen */
 	_Atomic uint32_t nl_pid;
 	/* As in FPM_ZEBRA, from the predecessor's checkpoint. */
-	/* W:rib before fpm starts R:fpm  from the checkpoint of the last daemon */
+	/* W:rib before fpm starts R:fpm  from the checkpoint of the previous daemon */
 	_Atomic uint32_t old_nl_pid, old_held_until_s;
 	_Atomic uint64_t queue_bytes_in;  /* W:fpm accounted octets sent to rib */
 	_Atomic uint64_t queue_bytes_out; /* W:rib octets among them that rib has handled */

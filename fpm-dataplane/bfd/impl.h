@@ -111,7 +111,7 @@ struct session {
 	uint32_t number;
 	uint64_t orphan_ns; /* with k->conn < 0: since this time */
 	struct place place;
-	uint64_t before[4]; /* by_slots of the last daemon */
+	uint64_t before[4]; /* by_slots of the previous daemon */
 	uint32_t n_downs;   /* fsm.n_downs when it was last counted in bfd_status */
 	int kernel_tx;      /* BY_KERNEL: its socket; -1: none is open */
 	uint64_t since_ms;  /* CLOCK_BOOTTIME of the last change of state */
@@ -157,7 +157,7 @@ struct bfd {
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
 	bool kept_to_store; /* the service manager does not have kept_fd yet */
-	bool kept_lost; /* the last daemon may have missed sessions of its connections */
+	bool kept_lost; /* the previous daemon may have missed sessions of its connections */
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
 	struct plan plan;
@@ -187,7 +187,7 @@ struct bfd {
 };
 
 /* --- conn.c --- */
-/* Take over the connections of the last daemon, and connect. */
+/* Take over the connections of the previous daemon, and connect. */
 void conns_begin(struct bfd *b);
 /* Close all connections. bfdd notices it, unless another process has copies of them. */
 void conns_end(struct bfd *b);
@@ -202,7 +202,7 @@ void conns_tick(struct bfd *b);
 /* --- hop.c --- */
 /* Report the next hop to rib as dead or alive, by the state of the session. */
 void session_prune(struct bfd *b, struct session *s);
-/* Report the dead next hops of the last daemon to rib.                         [main] */
+/* Report the dead next hops of the previous daemon to rib.                         [main] */
 void sessions_tell_dead_hops(struct bfd *b);
 
 /* --- report.c --- */
@@ -224,7 +224,7 @@ uint32_t sessions_orphan(struct bfd *b, int conn);
 void session_leave(struct bfd *b, struct session *s);
 /* Handle TIMER_END: the session ends, begins to leave, or sends nothing from now on. */
 void session_end_due(struct bfd *b, struct session *s);
-/* Continue the sessions of the last daemon. */
+/* Continue the sessions of the previous daemon. */
 void sessions_resume(struct bfd *b);
 /* Search a better place for sessions whose interface has changed. */
 void sessions_place(struct bfd *b);
@@ -350,7 +350,7 @@ bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 
 /* --- keep.c --- */
 /*
- * Map the memory of the last daemon, or create new memory. Returns 0 or -errno.     [main]
+ * Map the memory of the previous daemon, or create new memory. Returns 0 or -errno.     [main]
  */
 int keep_begin(struct bfd *b);
 /* Let the service manager keep the memory. It never waits: see kept_to_store. */

@@ -65,10 +65,10 @@ enum plan_step {
 	PLAN_FULL,  /* more connections are needed than there may be */
 };
 
-/* Note that connection `at` is opened. `is_old`: the last daemon had it already. */
+/* Note that connection `at` is opened. `is_old`: the previous daemon had it already. */
 void plan_opened(struct plan *p, unsigned int at, bool connecting, bool is_old);
 /*
- * Note that sessions of the last daemon are lost: its connections may have more sessions
+ * Note that sessions of the previous daemon are lost: its connections may have more sessions
  * than are known.
  */
 void plan_doubt(struct plan *p);

@@ -413,7 +413,7 @@ session_end(struct bfd *b, struct session *s)
 	b->n_sessions--;
 }
 
-/* Make a session of each record of the last daemon. */
+/* Make a session of each record of the previous daemon. */
 static void
 sessions_take_over(struct bfd *b, uint64_t now)
 {

@@ -57,7 +57,7 @@ struct dataplane {
 	struct worker worker[N_WORKER];
 	atomic_bool stop_fwd;
 	struct {
-		int fd;             /* checkpoint of the last daemon; -1: none */
+		int fd;             /* checkpoint of the previous daemon; -1: none */
 		unsigned int tries; /* earlier starts that began to read it */
 	} last_checkpoint;          /* valid until forwarding begins */
 	int predecessor;            /* socket to the predecessor; -1: there is none */

@@ -32,7 +32,7 @@
 #include "ui/ui.h"
 #include "warn/warn.h"
 
-/* Take the checkpoint of the last daemon, which rib reads and closes; -1: none. */
+/* Take the checkpoint of the previous daemon, which rib reads and closes; -1: none. */
 static int
 last_checkpoint_take(struct dataplane *dp)
 {

@@ -86,7 +86,7 @@ nic_fits(const struct open_nic *nic, const struct port_conf *c)
 }
 
 /*
- * Set the MTU and read the MAC again: the last daemon may have set the MTU and MAC of its
+ * Set the MTU and read the MAC again: the previous daemon may have set the MTU and MAC of its
  * TAP.
  */
 static void

@@ -21,7 +21,7 @@
 
 /*
  * Checkpoints have one of two names, in turn. So a new checkpoint is stored before the
- * checkpoint of the last daemon is removed, and a crash between the two steps leaves at
+ * checkpoint of the previous daemon is removed, and a crash between the two steps leaves at
  * least one. W:main
  */
 static const char *const checkpoint_name[2] = {"checkpoint", "checkpoint-2"};
@@ -267,7 +267,7 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 		else
 			fdstore_put_tap(&port[i]);
 	}
-	/* Remove the checkpoint of the last daemon last, even if this daemon has none. */
+	/* Remove the checkpoint of the previous daemon last, even if this daemon has none. */
 	sd_fdremove(checkpoint_name[checkpoint_at]);
 	if (checkpoint_fd < 0 ||
 	    sd_fdstore(checkpoint_name[checkpoint_at], checkpoint_fd) == 0)

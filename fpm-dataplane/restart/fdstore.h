@@ -25,7 +25,7 @@ unsigned int fdstore_list(const struct port *port, unsigned int n_port, int chec
 			  struct named_fd *into);
 
 /*
- * Take the inherited checkpoint of the last daemon; -1: none. `alive_ms` returns when the writer
+ * Take the inherited checkpoint of the previous daemon; -1: none. `alive_ms` returns when the writer
  * of a checkpoint last ran; of two checkpoints the later one counts.                   [main]
  */
 int fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd));
@@ -37,7 +37,7 @@ int fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd));
 int fdstore_take_tap(const struct config *conf, const char *tap);
 
 /*
- * Keep the TAP of the last daemon for a port that cannot be opened yet. fdstore_keep_tap()
+ * Keep the TAP of the previous daemon for a port that cannot be opened yet. fdstore_keep_tap()
  * takes the inherited descriptor of port `tap` of `conf`, if there is one.
  * fdstore_kept_tap() returns a copy of a kept descriptor (-1: none), and
  * fdstore_use_kept_tap() closes the original when the port is open.
@@ -53,7 +53,7 @@ void fdstore_kept_carriers_off(void);
 
 /*
  * Store the descriptors of all TAPs and of the checkpoint (-1: none) in place of the
- * descriptors of the last daemon, and remove inherited descriptors that were not taken.
+ * descriptors of the previous daemon, and remove inherited descriptors that were not taken.
  * Call it after forwarding has begun.
  */
 void fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
