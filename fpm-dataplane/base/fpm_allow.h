@@ -16,11 +16,11 @@ enum fpm_users {
 };
 
 struct fpm_from {
-	/* Remote address that may connect, beside this host; AF_UNSPEC: none. */
+	/* Remote address that may connect, in addition to this host; AF_UNSPEC: none. */
 	struct sockaddr_storage peer;
 	/*
-	 * Users whose programs on this host may connect, beside root and the daemon's own
-	 * user.
+	 * Users whose programs on this host may connect, in addition to root and the
+	 * daemon's own user.
 	 */
 	enum fpm_users users;
 	unsigned int n_user;

@@ -8,7 +8,7 @@
 
 struct rib;
 
-/* Changes that wait for the next commit, beside dirty slots and words. */
+/* Changes that wait for the next commit, in addition to dirty slots and words. */
 struct rib_pending {
 	bool staged[2];        /* in tries of main, IPv4 and IPv6 */
 	bool failed;           /* the last commit, for lack of memory: tries are behind */
