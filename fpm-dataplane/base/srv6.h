@@ -44,8 +44,9 @@ enum {
 };
 
 /*
- * A bit in addition to the flavors: End.DT6 names its table by SEG6_LOCAL_TABLE. Linux then looks that
- * table up alone. With SEG6_LOCAL_VRFTABLE it follows the rules, as for packets of the VRF.
+ * A bit in addition to the flavors: End.DT6 names its table by SEG6_LOCAL_TABLE. Linux then
+ * looks that table up alone. With SEG6_LOCAL_VRFTABLE it follows the rules, as for packets
+ * of the VRF.
  */
 #define SRV6_TABLE_ALONE (1u << 5)
 

@@ -132,7 +132,9 @@ bfd_init(struct worker *w)
 
 	if (!b->setup.conf.on)
 		return 0;
-	/* First of all, because the sessions of the previous daemon wait for their packets. */
+	/*
+	 * First of all, because the sessions of the previous daemon wait for their packets.
+	 */
 	b->may_lend = sched_real_time() == 0;
 	if (!b->may_lend) {
 		log_info("bfd: no real-time priority see=LimitRTPRIO,RestrictRealtime");

@@ -36,9 +36,9 @@ struct bfd_setup {
 int bfd_setup(struct worker *w, const struct bfd_setup *setup);
 
 /*
- * Take over the sessions of the previous daemon, which has ended, and report their dead next
- * hops to rib. Call it before the forwarders start and before worker_start(). Returns 0 or
- * -errno.                                                                           [main]
+ * Take over the sessions of the previous daemon, which has ended, and report their dead
+ * next hops to rib. Call it before the forwarders start and before worker_start(). Returns
+ * 0 or -errno.                                                                       [main]
  */
 int bfd_take_over(struct worker *w);
 

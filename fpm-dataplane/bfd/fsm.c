@@ -14,8 +14,8 @@
 
 /*
  * Minimum time from the end of a poll sequence to the start of the next. A Final does not
- * show which Poll it answers, so a late Final of the previous sequence must not end the next
- * sequence.
+ * show which Poll it answers, so a late Final of the previous sequence must not end the
+ * next sequence.
  */
 #define POLL_GAP_NS 1000000000ull
 

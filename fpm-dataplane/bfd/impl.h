@@ -157,7 +157,8 @@ struct bfd {
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
 	bool kept_to_store; /* the service manager does not have kept_fd yet */
-	bool kept_lost; /* the previous daemon may have missed sessions of its connections */
+	/* the previous daemon may have missed sessions of its connections */
+	bool kept_lost;
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
 	struct plan plan;
@@ -202,7 +203,7 @@ void conns_tick(struct bfd *b);
 /* --- hop.c --- */
 /* Report the next hop to rib as dead or alive, by the state of the session. */
 void session_prune(struct bfd *b, struct session *s);
-/* Report the dead next hops of the previous daemon to rib.                         [main] */
+/* Report the dead next hops of the previous daemon to rib.                        [main] */
 void sessions_tell_dead_hops(struct bfd *b);
 
 /* --- report.c --- */
@@ -350,7 +351,8 @@ bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 
 /* --- keep.c --- */
 /*
- * Map the memory of the previous daemon, or create new memory. Returns 0 or -errno.     [main]
+ * Map the memory of the previous daemon, or create new memory. Returns 0 or -errno.
+ *                                                                                    [main]
  */
 int keep_begin(struct bfd *b);
 /* Let the service manager keep the memory. It never waits: see kept_to_store. */

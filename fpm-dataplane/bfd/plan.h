@@ -68,8 +68,8 @@ enum plan_step {
 /* Note that connection `at` is opened. `is_old`: the previous daemon had it already. */
 void plan_opened(struct plan *p, unsigned int at, bool connecting, bool is_old);
 /*
- * Note that sessions of the previous daemon are lost: its connections may have more sessions
- * than are known.
+ * Note that sessions of the previous daemon are lost: its connections may have more
+ * sessions than are known.
  */
 void plan_doubt(struct plan *p);
 /*

@@ -9,9 +9,9 @@
 #include "daemon/dataplane.h"
 
 /*
- * Start rib before DPDK: rib reads the checkpoint of the previous daemon while the other parts
- * start. If a predecessor still forwards, rib starts later and reads the checkpoint then.
- * Returns 0 or -errno.
+ * Start rib before DPDK: rib reads the checkpoint of the previous daemon while the other
+ * parts start. If a predecessor still forwards, rib starts later and reads the checkpoint
+ * then. Returns 0 or -errno.
  */
 int rib_begin(struct dataplane *dp);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verify: a second verifier in addition to that of DPDK, whose versions have had errors. It goes once
- * through the instructions, in their order, with the values that each register and each word of
- * the stack may have. A path that is impossible may be refused, a possible one is never overlooked:
- * an operation that this file does not know exactly may have any result. Any thread; no state.
+ * verify: a second verifier in addition to that of DPDK, whose versions have had errors. It
+ * goes once through the instructions, in their order, with the values that each register
+ * and each word of the stack may have. A path that is impossible may be refused, a possible
+ * one is never overlooked: an operation that this file does not know exactly may have any
+ * result. Any thread; no state.
  */
 #include "hook/verify.h"
 

@@ -14,10 +14,10 @@
 #include "port/port.h"
 
 /*
- * Open all ports with hotplug_open(), with the TAPs of the previous daemon. They get the slots
- * 0, 1, ... if `h` has opened no port before. If a port fails, the ports that were opened
- * before it stay open; *n counts them. Before each port it extends the start timeout of the
- * service manager (sd_start_step()). Returns 0, or -errno after a line in the log.
+ * Open all ports with hotplug_open(), with the TAPs of the previous daemon. They get the
+ * slots 0, 1, ... if `h` has opened no port before. If a port fails, the ports that were
+ * opened before it stay open; *n counts them. Before each port it extends the start timeout
+ * of the service manager (sd_start_step()). Returns 0, or -errno after a line in the log.
  */
 int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
 

@@ -31,7 +31,10 @@ struct device_message {
 	uint32_t n_conf4, n_conf6;     /* their number, each 32 bits */
 };
 
-/* A MAC that a device receives in addition to its own, or an entry of a forwarding database. */
+/*
+ * A MAC that a device receives in addition to its own, or an entry of a forwarding
+ * database.
+ */
 struct mac_message {
 	uint32_t ifindex;
 	bool self; /* NTF_SELF: of the device, not of its master */

@@ -86,8 +86,8 @@ nic_fits(const struct open_nic *nic, const struct port_conf *c)
 }
 
 /*
- * Set the MTU and read the MAC again: the previous daemon may have set the MTU and MAC of its
- * TAP.
+ * Set the MTU and read the MAC again: the previous daemon may have set the MTU and MAC of
+ * its TAP.
  */
 static void
 nic_reset(struct port *port, const struct port_conf *c)

@@ -267,7 +267,9 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 		else
 			fdstore_put_tap(&port[i]);
 	}
-	/* Remove the checkpoint of the previous daemon last, even if this daemon has none. */
+	/*
+	 * Remove the checkpoint of the previous daemon last, even if this daemon has none.
+	 */
 	sd_fdremove(checkpoint_name[checkpoint_at]);
 	if (checkpoint_fd < 0 ||
 	    sd_fdstore(checkpoint_name[checkpoint_at], checkpoint_fd) == 0)

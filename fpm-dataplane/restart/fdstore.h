@@ -25,8 +25,8 @@ unsigned int fdstore_list(const struct port *port, unsigned int n_port, int chec
 			  struct named_fd *into);
 
 /*
- * Take the inherited checkpoint of the previous daemon; -1: none. `alive_ms` returns when the writer
- * of a checkpoint last ran; of two checkpoints the later one counts.                   [main]
+ * Take the inherited checkpoint of the previous daemon; -1: none. `alive_ms` returns when
+ * the writer of a checkpoint last ran; of two checkpoints the later one counts.      [main]
  */
 int fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd));
 
@@ -37,13 +37,13 @@ int fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd));
 int fdstore_take_tap(const struct config *conf, const char *tap);
 
 /*
- * Keep the TAP of the previous daemon for a port that cannot be opened yet. fdstore_keep_tap()
- * takes the inherited descriptor of port `tap` of `conf`, if there is one.
- * fdstore_kept_tap() returns a copy of a kept descriptor (-1: none), and
+ * Keep the TAP of the previous daemon for a port that cannot be opened yet.
+ * fdstore_keep_tap() takes the inherited descriptor of port `tap` of `conf`, if there is
+ * one. fdstore_kept_tap() returns a copy of a kept descriptor (-1: none), and
  * fdstore_use_kept_tap() closes the original when the port is open.
  * fdstore_keep_tap_again() takes ownership of the descriptor of a port that was open and
  * waits again. fdstore_kept_carriers_off() turns off the carrier of all kept TAPs.
- * fdstore_remove_tap() removes a kept TAP.                             [main, then manage]
+ * fdstore_remove_tap() removes a kept TAP.                              [main, then manage]
  */
 void fdstore_keep_tap(const struct config *conf, const char *tap);
 void fdstore_keep_tap_again(const char *tap, int fd);

@@ -9,9 +9,9 @@
 
 /*
  * Make room on the stacks of this thread and of threads that are made later: glibc gives them
- * the soft limit (RLIMIT_STACK) that the process had at its start. Without room a process ends
- * by SIGSEGV, without a message. Call it before the configuration is read. A failure is logged.
- * Return 0 or -errno. [main]
+ * the soft limit (RLIMIT_STACK) that the process had at its start. Without room a process
+ * ends by SIGSEGV, without a message. Call it before the configuration is read. A failure
+ * is logged. Return 0 or -errno. [main]
  */
 int preflight_stack(void);
 
