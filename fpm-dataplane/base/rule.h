@@ -56,7 +56,10 @@ struct rule {
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */
 	char iif[16];           /* "": any */
-	/* Own name of the device if `iif` is an alternative name (ip link property); else "". */
+	/*
+	 * Primary name of the device if `iif` is an alternative name (ip link property); else
+	 * "".
+	 */
 	char iif_device[16];
 };
 

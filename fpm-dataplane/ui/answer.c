@@ -318,7 +318,7 @@ answer_show(struct answer *a)
 	}
 }
 
-/* Replace an alternative name of an interface, or of a VRF, by its own name. */
+/* Replace an alternative name of an interface, or of a VRF, by its primary name. */
 static void
 answer_own_name(const struct answer *a, char *name, size_t size)
 {
@@ -330,8 +330,8 @@ answer_own_name(const struct answer *a, char *name, size_t size)
 }
 
 /*
- * Replace an alternative name of a TAP, or the own name of a TAP that was renamed, by the name of
- * its port.
+ * Replace an alternative name of a TAP, or the primary name of a TAP that was renamed, by
+ * the name of its port.
  */
 static void
 answer_port_name(const struct answer *a, char *name, size_t size)

@@ -18,7 +18,7 @@
 #define ANSWER_MS    500u  /* longest wait for the kernel */
 #define ANSWER_BYTES 16384 /* more than an answer without counters has */
 
-/* Request the interface with this alternative name, or with this own name. */
+/* Request the interface with this alternative or primary name. */
 static int
 link_request(int fd, const char *name)
 {
@@ -43,7 +43,10 @@ link_request(int fd, const char *name)
 	return send(fd, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
-/* Copy the own name of the interface in the answer; "": the kernel has no such interface. */
+/*
+ * Copy the primary name of the interface in the answer; "": the kernel has no such
+ * interface.
+ */
 static void
 link_answer(int fd, char own[IFNAMSIZ])
 {

@@ -628,7 +628,7 @@ def macvlan_of_lan(dut):
 
 def test_an_alternative_name_is_a_name(taught, lan, wan, macvlan_of_lan):
     """`ip`, `tc` and rules of the kernel take alternative names of interfaces (ip-link(8), `property`),
-    so commands and requests take them, too. Answers have the own names."""
+    so commands and requests take them, too. Answers have the primary names."""
     dut, names = taught, {"wan0": "uplink-to-the-provider", "lan0": "office", macvlan_of_lan: "virtual-router"}
     dut.ip(*[f"link property add dev {own} altname {name}" for own, name in names.items()])
     try:
