@@ -13,7 +13,7 @@ struct bpf_insn;
 /*
  * The most instructions that the verifier of DPDK may have to look at: it follows each path
  * through the program, and 22.11 does not notice that two paths have met. It takes less than a
- * second for so many.
+ * second for this number.
  */
 #define HOOK_WORK_MAX 1000000u
 

@@ -69,9 +69,9 @@ struct watch_set {
 	uint8_t live;   /* bit per session: its filter is in use */
 	uint32_t epoch; /* number of the set */
 	struct watch_filter filter[WATCH_SESSIONS];
-	/* sFlow has no filters: one packet of sample_rate is recorded ... */
+	/* sFlow has no filters: one packet of sample_rate is recorded. */
 	uint32_t sample_rate;
-	uint16_t sample_bytes; /* ... with so many octets of its frame */
+	uint16_t sample_bytes; /* octets of its frame in the record */
 	bool sample_drops;     /* dropped packets are recorded, too */
 };
 

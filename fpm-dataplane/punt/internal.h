@@ -33,7 +33,7 @@
  */
 #define QUEUE_AT_LEAST_S 0.25
 #define QUEUE_AGAIN_MAX \
-	10 /* after so many answers without effect, drop: see neigh_queue_release() */
+	10             /* answers without effect before a drop: see neigh_queue_release() */
 #define QUEUE_MAX_S 10 /* the longest wait, even if neigh never answers */
 
 struct neigh_queue {

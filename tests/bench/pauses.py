@@ -43,7 +43,7 @@ class Pauses:
 
 @contextlib.contextmanager
 def watched(least_s):
-    """Watch all CPUs for pauses of at least so many seconds, for the length of a with block."""
+    """Watch all CPUs for pauses of at least `least_s`, for the length of a with block."""
     pauses = Pauses()
     watchers = [
         multiprocessing.Process(target=_watch, args=(cpu, least_s, pauses.queue), daemon=True)

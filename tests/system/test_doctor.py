@@ -78,7 +78,7 @@ def _cmdline(pid):
 
 @pytest.fixture
 def vtysh(tmp_path):
-    """Make the command of a zebra that has so many routes: vtysh(ipv4, ipv6)."""
+    """Make the command of a zebra with these numbers of routes: vtysh(ipv4, ipv6)."""
 
     def make(ipv4, ipv6):
         script = tmp_path / "vtysh"

@@ -21,8 +21,8 @@ ABORTED = "supervise: program hangs"
 
 @pytest.fixture
 def watched(own_dut):
-    """Make a router whose supervisor waits so many seconds for WATCHDOG=1. All other times are
-    shorter by the factor `haste`: 2 s for the end of an aborted daemon."""
+    """Make a router whose supervisor waits `seconds` for WATCHDOG=1. All other times are divided
+    by `haste`: 2 s for the end of an aborted daemon."""
 
     def make(seconds, log=None, haste=5):
         dut = own_dut(supervised=True)

@@ -86,12 +86,12 @@ def bed(tmp_path, request):
 
 
 def packet(octets):
-    """Return a packet of so many octets for the neighbor behind wan0."""
+    """Return a packet of this length for the neighbor behind wan0."""
     return IP(src="192.0.2.2", dst="198.51.100.2") / UDP(dport=9) / os.urandom(octets - OVER)
 
 
 def forwarded(bed, octets):
-    """Return True if a packet of so many octets is forwarded as it is."""
+    """Return True if a packet of this length is forwarded as it is."""
     with bed.open("l0") as near, bed.open("w0") as far:
         sent = bytes(packet(octets))
         head = Ether(dst=bed.daemon.ports()["lan0"]["mac"], src=PEER, type=0x0800)
@@ -101,7 +101,7 @@ def forwarded(bed, octets):
 
 
 def next_frame(far, octets):
-    """Return the next frame if its packet has so many octets and is for the neighbor, or None."""
+    """Return the next frame if its packet has this length and is for the neighbor, or None."""
     with contextlib.suppress(BlockingIOError):
         frame = far.recv(65536)
         if len(frame) == 14 + octets and Ether(frame).dst == PEER:

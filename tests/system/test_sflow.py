@@ -38,7 +38,7 @@ NET_UNREACHABLE, TTL_EXCEEDED, BLACKHOLE_ROUTE = 0, 257, 269
 
 @pytest.fixture(scope="module")
 def sampled(possible):
-    """A router that samples each packet. Its waits are shorter by the factor 20."""
+    """A router that samples each packet. Its waits are 20 times shorter."""
     router = Router(name="sfl", metrics="127.0.0.1:9620")
     router.settings = Settings(router)
     with hasty(20), running(router) as dut:

@@ -62,7 +62,7 @@ a_label_is_removed_or_swapped(void **state)
 	assert_int_equal(n_judged, 2);
 }
 
-/* Return an IPv4 packet of 60 octets with so many octets before its frame. */
+/* Return an IPv4 packet of 60 octets, with `headroom` octets before its frame. */
 static struct rte_mbuf *
 packet_at(unsigned int headroom)
 {

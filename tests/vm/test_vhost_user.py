@@ -48,7 +48,7 @@ def forwarded():
 
 
 def carried(octets):
-    """Send so many octets by TCP from left to right. Return the number received."""
+    """Send this number of octets by TCP from left to right. Return the number received."""
     there = (SIDES["right"][1], 7000)
     kind = (socket.AF_INET, socket.SOCK_STREAM)
     with netns.open_socket("right", *kind) as listener, netns.open_socket("left", *kind) as out:

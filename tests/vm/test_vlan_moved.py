@@ -152,7 +152,7 @@ def test_what_is_on_a_vlan_that_is_moved_away_is_ours_again_with_it(router, lan,
 
 
 def audited(router, frr, routes):
-    """Check that zebra, RIB and FIB are equal and have so many routes."""
+    """Check that zebra, RIB and FIB are equal and have this number of routes."""
     ask = ["audit", "--vtysh", shlex.join(frr.vtysh_argv())]
 
     def same():
