@@ -186,7 +186,7 @@ struct poptrie_stats {
 	size_t leaf_bytes;
 	size_t free_bytes;    /* in the pools: not in use (fragmentation included) */
 	size_t retired_bytes; /* waiting for poptrie_reclaim() */
-	size_t radix_bytes;   /* the radix trees and all else that lookups never read */
+	size_t radix_bytes;   /* memory that lookups never read, such as the radix trees */
 	uint64_t commits, slots_rebuilt;
 	/*
 	 * Routes by the number of nodes that a lookup reads below the direct entry. The

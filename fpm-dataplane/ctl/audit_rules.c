@@ -29,7 +29,7 @@ static const char *const family_name[2] = {"ipv4", "ipv6"};
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-/* Append " NAME VALUE" if the row has a value; NAME with a blank behind it, or "". */
+/* Append a space, `name` and the value of the key, if the row has it. `name` ends in a space. */
 static void
 word_append(FILE *out, const json_t *row, const char *key, const char *name)
 {

@@ -11,7 +11,7 @@
 
 /*
  * Forward a burst of at most FWD_FEW_MAX packets. Requires a call of burst_look() before.
- * Returns false, and no packet is changed, if the burst has to pass the stages.
+ * If the burst has to pass the stages, it changes no packet and returns false.
  */
 bool fwd_few(struct burst *b);
 

@@ -225,8 +225,8 @@ fwd_label_fast_parse(struct burst *b)
 }
 
 /*
- * Return the adjacency of a path. 0, an adjacency without neighbor: label.c takes the
- * packet.
+ * Return the adjacency of a path. It is 0, an adjacency without neighbor, if label.c must
+ * handle the packet.
  */
 static inline uint32_t
 path_adjacency(const struct fib_encap *encap, fib_path path)

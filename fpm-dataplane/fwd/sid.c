@@ -258,8 +258,8 @@ fwd_sid_local_may_refuse(const struct fib *fib, uint16_t vrf, fib_path path,
 }
 
 /*
- * Return the path of a packet to its next segment, in the table of its end point. Routes for some
- * sources count.
+ * Return the path of a packet to its next segment, in the table of its end point.
+ * Source-specific routes are used.
  */
 static fib_path
 next_path(const struct burst *b, unsigned int i, const struct fib_sid *sid,

@@ -9,7 +9,7 @@
  *                                                                               [fwd-n]
  *
  * With four interfaces all stages together take 0.95 times the cycles that they take with
- * fwd_tx_put() (AVX-512). To add up the octets per interface here, and not in a loop before
+ * fwd_tx_put() (AVX-512). Adding up the octets per interface here, and not in a loop before
  * the transmit call, gained nothing (1.0).
  */
 #ifndef FWD_SPREAD_VECTORS_H

@@ -15,7 +15,7 @@
 
 #define ANNOUNCE_PER_ROUND 16u /* carriers announced to FRR per round */
 
-/* --- the log is limited, because a peer can let the carrier flap ---------------------- */
+/* --- the log is limited, because a peer can make the carrier flap --------------------- */
 
 static void
 carrier_log(struct iface *ifc)

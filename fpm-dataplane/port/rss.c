@@ -22,8 +22,8 @@
 #define RSS_TYPES (((1ull << 50) - 1) & ~(RTE_ETH_RSS_IPV4_CHKSUM | RTE_ETH_RSS_L4_CHKSUM))
 
 /*
- * Longer than the key of any device. Some drivers write their key without a check of the
- * room.
+ * Longer than the key of any device, because some drivers write their key without checking
+ * the size of the buffer.
  */
 #define KEY_ROOM_BYTES 128
 

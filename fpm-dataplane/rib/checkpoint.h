@@ -123,8 +123,8 @@ struct ckpt_stack {
 	uint16_t n;   /* 0: the hop is unsupported */
 	uint16_t ttl; /* as in struct stack; 0 in older layouts */
 	/*
-	 * As stack_labels(); unused ones are 0. More labels than words are packed, see
-	 * labels_pack().
+	 * The labels as stack_labels() returns them; unused words are 0. If there are more
+	 * labels than words, labels_pack() has packed them.
 	 */
 	uint32_t word[CKPT_WORDS];
 	uint32_t crc; /* of all above and the version of the hop; never 0 */

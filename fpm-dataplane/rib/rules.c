@@ -356,8 +356,9 @@ rules_round(struct rib *rib)
 /* --- compiled lists ----------------------------------------------------------------------- */
 
 /*
- * Return the number of the FIB of a table (0: main), or if `longer_than` is not -1 of its
- * view without short prefixes. Return -1 if there was no number for it.
+ * Return the number of the FIB of a table (0: main). If `longer_than` is not -1, return the
+ * number of the view without prefixes up to this length. Return -1 if there was no number
+ * for it.
  */
 static int32_t
 fib_number(const struct rib *rib, uint32_t table, uint8_t family, int32_t longer_than)

@@ -22,7 +22,7 @@
 #define CONNECTION_BYTES (16u << 10) /* of a request head, and of a piece of a body */
 #define IDLE_S           60          /* for a client that reads or sends nothing */
 #define BLOCK_BYTES      (16u << 10)
-#define BODY_DROP_BYTES  (64u << 10) /* read of a body that is too long and has no length */
+#define BODY_DROP_BYTES  (64u << 10) /* read of a body of unknown length that is too long */
 
 struct api {
 	struct ui *ui;
