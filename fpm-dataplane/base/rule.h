@@ -57,8 +57,8 @@ struct rule {
 	struct prefix src, dst; /* length 0: any */
 	char iif[16];           /* "": any */
 	/*
-	 * Primary name of the device if `iif` is an alternative name (ip link property); else
-	 * "".
+	 * Primary name of the device if `iif` is an alternative name (ip link property),
+	 * else "".
 	 */
 	char iif_device[16];
 };

@@ -29,7 +29,10 @@ static const char *const family_name[2] = {"ipv4", "ipv6"};
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-/* Append a space, `name` and the value of the key, if the row has it. `name` ends in a space. */
+/*
+ * Append a space, `name` and the value of the key, if the row has the key. `name` ends in
+ * a space, or is "".
+ */
 static void
 word_append(FILE *out, const json_t *row, const char *key, const char *name)
 {

@@ -22,7 +22,7 @@
 #include "fib/urpf.h"
 #include "fwd/burst.h"
 
-/* Ethernet pads a frame to this number of octets behind the EtherType (IEEE 802.3, 3.2.8). */
+/* Ethernet pads to this number of octets behind the EtherType (IEEE 802.3, 3.2.8). */
 #define FAST_PADDED_MAX 46
 
 /*
