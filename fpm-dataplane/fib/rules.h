@@ -53,7 +53,7 @@ struct fib_rule {
 
 /*
  * IPv6: for packets with a source in `src`, FIB `number` replaces FIB `base`, because the
- * table of `base` has routes for some sources only. IPv4: for packets of a TOS
+ * table of `base` has source-specific routes. IPv4: for packets of a TOS
  * (tos_condition()).
  */
 struct fib_rules_source {
@@ -92,7 +92,7 @@ void fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,
 
 /*
  * Look up the FIB `number` alone, for a SID that names a table. No rule is tried, but
- * routes for some sources count. [RCU reader]
+ * source-specific routes are used. [RCU reader]
  */
 void fib_rules_table(const struct fib *fib, const struct fib_rules *rules,
 		     const struct fib_rules_key *key, uint16_t number,
@@ -105,7 +105,7 @@ fib_rules(const struct fib *fib, uint8_t family)
 	return atomic_load_explicit(&fib->rules[family == 6], memory_order_consume);
 }
 
-/* Return true if a table that packets look up has IPv6 routes for some sources. [RCU reader] */
+/* Return true if packets look up a table with source-specific IPv6 routes. [RCU reader] */
 static inline bool
 fib_has_sources6(const struct fib *fib)
 {

@@ -231,8 +231,8 @@ next_len(uint32_t table, const struct prefix *dst, int below)
 }
 
 /*
- * Return the route of the table to the prefix of length `len` around `dst`: of those for
- * some sources the one with the longest source, or without `by_source` the one for all.
+ * Return the route of the table to the prefix of length `len` around `dst`: with
+ * `by_source` the source-specific route with the longest source, else the plain route.
  */
 static const struct oracle_route *
 best_of(uint32_t table, const struct prefix *dst, int len, const struct prefix *src,
@@ -256,7 +256,7 @@ best_of(uint32_t table, const struct prefix *dst, int len, const struct prefix *
 	return best;
 }
 
-/* Return true if a route of the prefix is for some sources only. */
+/* Return true if the prefix has a source-specific route. */
 static bool
 node_has_sources(uint32_t table, const struct prefix *dst, int len)
 {
@@ -268,8 +268,8 @@ node_has_sources(uint32_t table, const struct prefix *dst, int len)
 }
 
 /*
- * The longest prefix counts. In IPv6 a prefix that has routes for some sources does not use
- * its route for all, except for the default route (fib6_node_lookup_1()).
+ * The longest prefix counts. In IPv6 the plain route of a prefix that has source-specific
+ * routes is not used, except for the default route (fib6_node_lookup_1()).
  */
 static struct answer
 table_lookup(uint32_t table, const struct oracle_packet *k)

@@ -375,7 +375,7 @@ def test_the_kernel_is_asked_in_the_control_namespace(dut, wan, vtysh):
     assert json.loads(out)["kernel_prefixes"] > 0
 
 
-# --- tables of rules, routes for some sources -----------------------------------------------
+# --- tables of rules, source-specific routes ------------------------------------------------
 
 
 @pytest.fixture
@@ -424,7 +424,7 @@ def test_tables_of_rules_and_routes_for_sources_are_equal_in_every_spelling(
     dut, wan, ext, vtysh, lines
 ):
     """The audit finds the tables of rules equal to the kernel's: gateways, several next hops,
-    metrics, rejects, throw, MTU, next-hop objects, and routes for some sources in main and in a
+    metrics, rejects, throw, MTU, next-hop objects, and source-specific routes in main and in a
     table of rules."""
     before = assert_equal(dut, vtysh)["kernel_prefixes"]
     hops = [f"nexthop via {wire.peer4} dev {wire.tap} weight 2" for wire in (wan, ext)]
@@ -467,7 +467,7 @@ def test_tables_of_rules_and_routes_for_sources_are_equal_in_every_spelling(
 def test_a_route_that_only_the_kernel_has_is_told(
     dut, ext, vtysh, lines, where, command, prefix
 ):
-    """The daemon forgets a route of a table of rules, or one for some sources or a TOS. The audit
+    """The daemon forgets a route of a table of rules, a source-specific route, or a route of a TOS. The audit
     finds that the kernel has it. Then the trie of the FIB loses it, and the audit finds that as well."""
     via = ext.peer6 if ":" in prefix else ext.peer4
     family = "-6 " if ":" in prefix else ""
@@ -592,7 +592,7 @@ def audit_of(dut, tmp_path, answer, kernel):
 )
 def test_each_table_of_the_kernel_is_compared(dut, tmp_path, rows, told):
     """An impostor plays a daemon whose RIB differs from the kernel's tables: of rules, of a VRF, and
-    for some sources. The audit tells each difference and no other."""
+    of source-specific routes. The audit tells each difference and no other."""
     kernel = [
         "rule add pref 100 from all lookup 100",
         "route add blackhole 198.51.100.0/24 table 100",

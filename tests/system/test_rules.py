@@ -718,7 +718,7 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
 
 
 def test_a_table_whose_number_is_reserved_is_not_used(rules, twin, dut):
-    """The router keeps routes for some sources in tables of its own numbers. Routes that the kernel or
+    """The router keeps source-specific routes in tables of its own numbers. Routes that the kernel or
     zebra have in a table of such a number are skipped, and a rule for the table is named. Before, the
     first such route ended the daemon."""
     ext, table = dut.wires["ext"], 0xFFF00000

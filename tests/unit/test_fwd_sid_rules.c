@@ -122,7 +122,7 @@ sources_end(void)
 	rules_end();
 }
 
-/* Routes for some sources of a table that a SID names count; rules do not. */
+/* For a SID that names a table, its source-specific routes are used, and rules are not. */
 static void
 routes_for_some_sources_count_in_a_table_that_is_named(void **state)
 {
