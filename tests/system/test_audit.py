@@ -467,8 +467,9 @@ def test_tables_of_rules_and_routes_for_sources_are_equal_in_every_spelling(
 def test_a_route_that_only_the_kernel_has_is_told(
     dut, ext, vtysh, lines, where, command, prefix
 ):
-    """The daemon forgets a route of a table of rules, a source-specific route, or a route of a TOS. The audit
-    finds that the kernel has it. Then the trie of the FIB loses it, and the audit finds that as well."""
+    """The daemon forgets a route of a table of rules, a source-specific route, or a route of a TOS.
+    The audit finds that the kernel has it. Then the trie of the FIB loses it, and the audit finds that
+    as well."""
     via = ext.peer6 if ":" in prefix else ext.peer4
     family = "-6 " if ":" in prefix else ""
     line = f"{prefix} {command} via {via} dev {ext.tap}"
