@@ -334,7 +334,7 @@ def test_readmes_figures_are_those_that_were_accepted():
             f"{row['peer']}: {row['theirs'][0]:.1f} Mpps",
             "{:.2f} ({:.2f} to {:.2f})".format(*row["ratio"]),
         ], name
-    whole = said.pop("a full table from zebra to the FIB (before version 0.1)")[0]
+    whole = said.pop("a full table from zebra to the FIB (measured before version 0.1)")[0]
     assert rows[replay]["figure"].startswith(whole + ":")
     assert said == {}
 
