@@ -37,8 +37,8 @@ OUTER = {
     "behind a segment (H.Encaps.Red)": (0.5, 0.65),
     "through an end point (End)": (0.6, 0.75),
     "out of an end point (End.DT46)": (0.55, 0.7),
-    "tunnels, VNIs and SIDs, not used": (0.99, 1.0),
-    "policy rules elsewhere": (0.99, 1.0),
+    "with unused tunnels, VNIs and SIDs": (0.99, 1.0),
+    "with policy rules of other interfaces": (0.99, 1.0),
 }
 SESSIONS = "1,000 BFD sessions of 300 ms"  # the interval of FRR
 IN_VRF = ", a VRF each"
