@@ -62,7 +62,8 @@ queue_warn(struct fpm_queue *q, uint64_t depth)
 		return;
 	q->warned = true;
 	if (log_allowed(&q->warn_log, &missed))
-		log_warn("fpm: queue near its limit bytes=%llu limit=%llu missed=%u",
+		log_warn("fpm: queue near its limit bytes=%llu limit_bytes=%llu "
+			 "missed=%u",
 			 (unsigned long long)depth, (unsigned long long)q->limit_bytes,
 			 missed);
 }

@@ -102,7 +102,8 @@ preflight_stack(void)
 			return -errno;
 	}
 	if (lim.rlim_cur < STACK_BYTES) {
-		log_error("main: stack too small allowed=%llu needed=%u see=\"ulimit -s\"",
+		log_error("main: stack too small allowed_bytes=%llu needed_bytes=%u "
+			  "see=\"ulimit -s\"",
 			  (unsigned long long)lim.rlim_max, STACK_BYTES);
 		return -ENOMEM;
 	}

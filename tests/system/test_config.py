@@ -287,7 +287,7 @@ def test_too_small_a_stack_is_refused_in_words(check, octets):
 
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert f"stack too small allowed={octets} " in done.stderr
+    assert f"stack too small allowed_bytes={octets} " in done.stderr
 
 
 @pytest.mark.parametrize(
