@@ -51,7 +51,7 @@ struct retired {
 enum source_rank {
 	RANK_NONE, /* unusable */
 	RANK_LINK, /* IPv4: 169.254/16 */
-	/* RFC 6724, 5, rule 3: preferred addresses of any link rank above deprecated ones */
+	/* RFC 6724, 5, rule 3: preferred addresses of all links rank above deprecated */
 	RANK_DEPRECATED_ULA,
 	RANK_DEPRECATED,
 	RANK_ULA, /* the lowest rank of preferred addresses */
