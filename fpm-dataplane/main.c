@@ -203,7 +203,7 @@ daemon_run(const struct config *conf)
 
 	signals_begin(&dp.signals, &dp.start_mask);
 	dp.predecessor = sd_take(SD_SUCCESSOR);
-	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
+	if (privilege_drop(conf->bfd.on) < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
 	/*
 	 * Start the thread of call_rcu here. If a worker started it, it would have the

@@ -499,7 +499,7 @@ nicd_serve(const struct config *conf)
 		fputs("fpm-dataplane: only the daemon itself may use --nics\n", stderr);
 		return SD_EXIT_CONFIG;
 	}
-	rc = privilege_drop();
+	rc = privilege_drop(false);
 	if (rc == 0)
 		rc = eal_start_nics(conf);
 	if (rc < 0)

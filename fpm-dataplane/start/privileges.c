@@ -12,12 +12,11 @@
 #include "start/seccomp.h"
 
 static int
-capabilities_drop(void)
+capabilities_drop(bool real_time)
 {
 	uint64_t kept = CAPS_DAEMON;
 
-	/* Thread bfd needs the one or the other for its priority. */
-	if (!sched_real_time_permit())
+	if (!sched_real_time_permit() && real_time)
 		kept |= CAP_BIT(CAP_SYS_NICE);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
@@ -25,9 +24,9 @@ capabilities_drop(void)
 }
 
 int
-privilege_drop(void)
+privilege_drop(bool real_time)
 {
-	int rc = capabilities_drop();
+	int rc = capabilities_drop(real_time);
 
 	if (rc < 0) {
 		log_error("main: privileges not dropped error=\"%s\"", strerror(-rc));

@@ -486,7 +486,7 @@ privileges_limit(void)
 	uint64_t kept = CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
 	int rc;
 
-	/* The daemon keeps it for the same reason: privileges.c. */
+	/* Thread bfd of the daemon needs it then: privileges.c. */
 	if (!sched_real_time_permit())
 		kept |= CAP_BIT(CAP_SYS_NICE);
 	rc = caps_keep(kept, kept);

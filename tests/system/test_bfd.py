@@ -22,10 +22,11 @@ from scapy.layers.l2 import Ether
 from bfd_bed import PORT, bed, sniffed
 from lib import api, machine, netns, procs
 from lib.freeze import frozen
+from lib.privileges import SYS_NICE, assert_dropped
 from lib.wait import eventually
 from on_time import slowness
 
-SYS_NICE, SYS_RESOURCE = 23, 24  # the numbers of the capabilities: capabilities(7)
+SYS_RESOURCE = 1 << 24  # the bit of the capability: capabilities(7)
 
 
 @pytest.fixture(scope="module")
@@ -434,10 +435,11 @@ def test_thread_bfd_runs_before_busy_programs(bfd):
     soft, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
     with open("/proc/self/status", encoding="ascii") as file:
         caps = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
-    if soft == 0 and not caps >> SYS_RESOURCE & 1 and not caps >> SYS_NICE & 1:
+    if soft == 0 and not caps & (SYS_RESOURCE | SYS_NICE):
         pytest.skip("no CAP_SYS_RESOURCE, no CAP_SYS_NICE, and RLIMIT_RTPRIO is 0")
     pid = bfd.router.daemon.pid()
     (tid,) = threads(pid, "fdp-bfd")
+    assert_dropped(pid, 0 if soft else SYS_NICE)
     assert (os.sched_getscheduler(tid), os.sched_getparam(tid).sched_priority) == (os.SCHED_RR, 1)
 
 

@@ -69,7 +69,7 @@ conf_make(void)
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 int
-privilege_drop(void)
+privilege_drop(bool real_time)
 {
 	notes->n_dropped++;
 	return 0;
