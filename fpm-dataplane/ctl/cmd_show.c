@@ -68,7 +68,7 @@ static const struct what {
 	 COUNTS, "no interface has a program; `fpmctl hook load` gives it one"},
 	{"sflow", "", "sFlow: settings, collectors, samples of each port", NULL, 0, ""},
 	{"bfd", "[PEER]",
-	 "BFD sessions of the dataplane; with PEER: all about its sessions", "peer", 0,
+	 "BFD sessions of the dataplane; with PEER: details of its sessions", "peer", 0,
 	 "the dataplane has no BFD sessions; `fpmctl doctor bfd` tells why"},
 	{"warnings", "[KIND]",
 	 "configuration of the kernel that the dataplane does not obey", "kind", 0,

@@ -474,7 +474,7 @@ sflow_put(struct buf *b)
 
 	if (SFLOW(rate) == 0)
 		return;
-	gauge_put(b, "sflow_rate", "One packet of so many is a sample.", SFLOW(rate));
+	gauge_put(b, "sflow_rate", "Packets of which one is a sample.", SFLOW(rate));
 	gauge_put(b, "sflow_collectors", "Collectors that are configured.",
 		  SFLOW(collectors));
 	gauge_put(b, "sflow_collectors_failing",
@@ -510,14 +510,14 @@ hooks_put(const struct ui *ui, struct buf *b)
 
 	if (hooks == NULL)
 		return;
-	hook_put(b, hooks, "hook_packets_total", "Packets that a program was asked about.",
+	hook_put(b, hooks, "hook_packets_total", "Packets that a program got.",
 		 offsetof(struct hook_sum, packets));
 	hook_put(b, hooks, "hook_dropped_total", "Packets that a program dropped.",
 		 offsetof(struct hook_sum, dropped));
 	hook_put(b, hooks, "hook_errors_total", "Verdicts of a program without a meaning.",
 		 offsetof(struct hook_sum, errors));
 	metric_head(b, "hook_counter_total", "counter",
-		    "Counters of a program of its own.");
+		    "Counters that the programs define.");
 	for (unsigned int k = 0; k < hooks->n; k++) {
 		struct hook_sum sum = hook_add_up(hooks->hook[k]);
 
@@ -804,8 +804,9 @@ metrics_page(struct ui *ui, struct buf *b)
 	gauge_put(b, "packet_buffers", "All packet buffers.", n);
 	gauge_put(b, "packet_buffers_free", "Free packet buffers.", n_free);
 	reasons_put(b, "drop_packets_total", "Packets dropped, by reason.", 0, N_DROP);
-	reasons_put(b, "punt_packets_total", "Packets that left the fast path, by reason.",
-		    N_DROP, N_REASON);
+	reasons_put(b, "punt_packets_total",
+		    "Packets that forwarders neither sent nor dropped, by reason.", N_DROP,
+		    N_REASON);
 	punt_classes_put(b);
 	policers_put(b);
 	api_put(ui, b);
