@@ -103,6 +103,13 @@ def neighbors(where, vtep, mac, n="1", entry=True):
     netns.ip_batch(lines, where)
 
 
+def known(dut, vtep, mac, n="1"):
+    """Wait until the router has read the neighbors of another router, of both families of routes."""
+    want = {(f"br{n}", gateway(vtep, each), mac) for each in (4, 6)}
+    there = lambda: {(r["dev"], r["address"], r["mac"]) for r in dut.control.ask("neighbors")}  # noqa: E731
+    eventually(lambda: want <= there(), 5, 0.01, f"the neighbors behind {vtep}")
+
+
 def ifindex(dut, name):
     """Return the index of an interface of the control namespace."""
     with netns.entered(dut.ctl):
@@ -140,6 +147,7 @@ def leaf(dut, outer, more="", entry=True):
         is_ours(dut)
         eventually(lambda: dut.route_row(OWN[outer]), 10, 0.02, "the address of the VTEP")
         neighbors(dut.ctl, VTEP[outer], RMAC, entry=entry)
+        known(dut, VTEP[outer], RMAC)
         dut.route(f"{VTEP[outer]}/{32 if outer == 4 else 128}", wan.peer(outer), wan)
         for each, net in NET.items():
             dut.route(net, nhid=type_5(dut, VTEP[outer], each))
@@ -817,6 +825,7 @@ def test_a_linux_kernel_is_the_other_router(linux, outer, csum):
         fdb(dut.ctl, "append", "00:00:00:00:00:00", VTEP[outer])
         rmac = json.loads(netns.command(["ip", "-n", far, "-j", "link", "show", "br1"]))[0]["address"]
         neighbors(dut.ctl, VTEP[outer], rmac)
+        known(dut, VTEP[outer], rmac)
         neighbors(far, mine, netns_mac(dut))
         net6 = f"{lan.ip6.rpartition('::')[0]}::/64"
         flag = "inet6 " if outer == 6 else ""
@@ -870,8 +879,12 @@ def test_a_daemon_that_starts_finds_the_vxlan(own_dut):
     is_ours(dut)
     dut.route(f"{other}/32", wan.peer4, wan)
     dut.route(NET[4], nhid=type_5(dut, VTEP[4], 4))
-    ip, inside = encapsulated(dut, lan.probe(HOST[4]))
-    assert (ip.dst, inside.dst) == (other, RMAC)
+
+    def right():
+        ip, inside = encapsulated(dut, lan.probe(HOST[4]))
+        return (ip.dst, inside.dst) == (other, RMAC)
+
+    eventually(right, 10, 0.02, "the neighbors and the forwarding database are read")
     dut.forwarded(wan, from_vtep(dut, back(dut, 4)), lan)
 
 
