@@ -50,7 +50,8 @@ def announce(dut, action, *attributes, prefix=f"{SID}/128"):
     encap = attr(ACTION, action) + b"".join(attributes)
     hop = dut.zebra.hop(oif=1, encap=(SEG6LOCAL, encap))
     dut.zebra.add(prefix, hop)
-    eventually(lambda: dut.route_row(prefix)["nexthops"][0]["srv6"], 5, what="the SID is there")
+    dut.in_force(prefix, hop)  # the SID may be there before, with another action
+    assert dut.route_row(prefix)["nexthops"][0]["srv6"]
 
 
 def outer(lan, probe, dst=SID, hlim=64, segments=None, left=0, tc=0):
@@ -296,6 +297,8 @@ def test_sids_of_a_table_that_a_rule_names_are_counted(plain, lan, wan):
         hop = plain.zebra.hop(oif=1, encap=(SEG6LOCAL, attr(ACTION, DT4) + attr(VRFTABLE, MAIN)))
         plain.zebra.add(f"{SID}/128", hop, table=100)
         eventually(lambda: len(plain.control.ask("sids")) == 2, 5, what="two SIDs")
+        prefs = lambda: {r["pref"] for r in plain.control.ask("rules")}  # noqa: E731
+        eventually(lambda: 100 in prefs(), 5, what="the rule is read")
         plain.forwarded(lan, outer(lan, lan.probe(HOST4)), wan)
         rows = plain.control.ask("sids", prefix=SID)
         api.validate(rows, api.rows_schema("GET", "/sids")[1]["schema"])
