@@ -115,6 +115,7 @@ def addresses_in_use(dut):
 def test_the_address_of_a_macvlan_answers(dut, lan, macvlan, family):
     """The kernel gets the frame with the macvlan's MAC, and answers from this MAC."""
     dut.ip(f"neigh replace {lan.peer(family)} lladdr {lan.mac} dev vr5 nud permanent")
+    addresses_in_use(dut)
     load = token()
     ping = ICMP() / Raw(load) if family == 4 else ICMPv6EchoRequest(data=load)
     ip = (IP if family == 4 else IPv6)(src=lan.peer(family), dst=VIP[family])
