@@ -56,7 +56,10 @@ class Filtered:
             gone = row["state"] == "absent" and f"table {TABLE}" not in tables
             return (row["generation_read"] != before or gone) and row
 
-        return eventually(read, 20, 0.005, "the ruleset is read")
+        row = eventually(read, 20, 0.005, "the ruleset is read")
+        # A forwarder may be within a round that began with the ruleset before.
+        self.dut.fence(self.dut.wires["lan"])
+        return row
 
     def load(self, chains, linux=True):
         """Replace the whole table."""
