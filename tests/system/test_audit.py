@@ -100,6 +100,7 @@ def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
     assert out.startswith("zebra   3 routes\n")
     assert " the kernel's: 0 differ" in out
     dut.ip("route del unreachable 203.0.113.128/25 metric 8192")
+    eventually(lambda: not dut.route_row("203.0.113.128/25"), 5, 0.01)
 
 
 def test_every_kind_of_difference_is_told(dut, wan, vtysh):
