@@ -6,9 +6,13 @@ import json
 import socket
 import struct
 
+# Keys of a request that are no filter: it may have the frames of a fence.
+OPEN = {"count", "for_s", "points", "snap"}
+
 
 class Watching:
-    """One stream of rows. It runs from its creation until close().
+    """One stream of rows. It runs from its creation until close(). A request with a filter is in force
+    when this returns.
 
     with Watching(dut, trace={"dst": "198.51.100.9"}) as watch: ...; watch.take(3)
     """
@@ -21,6 +25,10 @@ class Watching:
         self.file = self.sock.makefile("rb")
         self.ended = False
         self.first = self.row()
+        (want,) = request.values()
+        if want.keys() - OPEN:
+            # A forwarder may be within a round that began without the request.
+            dut.fence(next(w for w in dut.wires.values() if w.tap != want.get("port")))
 
     def __enter__(self):
         return self
