@@ -15,6 +15,7 @@ import pytest
 from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.wait import eventually
 from impostor import Impostor
+from whereabouts import Whereabouts
 from wire import token_of
 from watching import Watching, blocks, count_of, packets
 
@@ -77,7 +78,7 @@ def test_only_the_points_that_were_named(taught, lan, name):
     """A capture contains only the chosen points: rx, tx and drop, each alone and together."""
     points, want = POINTS[name]
 
-    with Watching(taught, capture={"points": points, "proto": 17, "for_s": 0.5}) as watch:
+    with Watching(taught, capture={"points": points, "proto": 17, "for_s": 1.5}) as watch:
         lan.send(lan.probe(HOST), lan.probe("203.0.113.1"))
         found = blocks(watch.octets(lambda found: False))
 
@@ -116,6 +117,7 @@ def test_a_file_until_interrupted(taught, lan, tmp_path):
         taught, "-w", path, "proto", "udp", stderr=subprocess.PIPE, text=True
     ) as child:
         eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 0, 5)
+        taught.fence(lan)  # the forwarder may be within a round that began without the capture
         lan.send(*probes)
         eventually(lambda: _count(path) >= 100, 10)
         child.send_signal(signal.SIGINT)
@@ -222,10 +224,12 @@ def test_where_it_may_not_write(taught, tmp_path):
 
 def test_a_flood_is_forwarded_whatever_is_captured(taught, lan, wan):
     """A capture whose client reads slowly loses no packet of the traffic."""
+    where = Whereabouts(taught)
     with Watching(taught, capture={}) as watch:
         with taught.stream(lan, HOST, rate=4000) as stream:
             eventually(lambda: stream.sent > 6000, 20)
-        assert stream.lost(wan) == []
+        # The ring of the port holds the packets of little more than 100 ms.
+        where.all_accounted_for(stream.lost(wan))
         found = blocks(watch.octets(lambda found: count_of(found) > 1000))
 
     assert count_of(found) > 1000
