@@ -293,11 +293,11 @@ def test_an_address_with_a_life(both):
     """The kernel deletes an address whose valid_lft is over, and its subnet."""
     both.answer("ext", MORE[6][1], MORE[4][1])
     for family in (4, 6):
-        both.ip(f"addr add {MORE[family][0]} dev ext0 valid_lft 2 preferred_lft 1" + nodad(family))
+        both.ip(f"addr add {MORE[family][0]} dev ext0 valid_lft 4 preferred_lft 1" + nodad(family))
         both.agree("address added", {MORE[family][1]: "ext", own(MORE[family][0]): "local"})
     for family in (4, 6):
         gone = lambda f=family: both.fate(both.linux, MORE[f][1]) == "no route"  # noqa: E731
-        eventually(gone, 6, 0.02)
+        eventually(gone, 10, 0.02)
         both.ip()
         fates = {MORE[family][1]: "no route", own(MORE[family][0]): "no route"}
         both.agree("address's lifetime over", fates)
@@ -497,7 +497,7 @@ def test_an_advertised_route_is_back_after_its_end(advertised):
     both = advertised
     away = "2001:db8:7777::7"
     for router in both.both:
-        advertise(router, 1, 1)
+        advertise(router, 3, 3)  # not over before agree() has seen it in both
     both.ip()
     both.agree("advertised", {ON_LINK[1]: "wan", away: "wan"})
     ends_in_linux(both, ON_LINK[1], away)
@@ -540,7 +540,7 @@ def test_an_advertised_more_specific_route(advertised):
     for router in both.both:
         ext = router.wires["ext"]
         head = Ether(src=ext.mac, dst="33:33:00:00:00:01") / IPv6(src="fe80::8", dst="ff02::1", hlim=255)
-        option = ICMPv6NDOptRouteInfo(prefix="2001:db8:7777::", plen=48, rtlifetime=1)
+        option = ICMPv6NDOptRouteInfo(prefix="2001:db8:7777::", plen=48, rtlifetime=3)
         ext.send(head / ICMPv6ND_RA(routerlifetime=0) / option)
     both.ip()
     both.agree("advertised", {away: "ext"})
@@ -554,7 +554,7 @@ def test_an_address_is_back_after_its_life(both):
     message."""
     prefix, host = MORE[6]
     both.answer("ext", host)
-    both.ip(f"addr add {prefix} dev ext0 nodad valid_lft 1 preferred_lft 1")
+    both.ip(f"addr add {prefix} dev ext0 nodad valid_lft 3 preferred_lft 3")
     both.agree("address added", {host: "ext", own(prefix): "local"})
     ends_in_linux(both, host, own(prefix))
     both.agree("address's lifetime over", {host: "no route", own(prefix): "no route"})
