@@ -157,7 +157,8 @@ def test_a_device_that_was_deleted_is_opened_again_when_it_is_back(router):
     eventually(lambda: dut.port_row(ext)["link"] == "up", 10)
     eventually(lambda: dut.link_row("ext0")["operstate"] == "UP", 5)
     assert dut.link_row("ext0")["ifindex"] == index
-    assert "manage: port opened again name=ext0 reason=interface-back" in dut.log(100)
+    said = "manage: port opened again name=ext0 reason=interface-back"
+    eventually(lambda: said in dut.log(100), 5, what=said)
     eventually(lambda: dut.route_row(f"{ext.ip4}/32"), 5)
 
 
@@ -258,6 +259,7 @@ def test_the_configured_mtu_is_set_again(router):
         return dut.link_row("ext0")["mtu"], [p for p in ports if p["tap"] == "ext0"][0].get("mtu", 1500)
 
     dut.ip("link set ext0 mtu 1400")
+    eventually(lambda: dut.port_row(dut.wires["ext"])["mtu"] == 1400, 5, 0.01)
     assert mtus() == (1400, 1500)
     said = done(dut, "port", "set", "ext0", "mtu", "1500")
     assert "ports[ext0].mtu: 1400 -> 1500" in said and mtus() == (1500, 1500)
