@@ -19,7 +19,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from bfd_bed import PORT, bed, sniffed
+from bfd_bed import PORT, bed, sniffed, undisturbed
 from lib import api, machine, netns, procs
 from lib.freeze import frozen
 from lib.privileges import SYS_NICE, assert_dropped
@@ -100,21 +100,26 @@ def test_a_shutdown_of_the_peer_is_no_failure_and_prunes_nothing(bfd):
     ],
 )
 def test_a_forged_packet_does_not_end_a_session(bfd, name, port, ttl, discr, drop):
-    bfd.up()
     router, wan = bfd.router, bfd.router.wires["wan"]
-    before, was = bfd.row(), router.counters()
     wire = router.wires[name]
-    down = struct.pack(
-        "!BBBBIIIII", 0x20, 0x40, 3, 24, 7, before["discr"] if discr is None else discr, 50000, 50000, 0
-    )
     ether = Ether(src=wire.mac, dst=wire.port_mac)
     ip = IP(src=wan.peer4, dst=wan.ip4, ttl=ttl)
-    wire.send(ether / ip / UDP(sport=50000, dport=port) / down)
-    router.fence(wire)
-    if drop is not None:
-        eventually(lambda: router.drops(was) == {drop: 1}, 5, what=f"it counts as {drop}")
-    row = bfd.row()
-    assert (row["state"], row["downs"]) == ("up", before["downs"])
+
+    def forged():
+        """Send the packet. Return the state of the session, and how often it went down meanwhile."""
+        bfd.up()
+        before, was = bfd.row(), router.counters()
+        its = before["discr"] if discr is None else discr
+        down = struct.pack("!BBBBIIIII", 0x20, 0x40, 3, 24, 7, its, 50000, 50000, 0)
+        wire.send(ether / ip / UDP(sport=50000, dport=port) / down)
+        router.fence(wire)
+        if drop is not None:
+            eventually(lambda: router.drops(was) == {drop: 1}, 5, what=f"it counts as {drop}")
+        row = bfd.row()
+        return row["state"], row["downs"] - before["downs"]
+
+    bfd.up()
+    assert undisturbed(bfd, (wan.ip4, wan.peer4), 0.15, forged) == ("up", 0)
 
 
 def downs(bfd):
@@ -123,30 +128,40 @@ def downs(bfd):
 
 
 def test_a_planned_restart_does_not_end_a_session_of_three_times_50_ms(bfd):
+    def restarted():
+        """Return how often the peer saw the session go down, and whether it is the same session."""
+        before, discr = downs(bfd), bfd.row()["discr"]
+        assert bfd.router.fpmctl("restart").returncode == 0
+        eventually(lambda: bfd.row() is not None, 20, what="the successor has the session")
+        bfd.up()
+        return downs(bfd) - before, bfd.row()["discr"] == discr
+
     bfd.up()
-    before = downs(bfd)
-    discr = bfd.row()["discr"]
-    assert bfd.router.fpmctl("restart").returncode == 0
-    eventually(lambda: bfd.row() is not None, 20, what="the successor has the session")
-    bfd.up()
-    assert downs(bfd) == before and bfd.row()["discr"] == discr
+    wan = bfd.router.wires["wan"]
+    assert undisturbed(bfd, (wan.ip4, wan.peer4), 0.15, restarted) == (0, True)
     assert bfd.ours.json("show bfd peers json")[0]["status"] == "up"
 
 
 def test_an_upgrade_does_not_end_a_session_of_three_times_50_ms(bfd):
     """dpkg replaces the file of the program, and postinst of the package sends SIGUSR1."""
+    daemon, wan = bfd.router.daemon, bfd.router.wires["wan"]
+
+    def upgraded():
+        """Return how often the peer saw the session go down, and whether it is the same session."""
+        before, discr = downs(bfd), bfd.row()["discr"]
+        was, later = daemon.pid(), daemon.program + ".dpkg-new"
+        shutil.copy(daemon.program, later)
+        with open(later, "ab") as file:
+            file.write(b"later")
+        os.rename(later, daemon.program)
+        procs.signal_pid(was, signal.SIGUSR1)
+        eventually(lambda: daemon.pid() != was and bfd.row() is not None, 20, what="the successor has the session")
+        bfd.up()
+        assert os.path.samefile(f"/proc/{daemon.pid()}/exe", daemon.program)
+        return downs(bfd) - before, bfd.row()["discr"] == discr
+
     bfd.up()
-    before, discr, daemon = downs(bfd), bfd.row()["discr"], bfd.router.daemon
-    was, later = daemon.pid(), daemon.program + ".dpkg-new"
-    shutil.copy(daemon.program, later)
-    with open(later, "ab") as file:
-        file.write(b"later")
-    os.rename(later, daemon.program)
-    procs.signal_pid(was, signal.SIGUSR1)
-    eventually(lambda: daemon.pid() != was and bfd.row() is not None, 20, what="the successor has the session")
-    bfd.up()
-    assert os.path.samefile(f"/proc/{daemon.pid()}/exe", daemon.program)
-    assert downs(bfd) == before and bfd.row()["discr"] == discr
+    assert undisturbed(bfd, (wan.ip4, wan.peer4), 0.15, upgraded) == (0, True)
 
 
 def agree(bfd, ms):
@@ -261,11 +276,12 @@ def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd
         eventually(lambda peer=theirs: bfd.state(peer) == "up", 20, what=f"{theirs} is up")
         row = bfd.row(theirs)
         assert (row["by"], row["reason"], row["dev"]) == ("kernel", None, "mgmt0"), row
-    peers = bfd.theirs.json("show bfd peers json")
-    assert [p["status"] for p in peers if p["peer"] in {ours for ours, _ in pairs.values()}] == [
-        "up",
-        "up",
-    ], peers
+    def both_up():
+        """The peer gets the last packet of the handshake after our side is up."""
+        peers = bfd.theirs.json("show bfd peers json")
+        return [p["status"] for p in peers if p["peer"] in {ours for ours, _ in pairs.values()}] == ["up"] * 2
+
+    eventually(both_up, 20, what="the peer has both sessions up")
     for ours, theirs in pairs.values():
         was, drops = bfd.row(theirs), bfd.router.counters()
         say_down(bfd, was, theirs, ours, 254)  # it crossed a router
