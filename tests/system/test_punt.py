@@ -589,14 +589,10 @@ def test_a_flood_for_the_kernel_does_not_starve_control(dut, lan, wan, name):
     eth = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=lan.ip4)
     flood = [bytes(frames_for_us(lan)[name][0])] * 2000
     bgp = [bytes(eth / TCP(dport=179, flags="A", seq=n) / Raw(token())) for n in range(20)]
-    received = lambda: dut.port_row(lan)["rx_packets"]  # noqa: E731
 
     with dut.stream(wan, lan.peer4, rate=500) as stream:
         for n, one in enumerate(bgp):
-            before = received()
             lan.send(*flood[n * 100 : n * 100 + 100], one)
-            # The kernel drops frames, whatever they are, for which the port's ring has no room.
-            eventually(lambda b=before: received() >= b + 101, 5, 0.001, "the port has taken them")
 
     for one in bgp:
         dut.taps["lan"].expect_raw(token_of(one))
