@@ -44,7 +44,15 @@ def gateways(dut, wires, count, address):
             for a, w, mac in found
         )
     )
+    known(dut, found)
     return found
+
+
+def known(dut, hops):
+    """Wait until the router knows these gateways: few packets wait for one that it does not know."""
+    wanted = {(w.tap, address): mac for address, w, mac in hops}
+    rows = lambda: {(r["dev"], r["address"]): r["mac"] for r in dut.control.ask("neighbors")}  # noqa: E731
+    eventually(lambda: wanted.items() <= rows().items(), 5, 0.01, "all gateways are known")
 
 
 def flow_frames(lan, dst, count):
@@ -148,6 +156,7 @@ def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
                 for a, _, m in hops[36:]
             )
         )
+        known(dut, hops)
     group_of(dut, prefix, hops)
     assert len(dut.route_row(prefix)["nexthops"]) == 64
 
