@@ -2,12 +2,14 @@
 """The source of a packet in transit is checked by the kernel's `rp_filter` (RFC 3704). The Linux
 router beside ours gets the same sysctls, routes and frames, and has to do the same."""
 
+from statistics import median
+
 import pytest
 
 from lib import netns
 from lib.wait import eventually
 from linux_twin import Twin
-from on_time import in_time
+from on_time import Medians, in_time_s
 from wire import token_of
 
 OUT, BACK = "198.51.100.0/24", "203.0.113.0/24"
@@ -18,8 +20,9 @@ MODES = {OFF: "off", STRICT: "strict", LOOSE: "loose"}
 
 @pytest.fixture(scope="module")
 def routers(session_dut):
-    """Both routers."""
+    """Both routers. `medians` has the times of all changes of rp_filter."""
     twin = Twin(session_dut)
+    twin.medians = Medians(session_dut)
     try:
         twin.build()
         yield twin
@@ -71,7 +74,11 @@ class Checked:
             wire.tap: MODES[max(self.values.get(wire.tap, 0), self.values.get("all", 0))]
             for wire in self.dut.wires.values()
         }
-        in_time(self.dut, lambda: self.modes() == modes)
+        self.until(lambda: self.modes() == modes)
+
+    def until(self, fn):
+        """Wait until a change of rp_filter is in force. Note the time that it took."""
+        self.twin.medians.until("rp_filter", fn)
 
     def modes(self):
         """Return {port: mode} as fpmctl shows it."""
@@ -166,7 +173,7 @@ def test_a_value_that_linux_does_not_name_is_loose(both):
     netns.sysctl(both.dut.ctl, {"net.ipv4.conf.lan0.rp_filter": 7})
     netns.sysctl(both.twin.here, {"net.ipv4.conf.lan0.rp_filter": 7})
     both.values["lan0"] = LOOSE
-    in_time(both.dut, lambda: both.modes()["lan0"] == "loose")
+    both.until(lambda: both.modes()["lan0"] == "loose")
 
     assert both.passes("lan") and not both.passes("lan", src="203.0.114.9")
 
@@ -237,7 +244,7 @@ def test_without_an_address_loose_is_strict(both):
     try:
         both.twin.ip("route replace 203.0.114.0/24 dev lan0")
         both.settle()
-        in_time(both.dut, lambda: both.modes()["lan0"] == "strict")
+        both.until(lambda: both.modes()["lan0"] == "strict")
         refused, passed = (lan.probe(DST, src=src) for src in (SRC, "203.0.114.9"))
         for wires in (both.dut.wires, both.twin.wires):
             wires["lan"].send(refused, passed)
@@ -248,7 +255,7 @@ def test_without_an_address_loose_is_strict(both):
             f"addr add {lan.ip4}/26 dev lan0",
             f"neigh replace {lan.peer4} lladdr {lan.mac} dev lan0 nud permanent",
         )
-    in_time(both.dut, lambda: both.modes()["lan0"] == "loose")
+    both.until(lambda: both.modes()["lan0"] == "loose")
 
 
 def test_a_macvlan_has_a_value_of_its_own(both, lan):
@@ -376,3 +383,11 @@ def test_a_change_of_routes_under_load_is_seen_whole(both, dut, lan, wan, alt):
         for names in (("lan", "ext"), ("lan", "alt", "ext"), ("lan",), ("lan", "alt")) * 5:
             both.twin.ip(by(both, *names).replace("add", "replace"))
     assert stream.lost(wan) == []
+
+
+def test_rp_filter_is_in_force_in_time(routers):
+    """The median of the times of all changes above is below 100 ms."""
+    took = routers.medians.took.get("rp_filter", [])
+    if len(took) < Medians.TIMES:
+        pytest.skip("the tests above made too few changes")
+    assert median(took) < in_time_s(routers.dut), took
