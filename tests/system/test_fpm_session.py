@@ -110,7 +110,8 @@ def test_a_program_of_another_user_is_shut_out(own_dut):
 
     row = dut.fpm()
     assert (row["strangers"], row["generation"], row["connected"]) == (1, generation, True)
-    assert "fpm: connection refused reason=user uid=1234 see=fpm.users missed=0" in dut.daemon.log(20)
+    told = "fpm: connection refused reason=user uid=1234 see=fpm.users missed=0"
+    eventually(lambda: told in dut.daemon.log(20), 5, 0.01)
     dut.forwarded(lan, lan.probe(HOST), wan)
     dut.zebra.close()
     eventually(lambda: not dut.fpm()["connected"], 5)
@@ -195,7 +196,7 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
         eventually(lambda: dut.route_row(OTHER) is None, 15, what="it was not said again")
 
     assert stream.lost(wan) == []
-    assert dut.fpm()["state"] == "in-step"
+    eventually(lambda: dut.fpm()["state"] == "in-step", 5, what="the sweep is over")
 
 
 def test_hold_has_answered_when_it_holds(dut, wan):
