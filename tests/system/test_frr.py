@@ -436,7 +436,7 @@ def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
         eventually(lambda: load.sent > 100, 10)
         lab.r1.kill("zebra", signal.SIGKILL)
         eventually(lambda: not lab.dp.fpm()["connected"], 10, what="the session ends")
-        assert "fpm: session down" in lab.dp.log(100)
+        eventually(lambda: "fpm: session down" in lab.dp.log(100), 5)
         lab.r1.restart_all()
         eventually(lambda: lab.dp.fpm()["generation"] > generation, 20, what="it is back")
         settled(lab)
@@ -473,7 +473,7 @@ def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
                 never(lambda: not there() or state() != "holding", 1)
             with fpm_says(lab, "sweep-restart-s: 1"):
                 eventually(lambda: not there(), 30, 0.2, "the route is gone")
-            assert "swept=1 end=" in lab.dp.log(20)
+            eventually(lambda: "swept=1 end=" in lab.dp.log(20), 5, what="the sweep is over")
         finally:
             lab.isp("announce", prefixes=[gone])
             settled(lab)
