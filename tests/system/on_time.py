@@ -141,15 +141,21 @@ def coming(wire, probe, out):
 def dropped_in_time(dut, wire, probe, reason):
     """Assert that the packets of probe() are dropped for `reason` within the 100 ms that a change
     may take, and for no other reason from then on."""
+    in_time(dut, dropping(dut, wire, probe, reason))  # a fence may wait longer than 100 ms
+    dut.fence(wire)
+    assert dut.not_forwarded(wire, probe()) == {reason: 1}
+
+
+def dropping(dut, wire, probe, reason):
+    """Return a function that sends a packet of probe() on `wire`. That function returns true if one
+    of its packets was dropped for `reason`."""
     before = dut.counters()
 
     def dropped():
         wire.send(probe())
         return dut.drops(before).get(reason)
 
-    in_time(dut, dropped)  # a fence may wait longer than 100 ms
-    dut.fence(wire)
-    assert dut.not_forwarded(wire, probe()) == {reason: 1}
+    return dropped
 
 
 def true_in_time(clock, fn, seconds=IN_TIME_S):
