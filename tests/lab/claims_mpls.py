@@ -51,9 +51,9 @@ def l3vpn_mpls(lab):
     for vrf in ("red", "blue"):
         for prefix in prefixes:
             steps.by(lab, prefix, "core0", vrf=vrf)
-        rows = _labels(lab.r1)
-        own[vrf] = {label for label, hops in rows.items() if hops == {(vrf, ())}}
-        check(own[vrf], f"a label of r1 for {vrf}", rows, LOGS)
+        rows = lambda: _labels(lab.r1)  # noqa: E731
+        mine = lambda v=vrf, r=rows: {label for label, hops in r().items() if hops == {(v, ())}}  # noqa: E731
+        own[vrf] = wait_for(f"a label of r1 for {vrf}", mine, rows, LOGS)
         for label in own[vrf]:
             switched(lab, label, {(vrf, ())})
     yield (
