@@ -15,6 +15,7 @@ from lib.wait import PATIENCE
 
 IPV6_FREEBIND = 78  # linux/in6.h
 SO_RCVBUFFORCE = 33  # asm-generic/socket.h
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h
 
 
 def family_of(address):
@@ -107,7 +108,8 @@ class UdpSink:
 
 
 class Stopwatch:
-    """Pings one address all the time and records when the kind of answer changes.
+    """Pings one address all the time and records when the kind of answer changes: by the time at
+    which the kernel got an answer, because this process may read it late.
 
     with Stopwatch(...) as watch: ...; watch.first("unreachable", since=t)
     """
@@ -123,6 +125,7 @@ class Stopwatch:
             kind = (socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
         self.sock = netns.open_socket(name, *kind)
         self.sock.settimeout(self.every)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         # (time, "reply" or "unreachable", who)
         self.seen = collections.deque(maxlen=100_000)
         self.packed = ipaddress.ip_address(address).packed
@@ -164,10 +167,10 @@ class Stopwatch:
     def _receive(self):
         while not self._stop.is_set():
             try:
-                data, who = self.sock.recvfrom(2048)
+                data, control, _, who = self.sock.recvmsg(2048, 64)
             except OSError:
                 continue
-            now = time.monotonic()
+            now = _monotonic(*struct.unpack("qq", control[0][2]))
             if self.family == 4:
                 data = data[(data[0] & 15) * 4 :]
             kind, ident = struct.unpack_from("!BxxxH", data)
@@ -177,6 +180,14 @@ class Stopwatch:
                 quoted = data[24:28] if self.family == 4 else data[32:48]
                 if quoted == self.packed:
                     self.seen.append((now, "unreachable", who[0]))
+
+
+def _monotonic(seconds, nanoseconds):
+    """Return the monotonic time of a time stamp of the kernel, which has the time of day."""
+    while True:
+        begin, today, end = time.monotonic(), time.time(), time.monotonic()
+        if end - begin < 0.001:  # this process did not stand still in between
+            return begin - (today - seconds - nanoseconds / 1e9)
 
 
 def checksum(octets):
