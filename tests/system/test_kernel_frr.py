@@ -120,6 +120,7 @@ def test_zebra_replaces_an_operators_route_of_metric_20(frr):
     dut, running = frr
     ext, alt = dut.wires["ext"], dut.wires["alt"]
     dut.ip(f"route replace {OF_ZEBRA} via {ext.peer4} dev ext0 metric 20")
+    settle(dut, running)
     as_the_kernel(dut, AT_ZEBRA, egress(dut, AT_ZEBRA))
     # zebra has a reason to install its route again.
     running.configure(f"no ip route {OF_ZEBRA} 192.0.2.66", f"ip route {OF_ZEBRA} {alt.peer4}")
