@@ -52,7 +52,9 @@ class Filtered:
         self.helper.end()
 
     def passes(self, probe):
-        """Return True if a probe from lan leaves by wan."""
+        """Return True if a probe from lan leaves by wan. The first fence ends a round that a forwarder
+        has begun with the rules of before."""
+        self.dut.fence(self.lan)
         drops = self.dut.counters()
         self.lan.send(probe)
         self.dut.fence(self.lan)
