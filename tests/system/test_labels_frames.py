@@ -152,7 +152,7 @@ def test_a_packet_is_fragmented_under_labels_that_stay(dut, lan, wan):
 def test_the_mtu_of_a_route_counts_the_packet_without_its_labels(dut, lan, wan):
     """As in Linux: RTAX_MTU is that of the packet, the MTU of the link counts the labels, too."""
     dut.zebra.add(NET, dut.zebra.hop(wan.peer4, wan, labels=[16, 17]), mtu=1400)
-    dut.route_row(NET)
+    dut.in_force(NET)
 
     came = dut.forwarded(lan, lan.probe(HOST, size=1400, flags="DF"), wan)
     assert labels_of(came) == [16, 17]
