@@ -60,6 +60,14 @@ class Bed:
         netns.sysctl(self.space, {"net.ipv4.ip_forward": 1})
         for name in ("wan0", "lan0"):
             eventually(lambda n=name: self.daemon.ports()[n]["link"] == "up", 10, 0.05, "link")
+        eventually(self._is_told, 10, 0.05, "the daemon has what the kernel has")
+
+    def _is_told(self):
+        """Return true if the daemon has read the neighbor, its route and the sysctl."""
+        known = {row["address"]: row["mac"] for row in self.daemon.show("neighbors")}
+        forwards = self.daemon.ports()["lan0"]["forwarding"] in ("on", "ipv4")
+        there = known.get("198.51.100.2") == PEER and forwards
+        return there and self.daemon.show("routes", "198.51.100.0/24", "exact")
 
     def open(self, ifname):
         """Return a socket for frames of an interface of the kernel."""
