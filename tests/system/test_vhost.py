@@ -101,6 +101,10 @@ class Between:
         netns.sysctl(router.space, {"net.ipv4.ip_forward": 1})
         netns.ip_batch([f"addr add {a}/24 dev {its_tap}" for a in self.addresses], neighbor.space)
         eventually(lambda: pings(router, self.addresses[0]), 10, 0.05, "the host answers")
+        # The kernel answers also before the daemon has read its address and its sysctl.
+        forwards = lambda: router.ports()[tap]["forwarding"] in ("on", "ipv4")  # noqa: E731
+        route = lambda: router.show("routes", "192.0.2.0/24", "exact")  # noqa: E731
+        eventually(lambda: forwards() and route(), 10, 0.05, "the daemon has what the kernel has")
         self.macs = [d.ports()[t]["mac"] for d, t in ((router, tap), (neighbor, its_tap))]
 
     def __enter__(self):
