@@ -158,12 +158,12 @@ def test_a_forged_source_gets_no_more_than_was_sent(dut, lan, wan, alt, reverse_
     assert kinds == {"ttl", "no route", "no port", "echo", "reset", "hop limit", "no route6", "echo6"}
 
 
-def _what_the_kernel_said_has_left(dut, alt):
-    """Wait for the kernel's answers. Frames of a TAP leave in the order in which the kernel
-    sent them."""
+def _what_the_kernel_said_has_left(dut, wire):
+    """Wait for the kernel's answers by this wire. Frames of a TAP leave in the order in which the
+    kernel sent them."""
     mark = token()
-    dut.taps["alt"].send(Ether(src=alt.port_mac, dst=alt.mac, type=0x88B5) / Raw(mark))
-    alt.expect_raw(mark)
+    dut.taps[wire.name].send(Ether(src=wire.port_mac, dst=wire.mac, type=0x88B5) / Raw(mark))
+    wire.expect_raw(mark)
 
 
 def _kind(data):
@@ -222,6 +222,7 @@ def test_whoever_is_forged_in_a_question_for_a_mac_gets_one_answer(dut, lan, ext
             wire.clear()
         lan.send(question)
         dut.fence(lan)
+        _what_the_kernel_said_has_left(dut, lan)
         back = {n: answers(wire) for n, wire in dut.wires.items()}
         assert len(back["lan"]) <= 1, name
         assert sum(map(len, back.values())) == len(back["lan"]), name
