@@ -166,15 +166,18 @@ def test_what_is_shown_is_as_specified(taught, lan, path, ending):
         eventually(there, 15, 0.05)
     words = [name] if "{name}" in path else []
 
-    rows = ok(taught, "GET", path, name)
-    done = taught.fpmctl("--json", "show", what, *words)
+    def same():
+        """Ask for both. The state may have changed in between."""
+        rows = ok(taught, "GET", path, name)
+        done = taught.fpmctl("--json", "show", what, *words)
+        assert (done.returncode, done.stderr) == (0, "")
+        printed = json.loads(done.stdout)
+        api.validate(printed, api.rows_schema("GET", path)[1]["schema"])
+        assert (rows or what in ("vrfs", "bfd", "hooks", "sids")) and len(rows) == len(printed)
+        assert what not in ("routes", "nexthops", "groups", "interfaces", "drops") or rows == printed
+        return True
 
-    assert (done.returncode, done.stderr) == (0, "")
-    printed = json.loads(done.stdout)
-    api.validate(printed, api.rows_schema("GET", path)[1]["schema"])
-    assert (rows or what in ("vrfs", "bfd", "hooks", "sids")) and len(rows) == len(printed)
-    if what in ("routes", "nexthops", "groups", "interfaces", "drops"):
-        assert rows == printed
+    eventually(same, 5, 0.05, "both are the same")
 
 
 @pytest.mark.parametrize("what", ["ports", "counters", "drops", "punt", "threads"])
@@ -225,12 +228,17 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
         ("groups", {"state": "forwarding"}), ("neighbors", {"dev": wan.tap}),
         ("neighbors", {"state": "permanent"}), ("log", {"level": "info"}),
     ):  # fmt: skip
-        rows = ok(dut, "GET", f"/{what}", **query)
         asked = [str(x) for pair in query.items() for x in pair if pair[0] != "family"]
         asked += ["-4"] if "family" in query else []
-        printed = json.loads(dut.fpmctl("--json", "show", what, *asked).stdout)
-        by = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
-        assert rows and sorted(rows, key=by) == sorted(printed, key=by), (what, query)
+
+        def same(what=what, query=query, asked=asked):
+            """Return the rows of both, if nothing has changed in between."""
+            found = ok(dut, "GET", f"/{what}", **query)
+            printed = json.loads(dut.fpmctl("--json", "show", what, *asked).stdout)
+            by = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
+            return sorted(found, key=by) == sorted(printed, key=by) and found
+
+        rows = eventually(same, 5, 0.05, f"both are the same: {what} {query}")
         if what in ("routes", "groups", "nexthops"):  # these lists have several objects
             assert len(rows) < len(ok(dut, "GET", f"/{what}")), (what, query)
     assert ok(dut, "GET", "/neighbors", state="failed") == []

@@ -278,7 +278,7 @@ def test_neighbors_are_sorted(taught):
 
 def test_groups_are_counted_as_they_are_shown(taught):
     """`show fpm` and `show groups` count the same groups."""
-    assert rows(taught, "fpm")[0]["groups"] == len(rows(taught, "groups"))
+    eventually(lambda: rows(taught, "fpm")[0]["groups"] == len(rows(taught, "groups")), 3)
 
 
 def test_an_id_that_zebra_deleted_is_told(taught, wan):
@@ -298,7 +298,7 @@ def test_an_id_that_zebra_deleted_is_told(taught, wan):
 
     eventually(lambda: told() == [group], 3)
     assert "deleted by FRR while in use" in taught.fpmctl("show", "groups").stdout
-    assert "(1 deleted while in use)" in taught.fpmctl("show", "fpm").stdout
+    eventually(lambda: "(1 deleted while in use)" in taught.fpmctl("show", "fpm").stdout, 3)
 
 
 def test_show_filter_without_a_table_names_the_key(dut):
