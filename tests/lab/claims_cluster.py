@@ -528,7 +528,7 @@ class _Mesh:
         return {link: sent[link[0]][tap] for link, tap in links.items()}
 
     def _settled(self):
-        """Return loads() while nobody sends. A packet that the kernel gave to a TAP and that the port has
+        """Return loads() while no program sends packets. A packet that the kernel gave to a TAP and that the port has
         not sent yet is missing in one reading, and not in the next."""
         found = self.loads()
         while found != (again := self.loads()):

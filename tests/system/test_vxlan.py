@@ -18,17 +18,16 @@ from scapy.packet import Raw
 
 from lib import api, netns
 from lib.wait import eventually
+from vxlan_links import INSIDE, PORT, VNI, fdb, gateway, known, make, neighbors
 from watching import Watching
 from test_ecmp import spread
 from wire import token, token_of
 
-VNI, PORT = 5001, 4789
 RMAC = "02:00:5e:00:53:99"  # the router MAC of the other router; HOST is a host behind it
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 VTEP = {4: "203.0.113.66", 6: "2001:db8:ee::66"}
 OWN = {4: "203.0.113.1", 6: "2001:db8:ed::1"}  # this router's VTEP
-INSIDE = {4: "10.9.0.{}/24", 6: "2001:db8:99::{}/64"}
 OVERHEAD = {4: 50, 6: 70}  # octets of the outer headers, that of Ethernet not counted
 
 
@@ -48,66 +47,6 @@ def is_ours(dut, name="br1"):
         return found
 
     return eventually(served, 10, 0.05, f"interface {name} over vxlan")
-
-
-def gateway(vtep, each):
-    """Return the next hop of a route of a family, as zebra has it."""
-    return f"::ffff:{vtep}" if each == 6 and ":" not in vtep else vtep
-
-
-def make(where, local, vni=VNI, more="", n="1", numbers=None):
-    """Make a bridge over a vxlan device in a namespace."""
-    if "csum" not in more:
-        more += " noudpcsum udp6zerocsumtx udp6zerocsumrx"
-    if "learning" not in more:
-        more += " nolearning"
-    netns.ip_batch(
-        [
-            f"link add vx{n} type vxlan id {vni} local {local} dstport {PORT} {more}",
-            f"link add br{n} type bridge",
-            f"link set vx{n} master br{n} addrgenmode none",
-            f"link set br{n} addrgenmode none",
-        ],
-        where,
-    )
-    netns.sysctl(
-        where,
-        {
-            f"net.ipv6.conf.br{n}.disable_ipv6": 0,
-            f"net.ipv6.conf.br{n}.accept_dad": 0,
-            f"net.ipv4.conf.br{n}.rp_filter": 0,
-        },
-    )
-    lines = [f"link set vx{n} up", f"link set br{n} up"]
-    if numbers:
-        lines.append(f"addr add {INSIDE[4].format(numbers)} dev br{n}")
-        lines.append(f"-6 addr add {INSIDE[6].format(numbers)} dev br{n} nodad")
-    netns.ip_batch(lines, where)
-
-
-def fdb(where, verb, mac, vtep, n="1"):
-    """Change the forwarding database of a vxlan device."""
-    words = ["dev", f"vx{n}", "dst", vtep] if verb != "del" else ["dev", f"vx{n}"]
-    netns.command(["bridge", "-n", where, "fdb", verb, mac, *words])
-
-
-def neighbors(where, vtep, mac, n="1", entry=True):
-    """Make the neighbors of another router, as zebra writes them for both families of routes."""
-    lines = []
-    for each in (4, 6):
-        to = gateway(vtep, each)
-        six = "-6 " if ":" in to else ""
-        lines.append(f"{six}neigh replace {to} lladdr {mac} dev br{n} nud noarp extern_learn")
-    if entry:
-        fdb(where, "replace", mac, vtep, n)
-    netns.ip_batch(lines, where)
-
-
-def known(dut, vtep, mac, n="1"):
-    """Wait until the router has read the neighbors of another router, of both families of routes."""
-    want = {(f"br{n}", gateway(vtep, each), mac) for each in (4, 6)}
-    there = lambda: {(r["dev"], r["address"], r["mac"]) for r in dut.control.ask("neighbors")}  # noqa: E731
-    eventually(lambda: want <= there(), 5, 0.01, f"the neighbors behind {vtep}")
 
 
 def ifindex(dut, name):

@@ -2,7 +2,8 @@
 """The advice of doctor about the MTU of a bridge over a vxlan device."""
 
 from lib.wait import eventually
-from test_vxlan import VTEP, doctor, leaf, neighbors
+from test_vxlan import VTEP, doctor, leaf
+from vxlan_links import neighbors
 
 
 def test_doctor_names_the_narrowest_link_to_all_vteps(dut):

@@ -8,8 +8,9 @@ import pytest
 
 from lib import netns
 from lib.wait import eventually
-from test_vxlan import NET, HOST, OWN, PORT, RMAC, VNI, VTEP, back, encapsulated, from_vtep, ifindex, netns_mac
+from test_vxlan import NET, HOST, OWN, RMAC, VTEP, back, encapsulated, from_vtep, ifindex, netns_mac
 from test_vxlan import own_addresses, row
+from vxlan_links import PORT, VNI
 
 VLAN, SVI = 7, "br1.7"
 
