@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/rule_action.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 #include "ctl/json_row.h"
@@ -106,27 +107,6 @@ number_json(bool given, uint32_t number)
 	return given ? json_integer(number) : json_null();
 }
 
-static const char *
-action_word(const struct kernel_rule *r)
-{
-	switch (r->action) {
-	case FR_ACT_TO_TBL:
-		return r->l3mdev ? "l3mdev" : "lookup";
-	case FR_ACT_GOTO:
-		return "goto";
-	case FR_ACT_NOP:
-		return "nop";
-	case FR_ACT_BLACKHOLE:
-		return "blackhole";
-	case FR_ACT_UNREACHABLE:
-		return "unreachable";
-	case FR_ACT_PROHIBIT:
-		return "prohibit";
-	default:
-		return "unknown";
-	}
-}
-
 /* Return the part of a rule that `show rules` names in `lacks`; NULL: none. */
 static const char *
 lacks_word(const struct kernel_rule *r)
@@ -145,7 +125,9 @@ lacks_word(const struct kernel_rule *r)
 		return "suppress_prefixlength";
 	if (r->label)
 		return "flowlabel";
-	return r->unknown || strcmp(action_word(r), "unknown") == 0 ? "unknown" : NULL;
+	return r->unknown || strcmp(rule_action_word(r->action, r->l3mdev), "unknown") == 0
+		       ? "unknown"
+		       : NULL;
 }
 
 /* Return a rule of the kernel as a row of `show rules`. */
@@ -163,7 +145,8 @@ rule_row(const struct kernel_rule *r)
 		r->tos == 0 ? json_null() : json_sprintf("0x%02x", r->tos), "ip_protocol",
 		number_json(r->ip_protocol != 0, r->ip_protocol), "sport",
 		ports_json(r->sport), "dport", ports_json(r->dport), "action",
-		action_word(r), "table", number_json(lookup, r->table), "target",
+		rule_action_word(r->action, r->l3mdev), "table",
+		number_json(lookup, r->table), "target",
 		number_json(r->action == FR_ACT_GOTO, r->target), "suppress_prefixlength",
 		number_json(r->suppress_length <= INT32_MAX, r->suppress_length),
 		"suppress_ifgroup",

@@ -6,6 +6,7 @@
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 
+#include "base/rule_action.h"
 #include "rib/rib_impl.h"
 #include "rib/rules.h"
 
@@ -42,27 +43,6 @@ row_add_condition(json_t *row, const struct prefix *src)
 		json_object_set_new(row, "from", selector_json(src));
 }
 
-static const char *
-action_name(const struct rule *rule)
-{
-	switch (rule->action) {
-	case FR_ACT_TO_TBL:
-		return rule->l3mdev ? "l3mdev" : "lookup";
-	case FR_ACT_GOTO:
-		return "goto";
-	case FR_ACT_NOP:
-		return "nop";
-	case FR_ACT_BLACKHOLE:
-		return "blackhole";
-	case FR_ACT_UNREACHABLE:
-		return "unreachable";
-	case FR_ACT_PROHIBIT:
-		return "prohibit";
-	default:
-		return "unknown";
-	}
-}
-
 static json_t *
 iif_json(const struct rule *rule)
 {
@@ -90,7 +70,7 @@ rule_json(const struct rib *rib, const struct rule *rule)
 		"ip_protocol",
 		rule->ip_proto == 0 ? json_null() : json_integer(rule->ip_proto), "sport",
 		ports_json(&rule->sport), "dport", ports_json(&rule->dport), "action",
-		action_name(rule), "table",
+		rule_action_word(rule->action, rule->l3mdev), "table",
 		lookup ? json_integer(rule->table) : json_null(), "target",
 		rule->action == FR_ACT_GOTO ? json_integer(rule->target) : json_null(),
 		"suppress_prefixlength",
