@@ -4,6 +4,12 @@
 import re
 
 
+def not_as_zebra_shows(said):
+    """Return the prefixes of an audit's output whose next hops in zebra are not those in the
+    dataplane. Differences of zebra's copies in the kernel are left out."""
+    return re.findall(r"^DIFFERS (\S+): (?!zebra's copy in the kernel )", said, re.MULTILINE)
+
+
 def only_copies_differ(said):
     """Return True if an audit found differences, and in each of them zebra and the dataplane have the
     same next hops and zebra's copy in the kernel alone has others."""
