@@ -50,14 +50,20 @@ end(struct worker *w)
 	free(w->ctx);
 }
 
-/* Return the milliseconds until the timer of the next dump; UINT_MAX: it does not run. */
+/*
+ * Return the milliseconds until the timer of the next dump; 0: its time is over, because this
+ * program had no CPU for a while; UINT_MAX: it does not run.
+ */
 static unsigned int
 next_dump_ms(struct rtnl *r)
 {
+	double left_s;
+
 	if (!ev_is_active(&r->resync))
 		return UINT_MAX;
 	ev_now_update(r->w->loop);
-	return (unsigned int)(ev_timer_remaining(r->w->loop, &r->resync) * 1000.);
+	left_s = ev_timer_remaining(r->w->loop, &r->resync);
+	return left_s < 0. ? 0 : (unsigned int)(left_s * 1000.);
 }
 
 static void
