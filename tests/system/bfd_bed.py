@@ -129,13 +129,15 @@ def sniffed(bfd, dev="wan"):
 def undisturbed(bfd, ends, detect_s, act):
     """Return what act() returns. If the CPUs are so busy meanwhile that a side of the session sends no
     packet for too long, the session has to end: the kernel's time stamps tell. Then act() runs once
-    more. `ends` are our address and the peer's; act() begins and ends with a session that is Up.
+    more. `ends` are our address and the peer's; act() ends with a session that is Up.
 
     A bfdd without a CPU also reads its packets too late, so its silence may take less than the
     detection time: all but one of three intervals.
     """
     with sniffed(bfd) as wire:
         for _ in range(10):
+            begin = time.monotonic()
+            eventually(lambda b=begin: _say_up(wire, ends, b), 30, 0.02, "both sides send packets that say Up")
             since = time.monotonic()
             said = act()
             ours, theirs = _silences(wire, ends, since)
@@ -144,14 +146,21 @@ def undisturbed(bfd, ends, detect_s, act):
     raise AssertionError(f"no CPU in ten attempts: silent for {ours:.3f} s and {theirs:.3f} s")
 
 
+def _say_up(wire, ends, since):
+    """Return True if the last packet of each side since then says Up."""
+    sides = [[p for p in wire.of(*pair) if p.when > since] for pair in (ends, ends[::-1])]
+    return all(side and max(side, key=lambda p: p.when).state == UP for side in sides)
+
+
 def _silences(wire, ends, since):
-    """Return the longest time in which each side sent nothing, until now or until a packet that does
-    not say Up."""
+    """Return the longest time in which each side sent nothing, from its last packet before `since` until
+    now or until a packet that does not say Up."""
     sides = [wire.of(*ends), wire.of(*reversed(ends))]
     late = [p.when for side in sides for p in side if p.when > since and p.state != UP]
     end = min(late, default=time.monotonic())
     for side in sides:
-        times = [since, *sorted(p.when for p in side if since < p.when < end), end]
+        first = max((p.when for p in side if p.when <= since), default=since)
+        times = [first, *sorted(p.when for p in side if since < p.when < end), end]
         yield max(b - a for a, b in zip(times, times[1:]))
 
 
