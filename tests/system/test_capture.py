@@ -77,7 +77,7 @@ def test_only_the_points_that_were_named(taught, lan, name):
     """A capture contains only the chosen points: rx, tx and drop, each alone and together."""
     points, want = POINTS[name]
 
-    with Watching(taught, capture={"points": points, "proto": 17, "for_s": 1.5}) as watch:
+    with Watching(taught, capture={"points": points, "proto": 17, "for_s": 3}) as watch:
         lan.send(lan.probe(HOST), lan.probe("203.0.113.1"))
         found = blocks(watch.octets(lambda found: False))
 

@@ -106,7 +106,7 @@ def test_only_what_was_asked_for_is_told(taught, lan, wan, name):
     probes = mixed(lan, wan)
     names = list(probes) if names == "all" else [n for n in names.split(", ") if n]
 
-    with Watching(taught, trace={"count": 100, "for_s": 1.5, **want}) as watch:
+    with Watching(taught, trace={"count": 100, "for_s": 3, **want}) as watch:
         lan.send(*probes.values())
         rows = watch.rest()
 
