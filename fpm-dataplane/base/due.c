@@ -5,116 +5,97 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CHILDREN   4u
-#define CACHE_LINE 64u
-
-_Static_assert(CHILDREN * sizeof(struct due_entry) == CACHE_LINE,
-	       "the children of a place are one cache line");
-
 int
 due_init(struct due *d, uint32_t end)
 {
-	/* Place 0 is the last of its cache line, so place 1 begins the next one. */
-	size_t bytes = (end + CHILDREN - 1) * sizeof(struct due_entry);
-
-	bytes = (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-	*d = (struct due){.memory = aligned_alloc(CACHE_LINE, bytes),
-			  .at = calloc(end, sizeof(*d->at))};
-	if (d->memory == NULL || d->at == NULL) {
-		due_free(d);
-		return -ENOMEM;
-	}
-	d->heap = (struct due_entry *)d->memory + CHILDREN - 1;
-	return 0;
+	*d = (struct due){.heap = calloc(end, sizeof(*d->heap)),
+			  .at = calloc(end, sizeof(*d->at)),
+			  .when = calloc(end, sizeof(*d->when))};
+	if (d->heap != NULL && d->at != NULL && d->when != NULL)
+		return 0;
+	due_free(d);
+	return -ENOMEM;
 }
 
 void
 due_free(struct due *d)
 {
-	free(d->memory);
+	free(d->heap);
 	free(d->at);
+	free(d->when);
 	*d = (struct due){0};
 }
 
 static void
-heap_put(struct due *d, uint32_t place, struct due_entry e)
+heap_put(struct due *d, uint32_t place, uint32_t id)
 {
-	d->heap[place] = e;
-	d->at[e.id] = place + 1;
+	d->heap[place] = id;
+	d->at[id] = place + 1;
 }
 
-static uint32_t
-heap_parent(uint32_t place)
-{
-	return (place - 1) / CHILDREN;
-}
-
-/* Move `e` from `place` towards the first place while it is due before its parent. */
+/* Move `id` from `place` towards the first place while it is due before its parent. */
 static void
-heap_up(struct due *d, uint32_t place, struct due_entry e)
+heap_up(struct due *d, uint32_t place, uint32_t id)
 {
-	while (place > 0 && d->heap[heap_parent(place)].when > e.when) {
-		heap_put(d, place, d->heap[heap_parent(place)]);
-		place = heap_parent(place);
+	while (place > 0) {
+		uint32_t parent = (place - 1) / 2;
+
+		if (d->when[d->heap[parent]] <= d->when[id])
+			break;
+		heap_put(d, place, d->heap[parent]);
+		place = parent;
 	}
-	heap_put(d, place, e);
+	heap_put(d, place, id);
 }
 
-/* Return the child of `place` that is due first, or d->n if there is no child. */
-static uint32_t
-heap_child(const struct due *d, uint32_t place)
-{
-	uint32_t first = CHILDREN * place + 1, best = first;
-
-	if (first >= d->n)
-		return d->n;
-	for (uint32_t i = 1; i < CHILDREN && first + i < d->n; i++)
-		if (d->heap[first + i].when < d->heap[best].when)
-			best = first + i;
-	return best;
-}
-
-/* Move `e` from `place` away from the first place while a child is due before it. */
+/* Move `id` from `place` away from the first place while a child is due before it. */
 static void
-heap_down(struct due *d, uint32_t place, struct due_entry e)
+heap_down(struct due *d, uint32_t place, uint32_t id)
 {
 	for (;;) {
-		uint32_t child = heap_child(d, place);
+		uint32_t child = 2 * place + 1;
 
-		if (child >= d->n || d->heap[child].when >= e.when)
+		if (child >= d->n)
+			break;
+		if (child + 1 < d->n &&
+		    d->when[d->heap[child + 1]] < d->when[d->heap[child]])
+			child++;
+		if (d->when[d->heap[child]] >= d->when[id])
 			break;
 		heap_put(d, place, d->heap[child]);
 		place = child;
 	}
-	heap_put(d, place, e);
+	heap_put(d, place, id);
 }
 
 static void
-heap_settle(struct due *d, uint32_t place, struct due_entry e)
+heap_settle(struct due *d, uint32_t place, uint32_t id)
 {
-	if (place > 0 && d->heap[heap_parent(place)].when > e.when)
-		heap_up(d, place, e);
+	if (place > 0 && d->when[d->heap[(place - 1) / 2]] > d->when[id])
+		heap_up(d, place, id);
 	else
-		heap_down(d, place, e);
+		heap_down(d, place, id);
 }
 
 void
 due_set(struct due *d, uint32_t id, uint64_t when)
 {
-	uint32_t place = d->at[id] - 1;
-	struct due_entry last;
+	uint32_t place = d->at[id] - 1, last;
 
 	if (d->at[id] == 0) {
-		if (when != DUE_NEVER)
-			heap_up(d, d->n++, (struct due_entry){.when = when, .id = id});
+		if (when == DUE_NEVER)
+			return;
+		d->when[id] = when;
+		heap_up(d, d->n++, id);
 		return;
 	}
 	if (when != DUE_NEVER) {
-		heap_settle(d, place, (struct due_entry){.when = when, .id = id});
+		d->when[id] = when;
+		heap_settle(d, place, id);
 		return;
 	}
 	d->at[id] = 0;
 	last = d->heap[--d->n];
-	if (last.id != id)
+	if (last != id)
 		heap_settle(d, place, last);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * due: ids with the time at which each is due next. It is a heap in which each place has
- * four children (Johnson 1975): the first id is found at once, and a change costs the
- * logarithm of the number of ids. The four children are in one cache line with their times,
- * because a forwarder finds the heap outside its first caches whenever a time has come.
- * Times are of any steady clock. A struct due belongs to one thread.
+ * due: ids with the time at which each is due next. It is a binary heap: the first id is
+ * found at once, and a change costs the logarithm of the number of ids. Times are of any
+ * steady clock. A struct due belongs to one thread.
  */
 #ifndef BASE_DUE_H
 #define BASE_DUE_H
@@ -14,16 +12,11 @@
 
 #define DUE_NEVER UINT64_MAX
 
-struct due_entry {
-	uint64_t when;
-	uint32_t id;
-};
-
 struct due {
-	uint32_t n;             /* ids in the heap */
-	struct due_entry *heap; /* the first due at 0 */
-	uint32_t *at;           /* by id: place in the heap + 1; 0: not in it */
-	void *memory;           /* of `heap` */
+	uint32_t n;     /* ids in the heap */
+	uint32_t *heap; /* the ids, the first due at 0 */
+	uint32_t *at;   /* by id: place in the heap + 1; 0: not in it */
+	uint64_t *when; /* by id */
 };
 
 /* Make an empty heap for ids below `end`. Returns 0 or -ENOMEM. */
@@ -37,14 +30,14 @@ void due_set(struct due *d, uint32_t id, uint64_t when);
 static inline uint64_t
 due_when(const struct due *d, uint32_t id)
 {
-	return d->at[id] == 0 ? DUE_NEVER : d->heap[d->at[id] - 1].when;
+	return d->at[id] == 0 ? DUE_NEVER : d->when[id];
 }
 
-/* Return the time of the first id; DUE_NEVER: the heap is empty. Its id is d->heap[0].id. */
+/* Return the time of the first id; DUE_NEVER: the heap is empty. Its id is d->heap[0]. */
 static inline uint64_t
 due_first(const struct due *d)
 {
-	return d->n == 0 ? DUE_NEVER : d->heap[0].when;
+	return d->n == 0 ? DUE_NEVER : d->when[d->heap[0]];
 }
 
 #endif

@@ -91,7 +91,7 @@ slot_put(struct bfd *b, uint32_t number, struct bfd_beat *beat)
 static struct bfd_beat *
 beat_new(const struct session *s, uint32_t interval_us, uint8_t mult)
 {
-	struct bfd_beat *beat = bfd_beat_new();
+	struct bfd_beat *beat = calloc(1, sizeof(*beat));
 
 	if (beat == NULL)
 		abort();

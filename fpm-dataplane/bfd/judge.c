@@ -133,7 +133,7 @@ timers_judge(struct bfd *b)
 		return;
 	/* Skip timers that stay due by their place in the heap. */
 	for (uint32_t i = 0; i < b->due.n;) {
-		uint32_t id = b->due.heap[i].id, n = b->due.n;
+		uint32_t id = b->due.heap[i], n = b->due.n;
 		struct session *s = &b->session[id / N_TIMER];
 		uint64_t when = due_when(&b->due, id);
 
@@ -157,7 +157,7 @@ timers_judge(struct bfd *b)
 		default:
 			break;
 		}
-		if (b->due.n == n && b->due.heap[i].id == id &&
+		if (b->due.n == n && b->due.heap[i] == id &&
 		    due_when(&b->due, id) == when) {
 			waits = true;
 			i++;

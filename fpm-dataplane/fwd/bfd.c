@@ -3,6 +3,10 @@
  * bfd: send the packets of BFD sessions, and note received packets that change no session.
  * A forwarder does both without another thread, so a session stays up while other threads
  * get no CPU time. Packets that change a session go to thread bfd.                  [fwd-n]
+ *
+ * Tried with no gain that could be measured, with 1,000 sessions on Zen 4: a heap of times whose
+ * nodes have four children in one cache line, beats in fewer cache lines, and a look at the
+ * clock each 50 us.
  */
 #include "fwd/bfd.h"
 
@@ -182,7 +186,7 @@ fwd_bfd_send(struct fwd *f)
 	if (atomic_load_explicit(&p->table->epoch, memory_order_relaxed) != p->epoch)
 		slots_renew(f, now);
 	for (unsigned int n = 0; n < SENDS_PER_ROUND && due_first(&p->due) <= now; n++) {
-		uint32_t number = p->due.heap[0].id;
+		uint32_t number = p->due.heap[0];
 		struct bfd_slot *s = &p->table->slot[number];
 		const struct bfd_beat *beat = bfd_beat(s);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Make and free the slots of BFD sessions and the forwarders' lists of them. [main, bfd] */
+/* Make and free the slots of BFD sessions and the forwarders' lists of them.      [main] */
 #include "port/bfd.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_cycles.h>
 
@@ -28,15 +27,6 @@ bfd_table_free(struct bfd_table *t)
 	for (unsigned int i = 0; t != NULL && i < BFD_SLOTS; i++)
 		free(t->slot[i].beat);
 	free(t);
-}
-
-struct bfd_beat *
-bfd_beat_new(void)
-{
-	struct bfd_beat *beat = aligned_alloc(alignof(struct bfd_beat), sizeof(*beat));
-
-	/* Also the padding: beats are compared by all octets. */
-	return beat == NULL ? NULL : memset(beat, 0, sizeof(*beat));
 }
 
 struct bfd_pace *

@@ -32,15 +32,14 @@
 
 /*
  * The packets that a slot sends and expects. Immutable: thread bfd publishes a new struct
- * for each change. To send uses the first three cache lines, to receive the first two.
+ * for each change.
  */
 struct bfd_beat {
 	/*
 	 * The time between two packets is random, uniform between these: RFC 5880, 6.8.7.
 	 * 0: no packets are sent.
 	 */
-	alignas(64) uint32_t least_us;
-	uint32_t most_us;
+	uint32_t least_us, most_us;
 	bool at_once;      /* the first packet is sent without a wait */
 	bool expects;      /* `expect` is valid */
 	bool has_first;    /* `first` is sent before all others, once */
@@ -51,10 +50,10 @@ struct bfd_beat {
 	uint16_t vrf;
 	/* Interface of both directions; 0: the FIB decides, any may receive. */
 	uint16_t ifidx;
-	uint8_t expect[BFD_OCTETS];     /* a packet with these octets changes nothing */
 	struct ipaddr local, remote;    /* an echo packet has `local` as both addresses */
 	uint8_t packet[BFD_PACKET_MAX]; /* from the IP header on, with its checksums */
 	uint8_t first[BFD_PACKET_MAX];  /* as long as `packet` */
+	uint8_t expect[BFD_OCTETS];     /* a packet with these octets changes nothing */
 };
 
 struct bfd_slot {
@@ -101,9 +100,6 @@ struct bfd_pace {
 /* Make the table; NULL: out of memory.                                            [main] */
 struct bfd_table *bfd_table_create(void);
 void bfd_table_free(struct bfd_table *t);
-
-/* Make a beat whose octets are all zero; NULL: out of memory. free() ends it.    [bfd] */
-struct bfd_beat *bfd_beat_new(void);
 
 /* Make the list of forwarder `index` of `n_fwd`; NULL: out of memory.             [main] */
 struct bfd_pace *bfd_pace_create(struct bfd_table *t, struct rte_mempool *pool,

@@ -38,7 +38,7 @@ test_the_first_of_the_heap_is_the_earliest_of_a_list(void **state)
 		}
 		assert_int_equal(due_first(&d), least);
 		if (least != DUE_NEVER)
-			assert_int_equal(list[d.heap[0].id], least);
+			assert_int_equal(list[d.heap[0]], least);
 	}
 	due_free(&d);
 }

@@ -60,7 +60,7 @@ session_set(unsigned int k, unsigned int ms)
 	struct bfd_beat *beat = NULL;
 
 	if (ms != 0) {
-		beat = bfd_beat_new();
+		beat = calloc(1, sizeof(*beat));
 		if (beat == NULL)
 			abort();
 		*beat = (struct bfd_beat){.least_us = ms * 750,
