@@ -110,7 +110,7 @@ frame_take(struct bfd *b, struct rte_mbuf *m)
 	unsigned int n_labels, room, off, bytes;
 	uint16_t ip_bytes, port;
 	const uint8_t *ip = meta->has_labels
-				    ? label_ip_find(m, &n_labels, &ip_bytes)
+				    ? label_ip_find(m, 0, &n_labels, &ip_bytes)
 				    : rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
 	struct received r = {.family = meta->family,
 			     .vrf = meta->vrf,

@@ -4,6 +4,7 @@
  */
 #include "fib/tunnel.h"
 
+#include "base/mpls.h"
 #include "fib/pmtu.h"
 #include "fib/rules.h"
 
@@ -68,23 +69,33 @@ tunnel_of(const struct fib *fib, const struct fib_tunnels *tunnels,
 }
 
 /*
+ * Set the family of the packet behind a GRE header, 0 for MPLS labels. Return false if only
+ * the kernel can handle a packet of this type.
+ */
+static bool
+gre_family(const struct fib *fib, uint16_t type, uint8_t *family)
+{
+	*family = type == 0x0800 ? 4 : type == 0x86dd ? 6 : 0;
+	return *family != 0 ||
+	       (type == MPLS_TYPE &&
+		atomic_load_explicit(&fib->mpls_known, memory_order_relaxed));
+}
+
+/*
  * Read the GRE header at ip + *at, and set the key, if any, and the family of the packet
  * behind it. Return false if there is no header that forwarders handle.
  */
 static bool
-gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, bool *has_key,
-	 uint32_t *key, uint8_t *family)
+gre_read(const struct fib *fib, const uint8_t *ip, unsigned int room, unsigned int *at,
+	 bool *has_key, uint32_t *key, uint8_t *family)
 {
 	uint16_t flags;
 
 	if (room < *at + 4)
 		return false;
 	flags = get_be16(ip + *at);
-	*family = get_be16(ip + *at + 2) == 0x0800   ? 4
-		  : get_be16(ip + *at + 2) == 0x86dd ? 6
-						     : 0;
 	/* RFC 2784, 2.3: reserved bits 0 to 5; the others and the version are zero. */
-	if (*family == 0 || (flags & ~GRE_KEY) != 0)
+	if ((flags & ~GRE_KEY) != 0 || !gre_family(fib, get_be16(ip + *at + 2), family))
 		return false;
 	*at += 4;
 	*has_key = flags != 0;
@@ -97,10 +108,15 @@ gre_read(const uint8_t *ip, unsigned int room, unsigned int *at, bool *has_key,
 	return true;
 }
 
-/* Return the length of the packet at `ip`, whose version is `family`; 0: there is none. */
+/*
+ * Return the length of the packet at `ip`, whose version is `family`; 0: there is none. Labels
+ * (family 0) have no length, so return that of the octets that may be read.
+ */
 static unsigned int
 inner_bytes(const uint8_t *ip, unsigned int room, uint8_t family)
 {
+	if (family == 0)
+		return room;
 	if (room < (family == 4 ? 20u : 40u) || ip[0] >> 4 != family)
 		return 0;
 	return family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
@@ -180,7 +196,7 @@ fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8
 	if (family == 6)
 		limit_skip(ip, room, &at, &proto);
 	if (proto == PROTO_GRE) {
-		if (!gre_read(ip, room, &at, &has_key, &gre_key, &inside))
+		if (!gre_read(fib, ip, room, &at, &has_key, &gre_key, &inside))
 			return false;
 	} else if (proto == PROTO_IP4 || proto == PROTO_IP6) {
 		inside = proto == PROTO_IP4 ? 4 : 6;

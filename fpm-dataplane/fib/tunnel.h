@@ -67,7 +67,7 @@ bool fib_tunnel_is(const struct fib_tunnel *t, const struct fib_tunnel_key *key)
 struct fib_tunnel_found {
 	uint16_t ifidx; /* of the tunnel */
 	uint16_t at;    /* offset of the inner packet from the outer header */
-	uint8_t family; /* of the inner packet */
+	uint8_t family; /* of the inner packet; 0: it has MPLS labels (RFC 4023) */
 	uint8_t ecn;    /* of the outer header */
 };
 
@@ -94,7 +94,8 @@ tunnel_proto(uint8_t proto)
  * Find the tunnel of a packet to this host. Its header is valid; `room` octets of it,
  * without padding, may be read. Returns false if the packet is for the kernel: there is no
  * tunnel, or only the kernel can handle the packet (fragments, GRE with a checksum, a
- * sequence number, routing or another version, payloads that are not IP).
+ * sequence number, routing or another version, payloads that are neither IP nor MPLS, and
+ * MPLS if the kernel has none).
  */
 bool fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
 		     unsigned int room, struct fib_tunnel_last *last,

@@ -84,6 +84,8 @@ struct fwd_decap {
 	bool counted; /* counted as received by the tunnel and by its VRF, or DECAP_GOES_ON */
 	uint16_t vrf;  /* the VRF in which it is looked up */
 	fib_path path; /* PATH_NONE: look it up */
+	uint16_t
+		labels_at; /* `at` if MPLS labels follow the outer headers; 0: an IP packet */
 };
 
 /* Room for Ethernet, IPv6, an SRH of two segments, and the first octet behind them. */
@@ -173,9 +175,13 @@ struct fwd_hook_table {
 
 #define FWD_HOOK_TABLES 16 /* indexed by the number of the table; a power of two */
 
-/* In b->hop[], with VERDICT_DECAPSULATED. GOES_ON: the end point removed no outer header. */
+/*
+ * In b->hop[], with VERDICT_DECAPSULATED. GOES_ON: the end point removed no outer header.
+ * LABELS: MPLS labels follow the outer headers.
+ */
 #define DECAP_BY_SID  (1ull << 32)
 #define DECAP_GOES_ON (1ull << 33)
+#define DECAP_LABELS  (1ull << 34)
 
 struct fwd {
 	const struct fwd_conf *conf;
@@ -264,7 +270,8 @@ struct burst {
 	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
 	bool inside;      /* inner packets; the outer headers are still in the frames */
 	uint16_t shown;   /* see fwd_tunnel_show() */
-	/* Valid if `inside`; see struct fwd_decap. */
+	/* Valid if `inside`; see struct fwd_decap. All packets have the same labels_at. */
+	uint16_t labels_at;
 	bool by_sid;
 	bool goes_on; /* an end point has passed the packets on, and removed no outer header */
 	uint16_t sid_vrf;
@@ -355,6 +362,23 @@ static inline uint8_t *
 burst_macs(const struct burst *b, unsigned int i)
 {
 	return b->l2[i] - b->tag_bytes;
+}
+
+/*
+ * Return the offset at which the frame of a packet with labels begins: 0, unless the labels
+ * came out of a tunnel.
+ */
+static inline unsigned int
+burst_labels_at(const struct burst *b)
+{
+	return b->inside ? b->labels_at : 0;
+}
+
+/* Return true if the packets came out of a tunnel with MPLS labels. */
+static inline bool
+burst_labels_inside(const struct burst *b)
+{
+	return burst_labels_at(b) != 0;
 }
 
 /* Return the MAC addresses of a slow-path packet, which may have labels. */

@@ -470,7 +470,8 @@ pattern_describe(struct burst *b, unsigned int i, fib_path local,
 					.family = family,
 					.inner = ip[decap.at] >> 4,
 					.local = local};
-	if (decap.at < head || decap.at + 1u > FWD_PATTERN_BYTES - L2_LEN ||
+	if (decap.labels_at != 0 || decap.at < head ||
+	    decap.at + 1u > FWD_PATTERN_BYTES - L2_LEN ||
 	    (p->inner != 4 && p->inner != 6) || !outer_is_usual(ip, family))
 		return false;
 	if (decap.by_sid) {

@@ -45,6 +45,15 @@ packet_is_taken_by_bfd(struct burst *b, unsigned int i)
 	return true;
 }
 
+/* Return the offset at which a frame of an inner packet begins, with its labels. */
+static uint16_t
+packet_inner_at(const struct burst *b, unsigned int i)
+{
+	if (burst_labels_inside(b))
+		return b->labels_at;
+	return b->inside ? (uint16_t)(burst_l2(b, i) - burst_frame(b, i)) : 0;
+}
+
 /*
  * Give a packet to the punt thread if the policer of its class lets it pass. If not, and
  * the packet causes an ICMP error, the packet counts as dropped for its own cause, and the
@@ -82,8 +91,7 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 			(f->hook_moved >> i & 1) != 0 ? f->hook_vrf[i] : b->in->vrf;
 		meta->path = b->path[i];
 		meta->has_labels = burst_has_labels(b, i);
-		meta->inner_at =
-			b->inside ? (uint16_t)(burst_l2(b, i) - burst_frame(b, i)) : 0;
+		meta->inner_at = packet_inner_at(b, i);
 		meta->judged_ifidx = f->filter != NULL && (b->judged >> i & 1) != 0
 					     ? fwd_packet_egress(b, i)
 					     : 0;

@@ -33,6 +33,7 @@ label_packet_of(const struct burst *b, unsigned int i)
 		label = b->label[i];
 	return (struct label_packet){
 		.m = b->m[i],
+		.at = (uint16_t)burst_labels_at(b),
 		.family = b->family[i],
 		.pops = label.pops,
 		.ttl = label.ttl,
@@ -53,7 +54,7 @@ static bool
 payload_find(struct burst *b, unsigned int i)
 {
 	unsigned int n;
-	const uint8_t *ip = label_ip_find(b->m[i], &n, &b->l3_len[i]);
+	const uint8_t *ip = label_ip_find(b->m[i], burst_labels_at(b), &n, &b->l3_len[i]);
 
 	b->family[i] = 0;
 	if (ip == NULL)
@@ -116,7 +117,8 @@ fwd_label_parse(struct burst *b, unsigned int i)
 				    : PUNT_not_ip);
 		return;
 	}
-	if ((eth[0] & 1) != 0 || get_be16(eth + 12) != MPLS_TYPE) {
+	if (!burst_labels_inside(b) &&
+	    ((eth[0] & 1) != 0 || get_be16(eth + 12) != MPLS_TYPE)) {
 		burst_leave(b, i, DROP_mpls_multicast);
 		return;
 	}
@@ -199,13 +201,13 @@ fwd_label_rewrite(struct burst *b, unsigned int i)
 									  : PUNT_too_big);
 		return;
 	}
-	if (p.family != 0 &&
-	    rte_pktmbuf_pkt_len(p.m) > L2_LEN + p.pops * LABEL_BYTES + p.l3_bytes)
-		packet_cut(p.m, L2_LEN + p.pops * LABEL_BYTES + p.l3_bytes);
+	label_packet_trim(&p);
 	if (!label_write(&p, ttl)) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;
 	}
+	if (p.at != 0)
+		p.m->ol_flags &= ~PACKET_FLAGS_OF_OUTER;
 	eth = b->l2[i] = rte_pktmbuf_mtod(p.m, uint8_t *);
 	if (out->n_tags != 0) {
 		b->tags_out = true;

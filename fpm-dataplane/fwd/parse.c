@@ -103,6 +103,14 @@ burst_parse_fast(struct burst *b)
 static void
 burst_parse_inner(struct burst *b)
 {
+	if (burst_labels_inside(b)) {
+		b->fast4 = b->fast6 = b->padded = 0;
+		for (unsigned int i = 0; i < b->n; i++) {
+			b->family[i] = 0;
+			fwd_label_parse(b, i);
+		}
+		return;
+	}
 	fwd_tunnel_fast_parse(b);
 	for (uint64_t rest = burst_all(b) & ~(b->fast4 | b->fast6); rest != 0;
 	     rest &= rest - 1) {

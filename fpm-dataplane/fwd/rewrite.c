@@ -258,7 +258,7 @@ fwd_rewrite(struct burst *b)
 
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
-		if (__builtin_expect(b->inside, 0))
+		if (__builtin_expect(b->inside, 0) && !burst_labels_inside(b))
 			fwd_tunnel_cut(b, i);
 		if (path_is_headend(b->fwd->fib, b->path[i]))
 			fwd_headend_rewrite(b, i);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "fib/urpf.h"
 #include "fwd/frame.h"
 #include "fwd/label.h"
@@ -29,11 +30,19 @@ fwd_tunnel_decap(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_ip4_checksum);
 		return true;
 	}
-	if (!fib_tunnel_ecn(ip + found.at, found.family, found.ecn)) {
+	/* As in Linux, labels get no congestion mark. */
+	if (found.family != 0 && !fib_tunnel_ecn(ip + found.at, found.family, found.ecn)) {
 		burst_leave(b, i, DROP_ecn_ce);
 		return true;
 	}
 	burst_open(b, i, found.at, found.ifidx);
+	if (found.family == 0) {
+		unsigned int end = (unsigned int)(ip - burst_frame(b, i)) + b->l3_len[i];
+
+		b->hop[i] |= DECAP_LABELS;
+		if (rte_pktmbuf_pkt_len(b->m[i]) > end)
+			packet_cut(b->m[i], end);
+	}
 	return true;
 }
 
@@ -44,6 +53,8 @@ fwd_decap_of(const struct burst *b, unsigned int i)
 				  .ifidx = b->hop[i] & 0xffff,
 				  .at = (uint16_t)(b->hop[i] >> 16)};
 
+	if ((b->hop[i] & DECAP_LABELS) != 0)
+		decap.labels_at = decap.at;
 	if ((b->hop[i] & DECAP_BY_SID) != 0) {
 		decap.by_sid = true;
 		decap.counted = (b->hop[i] & DECAP_GOES_ON) != 0;
@@ -91,8 +102,9 @@ fwd_tunnel_show(struct burst *b, unsigned int i, uint8_t was[L2_LEN])
 
 	memcpy(was, burst_l2(b, i), L2_LEN);
 	memset(burst_l2(b, i), 0, L2_LEN - 2);
-	put_be16(burst_l2(b, i) + L2_LEN - 2,
-		 burst_l3(b, i)[0] >> 4 == 4 ? 0x0800 : 0x86dd);
+	put_be16(burst_l2(b, i) + L2_LEN - 2, burst_labels_inside(b)        ? MPLS_TYPE
+					      : burst_l3(b, i)[0] >> 4 == 4 ? 0x0800
+									    : 0x86dd);
 	m->data_off = (uint16_t)(m->data_off + by);
 	m->data_len = (uint16_t)(m->data_len - by);
 	m->pkt_len -= by;
@@ -125,6 +137,7 @@ inner_begin(struct fwd *f, struct burst *b, const struct fwd_decap *decap)
 	b->sid_vrf = decap->vrf;
 	b->sid_path = decap->path;
 	b->vrf_counted = decap->counted;
+	b->labels_at = decap->labels_at;
 	b->goes_on = decap->by_sid && decap->counted;
 }
 
@@ -148,6 +161,7 @@ fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsign
 	for (unsigned int k = 0; k < n; k++) {
 		if (decap[k].ifidx != b->ifidx || decap[k].by_sid != b->by_sid ||
 		    decap[k].vrf != b->sid_vrf || decap[k].path != b->sid_path ||
+		    decap[k].labels_at != b->labels_at ||
 		    decap[k].counted != b->vrf_counted) {
 			decap[left++] = decap[k];
 			continue;
@@ -193,12 +207,13 @@ fwd_tunnel_join(struct fwd *f, struct burst *b, const struct fwd_decap *decap,
 	uint16_t differ = 0;
 
 	if (fwd_watched(f) || f->filter != NULL || f->hooks != NULL || decap[0].by_sid ||
-	    !iface_joins(in))
+	    decap[0].labels_at != 0 || !iface_joins(in))
 		return false;
 	inner_begin(f, b, &decap[0]);
 	for (unsigned int k = 0; k < n; k++) {
 		other = fib_iface(f->fib, decap[k].ifidx);
-		if (decap[k].by_sid || decap[k].at != decap[0].at || !iface_joins(other) ||
+		if (decap[k].by_sid || decap[k].labels_at != 0 ||
+		    decap[k].at != decap[0].at || !iface_joins(other) ||
 		    !ifaces_alike(other, in))
 			continue;
 		from[b->n] = (uint8_t)k;

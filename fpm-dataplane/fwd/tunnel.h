@@ -14,7 +14,8 @@
  * Adjacency stage: if a packet to this host is the outer packet of a tunnel, let the inner
  * packet pass the stages as received by the tunnel, and return true. Only the ECN field of
  * the inner packet changes in the frame, because the kernel gets the whole frame if the
- * inner packet is for this host.
+ * inner packet is for this host. A frame with labels inside loses its padding, because
+ * labels have no length of their own.
  */
 bool fwd_tunnel_decap(struct burst *b, unsigned int i);
 
@@ -71,6 +72,7 @@ fwd_decap_compare(struct fwd *f, const struct fwd_decap *decap)
 		f->decap_differs |=
 			((decap->ifidx ^ first->ifidx) | (decap->vrf ^ first->vrf) |
 			 (decap->path ^ first->path) | (decap->by_sid ^ first->by_sid) |
+			 (decap->labels_at ^ first->labels_at) |
 			 (decap->counted ^ first->counted)) != 0;
 }
 
@@ -108,7 +110,10 @@ uint16_t fwd_tunnel_leave(struct burst *b, unsigned int i, const struct rte_mbuf
 void fwd_tunnel_show(struct burst *b, unsigned int i, uint8_t was[L2_LEN]);
 void fwd_tunnel_hide(struct burst *b, unsigned int i, const uint8_t was[L2_LEN]);
 
-/* Cut the outer headers off an inner packet, and write an Ethernet header before it. */
+/*
+ * Cut the outer headers off an inner packet without labels, and write an Ethernet header
+ * before it.
+ */
 void fwd_tunnel_cut(struct burst *b, unsigned int i);
 
 /* Look up the path into a tunnel. */

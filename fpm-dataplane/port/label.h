@@ -10,6 +10,7 @@
 
 #include "base/inet.h"
 #include "fib/label.h"
+#include "port/packet.h"
 
 #define LABEL_L2_BYTES 14u /* of an Ethernet header without tags */
 
@@ -40,15 +41,15 @@ label_ip_bytes(const uint8_t *ip, unsigned int room, unsigned int left)
 }
 
 /*
- * Find the IP packet behind all labels of a frame without tags. Return NULL if there is none,
- * or if the frame has only a part of it or its header is not in the first segment. *n: the
- * number of labels. *bytes: the length of the packet.
+ * Find the IP packet behind all labels of a frame without tags, which begins at offset `at`.
+ * Return NULL if there is none, or if the frame has only a part of it or its header is not in
+ * the first segment. *n: the number of labels. *bytes: the length of the packet.
  */
 static inline const uint8_t *
-label_ip_find(const struct rte_mbuf *m, unsigned int *n, uint16_t *bytes)
+label_ip_find(const struct rte_mbuf *m, unsigned int at, unsigned int *n, uint16_t *bytes)
 {
-	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, LABEL_L2_BYTES);
-	unsigned int room = rte_pktmbuf_data_len(m) - LABEL_L2_BYTES;
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at + LABEL_L2_BYTES);
+	unsigned int room = rte_pktmbuf_data_len(m) - at - LABEL_L2_BYTES;
 	unsigned int behind = rte_pktmbuf_pkt_len(m) - rte_pktmbuf_data_len(m);
 	bool bottom = false;
 
@@ -63,9 +64,12 @@ label_ip_find(const struct rte_mbuf *m, unsigned int *n, uint16_t *bytes)
 
 /* A packet to send: the fields of its labels, and the labels to push. */
 struct label_packet {
-	struct rte_mbuf *m; /* begins with an Ethernet header without tags */
-	uint8_t family;     /* 4, 6: an IP packet follows the labels to remove; or 0 */
-	uint8_t pops;       /* labels to remove */
+	struct rte_mbuf
+		*m; /* begins with an Ethernet header without tags, or `at` is not 0 */
+	uint16_t
+		at; /* where the frame with labels begins, behind the headers of a tunnel */
+	uint8_t family; /* 4, 6: an IP packet follows the labels to remove; or 0 */
+	uint8_t pops;   /* labels to remove */
 	/* struct label_walk; only if pops is not 0 */
 	uint8_t ttl, carried, tc;
 	bool bottom;
@@ -78,16 +82,26 @@ static inline uint8_t *
 label_packet_rest(const struct label_packet *p)
 {
 	return rte_pktmbuf_mtod_offset(p->m, uint8_t *,
-				       LABEL_L2_BYTES + p->pops * LABEL_BYTES);
+				       p->at + LABEL_L2_BYTES + p->pops * LABEL_BYTES);
 }
 
 /* Return the octets behind the labels that are removed. */
 static inline unsigned int
 label_rest_bytes(const struct label_packet *p)
 {
-	return p->family != 0
-		       ? p->l3_bytes
-		       : rte_pktmbuf_pkt_len(p->m) - LABEL_L2_BYTES - p->pops * LABEL_BYTES;
+	return p->family != 0 ? p->l3_bytes
+			      : rte_pktmbuf_pkt_len(p->m) - p->at - LABEL_L2_BYTES -
+					p->pops * LABEL_BYTES;
+}
+
+/* Cut off the padding behind an IP packet. */
+static inline void
+label_packet_trim(const struct label_packet *p)
+{
+	unsigned int bytes = p->at + LABEL_L2_BYTES + p->pops * LABEL_BYTES + p->l3_bytes;
+
+	if (p->family != 0 && rte_pktmbuf_pkt_len(p->m) > bytes)
+		packet_cut(p->m, bytes);
 }
 
 /* Set the TTL of an IPv4 header, and update its checksum (RFC 1624, eqn. 3). */
@@ -137,21 +151,22 @@ label_tc_of_ip(const uint8_t *ip, uint8_t family)
 static inline unsigned int
 label_room(const struct label_packet *p)
 {
-	unsigned int push = p->encap == NULL ? 0 : p->encap->n;
+	unsigned int push = p->encap == NULL ? 0 : p->encap->n * LABEL_BYTES;
+	unsigned int pop = p->at + p->pops * LABEL_BYTES;
 
-	return push > p->pops ? (push - p->pops) * LABEL_BYTES + VLAN_TAGS * VLAN_BYTES : 0;
+	return push > pop ? push - pop + VLAN_TAGS * VLAN_BYTES : 0;
 }
 
 /*
  * Write the packet, without MAC addresses and tags, and let the buffer begin with its new
- * Ethernet header. `ttl` is label_packet_ttl(), not 0. Return false, with the packet
+ * Ethernet header: the headers of a tunnel before it are cut off. `ttl` is label_packet_ttl(), not 0. Return false, with the packet
  * unchanged, if the buffer has no room for the labels and for two tags.
  */
 static inline bool
 label_write(const struct label_packet *p, uint8_t ttl)
 {
 	unsigned int push = p->encap == NULL ? 0 : p->encap->n * LABEL_BYTES;
-	unsigned int pop = p->pops * LABEL_BYTES;
+	unsigned int pop = p->at + p->pops * LABEL_BYTES;
 	uint8_t *rest = label_packet_rest(p);
 	struct rte_mbuf *m = p->m;
 	uint16_t type = MPLS_TYPE;

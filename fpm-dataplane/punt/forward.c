@@ -132,9 +132,7 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 		punt_fragment(p, m, (uint16_t)mtu);
 		return;
 	}
-	if (lp->family != 0 &&
-	    rte_pktmbuf_pkt_len(m) > L2_LEN + lp->pops * LABEL_BYTES + lp->l3_bytes)
-		packet_cut(m, L2_LEN + lp->pops * LABEL_BYTES + lp->l3_bytes);
+	label_packet_trim(lp);
 	if (!packet_make_room(m, label_room(lp)) || !label_write(lp, ttl)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
@@ -556,7 +554,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 		fib_path path;
 
 		/* `mtu` counts the labels that stay on the packet. */
-		if (label_ip_find(m, &n_labels, &ip_bytes) == NULL ||
+		if (label_ip_find(m, 0, &n_labels, &ip_bytes) == NULL ||
 		    punt_label_resolve(p, m, &lp, &path) != N_REASON ||
 		    !punt_labels_take(p, m, &taken)) {
 			punt_drop(p, m, DROP_mtu);

@@ -57,7 +57,7 @@ punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels)
 {
 	struct packet_meta *meta = packet_meta(m);
 	uint16_t ip_bytes;
-	const uint8_t *ip = label_ip_find(m, &labels->n, &ip_bytes);
+	const uint8_t *ip = label_ip_find(m, 0, &labels->n, &ip_bytes);
 	unsigned int bytes = labels->n * LABEL_BYTES;
 	uint8_t *eth;
 

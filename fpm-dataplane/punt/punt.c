@@ -47,7 +47,7 @@ neigh_key_missing(struct punt *p, struct rte_mbuf *m)
 		return punt_headend_key(p, &outer);
 	}
 	return neigh_key_of(p, meta->path, meta->family,
-			    meta->has_labels ? label_ip_find(m, &n, &bytes) : l3_of(m));
+			    meta->has_labels ? label_ip_find(m, 0, &n, &bytes) : l3_of(m));
 }
 
 static void

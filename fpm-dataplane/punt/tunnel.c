@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "port/vlan.h"
 #include "punt/internal.h"
 
@@ -20,8 +21,9 @@ punt_tunnel_take(struct rte_mbuf *m)
 	meta->inner_at = 0;
 	m->ol_flags &= ~PACKET_FLAGS_OF_OUTER;
 	memset(rte_pktmbuf_mtod(m, uint8_t *), 0, L2_LEN - 2);
-	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2,
-		 meta->family == 4 ? 0x0800 : 0x86dd);
+	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2, meta->has_labels ? MPLS_TYPE
+							      : meta->family == 4 ? 0x0800
+										  : 0x86dd);
 }
 
 bool

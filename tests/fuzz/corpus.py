@@ -112,9 +112,9 @@ def inside(family):
     return ip(family, 17, far(family, 200), HOST[family], struct.pack("!4H", 4000, 53, 8, 0))
 
 
-def frame(family, packet):
+def frame(family, packet, how=0):
     """Return an input of fuzz_packet: the usual port and route, our MAC, the right checksum."""
-    return b"\x00\xc0" + bytes(12) + (b"\x08\x00" if family == 4 else b"\x86\xdd") + packet
+    return bytes((how, 0xC0)) + bytes(12) + (b"\x08\x00" if family == 4 else b"\x86\xdd") + packet
 
 
 def segments(proto, left, *them):
@@ -140,6 +140,12 @@ def outer_seeds():
             (6, 6, OPTIONS, bytes([PROTO[each]]) + limit),
         ):
             yield frame(family, ip(family, proto, far(family, n), OWN[family], head + packet))
+        for label in range(16, 25):  # labels behind GRE, which the kernel has, too
+            for n, family, head in ((0, 4, gre[:2]), (1, 4, key[:2]), (4, 6, gre[:2]), (5, 6, key[:2])):
+                labels = struct.pack("!I", label << 12 | (label % 2) << 8 | 9)
+                labels += b"" if label % 2 else struct.pack("!I", 19 << 12 | 1 << 8 | 9)
+                head += b"\x88\x47" + (key[4:] if n in (1, 5) else b"")
+                yield frame(family, ip(family, GRE, far(family, n), OWN[family], head + labels + packet), 2)
         for n in range(1, 11):
             last = segments(PROTO[each], 0, HOST[6], sid(n))
             more = segments(PROTO[each], 1, HOST[6], sid(n))

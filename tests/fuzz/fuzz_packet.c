@@ -149,6 +149,8 @@ set_up(const uint8_t *how)
 	fib->iface[IN]->tag_type_lost = (how[1] & 8) != 0;
 	for (unsigned int i = 0; i < sizeof(of_in) / sizeof(of_in[0]); i++)
 		fib->iface[of_in[i]]->mpls = (how[0] & 6) != 6;
+	for (unsigned int i = 0; i < TUNNELS; i++)
+		fib->iface[TUNNEL_FIRST + i]->mpls = (how[0] & 6) != 6;
 	fib->mpls_known = (how[0] & 2) != 0;
 	fib->label_ttl = (how[1] & 8) != 0 ? 255 : 0;
 	out = (how[1] & 16) == 0 ? OUT : VLAN_OUT;

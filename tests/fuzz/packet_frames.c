@@ -67,7 +67,7 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 	const uint16_t *tags = tag[kind < KINDS ? kind : below(KINDS)];
 	bool is4 = below(3) != 0, labels = below(4) == 0, bfd = below(6) == 0;
 	enum { PLAIN, VXLAN, TUNNEL, SID } over = PLAIN;
-	bool six = below(2) == 0;
+	bool six = below(2) == 0, inside_labels = false;
 	unsigned int payload = below(90), head = is4 ? 20 : 40;
 	uint8_t *ip = g->frame + 12, *outer;
 
@@ -84,9 +84,11 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		over = VXLAN + below(3);
 	ip = labels           ? good_labels(outer)
 	     : over == VXLAN  ? vxlan_begin(outer, six, is4)
-	     : over == TUNNEL ? tunnel_begin(outer, &six, is4)
+	     : over == TUNNEL ? tunnel_begin(outer, &six, is4, &inside_labels)
 	     : over == SID    ? sid_begin(outer, is4)
 			      : outer;
+	if (inside_labels)
+		ip = good_labels(ip);
 	six = over == SID || (over == PLAIN ? !is4 : six);
 	put_be16(outer - 2, labels ? 0x8847 : six ? 0x86dd : 0x0800);
 	if (bfd) {

@@ -208,7 +208,7 @@ outer_begin(uint8_t *ip, bool six, uint8_t proto)
 }
 
 uint8_t *
-tunnel_begin(uint8_t *ip, bool *six, bool inside4)
+tunnel_begin(uint8_t *ip, bool *six, bool inside4, bool *labels)
 {
 	unsigned int k = below(TUNNELS);
 	uint8_t payload = inside4 ? PROTO_IP4 : PROTO_IP6, *at;
@@ -227,7 +227,8 @@ tunnel_begin(uint8_t *ip, bool *six, bool inside4)
 	if (!kinds[k].gre)
 		return at;
 	put_be16(at, kinds[k].key ? GRE_HAS_KEY << 8 : 0);
-	put_be16(at + 2, inside4 ? 0x0800 : 0x86dd);
+	*labels = below(3) == 0;
+	put_be16(at + 2, *labels ? 0x8847 : inside4 ? 0x0800 : 0x86dd);
 	at += 4;
 	if (!kinds[k].key)
 		return at;

@@ -26,10 +26,10 @@ void sids_make(struct fib *fib, uint16_t vrf, fib_path policy, uint32_t group);
 
 /*
  * Write the headers of a packet to a tunnel or a SID at random. Set `*six` if the outermost header is
- * IPv6. Return where the inner packet begins. outer_end() writes the length, `bytes` with the outer
- * header.
+ * IPv6, and `*labels` if MPLS labels follow the headers. Return where the inner packet begins.
+ * outer_end() writes the length, `bytes` with the outer header.
  */
-uint8_t *tunnel_begin(uint8_t *ip, bool *six, bool inside4);
+uint8_t *tunnel_begin(uint8_t *ip, bool *six, bool inside4, bool *labels);
 uint8_t *sid_begin(uint8_t *ip, bool inside4);
 void outer_end(uint8_t *ip, bool six, unsigned int bytes);
 

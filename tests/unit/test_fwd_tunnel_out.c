@@ -91,7 +91,7 @@ what_forwarders_do_not_take_is_for_the_kernel(void **state)
 		     {"\x10\0\x08\0\0\0\0\0", 8},   /* sequence number */
 		     {"\x40\0\x08\0\0\0\0\0", 8},   /* routing */
 		     {"\x20\1\x88\x0b\0\0\0\0", 8}, /* version 1: PPTP */
-		     {"\0\0\x88\x47", 4},           /* labels */
+		     {"\0\0\x88\x47", 4},           /* labels, and the kernel has no MPLS */
 		     {"\0\0\x65\x58", 4}};          /* Ethernet */
 	uint8_t *out;
 

@@ -587,8 +587,8 @@ def test_the_path_mtu_that_a_router_tells_is_obeyed(dut):
 
 
 def test_labels_go_through_a_tunnel(dut):
-    """RFC 4023: MPLS in GRE, both ways. The kernel writes and reads such packets: forwarders write no
-    labels into a tunnel, and leave received ones to it."""
+    """RFC 4023: MPLS in GRE, both ways. The kernel writes such packets: forwarders write no labels into
+    a tunnel. They read received ones."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     netns.command(["modprobe", "-a", "mpls_router", "mpls_iptunnel"])
     tunnel_add(dut, "type gre", 4, (4,))
