@@ -91,6 +91,7 @@ struct msg_link {
 	uint32_t ifindex;
 	uint16_t ifidx; /* number of the port, VLAN or tunnel, else 0 */
 	bool tunnel;    /* it is a tunnel: it has no neighbors */
+	bool gre;       /* a tunnel of GRE, which takes MPLS labels */
 	bool gone;      /* interface deleted */
 	bool up;        /* admin up, and for a port also carrier: usable as an egress */
 	/* [0] IPv4, [1] IPv6: routes by this interface do not count while it is not up */

@@ -339,7 +339,8 @@ encap_row(const json_t *row)
 		return;
 	}
 	labels_print(&pen, "", row);
-	pen_write(&pen, " ", "via %s", row_str(row, "via"));
+	if (row_has(row, "via"))
+		pen_write(&pen, " ", "via %s", row_str(row, "via"));
 	pen_write(&pen, " ", "dev %s", row_str(row, "dev"));
 	if (!row_true(row, "alive"))
 		pen_write(&pen, " ", "(dead)");

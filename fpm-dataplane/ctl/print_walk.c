@@ -419,7 +419,8 @@ walk_print(const json_t *row)
 		route_print(row);
 	labels_print(row);
 	segments_print(row);
-	if (strcmp(row_str(row, "path"), "tunnel") == 0)
+	if (strcmp(row_str(row, "path"), "tunnel") == 0 ||
+	    (strcmp(row_str(row, "path"), "labels") == 0 && row_has(row, "tunnel")))
 		line("tunnel", "into %s; its outer packet is looked up again",
 		     row_str(row, "tunnel"));
 	if (onward)

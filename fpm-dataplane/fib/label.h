@@ -25,21 +25,21 @@
 #include "fib/fib.h"
 
 /*
- * Labels to push, and the neighbor to which the packet goes. rib writes an entry before it
- * publishes a path that leads here, and does not change it later.
+ * Labels to push, and the neighbor or the tunnel to which the packet goes. rib writes an entry
+ * before it publishes a path that leads here, and does not change it later.
  *
- * An entry with more than LABEL_WORDS labels is long. It leads to adjacency 0, which has no
- * neighbor, so that fast code leaves the packet to the slow path without a test of its own.
- * encap_next() returns its adjacency, and encap_label() its labels.
+ * An entry with more than LABEL_WORDS labels, or of a tunnel, is packed. It leads to adjacency
+ * 0, which has no neighbor, so that fast code leaves the packet to the slow path without a test
+ * of its own. encap_next() returns its path, and encap_label() its labels.
  */
 struct fib_encap {
 	alignas(64) fib_path next; /* PATH_ADJ */
 	uint8_t n;                 /* labels, at most LABELS_MAX */
-	uint8_t reserved;
+	bool packed;
 	uint16_t ttl; /* LABEL_TTL_OWN | TTL of labels on an IP packet; 0: fib->label_ttl */
 	/*
-	 * Outermost first, as in a packet in network order; TC, S and TTL are 0. A long entry
-	 * has packed labels in host order (base/mpls.h), and behind them its adjacency.
+	 * Outermost first, as in a packet in network order; TC, S and TTL are 0. A packed
+	 * entry has packed labels in host order (base/mpls.h), and behind them its path.
 	 */
 	uint32_t entry[LABEL_WORDS];
 };
@@ -69,48 +69,56 @@ encap_head_ttl(uint64_t head)
 	return (uint16_t)(head >> 48);
 }
 
-#define ENCAP_MORE_ADJ (LABELS_MAX - LABEL_WORDS) /* labels_more() of a long entry */
-static_assert(PATH_INDEX_MASK < LABELS_ALL, "labels_more() has all bits of an adjacency");
+/* labels_more() of a packed entry: its adjacency, or with ENCAP_TUNNEL its tunnel. */
+#define ENCAP_MORE_NEXT (LABELS_MAX - LABEL_WORDS)
+#define ENCAP_TUNNEL    (PATH_INDEX_MASK + 1)
+static_assert(2 * ENCAP_TUNNEL <= LABELS_ALL, "labels_more() has all bits of the path");
 
-static inline bool
-encap_is_long(const struct fib_encap *e)
-{
-	return e->n > LABEL_WORDS;
-}
-
-/* Return the path of the neighbor; for a headend of SRv6, any other path (fib/headend.h). */
+/*
+ * Return the path of the neighbor, or of the tunnel (PATH_ONLINK); for a headend of SRv6, any
+ * other path (fib/headend.h).
+ */
 static inline fib_path
 encap_next(const struct fib_encap *e)
 {
-	return encap_is_long(e) ? PATH(PATH_ADJ, labels_more(e->entry, ENCAP_MORE_ADJ))
-				: e->next;
+	uint32_t more;
+
+	if (!e->packed)
+		return e->next;
+	more = labels_more(e->entry, ENCAP_MORE_NEXT);
+	return PATH((more & ENCAP_TUNNEL) != 0 ? PATH_ONLINK : PATH_ADJ,
+		    more & PATH_INDEX_MASK);
 }
 
 /* Return label `i`, which is below LABELS_MAX. */
 static inline uint32_t
 encap_label(const struct fib_encap *e, unsigned int i)
 {
-	return encap_is_long(e)  ? labels_at(e->entry, i)
+	return e->packed         ? labels_at(e->entry, i)
 	       : i < LABEL_WORDS ? label_of(__builtin_bswap32(e->entry[i]))
 				 : 0;
 }
 
 /*
- * Set an entry that pushes `n` labels, at most LABELS_MAX, toward an adjacency. `ttl` as in
- * struct fib_encap.
+ * Set an entry that pushes `n` labels, at most LABELS_MAX, toward `next`: an adjacency, or a
+ * tunnel (PATH_ONLINK). `ttl` as in struct fib_encap.
  */
 static inline void
-encap_set(struct fib_encap *e, uint32_t adj, const uint32_t *label, unsigned int n,
+encap_set(struct fib_encap *e, fib_path next, const uint32_t *label, unsigned int n,
 	  uint16_t ttl)
 {
-	*e = (struct fib_encap){.n = (uint8_t)n, .ttl = ttl};
+	bool tunnel = path_kind(next) == PATH_ONLINK;
+
+	*e = (struct fib_encap){
+		.n = (uint8_t)n, .packed = tunnel || n > LABEL_WORDS, .ttl = ttl};
 	labels_pack(e->entry, label, n);
-	if (encap_is_long(e)) {
+	if (e->packed) {
 		e->next = PATH(PATH_ADJ, 0);
-		labels_add_more(e->entry, ENCAP_MORE_ADJ, adj);
+		labels_add_more(e->entry, ENCAP_MORE_NEXT,
+				path_index(next) | (tunnel ? ENCAP_TUNNEL : 0));
 		return;
 	}
-	e->next = PATH(PATH_ADJ, adj);
+	e->next = next;
 	for (unsigned int i = 0; i < n; i++)
 		e->entry[i] = __builtin_bswap32(e->entry[i]);
 }
@@ -217,7 +225,7 @@ encap_pipe_ttl(const struct fib_encap *e, uint8_t of_kernel)
 }
 
 /*
- * Write the labels of an encapsulation that is not long at `at`, which has room for them.
+ * Write the labels of an encapsulation that is not packed at `at`, which has room for them.
  *
  * bottom  no label follows
  */
@@ -241,7 +249,7 @@ encap_write_any(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom,
 {
 	uint32_t entry;
 
-	if (!encap_is_long(e)) {
+	if (!e->packed) {
 		encap_write(e, at, tc, bottom, ttl);
 		return;
 	}

@@ -16,6 +16,7 @@
 #include <endian.h>
 
 #include "base/inet.h"
+#include "base/mpls.h"
 #include "fib/fib.h"
 
 #define FIB_TUNNELS_DEEP 4 /* tunnels in tunnels, at most */
@@ -24,6 +25,9 @@
 #define PROTO_IP6      41u
 #define PROTO_GRE      47u
 #define PROTO_IP6_OPTS 60u
+
+/* TTL of the outer packet if it is to be inherited, and labels have none: net.ipv4.ip_default_ttl */
+#define FIB_TUNNEL_TTL 64u
 
 #define ECN_MASK 3u
 #define ECN_ECT1 1u
@@ -244,6 +248,23 @@ tunnel_put4(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned in
 	return out;
 }
 
+/*
+ * Write the fields of an outer IPv6 header that differ between packets.
+ *
+ * word  flow label; 0: it is made of `hash`
+ * len   octets behind the header
+ */
+static inline void
+tunnel_put_ip6(uint8_t *out, uint8_t tos, uint32_t word, uint32_t hash, unsigned int len,
+	       uint8_t ttl)
+{
+	if (word == 0) /* 0 means that there is no label */
+		word = (hash >> 12 & 0xfffff) == 0 ? 1 : hash >> 12 & 0xfffff;
+	put_be32(out, 6u << 28 | (uint32_t)tos << 20 | word);
+	put_be16(out + 4, (uint16_t)len);
+	out[7] = ttl;
+}
+
 /* tunnel_put_df() for an outer IPv6 header. */
 static inline uint8_t *
 tunnel_put6(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
@@ -264,11 +285,32 @@ tunnel_put6(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned in
 	word = get_be32(out) & 0xfffff;
 	if (t->flow_inherit && family == 6)
 		word = inner_word & 0xfffff;
-	if (word == 0) /* 0 means that there is no label */
-		word = (hash >> 12 & 0xfffff) == 0 ? 1 : hash >> 12 & 0xfffff;
-	put_be32(out, 6u << 28 | (uint32_t)tos << 20 | word);
-	put_be16(out + 4, (uint16_t)(len + t->bytes - 40));
-	out[7] = ttl;
+	tunnel_put_ip6(out, tos, word, hash, len + t->bytes - 40, ttl);
+	return out;
+}
+
+/*
+ * Write the outer header of a tunnel of GRE before MPLS labels (RFC 4023), whose packet has
+ * `len` octets, and return its first octet. As in Linux, it inherits nothing from the labels or
+ * the packet behind them, and has no congestion mark.
+ */
+static inline uint8_t *
+tunnel_put_labels(const struct fib_tunnel *t, uint8_t *labels, unsigned int len,
+		  uint32_t id, uint32_t hash)
+{
+	uint8_t ttl = t->ttl != 0 ? t->ttl : FIB_TUNNEL_TTL;
+	uint8_t tos = t->tos_inherit ? 0 : t->tos, *out = labels - t->bytes;
+
+	memcpy(out, t->head, t->bytes);
+	put_be16(out + t->proto_at, MPLS_TYPE);
+	if (t->family == 4)
+		tunnel_put_ip4(t, out, 4,
+			       (uint64_t)tos << 48 | (uint64_t)(len + t->bytes) << 32 |
+				       (id & 0xffff) << 16 | (t->df ? 0x4000u : 0),
+			       ttl);
+	else
+		tunnel_put_ip6(out, tos, get_be32(out) & 0xfffff, hash, len + t->bytes - 40,
+			       ttl);
 	return out;
 }
 
@@ -316,6 +358,29 @@ tunnel_put_all(const struct fib *fib, const struct fib_tunnel_outer *outer, uint
 		*len += t->bytes;
 		*family = t->family;
 	}
+	return ip;
+}
+
+/*
+ * tunnel_put_all() for a packet that begins with MPLS labels. The first tunnel is one of GRE.
+ *
+ * hash  of the flow
+ */
+static inline uint8_t *
+tunnel_put_all_labels(const struct fib_tunnel_outer *outer, uint8_t *labels,
+		      unsigned int *len, uint32_t id, uint32_t hash)
+{
+	const struct fib_tunnel *t = &outer->tunnel[0]->tunnel;
+	uint8_t *ip = tunnel_put_labels(t, labels, *len, id, hash);
+
+	for (unsigned int i = 1; i < outer->n; i++) {
+		uint8_t family = t->family;
+
+		*len += t->bytes;
+		t = &outer->tunnel[i]->tunnel;
+		ip = tunnel_put(t, ip, family, *len, id, hash);
+	}
+	*len += t->bytes;
 	return ip;
 }
 

@@ -159,8 +159,29 @@ headend_use(struct burst *b, unsigned int i)
 }
 
 /*
- * Use the adjacency of a path that pushes labels, or of a headend. With labels, a packet
- * that waits for its neighbor gets the path of the adjacency.
+ * Use the neighbor of the outer packet. Until the outer header is written, b->hop names the
+ * tunnel.
+ */
+static void
+tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
+{
+	bool labels = burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP;
+	const struct fib_tunnel_outer *outer =
+		labels ? fwd_label_outer(b, i, ifidx) : fwd_tunnel_outer(b, i);
+
+	if (outer == NULL)
+		return;
+	if (path_kind(outer->path) == PATH_ADJ)
+		neighbor_use(b, i, path_index(outer->path));
+	else
+		packet_unresolved(b, i, outer->family, path_index(outer->path));
+	b->hop[i] = ifidx;
+}
+
+/*
+ * Use the adjacency of a path that pushes labels, its tunnel, or the adjacency of a headend.
+ * With labels, a packet that waits for its neighbor gets the path of the adjacency or of the
+ * tunnel.
  */
 static void
 encap_use(struct burst *b, unsigned int i)
@@ -171,27 +192,14 @@ encap_use(struct burst *b, unsigned int i)
 		headend_use(b, i);
 		return;
 	}
-	adj_use(b, i, path_index(next));
+	if (path_kind(next) == PATH_ADJ)
+		adj_use(b, i, path_index(next));
+	else if (path_tunnel(b->fwd->fib, next) != NULL)
+		tunnel_use(b, i, (uint16_t)path_index(next));
+	else
+		fwd_label_refuse(b, i, PUNT_unreach, DROP_egress_down);
 	if (b->verdict[i] == PUNT_unresolved)
 		b->path[i] = next;
-}
-
-/*
- * Use the neighbor of the outer packet. Until the outer header is written, b->hop names the
- * tunnel.
- */
-static void
-tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
-{
-	const struct fib_tunnel_outer *outer = fwd_tunnel_outer(b, i);
-
-	if (outer == NULL)
-		return;
-	if (path_kind(outer->path) == PATH_ADJ)
-		neighbor_use(b, i, path_index(outer->path));
-	else
-		packet_unresolved(b, i, outer->family, path_index(outer->path));
-	b->hop[i] = ifidx;
 }
 
 static void
@@ -356,9 +364,12 @@ path_is_ipv6_off(const struct fib *fib, fib_path path)
 {
 	const struct fib_adj *adj;
 
-	if (path_kind(path) ==
-	    PATH_ENCAP) /* the path of a headend has no `next`: it stays PATH_ENCAP */
+	bool labels = path_kind(path) == PATH_ENCAP;
+
+	if (labels) /* the path of a headend has no `next`: it stays PATH_ENCAP */
 		path = encap_next(fib_encap(fib, path));
+	if (path_kind(path) == PATH_ONLINK && labels)
+		return false; /* a tunnel takes labels with any packet behind them */
 	if (path_kind(path) == PATH_ONLINK)
 		return fib_ipv6_is_off(fib, 6, path_index(path));
 	if (path_kind(path) != PATH_ADJ)

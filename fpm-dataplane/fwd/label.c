@@ -22,9 +22,8 @@ path_leaves(fib_path path)
 	       (kind == PATH_ENCAP && path_index(path) != 0);
 }
 
-/* Describe a packet for port/label.h. */
-static struct label_packet
-label_packet_of(const struct burst *b, unsigned int i)
+struct label_packet
+fwd_label_packet(const struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
 	struct burst_label label = {0};
@@ -67,7 +66,7 @@ payload_find(struct burst *b, unsigned int i)
 void
 fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
 {
-	if (payload_find(b, i))
+	if (!burst_has_labels(b, i) || payload_find(b, i))
 		burst_icmp(b, i, punt, cause);
 	else
 		burst_leave(b, i, cause);
@@ -129,7 +128,8 @@ fwd_label_parse(struct burst *b, unsigned int i)
 		return;
 	}
 	if (walk.payload != 0 &&
-	    (path_kind(walk.path) == PATH_VRF || path_kind(walk.path) == PATH_ADJ)) {
+	    (path_kind(walk.path) == PATH_VRF || path_kind(walk.path) == PATH_ADJ ||
+	     path_kind(walk.path) == PATH_ONLINK)) {
 		b->l2[i] += walk.n * LABEL_BYTES;
 		if (path_kind(walk.path) == PATH_VRF)
 			label_parse_ip(b, i, walk.payload, (uint16_t)path_index(walk.path));
@@ -138,7 +138,7 @@ fwd_label_parse(struct burst *b, unsigned int i)
 	}
 	if (b->verdict[i] != VERDICT_GO || !path_leaves(b->path[i]))
 		return;
-	p = label_packet_of(b, i);
+	p = fwd_label_packet(b, i);
 	if (label_packet_ttl(&p) == 0)
 		fwd_label_refuse(b, i, PUNT_ttl_expired, DROP_ttl);
 }
@@ -174,11 +174,20 @@ fwd_label_keep_path(struct burst *b, unsigned int i)
 }
 
 void
+fwd_label_too_big(struct burst *b, unsigned int i, unsigned int mtu)
+{
+	packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
+	burst_leave(b, i,
+		    burst_has_labels(b, i) && !payload_find(b, i) ? DROP_mtu
+								  : PUNT_too_big);
+}
+
+void
 fwd_label_rewrite(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
 	const struct fib_iface *out = fib_iface(fib, b->hop[i] & 0xffff);
-	struct label_packet p = label_packet_of(b, i);
+	struct label_packet p = fwd_label_packet(b, i);
 	uint8_t ttl = label_packet_ttl(&p), *eth;
 	unsigned int mtu;
 
@@ -187,18 +196,12 @@ fwd_label_rewrite(struct burst *b, unsigned int i)
 		return;
 	}
 	if (out == NULL || !out->up) {
-		if (burst_has_labels(b, i))
-			fwd_label_refuse(b, i, PUNT_unreach, DROP_egress_down);
-		else
-			burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
+		fwd_label_refuse(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}
 	mtu = label_mtu(fib, b->path[i], out, &p);
 	if (label_rest_bytes(&p) > mtu) {
-		packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
-		burst_leave(b, i,
-			    burst_has_labels(b, i) && !payload_find(b, i) ? DROP_mtu
-									  : PUNT_too_big);
+		fwd_label_too_big(b, i, mtu);
 		return;
 	}
 	label_packet_trim(&p);

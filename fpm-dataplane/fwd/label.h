@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * label: the stages for packets that come with MPLS labels, and for IP packets that get some.
- * label.c is on the slow path, label_fast.c on the fast path.
+ * label.c and label_tunnel.c are on the slow path, label_fast.c on the fast path.
  *
  * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
  */
@@ -9,6 +9,7 @@
 #define FWD_LABEL_H
 
 #include "fwd/burst.h"
+#include "port/label.h"
 
 /* Return true if entry `i` came with labels, and the interface accepts labels. */
 static inline bool
@@ -24,14 +25,36 @@ burst_has_labels(const struct burst *b, unsigned int i)
  */
 void fwd_label_parse(struct burst *b, unsigned int i);
 
-/* Rewrite stage: write a packet that came with labels, or whose path pushes some. */
+/*
+ * Rewrite stage: write a packet that came with labels, or whose path pushes some, and that
+ * leaves by no tunnel.
+ */
 void fwd_label_rewrite(struct burst *b, unsigned int i);
 
+/* Describe a packet that came with labels, or whose path pushes some. */
+struct label_packet fwd_label_packet(const struct burst *b, unsigned int i);
+
 /*
- * Drop a packet with labels for `cause`, and ask the punt thread for the ICMP error if the
- * packet behind all labels is IP.
+ * The stages for packets that come with labels or get some, and leave by a tunnel
+ * (label_tunnel.c). fwd_label_outer(), of the adjacency stage, finds the path of the outer
+ * packet. It returns NULL if the packet got a drop or punt reason; its result is valid until the
+ * next packet. fwd_label_enter(), of the rewrite stage, writes the packet and the outer headers.
+ */
+const struct fib_tunnel_outer *fwd_label_outer(struct burst *b, unsigned int i,
+					       uint16_t ifidx);
+void fwd_label_enter(struct burst *b, unsigned int i);
+
+/*
+ * Drop a packet for `cause`, and ask the punt thread for the ICMP error. A packet that came
+ * with labels gets the error if the packet behind all labels is IP.
  */
 void fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause);
+
+/*
+ * Ask the punt thread for the fragments of a packet that is too big, or for the ICMP error with
+ * `mtu`. Drop it if it came with labels and the packet behind them is not IP.
+ */
+void fwd_label_too_big(struct burst *b, unsigned int i, unsigned int mtu);
 
 /*
  * Parse a packet again that label_fast.c took and cannot finish. Its path may now differ,

@@ -38,6 +38,7 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 	const struct fib *fib = b->fwd->fib;
 	fib_path next = burst_has_sid_path(b) ? b->sid_path : b->path[i];
 	const struct fib_vxlan_hop *hop = path_vxlan(fib, next);
+	bool labels = b->family[i] == 0;
 	struct fib_tunnel_outer outer;
 
 	rec->path = next;
@@ -47,18 +48,21 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 		rec->via = hop->t.remote;
 		return;
 	}
+	if (path_is_headend(fib, next)) {
+		next = note_headend(b, i, next, rec);
+	} else if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next)) {
+		next = encap_next(fib_encap(fib, next));
+		labels = true;
+	}
 	if (path_tunnel(fib, next) != NULL) {
 		rec->tunnel = (uint16_t)path_index(next);
 		fib_tunnel_resolve(fib, rec->tunnel,
-				   ip_dsfield(burst_l3(b, i), b->family[i]), &outer);
+				   labels ? 0 : ip_dsfield(burst_l3(b, i), b->family[i]),
+				   &outer);
 		rec->via_family = outer.n == 0 ? 0 : outer.family;
 		rec->via = outer.dst;
 		next = outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);
 	}
-	if (path_is_headend(fib, next))
-		next = note_headend(b, i, next, rec);
-	else if (path_kind(next) == PATH_ENCAP && !path_is_unsupported(next))
-		next = encap_next(fib_encap(fib, next));
 	if (path_kind(next) == PATH_ADJ) {
 		const struct fib_adj *adj = &fib->adj[path_index(next)];
 
@@ -103,6 +107,18 @@ note_rewritten(const struct burst *b, unsigned int i, struct watch_record *rec)
 	memcpy(rec->rewritten + macs, from, room);
 }
 
+/* Return the tunnel, or the interface over VXLAN, that a packet leaves by; NULL: none. */
+static const struct fib_iface *
+packet_enters(const struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	fib_path path = b->path[i];
+
+	if (path_kind(path) == PATH_ENCAP)
+		path = encap_next(fib_encap(fib, path));
+	return path_enters(fib, path);
+}
+
 void
 fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 {
@@ -138,7 +154,7 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	if (rec->stage >= STAGE_REWRITE)
 		rec->hop = b->hop[i];
 	rec->out_ifidx = rec->hop & 0xffff;
-	out = path_enters(b->fwd->fib, b->path[i]);
+	out = packet_enters(b, i);
 	if (out == NULL || rec->hop == 0)
 		out = fib_iface(b->fwd->fib, rec->out_ifidx);
 	if (out != NULL)

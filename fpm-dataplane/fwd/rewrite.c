@@ -246,6 +246,15 @@ burst_rewrite_switched(struct burst *b)
 		fwd_label_keep_path(b, (unsigned int)__builtin_ctzll(odd));
 }
 
+static void
+label_rewrite(struct burst *b, unsigned int i)
+{
+	if (burst_leaves_by_tunnel(b, i))
+		fwd_label_enter(b, i);
+	else
+		fwd_label_rewrite(b, i);
+}
+
 void
 fwd_rewrite(struct burst *b)
 {
@@ -263,7 +272,7 @@ fwd_rewrite(struct burst *b)
 		if (path_is_headend(b->fwd->fib, b->path[i]))
 			fwd_headend_rewrite(b, i);
 		else if (burst_has_labels(b, i) || path_kind(b->path[i]) == PATH_ENCAP)
-			fwd_label_rewrite(b, i);
+			label_rewrite(b, i);
 		else if (burst_leaves_by_tunnel(b, i) && path_kind(b->path[i]) == PATH_ADJ)
 			fwd_vxlan_rewrite(b, i);
 		else if (burst_leaves_by_tunnel(b, i))

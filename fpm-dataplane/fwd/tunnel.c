@@ -282,10 +282,6 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 	const struct fwd_outer *w;
 	enum reason reason;
 
-	if (burst_has_labels(b, i)) {
-		burst_leave(b, i, PUNT_kernel_route);
-		return NULL;
-	}
 	/* If IPv6 is off, Linux answers "no route" before it checks the hop limit. */
 	if (fib_ipv6_is_off(b->fwd->fib, b->family[i], path_index(b->path[i]))) {
 		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
@@ -320,15 +316,28 @@ too_big(struct burst *b, unsigned int i, unsigned int mtu)
 }
 
 void
+fwd_outer_frame(struct burst *b, unsigned int i, const struct fwd_outer *w, uint64_t hop)
+{
+	uint8_t *eth = b->l2[i] = rte_pktmbuf_mtod(b->m[i], uint8_t *);
+
+	b->hop[i] = hop;
+	if (w->out->n_tags != 0) {
+		b->tags_out = true;
+		eth = vlan_push(b->m[i], w->out);
+	}
+	frame_write_macs(eth, hop, w->out);
+}
+
+void
 fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
 	const struct fib_iface *tunnel = fib_iface(fib, b->hop[i] & 0xffff);
-	uint8_t *ip = burst_l3(b, i), family = b->family[i], *eth;
+	uint8_t *ip = burst_l3(b, i), family = b->family[i];
 	unsigned int len = b->l3_len[i], bytes, mtu;
 	struct rte_mbuf *m = b->m[i];
 	const struct fwd_outer *w;
-	uint64_t hop = 0;
+	uint64_t hop;
 
 	if (ip[family == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
@@ -340,9 +349,7 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		return;
 	}
 	w = fwd_outer_into(b, i, tunnel->ifidx);
-	if (w->out != NULL && path_kind(w->outer.path) == PATH_ADJ)
-		hop = atomic_load_explicit(&fib->adj[path_index(w->outer.path)].hop,
-					   memory_order_acquire);
+	hop = fwd_outer_hop(b->fwd, w);
 	if (hop == 0) { /* the path has changed within the burst */
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
@@ -367,12 +374,7 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 	m->data_off = (uint16_t)(m->data_off - w->outer.bytes);
 	m->data_len = (uint16_t)(m->data_len + w->outer.bytes);
 	m->pkt_len += w->outer.bytes;
-	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
-	put_be16(eth + L2_LEN - 2, family == 4 ? 0x0800 : 0x86dd);
-	b->hop[i] = hop;
-	if (w->out->n_tags != 0) {
-		b->tags_out = true;
-		eth = vlan_push(m, w->out);
-	}
-	frame_write_macs(eth, hop, w->out);
+	put_be16(rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN - 2),
+		 family == 4 ? 0x0800 : 0x86dd);
+	fwd_outer_frame(b, i, w, hop);
 }

@@ -120,23 +120,46 @@ void fwd_tunnel_cut(struct burst *b, unsigned int i);
 void fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w);
 
 /*
- * Return the path of packet `i` into a tunnel. It is looked up once between two quiescent states,
- * or a few times if there are packets for many tunnels, or if rules concern outer packets that
- * inherit the TOS. Valid until the next call.
+ * Return the path into a tunnel of packets with the DS field `ds`, whose ECN bits are 0. It is
+ * looked up once between two quiescent states, or a few times if there are packets for many
+ * tunnels, or if rules concern outer packets that inherit the TOS. Valid until the next call.
  */
+static inline const struct fwd_outer *
+fwd_outer_of(struct fwd *f, uint16_t ifidx, uint8_t ds)
+{
+	struct fwd_outer *w = &f->outer[ifidx % FWD_OUTERS];
+
+	if (__builtin_expect(w->ifidx != ifidx || w->epoch != f->outer_epoch ||
+				     (w->outer.by_ds && w->ds != ds),
+			     0))
+		fwd_outer_find(f, ifidx, ds, w);
+	return w;
+}
+
+/* Return the path of packet `i` into a tunnel. The lookup ignores the ECN bits. */
 static inline const struct fwd_outer *
 fwd_outer_into(const struct burst *b, unsigned int i, uint16_t ifidx)
 {
-	struct fwd_outer *w = &b->fwd->outer[ifidx % FWD_OUTERS];
-	/* The lookup ignores the ECN bits. */
-	uint8_t ds = ip_dsfield(burst_l3(b, i), b->family[i]) & (uint8_t)~ECN_MASK;
-
-	if (__builtin_expect(w->ifidx != ifidx || w->epoch != b->fwd->outer_epoch ||
-				     (w->outer.by_ds && w->ds != ds),
-			     0))
-		fwd_outer_find(b->fwd, ifidx, ds, w);
-	return w;
+	return fwd_outer_of(b->fwd, ifidx,
+			    ip_dsfield(burst_l3(b, i), b->family[i]) & (uint8_t)~ECN_MASK);
 }
+
+/* Return the hop of the neighbor of an outer packet; 0: it is not resolved. */
+static inline uint64_t
+fwd_outer_hop(const struct fwd *f, const struct fwd_outer *w)
+{
+	if (w->out == NULL || path_kind(w->outer.path) != PATH_ADJ)
+		return 0;
+	return atomic_load_explicit(&f->fib->adj[path_index(w->outer.path)].hop,
+				    memory_order_acquire);
+}
+
+/*
+ * Write the MAC addresses and tags of an outer packet, with which the buffer begins. `hop`:
+ * fwd_outer_hop().
+ */
+void fwd_outer_frame(struct burst *b, unsigned int i, const struct fwd_outer *w,
+		     uint64_t hop);
 
 /*
  * Adjacency stage: find the path of the outer packet, if the route of the packet is a

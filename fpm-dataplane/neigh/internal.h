@@ -566,6 +566,13 @@ const char *tunnel_kind(const struct kmon_link *kl);
 const char *tunnel_refusal(const struct kmon_link *kl);
 /* Write the tunnel's part of the copy for forwarders. */
 void tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
+
+static inline bool
+tunnel_is_gre(const struct kmon_tunnel *k)
+{
+	return k->kind == KMON_GRE || k->kind == KMON_IP6GRE;
+}
+
 /* Set the VRF of outer packets, and the link by which they must leave, of a tunnel with `dev`. */
 void tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link);
 /* Return true if this VRF or this link has changed. */

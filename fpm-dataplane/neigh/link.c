@@ -167,6 +167,7 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	m->ipv6_off = l->ipv6_off;
 	m->vrf = l->vrf == FIB_VRF_NONE ? 0 : l->vrf;
 	m->tunnel = l->ifidx != 0 && n->iface[l->ifidx].tunnel && !n->iface[l->ifidx].svi;
+	m->gre = m->tunnel && tunnel_is_gre(&l->kernel.tunnel);
 	memcpy(m->name, l->name, sizeof(m->name));
 	worker_send(to, &m->m);
 }

@@ -146,7 +146,7 @@ tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	struct fib_tunnel *t = &fi->tunnel;
 
 	t->family = k->family;
-	t->gre = k->kind == KMON_GRE || k->kind == KMON_IP6GRE;
+	t->gre = tunnel_is_gre(k);
 	t->inner4 = t->gre || k->proto != PROTO_IP6;
 	/* ipip with any protocol accepts IPv4 and labels. */
 	t->inner6 = t->gre || (k->kind != KMON_IPIP && k->proto != PROTO_IP4);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * label: write a packet that loses or gets MPLS labels: TTL and TC (RFC 3032, 2.4; RFC 3443),
- * labels, EtherType. Forwarders and the punt thread share it.
+ * labels, EtherType, and the outer headers if it leaves by a tunnel (RFC 4023). Forwarders and
+ * the punt thread share it.
  */
 #ifndef PORT_LABEL_H
 #define PORT_LABEL_H
@@ -10,6 +11,7 @@
 
 #include "base/inet.h"
 #include "fib/label.h"
+#include "fib/tunnel.h"
 #include "port/packet.h"
 
 #define LABEL_L2_BYTES 14u /* of an Ethernet header without tags */
@@ -147,11 +149,21 @@ label_tc_of_ip(const uint8_t *ip, uint8_t family)
 	return family == 4 ? ip[1] >> 5 : ip[0] >> 1 & 7;
 }
 
-/* Return the room that label_write() needs before the frame, with that of two tags. */
-static inline unsigned int
-label_room(const struct label_packet *p)
+/* Return true if the packet leaves with labels. */
+static inline bool
+label_packet_keeps(const struct label_packet *p)
 {
-	unsigned int push = p->encap == NULL ? 0 : p->encap->n * LABEL_BYTES;
+	return p->family == 0 || p->encap != NULL;
+}
+
+/*
+ * Return the room that label_write() needs before the frame, with that of two tags and of
+ * `outer` octets of headers of tunnels.
+ */
+static inline unsigned int
+label_room(const struct label_packet *p, unsigned int outer)
+{
+	unsigned int push = outer + (p->encap == NULL ? 0 : p->encap->n * LABEL_BYTES);
 	unsigned int pop = p->at + p->pops * LABEL_BYTES;
 
 	return push > pop ? push - pop + VLAN_TAGS * VLAN_BYTES : 0;
@@ -172,7 +184,7 @@ label_write(const struct label_packet *p, uint8_t ttl)
 	uint16_t type = MPLS_TYPE;
 	uint8_t pipe_ttl = p->encap == NULL ? 0 : encap_pipe_ttl(p->encap, p->uniform_ttl);
 
-	if (rte_pktmbuf_headroom(m) < label_room(p))
+	if (rte_pktmbuf_headroom(m) < label_room(p, 0))
 		return false;
 	if (p->family == 0 && p->encap == NULL)
 		rest[3] = ttl;
@@ -212,6 +224,60 @@ label_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out,
 		p->encap == NULL && p->family == 6 ? out->mtu6_bytes : out->mtu_bytes;
 
 	return fib_mtu_of_path(fib, path, (uint16_t)(link > push ? link - push : 0));
+}
+
+/*
+ * label_mtu() for a path into a tunnel. `most`: the length of the largest packet that may enter
+ * the tunnel, which includes the labels.
+ */
+static inline unsigned int
+label_tunnel_mtu(const struct fib *fib, fib_path path, const struct fib_iface *tunnel,
+		 const struct label_packet *p, unsigned int most)
+{
+	unsigned int push = p->encap == NULL ? 0 : p->encap->n * LABEL_BYTES;
+	unsigned int mtu = label_mtu(fib, path, tunnel, p);
+
+	most = most > push ? most - push : 0;
+	return mtu < most ? mtu : most;
+}
+
+/*
+ * Return the DS field by which the outer packet of a tunnel is looked up. As in Linux, labels
+ * have none.
+ */
+static inline uint8_t
+label_ds(const struct label_packet *p)
+{
+	return label_packet_keeps(p)
+		       ? 0
+		       : (uint8_t)(ip_dsfield(label_packet_rest(p), p->family) &
+				   (uint8_t)~ECN_MASK);
+}
+
+/*
+ * Write the outer headers of tunnels before a packet that label_write() has written. The
+ * buffer has room for them.
+ */
+static inline void
+label_enter_tunnels(const struct fib *fib, struct rte_mbuf *m,
+		    const struct fib_tunnel_outer *outer, uint32_t id)
+{
+	uint8_t *at = rte_pktmbuf_mtod_offset(m, uint8_t *, LABEL_L2_BYTES), family;
+	unsigned int len = rte_pktmbuf_pkt_len(m) - LABEL_L2_BYTES;
+	unsigned int room = rte_pktmbuf_data_len(m) - LABEL_L2_BYTES;
+
+	if (get_be16(at - 2) == MPLS_TYPE) {
+		tunnel_put_all_labels(outer, at, &len, id,
+				      outer->any6 ? fib_label_hash(fib, at, room) : 0);
+	} else {
+		family = at[0] >> 4;
+		tunnel_put_all(fib, outer, at, &family, &len, id);
+	}
+	m->data_off = (uint16_t)(m->data_off - outer->bytes);
+	m->data_len = (uint16_t)(m->data_len + outer->bytes);
+	m->pkt_len += outer->bytes;
+	put_be16(rte_pktmbuf_mtod_offset(m, uint8_t *, LABEL_L2_BYTES - 2),
+		 outer->family == 4 ? 0x0800 : 0x86dd);
 }
 
 #endif

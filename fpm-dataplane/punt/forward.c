@@ -103,12 +103,16 @@ frame_send(struct punt *p, struct rte_mbuf *m, uint64_t hop, const struct fib_if
 	punt_inject(p, m, out->ifidx);
 }
 
-/* Send a packet that loses labels, or gets some, to its neighbor. */
+/*
+ * Send a packet that loses labels, or gets some, to its neighbor, or into tunnels and its outer
+ * packet to the neighbor `hop`. `to`: the path into the tunnels; NULL: there are none.
+ */
 static void
 labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
-	       fib_path path, uint64_t hop)
+	       fib_path path, const struct fib_tunnel_outer *to, uint64_t hop)
 {
 	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
+	const struct fib_iface *by = to == NULL ? out : to->tunnel[0];
 	uint8_t ttl = label_packet_ttl(lp);
 	struct rte_mbuf *m = lp->m;
 	unsigned int mtu;
@@ -124,18 +128,25 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 		packet_give_up(p, m, originated, DROP_egress_down);
 		return;
 	}
-	if (!originated && !packet_passes(p, m, label_packet_rest(lp), lp->family, out))
+	if (!originated && !packet_passes(p, m, label_packet_rest(lp), lp->family, by))
 		return;
-	mtu = label_mtu(p->fib, path, out, lp);
+	mtu = to == NULL ? label_mtu(p->fib, path, out, lp)
+			 : label_tunnel_mtu(p->fib, path, by, lp,
+					    fib_tunnel_mtu(p->fib, to, out));
 	if (label_rest_bytes(lp) > mtu) {
 		packet_meta(m)->family = lp->family;
 		punt_fragment(p, m, (uint16_t)mtu);
 		return;
 	}
 	label_packet_trim(lp);
-	if (!packet_make_room(m, label_room(lp)) || !label_write(lp, ttl)) {
+	if (!packet_make_room(m, label_room(lp, to == NULL ? 0 : to->bytes)) ||
+	    !label_write(lp, ttl)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
+	}
+	if (to != NULL) {
+		punt_tunnel_count(p, to, rte_pktmbuf_pkt_len(m) - L2_LEN);
+		label_enter_tunnels(p->fib, m, to, p->ip_id++);
 	}
 	if (!originated)
 		counter_add(&p->count->forwarded[lp->family == 0   ? 2
@@ -381,6 +392,24 @@ vxlan_find_outer(struct punt *p, struct forward_path *fp)
 		fp->neighbor = PATH(PATH_KERNEL, iface->ifindex & PATH_INDEX_MASK);
 }
 
+/* Find the path of the outer packet of a tunnel. */
+static void
+tunnel_find_outer(struct punt *p, struct forward_path *fp)
+{
+	const struct fib_tunnel *t = &fp->tunnel->tunnel;
+	const struct label_packet *lp = &fp->lp;
+
+	fib_tunnel_resolve(p->fib, fp->tunnel->ifidx, label_ds(lp), &fp->to);
+	if (fp->to.reason == N_REASON &&
+	    (label_packet_keeps(lp) ? !t->gre
+				    : !tunnel_takes(t, label_packet_rest(lp), lp->family)))
+		fp->to.reason = PUNT_kernel_route;
+	fp->neighbor = fp->to.reason == N_REASON ? fp->to.path : PATH(PATH_DOWN, 0);
+	/* Give the packet to the kernel by the tunnel, which the kernel has, too. */
+	if (fp->to.reason == PUNT_kernel_route)
+		fp->neighbor = PATH(PATH_KERNEL, fp->tunnel->ifindex & PATH_INDEX_MASK);
+}
+
 /*
  * Return the neighbor's MAC address and interface, as in an adjacency. 0: unknown, or the
  * path leads to no neighbor.
@@ -391,23 +420,13 @@ path_hop(struct punt *p, struct forward_path *fp)
 	uint32_t adj;
 
 	fp->neighbor = fp->path;
-	fp->tunnel = fp->has_labels ? NULL : path_tunnel(p->fib, fp->path);
-	if (fp->tunnel != NULL) {
-		fib_tunnel_resolve(p->fib, fp->tunnel->ifidx,
-				   ip_dsfield(l3_of(fp->lp.m), fp->lp.family), &fp->to);
-		if (fp->to.reason == N_REASON &&
-		    !tunnel_takes(&fp->tunnel->tunnel, l3_of(fp->lp.m), fp->lp.family))
-			fp->to.reason = PUNT_kernel_route;
-		fp->neighbor = fp->to.reason == N_REASON ? fp->to.path : PATH(PATH_DOWN, 0);
-		/* Give the packet to the kernel by the tunnel, which the kernel has, too. */
-		if (fp->to.reason == PUNT_kernel_route)
-			fp->neighbor =
-				PATH(PATH_KERNEL, fp->tunnel->ifindex & PATH_INDEX_MASK);
-	}
 	if (path_is_headend(p->fib, fp->path))
 		headend_find_neighbor(p, fp);
 	else if (path_kind(fp->path) == PATH_ENCAP && path_index(fp->path) != 0)
 		fp->neighbor = encap_next(fp->lp.encap);
+	fp->tunnel = path_tunnel(p->fib, fp->neighbor);
+	if (fp->tunnel != NULL)
+		tunnel_find_outer(p, fp);
 	fp->vxlan = fp->has_labels ? NULL : path_vxlan(p->fib, fp->path);
 	if (fp->vxlan != NULL)
 		vxlan_find_outer(p, fp);
@@ -445,15 +464,16 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	}
 	hop = path_hop(p, &fp);
 	if (hop != 0) {
-		if (fp.tunnel != NULL)
-			tunnel_send_by(p, m, family, originated, fp.path, &fp.to, hop);
-		else if (fp.has_headend)
+		if (fp.has_headend)
 			headend_send_by(p, m, family, originated, fp.path, &fp.ho, hop);
+		else if (fp.has_labels || path_kind(fp.path) == PATH_ENCAP)
+			labels_send_by(p, &fp.lp, originated, fp.path,
+				       fp.tunnel == NULL ? NULL : &fp.to, hop);
+		else if (fp.tunnel != NULL)
+			tunnel_send_by(p, m, family, originated, fp.path, &fp.to, hop);
 		else if (fp.vxlan != NULL)
 			vxlan_send_by(p, m, family, originated, fp.path, fp.vxlan, &fp.vo,
 				      hop);
-		else if (fp.has_labels || path_kind(fp.path) == PATH_ENCAP)
-			labels_send_by(p, &fp.lp, originated, fp.path, hop);
 		else
 			packet_send_by(p, m, family, originated, fp.path, hop);
 		return;

@@ -26,6 +26,18 @@ punt_tunnel_take(struct rte_mbuf *m)
 										  : 0x86dd);
 }
 
+void
+punt_tunnel_count(struct punt *p, const struct fib_tunnel_outer *outer, unsigned int bytes)
+{
+	for (unsigned int k = 0; k < outer->n; k++) {
+		struct if_counters *c = &p->count->port[outer->tunnel[k]->ifidx];
+
+		counter_add(&c->tx_packets, 1);
+		counter_add(&c->tx_bytes, bytes);
+		bytes += outer->tunnel[k]->tunnel.bytes;
+	}
+}
+
 bool
 punt_tunnel_write(struct punt *p, struct rte_mbuf *m, uint8_t family,
 		  const struct fib_tunnel_outer *outer)
@@ -37,13 +49,7 @@ punt_tunnel_write(struct punt *p, struct rte_mbuf *m, uint8_t family,
 		return false;
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
-	for (unsigned int k = 0, bytes = len; k < outer->n; k++) {
-		struct if_counters *c = &p->count->port[outer->tunnel[k]->ifidx];
-
-		counter_add(&c->tx_packets, 1);
-		counter_add(&c->tx_bytes, bytes);
-		bytes += outer->tunnel[k]->tunnel.bytes;
-	}
+	punt_tunnel_count(p, outer, len);
 	tunnel_put_all(p->fib, outer, ip, &family, &len, p->ip_id++);
 	m->data_off = (uint16_t)(m->data_off - outer->bytes);
 	m->data_len = (uint16_t)(m->data_len + outer->bytes);

@@ -12,6 +12,10 @@
 /* Remove the outer headers of an inner packet. Its MAC addresses are then zero. */
 void punt_tunnel_take(struct rte_mbuf *m);
 
+/* Count a packet of `bytes` octets as sent by the tunnels that it goes into. */
+void punt_tunnel_count(struct punt *p, const struct fib_tunnel_outer *outer,
+		       unsigned int bytes);
+
 /*
  * Write the outer headers of a packet whose TTL is decremented already, and the EtherType.
  * Return false if the buffer has no room.

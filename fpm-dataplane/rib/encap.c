@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Label stacks over adjacencies, as forwarders read them. Headends of SRv6 have entries, too
+ * Label stacks over adjacencies and tunnels, as forwarders read them. Headends of SRv6 have entries, too
  * (fib/headend.h). An entry never changes while a path leads to it. leg.c hands its
  * references to reclaim.h, so that an entry is reused only when no forwarder can still read
  * it. [rib]
@@ -17,51 +17,50 @@
 #include "rib/stack.h"
 
 static uint64_t
-encap_hash(const struct rib *rib, uint32_t adj, uint32_t stack)
+encap_hash(const struct rib *rib, fib_path next, uint32_t stack)
 {
-	return mix64(rib->fib->seed ^ ((uint64_t)adj << 32 | stack));
+	return mix64(rib->fib->seed ^ ((uint64_t)next << 32 | stack));
 }
 
-/* Return the adjacency of an entry; 0: it is a headend. */
-static uint32_t
-encap_adj(const struct rib *rib, uint32_t number)
+static fib_path
+next_of(const struct rib *rib, uint32_t number)
 {
-	return path_index(encap_next(&rib->fib->encap[number]));
+	return encap_next(&rib->fib->encap[number]);
 }
 
 static void
-encap_write_entry(struct rib *rib, uint32_t number, uint32_t adj, uint32_t stack)
+encap_write_entry(struct rib *rib, uint32_t number, fib_path next, uint32_t stack)
 {
 	const struct stack *s = stack_at(rib, stack);
 	const uint32_t *label = stack_labels(s);
 	struct fib_encap *e = &rib->fib->encap[number];
 
-	if (adj == 0) {
-		*e = (struct fib_encap){.next = PATH(PATH_VRF, 0)};
+	if (next == ENCAP_HEADEND) {
+		*e = (struct fib_encap){.next = next};
 		(void)fib_headend_write(&rib->fib->headend[number], label, s->n);
 		return;
 	}
-	encap_set(e, adj, label, s->n, s->ttl);
+	encap_set(e, next, label, s->n, s->ttl);
 }
 
 uint32_t
-encap_find(const struct rib *rib, uint32_t adj, uint32_t stack)
+encap_find(const struct rib *rib, fib_path next, uint32_t stack)
 {
 	const struct rib_encaps *t = &rib->encaps;
 	uint32_t number;
 
-	for (number = hidx_first(&t->by_key, encap_hash(rib, adj, stack)); number != 0;
+	for (number = hidx_first(&t->by_key, encap_hash(rib, next, stack)); number != 0;
 	     number = hidx_next(&t->by_key, number))
-		if (t->v[number].stack == stack && encap_adj(rib, number) == adj)
+		if (t->v[number].stack == stack && next_of(rib, number) == next)
 			break;
 	return number;
 }
 
 uint32_t
-encap_get(struct rib *rib, uint32_t adj, uint32_t stack)
+encap_get(struct rib *rib, fib_path next, uint32_t stack)
 {
 	struct rib_encaps *t = &rib->encaps;
-	uint32_t number = encap_find(rib, adj, stack);
+	uint32_t number = encap_find(rib, next, stack);
 
 	if (number != 0) {
 		t->v[number].refs++;
@@ -75,9 +74,9 @@ encap_get(struct rib *rib, uint32_t adj, uint32_t stack)
 	number = fifo32_len(&t->unused) > 0 ? fifo32_pop(&t->unused) : ++t->high;
 	t->v = table_grow(t->v, &t->cap, number, sizeof(*t->v));
 	t->v[number] = (struct encap){.refs = 1, .stack = stack};
-	encap_write_entry(rib, number, adj, stack);
-	hidx_add(&t->by_key, encap_hash(rib, adj, stack), number);
-	t->n_headends += adj == 0;
+	encap_write_entry(rib, number, next, stack);
+	hidx_add(&t->by_key, encap_hash(rib, next, stack), number);
+	t->n_headends += next == ENCAP_HEADEND;
 	table_used(TABLE_encaps, ++t->n);
 	return number;
 }
@@ -91,7 +90,7 @@ encap_put(struct rib *rib, uint32_t number)
 	if (--t->v[number].refs > 0)
 		return;
 	hidx_del(&t->by_key, number);
-	t->n_headends -= encap_adj(rib, number) == 0;
+	t->n_headends -= next_of(rib, number) == ENCAP_HEADEND;
 	fifo32_push(&t->unused, number);
 	table_used(TABLE_encaps, --t->n);
 	if (t->refused)

@@ -755,6 +755,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	if (link->ifidx != ifidx) {
 		link->ifidx = ifidx;
 		link->tunnel = !m->gone && m->tunnel;
+		link->gre = link->tunnel && m->gre;
 		legs_renew_adjs(rib, link);
 	}
 	cds_list_for_each_entry (leg, &link->legs, on_link)

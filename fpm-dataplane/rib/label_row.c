@@ -96,22 +96,39 @@ headend_json(const struct rib *rib, uint32_t number)
 			 "alive", true, "nexthops", (json_int_t)rib->encaps.v[number].refs);
 }
 
+/* Return the link of a tunnel; NULL: it is gone. */
+static const struct link *
+tunnel_link(const struct rib *rib, uint16_t ifidx)
+{
+	for (uint32_t i = 1; i <= rib->links.high; i++)
+		if (rib->links.v[i] != NULL && rib->links.v[i]->ifidx == ifidx)
+			return rib->links.v[i];
+	return NULL;
+}
+
+/* Return the row of labels over an adjacency, or over a tunnel, which has no neighbor. */
 static json_t *
 encap_json(const struct rib *rib, uint32_t number)
 {
 	const struct fib_encap *e = &rib->fib->encap[number];
-	const struct adj *a = &rib->adjs.v[path_index(encap_next(e))];
-	const struct link *link = rib_link_find(&rib->links, a->ifindex);
+	fib_path next = encap_next(e);
+	bool tunnel = path_kind(next) == PATH_ONLINK;
+	uint32_t adj = tunnel ? 0 : path_index(next);
+	const struct adj *a = tunnel ? NULL : &rib->adjs.v[adj];
+	const struct link *link = tunnel ? tunnel_link(rib, (uint16_t)path_index(next))
+					 : rib_link_find(&rib->links, a->ifindex);
 	json_t *labels = json_array(), *row;
-	char via[PREFIX_STRLEN];
+	char via[PREFIX_STRLEN] = "";
 
+	if (!tunnel)
+		ipaddr_str(&a->addr, a->family, via);
 	for (unsigned int i = 0; i < e->n; i++)
 		json_array_append_new(labels, json_integer(encap_label(e, i)));
-	row = json_pack("{s:I, s:o, s:s, s:s, s:I, s:b, s:I}", "encap", (json_int_t)number,
-			"labels", labels, "via", ipaddr_str(&a->addr, a->family, via),
-			"dev", link == NULL ? "" : link->name, "adj",
-			(json_int_t)path_index(encap_next(e)), "alive", a->alive,
-			"nexthops", (json_int_t)rib->encaps.v[number].refs);
+	row = json_pack("{s:I, s:o, s:s?, s:s, s:I, s:b, s:I}", "encap", (json_int_t)number,
+			"labels", labels, "via", tunnel ? NULL : via, "dev",
+			link == NULL ? "" : link->name, "adj", (json_int_t)adj, "alive",
+			tunnel ? link != NULL && link->up : a->alive, "nexthops",
+			(json_int_t)rib->encaps.v[number].refs);
 	row_add_label_ttl(row, e->ttl);
 	return row;
 }

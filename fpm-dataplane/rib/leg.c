@@ -40,7 +40,7 @@ static void
 leg_seg6_get(struct rib *rib, struct leg *leg)
 {
 	if (hop_is_headend(rib, &leg->hop))
-		leg->encap = encap_get(rib, 0, leg->hop.stack);
+		leg->encap = encap_get(rib, ENCAP_HEADEND, leg->hop.stack);
 	else if (hop_is_end_point(rib, &leg->hop))
 		leg->sid = sid_get(rib, &leg->hop);
 	else
@@ -65,23 +65,44 @@ leg_seg6_put(struct rib *rib, struct leg *leg)
 	leg->encap = leg->sid = 0;
 }
 
+/* Return true if a leg pushes labels, and its packets go into a tunnel that takes them. */
+static bool
+leg_is_labels_in_tunnel(const struct leg *leg)
+{
+	return leg_has_labels(leg) && leg->link != NULL && leg->link->gre;
+}
+
+/* Take an entry for the labels of a leg over a tunnel, whether or not it has a gateway. */
+static void
+leg_tunnel_get(struct rib *rib, struct leg *leg)
+{
+	leg->encap = encap_get(rib, PATH(PATH_ONLINK, leg->link->ifidx), leg->hop.stack);
+	leg->lacks_adj = leg->encap == 0;
+	if (leg->lacks_adj)
+		cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
+}
+
 /*
  * Take an adjacency if the leg has a gateway on a port of the dataplane, and an entry for
- * its labels over that adjacency. Other legs need none: a tunnel has one far end, and no
- * neighbors.
+ * its labels over that adjacency. A tunnel has one far end, and no neighbors: a leg over it
+ * needs only an entry for its labels.
  */
 static void
 leg_adj_get(struct rib *rib, struct leg *leg)
 {
 	const struct next_hop *hop = &leg->hop;
 
+	if (leg_is_labels_in_tunnel(leg)) {
+		leg_tunnel_get(rib, leg);
+		return;
+	}
 	if (leg->link == NULL || leg->link->ifidx == 0 || leg->link->tunnel ||
 	    hop->gw_family == 0 ||
 	    !(hop->encap == HOP_PLAIN || hop->encap == HOP_POP || leg_has_labels(leg)))
 		return;
 	leg->adj = adj_get(rib, leg->link, hop->gw_family, &hop->gw);
 	if (leg->adj != 0 && leg_has_labels(leg)) {
-		leg->encap = encap_get(rib, leg->adj, hop->stack);
+		leg->encap = encap_get(rib, PATH(PATH_ADJ, leg->adj), hop->stack);
 		if (leg->encap == 0) {
 			vec32_push(&reclaim_open(rib)->adjs, leg->adj);
 			leg->adj = 0;
@@ -102,15 +123,15 @@ leg_adj_put(struct rib *rib, struct leg *leg)
 	if (leg->lacks_adj)
 		cds_list_del(&leg->on_adj);
 	leg->lacks_adj = false;
-	if (leg->adj == 0)
-		return;
-	cds_list_del(&leg->on_adj);
+	if (leg->adj != 0)
+		cds_list_del(&leg->on_adj);
 	/*
 	 * Forwarders may still use the entries. They are released after the grace period.
 	 */
 	if (leg->encap != 0)
 		vec32_push(&reclaim_open(rib)->encaps, leg->encap);
-	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
+	if (leg->adj != 0)
+		vec32_push(&reclaim_open(rib)->adjs, leg->adj);
 	leg->adj = leg->encap = 0;
 }
 
@@ -160,9 +181,12 @@ entry_is_available(const struct rib *rib, const struct leg *leg)
 	if (!encaps_are_full(rib))
 		return true;
 	if (hop->encap == HOP_SEG6)
-		return encap_find(rib, 0, hop->stack) != 0;
+		return encap_find(rib, ENCAP_HEADEND, hop->stack) != 0;
+	if (leg_is_labels_in_tunnel(leg))
+		return encap_find(rib, PATH(PATH_ONLINK, leg->link->ifidx), hop->stack) !=
+		       0;
 	adj = adj_number(rib, leg->link, hop->gw_family, &hop->gw);
-	return adj != 0 && encap_find(rib, adj, hop->stack) != 0;
+	return adj != 0 && encap_find(rib, PATH(PATH_ADJ, adj), hop->stack) != 0;
 }
 
 void
@@ -180,7 +204,7 @@ legs_retry_adjs(struct rib *rib)
 		bool seg6 = leg->hop.encap == HOP_SEG6;
 
 		cds_list_del(&leg->on_adj);
-		if (!seg6 &&
+		if (!seg6 && !leg_is_labels_in_tunnel(leg) &&
 		    !adj_is_available(rib, leg->link, leg->hop.gw_family, &leg->hop.gw)) {
 			cds_list_add_tail(&leg->on_adj, &rib->legs.without_adj);
 			continue;
@@ -326,8 +350,14 @@ path_without_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 
 /* Return the class and the path of a leg that removes the last label and has no gateway. */
 static enum leg_class
-path_after_label(const struct link *link, fib_path *path)
+path_after_label(const struct leg *leg, fib_path *path)
 {
+	const struct link *link = leg->link;
+
+	if (link->tunnel) { /* as in Linux, it needs no gateway */
+		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), leg->hop.mtu_class);
+		return LEG_ALIVE;
+	}
 	/* The packet after the label is looked up in the table of the interface. */
 	if (link->vrf == 0 && link->ifindex != LOOPBACK_IFINDEX) {
 		*path = PATH(PATH_ENCAP, 0);
@@ -361,7 +391,7 @@ path_over_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 	const struct link *link = leg->link;
 
 	if (hop->encap == HOP_POP && hop->gw_family == 0)
-		return path_after_label(link, path);
+		return path_after_label(leg, path);
 	if (link->vrf != 0 && !hop->vrf_subnet && !leg_has_labels(leg)) {
 		/*
 		 * The gateway is not used: as in Linux, the destination is looked up in the
@@ -374,8 +404,9 @@ path_over_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(PATH_KERNEL, link->ifindex & PATH_INDEX_MASK);
 		return leg_without_neighbor(leg);
 	}
-	if (link->tunnel && leg_has_labels(leg) && rib->conf.through_kernel) {
-		/* Forwarders write no labels into a tunnel. The kernel does. */
+	if (link->tunnel && leg_has_labels(leg) && leg->encap == 0 &&
+	    rib->conf.through_kernel) {
+		/* Forwarders write labels into tunnels of GRE only, or no entry was left. */
 		*path = PATH(PATH_KERNEL, link->ifindex & PATH_INDEX_MASK);
 		return LEG_ALIVE;
 	}
@@ -387,6 +418,10 @@ path_over_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 		/* The leg has no gateway, or limits.encaps is reached. */
 		*path = PATH(PATH_ENCAP, 0);
 		return LEG_ENCAP;
+	}
+	if (leg_is_labels_in_tunnel(leg)) {
+		*path = path_with_mtu(PATH(PATH_ENCAP, leg->encap), hop->mtu_class);
+		return LEG_ALIVE;
 	}
 	if (hop->gw_family == 0 || link->tunnel) {
 		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), hop->mtu_class);

@@ -17,6 +17,7 @@ struct link {
 	uint16_t ifidx, vrf; /* number as port or VLAN, number as VRF; 0: it is none */
 	bool known, up;
 	bool tunnel;             /* a tunnel that forwarders serve: it has no neighbors */
+	bool gre;                /* a tunnel of GRE, which takes MPLS labels */
 	bool ignore_linkdown[2]; /* IPv4, IPv6: without carrier its routes do not count */
 	bool ipv6_off;           /* no IPv6 packet may leave by it */
 	bool lost_subnet;        /* a mark of link_rows(); false outside of it */

@@ -261,10 +261,13 @@ nh_leg(const struct rib *rib, const struct nh *nh)
 	if (leg.link != NULL && hop->gw_family != 0)
 		leg.adj = adj_number(rib, leg.link, hop->gw_family, &hop->gw);
 	if (hop->encap == HOP_SEG6 && hop->stack != 0)
-		leg.encap = encap_find(rib, 0, hop->stack);
+		leg.encap = encap_find(rib, ENCAP_HEADEND, hop->stack);
 	leg.sid = sid_find(rib, hop);
 	if (hop->encap == HOP_MPLS && hop->stack != 0 && leg.adj != 0)
-		leg.encap = encap_find(rib, leg.adj, hop->stack);
+		leg.encap = encap_find(rib, PATH(PATH_ADJ, leg.adj), hop->stack);
+	else if (hop->encap == HOP_MPLS && hop->stack != 0 && leg.link != NULL &&
+		 leg.link->gre)
+		leg.encap = encap_find(rib, PATH(PATH_ONLINK, leg.link->ifidx), hop->stack);
 	return leg;
 }
 

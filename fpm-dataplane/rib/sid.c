@@ -87,7 +87,7 @@ policy_get(struct rib *rib, const uint32_t *word, unsigned int n)
 {
 	uint32_t stack = stack_number(rib, word, n, 0) & (STACKS_MAX - 1);
 
-	return stack == 0 ? 0 : encap_get(rib, 0, stack);
+	return stack == 0 ? 0 : encap_get(rib, ENCAP_HEADEND, stack);
 }
 
 static bool

@@ -19,7 +19,7 @@ struct slot;
 struct leg {
 	struct next_hop hop;
 	uint32_t adj;        /* 0: none */
-	uint32_t encap : 31; /* labels over that adjacency; 0: none */
+	uint32_t encap : 31; /* labels over that adjacency or over a tunnel; 0: none */
 	uint32_t
 		lacks_adj : 1; /* needs an adjacency or one of the entries, and none was left */
 	uint32_t sid;          /* entry of an end point of SRv6; 0: none */

@@ -282,13 +282,16 @@ row_add_hook(json_t *row, const struct watch_record *rec)
 }
 
 static const char *
-path_name(const struct trace *t, fib_path path, const char *const kind[16])
+path_name(const struct trace *t, const struct watch_record *rec, const char *const kind[16])
 {
-	if (path_is_headend(t->conf.fib, path))
+	enum path_kind of = path_kind(rec->path);
+
+	if (path_is_headend(t->conf.fib, rec->path))
 		return "segments";
-	return path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)
-		       ? "labels"
-		       : kind[path_kind(path)];
+	if (of == PATH_ENCAP && !path_is_unsupported(rec->path))
+		return "labels";
+	return rec->tunnel != 0 && (of == PATH_ONLINK || of == PATH_ADJ) ? "tunnel"
+									 : kind[of];
 }
 
 /* Add the segments of a headend, as they are now, the first to visit first. */
@@ -364,7 +367,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		row_set(row, "pops", json_integer(rec->pops));
 		if (row_labels_end(t, rec, &vrf, &ip))
 			row_set(row, "vrf", vrf_json(t, vrf));
-		row_set(row, "path", json_string(path_name(t, rec->path, kind)));
+		row_set(row, "path", json_string(path_name(t, rec, kind)));
 		if (rec->via_family != 0)
 			row_set(row, "via", via_json(rec));
 	}
@@ -381,11 +384,7 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 	if (rec->to_main)
 		row_set(row, "to_main", json_true());
 	row_set(row, "group", json_integer(rec->group));
-	row_set(row, "path",
-		json_string(rec->tunnel != 0 && (path_kind(rec->path) == PATH_ONLINK ||
-						 path_kind(rec->path) == PATH_ADJ)
-				    ? "tunnel"
-				    : path_name(t, rec->path, kind)));
+	row_set(row, "path", json_string(path_name(t, rec, kind)));
 	row_set(row, "hash", json_integer(rec->flow_hash));
 	row_set(row, "buckets", json_integer((json_int_t)1 << rec->log2_buckets));
 	if (rec->log2_buckets > 0)

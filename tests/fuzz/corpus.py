@@ -140,7 +140,7 @@ def outer_seeds():
             (6, 6, OPTIONS, bytes([PROTO[each]]) + limit),
         ):
             yield frame(family, ip(family, proto, far(family, n), OWN[family], head + packet))
-        for label in range(16, 25):  # labels behind GRE, which the kernel has, too
+        for label in range(16, 26):  # labels behind GRE, which the kernel has, too
             for n, family, head in ((0, 4, gre[:2]), (1, 4, key[:2]), (4, 6, gre[:2]), (5, 6, key[:2])):
                 labels = struct.pack("!I", label << 12 | (label % 2) << 8 | 9)
                 labels += b"" if label % 2 else struct.pack("!I", 19 << 12 | 1 << 8 | 9)

@@ -19,6 +19,7 @@
 #include "base/policer.h"
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "fib/tunnel.h"
 #include "fwd/fwd.h"
 #include "must.h"
 #include "packet_burst.h"
@@ -108,10 +109,10 @@ tables_make(void)
 	MUST(poptrie_add(fib->copy[0].pt4, own4, 32, GROUP_OWN) == 0);
 	MUST(poptrie_add(fib->copy[0].pt6, net6, 48, GROUP) == 0);
 	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
-	labels_make(fib, ADJ, VRF_RED, GROUPS);
+	labels_make(fib, ADJ, VRF_RED, GROUPS, TUNNEL_FIRST + TUNNEL_SENDS);
 	segments_make(fib, GROUP_SEGMENTS, ENCAP_SEGMENTS);
 	vxlan_make(fib, OVER_VXLAN, ADJ_VXLAN, GROUP_VXLAN);
-	tunnels_make(fib, TUNNEL_FIRST);
+	tunnels_make(fib, TUNNEL_FIRST, GROUP);
 	sids_make(fib, VRF_RED, PATH(PATH_ENCAP, ENCAP_SEGMENTS), GROUP_SIDS);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
@@ -227,6 +228,13 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 	}
 	ip = packet_of(frame, n);
 	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == out);
+	if (rec->tunnel != 0 && path_kind(rec->path) == PATH_ENCAP) {
+		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
+		/* IPv6 with the hop limit of labels; behind it the encapsulation limit. */
+		MUST(get_be16(left + 12) == 0x86dd && left[14] >> 4 == 6);
+		MUST(left[20] == PROTO_IP6_OPTS && left[21] == FIB_TUNNEL_TTL);
+		return;
+	}
 	if (get_be16(ip - 2) == 0x8847 || get_be16(left + 12) == 0x8847) {
 		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
 		label_sent_on(fib, ip, frame + n, left);

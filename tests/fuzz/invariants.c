@@ -223,10 +223,13 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 {
 	const struct stack *s = &rib->stacks.v[leg->hop.stack];
 	const struct fib_encap *e = &rib->fib->encap[leg->encap];
+	fib_path next = leg->hop.encap == HOP_SEG6 ? ENCAP_HEADEND
+			: leg->adj != 0            ? PATH(PATH_ADJ, leg->adj)
+						   : PATH(PATH_ONLINK, leg->link->ifidx);
 
 	MUST(leg->encap <= rib->encaps.high && leg->hop.stack != 0);
 	MUST(rib->encaps.v[leg->encap].stack == leg->hop.stack);
-	MUST(encap_find(rib, leg->adj, leg->hop.stack) == leg->encap);
+	MUST(encap_find(rib, next, leg->hop.stack) == leg->encap);
 	if (leg->hop.encap == HOP_SEG6) {
 		struct fib_headend headend;
 
@@ -237,12 +240,11 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 		     0);
 		return;
 	}
-	MUST(leg->adj != 0);
-	MUST(encap_next(e) == PATH(PATH_ADJ, leg->adj) && e->n == s->n);
+	MUST(leg->adj != 0 || leg->link->gre);
+	MUST(encap_next(e) == next && e->n == s->n);
 	for (uint32_t i = 0; i < s->n; i++) {
 		MUST(encap_label(e, i) == stack_labels(s)[i]);
-		MUST(s->n > LABEL_WORDS ||
-		     (__builtin_bswap32(e->entry[i]) & LABEL_REST) == 0);
+		MUST(e->packed || (__builtin_bswap32(e->entry[i]) & LABEL_REST) == 0);
 	}
 }
 

@@ -26,6 +26,7 @@
 
 #include "base/inet.h"
 #include "fib/headend.h"
+#include "fib/label.h"
 #include "fwd/cpu.h"
 #include "fwd/decap_fast.h"
 #include "fib/vxlan.h"
@@ -382,7 +383,7 @@ path_in_the_end(const struct watch_record *r)
 {
 	return r->verdict == PUNT_unresolved && path_kind(r->path) == PATH_ENCAP &&
 			       !path_is_headend(fwd.fib, r->path)
-		       ? fib_encap(fwd.fib, r->path)->next
+		       ? encap_next(fib_encap(fwd.fib, r->path))
 		       : r->path;
 }
 

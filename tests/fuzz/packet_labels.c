@@ -14,9 +14,10 @@ enum {
 	GROUP_ECMP,
 	GROUP_NONE,
 	GROUP_HOLE,
-	GROUP_MIX
+	GROUP_MIX,
+	GROUP_TUNNEL
 };
-enum { ENCAP_ONE = 1, ENCAP_MORE };
+enum { ENCAP_ONE = 1, ENCAP_MORE, ENCAP_INTO_TUNNEL };
 
 static void
 encap_make(struct fib *fib, uint32_t number, uint32_t adj, uint32_t first, unsigned int n)
@@ -30,10 +31,12 @@ encap_make(struct fib *fib, uint32_t number, uint32_t adj, uint32_t first, unsig
 }
 
 void
-labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group)
+labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group, uint16_t tunnel)
 {
 	static const uint8_t push4[4] = {203, 0, 113}, mix4[4] = {203, 0, 114};
 	static const uint8_t push6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x78};
+	static const uint8_t into4[4] = {203, 0, 115};
+	static const uint8_t into6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x79};
 	static fib_path ecmp[2];
 	const struct {
 		uint32_t group;
@@ -44,10 +47,13 @@ labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group)
 		      {GROUP_MAIN, PATH(PATH_VRF, 0)},
 		      {GROUP_RED, PATH(PATH_VRF, vrf)},
 		      {GROUP_NONE, PATH(PATH_ENCAP, 0)},
-		      {GROUP_HOLE, PATH(PATH_BLACKHOLE, 0)}};
+		      {GROUP_HOLE, PATH(PATH_BLACKHOLE, 0)},
+		      {GROUP_TUNNEL, PATH(PATH_ENCAP, ENCAP_INTO_TUNNEL)}};
 
 	encap_make(fib, ENCAP_ONE, adj, PUSH_ONE, 1);
 	encap_make(fib, ENCAP_MORE, adj, PUSH_MORE, 3);
+	encap_set(&fib->encap[ENCAP_INTO_TUNNEL], PATH(PATH_ONLINK, tunnel),
+		  &(uint32_t){PUSH_ONE}, 1, 0);
 	ecmp[0] = PATH(PATH_ADJ, adj);
 	ecmp[1] = PATH(PATH_ENCAP, ENCAP_ONE);
 	for (unsigned int i = 0; i < sizeof(single) / sizeof(single[0]); i++)
@@ -61,9 +67,12 @@ labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group)
 	fib->label[LABEL_ECMP] = group + GROUP_ECMP;
 	fib->label[LABEL_UNSUPPORTED] = group + GROUP_NONE;
 	fib->label[LABEL_BLACKHOLE] = group + GROUP_HOLE;
+	fib->label[LABEL_INTO_TUNNEL] = group + GROUP_TUNNEL;
 	MUST(poptrie_add(fib->copy[0].pt4, push4, 24, group + GROUP_SWAP) == 0);
 	MUST(poptrie_add(fib->copy[0].pt4, mix4, 24, group + GROUP_ECMP) == 0);
 	MUST(poptrie_add(fib->copy[0].pt6, push6, 48, group + GROUP_MORE) == 0);
+	MUST(poptrie_add(fib->copy[0].pt4, into4, 24, group + GROUP_TUNNEL) == 0);
+	MUST(poptrie_add(fib->copy[0].pt6, into6, 48, group + GROUP_TUNNEL) == 0);
 }
 
 /* The labels that are removed, and the lowest TTL among them. */

@@ -21,6 +21,7 @@ enum {
 	LABEL_ECMP, /* LABEL_PHP or LABEL_SWAP */
 	LABEL_UNSUPPORTED,
 	LABEL_BLACKHOLE,
+	LABEL_INTO_TUNNEL, /* replaced by PUSH_ONE, behind the header of a tunnel */
 	LABEL_UNKNOWN,
 	LABEL_KINDS_END,
 	PUSH_ONE = 200,
@@ -29,9 +30,11 @@ enum {
 
 /*
  * Fill the table of labels, and add routes that push labels: 203.0.113.0/24 and
- * 2001:db8:78::/48; 203.0.114.0/24 with and without. `group` is the first of 16 free groups.
+ * 2001:db8:78::/48; 203.0.114.0/24 with and without; 203.0.115.0/24 and 2001:db8:79::/48 into
+ * `tunnel`. `group` is the first of 16 free groups.
  */
-void labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group);
+void labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group,
+		 uint16_t tunnel);
 
 /*
  * Check the first octets of a frame that leaves. `packet` and `end` are those of the frame that

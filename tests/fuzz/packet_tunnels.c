@@ -103,8 +103,22 @@ packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes)
 	return i;
 }
 
+/* Let packets go into a tunnel of GRE over IPv6 with an encapsulation limit. */
+static void
+template_make(struct fib *fib, struct fib_tunnel *t, uint32_t group)
+{
+	t->bytes = 52;
+	t->proto_at = 50;
+	t->head[0] = 0x60;
+	t->head[6] = PROTO_IP6_OPTS;
+	memcpy(t->head + 8, t->local.octet, 16);
+	memcpy(t->head + 24, t->remote.octet, 16);
+	memcpy(t->head + 40, (uint8_t[]){PROTO_GRE, 0, 4, 1, 4, 1, 1, 0}, 8);
+	MUST(poptrie_add(fib->copy[0].pt6, t->remote.octet, 128, group) == 0);
+}
+
 void
-tunnels_make(struct fib *fib, uint16_t ifidx)
+tunnels_make(struct fib *fib, uint16_t ifidx, uint32_t group)
 {
 	static const uint8_t protos[] = {PROTO_GRE, PROTO_IP4, PROTO_IP6};
 	const unsigned int n = 32;
@@ -125,6 +139,8 @@ tunnels_make(struct fib *fib, uint16_t ifidx)
 		memcpy(i->tunnel.local.octet, kinds[k].family == 4 ? own4 : own6,
 		       family_octets(kinds[k].family));
 		end_address(i->tunnel.remote.octet, kinds[k].family, k);
+		if (k == TUNNEL_SENDS)
+			template_make(fib, &i->tunnel, group);
 		for (unsigned int p = 0; p < sizeof(protos); p++)
 			tunnel_enter(fib, tunnels, ifidx, protos[p]);
 	}

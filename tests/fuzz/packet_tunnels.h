@@ -12,16 +12,18 @@
 
 #include "fib/sid.h"
 
-#define TUNNELS 7u
-#define SIDS    11u
+#define TUNNELS      7u
+#define TUNNEL_SENDS 4u /* labels lead into this one */
+#define SIDS         11u
 
 /* Make an interface without a port that is up and forwards both families. */
 struct fib_iface *packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes);
 /*
  * Make TUNNELS interfaces from `ifidx` on, and SIDS - 1 end points, whose first is number 1. `vrf`: the
- * table of one of them. `policy`: a headend. `group`: the first of SIDS free groups.
+ * table of one of them. `policy`: a headend. `group`: the first of SIDS free groups; for tunnels, that
+ * of the route to the far end of TUNNEL_SENDS.
  */
-void tunnels_make(struct fib *fib, uint16_t ifidx);
+void tunnels_make(struct fib *fib, uint16_t ifidx, uint32_t group);
 void sids_make(struct fib *fib, uint16_t vrf, fib_path policy, uint32_t group);
 
 /*

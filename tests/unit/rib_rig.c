@@ -308,18 +308,31 @@ rig_nh_del(struct rig *g, uint32_t id)
 	rig_event(g, FPM_NEXTHOP_DEL)->nhid = id;
 }
 
-void
-rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
+static void
+tunnel_heard(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up, bool gre)
 {
 	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
 
 	m->ifindex = ifindex;
 	m->ifidx = ifidx;
 	m->tunnel = true;
+	m->gre = gre;
 	m->up = up;
 	snprintf(m->name, sizeof(m->name), "t%u", ifindex);
 	rib_on_msg(g->rib, &m->m);
 	rig_go(g);
+}
+
+void
+rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
+{
+	tunnel_heard(g, ifindex, ifidx, up, true);
+}
+
+void
+rig_tunnel_of_ip(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
+{
+	tunnel_heard(g, ifindex, ifidx, up, false);
 }
 
 static void
@@ -599,10 +612,13 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 		n = snprintf(out, size, "headend %s", ipaddr_str(&first, 6, buf));
 	} else if (path_kind(path) == PATH_ENCAP && !path_is_unsupported(path)) {
 		const struct fib_encap *e = fib_encap(g->fib, path);
-		const struct fib_adj *a = &g->fib->adj[path_index(encap_next(e))];
+		fib_path next = encap_next(e);
+		bool tunnel = path_kind(next) == PATH_ONLINK;
+		const struct fib_adj *a = &g->fib->adj[tunnel ? 0 : path_index(next)];
 
-		n = snprintf(out, size, "%s@%u", ipaddr_str(&a->addr, a->family, buf),
-			     a->ifidx);
+		n = snprintf(out, size, "%s@%u",
+			     tunnel ? "onlink" : ipaddr_str(&a->addr, a->family, buf),
+			     tunnel ? path_index(next) : a->ifidx);
 		for (unsigned int i = 0; i < e->n; i++)
 			n += snprintf(out + n, size - (size_t)n, "%s%u",
 				      i == 0 ? " push " : "/", encap_label(e, i));

@@ -91,7 +91,8 @@ void rig_link_ipv6(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool off);
 void rig_link_ignoring(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up,
 		       uint8_t family);
 /* As rig_link(), of a tunnel. */
-void rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
+void rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up); /* of GRE */
+void rig_tunnel_of_ip(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 /* The interface is the VRF's own. */
 void rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up);
 void rig_link_gone(struct rig *g, uint32_t ifindex);

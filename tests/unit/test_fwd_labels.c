@@ -134,7 +134,7 @@ paths_make(void)
 
 		for (unsigned int i = 0; i < LABELS_MAX; i++)
 			label[i] = pushed(e, i);
-		encap_set(&fib->encap[e], 1 + below(N_ADJ), label,
+		encap_set(&fib->encap[e], PATH(PATH_ADJ, 1 + below(N_ADJ)), label,
 			  n_labels ? n_labels : few,
 			  all_own ? LABEL_TTL_OWN | 9 : ttl_of_route());
 	}

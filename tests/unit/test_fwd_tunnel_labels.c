@@ -27,7 +27,7 @@ labels_begin(uint32_t key)
 	fib->iface[T4]->mpls = fib->iface[T6]->mpls = true;
 	for (unsigned int k = 0; k < 4; k++)
 		fib->label[PHP + k] = GROUP_PHP + k;
-	encap_set(&fib->encap[1], 1, &(uint32_t){SWAPPED}, 1, 0);
+	encap_set(&fib->encap[1], PATH(PATH_ADJ, 1), &(uint32_t){SWAPPED}, 1, 0);
 	fib->group[GROUP_PHP] = group_word_single(PATH(PATH_ADJ, 1));
 	fib->group[GROUP_PHP + 1] = group_word_single(PATH(PATH_ENCAP, 1));
 	fib->group[GROUP_PHP + 2] = group_word_single(PATH(PATH_VRF, 0));

@@ -124,27 +124,41 @@ a_label_is_swapped_or_comes_off_and_follows_its_interface(void **state)
 	rig_free(g);
 }
 
-/* RFC 4023. Forwarders write no labels into a tunnel: the kernel does. */
+/* RFC 4023. Forwarders write labels into tunnels of GRE; the kernel does into others. */
 static void
-labels_into_a_tunnel_are_the_kernels(void **state)
+labels_go_into_a_tunnel_of_gre(void **state)
 {
 	struct rig *g = rig_two_ports();
 
 	links_set_through_kernel(g->rib, true);
 	rig_tunnel(g, 3, 300, true);
+	rig_tunnel_of_ip(g, 4, 301, true);
 	rig_session(g, 100);
 	label_route(g, 100, "10.9.0.2", 3, 200);
 	label_route(g, 101, "10.9.0.2", 3, 0); /* an IP packet goes into the tunnel */
-	ip_route(g, "198.51.100.0/24", "10.9.0.2", 3, 300);
+	label_route(g, 102, NULL, 3, 0);       /* a tunnel needs no gateway */
+	label_route(g, 103, NULL, 3, 201);
+	label_route(g, 104, "10.9.1.2", 4, 200);
+	ip_route(g, "198.51.100.0/24", "10.9.0.2", 3, 200);
 	rig_settle(g);
-	assert_label(g, 100, "kernel@3");
+	assert_label(g, 100, "onlink@300 push 200");
 	assert_label(g, 101, "onlink@300");
-	assert_seen(g, "198.51.100.1", "kernel@3");
+	assert_label(g, 102, "onlink@300");
+	assert_label(g, 103, "onlink@300 push 201");
+	assert_label(g, 104, "kernel@4");
+	assert_seen(g, "198.51.100.1", "onlink@300 push 200");
+	assert_int_equal(g->rib->encaps.n, 2);
 	rib_must_be_sound(g);
 	rig_tunnel(g, 3, 300, false);
 	rig_settle(g);
 	assert_label(g, 100, "down");
 	assert_seen(g, "198.51.100.1", "down");
+	rig_tunnel(g, 3, 302, true); /* made again */
+	rig_settle(g);
+	assert_label(g, 100, "onlink@302 push 200");
+	assert_seen(g, "198.51.100.1", "onlink@302 push 200");
+	assert_int_equal(g->rib->encaps.n, 2);
+	rib_must_be_sound(g);
 	rig_free(g);
 }
 
@@ -662,7 +676,7 @@ stacks_of_each_length_are_written_found_again_and_freed(void **state)
 			for (unsigned int i = 0; i < n; i++)
 				label[i] = 16 + 100 * n + i;
 			first[n] = stack_number(g->rib, label, n, 0);
-			number = encap_get(g->rib, 1, first[n]);
+			number = encap_get(g->rib, PATH(PATH_ADJ, 1), first[n]);
 			e = &g->fib->encap[number];
 			assert_int_equal(e->n, n);
 			for (unsigned int i = 0; i < n; i++)
@@ -756,7 +770,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_label_is_swapped_or_comes_off_and_follows_its_interface),
-		cmocka_unit_test(labels_into_a_tunnel_are_the_kernels),
+		cmocka_unit_test(labels_go_into_a_tunnel_of_gre),
 		cmocka_unit_test(a_label_leads_to_the_table_of_its_interface),
 		cmocka_unit_test(equal_labels_over_a_neighbor_are_one_entry),
 		cmocka_unit_test(an_entry_is_written_again_only_after_the_grace_period),

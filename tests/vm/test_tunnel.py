@@ -586,33 +586,106 @@ def test_the_path_mtu_that_a_router_tells_is_obeyed(dut):
         dut.ready()
 
 
-def test_labels_go_through_a_tunnel(dut):
-    """RFC 4023: MPLS in GRE, both ways. The kernel writes such packets: forwarders write no labels into
-    a tunnel. They read received ones."""
-    lan, wan = dut.wires["lan"], dut.wires["wan"]
+def labels_add(dut, inner):
+    """Let the routes through the tunnel push labels, which the far ends pop."""
+    lan, t0 = dut.wires["lan"], {each: [INSIDE[each].format(n).split("/")[0] for n in (1, 2)] for each in inner}
+    back = {4: lan.host4, 6: f"{lan.ip6.rpartition('::')[0]}::/64"}
     netns.command(["modprobe", "-a", "mpls_router", "mpls_iptunnel"])
-    tunnel_add(dut, "type gre", 4, (4,))
-    mpls = lambda where, words: netns.command(["ip", "-n", where, "-f", "mpls", *words.split()])  # noqa: E731
+    for where in (dut.ctl, dut.far):
+        netns.sysctl(where, {"net.mpls.platform_labels": 1000, "net.mpls.conf.t0.input": 1})
+    for each in inner:
+        flag, to_lan = ("-6 ", f"inet6 {lan.peer6}") if each == 6 else ("", f"inet {lan.peer4}")
+        netns.ip_batch([f"{flag}route replace {NET[each]} encap mpls {100 + each} via {t0[each][1]} dev t0"], dut.ctl)
+        netns.ip_batch([f"{flag}route replace {back[each]} encap mpls {200 + each} via {t0[each][0]} dev t0"], dut.far)
+        netns.ip_batch([f"-f mpls route replace {100 + each} dev lo"], dut.far)
+        netns.ip_batch([f"-f mpls route replace {200 + each} via {to_lan} dev lan0"], dut.ctl)
+
+    def known():
+        assert {r["label"] for r in dut.control.ask("labels")} == {200 + each for each in inner}
+        hops = [dut.route_row(NET[each])["nexthops"][0] for each in inner]
+        assert [hop.get("labels") for hop in hops] == [[100 + each] for each in inner]
+        assert {dut.route_row(NET[each])["state"] for each in inner} == {"forwarding"}
+
+    eventually(known, 10, 0.05, "labels")
+
+
+def labels_del(dut):
+    netns.command(["ip", "-n", dut.ctl, "-f", "mpls", "route", "flush", "proto", "boot"], check=False)
+    tunnel_del(dut)
+
+
+@pytest.mark.parametrize("kind", ["gre", "gre-key", "ip6gre", "ip6gre-key"])
+def test_labels_go_through_a_tunnel(dut, kind):
+    """RFC 4023: forwarders write labels behind GRE, and read them there, as the far end does."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    words, family, inner = KINDS[kind]
+    tunnel_add(dut, words, family, inner)
     try:
-        for where in (dut.ctl, dut.far):
-            netns.sysctl(where, {"net.mpls.platform_labels": 1000, "net.mpls.conf.t0.input": 1})
-        netns.ip_batch([f"route replace {NET[4]} encap mpls 100 via 10.9.0.2 dev t0"], dut.ctl)
-        netns.ip_batch([f"route replace {lan.host4} encap mpls 201 via 10.9.0.1 dev t0"], dut.far)
-        mpls(dut.far, "route add 100 dev lo")
-        mpls(dut.ctl, f"route add 201 via inet {lan.peer4} dev lan0")
-        eventually(lambda: dut.route_row(NET[4])["nexthops"][0].get("labels") == [100], 5, 0.05)
-        assert dut.route_row(NET[4])["state"] == "through-kernel"
-        before = dut.counter("punt", "kernel_route")
-        wan.clear()
-        answer = lan.srp1(probe := echo(lan, 4, ttl=40), 5)
-        assert answer[ICMP].type == 0 and token_of(answer) == token_of(probe)
-        (sent,) = [d for d in wan.got(token_of(probe)) if Ether(d).src == wan.port_mac]
-        assert Ether(sent)[GRE].proto == 0x8847
-        assert bytes(Ether(sent)[GRE].payload)[:4] == (100 << 12 | 1 << 8 | 39).to_bytes(4, "big")
-        assert dut.counter("punt", "kernel_route") == before + 1
+        labels_add(dut, inner)
+        for each in inner:
+            eventually(lambda n=each: lan.srp1(echo(lan, n), 1), 20, 0.1, "neighbors are known")
+        before, base, locals_ = by_forwarders(dut), row(dut), dut.counter("punt", "local")
+        drops = dut.counters()
+        for each in inner:
+            wan.clear()
+            probe = echo(lan, each, **({"ttl": 40} if each == 4 else {"hlim": 40}))
+            answer = lan.srp1(probe, 5)
+            assert token_of(answer) == token_of(probe)
+            assert (answer[IP].ttl if each == 4 else answer[IPv6].hlim) == 63
+            (sent,) = [Ether(d) for d in wan.got(token_of(probe)) if Ether(d).src == wan.port_mac]
+            assert (sent[IP].ttl, sent[IP].tos) == (64, 0) if family == 4 else sent[IPv6].hlim == 64
+            assert sent[GRE].proto == 0x8847 and sent[GRE].key_present == ("key" in kind)
+            assert bytes(sent[GRE].payload)[:4] == ((100 + each) << 12 | 1 << 8 | 39).to_bytes(4, "big")
+        n = len(inner)
+        assert [a - b for a, b in zip(by_forwarders(dut), before)] == [2 * n, 0]
+        assert dut.counter("punt", "local") == locals_
+        now = row(dut)
+        assert now["tx_packets"] - base["tx_packets"] == n
+        assert now["rx_packets"] - base["rx_packets"] in range(n, n + 4)
+        assert dut.drops(drops) == {}
     finally:
-        mpls(dut.ctl, "route flush proto boot")
-        tunnel_del(dut)
+        labels_del(dut)
+
+
+def test_labels_are_swapped_into_a_tunnel(dut):
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        labels_add(dut, (4,))
+        netns.sysctl(dut.ctl, {"net.mpls.conf.lan0.input": 1})
+        eventually(lambda: row(dut, "lan0")["mpls"], 5, 0.05)
+        netns.ip_batch(["-f mpls route replace 300 as 104 via inet 10.9.0.2 dev t0"], dut.ctl)
+        eventually(lambda: len(dut.control.ask("labels")) == 2, 5, 0.05)
+        eventually(lambda: lan.srp1(echo(lan, 4), 1), 20, 0.1, "neighbors are known")
+        before = by_forwarders(dut)
+        wan.clear()
+        probe = echo(lan, 4, ttl=40)
+        label = Raw((300 << 12 | 1 << 8 | 20).to_bytes(4, "big"))
+        answer = lan.srp1(Ether(src=lan.mac, dst=lan.port_mac, type=0x8847) / label / probe.payload, 5)
+        assert token_of(answer) == token_of(probe)
+        (sent,) = [Ether(d) for d in wan.got(token_of(probe)) if Ether(d).src == wan.port_mac]
+        assert bytes(sent[GRE].payload)[:4] == (104 << 12 | 1 << 8 | 19).to_bytes(4, "big")
+        assert [a - b for a, b in zip(by_forwarders(dut), before)] == [2, 0]
+        said = explained(dut, lan, echo(lan, 4))
+        assert (said["verdict"], said["path"], said["push"], said["tunnel"]) == ("forwarded", "labels", [104], "t0")
+    finally:
+        netns.sysctl(dut.ctl, {"net.mpls.conf.lan0.input": 0})
+        labels_del(dut)
+
+
+def test_labels_out_of_a_tunnel_need_its_sysctl(dut):
+    lan = dut.wires["lan"]
+    tunnel_add(dut, "type gre", 4, (4,))
+    try:
+        labels_add(dut, (4,))
+        eventually(lambda: lan.srp1(echo(lan, 4), 1), 20, 0.1, "neighbors are known")
+        netns.sysctl(dut.ctl, {"net.mpls.conf.t0.input": 0})
+        eventually(lambda: not row(dut)["mpls"], 5, 0.05)
+        before = dut.counters()
+        lan.send(echo(lan, 4))
+        eventually(lambda: dut.drops(before) == {"mpls_off": 1}, 5, 0.05)
+    finally:
+        labels_del(dut)
 
 
 # Octets that the kinds of tunnels put in front of a packet.

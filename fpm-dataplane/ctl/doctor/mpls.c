@@ -249,7 +249,9 @@ hop_check(struct far_ends *f, const struct hop *hop)
 	const json_t *row = hop->goes_on ? NULL : interface_find(f->e, hop->ifindex);
 	const char *name = row_str(row, "name");
 
-	if (row == NULL || row_true(row, "mpls") || json_object_get(f->seen, name) != NULL)
+	/* A packet whose last label leads to a tunnel goes into it. */
+	if (row == NULL || row_true(row, "mpls") || row_has(row, "tunnel") ||
+	    json_object_get(f->seen, name) != NULL)
 		return;
 	json_object_set_new(f->seen, name, json_true());
 	far_end_add(f->e, name);
