@@ -319,7 +319,8 @@ policer_neighbor_of(const struct burst *b, unsigned int i)
 
 	if (path_kind(b->path[i]) == PATH_ADJ)
 		return policer_source(seed, (const uint8_t *)&index, sizeof(index));
-	if (path_kind(b->path[i]) == PATH_ENCAP)
+	/* Labels into a tunnel wait for its neighbor, and have no destination of their own. */
+	if (path_kind(b->path[i]) == PATH_ENCAP || b->family[i] == 0)
 		return policer_source(seed_of(seed, PATH_ENCAP), (const uint8_t *)&index,
 				      sizeof(index));
 	seed = seed_of(seed, index);
