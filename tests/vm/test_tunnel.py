@@ -586,6 +586,11 @@ def test_the_path_mtu_that_a_router_tells_is_obeyed(dut):
         dut.ready()
 
 
+def label_route(where, words):
+    """Add a route of a label. `ip -batch` takes no family of labels."""
+    netns.command(["ip", "-n", where, "-f", "mpls", "route", "replace", *words.split()])
+
+
 def labels_add(dut, inner):
     """Let the routes through the tunnel push labels, which the far ends pop."""
     lan, t0 = dut.wires["lan"], {each: [INSIDE[each].format(n).split("/")[0] for n in (1, 2)] for each in inner}
@@ -597,14 +602,14 @@ def labels_add(dut, inner):
         flag, to_lan = ("-6 ", f"inet6 {lan.peer6}") if each == 6 else ("", f"inet {lan.peer4}")
         netns.ip_batch([f"{flag}route replace {NET[each]} encap mpls {100 + each} via {t0[each][1]} dev t0"], dut.ctl)
         netns.ip_batch([f"{flag}route replace {back[each]} encap mpls {200 + each} via {t0[each][0]} dev t0"], dut.far)
-        netns.ip_batch([f"-f mpls route replace {100 + each} dev lo"], dut.far)
-        netns.ip_batch([f"-f mpls route replace {200 + each} via {to_lan} dev lan0"], dut.ctl)
+        label_route(dut.far, f"{100 + each} dev lo")
+        label_route(dut.ctl, f"{200 + each} via {to_lan} dev lan0")
 
     def known():
         assert {r["label"] for r in dut.control.ask("labels")} == {200 + each for each in inner}
         hops = [dut.route_row(NET[each])["nexthops"][0] for each in inner]
         assert [hop.get("labels") for hop in hops] == [[100 + each] for each in inner]
-        assert {dut.route_row(NET[each])["state"] for each in inner} == {"forwarding"}
+        return {dut.route_row(NET[each])["state"] for each in inner} == {"forwarding"}
 
     eventually(known, 10, 0.05, "labels")
 
@@ -654,7 +659,7 @@ def test_labels_are_swapped_into_a_tunnel(dut):
         labels_add(dut, (4,))
         netns.sysctl(dut.ctl, {"net.mpls.conf.lan0.input": 1})
         eventually(lambda: row(dut, "lan0")["mpls"], 5, 0.05)
-        netns.ip_batch(["-f mpls route replace 300 as 104 via inet 10.9.0.2 dev t0"], dut.ctl)
+        label_route(dut.ctl, "300 as 104 via inet 10.9.0.2 dev t0")
         eventually(lambda: len(dut.control.ask("labels")) == 2, 5, 0.05)
         eventually(lambda: lan.srp1(echo(lan, 4), 1), 20, 0.1, "neighbors are known")
         before = by_forwarders(dut)
