@@ -21,7 +21,8 @@ int sched_real_time(void);
 /*
  * Give a thread of this process that has no real-time priority the lowest one, until it calls
  * sched_short_slice_again(). Returns 0 or -errno (-EBUSY: it has another policy, chosen by the
- * operator; -EPERM: RLIMIT_RTPRIO is 0; -ESRCH: it has ended).                 [any thread]
+ * operator; -EPERM: RLIMIT_RTPRIO is 0 and CAP_SYS_NICE is missing; -ESRCH: it has ended).
+ *                                                                             [any thread]
  */
 int sched_lend(int tid);
 

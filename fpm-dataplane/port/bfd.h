@@ -70,7 +70,7 @@ struct bfd_slot {
  * gives it back after a round.
  */
 struct bfd_loan {
-	/* W:fwd  rounds after which the forwarder gave it back, or had nothing to give back */
+	/* W:fwd  rounds that ended with all queues polled and due packets sent */
 	alignas(64) _Atomic uint32_t rounds;
 	_Atomic int tid;   /* W:fwd  of the forwarder; 0: it takes no priority */
 	_Atomic bool lent; /* W:bfd, fwd */

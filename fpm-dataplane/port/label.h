@@ -66,10 +66,9 @@ label_ip_find(const struct rte_mbuf *m, unsigned int at, unsigned int *n, uint16
 
 /* A packet to send: the fields of its labels, and the labels to push. */
 struct label_packet {
-	struct rte_mbuf
-		*m; /* begins with an Ethernet header without tags, or `at` is not 0 */
-	uint16_t
-		at; /* where the frame with labels begins, behind the headers of a tunnel */
+	/* It begins with an Ethernet header without tags, or `at` is not 0. */
+	struct rte_mbuf *m;
+	uint16_t at;    /* offset of the frame with labels behind the headers of a tunnel */
 	uint8_t family; /* 4, 6: an IP packet follows the labels to remove; or 0 */
 	uint8_t pops;   /* labels to remove */
 	/* struct label_walk; only if pops is not 0 */
@@ -171,8 +170,9 @@ label_room(const struct label_packet *p, unsigned int outer)
 
 /*
  * Write the packet, without MAC addresses and tags, and let the buffer begin with its new
- * Ethernet header: the headers of a tunnel before it are cut off. `ttl` is label_packet_ttl(), not 0. Return false, with the packet
- * unchanged, if the buffer has no room for the labels and for two tags.
+ * Ethernet header. The headers of the tunnel that it came by are cut off. `ttl` is
+ * label_packet_ttl(), not 0. Return false, with the packet unchanged, if the buffer has no
+ * room for the labels and for two tags.
  */
 static inline bool
 label_write(const struct label_packet *p, uint8_t ttl)
