@@ -9,6 +9,7 @@
 #include "fwd/frame.h"
 #include "fwd/label.h"
 #include "fwd/sid.h"
+#include "fwd/tunnel.h"
 #include "port/vlan.h"
 
 static void
@@ -28,11 +29,8 @@ outer_refuse(struct burst *b, unsigned int i, uint16_t reason)
 	 */
 	if (reason == PUNT_kernel_route && burst_has_sid_path(b))
 		burst_leave(b, i, DROP_egress_down);
-	else if (reason == PUNT_kernel_route || reason == DROP_blackhole ||
-		 reason == DROP_vrf_no_fib || reason == DROP_encap_loop)
-		burst_leave(b, i, (enum reason)reason);
 	else
-		burst_icmp(b, i, PUNT_unreach, (enum reason)reason);
+		fwd_outer_refuse(b, i, (enum reason)reason);
 }
 
 bool

@@ -57,11 +57,7 @@ fwd_label_outer(struct burst *b, unsigned int i, uint16_t ifidx)
 		reason = PUNT_kernel_route;
 	if (reason == N_REASON)
 		return &w->outer;
-	if (reason == PUNT_kernel_route || reason == DROP_encap_loop ||
-	    reason == DROP_blackhole || reason == DROP_vrf_no_fib)
-		burst_leave(b, i, reason);
-	else
-		fwd_label_refuse(b, i, PUNT_unreach, reason);
+	fwd_outer_refuse(b, i, reason);
 	return NULL;
 }
 

@@ -275,6 +275,16 @@ needs_fragments(const struct burst *b, unsigned int i, const struct fwd_outer *w
 	       !tunnel_sets_df(&tunnel->tunnel, burst_l3(b, i), b->family[i]);
 }
 
+void
+fwd_outer_refuse(struct burst *b, unsigned int i, enum reason reason)
+{
+	if (reason == PUNT_kernel_route || reason == DROP_encap_loop ||
+	    reason == DROP_blackhole || reason == DROP_vrf_no_fib)
+		burst_leave(b, i, reason);
+	else
+		fwd_label_refuse(b, i, PUNT_unreach, reason);
+}
+
 const struct fib_tunnel_outer *
 fwd_tunnel_outer(struct burst *b, unsigned int i)
 {
@@ -300,11 +310,7 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 		reason = PUNT_kernel_route;
 	if (reason == N_REASON)
 		return &w->outer;
-	if (reason == PUNT_kernel_route || reason == DROP_encap_loop ||
-	    reason == DROP_blackhole || reason == DROP_vrf_no_fib)
-		burst_leave(b, i, reason);
-	else
-		burst_icmp(b, i, PUNT_unreach, reason);
+	fwd_outer_refuse(b, i, reason);
 	return NULL;
 }
 

@@ -155,6 +155,12 @@ fwd_outer_hop(const struct fwd *f, const struct fwd_outer *w)
 }
 
 /*
+ * Drop or punt packet `i`, whose outer packet cannot be sent. The sender of packet `i` gets an
+ * ICMP error if `reason` is one that routers report (RFC 2473, section 8).
+ */
+void fwd_outer_refuse(struct burst *b, unsigned int i, enum reason reason);
+
+/*
  * Write the MAC addresses and tags of an outer packet, with which the buffer begins. `hop`:
  * fwd_outer_hop().
  */

@@ -119,11 +119,7 @@ fwd_vxlan_outer(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop
 	}
 	if (outer->reason == N_REASON)
 		return true;
-	if (outer->reason == PUNT_kernel_route || outer->reason == DROP_encap_loop ||
-	    outer->reason == DROP_blackhole || outer->reason == DROP_vrf_no_fib)
-		burst_leave(b, i, (enum reason)outer->reason);
-	else
-		burst_icmp(b, i, PUNT_unreach, (enum reason)outer->reason);
+	fwd_outer_refuse(b, i, (enum reason)outer->reason);
 	return false;
 }
 
