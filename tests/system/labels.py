@@ -34,6 +34,12 @@ class LabelRouter(Router):
         """Return the row of a label, or None."""
         return next((r for r in self.control.ask("labels") if r["label"] == label), None)
 
+    def only_encap(self):
+        """Return the only entry of labels. Entries of earlier tests end when no forwarder reads
+        them any longer."""
+        one = lambda: rows if len(rows := self.control.ask("encaps")) == 1 else None  # noqa: E731
+        return eventually(one, 5, 0.02, "one entry of labels")[0]
+
     def unlabel(self, *labels):
         """Withdraw the routes of labels."""
         self.zebra.drop_label(*labels)
