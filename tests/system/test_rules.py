@@ -836,6 +836,9 @@ def test_a_map_of_pbrd_is_obeyed(own_dut):
         leaves_by(lan, wan)
         leaves_by(lan, ext, NEAR[:-3])
         dut.stop()
+        # The kernel has deleted zebra's next hops, because the TAPs have lost their carrier. If the
+        # carrier came back before zebra 8.4 saw that, zebra would not install its routes again.
+        eventually(lambda: f"S>* {NEAR}" not in router.vtysh("show ip route table 1120"), 10)
         Dut.start(dut)  # Router.start() waits until there are no routes of zebra
         leaves_by(lan, wan)
         leaves_by(lan, ext, NEAR[:-3])
