@@ -28,6 +28,7 @@
 #include "base/prefix.h"
 #include "base/sd_notify.h"
 #include "base/worker.h"
+#include "patience.h"
 
 static struct prefix
 parsed(const char *text)
@@ -337,7 +338,7 @@ worker_gets_every_message_and_stops(void **state)
 	assert_int_equal(worker_start(&w), 0);
 	for (int i = 0; i < 999; i++)
 		worker_send(&w, msg_new(MSG_GLEAN, sizeof(struct msg_neigh)));
-	for (int i = 0; i < 5000 && atomic_load(&received) < 1000; i++)
+	for (int i = 0; i < PATIENCE_MS && atomic_load(&received) < 1000; i++)
 		nanosleep(&tick, NULL);
 	assert_int_equal(atomic_load(&received), 1000);
 	assert_true(atomic_load(&rounds) > 0);
@@ -389,7 +390,7 @@ worker_takes_routes_last_but_in_every_round_and_each_kind_in_order(void **state)
 			worker_send(&w, &n->m);
 		}
 	assert_int_equal(worker_start(&w), 0);
-	for (int i = 0; i < 5000 && atomic_load(&n_taken) < 2 * N_EACH; i++)
+	for (int i = 0; i < PATIENCE_MS && atomic_load(&n_taken) < 2 * N_EACH; i++)
 		nanosleep(&tick, NULL);
 	worker_stop(&w);
 	assert_int_equal(atomic_load(&n_taken), 2 * N_EACH);
@@ -539,7 +540,7 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 	getsockname(manager, (struct sockaddr *)&addr, &len);
 	while (sendto(sock, "", 1, 0, (struct sockaddr *)&addr, len) == 1)
 		continue;
-	alarm(60); /* a test that waits without end has failed */
+	alarm(PATIENCE_S); /* a test that waits without end has failed */
 	assert_int_equal(sd_set_mainpid(7, 10), -EAGAIN);
 	assert_int_equal(sd_fdremove_wait("tap-lan0", 10), -ETIMEDOUT);
 	/* Returns at once from now on. */

@@ -26,6 +26,7 @@
 #include <rte_ring.h>
 
 #include "eal.h"
+#include "patience.h"
 #include "port/bond.h"
 #include "port/dpdk_compat.h"
 
@@ -103,7 +104,7 @@ start_with(size_t kib, int say)
 	 * For each link it creates the ring for sending last, and a ring can be looked up only
 	 * when it is complete. The pool of packets can be looked up before it has memory.
 	 */
-	for (unsigned int i = 0; i < 1000; i++) {
+	for (unsigned int i = 0; i < PATIENCE_MS / 10; i++) {
 		if (rte_ring_lookup(DPDK_BOND_MEMBER "_1_tx") != NULL &&
 		    rte_ring_lookup(DPDK_BOND_MEMBER "_0_tx") != NULL)
 			_exit(0);

@@ -28,6 +28,7 @@
 #include "ctl/conn.h"
 #include "daemon_fake.h"
 #include "descriptors.h"
+#include "patience.h"
 
 #define END "{\"end\":true}\n"
 
@@ -330,7 +331,7 @@ static void
 a_signal_ends_a_watch(void **state)
 {
 	fake_daemon.stays = t.stop = true;
-	alarm(60); /* end a watch that the signal does not end */
+	alarm(PATIENCE_S); /* end a watch that the signal does not end */
 	assert_int_equal(exchange(conn_watch, fake_daemon.path, "{}", "{\"a\":\"1\"}\n"),
 			 CTL_OK);
 	assert_string_equal(t.keys, "1\n");

@@ -276,7 +276,7 @@ is_hung_up(int fd)
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	char c;
 
-	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 	assert_true(recv(fd, &c, 1, 0) <= 0);
 	close(fd);
 }

@@ -19,6 +19,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
+#include "patience.h"
 #include "rib/rib_impl.h"
 
 struct house {
@@ -205,7 +206,7 @@ one_route_is_in_the_fib_at_once(void **state)
 		add_route(b, FPM_ROUTE, 0x0a000000 + (i << 8), 24, 7);
 		start = monotonic_s();
 		worker_send(&h->rib, &b->m);
-		assert_true(wait_for(h, 0x0a000001 + (i << 8), PATH_ADJ, 5));
+		assert_true(wait_for(h, 0x0a000001 + (i << 8), PATH_ADJ, PATIENCE_S));
 		took = monotonic_s() - start;
 		sum += took;
 		worst = took > worst ? took : worst;
@@ -226,7 +227,7 @@ a_thread_without_work_makes_no_rounds(void **state)
 	add_hop(b, 7, 0xc0000201, 11);
 	add_route(b, FPM_ROUTE, 0x0a000000, 24, 7);
 	worker_send(&h->rib, &b->m);
-	assert_true(wait_for(h, 0x0a000001, PATH_ADJ, 5));
+	assert_true(wait_for(h, 0x0a000001, PATH_ADJ, PATIENCE_S));
 	/* The median of the times between two looks: a thread that is off its CPU rests, too. */
 	for (unsigned int i = 0; i < 25; i++) {
 		before = atomic_load(&n_rounds);
@@ -248,13 +249,13 @@ a_replay_is_swept_by_the_threads_own_timer(void **state)
 	add_route(b, FPM_ROUTE, 0x0a000000, 24, 7);
 	add_route(b, FPM_ROUTE, 0x0a000100, 24, 7);
 	worker_send(&h->rib, &b->m);
-	assert_true(wait_for(h, 0x0a000101, PATH_ADJ, 5));
+	assert_true(wait_for(h, 0x0a000101, PATH_ADJ, PATIENCE_S));
 	b = batch();
 	add_session(b, 2);
 	add_hop(b, 7, 0xc0000201, 11);
 	add_route(b, FPM_ROUTE, 0x0a000000, 24, 7);
 	worker_send(&h->rib, &b->m);
-	assert_true(wait_for(h, 0x0a000101, PATH_NONE, 10));
+	assert_true(wait_for(h, 0x0a000101, PATH_NONE, PATIENCE_S));
 	assert_true(wait_for(h, 0x0a000001, PATH_ADJ, 0.1));
 	house_free(h);
 }
@@ -361,7 +362,7 @@ readers_see_no_hole_and_no_stranger_while_all_is_replaced(void **state)
 		}
 		if (round > 0)
 			continue;
-		assert_true(wait_for(h, 0x0a00ff01, PATH_ADJ, 10));
+		assert_true(wait_for(h, 0x0a00ff01, PATH_ADJ, PATIENCE_S));
 		for (unsigned int i = 0; i < 2; i++) {
 			reader[i] = (struct reader){.h = h, .stop = &stop};
 			pthread_create(&reader[i].thread, NULL, reader_main, &reader[i]);
@@ -374,7 +375,7 @@ readers_see_no_hole_and_no_stranger_while_all_is_replaced(void **state)
 		add_route(b, FPM_ROUTE, 0x0b000000, 8, 7);
 		worker_send(&h->rib, &b->m);
 	}
-	assert_true(wait_for(h, 0x0b000001, PATH_ADJ, 120));
+	assert_true(wait_for(h, 0x0b000001, PATH_ADJ, PATIENCE_S));
 	atomic_store(&stop, true);
 	for (unsigned int i = 0; i < 2; i++) {
 		pthread_join(reader[i].thread, NULL);
