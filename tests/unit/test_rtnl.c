@@ -454,7 +454,8 @@ a_route_with_a_limited_life_goes_when_it_is_over(void **state)
 	const char *net = "2001:db8:9::/48";
 
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
-	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 2", net);
+	/* A test that gets a CPU when the route has expired does not see it. */
+	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 4", net);
 	wait_for(s, n_of(s, net) == 1);
 	wait_for(s, n_of(s, net) == 0);
 	stop(s);
@@ -482,7 +483,7 @@ a_route_that_stays_expired_is_read_ever_less(void **state)
 
 	bed_sysctl(s->bed, "ipv6/route/gc_interval", "3600");
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
-	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 1", net);
+	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 3", net);
 	wait_for(s, n_of(s, net) == 1);
 	wait_for(s, n_of(s, net) == 0);
 	wait_for(s, dumps_rest_for(s, 400)); /* it is read every 100 ms at first */
@@ -716,7 +717,8 @@ lost_events_make_it_read_everything_again(void **state)
 	ip(s->bed, "nexthop del id 5");
 	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	wait_for(s, count(&kernel_status.overruns) > overruns);
-	assert_int_equal(atomic_load(&kernel_status.in_step), 0);
+	/* The thread has counted the overrun and is about to say so. */
+	wait_until(atomic_load(&kernel_status.in_step) == 0);
 	release(s);
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
 	wait_for(s, n_of(s, "10.1.43.0/24") == 1 && n_of(s, NET) == 0);
