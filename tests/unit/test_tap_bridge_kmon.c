@@ -394,6 +394,9 @@ an_ipv6_address_is_tentative_until_dad_is_done(void **state)
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
 
+	/* The check takes this time at least: the test sees the address before it ends. */
+	bed_sysctl(bed, "ipv6/neigh/t0/retrans_time_ms", "2000");
+	bed_sysctl(bed, "ipv6/conf/t0/accept_dad", "1");
 	ip(bed, "addr add 2001:db8:2::1/64 dev t0");
 	eventually(m, find_addr(m, "2001:db8:2::1", 64) != NULL);
 	assert_true(find_addr(m, "2001:db8:2::1", 64)->tentative);

@@ -97,16 +97,6 @@ resolve_makes_the_kernel_send_arp_and_ends_in_failed(void **state)
 	unwatch(m);
 }
 
-static bool
-has_usable_link_local(const struct model *m)
-{
-	for (size_t i = 0; i < m->n_addrs; i++)
-		if (m->addr[i].family == 6 && m->addr[i].addr[0] == 0xfe &&
-		    !m->addr[i].tentative)
-			return true;
-	return false;
-}
-
 static void
 resolve_makes_the_kernel_send_ns_and_ends_in_failed(void **state)
 {
