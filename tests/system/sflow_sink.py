@@ -15,6 +15,7 @@ from scapy.packet import Raw
 from scapy.utils import wrpcap
 
 from lib import netns
+from lib.wait import eventually
 
 PORT = 6343
 HOST, DISCARDED = 0x3FFFFFFF, 0x40000000
@@ -138,6 +139,21 @@ class Settings:
             done = self.dut.fpmctl("config", "reload")
             assert done.returncode == 0, done.stderr
             self.shown()
+            self._begun()
+
+    def _begun(self):
+        """Wait until each forwarder has begun a round after the reload: a round has the settings with
+        which it began. The first poll without packets may be of the round before."""
+        if self.dut.metrics == "off":
+            return
+        before = self._polls()
+        begun = lambda: all(n > before[lcore] + 1 for lcore, n in self._polls().items())  # noqa: E731
+        eventually(begun, 5, 0.01, "each forwarder has the settings")
+
+    def _polls(self):
+        """Return {forwarder: its polls without packets}, read from the metrics page."""
+        row = r'^fpmdp_idle_polls_total\{lcore="(fwd-\d+)"\} (\d+)$'
+        return {lcore: int(n) for lcore, n in re.findall(row, self.dut.metrics_page(), re.M)}
 
     def shown(self):
         """Return the rows of `show sflow`. sflow answers after it has taken the settings."""

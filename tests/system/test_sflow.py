@@ -211,9 +211,14 @@ def test_samples_over_the_limit_are_counted(dut, sink, settings, lan):
     frames = [bytes(lan.probe(HOST4))] * 20_000
     begin = time.monotonic()
 
-    lan.send(*frames)
-    dut.fence(lan)
-    took_s = time.monotonic() - begin
+    def exceeded():
+        """Send. Return true if samples were over the limit: the kernel between both ends loses frames
+        while the CPUs are busy."""
+        lan.send(*frames)
+        dut.fence(lan)
+        return row_of(dut, "port", "lan0")["drops"] > before["drops"]
+
+    eventually(exceeded, 30, 0, "samples over the limit")
 
     def moved():
         """Return how the counters have moved, once the thread has taken all records."""
@@ -222,9 +227,7 @@ def test_samples_over_the_limit_are_counted(dut, sink, settings, lan):
         return row if row["samples"] + row["drops"] == row["pool"] else None
 
     row = eventually(moved, 5)
-    # The kernel between both ends loses some while the CPUs are busy.
-    assert row["drops"] > 0
-    assert row["samples"] <= (took_s + 2) * LIMIT
+    assert row["samples"] <= (time.monotonic() - begin + 2) * LIMIT
     probe = lan.probe(HOST4)
     eventually(lambda: lan.send(probe) or sink.of(token_of(probe)), 5, 0.2)
     assert sink.of(token_of(probe))[0]["drops"] >= row["drops"]
@@ -269,7 +272,6 @@ def test_a_flood_of_dropped_packets_is_counted(dut, sink, settings, lan, wan):
         lan.send(*[bytes(lan.probe("203.0.113.1"))] * 20_000)
         dut.fence(lan)
 
-    most = 1000 * (time.monotonic() - began + 1)
     assert stream.lost(lan) == []
     # The kernel between both ends loses some while the CPUs are busy.
     dropped = dut.counter("drop", "blackhole") - dropped
@@ -281,6 +283,7 @@ def test_a_flood_of_dropped_packets_is_counted(dut, sink, settings, lan, wan):
         return moved if sum(moved) == dropped else None
 
     reported, others = eventually(told, 5)
+    most = 1000 * (time.monotonic() - began + 1)
     assert 0 < reported <= most and others > 0, (reported, others, most)
 
 
@@ -423,7 +426,7 @@ def test_a_collector_that_is_away_delays_nothing(dut, sink, settings, lan, wan):
         probe = lan.probe(HOST4)
         lan.send(probe)
         sample_of(other, probe)
-    assert new("works again") == 1
+    eventually(lambda: new("works again") == 1, 5, what="the line of the log")
     assert new("fails") == 1
 
 
