@@ -13,6 +13,7 @@ import jsonschema
 import yaml
 
 from lib.dataplane import ROOT
+from lib.wait import PATIENCE
 
 PATH = os.path.join(ROOT, "fpm-dataplane", "dist", "openapi.yaml")
 with open(PATH, encoding="utf-8") as _file:
@@ -22,7 +23,7 @@ with open(PATH, encoding="utf-8") as _file:
 class Connection(http.client.HTTPConnection):
     """HTTP on the Unix socket `path`."""
 
-    def __init__(self, path, timeout=10):
+    def __init__(self, path, timeout=10 * PATIENCE):
         super().__init__("localhost", timeout=timeout)
         self.path = path
 
@@ -114,7 +115,7 @@ def otherwise(dut, octets, method="GET"):
     """Send octets that are no operation of the API. Return (status, headers, body) of the
     answer."""
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(10)
+        sock.settimeout(10 * PATIENCE)
         sock.connect(dut.socket)
         sock.sendall(octets)
         answer = http.client.HTTPResponse(sock, method=method)

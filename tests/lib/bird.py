@@ -6,7 +6,7 @@ import signal
 
 from lib import machine, netns, procs
 from lib.peers import libraries, program
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 
 
 def why_not():
@@ -45,7 +45,7 @@ class Bird:
         pid = self.pid()
         procs.signal_pid(pid, number)
         if self.process is not None and self.process.pid == pid:
-            self.process.wait(20)
+            self.process.wait(20 * PATIENCE)
         eventually(lambda: not procs.is_alive(pid), 20, what="BIRD has ended")
 
     def stop(self, *_daemons):

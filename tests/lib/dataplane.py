@@ -48,7 +48,7 @@ class Dataplane:
     def stop(self, number=signal.SIGTERM, timeout=10):
         """End the daemon with a signal. Return its exit code."""
         self.process.send_signal(number)
-        return self.process.wait(timeout)
+        return self.process.wait(timeout * PATIENCE)
 
     def pid(self):
         """Return the process id of the daemon, not of its supervisor."""

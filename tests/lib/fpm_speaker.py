@@ -21,6 +21,7 @@ import struct
 import time
 
 from lib import netns as namespaces
+from lib.wait import PATIENCE
 
 RTM_NEWROUTE, RTM_DELROUTE = 24, 25
 RTM_NEWNEIGH = 28
@@ -309,7 +310,7 @@ class FpmSpeaker:
         self.host, self.port, self.netns, self.pid = host, port, netns, pid
         self.socket = None
 
-    def connect(self, timeout=10):
+    def connect(self, timeout=10 * PATIENCE):
         """Connect, in the namespace if the test named one. Retry while the dataplane refuses."""
         end = time.monotonic() + timeout
         while True:
@@ -339,7 +340,7 @@ class FpmSpeaker:
     def __exit__(self, *exc):
         self.close()
 
-    def wait_closed(self, timeout=10):
+    def wait_closed(self, timeout=10 * PATIENCE):
         """Return True if the dataplane closes the connection within `timeout` seconds."""
         ready, _, _ = select.select([self.socket], [], [], timeout)
         if not ready:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 
 from lib import netns, procs
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 
 BUILD = os.path.join(os.path.dirname(__file__), "..", "..", "build")
 NEWER = os.path.abspath(os.environ.get("FRR_ROOT") or os.path.join(BUILD, "frr-root"))
@@ -85,7 +85,7 @@ class FrrAt:
         """End a daemon with this signal; wait for its end."""
         process = self.running.pop(daemon)
         process.send_signal(number)
-        process.wait(10)
+        process.wait(10 * PATIENCE)
 
     def destroy(self):
         """Kill all daemons and remove their directory."""

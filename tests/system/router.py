@@ -13,7 +13,7 @@ from scapy.layers.l2 import Ether
 from lib import netns
 from lib.dut import Dut
 from lib.pace import Pace
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 from wire import Collector, Wire, token, token_of
 from zebra import Zebra
 
@@ -106,7 +106,7 @@ class Router(Dut):
     def metrics_page(self):
         """Return the text of the metrics page."""
         with netns.entered(self.ctl):
-            page = http.client.HTTPConnection(self.metrics, timeout=5)
+            page = http.client.HTTPConnection(self.metrics, timeout=5 * PATIENCE)
             page.connect()
         with contextlib.closing(page):
             page.request("GET", "/metrics")
