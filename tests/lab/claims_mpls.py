@@ -138,7 +138,8 @@ def traced(lab, node, expected):
         address in some and labels == stack
         for (address, labels), (some, stack) in zip(heard, wanted)
     )
-    seen = evidence.answered(lab, ask, same)
+    silent = lambda hops: sum(address == "*" for address, _ in hops)  # noqa: E731
+    seen = evidence.traced(lab, ask, same, lambda heard: silent(heard) > silent(expected))
     check(same(seen), f"traceroute {target} by {expected}", seen, LOGS)
     return " > ".join(
         address + (f" (label {'/'.join(map(str, labels))})" if labels else "") for address, labels in seen
