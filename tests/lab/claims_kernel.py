@@ -12,13 +12,21 @@ LOGS = ("dataplane", "bird")
 
 
 def by(lab, prefix, *names):
-    """Wait until the FIB has a route by these interfaces and no others."""
+    """Wait until the FIB has a route by these interfaces and no others, and all its gateways are
+    resolved: packets to others wait, and few have room."""
+
+    def hops():
+        return [hop for row in lab.dp.show("routes", prefix, "exact") for hop in row["nexthops"]]
 
     def seen():
-        rows = lab.dp.show("routes", prefix, "exact")
-        return sorted(hop["dev"] for row in rows for hop in row["nexthops"])
+        return sorted(hop["dev"] for hop in hops())
+
+    def unresolved():
+        known = {(row["dev"], row["address"]) for row in lab.dp.show("neighbors") if row["mac"]}
+        return {(hop["dev"], hop["via"]) for hop in hops() if hop["via"]} - known
 
     wait_for(f"{prefix} by {', '.join(names)}", lambda: seen() == sorted(names), seen, LOGS)
+    wait_for(f"the gateways of {prefix} to be resolved", lambda: not unresolved(), unresolved, LOGS)
 
 
 def kernel_static(lab):
