@@ -339,6 +339,7 @@ def test_the_addresses_of_a_link_that_is_set_up_are_announced(both, announced): 
             netns.link_set(router.far, "wan", False)
         eventually(lambda: both.ours.port_row(wan)["link"] == "down", 5, 0.01)
         for router in both.both:
+            router.collector.catch_up()  # with the last announcements of before
             router.wires["wan"].clear()
             netns.link_set(router.far, "wan", True)
         eventually(lambda: both.ours.port_row(wan)["link"] == "up", 5, 0.01)
@@ -357,7 +358,8 @@ def test_a_carrier_that_another_program_takes_is_restored(both, wan):  # noqa: F
     eventually(lambda: "NO-CARRIER" in flags(), 5, 0.01)
 
     eventually(lambda: "LOWER_UP" in flags(), 10, 0.05, "restored")
-    assert "carrier of tap changed by another program port=wan0 restored=up" in ours.daemon.log(50)
+    said = "carrier of tap changed by another program port=wan0 restored=up"
+    eventually(lambda: said in ours.daemon.log(50), 5, 0.05, "the line of the log")
     eventually(lambda: both.fate(ours, wan.ip4) == "local", 5, 0.05)
 
 
