@@ -113,16 +113,26 @@ class Medians:
     def __init__(self, dut):
         self.dut, self.took = dut, {}
 
-    def until(self, what, fn):
-        """Wait until fn() is true. Add the seconds that it took to the times of `what`."""
-        clock = Clock(self.dut)
+    def until(self, what, fn, clock=None):
+        """Wait until fn() is true. Add the seconds since `clock` began, or since now, to the times of
+        `what`. Return when it was true (monotonic)."""
+        clock = clock or Clock(self.dut)
         eventually(fn, 5, 0.002)
+        now = time.monotonic()
         self.took.setdefault(what, []).append(clock.seconds())
+        return now
 
-    def are_in_time(self):
-        """Assert that each median is within the 100 ms that a change may take."""
-        late = {what: t for what, t in self.took.items() if median(t) >= in_time_s(self.dut)}
+    def are_in_time(self, seconds=None):
+        """Assert that each median is within `seconds`, or within the 100 ms that a change may take in
+        this build."""
+        most = seconds or in_time_s(self.dut)
+        late = {what: t for what, t in self.took.items() if median(t) >= most}
         assert self.took and late == {}
+
+
+def outside(times, spans):
+    """Return the times that are in none of the spans (begin, end)."""
+    return [t for t in times if not any(begin <= t <= end for begin, end in spans)]
 
 
 def coming(wire, probe, out):

@@ -4,6 +4,7 @@ both families, two routers in a row. The destination MAC of a packet identifies 
 
 import ipaddress
 import itertools
+import time
 from collections import Counter
 
 import pytest
@@ -12,9 +13,10 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
+from lib import netns
 from lib.fpm_speaker import route_block
 from lib.wait import eventually
-from on_time import Clock, lose_link, true_in_time
+from on_time import IN_TIME_S, Clock, Medians, lose_link, outside
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -221,7 +223,7 @@ def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
 def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt, cause):
     """Prefixes point at groups, so the time to handle a lost link or a failed neighbor does not
     grow with the number of prefixes. A stream to addresses all over the table loses no packet that
-    is sent later than 100 ms after the loss."""
+    is sent later than 100 ms after the loss (median of three)."""
     count, ids = 20_000, [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(alt.peer4, alt)]
     group = dut.zebra.group(ids)
     first = ipaddress.ip_network("198.18.0.0/29")
@@ -230,20 +232,36 @@ def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt
     dut.zebra.raw(route_block(str(first), count, group))
     dut.in_force(prefixes[-1])
     dsts = [str(first[1] + 8 * n) for n in range(0, count, 400)]
+    medians, spans = Medians(dut), []
+
+    def lost():
+        """Lose the member. Return a Clock that began then."""
+        if cause == "link":
+            return lose_link(dut, wan)
+        clock = Clock(dut)
+        dut.ip(f"neigh replace {wan.peer4} dev {wan.tap} nud failed")
+        return clock
+
+    def back():
+        if cause == "link":
+            netns.link_set(dut.far, wan.name, True)
+        else:
+            dut.neighbor(wan.peer4, wan)
+        eventually(lambda: dut.all_alive(prefixes[-1]), 5, 0.01)
 
     with dut.stream(lan, dsts, rate=1000) as stream:
-        if cause == "link":
-            clock = lose_link(dut, wan)
-        else:
-            clock = Clock(dut)
-            dut.ip(f"neigh replace {wan.peer4} dev {wan.tap} nud failed")
-        moved = true_in_time(clock, lambda: not dut.all_alive(prefixes[-1]))
-        sent = stream.sent
-        eventually(lambda: stream.sent > sent + 500)
+        for _ in range(3):
+            began = time.monotonic()
+            dut.fence(lan)  # the forwarder has judged the packets of before
+            moved = medians.until(cause, lambda: not dut.all_alive(prefixes[-1]), lost())
+            spans.append((began, moved))
+            sent = stream.sent
+            eventually(lambda sent=sent: stream.sent > sent + 500)
+            back()
 
-    late = [stream.time_of(n) - moved for n in stream.lost(wan, alt)]
-    assert [t for t in late if t > 0] == []
+    assert outside([stream.time_of(n) for n in stream.lost(wan, alt)], spans) == []
     assert len(stream.arrived(alt)) > 400
+    medians.are_in_time(IN_TIME_S)
 
 
 def test_two_routers_in_a_row_do_not_choose_alike(dut, lan, wan, alt, own_dut):
