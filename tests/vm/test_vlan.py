@@ -72,6 +72,8 @@ def test_samples_of_sflow_name_the_vlan(router, lan, wan):
     back = tagged(wan.probe(lan.peer4, src=PEER, size=200), (C, 100, 5))
     with Sink(router.ctl, port=PORT) as sink:
         settings(counters_s=1)
+        for wire in (lan, wan):
+            router.fence(wire)  # a forwarder uses the settings with which its round began
         try:
             through(lan, there, wan, (C, 100))
             through(wan, back, lan)

@@ -157,6 +157,7 @@ def test_samples_of_sflow_have_the_prefixes_of_the_vrf(two, family):
     to = BEHIND[family].format(2)
     settings = Settings(two)
     settings(collectors=[f"[{to}]:{PORT} vrf red" if family == 6 else f"{to}:{PORT} vrf red"])
+    two.fence(lan)  # a forwarder uses the settings with which its round began
     try:
         probe = lan.probe(HOST[family], src=BEFORE[family].format(2))
         two.forwarded(lan, probe, wan)
