@@ -186,7 +186,7 @@ def test_ctrl_c_leaves_nothing():
     try:
         eventually(lambda: netns.exists(f"h1-{name}"), 10, 0.01)
         child.send_signal(signal.SIGINT)
-        text, _ = child.communicate(timeout=40)
+        text, _ = child.communicate(timeout=40 * PATIENCE)
 
         assert child.returncode == 130 and "Stopped by SIGINT" in text, text
         assert no_trace(name)
@@ -205,7 +205,7 @@ def test_a_failure_leaves_nothing():
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=60 * PATIENCE,
     )
 
     assert done.returncode == 1 and "FAIL" in done.stdout, done.stdout + done.stderr
