@@ -4,6 +4,7 @@ end (run.py has the cables). A bond of the kernel is a port by AF_PACKET. A cabl
 both ends."""
 
 import contextlib
+import math
 import os
 import re
 import time
@@ -147,17 +148,24 @@ def routed(router):
     return lan, wan
 
 
-def lost_for(stream, wire, since):
-    """Return the seconds from `since` to the last packet that did not arrive; 0: none was
-    lost."""
-    lost = stream.lost(wire)
-    return max(stream.time_of(n) - since for n in lost) if lost else 0.0
+def ran(clock, begin, end):
+    """Return the seconds between two times (monotonic) in which this guest ran, by a Watch."""
+    offset = time.time() - time.monotonic()
+    return clock.took(begin + offset, end + offset)
+
+
+def lost_for(clock, stream, wire, since, until=math.inf):
+    """Return the seconds from `since` to the last packet, sent before `until`, that did not arrive; 0:
+    none was lost. Time in which this guest did not run does not count."""
+    lost = [at for at in map(stream.time_of, stream.lost(wire)) if at < until]
+    return ran(clock, since, max(lost)) if lost else 0.0
 
 
 def loses_no_second(router, qmp, n):
     """Pull the cable of a member and check that packets pass both ways within a second."""
     lan, wan = routed(router)
     with contextlib.ExitStack() as undo:
+        clock = undo.enter_context(Watch(router.far, [f"m{m}" for m in MEMBERS]))
         out = undo.enter_context(router.stream(lan, HOST, rate=50, flows=16))
         back = undo.enter_context(router.stream(wan, lan.peer4, rate=50, flows=16))
         since = out.times[-1]
@@ -169,9 +177,8 @@ def loses_no_second(router, qmp, n):
             assert members(router)[n] == "down" and carrier(router)
             last = out.times[-1]
     for stream, at in ((out, wan), (back, lan)):
-        lost = [m for m in stream.lost(at) if stream.time_of(m) < last]
-        took = max((stream.time_of(m) - since for m in lost), default=0)
-        print(f"member {n} pulled: {len(lost)} of {stream.sent} lost, for {took:.3f} s")
+        took = lost_for(clock, stream, at, since, last)
+        print(f"member {n} pulled: {len(stream.lost(at))} of {stream.sent} lost, for {took:.3f} s")
         assert took < LOSS_S
 
 
@@ -195,16 +202,20 @@ def comes_back(router, end, as_it_was):
     eventually(lambda: as_it_was(router), 10, 0.1, "members")
     eventually(lambda: router.fpm()["checkpoint"]["routes"] == 1, 5, 0.05, "a checkpoint")
     router.zebra.close()
-    with LinkWatch(router.ctl) as watch, router.stream(lan, HOST, rate=50, flows=16) as stream:
+    with (
+        LinkWatch(router.ctl) as watch,
+        Watch(router.far, [f"m{n}" for n in MEMBERS]) as clock,
+        router.stream(lan, HOST, rate=50, flows=16) as stream,
+    ):
         was = end(router)
         router.control.close()
         router.daemon.back(was)
         begin = time.monotonic()
         eventually(lambda: as_it_was(router), UP_S, 0.02, "members")
-        took = time.monotonic() - begin
+        took = ran(clock, begin, time.monotonic())
         enough = len(stream.times) + stream.rate
         eventually(lambda: stream.sent > enough, 20, 0.1, "packets")
-    rest = lost_for(stream, wan, begin)
+    rest = lost_for(clock, stream, wan, begin)
     print(f"{end.__name__}: members back after {took:.2f} s, none lost after {rest:.2f} s")
     assert watch.lost_carrier() == []
     assert took < UP_S and rest < UP_S
@@ -446,14 +457,15 @@ def test_a_bond_of_the_kernels_is_a_port():
     lost."""
     with a_router("kernel", KernelBonds()) as router:
         lan, wan = routed(router)
+        ends = [f"m{n}" for n in MEMBERS]
         for n in MEMBERS:
-            with router.stream(lan, HOST, rate=50, flows=16) as stream:
+            with Watch(router.far, ends) as clock, router.stream(lan, HOST, rate=50, flows=16) as stream:
                 since = stream.times[-1]
                 netns.link_set(router.far, f"m{n}", False)
                 enough = stream.sent + 2 * LOSS_S * stream.rate
                 eventually(lambda e=enough: stream.sent > e, 20, 0.1, "packets")
             assert carrier(router)
-            assert lost_for(stream, wan, since) < LOSS_S
+            assert lost_for(clock, stream, wan, since) < LOSS_S
             netns.link_set(router.far, f"m{n}", True)
             eventually(lambda: lacp_is_up(router), 10, 0.1, "LACP")
         for n in MEMBERS:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import stat
+import statistics
 import subprocess
 
 import pytest
@@ -108,7 +109,8 @@ def test_no_packet_is_lost_in_a_planned_restart(router):
     wan.clear()
     assert watch.lost_carrier() == []
     assert keeper(router) == process is not None
-    assert took[0] < 1.5, "what waits in rings is bounded"
+    # The median, because a guest without KVM may stand still for a time.
+    assert statistics.median(took) < 1.5, "what waits in rings is bounded"
 
 
 @pytest.mark.quick
