@@ -124,6 +124,8 @@ def enslave(router, vrf, wire):
     the address again."""
     router.ip(f"link set {wire.tap} master {vrf}")
     eventually(lambda: vrfs(router)[wire.tap] == vrf, 5, 0.01, "in the VRF")
+    # The routes of the kernel come by another thread than its interfaces.
+    eventually(lambda: not router.route_row(wire.host4), 5, 0.01, "its subnet has left main")
     router.ip(f"addr replace {wire.ip6}/64 dev {wire.tap} nodad")
 
 
