@@ -11,6 +11,7 @@ import pytest
 
 from lib.built import only_release
 from lib.dataplane import ROOT, Dataplane
+from lib.wait import PATIENCE
 
 # The variables that the program reads. `make system T=...` sets one of them, too.
 WORDS = ("T", "SEED", "ROUTES", "RATE", "REPEAT", "EACH", "ONLY")
@@ -58,12 +59,13 @@ def played(run):
     program = Dataplane(None, "", "", "", "").program
     only_release(program, "times are")
     # On SIGTERM the program removes its test bed.
-    argv = ["timeout", "-k", "60", "400", sys.executable]
+    limit = int(400 * PATIENCE)
+    argv = ["timeout", "-k", "60", str(limit), sys.executable]
     argv += [os.path.join(ROOT, "tests", "chaos", "run.py")]
     env = environment(**run | {"ONLY": run["ONLY"].replace(" ", ",")})
 
     done = subprocess.run(
-        argv, env=env, capture_output=True, text=True, timeout=480, check=False
+        argv, env=env, capture_output=True, text=True, timeout=limit + 80, check=False
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
