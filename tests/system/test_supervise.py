@@ -491,11 +491,11 @@ time.sleep(3600)
 """
 
 
-@pytest.mark.parametrize("signs", [0, 6])
+@pytest.mark.parametrize("signs", [0, 12])
 def test_a_successor_has_the_watchdogs_time(sup, signs):
     """The supervisor watches a successor from the moment it is named, however long a start may
     take. WATCHDOG=1 of the successor counts at once."""
-    sup.python(HEIR.replace("SIGNS", str(signs)), "--watchdog", "1", "--start", "60")
+    sup.python(HEIR.replace("SIGNS", str(signs)), "--watchdog", "2", "--start", "60")
 
     eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")
     assert sup.said("silent")
