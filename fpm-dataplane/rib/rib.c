@@ -91,8 +91,8 @@ settings_event(struct rib *rib, const struct msg_settings *m)
 }
 
 /*
- * With `done`, freeze the checkpoint for the successor, which has no FPM session yet, and
- * end the session. Without `done`, the handover was cancelled: write the checkpoint again.
+ * With `done`, make the checkpoint read-only, because the successor restores it, and end
+ * the session. Without `done`, the handover was cancelled: write the checkpoint again.
  * The successor's failed start does not count as an attempt to restore.
  */
 static void
