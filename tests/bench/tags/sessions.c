@@ -20,6 +20,7 @@
 
 static struct bfd_table *table;
 static struct bfd_pace *pace;
+static struct bfd_beat **beats; /* by row: the packets of all sessions; NULL: no sessions */
 static uint8_t frame[N_SESSIONS][FRAME_BYTES]; /* of the peers */
 static uint64_t next_tsc,
 	gap_tsc; /* time of the next frame, gap between frames; gap 0: no frames */
@@ -51,18 +52,18 @@ packet_write(uint8_t *ip, unsigned int k, uint32_t from, uint32_t to)
 	put_be32(bfd + BFD_YOUR_DISCR, 1 + k);
 }
 
-/* Give session `k` its packets, or none if `ms` is 0. */
-static void
-session_set(unsigned int k, unsigned int ms)
+/* Write the packets of all sessions with the interval of a row. */
+static struct bfd_beat *
+beats_make(unsigned int ms)
 {
-	struct bfd_slot *s = &table->slot[1 + k];
-	uint32_t peer = THERE + k % N_ADJ;
-	struct bfd_beat *beat = NULL;
+	struct bfd_beat *all = calloc(N_SESSIONS, sizeof(*all));
 
-	if (ms != 0) {
-		beat = calloc(1, sizeof(*beat));
-		if (beat == NULL)
-			abort();
+	if (all == NULL)
+		return NULL;
+	for (unsigned int k = 0; k < N_SESSIONS; k++) {
+		struct bfd_beat *beat = &all[k];
+		uint32_t peer = THERE + k % N_ADJ;
+
 		*beat = (struct bfd_beat){.least_us = ms * 750,
 					  .most_us = ms * 1000,
 					  .expects = true,
@@ -75,8 +76,18 @@ session_set(unsigned int k, unsigned int ms)
 		packet_write(beat->packet, k, HERE, peer);
 		memcpy(beat->expect, beat->packet + 28, BFD_OCTETS);
 	}
-	free(s->beat);
-	s->beat = beat;
+	return all;
+}
+
+/*
+ * Give all sessions the packets of a row. If the packets were written here, they would take the
+ * place of routes in the caches before each turn.
+ */
+static void
+sessions_set(struct bfd_beat *of_row)
+{
+	for (unsigned int k = 0; k < N_SESSIONS; k++)
+		table->slot[1 + k].beat = of_row == NULL ? NULL : &of_row[k];
 }
 
 /*
@@ -100,8 +111,14 @@ sessions_make(struct rte_mempool *pool, const uint8_t head[14])
 {
 	table = bfd_table_create();
 	pace = table == NULL ? NULL : bfd_pace_create(table, pool, 0, 1);
-	if (pace == NULL)
+	beats = calloc(n_rows, sizeof(beats[0]));
+	if (pace == NULL || beats == NULL)
 		return -ENOMEM;
+	for (unsigned int r = 0; r < n_rows; r++) {
+		if (rows[r].session_ms != 0 &&
+		    (beats[r] = beats_make(rows[r].session_ms)) == NULL)
+			return -ENOMEM;
+	}
 	table->end = 1 + N_SESSIONS;
 	for (unsigned int k = 0; k < N_SESSIONS; k++) {
 		memcpy(frame[k], head, 14);
@@ -113,16 +130,16 @@ sessions_make(struct rte_mempool *pool, const uint8_t head[14])
 void
 sessions_turn(struct fwd_conf *conf, const struct row *row)
 {
-	static unsigned int ms;
+	static struct bfd_beat *now;
+	struct bfd_beat *of_row = beats[row - rows];
 
 	conf->bfd = row->bfd ? pace : NULL;
-	if (row->session_ms != ms) {
-		ms = row->session_ms;
-		for (unsigned int k = 0; k < N_SESSIONS; k++)
-			session_set(k, ms);
+	if (of_row != now) {
+		now = of_row;
+		sessions_set(of_row);
 	}
 	/* Peers draw from 75 to 100 % of the interval: 7/8 is the mean. */
-	gap_tsc = rte_get_tsc_hz() / 1000 * ms * 7 / 8 / N_SESSIONS;
+	gap_tsc = rte_get_tsc_hz() / 1000 * row->session_ms * 7 / 8 / N_SESSIONS;
 	phases_set(gap_tsc * N_SESSIONS);
 	next_tsc = gap_tsc == 0 ? UINT64_MAX : rte_rdtsc();
 }
