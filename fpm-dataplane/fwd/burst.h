@@ -204,7 +204,8 @@ struct fwd {
 	unsigned int n_decap, depth; /* depth: nested decapsulations so far */
 	bool decap_differs;          /* some of decap[] need bursts of their own */
 	/* See fwd/decap_fast.h. */
-	uint64_t learn_from; /* the next pattern may be made from this outer_epoch on */
+	uint64_t interval; /* grows every few rounds, and with each round without packets */
+	uint64_t learn_from; /* the next pattern may be made from this interval on */
 	int decap_gain;      /* above 0: enough packets match patterns */
 	bool has_patterns, decap_tries;
 	struct fwd_decap_pattern pattern[FWD_PATTERNS];

@@ -498,7 +498,7 @@ pattern_store(struct burst *b, const struct octets *o, struct fwd_decap_pattern 
 	memcpy(p->mask, o->mask, sizeof(p->mask));
 	*old = *p;
 	b->fwd->has_patterns = true;
-	b->fwd->learn_from = b->fwd->outer_epoch + 1;
+	b->fwd->learn_from = b->fwd->interval + 1;
 }
 
 /* Replace a pattern by that of packet `i`, which has just been decapsulated. */
@@ -567,7 +567,7 @@ pattern_to_make(struct burst *b, unsigned int i)
 	const uint8_t *eth = burst_l2(b, i);
 	struct fwd_decap_pattern *old;
 
-	if (f->outer_epoch % DECAP_SAMPLE != 0 || b->inside || eth != burst_frame(b, i) ||
+	if (f->interval % DECAP_SAMPLE != 0 || b->inside || eth != burst_frame(b, i) ||
 	    rte_pktmbuf_data_len(b->m[i]) < FRAME_MIN || fwd_watched(f) ||
 	    f->hooks != NULL || burst_has_labels(b, i))
 		return NULL;
@@ -578,7 +578,7 @@ pattern_to_make(struct burst *b, unsigned int i)
 			fwd_decap_gain(f, 1, 0);
 		return NULL;
 	}
-	return f->outer_epoch >= f->learn_from ? old : NULL;
+	return f->interval >= f->learn_from ? old : NULL;
 }
 
 void
@@ -601,7 +601,7 @@ fwd_decap_learn_end(struct burst *b, unsigned int i)
 	struct sid_packet p;
 	bool shift;
 
-	if (b->fwd->outer_epoch % DECAP_SAMPLE != 0 || !end_reads(b, i, sid, &p, &shift))
+	if (b->fwd->interval % DECAP_SAMPLE != 0 || !end_reads(b, i, sid, &p, &shift))
 		return;
 	old = pattern_to_make(b, i);
 	if (old != NULL)

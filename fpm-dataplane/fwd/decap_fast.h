@@ -24,7 +24,7 @@
  * A comparison costs cycles, and a match saves many of them. So packets are compared while
  * at least one of DECAP_GAIN packets matches. After DECAP_GAIN_MAX packets without a match,
  * no packet is compared until enough packets would match. One of DECAP_SAMPLE intervals
- * between quiescent states counts the packets that would match.
+ * (fwd.interval) counts the packets that would match.
  */
 #define DECAP_GAIN     8
 #define DECAP_GAIN_MAX 1024
@@ -52,7 +52,7 @@ fwd_decap_may_be_fast(const struct burst *b)
 
 	if (!f->has_patterns || fwd_watched(f) || f->hooks != NULL)
 		return false;
-	if (!f->decap_tries && f->outer_epoch % DECAP_SAMPLE == 0)
+	if (!f->decap_tries && f->interval % DECAP_SAMPLE == 0)
 		fwd_decap_gain(f, 0, b->n);
 	return f->decap_tries;
 }

@@ -563,7 +563,8 @@ patterns_begin(void)
 {
 	memset(fwd.pattern, 0, sizeof(fwd.pattern));
 	fwd.learn_from = 0;
-	fwd.outer_epoch += DECAP_SAMPLE - fwd.outer_epoch % DECAP_SAMPLE;
+	fwd.outer_epoch++;
+	fwd.interval += DECAP_SAMPLE - fwd.interval % DECAP_SAMPLE;
 	fwd.decap_gain = DECAP_GAIN_MAX;
 	fwd.decap_tries = true;
 }
@@ -572,7 +573,8 @@ patterns_begin(void)
 static void
 patterns_age(void)
 {
-	fwd.outer_epoch += DECAP_SAMPLE;
+	fwd.outer_epoch++;
+	fwd.interval += DECAP_SAMPLE;
 	fwd.found.ifidx = 0;
 	fwd.found_svi = NULL;
 }

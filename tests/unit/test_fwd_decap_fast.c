@@ -39,6 +39,7 @@ epoch_next(unsigned int by)
 		struct fwd *f = s == 0 ? &fast.fwd : &slow.fwd;
 
 		f->outer_epoch += by;
+		f->interval += by;
 		f->found.ifidx = 0;
 		f->found_svi = NULL;
 	}

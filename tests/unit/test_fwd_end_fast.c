@@ -111,7 +111,9 @@ static void
 epoch_next(unsigned int by)
 {
 	fast.fwd.outer_epoch += by;
+	fast.fwd.interval += by;
 	slow.fwd.outer_epoch += by;
+	slow.fwd.interval += by;
 }
 
 /* Keep the results of a burst, and its decapsulated packets for the next walk. */
