@@ -140,7 +140,7 @@ struct ckpt {
 	struct ckpt_hop *hop;                 /* by number, from 1 */
 	struct ckpt_stack *stack; /* by number of the hop; NULL: an older layout */
 	/* Writer, in its own memory. */
-	bool frozen; /* a successor reads it: only alive_ms is still written */
+	bool quiesced; /* a successor reads it: only alive_ms is still written */
 	uint32_t version;
 	uint32_t *hop_next; /* by hop number: next hop of the slot, or next free record */
 	uint32_t hop_cap, hop_free;
@@ -158,11 +158,11 @@ struct ckpt {
 	uint32_t n_bad; /* invalid records that the reader accepted */
 };
 
-/* Return true if a writer exists and is frozen. */
+/* Return true if a writer exists and is quiesced. */
 static inline bool
-ckpt_is_frozen(const struct ckpt *c)
+ckpt_is_quiesced(const struct ckpt *c)
 {
-	return c != NULL && c->frozen;
+	return c != NULL && c->quiesced;
 }
 
 /*

@@ -159,7 +159,8 @@ commit_now(struct rib *rib, bool local)
 	rib->pending.failed = !commit_tries(rib) || !local;
 	/* A trie that lacked memory may still name slots that no route has. */
 	if (!rib->pending.failed && !rib->resync.nomem) {
-		if (!ckpt_is_frozen(rib->ckpt)) /* a frozen checkpoint keeps its slots */
+		if (!ckpt_is_quiesced(
+			    rib->ckpt)) /* a quiesced checkpoint keeps its slots */
 			slots_retire_idle(rib);
 		vrfs_publish(rib);
 		rules_publish(rib);

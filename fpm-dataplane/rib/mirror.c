@@ -17,7 +17,7 @@
 static bool
 mirror_is_on(const struct rib *rib)
 {
-	return rib->ckpt != NULL && !rib->ckpt->frozen;
+	return rib->ckpt != NULL && !rib->ckpt->quiesced;
 }
 
 /* MACs of EVPN are in no FIB in any session, so the checkpoint does not have them. */

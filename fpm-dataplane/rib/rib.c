@@ -108,7 +108,7 @@ quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 	if (!resume)
 		slots_bind(rib);
 	if (rib->ckpt != NULL)
-		rib->ckpt->frozen = !resume;
+		rib->ckpt->quiesced = !resume;
 	if (rib->ckpt != NULL && resume)
 		rib->ckpt->head->attempts = 0;
 	if (resume)
@@ -203,8 +203,8 @@ rib_round(struct rib *rib)
 	}
 	routes_report(rib);
 	rules_round(rib);
-	/* A frozen checkpoint must not change, and the walk withdraws foreign routes. */
-	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt))
+	/* A quiesced checkpoint must not change, and the walk withdraws foreign routes. */
+	if (rib->resync.due && !ckpt_is_quiesced(rib->ckpt))
 		more |= resync_round(rib);
 	if (rib->feedback.resend_at != 0)
 		more |= feedback_resend(rib);

@@ -119,8 +119,8 @@ stacks_collect(struct rib *rib)
 {
 	struct rib_stacks *s = &rib->stacks;
 
-	/* A frozen checkpoint names the stacks of its next hops by their numbers. */
-	if (s->n < s->collect_at || s->n < COLLECT_MIN || ckpt_is_frozen(rib->ckpt))
+	/* A quiesced checkpoint names the stacks of its next hops by their numbers. */
+	if (s->n < s->collect_at || s->n < COLLECT_MIN || ckpt_is_quiesced(rib->ckpt))
 		return;
 	stacks_mark(rib);
 	for (uint32_t i = 1; i <= s->high; i++) {
