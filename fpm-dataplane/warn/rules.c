@@ -11,14 +11,6 @@
 #include "base/kernel_event.h"
 #include "warn/warn_impl.h"
 
-static const char *
-row_text(const json_t *row, const char *key)
-{
-	const char *text = json_string_value(json_object_get(row, key));
-
-	return text != NULL ? text : "?";
-}
-
 static void
 rule_add(struct warn *w, const json_t *row)
 {

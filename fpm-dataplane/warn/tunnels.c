@@ -7,14 +7,6 @@
 
 #include "warn/warn_impl.h"
 
-static const char *
-row_text(const json_t *row, const char *key)
-{
-	const char *text = json_string_value(json_object_get(row, key));
-
-	return text != NULL ? text : "?";
-}
-
 void
 kernel_tunnel_add(struct warn *w, const char *kind, const char *name, const char *reason)
 {

@@ -156,6 +156,15 @@ void tunnels_scan(struct warn *w);   /* tunnels.c: tunnels that neigh has listed
 void kernel_tunnel_add(struct warn *w, const char *kind, const char *name,
 		       const char *reason);
 
+/* Return a text of a row of the control socket; "?" if the row has none. */
+static inline const char *
+row_text(const json_t *row, const char *key)
+{
+	const char *text = json_string_value(json_object_get(row, key));
+
+	return text != NULL ? text : "?";
+}
+
 /* Add the services in a file of the form of /proc/net/ip_vs (ipvs.c). */
 void ipvs_read(struct warn *w, FILE *services);
 
