@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/conn.h"
+#include "pci/sysfs.h"
 
 #define MAX_AGE_S   1.0
 #define PATIENCE_MS 1000 /* for the daemon: snmpd waits for this program meanwhile */
@@ -69,22 +70,14 @@ sys_up_time(double at_s)
 
 /* --- rows ---------------------------------------------------------------------------- */
 
-/* Read a whole number from /sys/class/net/NAME/FILE. Returns -1 if there is none. */
+/* Return the speed of a link in Mbit/s, -1 if it has none. */
 static long long
-sysfs_number(const struct kernel_link *link, const char *file)
+link_speed(const struct kernel_link *link)
 {
 	char path[64 + IF_NAMESIZE];
-	long long value = -1;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", link->name, file);
-	f = fopen(path, "re");
-	if (f == NULL)
-		return -1;
-	if (fscanf(f, "%lld", &value) != 1)
-		value = -1;
-	fclose(f);
-	return value;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", link->name);
+	return sysfs_read_number(path, -1);
 }
 
 static bool
@@ -117,7 +110,7 @@ static void
 row_take_kernel(struct snmp_row *row)
 {
 	const struct rtnl_link_stats64 *c = &row->link.count;
-	long long speed = sysfs_number(&row->link, "speed");
+	long long speed = link_speed(&row->link);
 
 	row->has_connector = has_device(&row->link);
 	row->mbit_per_s = speed > 0 ? (uint32_t)speed : 0;

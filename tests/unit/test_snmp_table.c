@@ -5,6 +5,7 @@
  * the clock.
  *
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
+ * link: fpm-dataplane/pci/sysfs.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +22,7 @@
 
 #include "ctl/conn.h"
 #include "ctl/snmp_table.h"
+#include "pci/sysfs.h"
 #include "root_fake.h"
 
 #define SNMPD_AT_S 100 /* snmpd began at this time */
@@ -108,13 +110,21 @@ file_access(const char *path, int mode)
 	return access(root_path(path), mode);
 }
 
-#define clock_gettime clock_fake
-#define fopen         file_open
-#define access        file_access
+static long long
+file_number(const char *path, long long none)
+{
+	return sysfs_read_number(root_path(path), none);
+}
+
+#define clock_gettime     clock_fake
+#define fopen             file_open
+#define access            file_access
+#define sysfs_read_number file_number
 #include "ctl/snmp_table.c"
 #undef clock_gettime
 #undef fopen
 #undef access
+#undef sysfs_read_number
 
 static void
 file_write(const char *path, const char *text)
