@@ -42,12 +42,6 @@ fwd_cpu_choose(enum instructions most)
 	return 0;
 }
 
-void
-fwd_cpu_init(void)
-{
-	(void)fwd_cpu_choose(INSTRUCTIONS_AUTO);
-}
-
 const char *
 fwd_isa_name(enum fwd_isa isa)
 {

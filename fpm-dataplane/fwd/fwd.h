@@ -48,11 +48,9 @@ struct fwd_conf {
 /*
  * Choose the code of the forwarders and of tries that are created later: it uses the widest
  * instructions of this CPU that are not wider than `most`. Returns 0, or -ENOTSUP if the
- * CPU lacks them. Call it before fwd_main() and fwd_explain(). fwd_cpu_init() chooses the
- * best.                                                                          [main]
+ * CPU lacks them. Call it before fwd_main() and fwd_explain().                    [main]
  */
 int fwd_cpu_choose(enum instructions most);
-void fwd_cpu_init(void);
 /*
  * Return the instructions of the chosen code, and the best ones of this CPU. The names are
  * those of fwd_isa_name().

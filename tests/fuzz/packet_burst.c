@@ -14,7 +14,7 @@
  * later walks decapsulate (fwd/decap_fast.h). A packet alone always takes the stages.
  *
  * A form is the code that handles a burst. form_set() selects code with or without vectors, as
- * fwd_cpu_init() does. In the form RULES no packet takes the fast path: the linker puts
+ * fwd_cpu_choose() does. In the form RULES no packet takes the fast path: the linker puts
  * __wrap_fwd_fast() in the place of fwd_fast(), and the same for labels and for packets out of a
  * VXLAN (--wrap, see fuzz.mk).
  */

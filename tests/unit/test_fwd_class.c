@@ -309,6 +309,7 @@ main(void)
 						down),
 	};
 
-	fwd_cpu_init();
+	if (fwd_cpu_choose(INSTRUCTIONS_AUTO) != 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

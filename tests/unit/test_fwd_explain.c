@@ -543,6 +543,7 @@ main(void)
 		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),
 	};
 
-	fwd_cpu_init();
+	if (fwd_cpu_choose(INSTRUCTIONS_AUTO) != 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
