@@ -211,6 +211,7 @@ def test_routes_of_the_kernel_are_in_force_when_forwarding_begins(kept, how):
             dut.daemon.back(was)
             eventually(lambda n=sent: max(stream.arrived(ext), default=0) > n + 200, 10, 0.02)
             drops = dut.counters("drop")
+            print(f"drops of process {dut.daemon.pid()}: { {k: n for k, n in drops.items() if n} }")
             refused = {k: drops[k] for k in ("no_route", "unresolved_nh", "unreachable")}
             assert not any(refused.values()), refused
 
