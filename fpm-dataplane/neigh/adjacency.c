@@ -310,7 +310,7 @@ nb_on_gone(struct neigh *n, struct nb *nb)
 }
 
 static bool
-addr_is_group(const struct kmon_neigh *kn)
+kneigh_is_group(const struct kmon_neigh *kn)
 {
 	return kn->family == 4 ? kn->addr[0] >= 224 : kn->addr[0] == 0xff;
 }
@@ -323,7 +323,7 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 	struct ipaddr addr = {{0}};
 	struct nb *nb;
 
-	if (ifidx == 0 || addr_is_group(kn))
+	if (ifidx == 0 || kneigh_is_group(kn))
 		return;
 	memcpy(addr.octet, kn->addr, family_octets(kn->family));
 	nb = nb_find(n, ifidx, kn->family, &addr);
