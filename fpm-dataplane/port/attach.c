@@ -103,8 +103,8 @@ attach_warn_of_user(const char *name)
 typedef int probe_fn(const char *devargs);
 
 static int
-attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port_id,
-	  char *why, unsigned int why_size)
+device_attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port_id,
+		 char *why, unsigned int why_size)
 {
 	int rc;
 
@@ -132,7 +132,7 @@ int
 attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
        unsigned int why_size)
 {
-	return attach_by(rte_dev_probe, devargs, name, port_id, why, why_size);
+	return device_attach_by(rte_dev_probe, devargs, name, port_id, why, why_size);
 }
 
 /* Attach a device as the EAL does at its start with an allowed device. */
@@ -164,5 +164,5 @@ int
 attach_here(const char *devargs, const char *name, uint16_t *port_id, char *why,
 	    unsigned int why_size)
 {
-	return attach_by(probe_here, devargs, name, port_id, why, why_size);
+	return device_attach_by(probe_here, devargs, name, port_id, why, why_size);
 }
