@@ -35,7 +35,10 @@ int
 pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout,
 	  enum pt_isa isa)
 {
-	struct pt_mem mem = {conf->alloc, conf->free, conf->ctx, conf->nodes};
+	struct pt_mem mem = {.alloc = conf->alloc,
+			     .free = conf->free,
+			     .ctx = conf->ctx,
+			     .nodes = conf->nodes};
 	struct poptrie *pt;
 	struct pt_view *v;
 

@@ -291,7 +291,7 @@ sockets_open(struct filter *f)
  * set that does not change in place.
  */
 static int
-read_and_build(struct filter *f, struct filter_dump *dump)
+ruleset_read_and_build(struct filter *f, struct filter_dump *dump)
 {
 	const uint32_t *known = f->state == FILTER_IN_FORCE && !f->again ? &f->seen : NULL;
 	uint64_t begin = monotonic_ms();
@@ -319,7 +319,7 @@ table_read(struct filter *f)
 	int rc = sockets_open(f);
 
 	if (rc == 0)
-		rc = read_and_build(f, dump);
+		rc = ruleset_read_and_build(f, dump);
 	if (rc < 0 && rc != -ECANCELED && rc != -EALREADY) {
 		ruleset_refuse(f, error_text(rc), rc == -ENOENT);
 		f->again = true;
@@ -511,7 +511,7 @@ filter_setup(struct worker *w, const struct filter_conf *conf)
 	f->w = w;
 	f->conf = *conf;
 	f->events.fd = f->ask = -1;
-	f->reclaim = (struct ruleset_reclaim){reclaim_later, w};
+	f->reclaim = (struct ruleset_reclaim){.defer = reclaim_later, .ctx = w};
 	worker_init(w, &filter_ops, f);
 	return 0;
 }
