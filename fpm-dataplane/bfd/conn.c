@@ -23,6 +23,7 @@
 
 #include "base/log.h"
 #include "base/sd_notify.h"
+#include "base/sockaddr.h"
 #include "bfd/impl.h"
 #include "tap-bridge/netns.h"
 
@@ -273,8 +274,7 @@ static bool
 conn_open(struct bfd *b, struct conn *c)
 {
 	const struct sockaddr_storage *to = &b->setup.conf.dplane;
-	socklen_t len = to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						  : sizeof(struct sockaddr_in);
+	socklen_t len = sockaddr_bytes(to);
 	int fd =
 		netns_socket(b->setup.netns, to->ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	int on = 1;

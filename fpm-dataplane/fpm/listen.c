@@ -18,19 +18,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sockaddr.h"
 #include "fpm/server.h"
 #include "tap-bridge/netns.h"
 
 #define RETRY_S      0.1
 #define RCVBUF_BYTES (8 << 20)
 #define LISTEN_QUEUE 4
-
-static socklen_t
-sockaddr_bytes(const struct sockaddr_storage *a)
-{
-	return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					: sizeof(struct sockaddr_in);
-}
 
 static void
 sock_set(int fd, int level, int option, int value)

@@ -13,18 +13,12 @@
 #include "base/clock.h"
 #include "base/haste.h"
 #include "base/log.h"
+#include "base/sockaddr.h"
 #include "sflow/impl.h"
 #include "tap-bridge/netns.h"
 
 #define RETRY_MS 1000u
 #define QUIET_MS 10000u /* without an error, until a collector counts as working again */
-
-static socklen_t
-sockaddr_bytes(const struct sockaddr_storage *ss)
-{
-	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					 : sizeof(struct sockaddr_in);
-}
 
 static void
 collector_fail(struct collector *c, int error)

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/rlimits.h"
 #include "base/sd_notify.h"
+#include "base/sockaddr.h"
 #include "config/print.h"
 #include "tap-bridge/netns.h"
 
@@ -153,8 +154,7 @@ threads_try(void)
 static int
 address_bind_try(const struct sockaddr_storage *addr, bool v6only)
 {
-	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						    : sizeof(struct sockaddr_in);
+	socklen_t len = sockaddr_bytes(addr);
 	int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int on = 1, only = v6only, rc = 0;
 

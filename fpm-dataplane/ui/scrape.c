@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/sockaddr.h"
 #include "tap-bridge/netns.h"
 #include "ui/http.h"
 #include "ui/internal.h"
@@ -232,8 +233,7 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 static int
 scrape_listen(const char *netns, const struct sockaddr_storage *addr)
 {
-	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						    : sizeof(struct sockaddr_in);
+	socklen_t len = sockaddr_bytes(addr);
 	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	int on = 1, rc;
 
