@@ -84,8 +84,8 @@ int pt_radix_init(struct pt_radix *rx, const struct pt_mem *mem, unsigned int me
 void pt_radix_fini(struct pt_radix *rx);
 
 /*
- * Set the value of a prefix and *old to the value before (0: the prefix is new). Returns 0
- * or -ENOMEM with nothing changed.
+ * Set the value of a prefix, and store the previous value in *old (0: the prefix is new).
+ * Returns 0, or -ENOMEM with nothing changed.
  */
 int pt_radix_set(struct pt_radix *rx, uint32_t *root, struct pt_key key, unsigned int len,
 		 uint32_t value, uint32_t *old);

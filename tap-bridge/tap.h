@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tap: the kernel interface of a port. Frames are bytes here, without routes or DPDK.
+ * tap: the kernel interface of a port. This code moves frames as bytes: it knows neither
+ * routes nor DPDK.
  *
  * TAPs are persistent: they, their ifindex and addresses outlive the process. Opening an
  * existing TAP reattaches to it and changes only MAC, MTU and carrier. Frames have no

@@ -196,7 +196,7 @@ enum query_kind {
 	QUERY_NEXTHOPS, /* next hops of zebra and of the kernel, by id */
 	QUERY_GROUPS,
 	QUERY_LABELS, /* routes of MPLS labels */
-	QUERY_ENCAPS, /* label stacks over neighbors */
+	QUERY_ENCAPS, /* label stacks of next hops, headends of SRv6 */
 	QUERY_SIDS,   /* SIDs of table main, and their counters */
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,

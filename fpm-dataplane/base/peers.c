@@ -81,7 +81,7 @@ word_is_fresh(uint64_t word, uint32_t now_s)
 
 /*
  * Return the rank of a word. An empty or expired word has 0, an unproved word less than any
- * proved word. Of two words of one kind the younger has the higher rank.
+ * proved word. If two words are of one kind, the younger has the higher rank.
  */
 static uint64_t
 word_value(uint64_t word, uint32_t now_s)

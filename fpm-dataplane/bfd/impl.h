@@ -12,7 +12,7 @@
  *     session.c   sessions: added, changed, deleted, adopted; the effects of a change of state
  *     beat.c      the packets that the forwarders send and expect
  *     lend.c      the real-time priority that forwarders without CPU time get
- *     kernel.c    sockets of sessions by interfaces that are no ports
+ *     kernel.c    sockets of sessions over interfaces that are not ports
  *     report.c    messages to bfdd
  *     hop.c       dead next hops, for rib
  *     table.c     sessions by their numbers, and their counters

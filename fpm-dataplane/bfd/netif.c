@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * netif: sockets and interfaces of the control namespace, for sessions by interfaces that are
- * no ports. It keeps no sessions.                                                    [bfd]
+ * netif: sockets and interfaces of the control namespace, for sessions over interfaces that
+ * are not ports. It keeps no sessions.                                               [bfd]
  */
 #include <errno.h>
 #include <net/if.h>

@@ -593,15 +593,14 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      audit compares table main, the tables of VRFs and of rules, routes "
-	      "for\n"
-	      "      some sources, labels, and the rules of policy routing.\n"
+	fputs("      audit compares table main, the tables of VRFs and of rules, "
+	      "source-specific\n"
+	      "      routes, labels, and the rules of policy routing.\n"
 	      "      --repair         write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND  the vtysh of the zebra to ask, such as 'vtysh -N "
 	      "r1'.\n"
-	      "                       Default: for the zebra in the network namespace of "
-	      "the\n"
-	      "                       TAPs\n"
+	      "                       Default: the vtysh of the zebra in the network\n"
+	      "                       namespace of the TAPs\n"
 	      "      If zebra does not answer for 10 s, the exit code is 1.\n"
 	      "      audit enters the network namespace of the TAPs, so run it as root.\n",
 	      out);

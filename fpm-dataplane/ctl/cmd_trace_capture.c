@@ -244,7 +244,7 @@ trace_complete(FILE *out, int n, char **word)
 const struct command cmd_trace = {
 	.name = "trace",
 	.words = "[WORDS]",
-	.text = "show how live packets are handled, stage by stage (10 by default)",
+	.text = "show how live packets (default: 10) are handled, stage by stage",
 	.run = trace_run,
 	.options = OPT_JSON,
 	.help = trace_help,

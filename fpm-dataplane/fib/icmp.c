@@ -119,9 +119,9 @@ addr_label6(const struct ipaddr *a)
 
 /*
  * Return the source for an error to `to`, among the preferred addresses of the interface.
- * An address with the label of `to` is best (RFC 6724, 5, rule 6). Of several, the address
- * with the longest prefix in common with `to` is best (rule 8). Linux compares only the
- * bits of the subnet, and so does this function. Of equal ones the first is taken.
+ * An address with the label of `to` is best (RFC 6724, 5, rule 6). If several have it, the
+ * address with the longest prefix in common with `to` is best (rule 8). Linux compares only
+ * the bits of the subnet, and so does this function. Among equal addresses the first is taken.
  */
 static const struct ipaddr *
 error_source6(const struct fib_iface *in, const struct ipaddr *to)

@@ -25,8 +25,7 @@ entry_is_due(const struct fib_iface *fi)
 }
 
 /*
- * Put a macvlan into the table. Of two macvlans with the same MAC the first is found: the other has
- * no entry.
+ * Put a macvlan into the table. If two macvlans have the same MAC, only the first gets an entry.
  */
 static void
 entry_put(struct neigh *n, struct fib_macs *macs, const struct fib_iface *fi)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces that are on no port: tunnels (tunnel.c), and bridges over a vxlan device (vxlan.c).
- * Runs in neigh. Gives them their numbers, and notes why the kernel keeps some.
+ * Interfaces that are not on a port: tunnels (tunnel.c), and bridges over a vxlan device
+ * (vxlan.c). Give each interface its number. If the dataplane does not serve an interface and
+ * leaves it to the kernel, store the reason.                                            [neigh]
  */
 #include "neigh/internal.h"
 

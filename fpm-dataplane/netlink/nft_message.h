@@ -28,7 +28,7 @@ struct nft_chain {
 int nft_chain_decode(const struct nlmsghdr *nlh, struct nft_chain *c);
 
 /*
- * Return true if the hook of the chain is at a device `name` (families netdev and inet).
+ * Return true if the hook of the chain is on the device `name` (families netdev and inet).
  *                                                                          [any thread]
  */
 bool nft_chain_is_at(const struct nft_chain *c, const char *name);

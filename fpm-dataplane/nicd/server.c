@@ -246,8 +246,8 @@ file_is_ours(const char *name, const char *prefix)
 }
 
 /*
- * Remove the hugepage files of this process. DPDK leaves the files that other processes may
- * map.
+ * Remove the hugepage files of the process with this prefix of EAL. DPDK leaves the files that
+ * other processes may map.
  */
 static void
 hugepage_files_remove(const char *prefix)

@@ -59,7 +59,7 @@ port_get_tap(struct port *port, const struct port_conf *conf)
 		rc = tap_adopt(&port->tap, conf->tap_fd, conf->netns);
 		port->tap_kept = rc == 0;
 		if (rc == 0 && strcmp(port->tap.name, conf->tap) != 0)
-			log_info("port: kept tap renamed name=%s tap=%s ifindex=%u",
+			log_info("port: kept tap renamed port=%s tap=%s ifindex=%u",
 				 port->name, port->tap.name, port->tap.ifindex);
 		if (rc == 0)
 			return 0;

@@ -22,7 +22,7 @@ struct rib_conf {
 	bool feedback;       /* acknowledge zebra's routes: forwarded, or failed */
 	bool through_kernel; /* routes to interfaces that are no ports are PATH_KERNEL */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
-	bool checkpoint;   /* write a checkpoint: a process keeps its descriptor */
+	bool checkpoint;   /* write one: a service manager keeps its descriptor */
 	int checkpoint_fd; /* of the last daemon (rib closes it); -1: none */
 	bool successor;    /* the predecessor still forwards: fail if the restore does */
 	unsigned int checkpoint_max_age_s; /* 0: neither read nor write a checkpoint */

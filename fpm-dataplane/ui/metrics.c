@@ -514,7 +514,7 @@ hooks_put(const struct ui *ui, struct buf *b)
 		 offsetof(struct hook_sum, packets));
 	hook_put(b, hooks, "hook_dropped_total", "Packets that a program dropped.",
 		 offsetof(struct hook_sum, dropped));
-	hook_put(b, hooks, "hook_errors_total", "Verdicts of a program without a meaning.",
+	hook_put(b, hooks, "hook_errors_total", "Undefined verdicts of a program.",
 		 offsetof(struct hook_sum, errors));
 	metric_head(b, "hook_counter_total", "counter",
 		    "Counters that the programs define.");
@@ -589,8 +589,9 @@ tables_put(const struct ui *ui, struct buf *b)
 		{"rib_unresolved_routes", "gauge", "unresolved", "",
 		 "Routes whose next hop was never announced."},
 		{"rib_unsupported_routes", "gauge", "unsupported", "",
-		 "Routes that need an encapsulation that is not supported: SRv6, too many "
-		 "labels, EVPN."},
+		 "Routes with an encapsulation that is not supported, such as some modes "
+		 "of "
+		 "SRv6."},
 		{"rib_groups", "gauge", "groups", "", "Next-hop groups in use."},
 		{"rib_nexthop_ids", "gauge", "nexthop_ids", "",
 		 "Next-hop ids zebra has announced."},

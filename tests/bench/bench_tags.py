@@ -23,8 +23,8 @@ from forward.report import verdict  # noqa: E402
 NONE = "no tag"  # the name in tags/main.c
 ONE = ("one tag in", "one tag out", "one tag in and out")
 ONE_TAG = 1.05  # at most this times the cycles without a tag
-LABELS = ("one label pushed", "label swapped", "label off, to a neighbor")
-VPN = ("VPN ingress: VRF and two labels", "VPN egress: label off and VRF")
+LABELS = ("one label pushed", "label swapped", "label popped, to a neighbor")
+VPN = ("VPN ingress: VRF and two labels", "VPN egress: label popped and VRF")
 RULES = "1,000 rules of a filter"
 STRICT = "rp_filter strict"
 MACVLANS = "255 macvlans, to the port"
@@ -33,8 +33,8 @@ TUNNELS = ("into a tunnel of GRE", "out of a tunnel of GRE", "into a tunnel of I
 OUTER = {
     "into a VXLAN": (0.5, 0.65),
     "out of a VXLAN": (0.5, 0.65),
-    "behind a segment (H.Encaps)": (0.5, 0.65),
-    "behind a segment (H.Encaps.Red)": (0.5, 0.65),
+    "into SRv6 (H.Encaps)": (0.5, 0.65),
+    "into SRv6 (H.Encaps.Red)": (0.5, 0.65),
     "through an end point (End)": (0.6, 0.75),
     "out of an end point (End.DT46)": (0.55, 0.7),
     "with unused tunnels, VNIs and SIDs": (0.99, 1.0),

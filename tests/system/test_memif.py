@@ -104,7 +104,7 @@ def test_the_tap_waits_for_the_server_over_restarts(own_dut):
         eventually(lambda: kept_taps(dut) == kept, 5, 0.02, "the supervisor has all TAPs")
     with server(dut, words):
         eventually(lambda: link(dut) == "up", 20, 0.05)
-        assert f"port: kept tap renamed name=mem0 tap=mem9 ifindex={index}" in dut.log(1000)
+        assert f"port: kept tap renamed port=mem0 tap=mem9 ifindex={index}" in dut.log(1000)
         assert "mem0" not in {r["ifname"] for r in dut.links()}
         dut.ip("link set mem9 name mem0")
 

@@ -83,8 +83,9 @@ decapsulates_ipv4(const struct exam *e)
 }
 
 /*
- * Report rules of policy routing that match other packets than in Linux. About the TOS there
- * is nothing to mend, because the dataplane chooses it (RFC 6040). Return true if all match.
+ * Report rules of policy routing that match different packets than they do in Linux. A rule
+ * with a TOS is no fault, because the dataplane sets the TOS by RFC 6040. Return false if
+ * rules with a source match no outer packet.
  */
 static bool
 rules_check(struct exam *e, long long headends, long long sids)
@@ -98,8 +99,8 @@ rules_check(struct exam *e, long long headends, long long sids)
 			    "packet; for inner IPv4 Linux uses 0");
 	if (sids > 0 && rules_with(rules, "ipv4", "tos") > 0 && decapsulates_ipv4(e))
 		finding_add(e, VERDICT_OK, "tos",
-			    "rules with a TOS match packets that end points decapsulate by "
-			    "their TOS; for IPv4 Linux uses 0");
+			    "rules with a TOS match the TOS of packets that end points "
+			    "decapsulate; for IPv4 Linux uses 0");
 	if (headends > 0 && rules_with(rules, "ipv6", "from") > 0 &&
 	    strcmp(row_str(e->fpm, "srv6_source"), "::") == 0) {
 		finding_add(e, VERDICT_WARN, "rules",
