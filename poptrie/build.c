@@ -496,10 +496,10 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
  * Write the value of a prefix shorter than a direct slot into a slot without rebuilding it.
  * Such a prefix may cover a thousand slots.
  *
- * Where no prefix of the slot matches, the leaves have runs of their own, also beside an
- * equal value. Therefore only leaves change, each by one store in place, and a reader sees
- * for each key the value from before or after. This function must never change a run or a
- * node, and needs no memory.
+ * Where no prefix of the slot matches, the leaves have runs of their own, even if a leaf
+ * beside them has the same value. So this function changes only leaves, each by one store
+ * in place, and a reader sees for each key the old or the new value. It must never change
+ * a run or a node, and needs no memory.
  */
 static void
 node_set_cover(const struct pt_view *v, const struct node *n, uint32_t value)

@@ -26,8 +26,8 @@ routes_from_name(enum routes_from from)
 }
 
 /*
- * Return true if a route is taken from the kernel's tables, or a next-hop object. Objects and
- * routes of MPLS labels have no metric: give ZEBRA_METRIC.
+ * Return true if rib takes a route or a next-hop object of this protocol from the kernel's
+ * tables. Next-hop objects and routes of MPLS labels have no metric: pass ZEBRA_METRIC.
  */
 static inline bool
 routes_from_kernel(enum routes_from from, uint8_t protocol, uint32_t metric)

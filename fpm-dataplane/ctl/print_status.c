@@ -367,8 +367,7 @@ status_kernel(const json_t *row)
 			row_int(row, "of_zebra"), row_int(row, "skipped"),
 			row_int(row, "malformed"));
 	if (row_int(row, "tos_now") > 0)
-		paragraph_print("Of one TOS", "%s",
-				count_text(row, "tos_now", "route", n[0]));
+		paragraph_print("By TOS", "%s", count_text(row, "tos_now", "route", n[0]));
 	paragraph_print("Dumps", "%lld ended, %lld started again, %s",
 			row_int(row, "dumps"), row_int(row, "interrupted"),
 			count_text(row, "overruns", "overrun", n[0]));

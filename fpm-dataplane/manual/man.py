@@ -168,8 +168,8 @@ def above_key(row):
 
 
 def sections(rows):
-    """Return the rows with one section for each key that contains others. The file has the keys
-    of the router between these sections, and the page has them in one section."""
+    """Sort the rows, so that all keys inside one key are one section. In the file the keys of the
+    router are between such sections; in the page they are one section."""
     order = list(dict.fromkeys(map(above_key, rows)))
     return sorted(rows, key=lambda row: order.index(above_key(row)))
 

@@ -242,8 +242,8 @@ label_tunnel_mtu(const struct fib *fib, fib_path path, const struct fib_iface *t
 }
 
 /*
- * Return the DS field by which the outer packet of a tunnel is looked up. As in Linux, labels
- * have none.
+ * Return the DS field by which the outer packet of a tunnel is looked up. As in Linux, it is 0
+ * if the packet in the tunnel has labels.
  */
 static inline uint8_t
 label_ds(const struct label_packet *p)

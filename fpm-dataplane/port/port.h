@@ -210,7 +210,7 @@ int port_bond(const struct port *port, struct bond_state *state);
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
 
 /*
- * Return true if the device cannot exceed the MTU that it started with, and this one
+ * Return true if the device cannot exceed the MTU that it started with, and `mtu_bytes`
  * exceeds it. Then the device has to be opened again.                          [manage]
  */
 bool port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);

@@ -98,7 +98,7 @@ struct watch_record {
 	uint8_t stage;     /* enum watch_stage */
 	uint8_t verdict;   /* enum reason, or WATCH_GO: forwarded, or WATCH_DECAPSULATED */
 	uint8_t class;     /* with a punt: enum punt_class */
-	uint8_t cause;     /* with `icmp`: the drop behind the error */
+	uint8_t cause;     /* with `icmp`: the drop reason */
 	bool icmp;         /* the punt is for an ICMP error */
 	uint16_t icmp_vrf; /* with `icmp`: the VRF of the error */
 	uint8_t family;    /* 4, 6, or 0: not IP */
@@ -191,8 +191,8 @@ uint8_t watch_wanted(const struct watch_set *set, enum watch_point point, uint16
 		     const uint8_t *frame, unsigned int len);
 
 /*
- * Return the drop behind an ICMP error, else the verdict. Not for a packet that is
- * forwarded or decapsulated.
+ * Return the drop reason that caused an ICMP error, or else the verdict. Do not call this
+ * for a packet that is forwarded or decapsulated.
  */
 static inline enum reason
 watch_reason(const struct watch_record *rec)

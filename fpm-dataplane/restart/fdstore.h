@@ -26,7 +26,7 @@ unsigned int fdstore_list(const struct port *port, unsigned int n_port, int chec
 
 /*
  * Take the inherited checkpoint of the previous daemon; -1: none. `alive_ms` returns when
- * the writer of a checkpoint last ran; of two checkpoints the later one counts.      [main]
+ * the writer of a checkpoint last ran. If there are two, the later one is taken.     [main]
  */
 int fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd));
 

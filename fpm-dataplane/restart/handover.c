@@ -352,7 +352,8 @@ predecessor_await(const struct successor *next, enum step step, int max_ms, bool
 			packets_discard(next);
 		if (max_ms >= 0 && now - begin >= (uint64_t)max_ms)
 			return -ETIMEDOUT;
-		if (now - notified >= NOTIFY_MS) { /* read from COMMITTED on */
+		/* The service manager ignores this until MAINPID= names the successor. */
+		if (now - notified >= NOTIFY_MS) {
 			sd_send_nowait("WATCHDOG=1");
 			notified = now;
 		}

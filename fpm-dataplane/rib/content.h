@@ -34,8 +34,8 @@ struct rib_contents {
 	 */
 	uint32_t hidden[RTN_THROW];
 	/*
-	 * A slot with PATH_THROW: for short prefixes in views, and for prefixes that table
-	 * local leaves to main if main has no route; 0: none yet.
+	 * A slot with PATH_THROW: for short prefixes in views, and for prefixes with a route
+	 * of type throw in table local and no route in main; 0: none yet.
 	 */
 	uint32_t suppressed;
 	uint32_t mtu_high; /* classes of fib->mtu_bytes in use; never freed */

@@ -11,8 +11,8 @@ struct route;
 
 /*
  * Return the slot that the tries have for the route; 0: none. A route that table local hides
- * has the slot of own addresses. A prefix that table local leaves to main (type throw) has the
- * slot of the route of main that covers it.
+ * has the slot of own addresses. If the route of table local has type throw, the prefix has
+ * the slot of the route of main that covers it.
  */
 uint32_t route_fib_slot(const struct rib *rib, const struct route *r);
 /* Return true if table local hides the route, so that no FIB uses it. */

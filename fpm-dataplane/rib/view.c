@@ -125,7 +125,10 @@ view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct pr
 	return 0;
 }
 
-/* Return the slot of a prefix that table local leaves to a view of main (type throw). */
+/*
+ * Return the slot for a prefix whose route in table local has type throw, so that the view of
+ * main decides: the slot of the longest shorter prefix of main.
+ */
 static uint32_t
 view_slot_of_thrown(const struct rib *rib, const struct vrf *view, const struct route *r)
 {

@@ -230,8 +230,9 @@ cut_add_jobs(struct rtnl *r, const struct dump_job *cut)
 }
 
 /*
- * Judge a whole answer to the present job. Returns false if the thread must request table local
- * alone to know. `*complete`: rib may remove the routes that the answer lacks.
+ * Find out if Linux sent a complete answer to the present job. Returns false if this is not known
+ * until the thread has requested table local alone. `*complete`: rib may remove the routes that
+ * the answer lacks.
  */
 static bool
 answer_judge(struct rtnl *r, bool *complete)

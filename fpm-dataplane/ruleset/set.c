@@ -64,7 +64,8 @@ element_find(const struct ruleset_set *s, const struct ruleset_content *c,
 		return NULL;
 	}
 	/*
-	 * If an interval begins where another interval ends, its start is after that end.
+	 * If an interval begins where another interval ends, the array has the end first,
+	 * then the start.
 	 */
 	n = keys_up_to(c, key, s->key_len);
 	if (n > 0 && !c->element[n - 1].end && element_lives(&c->element[n - 1], now) &&

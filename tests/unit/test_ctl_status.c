@@ -345,7 +345,7 @@ the_kernel_is_shown_as_a_source(void **state)
 		"Received   2 messages: 3 routes and 1 next-hop object added, 4 and 5 "
 		"deleted\n"
 		"Left out   6 of zebra's protocols, 7 in no FIB, 8 malformed\n"
-		"Of one TOS 1 route\n"
+		"By TOS     1 route\n"
 		"Dumps      9 ended, 10 started again, 1 overrun\n"
 		"Queue      1.0 KiB\n"
 		"Swept      2 routes that the kernel deleted without an event\n");

@@ -121,8 +121,9 @@ def split(family, data):
 
 
 def _nlris(family, data, at):
-    """Yield (begin, end) of each NLRI that may begin at `at`. The longest NLRIs of FRR come first:
-    otherwise a peer could withdraw flows of another peer by a long flow with their octets."""
+    """Yield (begin, end) of each NLRI that may begin at `at`, the longest NLRI first. Otherwise a
+    peer could announce a long flow whose octets also read as short flows of another peer. Its
+    withdrawal would withdraw these flows."""
     room = len(data) - at - 1
     if room < 0:
         return
