@@ -593,9 +593,8 @@ audit_run(const struct options *opt, int n, char **word)
 static void
 audit_help(FILE *out)
 {
-	fputs("      audit compares table main, the tables of VRFs and of rules, "
-	      "source-specific\n"
-	      "      routes, labels, and the rules of policy routing.\n"
+	fputs("      audit compares table main, the tables of VRFs and of rules,\n"
+	      "      source-specific routes, labels, and the rules of policy routing.\n"
 	      "      --repair         write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND  the vtysh of the zebra to ask, such as 'vtysh -N "
 	      "r1'.\n"
