@@ -36,7 +36,8 @@ iface_copy_free(struct neigh *n, struct retired *r)
 
 /*
  * Return a bit for each of the 64 interfaces from 64 * `w` on that may lend an address of a
- * family that has none.
+ * family that needs one, because the best rank is below global (IPv4) or below unique local
+ * (IPv6).
  */
 static uint64_t
 lenders_of(const struct neigh *n, unsigned int w, const struct ranks *best)

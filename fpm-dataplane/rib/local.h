@@ -68,8 +68,8 @@ struct vrf *local_next_vrf(const struct rib *rib, uint32_t *at);
 /* Obey a new order of the rules. */
 void locals_set_behind(struct rib *rib, unsigned int family6, bool behind);
 /*
- * Before a commit: fill VRFs that are new, and try again where memory was out. Return false if
- * a trie is not complete.
+ * Fill the tries of new VRFs, and try again where there was no memory. Call this before a
+ * commit. Return false if a trie is not complete.
  */
 bool locals_complete(struct rib *rib);
 

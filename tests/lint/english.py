@@ -37,6 +37,7 @@ PATTERNS = [
     (r"\bpackets? inside\b(?! (the|a|it)\b)", "inner packet"),
     (r"\b(leads?|goes) nowhere\b", "has no egress, has no next hop"),
     (r"\ban own\b", "an address of this router, a thread of its own"),
+    (r"[.;:] (?-i:Of) (several|two|all|equal|these|those)\b", "if there are several, one of several"),
 ]
 # The first word of a comment that asks, or that leaves the thing without a name.
 FIRST = re.compile(

@@ -49,6 +49,7 @@ def test_the_hook_reads_what_git_leaves_in_the_file(tmp_path, capsys):
     ("a.c", "/* Count the packet inside. */", "inner packet"),
     ("a.c", "/* The route leads nowhere. */", "no egress"),
     ("a.c", "/* The source is an own address. */", "an address of this router"),
+    ("a.c", "/* Choose a route. Of two routes the first counts. */", "one of several"),
     ("a.c", "struct fib_ways *ways;", "next hop, path, egress"),
     ("a.py", "for _WAYS in x: pass", "path, mode"),
     ("a.c", 'log_info("port: it is up now: %s", name);', "key=value"),
