@@ -518,6 +518,7 @@ def test_a_killed_daemon_recovers_alone_when_started_again(lab):
 
     lab.dp.stop(signal.SIGKILL)
     procs.signal_pid(pid, signal.SIGKILL)
+    eventually(lambda: not procs.is_alive(pid), 10, what="the daemon ends")
     lab.dp.start()
 
     assert lab.dp.pid() != pid
