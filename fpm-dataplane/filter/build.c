@@ -21,61 +21,6 @@ message_is_ours(const struct build *b, const struct nlmsghdr *nlh, unsigned int 
 	return filter_table_of(b->conf->table, 1, nlh, attr) != NULL;
 }
 
-/* --- state -------------------------------------------------------------------------- */
-
-static int
-handle_compare(const void *a, const void *b)
-{
-	const struct ruleset_rule *const *x = a, *const *y = b;
-
-	return (*x)->handle < (*y)->handle ? -1 : (*x)->handle > (*y)->handle;
-}
-
-/* Return the state that a rule had in the previous ruleset; NULL: it is a new rule. */
-static struct ruleset_state *
-state_before(const struct build *b, uint64_t handle)
-{
-	uint32_t from = 0, to = b->n_old;
-
-	while (from < to) {
-		uint32_t mid = from + (to - from) / 2;
-
-		if (b->old_handle[mid] < handle)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	if (from == b->n_old || b->old_handle[from] != handle)
-		return NULL;
-	return b->old_state[from];
-}
-
-/* Sort the rules that the table had in the previous ruleset by their handles. */
-static void
-old_sort(struct build *b)
-{
-	const struct ruleset *old = b->old;
-	const struct ruleset_rule **rule;
-
-	if (old == NULL || old->n_rule == 0)
-		return;
-	rule = malloc(old->n_rule * sizeof(*rule));
-	b->old_state = malloc(old->n_rule * sizeof(*b->old_state));
-	b->old_handle = malloc(old->n_rule * sizeof(*b->old_handle));
-	if (rule == NULL || b->old_state == NULL || b->old_handle == NULL)
-		abort();
-	/* A table that is created again numbers its rules from the beginning. */
-	for (uint32_t i = 0; i < old->n_rule; i++)
-		if (old->chain[old->rule[i].chain].table_handle == b->table_handle)
-			rule[b->n_old++] = &old->rule[i];
-	qsort(rule, b->n_old, sizeof(*rule), handle_compare);
-	for (uint32_t i = 0; i < b->n_old; i++) {
-		b->old_state[i] = rule[i]->state;
-		b->old_handle[i] = rule[i]->handle;
-	}
-	free(rule);
-}
-
 /* --- messages ----------------------------------------------------------------------- */
 
 static void
@@ -141,6 +86,7 @@ note_object(struct build *b, const struct nlmsghdr *nlh)
 		return;
 	o.name = attr_string(message_attr(nlh, NFTA_OBJ_NAME));
 	o.data = message_attr(nlh, NFTA_OBJ_DATA);
+	(void)attr_be64(message_attr(nlh, NFTA_OBJ_HANDLE), &o.handle);
 	if (o.name == NULL || attr_be32(message_attr(nlh, NFTA_OBJ_TYPE), &o.type) < 0)
 		return; /* the build fails if a rule names the object */
 	b->object = build_room(b->object, b->n_object, &b->room_object, sizeof(*b->object));
@@ -232,9 +178,7 @@ rule_state(struct build *b, struct ruleset_rule *rule)
 {
 	unsigned int n = 0;
 
-	rule->state = state_before(b, rule->handle);
-	if (rule->state != NULL && rule->state->n_limit != b->n_limit)
-		rule->state = NULL;
+	rule->state = kept_take(b, rule->handle, b->n_limit);
 	if (rule->state == NULL)
 		rule->state = build_state_new(b, b->limit, b->n_limit);
 	rule->state->n_used++;
@@ -480,17 +424,24 @@ ruleset_begin(struct build *b, const struct filter_dump *dump)
 
 /*
  * Take the chains of a dormant table off their hooks. The rules and their counters stay, as in
- * Linux. If the rules are not supported, the ruleset is empty, because no packet meets them.
+ * Linux. If a rule is not supported, the ruleset has no rules, because no packet meets them, but
+ * it keeps their counters.
  */
 static void
 ruleset_rest(struct build *b, const struct filter_dump *dump)
 {
 	if (b->failed) {
+		log_warn("filter: dormant table has an unsupported rule table=\"%s\" "
+			 "reason=\"%s\"",
+			 b->conf->table->name, b->why);
 		ruleset_free_later(b->r, b->conf->reclaim);
-		b->room_op = 0;
+		b->room_op = b->room_stateful = 0;
+		kept_untake(b);
 		ruleset_begin(b, dump);
 	}
 	b->r->n_base = 0;
+	for (uint32_t i = 0; i < b->r->n_chain; i++)
+		b->r->chain[i].dormant = true;
 }
 
 struct ruleset *
@@ -503,7 +454,7 @@ filter_build(const struct filter_dump *dump, const struct filter_build_conf *con
 			  .old = conf->old};
 
 	ruleset_begin(&b, dump);
-	old_sort(&b);
+	kept_find(&b);
 	filter_dump_each(dump, on_chain, &b);
 	if (b.n_chain > 0)
 		qsort(b.chain, b.n_chain, sizeof(*b.chain), build_chain_compare);
@@ -514,14 +465,15 @@ filter_build(const struct filter_dump *dump, const struct filter_build_conf *con
 		(void)ruleset_build(&b);
 	if (dump->dormant)
 		ruleset_rest(&b, dump);
+	if (!b.failed)
+		kept_store(&b);
 	free(b.chain);
 	free(b.rule);
 	free(b.set);
 	free(b.elements);
 	free(b.object);
 	free(b.reached);
-	free(b.old_state);
-	free(b.old_handle);
+	free(b.kept);
 	if (!b.failed)
 		return b.r;
 	ruleset_free_later(b.r, conf->reclaim);

@@ -439,46 +439,20 @@ add_limit(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 	return 0;
 }
 
-/* Return the state that a named object had in the previous ruleset, or a new one. */
-static struct ruleset_state *
-named_state(struct build *b, const char *name, bool is_limit,
-	    const struct ruleset_limit *limit)
-{
-	const struct ruleset *old = b->old;
-
-	for (uint32_t i = 0; old != NULL && i < old->n_named; i++) {
-		const struct ruleset_named *n = &old->named[i];
-
-		if (n->is_limit == is_limit && strcmp(n->name, name) == 0 &&
-		    n->table_handle == b->table_handle &&
-		    (!is_limit || (n->state->limit->cost == limit->cost &&
-				   n->state->limit->room == limit->room &&
-				   n->state->limit->over == limit->over &&
-				   n->state->limit->by_octets == limit->by_octets)))
-			return n->state;
-	}
-	return build_state_new(b, limit, is_limit);
-}
-
+/* Give a named counter or limit its state: the state that it had, or a new state. */
 static int
 object_add(struct build *b, struct raw_object *o)
 {
 	bool is_limit = o->type == NFT_OBJECT_LIMIT;
-	struct ruleset *r = b->r;
 	struct ruleset_limit limit;
+	struct ruleset_state *state;
 
 	if (is_limit && build_limit(b, o->data, &limit) < 0)
 		return -1;
-	r->named = build_room(r->named, r->n_named, &b->room_named, sizeof(*r->named));
-	r->named[r->n_named] =
-		(struct ruleset_named){.name = strdup(o->name),
-				       .table_handle = b->table_handle,
-				       .is_limit = is_limit,
-				       .state = named_state(b, o->name, is_limit, &limit)};
-	if (r->named[r->n_named].name == NULL)
-		abort();
-	r->named[r->n_named].state->n_used++;
-	o->number = r->n_named++;
+	state = kept_take(b, o->handle, is_limit);
+	if (state == NULL)
+		state = build_state_new(b, &limit, is_limit);
+	o->number = kept_append(b, o->handle, state);
 	return 0;
 }
 
@@ -504,7 +478,7 @@ add_objref(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 			continue;
 		if (o->number == RULESET_NONE && object_add(b, o) < 0)
 			return -1;
-		state = b->r->named[o->number].state;
+		state = b->r->stateful[o->number].state;
 		op = op_add(b, type == NFT_OBJECT_LIMIT ? OP_LIMIT : OP_COUNT);
 		if (type == NFT_OBJECT_LIMIT)
 			op->limit = state->limit;

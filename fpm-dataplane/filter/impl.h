@@ -226,8 +226,16 @@ struct raw_elements {
 struct raw_object {
 	const char *name;
 	const struct nlattr *data;
+	uint64_t handle; /* 0: none */
 	uint32_t type;
-	uint32_t number;
+	uint32_t number; /* in ruleset.stateful; RULESET_NONE: not used yet */
+};
+
+/* The state that a rule or a named object had in the previous ruleset. */
+struct kept {
+	uint64_t handle;
+	struct ruleset_state *state;
+	bool taken; /* the new ruleset has it */
 };
 
 struct build {
@@ -242,7 +250,7 @@ struct build {
 	struct raw_object *object;
 	uint32_t n_chain, n_rule, n_set, n_elements, n_object;
 	uint32_t room_chain, room_rule, room_set, room_elements, room_object;
-	uint32_t room_op, room_named;
+	uint32_t room_op, room_stateful;
 	uint32_t *reached; /* numbers of build.chain, by number in the ruleset */
 	/* the present rule, for messages */
 	const char *at_chain;
@@ -251,10 +259,9 @@ struct build {
 	struct ruleset_limit limit[8]; /* of the rule */
 	unsigned int n_limit;
 	uint64_t table_handle;
-	const struct ruleset *old;        /* conf.old */
-	struct ruleset_state **old_state; /* states of the table's old rules, by handle */
-	uint64_t *old_handle;
-	uint32_t n_old;
+	const struct ruleset *old; /* conf.old */
+	struct kept *kept;         /* states of the table in `old`, by handle */
+	uint32_t n_kept;
 };
 
 /* Note why the ruleset is refused: the first reason counts. Always returns -1. */
@@ -279,6 +286,24 @@ int build_verdict(struct build *b, const struct nlattr *data, uint8_t *code,
 
 /* Set a limit from the attributes NFTA_LIMIT_ in `data`. Returns 0 or -1. */
 int build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *limit);
+
+/* kept.c: find the states of the table in the previous ruleset, `b->old`. */
+void kept_find(struct build *b);
+/*
+ * Return the state that a rule or named object with `n_limit` limits had; NULL: it had none. The
+ * ruleset has it from now on.
+ */
+struct ruleset_state *kept_take(const struct build *b, uint64_t handle,
+				unsigned int n_limit);
+/* Append a state to r->stateful, for a handle of the table. Returns its number. */
+uint32_t kept_append(struct build *b, uint64_t handle, struct ruleset_state *state);
+/*
+ * Keep the states of rules and named objects that the kernel has and the ruleset has not, because
+ * no packet can reach them at present.
+ */
+void kept_store(struct build *b);
+/* The ruleset is emptied: it has none of the states. */
+void kept_untake(struct build *b);
 
 /* expr.c: append the operations of one expression (NFTA_LIST_ELEM). Returns 0 or -1. */
 int build_expression(struct build *b, const struct nlattr *expr, struct ruleset_rule *rule);

@@ -90,17 +90,17 @@ ruleset_append(struct ruleset *to, struct ruleset *r)
 		array_append(to->rule, to->n_rule, r->rule, r->n_rule, sizeof(*to->rule));
 	to->op = array_append(to->op, to->n_op, r->op, r->n_op, sizeof(*to->op));
 	to->set = array_append(to->set, to->n_set, r->set, r->n_set, sizeof(*to->set));
-	to->named = array_append(to->named, to->n_named, r->named, r->n_named,
-				 sizeof(*to->named));
+	to->stateful = array_append(to->stateful, to->n_stateful, r->stateful,
+				    r->n_stateful, sizeof(*to->stateful));
 	bases_append(to, r);
 	to->n_chain += r->n_chain;
 	to->n_rule += r->n_rule;
 	to->n_op += r->n_op;
 	to->n_set += r->n_set;
-	to->n_named += r->n_named;
+	to->n_stateful += r->n_stateful;
 	to->asks_back |= r->asks_back;
 	to->logs |= r->logs;
-	r->n_chain = r->n_rule = r->n_op = r->n_set = r->n_named = 0;
+	r->n_chain = r->n_rule = r->n_op = r->n_set = r->n_stateful = 0;
 	ruleset_free(r);
 }
 

@@ -751,7 +751,7 @@ ruleset_acl_build(struct ruleset *r)
 	for (uint32_t i = 0; i < r->n_chain; i++) {
 		struct ruleset_chain *c = &r->chain[i];
 
-		if (c->n_rule < ACL_RULES_MIN)
+		if (c->n_rule < ACL_RULES_MIN || c->dormant)
 			continue;
 		for (unsigned int six = 0; six < 2; six++) {
 			uint8_t family = six ? 6 : 4;

@@ -53,15 +53,13 @@ ruleset_free(struct ruleset *r)
 		free(r->set[i].other);
 		free(r->set[i].name);
 	}
-	for (uint32_t i = 0; i < r->n_named; i++) {
-		free(r->named[i].name);
-		ruleset_state_drop(r->named[i].state);
-	}
+	for (uint32_t i = 0; i < r->n_stateful; i++)
+		ruleset_state_drop(r->stateful[i].state);
 	free(r->base);
 	free(r->chain);
 	free(r->rule);
 	free(r->op);
 	free(r->set);
-	free(r->named);
+	free(r->stateful);
 	free(r);
 }

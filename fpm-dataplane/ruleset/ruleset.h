@@ -6,7 +6,7 @@
  * packet is compared in the same order as in a Linux router. A published ruleset is
  * immutable, except for sets that change in place, and for the state of its rules: counters
  * and limits. The state belongs to the rule and outlives the ruleset while the kernel keeps
- * the rule.
+ * the rule, also while no packet can reach the rule.
  *
  * ruleset_judge() does not allocate, lock or make system calls, because forwarders call it.
  * A rule with `log` copies the packet into a ring (logged.h).
@@ -109,10 +109,9 @@ struct ruleset_state {
 	struct ruleset_count *count; /* W:fwd,punt  by thread */
 };
 
-struct ruleset_named {
-	char *name;
-	uint64_t table_handle; /* number of the kernel */
-	bool is_limit;
+/* A named counter or limit, or a rule that no packet can reach at present. */
+struct ruleset_stateful {
+	uint64_t table_handle, handle; /* numbers of the kernel */
 	struct ruleset_state *state;
 };
 
@@ -160,6 +159,7 @@ struct ruleset_rule {
 struct ruleset_chain {
 	uint32_t rule, n_rule; /* in ruleset.rule */
 	bool drops;            /* policy of a base chain */
+	bool dormant;          /* of a dormant table: no packet reaches it */
 	uint8_t family;        /* 4, 6, or 0: of a table inet */
 	int32_t priority;
 	uint64_t table_handle; /* of the kernel */
@@ -212,13 +212,13 @@ struct ruleset_set {
 };
 
 struct ruleset {
-	uint32_t n_base, n_chain, n_rule, n_op, n_set, n_named;
+	uint32_t n_base, n_chain, n_rule, n_op, n_set, n_stateful;
 	uint32_t *base; /* base chains at the hook forward, in their order */
 	struct ruleset_chain *chain;
 	struct ruleset_rule *rule;
 	struct ruleset_op *op;
 	struct ruleset_set *set;
-	struct ruleset_named *named;
+	struct ruleset_stateful *stateful; /* [filter] */
 	bool absent;    /* in place of a ruleset that could not be read: drops all */
 	bool asks_back; /* some rule has OP_FIB: packets need `back` */
 	bool logs;      /* some rule has OP_LOG */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A router that obeys an nft table, and a Linux router beside it with the same rules."""
 
+import contextlib
 import ipaddress
 import json
 import os
@@ -8,14 +9,40 @@ import re
 
 from scapy.layers.l2 import ARP, Ether
 
+import filter_random
 from lib import netns
 from lib.wait import eventually
 from linux_router import LinuxRouter
-from router import is_icmp_error
+from router import is_icmp_error, running
 from wire import token_of
 
 TABLE = "inet transit"
 FORWARD = "chain forward {{ type filter hook forward priority 0; policy {policy};\n{rules}\n}}"
+
+CONFIG = """\
+filter: {table: "inet transit"}
+policers:
+  icmp4-unreach: {rate: unlimited, source-rate: unlimited}
+  icmp6-unreach: {rate: unlimited, source-rate: unlimited}
+  icmp4-ttl: {rate: unlimited, source-rate: unlimited}
+  icmp6-ttl: {rate: unlimited, source-rate: unlimited}
+fpm:
+"""
+
+
+@contextlib.contextmanager
+def filtered(router, *edits):
+    """Run a router that obeys TABLE, and a Linux router beside it, with routes to the targets of random
+    packets."""
+    with running(router, *edits, ("fpm:\n", CONFIG)) as dut:
+        pair = Filtered(dut)
+        try:
+            pair.linux.build()
+            for prefix, wire in filter_random.ROUTES.items():
+                pair.route(prefix, wire)
+            yield pair
+        finally:
+            pair.close()
 
 
 class Filtered:
@@ -153,3 +180,9 @@ def metric(both, name):
     """Return the value of a metric without labels."""
     text = both.dut.metrics_page()
     return float(re.search(rf"^fpmdp_{name} (\S+)$", text, re.M)[1])
+
+
+def explained(frame, kernel, ours):
+    """Return True if a difference has a known reason: ours does not look at the checksum of the upper
+    layer before it sends an ICMP error."""
+    return kernel == [] and "ICMP" in ours[0] and filter_random.checksum_is_wrong(frame)

@@ -20,13 +20,13 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 import filter_random
-from filtered import TABLE, Filtered, chain, metric, passes, replacement
+from filtered import TABLE, chain, explained, filtered, metric, passes, replacement
 from labels import TAKES_LABELS, LabelRouter, entries_of, with_labels
 from lib import api, netns
 from lib.fpm_speaker import attr
 from lib.wait import PATIENCE, eventually
 from on_time import Clock, in_time_s
-from router import is_icmp_error, running
+from router import is_icmp_error
 from test_headend import announce as headend
 from test_srv6 import DT6, MAIN, NEXT, SID, TABLE as SID_TABLE, announce, outer
 from watching import Watching
@@ -37,30 +37,14 @@ RULESETS = int(os.environ.get("FDP_FILTER_RULESETS", "15"))
 PACKETS = int(os.environ.get("FDP_FILTER_PACKETS", "60"))
 PARTS = 3  # of the packets, with a change of elements behind each
 SEED = int(os.environ.get("FDP_FILTER_SEED", "1"))
-CONFIG = """\
-filter: {table: "inet transit"}
-policers:
-  icmp4-unreach: {rate: unlimited, source-rate: unlimited}
-  icmp6-unreach: {rate: unlimited, source-rate: unlimited}
-  icmp4-ttl: {rate: unlimited, source-rate: unlimited}
-  icmp6-ttl: {rate: unlimited, source-rate: unlimited}
-fpm:
-"""
 
 
 @pytest.fixture(scope="module")
 def both(possible):
     """A router with a filter, and Linux."""
     router = LabelRouter(name="flt", metrics="127.0.0.1:9620")
-    with running(router, TAKES_LABELS, ("fpm:\n", CONFIG)) as dut:
-        pair = Filtered(dut)
-        try:
-            pair.linux.build()
-            for prefix, wire in filter_random.ROUTES.items():
-                pair.route(prefix, wire)
-            yield pair
-        finally:
-            pair.close()
+    with filtered(router, TAKES_LABELS) as pair:
+        yield pair
 
 
 @pytest.fixture
@@ -259,26 +243,6 @@ def test_the_reverse_path_to_a_source_is_asked(both, reverse_paths, fib, wire, f
     assert differ == {}, "{source: (Linux, ours)}"
     assert of_two is None or (of_two[0] == [] and wire in ("lan", "ext") and ". iif" in fib)
     assert any(out for _, out in got) and not all(out for _, out in got)
-
-
-def test_a_dormant_table_judges_no_packet_and_keeps_its_counters(both, lan):
-    """As in Linux. Rules that are not supported are no fault while the table is dormant."""
-    both.load(chain("udp dport 53 counter drop"))
-    assert not passes(both, lan.probe("198.51.100.9", dport=53))
-
-    def flag(word):
-        return both.nft(f"add table {TABLE} {{ {word} }}")
-
-    flag("flags dormant;")
-    assert passes(both, lan.probe("198.51.100.9", dport=53))
-    assert [r["packets"] for r in both.rules()] == [1]
-    flag("")
-    assert not passes(both, lan.probe("198.51.100.9", dport=53))
-    assert [r["packets"] for r in both.rules()] == [2]
-    flag("flags dormant;")
-    row = both.nft(f"add rule {TABLE} forward meta time > 0 drop", linux=False)
-    assert (row["state"], row["refused"]) == ("in-force", None) and both.rules() == []
-    assert passes(both, lan.probe("198.51.100.9", dport=53))
 
 
 def test_a_set_that_packets_change_is_refused(both):
@@ -622,12 +586,6 @@ def test_on_error_pass_lets_packets_pass_without_a_table(own_dut):
     dut.fence(lan)  # a forwarder may be within a round that began without the table
     assert dut.not_forwarded(lan, lan.probe("198.51.100.9")) == {"filter": 1}
     assert [r for r in dut.control.ask("warnings") if r["kind"] == "nft"] == []
-
-
-def explained(frame, kernel, ours):
-    """Return True if a difference has a known reason: ours does not look at the checksum of the
-    upper layer before it sends an ICMP error."""
-    return kernel == [] and "ICMP" in ours[0] and filter_random.checksum_is_wrong(frame)
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + RULESETS))

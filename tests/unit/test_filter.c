@@ -4,7 +4,7 @@
  * packets. test_filter.py has the messages of a kernel and compares with Linux.
  *
  * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/part.c fpm-dataplane/filter/attr.c
- * link: fpm-dataplane/filter/messages.c fpm-dataplane/filter/expr.c
+ * link: fpm-dataplane/filter/messages.c fpm-dataplane/filter/expr.c fpm-dataplane/filter/kept.c
  * link: fpm-dataplane/filter/elements.c fpm-dataplane/filter/dump.c fpm-dataplane/filter/merge.c
  * link: fpm-dataplane/filter/events.c fpm-dataplane/filter/change.c poptrie/
  * link: fpm-dataplane/filter/packet_text.c fpm-dataplane/netlink/exchange.c
@@ -509,6 +509,65 @@ counters_stay_with_the_rule_of_the_table(void **state)
 	ruleset_free(other);
 }
 
+/* Chain sub has rule 20. */
+static void
+chain_that_is_reached(bool reached)
+{
+	begin();
+	put_chain(&m, "sub", 2, -1, 0, false);
+	if (reached)
+		rule_with_verdict("forward", 10, NFT_JUMP, "sub");
+	rule_with_verdict("sub", 20, NF_DROP, NULL);
+}
+
+/* Build the ruleset of the messages, for the table with handle 7. Frees `old`. */
+static struct ruleset *
+rebuild(struct ruleset *old, bool dormant)
+{
+	struct filter_dump dump = {
+		.octet = m.octet, .n = m.n, .table_handle = 7, .dormant = dormant};
+	struct filter_build_conf conf = messages_conf(old);
+	struct ruleset *r = filter_build(&dump, &conf, why);
+
+	assert_non_null(r);
+	ruleset_free(old);
+	return r;
+}
+
+/* Linux counts on in a rule of a chain that was out of reach, or whose table was dormant. */
+static void
+counters_stay_while_no_packet_reaches_the_rule(void **state)
+{
+	struct ruleset *r;
+
+	chain_that_is_reached(true);
+	r = rebuild(NULL, false);
+	assert_int_equal(judge(r), RULESET_DROP);
+	chain_that_is_reached(false);
+	r = rebuild(r, false);
+	assert_int_equal(r->n_rule, 0);
+	assert_int_equal(judge(r), RULESET_PASS);
+	chain_that_is_reached(true);
+	rule_begin(&m, "forward", 30);
+	put_plain(&m, "unknown");
+	rule_end(&m);
+	r = rebuild(r, true);
+	assert_int_equal(r->n_rule, 0);
+	assert_int_equal(judge(r), RULESET_PASS);
+	chain_that_is_reached(true);
+	r = rebuild(r, true);
+	assert_int_equal(r->n_rule, 2);
+	assert_int_equal(judge(r), RULESET_PASS);
+	r = rebuild(r, false);
+	assert_int_equal(judge(r), RULESET_DROP);
+	assert_int_equal(r->rule[1].state->count[0].packets, 2);
+	/* A rule that the kernel deleted is forgotten. */
+	begin();
+	r = rebuild(r, false);
+	assert_int_equal(r->n_stateful, 0);
+	ruleset_free(r);
+}
+
 static void
 a_rule_names_registers_that_exist(void **state)
 {
@@ -689,6 +748,7 @@ main(void)
 		cmocka_unit_test(base_chains_of_two_tables_are_joined),
 		cmocka_unit_test(an_interval_ends_before_its_end),
 		cmocka_unit_test(counters_stay_with_the_rule_of_the_table),
+		cmocka_unit_test(counters_stay_while_no_packet_reaches_the_rule),
 		cmocka_unit_test(a_rule_names_registers_that_exist),
 		cmocka_unit_test(
 			a_refused_ruleset_with_a_large_set_is_freed_after_a_grace_period),

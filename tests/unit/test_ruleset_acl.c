@@ -686,6 +686,23 @@ a_chain_whose_build_fails_is_walked(void **state)
 	assert_in_range(with.count[0].packets, 1, PACKETS);
 }
 
+static void
+a_chain_of_a_dormant_table_has_no_classifier(void **state)
+{
+	beds_clear();
+	for (unsigned int i = 0; i < RULES; i++)
+		rule_add(given[i * 2 % N_GIVEN].op, CODE_DROP);
+	bed_finish(&with);
+	with.chain.dormant = true;
+	assert_int_equal(ruleset_acl_build(&with.r), 0);
+	assert_null(with.chain.acl[0]);
+	assert_null(with.chain.acl[1]);
+	with.chain.dormant = false;
+	assert_int_equal(ruleset_acl_build(&with.r), 0);
+	assert_non_null(with.chain.acl[0]);
+	assert_non_null(with.chain.acl[1]);
+}
+
 static int
 setup(void **state)
 {
@@ -711,6 +728,7 @@ main(void)
 		cmocka_unit_test(only_a_rule_that_counts_and_decides_is_sure),
 		cmocka_unit_test(chains_of_many_rules_have_the_verdicts_of_their_rules),
 		cmocka_unit_test(a_chain_whose_build_fails_is_walked),
+		cmocka_unit_test(a_chain_of_a_dormant_table_has_no_classifier),
 	};
 
 	return cmocka_run_group_tests_name("ruleset_acl", tests, setup, teardown);
