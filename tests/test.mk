@@ -87,6 +87,10 @@ filter-twin: system-bins ## random nft rulesets and packets: our router against 
 	@FDP_FILTER_RULESETS=$(or $(RULESETS),1000) FDP_FILTER_PACKETS=$(or $(PACKETS),1002) \
 		FDP_FILTER_SEED=$(or $(SEED),1) $(MAKE) --no-print-directory system T=random_rulesets
 
+filter-commands: system-bins ## random nft commands, one transaction after another: our router against Linux (SEQUENCES=100 STEPS=40 SEED=1)
+	@FDP_FILTER_SEQUENCES=$(or $(SEQUENCES),100) FDP_FILTER_STEPS=$(or $(STEPS),40) \
+		FDP_FILTER_SEED=$(or $(SEED),1) $(MAKE) --no-print-directory system T=random_commands
+
 selftest: system-bins ## tests of the test tools
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-selftest -rfEs tests/selftest
 
@@ -187,6 +191,6 @@ lint: ## check layers, format, words
 analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
-.PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan filter-twin system-bins selftest \
+.PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan filter-twin filter-commands system-bins selftest \
 	chaos soak plant test-vm test-vm-all test-vm-package vm-kernel test-arm64 test-trixie frr-root topotests topotests-vm topotests-uml topotests-source peers collectors \
 	reference lint analyze

@@ -174,13 +174,15 @@ comment_find(const struct nlattr *data, char *out, size_t size)
 
 /* Give a rule its state: the state that it had, or a new state. */
 static void
-rule_state(struct build *b, struct ruleset_rule *rule)
+rule_state(struct build *b, const struct nlmsghdr *nlh, struct ruleset_rule *rule)
 {
+	uint32_t content = kept_content(b, nlh);
 	unsigned int n = 0;
 
-	rule->state = kept_take(b, rule->handle, b->n_limit);
+	rule->state = kept_take(b, rule->handle, content, b->n_limit);
 	if (rule->state == NULL)
 		rule->state = build_state_new(b, b->limit, b->n_limit);
+	rule->state->content = content;
 	rule->state->n_used++;
 	for (uint32_t i = 0; i < rule->n_op; i++) {
 		struct ruleset_op *op = &b->r->op[rule->op + i];
@@ -221,7 +223,7 @@ rule_build(struct build *b, const struct nlmsghdr *nlh, struct ruleset_rule *rul
 	rule->n_op = b->r->n_op - rule->op;
 	if (comment[0] != '\0')
 		rule->comment = strdup(comment);
-	rule_state(b, rule);
+	rule_state(b, nlh, rule);
 	return 0;
 }
 

@@ -449,7 +449,7 @@ object_add(struct build *b, struct raw_object *o)
 
 	if (is_limit && build_limit(b, o->data, &limit) < 0)
 		return -1;
-	state = kept_take(b, o->handle, is_limit);
+	state = kept_take(b, o->handle, 0, is_limit);
 	if (state == NULL)
 		state = build_state_new(b, &limit, is_limit);
 	o->number = kept_append(b, o->handle, state);

@@ -274,7 +274,7 @@ void *build_room(void *array, uint32_t n, uint32_t *room, size_t size);
 /* Compare the names of two chains, for qsort() and bsearch(). */
 int build_chain_compare(const void *a, const void *b);
 /* Return the chain of a name, after the chains are sorted; NULL: there is none, or no name. */
-struct raw_chain *build_chain_find(struct build *b, const char *name);
+struct raw_chain *build_chain_find(const struct build *b, const char *name);
 /* Note that a chain is reached. Return its number in the ruleset. */
 uint32_t build_chain_reach(struct build *b, struct raw_chain *c);
 /* Find a chain by its name and note that it is reached. Returns -1 and fails, or 0. */
@@ -289,11 +289,13 @@ int build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit
 
 /* kept.c: find the states of the table in the previous ruleset, `b->old`. */
 void kept_find(struct build *b);
+/* Return a number for the content of a rule; it changes when the rule is replaced. */
+uint32_t kept_content(const struct build *b, const struct nlmsghdr *rule);
 /*
- * Return the state that a rule or named object with `n_limit` limits had; NULL: it had none. The
- * ruleset has it from now on.
+ * Return the state that a rule of this content, or a named object (content 0), had; NULL: it had
+ * none. The ruleset has the state from now on.
  */
-struct ruleset_state *kept_take(const struct build *b, uint64_t handle,
+struct ruleset_state *kept_take(const struct build *b, uint64_t handle, uint32_t content,
 				unsigned int n_limit);
 /* Append a state to r->stateful, for a handle of the table. Returns its number. */
 uint32_t kept_append(struct build *b, uint64_t handle, struct ruleset_state *state);

@@ -3,12 +3,16 @@
  * kept: counters and limits outlive a ruleset as long as the kernel has their rule or their named
  * object, even if no packet can reach the rule: because no rule jumps to its chain, or because the
  * table is dormant. The kernel counts the handles of rules and of named objects of a table
- * together. [filter]
+ * together. Newer kernels (6.18) give a rule the handle of the rule that it replaces, so a rule also
+ * has to have the same content. [filter]
  */
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/inet.h"
 #include "filter/impl.h"
+#include "netlink/attributes.h"
 
 static int
 handle_compare(const void *a, const void *b)
@@ -40,6 +44,70 @@ kept_find(struct build *b)
 	qsort(b->kept, b->n_kept, sizeof(*b->kept), handle_compare);
 }
 
+/* --- the content of a rule ---------------------------------------------------------- */
+
+static uint32_t
+attr_mix(uint32_t content, const struct nlattr *a)
+{
+	return a == NULL ? content
+			 : fnv1a(content, (const uint8_t *)a + MNL_ATTR_HDRLEN,
+				 a->nla_len - (size_t)MNL_ATTR_HDRLEN);
+}
+
+/* A jump stays the same when its chain is renamed. */
+static uint32_t
+verdict_mix(const struct build *b, uint32_t content, const struct nlattr *verdict)
+{
+	const struct raw_chain *c =
+		build_chain_find(b, attr_string(attr_find_in(verdict, NFTA_VERDICT_CHAIN)));
+
+	content = attr_mix(content, attr_find_in(verdict, NFTA_VERDICT_CODE));
+	return c == NULL ? content : fnv1a(content, &c->handle, sizeof(c->handle));
+}
+
+/* The values of a counter change while the rule stays the same. */
+static uint32_t
+expression_mix(const struct build *b, uint32_t content, const struct nlattr *expr)
+{
+	const struct nlattr *name = attr_find_in(expr, NFTA_EXPR_NAME);
+	const struct nlattr *data = attr_find_in(expr, NFTA_EXPR_DATA);
+	const struct nlattr *verdict =
+		attr_find_in(attr_find_in(data, NFTA_IMMEDIATE_DATA), NFTA_DATA_VERDICT);
+	const char *text = attr_string(name);
+
+	content = attr_mix(content, name);
+	if (text != NULL && strcmp(text, "counter") == 0)
+		return content;
+	if (text != NULL && strcmp(text, "immediate") == 0 && verdict != NULL)
+		return verdict_mix(b, content, verdict);
+	return attr_mix(content, data);
+}
+
+uint32_t
+kept_content(const struct build *b, const struct nlmsghdr *rule)
+{
+	const struct nlattr *list = message_attr(rule, NFTA_RULE_EXPRESSIONS);
+	const uint8_t *at = list == NULL ? NULL : (const uint8_t *)list + MNL_ATTR_HDRLEN;
+	size_t left = list == NULL ? 0 : list->nla_len - MNL_ATTR_HDRLEN;
+	uint32_t content = attr_mix(FNV1A_BEGIN, message_attr(rule, NFTA_RULE_USERDATA));
+
+	while (left >= MNL_ATTR_HDRLEN) {
+		const struct nlattr *expr = (const struct nlattr *)at;
+		size_t step = MNL_ALIGN(expr->nla_len);
+
+		if (expr->nla_len < MNL_ATTR_HDRLEN || expr->nla_len > left)
+			break;
+		content = expression_mix(b, content, expr);
+		if (step >= left)
+			break;
+		at += step;
+		left -= step;
+	}
+	return content;
+}
+
+/* --- states ------------------------------------------------------------------------- */
+
 static struct kept *
 kept_of(const struct build *b, uint64_t handle)
 {
@@ -51,11 +119,11 @@ kept_of(const struct build *b, uint64_t handle)
 }
 
 struct ruleset_state *
-kept_take(const struct build *b, uint64_t handle, unsigned int n_limit)
+kept_take(const struct build *b, uint64_t handle, uint32_t content, unsigned int n_limit)
 {
 	struct kept *k = kept_of(b, handle);
 
-	if (k == NULL || k->state->n_limit != n_limit)
+	if (k == NULL || k->state->content != content || k->state->n_limit != n_limit)
 		return NULL;
 	k->taken = true;
 	return k->state;
@@ -74,13 +142,18 @@ kept_append(struct build *b, uint64_t handle, struct ruleset_state *state)
 	return r->n_stateful++;
 }
 
-/* Keep the state of a handle, unless the ruleset has it. */
+/*
+ * Keep the state of a handle, unless the ruleset has it. `rule`: the message of the rule; NULL: a
+ * named object.
+ */
 static void
-handle_keep(struct build *b, uint64_t handle)
+handle_keep(struct build *b, uint64_t handle, const struct nlmsghdr *rule)
 {
 	struct kept *k = kept_of(b, handle);
 
 	if (k == NULL || k->taken)
+		return;
+	if (k->state->content != (rule == NULL ? 0 : kept_content(b, rule)))
 		return;
 	k->taken = true;
 	(void)kept_append(b, handle, k->state);
@@ -93,9 +166,9 @@ kept_store(struct build *b)
 
 	for (uint32_t i = 0; i < b->n_rule && b->n_kept > 0; i++)
 		if (attr_be64(message_attr(b->rule[i].nlh, NFTA_RULE_HANDLE), &handle) == 0)
-			handle_keep(b, handle);
+			handle_keep(b, handle, b->rule[i].nlh);
 	for (uint32_t i = 0; i < b->n_object && b->n_kept > 0; i++)
-		handle_keep(b, b->object[i].handle);
+		handle_keep(b, b->object[i].handle, NULL);
 }
 
 void

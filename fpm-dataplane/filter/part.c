@@ -84,7 +84,7 @@ build_chain_compare(const void *a, const void *b)
 }
 
 struct raw_chain *
-build_chain_find(struct build *b, const char *name)
+build_chain_find(const struct build *b, const char *name)
 {
 	struct raw_chain key = {.name = name};
 

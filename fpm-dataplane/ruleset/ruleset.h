@@ -106,6 +106,7 @@ struct ruleset_state {
 	struct ruleset_limit *limit; /* of the rule's operations, in their order */
 	unsigned int n_limit;
 	unsigned int n_used;         /* W:filter  rulesets that name it */
+	uint32_t content;            /* of the rule; 0: a named object */
 	struct ruleset_count *count; /* W:fwd,punt  by thread */
 };
 

@@ -569,6 +569,43 @@ counters_stay_while_no_packet_reaches_the_rule(void **state)
 }
 
 static void
+rule_with_limit(uint64_t rate, uint32_t burst)
+{
+	begin();
+	rule_begin(&m, "forward", 10);
+	expr_begin(&m, "limit");
+	mnl_attr_put_u64(m.nlh, NFTA_LIMIT_RATE, htobe64(rate));
+	mnl_attr_put_u64(m.nlh, NFTA_LIMIT_UNIT, htobe64(3600));
+	put_be32_attr(&m, NFTA_LIMIT_BURST, burst);
+	expr_end(&m);
+	put_plain(&m, "counter");
+	put_immediate(&m, NF_DROP, NULL);
+	rule_end(&m);
+}
+
+/* Linux 6.18 gives a rule the handle of the rule that it replaces. */
+static void
+a_rule_that_replaces_another_has_its_own_limit(void **state)
+{
+	struct ruleset *r;
+
+	rule_with_limit(1, 1);
+	r = rebuild(NULL, false);
+	assert_int_equal(judge(r), RULESET_DROP);
+	assert_int_equal(judge(r), RULESET_PASS);
+	r = rebuild(r, false);
+	assert_int_equal(judge(r), RULESET_PASS);
+	assert_int_equal(r->rule[0].state->count[0].packets, 1);
+	rule_with_limit(1, 2);
+	r = rebuild(r, false);
+	assert_int_equal(r->rule[0].state->count[0].packets, 0);
+	assert_int_equal(judge(r), RULESET_DROP);
+	assert_int_equal(judge(r), RULESET_DROP);
+	assert_int_equal(judge(r), RULESET_PASS);
+	ruleset_free(r);
+}
+
+static void
 a_rule_names_registers_that_exist(void **state)
 {
 	static const uint32_t reg[] = {NFT_REG_VERDICT, 5, 7, NFT_REG32_15 + 1, UINT32_MAX};
@@ -749,6 +786,7 @@ main(void)
 		cmocka_unit_test(an_interval_ends_before_its_end),
 		cmocka_unit_test(counters_stay_with_the_rule_of_the_table),
 		cmocka_unit_test(counters_stay_while_no_packet_reaches_the_rule),
+		cmocka_unit_test(a_rule_that_replaces_another_has_its_own_limit),
 		cmocka_unit_test(a_rule_names_registers_that_exist),
 		cmocka_unit_test(
 			a_refused_ruleset_with_a_large_set_is_freed_after_a_grace_period),
