@@ -27,7 +27,9 @@
 #define RULE_LACKS_LABEL    64u /* flowlabel, Linux 6.14 */
 #define RULE_LACKS_TABLE \
 	128u /* a lookup in a table whose routes are skipped (table_is_reserved()) */
-#define RULE_NO_GROUP UINT32_MAX
+/* iif: an alternative name that the interface has lost before this daemon read the rule */
+#define RULE_LACKS_IIF 256u
+#define RULE_NO_GROUP  UINT32_MAX
 
 /*
  * An inclusive range of ports; last 0: any. With a mask, a port matches if the port AND the
@@ -47,27 +49,27 @@ struct rule {
 	uint8_t family;          /* 4 or 6 */
 	uint8_t action;          /* FR_ACT_* of linux/fib_rules.h */
 	uint8_t protocol;        /* RTPROT_* of the program that made the rule */
-	uint8_t lacks;           /* RULE_LACKS_* */
+	uint16_t lacks;          /* RULE_LACKS_* */
 	bool invert;             /* `not` */
 	bool l3mdev;             /* the table is that of the packet's VRF */
-	bool has_oif;            /* for packets of sockets that are bound to an interface */
 	uint8_t tos, tos_mask;   /* for the TOS octet of the IP header */
 	uint8_t ip_proto;        /* 0: any */
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */
 	char iif[16];           /* "": any */
+	char oif[16]; /* for packets of sockets that are bound to this interface; "": any */
 	/*
-	 * Primary name of the device if `iif` is an alternative name (ip link property),
-	 * else "".
+	 * The interface if the name was an alternative one (ip link property) when the rule
+	 * was added; 0: the interface with this primary name, if there is one.
 	 */
-	char iif_device[16];
+	uint32_t iif_index, oif_index;
 };
 
 /* Return true if the rule has a selector that matches no received packet. */
 static inline bool
 rule_is_never(const struct rule *rule)
 {
-	return rule->has_oif ||
+	return rule->oif[0] != '\0' ||
 	       (rule->lacks & (RULE_LACKS_MARK | RULE_LACKS_UID | RULE_LACKS_TUNNEL |
 			       RULE_LACKS_LABEL | RULE_LACKS_UNKNOWN)) != 0;
 }

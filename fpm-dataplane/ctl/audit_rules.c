@@ -17,6 +17,7 @@
 #include "ctl/conn.h"
 #include "ctl/json_row.h"
 #include "ctl/kernel_rules.h"
+#include "ctl/rule_words.h"
 
 #define ROUNDS   3
 #define PAUSE_MS 300
@@ -30,19 +31,10 @@ static const char *const family_name[2] = {"ipv4", "ipv6"};
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-/*
- * Append a space, `name` and the value of the key, if the row has the key. `name` ends in
- * a space, or is "".
- */
 static void
-word_append(FILE *out, const json_t *row, const char *key, const char *name)
+row_on_word(void *ctx, const char *text)
 {
-	const json_t *value = json_object_get(row, key);
-
-	if (json_is_integer(value))
-		fprintf(out, " %s%lld", name, (long long)json_integer_value(value));
-	else if (json_is_string(value))
-		fprintf(out, " %s%s", name, json_string_value(value));
+	fprintf(ctx, " %s", text);
 }
 
 /* Return the text of a row of `show rules`. */
@@ -57,20 +49,8 @@ row_text(const json_t *row)
 
 	if (out == NULL)
 		abort(); /* out of memory for some hundred octets */
-	fprintf(out, "%lld:%s", row_int(row, "pref"), row_true(row, "not") ? " not" : "");
-	word_append(out, row, "from", "from ");
-	if (strcmp(row_str(row, "to"), "all") != 0)
-		word_append(out, row, "to", "to ");
-	word_append(out, row, "iif", "iif ");
-	word_append(out, row, "tos", "tos ");
-	word_append(out, row, "ip_protocol", "ipproto ");
-	word_append(out, row, "sport", "sport ");
-	word_append(out, row, "dport", "dport ");
-	fprintf(out, " %s", row_str(row, "action"));
-	word_append(out, row, "table", "");
-	word_append(out, row, "target", "");
-	word_append(out, row, "suppress_prefixlength", "suppress_prefixlength ");
-	word_append(out, row, "suppress_ifgroup", "suppress_ifgroup ");
+	fprintf(out, "%lld:", row_int(row, "pref"));
+	rule_words(row, row_on_word, out);
 	/* The kernel's rule has no lack of FIBs. */
 	if (lacks[0] != '\0' && strcmp(lacks, "lookup") != 0)
 		fprintf(out, " with %s", lacks);
@@ -138,10 +118,11 @@ rule_row(const struct kernel_rule *r)
 	json_t *iif = r->iif[0] == '\0' ? NULL : json_string(r->iif);
 
 	return json_pack(
-		"{s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
+		"{s:I, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
 		"s:o, s:s?}",
 		"pref", (json_int_t)r->pref, "not", r->invert, "from", prefix_json(&r->src),
-		"to", prefix_json(&r->dst), "iif", iif == NULL ? json_null() : iif, "tos",
+		"to", prefix_json(&r->dst), "iif", iif == NULL ? json_null() : iif,
+		"iif_detached", r->iif_detached, "tos",
 		r->tos == 0 ? json_null() : json_sprintf("0x%02x", r->tos), "ip_protocol",
 		number_json(r->ip_protocol != 0, r->ip_protocol), "sport",
 		ports_json(r->sport), "dport", ports_json(r->dport), "action",
@@ -179,8 +160,11 @@ rib_on_row(const json_t *row, const char *text, void *ctx)
 {
 	const struct side *s = ctx;
 	bool ip6 = strcmp(row_str(row, "family"), family_name[1]) == 0;
+	json_t *compared = json_copy((json_t *)(uintptr_t)row);
 
-	json_array_append_new(s->texts[ip6], row_text(row));
+	json_object_del(compared, "iif_interface"); /* no message of the kernel has it */
+	json_array_append_new(s->texts[ip6], row_text(compared));
+	json_decref(compared);
 	return true;
 }
 

@@ -193,6 +193,7 @@ rule_decode(const struct nlmsghdr *h, struct kernel_rule *r)
 		.action = header->action,
 		.tos = header->tos,
 		.invert = (header->flags & FIB_RULE_INVERT) != 0,
+		.iif_detached = (header->flags & FIB_RULE_IIF_DETACHED) != 0,
 	};
 	if (header->src_len > most || header->dst_len > most ||
 	    !attributes_take(h, r, &raw))

@@ -24,7 +24,8 @@ struct kernel_rule {
 	uint8_t tos;                              /* bits of the octet; 0: not given */
 	uint8_t ip_protocol;                      /* 0: all */
 	bool invert, l3mdev;
-	char iif[16]; /* "": all */
+	char iif[16];      /* "": all */
+	bool iif_detached; /* the rule has no interface */
 	/* Selectors that no received packet has. */
 	bool mark, uid, tunnel, label, oif, unknown;
 };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ctl/json_row.h"
+#include "ctl/rule_words.h"
 #include "ctl/text.h"
 
 #define WIDTH       80
@@ -233,58 +234,30 @@ rule_head(void)
 	printf("%-6s %10s %s\n", "FAMILY", "PREF", "RULE");
 }
 
-/* Return the name of a table as in `ip`, or NULL. */
-static const char *
-table_name(long long table)
-{
-	return table == 253   ? "default"
-	       : table == 254 ? "main"
-	       : table == 255 ? "local"
-			      : NULL;
-}
-
-/* Write ` name value` if the row has the key. */
-static void
-rule_selector(struct pen *pen, const json_t *row, const char *key, const char *name)
-{
-	if (row_has(row, key))
-		pen_write(pen, " ", "%s %s", name, row_str(row, key));
-}
+struct rule_pen {
+	struct pen pen;
+	bool begun;
+};
 
 static void
-rule_number(struct pen *pen, const json_t *row, const char *key, const char *name)
+rule_on_word(void *ctx, const char *text)
 {
-	if (row_has(row, key))
-		pen_write(pen, " ", "%s%s%lld", name, name[0] != '\0' ? " " : "",
-			  row_int(row, key));
+	struct rule_pen *to = ctx;
+
+	pen_write(&to->pen, to->begun ? " " : "", "%s", text);
+	to->begun = true;
 }
 
 static void
 rule_row(const json_t *row)
 {
-	struct pen pen = {.indent = HOPS_COLUMN};
+	struct rule_pen to = {.pen.indent = HOPS_COLUMN};
 
-	pen.column = printf("%-6s %10lld ", row_str(row, "family"), row_int(row, "pref"));
-	if (row_true(row, "not"))
-		pen_write(&pen, "", "not ");
-	pen_write(&pen, "", "from %s", row_str(row, "from"));
-	if (strcmp(row_str(row, "to"), "all") != 0)
-		rule_selector(&pen, row, "to", "to");
-	rule_selector(&pen, row, "iif", "iif");
-	rule_selector(&pen, row, "tos", "tos");
-	rule_number(&pen, row, "ip_protocol", "ipproto");
-	rule_selector(&pen, row, "sport", "sport");
-	rule_selector(&pen, row, "dport", "dport");
-	pen_write(&pen, " ", "%s", row_str(row, "action"));
-	if (table_name(row_int(row, "table")) != NULL)
-		pen_write(&pen, " ", "%s", table_name(row_int(row, "table")));
-	else
-		rule_number(&pen, row, "table", "");
-	rule_number(&pen, row, "target", "");
-	rule_number(&pen, row, "suppress_prefixlength", "suppress_prefixlength");
-	rule_number(&pen, row, "suppress_ifgroup", "suppress_ifgroup");
+	to.pen.column =
+		printf("%-6s %10lld ", row_str(row, "family"), row_int(row, "pref"));
+	rule_words(row, rule_on_word, &to);
 	if (!row_true(row, "obeyed"))
-		pen_write(&pen, "  ", "(not obeyed: %s)", row_str(row, "lacks"));
+		pen_write(&to.pen, "  ", "(not obeyed: %s)", row_str(row, "lacks"));
 	putchar('\n');
 }
 

@@ -164,19 +164,13 @@ rule_action(struct rule *rule, const struct attrs *attrs, const struct fib_rule_
 }
 
 static int
-rule_interfaces(struct rule *rule, const struct attrs *attrs)
+rule_interface(char name[16], const struct nlattr *a)
 {
-	const struct nlattr *iif = attr_of(attrs, FRA_IIFNAME);
-	size_t len;
-
-	rule->has_oif = attrs_have(attrs, FRA_OIFNAME);
-	if (iif == NULL)
+	if (a == NULL)
 		return 0;
-	len = iif->nla_len - MNL_ATTR_HDRLEN;
-	if (len > sizeof(rule->iif))
+	if (a->nla_len - MNL_ATTR_HDRLEN > 16)
 		return -EBADMSG;
-	memcpy(rule->iif, (const uint8_t *)iif + MNL_ATTR_HDRLEN, len);
-	rule->iif[sizeof(rule->iif) - 1] = '\0';
+	attr_text(a, name, 16);
 	return 0;
 }
 
@@ -191,7 +185,9 @@ rule_message_decode(const struct nlmsghdr *nlh, struct rule *rule)
 	rule->family = family_of_af(frh->family);
 	if (rule->family == 0)
 		return -EAFNOSUPPORT;
-	if (rule_action(rule, &attrs, frh) < 0 || rule_interfaces(rule, &attrs) < 0 ||
+	if (rule_action(rule, &attrs, frh) < 0 ||
+	    rule_interface(rule->iif, attr_of(&attrs, FRA_IIFNAME)) < 0 ||
+	    rule_interface(rule->oif, attr_of(&attrs, FRA_OIFNAME)) < 0 ||
 	    rule_header_selectors(rule, &attrs, frh) < 0)
 		return -EBADMSG;
 	return rule_lacking_selectors(rule, &attrs);

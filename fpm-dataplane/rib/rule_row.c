@@ -7,6 +7,7 @@
 #include <linux/rtnetlink.h>
 
 #include "base/rule_action.h"
+#include "rib/link.h"
 #include "rib/rib_impl.h"
 #include "rib/rules.h"
 
@@ -51,16 +52,31 @@ iif_json(const struct rule *rule)
 	return name == NULL ? json_null() : name; /* absent, or not UTF-8 */
 }
 
+/* Add the interface of a rule that is found by an alternative name, and if there is none. */
+static void
+row_add_interface(const struct rib *rib, const struct rule *rule, json_t *row)
+{
+	const struct link *link = rule_iif(rib, rule);
+	json_t *name =
+		link == NULL || rule->iif_index == 0 ? NULL : json_string(link->name);
+
+	json_object_set_new(row, "iif_interface", name == NULL ? json_null() : name);
+	json_object_set_new(row, "iif_detached",
+			    json_boolean(rule->iif[0] != '\0' && link == NULL &&
+					 (rule->lacks & RULE_LACKS_IIF) == 0));
+}
+
 static json_t *
 rule_json(const struct rib *rib, const struct rule *rule)
 {
 	bool lookup = rule->action == FR_ACT_TO_TBL && !rule->l3mdev;
 	const char *lacks = rule_lacks(rule);
+	json_t *row;
 
 	if (lacks == NULL && rule_lacks_fib(rib, rule))
 		lacks = "lookup";
 
-	return json_pack(
+	row = json_pack(
 		"{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
 		"s:o, s:b, s:o}",
 		"family", rule->family == 4 ? "ipv4" : "ipv6", "pref",
@@ -80,6 +96,8 @@ rule_json(const struct rib *rib, const struct rule *rule)
 						      : json_integer(rule->suppress_group),
 		"obeyed", lacks == NULL, "lacks",
 		lacks == NULL ? json_null() : json_string(lacks));
+	row_add_interface(rib, rule, row);
+	return row;
 }
 
 void

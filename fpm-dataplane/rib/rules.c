@@ -389,14 +389,26 @@ link_named(const struct rib *rib, const char *name)
 	return NULL;
 }
 
-/* Return the ingress interface of a rule; NULL: the rule has none, or it does not exist. */
+/* Return the interface of a rule; NULL: the rule has none, or it does not exist. */
 static const struct link *
-rule_link(const struct rib *rib, const struct rule *rule)
+rule_link(const struct rib *rib, const char *name, uint32_t ifindex)
 {
-	return rule->iif[0] == '\0'
+	const struct link *link;
+
+	if (name[0] == '\0')
+		return NULL;
+	if (ifindex == 0)
+		return link_named(rib, name);
+	link = rib_link_find(&rib->links, ifindex);
+	return link != NULL && link->known ? link : NULL;
+}
+
+const struct link *
+rule_iif(const struct rib *rib, const struct rule *rule)
+{
+	return (rule->lacks & RULE_LACKS_IIF) != 0
 		       ? NULL
-		       : link_named(rib, rule->iif_device[0] != '\0' ? rule->iif_device
-								     : rule->iif);
+		       : rule_link(rib, rule->iif, rule->iif_index);
 }
 
 static void
@@ -453,7 +465,7 @@ compile_rule(const struct rib *rib, struct fib_rule *to, const struct rule *rule
 	to->src = rule->src;
 	to->dst = rule->dst;
 	if (rule->iif[0] != '\0') {
-		iif = rule_link(rib, rule);
+		iif = rule_iif(rib, rule);
 		to->ifindex = iif == NULL ? UINT32_MAX : iif->ifindex;
 		to->iif_vrf = iif == NULL ? 0 : iif->vrf;
 	}
@@ -585,7 +597,7 @@ ifaces_of_list(const struct rib *rib, unsigned int family6, struct rule_ifaces *
 			continue;
 		if (rule_is_base(rule, &has_main, &vrfs_done))
 			continue;
-		iif = rule_link(rib, rule);
+		iif = rule_iif(rib, rule);
 		to->all = rule->invert || rule->iif[0] == '\0' ||
 			  (iif != NULL && iif->vrf != 0);
 		if (iif != NULL && !to->all)
@@ -675,7 +687,7 @@ const char *
 rule_lacks(const struct rule *rule)
 {
 	static const struct {
-		uint8_t bit;
+		uint16_t bit;
 		const char *name;
 	} lack[] = {
 		{RULE_LACKS_MARK, "fwmark"},
@@ -685,6 +697,7 @@ rule_lacks(const struct rule *rule)
 		{RULE_LACKS_SUPPRESS, "suppress_prefixlength"},
 		{RULE_LACKS_LABEL, "flowlabel"},
 		{RULE_LACKS_TABLE, "lookup"},
+		{RULE_LACKS_IIF, "iif"},
 		{RULE_LACKS_UNKNOWN, "unknown"},
 	};
 

@@ -9,6 +9,7 @@
 #include "base/rule.h"
 
 struct fib_rules;
+struct link;
 struct rib;
 
 struct rule_list {
@@ -45,6 +46,8 @@ bool rules_are_default(const struct rib *rib, unsigned int family6);
 const char *rule_lacks(const struct rule *rule);
 /* Return true if the rule is not obeyed because all numbers of FIBs for rules are in use. */
 bool rule_lacks_fib(const struct rib *rib, const struct rule *rule);
+/* Return the interface by which packets came; NULL: the rule names none, or none is known. */
+const struct link *rule_iif(const struct rib *rib, const struct rule *rule);
 void rules_free(struct rib *rib);
 
 #endif

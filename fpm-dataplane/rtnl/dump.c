@@ -146,7 +146,7 @@ job_ask(struct rtnl *r)
 		request.nlh.nlmsg_type = RTM_GETRULE;
 		request.nlh.nlmsg_len = NLMSG_LENGTH(sizeof(request.frh));
 		request.frh.family = af;
-		pass_rules_begin(r);
+		pass_rules_begin(r, job->scope.family);
 		break;
 	case DUMP_SPLIT:
 	case DUMP_LOCAL6:

@@ -6,10 +6,8 @@
 #include <assert.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "base/routes_from.h"
 #include "base/rtproto.h"
@@ -211,28 +209,11 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 /* --- rules -------------------------------------------------------------------------------- */
 
 void
-pass_rules_begin(struct rtnl *r)
+pass_rules_begin(struct rtnl *r, uint8_t family)
 {
 	r->n_rules = 0;
+	rule_names_begin(r, family);
 	r->no_rules = false;
-}
-
-/*
- * Find the device of a rule whose `iif` is an alternative name. Linux searches these names when
- * the rule is added, and not again: a rule that has no device is marked in the message.
- */
-static void
-rule_find_device(const struct rtnl *r, const struct nlmsghdr *nlh, struct rule *rule)
-{
-	const struct fib_rule_hdr *frh = mnl_nlmsg_get_payload(nlh);
-	struct ifreq ask = {0};
-
-	if (rule->iif[0] == '\0' || (frh->flags & FIB_RULE_IIF_DETACHED) != 0)
-		return;
-	memcpy(ask.ifr_name, rule->iif, sizeof(rule->iif));
-	if (ioctl(r->dumps, SIOCGIFINDEX, &ask) == 0 &&
-	    ioctl(r->dumps, SIOCGIFNAME, &ask) == 0 && strcmp(ask.ifr_name, rule->iif) != 0)
-		memcpy(rule->iif_device, ask.ifr_name, sizeof(rule->iif_device));
 }
 
 /* Make room for `n` rules. */
@@ -266,7 +247,7 @@ pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
 			log_warn("rtnl: rule not decoded missed=%u", missed);
 		return;
 	}
-	rule_find_device(r, nlh, &rule);
+	rule_names_dumped(r, nlh, &rule);
 	rules_make_room(r, r->n_rules + 1);
 	r->rule[r->n_rules++] = rule;
 }
@@ -340,6 +321,7 @@ pass_rules_end(struct rtnl *r, uint8_t family)
 		for (r->n_rules = 0; r->n_rules < N_STANDARD6; r->n_rules++)
 			standard6_rule(&r->rule[r->n_rules], r->n_rules);
 	}
+	rule_names_end(r, family);
 	tables_update(r, family);
 	if (r->no_rules)
 		return;

@@ -123,9 +123,10 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	switch (nlh->nlmsg_type) {
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
-		r->silent_due |=
-			mnl_nlmsg_get_payload_len(nlh) >= sizeof(struct ifinfomsg) &&
-			link_may_have_lost(r, nlh);
+		if (mnl_nlmsg_get_payload_len(nlh) < sizeof(struct ifinfomsg))
+			break;
+		r->silent_due |= link_may_have_lost(r, nlh);
+		r->rules_due |= rule_names_may_change(r, nlh);
 		break;
 	case RTM_NEWNEXTHOP:
 		new_links_forget(r);
@@ -137,6 +138,7 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 		break;
 	case RTM_NEWRULE:
 	case RTM_DELRULE:
+		rule_names_event(r, nlh);
 		r->rules_due = true;
 		break;
 	default:
@@ -480,6 +482,7 @@ rtnl_end(struct rtnl *r)
 	free(r->buffer);
 	free(r->burst);
 	free(r->rule);
+	rule_names_free(r);
 	tables_free(r);
 	r->buffer = r->burst = NULL;
 	r->rule = NULL;

@@ -17,6 +17,7 @@
 #include <libmnl/libmnl.h>
 
 #include "base/log.h"
+#include "base/rule.h"
 #include "rtnl/rtnl.h"
 
 #define DUMP_BUFFER_BYTES (64u << 10) /* the kernel fills a message up to 32 KiB */
@@ -35,6 +36,18 @@
 /* The tables that the rules of a family name, in ascending order. */
 struct rule_tables {
 	uint32_t *v, n;
+};
+
+/* A rule that names an interface by an alternative name. */
+struct named_rule {
+	struct rule rule;   /* with iif_index or oif_index */
+	char device[2][16]; /* primary names of these two interfaces */
+	bool shown;         /* the present dump has the rule */
+};
+
+struct named_rules {
+	struct named_rule *v;
+	uint32_t n, room;
 };
 
 enum dump_kind {
@@ -127,6 +140,9 @@ struct rtnl {
 	bool held_labels;  /* rib may have routes of labels */
 	struct rule *rule; /* of the present job */
 	uint32_t n_rules, room_rules;
+	struct named_rules named;
+	/* IPv4, IPv6: a rule has an interface that no longer has the name */
+	bool names_lost[2];
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
 	unsigned int n_ev;
 	uint32_t hops_bytes; /* of the hops that they own */
@@ -169,7 +185,7 @@ void pass_mark(struct rtnl *r, enum kernel_event_kind kind,
 /* Send the collected events to rib. */
 void pass_flush(struct rtnl *r);
 /* Begin the list of rules; add a rule of a dump to it; send the list of `family` to rib. */
-void pass_rules_begin(struct rtnl *r);
+void pass_rules_begin(struct rtnl *r, uint8_t family);
 void pass_rule(struct rtnl *r, const struct nlmsghdr *nlh);
 void pass_rules_end(struct rtnl *r, uint8_t family);
 
@@ -195,6 +211,23 @@ void tables_update(struct rtnl *r, uint8_t family);
 /* Return true if a rule of the family names the table of the kernel. */
 bool tables_have(const struct rtnl *r, uint8_t family, uint32_t table);
 void tables_free(struct rtnl *r);
+
+/* --- rule_names.c                                                             [rtnl] */
+
+/* Begin a dump of the rules of a family. */
+void rule_names_begin(struct rtnl *r, uint8_t family);
+/*
+ * Store in a rule of the dump the interfaces that it names by alternative names. Note in
+ * `lacks` that its interface cannot be found.
+ */
+void rule_names_dumped(struct rtnl *r, const struct nlmsghdr *nlh, struct rule *rule);
+/* Forget the rules of the family that the dump did not have. */
+void rule_names_end(struct rtnl *r, uint8_t family);
+/* Handle an event: a rule was added or deleted. */
+void rule_names_event(struct rtnl *r, const struct nlmsghdr *nlh);
+/* Return true if an event of a link may change the interface of a rule: read the rules again. */
+bool rule_names_may_change(const struct rtnl *r, const struct nlmsghdr *nlh);
+void rule_names_free(struct rtnl *r);
 
 /* --- plan.c                                                                   [rtnl] */
 

@@ -4,81 +4,17 @@ it does. Each test gives both the same commands and the same frames."""
 
 import os
 import statistics
-import time
 
 import pytest
 
 from lib import frr
 from lib.dut import Dut
-from lib.wait import PATIENCE, eventually
+from lib.wait import eventually
 from linux_twin import Twin
+from rules_beside import ALT, EXT, LAN4, LAN6, NET4, NET6, TO4, TO6, WAN, becomes
+from rules_beside import routers, rules, twin  # noqa: F401
 from wire import token_of
 
-TO4, TO6 = "198.51.100.9", "2001:db8:100::9"
-NET4, NET6 = "198.51.100.0/24", "2001:db8:100::/48"
-
-
-@pytest.fixture(scope="module")
-def routers(session_dut):
-    """Both routers. Table main leads to `wan`, table 100 to `ext`, table 101 to `alt`."""
-    twin, lines = Twin(session_dut), []
-    for table, name in (("main", "wan"), ("100", "ext"), ("101", "alt")):
-        wire = session_dut.wires[name]
-        lines += [
-            f"route add {NET4} via {wire.peer4} dev {wire.tap} table {table}",
-            f"-6 route add {NET6} via {wire.peer6} dev {wire.tap} table {table}",
-        ]
-    try:
-        twin.build()
-        twin.ip(*lines)
-        yield twin
-        session_dut.ip(*(line.replace("route add", "route del") for line in lines))
-    finally:
-        twin.destroy()
-
-
-@pytest.fixture
-def twin(routers, dut):
-    """Both routers, the one under test in its standard state."""
-    return routers
-
-
-@pytest.fixture
-def rules(twin):
-    """A function that adds rules and routes to both routers for the length of a test."""
-    undo = []
-
-    def add(*lines):
-        twin.ip(*lines)
-        undo.extend(line.replace(" add ", " del ", 1) for line in reversed(lines))
-        return twin
-
-    yield add
-    twin.ip(*undo)
-
-
-def becomes(twin, want, name="lan", within=5, **probe):
-    """Send probes by the wire `name` until the router under test treats one as `want`, as Linux
-    does. Return the seconds until that probe was sent.
-
-    Linux limits the errors of routes and rules that refuse: to five for a source, and then one a
-    second (net.ipv4.route.error_burst, which only the first network namespace has)."""
-    begin = time.monotonic()
-    wire = twin.dut.wires[name]
-    while True:
-        sent = time.monotonic()
-        mine, linux = twin.outcomes(name, wire.probe(**{"dst": TO4, **probe}))
-        if want[0] == "icmp" and linux == ("nothing",) and sent - begin < within * PATIENCE:
-            continue
-        assert linux[: len(want)] == want, f"Linux: {linux}"
-        if mine[: len(want)] == want:
-            assert mine == linux
-            return sent - begin
-        assert sent - begin < within * PATIENCE, f"{mine}, Linux: {linux}"
-
-
-LAN4, LAN6 = "192.0.2.2", "2001:db8:4::2"
-WAN, EXT, ALT = ("out", "wan"), ("out", "ext"), ("out", "alt")
 REFUSED4, REFUSED6 = ("icmp", "lan", 3, 13), ("icmp", "lan", 1, 1)
 UNREACHABLE4, UNREACHABLE6 = ("icmp", "lan", 3), ("icmp", "lan", 1)
 

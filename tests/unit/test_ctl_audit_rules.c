@@ -4,7 +4,7 @@
  * kernel and of the daemon.
  *
  * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
- * link: fpm-dataplane/ctl/json_row.c
+ * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/rule_words.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -289,7 +289,7 @@ a_selector_that_no_packet_has_concerns_nothing(void **state)
 	struct rig *g = rig_with_table();
 
 	lookup(100, 100)->lacks = RULE_LACKS_MARK;
-	lookup(101, 100)->has_oif = true;
+	strcpy(lookup(101, 100)->oif, "wan0");
 	add(102, FR_ACT_NOP, 0);
 	tell(g, 4);
 	assert_null(fib_rules(g->fib, 4));

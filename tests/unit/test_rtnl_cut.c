@@ -6,6 +6,7 @@
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/rtnl/new_link.c fpm-dataplane/rtnl/dump.c fpm-dataplane/rtnl/pass.c
  * link: fpm-dataplane/rtnl/plan.c fpm-dataplane/rtnl/socket.c fpm-dataplane/rtnl/tables.c
+ * link: fpm-dataplane/rtnl/rule_names.c
  * link: fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
  * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
  * link: tests/unit/rig_kernel.c

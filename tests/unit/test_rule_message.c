@@ -59,7 +59,7 @@ a_plain_rule_takes_all_packets(void **state)
 	assert_int_equal(rule.suppress, -1);
 	assert_int_equal(rule.lacks, 0);
 	assert_int_equal(rule.src.len + rule.dst.len + rule.tos_mask + rule.ip_proto, 0);
-	assert_false(rule.invert || rule.l3mdev || rule.has_oif);
+	assert_false(rule.invert || rule.l3mdev || rule.oif[0] != 0);
 }
 
 static void
@@ -200,7 +200,7 @@ selectors_that_no_packet_has_are_noted(void **state)
 	assert_int_equal(decoded().lacks, RULE_LACKS_UNKNOWN);
 	begin(AF_INET);
 	mnl_attr_put_strz(nlh, FRA_OIFNAME, "wan0");
-	assert_true(decoded().has_oif);
+	assert_string_equal(decoded().oif, "wan0");
 }
 
 static void

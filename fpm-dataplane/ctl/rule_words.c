@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Write rows of `show rules` in the spelling of `ip rule`. */
+#include "ctl/rule_words.h"
+
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/json_row.h"
+
+struct writer {
+	const json_t *row;
+	void (*word)(void *ctx, const char *text);
+	void *ctx;
+};
+
+/* A member of a row that is a number or a text, and the word before it. */
+struct part {
+	const char *key, *name;
+};
+
+static const struct part selectors[] = {
+	{"tos", "tos"},
+	{"ip_protocol", "ipproto"},
+	{"sport", "sport"},
+	{"dport", "dport"},
+};
+
+static const struct part ends[] = {
+	{"suppress_prefixlength", "suppress_prefixlength"},
+	{"suppress_ifgroup", "suppress_ifgroup"},
+};
+
+/* Write "NAME VALUE" if the row has the key. */
+static void
+part_write(const struct writer *w, const struct part *p)
+{
+	const json_t *value = json_object_get(w->row, p->key);
+	char text[128];
+
+	if (json_is_integer(value))
+		snprintf(text, sizeof(text), "%s %lld", p->name,
+			 (long long)json_integer_value(value));
+	else if (json_is_string(value))
+		snprintf(text, sizeof(text), "%s %s", p->name, json_string_value(value));
+	else
+		return;
+	w->word(w->ctx, text);
+}
+
+static void
+parts_write(const struct writer *w, const struct part *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		part_write(w, &p[i]);
+}
+
+/*
+ * Write "iif lan0". Behind an alternative name is the interface, and behind the name of no
+ * interface "[detached]".
+ */
+static void
+interface_write(const struct writer *w)
+{
+	const char *interface = row_str(w->row, "iif_interface");
+	char text[128];
+
+	if (!row_has(w->row, "iif"))
+		return;
+	snprintf(text, sizeof(text), "iif %s%s%s%s%s", row_str(w->row, "iif"),
+		 interface[0] != '\0' ? " (" : "", interface,
+		 interface[0] != '\0' ? ")" : "",
+		 row_true(w->row, "iif_detached") ? " [detached]" : "");
+	w->word(w->ctx, text);
+}
+
+static void
+action_write(const struct writer *w)
+{
+	static const char *const name[] = {[RT_TABLE_DEFAULT] = "default",
+					   [RT_TABLE_MAIN] = "main",
+					   [RT_TABLE_LOCAL] = "local"};
+	const char *action = row_str(w->row, "action");
+	long long table = row_int(w->row, "table");
+	char text[128];
+
+	if (row_has(w->row, "table") && table >= RT_TABLE_DEFAULT &&
+	    table <= RT_TABLE_LOCAL)
+		snprintf(text, sizeof(text), "%s %s", action, name[table]);
+	else if (row_has(w->row, "table"))
+		snprintf(text, sizeof(text), "%s %lld", action, table);
+	else if (row_has(w->row, "target"))
+		snprintf(text, sizeof(text), "%s %lld", action, row_int(w->row, "target"));
+	else
+		snprintf(text, sizeof(text), "%s", action);
+	w->word(w->ctx, text);
+}
+
+void
+rule_words(const json_t *row, void (*word)(void *ctx, const char *text), void *ctx)
+{
+	const struct writer w = {.row = row, .word = word, .ctx = ctx};
+
+	if (row_true(row, "not"))
+		word(ctx, "not");
+	part_write(&w, &(struct part){"from", "from"});
+	if (strcmp(row_str(row, "to"), "all") != 0)
+		part_write(&w, &(struct part){"to", "to"});
+	interface_write(&w);
+	parts_write(&w, selectors, sizeof(selectors) / sizeof(selectors[0]));
+	action_write(&w);
+	parts_write(&w, ends, sizeof(ends) / sizeof(ends[0]));
+}
