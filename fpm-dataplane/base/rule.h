@@ -40,6 +40,11 @@ struct rule_ports {
 	uint16_t mask;
 };
 
+/* A value, and the bits of it that are compared; both 0: not given. */
+struct rule_bits {
+	uint32_t value, mask;
+};
+
 struct rule {
 	uint32_t pref;           /* the kernel evaluates low numbers first */
 	uint32_t table;          /* FR_ACT_TO_TBL */
@@ -63,6 +68,13 @@ struct rule {
 	 * was added; 0: the interface with this primary name, if there is one.
 	 */
 	uint32_t iif_index, oif_index;
+	/* For display. Selectors that a received packet has, or lacks (see `lacks`): */
+	struct rule_bits mark, label; /* fwmark, flowlabel */
+	uint32_t uid[2];              /* uidrange */
+	bool has_uid;
+	bool by_dscp;    /* `tos` is the six bits of `dscp` */
+	uint64_t tunnel; /* tun_id; 0: none */
+	uint32_t realms; /* FRA_FLOW: the source's in the upper half; 0: none */
 };
 
 /* Return true if the rule has a selector that matches no received packet. */

@@ -5,6 +5,7 @@
  */
 #include "ctl/audit_rules.h"
 
+#include <inttypes.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/rtproto.h"
 #include "base/rule_action.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
@@ -51,8 +53,8 @@ row_text(const json_t *row)
 		abort(); /* out of memory for some hundred octets */
 	fprintf(out, "%lld:", row_int(row, "pref"));
 	rule_words(row, row_on_word, out);
-	/* The kernel's rule has no lack of FIBs. */
-	if (lacks[0] != '\0' && strcmp(lacks, "lookup") != 0)
+	/* The kernel's rule has no lack of FIBs, and an interface. */
+	if (lacks[0] != '\0' && strcmp(lacks, "lookup") != 0 && strcmp(lacks, "iif") != 0)
 		fprintf(out, " with %s", lacks);
 	if (fclose(out) != 0)
 		abort();
@@ -72,13 +74,30 @@ prefix_json(const struct prefix *p)
 }
 
 static json_t *
-ports_json(const uint16_t port[2])
+ports_json(const uint16_t port[2], uint16_t mask)
 {
 	if (port[1] == 0)
 		return json_null();
-	if (port[0] == port[1])
-		return json_sprintf("%u", port[0]);
-	return json_sprintf("%u-%u", port[0], port[1]);
+	if (port[0] != port[1])
+		return json_sprintf("%u-%u", port[0], port[1]);
+	return mask == 0 || mask == UINT16_MAX ? json_sprintf("%u", port[0])
+					       : json_sprintf("%u/0x%x", port[0], mask);
+}
+
+static json_t *
+name_json(const char *name)
+{
+	json_t *text = name[0] == '\0' ? NULL : json_string(name);
+
+	return text == NULL ? json_null() : text;
+}
+
+/* Return a value with the bits that are compared; `all`: the bits without a mask. */
+static json_t *
+bits_json(const uint32_t v[2], uint32_t all)
+{
+	return v[1] == all ? json_sprintf("0x%x", v[0])
+			   : json_sprintf("0x%x/0x%x", v[0], v[1]);
 }
 
 static json_t *
@@ -110,22 +129,70 @@ lacks_word(const struct kernel_rule *r)
 		       : NULL;
 }
 
+static json_t *
+realms_json(uint32_t realms)
+{
+	unsigned int from = realms >> 16, to = realms & 0xffff;
+
+	return realms == 0 ? json_null()
+	       : from == 0 ? json_sprintf("%u", to)
+			   : json_sprintf("%u/%u", from, to);
+}
+
+static json_t *
+protocol_json(uint8_t protocol)
+{
+	const char *name = rtproto_name(protocol);
+
+	return name == NULL ? json_sprintf("%u", protocol) : json_string(name);
+}
+
+/* Add the selectors of a rule to its row. */
+static void
+row_add_selectors(json_t *row, const struct kernel_rule *r)
+{
+	const uint32_t dscp_all = 0x3f;
+	struct {
+		const char *key;
+		json_t *value;
+	} v[] = {
+		{"from", prefix_json(&r->src)},
+		{"to", prefix_json(&r->dst)},
+		{"iif", name_json(r->iif)},
+		{"oif", name_json(r->oif)},
+		{"tos", r->tos == 0 ? json_null() : json_sprintf("0x%02x", r->tos)},
+		{"dscp", !r->has_dscp ? json_null()
+			 : r->dscp[1] == dscp_all
+				 ? json_sprintf("%u", r->dscp[0])
+				 : json_sprintf("%u/0x%x", r->dscp[0], r->dscp[1])},
+		{"fwmark", r->fwmark[0] == 0 && r->fwmark[1] == 0
+				   ? json_null()
+				   : bits_json(r->fwmark, UINT32_MAX)},
+		{"uid_range",
+		 r->has_uid_range ? json_sprintf("%u-%u", r->uid_range[0], r->uid_range[1])
+				  : json_null()},
+		{"ip_protocol", number_json(r->ip_protocol != 0, r->ip_protocol)},
+		{"sport", ports_json(r->sport, r->sport_mask)},
+		{"dport", ports_json(r->dport, r->dport_mask)},
+		{"flowlabel", r->label ? bits_json(r->flowlabel, 0xfffff) : json_null()},
+		{"tun_id", r->tunnel ? json_sprintf("%" PRIu64, r->tun_id) : json_null()},
+		{"realms", realms_json(r->realms)},
+		{"protocol", protocol_json(r->protocol)},
+	};
+
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+		json_object_set_new(row, v[i].key, v[i].value);
+}
+
 /* Return a rule of the kernel as a row of `show rules`. */
 static json_t *
 rule_row(const struct kernel_rule *r)
 {
 	bool lookup = r->action == FR_ACT_TO_TBL && !r->l3mdev;
-	json_t *iif = r->iif[0] == '\0' ? NULL : json_string(r->iif);
-
-	return json_pack(
-		"{s:I, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
-		"s:o, s:s?}",
-		"pref", (json_int_t)r->pref, "not", r->invert, "from", prefix_json(&r->src),
-		"to", prefix_json(&r->dst), "iif", iif == NULL ? json_null() : iif,
-		"iif_detached", r->iif_detached, "tos",
-		r->tos == 0 ? json_null() : json_sprintf("0x%02x", r->tos), "ip_protocol",
-		number_json(r->ip_protocol != 0, r->ip_protocol), "sport",
-		ports_json(r->sport), "dport", ports_json(r->dport), "action",
+	json_t *row = json_pack(
+		"{s:I, s:b, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:s?}", "pref",
+		(json_int_t)r->pref, "not", r->invert, "iif_detached", r->iif_detached,
+		"unresolved", r->unresolved, "action",
 		rule_action_word(r->action, r->l3mdev), "table",
 		number_json(lookup, r->table), "target",
 		number_json(r->action == FR_ACT_GOTO, r->target), "suppress_prefixlength",
@@ -133,6 +200,10 @@ rule_row(const struct kernel_rule *r)
 		"suppress_ifgroup",
 		number_json(r->suppress_group != KERNEL_RULE_NONE, r->suppress_group),
 		"lacks", lacks_word(r));
+
+	json_object_set_new(row, "oif_detached", json_boolean(r->oif_detached));
+	row_add_selectors(row, r);
+	return row;
 }
 
 static void

@@ -2,6 +2,7 @@
 /* Read the kernel's rules of policy routing, and the tables that they look up. */
 #include "ctl/kernel_rules.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/fib_rules.h>
@@ -17,6 +18,7 @@
 #define RULE_LABEL      26
 #define RULE_LABEL_MASK 27
 #define RULE_SPORT_MASK 28
+#define RULE_DPORT_MASK 29
 #define RULE_DSCP_MASK  30
 
 /* The rules of one answer. */
@@ -27,13 +29,12 @@ struct answer {
 
 /* Values of a message that struct kernel_rule has in another form. */
 struct raw {
-	uint32_t mark, mask;
-	uint64_t tunnel;
-	struct fib_rule_uid_range uid;
+	uint64_t tunnel;   /* order of the network */
+	uint32_t label[2]; /* order of the network */
 	struct fib_rule_port_range sport, dport;
-	uint8_t dscp, dscp_mask, l3mdev;
-	bool has_dscp;
-	bool bad; /* a value has a wrong length */
+	uint8_t l3mdev;
+	bool has_mask; /* FRA_FWMASK */
+	bool bad;      /* a value has a wrong length */
 };
 
 static void
@@ -69,16 +70,18 @@ selector_take(const struct nlattr *a, struct kernel_rule *r, struct raw *raw)
 {
 	switch (mnl_attr_get_type(a)) {
 	case FRA_FWMARK:
-		value_take(raw, a, &raw->mark, sizeof(raw->mark));
+		value_take(raw, a, &r->fwmark[0], sizeof(r->fwmark[0]));
 		return true;
 	case FRA_FWMASK:
-		value_take(raw, a, &raw->mask, sizeof(raw->mask));
+		raw->has_mask = true;
+		value_take(raw, a, &r->fwmark[1], sizeof(r->fwmark[1]));
 		return true;
 	case FRA_TUN_ID:
 		value_take(raw, a, &raw->tunnel, sizeof(raw->tunnel));
 		return true;
 	case FRA_UID_RANGE:
-		value_take(raw, a, &raw->uid, sizeof(raw->uid));
+		r->has_uid_range = true;
+		value_take(raw, a, r->uid_range, sizeof(r->uid_range));
 		return true;
 	case FRA_SRC:
 		address_take(raw, a, &r->src);
@@ -98,15 +101,28 @@ selector_take(const struct nlattr *a, struct kernel_rule *r, struct raw *raw)
 	case FRA_DPORT_RANGE:
 		value_take(raw, a, &raw->dport, sizeof(raw->dport));
 		return true;
+	case RULE_SPORT_MASK:
+		value_take(raw, a, &r->sport_mask, sizeof(r->sport_mask));
+		return true;
+	case RULE_DPORT_MASK:
+		value_take(raw, a, &r->dport_mask, sizeof(r->dport_mask));
+		return true;
 	case RULE_DSCP:
-		raw->has_dscp = true;
-		value_take(raw, a, &raw->dscp, sizeof(raw->dscp));
+		r->has_dscp = true;
+		value_take(raw, a, &r->dscp[0], sizeof(r->dscp[0]));
 		return true;
 	case RULE_DSCP_MASK:
-		value_take(raw, a, &raw->dscp_mask, sizeof(raw->dscp_mask));
+		value_take(raw, a, &r->dscp[1], sizeof(r->dscp[1]));
 		return true;
 	case RULE_LABEL:
 		r->label = true;
+		value_take(raw, a, &raw->label[0], sizeof(raw->label[0]));
+		return true;
+	case RULE_LABEL_MASK:
+		value_take(raw, a, &raw->label[1], sizeof(raw->label[1]));
+		return true;
+	case FRA_OIFNAME:
+		name_take(raw, a, r->oif);
 		return true;
 	default:
 		return false;
@@ -140,15 +156,15 @@ attribute_take(const struct nlattr *a, struct kernel_rule *r, struct raw *raw)
 		value_take(raw, a, &r->suppress_group, sizeof(r->suppress_group));
 		break;
 	case FRA_FLOW:
-	case FRA_PAD:
-	case FRA_PROTOCOL:
-	case RULE_LABEL_MASK:
+		value_take(raw, a, &r->realms, sizeof(r->realms));
 		break;
-	case FRA_OIFNAME: /* of the packets of a process */
-		r->oif = true;
+	case FRA_PROTOCOL:
+		value_take(raw, a, &r->protocol, sizeof(r->protocol));
+		break;
+	case FRA_PAD:
 		break;
 	default:
-		r->unknown |= type < RULE_SPORT_MASK || type > RULE_DSCP_MASK;
+		r->unknown = true;
 		break;
 	}
 }
@@ -177,7 +193,7 @@ static int
 rule_decode(const struct nlmsghdr *h, struct kernel_rule *r)
 {
 	const struct fib_rule_hdr *header = mnl_nlmsg_get_payload(h);
-	struct raw raw = {.mask = UINT32_MAX, .dscp_mask = 0x3f};
+	struct raw raw = {0};
 	uint8_t family, most;
 
 	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*header)))
@@ -188,11 +204,14 @@ rule_decode(const struct nlmsghdr *h, struct kernel_rule *r)
 		.table = header->table,
 		.suppress_length = KERNEL_RULE_NONE,
 		.suppress_group = KERNEL_RULE_NONE,
+		.dscp[1] = 0x3f,
 		.src = {.family = family, .len = header->src_len},
 		.dst = {.family = family, .len = header->dst_len},
 		.action = header->action,
 		.tos = header->tos,
 		.invert = (header->flags & FIB_RULE_INVERT) != 0,
+		.unresolved = (header->flags & FIB_RULE_UNRESOLVED) != 0,
+		.oif_detached = (header->flags & FIB_RULE_OIF_DETACHED) != 0,
 		.iif_detached = (header->flags & FIB_RULE_IIF_DETACHED) != 0,
 	};
 	if (header->src_len > most || header->dst_len > most ||
@@ -200,16 +219,19 @@ rule_decode(const struct nlmsghdr *h, struct kernel_rule *r)
 		return -EBADMSG;
 	prefix_mask(&r->src);
 	prefix_mask(&r->dst);
-	if (raw.has_dscp)
-		r->tos = raw.dscp_mask == 0 ? 0 : (uint8_t)(raw.dscp << 2);
 	r->sport[0] = raw.sport.start;
 	r->sport[1] = raw.sport.end;
 	r->dport[0] = raw.dport.start;
 	r->dport[1] = raw.dport.end;
 	r->l3mdev = raw.l3mdev != 0;
+	r->tun_id = be64toh(raw.tunnel);
+	r->flowlabel[0] = be32toh(raw.label[0]);
+	r->flowlabel[1] = be32toh(raw.label[1]);
+	if (!raw.has_mask && r->fwmark[0] != 0)
+		r->fwmark[1] = UINT32_MAX;
 	/* Received packets have the mark 0, come from no tunnel, and belong to the superuser. */
-	r->mark = (raw.mark & raw.mask) != 0;
-	r->uid = raw.uid.start != 0;
+	r->mark = (r->fwmark[0] & r->fwmark[1]) != 0;
+	r->uid = r->has_uid_range && r->uid_range[0] != 0;
 	r->tunnel = raw.tunnel != 0;
 	return 0;
 }
@@ -260,7 +282,8 @@ static void
 table_on_rule(const struct kernel_rule *r, void *ctx)
 {
 	const struct on_table *to = ctx;
-	bool never = r->mark || r->uid || r->tunnel || r->label || r->oif || r->unknown;
+	bool never = r->mark || r->uid || r->tunnel || r->label || r->oif[0] != '\0' ||
+		     r->unknown;
 
 	if (r->action == FR_ACT_TO_TBL && r->table != RT_TABLE_UNSPEC &&
 	    (!never || r->invert))

@@ -20,14 +20,26 @@ struct kernel_rule {
 	uint32_t suppress_length, suppress_group; /* KERNEL_RULE_NONE: not given */
 	struct prefix src, dst;                   /* length 0: all */
 	uint16_t sport[2], dport[2];              /* a range; the last one 0: all */
+	uint16_t sport_mask, dport_mask;          /* of a single port */
 	uint8_t action;                           /* FR_ACT_* */
 	uint8_t tos;                              /* bits of the octet; 0: not given */
 	uint8_t ip_protocol;                      /* 0: all */
 	bool invert, l3mdev;
+	bool unresolved;   /* goto: no rule has the number */
 	char iif[16];      /* "": all */
 	bool iif_detached; /* the rule has no interface */
+	char oif[16];      /* "": all */
+	bool oif_detached; /* it does not exist */
+	/* Values, and the bits that are compared. */
+	uint32_t fwmark[2], flowlabel[2];
+	uint8_t dscp[2];
+	bool has_dscp, has_uid_range;
+	uint32_t uid_range[2];
+	uint64_t tun_id;  /* 0: none */
+	uint32_t realms;  /* 0: none */
+	uint8_t protocol; /* of the program that made the rule */
 	/* Selectors that no received packet has. */
-	bool mark, uid, tunnel, label, oif, unknown;
+	bool mark, uid, tunnel, label, unknown;
 };
 
 /*

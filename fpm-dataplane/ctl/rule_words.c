@@ -20,15 +20,15 @@ struct part {
 };
 
 static const struct part selectors[] = {
-	{"tos", "tos"},
-	{"ip_protocol", "ipproto"},
-	{"sport", "sport"},
-	{"dport", "dport"},
+	{"fwmark", "fwmark"}, {"uid_range", "uidrange"}, {"ip_protocol", "ipproto"},
+	{"sport", "sport"},   {"dport", "dport"},        {"flowlabel", "flowlabel"},
+	{"tun_id", "tun_id"},
 };
 
 static const struct part ends[] = {
 	{"suppress_prefixlength", "suppress_prefixlength"},
 	{"suppress_ifgroup", "suppress_ifgroup"},
+	{"realms", "realms"},
 };
 
 /* Write "NAME VALUE" if the row has the key. */
@@ -60,7 +60,7 @@ parts_write(const struct writer *w, const struct part *p, size_t n)
  * interface "[detached]".
  */
 static void
-interface_write(const struct writer *w)
+iif_write(const struct writer *w)
 {
 	const char *interface = row_str(w->row, "iif_interface");
 	char text[128];
@@ -71,6 +71,18 @@ interface_write(const struct writer *w)
 		 interface[0] != '\0' ? " (" : "", interface,
 		 interface[0] != '\0' ? ")" : "",
 		 row_true(w->row, "iif_detached") ? " [detached]" : "");
+	w->word(w->ctx, text);
+}
+
+static void
+oif_write(const struct writer *w)
+{
+	char text[64];
+
+	if (!row_has(w->row, "oif"))
+		return;
+	snprintf(text, sizeof(text), "oif %s%s", row_str(w->row, "oif"),
+		 row_true(w->row, "oif_detached") ? " [detached]" : "");
 	w->word(w->ctx, text);
 }
 
@@ -90,7 +102,8 @@ action_write(const struct writer *w)
 	else if (row_has(w->row, "table"))
 		snprintf(text, sizeof(text), "%s %lld", action, table);
 	else if (row_has(w->row, "target"))
-		snprintf(text, sizeof(text), "%s %lld", action, row_int(w->row, "target"));
+		snprintf(text, sizeof(text), "%s %lld%s", action, row_int(w->row, "target"),
+			 row_true(w->row, "unresolved") ? " [unresolved]" : "");
 	else
 		snprintf(text, sizeof(text), "%s", action);
 	w->word(w->ctx, text);
@@ -100,14 +113,22 @@ void
 rule_words(const json_t *row, void (*word)(void *ctx, const char *text), void *ctx)
 {
 	const struct writer w = {.row = row, .word = word, .ctx = ctx};
+	const char *protocol = row_str(row, "protocol");
 
 	if (row_true(row, "not"))
 		word(ctx, "not");
 	part_write(&w, &(struct part){"from", "from"});
 	if (strcmp(row_str(row, "to"), "all") != 0)
 		part_write(&w, &(struct part){"to", "to"});
-	interface_write(&w);
+	iif_write(&w);
+	/* A rule with a DSCP has the octet, too. */
+	part_write(&w, row_has(row, "dscp") ? &(struct part){"dscp", "dscp"}
+					    : &(struct part){"tos", "tos"});
+	oif_write(&w);
 	parts_write(&w, selectors, sizeof(selectors) / sizeof(selectors[0]));
 	action_write(&w);
 	parts_write(&w, ends, sizeof(ends) / sizeof(ends[0]));
+	if (protocol[0] != '\0' && strcmp(protocol, "unspec") != 0 &&
+	    strcmp(protocol, "kernel") != 0)
+		part_write(&w, &(struct part){"protocol", "proto"});
 }

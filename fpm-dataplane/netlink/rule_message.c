@@ -2,6 +2,7 @@
 /* Rules of the kernel, see linux/fib_rules.h. Any thread, no state, no log. */
 #include "netlink/rule_message.h"
 
+#include <endian.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -82,6 +83,7 @@ rule_header_selectors(struct rule *rule, const struct attrs *attrs,
 		if (attrs_copy(attrs, RULE_DSCP, &dscp, sizeof(dscp)) < 0 ||
 		    attrs_copy(attrs, RULE_DSCP_MASK, &mask, sizeof(mask)) < 0)
 			return -EBADMSG;
+		rule->by_dscp = true;
 		rule->tos = (uint8_t)(dscp << 2);
 		rule->tos_mask = (uint8_t)(mask << 2);
 	}
@@ -92,25 +94,49 @@ rule_header_selectors(struct rule *rule, const struct attrs *attrs,
 	return 0;
 }
 
-/* Note the selectors that forwarders do not support, and the parts without effect. */
+/* Read a number and its mask. A number that is not 0 has all bits compared without a mask. */
 static int
-rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
+rule_bits(struct rule_bits *bits, const struct attrs *attrs, unsigned int type,
+	  unsigned int mask_type)
 {
-	uint32_t mark = 0, mask = UINT32_MAX;
-	bool no_suppress = rule->l3mdev || rule->table == RT_TABLE_LOCAL;
-	struct fib_rule_uid_range uid = {0, UINT32_MAX};
-	uint64_t tunnel = 0;
-
-	if (attrs_copy(attrs, FRA_FWMARK, &mark, sizeof(mark)) < 0 ||
-	    attrs_copy(attrs, FRA_FWMASK, &mask, sizeof(mask)) < 0 ||
-	    attrs_copy(attrs, FRA_UID_RANGE, &uid, sizeof(uid)) < 0 ||
-	    attrs_copy(attrs, FRA_TUN_ID, &tunnel, sizeof(tunnel)) < 0)
+	if (attrs_copy(attrs, type, &bits->value, sizeof(bits->value)) < 0)
 		return -EBADMSG;
-	if ((mark & mask) != 0)
+	bits->mask = bits->value != 0 ? UINT32_MAX : 0;
+	return attrs_copy(attrs, mask_type, &bits->mask, sizeof(bits->mask));
+}
+
+/* Read the selectors that no received packet has, and the parts without effect. */
+static int
+rule_other_selectors(struct rule *rule, const struct attrs *attrs)
+{
+	struct fib_rule_uid_range uid = {0, 0};
+
+	if (rule_bits(&rule->mark, attrs, FRA_FWMARK, FRA_FWMASK) < 0 ||
+	    rule_bits(&rule->label, attrs, RULE_LABEL, RULE_LABEL_MASK) < 0 ||
+	    attrs_copy(attrs, FRA_UID_RANGE, &uid, sizeof(uid)) < 0 ||
+	    attrs_copy(attrs, FRA_TUN_ID, &rule->tunnel, sizeof(rule->tunnel)) < 0 ||
+	    attrs_copy(attrs, FRA_FLOW, &rule->realms, sizeof(rule->realms)) < 0)
+		return -EBADMSG;
+	rule->has_uid = attrs_have(attrs, FRA_UID_RANGE);
+	rule->uid[0] = uid.start;
+	rule->uid[1] = uid.end;
+	rule->tunnel = be64toh(rule->tunnel);
+	rule->label.value = be32toh(rule->label.value);
+	rule->label.mask = be32toh(rule->label.mask);
+	return 0;
+}
+
+/* Note the selectors that forwarders do not support, and the parts without effect. */
+static void
+rule_note_lacks(struct rule *rule, const struct attrs *attrs)
+{
+	bool no_suppress = rule->l3mdev || rule->table == RT_TABLE_LOCAL;
+
+	if ((rule->mark.value & rule->mark.mask) != 0)
 		rule->lacks |= RULE_LACKS_MARK;
-	if (uid.start != 0)
+	if (rule->uid[0] != 0)
 		rule->lacks |= RULE_LACKS_UID;
-	if (tunnel != 0)
+	if (rule->tunnel != 0)
 		rule->lacks |= RULE_LACKS_TUNNEL;
 	if (rule->suppress >= 0 && no_suppress)
 		rule->lacks |= RULE_LACKS_SUPPRESS;
@@ -123,7 +149,6 @@ rule_lacking_selectors(struct rule *rule, const struct attrs *attrs)
 		rule->lacks |= RULE_LACKS_LABEL;
 	if ((attrs->have & ~known_attributes) != 0)
 		rule->lacks |= RULE_LACKS_UNKNOWN;
-	return 0;
 }
 
 static int
@@ -190,5 +215,8 @@ rule_message_decode(const struct nlmsghdr *nlh, struct rule *rule)
 	    rule_interface(rule->oif, attr_of(&attrs, FRA_OIFNAME)) < 0 ||
 	    rule_header_selectors(rule, &attrs, frh) < 0)
 		return -EBADMSG;
-	return rule_lacking_selectors(rule, &attrs);
+	if (rule_other_selectors(rule, &attrs) < 0)
+		return -EBADMSG;
+	rule_note_lacks(rule, &attrs);
+	return 0;
 }

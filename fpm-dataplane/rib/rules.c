@@ -411,6 +411,12 @@ rule_iif(const struct rib *rib, const struct rule *rule)
 		       : rule_link(rib, rule->iif, rule->iif_index);
 }
 
+bool
+rule_oif_is_absent(const struct rib *rib, const struct rule *rule)
+{
+	return rule->oif[0] != '\0' && rule_link(rib, rule->oif, rule->oif_index) == NULL;
+}
+
 static void
 compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *rule)
 {

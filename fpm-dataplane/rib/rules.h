@@ -48,6 +48,8 @@ const char *rule_lacks(const struct rule *rule);
 bool rule_lacks_fib(const struct rib *rib, const struct rule *rule);
 /* Return the interface by which packets came; NULL: the rule names none, or none is known. */
 const struct link *rule_iif(const struct rib *rib, const struct rule *rule);
+/* Return true if the rule names the interface of sockets, and it does not exist. */
+bool rule_oif_is_absent(const struct rib *rib, const struct rule *rule);
 void rules_free(struct rib *rib);
 
 #endif

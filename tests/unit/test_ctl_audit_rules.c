@@ -183,6 +183,53 @@ each_part_of_a_rule_counts(void **state)
 }
 
 static void
+parts_without_effect_count_too(void **state)
+{
+	struct kernel_rule *r = put_kernel(6, 100, RT_TABLE_MAIN);
+
+	strcpy(r->iif, "office");
+	r->iif_detached = r->has_dscp = r->has_uid_range = r->label = r->tunnel = true;
+	strcpy(r->oif, "wan0");
+	r->dscp[0] = 40;
+	r->dscp[1] = 0x38;
+	r->tos = 160;
+	r->fwmark[1] = 0xff;
+	r->uid_range[1] = 9;
+	r->sport[0] = r->sport[1] = 256;
+	r->sport_mask = 0xff00;
+	r->dport[0] = r->dport[1] = 80;
+	r->dport_mask = 0xffff;
+	r->flowlabel[0] = 5;
+	r->flowlabel[1] = 0xfffff;
+	r->tun_id = UINT64_MAX;
+	r->realms = 3 << 16 | 4;
+	r->protocol = 99;
+	assert_string_equal(compared(),
+			    "ipv6 rule: 100: from all iif office [detached] dscp 40/0x38 "
+			    "oif wan0 fwmark 0x0/0xff uidrange 0-9 sport 256/0xff00 "
+			    "dport 80 flowlabel 0x5 tun_id 18446744073709551615 lookup "
+			    "main realms 3/4 proto 99 with tun_id | ");
+}
+
+/* The interface that the daemon has found is no part of the kernel's rule. */
+static void
+an_interface_with_an_alternative_name_is_not_compared(void **state)
+{
+	json_t *row = put_rib(4, 100, 7);
+
+	strcpy(put_kernel(4, 100, 7)->iif, "office");
+	json_object_set_new(row, "iif", json_string("office"));
+	json_object_set_new(row, "iif_interface", json_string("lan0"));
+	assert_string_equal(compared(), "equal");
+	audit_rules_free(&audit);
+	json_object_set_new(row, "lacks", json_string("iif"));
+	assert_string_equal(compared(), "equal");
+	audit_rules_free(&audit);
+	json_object_set_new(row, "iif_detached", json_true());
+	assert_string_equal(compared(), "ipv4 rule: 100: from all iif office lookup 7 | ");
+}
+
+static void
 actions_are_told_apart(void **state)
 {
 	static const struct {
@@ -265,6 +312,8 @@ main(void)
 		RULES_TEST(a_rule_of_one_side_differs_after_three_rounds),
 		RULES_TEST(the_order_of_equal_numbers_counts),
 		RULES_TEST(each_part_of_a_rule_counts),
+		RULES_TEST(parts_without_effect_count_too),
+		RULES_TEST(an_interface_with_an_alternative_name_is_not_compared),
 		RULES_TEST(actions_are_told_apart),
 		RULES_TEST(selectors_of_no_received_packet_count),
 		RULES_TEST(a_family_without_rules_in_the_kernel_is_not_compared),

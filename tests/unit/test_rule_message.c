@@ -118,6 +118,33 @@ newer_selectors_are_read(void **state)
 }
 
 static void
+parts_for_display_are_read(void **state)
+{
+	struct fib_rule_uid_range uid = {0, 9};
+	struct rule rule;
+
+	begin(AF_INET6);
+	mnl_attr_put_u32(nlh, FRA_FWMASK, 0xff);
+	mnl_attr_put(nlh, FRA_UID_RANGE, sizeof(uid), &uid);
+	mnl_attr_put_u32(nlh, FRA_FLOW, 3 << 16 | 4);
+	mnl_attr_put_u64(nlh, FRA_TUN_ID, 0x0100000000000000);
+	mnl_attr_put_u32(nlh, 26, 0x05000000); /* FRA_FLOWLABEL */
+	mnl_attr_put_u32(nlh, 27, 0xff000000);
+	mnl_attr_put_u8(nlh, FRA_PROTOCOL, 11);
+	rule = decoded();
+	assert_int_equal(rule.mark.value, 0);
+	assert_int_equal(rule.mark.mask, 0xff);
+	assert_true(rule.has_uid);
+	assert_int_equal(rule.uid[1], 9);
+	assert_int_equal(rule.realms, 3 << 16 | 4);
+	assert_int_equal(rule.tunnel, 1);
+	assert_int_equal(rule.label.value, 5);
+	assert_int_equal(rule.label.mask, 0xff);
+	assert_int_equal(rule.protocol, 11);
+	assert_false(rule.by_dscp);
+}
+
+static void
 actions_are_read(void **state)
 {
 	static const uint8_t action[] = {FR_ACT_GOTO, FR_ACT_NOP, FR_ACT_BLACKHOLE,
@@ -237,6 +264,7 @@ main(void)
 		cmocka_unit_test(a_plain_rule_takes_all_packets),
 		cmocka_unit_test(selectors_are_read),
 		cmocka_unit_test(newer_selectors_are_read),
+		cmocka_unit_test(parts_for_display_are_read),
 		cmocka_unit_test(actions_are_read),
 		cmocka_unit_test(selectors_that_no_packet_has_are_noted),
 		cmocka_unit_test(broken_messages_are_refused),
