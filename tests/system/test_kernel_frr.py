@@ -255,12 +255,14 @@ def test_events_that_were_lost_lead_to_a_new_dump(own_dut):
             f"route add {OF_KERNEL} via {ext.peer4} dev ext0",
             f"nexthop add id 9 via {ext.peer4} dev ext0",
             f"route add {OF_ID} nhid 9",
+            "rule add pref 77 from 203.0.113.0/24 lookup 100",
         )
     finally:
         os.kill(pid, signal.SIGCONT)
     as_the_kernel(dut, AT_KERNEL, "ext0")
     as_the_kernel(dut, AT_ID, "ext0")
     eventually(lambda: not dut.route_row(OF_ZEBRA), 20, 0.02, "the deleted route is gone")
+    assert 77 in [row["pref"] for row in dut.control.ask("rules")]
     assert "rtnl: route events lost effect=tables-read-again" in dut.log(100)
     assert dut.not_forwarded(lan, lan.probe("11.3.4.5")) == {"no_route": 1}
     assert dut.control.ask("audit")[-1]["differences"] == 0

@@ -727,6 +727,32 @@ lost_events_make_it_read_everything_again(void **state)
 	stop(s);
 }
 
+/* Beside large tables the next dump of routes is not due for seconds: see DUMP_REST. */
+static void
+rules_are_read_at_once_after_lost_events(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t overruns = count(&kernel_status.overruns);
+	struct rtnl *r = s->rtnl.ctx;
+	int small = 1;
+
+	wait_for(s, n_rules(s, 0) == 3 && atomic_load(&kernel_status.in_step) == 1);
+	assert_int_equal(
+		setsockopt(r->events, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	hold(s);
+	r->next_resync_ms = monotonic_ms() + 3600000;
+	add_many(s, 300, 100);
+	ip(s->bed, "rule add pref 9 lookup 100");
+	ip(s->bed, "rule del pref 32767");
+	ip(s->bed, "rule add pref 8 lookup 100");
+	release(s);
+	wait_for(s, count(&kernel_status.overruns) > overruns);
+	wait_for(s, n_rules(s, 0) == 4);
+	assert_int_equal(atomic_load(&kernel_status.in_step), 0);
+	assert_int_equal(s->g->rib->rules.list[0].v[1].pref, 8);
+	stop(s);
+}
+
 static void
 a_pause_in_a_dump_ends(void **state)
 {
@@ -745,52 +771,6 @@ a_pause_in_a_dump_ends(void **state)
 	ip(s->bed, "route del " NET);
 	wait_for(s, n_of(s, NET) == 0);
 	stop(s);
-}
-
-/* Tell the thread about a link, without its thread. Return true if it causes a dump. */
-static bool
-link_causes(struct rtnl *r, int type, unsigned int flags, unsigned int change)
-{
-	struct {
-		struct nlmsghdr h;
-		struct ifinfomsg info;
-	} m = {.h = {.nlmsg_len = sizeof(m), .nlmsg_type = (uint16_t)type},
-	       .info = {.ifi_index = 7, .ifi_flags = flags, .ifi_change = change}};
-
-	return link_may_have_lost(r, &m.h);
-}
-
-#define LINK_UP      1u
-#define LINK_CARRIER (LINK_UP | 1u << 16)
-#define LINK_NEW     UINT32_MAX
-
-/* No routes can go with a link that was never up. */
-static void
-only_links_that_may_have_routes_cause_a_dump(void **state)
-{
-	struct rtnl *r = calloc(1, sizeof(*r));
-
-	assert_non_null(r);
-	assert_true(link_causes(r, RTM_NEWLINK, 0, 0)); /* not known as new */
-	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
-	assert_false(link_causes(r, RTM_NEWLINK, 0, LINK_NEW));
-	assert_false(link_causes(r, RTM_NEWLINK, 0, 0));
-	assert_false(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
-	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW)); /* it was forgotten */
-	/* Up without carrier: it may have routes, and no next-hop object. */
-	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
-	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, 0));
-	assert_true(link_causes(r, RTM_NEWLINK, 0, LINK_UP));
-	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
-	/* With carrier it is a link as any other. */
-	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
-	assert_false(link_causes(r, RTM_NEWLINK, LINK_CARRIER, 0));
-	assert_true(link_causes(r, RTM_NEWLINK, LINK_UP, 0));
-	/* A next-hop object may be on it, although its carrier was not announced. */
-	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
-	new_links_forget(r);
-	assert_true(link_causes(r, RTM_NEWLINK, LINK_UP, 0));
-	free(r);
 }
 
 static void
@@ -873,11 +853,11 @@ main(void)
 		bed_test(all_rules_deleted_are_an_empty_list),
 		bed_test(deleted_rules_of_ipv6_count_once_a_rule_was_added),
 		bed_test(lost_events_make_it_read_everything_again),
+		bed_test(rules_are_read_at_once_after_lost_events),
 		bed_test(a_pause_in_a_dump_ends),
 		bed_test(beside_a_large_table_the_kernels_routes_come_and_go_as_ever),
 		bed_test(tables_that_become_large_are_read_whole),
 		bed_test(after_a_large_checkpoint_the_tables_are_read_when_main_asks),
-		cmocka_unit_test(only_links_that_may_have_routes_cause_a_dump),
 		bed_test(new_links_cause_no_dump),
 		bed_test(a_namespace_without_addresses_has_complete_tables),
 		bed_test(a_missing_namespace_is_an_error_at_the_start),
