@@ -24,11 +24,10 @@
 /* suppress_... of a rule for table local or for the tables of VRFs; it has no effect */
 #define RULE_LACKS_IFGROUP  16u
 #define RULE_LACKS_SUPPRESS 32u
-#define RULE_LACKS_LABEL    64u /* flowlabel, Linux 6.14 */
 #define RULE_LACKS_TABLE \
 	128u /* a lookup in a table whose routes are skipped (table_is_reserved()) */
 /* iif: an alternative name that the interface has lost before this daemon read the rule */
-#define RULE_LACKS_IIF 256u
+#define RULE_LACKS_IIF 64u
 #define RULE_NO_GROUP  UINT32_MAX
 
 /*
@@ -54,13 +53,14 @@ struct rule {
 	uint8_t family;          /* 4 or 6 */
 	uint8_t action;          /* FR_ACT_* of linux/fib_rules.h */
 	uint8_t protocol;        /* RTPROT_* of the program that made the rule */
-	uint16_t lacks;          /* RULE_LACKS_* */
+	uint8_t lacks;           /* RULE_LACKS_* */
 	bool invert;             /* `not` */
 	bool l3mdev;             /* the table is that of the packet's VRF */
 	uint8_t tos, tos_mask;   /* for the TOS octet of the IP header */
 	uint8_t ip_proto;        /* 0: any */
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */
+	struct rule_bits label; /* flowlabel, IPv6 */
 	char iif[16];           /* "": any */
 	char oif[16]; /* for packets of sockets that are bound to this interface; "": any */
 	/*
@@ -69,8 +69,8 @@ struct rule {
 	 */
 	uint32_t iif_index, oif_index;
 	/* For display. Selectors that a received packet has, or lacks (see `lacks`): */
-	struct rule_bits mark, label; /* fwmark, flowlabel */
-	uint32_t uid[2];              /* uidrange */
+	struct rule_bits mark; /* fwmark */
+	uint32_t uid[2];       /* uidrange */
 	bool has_uid;
 	bool by_dscp;    /* `tos` is the six bits of `dscp` */
 	uint64_t tunnel; /* tun_id; 0: none */
@@ -83,7 +83,7 @@ rule_is_never(const struct rule *rule)
 {
 	return rule->oif[0] != '\0' ||
 	       (rule->lacks & (RULE_LACKS_MARK | RULE_LACKS_UID | RULE_LACKS_TUNNEL |
-			       RULE_LACKS_LABEL | RULE_LACKS_UNKNOWN)) != 0;
+			       RULE_LACKS_UNKNOWN)) != 0;
 }
 
 /*

@@ -122,8 +122,6 @@ lacks_word(const struct kernel_rule *r)
 		return "suppress_ifgroup";
 	if (no_suppress && r->suppress_length <= INT32_MAX)
 		return "suppress_prefixlength";
-	if (r->label)
-		return "flowlabel";
 	return r->unknown || strcmp(rule_action_word(r->action, r->l3mdev), "unknown") == 0
 		       ? "unknown"
 		       : NULL;
@@ -174,7 +172,8 @@ row_add_selectors(json_t *row, const struct kernel_rule *r)
 		{"ip_protocol", number_json(r->ip_protocol != 0, r->ip_protocol)},
 		{"sport", ports_json(r->sport, r->sport_mask)},
 		{"dport", ports_json(r->dport, r->dport_mask)},
-		{"flowlabel", r->label ? bits_json(r->flowlabel, 0xfffff) : json_null()},
+		{"flowlabel",
+		 r->has_flowlabel ? bits_json(r->flowlabel, 0xfffff) : json_null()},
 		{"tun_id", r->tunnel ? json_sprintf("%" PRIu64, r->tun_id) : json_null()},
 		{"realms", realms_json(r->realms)},
 		{"protocol", protocol_json(r->protocol)},

@@ -115,7 +115,7 @@ selector_take(const struct nlattr *a, struct kernel_rule *r, struct raw *raw)
 		value_take(raw, a, &r->dscp[1], sizeof(r->dscp[1]));
 		return true;
 	case RULE_LABEL:
-		r->label = true;
+		r->has_flowlabel = true;
 		value_take(raw, a, &raw->label[0], sizeof(raw->label[0]));
 		return true;
 	case RULE_LABEL_MASK:
@@ -282,8 +282,7 @@ static void
 table_on_rule(const struct kernel_rule *r, void *ctx)
 {
 	const struct on_table *to = ctx;
-	bool never = r->mark || r->uid || r->tunnel || r->label || r->oif[0] != '\0' ||
-		     r->unknown;
+	bool never = r->mark || r->uid || r->tunnel || r->oif[0] != '\0' || r->unknown;
 
 	if (r->action == FR_ACT_TO_TBL && r->table != RT_TABLE_UNSPEC &&
 	    (!never || r->invert))

@@ -33,13 +33,13 @@ struct kernel_rule {
 	/* Values, and the bits that are compared. */
 	uint32_t fwmark[2], flowlabel[2];
 	uint8_t dscp[2];
-	bool has_dscp, has_uid_range;
+	bool has_dscp, has_uid_range, has_flowlabel;
 	uint32_t uid_range[2];
 	uint64_t tun_id;  /* 0: none */
 	uint32_t realms;  /* 0: none */
 	uint8_t protocol; /* of the program that made the rule */
 	/* Selectors that no received packet has. */
-	bool mark, uid, tunnel, label, unknown;
+	bool mark, uid, tunnel, unknown;
 };
 
 /*

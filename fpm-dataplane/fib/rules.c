@@ -111,6 +111,14 @@ packet_tos(const struct fib_rules_key *key)
 	return key->family == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
 }
 
+/* An IPv4 packet has no flow label, and no rule of IPv4 has one. */
+static bool
+rule_label_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
+{
+	return rule->label.mask == 0 ||
+	       ((get_be32(key->ip) ^ rule->label.value) & rule->label.mask) == 0;
+}
+
 /*
  * Return true if the packet came in by the interface of the rule, or by a member of it if it is
  * a VRF. A packet of this host in a VRF, such as an ICMP error, came in by the loopback device
@@ -133,7 +141,7 @@ rule_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 		  prefix_matches(&rule->src, src) &&
 		  prefix_matches(&rule->dst, src + family_octets(key->family)) &&
 		  ((packet_tos(key) ^ rule->tos) & rule->tos_mask) == 0 &&
-		  rule_ports_match(rule, key);
+		  rule_label_matches(rule, key) && rule_ports_match(rule, key);
 
 	return is != rule->invert;
 }

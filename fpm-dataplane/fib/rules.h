@@ -48,6 +48,7 @@ struct fib_rule {
 	 */
 	uint32_t suppress_group;
 	struct rule_ports sport, dport;
+	struct rule_bits label; /* IPv6 flow label; the mask 0: any */
 	struct prefix src, dst; /* length 0: any */
 };
 

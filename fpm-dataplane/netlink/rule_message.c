@@ -122,7 +122,7 @@ rule_other_selectors(struct rule *rule, const struct attrs *attrs)
 	rule->uid[1] = uid.end;
 	rule->tunnel = be64toh(rule->tunnel);
 	rule->label.value = be32toh(rule->label.value);
-	rule->label.mask = be32toh(rule->label.mask);
+	rule->label.mask = be32toh(rule->label.mask) & 0xfffff;
 	return 0;
 }
 
@@ -145,8 +145,6 @@ rule_note_lacks(struct rule *rule, const struct attrs *attrs)
 	if (rule->action == FR_ACT_TO_TBL && !rule->l3mdev &&
 	    table_is_reserved(rule->table))
 		rule->lacks |= RULE_LACKS_TABLE;
-	if (attrs_have(attrs, RULE_LABEL))
-		rule->lacks |= RULE_LACKS_LABEL;
 	if ((attrs->have & ~known_attributes) != 0)
 		rule->lacks |= RULE_LACKS_UNKNOWN;
 }

@@ -97,7 +97,7 @@ realms_json(uint32_t realms)
 static json_t *
 label_json(const struct rule *rule)
 {
-	if ((rule->lacks & RULE_LACKS_LABEL) == 0)
+	if (rule->label.mask == 0)
 		return json_null();
 	return bits_json(rule->label.value, rule->label.mask, 0xfffff);
 }

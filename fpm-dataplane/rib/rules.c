@@ -71,7 +71,7 @@ rule_is_for_all(const struct rule *rule)
 	       rule->suppress < 0 && rule->suppress_group == RULE_NO_GROUP &&
 	       rule->src.len == 0 && rule->dst.len == 0 && rule->tos_mask == 0 &&
 	       rule->ip_proto == 0 && rule->sport.last == 0 && rule->dport.last == 0 &&
-	       rule->iif[0] == '\0';
+	       rule->label.mask == 0 && rule->iif[0] == '\0';
 }
 
 /* Return true if the rule needs the FIB of a table other than local and main. */
@@ -464,6 +464,7 @@ compile_rule(const struct rib *rib, struct fib_rule *to, const struct rule *rule
 	to->never = rule_is_never(rule);
 	to->tos = rule->tos;
 	to->tos_mask = rule->tos_mask;
+	to->label = rule->label;
 	to->ip_proto = rule->ip_proto;
 	to->suppress_group = rule->suppress_group;
 	to->sport = rule->sport;
@@ -693,7 +694,7 @@ const char *
 rule_lacks(const struct rule *rule)
 {
 	static const struct {
-		uint16_t bit;
+		uint8_t bit;
 		const char *name;
 	} lack[] = {
 		{RULE_LACKS_MARK, "fwmark"},
@@ -701,7 +702,6 @@ rule_lacks(const struct rule *rule)
 		{RULE_LACKS_TUNNEL, "tun_id"},
 		{RULE_LACKS_IFGROUP, "suppress_ifgroup"},
 		{RULE_LACKS_SUPPRESS, "suppress_prefixlength"},
-		{RULE_LACKS_LABEL, "flowlabel"},
 		{RULE_LACKS_TABLE, "lookup"},
 		{RULE_LACKS_IIF, "iif"},
 		{RULE_LACKS_UNKNOWN, "unknown"},

@@ -337,8 +337,8 @@ rtnl_read_events(struct rtnl *r)
 	if (log_allowed(&r->overrun_log, &missed))
 		log_warn("rtnl: route events lost effect=tables-read-again missed=%u",
 			 missed);
-	r->all_due = r->rules_due =
-		true; /* rules do not wait for the next dump of routes */
+	r->all_due = true;
+	r->rules_due = true; /* the next dump of routes may be seconds away */
 	return rc;
 }
 

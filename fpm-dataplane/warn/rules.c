@@ -39,6 +39,7 @@ row_is_for_all(const json_t *row)
 	return row_is(row, "from", "all") && row_is(row, "to", "all") &&
 	       json_is_null(json_object_get(row, "iif")) &&
 	       !json_is_string(json_object_get(row, "oif")) &&
+	       !json_is_string(json_object_get(row, "flowlabel")) &&
 	       json_is_null(json_object_get(row, "tos")) &&
 	       json_is_null(json_object_get(row, "ip_protocol")) &&
 	       json_is_null(json_object_get(row, "sport")) &&

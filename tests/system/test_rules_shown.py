@@ -135,7 +135,7 @@ def test_each_part_of_a_rule_is_shown_and_compared(rules, messages, twin, tmp_pa
     lacks = {(r["family"], r["pref"]): r["lacks"] for r in dut.control.ask("rules") if r["lacks"]}
     assert lacks == {
         ("ipv4", 91): "fwmark", ("ipv4", 92): "fwmark", ("ipv4", 94): "uidrange", ("ipv4", 95): "tun_id",
-        ("ipv6", 91): "fwmark", ("ipv6", 111): "flowlabel", ("ipv6", 112): "flowlabel",
+        ("ipv6", 91): "fwmark",
     }  # fmt: skip
     (tmp_path / "vtysh").write_text(VTYSH)  # a zebra without routes
     found = json.loads(dut.fpmctl("audit", "--json", "--vtysh", f"sh {tmp_path}/vtysh").stdout)
@@ -143,14 +143,15 @@ def test_each_part_of_a_rule_is_shown_and_compared(rules, messages, twin, tmp_pa
 
 
 def test_masks_of_ports_and_of_the_dscp_are_obeyed(messages, twin):
-    """Linux 6.13 and 6.15: rules with a DSCP, with its mask, and with ports and masks choose the table
-    of packets."""
+    """Linux 6.13 to 6.15: rules with a DSCP, with its mask, with ports and masks, and with a flow label
+    choose the table of packets."""
     messages(4, 110, 100, [(DSCP, u8(46))])
     messages(4, 111, 101, [(DSCP, u8(8)), (DSCP_MASK, u8(0x38))])
     messages(4, 112, 100, [(SPORT, ports(0x1000)), (SPORT_MASK, u16(0xFF00))])
     messages(4, 113, 101, [(DPORT, ports(0x2001)), (DPORT_MASK, u16(0x200F))])
     messages(6, 110, 100, [(DSCP, u8(46)), (DSCP_MASK, u8(0x3E))])
     messages(6, 111, 101, [(DPORT, ports(0x2001)), (DPORT_MASK, u16(0x200F))])
+    messages(6, 112, 101, [(LABEL, struct.pack("!I", 5)), (LABEL_MASK, struct.pack("!I", 0xFF))])
     for want, probe in [
         (EXT, {"tos": 46 << 2}),
         (EXT, {"tos": 46 << 2 | 3}),
@@ -165,5 +166,8 @@ def test_masks_of_ports_and_of_the_dscp_are_obeyed(messages, twin):
         (EXT, {"dst": TO6, "tc": 47 << 2}),
         (WAN, {"dst": TO6, "tc": 44 << 2}),
         (ALT, {"dst": TO6, "dport": 0x2001}),
+        (ALT, {"dst": TO6, "fl": 0xFF05}),
+        (WAN, {"dst": TO6, "fl": 0xFF15}),
+        (WAN, {"dst": TO6, "fl": 0}),
     ]:
         becomes(twin, want, **{"dst": TO4, **probe})

@@ -188,7 +188,8 @@ parts_without_effect_count_too(void **state)
 	struct kernel_rule *r = put_kernel(6, 100, RT_TABLE_MAIN);
 
 	strcpy(r->iif, "office");
-	r->iif_detached = r->has_dscp = r->has_uid_range = r->label = r->tunnel = true;
+	r->iif_detached = r->has_dscp = r->has_uid_range = r->has_flowlabel = r->tunnel =
+		true;
 	strcpy(r->oif, "wan0");
 	r->dscp[0] = 40;
 	r->dscp[1] = 0x38;

@@ -226,6 +226,21 @@ tos_selects(void **state)
 }
 
 static void
+the_flow_label_selects(void **state)
+{
+	struct fib_rule *rule = one_rule(6);
+
+	rule->label = (struct rule_bits){0x12345, 0xf00ff};
+	assert_int_equal(group(), MAIN);
+	memcpy(ip, (uint8_t[]){0x6f, 0xf1, 0xff, 0x45}, 4);
+	assert_int_equal(group(), OF_TABLE);
+	ip[3] = 0x44;
+	assert_int_equal(group(), MAIN);
+	rule->invert = true;
+	assert_int_equal(group(), OF_TABLE);
+}
+
+static void
 protocol_and_ports_select(void **state)
 {
 	struct fib_rule *rule = one_rule(4);
@@ -460,6 +475,7 @@ main(void)
 		cmocka_unit_test(addresses_select),
 		cmocka_unit_test(interfaces_select),
 		cmocka_unit_test(tos_selects),
+		cmocka_unit_test(the_flow_label_selects),
 		cmocka_unit_test(protocol_and_ports_select),
 		cmocka_unit_test(headers_of_ipsec_and_dccp_have_ports),
 		cmocka_unit_test(extension_headers_are_passed_over),

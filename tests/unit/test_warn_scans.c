@@ -768,9 +768,9 @@ rule(const char *family, int pref, int table)
 static void
 a_rule_for_main_before_local_is_told(void **state)
 {
-	static const char *const narrow[] = {"from",  "to",          "iif",   "oif",
-					     "tos",   "ip_protocol", "sport", "dport",
-					     "lacks", "not"};
+	static const char *const narrow[] = {"from",      "to",    "iif",         "oif",
+					     "flowlabel", "tos",   "ip_protocol", "sport",
+					     "dport",     "lacks", "not"};
 	json_t *local;
 
 	t.w.rules = json_array();
