@@ -24,13 +24,14 @@ pid_t claim_allowed(void);
 /*
  * Claim an interface of this network namespace. Returns a descriptor; -1 if there is no such
  * interface, if the predecessor still has it, or if no claim can be made; or -EBUSY with a
- * sentence in `why`.                                        [thread in our own namespace]
+ * sentence in `why`. If a process that has the claim is ending, the call waits for its end, up to
+ * two seconds.                                              [thread in our own namespace]
  */
 int claim_take(const char *interface, char *why, unsigned int why_size);
 
 /*
- * Close the connections of processes that asked for the owner of the claim. If they stayed,
- * the queue would be full after some of them, and the next one would get no answer.
+ * Close the connections of processes that asked for the owner of the claim. So they learn that
+ * this process runs, and the queue of connections does not become full.
  *                                                                           [manage]
  */
 void claim_answer(int claim);

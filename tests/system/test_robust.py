@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
+import threading
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -402,6 +404,29 @@ def test_an_interface_is_a_port_of_one_daemon(kept, tmp_path):
     come_back(dut, was)
     assert f"{refusal}{dut.daemon.pid()}:" in start_beside(dut, tmp_path)
     assert "not claimed" not in dut.daemon.log(400)
+
+
+def test_a_start_waits_for_the_end_of_the_owner_of_a_port(own_dut, tmp_path):
+    """The kernel closes the sockets of a killed daemon one after another. A new daemon that finds the
+    mark of a port waits until the process that has it ends, and takes the port."""
+    dut = own_dut()
+    with netns.entered(dut.dp), socket.socket(socket.AF_UNIX) as mark:
+        mark.bind(f"\0fpm-dataplane/port/{socket.if_nametoindex('p-lan')}")
+        mark.listen(8)
+
+        def end():
+            """Accept nothing, as a process that is ending."""
+            select.select([mark], [], [], 20)
+            mark.close()
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        dut.start()
+        ending.join()
+
+    still_works(dut)
+    assert "not claimed" not in dut.daemon.log(100)
+    assert "interface p-lan is a port of another fpm-dataplane" in start_beside(dut, tmp_path)
 
 
 def test_a_deleted_control_socket_is_opened_again(kept):
