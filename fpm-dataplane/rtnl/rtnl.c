@@ -126,7 +126,7 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 		if (mnl_nlmsg_get_payload_len(nlh) < sizeof(struct ifinfomsg))
 			break;
 		r->silent_due |= link_may_have_lost(r, nlh);
-		r->rules_due |= rule_names_may_change(r, nlh);
+		r->rules_due |= rule_names_link(r, nlh);
 		break;
 	case RTM_NEWNEXTHOP:
 		new_links_forget(r);
@@ -333,6 +333,7 @@ rtnl_read_events(struct rtnl *r)
 		return rc;
 	kernel_count(&kernel_status.overruns, 1);
 	new_links_forget(r);
+	rule_names_lost(r);
 	atomic_store_explicit(&kernel_status.in_step, 0, memory_order_relaxed);
 	if (log_allowed(&r->overrun_log, &missed))
 		log_warn("rtnl: route events lost effect=tables-read-again missed=%u",

@@ -50,6 +50,17 @@ struct named_rules {
 	uint32_t n, room;
 };
 
+/* An alternative name of an interface that is up. */
+struct alt_name {
+	uint32_t ifindex;
+	char name[16], device[16];
+};
+
+struct alt_names {
+	struct alt_name *v;
+	uint32_t n, room;
+};
+
 enum dump_kind {
 	DUMP_ROUTES,
 	DUMP_NEXTHOPS,
@@ -141,6 +152,7 @@ struct rtnl {
 	struct rule *rule; /* of the present job */
 	uint32_t n_rules, room_rules;
 	struct named_rules named;
+	struct alt_names alt; /* as of the last event that was read */
 	/* IPv4, IPv6: a rule has an interface that no longer has the name */
 	bool names_lost[2];
 	struct kernel_event ev[KERNEL_BATCH_MAX]; /* of the next batch */
@@ -225,8 +237,13 @@ void rule_names_dumped(struct rtnl *r, const struct nlmsghdr *nlh, struct rule *
 void rule_names_end(struct rtnl *r, uint8_t family);
 /* Handle an event: a rule was added or deleted. */
 void rule_names_event(struct rtnl *r, const struct nlmsghdr *nlh);
-/* Return true if an event of a link may change the interface of a rule: read the rules again. */
-bool rule_names_may_change(const struct rtnl *r, const struct nlmsghdr *nlh);
+/*
+ * Handle the event of a link. Returns true if it may change the interface of a rule: read the rules
+ * again.
+ */
+bool rule_names_link(struct rtnl *r, const struct nlmsghdr *nlh);
+/* Events were lost: forget the alternative names that events have told. */
+void rule_names_lost(struct rtnl *r);
 void rule_names_free(struct rtnl *r);
 
 /* --- plan.c                                                                   [rtnl] */

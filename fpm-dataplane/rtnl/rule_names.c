@@ -10,6 +10,10 @@
  *
  * rib follows primary names. No message has the interface of a rule. So this file finds it
  * when the rule is added, and keeps it while messages do not mark the rule.
+ *
+ * When the event of a rule is read, the name may be another interface's already. So events of
+ * links are noted: Linux sends one when an alternative name of an interface that is up comes or
+ * goes. Other names are asked of the kernel.
  */
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
@@ -59,6 +63,67 @@ device_find(const struct rtnl *r, const char *name, uint32_t *ifindex,
 	return 1;
 }
 
+/* --- alternative names that events have told ---------------------------------------------- */
+
+static void
+alt_remove(struct rtnl *r, uint32_t ifindex)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->alt.n; i++)
+		if (r->alt.v[i].ifindex != ifindex)
+			r->alt.v[n++] = r->alt.v[i];
+	r->alt.n = n;
+}
+
+/* Note a name. A longer name than that of a rule can be is left out. */
+static void
+alt_add(struct rtnl *r, uint32_t ifindex, const struct nlattr *a, const char *device)
+{
+	struct alt_names *to = &r->alt;
+	struct alt_name *alt;
+
+	if (a->nla_len - MNL_ATTR_HDRLEN > IFNAMSIZ)
+		return;
+	if (to->n == to->room) {
+		to->room = to->room == 0 ? 16 : to->room * 2;
+		to->v = realloc(to->v, to->room * sizeof(*to->v));
+		if (to->v == NULL)
+			abort(); /* out of memory for some octets a name */
+	}
+	alt = &to->v[to->n++];
+	*alt = (struct alt_name){.ifindex = ifindex};
+	attr_text(a, alt->name, sizeof(alt->name));
+	memcpy(alt->device, device, sizeof(alt->device));
+}
+
+/* Note the alternative names of a link that an event tells. */
+static void
+alt_note(struct rtnl *r, const struct nlmsghdr *nlh, const char *device)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+	size_t len = mnl_nlmsg_get_payload_len(nlh) - sizeof(*info);
+	const struct nlattr *list = attrs_find(info + 1, len, IFLA_PROP_LIST), *a;
+
+	/* Other messages, such as those of a bridge, do not have these names. */
+	if (info->ifi_family != AF_UNSPEC || device[0] == '\0')
+		return;
+	alt_remove(r, (uint32_t)info->ifi_index);
+	if (list == NULL || nlh->nlmsg_type == RTM_DELLINK ||
+	    (info->ifi_flags & IFF_UP) == 0)
+		return;
+	mnl_attr_for_each_nested(a, list) if (mnl_attr_get_type(a) == IFLA_ALT_IFNAME)
+		alt_add(r, (uint32_t)info->ifi_index, a, device);
+}
+
+void
+rule_names_lost(struct rtnl *r)
+{
+	r->alt.n = 0;
+}
+
+/* --- rules -------------------------------------------------------------------------------- */
+
 /* Find a rule, without regard to its interfaces; NULL: it has no alternative names. */
 static struct named_rule *
 named_find(struct rtnl *r, const struct rule *rule, bool also_shown)
@@ -101,11 +166,11 @@ named_remove(struct rtnl *r, struct named_rule *named)
 
 /*
  * Find the interface of one side of a rule of the kernel; `known`: the interfaces of the rule
- * until now, or NULL. Returns -1 if the rule has an interface that cannot be found, or else 0.
+ * until now, or NULL. `event`: the message is an event. Returns -1 if the rule has an interface that cannot be found, or else 0.
  */
 static int
 side_find(const struct rtnl *r, const struct nlmsghdr *nlh, const struct rule *rule,
-	  enum side side, const struct named_rule *known, struct named_rule *to)
+	  enum side side, const struct named_rule *known, struct named_rule *to, bool event)
 {
 	static const uint32_t detached[] = {FIB_RULE_IIF_DETACHED, FIB_RULE_OIF_DETACHED};
 	const struct fib_rule_hdr *frh = mnl_nlmsg_get_payload(nlh);
@@ -115,6 +180,12 @@ side_find(const struct rtnl *r, const struct nlmsghdr *nlh, const struct rule *r
 
 	if (name[0] == '\0' || (frh->flags & detached[side]) != 0)
 		return 0;
+	for (uint32_t i = 0; event && i < r->alt.n; i++)
+		if (strcmp(r->alt.v[i].name, name) == 0) {
+			*index = r->alt.v[i].ifindex;
+			memcpy(to->device[side], r->alt.v[i].device, IFNAMSIZ);
+			return 0;
+		}
 	if (known != NULL) {
 		*index = side == IIF ? known->rule.iif_index : known->rule.oif_index;
 		memcpy(to->device[side], known->device[side], IFNAMSIZ);
@@ -143,11 +214,11 @@ rule_names_dumped(struct rtnl *r, const struct nlmsghdr *nlh, struct rule *rule)
 	if (rule->iif[0] == '\0' && rule->oif[0] == '\0')
 		return;
 	known = named_find(r, rule, false);
-	if (side_find(r, nlh, rule, IIF, known, &now) < 0) {
+	if (side_find(r, nlh, rule, IIF, known, &now, false) < 0) {
 		rule->lacks |= RULE_LACKS_IIF;
 		r->names_lost[rule->family == 6] = true;
 	}
-	(void)side_find(r, nlh, rule, OIF, known, &now);
+	(void)side_find(r, nlh, rule, OIF, known, &now, false);
 	rule->iif_index = now.rule.iif_index;
 	rule->oif_index = now.rule.oif_index;
 	if (rule->iif_index != 0 || rule->oif_index != 0)
@@ -170,32 +241,32 @@ rule_names_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	if (rule_message_decode(nlh, &now.rule) < 0 ||
 	    (now.rule.iif[0] == '\0' && now.rule.oif[0] == '\0'))
 		return;
+	known = named_find(r, &now.rule, true);
 	if (nlh->nlmsg_type == RTM_DELRULE) {
-		known = named_find(r, &now.rule, true);
 		if (known != NULL)
 			named_remove(r, known);
 		return;
 	}
 	for (enum side side = IIF; side <= OIF; side++)
-		(void)side_find(r, nlh, &now.rule, side, NULL, &now);
+		(void)side_find(r, nlh, &now.rule, side, NULL, &now, true);
+	/* A dump may have had the rule before its event was read. */
 	if (now.rule.iif_index != 0 || now.rule.oif_index != 0)
-		*named_add(r) = now;
+		*(known == NULL ? named_add(r) : known) = now;
 }
 
 bool
-rule_names_may_change(const struct rtnl *r, const struct nlmsghdr *nlh)
+rule_names_link(struct rtnl *r, const struct nlmsghdr *nlh)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
 	uint32_t ifindex = (uint32_t)info->ifi_index;
 	char name[IFNAMSIZ];
 
-	if (r->names_lost[0] || r->names_lost[1])
-		return true;
-	if (r->named.n == 0)
-		return false;
 	attr_text(attrs_find(info + 1, mnl_nlmsg_get_payload_len(nlh) - sizeof(*info),
 			     IFLA_IFNAME),
 		  name, sizeof(name));
+	alt_note(r, nlh, name);
+	if (r->names_lost[0] || r->names_lost[1])
+		return true;
 	for (uint32_t i = 0; i < r->named.n; i++) {
 		const struct named_rule *named = &r->named.v[i];
 		bool is_iif = named->rule.iif_index == ifindex;
@@ -214,5 +285,7 @@ void
 rule_names_free(struct rtnl *r)
 {
 	free(r->named.v);
+	free(r->alt.v);
 	r->named = (struct named_rules){0};
+	r->alt = (struct alt_names){0};
 }

@@ -3,6 +3,9 @@
 interface when the rule is added, and the rule keeps it. Each test gives the router and Linux the
 same commands and the same frames."""
 
+import os
+import signal
+
 import pytest
 
 from lib import netns
@@ -86,6 +89,27 @@ def test_a_rule_keeps_its_interface_when_the_name_moves(named):
     for six in ("", "-6 "):
         named.twin.ip(six + line.replace("add", "del"), six + line)
     named.takes({"alt"})
+
+
+def test_a_name_that_moves_before_the_router_looks_does_not_take_the_rule_along(named):
+    """The router stands still while a rule is added, the alternative name is taken from the interface,
+    and another interface gets it: the rule is about the first interface."""
+    ip, pid = named.twin.ip, named.twin.dut.daemon.pid()
+    rules4_and_6 = ["rule add pref 100 iif office lookup 100", "-6 rule add pref 100 iif office lookup 100"]
+    ip(*(line.replace("add", "del") for line in rules4_and_6))
+    named.takes(set())
+    named.unname("lan0")
+    named.name("lan0")  # Linux tells the name
+    named.reread()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        ip(*rules4_and_6)
+        named.unname("lan0")
+        named.name("alt0")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    named.takes({"lan"})
+    named.is_about("lan0")
 
 
 def test_a_rule_loses_an_interface_that_is_renamed(named):
