@@ -228,7 +228,7 @@ error_path(const struct fib *fib, uint16_t vrf, const struct icmp_about *about,
 		ip[1] = icmp_tos(about->ip);
 	memcpy(ip + at, src->octet, octets);
 	memcpy(ip + at + octets, to->octet, octets);
-	return fib_resolve_packet(fib, NULL, vrf, family, ip, at + 2 * octets);
+	return fib_resolve_error(fib, vrf, family, ip);
 }
 
 /* Return true if a route leads to `to`: not an address of this router, not a broadcast address. */

@@ -308,3 +308,17 @@ fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t v
 	return path_with_mtu(fib_onlink(fib, (uint16_t)path_index(hit.path), family, &dst),
 			     path_mtu_class(hit.path));
 }
+
+fib_path
+fib_resolve_error(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip)
+{
+	uint8_t copy[40];
+	unsigned int room = family == 4 ? 20 : 40;
+
+	memcpy(copy, ip, room);
+	if (family == 4) {
+		copy[0] = 0x45; /* without options */
+		memset(copy + 12, 0, 4);
+	}
+	return fib_resolve_packet(fib, NULL, vrf, family, copy, room);
+}

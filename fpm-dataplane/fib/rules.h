@@ -131,4 +131,13 @@ fib_rules_concern(const struct fib_iface *in, uint8_t family)
 fib_path fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t vrf,
 			    uint8_t family, const uint8_t *ip, unsigned int room);
 
+/*
+ * Resolve the destination of an ICMP error of this host; `ip`: its header. Linux looks up the
+ * route of an IPv4 error before it chooses the source, so a rule for packets from a subnet is
+ * not about errors to its members. It chooses the source of an IPv6 error first.
+ *                                                                         [RCU reader]
+ */
+fib_path fib_resolve_error(const struct fib *fib, uint16_t vrf, uint8_t family,
+			   const uint8_t *ip);
+
 #endif

@@ -346,6 +346,8 @@ packet_find_path(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origin
 		 * port do not apply.
 		 */
 		fp->path = fib_resolve_ip(p->fib, meta->vrf, family, ip, room);
+	else if (originated && family == 4 && ip[9] == IPPROTO_ICMP)
+		fp->path = fib_resolve_error(p->fib, meta->vrf, family, ip);
 	else
 		fp->path = fib_resolve_packet(p->fib, in, meta->vrf, family, ip, room);
 	fp->lp = (struct label_packet){

@@ -707,6 +707,24 @@ def test_an_icmp_error_takes_the_table_of_a_rule(rules, twin):
     becomes(twin, ("icmp", "ext", 3, 0), src="2001:db8:300::7", dst=TO6, hlim=1)
 
 
+def test_a_rule_for_sources_is_not_about_errors_to_them(rules, twin):
+    """Linux looks up the route of an IPv4 error before it chooses the source: a rule for packets from a
+    subnet does not send errors to its members elsewhere, although the router has an address in it. A
+    rule with `not from` is about them. Linux chooses the source of an IPv6 error first."""
+    rules(
+        "route add default via 192.0.2.194 table 122",
+        "-6 route add default via 2001:db8:3::2 table 122",
+        "rule add pref 100 from 192.0.2.0/26 lookup 122",
+        "-6 rule add pref 100 from 2001:db8:4::/64 lookup 122",
+    )
+    becomes(twin, EXT, dst="203.0.113.9")
+    becomes(twin, ("icmp", "lan", 11, 0), ttl=1)
+    becomes(twin, ("icmp", "ext", 3, 0), dst=TO6, hlim=1)
+    becomes(twin, ("nothing",), src="203.0.113.7", ttl=1)
+    rules("rule add pref 90 not from 192.0.2.64/26 lookup 122")
+    becomes(twin, ("icmp", "ext", 11, 0), ttl=1)
+
+
 def test_explain_says_what_forwarders_do(rules, twin, dut):
     """`fpmctl explain` names the rule, the table and the path of a packet that the router
     forwards."""

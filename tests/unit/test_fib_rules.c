@@ -468,6 +468,36 @@ one_packet_is_resolved_by_the_published_rules(void **state)
 	atomic_store(&fib->rules[0], NULL);
 }
 
+/* Return true if an ICMP error of this host takes the route of the rule's table. */
+static bool
+error_obeys(uint8_t family)
+{
+	return fib_resolve_error(fib, 0, family, ip) == PATH(PATH_ADJ, OF_TABLE);
+}
+
+/* Linux chooses the source of an IPv4 error after the lookup. */
+static void
+an_error_of_ipv4_has_no_source_for_rules(void **state)
+{
+	struct fib_rule *rule = one_rule(4);
+
+	atomic_store(&fib->rules[0], rules);
+	assert_true(error_obeys(4));
+	rule->src = prefix("192.0.2.0/24");
+	assert_false(error_obeys(4));
+	rule->invert = true;
+	assert_true(error_obeys(4));
+	rule->invert = false;
+	rule->src = prefix("0.0.0.0/8");
+	assert_true(error_obeys(4));
+	atomic_store(&fib->rules[0], NULL);
+	rule = one_rule(6);
+	atomic_store(&fib->rules[1], rules);
+	rule->src = prefix("2001:db8::/32");
+	assert_true(error_obeys(6));
+	atomic_store(&fib->rules[1], NULL);
+}
+
 int
 main(void)
 {
@@ -488,6 +518,7 @@ main(void)
 		cmocka_unit_test(a_source_has_another_fib),
 		cmocka_unit_test(a_tos_has_another_fib),
 		cmocka_unit_test(one_packet_is_resolved_by_the_published_rules),
+		cmocka_unit_test(an_error_of_ipv4_has_no_source_for_rules),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
