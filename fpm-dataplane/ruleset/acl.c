@@ -8,16 +8,14 @@
 
 #include <assert.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_acl.h>
 
 #include "base/inet.h"
 #include "poptrie/poptrie.h"
-#include "ruleset/acl_alg.h"
+#include "ruleset/acl_context.h"
 
 #define SPANS_MAX  16 /* of a field of a rule; more spans are replaced by their hull */
 #define COMBOS_MAX 64 /* conditions of a rule; more are widened */
@@ -45,62 +43,7 @@ struct conditions {
 	uint8_t decides; /* with `exact`: the verdict, CODE_ACCEPT or CODE_DROP */
 };
 
-/* --- keys --------------------------------------------------------------------------- */
-
-struct key4 {
-	uint8_t proto, unused[3];
-	uint8_t src[4], dst[4];
-	uint8_t sport[2], dport[2];
-	uint8_t bits[4];
-};
-static_assert(offsetof(struct key4, bits) == offsetof(struct key4, src) + 12,
-	      "addresses and ports are together, as in a packet without options");
-
-struct key6 {
-	uint8_t proto, unused[3];
-	uint8_t src[16], dst[16];
-	uint8_t sport[2], dport[2];
-	uint8_t bits[4];
-};
-
-static_assert(sizeof(struct key6) == ACL_KEY_BYTES, "the longest key");
-
-/* Fields of rte_acl. The last N_FIELD_BITS are used if a rule of the chain names a set. */
-#define N_FIELD_BITS 4
-#define N_FIELD4     (5 + N_FIELD_BITS)
-#define N_FIELD6     (11 + N_FIELD_BITS)
-RTE_ACL_RULE_DEF(acl_rule4, N_FIELD4);
-RTE_ACL_RULE_DEF(acl_rule6, N_FIELD6);
-
-static const struct rte_acl_field_def defs4[N_FIELD4] = {
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(struct key4, proto)},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(struct key4, src)},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(struct key4, dst)},
-	{RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(struct key4, sport)},
-	{RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(struct key4, dport)},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 5, 4, offsetof(struct key4, bits)},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 6, 4, offsetof(struct key4, bits) + 1},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 7, 4, offsetof(struct key4, bits) + 2},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 8, 4, offsetof(struct key4, bits) + 3},
-};
-
-static const struct rte_acl_field_def defs6[N_FIELD6] = {
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(struct key6, proto)},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(struct key6, src)},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(struct key6, src) + 4},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 3, 3, offsetof(struct key6, src) + 8},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 4, 4, offsetof(struct key6, src) + 12},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 5, 5, offsetof(struct key6, dst)},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 6, 6, offsetof(struct key6, dst) + 4},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 7, 7, offsetof(struct key6, dst) + 8},
-	{RTE_ACL_FIELD_TYPE_MASK, 4, 8, 8, offsetof(struct key6, dst) + 12},
-	{RTE_ACL_FIELD_TYPE_RANGE, 2, 9, 9, offsetof(struct key6, sport)},
-	{RTE_ACL_FIELD_TYPE_RANGE, 2, 10, 9, offsetof(struct key6, dport)},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 11, 10, offsetof(struct key6, bits)},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 12, 10, offsetof(struct key6, bits) + 1},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 13, 10, offsetof(struct key6, bits) + 2},
-	{RTE_ACL_FIELD_TYPE_BITMASK, 1, 14, 10, offsetof(struct key6, bits) + 3},
-};
+/* --- fields ------------------------------------------------------------------------ */
 
 /* The position of a field in the headers. */
 struct place_of {
@@ -538,14 +481,6 @@ fits_rte_acl(const struct conditions *c, uint8_t family)
 
 /* --- rules of rte_acl --------------------------------------------------------------- */
 
-struct acl_build {
-	uint8_t family;
-	unsigned int n_field;
-	size_t rule_bytes;
-	uint8_t *rule; /* rules of rte_acl, one after the other */
-	uint32_t n, room;
-};
-
 static void *
 rule_new(struct acl_build *b)
 {
@@ -667,46 +602,13 @@ segments_cut(const struct ruleset *r, const struct ruleset_chain *chain,
 	acl->n_category = acl->n_segment == 1 ? 1 : (acl->n_segment + 3) / 4 * 4;
 }
 
-static struct rte_acl_ctx *
-context_build(struct acl_build *b, unsigned int n_category)
-{
-	static atomic_uint number;
-	char name[RTE_ACL_NAMESIZE];
-	struct rte_acl_param param = {.name = name,
-				      .socket_id = SOCKET_ID_ANY,
-				      .rule_size = (uint32_t)b->rule_bytes,
-				      .max_rule_num = b->n};
-	struct rte_acl_config config = {.num_categories = n_category,
-					.num_fields = b->n_field};
-	struct rte_acl_ctx *ctx;
-
-	/*
-	 * If the name is in use, the library returns the context of that name, even the
-	 * context of another daemon when processes share memory (fpm-nics). So use a unique
-	 * name.
-	 */
-	snprintf(name, sizeof(name), "filter-%d-%u", (int)getpid(),
-		 atomic_fetch_add(&number, 1));
-	if (b->family == 4)
-		memcpy(config.defs, defs4, sizeof(defs4));
-	else
-		memcpy(config.defs, defs6, sizeof(defs6));
-	ctx = rte_acl_create(&param);
-	if (ctx == NULL)
-		return NULL;
-	if (rte_acl_add_rules(ctx, (struct rte_acl_rule *)b->rule, b->n) < 0 ||
-	    rte_acl_build(ctx, &config) < 0) {
-		rte_acl_free(ctx);
-		return NULL;
-	}
-	acl_alg_choose(ctx, b->family == 4 ? sizeof(struct key4) : sizeof(struct key6),
-		       n_category);
-	return ctx;
-}
-
-/* Build the classifier of a chain for a family. Returns NULL if that failed. */
+/*
+ * Build the classifier of a chain for a family, and subtract its time from *left_ns. Returns NULL
+ * if that failed, or if it would take more time.
+ */
 static struct ruleset_acl *
-acl_build(struct ruleset *r, const struct ruleset_chain *chain, uint8_t family)
+acl_build(struct ruleset *r, const struct ruleset_chain *chain, uint8_t family,
+	  int64_t *left_ns)
 {
 	struct ruleset_acl *acl = calloc(1, sizeof(*acl));
 	struct acl_build b = {.family = family,
@@ -735,7 +637,7 @@ acl_build(struct ruleset *r, const struct ruleset_chain *chain, uint8_t family)
 	if (acl->n_bit == 0)
 		b.n_field -= N_FIELD_BITS;
 	if (b.n > 0)
-		acl->ctx = context_build(&b, acl->n_category);
+		acl->ctx = acl_context_build(&b, acl->n_category, left_ns);
 	free(b.rule);
 	if (acl->ctx != NULL || b.n == 0)
 		return acl;
@@ -746,6 +648,7 @@ acl_build(struct ruleset *r, const struct ruleset_chain *chain, uint8_t family)
 unsigned int
 ruleset_acl_build(struct ruleset *r)
 {
+	int64_t left_ns = ACL_BUILD_MAX_NS;
 	unsigned int failed = 0;
 
 	for (uint32_t i = 0; i < r->n_chain; i++) {
@@ -758,7 +661,7 @@ ruleset_acl_build(struct ruleset *r)
 
 			if (c->family != 0 && c->family != family)
 				continue;
-			c->acl[six] = acl_build(r, c, family);
+			c->acl[six] = acl_build(r, c, family, &left_ns);
 			failed += c->acl[six] == NULL;
 		}
 	}

@@ -41,6 +41,8 @@ INCLUDES = {
     "ruleset/acl.c": "DPDK",
     "ruleset/acl_alg.c": "DPDK",
     "ruleset/acl_alg.h": "DPDK",
+    "ruleset/acl_context.c": "DPDK",
+    "ruleset/acl_context.h": "DPDK",
     "fwd": "base fib port ruleset DPDK liburcu",
     "punt": "base fib port ruleset DPDK libev liburcu",
     "trace": "base fib port jansson libev liburcu",

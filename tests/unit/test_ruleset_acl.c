@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -649,6 +650,8 @@ chains_of_many_rules_have_the_verdicts_of_their_rules(void **state)
 
 /* A build that the library refuses, for example because there is no memory. */
 static bool refuses;
+static unsigned int n_built;
+static int64_t build_ms; /* 0: the CPU time is real; else it passes with builds only */
 
 int
 rte_acl_build(struct rte_acl_ctx *ctx, const struct rte_acl_config *config)
@@ -656,7 +659,21 @@ rte_acl_build(struct rte_acl_ctx *ctx, const struct rte_acl_config *config)
 	__typeof__(&rte_acl_build) real =
 		(__typeof__(&rte_acl_build))dlsym(RTLD_NEXT, "rte_acl_build");
 
+	n_built++;
 	return refuses ? -ENOMEM : real(ctx, config);
+}
+
+int
+clock_gettime(clockid_t clock, struct timespec *now)
+{
+	__typeof__(&clock_gettime) real =
+		(__typeof__(&clock_gettime))dlsym(RTLD_NEXT, "clock_gettime");
+
+	if (clock != CLOCK_THREAD_CPUTIME_ID || build_ms == 0)
+		return real(clock, now);
+	*now = (struct timespec){.tv_sec = n_built * build_ms / 1000,
+				 .tv_nsec = n_built * build_ms % 1000 * 1000000};
+	return 0;
 }
 
 /* The chain is walked: all verdicts, deciding rules and counters are the same. */
@@ -684,6 +701,48 @@ a_chain_whose_build_fails_is_walked(void **state)
 		assert_int_equal(with.count[i].packets, without.count[i].packets);
 	/* The rules decided about some packets, and passed others on. */
 	assert_in_range(with.count[0].packets, 1, PACKETS);
+}
+
+/* Build the classifiers of a chain of `n` equal rules, for both families. Returns the failures. */
+static unsigned int
+long_chain_build(unsigned int n)
+{
+	struct ruleset_rule *rule = calloc(n, sizeof(*rule));
+
+	assert_non_null(rule);
+	beds_clear();
+	rule_add(given[0].op, CODE_DROP);
+	bed_finish(&with);
+	for (unsigned int i = 0; i < n; i++)
+		rule[i] = with.rule[0];
+	with.r.rule = rule;
+	with.r.n_rule = with.chain.n_rule = n;
+	n_built = 0;
+	n = ruleset_acl_build(&with.r);
+	with.r.rule = with.rule;
+	free(rule);
+	return n;
+}
+
+static void
+a_classifier_that_would_take_too_long_is_not_built(void **state)
+{
+	/* The first one takes the time of all. */
+	build_ms = 13000;
+	assert_int_equal(long_chain_build(100), 1);
+	assert_int_equal(n_built, 1);
+	assert_non_null(with.chain.acl[0]);
+	assert_null(with.chain.acl[1]);
+	/* 500 rules take a second: 10,000 rules would take too long. */
+	build_ms = 1000;
+	assert_int_equal(long_chain_build(10000), 2);
+	assert_int_equal(n_built, 2);
+	assert_null(with.chain.acl[0]);
+	build_ms = 10;
+	assert_int_equal(long_chain_build(10000), 0);
+	assert_int_equal(n_built, 6);
+	assert_non_null(with.chain.acl[1]);
+	build_ms = 0;
 }
 
 static void
@@ -728,6 +787,7 @@ main(void)
 		cmocka_unit_test(only_a_rule_that_counts_and_decides_is_sure),
 		cmocka_unit_test(chains_of_many_rules_have_the_verdicts_of_their_rules),
 		cmocka_unit_test(a_chain_whose_build_fails_is_walked),
+		cmocka_unit_test(a_classifier_that_would_take_too_long_is_not_built),
 		cmocka_unit_test(a_chain_of_a_dormant_table_has_no_classifier),
 	};
 
