@@ -42,8 +42,6 @@ KNOWN = {
         "the arrays are members of b->r and b, which filter_build() frees",
     ("gcc", "fpm-dataplane/filter/elements.c", "set_describe", "malloc-leak", 1):
         "the name is a member of a set of the ruleset, and ruleset_free() frees it",
-    ("gcc", "fpm-dataplane/filter/expr.c", "object_add", "malloc-leak", 1):
-        "the name is a member of r->named, and ruleset_free() frees it",
     ("gcc", "fpm-dataplane/filter/merge.c", "bases_append", "malloc-leak", 2):
         "array_append() frees the old array, and ruleset_free() the new one",
     ("gcc", "fpm-dataplane/filter/merge.c", "ruleset_append", "malloc-leak", 5):
