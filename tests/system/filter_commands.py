@@ -20,8 +20,8 @@ set fives { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_servic
 map paths { type inet_proto : verdict; }
 map ways { type ipv4_addr . inet_service : verdict; flags interval,timeout; timeout 1h; }
 counter named { }
-limit few { rate 1/hour burst 7 packets; }
-limit many { rate over 1/hour burst 5 packets; }
+limit few { rate 1/day burst 7 packets; }
+limit many { rate over 1/day burst 5 packets; }
 """
 USES = {
     "nets4": ("ip saddr {}@nets4",),
@@ -84,7 +84,7 @@ class Commands(filter_random.Rules):
             "accept", "drop", "return", "continue", "", self._target(),
             rnd.choice(REJECTS), rnd.choice(REJECTS4 if four else REJECTS6),
             f"reject with icmp {rnd.choice(CODES4)}" if four else f"reject with icmpv6 {rnd.choice(CODES6)}",
-            "limit rate 1/hour burst 4 packets drop", "limit rate over 600 bytes/hour burst 300 bytes accept",
+            "limit rate 1/day burst 4 packets drop", "limit rate over 1 bytes/day burst 900 bytes accept",
             'limit name "few" accept', 'limit name "many" drop', "counter name named drop",
         ]  # fmt: skip
         if kind < 0.5:
@@ -204,5 +204,5 @@ class Commands(filter_random.Rules):
         uses it."""
         return (
             f"delete limit {self.table} few\n"
-            f"add limit {self.table} few {{ rate 1/hour burst {self.rnd.choice((5, 7))} packets; }}\n"
+            f"add limit {self.table} few {{ rate 1/day burst {self.rnd.choice((5, 7))} packets; }}\n"
         )
