@@ -133,7 +133,7 @@ $(eval $(call program,$(O)/tests/bench/bench_frames,$(call obj,tests/bench/forwa
 TAGS_LINK := $(wildcard tests/bench/tags/*.c) tests/bench/forward/stream.c $(POPTRIE_SRC) \
 	$(foreach d,fwd fib base ruleset,$(call c_files,fpm-dataplane/$(d)/*.c)) \
 	$(addprefix fpm-dataplane/port/,bfd.c rings.c rxq.c rxq_set.c watch.c) \
-	$(addprefix fpm-dataplane/filter/,attr.c build.c dump.c elements.c events.c expr.c messages.c part.c) \
+	$(addprefix fpm-dataplane/filter/,attr.c build.c dump.c elements.c events.c expr.c kept.c messages.c part.c) \
 	fpm-dataplane/netlink/exchange.c fpm-dataplane/ctl/bpf_object.c \
 	$(addprefix fpm-dataplane/hook/,check.c program.c range.c verify.c)
 
