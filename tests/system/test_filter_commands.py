@@ -177,6 +177,8 @@ def test_random_commands_are_followed_as_linux_does(both, lan, seed):
     for _ in range(STEPS):
         done.append(text)
         frames = [filter_random.packet(rnd, lan.mac, lan.port_mac) for _ in range(12)]
+        # Rules do not see packets that expire. Linux sends not all errors about them in a fast run.
+        frames = [f for f in frames if f[22 if f[12:14] == b"\x08\0" else 21] > 1]
         differ = [
             (frame.hex(), kernel, ours)
             for frame, (kernel, ours) in zip(frames, both.answers(frames))
