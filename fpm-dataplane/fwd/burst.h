@@ -107,6 +107,7 @@ enum fwd_decap_use {
  */
 struct fwd_decap_pattern {
 	uint64_t epoch;         /* fwd.outer_epoch at the time of the lookups */
+	uint64_t interval;      /* fwd.interval at that time */
 	uint16_t in;            /* interface that receives them */
 	uint8_t use;            /* enum fwd_decap_use */
 	struct ipaddr next;     /* DECAP_SHIFT: the destination with the next segment */

@@ -15,7 +15,7 @@
 
 #define GRE_HAS_KEY  0x20u /* in the first octet, RFC 2890 */
 #define FRAME_MIN    60u   /* octets without the frame check sequence */
-#define UNUSED_AFTER 64    /* quiescent states after which a pattern may be replaced */
+#define UNUSED_AFTER 64    /* intervals after which a pattern may be replaced */
 /*
  * The low bit of the ECN field. If it is 0 (Not-ECT, ECT(0)), the inner packet does not
  * change.
@@ -249,6 +249,7 @@ pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 	     : p->udp_at != 0     ? vxlan_is_same(b, i, p)
 				  : tunnel_is_same(b, i, p))) {
 		p->epoch = b->fwd->outer_epoch;
+		p->interval = b->fwd->interval;
 		return true;
 	}
 	p->n_words = 0;
@@ -494,6 +495,7 @@ pattern_store(struct burst *b, const struct octets *o, struct fwd_decap_pattern 
 {
 	p->n_words = (uint8_t)((end + 7) / 8);
 	p->epoch = b->fwd->outer_epoch;
+	p->interval = b->fwd->interval;
 	memcpy(p->value, o->value, sizeof(p->value));
 	memcpy(p->mask, o->mask, sizeof(p->mask));
 	*old = *p;
@@ -572,7 +574,7 @@ pattern_to_make(struct burst *b, unsigned int i)
 	    f->hooks != NULL || burst_has_labels(b, i))
 		return NULL;
 	old = pattern_of(f, eth);
-	if (old->n_words != 0 && f->outer_epoch - old->epoch < UNUSED_AFTER) {
+	if (old->n_words != 0 && f->interval - old->interval < UNUSED_AFTER) {
 		if (!f->decap_tries && rte_pktmbuf_data_len(b->m[i]) >= old->bytes_min &&
 		    headers_match(old, eth, 0))
 			fwd_decap_gain(f, 1, 0);
