@@ -63,6 +63,19 @@ device_find(const struct rtnl *r, const char *name, uint32_t *ifindex,
 	return 1;
 }
 
+/* Return the array `v` with room for one more entry. */
+static void *
+room_make(void *v, uint32_t n, uint32_t *room, size_t size)
+{
+	if (n < *room)
+		return v;
+	*room = *room == 0 ? 16 : *room * 2;
+	v = realloc(v, *room * size);
+	if (v == NULL)
+		abort(); /* out of memory for some hundred octets an entry */
+	return v;
+}
+
 /* --- alternative names that events have told ---------------------------------------------- */
 
 static void
@@ -76,7 +89,7 @@ alt_remove(struct rtnl *r, uint32_t ifindex)
 	r->alt.n = n;
 }
 
-/* Note a name. A longer name than that of a rule can be is left out. */
+/* Note a name. Names that are too long for a rule are left out. */
 static void
 alt_add(struct rtnl *r, uint32_t ifindex, const struct nlattr *a, const char *device)
 {
@@ -85,12 +98,7 @@ alt_add(struct rtnl *r, uint32_t ifindex, const struct nlattr *a, const char *de
 
 	if (a->nla_len - MNL_ATTR_HDRLEN > IFNAMSIZ)
 		return;
-	if (to->n == to->room) {
-		to->room = to->room == 0 ? 16 : to->room * 2;
-		to->v = realloc(to->v, to->room * sizeof(*to->v));
-		if (to->v == NULL)
-			abort(); /* out of memory for some octets a name */
-	}
+	to->v = room_make(to->v, to->n, &to->room, sizeof(*to->v));
 	alt = &to->v[to->n++];
 	*alt = (struct alt_name){.ifindex = ifindex};
 	attr_text(a, alt->name, sizeof(alt->name));
@@ -145,12 +153,7 @@ named_add(struct rtnl *r)
 {
 	struct named_rules *to = &r->named;
 
-	if (to->n == to->room) {
-		to->room = to->room == 0 ? 16 : to->room * 2;
-		to->v = realloc(to->v, to->room * sizeof(*to->v));
-		if (to->v == NULL)
-			abort(); /* out of memory for some hundred octets a rule */
-	}
+	to->v = room_make(to->v, to->n, &to->room, sizeof(*to->v));
 	to->v[to->n] = (struct named_rule){0};
 	return &to->v[to->n++];
 }
@@ -165,8 +168,11 @@ named_remove(struct rtnl *r, struct named_rule *named)
 }
 
 /*
- * Find the interface of one side of a rule of the kernel; `known`: the interfaces of the rule
- * until now, or NULL. `event`: the message is an event. Returns -1 if the rule has an interface that cannot be found, or else 0.
+ * Find the interface of one side of a rule of the kernel. Returns -1 if the rule has an interface
+ * that cannot be found, or else 0.
+ *
+ * known  the interfaces that the rule had until now, or NULL
+ * event  the message is an event, not part of a dump
  */
 static int
 side_find(const struct rtnl *r, const struct nlmsghdr *nlh, const struct rule *rule,
@@ -189,10 +195,13 @@ side_find(const struct rtnl *r, const struct nlmsghdr *nlh, const struct rule *r
 	if (known != NULL) {
 		*index = side == IIF ? known->rule.iif_index : known->rule.oif_index;
 		memcpy(to->device[side], known->device[side], IFNAMSIZ);
-		if (*index != 0 && device_name(r, *index, device) &&
-		    strcmp(device, known->device[side]) == 0)
+		/* Linux tells that an interface is renamed before it detaches the rule. */
+		if (*index != 0) {
+			if (!device_name(r, *index, device) ||
+			    strcmp(device, known->device[side]) != 0)
+				*index = 0;
 			return 0;
-		*index = 0;
+		}
 	}
 	return device_find(r, name, index, to->device[side]) < 0 ? -1 : 0;
 }

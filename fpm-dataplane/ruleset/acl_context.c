@@ -100,7 +100,10 @@ cpu_ns(void)
 	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* Build each rule at equal distances, `n` in all. Returns the CPU time, or INT64_MAX if it fails. */
+/*
+ * Build a context of `n` of the rules, which have equal distances in the list. Returns the CPU
+ * time, or INT64_MAX if the build fails.
+ */
 static int64_t
 sample_time(const struct acl_build *b, uint32_t n, unsigned int n_category)
 {
@@ -122,8 +125,9 @@ sample_time(const struct acl_build *b, uint32_t n, unsigned int n_category)
 }
 
 /*
- * Return true if a sample, and then larger ones, take so little time that all rules need at most
- * `left_ns`. With 16 times the rules, the time of a rule at most doubled.
+ * Build a sample, and then larger ones. Return true if they take so little time that all rules
+ * need at most `left_ns`. In measurements the time for each rule at most doubled when there were
+ * 16 times as many rules.
  */
 static bool
 samples_are_fast(const struct acl_build *b, unsigned int n_category, int64_t left_ns)
