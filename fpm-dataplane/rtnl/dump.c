@@ -9,10 +9,12 @@
  * lookups show if Linux has split the tables local and main of IPv4, and if it obeys the rules
  * of IPv6. It begins to obey these when the first rule is added (fib6_has_custom_rules).
  *
- * Linux continues an IPv6 dump by the number of routes that it has shown. If some of these
- * routes are deleted meanwhile, it skips other existing routes and does not set
- * NLM_F_DUMP_INTR. So the thread requests an IPv6 dump of several parts twice, and rib
- * removes only the routes that neither answer showed.
+ * If a route is added during an IPv6 dump, Linux begins again, and passes over as many routes as
+ * it has shown. If some of these were deleted meanwhile, it passes over other routes that it has
+ * not shown, and does not set NLM_F_DUMP_INTR. An answer is complete if no route was deleted in its time (changes.c). Else
+ * the thread requests the dump again, up to ANSWERS_MAX answers, and rib removes only routes
+ * that no answer showed. If many routes were deleted, all answers may lack the same route: rib
+ * removes no route then, and the thread reads all tables again later.
  *
  * Linux ends a dump at a route that does not fit in a datagram, and reports success. It dumps
  * table local last. So an answer of all tables without a route of table local is incomplete if
@@ -36,7 +38,13 @@
 
 #include "rtnl/rtnl_impl.h"
 
-#define TRIES_MAX 8u /* attempts at a dump that changes of the tables interrupt */
+#define TRIES_MAX   8u /* attempts at a dump that changes of the tables interrupt */
+#define ANSWERS_MAX 4u /* to a dump of IPv6 routes during which routes are deleted */
+/*
+ * Deleted routes are few if the answer has FEW times as many. An answer lacks one route of FEW
+ * then, at most, and all answers lack one of FEW ^ ANSWERS_MAX.
+ */
+#define FEW 100u
 
 #ifndef RTPROT_KEEPALIVED
 #define RTPROT_KEEPALIVED 18
@@ -120,6 +128,15 @@ lookup_done(struct rtnl *r, const struct nlmsghdr *nlh)
 	}
 }
 
+/* Return true if deletions can make Linux skip routes in the answer to the present job. */
+static bool
+answer_may_skip(const struct rtnl *r)
+{
+	const struct dump_job *job = &r->job[r->at];
+
+	return job->kind == DUMP_ROUTES && job->scope.family == 6 && !r->checking;
+}
+
 /* Send the request of the present job to the kernel. Returns 0 or -errno. */
 static int
 job_ask(struct rtnl *r)
@@ -136,6 +153,7 @@ job_ask(struct rtnl *r)
 	} request = {
 		.nlh = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++r->seq}};
 	uint8_t af = af_of_family(job->scope.family);
+	int rc;
 
 	switch (job->kind) {
 	case DUMP_NEXTHOPS:
@@ -170,11 +188,16 @@ job_ask(struct rtnl *r)
 		r->main6 = false;
 	if (job->kind == DUMP_HAS_LABELS)
 		r->no_labels = false;
-	if (job_has_marks(job) && !r->again && !r->checking)
+	if (job_has_marks(job) && r->n_answers == 0 && !r->checking)
 		pass_mark(r, KERNEL_DUMP_BEGIN, &job->scope);
-	r->n_datagrams = 0;
-	r->interrupted = r->local_shown = false;
+	if (r->n_answers == 0 || r->checking)
+		r->local_shown = false;
+	r->n_messages = 0;
+	r->interrupted = false;
 	r->asked = true;
+	rc = answer_may_skip(r) ? changes_begin(r) : 0;
+	if (rc < 0)
+		return rc;
 	return send(r->dumps, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
@@ -263,6 +286,28 @@ answer_judge(struct rtnl *r, bool *complete)
 
 /* --- jobs --------------------------------------------------------------------------------- */
 
+/*
+ * Handle the end of an answer in which Linux may have skipped routes. Returns true if the dump is
+ * requested again.
+ */
+static bool
+answer_skipped(struct rtnl *r)
+{
+	uint32_t deleted = changes_end(r);
+
+	if (deleted == 0) {
+		r->many_deleted = false;
+		return false;
+	}
+	r->many_deleted |= deleted > r->n_messages / FEW;
+	if (++r->n_answers < ANSWERS_MAX) {
+		kernel_count(&kernel_status.interrupted, 1);
+		return true;
+	}
+	r->interrupted |= r->many_deleted;
+	return false;
+}
+
 /* Go to the next job, or repeat the present job if it was interrupted. */
 static void
 job_done(struct rtnl *r)
@@ -273,15 +318,11 @@ job_done(struct rtnl *r)
 	r->asked = false;
 	if (r->interrupted && ++r->tries < TRIES_MAX) {
 		kernel_count(&kernel_status.interrupted, 1);
-		r->again = r->checking = false;
+		r->checking = false;
 		return;
 	}
-	/* An answer of one part has two datagrams: the part, and NLMSG_DONE. */
-	if (!r->again && !r->checking && job->kind == DUMP_ROUTES &&
-	    job->scope.family == 6 && r->n_datagrams > 2) {
-		r->again = true;
+	if (answer_may_skip(r) && answer_skipped(r))
 		return;
-	}
 	if (!answer_judge(r, &complete))
 		return;
 	if (job->kind == DUMP_RULES)
@@ -292,8 +333,8 @@ job_done(struct rtnl *r)
 		r->all_due = true; /* a later dump shows which routes to remove */
 	else if (complete)
 		pass_mark(r, KERNEL_DUMP_END, &job->scope);
-	r->again = false;
-	r->tries = 0;
+	r->n_answers = r->tries = 0;
+	r->many_deleted = false;
 	kernel_count(&kernel_status.dumps, 1);
 	r->at++;
 }
@@ -379,6 +420,7 @@ answer_take(struct rtnl *r, size_t len)
 		if (answer_is_foreign(r, nlh))
 			continue;
 		r->n_shown++;
+		r->n_messages++;
 		r->local_shown |= message_is_local(nlh);
 		if (r->job[r->at].kind == DUMP_RULES)
 			pass_rule(r, nlh);
@@ -420,7 +462,6 @@ dump_continue(struct rtnl *r)
 			return -EMSGSIZE;
 		if (n == 0)
 			return -ENODATA; /* such an answer has no end */
-		r->n_datagrams++;
 		rc = answer_take(r, (size_t)n);
 		if (rc < 0)
 			return rc;

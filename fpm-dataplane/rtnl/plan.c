@@ -44,7 +44,8 @@ static void
 jobs_begin(struct rtnl *r)
 {
 	r->n_jobs = r->at = r->tries = 0;
-	r->asked = r->again = r->checking = false;
+	r->n_answers = 0;
+	r->asked = r->checking = r->many_deleted = false;
 	r->expires_ms = 0;
 	r->n_expired = r->n_joined = 0;
 	r->n_shown = 0;

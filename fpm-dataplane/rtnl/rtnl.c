@@ -295,6 +295,7 @@ dump_failed(struct rtnl *r, int error)
 	if (log_allowed(&r->dump_log, &missed))
 		log_error("rtnl: routing tables not read error=\"%s\" missed=%u",
 			  strerror(-error), missed);
+	(void)changes_end(r);
 	r->n_jobs = r->at = 0;
 	r->rules_only = false;
 	r->all_due = true;
@@ -579,7 +580,7 @@ rtnl_setup(struct worker *w, const struct rtnl_conf *conf)
 		return -ENOMEM;
 	r->w = w;
 	r->conf = *conf;
-	r->events = r->dumps = -1;
+	r->events = r->dumps = r->changes = -1;
 	if (conf->netns != NULL)
 		snprintf(r->netns, sizeof(r->netns), "%s", conf->netns);
 	worker_init(w, &rtnl_ops, r);

@@ -5,6 +5,8 @@
  *   events socket (multicast) --.
  *                                >-- pass.c (decode, leave out) -- batches -> rib
  *   dump socket -- dump.c ------'
+ *                    |
+ *   changes socket --'
  *
  * rtnl.c has the thread and decides when to dump. socket.c opens the sockets. Events and
  * dumps are never mixed: while a dump runs, events wait in their socket. They are newer
@@ -19,6 +21,10 @@
 #include "base/log.h"
 #include "base/rule.h"
 #include "rtnl/rtnl.h"
+
+#ifndef RTNLGRP_NEXTHOP
+#define RTNLGRP_NEXTHOP 32
+#endif
 
 #define DUMP_BUFFER_BYTES (64u << 10) /* the kernel fills a message up to 32 KiB */
 #define BURST             16u         /* datagrams per system call */
@@ -89,7 +95,7 @@ struct rtnl {
 	struct worker *w;
 	struct rtnl_conf conf;
 	char netns[256];
-	int events, dumps; /* sockets; -1: closed */
+	int events, dumps, changes; /* sockets; -1: closed */
 	ev_io events_io, dumps_io;
 	ev_timer resync; /* the next dump of objects that may have been deleted silently */
 	ev_timer cut_again; /* the next dump of all tables after Linux has cut one */
@@ -99,11 +105,12 @@ struct rtnl {
 	struct dump_job job[JOBS_MAX]; /* the dumps to be made */
 	unsigned int n_jobs, at;       /* at == n_jobs: no dump runs */
 	bool asked;                    /* the request for job[at] was sent */
-	bool again;                    /* ... a second time, see dump.c */
-	unsigned int n_datagrams;      /* of the answer */
-	bool interrupted;              /* the tables changed while the kernel answered */
-	bool local_shown;              /* the answer has a route of table local */
-	bool checking; /* the request for job[at] is for table local alone */
+	unsigned int n_answers; /* answers to job[at] that rib got since the last mark */
+	uint32_t n_messages;    /* of the answer */
+	bool many_deleted;      /* many routes were deleted during one of the answers */
+	bool interrupted;       /* the tables changed while the kernel answered */
+	bool local_shown;       /* one of these answers has a route of table local */
+	bool checking;          /* the request for job[at] is for table local alone */
 	/*
 	 * IPv4, IPv6: Linux ended the last dump of all tables before its end, or has sent a
 	 * route that ends dumps. Then no route is removed because a dump does not show it.
@@ -187,6 +194,15 @@ void events_filter(struct rtnl *r, bool tables);
  * number of datagrams, 0 when none wait, or -ENOBUFS when events were lost.
  */
 int events_read(struct rtnl *r, void (*fn)(struct rtnl *r, const struct nlmsghdr *nlh));
+
+/* --- changes.c                                                                [rtnl] */
+
+#define CHANGES_UNKNOWN UINT32_MAX
+
+/* Begin to count the IPv6 routes that the kernel deletes. Returns 0 or -errno. */
+int changes_begin(struct rtnl *r);
+/* End it. Returns the number of deleted routes; CHANGES_UNKNOWN: some were, or events were lost. */
+uint32_t changes_end(struct rtnl *r);
 
 /* --- pass.c                                                                   [rtnl] */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two rtnetlink sockets: one for multicast events, one for dumps. [rtnl]
+ * The three rtnetlink sockets: for multicast events, for dumps, and for the changes during a
+ * dump (changes.c). [rtnl]
  *
  * The kernel does not wait for a reader of events. Two measures keep events from being lost:
  * a receive buffer of 128 MiB, and a filter in the kernel that drops the copies of zebra's
@@ -19,14 +20,12 @@
 #include "rtnl/rtnl_impl.h"
 #include "tap-bridge/netns.h"
 
-#define EVENTS_BUFFER_BYTES (128 << 20)
-#define ROUND               256u /* system calls per round, so that timers get their turn */
+#define EVENTS_BUFFER_BYTES  (128 << 20)
+#define CHANGES_BUFFER_BYTES (4 << 20) /* some thousand events */
+#define ROUND                256u /* system calls per round, so that timers get their turn */
 
 #ifndef NETLINK_GET_STRICT_CHK
 #define NETLINK_GET_STRICT_CHK 12
-#endif
-#ifndef RTNLGRP_NEXTHOP
-#define RTNLGRP_NEXTHOP 32
 #endif
 
 /*
@@ -107,25 +106,37 @@ events_join(int fd)
 	return 0;
 }
 
+/* Open a socket for events, with a receive buffer. Returns the descriptor or -errno. */
 static int
-events_open(struct rtnl *r)
+listener_open(const struct rtnl *r, int bytes)
 {
 	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
-	int size = EVENTS_BUFFER_BYTES;
-
-	r->events =
+	int fd =
 		netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (r->events < 0)
-		return r->events;
-	if (setsockopt(r->events, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
-		(void)setsockopt(r->events, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	events_filter(r, false);
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	/*
 	 * Bind to get a port number. Without one, the kernel considers this socket the
 	 * sender of its events.
 	 */
-	if (bind(r->events, (struct sockaddr *)&any, sizeof(any)) < 0)
-		return -errno;
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int
+events_open(struct rtnl *r)
+{
+	r->events = listener_open(r, EVENTS_BUFFER_BYTES);
+	if (r->events < 0)
+		return r->events;
+	events_filter(r, false);
 	return events_join(r->events);
 }
 
@@ -136,6 +147,9 @@ sockets_open(struct rtnl *r)
 
 	if (rc < 0)
 		return rc;
+	r->changes = listener_open(r, CHANGES_BUFFER_BYTES);
+	if (r->changes < 0)
+		return r->changes;
 	r->dumps =
 		netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (r->dumps < 0)
@@ -155,7 +169,9 @@ sockets_close(struct rtnl *r)
 		close(r->events);
 	if (r->dumps >= 0)
 		close(r->dumps);
-	r->events = r->dumps = -1;
+	if (r->changes >= 0)
+		close(r->changes);
+	r->events = r->dumps = r->changes = -1;
 }
 
 /* Call `fn` for the messages of one datagram. */

@@ -5,7 +5,7 @@
  * lists of a router that has addresses.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/rtnl/new_link.c fpm-dataplane/rtnl/dump.c fpm-dataplane/rtnl/pass.c
- * link: fpm-dataplane/rtnl/plan.c fpm-dataplane/rtnl/socket.c fpm-dataplane/rtnl/tables.c
+ * link: fpm-dataplane/rtnl/changes.c fpm-dataplane/rtnl/plan.c fpm-dataplane/rtnl/socket.c fpm-dataplane/rtnl/tables.c
  * link: fpm-dataplane/rtnl/rule_names.c
  * link: fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
  * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
@@ -36,7 +36,7 @@ after_a_cut(struct worker *w)
 	assert_non_null(w->loop);
 	w->ctx = r;
 	r->w = w;
-	r->events = r->dumps = -1;
+	r->events = r->dumps = r->changes = -1;
 	rtnl_init_watchers(r);
 	r->whole = r->cut[1] = true;
 	r->dump_begin_ms = monotonic_ms();

@@ -5,7 +5,7 @@
  *
  * link: fpm-dataplane/rtnl/new_link.c fpm-dataplane/rtnl/dump.c fpm-dataplane/rtnl/pass.c fpm-dataplane/rtnl/plan.c
  * link: fpm-dataplane/rtnl/socket.c fpm-dataplane/rtnl/tables.c fpm-dataplane/netlink/
- * link: fpm-dataplane/rtnl/rule_names.c
+ * link: fpm-dataplane/rtnl/changes.c fpm-dataplane/rtnl/rule_names.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
