@@ -16,7 +16,7 @@
 #define ARCH_NAME          "x86-64"
 #define ARCH_ELF           EM_X86_64
 #define ARCH_AUDIT         AUDIT_ARCH_X86_64
-#define ARCH_COMPILES_EBPF 1 /* with hook/check.c: hook_compiles() */
+#define ARCH_COMPILES_EBPF 1 /* hook_compiles() in hook/check.c decides for each program */
 /* A system call that no kernel for this architecture has. */
 #define ARCH_SYS_NONE SYS_uselib
 

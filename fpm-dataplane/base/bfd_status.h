@@ -14,8 +14,9 @@
 
 /* W:bfd  R:ui, relaxed */
 struct bfd_status {
-	_Atomic uint32_t connections; /* to bfdd that are open; 0: not connected */
+	_Atomic uint32_t connections; /* open connections to bfdd */
 	_Atomic uint32_t sessions[4]; /* by state, sessions that are not served included */
+	/* sessions that neither the forwarders nor the kernel serve */
 	_Atomic uint32_t not_served;
 	_Atomic uint64_t
 		downs; /* changes from Up to Down, of all sessions, ended ones included */

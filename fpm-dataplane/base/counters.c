@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registry of counter blocks, the table of reasons, and the counters of the FPM channel. */
+/*
+ * Registry of counter blocks, the table of reasons, and the state of the FPM channel and of
+ * thread rtnl.
+ */
 #include "base/counters.h"
 
 #include <stdatomic.h>

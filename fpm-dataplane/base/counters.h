@@ -15,8 +15,8 @@
 #include "base/policer.h"
 
 /*
- * Numbers of interfaces: 1 to PORT_MAX - 1 are ports, numbers from PORT_MAX on are VLANs
- * on a port, 0 is no interface.
+ * Numbers of interfaces: 1 to PORT_MAX - 1 are ports, numbers from PORT_MAX on are other
+ * interfaces (VLANs, macvlans, tunnels, bridges over vxlan devices), 0 is no interface.
  */
 #define PORT_MAX     256
 #define IFIDX_MAX    16384
@@ -99,7 +99,7 @@ struct counters {
 		urpf[IFIDX_MAX]; /* part of DROP_urpf: packets that an interface received */
 	struct sid_counters sid[SIDS_MAX]; /* by number of the SID */
 	struct class_counters class[N_PUNT_CLASS];
-	/* packets forwarded by FIB: [0] IPv4, [1] IPv6, [2] by their MPLS label alone */
+	/* forwarded packets, by the FIB used: [0] IPv4, [1] IPv6, [2] MPLS labels alone */
 	uint64_t forwarded[3];
 	uint64_t to_kernel;   /* frames written to a TAP */
 	uint64_t from_kernel; /* frames read from a TAP and sent */

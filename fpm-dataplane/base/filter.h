@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filter: words that select rows of an answer: by next hop, protocol or state; lines of
- * the log by level. `fpmctl show` has them as words, the control protocol as keys, HTTP as
- * parameters.                                                [any thread, no side effects]
+ * filter: words that select rows of an answer by next hop, protocol or state, and lines of
+ * the log by level. They are words in `fpmctl show`, keys in the control protocol, and
+ * parameters in HTTP.                                        [any thread, no side effects]
  */
 #ifndef BASE_FILTER_H
 #define BASE_FILTER_H
@@ -29,7 +29,7 @@ enum filter_kind {
 
 struct filter_word {
 	const char *word, *value; /* as help shows them */
-	const char *key; /* key of the row; with `hops`, of its next hops: any may match */
+	const char *key; /* of the row; with `hops`, of its next hops: one must match */
 	unsigned int of; /* `show` commands that have the word, as bits */
 	enum filter_kind kind;
 	bool hops;
@@ -46,7 +46,7 @@ struct filter {
 
 /* Return true if any `show` has the filter word. */
 bool filter_is_word(const char *word);
-/* Return the index of the filter word among those of `show`, or -1. */
+/* Return the index in filter_word[] of a filter word of `show`, or -1. */
 int filter_find(const char *show, const char *word);
 
 /*

@@ -46,8 +46,9 @@ table_is_reserved(uint32_t table)
 }
 
 /*
- * HOP_POP: next hop of a label's route without a new label: the label is popped. HOP_SEG6:
- * SRv6, an end point or a headend. HOP_LWTUNNEL: an encapsulation that the kernel alone makes.
+ * HOP_POP: next hop of a label's route that pushes no new label, so the label is popped.
+ * HOP_SEG6: SRv6, an end point or a headend. HOP_LWTUNNEL: an encapsulation that the kernel
+ * alone makes.
  */
 enum hop_encap {
 	HOP_PLAIN,
@@ -72,12 +73,12 @@ struct fpm_hop {
 	bool onlink;
 	uint8_t n_labels; /* HOP_MPLS; 0: no label, or more than LABELS_MAX */
 	/*
-	 * 20 bits each, host order, outermost first. HOP_SEG6: the words of base/srv6.h, n_labels
-	 * of them; 0: unsupported, for `refusal`.
+	 * 20 bits each, host order, outermost first. HOP_SEG6: n_labels words of
+	 * base/srv6.h; if n_labels is 0, it is unsupported, and `refusal` is the cause.
 	 */
 	uint32_t label[FPM_WORDS_MAX];
 	uint8_t refusal;    /* HOP_SEG6: enum srv6_refusal */
-	uint16_t label_ttl; /* HOP_MPLS: of base/mpls.h; 0: as the kernel's sysctls say */
+	uint16_t label_ttl; /* HOP_MPLS: LABEL_TTL_OWN | TTL; 0: by the kernel's sysctls */
 	struct ipaddr gw;
 };
 
@@ -185,13 +186,12 @@ struct fpm_status {
 	_Atomic uint64_t overflows; /* W:fpm sessions closed: queue limit reached */
 	_Atomic uint32_t gen;       /* W:fpm session generation, 0: none yet */
 	_Atomic uint32_t connected; /* W:fpm 1 while a client is connected */
-	/* W:fpm netlink port id of the last zebra, which the predecessor may have seen */
+	/* W:fpm netlink port id of the last zebra, also if only the predecessor saw it */
 	_Atomic uint32_t nl_pid;
-	/* As in FPM_ZEBRA, from the predecessor's checkpoint. */
-	/* W:rib before fpm starts R:fpm  from the checkpoint of the previous daemon */
+	/* W:rib before fpm starts R:fpm  as in FPM_ZEBRA, from the last checkpoint */
 	_Atomic uint32_t old_nl_pid, old_held_until_s;
 	_Atomic uint64_t queue_bytes_in;  /* W:fpm accounted octets sent to rib */
-	_Atomic uint64_t queue_bytes_out; /* W:rib octets among them that rib has handled */
+	_Atomic uint64_t queue_bytes_out; /* W:rib accounted octets that rib has handled */
 	_Atomic uint64_t queue_high_bytes;  /* W:fpm high water of in - out */
 	_Atomic uint64_t queue_limit_bytes; /* W:fpm */
 	/* W:fpm rx_ms of the batch that entered the empty queue */

@@ -5,9 +5,9 @@
  *
  *     clang -target bpf -mcpu=v2 -O2 -ffreestanding -I DIRECTORY -c program.c
  *
- * A program is one function, `uint64_t name(struct fpm_hook *hook)`. It has no loops, calls no
- * functions and has no global variables. The compiler has to inline the functions that it
- * calls: `static inline __attribute__((always_inline))`.
+ * A program is one function, `uint64_t name(struct fpm_hook *hook)`. It has no loops and no
+ * global variables. If it calls a function, the compiler has to inline the call: declare
+ * the function `static inline __attribute__((always_inline))`.
  */
 #ifndef BASE_FPM_HOOK_H
 #define BASE_FPM_HOOK_H
@@ -51,12 +51,12 @@ struct fpm_hook {
  * Pass, and look the destination up in this table: the table of a VRF, a table that a rule
  * of the kernel names, or main (254). If the router has no FIB for the table, the packet is
  * dropped. It is also dropped if the route leads to the kernel, which would look the packet up
- * in its own tables. A packet that the table of the interface keeps for this router (or for a
- * broadcast address) stays with the router.
+ * in its own tables. FPM_TABLE() has no effect on a packet whose destination is an address
+ * of this router, or a broadcast address, in the table of the receiving interface.
  */
 #define FPM_TABLE(table) (FPM_SET_TABLE | (uint64_t)(uint32_t)(table) << 32)
 
-/* Return numbers of two and four octets in network order. */
+/* Return the number that the two, or four, octets at `at` have in network order. */
 static inline __attribute__((always_inline)) uint16_t
 fpm_be16(const uint8_t *at)
 {

@@ -18,8 +18,8 @@ struct hook_want {
 	char file[HOOK_FILE_STRLEN];
 	uint32_t id;     /* equal in all parts of a program */
 	unsigned int at; /* index of the first instruction in `part` */
-	unsigned int of; /* instructions of the program */
-	unsigned int n;  /* instructions in `part` */
+	unsigned int of; /* number of instructions of the whole program */
+	unsigned int n;  /* number of instructions in `part` */
 	uint8_t part[HOOK_PART_MAX * HOOK_INSTRUCTION_BYTES];
 };
 

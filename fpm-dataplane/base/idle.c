@@ -96,7 +96,7 @@ ns_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Return how long to sleep without a wake-up, after `silence_ns` without packets. */
+/* Return the longest time to sleep after `silence_ns` without packets. */
 static uint64_t
 idle_sleep_ns(struct idle *idle, uint64_t silence_ns)
 {

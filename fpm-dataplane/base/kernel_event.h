@@ -26,9 +26,9 @@ enum kernel_event_kind {
 enum kernel_order {
 	KERNEL_FIRST, /* IPv4: `ip route add` and `prepend` */
 	KERNEL_LAST,  /* `ip route append`; IPv6: every new route */
-	/* `ip route replace`: it replaces the first route; all MPLS routes */
+	/* it replaces the first route: `ip route replace`; every MPLS route */
 	KERNEL_REPLACE,
-	/* a route of a dump, which shows those of one prefix in the kernel's order */
+	/* a route of a dump; a dump lists the routes of a prefix in the kernel's order */
 	KERNEL_LISTED,
 };
 
@@ -49,22 +49,22 @@ struct kernel_event {
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
 	uint32_t ifindex;         /* KERNEL_ROUTE*: RTA_OIF; 0: none */
 	/*
-	 * KERNEL_ROUTE*: for packets from here only; length 0: for all. IPv4: for packets of
-	 * one TOS only (tos_condition()).
+	 * KERNEL_ROUTE*: only for packets from these sources; length 0: for all packets.
+	 * IPv4: only for packets of one TOS (tos_condition()).
 	 */
 	struct prefix src;
-	uint32_t source4; /* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, any order; 0: none */
+	/* KERNEL_ROUTE*: RTA_PREFSRC of IPv4, as received (only compared); 0: none */
+	uint32_t source4;
 	/*
-	 * KERNEL_ROUTE* of IPv4: a hash, never 0, of the order of the next hops, the metrics
-	 * (RTA_METRICS) and the realms. Linux takes routes that differ in them for different
-	 * routes. 0: not known.
+	 * KERNEL_ROUTE* of IPv4: a hash of the order of the next hops, the metrics
+	 * (RTA_METRICS) and the realms. For Linux two routes that differ in these are
+	 * different routes. The hash is never 0; 0: not known.
 	 */
 	uint32_t details;
 	/*
-	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as events of zebra, and also with the types
-	 * local, broadcast, anycast and throw. A deleted route has its next hops. Table 254
-	 * if `is_local`. The route of a label is as zebra's, and has no hops if it is
-	 * deleted.
+	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as in events of zebra, and also with the types
+	 * local, broadcast, anycast and throw. The table is 254 if `is_local`. The event of
+	 * a deleted route has its next hops, unless it is the route of a label.
 	 */
 	struct fpm_event route;
 };
@@ -72,7 +72,10 @@ struct kernel_event {
 /* Bits of the TOS that Linux compares in a lookup (IPTOS_RT_MASK). */
 #define TOS_LOOKUP_MASK 0x1cu
 
-/* Return the condition of a route for packets of one TOS, which has the place of a source. */
+/*
+ * Return the condition of a route for packets of one TOS. It is stored in place of a source
+ * prefix (kernel_event.src).
+ */
 static inline struct prefix
 tos_condition(uint8_t tos)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * limits: number of entries, limit and refusals of each table. Each table has one owner,
- * which reports its entries; any thread reads them. Because remote hosts can fill some of
- * the tables, the log has at most one line a second for each.
+ * which reports the number of entries; any thread reads it. Because remote hosts can fill
+ * some of the tables, the log has at most one line a second for each table.
  */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
@@ -30,7 +30,7 @@ enum table_most {
 
 /* Bounds of ui's sockets; preflight counts their descriptors. */
 #define SCRAPES_MAX 32 /* connections to the metrics page; further ones wait */
-/* further connections to the full control socket, before their request */
+/* connections that have sent no request yet, beyond the limit of the control socket */
 #define WAITING_MAX 16
 
 /* Limit of each table, from the configuration. */

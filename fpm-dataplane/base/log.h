@@ -59,9 +59,9 @@ void log_harmless(char *text);
 void log_recent(void (*each)(void *ctx, const char *line, size_t len), void *ctx);
 
 /*
- * Limit the lines of an event that a peer can repeat at will to one a second. Returns true
- * when the line may be written; *missed is then the number of lines that were suppressed
- * before it.
+ * Allow one line a second for an event that a peer can repeat at will. Returns true when
+ * the line may be written; *missed is then the number of lines that were suppressed before
+ * it.
  */
 struct log_limit {
 	_Atomic unsigned long long next_ms;

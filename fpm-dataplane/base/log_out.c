@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int own_fd = -1; /* W:main once  second open of a pipe or terminal; -1: none */
+static int own_fd = -1; /* W:main once  second descriptor of a pipe or terminal; -1: none */
 static bool is_cut;     /* the last line was written in part */
 
 void

@@ -18,18 +18,20 @@
 void log_out_use_null(void);
 
 /*
- * Open a pipe or terminal a second time, non-blocking, while the process still has the
- * permission. Without it each line needs a poll(2). Only one thread may exist.
+ * If standard error is a pipe or a terminal, open it a second time, non-blocking, while the
+ * process still has the permission. Without the second descriptor each line needs a
+ * poll(2). Only one thread may exist.
  *                                                                                   [main]
  */
 void log_out_open(void);
 
-/* Close the second open, in a child whose descriptors change.                   [child] */
+/* Close the second descriptor, in a child whose descriptors change.             [child] */
 void log_out_close(void);
 
 /*
- * Write a line of `n` octets, newline included; if standard error is the journal's, with
- * the mark of priority `digit` before it. Returns 0, or -errno: the line is lost.
+ * Write a line of `n` octets, newline included. If standard error is the journal's socket,
+ * write the mark of priority `digit` before the line. Returns 0, or -errno: the line is
+ * lost.
  */
 int log_out_write(char digit, const char *line, size_t n);
 

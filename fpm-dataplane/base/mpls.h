@@ -33,8 +33,9 @@ enum {
 };
 
 /*
- * The TTL of labels that a route pushes, if the route has its own: `encap mpls ... ttl N`.
- * The lower octet is N; 0: the TTL of the packet. A route without its own has 0 here.
+ * The TTL of labels that a route pushes. With `encap mpls ... ttl N` the number is
+ * LABEL_TTL_OWN | N, and N = 0 stands for the TTL of the packet. If the route has no TTL of
+ * its own, the number is 0.
  */
 #define LABEL_TTL_OWN     256u
 #define LABEL_TTL_OWN_END 512u
@@ -45,7 +46,7 @@ enum {
  */
 enum label_mode {
 	LABEL_MODE_DEFAULT, /* as the kernel's sysctls say */
-	LABEL_MODE_PIPE,    /* nowhere */
+	LABEL_MODE_PIPE,    /* to no header */
 	LABEL_MODE_UNIFORM, /* to the next header, if it is lower than the TTL there */
 };
 
@@ -84,13 +85,13 @@ label_entry(uint32_t label, uint8_t tc, bool bottom, uint8_t ttl)
 /*
  * Packed label stacks: up to LABELS_MAX labels in LABEL_WORDS words, in host order. Label i is
  * in the upper 20 bits of word i. The lower 10 bits of words 2k and 2k + 1 have the lower and
- * the upper half of one more number of 20 bits, for k from 0 to 6. The first of these numbers
- * are the labels behind the last word.
+ * the upper half of one more number of 20 bits, for k from 0 to 6. Number 0 is label 14,
+ * number 1 is label 15: they have no word of their own.
  */
 #define LABELS_MAX  16u /* of a route: zebra sends at most 16 (FRR, MPLS_MAX_LABELS) */
 #define LABEL_WORDS 14u
 
-/* Return number `k` of those in the lower bits. */
+/* Return number `k` of the numbers in the lower bits. */
 static inline uint32_t
 labels_more(const uint32_t *word, unsigned int k)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * msg: all messages between threads, on one screen.
+ * msg: all messages between threads.
  *
- * The sender allocates a message with malloc(). The receiver owns it, and frees it with
+ * The sender allocates a message with msg_new(). The receiver owns it, and frees it with
  * msg_free() or sends it on. A message never has a pointer into the sender's tables.
  * "Bound" names the limit on messages in flight.
  */
@@ -24,9 +24,9 @@ enum msg_type {
 	MSG_RULES,
 	/* rib -> neigh: the interfaces that rules concern. Bound: one per change of them */
 	MSG_RULE_IFACES,
-	/* neigh -> rib, punt: an interface of the kernel changed. Bound: kernel */
+	/* neigh -> rib, punt: an interface of the kernel changed. Bound: one per change */
 	MSG_LINK,
-	/* neigh -> rib: a VRF of the kernel was added or removed. Bound: kernel */
+	/* neigh -> rib: a VRF of the kernel was added or removed. Bound: one per change */
 	MSG_VRF,
 	/* rib -> neigh: keep adjacency `adj` resolved. Bound: next hops */
 	MSG_ADJ_WATCH,
@@ -52,14 +52,17 @@ enum msg_type {
 	MSG_TAP,
 	/* rib -> fpm: results of routes, after their grace period. Bound: the queue */
 	MSG_FEEDBACK,
-	/* main -> rib: after the last batch: a successor reads the checkpoint */
+	/*
+	 * main -> rib, after the last batch: stop changing the checkpoint, because a
+	 * successor reads it; or resume
+	 */
 	MSG_QUIESCE,
 	/*
 	 * ui, rib -> fpm: end the session, so that zebra connects and replays; -> rtnl: read
 	 * the kernel's tables again
 	 */
 	MSG_REPLAY,
-	/* fpm -> rib: a QUERY_HOLD is in force; it follows the last batch of the session */
+	/* fpm -> rib: a QUERY_HOLD is in force. Sent after the last batch of the session */
 	MSG_HELD,
 	/* manage -> rib, fpm: new settings. Bound: requests */
 	MSG_SETTINGS,
@@ -67,11 +70,15 @@ enum msg_type {
 	MSG_SFLOW,
 	/* manage -> neigh, punt: a port is added or removed. Bound: one, awaited */
 	MSG_PORT,
-	/* urcu -> rib, neigh, trace, filter, sflow, bfd: a grace period is over. Bound: one per commit */
+	/*
+	 * urcu -> rib, neigh, trace, filter, sflow, bfd: a grace period is over. Bound: one
+	 * per commit
+	 */
 	MSG_RECLAIM,
 	/*
 	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter, sflow, bfd; warn,
-	 * sflow -> rib: some rows. Bound: clients, one of warn, SFLOW_BATCHES_MAX of sflow
+	 * sflow -> rib: a request for some rows. Bound: clients, one of warn,
+	 * SFLOW_BATCHES_MAX of sflow
 	 */
 	MSG_QUERY,
 	/* rib, neigh, trace, manage, warn, filter, sflow, bfd -> sender of the query: the rows */
@@ -187,7 +194,7 @@ struct json_t;
 enum query_kind {
 	QUERY_ROUTES,
 	QUERY_RULES,   /* rules of policy routing */
-	QUERY_THROUGH, /* to rib: interfaces with forwarding by the kernel: {"ifindex"} */
+	QUERY_THROUGH, /* to rib: next hops' interfaces that are no ports: {"ifindex"} */
 	/*
 	 * to rib: links whose routes Linux uses differently: {"name", "why": a
 	 * warning_kind_name()}
@@ -265,7 +272,11 @@ struct msg_masks {
 	unsigned int n;
 	struct mask_want {
 		uint16_t vrf;         /* number of the FIB; 0: table main */
-		struct prefix prefix; /* address in, its length out; family 0: no route */
+		/*
+		 * In the query an address. The receiver sets `len` to the length of the
+		 * prefix by which it is routed, or `family` to 0: no route.
+		 */
+		struct prefix prefix;
 	} of[MASKS_MAX];
 };
 

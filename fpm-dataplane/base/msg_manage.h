@@ -76,8 +76,8 @@ struct msg_sflow {
 
 /*
  * MSG_PORT: the port in slot ifidx - 1 of the receiver's array is in use from now on, or
- * `gone`. The receiver posts `done` when it no longer reads the port and has released all
- * its objects.
+ * `gone`. The receiver posts `done` when it has handled the message: after `gone` it no
+ * longer reads the port and has released all objects of the port.
  */
 struct msg_port {
 	struct msg m;

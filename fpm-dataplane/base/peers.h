@@ -7,10 +7,10 @@
  * not learned.
  *
  * Each kind has a table of its own, so that no kind can displace entries of another. A
- * table has sets of four words; the longest unused word is replaced. An unproved peer,
- * which the host merely did not refuse, never replaces a proved peer. punt writes,
- * forwarders read; each entry is one atomic word. Keys are hashes under the random seed of
- * this start, so that a remote host cannot construct collisions.
+ * table has sets of four words. A new peer replaces the word that was not used for the
+ * longest time. An unproved peer, which the host merely did not refuse, never replaces a
+ * proved peer. punt writes, forwarders read; each entry is one atomic word. Keys are hashes
+ * under the random seed of this start, so that a remote host cannot construct collisions.
  */
 #ifndef BASE_PEERS_H
 #define BASE_PEERS_H
@@ -35,7 +35,7 @@ enum peer_kind {
 
 /*
  * Keys. `remote` is always the far end; addresses are in network order, 4 or 16 octets.
- * `seed` is the VRF's seed (seed_of()), except where an ifidx is in the key.
+ * `seed` is the seed of the VRF (seed_of()); if an ifidx is in the key, it is fib->seed.
  */
 uint64_t peer_addr_key(const uint8_t *remote, uint8_t family, uint32_t what, uint64_t seed);
 uint64_t peer_tcp_key(const uint8_t *remote, const uint8_t *own, uint8_t family,

@@ -13,9 +13,9 @@
 #include "base/prefix.h"
 
 /*
- * Selectors that match no forwarded packet: its mark and its user are 0, and it has no
- * tunnel. A rule with such a selector matches no packet; with `not`, it matches each
- * packet.
+ * Bits of rule.lacks. A rule with one of the first four bits matches no packet; with `not`,
+ * it matches each packet. The reason is that a forwarded packet has mark 0, user 0 and no
+ * tunnel, and that an unknown selector counts as not matched.
  */
 #define RULE_LACKS_MARK    1u /* fwmark that is not 0 */
 #define RULE_LACKS_UID     2u /* uidrange without 0, the user of a forwarded packet */
@@ -68,13 +68,13 @@ struct rule {
 	 * was added; 0: the interface with this primary name, if there is one.
 	 */
 	uint32_t iif_index, oif_index;
-	/* For display. Selectors that a received packet has, or lacks (see `lacks`): */
+	/* The fields below are only for display. Forwarding uses `lacks` and `tos`. */
 	struct rule_bits mark; /* fwmark */
 	uint32_t uid[2];       /* uidrange */
 	bool has_uid;
 	bool by_dscp;    /* `tos` is the six bits of `dscp` */
 	uint64_t tunnel; /* tun_id; 0: none */
-	uint32_t realms; /* FRA_FLOW: the source's in the upper half; 0: none */
+	uint32_t realms; /* FRA_FLOW: realm of the source in the upper 16 bits; 0: none */
 };
 
 /* Return true if the rule has a selector that matches no received packet. */
@@ -87,13 +87,14 @@ rule_is_never(const struct rule *rule)
 }
 
 /*
- * MSG_RULES: the rules of one family that Linux obeys, in its order. Without a rule there is no
- * route. A kernel that has no rules at all (CONFIG_IP_MULTIPLE_TABLES) causes no message.
+ * MSG_RULES: the rules of one family that Linux obeys, in its order. If there is no rule,
+ * no packet has a route. A kernel without policy routing (CONFIG_IP_MULTIPLE_TABLES is off)
+ * causes no message.
  */
 struct msg_rules {
 	struct msg m;
 	uint8_t family;
-	/* Linux looks up table local, then table main, even if no rule names them. */
+	/* IPv4: Linux has split table local from table main, and looks up both in turn. */
 	bool split;
 	uint32_t n;
 	struct rule rule[];

@@ -25,7 +25,10 @@
 #include "base/log.h"
 
 #define FDS_MAX 256
-/* Set instead of LISTEN_PID, because the process id of the successor was not known. */
+/*
+ * Set instead of LISTEN_PID, because a predecessor does not know the process id of its
+ * successor when it makes the environment.
+ */
 #define FOR_SUCCESSOR "FPM_DATAPLANE_SUCCESSOR"
 #define ORPHAN        "0" /* value of FOR_SUCCESSOR if the supervisor has ended */
 
@@ -126,8 +129,8 @@ manager_find(void)
 
 	if (successor != NULL && strcmp(successor, ORPHAN) == 0) {
 		/*
-		 * The predecessor's manager has ended: pretend to have one, with a socket
-		 * on which each send fails.
+		 * The predecessor's manager has ended. Pretend to have a manager, with a
+		 * socket on which each send fails.
 		 */
 		manager.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		manager.addr_len = manager.fd >= 0 ? sizeof(manager.addr.sun_family) : 0;

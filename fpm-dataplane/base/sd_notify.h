@@ -14,11 +14,11 @@
 
 #define SD_EXIT_CONFIG  2  /* the configuration is wrong: do not start again */
 #define SD_EXIT_RESTART 75 /* start again at once: a restart was requested */
-#define SD_EXIT_ROOM    76 /* of a successor: no memory for two daemons */
-#define SD_EXIT_LATER   77 /* as 2, but the manager keeps descriptors: try again */
+#define SD_EXIT_ROOM    76 /* of a successor or of fpm-nics: no memory for two daemons */
+#define SD_EXIT_LATER   77 /* as 2, but start again, because descriptors are stored */
 
 #define SD_FIRST_FD  3           /* first inherited descriptor */
-#define SD_SUCCESSOR "successor" /* name of the descriptor to the predecessor */
+#define SD_SUCCESSOR "successor" /* name of a successor's socket to its predecessor */
 
 #define SD_WHY_STRLEN 160
 
@@ -60,7 +60,7 @@ bool sd_manager_runs(void);
 /*
  * Return true if the manager started this daemon after a crash or a stop, with stored
  * descriptors (TAPs, the checkpoint). If this daemon ends without a restart, they are lost.
- * False in a successor, because its predecessor still forwards.
+ * False in a successor until sd_unmute(), because its predecessor still forwards.
  */
 bool sd_is_restarted(void);
 
@@ -110,9 +110,9 @@ void sd_send_nowait(const char *state);
 #define SD_STEP_S 90u /* seconds; the default of systemd's TimeoutStartSec= */
 void sd_start_step(const char *step);
 /*
- * Report the step of a successor after MAINPID= (WATCHDOG=1, STATUS=). It may take the time of the
- * watchdog. No process forwards meanwhile, so a successor that hangs has to be replaced soon. Never
- * waits.
+ * Report the step of a successor after MAINPID= (WATCHDOG=1, STATUS=). The step may take
+ * the time of the watchdog and no longer: no process forwards meanwhile, so a successor
+ * that hangs has to be replaced soon. Never waits.
  */
 void sd_successor_step(const char *step);
 

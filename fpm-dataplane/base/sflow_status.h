@@ -8,7 +8,7 @@
 
 /* W:sflow  R:ui, relaxed */
 struct sflow_status {
-	_Atomic uint32_t collectors, failing;         /* configured; of them, with errors */
+	_Atomic uint32_t collectors, failing;         /* all; those with errors */
 	_Atomic uint32_t rate;                        /* one packet in `rate`; 0: off */
 	_Atomic uint64_t samples, discards, counters; /* sent, by kind */
 	_Atomic uint64_t samples_over, discards_over; /* not sent: over the limit */

@@ -4,9 +4,9 @@
  * label stack, so that next hops with segments are stored and compared like next hops with
  * labels. Pure functions.
  *
- * End point: word 0 has the action, word 1 the table, the other words have the next hop, or
- *            for End.B6.Encaps the words of a headend, its policy. With an IPv6 next hop word
- *            1 has its interface.
+ * End point: word 0 has the action. Word 1 has the table, or with an IPv6 next hop the
+ *            interface to this next hop. The other words have the next hop. For
+ *            End.B6.Encaps they are its policy, the words of a headend.
  * Headend:   word 0 has the mode and the number of segments; four words for each segment
  *            follow, in the order of the packet: the first segment to visit is the last. If
  *            the next hop has its own source address for the outer header, four more words
@@ -96,7 +96,7 @@ srv6_refusal_is_of_headend(uint8_t refusal)
 #define SRV6_SEGMENTS_MAX 5u
 #define SRV6_WORDS_MAX    (2 + 1 + 4 * SRV6_SEGMENTS_MAX + 4)
 #define SRV6_HEADEND      0x80000000u
-#define SRV6_HAS_SOURCE   0x40000000u /* of a headend */
+#define SRV6_HAS_SOURCE   0x40000000u /* flag of a headend: a source address follows */
 #define SRV6_HAS_POLICY   0x40000000u /* flag of an end point: a policy follows */
 
 struct srv6_sid {

@@ -51,8 +51,8 @@ enum warning_kind {
 const char *warning_kind_name(enum warning_kind kind);
 
 /*
- * W:warn  R:ui, relaxed. Present warnings of each kind, including warnings without a place
- * in the list.
+ * W:warn  R:ui, relaxed. Number of present warnings of each kind, including warnings for
+ * which the list has no room.
  */
 extern _Atomic uint32_t warning_count[N_WARNING];
 

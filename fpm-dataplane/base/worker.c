@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control threads. The loop waits offline (RCU) and works online. A round takes a limited
- * number of messages, so that sockets and timers are served; a round with more prompt
- * messages also takes one bulk message, so that bulk proceeds.
+ * Control threads. The loop waits offline (RCU) and works online. A round takes at most
+ * ROUND_MSGS messages, so that sockets and timers are served. A round that reaches this
+ * limit also takes one bulk message, so that bulk messages proceed.
  */
 #include "base/worker.h"
 
@@ -20,7 +20,10 @@
 #include "base/tsan.h"
 
 #define ROUND_MSGS 256
-/* more than the messages that one query causes between two threads */
+/*
+ * Rounds without work after which workers count as settled: more than the messages that one
+ * query causes between two threads.
+ */
 #define QUIET_ROUNDS 16
 
 __thread enum role thread_role;

@@ -9,9 +9,10 @@
  *
  * Mailboxes are unbounded queues (wfcqueue): a send never waits or fails, so no cycle of
  * threads can deadlock. The sender bounds the queue: each type of message names its bound
- * in base/msg.h. A worker has two mailboxes. Bulk messages (msg_is_bulk()) may be millions.
- * They wait for all other messages, so that a lost link or a query does not wait behind a
- * full table. Messages of one mailbox are taken in the order sent.
+ * in base/msg.h. A worker has two mailboxes, because there may be millions of bulk messages
+ * (msg_is_bulk()). Bulk messages wait for all other messages, so that a lost link or a
+ * query does not wait behind a full table. Messages of one mailbox are taken in the order
+ * sent.
  *
  * design.md, section 2, lists the mutexes of the program and their order.
  */
@@ -121,20 +122,20 @@ int worker_launch(struct worker *w);
 bool worker_has_begun(const struct worker *w);
 
 /*
- * Call in on_round: `more`: there is work left that no message will announce. [the worker]
+ * Record whether there is work left that no message will announce (`more`). worker_settle()
+ * waits for such work. Call in on_round.                                      [the worker]
  */
 void worker_busy(struct worker *w, bool more);
 
 /*
  * Wait until the `n` workers have no work and no messages for each other: their mailboxes
- * have stayed empty for several rounds of all workers.
- * [main]
+ * have stayed empty for several rounds of all workers.                              [main]
  */
 void worker_settle(struct worker *const *w, unsigned int n);
 
 /*
- * Ask the thread to stop after its round, without waiting for its end. worker_stop() follows.
- *                                                                                  [main]
+ * Ask the thread to stop after its round, without waiting for its end. Call worker_stop()
+ * later.                                                                            [main]
  */
 void worker_stop_ask(struct worker *w);
 
@@ -144,7 +145,7 @@ bool worker_is_ending(const struct worker *w);
 /* Stop the thread and wait for its end. Messages may still be sent to it.        [main] */
 void worker_stop(struct worker *w);
 
-/* Ask the thread to stop; repeat until it returns true: the thread has ended.     [main] */
+/* Ask the thread to stop. Return true if it has ended; if not, call again.       [main] */
 bool worker_stop_try(struct worker *w);
 
 /*
