@@ -47,8 +47,8 @@ folder_open_to_all(const char *path, char dir[256])
 }
 
 /*
- * Return the reason in its ELF header for which a plugin cannot be loaded; NULL: none. No
- * code of the plugin runs.
+ * Check the ELF header of a plugin. Return the reason why the plugin cannot be loaded;
+ * NULL: there is none. No code of the plugin runs.
  */
 static const char *
 plugin_fault(const char *path)
@@ -186,8 +186,8 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 }
 
 /*
- * Read the memory of DPDK. Compare it with the machine's memory, because the EAL fails late
- * and without a message if that is too small.
+ * Read the amount of memory for DPDK. Compare it with the memory of the machine: if the
+ * machine has too little, the EAL fails late and without a message.
  */
 void
 cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
@@ -286,10 +286,11 @@ check_listeners(struct cfg *c, const struct config *conf)
 }
 
 /*
- * Return true if an interface has the port's TAP name and is not a TAP. An interface of the
- * port's own NIC does not count, because a router keeps its names when it moves to the
- * dataplane: the name is free when DPDK has the NIC. It does count if the kernel's driver
- * keeps the NIC while DPDK uses it (mlx). Call it inside the control namespace.
+ * Return true if an interface has the port's TAP name and is not a TAP. The interface of
+ * the port's own NIC does not count, because a router keeps the names of its interfaces
+ * when it moves to the dataplane, and the name becomes free when DPDK takes the NIC. The
+ * interface counts if the kernel's driver keeps the NIC while DPDK uses it (mlx). Call this
+ * inside the control namespace.
  */
 static bool
 ifname_taken(const struct config_port *port)

@@ -14,8 +14,8 @@
 void cfg_find_users(struct config *);
 
 /*
- * Report an error for each port whose `cores` name a CPU that does not forward, or whose
- * number differs from the number of its queues.
+ * Report an error for each port whose `cores` list names a CPU that does not forward, or
+ * does not have one CPU for each queue.
  */
 void cfg_check_port_cores(struct cfg *, const struct config *);
 
@@ -26,8 +26,8 @@ void cfg_check_port_cores(struct cfg *, const struct config *);
 void cfg_check_keep_nics(struct cfg *, const struct config *);
 
 /*
- * Check values that need the whole file: cores, `keep-nics`, listeners, and TAP names in
- * the control namespace.
+ * Check values that depend on other values of the file: cores, `keep-nics`, listeners, and
+ * TAP names in the control namespace.
  */
 void cfg_check_whole(struct cfg *, const struct config *);
 

@@ -68,7 +68,7 @@ struct config {
 	struct sflow_conf sflow;
 	struct bfd_setup_conf bfd;
 	struct sockaddr_storage fpm_listen;
-	struct fpm_from fpm_from; /* peer and users that may be zebra */
+	struct fpm_from fpm_from; /* the clients that are accepted as zebra */
 	uint64_t fpm_queue_limit_bytes;
 	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
@@ -100,7 +100,10 @@ config_port(const struct config *conf, const char *tap)
 	return NULL;
 }
 
-/* Return the number of receive queues in the file; 0: at most one per forwarder. */
+/*
+ * Return the number of receive queues that the file gives; 0: it gives none, and the port
+ * gets at most one per forwarder.
+ */
 static inline unsigned int
 config_port_queues(const struct config_port *port)
 {

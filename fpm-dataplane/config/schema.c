@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The tables of keys: a row per key, with its type and its bounds; the mappings and lists
- * that contain keys; the defaults. design.md lists the places that a new key of a port
- * touches.
+ * that contain keys; the defaults. design.md lists the places to change for a new key of a
+ * port.
  */
 #include "config/schema.h"
 
@@ -28,7 +28,7 @@
 #define P_AT(member)                                    \
 	.offset = offsetof(struct config_port, member), \
 	.size = sizeof(((struct config_port *)0)->member)
-/* As OF, for functions that get the whole port. */
+/* The size alone, for functions that get the whole port. */
 #define P_OF(member) .size = sizeof(((struct config_port *)0)->member)
 /* The words of a key, in the order of their values. */
 #define WORDS(...)                     \
@@ -245,8 +245,8 @@ static const struct cfg_key limit_keys[] = {
 };
 
 /*
- * Check the sum of both limits, because adjacencies and hosts share the numbers that
- * forwarders read.
+ * Read the limits. Check the sum of the limits for adjacencies and for hosts, because these
+ * share the numbers that forwarders read.
  */
 static void
 take_limits(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The types of values: for each type the function that reads it from the file, then the
- * function that prints it. check.c, check_cores.c and check_users.c read and print values
- * that depend on this machine. Readers run in main before any thread exists, in manage, and
- * in fpmctl; printers run in any thread.
+ * function that prints it. The files check*.c read and print values that depend on this
+ * machine. Readers run in main before any thread exists, in manage, and in fpmctl; printers
+ * run in any thread.
  */
 #include "config/types.h"
 
@@ -20,8 +20,8 @@
 /* --- text --------------------------------------------------------------------------- */
 
 /*
- * Return true if some YAML reader may not read the text as a string, because it is a word
- * of YAML 1.1 or a number.
+ * Return true if a YAML reader may read the text as another type than a string, because the
+ * text is a word of YAML 1.1, or a number.
  */
 static bool
 text_is_reserved(const char *text)

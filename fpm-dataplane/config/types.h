@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * types: functions that read a value from the file (`take` of struct cfg_key) and print it
- * (`text`), a type per line. Private to config/.
+ * types: functions that read a value from the file (`take` of struct cfg_key) and print a
+ * value (`text`). Private to config/.
  */
 #ifndef CONFIG_TYPES_H
 #define CONFIG_TYPES_H
@@ -21,7 +21,7 @@ cfg_value(const struct cfg_key *key, const void *base)
  */
 const char *cfg_quoted(const char *text, char buf[CFG_TEXT_MAX]);
 
-/* Read a number within the bounds of the key. Return 0, or -EINVAL after an error. */
+/* Read a number within the bounds of the key. Record an error and return -EINVAL, or 0. */
 int cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	       unsigned int *out);
 

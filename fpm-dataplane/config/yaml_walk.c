@@ -191,8 +191,8 @@ cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX])
 }
 
 /*
- * Return the key with this name or this old name, NULL: none. Log a warning for an old
- * name.
+ * Return the key with this name or this old name; NULL: there is none. Log a warning for an
+ * old name.
  */
 static const struct cfg_key *
 key_by_name(const struct cfg_key *keys, const char *name, const char *path)
@@ -214,7 +214,7 @@ void
 cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, void *base)
 {
 	const yaml_node_t *map = at->node;
-	int seen[64] = {0}; /* line of key i; 0: not seen. All tables are shorter */
+	int seen[64] = {0}; /* line of key i; 0: not seen. No table has so many keys */
 
 	if (map->type != YAML_MAPPING_NODE) {
 		cfg_error(c, at, "is %s; expected keys such as `%s:`", node_kind(map),

@@ -32,7 +32,8 @@ struct cfg {
 	char port_path[CONFIG_PORTS_MAX + 1][CFG_PORT_PATH_MAX];
 
 	/*
-	 * Places of keys that are checked against each other; line 0: not given, < 0: bad.
+	 * Places of keys that are checked against each other. Line 0: the key is not given;
+	 * line < 0: its value was refused.
 	 */
 	struct config_pos listen_pos, metrics_pos, keep_nics_pos;
 	bool netns_bad; /* control-netns was refused */
@@ -55,10 +56,10 @@ struct cfg_key {
 	cfg_take_fn *take;         /* checks the value and stores it at `out` */
 	size_t offset;             /* of `out` in the struct that the mapping fills */
 	size_t size;               /* of `out`, if `take` needs it */
-	unsigned int min, max;     /* of numbers */
-	const char *const *words;  /* of words, by value; the last is NULL */
-	const char *expected;      /* end of messages; NULL: made of the three above */
-	const struct cfg_key *sub; /* keys of the mapping below; the last has no name */
+	unsigned int min, max;     /* bounds of a number */
+	const char *const *words;  /* accepted words, by their values; the last is NULL */
+	const char *expected;      /* end of messages; NULL: made of min, max and words */
+	const struct cfg_key *sub; /* keys of the mapping below it; the last has no name */
 	bool required;
 
 	/*
@@ -112,7 +113,7 @@ const char *cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *k
  */
 const char *cfg_escape(const char *text);
 
-/* Read a mapping (`take`); `out` is the struct that the keys below fill. */
+/* Read a value that is a mapping (`take`). The keys of the mapping fill `out`. */
 cfg_take_fn cfg_take_map;
 
 #endif
