@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check: tests of a program before librte_bpf sees it. That it ends is shown here, and not by
- * the library alone: all jumps lead forward. The library's own answers are lines of the log; the
- * sentences of this file go to the user. Any thread; no state.
+ * check: tests of a program before librte_bpf sees it. They show that the program ends,
+ * because all jumps lead forward. The library checks this, too, but is not trusted alone.
+ * The library writes its reasons only to the log; the sentences of this file go to the
+ * user. Any thread; no state.
  */
 #include "hook/check.h"
 
@@ -209,7 +210,7 @@ hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
 	return rc;
 }
 
-/* Return true if compilers of DPDK make wrong code of the instruction. */
+/* Return true if the compiler of a version of DPDK makes wrong code of the instruction. */
 static bool
 ins_is_miscompiled(const struct bpf_insn *i)
 {

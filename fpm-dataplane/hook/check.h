@@ -11,17 +11,17 @@
 struct bpf_insn;
 
 /*
- * The most instructions that the verifier of DPDK may have to look at: it follows each path
- * through the program, and 22.11 does not notice that two paths have met. It takes less than a
- * second for this number.
+ * The most instructions that the verifier of DPDK may have to look at. The verifier follows
+ * each path through the program, and in 22.11 it does not notice that two paths have met.
+ * It takes less than a second for this number.
  */
 #define HOOK_WORK_MAX 1000000u
 
 /*
- * Check `n` instructions. Return 0, or -EINVAL with a sentence in `why`: only known instructions,
- * no call, no jump back or into the middle of an instruction, no division by a register, an end
- * on each path, and at most HOOK_WORK_MAX instructions on all paths together. verify.h is for
- * accesses to memory.
+ * Check `n` instructions. A program may have only known instructions, no call, no jump back
+ * or into the middle of an instruction, and no division by a register. Each path has an
+ * end, and all paths together have at most HOOK_WORK_MAX instructions. Return 0, or -EINVAL
+ * with a sentence in `why`. verify.h checks the accesses to memory.
  */
 int hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hook: the list of programs by interface, and the program whose parts come. Thread manage owns
- * both. The list is replaced as a whole; a program is freed a grace period after it left the
- * list. No file has the programs: they end with the daemon.
+ * hook: the list of programs by interface, and the program whose parts are arriving. Thread
+ * manage owns both. A change replaces the whole list. A program is freed a grace period
+ * after it left the list. The programs end with the daemon, because no file has them.
  */
 #include "hook/hook.h"
 
@@ -20,7 +20,7 @@
 struct hooks {
 	struct fib *fib;
 	struct fib_hooks *list; /* as published; NULL: empty */
-	/* The program whose parts come: dev, file, id and `of` of its first part. */
+	/* First part of the arriving program. All parts have its dev, file, id and `of`. */
 	struct hook_want coming;
 	unsigned int n_come; /* instructions that have arrived; 0: no program is arriving */
 	uint8_t instruction[HOOK_INSTRUCTIONS_MAX * HOOK_INSTRUCTION_BYTES];
@@ -61,8 +61,9 @@ hooks_free(struct hooks *h)
 }
 
 /*
- * Publish the list without the program of `dev`, and with `more` (NULL: none). Return when no
- * forwarder runs the old program, which is freed. There is room for `more`.
+ * Publish the list without the program of `dev`, and with `more` (NULL: none). The caller
+ * has checked that there is room for `more`. Wait until no forwarder runs the old program,
+ * and free it.
  */
 static void
 hooks_publish(struct hooks *h, const char *dev, struct fib_hook *more)

@@ -22,13 +22,14 @@ struct hooks *hooks_new(struct fib *fib);
  * have them. NULL is allowed.                                                     [main]
  */
 void hooks_end(const struct hooks *hooks);
-/* Free it when no thread reads it any longer; NULL is allowed.                     [main] */
+/* Free the list and its programs, which no thread reads now; NULL is allowed.     [main] */
 void hooks_free(struct hooks *hooks);
 
 /*
- * Take a program, or a part of one. With its last part the program is verified, and replaces the
- * program that the interface has. Return 0, -ENOENT: there is no interface of that name, or another
- * error; with a sentence in `why`. Waits for a grace period.                    [manage]
+ * Take a program, or a part of a program. After its last part, verify the program and put
+ * it in place of the program that the interface has. Return 0, or with a sentence in `why`
+ * -ENOENT (there is no interface of that name) or another -errno. Waits for a grace period.
+ *                                                                                  [manage]
  */
 int hooks_load(struct hooks *hooks, const struct hook_want *want, char *why,
 	       size_t why_size);
@@ -40,7 +41,7 @@ int hooks_unload(struct hooks *hooks, const char *dev, char *why, size_t why_siz
  * Verify a program and make it ready to run, with memory for all forwarders. Return NULL, with a
  * sentence in `why`, if it is refused. hook_program_free() frees it.
  *
- * ins  `n` instructions of eBPF, 8 octets each, in the order of this CPU.
+ * ins  `n` instructions of eBPF, 8 octets each, in the byte order of this CPU.
  */
 struct fib_hook *hook_program_new(const void *ins, unsigned int n, char *why,
 				  size_t why_size);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * program: verify a program and make it ready to run, by librte_bpf. The library compiles
- * it to machine code if the process may make memory executable; otherwise it interprets the
- * instructions. A program gets no functions and no variables of the daemon, only the octets
- * of struct fpm_hook. Both the verifier of this folder and the verifier of the library must
- * accept it. Any thread; no state.
+ * the program to machine code if the process may make memory executable. It interprets the
+ * instructions otherwise, and also if hook_compiles() does not trust the machine code. A
+ * program gets no functions and no variables of the daemon, only the octets of struct
+ * fpm_hook. Both the verifier of this folder and the verifier of the library must accept
+ * the program. Any thread; no state.
  */
 #include "hook/hook.h"
 

@@ -4,7 +4,7 @@
 
 #include <linux/bpf.h>
 
-/* Return the range cut to 32 bits. */
+/* Return the range of the low 32 bits of the values. */
 static struct range
 range_cut(struct range r)
 {
@@ -52,7 +52,7 @@ bits_filled(uint64_t x)
 	return x == 0 ? 0 : UINT64_MAX >> __builtin_clzll(x);
 }
 
-/* Shift left, by fewer than `bits` bits if the number of bits is known. */
+/* Shift left. Unless the distance is one number below `bits`, any result is possible. */
 static struct range
 range_left(struct range a, struct range b, unsigned int bits)
 {
@@ -65,7 +65,7 @@ static struct range
 range_right(struct range a, struct range b, unsigned int bits)
 {
 	if (!range_is_one(b) || b.min >= bits)
-		return (struct range){0, a.max}; /* whatever the CPU makes of the number */
+		return (struct range){0, a.max}; /* by any distance: no result is larger */
 	return (struct range){a.min >> b.min, a.max >> b.min};
 }
 
@@ -105,7 +105,7 @@ range_alu(uint8_t op, unsigned int bits, struct range a, struct range b)
 		r = range_right(a, b, bits);
 		break;
 	case BPF_ARSH:
-		/* The sign is 0 in all values. */
+		/* No value is negative. */
 		if (a.max <= (bits == 32 ? (uint64_t)INT32_MAX : (uint64_t)INT64_MAX))
 			r = range_right(a, b, bits);
 		break;
@@ -124,7 +124,10 @@ range_alu(uint8_t op, unsigned int bits, struct range a, struct range b)
 	return bits == 32 ? range_cut(r) : r;
 }
 
-/* Take `value` out of a range, if it is an end of it. Return false if nothing is left. */
+/*
+ * Remove `value` from a range if it is the first or the last value of the range. Return
+ * false if no value remains.
+ */
 static bool
 range_without(struct range *a, uint64_t value)
 {
@@ -153,7 +156,7 @@ range_at_most(struct range *a, uint64_t value)
 	return a->min <= a->max;
 }
 
-/* Return the operation without sign that gives the same result, if both have no sign. */
+/* Return the unsigned form of a comparison if no value of `a` and `b` is negative. */
 static uint8_t
 jump_unsigned(uint8_t op, struct range a, struct range b)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * range: the values that a register of a program may have, as a range of numbers without sign, and
- * what operations make of ranges. A result is never narrower than the truth. Pure functions.
+ * range: the values that a register of a program may have, as a range of unsigned numbers,
+ * and the results of operations on ranges. A result has all values that are possible, and
+ * may have more. Pure functions.
  *
  * Private to hook/.
  */
@@ -44,14 +45,14 @@ range_union(struct range a, struct range b)
 }
 
 /*
- * Return the result of an operation (BPF_ADD, ..., not BPF_MOV) on `bits`, 32 or 64. If it is 32,
- * only the low 32 bits of the operands and of the result count.
+ * Return the result of an operation (BPF_ADD, ..., not BPF_MOV) on numbers of `bits` bits,
+ * 32 or 64. With 32 only the low 32 bits of the operands and of the result count.
  */
 struct range range_alu(uint8_t op, unsigned int bits, struct range a, struct range b);
 
 /*
- * Narrow *a by a jump (BPF_JEQ, ...) that compares *a with `b`: to the values with which the
- * jump is taken, or if `taken` is false, to the values with which it is not taken. Return
+ * Narrow *a by a jump (BPF_JEQ, ...) that compares *a with `b`: to the values with which
+ * the jump is taken; if `taken` is false, to the values with which it is not taken. Return
  * false if no value remains.
  */
 bool range_jump(uint8_t op, bool taken, struct range *a, struct range b);

@@ -2,9 +2,9 @@
 /*
  * verify: a second verifier in addition to that of DPDK, whose versions have had errors. It
  * goes once through the instructions, in their order, with the values that each register
- * and each word of the stack may have. A path that is impossible may be refused, a possible
- * one is never overlooked: an operation that this file does not know exactly may have any
- * result. Any thread; no state.
+ * and each word of the stack may have. It may refuse a program because of a path that is
+ * impossible, but it overlooks no possible path: for an operation that this file does not
+ * know exactly, it assumes any result. Any thread; no state.
  */
 #include "hook/verify.h"
 
@@ -28,7 +28,8 @@ enum kind {
 	NOTHING,  /* no value, or different kinds of values on different paths */
 	NUMBER,   /* `range` */
 	ARGUMENT, /* an address `low` to `high` octets above the start of struct fpm_hook */
-	STACK,    /* an address `low` to `high` octets above the end of the stack */
+	/* an address `low` to `high` octets above the end of the stack; < 0: below */
+	STACK,
 };
 
 struct value {
@@ -110,7 +111,7 @@ path_add(struct verify *v, size_t to, const struct state *state)
 	later->is_reached = true;
 }
 
-/* Begin an instruction: the values of the path before it and of all jumps to it. */
+/* Begin an instruction: merge the values of the path before it and of all jumps to it. */
 static void
 paths_take(struct verify *v)
 {
@@ -127,7 +128,7 @@ paths_take(struct verify *v)
 
 /* --- arithmetic ----------------------------------------------------------------------------- */
 
-/* Return the second operand. A constant of 32 bits has its sign in the other 32. */
+/* Return the second operand. A constant of 32 bits is extended with its sign to 64 bits. */
 static struct value
 insn_operand(const struct verify *v, const struct bpf_insn *i)
 {
@@ -211,7 +212,7 @@ access_bytes(uint8_t code)
 	}
 }
 
-/* Check that `bytes` octets at the address and `off` are in its memory. */
+/* Check that `bytes` octets at `address` + `off` are in the memory of the address. */
 static int
 access_check(struct verify *v, struct value address, int off, unsigned int bytes)
 {
@@ -228,7 +229,10 @@ access_check(struct verify *v, struct value address, int off, unsigned int bytes
 	return 0;
 }
 
-/* Write a value to the stack: anywhere from `low` to `end`, as octets of the stack. */
+/*
+ * Write a value of `bytes` octets to the stack. Its place is somewhere in the octets from
+ * `low` to before `end`, counted from the lowest address of the stack.
+ */
 static void
 stack_write(struct state *s, int low, int end, unsigned int bytes, struct value value)
 {
@@ -279,7 +283,10 @@ load_verify(struct verify *v, const struct bpf_insn *i)
 		if (!v->now.written[k])
 			return verify_fail(v,
 					   "reads a part of the stack that has no value");
-	/* Parts of an address that was stored are numbers, and so is any of several words. */
+	/*
+	 * A part of a stored address is a number. If the load may be from several places,
+	 * its result is also a number.
+	 */
 	if (address.low == address.high && bytes == WORD_BYTES && low % WORD_BYTES == 0)
 		*to = v->now.word[low / WORD_BYTES];
 	return to->kind == NOTHING ? verify_fail(v, "reads different kinds of values") : 0;

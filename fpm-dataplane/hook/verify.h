@@ -10,11 +10,11 @@
 struct bpf_insn;
 
 /*
- * Verify `n` instructions that hook_check() has passed. Return 0, or -EINVAL with a sentence in
- * `why`: each access is in struct fpm_hook or in the 512 octets of the stack, each register and each
- * octet of the stack has a value before it is read, and the result is a number. The proof takes
- * time in proportion to `n`, because all jumps lead forward: where paths meet, a register may have
- * the values of both.
+ * Verify `n` instructions that hook_check() has passed: each access is in struct fpm_hook
+ * or in the 512 octets of the stack, each register and each octet of the stack has a value
+ * before it is read, and the result is a number. Return 0, or -EINVAL with a sentence in
+ * `why`. The time grows in proportion to `n`, because all jumps lead forward, and because
+ * where two paths meet, a register may have the values of both, so that one path goes on.
  */
 int hook_verify(const struct bpf_insn *ins, size_t n, char *why, size_t why_size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DSCP by port: signalling of SIP (port 5060, TCP and UDP, either end) gets CS3, media of RTP (UDP
- * ports 16384 to 32767) gets EF, as RFC 4594 recommends. All other packets get 0. Counters: 0
- * signalling, 1 media, 2 other packets.
+ * DSCP by port: signalling of SIP (port 5060, TCP and UDP, either end) gets CS3, media of
+ * RTP (UDP destination ports 16384 to 32767) gets EF, as RFC 4594 recommends. All other
+ * packets get 0. Counters: 0 signalling, 1 media, 2 other packets.
  */
 #include <fpm_hook.h>
 

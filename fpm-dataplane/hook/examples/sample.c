@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sampling counter: one packet of 16 is counted by its size, so that 16 times the counters are
- * the distribution of sizes. Each forwarder counts down by itself, in word 0. Counters: 0 samples,
- * 1 up to 128 octets, 2 up to 512, 3 up to 1024, 4 larger, 5 octets of all samples.
+ * A sampling counter: one packet of 16 is a sample and is counted by its size. So 16 times
+ * a counter is about the number of packets of this size. Each forwarder counts its packets
+ * to 16 by itself, in word 0. Counters: 0 samples, 1 up to 128 octets, 2 up to 512, 3 up to
+ * 1024, 4 larger, 5 octets of all samples.
  */
 #include <fpm_hook.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A TTL floor: drop packets that come with fewer hops left than 8. Traceroute from outside then
- * shows nothing behind this interface; hosts begin with 64 or more. BGP passes, because peers of
- * EBGP send with a TTL of 1, and so does OSPF, which sends some packets to the router's own
- * address. If other protocols of neighbors use unicast with few hops on the interface, such as
- * LDP, RIP or PIM, let them pass, too. Counters: 0 dropped packets, 1 packets of BGP and OSPF
- * below the floor.
+ * A TTL floor: drop packets that come with a TTL below 8. Traceroute from outside then
+ * shows nothing behind this interface. Packets of hosts pass, because hosts send with a TTL
+ * of 64 or more. BGP passes, because peers of EBGP send with a TTL of 1. OSPF passes,
+ * because it sends some packets to the router's own address. If other protocols of
+ * neighbors use unicast with a low TTL on the interface, such as LDP, RIP or PIM, let them
+ * pass, too. Counters: 0 dropped packets, 1 packets of BGP and OSPF below the floor.
  */
 #include <fpm_hook.h>
 

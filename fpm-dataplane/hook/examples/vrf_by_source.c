@@ -2,7 +2,7 @@
 /*
  * VRF by source: packets from 192.0.2.128/25 and from 2001:db8:1::/48 are looked up in the VRF with
  * table 1001 (`ip link add red type vrf table 1001`), whatever VRF the interface is in. Counter 0:
- * these packets.
+ * the number of these packets.
  */
 #include <fpm_hook.h>
 
