@@ -37,7 +37,7 @@ enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* a successor takes over */ };
 
 struct dataplane {
 	struct config conf, running; /* as read at the start; as changed by manage */
-	bool poll_by_option;         /* by the option --poll */
+	bool poll_by_option;         /* by the option --poll forwarders never sleep */
 	struct rte_mempool *pool;
 	struct port port[PORT_SLOTS];
 	unsigned int n_port;
@@ -61,9 +61,10 @@ struct dataplane {
 		unsigned int tries; /* earlier starts that began to read it */
 	} last_checkpoint;          /* valid until forwarding begins */
 	int predecessor;            /* socket to the predecessor; -1: there is none */
-	bool shared;                /* all ports can be open twice */
+	bool shared;                /* two daemons can have each port open at a time */
 	char **argv;                /* arguments of this process, for a successor */
-	sigset_t signals /* that main waits for */, start_mask;
+	/* signals that main waits for; mask of this process before signals_begin() */
+	sigset_t signals, start_mask;
 };
 
 #endif

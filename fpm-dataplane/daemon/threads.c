@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Start the threads in order and end them in reverse.                         [main] */
+/* Start the threads in the order of start_order[], end them in that of end_order[]. [main] */
 #include "daemon/threads.h"
 
 #include <fcntl.h>
@@ -111,7 +111,7 @@ rib_begin(struct dataplane *dp)
 	rc = worker_prepare(&w[W_RIB]);
 	if (rc == 0)
 		rc = rtnl_begin(dp);
-	/* A predecessor still writes the checkpoint: then start rib later. */
+	/* Start rib later if a predecessor still writes the checkpoint that rib reads. */
 	return rc < 0 || dp->predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
 }
 
@@ -140,9 +140,9 @@ kernel_state_confirm(struct dataplane *dp)
 }
 
 /*
- * Start the forwarders when the FIB has the kernel's state: with only the routes of a
- * checkpoint, without connected routes, packets would be misrouted. Start the threads for
- * clients and zebra last, because no packet waits for them.
+ * Start the forwarders when the FIB has the kernel's state. If the FIB had only the routes
+ * of a checkpoint and no connected routes, packets would be misrouted. Start the threads
+ * for clients and zebra last, because no packet waits for them.
  */
 int
 threads_start(struct dataplane *dp)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads: start rib first; start and end all threads in order.                  [main]
+ * threads: start all threads in order, rib first, and end them.                   [main]
  */
 #ifndef DAEMON_THREADS_H
 #define DAEMON_THREADS_H

@@ -59,8 +59,8 @@ shared_objects_create(struct dataplane *dp)
 }
 
 /*
- * Return true if no other daemon can forward instead of this daemon: then a busy address
- * must not end the start.
+ * Return true if no other daemon can forward in place of this daemon. Then the start must
+ * not end because an address is busy.
  */
 static bool
 busy_address_is_retried(const struct dataplane *dp)
@@ -238,7 +238,7 @@ warn_connect(struct dataplane *dp)
 	return warn_setup(&w[W_WARN], &warn);
 }
 
-/* Return the ticks a second of policer_ticks(). */
+/* Return the number of ticks of policer_ticks() in a second. */
 static double
 ticks_s(void)
 {

@@ -101,8 +101,8 @@ nicd_take_over(const struct config *conf, int sock, struct nicd_reply *hello)
 }
 
 /*
- * Log why the started fpm-nics has exited or does not answer correctly. Return `rc`, or the
- * code for too little memory.
+ * Log the reason why the started fpm-nics has exited or does not answer correctly. Return
+ * `rc`, or the code of eal_memory_error() if fpm-nics had too little memory.
  */
 static int
 nicd_failure_log(const struct config *conf, int rc, pid_t old)

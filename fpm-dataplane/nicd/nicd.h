@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nicd: fpm-nics, the process that keeps NICs open for the daemon over planned restarts
- * (`keep-nics: true`). port/nicd_client.h has the protocol between the two. The daemon
- * starts it as `fpm-dataplane --nics`. fpm-nics exits with the last daemon that is
- * connected to it. Until then it keeps the program version of its first daemon.
+ * (`keep-nics: true`). port/nicd_client.h has the protocol between daemon and fpm-nics. The
+ * daemon starts fpm-nics as `fpm-dataplane --nics`. fpm-nics exits with the last daemon
+ * that is connected to it. Until then it runs the program version of its first daemon.
  */
 #ifndef NICD_NICD_H
 #define NICD_NICD_H
@@ -36,7 +36,7 @@ void nicd_store_pidfd(void);
 /*
  * Exit if the daemon shares DPDK with its predecessor, which has died or was killed. The
  * predecessor may have held locks and buffers of the shared memory. The next daemon starts
- * another fpm-nics. [main]
+ * another fpm-nics.                                                                  [main]
  */
 void nicd_abandon(void);
 

@@ -86,8 +86,8 @@ nic_fits(const struct open_nic *nic, const struct port_conf *c)
 }
 
 /*
- * Set the MTU and read the MAC again: the previous daemon may have set the MTU and MAC of
- * its TAP.
+ * Set the MTU and read the MAC again, because the previous daemon may have given the device
+ * the MTU and the MAC of its TAP.
  */
 static void
 nic_reset(struct port *port, const struct port_conf *c)
@@ -116,7 +116,7 @@ nic_open_new(const struct port_conf *c, struct nicd_reply *a)
 	if (at == PORT_SLOTS)
 		return why_not(a->why, sizeof(a->why), -ENOSPC, "too many devices");
 	conf.shared = true;
-	conf.interrupts = false; /* their handlers would run in this process */
+	conf.interrupts = false; /* interrupt handlers would run in this process */
 	snprintf(port.name, sizeof(port.name), "%s", c->tap);
 	snprintf(port.device, sizeof(port.device), "%s", c->device);
 	rc = nic_open(&port, &conf, server.pool, a->why, sizeof(a->why));
@@ -175,7 +175,8 @@ hello_answer(const struct conn *conn, struct nicd_reply *a)
 }
 
 /*
- * Open a device (NICD_OPEN) or check if it is open (NICD_IS_OPEN). One request at a time.
+ * Open a device (NICD_OPEN) or check if it is open (NICD_IS_OPEN). The lock of the server
+ * admits one such request at a time.
  */
 static int
 nic_open_or_check(const struct conn *conn, const struct nicd_request *q,
