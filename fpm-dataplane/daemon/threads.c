@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Start the threads in the order of start_order[], end them in that of end_order[]. [main] */
+/* Start the threads in the order start_order[], end them in order end_order[].    [main] */
 #include "daemon/threads.h"
 
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Read PCI devices and change their drivers, through files of /sys. Any process may read
- * them. Root writes them in a process of its own (`fpm-dataplane --prepare`, fpmctl). This
- * code must never take a NIC that the machine itself uses, because an operator connected
- * through that NIC would be locked out. It must not take a device that is not a NIC.
+ * these files. Only root writes them, in `fpm-dataplane --prepare` and fpmctl, never in the
+ * running daemon. This code must never take a NIC that the machine itself uses, because an
+ * operator connected through that NIC would be locked out. It must not take a device that
+ * is not a NIC.
  */
 #include "pci/device.h"
 
@@ -47,7 +48,7 @@ path_of(const char *root, const char *fmt, ...)
 	return path;
 }
 
-/* Load a module. The caller looks for the effect; the result of modprobe is not read. */
+/* Load a module. The caller checks the effect; nothing reads the result of modprobe. */
 static void
 module_load(const char *root, const char *module)
 {
@@ -311,8 +312,9 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 
 /*
  * Write the reason for which vfio does not give the device to a process: vfio gives all
- * devices of a group or none. If `by`, the device that prevents it, is not a NIC, `by` must
- * stay with the kernel.
+ * devices of a group or none, and a driver of the kernel has `by`, a device of the group.
+ * The advice to give `by` to vfio-pci is only for a NIC: another device must stay with the
+ * kernel.
  */
 static int
 group_refusal(const struct device *d, const struct device *by, char *why, size_t why_size)

@@ -93,8 +93,9 @@ int device_check(const char *root, const char *address, struct device *d, char *
 		 size_t why_size);
 
 /*
- * Find the uses of an interface of this network namespace. A use that cannot be examined
- * counts as present.
+ * Find the uses of an interface of this network namespace. An address or a route that
+ * cannot be examined counts as a use. An SSH session counts only if this process can see
+ * it.
  */
 void device_use_of(const char *ifname, struct device_use *use);
 /*

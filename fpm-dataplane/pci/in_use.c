@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find the uses that the machine makes of an interface. It asks the kernel and reads /proc,
- * in a process of its own (`fpm-dataplane --prepare`, fpmctl), never in the running daemon.
- * A use that cannot be examined counts as present, because an operator connected through
- * that interface would be locked out.
+ * Find the uses that the machine makes of an interface. This code asks the kernel and reads
+ * /proc, in `fpm-dataplane --prepare` and fpmctl, never in the running daemon. An address
+ * or a route that cannot be examined counts as a use, because an operator connected through
+ * that interface would be locked out. An SSH session counts only if /proc or the
+ * environment shows it.
  */
 #include "pci/device.h"
 
@@ -121,7 +122,7 @@ socket_close(int fd, bool answer)
 
 /*
  * Call on_route(nl, ctx) for each route that the kernel returns, until on_route() returns
- * true. Return true if it did, or if the kernel's answer is incomplete.
+ * true. Return true if on_route() did, or if the kernel's answer is incomplete.
  */
 static bool
 routes_ask(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, void *ctx),
@@ -229,7 +230,7 @@ address_parse(const char *text)
 
 /*
  * Parse an address of /proc/net/tcp: words of eight digits in the byte order of this
- * machine. As words in memory they have the octets in network order.
+ * machine. A word that is stored as a number has its octets in network order in memory.
  */
 static struct address
 address_from_proc(const char *digits)
@@ -304,8 +305,8 @@ session_passes(const char *ifname, unsigned int ifindex, const struct session *s
 }
 
 /*
- * Return true if this process was started in an SSH session that passes the interface. sudo
- * often removes the environment variable.
+ * Return true if the environment shows that this process was started in an SSH session that
+ * passes the interface. sudo often removes this variable, so sockets are searched, too.
  */
 static bool
 interface_has_own_session(const char *ifname, unsigned int ifindex)

@@ -14,8 +14,8 @@
 #define HELLO_MS       200 /* time for the server's first message */
 
 /*
- * Copy the value of a word of the devargs. Returns false if the word is absent or its value
- * too long.
+ * Copy the value of a key of the devargs. Returns false if the key is absent or its value
+ * is too long.
  */
 static bool
 word_value(const char *device, const char *key, char *out, size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memif: the server's socket of a port of net_memif that is a client (`role=client`). DPDK's
- * client connects when its device is started, and never again.
+ * memif: check whether the server of a port runs, if the port is a client of net_memif
+ * (`role=client`). DPDK's client connects when its device is started, and never again.
  */
 #ifndef PCI_MEMIF_H
 #define PCI_MEMIF_H
@@ -18,15 +18,15 @@ enum memif_server {
 };
 
 /*
- * Check for the server of the client `device`. This connects, waits up to 200 ms for the
- * server's first message, and closes the connection. A server of DPDK 22.11 panics if a
- * client closes before that message.                                          [any thread]
+ * Connect to the server of the client `device`, wait up to 200 ms for the server's first
+ * message, and close the connection. A server of DPDK 22.11 panics if a client closes the
+ * connection before that message.                                             [any thread]
  */
 enum memif_server memif_server(const char *device);
 
 /*
- * Return true if the device is a client that cannot be opened yet, because its server does not
- * run.
+ * Return true if the device is a client that cannot be opened yet, because its server does
+ * not run, or does not send its first message.
  */
 bool memif_waits(const char *device);
 

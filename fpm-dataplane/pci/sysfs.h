@@ -21,7 +21,7 @@ long long sysfs_read_number(const char *path, long long otherwise);
 /* Read the last component of a symbolic link's target. Returns false with buf "" if none. */
 bool sysfs_read_link(const char *path, char *buf, size_t size);
 
-/* Write `text`. Returns 0 or -errno; the kernel may refuse the value with the write. */
+/* Write `text`. Returns 0 or -errno, also if the kernel refuses the value. */
 int sysfs_write(const char *path, const char *text);
 
 #endif

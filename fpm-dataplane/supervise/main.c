@@ -52,7 +52,7 @@
 #define EXTEND_MAX_US  3600000000ull
 #define STOP_MS        10000u /* between SIGTERM or SIGABRT, and SIGKILL */
 #define REFUSED_MS     1000u  /* between starts after exit code 2 or 77 */
-#define NOTICES_MAX    1024u  /* in one round; net.unix.max_dgram_qlen is 10 to 512 */
+#define NOTICES_MAX    1024u  /* in a round; net.unix.max_dgram_qlen is less: 10 to 512 */
 #define TURN_MS        1000u  /* longest wait while the program is watched */
 #define NEVER          UINT64_MAX
 
@@ -60,19 +60,20 @@ static struct {
 	char **argv;
 	int signal_fd, notify_fd;
 	char notify_name[NOTIFY_NAME_BYTES];
-	unsigned int watchdog_ms, start_ms; /* between two WATCHDOG=1; until READY=1 */
+	/* longest time between two WATCHDOG=1; longest time of a start until READY=1 */
+	unsigned int watchdog_ms, start_ms;
 	sigset_t old_mask;
 	struct store store;
 
-	pid_t pid, predecessor; /* 0: no process runs; there was none */
+	pid_t pid, predecessor; /* 0: no process runs; no process ran before */
 	bool ready, was_ready;
-	bool successor; /* a successor took over: its WATCHDOG=1 count from then on */
+	bool successor; /* a successor took over: WATCHDOG=1 counts even before READY=1 */
 	uint64_t ready_ms;
 	uint64_t next_ms; /* the time of `next` */
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
 	unsigned int backoff_ms;
 	unsigned int restarts;
-	unsigned int n_foreign; /* notices of other processes since its last WATCHDOG=1 */
+	unsigned int n_foreign; /* other processes' notices since the last WATCHDOG=1 */
 	char status[64];        /* the last STATUS= of the program: the step of its start */
 	bool stopping;
 } sup;
@@ -259,7 +260,7 @@ on_watchdog(void)
 		start_extend(sup.watchdog_ms);
 }
 
-/* Keep a text for the log, without octets that the log gives a meaning. */
+/* Keep the text of STATUS= for the log. Replace octets with a meaning in log lines. */
 static void
 child_on_status(const char *text)
 {
@@ -425,9 +426,9 @@ next_wait_ms(void)
 }
 
 /*
- * Extend the watchdog by the time for which this process did not run after a wait of
- * `wait_ms` from `began_ms`. The virtual machine or the container was paused, and the
- * program with it.
+ * Check whether the wait of `wait_ms` that began at `began_ms` has ended late. If so, the
+ * virtual machine or the container was paused, and the program with it: extend the watchdog
+ * by the delay.
  */
 static void
 pause_extend(uint64_t began_ms, int wait_ms)
@@ -475,10 +476,10 @@ events_loop(void)
 }
 
 /*
- * Drop capabilities. fpm-supervise needs none. The daemon inherits from this process the
- * capabilities that it keeps, and two more that only its start needs: CAP_DAC_OVERRIDE to
- * read a file and to open a terminal that root does not own, and CAP_SETPCAP to drop the
- * other capabilities.
+ * Drop capabilities. fpm-supervise needs none for itself. It keeps those that the daemon
+ * inherits: the capabilities that the daemon keeps, and two more that only the start of the
+ * daemon needs. These are CAP_DAC_OVERRIDE to read a file and to open a terminal that root
+ * does not own, and CAP_SETPCAP to drop the other capabilities.
  */
 static void
 privileges_limit(void)
@@ -486,7 +487,7 @@ privileges_limit(void)
 	uint64_t kept = CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
 	int rc;
 
-	/* Thread bfd of the daemon needs it then: privileges.c. */
+	/* Without this permission thread bfd of the daemon needs CAP_SYS_NICE: privileges.c. */
 	if (!sched_real_time_permit())
 		kept |= CAP_BIT(CAP_SYS_NICE);
 	rc = caps_keep(kept, kept);

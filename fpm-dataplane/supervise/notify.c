@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read from a socket to which every process may write. The kernel gives the sender of a
- * datagram. Unwanted descriptors are closed, however many a datagram has. Otherwise
+ * Read from a socket to which every process may write. The kernel tells the process id of
+ * the sender of a datagram. All unwanted descriptors of a datagram are closed. Otherwise
  * fpm-supervise would run out of descriptors and could not start the program again.
  */
 #include "supervise/notify.h"
@@ -39,8 +39,8 @@ undo:
 }
 
 /*
- * Receive all descriptors of `c`. Store the first in `*fd` if that is -1, and close the
- * others.
+ * Receive all descriptors of `c`. Store the first in `*fd` if `*fd` is -1, and close the
+ * others. Return the number of all descriptors.
  */
 static unsigned int
 fds_take_first(const struct cmsghdr *c, int *fd)

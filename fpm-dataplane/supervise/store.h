@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * store: descriptors stored for a program by name, as FileDescriptorStoreMax= of systemd
- * does.
+ * store: descriptors that are stored for a program by name, as systemd stores them
+ * (FileDescriptorStoreMax=).
  */
 #ifndef SUPERVISE_STORE_H
 #define SUPERVISE_STORE_H
