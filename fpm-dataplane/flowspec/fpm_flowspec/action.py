@@ -10,7 +10,7 @@ from .flow import Refused
 RATE_BYTES, RATE_PACKETS, ACTION, MARKING = 0x8006, 0x800C, 0x8007, 0x8009
 REDIRECTS = {0x8008, 0x8108, 0x8208, 0x0800, 0x010C, 0x000C, 0x010B, 0x000B}
 INTERFACE_SETS = {0x0702, 0x4702, 0x0802, 0x4802}
-EXPERIMENTAL = {0x80, 0x81, 0x82}  # types of all actions of RFC 8955
+EXPERIMENTAL = {0x80, 0x81, 0x82}  # high octets of the types of all actions of RFC 8955
 SAMPLE, TERMINAL = 0x02, 0x01  # bits of the last octet of 0x8007
 # A rate of more than this is no limit: 100 Tbit/s, 10 billion packets a second.
 UNLIMITED_BYTES, UNLIMITED_PACKETS = 12.5e12, 1e10
@@ -23,7 +23,7 @@ class Actions:
     bytes_s: int = None  # 0: drop; None: no limit
     packets_s: int = None
     dscp: int = None
-    goes_on: bool = False  # the flows behind this one are asked, too
+    goes_on: bool = False  # the next flows apply to the packet, too
 
     def drops(self):
         """Return true if no packet passes."""
@@ -78,6 +78,6 @@ def _rate(community, unlimited):
 
 
 def _limit(found, name, rate):
-    """Store a rate. The smallest of several rates counts, because each of them holds."""
+    """Store a rate. The smallest of several rates counts, because all of them are in force."""
     known = [r for r in (found.get(name), rate) if r is not None]
     found[name] = min(known) if known else None

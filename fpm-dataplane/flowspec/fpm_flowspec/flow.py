@@ -87,7 +87,7 @@ class Flow:
     components: tuple
 
     def get(self, kind):
-        """Return the value of the component of a type; None: it has none."""
+        """Return the value of the component of a type; None: the flow has no such component."""
         return next((c.value for c in self.components if c.kind == kind), None)
 
     def __str__(self):
@@ -145,8 +145,8 @@ def _values(_family, nlri, at):
 
 
 def groups(values):
-    """Return the groups of a list: one of them must hold, each with all of its terms. The AND bit
-    of the first term has no meaning."""
+    """Split the list of a component into groups of terms. The component holds if all terms of a
+    group hold. The AND bit of the first term has no meaning."""
     found = []
     for number, (operator, value) in enumerate(values):
         if number == 0 or not operator & AND:
@@ -210,7 +210,7 @@ def holds(values, bits):
 
 
 def _before(a, b):
-    """Return -1 if flow `a` is asked before flow `b`, 1 if behind it, 0 if both are equal."""
+    """Return -1 if flow `a` comes before flow `b`, 1 if it comes after `b`, 0 if both are equal."""
     for x, y in itertools.zip_longest(a.components, b.components):
         if x is None or y is None:
             return 1 if x is None else -1

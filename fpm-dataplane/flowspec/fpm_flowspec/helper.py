@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keep the nft table in step with the flow specifications that ExaBGP receives.
 
-The table is empty whenever no session stands behind it: at the start, at the end, and `stale_s`
-after the session is lost.
+The table has no rules without a session: it is empty at the start and at the end, and the rules of a
+session are removed `stale_s` seconds after the session is lost.
 """
 
 import json
@@ -16,13 +16,14 @@ from . import action, origin, translate, update
 from .flow import Flow, Refused, order, parse
 from .table import CHAINS, TABLE, NftError, NftTimeout, Table
 
-DEBOUNCE_S = 0.05  # a load serves a burst of messages
+DEBOUNCE_S = 0.05  # seconds until a load of the table, which serves a burst of messages
 RETRY_S = 5  # seconds until the next attempt after nft failed
-BAD_S = 600  # until rules that nft refuses are tried again
-RECHECK_S = 5  # refused flows are checked again: their unicast route may come later
-# The loop reads no events meanwhile. The sum is below the hold time of 9 s (exabgp.conf).
+BAD_S = 600  # seconds until rules that nft refuses are tried again
+RECHECK_S = 5  # seconds until refused flows are checked again: their unicast route may come later
+# Most seconds of a check and of a load. The loop reads no events meanwhile, so the sum is below the
+# hold time of 9 s (exabgp.conf).
 CHECK_S, LOAD_S = 4, 3
-CHECKED = 50  # destinations for which FRR is asked at a time
+CHECKED = 50  # most destinations for which FRR is asked at a time
 UPDATE = 2  # type of the BGP message
 
 
@@ -36,10 +37,10 @@ class Route:
     flow: Flow = None  # None: it is malformed
     actions: action.Actions = None
     rules: translate.Rules = None
-    refused: str = None  # why it cannot be installed, forever
-    unchecked: str = "not checked yet"  # why its announcer may not filter, at present
+    refused: str = None  # permanent reason why it is not installed; None: there is none
+    unchecked: str = "not checked yet"  # present reason why its announcer may not filter
     stale: bool = False  # the session that sent it is lost
-    logged: str = ""  # state that the log has
+    logged: str = ""  # state and reason in its last line of the log
 
 
 @dataclass
@@ -80,25 +81,25 @@ class Helper:
         self.options, self.clock = options, clock
         self.table = table or Table()
         self.ask = ask or (lambda commands, limit_s: origin.vtysh(commands, limit_s, options.vtysh))
-        self.check_until = 0.0  # clock
+        self.check_until = 0.0  # time of the clock at which a check has to end
         self.routes = {}  # {(peer, family, nlri): Route}
         self.waiting = {}  # {key of a route: Update}: too many flows, so these are not translated
         self.flows_of = Counter()  # routes by neighboring AS; None: of this AS
-        # Keys of routes to check, as sets with an order. New flows go first.
+        # Keys of routes to check: dictionaries as sets that keep their order. New flows go first.
         self.due, self.new = {}, {}
         self.chunk = CHECKED
         self.sessions = {}  # {peer: "up" or "down"}
         self.error = None  # last error of nft
         self.frr_error = None
         self.waiting_logged = 0
-        self.bad = {}  # {Rules: error}: nft refuses them
-        # clock; None: nothing to do
+        self.bad = {}  # {Rules: error}: nft refuses these rules
+        # Times of the clock at which work is due; None: there is no such work.
         self.load_at = self.recheck_at = self.stale_at = self.bad_at = None
 
     # -- events --
 
     def start(self):
-        """Remove the rules of a helper before this one."""
+        """Remove the rules that an earlier helper left."""
         self._load()
 
     def line(self, text):
@@ -173,12 +174,12 @@ class Helper:
         return len(self.routes) < largest and number < self._share(largest, announcer)
 
     def _share(self, largest, announcer):
-        """Return the part of a number that an announcer may have. A controller in this AS may have
-        all."""
+        """Return the part of a number that an announcer may use. An announcer in this AS, such as a
+        controller, may use the whole number."""
         return largest if announcer.neighbor is None else largest * self.options.share // 100
 
     def _let_in(self):
-        """Store flows that wait while there is room."""
+        """Store waiting flows while there is room."""
         for key, found in list(self.waiting.items()):
             if len(self.routes) >= self.options.max_flows:
                 return
@@ -218,13 +219,14 @@ class Helper:
             self._load()
 
     def _check(self):
-        """Ask FRR whether the announcers may filter, new flows first. Without an answer the last one
-        counts. Flows without a verdict in time are due again after the events that have come."""
+        """Ask FRR whether the announcers may filter, new flows first. If FRR does not answer, the last
+        verdict counts. Flows for which there is no time are checked after the events that have
+        arrived meanwhile."""
         if not self.options.validate:
             return
         self.due, self.new = self.new | self.due, {}
         self.check_until = self.clock() + CHECK_S
-        # Each question has half of the time or more.
+        # No question is asked later, so each has at least half of the time.
         last = self.check_until - CHECK_S / 2
         while self.clock() <= last and (some := self._next_due()):
             try:
@@ -262,8 +264,9 @@ class Helper:
         return some
 
     def _unanswered(self, some, why):
-        """FRR did not answer for some flows. If the time was too short, ask for fewer destinations at
-        a time, so that one with many routes does not keep the others from their answer."""
+        """Handle a question that FRR did not answer. If the time was too short, ask for fewer
+        destinations at a time, so that a destination with many routes does not prevent the answers
+        for the others."""
         if self.frr_error != str(why):
             log("frr not answering", error=str(why))
         self.frr_error = str(why)
@@ -276,8 +279,8 @@ class Helper:
     # -- the table --
 
     def states(self):
-        """Return [(Route, state, reason)] in the order in which packets are asked; the state is
-        installed or refused. Malformed flows are last."""
+        """Return [(Route, state, reason)] in the order in which the flows apply to a packet. The state
+        is installed or refused. Malformed flows are last."""
         by_flow = {}
         for route in self.routes.values():
             known = by_flow.get((route.family, route.nlri))
@@ -330,8 +333,8 @@ class Helper:
         self._tell()
 
     def _find_bad(self):
-        """Find the rules that nft refuses: half of them, half of a bad half, and so on."""
-        self.table.check({family: {} for family in CHAINS})  # nft works
+        """Find the rules that nft refuses: check all rules, then the halves of each refused part."""
+        self.table.check({family: {} for family in CHAINS})  # raises NftError if nft does not work
         parts = [[(f, key, rules) for f, some in self._wanted().items() for key, rules in some.items()]]
         while parts:
             part = parts.pop()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check that the announcer of a flow specification may filter its destination: RFC 8955, section 6,
-as RFC 9117 changes it. FRR does not check it, so this asks FRR for its unicast routes.
+as RFC 9117 changes it. FRR does not check this, so this module asks FRR for its unicast routes.
 
-FRR does not pass on by which peer a flow came. So routes are compared by the neighboring AS, the
-first AS of their path: two peers of one AS count as one. FRR has to refuse paths of eBGP that do not
-begin with the AS of the neighbor (`neighbor enforce-first-as`, the default from FRR 9.1 on).
+FRR does not pass on the peer from which a flow came. So flows and routes are compared by the
+neighboring AS, the first AS of their paths: two peers of one AS count as one. FRR has to refuse paths
+of eBGP that do not begin with the AS of the neighbor (`neighbor enforce-first-as`, the default from
+FRR 9.1 on).
 """
 
 import json
@@ -17,7 +18,7 @@ from . import flow as f
 COMMANDS_MAX = 200  # commands in one call of vtysh
 # ExaBGP and vtysh do not inherit CAP_NET_ADMIN, which nft needs.
 WITHOUT_RIGHTS = ("setpriv", "--ambient-caps=-all")
-# Below a shorter prefix are too many routes to ask for.
+# Shortest destination of a flow: a shorter prefix covers too many routes to ask FRR for them.
 SHORTEST = {4: 8, 6: 16}
 UNKNOWN = 0  # first AS of a path that does not begin with an AS_SEQUENCE
 
@@ -32,11 +33,11 @@ class FrrTimeout(FrrError):
 
 @dataclass(frozen=True)
 class Announcer:
-    """The attributes of an announcement that tell its announcer."""
+    """The attributes of an announcement that identify its announcer."""
 
     as_path: tuple = ()
     ordered: bool = True  # the path is empty or begins with an AS_SEQUENCE
-    reflected: bool = False  # it has an ORIGINATOR_ID: a peer of iBGP announced it
+    reflected: bool = False  # an ORIGINATOR_ID is present: a peer of iBGP announced the flow
 
     @property
     def neighbor(self):
@@ -123,8 +124,9 @@ def refused(flow, announcer):
 
 
 def _judge(announcer, best, below):
-    """Judge by the announcer of a flow, the path of its best-match unicast route, and the more
-    specific routes {prefix: paths}."""
+    """Return the reason why an announcer may not filter a destination; None: it may. `best` is the AS
+    path of the unicast route that matches the destination best, `below` has the more specific routes:
+    {prefix: AS paths}."""
     if best is None:
         return "no unicast route covers its destination"
     neighbor, as_path = _first(best), announcer.as_path

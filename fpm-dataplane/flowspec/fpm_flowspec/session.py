@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run ExaBGP, and hand its events to the helper.
 
-ExaBGP writes a line of JSON for each event to a program that it starts: `relay` copies the lines to a
-named pipe. If ExaBGP or the relay ends, the pipe has an end, and `run` ends, too. If `run` ends,
-it ends ExaBGP. So the table never follows a session that it does not hear.
+ExaBGP starts `relay` and writes each event to it as a line of JSON; `relay` copies the lines to a named
+pipe. If ExaBGP or `relay` ends, the pipe is closed, and `run` ends, too. If `run` ends, it ends
+ExaBGP. So the table never has rules of a session whose events do not arrive.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from .origin import WITHOUT_RIGHTS
 from .table import TABLE, NftError
 
 READ_BYTES = 1 << 20
-LOOK_S = 1.0  # between looks whether ExaBGP has ended before its relay was there
-END_S = 5
+LOOK_S = 1.0  # seconds between checks whether ExaBGP has ended before `relay` opened the pipe
+END_S = 5  # seconds for ExaBGP to end after SIGTERM
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # ExaBGP takes no commands, keeps its user, and logs to the standard error.
 SETTINGS = {
@@ -85,7 +85,7 @@ def run(options):
 
 
 def _serve(helper, exabgp, source):
-    """Serve events until the pipe ends, or ExaBGP."""
+    """Serve events until the pipe is closed or ExaBGP has ended."""
     left = b""
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run ExaBGP without its decoder of UPDATE messages.
 
-The helper decodes the octets itself. ExaBGP's decoder ends the session for flow specifications that
-bgpd passes on, such as one with a number of eight octets: one peer could remove the rules of all."""
+The helper decodes the octets itself. ExaBGP's decoder ends the session for some flow specifications
+that bgpd passes on, such as one with a number of eight octets. So one peer could remove the rules of
+all peers."""
 
 import runpy
 import sys
@@ -21,7 +22,7 @@ def speak(argv):
 
 
 def _decode_nothing():
-    # Parts of ExaBGP 4.2. It hands the octets of a message to its programs before it decodes it.
+    # Parts of ExaBGP 4.2, which hands the octets of a message to its programs before it decodes them.
     from exabgp.bgp.message.update import Update  # pylint: disable=import-outside-toplevel
     from exabgp.bgp.message.update.attribute import Attributes  # pylint: disable=import-outside-toplevel
 

@@ -16,7 +16,7 @@ class NftError(Exception):
 
 
 class NftTimeout(NftError):
-    """nft did not end in time. The kernel has the rules before, or those of the transaction."""
+    """nft did not end in time. The kernel has the old rules, or the rules of the transaction."""
 
 
 def nft(text, *options, limit_s=60):
@@ -53,11 +53,12 @@ table {TABLE} {{
 
 
 class Table:
-    """The table in the kernel. `rules` is {key: Rules} in their order, by family."""
+    """The table in the kernel. `want` is {family: {key: Rules}}, with the rules in their order."""
 
     def __init__(self, run=nft, clock=time.monotonic):
         self._nft, self.clock = run, clock
-        self.until = None  # clock: all calls of nft have to end before; None: they may take a minute
+        # Time of the clock before which all calls of nft have to end; None: each may take a minute.
+        self.until = None
         self.known = None  # {family: {key: (Rules, handles)}}; None: the table is not known
 
     def run(self, text, *options):
@@ -76,8 +77,8 @@ class Table:
         self.known = {4: {}, 6: {}}
 
     def load(self, want):
-        """Load {family: {key: Rules}}, each in the order in which packets are asked. Raises NftError;
-        then the kernel has the rules of the last good load, or of none."""
+        """Load rules. Raises NftError; then the kernel has the rules of the last load that succeeded,
+        or no rules if none succeeded. Raises NftTimeout as nft() does."""
         if self.known is not None:
             text = self._changes(want)
             if text == "":
@@ -120,7 +121,7 @@ class Table:
         return text
 
     def _read(self, want):
-        """Read the handles of the rules. Raises NftError if the kernel has others than `want`."""
+        """Read the handles of the rules. Raises NftError if the kernel has other rules than `want`."""
         listed = json.loads(self.run(None, "-j", "-a", "list", "table", *TABLE.split()))
         handles, comments = {chain: [] for chain in CHAINS.values()}, {c: [] for c in CHAINS.values()}
         for row in listed["nftables"]:

@@ -40,13 +40,14 @@ def rules(flow, actions):
     end = "" if actions.goes_on else " accept"
     if actions.bytes_s is None and actions.packets_s is None:
         return Rules(tuple(f"{m} {marks}counter{end} {comment}".lstrip() for m in found))
-    # All rules of a flow share its limits, and packets within them do not meet the flows behind it.
+    # All rules of a flow share its limits. The next flows apply to packets within the limits only if
+    # the actions say so (`goes_on`).
     chain = "rate_" + hashlib.sha256(bytes([flow.family]) + flow.nlri).hexdigest()[:16]
     limits = []
     if actions.bytes_s is not None:
         limits.append(f"limit rate over {actions.bytes_s} bytes/second counter drop")
     if actions.packets_s is not None:
-        burst = min(max(actions.packets_s, 5), 0xFFFFFFFF)  # a second, as for octets
+        burst = min(max(actions.packets_s, 5), 0xFFFFFFFF)  # packets of a second, as for octets
         limits.append(
             f"limit rate over {actions.packets_s}/second burst {burst} packets counter drop"
         )
@@ -57,8 +58,8 @@ def rules(flow, actions):
 
 
 def matches(flow):
-    """Return the matches of a flow as texts. A packet that the flow is about meets exactly one of
-    them."""
+    """Return the matches of a flow as texts. If a flow holds for a packet, exactly one of its matches
+    holds for the packet."""
     parts = [
         _address(flow, f.DESTINATION, "daddr"),
         _address(flow, f.SOURCE, "saddr"),
@@ -74,7 +75,7 @@ def matches(flow):
     ]
     if not all(parts):
         raise Refused("no packet matches it")
-    # Each packet has a family, so a flow without a component has a match, too.
+    # Each packet has a family, so a flow without components has a match, too.
     first = [f"meta nfproto ipv{flow.family}"]
     return [" ".join(filter(None, first + list(some))) for some in itertools.product(*parts)]
 
@@ -104,7 +105,7 @@ def set_of(found):
 
 
 def _numbers(flow, kind, words, always=False):
-    """Match a number. `always`: each packet has it, so a test for all values is left out."""
+    """Match a number. `always`: each packet has this number, so a test for all values is left out."""
     values = flow.get(kind)
     if values is None:
         return [""]
@@ -161,7 +162,8 @@ def _tcp_flags(flow):
         return ["tcp flags >= 0"]
     if not good:
         return []
-    # The flags that all good values share; if they alone make a value good, a mask says it.
+    # The bits that are equal in all good values. If every value with these bits is good, one match
+    # with a mask is enough.
     ones, zeros = 0xFF, 0xFF
     for flags in good:
         ones, zeros = ones & flags, zeros & ~flags

@@ -29,7 +29,7 @@ class Update:
     communities6: list = field(default_factory=list)  # 20 octets each
     as_path: list = field(default_factory=list)  # AS numbers of AS_SEQUENCE segments
     ordered: bool = True  # the path is empty or begins with an AS_SEQUENCE
-    reflected: bool = False  # it has an ORIGINATOR_ID: a peer of iBGP announced it
+    reflected: bool = False  # an ORIGINATOR_ID is present: a peer of iBGP announced the flows
 
 
 def decode(body):
@@ -101,8 +101,9 @@ def _as_path(data):
 
 
 def split(family, data):
-    """Split NLRIs, each with its length in one or two octets (RFC 8955, 4.1). FRR writes the lowest
-    octet of each length only, also of a long one. Raises Malformed if no split uses all octets."""
+    """Split NLRIs, each with its length in one or two octets (RFC 8955, 4.1). FRR writes only the
+    lowest octet of a length, even if the length needs two. Raises Malformed if no split uses all
+    octets."""
     chosen, dead = [], set()  # (begin, end) of the NLRIs; places from which no split is possible
     stack = [(0, _nlris(family, data, 0))]
     while stack:
@@ -121,9 +122,9 @@ def split(family, data):
 
 
 def _nlris(family, data, at):
-    """Yield (begin, end) of each NLRI that may begin at `at`, the longest NLRI first. Otherwise a
-    peer could announce a long flow whose octets also read as short flows of another peer. Its
-    withdrawal would withdraw these flows."""
+    """Yield (begin, end) of each NLRI that may begin at `at`, the longest NLRI first. With the short
+    NLRIs first, a peer could announce a long flow whose octets also read as short flows of another
+    peer. The withdrawal of the long flow would withdraw these short flows."""
     room = len(data) - at - 1
     if room < 0:
         return
@@ -143,7 +144,7 @@ def _nlris(family, data, at):
 
 
 def _ends(family, data, at):
-    """Return the places where a flow specification that begins at a place may end."""
+    """Return the places where a flow specification that begins at `at` may end."""
     found = set()
     with contextlib.suppress(flow.Refused):
         for _, end in flow.components(family, data, at):
