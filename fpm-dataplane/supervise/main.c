@@ -487,7 +487,7 @@ privileges_limit(void)
 	uint64_t kept = CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
 	int rc;
 
-	/* Without this permission thread bfd of the daemon needs CAP_SYS_NICE: privileges.c. */
+	/* Without it thread bfd of the daemon needs CAP_SYS_NICE: privileges.c. */
 	if (!sched_real_time_permit())
 		kept |= CAP_BIT(CAP_SYS_NICE);
 	rc = caps_keep(kept, kept);
