@@ -190,9 +190,9 @@ struct fpm_status {
 	_Atomic uint32_t nl_pid;
 	/* W:rib before fpm starts R:fpm  as in FPM_ZEBRA, from the last checkpoint */
 	_Atomic uint32_t old_nl_pid, old_held_until_s;
-	_Atomic uint64_t queue_bytes_in;  /* W:fpm accounted octets sent to rib */
-	_Atomic uint64_t queue_bytes_out; /* W:rib accounted octets that rib has handled */
-	_Atomic uint64_t queue_high_bytes;  /* W:fpm high water of in - out */
+	_Atomic uint64_t queue_bytes_in;   /* W:fpm accounted octets sent to rib */
+	_Atomic uint64_t queue_bytes_out;  /* W:rib accounted octets that rib has handled */
+	_Atomic uint64_t queue_high_bytes; /* W:fpm high water of in - out */
 	_Atomic uint64_t queue_limit_bytes; /* W:fpm */
 	/* W:fpm rx_ms of the batch that entered the empty queue */
 	_Atomic uint64_t queue_since_ms;

@@ -271,7 +271,7 @@ struct msg_masks {
 	struct msg_query q; /* first: msg_free() gets its address */
 	unsigned int n;
 	struct mask_want {
-		uint16_t vrf;         /* number of the FIB; 0: table main */
+		uint16_t vrf; /* number of the FIB; 0: table main */
 		/*
 		 * In the query an address. The receiver sets `len` to the length of the
 		 * prefix by which it is routed, or `family` to 0: no route.

@@ -476,9 +476,9 @@ events_loop(void)
 }
 
 /*
- * Drop capabilities. fpm-supervise needs none for itself. It keeps those that the daemon
- * inherits: the capabilities that the daemon keeps, and two more that only the start of the
- * daemon needs. These are CAP_DAC_OVERRIDE to read a file and to open a terminal that root
+ * Drop capabilities. fpm-supervise needs none for itself. For the daemon, which inherits
+ * them, it keeps the capabilities that the daemon keeps, and two more that only the start
+ * of the daemon needs: CAP_DAC_OVERRIDE to read a file and to open a terminal that root
  * does not own, and CAP_SETPCAP to drop the other capabilities.
  */
 static void
