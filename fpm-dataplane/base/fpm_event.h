@@ -136,7 +136,8 @@ fpm_event_clear(struct fpm_event *ev)
  * QUERY_HOLD: FRR is about to be restarted. FRR ends its daemons one by one, zebra last,
  * and zebra withdraws their routes meanwhile. fpm ends the session, and the routes stay in
  * force. fpm refuses this process of zebra for `seconds`, and accepts another process at
- * once. 0 ends the hold. rib replies when the hold is in force and the checkpoint has it.
+ * once. A hold of 0 seconds ends the hold in force. rib replies when the hold is in force
+ * and the checkpoint has it.
  */
 struct msg_hold {
 	struct msg_query q;

@@ -43,7 +43,7 @@ struct kernel_event {
 	uint8_t kind;             /* enum kernel_event_kind */
 	uint8_t order;            /* KERNEL_ROUTE: enum kernel_order */
 	uint8_t scope;            /* KERNEL_ROUTE*: RT_SCOPE_* */
-	uint8_t preference;       /* KERNEL_ROUTE*: of IPv6 (RFC 4191); the lowest counts */
+	uint8_t preference;       /* KERNEL_ROUTE* of IPv6: RFC 4191, 0 high to 2 low */
 	bool is_local;            /* KERNEL_ROUTE*: of table local, looked up before main */
 	struct kernel_scope dump; /* KERNEL_DUMP_* */
 	uint32_t metric;          /* KERNEL_ROUTE*: RTA_PRIORITY */
@@ -118,7 +118,7 @@ struct kernel_status {
 	_Atomic uint32_t restored;
 	/* W:rib groups with next hops both by ports and by interfaces of the kernel */
 	_Atomic uint32_t mixed;
-	/* W:rtnl IPv6 routes with several next hops whose first one has expired */
+	/* W:rtnl IPv6 routes with several next hops whose first next hop has expired */
 	_Atomic uint32_t expired_joined;
 	/* W:rib prefixes in table local that hide routes in Linux but not here */
 	_Atomic uint32_t short_local;

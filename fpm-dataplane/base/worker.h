@@ -95,7 +95,7 @@ struct worker {
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
-	/* W:the worker, by worker_suspend_watchdog(): end of the time */
+	/* W:the worker, by worker_suspend_watchdog(): end of the suspension */
 	_Atomic uint64_t suspended_until_ms;
 	struct mailbox prompt, bulk;
 	ev_async wake;

@@ -89,9 +89,9 @@ def _documents(text):
 
 
 def check(flows, ask):
-    """Check flows that are not refused(): {key: (Flow, Announcer)}. Return {key: None if its announcer
-    may filter, or the reason why not}. FRR is asked once for each destination: `ask` returns the JSON
-    documents of commands. Raises FrrError."""
+    """Check flows for which refused() returned None: {key: (Flow, Announcer)}. Return {key: the reason
+    why its announcer may not filter; None: it may}. FRR is asked once for each destination: `ask`
+    returns the JSON documents of commands. Raises FrrError."""
     where = {key: destination(flow) for key, (flow, _) in flows.items()}
     best = _best_matches(set(where.values()), ask)
     said = {key: _judge(announcer, best[where[key]], {}) for key, (_, announcer) in flows.items()}
