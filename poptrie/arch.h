@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * arch: the functions of a CPU that the library needs and C11 lacks. Each architecture has
- * a header with the functions that are declared here. No other file of poptrie/ knows the architecture, except
- * the files *_avx2.c and *_avx512.c, which only the build for x86-64 compiles.
+ * a header with the functions that are declared here. No other file of poptrie/ knows the
+ * architecture, except the files *_avx2.c and *_avx512.c, which only the build for x86-64
+ * compiles.
  *
  * The memory model, for readers that never wait for the writer: a reader loads the view and
- * the default with acquire, then nodes and leaves, each found by the address in the node
- * before. After the last leaf it calls pt_reader_fence(), and reads the default again. The
- * writer stores each node and each leaf with release.
+ * the default with acquire. Then it loads nodes and leaves; the address of each comes from
+ * the node before it. After the last leaf the reader calls pt_reader_fence() and reads the
+ * default again. The writer stores each node and each leaf with release.
  */
 #ifndef POPTRIE_ARCH_H
 #define POPTRIE_ARCH_H
@@ -23,7 +24,9 @@ struct pair {
 	uint64_t base; /* child_base << 32 | leaf_base */
 };
 
-/* Return true if an aligned access of 16 octets is one access, for load16() and others. */
+/*
+ * Return true if an aligned access of 16 octets is one access; load16() and others need it.
+ */
 static inline bool pt_has_16_octets(void);
 
 /* Return the widest bulk variant that this CPU runs. */
@@ -42,12 +45,12 @@ static inline void entry_to(struct pt_fused *to, const struct pt_fused *direct,
  */
 static inline void fused_publish(struct pt_fused *slot, struct pt_fused f);
 
-/* Order the loads before it, nodes and leaves, before the loads after it. */
+/* Order the loads before the call (nodes and leaves) before the loads after it. */
 static inline void pt_reader_fence(void);
 
 /*
- * Return the value, or the default if it is 0. Select without a branch: the CPU could not
- * predict it, because the traffic decides whether a key has a route.
+ * Return `value`, or the default if `value` is 0. Select without a branch, because the CPU
+ * could not predict it: the traffic decides whether a key has a route.
  */
 static inline uint32_t or_dflt(uint32_t value, uint64_t dflt);
 

@@ -11,7 +11,9 @@
 
 #define PT_HWCAP_USCAT (1ul << 25) /* asm/hwcap.h: FEAT_LSE2 */
 
-/* LDP and STP of 16 aligned octets are one access on CPUs with FEAT_LSE2, from Armv8.4 on. */
+/*
+ * LDP and STP of 16 aligned octets are one access on CPUs with FEAT_LSE2 (from Armv8.4 on).
+ */
 static inline bool
 pt_has_16_octets(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bring the memory that readers see up to the staged routes: rebuild the changed part of
- * one direct slot beside the old one and publish it with one store; write a changed cover
- * into a slot that is otherwise the same; fill a whole view. Writer thread only.
+ * Write the staged routes into the memory that readers see: rebuild the changed part of one
+ * direct slot beside the old part and publish it with one store; write a changed cover (the
+ * value from above a slot) into a slot that is otherwise the same; fill a whole view.
+ * Writer thread only.
  *
  * A node is computed from the few radix nodes of its own six bits. Children that no changed
  * prefix touches are taken over as they are, so that a /32 among thousands of neighbors
@@ -11,7 +12,7 @@
  * Such stores need no order among themselves or with the store to the slot, because each
  * key has one place only on its path where the old table and the new one differ.
  *
- * The code must never change a block that a reader may see in any other way, and never
+ * The code must never make any other change to a block that a reader may see, and never
  * publish before all steps that can fail have succeeded.
  */
 #include <errno.h>
@@ -25,14 +26,14 @@ struct built {
 
 /* A store into memory that readers see, delayed until nothing can fail. */
 struct swing {
-	bool leaf;
-	uint32_t idx;
-	uint32_t value;   /* of the leaf */
-	struct node node; /* the node, if it is no leaf */
+	bool leaf;        /* change a leaf; false: a node */
+	uint32_t idx;     /* of the leaf or node */
+	uint32_t value;   /* new value of the leaf */
+	struct node node; /* new contents of the node */
 };
 
 #define ROOM_MAX (1u << 30) /* most elements of a pool */
-#define N_SWINGS 32         /* most swings in a slot; with more, blocks are written again */
+#define N_SWINGS 32         /* most swings in a slot; beyond them, blocks are replaced */
 
 struct build {
 	struct poptrie *pt;
@@ -81,9 +82,9 @@ node_retire(struct build *b, const struct node *n)
 }
 
 /*
- * Change the leaves of `old` in place to the values of `p`, if runs and children are the
- * same: then each key keeps its leaf. Returns false if they are not or too many values
- * differ.
+ * List the stores that change the leaves of `old` in place to the values of `p`. This needs
+ * equal runs and children in `old` and `now`, so that each key keeps its leaf. Returns
+ * false if they differ, or if too many values differ.
  */
 static bool
 leaves_reuse(struct build *b, const struct plan *p, const struct node *old,
@@ -92,7 +93,10 @@ leaves_reuse(struct build *b, const struct plan *p, const struct node *old,
 	unsigned int was = b->n_swings;
 	uint32_t i;
 
-	/* With other children, a key may have left the run that now changes. */
+	/*
+	 * With other children, a key of the old run may go to a child now. A reader in the
+	 * old node must not find the new value of the run for this key.
+	 */
 	if (!old || old->run != now->run || old->child != now->child)
 		return false;
 	i = old->leaf_base;
@@ -111,7 +115,9 @@ leaves_reuse(struct build *b, const struct plan *p, const struct node *old,
 }
 
 /*
- * Change the block of children in place, by one store or two for each child that differs.
+ * List the stores that change the block of children in place: one or two for each child
+ * that differs. Returns false if a child cannot be changed in place or too many children
+ * differ.
  */
 static bool
 children_reuse(struct build *b, const struct node *kid, uint32_t n, const struct node *old)
@@ -157,7 +163,10 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 			last = s;
 		}
 	}
-	/* A value from above the slot has runs of its own, because it may change alone. */
+	/*
+	 * A value from above the direct slot (`bare`) has runs of its own, because it may
+	 * change alone.
+	 */
 	out->node = (struct node){.run = pt_runs(p->value) | ((bare ^ bare << 1) & ~1ull),
 				  .child = child,
 				  .bare = p->bare};
@@ -205,8 +214,9 @@ static int node_build(struct build *b, const struct node *old, unsigned int d,
 		      uint32_t n_dirty, struct built *out);
 
 /*
- * Descend without a plan for `old` when all changes lie in one child. Returns the slot of
- * the child that *r was built for, or -1 when the changes are not in one child.
+ * Build only one child of `old`, without a plan for `old`, if all changes lie in this
+ * child. Returns the slot of the child and sets *r and *rc. Returns -1 if there is no such
+ * child, or if the slot no longer needs a child.
  */
 static int
 node_descend(struct build *b, const struct node *old, unsigned int d, uint32_t root,
@@ -447,8 +457,9 @@ wide_slot(struct build *b, uint32_t slot, const struct pt_dirty *dirty, uint32_t
 
 /*
  * Rebuild one slot of view `v` from the staged routes. `uncovered` is the value to write
- * where no prefix matches, normally 0. `batch` receives the replaced blocks; an empty view
- * without readers needs none. Returns 0, or -ENOMEM or -ENOSPC with nothing changed.
+ * where no prefix matches, normally 0. `batch` receives the replaced blocks; it is NULL for
+ * an empty view without readers. `dirty` has the changed prefixes of the slot; with n_dirty
+ * 0, the whole slot is rebuilt. Returns 0, or -ENOMEM or -ENOSPC with nothing changed.
  */
 int
 pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
@@ -585,7 +596,8 @@ pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
 	int rc;
 
 	/*
-	 * Pools that are less than half full have many holes: the same capacity is enough.
+	 * A pool that has at most half of its elements in use keeps its capacity: if it had
+	 * no room, holes were the cause.
 	 */
 	if (old->leaves.live > leaf_cap / 2)
 		leaf_cap *= 2;

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Close the holes that changes leave in the pools. A walk over all nodes, a piece with each
- * commit, moves the blocks of sparsely used pages into fuller ones. Writer thread only.
+ * Close the holes that changes leave in the pools. A walk over all nodes moves the blocks
+ * of sparsely used pages into fuller pages. Each commit runs one piece of the walk. Writer
+ * thread only.
  *
- * A piece is as long as a small commit, or a few times the blocks that its commit replaced.
- * Therefore no commit takes much longer than without it, and changes cannot make holes
- * faster than the walk closes them. A moved block is a copy. One store directs readers to
- * it; both copies have the same contents, and the old block waits for its grace period. The
- * walk stores its position as the path to it. Commits in between may change anything,
- * because a block keeps its place in the trie and no new block is put into a leaving page.
- * A failure does no harm.
+ * A piece takes as long as a small commit, plus a few visits for each block that its commit
+ * replaced. Therefore no commit takes much longer than without the walk, and changes cannot
+ * make holes faster than the walk closes them. A moved block is a copy. One store directs
+ * readers to it; both copies have the same contents, and the old block waits for its grace
+ * period. The walk stores its position as the path to the next node. Commits between two
+ * pieces may change anything, because a block keeps its place in the trie and no new block
+ * is put into a leaving page. A failed allocation does no harm: the block stays where it
+ * is.
  */
 #include "poptrie/node.h"
 
-#define VISITS_A_BLOCK 4  /* for each block that the commit replaced */
-#define SLOTS_A_VISIT  32 /* direct slots without a node, or words of 64 */
+#define VISITS_A_BLOCK 4 /* visits for each block that the commit replaced */
+/*
+ * Direct slots without a node, or words of 64 slots without blocks, that count as a visit.
+ */
+#define SLOTS_A_VISIT 32
 
 /* The state of one piece of the walk. */
 struct piece {
@@ -149,12 +154,12 @@ slot_next(struct piece *w, uint32_t s)
 	uint64_t bits;
 
 	/*
-	 * A value of more than 15 bits that covers a fused slot without routes has a leaf,
-	 * too.
+	 * A fused slot without routes has a leaf as well, if the value that covers it has
+	 * more than 15 bits. So with 32-bit leaves each slot may have blocks.
 	 */
 	if (s >= pt->n_slots || (!w->v->wide && w->v->leaf32))
 		return s;
-	/* A slot in `full` may have blocks but no routes; the next commit visits it. */
+	/* A slot in `full` may still have blocks without routes, until the next commit. */
 	bits = (pt->used[i] | pt->full[i]) & ~0ull << s % 64;
 	while (bits == 0 && ++i < words)
 		bits = pt->used[i] | pt->full[i];

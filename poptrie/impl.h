@@ -4,10 +4,10 @@
  * Users of the library do not include this file; the unit tests include it to force a
  * layout.
  *
- * The staged routes are cut at the direct table. Each direct slot owns a small radix tree
- * of the prefixes at least as long as the slot. One more tree (`top`) holds the shorter
- * prefixes, and the zero-length prefix is a plain value, `dflt`. Therefore an update
- * descends only a few nodes.
+ * The direct table divides the staged routes. Each direct slot owns a small radix tree of
+ * the prefixes inside it, which are as long as the slot or longer. One more tree (`top`)
+ * holds the shorter prefixes. The zero-length prefix is in no tree: it is a plain value,
+ * `dflt`. Therefore an update descends only a few nodes.
  */
 #ifndef POPTRIE_IMPL_H
 #define POPTRIE_IMPL_H
@@ -28,11 +28,14 @@
 #define PT_DIRTY_SMALL 64   /* PT_DIRTY of a small table */
 #define PT_CHILD       0x80000000u /* in 32-bit words: a child or node, not a value */
 #define PT_VALUE16     0x7fffu     /* the largest value of a 16-bit leaf */
-/* Octets: partly used pages of a pool may have this many free ones, plus half of the used. */
+/*
+ * A walk against holes begins when the partly used pages of a pool have this many free
+ * octets, plus half of the octets that the pool has in use.
+ */
 #define PT_FRAG     (1u << 19)
-#define PT_VISITS   256u  /* nodes that any commit may visit: some 10 us */
-#define PT_IDLE     4u    /* most batches that are cached for reuse, ... */
-#define PT_IDLE_CAP 4096u /* and the most entries in the list of a cached batch: 32 KiB */
+#define PT_VISITS   256u  /* default of min_visits: some 10 us */
+#define PT_IDLE     4u    /* most batches that are cached for reuse */
+#define PT_IDLE_CAP 4096u /* most room in the list of a cached batch, in entries: 32 KiB */
 #define PT_LEVELS   21    /* most levels of nodes below a direct slot */
 
 /* The division of the address space into direct slots. */
@@ -41,24 +44,26 @@ enum pt_shape { PT_SHAPE4, PT_SHAPE6, PT_SHAPE_SMALL };
 enum pt_layout {
 	/*
 	 * The direct entry is the first-level node: 16 octets, replaced by one aligned
-	 * 16-byte store. For IPv4 on CPUs where such accesses are atomic (all with AVX).
+	 * 16-byte store. For IPv4 on CPUs where such accesses are atomic: on x86-64 all
+	 * CPUs with AVX, on arm64 those with FEAT_LSE2.
 	 */
 	PT_FUSED,
 	/*
-	 * The layout of the paper: a 32-bit direct entry is a value or the index of a node,
-	 * and a second vector of a node names its children, so each level costs one load.
-	 * For IPv6, because its tries are deep; for IPv4 on old CPUs and under TSan, which
-	 * cannot see vector accesses; for small tables, because their direct table would be
-	 * larger than all else.
+	 * The layout of the paper: a 32-bit direct entry is a value or the index of a node.
+	 * A node has a second bitmap (`child`) for its children, so each level costs one
+	 * load. For IPv6, because its tries are deep; for IPv4 on old CPUs and under TSan,
+	 * which cannot see vector accesses; for small tables, because a direct table of
+	 * 16-octet entries would be larger than the rest of the table.
 	 */
 	PT_WIDE,
 };
 
 /*
  * Bit v > 0 of `run` starts a new run of equal leaves at slot v. Slot 0 needs no bit, so a
- * zeroed entry means "no route". A slot with a child is a run of its own; its leaf has the
- * top bit set and counts children from child_base. A leaf_base below 32768 names the
- * identity leaves: a uniform entry is {0, value, 0}.
+ * zeroed entry means "no route". A slot with a child is a run of its own: its leaf has the
+ * top bit set, and the other bits are the number of the child, counted from child_base. The
+ * first 32768 leaves are the identity leaves: leaf i has the value i. So an entry with one
+ * value for all its slots is {0, value, 0}, if the value has at most 15 bits.
  */
 struct pt_fused {
 	uint64_t run;
@@ -89,16 +94,17 @@ enum pt_isa {
 
 /* The progress of a walk over all nodes that moves blocks out of leaving pages. */
 struct pt_walk {
-	bool on;
-	uint32_t slot;
-	uint32_t n_path; /* in the slot: the next node, by its slot in each level */
-	uint8_t path[PT_LEVELS];
-	size_t futile; /* octets of holes below which a walk would gain nothing */
+	bool on;                 /* a walk is under way */
+	uint32_t slot;           /* the direct slot in which it continues */
+	uint32_t n_path;         /* used entries of path; 0: continue at the slot's top */
+	uint8_t path[PT_LEVELS]; /* the next node, by its slot in the node of each level */
+	size_t futile;           /* octets of holes below which a walk would gain nothing */
 };
 
 /*
- * Sixteen ranges of addresses: their ends, ascending, UINT32_MAX after the last, and their
- * values. A short list takes two cache lines.
+ * Sixteen ranges of addresses, ascending, each with its last address and its value. Unused
+ * entries at the end have the last address UINT32_MAX. A list of up to sixteen ranges takes
+ * two cache lines.
  */
 struct pt_ranges {
 	uint32_t last[16] __attribute__((aligned(64)));
@@ -124,19 +130,20 @@ struct pt_view {
 			      uint32_t *value, unsigned int n);
 	};
 	bool wide;   /* W:writer once */
-	bool small;  /* W:writer once  the direct table has PT_SMALL_BITS bits; wide then */
+	bool small;  /* W:writer once  PT_SMALL_BITS direct bits; `wide` is true as well */
 	bool leaf32; /* W:writer once */
 	/*
 	 * The value of the zero-length prefix in the low half, the number of its changes in
-	 * the high half. It stands in for leaves of value 0: a default route is one store,
-	 * not 2^18. A reader that finds it changed looks up again.   W:writer R:any
+	 * the high half. A lookup that ends at a leaf of value 0 returns this value, so a
+	 * change of the default route is one store, not 2^18. A reader that finds `dflt`
+	 * changed after the lookup looks up again.                   W:writer R:any
 	 */
 	_Atomic uint64_t dflt;
 
 	/* For the writer only from here on. */
 	struct pt_pool nodes, leaves;
 	uint64_t *bare;      /* fused: `bare` of the nodes in the pool, see struct node */
-	uint64_t *bare_slot; /* fused: the same for nodes in the direct table */
+	uint64_t *bare_slot; /* fused: `bare` of the nodes in the direct table */
 	size_t direct_bytes;
 	struct pt_walk walk; /* of pt_defragment() */
 	unsigned int refs;   /* 1 while current or retired, and 1 for each batch */
@@ -155,8 +162,8 @@ struct pt_slot {
 };
 
 /*
- * Blocks of a pool, each packed in a word: top bit nodes (else leaves), 31 bits size, 32
- * bits index.
+ * Blocks of the pools, each packed in a word. The top bit is set for nodes and clear for
+ * leaves; 31 bits of size (in nodes or leaves) and 32 bits of index follow.
  */
 struct pt_blocks {
 	uint64_t *rec;
@@ -165,7 +172,7 @@ struct pt_blocks {
 
 struct pt_batch {
 	struct poptrie_retired pub;
-	struct pt_view *of;   /* the view that owns the blocks; holds a reference */
+	struct pt_view *of;   /* the view that owns the blocks; the batch has a reference */
 	struct pt_view *gone; /* a whole view that was replaced, or NULL */
 	struct pt_blocks old;
 	size_t bytes;
@@ -177,10 +184,10 @@ struct poptrie {
 	/*
 	 * A copy of a small IPv4 table as ranges of addresses, while they are few: a lookup
 	 * compares the key with all their ends, and reads neither view nor node. The
-	 * default route is in it. Readers read the turn before and after. When it is odd or
-	 * has changed, they use the nodes. The list is here and not behind another pointer,
-	 * because a lookup in one table among hundreds then knows the addresses of all
-	 * lines at once.
+	 * default route is in it. Readers read the turn before and after the list. When the
+	 * turn is odd or has changed, they use the nodes. The list is here and not behind
+	 * another pointer, because a lookup then knows the addresses of all cache lines at
+	 * once, which helps if there are hundreds of tables.
 	 */
 	_Atomic uint32_t ranges_turn; /* W:writer R:any  odd: do not read the list */
 	uint32_t n_ranges;            /* W:writer R:any  1 to PT_RANGES */
@@ -194,16 +201,16 @@ struct poptrie {
 	bool wide;
 	enum pt_shape shape;
 	bool want32;     /* a value that needs 32-bit leaves was staged; never reset */
-	bool reader_hit; /* readers may have read a route since the table was empty */
+	bool reader_hit; /* last commit left routes or failed: readers may find a route */
 	unsigned int bits_max; /* 32 or 128 */
 	uint32_t n_slots;
 	uint32_t dflt; /* the staged default route */
 	struct pt_radix radix;
 	uint32_t top; /* radix tree of the prefixes shorter than a slot */
 	struct pt_slot *slot;
-	uint64_t *used;  /* a bit for each slot with a root, for the cursor */
-	uint64_t *full;  /* a bit for each slot to visit without a list of its prefixes */
-	uint64_t *whole; /* slots of `full` to rebuild; others have only a new cover */
+	uint64_t *used;  /* a bit for each slot with a root, to find the next such slot */
+	uint64_t *full;  /* a bit for each slot to visit without its prefixes in `dirty` */
+	uint64_t *whole; /* slots of `full` to rebuild; the others have only a new cover */
 	uint32_t full_lo, full_hi; /* words of `full` that may be set: lo <= w < hi */
 	struct pt_dirty *dirty;
 	uint32_t n_dirty, max_dirty;
@@ -214,7 +221,7 @@ struct poptrie {
 	uint64_t depth[POPTRIE_DEPTHS];
 	size_t retired_bytes;
 	uint64_t retired_nodes, retired_leaves;
-	uint32_t min_visits; /* fewest visits of a commit while holes are closed */
+	uint32_t min_visits; /* visits of nodes that each commit may make to close holes */
 };
 
 /* Return the slot of the key's address. Slots are in address order over the whole space. */

@@ -4,7 +4,7 @@
  * reader thread. A lookup waits for nothing; it is repeated when the default route changes
  * during it.
  *
- * Tried without gain: to set aside lanes that need a second level, and to finish them
+ * Tried without gain: setting aside the keys that need a second level, and finishing them
  * together.
  */
 #include "poptrie/walk.h"

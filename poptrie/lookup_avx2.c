@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bulk lookups for CPUs with AVX2 and BMI2: the scalar loop, compiled for them
+ * Bulk lookups for CPUs with AVX2 and BMI2: the scalar loop, compiled for these CPUs
  * (three-operand shifts, VEX loads). Any reader thread.
  *
  * AVX2 has no popcount of 64-bit lanes, and its gathers are not faster than loads. A

@@ -12,63 +12,70 @@
  *
  * The loops of IPv4 are short on purpose. When the compiler unrolls them to a batch, the
  * same instructions are no slower on a table in the L1, but 0.9 / 0.8 / 0.9 times as fast
- * on a full one (random / inprefix / zipf), because prefetchers learn by the address of an
- * instruction. Eight keys a round beat 4 and 16 by 1.03 to 1.06.
+ * on a full table (random / inprefix / zipf), because prefetchers learn by the address of
+ * an instruction. Eight keys a round have 1.03 to 1.06 times the rate of 4 and 16.
  *
- * 8 to 15 IPv4 keys take the passes of the scalar walk, which has 1.2 to 1.5 times the rate
- * of one key after the other (Zen 4, inprefix). If ten or more keys are left behind the last
- * sixteen, a vector that ends with the last key looks them up: 1.2 to 1.5 times the rate for
- * 26, 29 and 45 keys. Fewer keys are faster one by one. A vector with 0.0.0.0 in place of the
- * missing keys was as fast, but needs a store of the values without a mask: after a store
- * under a mask the loads of the values wait, and bursts of 4 lost a tenth.
+ * 8 to 15 IPv4 keys take the passes of the scalar walk, which have 1.2 to 1.5 times the
+ * rate of one key after the other (Zen 4, inprefix). If ten or more keys are left behind
+ * the last sixteen, a vector that ends with the last key looks them up: 1.2 to 1.5 times
+ * the rate for 26, 29 and 45 keys. Fewer keys are faster one by one. A vector with 0.0.0.0
+ * in place of the missing keys was as fast, but only if it stored the values without a
+ * mask: after a store under a mask, loads of the values wait, and bursts of 4 lost a tenth.
  *
- * Tried without gain for IPv4, relative to the same loop without, random / inprefix / zipf:
- * - prefetching the entries of all 64 keys first: 0.97 / 0.96 / 0.96; their leaves: 0.69 /
- *   0.72 / 0.70. It takes a hundred instructions more, and the reorder buffer does the
- *   same;
+ * Tried without gain for IPv4. The rates (random / inprefix / zipf) are relative to the
+ * same loop without the change:
+ * - prefetching the entries of all 64 keys first: 0.97 / 0.96 / 0.96; prefetching their
+ *   leaves: 0.69 / 0.72 / 0.70. It takes a hundred instructions more, and the reorder
+ *   buffer has the same effect;
  * - gathers of the leaves: 0.91 / 0.92 / 0.91;
- * - computing the addresses in vectors: 0.96 / 0.95 / 0.97. Loads forwarded from a vector
- *   store use the two pipes that vector loads need; out of registers they are no cheaper;
+ * - computing the addresses in vectors: 0.96 / 0.95 / 0.97. To load the addresses from a
+ *   vector store takes the two pipes that vector loads need, and to extract them from
+ *   registers is no cheaper;
  * - entries inserted from memory or broadcast under a mask: 1.0, and not always atomic;
  * - a leaf loaded and stored as a scalar, zeros and children looked for afterwards: 0.76 /
  *   0.70 / 0.73; leaves as 32-bit loads, two of which overlap: 1.0;
- * - one line of the L3 a lookup instead of two: a direct table of 4-octet entries, 1 MiB,
- *   which the L2 nearly holds, in front of records of one line each (run and up to 28
- *   leaves, or 64 leaves without a run where there are more): 0.65 / 0.74 / 0.75, with flat
- *   records prefetched; 0.57 / 0.57 / 0.69 without; all of it scalar, without a branch,
- *   0.46 to 0.52. Three loads a key, each waiting for the one before, cost more than the
- *   line that they save.
+ * - one cache line from the L3 for a lookup instead of two: a direct table of 4-octet
+ *   entries (1 MiB, which the L2 nearly holds) in front of records of one line each. A
+ *   record has the run and up to 28 leaves; if there are more, it is flat: 64 leaves
+ *   without a run. 0.65 / 0.74 / 0.75 if flat records are prefetched, 0.57 / 0.57 / 0.69 if
+ *   not; 0.46 to 0.52 if all of it is scalar, without a branch. The three loads of a key,
+ *   each of which waits for the previous load, cost more than the line that they save.
  *
  * IPv6: lanes become addresses by a store and scalar loads, behind a barrier. Without the
- * barrier the compiler extracts them from registers (193 against 235 M/s). To descend, 16
- * octets of a node are enough; the leaf runs of all eight lanes are loaded once, at the end.
+ * barrier the compiler extracts the addresses from registers (193 against 235 M/s). To
+ * descend, 16 octets of a node are enough; the leaf runs of all eight lanes are loaded
+ * once, at the end.
  *
  * The direct entries of all 64 keys are prefetched before the first is read. If all entries
  * are values, the lookup ends there. On a Xeon whose L3 other guests use, a table of four
  * short prefixes then has 2.2 times the rate (random) and a table of a thousand /48s 1.05
  * (inprefix); the rate of a router with a full table is the same (0.99). A vector that ends
- * with the last key looks up the last keys: 1.4 times the rate of one by one for 12, 20 and
- * 29 keys, 1.04 to 1.1 for 9 (Zen 4, inprefix).
+ * with the last key looks up the last keys: 1.4 times the rate of one key after the other
+ * for 12, 20 and 29 keys, 1.04 to 1.1 times for 9 keys (Zen 4, inprefix).
  *
  * Tried without gain for IPv6: 26 direct bits (a level less for a /32, but a table four
- * times as long), collecting keys and entries in arrays before (a third slower: the vector
- * loads wait for the stores), and prefetching the nodes of the next level (192 against 250:
- * 16 more instructions a step, and the reorder buffer does the same).
+ * times as long), collecting keys and entries in arrays first (a third slower, because the
+ * vector loads wait for the stores), and prefetching the nodes of the next level (192
+ * against 250 M/s: 16 more instructions a step, and the reorder buffer has the same
+ * effect).
  *
- * Tried as prototypes with too little gain (inprefix / zipf of 160 k real routes, against
- * the loop below in the same run; one to four runs each, in which that loop itself went
- * from 258 to 325 M/s zipf, so the numbers are hints):
- * - the last node of a /48 loaded whole, which saves the step that only learns that there
- *   is no child, and keys kept complemented, which makes the rank of a child shorter: 1.02
- *   / 1.07; in the library 0.97 / 1.07, less than its spread;
- * - eight bits a level, two direct and six counted (three levels instead of four, but 4.6
- *   MiB of nodes instead of 2.1): 1.09 / 1.09, with the former 1.08 / 1.14;
- * - two plain tables before the nodes: 22 and 10 bits, then eight a level, 0.8 to 1.07 /
- *   1.0 to 1.27, the least steady (8.6 MiB of second tables); 24 and 8, then eight, 0.7 /
- *   0.86; 22 and 8, then six, no better than one table with the first of these;
- * - broadcasts under a mask instead of inserts: 1.0.
+ * Tried as prototypes with too little gain. The rates (inprefix / zipf, 160 k real routes)
+ * are relative to the loop below in the same run. Each change had one to four runs, in
+ * which the rate of the loop below varied from 258 to 325 M/s (zipf), so the numbers are
+ * hints:
+ * - (1) the last node of a /48 loaded whole, which saves the step that only finds no child,
+ *   and keys kept complemented, which makes the rank of a child shorter: 1.02 / 1.07; in
+ *   the library 0.97 / 1.07, less than its spread;
+ * - (2) eight bits a level, two direct and six counted (three levels instead of four, but
+ *   4.6 MiB of nodes instead of 2.1): 1.09 / 1.09, together with (1) 1.08 / 1.14;
+ * - (3) two plain tables before the nodes: tables of 22 and 10 bits, then eight bits a
+ *   level: 0.8 to 1.07 / 1.0 to 1.27, the least steady (8.6 MiB of second tables); 24 and 8
+ *   bits, then eight: 0.7 / 0.86; 22 and 8 bits, then six: no better than one table with
+ *   (1);
+ * - (4) broadcasts under a mask instead of inserts: 1.0.
  *
- * Even 64 keys that stay in the L1 gained 1.09 by the first and 1.17 by the first two.
+ * Even 64 keys whose memory stays in the L1 gained only 1.09 by (1), and 1.17 by (1) and
+ * (2).
  */
 #include <string.h>
 #define X86_ALL_INSTRUCTIONS
@@ -85,7 +92,9 @@
 #endif
 #include "poptrie/walk.h"
 
-/* Store lanes that become addresses to memory: the compiler's own way costs more. */
+/*
+ * Make the compiler store lanes that become addresses in memory: its own choice costs more.
+ */
 #define IN_MEMORY(x) __asm__("" : "+m"(x))
 /* SHRX with a key in memory is one instruction, if its count is in a register. */
 #define IN_REGISTER(x) __asm__("" : "+r"(x))
@@ -131,7 +140,7 @@ fused_index8(const struct pt_fused *f, const uint32_t *addr)
 	__m512i run = _mm512_unpacklo_epi64(even, odd);
 	__m512i base = _mm512_unpackhi_epi64(even, odd);
 	__m512i key = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const void *)addr));
-	/* 63 - slot: the complement; the shift uses six bits of it. */
+	/* Compute 63 - slot, the complement of the six bits of the slot. */
 	__m512i up = _mm512_andnot_si512(_mm512_srli_epi64(key, 26 - PT4_BITS),
 					 _mm512_set1_epi64(63));
 
@@ -267,7 +276,7 @@ pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 struct group6 {
 	uint64_t at[8];  /* octet at which the reached node begins */
 	uint64_t key[8]; /* the next six bits are the top ones */
-	int64_t slot[8]; /* of the direct table */
+	int64_t slot[8]; /* in the direct table, counted from entries_of() */
 	__m256i entry;   /* direct entries */
 	__mmask8 active; /* lanes that may have a node below */
 	__mmask8 other;  /* lanes for the scalar walk */
@@ -308,7 +317,10 @@ keys_hi8(const uint8_t *const *addr)
 /* The tables that are walked in groups: small IPv4, small IPv6, large IPv6. */
 enum table { SMALL4, SMALL6, WIDE6 };
 
-/* Return the direct entries, from that of the slot 0 of a group on. */
+/*
+ * Return the direct entry from which a group counts its slots: the first entry of the
+ * table, or in a large IPv6 table the first entry of 2000::/3.
+ */
 PT_INLINE const _Atomic uint32_t *
 entries_of(const struct pt_view *v, enum table table)
 {
@@ -328,7 +340,7 @@ group_slots(struct group6 *g, const _Atomic uint32_t *e, __m512i slot, enum tabl
 		__builtin_prefetch((const void *)&e[g->slot[i]]);
 }
 
-/* Begin at the nodes that the direct entries name. `e` is that of group_slots(). */
+/* Begin at the nodes that the direct entries name. `e` is the same as in group_slots(). */
 PT_INLINE void
 group_enter(struct group6 *g, const _Atomic uint32_t *e)
 {
@@ -411,7 +423,7 @@ group_step(const struct pt_view *v, struct group6 *g)
 	g->active = down;
 }
 
-/* Write leaves as values, the default in place of 0. */
+/* Write leaves as values, with the default in place of 0. */
 PT_INLINE void
 values8_store(uint32_t *value, __m256i leaf, uint64_t dflt)
 {
@@ -430,7 +442,7 @@ group_finish(const struct pt_view *v, struct group6 *g, uint32_t *value, uint64_
 	__m256i r;
 
 	nodes8(v->node, g->at, offsetof(struct pt_wide, child_base), &base, &run);
-	/* 63 - slot: the complement; the shift uses six bits of it. */
+	/* Compute 63 - slot, the complement of the six bits of the slot. */
 	up = _mm512_andnot_si512(_mm512_srli_epi64(key, 58), _mm512_set1_epi64(63));
 	run = _mm512_popcnt_epi64(_mm512_sllv_epi64(run, up));
 	base = _mm512_add_epi64(_mm512_srli_epi64(base, 32), run);
@@ -442,7 +454,7 @@ group_finish(const struct pt_view *v, struct group6 *g, uint32_t *value, uint64_
 	return g->other | g->active;
 }
 
-/* Descend while there are nodes, and bits of the keys' upper halves. */
+/* Descend while there are nodes and the upper halves of the keys have bits left. */
 PT_INLINE void
 groups_walk(const struct pt_view *v, struct group6 *g, unsigned int groups,
 	    unsigned int bits)
@@ -516,7 +528,9 @@ groups_find(const struct pt_view *v, union keys key, unsigned int from, uint32_t
 		group_enter(&g[i], entries_of(v, table));
 		any |= g[i].active | g[i].other;
 	}
-	/* Nearly always so in a table of few short prefixes. */
+	/*
+	 * No entry has a node: this is nearly always so in a table of few short prefixes.
+	 */
 	if (any == 0) {
 		for (unsigned int i = 0, at = from; i < groups; i++, at += 8)
 			values8_store(value + (at < last ? at : last), g[i].entry, dflt);

@@ -12,7 +12,7 @@
 /* A node of either layout, unpacked. */
 struct node {
 	uint64_t run, child;
-	uint64_t bare; /* slots where no prefix of the direct slot's own tree matches */
+	uint64_t bare; /* slots that no prefix of the direct slot's own radix tree covers */
 	uint32_t leaf_base, child_base;
 };
 
@@ -108,8 +108,8 @@ node_put_bare(const struct pt_view *v, uint32_t i, uint64_t bare)
 }
 
 /*
- * Return true if the nodes are equal for readers; `bare` may differ. In a fused node, the
- * leaves mark the children.
+ * Return true if the nodes are equal for readers; `bare` may differ. Readers of a fused
+ * node find `child` in the leaves.
  */
 static inline bool
 node_same(const struct node *a, const struct node *b)

@@ -59,9 +59,10 @@ pt_plan_open(const struct pt_view *v, struct plan *p, const struct node *old)
 }
 
 /*
- * Plan again the slots that changed prefixes touch: `whole` if the value above may differ,
- * `part` if a change lies inside. It descends once for each prefix and does not walk all
- * routes of the node, because in a full table a slot has a hundred.
+ * Plan again the slots that changed prefixes touch. Sets in *whole the slots that a changed
+ * prefix covers, and in *part the other slots, which have a longer changed prefix inside.
+ * The function searches the radix tree once for each changed prefix. It does not walk all
+ * routes of the node, because a direct slot of a full table has a hundred routes.
  */
 void
 pt_plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned int d,

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plan the contents of one node, from the radix tree to the pools; see plan.c. */
+/* Plan the contents of one node before they are written to the pools; see plan.c. */
 #ifndef POPTRIE_PLAN_H
 #define POPTRIE_PLAN_H
 
 #include "poptrie/node.h"
 
-/* The 64 slots of a node: a value or a subtree for each. */
+/* The 64 slots of a node: each has a value or a subtree. */
 struct plan {
-	uint32_t value[64]; /* of the slot, or of the longest prefix above its subtree */
-	uint32_t root[64];
-	uint64_t kids;
+	uint32_t value[64];  /* of the slot, or of the longest prefix above its subtree */
+	uint32_t root[64];   /* radix subtree of the slot; valid only for slots of `kids` */
+	uint64_t kids;       /* slots with a subtree */
 	uint64_t bare;       /* see struct node */
-	struct node kid[64]; /* in the order of the slots */
+	struct node kid[64]; /* built nodes of the subtrees, in the order of the slots */
 };
 
 /*
- * The value of the longest prefix above a node. `bare`: that prefix is not in the tree of
- * the slot.
+ * The value of the longest prefix above a node. `bare`: this prefix is not in the direct
+ * slot's own radix tree.
  */
 struct above {
 	uint32_t value;

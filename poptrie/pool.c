@@ -3,9 +3,9 @@
  * Allocate blocks of the node and leaf arrays. Each page has blocks of one size, so that a
  * block of n elements takes no more than n. (A buddy allocator would round up to the power
  * of two; this would cost a quarter of the memory that lookups need in the cache.) A page
- * whose blocks are all free can take any other size. Writer thread only. The code never
- * moves the array, and never writes into a free block, because a reader may still read the
- * block until the grace period is over.
+ * whose blocks are all free can take blocks of any other size. Writer thread only. The code
+ * never moves the array, because readers use it. It never writes into the array, because
+ * struct pt_page has the marks of the free blocks.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,9 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define MMAP_BYTES ((size_t)256 << 10)
 
-/* Return the size of a page: arm64 has kernels with pages of 4, 16 and 64 KiB. */
+/*
+ * Return the size of a page of memory: on arm64 it is 4, 16 or 64 KiB, as the kernel chose.
+ */
 static size_t
 page_bytes(void)
 {
@@ -151,7 +153,7 @@ list_drop(struct pt_pool *p, uint32_t *head, uint32_t i)
 		p->page[pg->next].prev = pg->prev;
 }
 
-/* Take an unused page for blocks of `n`. */
+/* Take an unused page for blocks of `n` elements. */
 static uint32_t
 page_take(struct pt_pool *p, uint32_t n)
 {

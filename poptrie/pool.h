@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define PT_NIL        UINT32_MAX
-#define PT_MEM_HOT    1u /* read by lookups: ask for huge pages, on their NUMA nodes */
+#define PT_MEM_HOT    1u /* often read: ask for huge pages, on the NUMA nodes of lookups */
 #define PT_MEM_SPARSE 2u /* mostly never touched: ask for no huge pages */
 
 /* The caller's memory hooks, or mmap and malloc when `alloc` is NULL. */
@@ -19,7 +19,7 @@ struct pt_mem {
 	void *(*alloc)(void *ctx, size_t bytes, size_t align);
 	void (*free)(void *ctx, void *mem);
 	void *ctx;
-	uint64_t nodes; /* of struct poptrie_conf */
+	uint64_t nodes; /* see struct poptrie_conf */
 };
 
 /* Return zeroed memory or NULL.                                             [writer] */
@@ -43,12 +43,12 @@ struct pt_pool {
 	uint32_t elem_bytes;
 	uint32_t page_elems; /* a power of two, at most 1024 */
 	uint32_t n_pages;    /* capacity */
-	uint32_t top;        /* pages ever used */
-	uint32_t skip;       /* pages among them that are never handed out */
+	uint32_t top;        /* pages ever used, those of `skip` included */
+	uint32_t skip;       /* pages at the start that are never handed out */
 	uint32_t free_pages; /* list of pages that became free again */
 	uint32_t n_free_pages;
-	uint32_t partial
-		[65];     /* lists of pages, not leaving, with a free block of that size */
+	/* For each size of blocks: list of pages with a free block that are not leaving. */
+	uint32_t partial[65];
 	uint32_t leaving; /* list of leaving pages */
 	uint32_t live;    /* elements handed out */
 };
@@ -68,15 +68,16 @@ uint32_t pt_pool_alloc(struct pt_pool *p, uint32_t n);
 void pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n);
 
 /*
- * Mark pages that are less than three quarters full as leaving, for each block size for
- * which that frees `gain` pages or more. A leaving page gets no new block. When all of its blocks
- * have been moved and freed, it can take any block size. Returns true if any page is leaving.
+ * For each block size, mark the pages that are less than three quarters full as leaving, if
+ * moving their blocks frees `gain` pages or more. A leaving page gets no new block. When
+ * all its blocks have been moved and freed, the page can take blocks of any size. Returns
+ * true if any page is leaving.
  */
 bool pt_pool_mark_leaving(struct pt_pool *p, uint32_t gain);
 
 /*
- * Cancel pt_pool_mark_leaving(): the pages take blocks again. pt_pool_alloc() calls it when the
- * pool is full.
+ * Cancel pt_pool_mark_leaving(): the pages take blocks again. pt_pool_alloc() calls this
+ * function when the pool is full.
  */
 void pt_pool_unmark_leaving(struct pt_pool *p);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Create and destroy a table, commit changes, count. Writer thread only. A commit must
- * never let a reader see a value that neither the table before the commit nor the table
- * after it has; commit_slots() explains how this holds for the default route.
+ * Create and destroy a table, commit changes, fill statistics. Writer thread only. A commit
+ * must never let a reader see a value that neither the table before the commit nor the
+ * table after it has; commit_slots() explains how this holds for the default route.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -115,7 +115,10 @@ dirty_order(const void *a, const void *b)
 	return pt_key_before(y->key, y->len, x->key, x->len);
 }
 
-/* Drop the listed prefixes of slots that are visited anyway, and sort the others. */
+/*
+ * Remove the prefixes of slots in `full` from the list of changed prefixes, mark these
+ * slots to be rebuilt, and sort the rest of the list.
+ */
 static void
 dirty_settle(struct poptrie *pt)
 {
@@ -150,7 +153,7 @@ dirty_clear(struct poptrie *pt)
 
 /*
  * Publish slot by slot. Where no prefix matches, leaves have the value 0 and readers use
- * the default instead. When the default changes together with prefixes, no order of those
+ * the default instead. When the default changes together with prefixes, no order of the
  * stores is right for an address that loses its prefix in the same commit. Therefore the
  * touched slots get the new default written into their leaves, and then the default is
  * stored. These slots stay marked, and the next commit writes 0 there again. (A withdrawn
@@ -186,7 +189,8 @@ commit_slots(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		if (rc < 0)
 			goto fail;
 		/*
-		 * Leaves that no change touched still have 0, so the slot has more runs
+		 * Rebuild the slot in the next commit. Changed leaves have the new default,
+		 * but other leaves without a prefix still have 0, so the slot has more runs
 		 * than it needs.
 		 */
 		if (uncovered && pt->slot[s].cover == 0)

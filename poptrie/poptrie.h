@@ -42,10 +42,10 @@ struct poptrie_conf {
 	/*
 	 * For a table of some hundred routes. The table begins with some KiB in place of
 	 * MiB (a direct table of 2^8 slots, pools that grow with the routes), and a lookup
-	 * reads one or two levels more. IPv4 prefixes that make at most 64 ranges of equal
-	 * results are also stored as a list, which bulk lookups with AVX-512 read in place
-	 * of nodes. The results are right with any number of routes, but at thousands of
-	 * routes the large form is faster in all respects.
+	 * reads one or two levels more. At most 64 IPv4 prefixes that make at most 64
+	 * ranges of equal results are also stored as a list, which bulk lookups with AVX2
+	 * or AVX-512 read in place of nodes. The results are right with any number of
+	 * routes, but at thousands of routes the large form is faster in all respects.
 	 */
 	bool small;
 	/*
@@ -55,9 +55,9 @@ struct poptrie_conf {
 	void *(*alloc)(void *ctx, size_t bytes, size_t align);
 	void (*free)(void *ctx, void *mem);
 	/*
-	 * Used without hooks: a bit for each NUMA node on which lookups should find their
-	 * memory; 0 for any node. It is only a preference: memory is on another node when a
-	 * node has no room or the kernel refuses.
+	 * A bit for each NUMA node that the memory of lookups should be on; 0: any node. It
+	 * is ignored if `alloc` is set. It is only a preference: the memory is on another
+	 * node if a node has no room or the kernel refuses.
 	 */
 	uint64_t nodes;
 	/*
@@ -109,16 +109,16 @@ int poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint3
 int poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len);
 
 /*
- * Publish all staged changes: each touched direct slot is rebuilt once and replaced with
- * one release store. Retired blocks go to conf.retire.                        [writer]
+ * Publish all staged changes. Each touched direct slot is updated once. For each key, one
+ * release store changes the result. Replaced blocks go to conf.retire.        [writer]
  *
- * A change takes about a microsecond. A prefix shorter than a direct slot (IPv4 /18, IPv6
- * /24 in 2000::/3, else /12) takes some 8 ns for each slot whose results it changes: 10 us
- * for an IPv4 /8, but 16 ms for 2000::/3. A changed default route is one store. While the
- * pools have many holes, each commit closes some of them: this takes 10 to 30 us more, or
- * as much as the commit itself. The whole table is rebuilt, at 50 to 100 ns a route, when a
- * pool is full, when the first value needs wide leaves, and when the default route is
- * withdrawn together with other changes.
+ * A change takes about a microsecond. A prefix shorter than a direct slot (shorter than /18
+ * in IPv4, than /24 in 2000::/3, than /12 elsewhere in IPv6) takes some 8 ns for each slot
+ * whose results it changes: 10 us for an IPv4 /8, but 16 ms for 2000::/3. A changed default
+ * route is one store. While the pools have many holes, each commit closes some of them:
+ * this takes 10 to 30 us more, or as much as the commit itself. The whole table is rebuilt,
+ * at 50 to 100 ns a route, when a pool is full, when the first value of more than 15 bits
+ * is added, and when the default route is withdrawn together with other changes.
  *
  * Returns 0 or -ENOMEM. After -ENOMEM, slots that are not yet published give their old
  * values and stay staged; a later commit tries them again.
@@ -149,15 +149,19 @@ void poptrie4_lookup_each(const struct poptrie *const *pt, const uint32_t *addr,
 			  uint32_t *value, unsigned int n);
 
 /*
- * Prefetch the lines that a lookup reads first, before its key is known: one table among
- * hundreds is in no near cache.                                           [any reader]
+ * Prefetch the cache lines that a lookup reads first. They do not depend on the key. This
+ * helps if there are hundreds of tables, because a table is then in no near cache.
+ *                                                                         [any reader]
  */
 void poptrie_prefetch(const struct poptrie *pt);
 
 /* Look up one IPv6 key: 16 octets in network order, any alignment.       [any reader] */
 uint32_t poptrie6_lookup(const struct poptrie *pt, const uint8_t *addr);
 
-/* Look up `n` IPv6 keys given by pointer (they stay in the packets). */
+/*
+ * Look up `n` IPv6 keys: addr[i] points to key i, for example in a packet, at any
+ * alignment.
+ */
 void poptrie6_lookup_bulk(const struct poptrie *pt, const uint8_t *const *addr,
 			  uint32_t *value, unsigned int n);
 
@@ -168,7 +172,7 @@ void poptrie6_lookup_bulk(const struct poptrie *pt, const uint8_t *const *addr,
  *         fills *match_len, returns its value or POPTRIE_NONE.
  * next:   first prefix after (addr, len) in (address, length) order, or at or after it when
  *         `inclusive`; overwrites addr (host bits zero) and *len. Returns its value,
- *         POPTRIE_NONE at the end. The cursor stays valid while the table changes.
+ *         POPTRIE_NONE at the end. The table may change between two calls.
  */
 uint32_t poptrie_exact(const struct poptrie *pt, const uint8_t *addr, unsigned int len);
 uint32_t poptrie_match(const struct poptrie *pt, const uint8_t *addr, unsigned int len,
@@ -182,21 +186,22 @@ struct poptrie_stats {
 	uint64_t routes;        /* staged prefixes */
 	uint64_t nodes, leaves; /* in use, direct slots not counted */
 	size_t direct_bytes;    /* the direct-pointing table */
-	size_t node_bytes;      /* pages of the pools that were ever used */
-	size_t leaf_bytes;
-	size_t free_bytes;    /* in the pools: not in use (fragmentation included) */
-	size_t retired_bytes; /* waiting for poptrie_reclaim() */
-	size_t radix_bytes;   /* memory that lookups never read, such as the radix trees */
+	size_t node_bytes;      /* pages of the node pool that were ever used */
+	size_t leaf_bytes;      /* pages of the leaf pool that were ever used */
+	size_t free_bytes;      /* in the pools: not in use (fragmentation included) */
+	size_t retired_bytes;   /* waiting for poptrie_reclaim() */
+	size_t radix_bytes;     /* memory that lookups never read, like the radix trees */
 	uint64_t commits, slots_rebuilt;
 	/*
 	 * Routes by the number of nodes that a lookup reads below the direct entry. The
-	 * length of a prefix decides: IPv4 up to /24 and IPv6 up to /24 in 2000::/3 are at
-	 * 0.
+	 * length of a prefix decides: in a large table, IPv4 up to /24 and IPv6 up to /24
+	 * in 2000::/3 are at 0.
 	 */
 	uint64_t depth[POPTRIE_DEPTHS];
 	/*
-	 * The part of free_bytes that only blocks of certain sizes can use. It stays below
-	 * the bytes in use plus 2 MiB: from half of that on, each commit closes some holes.
+	 * The part of free_bytes that only blocks of certain sizes can use. Its limit is
+	 * the bytes in use plus 2 MiB: from half of this limit on, each commit closes some
+	 * holes.
 	 */
 	size_t frag_bytes;
 };

@@ -5,8 +5,8 @@
  *
  * A commit closes the list before it touches a node, and opens it when all is published.
  * Meanwhile readers use the nodes, so a lookup never gives an older result than an earlier
- * lookup. There is no list for a table that has more prefixes than ranges, nor after a
- * commit that failed.
+ * lookup. A table with more than PT_RANGES prefixes or ranges has no list. After a commit
+ * that failed there is no list either.
  */
 #include <stdlib.h>
 #include "poptrie/impl.h"

@@ -3,12 +3,17 @@
  * Look up keys in the list of ranges of a small table, with AVX2. A key is compared with
  * sixteen ends in two registers. Any reader thread.
  *
- * Tables of VRFs with ten routes, cycles of all stages relative to table main, Zen 1, with
- * nodes and with ranges: one VRF a burst, 256 of them, 1.15 and 0.99; 16 VRFs mixed in a
- * burst 1.20 and 1.07; 256 mixed 1.65 and 1.16. To prefetch the lists of a mixed burst
- * gains nothing. One table, 64 keys at once, cycles a key: addresses inside routes take 23
- * to 28 with nodes, 5 (16 ranges) to 13 (63) with ranges; addresses that only the default
- * route has take 3 to 5 with nodes, 4 to 13 with ranges.
+ * Tables of VRFs with ten routes each, Zen 1: cycles of all stages for a packet, relative
+ * to packets in table main (first with nodes, then with ranges):
+ * - 256 VRFs, each burst has packets of one VRF: 1.15 and 0.99;
+ * - each burst has packets of 16 VRFs: 1.20 and 1.07;
+ * - each burst has packets of 256 VRFs: 1.65 and 1.16.
+ * To prefetch the lists of such a mixed burst gains nothing.
+ *
+ * One table, 64 keys at once, cycles for each key:
+ * - addresses inside routes: 23 to 28 with nodes; 5 (16 ranges) to 13 (63 ranges) with
+ *   ranges;
+ * - addresses that only the default route has: 3 to 5 with nodes, 4 to 13 with ranges.
  */
 #include <limits.h>
 #define X86_ALL_INSTRUCTIONS

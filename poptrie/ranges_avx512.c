@@ -24,8 +24,8 @@ struct ranges {
 };
 
 /*
- * Return the elements at `at` (its four or five lowest bits), in lanes of `upper` from the
- * upper half.
+ * Return for each lane the element of `of` with the index `at`, of which the lowest four
+ * (n = 1) or five bits count. If `n` is 4, the lanes in `upper` use the upper half of `of`.
  */
 PT_INLINE __m512i
 ranges_at(const __m512i *of, __m512i at, __mmask16 upper, unsigned int n)

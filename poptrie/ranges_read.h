@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ranges_read: look up one key in the list of ranges of a small table. A file that includes
- * this compiles it for a kind of CPU, and has before it
+ * this header compiles it for a kind of CPU. Before the #include, the file defines
  *
  *     static unsigned int ranges_below(const struct pt_ranges *r, uint32_t addr);
  *
- * the number of the sixteen ranges at `r` that end before `addr`. Any reader thread. A
- * reader never waits for the writer; see ranges.c.
+ * which returns how many of the sixteen ranges at `r` end before `addr`. Any reader thread.
+ * A reader never waits for the writer; see ranges.c.
  */
 #ifndef POPTRIE_RANGES_READ_H
 #define POPTRIE_RANGES_READ_H
@@ -27,7 +27,7 @@ ranges_find_one(const struct poptrie *pt, uint32_t addr)
 	return pt->ranges[at / 16].value[at % 16];
 }
 
-/* Return true if the list was not closed since it had this turn. */
+/* Return true if the list was not closed since the caller read `turn`. */
 PT_INLINE bool
 ranges_unchanged(const struct poptrie *pt, uint32_t turn)
 {

@@ -14,8 +14,8 @@
 #define PT_PASSES4_MIN 8  /* fewer IPv4 keys are walked one by one */
 
 /*
- * Load a leaf at once, because leaves may change in place (build.c). Relaxed is enough:
- * each lookup calls dflt_changed() after its leaves.
+ * Load a leaf at once, because leaves may change in place (build.c). Relaxed is enough,
+ * because each lookup calls dflt_changed() after it has loaded its leaves.
  */
 PT_INLINE uint32_t
 leaf_load(const void *leaf, uint32_t i, bool leaf32)
@@ -26,7 +26,7 @@ leaf_load(const void *leaf, uint32_t i, bool leaf32)
 					     memory_order_relaxed);
 }
 
-/* Return the leaf of `key` in node `e`; the next six bits of the key are its top ones. */
+/* Return the leaf in node `e` for the top six bits of `key`. */
 PT_INLINE uint32_t
 fused_leaf(const struct pt_view *v, struct pair e, uint32_t key, bool leaf32)
 {
@@ -138,7 +138,7 @@ dflt_now(const struct pt_view *v)
 
 /*
  * Return true if the default is not `dflt`, which was read before the leaves. After this
- * call, all that the writer stored before a leaf that was read is visible.
+ * call, the reader sees all that the writer stored before the leaves that the reader read.
  */
 PT_INLINE bool
 dflt_changed(const struct pt_view *v, uint64_t dflt)
@@ -185,23 +185,24 @@ indices_find(uint32_t *at, const struct pt_fused *entry, const struct pt_view *v
  * loaded: the reorder buffer alone holds a dozen keys (a fifth faster at full tables).
  * Entries go through memory: that is less work than moving halves of vector registers to
  * general ones (a tenth to a fifth). A pass has sixteen keys, a number that the compiler
- * knows. The next sixteen entries are loaded before the leaf indices of these are computed,
- * and the leaves are prefetched, so that the last pass seldom waits.
+ * knows. The entries of the next pass are loaded before the leaf indices of a pass are
+ * computed, and the leaves are prefetched, so that the loop over the leaves seldom waits.
  *
- * Relative to sixteen at a time without both prefetches, random / inprefix / zipf, scalar
- * and AVX2:
+ * Rates relative to passes of sixteen keys that neither load the next entries early nor
+ * prefetch leaves (random / inprefix / zipf; first scalar, then AVX2):
  * - both, as here: 1.15 / 1.26 / 1.19 and 1.13 / 1.31 / 1.23;
- * - leaves prefetched only: 1.10 / 1.26 / 1.20 and 0.95 / 1.13 / 1.06; then 8 or 32 at a
- *   time is no better;
+ * - leaves prefetched only: 1.10 / 1.26 / 1.20 and 0.95 / 1.13 / 1.06; then passes of 8 or
+ *   32 keys are no better;
  * - all entries prefetched, then their leaves: 1.29 / 1.35 / 1.24 and 1.09 / 1.24 / 1.11;
- *   without the leaves: 1.0 / 0.95 / 1.0.
+ *   all entries prefetched, but no leaves: 1.0 / 0.95 / 1.0.
  *
- * All entries of the block are prefetched first, for caches that other programs fill: where
- * 8 MiB of pointers take 150 to 190 ns a step, the ratio to rte_fib with 2 octets rises
- * from 1.2 to 1.8 (inprefix) and from 1.1 to 1.4 (zipf), AVX2.
+ * In addition, all entries of the block are prefetched first. This is for hosts on which
+ * other programs fill the caches: where each step through a list of pointers of 8 MiB takes
+ * 150 to 190 ns, the rate relative to rte_fib (next hops of 2 octets) rises from 1.2 to 1.8
+ * (inprefix) and from 1.1 to 1.4 (zipf), AVX2.
  *
- * The keys behind the last sixteen take the same passes. Relative to these keys one by one,
- * AVX2 on Zen 4, inprefix: 1.2 to 1.4 for 10 to 45 keys.
+ * The keys behind the last sixteen take the same passes. This has 1.2 to 1.4 times the rate
+ * of a walk of these keys one by one (10 to 45 keys, AVX2 on Zen 4, inprefix).
  *
  * Tried without gain: one test for children at the end instead of a branch for each key
  * (0.9).
@@ -285,13 +286,16 @@ few_or_many4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, uns
 	} while (dflt_changed(v, dflt));
 }
 
-/* Keys that descend. An entry of `node` and `key` is a key that has a node to read. */
+/*
+ * Keys that descend. The first `n` entries of key, node and of are keys that have a node to
+ * read. The first n_leaves entries of leaf and leaf_of are keys whose leaf is known.
+ */
 struct walk6 {
-	uint64_t key[PT_BLOCK]; /* unread bits of the upper half, the next ones on top */
+	uint64_t key[PT_BLOCK]; /* unread bits of the upper half, the next bits on top */
 	const struct pt_wide *node[PT_BLOCK];
-	uint32_t leaf[PT_BLOCK]; /* index of a leaf that is to be read */
-	uint8_t of[PT_BLOCK];    /* the number of the key that has this node */
-	uint8_t leaf_of[PT_BLOCK];
+	uint32_t leaf[PT_BLOCK];   /* index of a leaf that is to be read */
+	uint8_t of[PT_BLOCK];      /* the number of the key that has this node */
+	uint8_t leaf_of[PT_BLOCK]; /* the number of the key that has this leaf */
 	unsigned int n, n_leaves;
 };
 
@@ -389,9 +393,9 @@ walk6_step(struct walk6 *w, const struct pt_view *v, bool leaf32)
 }
 
 /*
- * Look up at most PT_BLOCK keys in passes, each of which prefetches for the next. Key by
- * key, nothing overlaps the loads of a deep trie: where 8 MiB of pointers take 150 to 190 ns
- * a step, passes are 3 times as fast.
+ * Look up at most PT_BLOCK keys in passes. Each pass prefetches for the next pass. In a
+ * lookup of one key after the other, the loads of a deep trie would not overlap: where each
+ * step through a list of pointers of 8 MiB takes 150 to 190 ns, passes are 3 times as fast.
  */
 PT_INLINE void
 walk6_block(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
@@ -402,7 +406,7 @@ walk6_block(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value
 	if ((entries6(v, addr, value, n, dflt) & PT_CHILD) == 0)
 		return;
 	walk6_begin(&w, v, addr, value, n);
-	/* Descend as far as the upper halves of all keys have the bits. */
+	/* Descend while the upper halves of the keys have bits left for a level. */
 	for (unsigned int level = 0; level < (64 - PT6_BITS) / PT_STRIDE && w.n > 0;
 	     level++)
 		walk6_step(&w, v, leaf32);
