@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bfd: the bfd thread: its messages, its timers, its end. While the key `bfd.dplane` is
- * absent the thread sleeps.                                                          [bfd]
+ * absent, the thread only answers queries.                                           [bfd]
  */
 #include "bfd/bfd.h"
 
@@ -133,7 +133,8 @@ bfd_init(struct worker *w)
 	if (!b->setup.conf.on)
 		return 0;
 	/*
-	 * First of all, because the sessions of the previous daemon wait for their packets.
+	 * Ask for the real-time priority first, because the sessions of the previous daemon
+	 * wait for their packets.
 	 */
 	b->may_lend = sched_real_time() == 0;
 	if (!b->may_lend) {

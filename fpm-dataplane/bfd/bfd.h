@@ -24,12 +24,12 @@ struct bfd_setup {
 	struct fib *fib;
 	struct worker *rib;      /* receives MSG_BFD_HOP */
 	struct worker *punt;     /* receives MSG_BFD_PEER */
-	struct fwd_rings *rings; /* array, one per forwarder; takes CLASS_bfd of each */
+	struct fwd_rings *rings; /* array, one per forwarder; the thread reads CLASS_bfd */
 	struct bfd_table *table; /* NULL while BFD is off */
 	unsigned int n_fwd;
 	unsigned int full_rounds;   /* rounds in which a forwarder empties a full queue */
 	const char *netns;          /* the control namespace */
-	struct bfd_setup_conf conf; /* of the start; a change needs a restart */
+	struct bfd_setup_conf conf; /* as at the start; a change needs a restart */
 };
 
 /* Set up the thread, as rib_setup() does. Returns 0 or -ENOMEM.                   [main] */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn: the connections to bfdd, which listens. The thread peeks at a message before it
- * removes it from the socket, and writes only whole messages. It moves a partial message to
- * memory that outlives the daemon. So the next daemon continues with the same connection, and
- * bfdd does not notice a restart or a crash.
+ * conn: the connections to bfdd, which listens. The thread handles a message before it
+ * removes the message from the socket, and writes only whole messages. It moves a partial
+ * message to memory that outlives the daemon. So the next daemon continues with the same
+ * connection, and bfdd does not notice a restart or a crash.
  *
  * A partial message cannot stay in the socket: the kernel does not free the buffers of its
  * octets, and these can be larger than half of the socket's receive buffer. Then TCP closes
@@ -60,8 +60,8 @@ conn_close(struct bfd *b, struct conn *c)
 		return;
 	ev_io_stop(b->w->loop, &c->io);
 	/*
-	 * A successor that starts now may have inherited the connection: close it there,
-	 * too.
+	 * A successor that starts now may have inherited the connection: end it for the
+	 * successor, too.
 	 */
 	(void)shutdown(c->fd, SHUT_RDWR);
 	close(c->fd);
@@ -87,8 +87,8 @@ counters_answer(struct bfd *b, struct conn *c, const struct bfd_dplane_msg *m)
 		session_counters(b, s, &counters);
 	counters.lid = m->lid;
 	/*
-	 * bfdd shows the field for octets of sent echo packets as their number (8.4.4 to
-	 * 10.7).
+	 * bfdd of FRR 8.4.4 to 10.7 shows this field, the octets of sent echo packets, as
+	 * the number of sent echo packets.
 	 */
 	counters.echo_out_octets = counters.echo_out_packets;
 	conn_send(c, octets, bfd_dplane_write_counters(&counters, m->id, octets));
@@ -148,8 +148,9 @@ conn_remove(struct conn *c, size_t octets)
 	size_t from_socket = octets - part->n;
 
 	/*
-	 * If `part` is empty, the next daemon finds a whole message in the socket, or none of
-	 * it. It may read the message twice, so the connection can stay open after a crash.
+	 * If `part` is empty, the next daemon finds the whole message in the socket, or
+	 * none of it. The message may be handled twice, so the connection can stay open
+	 * after a crash and no mark is necessary.
 	 */
 	if (part->n > 0)
 		part_open(part);
@@ -406,9 +407,10 @@ conns_begin(struct bfd *b)
 		fd = sd_take(name);
 		if (fd < 0) {
 			/*
-			 * The last daemon may have opened this connection after it listed
-			 * its descriptors for this daemon. Then the manager has the only
-			 * copy, which no program reads.
+			 * Remove the descriptor from the service manager. The last daemon
+			 * may have opened the connection after it listed its descriptors
+			 * for this daemon. Then the manager has the only copy, which no
+			 * program reads.
 			 */
 			conn_store(b, &b->conn[i]);
 			continue;

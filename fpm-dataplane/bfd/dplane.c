@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dplane: bfdd's messages to a data plane and back. The length of a message gives the start
- * of the next message, so a type or a field that a later bfdd adds is skipped. Pure
+ * dplane: messages from bfdd to a data plane and back. The length of a message gives the
+ * start of the next message, so a type or a field that a later bfdd adds is skipped. Pure
  * functions.
  */
 #include "bfd/dplane.h"

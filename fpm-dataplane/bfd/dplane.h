@@ -59,7 +59,7 @@ struct bfd_dplane_session {
 	uint8_t ttl;        /* several hops: the least TTL of received packets */
 	uint8_t mult;
 	uint32_t ifindex;                         /* 0: the session names no interface */
-	char ifname[BFD_DPLANE_IFNAME_BYTES + 1]; /* terminated; empty: as above */
+	char ifname[BFD_DPLANE_IFNAME_BYTES + 1]; /* terminated; empty: no interface */
 };
 
 struct bfd_dplane_echo {
@@ -116,7 +116,7 @@ void bfd_dplane_conf(const struct bfd_dplane_session *session, struct bfd_conf *
 void bfd_dplane_state_of(const struct bfd_fsm *f, uint32_t lid,
 			 struct bfd_dplane_state *state);
 
-/* Write a whole message. Each returns its octets. */
+/* Write a whole message. Each function returns the length of the message in octets. */
 #define BFD_DPLANE_STATE_BYTES    (BFD_DPLANE_HEADER_BYTES + 28)
 #define BFD_DPLANE_COUNTERS_BYTES (BFD_DPLANE_HEADER_BYTES + 72)
 #define BFD_DPLANE_ECHO_BYTES     (BFD_DPLANE_HEADER_BYTES + 16)

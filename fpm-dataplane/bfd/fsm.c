@@ -38,8 +38,8 @@ uint32_t
 bfd_fsm_tx_us(const struct bfd_fsm *f)
 {
 	/*
-	 * Ignore the required interval of a neighbor that is no longer known: if it was 0,
-	 * no packet of this side would start the session again.
+	 * Ignore the required interval of a neighbor that is no longer known: if this
+	 * interval was 0, no packet of this side would start the session again.
 	 */
 	if (f->your_discr == 0)
 		return f->conf.passive ? 0 : f->used_tx_us;
@@ -262,7 +262,7 @@ obey_state(struct bfd_fsm *f, enum bfd_state received, uint64_t now)
 static void
 take_conf(struct bfd_fsm *f, const struct bfd_conf *conf)
 {
-	/* On the wire 0 is invalid for both: 4.1. */
+	/* On the wire, a multiplier of 0 and a desired interval of 0 are invalid: 4.1. */
 	f->conf = *conf;
 	if (f->conf.mult == 0)
 		f->conf.mult = 1;
@@ -356,8 +356,8 @@ bfd_fsm_receive(struct bfd_fsm *f, const struct bfd_packet *p, uint64_t now)
 	if (note_remote(f, p))
 		acts |= BFD_ACT_REMOTE;
 	/*
-	 * In AdminDown, 6.8.6 does not treat the packet as received. Here it is, because
-	 * otherwise each packet would set a discriminator that has already expired.
+	 * In AdminDown, 6.8.6 does not treat the packet as received. This function does,
+	 * because otherwise each packet would set a discriminator that has already expired.
 	 */
 	bfd_fsm_heard(f, now);
 	if (f->polling && p->final) {

@@ -7,12 +7,13 @@
  *
  * Times are nanoseconds of CLOCK_MONOTONIC, intervals are microseconds.
  *
- * The caller:
- *   - after each call that returns actions: obey them (enum bfd_act);
- *   - send bfd_fsm_packet(f, false) every bfd_fsm_tx_us() less jitter, and never while that
- *     is 0; from `silent_at` on a session may end (6.8.16);
+ * The caller must:
+ *   - carry out the actions (enum bfd_act) after each call that returns some;
+ *   - send bfd_fsm_packet(f, false) every bfd_fsm_tx_us() less jitter, but no periodic
+ *     packet while bfd_fsm_tx_us() is 0, and no packet from `silent_at` on, when a session
+ *     in AdminDown may end (6.8.16);
  *   - call bfd_fsm_expired() at bfd_fsm_expire_at();
- *   - send echo packets every bfd_fsm_echo_us() while that is not 0; call
+ *   - send echo packets every bfd_fsm_echo_us() while bfd_fsm_echo_us() is not 0, and call
  *     bfd_fsm_echo_lost() if conf.mult of them in a row did not come back.
  */
 #ifndef BFD_FSM_H
@@ -70,7 +71,7 @@ struct bfd_fsm {
 	 * Otherwise BFD_NEVER.
 	 */
 	uint64_t silent_at;
-	uint64_t poll_next_at; /* no new poll sequence before */
+	uint64_t poll_next_at; /* no new poll sequence begins before this time */
 };
 
 /* Actions for the caller, and changes it may pass on. 0: none. */
@@ -83,12 +84,12 @@ enum bfd_act {
 	BFD_ACT_DETECT = 32, /* bfd_fsm_detect_us() has changed */
 	BFD_ACT_ECHO = 64,   /* bfd_fsm_echo_us() has changed */
 	BFD_ACT_POLL_ENDED = 128, /* the neighbor has answered the poll sequence */
-	BFD_ACT_FOREIGN = 256,    /* the packet is for another discriminator: not used */
+	BFD_ACT_FOREIGN = 256,    /* the packet has another your_discr: it was ignored */
 };
 /*
- * BFD_ACT_TX: a shorter interval counts from the last packet sent. A longer one counts from
- * the next packet: never put off a packet that is already due. If both BFD_ACT_FINAL and
- * BFD_ACT_SEND are set, both are sent, the Final first.
+ * BFD_ACT_TX: a shorter interval counts from the last sent packet. A longer interval counts
+ * from the next packet: do not delay a packet whose time is already set. If both
+ * BFD_ACT_FINAL and BFD_ACT_SEND are set, send both packets, the Final first.
  */
 
 /* Start a session in Down, or in AdminDown if conf->shutdown. `my_discr` is not 0. */
@@ -98,7 +99,7 @@ void bfd_fsm_begin(struct bfd_fsm *f, uint32_t my_discr, const struct bfd_conf *
 /*
  * Take a new configuration. In Up, a change of min_tx_us or min_rx_us is announced by a poll
  * sequence; a value that could make either side miss packets is used only after the
- * sequence. The functions from here to bfd_fsm_resume() return actions: bits of enum
+ * sequence. The functions from here to bfd_fsm_echo_lost() return actions: bits of enum
  * bfd_act.
  */
 unsigned int bfd_fsm_configure(struct bfd_fsm *f, const struct bfd_conf *conf,
@@ -149,7 +150,10 @@ void bfd_fsm_packet(const struct bfd_fsm *f, bool final, uint8_t out[BFD_PACKET_
  */
 uint32_t bfd_fsm_tx_us(const struct bfd_fsm *f);
 
-/* Return the detection time; 0: there is none, because no neighbor is known. */
+/*
+ * Return the detection time; 0: there is none, because no neighbor is known or this side
+ * requires no packets.
+ */
 uint64_t bfd_fsm_detect_us(const struct bfd_fsm *f);
 
 /* Return the time at which to call bfd_fsm_expired(), or BFD_NEVER. */
@@ -159,9 +163,10 @@ uint64_t bfd_fsm_expire_at(const struct bfd_fsm *f);
 uint32_t bfd_fsm_echo_us(const struct bfd_fsm *f);
 
 /*
- * Return true after a failure, until the session is Up again. A failure is a change from Up to Down
- * because the detection time ended, the echo function failed, or the neighbor sent Down. AdminDown
- * of either side is no failure, and ends one: RFC 5882, section 3.2.
+ * Return true after a failure, until the session is Up again. A failure is a change from Up
+ * to Down because the detection time ended, the echo function failed, or the neighbor sent
+ * Down. AdminDown of either side is no failure, and it ends a failure: RFC 5882, section
+ * 3.2.
  */
 static inline bool
 bfd_fsm_is_failed(const struct bfd_fsm *f)
@@ -177,8 +182,8 @@ bfd_fsm_is_failed(const struct bfd_fsm *f)
 bool bfd_fsm_is_steady(const struct bfd_fsm *f, uint8_t rx_expect[BFD_PACKET_BYTES]);
 
 /*
- * Return `interval_us` less jitter: 75 to 100 % of it, with a multiplier of 1 75 to 90 %.
- * `mult` is our own, `random` any 32 random bits.  RFC 5880, section 6.8.7
+ * Return `interval_us` less jitter: 75 to 100 % of it, or 75 to 90 % if `mult` is 1. `mult`
+ * is our own multiplier, `random` any 32 random bits.  RFC 5880, section 6.8.7
  */
 uint32_t bfd_jitter_us(uint32_t interval_us, uint8_t mult, uint32_t random);
 

@@ -49,7 +49,7 @@
 #define BFD_CONNS_MAX      (BFD_DESCRIPTORS - 1)
 #define BFD_KERNEL_SOCKETS 4u  /* IPv4 and IPv6, one hop and several */
 #define BFD_KERNEL_OCTETS  64u /* read from a packet: BFD needs 24 without authentication */
-#define BFD_ECHO_TTL       254u   /* the peer has forwarded it */
+#define BFD_ECHO_TTL       254u   /* of a returned echo packet: the peer has forwarded it */
 #define BFD_TCLASS         0xc0u  /* CS6, as for routing protocols: RFC 4594, 3.2 */
 #define BFD_PORT_LEAST     49152u /* source ports: RFC 5881, 4 */
 
@@ -68,10 +68,10 @@ struct kept {
 	uint16_t src_port;
 	uint32_t echo_discr;
 	uint32_t hop_ifindex; /* with `pruned`: interface of the next hop */
-	int32_t conn; /* connection that last reported the session; -1: it has ended */
-	struct bfd_dplane_session told;
+	int32_t conn; /* connection over which bfdd has the session; -1: none */
+	struct bfd_dplane_session told; /* the last message of bfdd about the session */
 	struct bfd_fsm fsm;
-	uint64_t n_rx, n_tx; /* packets of the thread itself */
+	uint64_t n_rx, n_tx; /* packets that the thread itself has received and sent */
 	/*
 	 * Packets that forwarders counted: control in, control out, echo in, echo out. Set
 	 * by sessions_keep_counters().
@@ -80,8 +80,8 @@ struct kept {
 };
 
 /*
- * The octets of a partial message of a connection, in memory that outlives the daemon. They
- * precede the octets in the socket.
+ * The octets of a partial message of a connection, in memory that outlives the daemon. The
+ * octets in the socket continue the message.
  */
 struct kept_part {
 	/*
@@ -101,15 +101,15 @@ struct place {
 	/* Port or VLAN of a one-hop session that forwarders serve; else 0. */
 	uint16_t ifidx;
 	uint16_t vrf;
-	uint32_t ifindex;    /* one hop, or given by bfdd; else 0 */
-	struct ipaddr local; /* BY_KERNEL: may be zero, and the kernel chooses */
+	uint32_t ifindex;    /* of the interface in the kernel; 0: the route decides */
+	struct ipaddr local; /* BY_KERNEL: all zero if the kernel chooses the address */
 	const char *reason;  /* BY_NONE: the reason */
 };
 
 struct session {
 	struct kept *k; /* NULL: the number is free */
 	uint32_t number;
-	uint64_t orphan_ns; /* with k->conn < 0: since this time */
+	uint64_t orphan_ns; /* with k->conn < 0: time at which its hold began */
 	struct place place;
 	uint64_t before[4]; /* by_slots of the previous daemon */
 	uint32_t n_downs;   /* fsm.n_downs when it was last counted in bfd_status */
@@ -117,7 +117,10 @@ struct session {
 	uint64_t since_ms;  /* CLOCK_BOOTTIME of the last change of state */
 };
 
-/* A packet for a session. All addresses and numbers are those of the packet. */
+/*
+ * A received packet. `remote` is its source address, `local` its destination address,
+ * `ifindex` the interface on which it arrived.
+ */
 struct received {
 	bool multihop;
 	uint8_t family, ttl;
@@ -133,7 +136,7 @@ enum bfd_timer {
 	TIMER_DETECT, /* bfd_fsm_expire_at() */
 	TIMER_ECHO,   /* echo packets are missing */
 	TIMER_SEND,   /* BY_KERNEL: the next packet */
-	TIMER_END,    /* the session, which is `leaving` or an orphan, ends */
+	TIMER_END,    /* the hold of an orphan or the announcement of AdminDown ends */
 	N_TIMER
 };
 
@@ -157,7 +160,7 @@ struct bfd {
 	struct kept *kept; /* BFD_SESSIONS records; shared memory */
 	int kept_fd;
 	bool kept_to_store; /* the service manager does not have kept_fd yet */
-	/* the previous daemon may have missed sessions of its connections */
+	/* Sessions of the previous daemon's connections may be missing in `kept`. */
 	bool kept_lost;
 	struct conn conn[BFD_CONNS_MAX];
 	struct plan_conn plan_conn[BFD_CONNS_MAX];
@@ -180,15 +183,15 @@ struct bfd {
 	uint64_t asked_round[COUNTERS_MAX], asked_idle[COUNTERS_MAX];
 	/* Priorities that are lent: see lend.c. */
 	bool may_lend;                      /* the thread has a real-time priority */
-	uint32_t shortest_us;               /* interval of forwarders' packets; 0: none */
-	uint64_t lend_at;                   /* next look at the forwarders; DUE_NEVER */
-	uint32_t lend_rounds[COUNTERS_MAX]; /* by forwarder: at the last look */
+	uint32_t shortest_us;               /* between packets of forwarders; 0: none */
+	uint64_t lend_at;                   /* next look at forwarders; DUE_NEVER: none */
+	uint32_t lend_rounds[COUNTERS_MAX]; /* loan[].rounds at the last look */
 	uint64_t random;
 	uint64_t ended_rx, ended_tx; /* control packets of sessions that have ended */
 };
 
 /* --- conn.c --- */
-/* Take over the connections of the previous daemon, and connect. */
+/* Take over the connections of the previous daemon. conns_plan() opens new connections. */
 void conns_begin(struct bfd *b);
 /* Close all connections. bfdd notices it, unless another process has copies of them. */
 void conns_end(struct bfd *b);
@@ -227,7 +230,7 @@ void session_leave(struct bfd *b, struct session *s);
 void session_end_due(struct bfd *b, struct session *s);
 /* Continue the sessions of the previous daemon. */
 void sessions_resume(struct bfd *b);
-/* Search a better place for sessions whose interface has changed. */
+/* Find the place again for each session whose place may have changed. */
 void sessions_place(struct bfd *b);
 /* Carry out the actions of the state machine, bits of enum bfd_act. */
 void session_obey(struct bfd *b, struct session *s, unsigned int act);
@@ -296,9 +299,12 @@ void beat_publish(struct bfd *b, struct session *s, bool now, bool final);
 void beat_end(struct bfd *b, struct session *s);
 
 /* --- lend.c --- */
-/* Take the shortest interval of all slots as the base of the times to look. */
+/* Set the time between two looks by the shortest interval between packets of all slots. */
 void lend_pace(struct bfd *b);
-/* Take an interval of forwarders' packets into account. 0: there are none. */
+/*
+ * Shorten the time between two looks if `interval_us` is shorter than the shortest interval
+ * between packets of forwarders so far. 0: no packets are sent.
+ */
 void lend_faster(struct bfd *b, uint32_t interval_us);
 /* Lend the priority to forwarders that had no round since the last look, if a look is due. */
 void lend_look(struct bfd *b);
@@ -308,7 +314,7 @@ void kernel_begin(struct bfd *b);
 void kernel_close(struct bfd *b);
 /*
  * Open the receiving sockets if they are needed. Close them when the last session that
- * needs them ends, or when bfdd ends, because the next bfdd may need the ports itself.
+ * needs them ends, or when bfdd ends, because the next bfdd may need the UDP ports itself.
  */
 void kernel_tick(struct bfd *b);
 /*
@@ -317,7 +323,7 @@ void kernel_tick(struct bfd *b);
  */
 int kernel_read(struct bfd *b, unsigned int kind, uint8_t octets[BFD_KERNEL_OCTETS],
 		struct received *r);
-/* Like beat_publish(). */
+/* Do the work of beat_publish() for a session with BY_KERNEL. */
 void kernel_publish(struct bfd *b, struct session *s, bool now, bool final);
 /* Send the periodic packet, and set the timer for the next one. */
 void kernel_send(struct bfd *b, struct session *s);
@@ -325,10 +331,10 @@ void kernel_send(struct bfd *b, struct session *s);
 void kernel_end(struct bfd *b, struct session *s);
 
 /* --- netif.c --- */
-/* Write a socket address of an AF_INET or AF_INET6 socket. Returns its octets. */
+/* Write a socket address of an AF_INET or AF_INET6 socket. Returns its length. */
 socklen_t netif_address(sa_family_t family, const struct ipaddr *addr, uint16_t port,
 			uint32_t scope, struct sockaddr_storage *out);
-/* Open a UDP socket with the options that BFD needs. Returns it or -errno. */
+/* Open a UDP socket with the options that BFD needs. Returns its descriptor or -errno. */
 int netif_socket(const struct bfd *b, sa_family_t family);
 /*
  * Return the index of a kernel interface of the control namespace. Look up `ifindex` first,
@@ -337,7 +343,8 @@ int netif_socket(const struct bfd *b, sa_family_t family);
 uint32_t netif_index(const struct bfd *b, uint32_t ifindex, const char *name);
 /*
  * Return the source address that the kernel chooses for packets to a neighbor on an
- * interface; all zero: none. The FIB's copy of the addresses may be incomplete.
+ * interface; all zero: none. Ask the kernel, because the FIB's copy of the addresses may be
+ * incomplete.
  */
 struct ipaddr netif_source(const struct bfd *b, uint8_t family, uint32_t ifindex,
 			   const struct ipaddr *peer);
@@ -355,7 +362,7 @@ bool place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
  *                                                                                    [main]
  */
 int keep_begin(struct bfd *b);
-/* Let the service manager keep the memory. It never waits: see kept_to_store. */
+/* Let the service manager keep the memory. Does not wait for it: see kept_to_store. */
 void keep_store(struct bfd *b);
 void keep_end(struct bfd *b);
 /* Return the memory for the partial message of a connection. */

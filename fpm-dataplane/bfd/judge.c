@@ -10,7 +10,7 @@
 #include "port/packet.h"
 
 #define LOOK_MAX_NS \
-	1000000000ull /* a forwarder that has no round in this time forwards nothing, either */
+	1000000000ull /* longest wait: a forwarder without a round forwards nothing */
 
 /* Note the rounds of all forwarders, and wake sleeping forwarders. */
 static void
@@ -55,8 +55,8 @@ forwarders_have_looked(const struct bfd *b)
 }
 
 /*
- * Return true if all forwarders have polled their queues since forwarders_ask(), or if it
- * took too long: a forwarder that hangs must not stop the detection of all sessions.
+ * Return true if all forwarders have polled their queues since forwarders_ask(), or if
+ * LOOK_MAX_NS is over: a forwarder that hangs must not stop the detection of all sessions.
  */
 static bool
 question_is_over(const struct bfd *b)
@@ -131,7 +131,9 @@ timers_judge(struct bfd *b)
 	}
 	if (due_first(&b->due) > now)
 		return;
-	/* Skip timers that stay due by their place in the heap. */
+	/*
+	 * `i` is a place in the heap. Go to the next place only if the timer there stays.
+	 */
 	for (uint32_t i = 0; i < b->due.n;) {
 		uint32_t id = b->due.heap[i], n = b->due.n;
 		struct session *s = &b->session[id / N_TIMER];

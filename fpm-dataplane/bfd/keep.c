@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keep: the sessions and partial messages in a memfd that the service manager keeps, so that
- * the next daemon continues to send at once. It uses the same clock, CLOCK_MONOTONIC. A record
- * that was being changed when the daemon was killed is dropped, because bfdd sends that session
- * again. [bfd]
+ * keep: the sessions and partial messages in a memfd that the service manager keeps, so
+ * that the next daemon continues to send at once. The times in the memfd stay valid,
+ * because the next daemon uses the same clock, CLOCK_MONOTONIC. A record that was being
+ * changed when the daemon was killed is dropped, because bfdd sends that session again.
+ *                                                                                    [bfd]
  */
 #include <errno.h>
 #include <sys/mman.h>

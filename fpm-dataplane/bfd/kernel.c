@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernel: sessions over interfaces that are not ports of the dataplane. Their packets pass
- * UDP sockets in the control namespace. While bfdd leaves its sessions to a data plane it has
- * no sockets of its own, so only this thread can serve these sessions. Their packets wait for
- * this thread, so their timing depends on the load of the host, as with bfdd.          [bfd]
+ * kernel: sessions over interfaces that are not ports of the dataplane. Their packets go
+ * through UDP sockets in the control namespace. While bfdd leaves its sessions to a data
+ * plane, bfdd has no sockets, so only this thread can serve these sessions. Their packets
+ * wait for this thread, so their timing depends on the load of the host, as with bfdd.
+ *                                                                                    [bfd]
  */
 #include <errno.h>
 #include <netinet/in.h>

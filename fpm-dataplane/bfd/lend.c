@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lend: lend the real-time priority of this thread to a forwarder that gets no CPU time. A
- * forwarder has no such priority of its own: under load it would leave no CPU time to FRR.
- * But without it programs of another control group can hold its CPU for more than 20 ms,
- * even programs with a small share of the CPU, and then the peers of sessions of 3 x 10 ms
- * miss three packets. Thread bfd looks four times in the shortest interval. A forwarder that
- * had no round since the last look sleeps or waits for the CPU. It gets the priority, ends
- * its round, and gives the priority back (fwd/bfd.h).                                [bfd]
+ * forwarder has no such priority of its own, because under load it would leave no CPU time
+ * to FRR. But without this priority, programs of another control group can hold the
+ * forwarder's CPU for more than 20 ms, even programs with a small share of the CPU. Then
+ * the peers of sessions of 3 x 10 ms miss three packets.
+ *
+ * Thread bfd looks at the forwarders four times in the shortest interval between packets. A
+ * forwarder that had no round since the last look sleeps or waits for the CPU. It gets the
+ * priority, ends its round, and gives the priority back (fwd/bfd.h).                 [bfd]
  */
 #include "base/sched.h"
 #include "bfd/impl.h"
 
-#define LOOKS         4u
-#define LOOK_LEAST_NS 1000000u /* time between two looks */
+#define LOOKS         4u       /* in the shortest interval between packets */
+#define LOOK_LEAST_NS 1000000u /* shortest time between two looks */
 
 static uint64_t
 look_gap_ns(const struct bfd *b)
@@ -62,7 +64,10 @@ lend_to(struct bfd *b, unsigned int i)
 	int tid = atomic_load_explicit(&loan->tid, memory_order_relaxed);
 
 	if (rounds == b->lend_rounds[i] && tid != 0 && sched_lend(tid) == 0) {
-		/* In this order: the forwarder cannot give back a priority that it does not have. */
+		/*
+		 * Set `lent` after sched_lend(), because the forwarder cannot give back a
+		 * priority that it does not have yet.
+		 */
 		atomic_store_explicit(&loan->lent, true, memory_order_relaxed);
 		STATUS_ADD(lends, 1);
 	}

@@ -106,7 +106,7 @@ path_iface(const struct fib *fib, fib_path path)
 	return 0;
 }
 
-/* Return the path to the peer. A tunnel or VXLAN is an interface of the kernel here. */
+/* Return the path to the peer; PATH_KERNEL if it leaves by a tunnel or by VXLAN. */
 static fib_path
 path_of(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_session *told)
 {
@@ -135,8 +135,8 @@ subnet_iface(const struct fib *fib, uint16_t vrf, const struct bfd_dplane_sessio
 }
 
 /*
- * Return how many VRFs (with table main) have the peer of a session of one hop in a subnet; *vrf
- * is the first of them.
+ * Return how many VRFs (with table main) have the peer of a session of one hop in a subnet;
+ * *vrf is the first of them.
  */
 static unsigned int
 vrfs_with_peer(const struct fib *fib, const struct bfd_dplane_session *told, uint16_t *vrf)

@@ -222,7 +222,10 @@ plan_next(struct plan *p, unsigned int *at)
 		*at = (unsigned int)v.newest_stale;
 		return PLAN_CLOSE;
 	}
-	/* Some sessions may not have had room. */
+	/*
+	 * Since the newest connection was opened, bfdd may have lost sessions: see
+	 * PLAN_ROOM.
+	 */
 	if (p->conn[v.newest].born < p->missed)
 		return open_next(p, at);
 	/* Keep one empty connection, which has room for new sessions. */

@@ -26,15 +26,18 @@
 
 #define PLAN_ROOM 58u /* sessions that one connection gets in one step */
 
-/* A connection to bfdd. The plan sets all fields but the first three. */
+/* A connection to bfdd. The caller may change only `connecting` and `n`. */
 struct plan_conn {
 	bool open;
 	bool connecting; /* `open`, and not established yet */
 	uint32_t n;      /* sessions: the caller counts them before plan_next() */
-	bool settled;    /* bfdd has sent the sessions for a new connection */
-	/* An interface or the last change of its sessions may be missing here. */
+	bool settled;    /* bfdd has sent all sessions that it gives to a new connection */
+	/*
+	 * The daemon may lack an interface or the last change of sessions of the
+	 * connection.
+	 */
 	bool stale;
-	/* the connection may have more sessions than are known; then it is stale, too */
+	/* The connection may have more sessions than are known. It is then stale, too. */
 	bool doubtful;
 	uint8_t asked; /* 1 + ticks since an echo request of this `age`; 0: none pending */
 	uint8_t answers; /* replies to echo requests of this `age` */
@@ -59,7 +62,7 @@ struct plan {
 enum plan_step {
 	PLAN_REST,  /* nothing to do */
 	PLAN_ASK,   /* send an echo request by connection `at`, with its `age` */
-	PLAN_WAIT,  /* for answers */
+	PLAN_WAIT,  /* wait for connections, or for answers to echo requests */
 	PLAN_OPEN,  /* open connection `at` */
 	PLAN_CLOSE, /* close connection `at` */
 	PLAN_FULL,  /* more connections are needed than there may be */

@@ -82,15 +82,18 @@ packet_take(struct bfd *b, const struct received *r)
 	kept_close(s->k);
 	session_obey(b, s, act);
 	/*
-	 * Without an action, forwarders may now expect the same packet again. After an
-	 * action, a second beat could replace the first before a forwarder has sent its
-	 * answer.
+	 * If there was no action, publish the beat here, because forwarders may now expect
+	 * the same packet again. After an action, session_obey() has published a beat. A
+	 * second beat could replace it before a forwarder has sent the answer to a Poll.
 	 */
 	if ((act & ~(unsigned int)BFD_ACT_FOREIGN) == 0)
 		beat_publish(b, s, false, false);
 }
 
-/* Return false if the checksum of UDP is wrong. `ip` has `room` octets. */
+/*
+ * Return false if the checksum of UDP is wrong. The UDP header is `off` octets after `ip`.
+ * `bytes` is the length of header and payload.
+ */
 static bool
 udp_is_whole(const uint8_t *ip, uint8_t family, unsigned int off, unsigned int bytes)
 {

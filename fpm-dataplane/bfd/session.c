@@ -4,9 +4,9 @@
  * bfdd gets a report (report.c), rib leaves the next hop out of its groups (hop.c), the
  * forwarders get other packets (beat.c).
  *
- * A session whose connection to bfdd has ended is kept for BFD_HOLD_NS. When bfdd returns
- * with a session of the same addresses, it gets the kept session: the peer sees the same
- * discriminator and notices nothing.                                                 [bfd]
+ * A session whose connection to bfdd has ended (an orphan) is kept for BFD_HOLD_NS. If bfdd
+ * sends a session with the same addresses in this time, the kept session continues: the
+ * peer sees the same discriminator and notices nothing.                              [bfd]
  */
 #include <net/if.h>
 #include <stdlib.h>
@@ -69,7 +69,9 @@ timers_renew(struct bfd *b, struct session *s)
 	const struct bfd_fsm *f = &s->k->fsm;
 	uint64_t end = hold_end(s);
 
-	/* After AdminDown the session sends nothing more, and a leaving session ends. */
+	/*
+	 * At silent_at, a session in AdminDown stops sending, and a leaving session ends.
+	 */
 	if (f->silent_at < end && (s->k->leaving || f->silent_at > monotonic_ns()))
 		end = f->silent_at;
 	timer_set(b, s, TIMER_DETECT, bfd_fsm_expire_at(f));
@@ -228,8 +230,9 @@ told_is_update(const struct bfd_dplane_session *a, const struct bfd_dplane_sessi
 }
 
 /*
- * Store a message about a session. After the interface was deleted, bfdd leaves it out of
- * later messages, even when an interface of the same name exists again.
+ * Store a message about a session, but keep the known interface if the message has none.
+ * After an interface was deleted, bfdd leaves it out of later messages, even when an
+ * interface of the same name exists again.
  */
 static void
 told_keep(struct bfd_dplane_session *kept, const struct bfd_dplane_session *told)
