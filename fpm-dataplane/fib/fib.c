@@ -382,8 +382,8 @@ vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 }
 
 /*
- * Return the hash for a second choice. The first group was chosen by the high bits of the hash, so
- * these bits are equal for all flows here. Exchange them with the low bits.
+ * Return the hash for a second choice. The high bits of the hash made the first choice, so
+ * they are equal for all flows here. Exchange them with the low bits.
  */
 static uint32_t
 flow_other_bits(uint32_t flow_hash)
@@ -428,7 +428,10 @@ fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 		       : fib_resolve_in_vrf(fib, path, family, dst, flow_hash);
 }
 
-/* As fib_route_vrf(), but do not follow a route that leads to a VRF: return it in *path. */
+/*
+ * Return the VRF as fib_route_vrf() does, but do not follow a route that leads to a VRF.
+ * *path: the path of the route.
+ */
 static uint16_t
 vrf_route_vrf(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	      uint32_t flow_hash, fib_path *path)

@@ -6,8 +6,8 @@
  *
  * A prefix points to a group, never to rewrite data. Therefore a change of a group, a
  * neighbor or a link writes one word, however many prefixes use it. Readers follow these
- * steps under QSBR: an object that a reader found stays valid until its next quiescent
- * state.
+ * steps under QSBR: an object that a reader found stays valid until the next quiescent
+ * state of the reader.
  */
 #ifndef FIB_FIB_H
 #define FIB_FIB_H
@@ -50,8 +50,8 @@ enum path_kind {
 	PATH_ENCAP,
 	PATH_DOWN, /* all its next hops are down */
 	/*
-	 * index: number of the VRF in which the destination is looked up. 0, table main,
-	 * only in the route of a label.
+	 * index: number of the VRF in which the destination is looked up. 0 (table main)
+	 * occurs only in the route of a label.
 	 */
 	PATH_VRF,
 	PATH_NO_FIB, /* never the path of a route: the VRF of the packet has no FIB (yet) */
@@ -116,9 +116,9 @@ path_is_no_route(fib_path p)
 }
 
 /*
- * The MTU class of a path is an index of fib->mtu_bytes. Class 0: only the interface's MTU
- * limits. The last two classes have no MTU. They are for routes of labels, which never have
- * an MTU, and say where the TTL of the label goes.
+ * The MTU class of a path is an index of fib->mtu_bytes. Class 0: the path has no MTU, so
+ * only the interface's MTU counts. The last two classes have no MTU, either. They are for
+ * routes of labels, which never have an MTU, and say where the TTL of the label goes.
  */
 #define FIB_MTU_MAX       1024u
 #define FIB_CLASS_PIPE    (FIB_MTU_MAX - 2) /* LABEL_MODE_PIPE */
@@ -249,7 +249,7 @@ struct fib_tunnel {
 	bool gre;       /* GRE; false: an IP packet follows the outer header directly */
 	bool inner4, inner6;            /* takes IPv4, IPv6 */
 	bool has_key;                   /* received packets have a key */
-	bool tos_inherit, flow_inherit; /* copy them from the inner packet */
+	bool tos_inherit, flow_inherit; /* copy TOS, flow label from the inner packet */
 	bool df;                        /* set DF in each outer header */
 	bool ignore_df;                 /* do not copy DF */
 	bool has_limit;                 /* writes an encapsulation limit (RFC 2473) */
@@ -311,10 +311,10 @@ struct fib_iface {
 	bool rules4, rules6;     /* rules of policy routing concern received packets */
 	uint16_t vrf; /* its VRF; FIB_VRF_NONE: a VRF without a number; 0: table main */
 	bool member;  /* of a bridge, bond or team: the kernel forwards received packets */
-	bool tagged_to_kernel; /* member, macvlan: tags of no VLAN go to the kernel */
+	bool tagged_to_kernel; /* member, macvlan: the kernel gets unknown tags */
 	bool mpls; /* accepts labels: net.mpls.conf.NAME.input, or the key mpls.input */
 	/* Compared as one word, see fwd/vlan.c. */
-	bool fast4, fast6; /* may take the fast path: forwarding on, no rules, IPv6 on */
+	bool fast4, fast6; /* fast path: forwarding on, no rules, no member, IPv6 on */
 	bool unnumbered4;  /* no IPv4 address of its own: a DHCP client may need one */
 	uint8_t urpf4;     /* enum fib_urpf: check of the source of transit packets */
 	uint32_t ifindex;  /* of the TAP, in the control namespace; 0: the TAP is gone */
@@ -330,8 +330,8 @@ struct fib_iface {
 	struct fib_source own4[FIB_ON_LINK_MAX], own6[FIB_ON_LINK_MAX];
 	uint8_t n_own4, n_own6;
 	/*
-	 * All own addresses on this link. If n_on_link6 is larger than the array, the
-	 * kernel decides.
+	 * All own link-local addresses, tentative addresses included. If n_on_link6 is
+	 * larger than the array, the kernel decides.
 	 */
 	struct ipaddr on_link6[FIB_ON_LINK_MAX];
 	uint8_t n_on_link6;
@@ -347,22 +347,22 @@ struct fib_iface {
 };
 
 /*
- * Return true if a link-local IPv6 address (16 octets, network order) is an address of this host on
- * this link. The subnet-router anycast address (RFC 4291, 2.6.1) is one. If the interface
- * has more addresses than FIB_ON_LINK_MAX, every address counts as own. [any thread]
+ * Return true if this host has the link-local IPv6 address (16 octets, network order) on
+ * this link. It has the subnet-router anycast address (RFC 4291, 2.6.1). If n_on_link6 is
+ * above FIB_ON_LINK_MAX, every address counts as an address of this host. [any thread]
  */
 bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr);
 
 /*
  * The macvlans on one interface that are up, by their MAC. A hash table with open
- * addressing: an entry is in the first free place from mac_hash() on. It is at most half full.
- * neigh changes entries in place. It publishes a new table if this one is full.
+ * addressing: an entry is in the first free place from mac_hash() on. The table is at most
+ * half full. neigh changes entries in place. It publishes a new table if this one is full.
  */
 struct fib_macs {
 	uint32_t mask; /* number of entries less one; the number is a power of two */
-	uint32_t n_up, n_used; /* W:neigh R:neigh  with a macvlan; not free */
+	uint32_t n_up, n_used; /* W:neigh R:neigh  entries with a macvlan; used entries */
 	bool shared; /* W:neigh R:neigh  a further macvlan has a MAC of an entry */
-	/* W:neigh R:fwd,punt  As an adjacency: MAC << 16 | ifidx, or 0 (gone); 0: free */
+	/* W:neigh R:fwd,punt  MAC << 16 | ifidx; ifidx 0: the macvlan is gone; 0: free */
 	_Atomic uint64_t entry[];
 };
 
@@ -436,7 +436,7 @@ struct fib_vrf {
 	struct fib_copy tries;
 	uint32_t table; /* number in the kernel and in zebra */
 	char name[16];  /* of the kernel; "table7" replaces a name that is not UTF-8 */
-	struct vrf_counters base; /* counters of its number at its start */
+	struct vrf_counters base; /* counters of its number when the VRF got a FIB */
 };
 
 /*
@@ -469,7 +469,7 @@ enum fib_tunnels_state { FIB_TUNNELS_UNKNOWN, FIB_TUNNELS_ALLOWED, FIB_TUNNELS_I
 /* Kinds of egress interfaces that need one more step. */
 enum {
 	FIB_OUT_TAG_BY_DEVICE = 1, /* the device inserts the tag */
-	/* its frames have no tag that differs from the interface below */
+	/* a macvlan: its frames have the tags of the interface below */
 	FIB_OUT_MACVLAN = 2,
 };
 
@@ -495,14 +495,17 @@ struct fib {
 	_Atomic uint8_t *tunnel_told;
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
-	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
+	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never one */
 	_Atomic(struct fib_vrf *) vrf[FIB_NUMBERS];   /* W:rib  NULL: no FIB (yet) */
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
 	/* W:neigh  by number of a VRF: its device, see fib_vrf_device_make() in urpf.h */
 	_Atomic uint64_t vrf_device[FIB_VRF_MAX];
-	/* W:rib once  VRFs have their earlier routes: a VRF without a route uses main */
+	/*
+	 * W:rib once  VRFs have the routes of before the start. From then on, a packet for
+	 * which its VRF has no route is looked up in table main.
+	 */
 	_Atomic bool vrfs_told;
-	/* W:rib once  table local, and so the FIB of each VRF, had an IPv6 route that refuses */
+	/* W:rib once  table local, and so each VRF, had an IPv6 route that drops packets */
 	_Atomic bool local_refuses6;
 	_Atomic(struct fib_rules *)
 		rules[2];                  /* W:rib  IPv4, IPv6; NULL: none, see rules.h */
@@ -532,9 +535,7 @@ struct fib {
 };
 
 struct fib_conf {
-	/*
-	 * Take the memory that the tries retire (hook of rib). NULL: only the writer reads.
-	 */
+	/* Take memory that the tries retire (hook of rib). NULL: only the writer reads. */
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	void *retire_ctx;
 	int node[FIB_COPIES_MAX]; /* NUMA nodes that get a copy each, all different */
@@ -609,9 +610,7 @@ fib_iface_named(const struct fib *fib, const char *name)
 	return 0;
 }
 
-/*
- * Return the VRF of packets that an interface receives; 0: none, table main. [RCU reader]
- */
+/* Return the VRF of packets that an interface receives; 0: table main. [RCU reader] */
 static inline uint16_t
 fib_vrf_of(const struct fib *fib, unsigned int ifidx)
 {
@@ -620,7 +619,7 @@ fib_vrf_of(const struct fib *fib, unsigned int ifidx)
 	return iface == NULL ? 0 : iface->vrf;
 }
 
-/* Return the FIB of a VRF, not 0, or NULL if it has none (yet). [RCU reader] */
+/* Return the FIB of `vrf`, which is not 0, or NULL if it has none (yet). [RCU reader] */
 static inline const struct fib_vrf *
 fib_vrf(const struct fib *fib, unsigned int vrf)
 {
@@ -817,8 +816,8 @@ fib_path fib_resolve_ip(const struct fib *fib, uint16_t vrf, uint8_t family,
 			const uint8_t *ip, unsigned int room);
 
 /*
- * Return the smaller MTU: the MTU of an interface, `mtu_bytes`, or the MTU of a path.
- * [any thread]
+ * Return the smaller of two MTUs: `mtu_bytes`, the MTU of an interface, and the MTU of a
+ * path. [any thread]
  */
 static inline uint16_t
 fib_mtu_of_path(const struct fib *fib, fib_path path, uint16_t mtu_bytes)
@@ -865,10 +864,10 @@ fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 /*
  * Values of an octet of `used` (fib->adj_used, adj_end octets), one for each adjacency. A
  * forwarder that punts a packet to wait for its neighbor sets ADJ_BEHIND; neigh sets it for
- * a new host if packets wait for it. While that packet waits, later packets take the same
- * route through the punt thread, even when the MAC is known, so that none overtakes
- * another. The punt thread sets ADJ_OPEN when no packet waits any longer. A forwarder then
- * sets ADJ_USED as soon as none of its packets is with the punt thread.
+ * a new host if packets wait for it. While that packet waits, later packets go through the
+ * punt thread, too, even when the MAC is known, so that no packet overtakes another. The
+ * punt thread sets ADJ_OPEN when no packet waits any longer. A forwarder then sets ADJ_USED
+ * as soon as none of its packets is with the punt thread.
  */
 enum { ADJ_UNUSED, ADJ_USED, ADJ_BEHIND, ADJ_OPEN };
 

@@ -66,8 +66,8 @@ fib_headend_segment(const struct fib_headend *h, unsigned int i)
 
 /*
  * Return the known path MTU of outer packets of a headend, in octets; FIB_PMTU_NONE: none
- * is known. It is the least one of all segments: a router behind the first segment quotes
- * an outer packet to the next segment.
+ * is known. It is the least path MTU to any of the segments, because a router behind the
+ * first segment quotes an outer packet to the next segment.
  */
 unsigned int fib_headend_pmtu(const struct fib *fib, const struct fib_headend *h);
 
@@ -144,7 +144,10 @@ headend_head(uint8_t *head, const uint8_t *of_all, uint32_t hash, uint8_t family
 		head[6] = family == 4 ? PROTO_IP4 : PROTO_IP6;
 }
 
-/* Return the path of the outer packet of a flow. `of_all` and `route`: fib_headend_begin(). */
+/*
+ * Return the path of the outer packet of a flow. `of_all` and `route` are from
+ * fib_headend_begin().
+ */
 static inline fib_path
 headend_path(const struct fib *fib, const uint8_t *of_all, uint64_t route, uint32_t hash,
 	     uint8_t family)
@@ -166,7 +169,7 @@ unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_out
  * 6.1 writes 0 if the packet is IPv4 (seg6_do_srh_encap()).
  *
  * head   the outer IPv6 header; its first four octets are not used
- * first  these, as a number: version and flow label
+ * first  the first four octets to write, as a number: version and flow label
  */
 static inline uint8_t *
 headend_put_word(const struct fib_headend *h, const uint8_t *head, uint32_t first,
@@ -195,8 +198,9 @@ headend_put(const struct fib_headend_outer *outer, uint8_t *ip, uint8_t family,
 }
 
 /*
- * headend_put() for a packet whose flow has this hash. `of_all`: fib_headend_begin(). The header is
- * not made in memory first, because a copy of octets that were just stored waits for the stores.
+ * Write the headers as headend_put() does, for a packet whose flow has this hash. `of_all`:
+ * see fib_headend_begin(). The header is not made in memory first, because a copy of octets
+ * that were just stored waits for the stores.
  */
 static inline uint8_t *
 headend_put_flow(const struct fib_headend *h, const uint8_t *of_all, uint32_t hash,

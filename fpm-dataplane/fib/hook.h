@@ -35,7 +35,7 @@ struct fib_hook_state {
 /* A program. Immutable once published, but for the memory behind `state`. */
 struct fib_hook {
 	char dev[16];
-	char file[FIB_HOOK_STRLEN]; /* its name, without folders */
+	char file[FIB_HOOK_STRLEN]; /* name of its file, without folders */
 	uint64_t hash;              /* of the instructions */
 	uint64_t loaded_ms;         /* CLOCK_MONOTONIC */
 	unsigned int n_instruction;

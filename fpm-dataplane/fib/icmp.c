@@ -273,8 +273,8 @@ icmp_of_drop(enum reason cause, uint8_t family)
 }
 
 /*
- * Return the interface to which a path leads. If it is not in the VRF, return any interface of the VRF
- * that has an address.
+ * Return the interface to which a path leads. If this interface is not in the VRF, return
+ * any interface of the VRF that has an address.
  */
 static uint16_t
 iface_of_path(const struct fib *fib, uint16_t vrf, uint8_t family, fib_path path)
@@ -289,7 +289,7 @@ iface_of_path(const struct fib *fib, uint16_t vrf, uint8_t family, fib_path path
 					      : fib_iface_of_vrf(fib, vrf, family);
 }
 
-/* Return the egress interface of an IP packet in a VRF, or as iface_of_path(). */
+/* Return iface_of_path() for the path of an IP packet in a VRF. */
 static uint16_t
 iface_to(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
 	 unsigned int room)

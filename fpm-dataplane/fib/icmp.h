@@ -17,8 +17,9 @@
  */
 struct icmp_labels {
 	bool end_here;
-	uint16_t vrf;          /* 0 if they do not end here */
-	uint16_t source_ifidx; /* interface of the source; 0: that of the packet */
+	uint16_t vrf; /* 0 if they do not end here */
+	/* The source is an address of this interface; 0: of the interface of the packet. */
+	uint16_t source_ifidx;
 };
 
 /* The packet that caused the error. */
@@ -42,9 +43,10 @@ struct icmp_labels icmp_labels_of(const struct fib *fib, const uint8_t *p,
 				  unsigned int room);
 
 /*
- * Return this for a packet that an end point of SRv6 has put in a VRF. The source is an address of the
- * interface by which the error leaves (RFC 1812, 4.3.2.4; RFC 4443, 2.2), if it is in the VRF, else of
- * any interface of the VRF. `ip`: the fixed header at least. [RCU reader]
+ * Return struct icmp_labels for a packet that an end point of SRv6 has put in a VRF. The
+ * source is an address of the interface by which the error leaves (RFC 1812, 4.3.2.4; RFC
+ * 4443, 2.2), if this interface is in the VRF, else of any interface of the VRF. `ip`: the
+ * fixed header at least. [RCU reader]
  */
 struct icmp_labels icmp_lead_in_vrf(const struct fib *fib, uint16_t vrf, uint8_t family,
 				    const uint8_t *ip);

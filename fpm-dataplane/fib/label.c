@@ -131,7 +131,7 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 		if (skip > 0)
 			skip--;
 		else if (walk->n > 1 && label_of(entry) == LABEL_ENTROPY_INDICATOR)
-			skip = 1; /* both belong to the label above, which decides */
+			skip = 1; /* it and the next label belong to the label above */
 		else
 			entry_take(fib, entry, first, all, walk, &skip);
 		if (skip > 0 && walk->bottom) /* the entropy label is missing */
@@ -147,7 +147,7 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 	if (path_kind(walk->path) == PATH_VRF && !walk->bottom)
 		walk->reason = DROP_mpls_stack;
 	else if (!walk->bottom && room < LABEL_BYTES)
-		/* No next label whose TTL could be copied. */
+		/* The next label, which gets the TTL, is missing. */
 		walk->reason = DROP_mpls_malformed;
 	else if (walk->bottom && walk->payload == 0 && path_kind(walk->path) != PATH_ENCAP)
 		walk->reason = DROP_mpls_payload;

@@ -6,7 +6,8 @@
  *
  * The path of a label says what to do with the rest of the packet after the label is
  * removed: PATH_ADJ sends the rest to a neighbor (penultimate hop popping), PATH_ENCAP
- * pushes labels and sends it (a swap), PATH_VRF looks up the rest, number 0 in table main.
+ * pushes labels and sends the rest (a swap), PATH_VRF looks up the rest in a VRF (number 0:
+ * in table main).
  * In the tries PATH_ENCAP pushes labels onto an IP packet.
  *
  * zebra has one label space for the router (RFC 3031, 3.14), so there is one table.
@@ -69,7 +70,10 @@ encap_head_ttl(uint64_t head)
 	return (uint16_t)(head >> 48);
 }
 
-/* labels_more() of a packed entry: its adjacency, or with ENCAP_TUNNEL its tunnel. */
+/*
+ * The number of labels_more() at which a packed entry has its path: the index of the
+ * adjacency, or with ENCAP_TUNNEL the number of the tunnel.
+ */
 #define ENCAP_MORE_NEXT (LABELS_MAX - LABEL_WORDS)
 #define ENCAP_TUNNEL    (PATH_INDEX_MASK + 1)
 static_assert(2 * ENCAP_TUNNEL <= LABELS_ALL, "labels_more() has all bits of the path");
@@ -181,7 +185,7 @@ fib_class_mtu(const struct fib *fib, uint16_t class)
 	return mtu == UINT16_MAX ? 0 : mtu;
 }
 
-/* Return the class of paths of a label's route, and its mode. */
+/* Convert the mode of a label's route to the MTU class of its paths, and back. */
 static inline uint16_t
 class_of_label_mode(enum label_mode mode)
 {
@@ -225,7 +229,8 @@ encap_pipe_ttl(const struct fib_encap *e, uint8_t of_kernel)
 }
 
 /*
- * Write the labels of an encapsulation that is not packed at `at`, which has room for them.
+ * Write the labels of an encapsulation to `at`, which has room for them. The encapsulation
+ * is not packed.
  *
  * bottom  no label follows
  */
@@ -242,7 +247,7 @@ encap_write(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom, uin
 	}
 }
 
-/* encap_write() for each encapsulation, for the slow path. */
+/* Write the labels of any encapsulation, packed or not; for the slow path. */
 static inline void
 encap_write_any(const struct fib_encap *e, uint8_t *at, uint8_t tc, bool bottom,
 		uint8_t ttl)

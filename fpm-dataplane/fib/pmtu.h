@@ -31,8 +31,8 @@ struct fib_pmtus {
 };
 
 /*
- * Return the path MTU of outer packets to a destination, in octets; FIB_PMTU_NONE: none is known.
- * [RCU reader]
+ * Return the path MTU of outer packets to a destination, in octets; FIB_PMTU_NONE: none is
+ * known. [RCU reader]
  */
 static inline unsigned int
 fib_pmtu(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst)

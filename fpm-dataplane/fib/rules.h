@@ -34,13 +34,13 @@ enum fib_rule_action {
 struct fib_rule {
 	uint32_t pref, table; /* of the kernel, for display */
 	uint32_t ifindex; /* ingress of the packet; 0: any; 1, lo: a packet of this host */
-	uint16_t iif_vrf; /* or by a member of this VRF; 0: none */
+	uint16_t iif_vrf; /* the ingress may also be a member of this VRF; 0: none */
 	uint16_t number;  /* FIB_RULE_TABLE: of the FIB; 0: main */
 	uint16_t next;    /* FIB_RULE_GOTO */
 	uint8_t action;   /* enum fib_rule_action */
 	uint8_t path;     /* FIB_RULE_PATH: enum path_kind */
 	bool invert;
-	bool never; /* a selector that no packet has; with `invert` each packet matches */
+	bool never; /* a selector matches no packet; with `invert` each packet matches */
 	uint8_t tos, tos_mask, ip_proto;
 	/*
 	 * FIB_RULE_TABLE: routes that leave by an interface of this group do not count;
@@ -132,9 +132,10 @@ fib_path fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, u
 			    uint8_t family, const uint8_t *ip, unsigned int room);
 
 /*
- * Resolve the destination of an ICMP error of this host; `ip`: its header. Linux looks up the
- * route of an IPv4 error before it chooses the source, so a rule for packets from a subnet is
- * not about errors to its members. It chooses the source of an IPv6 error first.
+ * Resolve the destination of an ICMP error of this host; `ip`: its header. Linux looks up
+ * the route of an IPv4 error before it chooses the source, so a rule for packets from a
+ * subnet does not match an IPv4 error whose source is in the subnet. Linux chooses the
+ * source of an IPv6 error before the lookup.
  *                                                                         [RCU reader]
  */
 fib_path fib_resolve_error(const struct fib *fib, uint16_t vrf, uint8_t family,

@@ -20,8 +20,8 @@
 #define SID_NO_IFACE UINT16_MAX
 /*
  * Paths of packets that are looked up in the table of the end point, but not in table main
- * if it has no route. ALONE: an inner packet. NEXT: a packet that End.T sends to its next
- * segment.
+ * if that table has no route. ALONE: an inner packet. NEXT: a packet that End.T sends to
+ * its next segment.
  */
 #define SID_PATH_ALONE PATH(PATH_NONE, 1)
 #define SID_PATH_NEXT  PATH(PATH_NONE, 2)
@@ -50,7 +50,7 @@ struct fib_sid {
 struct sid_packet {
 	uint16_t srh_at; /* 0: there is none */
 	uint16_t srh_bytes;
-	uint16_t srh_next_at; /* of the octet that names it as next header */
+	uint16_t srh_next_at; /* of the octet that names the SRH as next header */
 	uint16_t upper_at;
 	uint8_t upper; /* protocol behind all headers that were read */
 	uint8_t left;  /* segments left; 0 without a header */

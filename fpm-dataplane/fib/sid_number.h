@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The numbers of SIDs, by which packets are counted: struct sid_counters. End points with one
- * action share an entry of fib->sid, so the path of a packet does not tell its SID. The
- * destination does: each SID of a table that has a FIB has a number, found by its table and its
- * prefix. The key is the table, not the number of the FIB: the views of a table (rib/view.c) have
- * its SIDs.
+ * The numbers of SIDs, by which packets are counted: struct sid_counters. End points with
+ * the same action share an entry of fib->sid, so the path of a packet does not tell its
+ * SID. The destination does: each SID of a table that has a FIB has a number, found by its
+ * table and its prefix. The key is the table, not the number of the FIB, because the views
+ * of a table (rib/view.c) have the same SIDs as the table.
  */
 #ifndef FIB_SID_NUMBER_H
 #define FIB_SID_NUMBER_H
@@ -32,7 +32,7 @@ struct fib_sid_numbers {
 	struct fib_sid_number of[SIDS_MAX];  /* by number, from 1 */
 };
 
-/* `seed`: that of the FIB. */
+/* Return the bucket of a SID. `seed`: fib->seed. */
 static inline uint32_t
 sid_bucket(uint64_t seed, uint32_t table, const struct ipaddr *addr, uint8_t len)
 {
@@ -47,8 +47,8 @@ uint32_t fib_sid_number_of(const struct fib *fib, uint32_t table, const struct i
 			   uint8_t len);
 
 /*
- * Return the number of the SID that a packet to `dst` (16 octets) is for, if the route to it is
- * that of a SID in `table`; 0: it has no number. [RCU reader]
+ * Return the number of the SID that a packet to `dst` (16 octets) is for, if its route in
+ * `table` is the route of a SID; 0: there is no such number. [RCU reader]
  */
 uint32_t fib_sid_number_find(const struct fib *fib, uint32_t table, const uint8_t *dst);
 

@@ -94,7 +94,7 @@ gre_read(const struct fib *fib, const uint8_t *ip, unsigned int room, unsigned i
 	if (room < *at + 4)
 		return false;
 	flags = get_be16(ip + *at);
-	/* RFC 2784, 2.3: reserved bits 0 to 5; the others and the version are zero. */
+	/* Forwarders handle no flag but that of a key, and version 0: RFC 2784, 2.3. */
 	if ((flags & ~GRE_KEY) != 0 || !gre_family(fib, get_be16(ip + *at + 2), family))
 		return false;
 	*at += 4;
@@ -109,8 +109,8 @@ gre_read(const struct fib *fib, const uint8_t *ip, unsigned int room, unsigned i
 }
 
 /*
- * Return the length of the packet at `ip`, whose version is `family`; 0: there is none. Labels
- * (family 0) have no length, so return that of the octets that may be read.
+ * Return the length of the packet at `ip`, whose version is `family`; 0: there is none.
+ * Labels (family 0) have no length field, so return `room` for them.
  */
 static unsigned int
 inner_bytes(const uint8_t *ip, unsigned int room, uint8_t family)

@@ -3,10 +3,11 @@
  * tunnel: tunnels of the kernel as interfaces of the dataplane: GRE (RFC 2784, 2890, 7676) and IP
  * in IP (RFC 2003, 2473, 4213).
  *
- * neigh follows the links. A tunnel has an interface number as a VLAN has, and its fib_iface has a
- * template of the outer header. A route by a tunnel is PATH_ONLINK with that number. Forwarders
- * look up the outer destination again after each quiescent state, so a tunnel follows every change
- * of the routes below it without a record of them.
+ * neigh follows the links. A tunnel has an interface number as a VLAN has, and its
+ * fib_iface has a template of the outer header. A route by a tunnel is PATH_ONLINK with
+ * that number. Forwarders look up the outer destination again after each quiescent state.
+ * So a tunnel follows every change of the routes below it, although no table records which
+ * routes it uses.
  *
  * Functions that read tables are for [RCU reader].
  */
@@ -26,7 +27,10 @@
 #define PROTO_GRE      47u
 #define PROTO_IP6_OPTS 60u
 
-/* TTL of the outer packet if it is to be inherited, and labels have none: net.ipv4.ip_default_ttl */
+/*
+ * TTL of outer packets before MPLS labels, if the tunnel inherits the TTL:
+ * net.ipv4.ip_default_ttl
+ */
 #define FIB_TUNNEL_TTL 64u
 
 #define ECN_MASK 3u
@@ -34,10 +38,11 @@
 #define ECN_CE   3u
 
 /*
- * The tunnels that are up, by struct fib_tunnel_key: a hash table with open addressing. A tunnel
- * that takes IPv4 and IPv6 without GRE has two entries. neigh adds entries in place, and frees none:
- * a reader compares the key with the interface, which may be down or have another key. neigh
- * publishes a new table if this one is full, or if tunnels share a key.
+ * The tunnels that are up, by struct fib_tunnel_key: a hash table with open addressing. A
+ * tunnel that takes IPv4 and IPv6 without GRE has two entries. neigh adds entries in place,
+ * and removes none. So a reader compares the key with the interface, which may be down or
+ * have another key. neigh publishes a new table if this one is full, or if tunnels share a
+ * key.
  */
 struct fib_tunnels {
 	uint32_t mask; /* number of entries less one; the number is a power of two */
@@ -123,10 +128,10 @@ struct fib_tunnel_outer {
 	const struct fib_iface *tunnel[FIB_TUNNELS_DEEP]; /* innermost first */
 	unsigned int n;
 	unsigned int bytes; /* octets of all outer headers */
-	uint8_t family;     /* of the outermost header, and its destination */
+	uint8_t family;     /* of the outermost header */
 	bool any6;          /* some outer headers are IPv6 */
-	bool by_ds; /* policy rules may choose another path for another DS field inside */
-	struct ipaddr dst;
+	bool by_ds;         /* rules may choose the path by the inner packet's DS field */
+	struct ipaddr dst;  /* of the outermost header */
 };
 
 /* Find the path of packets with the DS field `ds` that leave by the tunnel `ifidx`. */
@@ -171,8 +176,8 @@ tunnel_sets_df(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
 
 /*
  * Return true if the packet may go into the tunnel without a check of its options. RFC
- * 2473, 4.1.1 requires that the tunnel encapsulation limit of an IPv6 packet is obeyed,
- * which is in a header of options.
+ * 2473, 4.1.1 requires that the tunnel encapsulation limit of an IPv6 packet is obeyed. The
+ * limit is in a header of options.
  */
 static inline bool
 tunnel_takes(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
@@ -223,7 +228,7 @@ tunnel_tos(const struct fib_tunnel *t, uint8_t ds)
 	return (uint8_t)((t->tos_inherit ? ds & ~ECN_MASK : t->tos) | (ds & ECN_MASK));
 }
 
-/* tunnel_put_df() for an outer IPv4 header. */
+/* Write an outer IPv4 header: see tunnel_put_df(). */
 static inline uint8_t *
 tunnel_put4(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
 	    uint32_t id, bool df)
@@ -265,7 +270,7 @@ tunnel_put_ip6(uint8_t *out, uint8_t tos, uint32_t word, uint32_t hash, unsigned
 	out[7] = ttl;
 }
 
-/* tunnel_put_df() for an outer IPv6 header. */
+/* Write an outer IPv6 header: see tunnel_put_df(). */
 static inline uint8_t *
 tunnel_put6(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
 	    uint32_t hash)
@@ -290,9 +295,9 @@ tunnel_put6(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned in
 }
 
 /*
- * Write the outer header of a tunnel of GRE before MPLS labels (RFC 4023), whose packet has
- * `len` octets, and return its first octet. As in Linux, it inherits nothing from the labels or
- * the packet behind them, and has no congestion mark.
+ * Write the outer header of a GRE tunnel before MPLS labels (RFC 4023), and return the
+ * first octet. `len`: octets of the labels and of the packet behind them. As in Linux, the
+ * outer header inherits nothing from them, and has no congestion mark.
  */
 static inline uint8_t *
 tunnel_put_labels(const struct fib_tunnel *t, uint8_t *labels, unsigned int len,
@@ -318,9 +323,9 @@ tunnel_put_labels(const struct fib_tunnel *t, uint8_t *labels, unsigned int len,
  * Write the outer header before the packet at `ip`, whose TTL is decremented already, and
  * return the header's first octet.
  *
- * len   octets of that packet
- * id    its lower 16 bits: identification of the outer IPv4 header
- * hash  of its flow, for the flow label of an outer IPv6 header (RFC 6438)
+ * len   octets of the packet at `ip`
+ * id    the lower 16 bits are the identification of the outer IPv4 header
+ * hash  of the packet's flow, for the flow label of an outer IPv6 header (RFC 6438)
  * df    set DF in an outer IPv4 header
  *
  * The ECN field is that of the packet (RFC 6040, 4.1, normal mode); Linux writes ECT(0) where the
@@ -362,7 +367,8 @@ tunnel_put_all(const struct fib *fib, const struct fib_tunnel_outer *outer, uint
 }
 
 /*
- * tunnel_put_all() for a packet that begins with MPLS labels. The first tunnel is one of GRE.
+ * Write the outer headers as tunnel_put_all() does, before a packet that begins with MPLS
+ * labels. The first tunnel is a GRE tunnel.
  *
  * hash  of the flow
  */
@@ -407,7 +413,10 @@ outer_refusal(fib_path path, const struct fib_iface *out, uint32_t link)
 	case PATH_ONLINK:
 		if (out == NULL || !out->up)
 			return DROP_egress_down;
-		/* The kernel writes further headers, and chooses among the routes by `link`. */
+		/*
+		 * Only the kernel writes further headers, or chooses among routes by
+		 * `link`.
+		 */
 		return out->tunnel.family != 0 || out->vxlan.family != 0 ||
 				       (link != 0 && link != out->ifindex)
 			       ? PUNT_kernel_route

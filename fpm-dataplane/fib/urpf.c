@@ -100,7 +100,7 @@ fib_back_group(const struct fib *fib, const struct fib_back_key *key)
 	if (pt == NULL)
 		return POPTRIE_NONE;
 	group = trie_group(pt, key->family, src);
-	/* A group without a route has one word for all flows. */
+	/* The path of a group without a route is the same for all flows. */
 	if (!path_is_no_route(fib_group_path(fib, group, 0)) ||
 	    !atomic_load_explicit(&fib->vrfs_told, memory_order_relaxed))
 		return group;

@@ -47,15 +47,18 @@ fib_egress_block(uint64_t egress)
 }
 
 /*
- * Return true if a word that is no block has the interface. `all` is fib_egress_all() of it.
- * False for a block.
+ * Return true if a word that is no block has an interface. `all` is fib_egress_all() of
+ * this interface. False for a block.
  */
 static inline bool
 fib_egress_have(uint64_t egress, uint64_t all)
 {
 	const uint64_t high = 0x8000800080008000;
 
-	/* 0 is subtracted from an equal entry, so only its highest bit stays. */
+	/*
+	 * For an equal entry, 0 is subtracted from 0x8000, so only there the high bit
+	 * stays.
+	 */
 	return ((high - (egress ^ all)) & high & ~(0 - (egress >> 63))) != 0;
 }
 
@@ -124,7 +127,7 @@ struct fib_back_key {
 	const struct fib_iface *in;
 	uint32_t oif; /* ifindex of the egress interface; rules see it as the ingress */
 	const uint8_t
-		*ip; /* the packet, of which `room` octets may be read: the whole header */
+		*ip; /* the packet; `room` octets may be read, at least the whole header */
 	unsigned int room;
 	uint8_t family;
 	bool by_vrf; /* see fib_egress_judge() */

@@ -201,7 +201,7 @@ fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_
 		outer->reason = DROP_egress_down;
 		return;
 	}
-	/* The ports of the outer packet choose among equal paths. */
+	/* The UDP ports of the outer packet choose among equal paths. */
 	memcpy(head, t->head, sizeof(head));
 	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, outer->hash));
 	outer->path = outer_look_up(fib, t, head,

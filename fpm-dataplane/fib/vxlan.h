@@ -53,7 +53,7 @@ struct fib_vxlans {
 	 * VNIs.
 	 */
 	_Atomic uint16_t one_end; /* W:neigh R:fwd,punt */
-	/* W:neigh R:fwd,punt  ifidx; the number of a port: removed; 0: free */
+	/* W:neigh R:fwd,punt  ifidx; 0: free. A removed entry has the number of a port. */
 	_Atomic uint16_t entry[];
 };
 
@@ -61,10 +61,13 @@ uint32_t fib_vxlan_hash(const struct fib *fib, uint16_t vrf, uint16_t port, uint
 
 /* A VXLAN packet to this host. */
 struct fib_vxlan_found {
-	/* N_REASON: it is for `ifidx`, or if that is 0 for the kernel. Else a drop. */
+	/*
+	 * N_REASON: the packet is for interface `ifidx`, or for the kernel if `ifidx` is 0.
+	 * Else the reason of a drop.
+	 */
 	uint16_t reason, ifidx;
-	uint16_t udp_at; /* offsets from the outer IP header: of UDP, of the inner packet */
-	uint16_t at;
+	uint16_t udp_at; /* offset of the UDP header from the outer IP header */
+	uint16_t at;     /* offset of the inner packet from the outer IP header */
 	uint16_t family; /* of the inner packet; an octet would be slower to return */
 };
 
@@ -151,7 +154,7 @@ vxlan_source_port(const struct fib_vxlan_hop *hop, uint32_t hash)
 	return (uint16_t)(hop->from_low + ((uint64_t)mixed * hop->n_from >> 32));
 }
 
-/* Return the path of an outer packet. Its ports choose among equal ones. */
+/* Return the path of an outer packet. Its UDP ports choose among equal paths. */
 static inline fib_path
 vxlan_path(const struct fib *fib, const struct fib_vxlan_hop *hop, uint64_t route,
 	   uint32_t hash)
@@ -166,7 +169,7 @@ vxlan_path(const struct fib *fib, const struct fib_vxlan_hop *hop, uint64_t rout
 			       flow_hash(head, hop->t.bytes, hop->t.family, fib->seed));
 }
 
-/* tunnel_put() for VXLAN. The UDP checksum is 0. */
+/* Write the outer headers of VXLAN as tunnel_put() does. The UDP checksum is 0. */
 static inline uint8_t *
 vxlan_put(const struct fib_vxlan_hop *hop, uint8_t *ip, uint8_t family, unsigned int len,
 	  uint16_t id, uint32_t hash)
