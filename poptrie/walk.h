@@ -182,11 +182,12 @@ indices_find(uint32_t *at, const struct pt_fused *entry, const struct pt_view *v
 
 /*
  * Work in passes, so that the loads of all entries are under way before the first leaf is
- * loaded: the reorder buffer alone holds a dozen keys (a fifth faster at full tables).
- * Entries go through memory: that is less work than moving halves of vector registers to
- * general ones (a tenth to a fifth). A pass has sixteen keys, a number that the compiler
- * knows. The entries of the next pass are loaded before the leaf indices of a pass are
- * computed, and the leaves are prefetched, so that the loop over the leaves seldom waits.
+ * loaded, because the reorder buffer alone holds a dozen keys. This is a fifth faster at
+ * full tables. Entries go through memory, because this is less work than moving halves of
+ * vector registers to general ones (a tenth to a fifth). A pass has sixteen keys, a number
+ * that the compiler knows. The entries of the next pass are loaded before the leaf indices
+ * of a pass are computed, and the leaves are prefetched, so that the loop over the leaves
+ * seldom waits.
  *
  * Rates relative to passes of sixteen keys that neither load the next entries early nor
  * prefetch leaves (random / inprefix / zipf; first scalar, then AVX2):

@@ -68,7 +68,7 @@ struct kept {
 	uint16_t src_port;
 	uint32_t echo_discr;
 	uint32_t hop_ifindex; /* with `pruned`: interface of the next hop */
-	int32_t conn; /* connection over which bfdd has the session; -1: none */
+	int32_t conn;         /* connection over which bfdd has the session; -1: none */
 	struct bfd_dplane_session told; /* the last message of bfdd about the session */
 	struct bfd_fsm fsm;
 	uint64_t n_rx, n_tx; /* packets that the thread itself has received and sent */
@@ -323,7 +323,7 @@ void kernel_tick(struct bfd *b);
  */
 int kernel_read(struct bfd *b, unsigned int kind, uint8_t octets[BFD_KERNEL_OCTETS],
 		struct received *r);
-/* Do the work of beat_publish() for a session with BY_KERNEL. */
+/* Publish as beat_publish() does, for a session with BY_KERNEL. */
 void kernel_publish(struct bfd *b, struct session *s, bool now, bool final);
 /* Send the periodic packet, and set the timer for the next one. */
 void kernel_send(struct bfd *b, struct session *s);

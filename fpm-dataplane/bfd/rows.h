@@ -26,8 +26,8 @@ struct bfd_row_in {
 	uint32_t tx_us, rx_us;               /* configured intervals */
 	uint32_t remote_tx_us, remote_rx_us; /* intervals that the peer announced */
 	uint32_t interval_us;                /* in force, between packets that are sent */
-	uint64_t detect_us; /* detection time in force; 0: none */
-	uint32_t echo_us;   /* between echo packets; 0: none are sent */
+	uint64_t detect_us;                  /* detection time in force; 0: none */
+	uint32_t echo_us;                    /* between echo packets; 0: none are sent */
 	bool multihop, echo, passive, shutdown;
 	bool pruned; /* the next hop is out of all groups */
 	uint64_t downs;
