@@ -8,10 +8,10 @@
 /* The 64 slots of a node: each has a value or a subtree. */
 struct plan {
 	uint32_t value[64];  /* of the slot, or of the longest prefix above its subtree */
-	uint32_t root[64];   /* radix subtree of the slot; valid only for slots of `kids` */
+	uint32_t root[64];   /* radix subtree of the slot, if pt_plan_fill() found one */
 	uint64_t kids;       /* slots with a subtree */
 	uint64_t bare;       /* see struct node */
-	struct node kid[64]; /* built nodes of the subtrees, in the order of the slots */
+	struct node kid[64]; /* nodes of the subtrees, in the order of the slots */
 };
 
 /*

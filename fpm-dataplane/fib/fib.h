@@ -348,8 +348,8 @@ struct fib_iface {
 
 /*
  * Return true if this host has the link-local IPv6 address (16 octets, network order) on
- * this link. It has the subnet-router anycast address (RFC 4291, 2.6.1). If n_on_link6 is
- * above FIB_ON_LINK_MAX, every address counts as an address of this host. [any thread]
+ * this link. The host always has the subnet-router anycast address (RFC 4291, 2.6.1). If
+ * n_on_link6 is above FIB_ON_LINK_MAX, every address counts as its own. [any thread]
  */
 bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr);
 

@@ -18,7 +18,7 @@
 struct icmp_labels {
 	bool end_here;
 	uint16_t vrf; /* 0 if they do not end here */
-	/* The source is an address of this interface; 0: of the interface of the packet. */
+	/* The source is an address of this interface; 0: of the ingress interface. */
 	uint16_t source_ifidx;
 };
 

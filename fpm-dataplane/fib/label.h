@@ -71,7 +71,7 @@ encap_head_ttl(uint64_t head)
 }
 
 /*
- * The number of labels_more() at which a packed entry has its path: the index of the
+ * labels_more(entry, ENCAP_MORE_NEXT) of a packed entry is its path: the index of the
  * adjacency, or with ENCAP_TUNNEL the number of the tunnel.
  */
 #define ENCAP_MORE_NEXT (LABELS_MAX - LABEL_WORDS)

@@ -94,7 +94,7 @@ gre_read(const struct fib *fib, const uint8_t *ip, unsigned int room, unsigned i
 	if (room < *at + 4)
 		return false;
 	flags = get_be16(ip + *at);
-	/* Forwarders handle no flag but that of a key, and version 0: RFC 2784, 2.3. */
+	/* Forwarders handle only version 0 and no flag but that of a key: RFC 2784, 2.3. */
 	if ((flags & ~GRE_KEY) != 0 || !gre_family(fib, get_be16(ip + *at + 2), family))
 		return false;
 	*at += 4;
