@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Devices of the kernel that are ports or VLANs of ports: their masters, XDP programs,
- * sysctls, qdiscs and filters of traffic control. [warn]
+ * Find configuration of devices that forwarders do not obey: masters, XDP programs,
+ * sysctls, MAC addresses, qdiscs and filters of traffic control. [warn]
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -20,7 +20,10 @@
 #include "netlink/device_message.h"
 #include "warn/warn_impl.h"
 
-/* Filters of ingress and clsact; TC_H_MIN_INGRESS and TC_H_MIN_EGRESS of linux/pkt_sched.h. */
+/*
+ * The parents of filters of the qdiscs ingress and clsact: TC_H_CLSACT with
+ * TC_H_MIN_INGRESS or TC_H_MIN_EGRESS (linux/pkt_sched.h).
+ */
 #define PARENT_INGRESS 0xfffffff2u
 #define PARENT_EGRESS  0xfffffff3u
 
@@ -67,8 +70,9 @@ member_add(struct warn *w, const struct device_message *m)
 }
 
 /*
- * Warn about a macvlan that a program holds down. The program gives a reason, as FRR's
- * vrrpd does in state Backup, in which the macvlan must receive nothing (RFC 5798, 6.4.2).
+ * Warn about a macvlan in protodown without a reason. A macvlan with a reason causes no
+ * warning, because FRR's vrrpd gives a reason in state Backup, in which the macvlan must
+ * receive nothing (RFC 5798, 6.4.2).
  */
 static void
 protodown_add(struct warn *w, const struct device_message *m)
@@ -83,8 +87,8 @@ protodown_add(struct warn *w, const struct device_message *m)
 }
 
 /*
- * Warn if a route leads through the device, but the kernel forwards no IPv4 packets from it.
- * IPv6 is forwarded from all devices or from none.
+ * Warn about a device that a route leads through, if the kernel forwards no IPv4 packets
+ * from the device. For IPv6 the kernel forwards from all devices or from none.
  */
 static void
 through_check(struct warn *w, const struct device_message *m)
@@ -112,7 +116,7 @@ is_through(const struct warn *w, uint32_t ifindex)
 	return false;
 }
 
-/* Record arp_ignore and the macvlans of VRRP, for the check after the last device. */
+/* Record arp_ignore, and the device below a macvlan of VRRP, for vrrp_scan(). */
 static void
 vrrp_note(struct own *own, const struct device_message *m)
 {
@@ -167,8 +171,8 @@ egress_qos_add(struct warn *w, const char *name)
 }
 
 /*
- * Record a device above a port or its VLAN, or above a recorded one, so that its MAC is known by
- * its name.
+ * Record a device above an interface of the FIB, or above a recorded device. on_mac() looks
+ * up the name of the device by its MAC.
  */
 static void
 upper_note(struct warn *w, const struct device_message *m)
@@ -229,8 +233,9 @@ txqlen_add(struct warn *w, const char *name)
 }
 
 /*
- * Warn about tunnels of a kind that forwarders do not know. Those of the other kinds are in
- * the list of neigh. A module may make a device by itself, which is down.
+ * Warn about tunnels of a kind that forwarders do not know. neigh lists the tunnels of
+ * other kinds. A device that is down causes no warning, because some modules create such a
+ * device.
  */
 static void
 kind_check(struct warn *w, const struct device_message *m)
@@ -415,7 +420,7 @@ on_qdisc(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 /* The filters of one hook of a device. */
 struct hook {
 	unsigned int n;
-	char kind[DEVICE_NAME]; /* kind of the first such qdisc */
+	char kind[DEVICE_NAME]; /* of the first filter, for example "flower" */
 };
 
 static void
@@ -459,7 +464,7 @@ filters_scan(struct warn *w, int fd, const struct own *own, uint32_t parent)
 
 /*
  * Query the number of tcx programs (Linux 6.6). They are BPF links, which rtnetlink does
- * not report. A kernel without tcx refuses the type.
+ * not report. A kernel without tcx refuses the attach type.
  */
 static void
 tcx_scan(struct warn *w, const struct own *own, unsigned int type, const char *hook)

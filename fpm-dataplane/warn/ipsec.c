@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find IPsec policies for forwarded packets. The kernel reports their number, so no dump is
- * needed, and its default for packets without a policy. If there is any policy, or the
- * default is to block, the kernel handles tunnels, because their outer packets may have to
- * be encrypted, or may be accepted only if encrypted. [warn]
+ * Find IPsec policies for forwarded packets. No dump is needed, because the kernel reports
+ * the number of policies, and its default for packets without a policy. If there is any
+ * policy, or the default is to block, the kernel handles tunnels, because their outer
+ * packets may have to be encrypted, or may be accepted only if encrypted. [warn]
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -41,7 +41,10 @@ on_default(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 			 "They pass.");
 }
 
-/* Ask what becomes of packets without a policy (Linux 5.15; older ones refuse). */
+/*
+ * Return true if the kernel blocks packets without a policy in some direction. Linux before
+ * 5.15 refuses the request; the result is then false.
+ */
 static bool
 default_blocks(struct warn *w, int fd)
 {

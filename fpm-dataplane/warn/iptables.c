@@ -20,9 +20,12 @@
 
 #include "warn/warn_impl.h"
 
-#define TABLE_BYTES_MAX (4u << 20) /* of a table that is read for its policies */
+#define TABLE_BYTES_MAX (4u << 20) /* larger tables are not read for their policies */
 
-/* The parts of struct ipt_getinfo and ip6t_getinfo, which have the same layout. */
+/*
+ * A table of IPv4 or IPv6: its parameters, and the members of struct ipt_getinfo or
+ * ip6t_getinfo, which have the same layout.
+ */
 struct table {
 	const char *command; /* "iptables" */
 	char name[XT_TABLE_MAXNAMELEN];
@@ -48,7 +51,9 @@ table_read(int fd, struct table *t)
 	return 0;
 }
 
-/* Return the verdict of the rule at octet `at`: NF_DROP, or else NF_ACCEPT. */
+/*
+ * Return the verdict of the policy, the rule at octet `at`. NF_ACCEPT if it is malformed.
+ */
 static int
 policy_verdict(const struct table *t, const uint8_t *rules, unsigned int at)
 {
@@ -69,7 +74,9 @@ policy_verdict(const struct table *t, const uint8_t *rules, unsigned int at)
 		       : NF_ACCEPT;
 }
 
-/* Read the rules of the table; the caller frees them. NULL, with an error in `*rc`. */
+/*
+ * Read the rules of the table; the caller frees them. Returns NULL and sets *rc on error.
+ */
 static struct ipt_get_entries *
 rules_read(int fd, const struct table *t, int *rc)
 {
@@ -136,7 +143,7 @@ table_scan(struct warn *w, int fd, struct table *t)
 	unread_add(w, part, rc);
 }
 
-/* Scan the tables of one family whose names the file has. */
+/* Scan the tables of one family. `file` has their names. */
 static void
 family_scan(struct warn *w, const char *file, int family, struct table *t)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find virtual services of IPVS, the kernel's load balancer, which keepalived also sets up.
- * The kernel's module translates the answers of the servers at hook forward, without a chain of
- * nf_tables or iptables. [warn]
+ * Find virtual services of IPVS, the load balancer of the kernel; keepalived may have set
+ * them up. The module of IPVS translates the answers of the servers at hook forward,
+ * without a chain of nf_tables or iptables. [warn]
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "warn/warn_impl.h"
 
-/* Services of the namespace of the thread. The kernel has no file until its module is loaded. */
+/* The services of the thread's namespace. The file exists only if the module is loaded. */
 #define SERVICES "/proc/thread-self/net/ip_vs"
 
 void

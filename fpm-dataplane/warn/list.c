@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "warn/warn_impl.h"
 
-#define LINES_MAX 16u /* in the log, of one scan */
+#define LINES_MAX 16u /* lines that one scan writes to the log */
 
 int
 list_init(struct warning_list *l)
@@ -39,7 +39,8 @@ list_begin(struct warning_list *l)
 }
 
 /*
- * Copy a text for logs and JSON. Cut the text first, because the cut may split a character.
+ * Copy a text for logs and JSON. Cut it before log_harmless() replaces malformed UTF-8,
+ * because the cut may split a character.
  */
 static void
 text_copy(char *out, size_t size, const char *text)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Find chains of nf_tables that forwarded packets pass. Debian's iptables creates such
- * chains, too. A chain without rules and with the policy accept changes nothing, so it is
- * no warning. [warn]
+ * chains, too. A chain without rules and with the policy accept changes nothing, so it
+ * causes no warning. [warn]
  */
 #include <errno.h>
 #include <linux/netfilter.h>
@@ -33,11 +33,11 @@ family_name(uint8_t family)
 	case NFPROTO_NETDEV:
 		return "netdev";
 	default:
-		return NULL; /* ARP is for the kernel; devices_scan() does bridge members */
+		return NULL; /* the kernel handles ARP; devices.c warns of bridge members */
 	}
 }
 
-/* Return the name of a hook; NULL: forwarded packets do not pass it. */
+/* Return the name of the chain's hook; NULL: forwarded packets do not pass the chain. */
 static const char *
 hook_name(const struct warn *w, const struct nft_chain *c)
 {

@@ -44,7 +44,7 @@ nexthops_scan(struct warn *w)
 	struct {
 		struct nlmsghdr nlh;
 		struct nhmsg nhm;
-		struct nlattr groups; /* no single next hops */
+		struct nlattr groups; /* requests groups only */
 	} request = {.nlh = {.nlmsg_len = sizeof(request),
 			     .nlmsg_type = RTM_GETNEXTHOP,
 			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},

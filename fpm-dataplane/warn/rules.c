@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find rules of policy routing and routes that rib does not obey or uses otherwise. Its rows of
- * `show rules` have the reason. [warn]
+ * Find rules of policy routing that rib does not obey, and routes that it uses in another
+ * way than Linux. The rows of `show rules` have the reason. [warn]
  */
 #include <linux/rtnetlink.h>
 #include <stdatomic.h>
@@ -49,8 +49,8 @@ row_is_for_all(const json_t *row)
 }
 
 /*
- * Find a rule that looks up table main before table local. The FIB of main also has the
- * addresses of table local.
+ * Find a rule that looks up table main before table local. The FIB does not obey this
+ * order, because its table main also has the addresses of table local.
  */
 static void
 order_scan(struct warn *w, const char *family)

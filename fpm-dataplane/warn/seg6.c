@@ -5,8 +5,9 @@
  * scan reads both. Until the source is known, the kernel handles headends. [warn]
  *
  * The requests use generic netlink, whose families have dynamic numbers: the first request
- * reads the number, the others read the values. A kernel without the family searches for a
- * module at each request, so the number is requested once. The family is never a module.
+ * reads the number of the family SEG6, the others read the values. A kernel without the
+ * family searches for a module at each request for the number. The family is never a
+ * module, so the number is requested once.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -95,7 +96,7 @@ family_ask(struct warn *w, int fd)
 	return answer.family < NLMSG_MIN_TYPE ? -EPROTO : answer.family;
 }
 
-/* Send a command of the family SEG6. `flags`: besides NLM_F_REQUEST. Returns as ask_dump(). */
+/* Send a command of SEG6 with NLM_F_REQUEST and `flags`. Returns as ask_dump(). */
 static int
 seg6_command(struct warn *w, int fd, uint8_t cmd, uint16_t flags, ask_fn fn,
 	     struct seg6_answer *answer)
@@ -141,16 +142,18 @@ source_publish(struct warn *w, const struct ipaddr *source)
 	if (new == NULL)
 		return; /* the next scan tries again */
 	new->source = *source;
-	/* Release: a forwarder that finds the copy finds the address in it. */
+	/* Release: a forwarder that reads the new pointer also reads the new address. */
 	atomic_store_explicit(seg6, new, memory_order_release);
 	if (old == NULL)
 		return;
-	urcu_qsbr_synchronize_rcu(); /* no other thread waits for this thread */
+	urcu_qsbr_synchronize_rcu(); /* may take long, but no thread waits for warn */
 	GRACE_OVER();
 	free(old);
 }
 
-/* Request the address. Returns 0 also if the kernel has no SRv6, and then no address. */
+/*
+ * Request address and keys. If the kernel has no SRv6, returns 0 and leaves `answer` empty.
+ */
 static int
 seg6_ask(struct warn *w, struct seg6_answer *answer)
 {

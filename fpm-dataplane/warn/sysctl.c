@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sysctls of the namespace and of its devices that change how Linux forwards, and that
+ * Find sysctls of the namespace and of its devices that change how Linux forwards, and that
  * forwarders do not obey. The manual (limits.md) lists them, and also sysctls without a
  * warning. [warn]
  *
- * The dump of links has the values of devices. The values of `all` and of the namespace are
- * files; if a file is absent, the kernel does not have the sysctl.
+ * The values of devices are in the dump of links. The values of `all` and of the namespace
+ * are read from files. If a file is absent, the kernel does not have the sysctl.
  */
 #include <assert.h>
 #include <errno.h>
@@ -28,12 +28,14 @@
 
 /* The way in which the kernel combines the values of `all` and of a device. */
 enum combine {
-	EITHER, /* either value is enough */
-	NOT_64, /* the device's value counts unless it is 64, as in the dataplane */
+	EITHER, /* one of the two sysctls must be set */
+	NOT_64, /* the device's value counts unless it is 64, the value of the dataplane */
 	BOTH,   /* the sysctls of `all` and of the device must be set */
 	ALONE,  /* the device's value counts */
 	IS_1,   /* the device's value counts if it is 1 */
-	/* The value counts if the device does not forward IPv6, and `all` does. */
+	/*
+	 * The value counts if `forwarding` of IPv6 is 0 for the device and set for `all`.
+	 */
 	HOST,
 };
 
@@ -107,7 +109,7 @@ static const struct device_sysctl {
 static const struct {
 	const char *file; /* below /proc/sys/net */
 	const char *name;
-	long long from, to; /* values without an effect that the dataplane lacks */
+	long long from, to; /* values that need no warning */
 	const char *in_linux, *dataplane;
 } of_netns[] = {
 	{"ipv4/fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_policy", 0, 1,
@@ -209,14 +211,14 @@ sysctls_scan(struct warn *w)
 	}
 }
 
-/* Return true if the value of a device has an effect in Linux that `all` does not hide. */
+/* Return true if the value of a device needs a warning of its own. */
 static bool
 value_counts(const struct device_sysctl *s, long long of_all, uint32_t value,
 	     const struct device_message *m)
 {
 	switch (s->combine) {
 	case EITHER:
-		return value != 0 && of_all == 0; /* the row of `all` reports the rest */
+		return value != 0 && of_all == 0; /* else sysctls_scan() warns of `all` */
 	case BOTH:
 		return value != 0 && of_all != 0;
 	case IS_1:

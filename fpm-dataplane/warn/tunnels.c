@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Warn about tunnels that forwarders leave to the kernel, and filters of VNIs. neigh decides
- * which they are. [warn]
+ * Warn about tunnels that forwarders leave to the kernel, and about vxlan devices with a
+ * filter of VNIs. neigh has listed both. [warn]
  */
 #include <stdio.h>
 

@@ -39,16 +39,16 @@
 
 #define POLL_MS      5000u
 #define SCAN_MAX_MS  300000u /* more than a scan of all devices needs */
-#define EVENT_MS     100u    /* from an event to the scan, which covers later events, too */
+#define EVENT_MS     100u    /* delay of a scan after an event, to collect more events */
 #define REST         50u     /* pause after a scan, in multiples of its CPU time */
-#define EVENTS_BYTES 16384   /* small: a lost event starts a scan, too */
+#define EVENTS_BYTES 16384   /* receive buffer; small: a lost event starts a scan, too */
 #define EVENTS_MAX   1000u   /* datagrams that are read before a scan */
 #define ROWS_MAX     256u    /* rows of rules in one reply of rib */
 #define N_QUERIES    4u      /* before each scan */
 
 /* --- the scan ------------------------------------------------------------------------- */
 
-/* Copy the numbers of the devices that are ports or VLANs. */
+/* Copy ifindex and name of each interface of the FIB. */
 static void
 own_collect(struct warn *w)
 {
@@ -63,7 +63,7 @@ own_collect(struct warn *w)
 			struct own *more = realloc(w->own, room * sizeof(*more));
 
 			if (more == NULL)
-				abort(); /* out of memory for some octets an interface */
+				abort(); /* no memory for some octets per interface */
 			w->own = more;
 			w->room_own = room;
 		}
@@ -161,8 +161,8 @@ warnings_scan(struct warn *w)
 	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	/*
-	 * The requests for many devices may each wait for the kernel. The watchdog must not
-	 * end the daemon for that.
+	 * Each of many requests may wait for the kernel. The watchdog must not end the
+	 * daemon because of these waits.
 	 */
 	worker_suspend_watchdog(SCAN_MAX_MS);
 	scan_in_netns(w);
@@ -179,7 +179,7 @@ warnings_scan(struct warn *w)
 
 /* --- the answers of rib and neigh -------------------------------------------------------- */
 
-/* Send the query that is next, or the same one again if its answer has more rows. */
+/* Send the next query, or the last query again if its answer has more rows. */
 static void
 query_ask(struct warn *w, struct msg_query *q)
 {
@@ -278,9 +278,9 @@ warn_on_event(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 /*
- * Handle a change of IPsec policies. The scan finds the change; until then assume a policy,
- * because none may be bypassed. These events are always read, even while other events wait
- * for the next scan.
+ * Handle a change of IPsec policies. Until the next scan has read the policies, assume that
+ * there is a policy, because packets may not bypass a policy. These events are always read,
+ * even while other events wait for the next scan.
  */
 static void
 warn_on_xfrm(struct ev_loop *loop, ev_io *io, int revents)
@@ -290,12 +290,12 @@ warn_on_xfrm(struct ev_loop *loop, ev_io *io, int revents)
 	events_drain(w->xfrm_events);
 	atomic_store_explicit(&w->conf.fib->tunnels_state, FIB_TUNNELS_IPSEC,
 			      memory_order_relaxed);
-	/* Otherwise a scan follows anyway. */
+	/* If another event has stopped events_io, a scan follows anyway. */
 	if (ev_is_active(&w->events_io) || w->events < 0)
 		warn_on_event(loop, io, revents);
 }
 
-/* Open a socket of events; -1: the kernel lacks the protocol. */
+/* Open a socket for events. Returns -1 on an error; the kernel may lack the protocol. */
 static int
 events_open(const char *netns, int protocol, const int *group, unsigned int n)
 {

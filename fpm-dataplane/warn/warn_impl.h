@@ -2,10 +2,9 @@
 /*
  * The internals of the warn thread. Private to warn/ and its tests.
  *
- *   events of the kernel, a timer -> rules of rib, tunnels of neigh -> scan: rules.c, tunnels.c,
- *   devices.c, netfilter.c, iptables.c, ipvs.c, sysctl.c, addrlabel.c, ipsec.c, seg6.c,
- *   nexthops.c -> list.c -> log,
- *   metrics, rows
+ *   events of the kernel, a timer -> queries to rib and neigh -> scan: rules.c, tunnels.c,
+ *   sysctl.c, devices.c, netfilter.c, iptables.c, ipvs.c, addrlabel.c, ipsec.c, seg6.c,
+ *   nexthops.c -> list.c -> log, metrics, rows
  */
 #ifndef WARN_WARN_IMPL_H
 #define WARN_WARN_IMPL_H
@@ -24,7 +23,7 @@
 
 #define WARNINGS_MAX      256u /* in the list; further warnings are only counted */
 #define SYSCTLS_OF_DEVICE 32u  /* largest number of sysctls per device in sysctl.c */
-#define UPPERS_MAX        256u /* more are not named: the list has no room for them */
+#define UPPERS_MAX        256u /* size of upper[]; the list has no room for more */
 
 /* A row of `show warnings`. The texts are printable UTF-8. */
 struct warning {
@@ -40,20 +39,20 @@ struct warning_list {
 	uint32_t shown[N_WARNING]; /* count[] of the scan that made the shown list */
 };
 
-/* A device of the kernel that is a port or a VLAN of a port. */
+/* The kernel's device of an interface that the forwarders serve. */
 struct own {
 	uint32_t ifindex;
 	char name[16];
 	bool ingress, clsact; /* the device has a qdisc of that kind */
-	bool arp_ignore;      /* the device answers ARP for its own addresses only */
+	bool arp_ignore;      /* its sysctl arp_ignore is not 0 */
 	bool told;            /* the warning WARNING_VRRP was given in this scan */
-	uint32_t vrrp_on;     /* the device below a macvlan with a MAC of VRRP; 0: none */
-	uint32_t told_seq;    /* the dump in which its root qdisc was reported */
+	uint32_t vrrp_on;     /* of a macvlan with a MAC of VRRP: IFLA_LINK; else 0 */
+	uint32_t told_seq;    /* value of `seq` in the dump that reported its root qdisc */
 	bool tap;             /* the device is a TAP, and in no bridge, bond or team */
 	uint8_t mac[6];
 };
 
-/* A device above a port or its VLAN that forwarders do not serve. */
+/* A device that forwarders do not serve, above an interface that they serve. */
 struct upper {
 	uint32_t ifindex;
 	char name[16], kind[16];
@@ -68,18 +67,18 @@ struct warn {
 	unsigned int n_own, room_own;
 	struct upper upper[UPPERS_MAX]; /* of this scan */
 	unsigned int n_upper;
-	uint8_t *buffer;                     /* ASK_BUFFER_BYTES, of answers */
-	uint32_t seq;                        /* of requests */
+	uint8_t *buffer;                     /* for answers; ASK_BUFFER_BYTES */
+	uint32_t seq;                        /* of the next netlink request */
 	int events, nft_events, xfrm_events; /* sockets; -1: closed */
 	ev_io events_io, nft_events_io, xfrm_events_io;
-	ev_timer due;                              /* the next scan */
+	ev_timer due;                              /* starts the next scan */
 	bool asked;                                /* a query has no answer yet */
 	unsigned int n_asked;                      /* answered queries of this scan */
 	json_t *rules, *through, *links, *tunnels; /* rows of the answers; owned here */
-	double rest_s;                             /* at least, between two scans */
+	double rest_s;                             /* shortest pause after a scan */
 	double scanned_s;                          /* monotonic, end of the last scan */
-	long long of_all[SYSCTLS_OF_DEVICE];       /* values of `all`, of this scan */
-	/* Family of generic netlink; 0: not read yet; -ENOENT: the kernel has none. */
+	long long of_all[SYSCTLS_OF_DEVICE];       /* values of conf/all in this scan */
+	/* Number of the family SEG6 of generic netlink; 0: unknown; -ENOENT: no SRv6. */
 	int seg6_family;
 	struct log_limit netns_log;
 };
@@ -105,8 +104,8 @@ bool list_rows(const struct warning_list *l, uint64_t *from, unsigned int max,
 	       json_t *rows);
 
 /*
- * Return the present end of the scan's list. list_back() returns to it when a dump is
- * repeated because its tables changed.
+ * Return the present end of the scan's list. list_back() removes the warnings after that
+ * end, before a dump is repeated because the tables of the kernel changed.
  */
 struct list_mark {
 	unsigned int n;
@@ -135,7 +134,7 @@ int ask_open(int protocol);
 int ask_dump(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx);
 /* Return true if the daemon ends: the scan is then given up, and its list is not shown. */
 bool ask_is_ending(const struct warn *w);
-/* Note that a part of the configuration could not be read. */
+/* Add the warning that a part of the configuration could not be read. */
 void unread_add(struct warn *w, const char *part, int error);
 
 /* --- parts of a scan                                                         [warn] */
@@ -143,16 +142,16 @@ void unread_add(struct warn *w, const char *part, int error);
 void devices_scan(struct warn *w);   /* devices.c: masters, XDP, traffic control */
 void netfilter_scan(struct warn *w); /* netfilter.c: chains of nf_tables */
 void iptables_scan(struct warn *w);  /* iptables.c: tables of the old iptables */
-void ipsec_scan(struct warn *w);     /* ipsec.c */
+void ipsec_scan(struct warn *w);     /* ipsec.c: policies of IPsec */
 void ipvs_scan(struct warn *w);      /* ipvs.c: virtual services of the load balancer */
 void addrlabel_scan(struct warn *w); /* addrlabel.c: labels of addresses */
 void seg6_scan(struct warn *w);      /* seg6.c: publishes the source address of SRv6 */
 void nexthops_scan(struct warn *w);  /* nexthops.c: resilient groups of next hops */
 void sysctls_scan(struct warn *w);   /* sysctl.c: sysctls of the namespace */
-void rules_scan(struct warn *w);     /* rules.c: rules and routes that rib has counted */
+void rules_scan(struct warn *w);     /* rules.c: rules and routes not used as in Linux */
 void tunnels_scan(struct warn *w);   /* tunnels.c: tunnels that neigh has listed */
 
-/* Add a tunnel that the kernel serves; the texts are printable (tunnels.c). */
+/* Add the warning about a tunnel that the kernel serves (tunnels.c). */
 void kernel_tunnel_add(struct warn *w, const char *kind, const char *name,
 		       const char *reason);
 
@@ -165,17 +164,19 @@ row_text(const json_t *row, const char *key)
 	return text != NULL ? text : "?";
 }
 
-/* Add the services in a file of the form of /proc/net/ip_vs (ipvs.c). */
+/* Add a warning if the file, in the form of /proc/net/ip_vs, lists services (ipvs.c). */
 void ipvs_read(struct warn *w, FILE *services);
 
 /* Read a number below /proc/sys/net of the thread's namespace; 0: no such file. */
 long long sysctl_number(const char *file);
 
 struct device_message;
-/* Add the sysctls of one device (sysctl.c), or its multicast routing. */
+/*
+ * Add warnings about sysctls of a device, mc_forwarding of multicast included (sysctl.c).
+ */
 void sysctls_of_device(struct warn *w, const struct device_message *m);
 
-/* Return the device with this index if it is a port or a VLAN of a port; else NULL. */
+/* Return the device with this index if the forwarders serve it; else NULL. */
 struct own *own_find(const struct warn *w, uint32_t ifindex);
 
 #endif
