@@ -22,7 +22,7 @@
 #include "fib/fib.h"
 #include "base/sd_notify.h"
 
-#define VRFS_NAMED 6 /* at most, in a sentence */
+#define VRFS_NAMED 6 /* largest number of VRFs in a sentence */
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
 	[REFUSED_NONE] = {0, 200},   [REFUSED_INVALID] = {2, 400},
@@ -164,8 +164,8 @@ answer_replay(struct answer *a)
 }
 
 /*
- * Send a hold to fpm, before FRR stops its daemons, or if zebra is not connected, before it
- * returns.
+ * Send a hold to fpm. The client requests it before FRR stops its daemons; or, if zebra is
+ * not connected, before zebra connects again.
  */
 static void
 answer_hold(struct answer *a)
@@ -188,8 +188,8 @@ answer_hold(struct answer *a)
 }
 
 /*
- * Request a restart from main. main hands over to a successor, or without memory for two
- * processes, it ends with the exit code that requests another start.
+ * Request a restart from main. main hands over to a successor. If the memory does not
+ * suffice for two processes, main ends with the exit code that requests another start.
  */
 static void
 answer_restart(struct answer *a)
@@ -356,8 +356,8 @@ answer_port_name(const struct answer *a, char *name, size_t size)
 }
 
 /*
- * Replace alternative names of interfaces in the request. The kernel is asked for names that the
- * FIB does not have. It answers within send(), so such a request waits while another process
+ * Replace alternative names of interfaces in the request. For names that the FIB does not
+ * have, ask the kernel. The kernel answers within send(), so ui waits while another process
  * holds the kernel's lock of interfaces.
  */
 static void

@@ -20,9 +20,9 @@
 #include "ui/http.h"
 
 #define CONNECTION_BYTES (16u << 10) /* of a request head, and of a piece of a body */
-#define IDLE_S           60          /* for a client that reads or sends nothing */
+#define IDLE_S           60          /* timeout of a client that reads or sends nothing */
 #define BLOCK_BYTES      (16u << 10)
-#define BODY_DROP_BYTES  (64u << 10) /* read of a body of unknown length that is too long */
+#define BODY_DROP_BYTES  (64u << 10) /* a longer chunked body ends the connection */
 
 struct api {
 	struct ui *ui;
@@ -253,7 +253,7 @@ call_check_head(struct call *call)
 	const char *coding = MHD_lookup_connection_value(call->conn, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_TRANSFER_ENCODING);
 
-	/* libmicrohttpd would read the body until the connection ends, and wait. */
+	/* libmicrohttpd would read such a body until the connection ends. */
 	if (coding != NULL && strcasecmp(coding, "chunked") != 0)
 		return call_answer_error(call, MHD_HTTP_NOT_IMPLEMENTED,
 					 "a body needs a Content-Length or chunked coding",

@@ -24,7 +24,7 @@ struct api_input {
 };
 
 struct api_output {
-	json_t *request; /* the caller's; NULL: refused */
+	json_t *request; /* the caller owns it; NULL: refused */
 	enum rows_form form;
 	unsigned int status; /* of HTTP, when refused; 405: `allow` lists the methods */
 	char allow[64];

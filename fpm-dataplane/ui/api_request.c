@@ -334,7 +334,7 @@ request_show(const struct api_input *in, enum show what, const char *name,
 		 : what == SHOW_NEIGHBORS ? "prefix family "
 		 : what == SHOW_SIDS      ? "prefix "
 					  : "",
-		 /* If the path has a name, it selects the row. */
+		 /* A name in the path selects the row; words are then refused. */
 		 name == NULL ? filter_words(show_info[what].name, words) : "");
 	if (args_take(in, known, request, out) &&
 	    (name == NULL || body_put(request, "name", name, out)))
@@ -373,7 +373,8 @@ static const struct call {
 };
 
 /*
- * Return true if `path` is `words`, or (`named`) `words` and a name, which goes to `name`.
+ * Return true if `path` equals `words`; with `named`, if it is `words`, a slash and a name.
+ * *name then points to the name; without `named` it is NULL.
  */
 static bool
 path_matches(const char *path, const char *words, bool named, const char **name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A growing text. Only ui writes to it. A large block is freed when it becomes empty. */
+/* A growing text. Only ui writes to it. buf_reset() frees a large block. */
 #include "ui/internal.h"
 
 #include <stdarg.h>

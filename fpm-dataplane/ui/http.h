@@ -13,8 +13,9 @@ struct http;
 
 /*
  * Serve with `handler`; `options` end with MHD_OPTION_END. `listen_fd` < 0: no socket
- * listens, connections are added by http_add(). Returns NULL when there is no memory: then
- * the caller keeps the listening socket. On success the server owns the socket.
+ * listens, connections are added by http_add(). On success the server owns the listening
+ * socket. Returns NULL on failure, for example without memory; the caller then keeps the
+ * socket.
  */
 struct http *http_open(struct ui *ui, int listen_fd, MHD_AccessHandlerCallback handler,
 		       void *ctx, const struct MHD_OptionItem *options);

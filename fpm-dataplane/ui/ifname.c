@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ifname: alternative names of interfaces (`ip link property add dev wan0 altname uplink`).
- * The kernel is asked when a client names an interface, so the daemon keeps none of these names.
- * Runs in ui.
+ * The daemon keeps none of these names: it asks the kernel when a client names an
+ * interface. Runs in ui.
  */
 #include <errno.h>
 #include <linux/if_link.h>

@@ -23,13 +23,13 @@
 #include "ui/ui.h"
 
 #define UI_REQUEST_MAX     4096 /* octets of a request line, or of an HTTP request's body */
-#define UI_WHY_MAX         512  /* octets of a sentence, its terminator included */
+#define UI_WHY_MAX         512  /* octets of a refusal's text, its terminator included */
 #define UI_NAME_MAX        64   /* of a requested row's name, its terminator included */
 #define UI_SLICE_ROWS      256  /* rows per slice of rib or neigh */
 #define UI_SUMMARY_WAIT_S  0.3  /* after this time the last known summary is shown */
 #define UI_SUMMARY_EVERY_S 1.0
 
-/* A growing text. Aborts when memory is exhausted, as for messages. */
+/* A growing text. The functions abort the process when memory is exhausted. */
 struct buf {
 	char *data;
 	size_t len, size;
@@ -47,7 +47,7 @@ void buf_free(struct buf *b);
 enum rows_form {
 	ROWS_LINES, /* a JSON object a line */
 	ROWS_ARRAY, /* one JSON array, which rows_end() closes */
-	ROWS_OCTETS /* the decoded base64 of `pcapng` */
+	ROWS_OCTETS /* only the octets of the key `pcapng`, decoded from base64 */
 };
 
 struct rows {
@@ -64,8 +64,8 @@ void rows_put(struct rows *out, json_t *row); /* owns the row from now on */
 void rows_end(struct rows *out);
 
 /*
- * ifname.c: if `name` is an alternative name of an interface of namespace `netns`, write the own
- * name of the interface in its place. `size` is the room for it, at least IFNAMSIZ.
+ * ifname.c: if `name` is an alternative name of an interface of namespace `netns`, replace
+ * it by the primary name of the interface. `size` is the size of `name`, at least IFNAMSIZ.
  */
 void ifname_own(const char *netns, char *name, size_t size);
 
@@ -108,23 +108,27 @@ struct show_info {
 };
 extern const struct show_info show_info[N_SHOW];
 
+/*
+ * A parsed request. It is a `show` request unless `replay`, `hold`, `restart`, `breaking`,
+ * `change.op` or `want.ask` is set.
+ */
 struct request {
 	enum show show;
-	bool replay; /* end the FPM session; shows nothing */
-	bool hold;   /* hold zebra for `seconds`; shows nothing */
+	bool replay; /* end the FPM session, and read the kernel's tables again */
+	bool hold;   /* refuse the present zebra for `seconds`, and keep its routes */
 	unsigned int seconds;
-	bool restart;              /* restart the daemon; shows nothing */
-	uint8_t breaking;          /* enum query_break; shows nothing */
-	struct manage_want change; /* with .op: manage carries it out; shows nothing */
+	bool restart;              /* restart the daemon */
+	uint8_t breaking;          /* enum query_break; for tests */
+	struct manage_want change; /* the manage thread carries it out */
 	bool has_prefix, longest, all_tables, repair;
-	uint8_t family;
-	uint8_t of; /* enum query_of */
+	uint8_t family; /* 4 or 6; 0: both */
+	uint8_t of;     /* enum query_of */
 	struct prefix prefix;
 	char name[UI_NAME_MAX]; /* of the requested row; "": all */
 	char vrf[IFNAMSIZ];     /* show its routes; "": table main and others */
 	struct filter filter;   /* selects rows */
-	struct watch_want want; /* with .ask: trace answers; shows nothing */
-	char port[UI_NAME_MAX]; /* of `want`; "": any */
+	struct watch_want want; /* the trace thread answers */
+	char port[UI_NAME_MAX]; /* name of the port or VLAN of `want`; "": any */
 };
 
 /* Parse untrusted octets as JSON; the caller owns the result. NULL if they are no JSON. */
@@ -140,9 +144,8 @@ request_echo(const char *text, char buf[128])
 }
 
 /*
- * Parse one request (NULL: it was no JSON). Returns 0, or with a sentence in `why` -EINVAL,
- * or -ENOENT for an unknown punt class. A refused request has no effect except the
- * sentence. [no side effects]
+ * Parse one request (NULL: it was no JSON). Returns 0; or -EINVAL, or -ENOENT for an
+ * unknown punt class, each with a sentence in `why`. [no side effects]
  */
 int request_parse(const json_t *root, struct request *req, char *why, size_t why_size);
 
@@ -204,7 +207,8 @@ enum answer_state {
 
 /*
  * The answer to one request of any protocol: rows go to `out`, a slice at a time, then the
- * result. It is part of the struct of the connection, which sends the octets in `out`.
+ * result. It is part of the struct of the connection, which sends the octets in `out`. A
+ * member that names a state in its comment is valid only in that state.
  */
 struct answer {
 	struct cds_list_head list; /* ui->answers */
@@ -243,20 +247,20 @@ struct ui {
 	double started_s; /* monotonic */
 
 	int listen_fd;
-	dev_t socket_dev; /* of the socket's path, so that only our own is removed */
+	dev_t socket_dev; /* these two identify our socket, the only one to remove */
 	ino_t socket_ino;
 	ev_io accept;
-	ev_timer accept_pause; /* out of descriptors: retried later */
+	ev_timer accept_pause; /* starts `accept` again after a lack of descriptors */
 	struct cds_list_head clients, waiting, answers, flights;
 	unsigned int n_client, n_waiting, n_flight;
 
 	ev_timer summary_timer;
 	bool summary_asked; /* a query has no reply yet */
 	json_t *summary;    /* the last one, an object */
-	double summary_s;   /* time of its arrival */
+	double summary_s;   /* monotonic, its arrival */
 	bool neigh_asked;   /* a query to neigh has no reply yet */
 	json_t *neigh_summary;
-	bool buffers_short; /* state in the last log line */
+	bool buffers_short; /* the last log line about buffers reported a lack */
 
 	struct http *metrics;
 	struct api *api;
@@ -325,7 +329,7 @@ uint64_t fpm_count_read(const struct fpm_count *count);
 /* Return the state of the FPM channel as one word of channel_states. */
 const char *channel_state(const struct ui *ui);
 extern const char *const channel_states[]; /* ends with NULL */
-uint64_t fpm_lag_ms(void);                 /* at most, of the oldest event in the queue */
+uint64_t fpm_lag_ms(void);                 /* age of the queue's oldest event, at most */
 
 /* show_kernel.c: counters of the reader of the kernel's routing tables. */
 struct kernel_count {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The metrics page: counters by reason and thread, ports, the FPM channel, tables. Runs in
- * ui. A row of a table here is a metric. Names end in their unit; counters are never reset.
- * Reads counters, fpm_status and the last summaries; writes nothing and never waits.
+ * ui. Each row of an array of this file is a metric. The names of metrics end in their
+ * unit; counters are never reset. The code reads counters, fpm_status and the last
+ * summaries; it writes nothing and never waits.
  */
 #include "ui/internal.h"
 
@@ -27,7 +28,7 @@
 
 #define P "fpmdp_"
 
-/* A metric, and the offset of its value in a struct of which each sample has one. */
+/* A metric. Each of its samples has a struct, in which the value is at `offset`. */
 struct metric {
 	const char *name, *type, *help;
 	size_t offset; /* of a uint64_t */
@@ -317,7 +318,7 @@ counted_put(struct buf *b, const struct counted *total, unsigned int n)
 	}
 }
 
-/* Append a gauge of `ms` milliseconds, in seconds: the base unit of the format. */
+/* Append a gauge in seconds, the base unit of the format. `ms`: its milliseconds. */
 static void
 seconds_put(struct buf *b, const char *name, const char *help, uint64_t ms)
 {
@@ -422,7 +423,7 @@ warnings_put(struct buf *b)
 			   atomic_load_explicit(&warning_count[k], memory_order_relaxed));
 }
 
-/* Append the metrics of the filter, if the file names a table. */
+/* Append the metrics of the filter, if the configuration names a table. */
 static void
 filter_put(struct buf *b)
 {
@@ -681,8 +682,8 @@ vrfs_put(const struct ui *ui, struct buf *b)
 }
 
 /*
- * Return the label of the VRF whose table has a SID, or else of the table, with a comma before it; for
- * table main nothing.
+ * Return the label for the table of a SID, with a comma before it: "vrf" if the table is of
+ * a VRF, else "table". For table main return "".
  */
 static const char *
 sid_table_label(const struct ui *ui, const struct fib_sid_number *of, char *text,

@@ -216,7 +216,7 @@ request_take_rate(struct parse *p, const char *key, const json_t *value)
 }
 
 /*
- * Parse the key of tests that break a table. Without the test hooks the daemon refuses the
+ * Parse the key by which tests break a table. Without the test hooks the daemon refuses the
  * key.
  */
 static int
@@ -298,7 +298,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return request_take_break(p, value);
 	if (filter_is_word(key))
-		return 0; /* needs the value of `show`: request_take_choice() */
+		return 0; /* request_take_choice() parses it, with the value of `show` */
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
 		return request_refuse(
@@ -323,7 +323,7 @@ request_take_key(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
-/* Parse a word that selects rows. */
+/* Parse a word that selects rows. Which words are allowed depends on `show`. */
 static int
 request_take_choice(struct parse *p, const char *word, const json_t *value)
 {

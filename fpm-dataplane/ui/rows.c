@@ -68,7 +68,8 @@ row_matches_word(const struct filter_word *word, const json_t *row, const char *
 }
 
 /*
- * Return true if the row, or with `hops` the next hop, matches all words that apply to it.
+ * Return true if `row` matches all words that apply to it. With `hops`, `row` is a next
+ * hop.
  */
 static bool
 row_matches_words(const struct filter *c, const json_t *row, bool hops)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Make the answers that need only ui: ports, counters, the FPM channel. Runs in ui. Reads
- * single-writer counters and data that neigh publishes under RCU (callbacks of a worker are
- * online). The part of rib comes from the last summary; it never waits for a new one.
+ * Make the answers that need no other thread: ports, counters, the FPM channel. Runs in ui.
+ * Reads counters that have a single writer, and data that neigh publishes under RCU
+ * (callbacks of a worker are online). The values of rib come from its last summary; this
+ * file never waits for a new summary.
  */
 #include "ui/internal.h"
 
@@ -189,7 +190,7 @@ show_port(const struct ui *ui, const struct port *port)
 	uint32_t mbit = port_link(port).mbit_per_s;
 	char text[MAC_STRLEN], rss[64], name[sizeof(i->name)];
 
-	/* Another port may have had the number before: subtract its counts. */
+	/* Another port may have had this ifidx before: subtract its counts. */
 	counters_port(port->ifidx, &c);
 	c.rx_packets -= port->base.rx_packets;
 	c.rx_bytes -= port->base.rx_bytes;
@@ -327,7 +328,9 @@ fpm_count_read(const struct fpm_count *count)
 	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_relaxed);
 }
 
-/* Return the seconds since a CLOCK_MONOTONIC stamp in ms; null if not `known`. */
+/*
+ * Return the seconds since a CLOCK_MONOTONIC stamp in ms; null if it is 0 or not `known`.
+ */
 static json_t *
 age_s(bool known, json_int_t stamp_ms)
 {
@@ -427,7 +430,7 @@ fpm_row(const struct ui *ui)
 			json_integer((json_int_t)fpm_count_read(&fpm_counts[i])));
 	json_object_set_new(row, "commit_time", histogram_json(&fpm_status.commit));
 	json_object_set_new(row, "grace_time", histogram_json(&fpm_status.grace));
-	/* Keep the value of fpm if both have a key (generation): it is newer. */
+	/* If both have a key (generation), keep the value of fpm, because it is newer. */
 	json_object_update_missing(row, ui->summary);
 	if (ui->summary != NULL)
 		json_object_set_new(row, "summary_age_s",

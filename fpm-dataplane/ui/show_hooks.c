@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Answer `show hooks`: the programs of interfaces, and the sums of their counters. Read the
- * list of programs under RCU, and the memory of forwarders by relaxed loads. Runs in ui.
+ * list of programs under RCU, and the counters of forwarders by relaxed loads. Runs in ui.
  */
 #include "ui/internal.h"
 
@@ -22,7 +22,10 @@ hook_add_up(const struct fib_hook *hook)
 	for (unsigned int i = 0; i < FIB_HOOK_THREADS; i++) {
 		const struct fib_hook_state *s = &hook->state[i];
 
-		/* Read drops before packets: the sum then never shows more drops. */
+		/*
+		 * Read drops before packets, so that there are never more drops than
+		 * packets.
+		 */
 		sum.dropped += counter_read(&s->dropped);
 		sum.marked += counter_read(&s->marked);
 		sum.moved += counter_read(&s->moved);

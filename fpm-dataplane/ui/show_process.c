@@ -22,8 +22,8 @@
 #include "tap-bridge/netns.h"
 
 /*
- * Fields of proc(5)'s stat, counted from the state, which follows the name. CPU is field
- * 39.
+ * Fields of /proc/PID/stat, counted from 0 at the state, which follows the name. proc(5)
+ * gives the state the number 3, and the CPU the number 39.
  */
 #define FIELD_UTIME 11
 #define FIELD_STIME 12

@@ -32,18 +32,18 @@ struct ui_conf {
 	const char *control_socket; /* path of a Unix stream socket, mode 0660 */
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;
-	bool metrics_retry; /* start without that address, and retry until it is free */
-	const char *netns;  /* namespace of the metrics page: FRR's; outlives ui */
+	bool metrics_retry; /* start even if that address is in use, and retry */
+	const char *netns;  /* control namespace, for the metrics page; outlives ui */
 	const char *version;
-	const char *dpdk;        /* its version; NULL: unknown */
+	const char *dpdk;        /* version of DPDK; NULL: unknown */
 	const char *config_file; /* NULL: unknown */
 	const char *fpm_listen;  /* "127.0.0.1:2620"; NULL: unknown */
 	const char *bfd_dplane;  /* "127.0.0.1:50700"; NULL: the key is absent */
 	const struct table_limits
 		*limits;               /* limits of tables; outlives ui. NULL: defaults */
 	const char *routes_from;       /* "both", "fpm" or "kernel" */
-	const char *instructions;      /* of the forwarders' code, see fwd_cpu_uses() */
-	const char *instructions_best; /* of this CPU */
+	const char *instructions;      /* used by the forwarders, see fwd_cpu_uses() */
+	const char *instructions_best; /* best ones of this CPU */
 	bool hugepages;
 	unsigned int memory_mib;
 };
