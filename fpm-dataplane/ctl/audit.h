@@ -21,9 +21,14 @@ enum peer { PEER_ZEBRA, PEER_KERNEL, N_PEERS };
 
 struct comparison {
 	size_t n_rib, n_peer;
-	unsigned long long n_found, n_undecided;
-	unsigned long long n_not_obeyed; /* kernel: in a table not read */
-	unsigned long long n_copies;     /* kernel, of n_found: zebra agrees with the RIB */
+	unsigned long long n_found, n_undecided; /* differences; routes not compared */
+	/* PEER_KERNEL: routes that the daemon does not read, in tables of rules */
+	unsigned long long n_not_obeyed;
+	/*
+	 * PEER_KERNEL: those of n_found in which only the kernel's copy of zebra's route
+	 * differs
+	 */
+	unsigned long long n_copies;
 	bool done;
 };
 
@@ -31,7 +36,7 @@ struct audit {
 	const char *socket, *vtysh;
 	bool json, repair;
 	char from[8];   /* routes.from of the daemon */
-	enum peer peer; /* the comparison that runs */
+	enum peer peer; /* the other side of the present comparison */
 	struct comparison with[N_PEERS];
 	struct label_audit labels;
 	struct rule_audit rules;
@@ -40,7 +45,7 @@ struct audit {
 	size_t other_kept;
 	unsigned long long not_obeyed_kept;
 	struct places places; /* 0: main; then the VRFs with a FIB */
-	uint32_t n_vrfs;      /* VRFs of the daemon, and of zebra alone */
+	uint32_t n_vrfs;      /* VRFs of the daemon, and VRFs that only zebra has */
 	uint32_t asking;      /* the place of the current query */
 	json_t *differences;  /* rows for --json */
 	unsigned long long n_fib;
@@ -73,7 +78,9 @@ int audit_ask_theirs(struct audit *a, const struct prefix *p);
 
 /* Return true if the daemon takes routes of the kernel from zebra, which relays them. */
 bool audit_kernels_by_zebra(const struct audit *a);
-/* Return true if these next hops of zebra are about to change. */
+/*
+ * Return true if the text is ZEBRA_UNDECIDED: the other side has not decided. NULL: false.
+ */
 bool audit_hops_undecided(const char *hops);
 
 #endif

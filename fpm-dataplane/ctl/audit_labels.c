@@ -106,7 +106,8 @@ text_on_line(const char *line, void *ctx)
 }
 
 /*
- * Add the next hops of zebra's label that are installed. Return NULL if none is installed.
+ * Return the installed next hops of a label of zebra as one text; NULL if none is
+ * installed.
  */
 static json_t *
 zebra_hops(const json_t *row)

@@ -14,9 +14,9 @@ struct label_audit {
 };
 
 /*
- * Compare the labels. Repeat the comparison up to twice for labels that differ, because
- * both sides change meanwhile. Print no differences. Return CTL_OK, or CTL_NO_DAEMON when a
- * side does not answer.
+ * Compare the labels. Repeat the comparison up to twice while labels differ, because both
+ * sides change meanwhile. Print no differences. Return CTL_OK, or CTL_NO_DAEMON when a side
+ * does not answer.
  *
  * socket  of the daemon
  * vtysh   command that asks zebra

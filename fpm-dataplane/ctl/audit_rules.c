@@ -53,7 +53,10 @@ row_text(const json_t *row)
 		abort(); /* out of memory for some hundred octets */
 	fprintf(out, "%lld:", row_int(row, "pref"));
 	rule_words(row, row_on_word, out);
-	/* The kernel's rule has no lack of FIBs, and an interface. */
+	/*
+	 * Leave out the lack of a FIB (lookup) and of an interface (iif). Only the daemon
+	 * can lack them, so the text of the kernel's rule has no such part.
+	 */
 	if (lacks[0] != '\0' && strcmp(lacks, "lookup") != 0 && strcmp(lacks, "iif") != 0)
 		fprintf(out, " with %s", lacks);
 	if (fclose(out) != 0)
@@ -92,7 +95,7 @@ name_json(const char *name)
 	return text == NULL ? json_null() : text;
 }
 
-/* Return a value with the bits that are compared; `all`: the bits without a mask. */
+/* Format a value v[0] and its mask v[1]. Leave out the mask if it is `all`. */
 static json_t *
 bits_json(const uint32_t v[2], uint32_t all)
 {
@@ -265,7 +268,10 @@ side_end(struct side *s)
 		json_decref(s->texts[i]);
 }
 
-/* Add a row for a rule that one side has. `kernel` and `rib`: its text; NULL: not there. */
+/*
+ * Add a row for a difference. `kernel` and `rib`: the text of the rule of that side; NULL:
+ * the side does not have the rule.
+ */
 static void
 difference_add(json_t *differences, unsigned int family, const json_t *kernel,
 	       const json_t *rib)

@@ -17,7 +17,7 @@
 struct place {
 	char *vrf;      /* name; NULL: of no VRF */
 	uint32_t table; /* 254: main; 0: of a VRF that only zebra has */
-	/* A rule of IPv4, of IPv6 names it, and it is neither main nor a VRF's. */
+	/* [0]: a rule of IPv4 names the table; [1]: of IPv6. False for main and VRFs. */
 	bool ruled[2];
 	struct prefix src; /* length 0: for all packets */
 };
@@ -26,17 +26,17 @@ struct places {
 	struct place *v;
 	uint32_t n, cap;
 	uint32_t last;      /* the place that was found last */
-	uint32_t *ruled[2]; /* tables that rules of IPv4, of IPv6 name */
+	uint32_t *ruled[2]; /* tables that rules name; [0]: IPv4, [1]: IPv6 */
 	uint32_t n_ruled[2];
 };
 
-/* Note that a rule of a family names a table. Call it before the table's first route. */
+/* Record that a rule of a family names a table. Must precede the table's first route. */
 void places_add_ruled(struct places *p, bool ip6, uint32_t table);
 /* Add a table of a VRF. Copies the name. Returns its number. */
 uint32_t places_add_vrf(struct places *p, const char *name, uint32_t table);
 /* Return the number of a table, or of its part for source `src`. Adds it if it is new. */
 uint32_t places_find(struct places *p, uint32_t table, const struct prefix *src);
-/* Return the number of the table of a VRF. A VRF without a table is added if it is new. */
+/* Return the number of the table of a VRF. An unknown VRF is added, with table 0. */
 uint32_t places_find_vrf(struct places *p, const char *name);
 void places_free(struct places *p);
 
@@ -81,10 +81,11 @@ int entry_order(const struct entry *x, const struct entry *y);
 void table_sort(struct table *t);
 void table_clear(struct table *t);
 
+/* The form in which audit_row_text() writes the next hops. */
 enum spelling {
-	AS_TOLD,   /* weights of 16 bits, unless the route is the kernel's */
-	AS_KERNEL, /* the kernel's routes have the low eight bits of weight - 1 (rtnh_hops) */
-	AS_COPY6, /* also as zebra's copy of an IPv6 route: no gateways of IPv4 (doc/fpm.md, 5.2) */
+	AS_TOLD,   /* as their source reports them: zebra has weights of 16 bits */
+	AS_KERNEL, /* as in the kernel: only the low eight bits of weight - 1 (rtnh_hops) */
+	AS_COPY6,  /* AS_KERNEL of IPv6 routes, without IPv4 gateways (doc/fpm.md, 5.2) */
 };
 
 /*

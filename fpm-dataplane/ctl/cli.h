@@ -58,8 +58,9 @@ struct command {
 /* --- wrong words -------------------------------------------------------------------------- */
 
 /*
- * Print the usage of a command (NULL: of fpmctl) to stderr; the last four print first that
- * a word is unexpected, has no value, or is given twice. All return CTL_USAGE.
+ * Print the usage of a command (NULL: of fpmctl) to stderr. The functions after cli_usage()
+ * first print that a word is unexpected, has no value, or is given twice. All return
+ * CTL_USAGE.
  */
 int cli_usage(const struct command *c);
 int cli_unexpected(const char *word, const struct command *c);
@@ -99,8 +100,9 @@ int number_refused(const char *word, const char *text, const char *want);
 /* --- the end ------------------------------------------------------------------------------ */
 
 /*
- * Flush stdout. Returns `rc`, or an error code if stdout, now or before (`error`, an
- * errno), could not be written.
+ * Flush stdout. `error` is the errno of an earlier write to stdout that failed, or 0.
+ * Returns `rc`, or CTL_NO_DAEMON after printing an error if stdout could not be written.
+ * EPIPE is no error.
  */
 int stdout_flush(int rc, int error);
 
@@ -115,8 +117,8 @@ int stdout_flush(int rc, int error);
 void stop_begin(bool at_once);
 
 /*
- * With `at_once` a signal also shuts down this connection (-1: none), so that a read from
- * the daemon ends.
+ * Set the connection (-1: none) that a signal also shuts down, so that a read from the
+ * daemon ends. Without `at_once` the call has no effect.
  */
 void stop_ends(int fd);
 

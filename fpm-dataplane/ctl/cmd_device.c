@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl device`: list NICs with their drivers, and change the driver of a NIC. It asks
- * the daemon, if it runs, only for its ports.
+ * `fpmctl device`: list NICs with their drivers, and change the driver of a NIC. If the
+ * daemon runs, the command asks it only for its ports.
  */
 #include "pci/device.h"
 

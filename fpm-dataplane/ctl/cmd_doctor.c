@@ -262,8 +262,8 @@ doctor_run(const struct options *opt, int n, char **word)
 		if (check_is_wanted(check[c].name, n, word))
 			check_run(&e, c, json);
 	/*
-	 * A check that needs the daemon has no result: report the missing daemon, so that
-	 * the result is a failure.
+	 * If a check has no result because the daemon does not answer, report the missing
+	 * daemon, so that the exit code is a failure.
 	 */
 	if (e.missed && !check_is_wanted(check[CHECK_DAEMON].name, n, word))
 		check_run(&e, CHECK_DAEMON, json);

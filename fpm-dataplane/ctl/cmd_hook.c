@@ -150,7 +150,7 @@ static int
 hook_run(const struct options *opt, int n, char **word)
 {
 	bool load = n > 0 && strcmp(word[0], "load") == 0;
-	int at = load ? 2 : 1; /* of the word `dev` */
+	int at = load ? 2 : 1; /* index of the word `dev` */
 	int rc;
 
 	if (n > 0 && !load && strcmp(word[0], "unload") != 0)

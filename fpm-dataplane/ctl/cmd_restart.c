@@ -72,8 +72,8 @@ successor_await(const struct options *opt, const struct seen *before)
 		nanosleep(&pause, NULL);
 		if (version_look(opt->socket, true, &now) != CTL_OK) {
 			/*
-			 * Require this twice in a row, because the successor's path
-			 * replaces that of its predecessor.
+			 * Require this twice in a row, because there is no path for a
+			 * moment when the successor replaces the path of its predecessor.
 			 */
 			gone = daemon_is_gone(opt->socket, before->pid) ? gone + 1 : 0;
 			if (gone < 2)

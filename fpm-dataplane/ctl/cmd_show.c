@@ -23,7 +23,7 @@
 #define FAMILY   2u /* -4 and -6 select rows */
 #define ZEROS    4u /* rows with value 0 are shown only with `all` */
 #define SORTED   8u /* the daemon sends rows in no order; they are sorted here */
-#define PREFIXED 16u
+#define PREFIXED 16u /* a prefix or an address selects rows */
 #define NUMBERED 32u /* the key is a number */
 
 static const struct what {
@@ -212,7 +212,7 @@ show_complete(FILE *out, int n, char **word)
 	fputc('\n', out);
 }
 
-/* State of on_name(): print the member `key` of each row. */
+/* State of names_on_row(), which prints the member `key` of each row. */
 struct names {
 	const char *show, *key;
 	bool no_totals; /* only reasons, not totals */

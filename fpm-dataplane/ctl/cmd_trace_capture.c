@@ -41,8 +41,8 @@ octets_write(FILE *out, const char *text)
 		abort();
 	len = base64_decode(text, len, data);
 	/*
-	 * fwrite() itself fails when the octets exceed the buffer; fflush() then does not
-	 * report it.
+	 * If the octets exceed the buffer, fwrite() itself fails, and fflush() does not
+	 * report the error.
 	 */
 	error = fwrite(data, 1, len, out) == len ? 0 : errno;
 	free(data);

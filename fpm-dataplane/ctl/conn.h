@@ -26,7 +26,7 @@ int conn_ask(const char *path, const json_t *request,
 int conn_try(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
-/* Wait at most `ms` for a silent daemon from now on, instead of half a minute. */
+/* Set how long later calls wait for a silent daemon. The default is half a minute. */
 void conn_patience(unsigned int ms);
 
 /*

@@ -128,7 +128,10 @@ socket_open(uint32_t seq)
 	if (fd < 0)
 		return -errno;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	/* Without it Linux also shows its exceptions to routes. Linux before 4.20 lacks it. */
+	/*
+	 * Without this option Linux also shows its exceptions to routes. Linux before 4.20
+	 * lacks the option.
+	 */
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
 	rc = request_send(fd, NLMSG_NOOP, NLM_F_ACK, seq, NULL, 0);
 	if (rc == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernel_nexthop: the kernel's next-hop objects (linux/nexthop.h), for the audit. If the sysctl
- * net.ipv4.nexthop_compat_mode is 0, routes name their object alone.
+ * kernel_nexthop: the kernel's next-hop objects (linux/nexthop.h), for the audit. If the
+ * sysctl net.ipv4.nexthop_compat_mode is 0, a route has the id of its object, and no next
+ * hops.
  */
 #ifndef CTL_KERNEL_NEXTHOP_H
 #define CTL_KERNEL_NEXTHOP_H

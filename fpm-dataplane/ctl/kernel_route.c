@@ -287,8 +287,8 @@ object_take(struct route_decoder *d, struct meaning *m, uint32_t id, long long w
 
 /*
  * Return the word of the dataplane for a route of this type. "": no FIB has routes of the
- * type. NULL: it is unicast. Linux forwards by IPv6 routes of the types for IPv4 groups and
- * of the obsolete types as by unicast routes.
+ * type. NULL: the route is used as a unicast route. Linux uses IPv6 routes of the types
+ * broadcast, multicast, nat and xresolve as unicast routes.
  */
 static const char *
 type_state(uint8_t type, uint8_t family)
@@ -336,7 +336,7 @@ condition_take(struct meaning *m, const struct rtmsg *rtm, const struct attribut
 		if (a->cacheinfo.len < sizeof(cache))
 			return false;
 		memcpy(&cache, a->cacheinfo.at, sizeof(cache));
-		m->is_over |= cache.rta_expires < 0; /* until the kernel frees it */
+		m->is_over |= cache.rta_expires < 0; /* the kernel frees the route later */
 	}
 	return true;
 }
@@ -369,7 +369,7 @@ meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm
 	if (m->r.is_local)
 		m->r.table = RT_TABLE_MAIN;
 	if (m->r.src.len > 0)
-		m->r.is_local = false; /* the dataplane has no such table for sources */
+		m->r.is_local = false; /* the dataplane has no table local for sources */
 	/* The sysctl ignore_routes_with_linkdown makes next hops without carrier dead. */
 	m->r.is_down = m->state == NULL &&
 		       (m->all_dead || (m->all_down && m->r.protocol == RTPROT_KERNEL));

@@ -19,7 +19,10 @@
 
 struct kernel_route {
 	struct prefix prefix;
-	/* IPv6: for packets from here only; IPv4: of a TOS (tos_condition()); length 0: for all */
+	/*
+	 * The packets for which the route is. IPv6: their source. IPv4: their TOS, as
+	 * tos_condition() writes it. Length 0: all packets.
+	 */
 	struct prefix src;
 	uint32_t table; /* 254: main, and local if is_local */
 	uint32_t metric;

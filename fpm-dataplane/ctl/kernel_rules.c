@@ -13,7 +13,7 @@
 
 #include "ctl/kernel_dump.h"
 
-/* Newer than the headers of some systems. */
+/* Attributes that the headers of older systems lack. */
 #define RULE_DSCP       25
 #define RULE_LABEL      26
 #define RULE_LABEL_MASK 27
@@ -29,8 +29,8 @@ struct answer {
 
 /* Values of a message that struct kernel_rule has in another form. */
 struct raw {
-	uint64_t tunnel;   /* order of the network */
-	uint32_t label[2]; /* order of the network */
+	uint64_t tunnel;   /* network order */
+	uint32_t label[2]; /* network order */
 	struct fib_rule_port_range sport, dport;
 	uint8_t l3mdev;
 	bool has_mask; /* FRA_FWMASK */

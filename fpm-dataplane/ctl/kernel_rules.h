@@ -16,21 +16,21 @@
 
 struct kernel_rule {
 	uint32_t pref, table;
-	uint32_t target;                          /* of goto, a pref */
+	uint32_t target;                          /* goto: the pref of the next rule */
 	uint32_t suppress_length, suppress_group; /* KERNEL_RULE_NONE: not given */
 	struct prefix src, dst;                   /* length 0: all */
-	uint16_t sport[2], dport[2];              /* a range; the last one 0: all */
-	uint16_t sport_mask, dport_mask;          /* of a single port */
+	uint16_t sport[2], dport[2];              /* first and last port; last 0: all */
+	uint16_t sport_mask, dport_mask;          /* if first and last port are equal */
 	uint8_t action;                           /* FR_ACT_* */
 	uint8_t tos;                              /* bits of the octet; 0: not given */
 	uint8_t ip_protocol;                      /* 0: all */
 	bool invert, l3mdev;
-	bool unresolved;   /* goto: no rule has the number */
+	bool unresolved;   /* goto: no rule has the pref `target` */
 	char iif[16];      /* "": all */
-	bool iif_detached; /* the rule has no interface */
+	bool iif_detached; /* no interface has the name `iif` */
 	char oif[16];      /* "": all */
-	bool oif_detached; /* it does not exist */
-	/* Values, and the bits that are compared. */
+	bool oif_detached; /* no interface has the name `oif` */
+	/* [0]: the value, [1]: its mask */
 	uint32_t fwmark[2], flowlabel[2];
 	uint8_t dscp[2];
 	bool has_dscp, has_uid_range, has_flowlabel;
@@ -38,7 +38,10 @@ struct kernel_rule {
 	uint64_t tun_id;  /* 0: none */
 	uint32_t realms;  /* 0: none */
 	uint8_t protocol; /* of the program that made the rule */
-	/* Selectors that no received packet has. */
+	/*
+	 * The rule has a selector that no received packet matches; `unknown`: it has an
+	 * attribute that this decoder does not know.
+	 */
 	bool mark, uid, tunnel, unknown;
 };
 

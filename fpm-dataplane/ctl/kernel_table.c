@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read the routes of the kernel. Linux ends a dump, without an error, at a route that does not fit
- * in a message, and it dumps table local last. So a dump without a route of table local is
- * incomplete if table local alone has routes.
+ * Read the routes of the kernel. Linux ends a dump, without an error, at a route that does
+ * not fit in a message, and it dumps table local last. So a dump without a route of table
+ * local is incomplete if another dump, of table local alone, has routes.
  */
 #include "ctl/kernel_table.h"
 

@@ -43,7 +43,7 @@ void status_bond(FILE *out, const json_t *bond);
 /* Print a row of explain or trace, one line per stage. */
 void walk_print(const json_t *row);
 
-/* Return advice for packets that leave for this reason; NULL: none. */
+/* Return advice about packets that leave the fast path for this reason; NULL: none. */
 const char *advice(const char *reason);
 
 #endif

@@ -573,8 +573,8 @@ vrf_head(void)
 }
 
 /*
- * Print a VRF. Its packets are dropped until the routes that existed before it are in its
- * FIB.
+ * Print a VRF. Packets of a VRF are dropped until its FIB has the routes that existed
+ * before the VRF.
  */
 static void
 vrf_row(const json_t *row)

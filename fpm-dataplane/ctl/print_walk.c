@@ -77,7 +77,7 @@ hops_print(const json_t *route)
 	}
 }
 
-/* Tell why a packet that came in a VRF has a route that is in no VRF. */
+/* Explain why a packet that was received in a VRF has a route of table local. */
 static void
 route_table_print(const json_t *route)
 {
@@ -223,8 +223,8 @@ route_print(const json_t *row)
 }
 
 /*
- * Return true if the state implies a MAC; but a packet may be dropped before its neighbor
- * is looked up.
+ * Return true if a neighbor in this state has a MAC. The row still lacks the MAC if the
+ * packet was dropped before the lookup of its neighbor.
  */
 static bool
 neighbor_has_mac(const char *state)

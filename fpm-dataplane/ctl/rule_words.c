@@ -56,8 +56,8 @@ parts_write(const struct writer *w, const struct part *p, size_t n)
 }
 
 /*
- * Write "iif lan0". Behind an alternative name is the interface, and behind the name of no
- * interface "[detached]".
+ * Write "iif lan0". If lan0 is an alternative name, add the primary name: "iif lan0
+ * (wan0)". If no interface has the name, add "[detached]".
  */
 static void
 iif_write(const struct writer *w)
@@ -121,7 +121,7 @@ rule_words(const json_t *row, void (*word)(void *ctx, const char *text), void *c
 	if (strcmp(row_str(row, "to"), "all") != 0)
 		part_write(&w, &(struct part){"to", "to"});
 	iif_write(&w);
-	/* A rule with a DSCP has the octet, too. */
+	/* The daemon's row of a rule with a DSCP also has its octet as "tos". */
 	part_write(&w, row_has(row, "dscp") ? &(struct part){"dscp", "dscp"}
 					    : &(struct part){"tos", "tos"});
 	oif_write(&w);

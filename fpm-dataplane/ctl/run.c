@@ -25,8 +25,9 @@
 extern char **environ;
 
 /*
- * Wait until enough output for a read has accumulated. `ip` writes each line separately; if
- * a reader reads each line at once, both programs need a context switch per line.
+ * If there is less output than a read takes, wait two milliseconds for more. A program may
+ * write each line separately. If each line were read at once, both programs would need a
+ * context switch per line.
  */
 static void
 run_let_write(const struct run *run)

@@ -10,10 +10,10 @@
 struct run {
 	bool quiet;     /* print no errors, and hide the errors of the program */
 	int patience_s; /* end the program after this time without output */
-	bool silent;    /* the program was ended for that reason */
+	bool silent;    /* the program was ended because of such a silence */
 	pid_t pid;
-	int fd; /* its output */
-	FILE *out;
+	int fd;    /* of the pipe from the program's output */
+	FILE *out; /* reads the output */
 };
 
 /*

@@ -394,7 +394,7 @@ if_oper_status(const struct kernel_link *link)
 	return (link->flags & IFF_RUNNING) != 0 && (link->flags & IFF_UP) != 0 ? 1 : 2;
 }
 
-/* Write a text. Refuse control characters, which would end the line. */
+/* Write a text. Replace control characters, because a newline would end the value. */
 static bool
 value_text(char *out, size_t size, const char *text)
 {

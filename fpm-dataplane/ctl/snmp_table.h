@@ -13,8 +13,8 @@
 #include "ctl/kernel_links.h"
 
 /*
- * Counters of an interface. SNMP_NOT_COUNTED: neither the kernel nor the dataplane counts
- * it.
+ * Counters of an interface. SNMP_NOT_COUNTED: the value is unknown, so the object does not
+ * exist.
  */
 #define SNMP_NOT_COUNTED UINT64_MAX
 struct snmp_count {
@@ -28,7 +28,7 @@ struct snmp_row {
 	bool has_connector;  /* ifConnectorPresent */
 	uint32_t mbit_per_s; /* 0: unknown */
 	uint32_t changed;    /* ifLastChange, in hundredths of a second; 0: earlier */
-	uint32_t restarted;  /* when counters were last found to be smaller; 0: never */
+	uint32_t restarted;  /* as `changed`: when counters last fell; 0: never */
 	struct snmp_count count;
 };
 

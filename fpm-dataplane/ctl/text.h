@@ -41,8 +41,8 @@ bool terminal_obeys(void);
 bool colours_wanted(void);
 
 /*
- * Print `text` from column `indent` on, and break lines before column 80. On a terminal
- * longer words are broken, too.
+ * Print `text` from column `indent` on, and break lines before column 80. On a terminal,
+ * words that are longer than a line are broken, too.
  */
 void wrapped_print(const char *text, int indent);
 

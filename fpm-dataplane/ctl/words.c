@@ -21,7 +21,7 @@ enum kind { TEXT, ADDRESS, PREFIX, PROTO, NUMBER, COUNT, SECONDS, FLAG, VERDICT,
 
 static const struct word {
 	const char *word, *value, *text;
-	unsigned int of; /* enum words_of together */
+	unsigned int of; /* the commands that have the word: bits of enum words_of */
 	enum kind kind;
 	size_t offset; /* in struct words */
 	int min, max;

@@ -45,8 +45,8 @@ vtysh_end(struct run *run, const char *vtysh, bool said)
 /*
  * A line such as "B>* 1.0.0.0/13 [20/0] via 192.0.2.2, wan0, weight 1, 00:00:33": code,
  * selected, state. Further next hops are below, in lines that begin with blanks. A next hop
- * in use has a star, or t or o: it is installed in the kernel, but the dataplane reported
- * another result.
+ * in use has the state "*". It is also in use with "t" or "o": then it is installed in the
+ * kernel, but the dataplane reported another result.
  */
 #define HOP_STATE_COLUMN 2
 

@@ -2,10 +2,11 @@
 /*
  * zebra: read zebra's routes through vtysh.
  *
- * The whole table is read as text of `show ip route`. As JSON one command makes zebra 8.4
- * grow by 7 KiB a route (6.8 GiB for a million, measured), and zebra answers no query for
- * half a minute. Routes that look different are then looked up by prefix, as JSON. So a
- * line of text that was misunderstood costs a query and never gives a wrong result.
+ * The whole table is read as text of `show ip route`. With JSON this one command would make
+ * zebra 8.4 grow by 7 KiB a route (6.8 GiB for a million, measured), and zebra would answer
+ * no query for half a minute. Routes that seem to differ from the RIB are then looked up by
+ * prefix, as JSON. So a line of text that was misunderstood costs a query and never gives a
+ * wrong result.
  */
 #ifndef CTL_ZEBRA_H
 #define CTL_ZEBRA_H
@@ -38,18 +39,19 @@ typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct hops
 			    void *ctx);
 
 /*
- * Call on_route() for each route that zebra has selected, except the kernel's own
- * (connected, local, and unless `kernels` all of protocol kernel): of table main, and with
- * `all_vrfs` of every VRF. `vtysh` is a command, its words separated by blanks. Returns 0,
+ * Call on_route() for each route that zebra has selected in table main, and with `all_vrfs`
+ * in every VRF. Leave out the kernel's own routes: connected, local, and, unless `kernels`,
+ * all of protocol kernel. `vtysh` is a command, its words separated by blanks. Returns 0,
  * -ETIMEDOUT when vtysh was silent, or -1 on another error. Prints errors to stderr.
  */
 int zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
 		zebra_on_route *on_route, void *ctx);
 
 /*
- * Count the routes that zebra has installed, except the kernel's own: *least to *most,
- * because the summary does not show which of the kernel's routes zebra passes on. Returns
- * as zebra_table(). Prints errors only when `aloud`; otherwise vtysh is silent, too.
+ * Count the routes that zebra has installed, except the kernel's own. The number is from
+ * *least to *most, because the summary does not show which of the kernel's routes zebra
+ * passes on. Returns as zebra_table(). Unless `aloud`, neither this function nor vtysh
+ * prints errors.
  */
 int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 		long long *most);

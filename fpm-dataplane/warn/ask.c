@@ -2,9 +2,9 @@
 /*
  * Send netlink requests to the kernel, and handle their answers. [warn]
  *
- * The thread waits some seconds for an answer. No other thread waits for it, and it is
- * RCU-offline meanwhile. When the daemon ends, the wait and the scan end within LOOK_MS, or
- * after the present system call: a dump returns 32 KiB at a time.
+ * The thread waits some seconds for an answer. It is RCU-offline meanwhile, and no other
+ * thread waits for this thread. When the daemon ends, the wait and the scan end within
+ * LOOK_MS, or after the present system call: a dump returns 32 KiB at a time.
  */
 #include <errno.h>
 #include <stdio.h>

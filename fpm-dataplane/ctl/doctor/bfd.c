@@ -18,7 +18,7 @@
 #include "ctl/zebra.h"
 
 #define CMDLINE_MAX    4096
-#define SESSIONS_BURST 58 /* sessions to one connection: frr_gives_bfd_in_parts() */
+#define SESSIONS_BURST 58 /* sessions that a connection gets: frr_gives_bfd_in_parts() */
 #define ROUNDS         5  /* of counting, because both sides change meanwhile */
 #define PAUSE_MS       300
 

@@ -41,8 +41,8 @@ struct exam {
 
 /*
  * Add a finding of the running check about `subject` (a port, or ""), in one line of text.
- * The next calls add to the same finding: its cost, and a command that repairs it (each
- * call adds one). Texts are formats of printf().
+ * finding_cost() then sets the cost of this finding, and each call of finding_fix() adds a
+ * command that repairs it. Texts are formats of printf().
  */
 void finding_add(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -99,8 +99,8 @@ bool exam_no_daemon(struct exam *e, const char *untold);
 bool exam_no_zebra_wanted(struct exam *e);
 /*
  * Enter the network namespace of the TAPs, by its name or else by the daemon's process.
- * The process stays there until it ends: socket paths and all files except /proc/sys/net
- * are the same there.
+ * The process stays there until it ends, because socket paths and all files except
+ * /proc/sys/net are the same in both namespaces.
  */
 void exam_enter(struct exam *e);
 

@@ -111,7 +111,7 @@ evpn_check(struct exam *e, const char *vtysh, const char *version)
 {
 	bool has_l3vni = false;
 
-	/* Without an answer there is no EVPN: vtysh has just printed the version. */
+	/* No answer means no EVPN, because zebra has just reported its version. */
 	(void)zebra_lines(vtysh, "show evpn vni", ZEBRA_ANSWER_S, evpn_on_line, &has_l3vni);
 	if (!has_l3vni)
 		return 0;

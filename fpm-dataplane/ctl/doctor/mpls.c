@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: the kernel's side of MPLS. zebra sends only label routes that the kernel
- * has accepted, and the forwarders accept labels only on interfaces on which the kernel
- * does. No finding is added on a router without labels.
+ * fpmctl doctor: check the kernel's settings for MPLS. zebra sends only label routes that
+ * the kernel has accepted, and the forwarders accept labels only on interfaces on which the
+ * kernel accepts them. A router without labels has no finding, unless the check was named.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -50,7 +50,7 @@ config_on_line(const char *line, void *ctx)
 
 /*
  * Read the facts from zebra. Without an answer they stay unset, because other checks report
- * that.
+ * that zebra does not answer.
  */
 static void
 zebra_ask(struct exam *e, struct mpls *m)
@@ -144,7 +144,9 @@ platform_labels_check(struct exam *e, const struct mpls *m)
 {
 	if (m->platform_labels != 0)
 		return;
-	/* If zebra does not write routes into the kernel, it sends them nevertheless. */
+	/*
+	 * If there are label routes, zebra sends them without writing them to the kernel.
+	 */
 	finding_add(e, m->labels > 0 ? VERDICT_WARN : VERDICT_FAIL, "",
 		    "the kernel accepts no labels: platform_labels is 0");
 	finding_cost(e,
@@ -249,7 +251,7 @@ hop_check(struct far_ends *f, const struct hop *hop)
 	const json_t *row = hop->goes_on ? NULL : interface_find(f->e, hop->ifindex);
 	const char *name = row_str(row, "name");
 
-	/* A packet whose last label leads to a tunnel goes into it. */
+	/* If the last label leads to a tunnel, the packet is sent into the tunnel. */
 	if (row == NULL || row_true(row, "mpls") || row_has(row, "tunnel") ||
 	    json_object_get(f->seen, name) != NULL)
 		return;

@@ -326,8 +326,8 @@ taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 
 /*
  * Check rp_filter: the larger one of the values of `all` and of the interface counts.
- * Strict mode (1) drops packets that arrive on a port that is not the best route back (RFC
- * 3704, 2.2).
+ * Strict mode (1) drops a packet if the best route to its source does not leave by the
+ * ingress interface (RFC 3704, 2.2).
  */
 static void
 tap_check_rp_filter(struct exam *e, const char *tap)

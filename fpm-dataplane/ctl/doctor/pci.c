@@ -12,7 +12,7 @@
 #define STATUS_CAP_LIST  0x10
 #define CAP_POINTER      0x34
 #define CAP_FIRST        0x40 /* lowest offset of a capability */
-#define CAP_MAX          48   /* maximum that fits */
+#define CAP_MAX          48   /* capabilities that fit; more of them form a loop */
 #define CAP_ID_EXPRESS   0x10
 #define EXPRESS_BYTES    0x14
 #define DEVICE_CAP       0x04
@@ -70,7 +70,7 @@ pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
 	if (get_le32(config) == UINT32_MAX)
 		return -ENODEV;
 	if (len > PCI_CONFIG_BYTES)
-		len = PCI_CONFIG_BYTES; /* the extended capabilities follow it */
+		len = PCI_CONFIG_BYTES; /* then extended capabilities follow: not read */
 	at = capability_find(config, len, CAP_ID_EXPRESS);
 	if (at < 0)
 		return at;

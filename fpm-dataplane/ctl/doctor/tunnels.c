@@ -54,10 +54,10 @@ mtu_of(const struct exam *e, const char *dev)
 	return 0;
 }
 
-/* The narrowest link to the far ends of a tunnel, and the packets that fit into it. */
+/* The narrowest link to the far ends of a tunnel. */
 struct narrow {
 	char dev[64];
-	long long room; /* 0: no link is known */
+	long long room; /* octets of the largest inner packet that fits; 0: no link known */
 };
 
 /* Look at the links to a far end: one, or those of several equal next hops. */
@@ -100,7 +100,7 @@ narrow_find_vteps(struct exam *e, struct narrow *n, const json_t *svi,
 		  const json_t *neighbors)
 {
 	const char *name = row_str(svi, "name");
-	json_t *asked = json_object(); /* VTEPs: one may have thousands of neighbors */
+	json_t *asked = json_object(); /* VTEPs; many neighbors may have the same VTEP */
 	const json_t *row;
 	size_t i;
 
@@ -118,7 +118,7 @@ narrow_find_vteps(struct exam *e, struct narrow *n, const json_t *svi,
 	json_decref(asked);
 }
 
-/* Check the MTUs of all that forwarders encapsulate. */
+/* Check the MTU of each interface whose packets forwarders encapsulate. */
 static void
 mtus_check(struct exam *e)
 {

@@ -21,10 +21,10 @@
 /* --- configuration that is not obeyed --------------------------------------------------- */
 
 /*
- * Report how flows are hashed if the kernel has its default, which hashes addresses alone,
- * and for IPv6 also if the kernel hashes ports but no flow labels. This is no warning: each
- * router would have it, although more fields only spread flows more evenly. The daemon
- * warns of the values 2 and 3.
+ * Report how forwarders hash flows if the kernel hashes fewer fields: with the default 0 no
+ * ports, with 1 no flow labels of IPv6. This is no warning, because each router would have
+ * it, and more fields only spread flows more evenly. The daemon warns of the values 2 and
+ * 3.
  */
 static void
 multipath_check(struct exam *e)
@@ -75,7 +75,7 @@ defaults_check(struct exam *e)
 	static const struct {
 		const char *key; /* below net, with slashes */
 		long long from,
-			to; /* values with which Linux does not do as forwarders do */
+			to; /* values with which Linux differs from forwarders */
 		const char *text;
 	} of[] = {
 		{"ipv4/conf/all/accept_local", 0, 0,
@@ -137,7 +137,7 @@ check_obeyed(struct exam *e)
 		if (strcmp(kind, "member") == 0)
 			continue; /* the check `members` reports these */
 		if (strcmp(kind, "carrier") == 0) {
-			/* A cable that is not plugged in is no configuration to mend. */
+			/* A link without carrier is no fault of the configuration. */
 			finding_add(e, VERDICT_OK, kind,
 				    "%s: other routes take over its subnets",
 				    row_str(row, "where"));
@@ -234,7 +234,7 @@ check_below(struct exam *e)
 		finding_add(e, VERDICT_NA, "", "no port uses an interface of the kernel");
 	if (any && back >= 0) {
 		if (setns(back, CLONE_NEWNET) < 0)
-			e->deny = strerror(errno); /* skips the checks of that namespace */
+			e->deny = strerror(errno); /* not in the control namespace */
 		close(back);
 	}
 }
