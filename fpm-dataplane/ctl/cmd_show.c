@@ -19,10 +19,10 @@
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 
-#define COUNTS   1u /* has counters, of which --watch and --rates show rates */
-#define FAMILY   2u /* -4 and -6 select rows */
-#define ZEROS    4u /* rows with value 0 are shown only with `all` */
-#define SORTED   8u /* the daemon sends rows in no order; they are sorted here */
+#define COUNTS   1u  /* has counters, of which --watch and --rates show rates */
+#define FAMILY   2u  /* -4 and -6 select rows */
+#define ZEROS    4u  /* rows with value 0 are shown only with `all` */
+#define SORTED   8u  /* the daemon sends rows in no order; they are sorted here */
 #define PREFIXED 16u /* a prefix or an address selects rows */
 #define NUMBERED 32u /* the key is a number */
 

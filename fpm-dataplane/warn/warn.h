@@ -14,7 +14,7 @@
 struct fib;
 
 struct warn_conf {
-	struct fib *fib; /* has the interfaces that the forwarders serve */
+	struct fib *fib;            /* has the interfaces that the forwarders serve */
 	struct worker *rib, *neigh; /* receive MSG_QUERY, answer with MSG_REPLY */
 	const char *netns;          /* the control namespace */
 	/*

@@ -73,9 +73,8 @@ static void
 defaults_check(struct exam *e)
 {
 	static const struct {
-		const char *key; /* below net, with slashes */
-		long long from,
-			to; /* values with which Linux differs from forwarders */
+		const char *key;    /* below net, with slashes */
+		long long from, to; /* values with which Linux differs from forwarders */
 		const char *text;
 	} of[] = {
 		{"ipv4/conf/all/accept_local", 0, 0,
