@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct label_audit {
-	size_t n_zebra, n_rib; /* labels of zebra; of the daemon, from zebra */
+	size_t n_zebra, n_rib; /* labels of zebra; labels that the daemon has from zebra */
 	size_t n_found;        /* labels that differ */
 	json_t *differences;   /* rows with the keys of the other differences */
 };

@@ -169,7 +169,7 @@ table_clear(struct table *t)
 
 /* --- rows of the daemon ------------------------------------------------------------------ */
 
-/* Return the word of the kernel's side for a route of this type that is in no FIB. */
+/* Return the word that the kernel's side has for the type of a row that is in no FIB. */
 static const char *
 row_type_state(const json_t *row)
 {
@@ -191,8 +191,8 @@ weight_in_kernel(long long weight)
 }
 
 /*
- * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. A table
- * of rules of the family must have a FIB; other tables need none.
+ * Collect the next hops of a row of `show routes` in the spelling of hops_text.h. If a rule
+ * of the family names the table, the table must have a FIB; other tables need none.
  */
 static void
 row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
@@ -204,7 +204,7 @@ row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
 	size_t i;
 
 	hops_reset(w);
-	/* Table local hides routes of a VRF, which has a FIB. */
+	/* A VRF has a FIB: such a route of its table is only hidden by table local. */
 	if (no_fib && at->ruled[ip6] && at->vrf == NULL) {
 		hops_add_kind(w, "no FIB");
 		return;

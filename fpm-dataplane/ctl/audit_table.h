@@ -55,8 +55,8 @@ struct entry {
 	uint32_t place; /* in struct places */
 	uint64_t hops;  /* hash of the text of the next hops */
 	/*
-	 * of the RIB: `hops` as zebra's copy of the route in the kernel would have them,
-	 * see audit_row_text()
+	 * entries of the RIB: hash of the next hops as zebra's copy of the route in the
+	 * kernel has them, see enum spelling
 	 */
 	uint64_t copy;
 	uint64_t rank; /* the kernel uses the route of a prefix with the lowest rank */

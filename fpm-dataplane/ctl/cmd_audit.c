@@ -226,7 +226,8 @@ struct suspect {
 };
 
 /*
- * Look up the prefixes on both sides again, and report each prefix that differs each time.
+ * Look up the prefixes on both sides again, and report each prefix that differs in all
+ * rounds.
  * All prefixes share the pauses. Returns the number of differences, or -1: no answer.
  */
 static int
@@ -255,8 +256,8 @@ audit_settle(struct audit *a, struct suspect *s, size_t n)
 }
 
 /*
- * Settle the differences of a comparison. `n` of `all` are in `s`. Returns 0, or -1 when a side
- * stopped answering.
+ * Settle the differences of a comparison. There are `all` differences, of which `s` has the
+ * first `n`. Returns 0, or -1 when a side stopped answering.
  */
 static int
 audit_settle_all(struct audit *a, struct suspect *s, size_t n, size_t all)

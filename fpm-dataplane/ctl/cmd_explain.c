@@ -22,7 +22,7 @@
 struct explain {
 	struct words words;
 	const char *socket;
-	json_t *ports; /* rows of show ports, VLANs and macvlans of show interfaces */
+	json_t *ports; /* rows of `show ports`; VLANs, macvlans of `show interfaces` */
 	const json_t *port;
 	struct prefix src, dst;
 	uint8_t frame[HEADERS_MAX];
@@ -48,7 +48,9 @@ port_find(const struct explain *e, const char *name)
 	return NULL;
 }
 
-/* Find a port or VLAN by an alternative name (`ip link property`), which the daemon knows. */
+/*
+ * Find a port or VLAN by an alternative name (`ip link property`). The daemon resolves it.
+ */
 static const json_t *
 port_find_alternative(const struct explain *e, const char *name)
 {

@@ -3,7 +3,7 @@
  * `fpmctl restart`: ask the daemon for a handover to a successor, and wait until the
  * handover is complete or refused. Each query has a new connection, because a connection
  * ends with its daemon. A daemon that is stopped meanwhile removes the path of its socket;
- * during a handover the path always exists (ui/ui.h).
+ * a handover keeps the path (ui/ui.h).
  */
 #include <errno.h>
 #include <signal.h>

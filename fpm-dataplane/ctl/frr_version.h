@@ -38,8 +38,8 @@ bool frr_module_line(const char *line, char version[FRR_VERSION_STRLEN]);
 bool frr_keeps_dead_statics(const struct frr_version *v);
 
 /*
- * Return true if zebra does not announce the next hops of the kernel's routes and does not
- * send their deletes over FPM.
+ * Return true if zebra, over FPM, announces no next hops of the kernel's routes, and sends
+ * no deletes of these routes.
  */
 bool frr_hides_kernel_routes(const struct frr_version *v);
 
@@ -47,8 +47,8 @@ bool frr_hides_kernel_routes(const struct frr_version *v);
 bool frr_crashes_by_evpn(const struct frr_version *v);
 
 /*
- * Return true if bfdd loses the sessions beyond the first 58 when a data plane connects: its
- * buffer overflows. Another connection gets the lost sessions.
+ * Return true if bfdd loses the sessions beyond the first 58 when a data plane connects,
+ * because a buffer of bfdd overflows. Another connection gets the lost sessions.
  */
 bool frr_gives_bfd_in_parts(const struct frr_version *v);
 

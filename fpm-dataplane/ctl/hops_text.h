@@ -17,7 +17,7 @@ void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... *
 char *hops_join(struct hops_text *w);
 void hops_free(struct hops_text *w);
 
-/* The hash of next hops that a side has not decided about; no text has it. */
+/* The hash of next hops that a side has not decided about; no text has this hash. */
 #define HOPS_UNDECIDED 0
 
 uint64_t text_hash(const char *text);

@@ -33,8 +33,9 @@ int kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 int kernel_dump_table(uint8_t af, uint8_t table, const struct dump_reader *to);
 
 /*
- * Read one answer to request `seq` from a socket that keeps the bounds of messages. Other
- * arguments and results as of kernel_dump(); -EINTR: the kernel says that the table changed.
+ * Read one answer to request `seq` from a socket that preserves message boundaries. Other
+ * arguments and results as of kernel_dump(); -EINTR: the kernel reports that the table
+ * changed.
  */
 int kernel_dump_read(int fd, uint32_t seq, const struct dump_reader *to);
 

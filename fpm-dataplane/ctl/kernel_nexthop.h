@@ -16,7 +16,7 @@ struct kernel_nexthop {
 	uint32_t id, ifindex;
 	uint8_t flags;              /* RTNH_F_* */
 	char via[INET6_ADDRSTRLEN]; /* "": it has no gateway */
-	struct nexthop_grp *member; /* of a group */
+	struct nexthop_grp *member; /* members of a group; NULL: it is no group */
 	size_t n_members;
 };
 

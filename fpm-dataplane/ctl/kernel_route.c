@@ -30,17 +30,17 @@ struct attributes {
 		pref, nhid;
 };
 
-/* The meaning of the octets of a message besides its prefix. */
+/* The decoded content of a message, without its prefix. */
 struct meaning {
 	struct kernel_route r;
 	bool all_down;     /* all next hops are without carrier, or dead */
 	bool all_dead;     /* the kernel uses no next hop */
 	bool is_over;      /* the route has expired: the kernel does not use it */
 	bool counts;       /* a FIB may have the route, so the audit compares it */
-	const char *state; /* of a route that is not unicast: "blackhole", ... */
+	const char *state; /* type_state() of the route, such as "blackhole" */
 };
 
-/* The meaning of messages with these octets besides the prefix. */
+/* A decoded message: its octets without the prefix, and their meaning. */
 struct kept {
 	uint8_t *octets; /* NULL: the entry is empty */
 	size_t len;

@@ -24,7 +24,7 @@ struct snmp_count {
 
 struct snmp_row {
 	struct kernel_link link;
-	bool ours;           /* a port of the dataplane, or a VLAN or macvlan on one */
+	bool ours;           /* an interface of the dataplane */
 	bool has_connector;  /* ifConnectorPresent */
 	uint32_t mbit_per_s; /* 0: unknown */
 	uint32_t changed;    /* ifLastChange, in hundredths of a second; 0: earlier */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define WIDTH 80
-/* smallest width after the indent; a longer word has its own line */
+/* fewest columns for text on a line; if fewer are left, a long word has its own line */
 #define WIDTH_MIN 20
 
 /* --- numbers --------------------------------------------------------------------------- */

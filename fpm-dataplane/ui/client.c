@@ -191,7 +191,7 @@ client_pump(struct client *c)
 			return;
 		}
 		if (a->state == ANSWER_SLICE) {
-			/* A trace may have no rows for hours. */
+			/* Check this here, because a trace may have no rows for hours. */
 			if (answer_client_left(a)) {
 				client_free(c);
 				return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket: its path in the file system, and its accept. Runs in ui. It replaces
- * a socket on which no process answers. It never replaces a socket on which a daemon
- * answers, or a file that is no socket.
+ * The control socket: its path in the file system, and its accept. Runs in ui.
+ * ctl_socket_open() replaces a socket on which no process answers. It never replaces a
+ * socket on which a daemon answers, or a file that is no socket.
  */
 #include "ui/internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * http: run libmicrohttpd in ui's loop, without a thread of its own. The loop watches its
- * epoll descriptor and its timeout. [ui]
+ * http: run libmicrohttpd in ui's loop, without a thread of its own. The loop watches the
+ * epoll descriptor and the timeout of libmicrohttpd. [ui]
  */
 #ifndef UI_HTTP_H
 #define UI_HTTP_H

@@ -187,8 +187,8 @@ enum refusal {
 	REFUSED_INVALID, /* the request is not understood */
 	REFUSED_RIGHTS,  /* the client lacks the right */
 	REFUSED_MISSING, /* no object has that name */
-	REFUSED_CHANGE,  /* impossible at present; nothing changed */
-	REFUSED_STATE,   /* not possible in the present state */
+	REFUSED_CHANGE,  /* the manage thread refused the change; nothing changed */
+	REFUSED_STATE,   /* not possible now, for example during a restart */
 	REFUSED_BUSY,    /* too many requests */
 	N_REFUSAL
 };
@@ -305,8 +305,8 @@ json_t *show_class(enum punt_class class);
 json_t *show_port(const struct ui *ui, const struct port *port);
 
 /*
- * A counter of threads: a row of `show counters` is its sum, a metric has a line per
- * thread.
+ * A counter that each thread has. A row of `show counters` has the sum over the threads;
+ * the metric has a line per thread.
  */
 struct total {
 	const char *name, *text; /* NULL: no row */

@@ -49,8 +49,8 @@ page_as_openmetrics(const struct buf *page, struct buf *out)
 /* --- the Accept header ---------------------------------------------------------------- */
 
 /*
- * RFC 9110, 12.5.1: media ranges, separated by commas, each with parameters. The parameter
- * q is the weight. Pure functions, any thread.
+ * The header has media ranges, separated by commas, each with parameters (RFC 9110,
+ * 12.5.1). The parameter q is the weight. Pure functions, any thread.
  */
 #define WEIGHT_ONE 1000u /* q=1, in thousandths */
 

@@ -249,7 +249,7 @@ show_ports(const struct ui *ui, struct rows *out)
 		rows_put(out, show_port(ui, port[i]));
 }
 
-/* Add the reasons below `end`. */
+/* Add a row for each reason whose number is below `end`. */
 static void
 show_reasons(struct rows *out, unsigned int end)
 {

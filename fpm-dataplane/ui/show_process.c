@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Make the answers about the process: its threads as the kernel sees them, memory and
- * tables, version, and the last lines of the log. Runs in ui. The part of rib comes from
- * the last summary.
+ * tables, version, and the last lines of the log. Runs in ui. The values of rib come from
+ * its last summary.
  */
 #include "ui/internal.h"
 

@@ -197,8 +197,8 @@ upper_note(struct warn *w, const struct device_message *m)
 }
 
 /*
- * Warn about a device above a port that takes packets of the port, and has no MAC of its
- * own: ipvlan, or a macvlan in mode passthru.
+ * Warn about a device that takes packets of the port below it, but has no MAC of its own:
+ * ipvlan, or a macvlan in mode passthru.
  */
 static void
 upper_check(struct warn *w, const struct device_message *m)

@@ -4,8 +4,8 @@
  * [warn]
  *
  * Only existing tables of the namespace are read, because a request for another table would
- * create it. A table has the offsets of each chain and of its policy. If both are equal,
- * the chain has no rules.
+ * create it. A table has two offsets for each chain: that of the first rule, and that of
+ * the policy. If both are equal, the chain has no rules.
  */
 #include <assert.h>
 #include <errno.h>

@@ -43,7 +43,7 @@
 #define REST         50u     /* pause after a scan, in multiples of its CPU time */
 #define EVENTS_BYTES 16384   /* receive buffer; small: a lost event starts a scan, too */
 #define EVENTS_MAX   1000u   /* datagrams that are read before a scan */
-#define ROWS_MAX     256u    /* rows of rules in one reply of rib */
+#define ROWS_MAX     256u    /* rows in one reply of rib or neigh */
 #define N_QUERIES    4u      /* before each scan */
 
 /* --- the scan ------------------------------------------------------------------------- */

@@ -89,8 +89,8 @@ int list_init(struct warning_list *l);
 void list_free(struct warning_list *l);
 void list_begin(struct warning_list *l);
 /*
- * Add a warning to the scan. The texts are formatted before; `where` identifies the warning
- * within its kind. Octets that are not printable are replaced.
+ * Add a warning to the list of the scan. The caller formats the texts; `where` identifies
+ * the warning within its kind. Octets that are not printable are replaced.
  */
 void list_add(struct warning_list *l, enum warning_kind kind, const char *where,
 	      const char *in_linux, const char *dataplane);

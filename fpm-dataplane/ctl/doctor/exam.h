@@ -26,7 +26,7 @@ struct exam {
 	const char *deny;
 	const char *path; /* file of the control namespace; set by exam_enter() */
 	const char *in;   /* prefix of commands for that namespace: "" or "ip netns ... " */
-	/* Set by zebra_find(): zebra's process in the namespace; 0: none. */
+	/* Set by zebra_find(): it was called; zebra's process in the namespace, 0: none. */
 	bool looked;
 	pid_t zebra;
 	/* zebra loads the module; it waits for acknowledgements */

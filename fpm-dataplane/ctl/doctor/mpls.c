@@ -184,7 +184,7 @@ tunnel_module_check(struct exam *e, const struct mpls *m)
 	finding_fix(e, "modprobe mpls_iptunnel");
 }
 
-/* Find an interface by its number. NULL: the daemon does not know it. */
+/* Find an interface by its ifindex. NULL: the daemon does not know the interface. */
 static const json_t *
 interface_find(const struct exam *e, uint32_t ifindex)
 {
@@ -213,7 +213,7 @@ struct far_ends {
 	json_t *seen; /* names of the reported interfaces */
 };
 
-/* A next hop, or a route with several. */
+/* A next hop, or a route, which may have several next hops. */
 struct hop {
 	bool goes_on;                   /* it has a gateway or a new label */
 	uint32_t ifindex;               /* 0: none */
@@ -259,7 +259,7 @@ hop_check(struct far_ends *f, const struct hop *hop)
 	far_end_add(f->e, name);
 }
 
-/* Check the next hops of a route with several. Returns 0 or -EBADMSG. */
+/* Check each next hop of RTA_MULTIPATH. Returns 0 or -EBADMSG. */
 static int
 hops_check(struct far_ends *f, const struct nlattr *multipath)
 {

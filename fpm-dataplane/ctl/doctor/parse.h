@@ -62,10 +62,10 @@ enum bfdd_option bfdd_option_parse(const char *value, char at[BFDD_AT_STRLEN]);
 bool bfdd_hears_at(const char *at, const char *dplane);
 
 /*
- * Count the routes that zebra has installed and that are not the kernel's own, from `show
- * ip route summary json`: at least *least, and *most if all routes of protocol kernel have
- * a gateway, because zebra passes those on, and the summary does not distinguish them.
- * Returns 0 or -EPROTO.
+ * Count the routes of `show ip route summary json` that zebra has installed and that are
+ * not the kernel's own. zebra passes on the routes of protocol kernel that have a gateway,
+ * but the summary does not distinguish them: *least counts none of these routes, *most all
+ * routes of protocol kernel. Returns 0 or -EPROTO.
  */
 int summary_parse(const json_t *summary, long long *least, long long *most);
 

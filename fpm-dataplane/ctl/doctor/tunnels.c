@@ -60,7 +60,7 @@ struct narrow {
 	long long room; /* octets of the largest inner packet that fits; 0: no link known */
 };
 
-/* Look at the links to a far end: one, or those of several equal next hops. */
+/* Update the narrowest link with the links of all next hops to a far end. */
 static void
 narrow_find(struct exam *e, struct narrow *n, const json_t *tunnel, const char *address)
 {
@@ -94,7 +94,10 @@ mtu_check(struct exam *e, const struct narrow *n, const json_t *tunnel)
 		    n->room, n->dev, e->in, name, n->room);
 }
 
-/* Look at the links to the VTEPs of the neighbors on a bridge or VLAN over a vxlan device. */
+/*
+ * Update the narrowest link with the links to the VTEPs of all neighbors on a bridge or
+ * VLAN over a vxlan device.
+ */
 static void
 narrow_find_vteps(struct exam *e, struct narrow *n, const json_t *svi,
 		  const json_t *neighbors)

@@ -66,8 +66,8 @@ icmp_source_check(struct exam *e)
 }
 
 /*
- * State which sysctls have values that forwarders do not obey, although they are the kernel's
- * defaults. These are no warnings, because each router would have them.
+ * State which sysctls have values that forwarders do not obey, although these values are
+ * the kernel's defaults. These are no warnings, because each router would have them.
  */
 static void
 defaults_check(struct exam *e)
