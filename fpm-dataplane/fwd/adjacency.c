@@ -18,9 +18,9 @@
 /*
  * Give a packet to the punt thread, where it waits for its neighbor on `ifidx`. If the TTL
  * is used up, the sender gets the ICMP error at once (RFC 1812, 5.3.1), because the packet
- * would be dropped in any case. If IPv6 is off on the interface, no IPv6 neighbor has a
- * hop, so such packets are refused here. An IPv6 packet with labels may have an IPv4
- * neighbor.
+ * would be dropped in any case. If IPv6 is off on the interface, an IPv6 neighbor never has
+ * a hop, so an IPv6 packet to it is refused here. `family` is that of the neighbor: an IPv6
+ * packet with labels may have an IPv4 neighbor.
  */
 static void
 packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int ifidx)
@@ -56,7 +56,9 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 /*
  * Return true if this packet may be sent directly although earlier packets waited for its
  * neighbor. Those packets come back by the inject ring, which a forwarder empties before it
- * receives a burst.
+ * receives a burst. f->turn_since: the time since which packets find that earlier packets
+ * may be under way. f->turn_last: the time at which a packet last found this. After a pause
+ * longer than the limit, f->turn_since is set again.
  */
 static bool
 packet_has_turn(struct burst *b, uint32_t adj)
@@ -179,9 +181,9 @@ tunnel_use(struct burst *b, unsigned int i, uint16_t ifidx)
 }
 
 /*
- * Use the adjacency of a path that pushes labels, its tunnel, or the adjacency of a headend.
- * With labels, a packet that waits for its neighbor gets the path of the adjacency or of the
- * tunnel.
+ * Use the next hop of a path that pushes labels, which is an adjacency or a tunnel, or the
+ * adjacency of a headend. With labels, a packet that waits for its neighbor gets the path
+ * of the adjacency or of the tunnel.
  */
 static void
 encap_use(struct burst *b, unsigned int i)
@@ -229,8 +231,8 @@ onlink_use(struct burst *b, unsigned int i)
 /*
  * Look up the packet once more: in the VRF that its route leads to, or in table main if its
  * VRF has no route. A route found there cannot lead to another VRF. If policy rules concern
- * the packet, it is not looked up in table main here: the rules have already done so, or no
- * rule names table main.
+ * the packet, it is not looked up in table main here: a rule has looked it up there
+ * already, or no rule names table main.
  */
 static void
 path_look_further(struct burst *b, unsigned int i)
@@ -243,7 +245,8 @@ path_look_further(struct burst *b, unsigned int i)
 	uint32_t hash;
 
 	if (burst_has_sid_path(b)) {
-		b->path[i] = b->sid_path; /* the end point chose it, not the destination */
+		/* The end point chose the path; the destination does not matter. */
+		b->path[i] = b->sid_path;
 		return;
 	}
 	if (!to_vrf && burst_has_sid_table(b)) {
@@ -268,8 +271,8 @@ path_look_further(struct burst *b, unsigned int i)
 }
 
 /*
- * Handle a packet to an address of this host: a SID, the end of a tunnel, a VTEP, or an address that
- * the kernel serves.
+ * Handle a packet to an address of this host: a SID, the end of a tunnel, a VTEP, or an
+ * address that the kernel serves.
  */
 static void
 path_local(struct burst *b, unsigned int i)

@@ -225,7 +225,9 @@ fwd_bfd_give_back(struct fwd *f)
 {
 	struct bfd_pace *p = f->conf->bfd;
 
-	/* In this order: thread bfd may lend it again at any time. */
+	/*
+	 * Clear `lent` first, because thread bfd may lend its priority again at any time.
+	 */
 	atomic_store_explicit(&p->table->loan[p->index].lent, false, memory_order_relaxed);
 	sched_short_slice_again();
 }
@@ -234,8 +236,8 @@ fwd_bfd_give_back(struct fwd *f)
 
 struct view {
 	const uint8_t *src, *dst; /* addresses, network order */
-	const uint8_t *bfd;       /* behind the UDP header */
-	unsigned int n;           /* octets there */
+	const uint8_t *bfd;       /* the payload of UDP */
+	unsigned int n;           /* octets of `bfd` */
 	uint16_t port;
 	uint8_t family, ttl;
 };
@@ -321,7 +323,8 @@ bfd_refusal(struct burst *b, const struct view *v)
 	    (v->port == BFD_PORT_ECHO && v->ttl < 254))
 		return DROP_bfd_bad;
 	/*
-	 * If there are very many peers, peers_know() forgets some: ask the sessions, too.
+	 * If there are very many peers, peers_know() forgets some: look at the sessions,
+	 * too.
 	 */
 	if (!names_session(b, v) &&
 	    !peers_know(PEER_BFD, peer_addr_key(v->src, v->family, 0, seed),

@@ -13,8 +13,9 @@
 void fwd_bfd_send(struct fwd *f);
 
 /*
- * Call fwd_bfd_send() if a slot has changed or, if `look`, if a packet is due. The caller does
- * not look in each round with packets, because to read the clock costs 1 % of the packet rate.
+ * Call fwd_bfd_send() if a slot has changed, or if `look` is true and a packet is due. The
+ * caller does not look in each round with packets, because to read the clock costs 1 % of
+ * the packet rate.
  */
 static inline void
 fwd_bfd_round(struct fwd *f, bool look)
@@ -27,7 +28,7 @@ fwd_bfd_round(struct fwd *f, bool look)
 		fwd_bfd_send(f);
 }
 
-/* Let thread bfd lend its priority to this forwarder; end that. */
+/* Begin and end the time in which thread bfd may lend its priority to this forwarder. */
 void fwd_bfd_begin(struct fwd *f);
 void fwd_bfd_end(struct fwd *f);
 /* Give the lent priority back. */

@@ -20,7 +20,8 @@
 #include "port/watch.h"
 
 #define BURST_MAX            64  /* packets that pass the stages together */
-#define VERDICT_GO           255 /* to be forwarded, so far; else an enum reason */
+/* A verdict is an enum reason (a drop or a punt) or one of these numbers. */
+#define VERDICT_GO           255 /* forward it, unless a later stage decides otherwise */
 #define VERDICT_LATER        254 /* left to the slow path, see fwd_split() */
 #define VERDICT_DECAPSULATED 253 /* decapsulated: the inner packet passes the stages next */
 static_assert(N_REASON < VERDICT_DECAPSULATED, "a verdict is one octet");
@@ -38,22 +39,22 @@ static_assert(BURST_MAX <= 64, "one bit per entry");
 #define TX_BURST_MAX FWD_BURST_MAX
 
 /*
- * The most records of dropped packets that a ring has for thread sflow at a time. Records
- * of samples are not limited. The limit keeps the cost of a flood of dropped packets low:
- * further dropped packets are only counted.
+ * The most records of dropped packets that may wait in a ring for thread sflow. The number
+ * of records of samples is not limited. The limit keeps the cost of a flood of dropped
+ * packets low: further dropped packets are only counted.
  */
 #define SAMPLE_DISCARDS_MAX 64
 
 struct tx_buffer {
-	uint16_t n;
-	/* The first n_own of them are frames of this router, see fwd_tx_own(). */
+	uint16_t n; /* frames in m[] */
+	/* The first n_own frames in m[] are frames of this router, see fwd_tx_own(). */
 	uint16_t n_own;
 	uint16_t port_id;
 	bool listed;      /* in fwd.tx_used, until the flush at the end of the round */
-	bool has_vlans;   /* some frames are of VLANs, named by m->port: tx_ifidx() */
+	bool has_vlans;   /* some frames are of VLANs that m->port names: tx_ifidx() */
 	uint16_t vlan;    /* not 0: all frames are of this VLAN; m->port does not name it */
 	bool has_inserts; /* the device inserts the tag of some frames */
-	/* the device has taken no frame since then; 0: no frame is kept */
+	/* time since which the device has taken no frame; 0: no frame is kept */
 	uint64_t kept_tsc;
 	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* a vector store may write beyond the end */
 };
@@ -81,7 +82,8 @@ struct fwd_decap {
 	 * packet.
 	 */
 	bool by_sid;
-	bool counted; /* counted as received by the tunnel and by its VRF, or DECAP_GOES_ON */
+	/* the tunnel and its VRF have counted it as received, or it has DECAP_GOES_ON */
+	bool counted;
 	uint16_t vrf;  /* the VRF in which it is looked up */
 	fib_path path; /* PATH_NONE: look it up */
 	uint16_t
@@ -93,7 +95,10 @@ struct fwd_decap {
 #define FWD_PATTERNS_LOG2 6
 #define FWD_PATTERNS      (1 << FWD_PATTERNS_LOG2)
 
-/* The effect of a match: the packet is opened, or goes on to the next segment of SRv6. */
+/*
+ * The effect of a match: the packet is decapsulated, or goes on to the next segment of
+ * SRv6.
+ */
 enum fwd_decap_use {
 	DECAP_OPEN,
 	DECAP_SEGMENT, /* the next segment is in the routing header, at offset 40 */
@@ -101,9 +106,9 @@ enum fwd_decap_use {
 };
 
 /*
- * The outer headers of packets that are decapsulated in the same manner, or that an end point
- * (End) passes on, see fwd/decap_fast.h. Only the bits that are set in `mask` are compared. All
- * packets with these headers have the same lookups.
+ * The outer headers of packets that are decapsulated in the same manner, or that an end
+ * point (End) passes on, see fwd/decap_fast.h. Only the bits that are set in `mask` are
+ * compared. The lookups of all packets with these headers have the same results.
  */
 struct fwd_decap_pattern {
 	uint64_t epoch;         /* fwd.outer_epoch at the time of the lookups */
@@ -112,7 +117,10 @@ struct fwd_decap_pattern {
 	uint8_t use;            /* enum fwd_decap_use */
 	struct ipaddr next;     /* DECAP_SHIFT: the destination with the next segment */
 	struct fwd_decap decap; /* DECAP_OPEN: all members but `m` */
-	/* Octets up to the end of the smallest inner IP header, or of the routing header. */
+	/*
+	 * The least length of a frame: up to the end of the smallest inner IP header, or of
+	 * the routing header.
+	 */
 	uint16_t bytes_min;
 	uint8_t n_words;       /* words of value[] and mask[]; 0: there is no pattern */
 	uint8_t family, inner; /* of the outer and of the inner packet */
@@ -124,9 +132,9 @@ struct fwd_decap_pattern {
 
 /* The path of packets into a tunnel, valid until the next quiescent state. */
 struct fwd_outer {
-	uint64_t epoch; /* fwd.outer_epoch when it was found; invalid if it differs now */
+	uint64_t epoch; /* of the lookup; valid while it is equal to fwd.outer_epoch */
 	uint16_t ifidx; /* of the tunnel; 0: none yet */
-	/* DS field of the packets for which it was found; matters if outer.by_ds */
+	/* DS field of the packets for which the path was found; matters if outer.by_ds */
 	uint8_t ds;
 	/*
 	 * The largest packet that fits the egress interface without fragments of the outer
@@ -147,12 +155,12 @@ struct fwd_outer {
  * SRv6, have in common. Valid until the next quiescent state.
  */
 struct fwd_leg {
-	uint64_t epoch; /* fwd.outer_epoch when it was found; invalid if it differs now */
+	uint64_t epoch; /* of the lookup; valid while it is equal to fwd.outer_epoch */
 	const void *of; /* struct fib_vxlan_hop or fib_headend; NULL: none yet */
 	bool usual;     /* the rest is valid; false: look up each packet alone */
 	uint64_t route; /* group word of the route to the VTEP, or to the first segment */
 	const struct fib_iface *iface; /* the interface over VXLAN */
-	unsigned int pmtu; /* path MTU of outer packets that is known, see fib/pmtu.h */
+	unsigned int pmtu; /* path MTU of outer packets; FIB_PMTU_NONE: unknown */
 	uint8_t head[40];  /* outer header of a headend, without the flow label */
 };
 
@@ -177,8 +185,9 @@ struct fwd_hook_table {
 #define FWD_HOOK_TABLES 16 /* indexed by the number of the table; a power of two */
 
 /*
- * In b->hop[], with VERDICT_DECAPSULATED. GOES_ON: the end point removed no outer header.
- * LABELS: MPLS labels follow the outer headers.
+ * Bits of b->hop[] if the verdict is VERDICT_DECAPSULATED. BY_SID: an end point of SRv6 has
+ * handled the packet. GOES_ON: the end point removed no outer header. LABELS: MPLS labels
+ * follow the outer headers.
  */
 #define DECAP_BY_SID  (1ull << 32)
 #define DECAP_GOES_ON (1ull << 33)
@@ -208,6 +217,7 @@ struct fwd {
 	uint64_t interval; /* grows every few rounds, and with each round without packets */
 	uint64_t learn_from; /* the next pattern may be made from this interval on */
 	int decap_gain;      /* above 0: enough packets match patterns */
+	/* A pattern has been made; packets are compared with pattern[]. */
 	bool has_patterns, decap_tries;
 	struct fwd_decap_pattern pattern[FWD_PATTERNS];
 	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
@@ -228,7 +238,7 @@ struct fwd {
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* policer ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* a punt ring got a packet in this round */
-	bool wake_bfd;                  /* the ring of thread bfd got a packet, too */
+	bool wake_bfd;                  /* thread bfd got a packet in this round */
 	/* Samples of the received burst whose records are not complete. */
 	unsigned int n_sampled;
 	struct {
@@ -236,14 +246,15 @@ struct fwd {
 		struct watch_record *rec;
 	} sampled[BURST_MAX];
 	struct tx_buffer tx[PORT_MAX];
-	uint16_t tx_used[PORT_MAX]; /* ports with frames from this round, or kept ones */
+	/* ports with frames of this round, or with kept frames */
+	uint16_t tx_used[PORT_MAX];
 	uint16_t n_tx_used;
-	bool tx_own; /* the frames that come into the buffers are of this router */
+	bool tx_own; /* frames put into the buffers now are of this router: fwd_tx_own() */
 	struct rte_mbuf *rx[FWD_BURST_MAX]; /* receive buffer for bursts above BURST_MAX */
 	/*
-	 * n_discards: records of dropped packets so far. discard_end: where each of the
-	 * last records ends in the ring; the reader has read a record when the ring's tail
-	 * has passed its end.
+	 * n_discards: records of dropped packets so far. discard_end: the place in the ring
+	 * where each of the last records ends. The reader has read a record when the ring's
+	 * tail has passed this place.
 	 */
 	uint64_t n_discards, discard_end[SAMPLE_DISCARDS_MAX];
 };
@@ -268,8 +279,8 @@ struct burst {
 	uint16_t n;
 	uint16_t ifidx;
 	bool rx_cksum;
-	bool vrf_counted; /* the packets are counted for their VRFs already, one by one */
-	bool noted;       /* rec[] is valid: a session watches, or `explain` does */
+	bool vrf_counted; /* the packets are counted for their VRFs already */
+	bool noted;       /* rec[] is valid: a session watches, or fwd_explain() runs */
 	bool inside;      /* inner packets; the outer headers are still in the frames */
 	uint16_t shown;   /* see fwd_tunnel_show() */
 	/* Valid if `inside`; see struct fwd_decap. All packets have the same labels_at. */
@@ -279,7 +290,7 @@ struct burst {
 	uint16_t sid_vrf;
 	fib_path sid_path;
 	bool vrfs_differ; /* fast path: packets of several VRFs, see vrf[] */
-	bool macs_known;  /* fast path: each frame is for the MAC of its own interface */
+	bool macs_known;  /* fast path: each frame is known to be for its interface's MAC */
 	/*
 	 * Bytes of the tags that fast-path packets still have behind their MACs, see
 	 * burst_macs(). Other packets have lost these tags.
@@ -297,15 +308,17 @@ struct burst {
 	uint16_t l3_len[BURST_MAX]; /* bytes of the IP packet without padding */
 	uint64_t labels; /* bit per entry: came with MPLS labels, see fwd/label.h */
 	/*
-	 * Bits per entry, see fwd/label_fast.c: `switched`: usual packets that came with a
-	 * label (not in `labels`). `push`: packets of fast4 and fast6 that get labels.
+	 * Bits per entry, see fwd/label_fast.c. `switched`: packets that came with a label
+	 * and are on the fast path (not in `labels`). `push`: packets of fast4 and fast6
+	 * that get labels.
 	 */
 	uint64_t switched, push;
 	/* bit per entry: packets of fast4 and fast6 that get an outer header */
 	uint64_t into;
-	uint64_t judged; /* bit per entry: the filter let it pass; valid if there is one */
+	/* bit per entry: the filter let the packet pass; valid if fwd.filter is set */
+	uint64_t judged;
 	uint8_t push_bytes; /* the most octets of labels that a packet of `push` gets */
-	bool push_alike;    /* all packets get that many, and all are in `push` */
+	bool push_alike;    /* all packets are in `push` and get push_bytes */
 	uint32_t dst4[BURST_MAX]; /* destinations of packets in `fast4`, host order */
 	union {
 		/*
@@ -324,8 +337,12 @@ struct burst {
 		vrf[BURST_MAX];
 	/* Fast path only, after rewrite: the port by which the packet leaves. */
 	uint8_t out_port[BURST_MAX];
-	bool tags_out;    /* some packets leave by a VLAN */
-	bool vlan_a_port; /* all leave by VLANs, one per port; m->port does not name it */
+	bool tags_out;    /* some packets leave by a VLAN or macvlan */
+	/*
+	 * Some packets leave by a VLAN or macvlan, and no two egress interfaces share a
+	 * port. m->port does not name the VLAN or macvlan.
+	 */
+	bool vlan_a_port;
 	bool inserts;     /* the device inserts the tag of some packets */
 	bool waits;       /* a packet of this burst is to wait for a neighbor */
 	uint64_t now;     /* policer ticks, read on first use; 0: not yet */
@@ -343,7 +360,7 @@ struct burst {
 static_assert(offsetof(struct burst, src4) <= 64 * (BURST_MAX + 1),
 	      "a cache line of state per packet, and one for the burst");
 
-/* Return the octets of a frame where the first two tags are, if it has tags. */
+/* Return the eight octets of a frame that are its first two tags, if it has two. */
 static inline uint64_t
 burst_tags(const uint8_t *frame)
 {
@@ -489,7 +506,7 @@ burst_now(struct burst *b)
 }
 
 /* The stages, in order. */
-bool fwd_admit(struct burst *b);  /* ingress interface; false: all packets have left */
+bool fwd_admit(struct burst *b);  /* ingress interface; false: all packets are dropped */
 void fwd_parse(struct burst *b);  /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
 void fwd_lookup(struct burst *b); /* destination to path */
 void fwd_lookup_rules(struct burst *b); /* the part of lookup for b->in->rules4, rules6 */
@@ -511,7 +528,7 @@ void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, dr
 
 /*
  * Return the punt class of a packet that leaves with `reason`. fwd_police() returns true if
- * the policer lets it pass, and counts it if not.
+ * the policer lets the packet pass, and counts the refusal if not.
  */
 enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);

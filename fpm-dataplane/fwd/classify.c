@@ -110,7 +110,7 @@ class_of_tcp(const struct view *v, unsigned int off)
 			   v->family, from, to, v->seed);
 	/*
 	 * A SYN without ACK begins a session, even if its addresses and ports match a known
-	 * one.
+	 * session.
 	 */
 	known = (tcp[13] & 0x12) != 0x02 &&
 		peers_know(bgp ? PEER_BGP : PEER_TCP, key, v->now_s);
@@ -191,8 +191,8 @@ class_of_ip(const struct view *v, unsigned int i)
 	bool piece = v->family == 4 ? (get_be16(v->l3 + 6) & 0x3fff) != 0 : proto == 44;
 
 	/*
-	 * MLD follows a router alert option (RFC 3810, 5). Other chains of extension
-	 * headers are not followed.
+	 * An MLD message is behind a router alert option, in hop-by-hop options (RFC 3810,
+	 * 5). Other chains of extension headers are not followed.
 	 */
 	if (v->family == 6 && proto == 0 && v->room >= 48) {
 		proto = v->l3[40];
@@ -308,8 +308,8 @@ policer_source_of(const struct burst *b, unsigned int i, enum punt_key key)
 }
 
 /*
- * Return the policer key of the neighbor that a packet waits for: its next hop, that of its
- * headend of SRv6, or its destination on the link.
+ * Return the policer key of the neighbor that a packet waits for: the next hop of the
+ * packet or of its SRv6 headend, or its destination on the link.
  */
 static uint32_t
 policer_neighbor_of(const struct burst *b, unsigned int i)
@@ -319,7 +319,10 @@ policer_neighbor_of(const struct burst *b, unsigned int i)
 
 	if (path_kind(b->path[i]) == PATH_ADJ)
 		return policer_source(seed, (const uint8_t *)&index, sizeof(index));
-	/* Labels into a tunnel wait for its neighbor, and have no destination of their own. */
+	/*
+	 * A packet with labels that goes into a tunnel waits for the neighbor of the
+	 * tunnel. It has no destination.
+	 */
 	if (path_kind(b->path[i]) == PATH_ENCAP || b->family[i] == 0)
 		return policer_source(seed_of(seed, PATH_ENCAP), (const uint8_t *)&index,
 				      sizeof(index));

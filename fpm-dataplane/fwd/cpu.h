@@ -27,7 +27,10 @@ extern enum fwd_isa fwd_isa; /* W:main before the threads start R:fwd,trace */
  */
 enum fwd_isa fwd_isa_best(void);
 
-/* Return the name of the instructions that the code uses: AVX-512, AVX2, SSE4, NEON or scalar. */
+/*
+ * Return the name of the instructions that the code uses: AVX-512, AVX2, SSE4, NEON or
+ * scalar.
+ */
 const char *fwd_isa_name(enum fwd_isa isa);
 
 /* Return true if the forwarders run the code of the files *_avx512.c. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * decap_fast: see decap_fast.h. A packet that matches no pattern passes the stages
- * unchanged. test_fwd_decap_fast compares the results of both.                    [fwd-n]
+ * unchanged. test_fwd_decap_fast compares the results of this file with those of the
+ * stages.                                                                       [fwd-n]
  */
 #include "fwd/decap_fast.h"
 
@@ -15,7 +16,7 @@
 
 #define GRE_HAS_KEY  0x20u /* in the first octet, RFC 2890 */
 #define FRAME_MIN    60u   /* octets without the frame check sequence */
-#define UNUSED_AFTER 64    /* intervals after which a pattern may be replaced */
+#define UNUSED_AFTER 64    /* intervals without use after which a pattern may be replaced */
 /*
  * The low bit of the ECN field. If it is 0 (Not-ECT, ECT(0)), the inner packet does not
  * change.
@@ -144,7 +145,10 @@ end_is_usual(const struct fib_sid *sid)
 	return sid->action == SRV6_END && sid->family == 0;
 }
 
-/* Return true if an end point removes the routing header of packets with `left` segments. */
+/*
+ * Return true if an end point removes the routing header of packets with `left` segments
+ * left.
+ */
 static bool
 end_removes(const struct fib_sid *sid, uint8_t left)
 {
@@ -330,9 +334,9 @@ iface_is_usual(struct burst *b)
 }
 
 /*
- * Move the packets that match to f->decap[], without their tags, and return the number of the
- * others. *gone_on: the number of those others that end points passed on. The compiler makes a
- * separate loop for a burst without tags.
+ * Move the packets that match to f->decap[], without their tags. Return the number of
+ * packets that stay in the burst. *gone_on: how many of them an end point passed on. The
+ * compiler makes a separate loop for a burst without tags.
  */
 static inline __attribute__((always_inline)) unsigned int
 burst_open_matches(struct burst *b, unsigned int tag_bytes, unsigned int *gone_on)

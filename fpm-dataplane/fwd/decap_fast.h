@@ -58,16 +58,16 @@ fwd_decap_may_be_fast(const struct burst *b)
 }
 
 /*
- * Move the packets that match a pattern from the burst to f->decap[]. They lose their tags
- * (b->tag_bytes octets), as other packets that are not on the fast path. b->n, the number of
- * the other packets, may be 0 then. Packets that end points pass on stay in the burst with
- * their new destination. The other packets are unchanged.
+ * Move the packets that match a pattern from the burst to f->decap[], and remove their tags
+ * (b->tag_bytes octets). A packet that an end point passes on stays in the burst with its
+ * new destination. All other packets stay unchanged. b->n, the number of packets that stay,
+ * may be 0 afterwards.
  */
 void fwd_decap_fast(struct burst *b);
 
 /*
- * Adjacency stage: make a pattern of the headers of packet `i`, which has just been decapsulated.
- * `local`: the path of the outer packet.
+ * Adjacency stage: make a pattern of the headers of packet `i`, which has just been
+ * decapsulated. `local`: the path of the outer packet.
  */
 void fwd_decap_learn(struct burst *b, unsigned int i, fib_path local);
 

@@ -45,7 +45,10 @@ packet_is_taken_by_bfd(struct burst *b, unsigned int i)
 	return true;
 }
 
-/* Return the offset at which a frame of an inner packet begins, with its labels. */
+/*
+ * Return the offset at which a frame of an inner packet begins, its labels included. 0:
+ * there are no outer headers before it.
+ */
 static uint16_t
 packet_inner_at(const struct burst *b, unsigned int i)
 {
@@ -97,13 +100,13 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 					     : 0;
 		/*
 		 * Count before the punt thread can see the packet, because a reader that
-		 * sees the result of a packet must find it in the counters. A ring that has
-		 * room keeps it: this thread is its only producer.
+		 * sees the result of a packet must find it in the counters. The ring still
+		 * has room afterwards, because this thread is its only producer.
 		 */
 		if (ring_has_room(f->conf->rings.punt[class])) {
 			counter_add(&f->count->reason[reason], 1);
 			counter_add(&f->count->class[class].passed, 1);
-			/* The punt thread drops it, and sends the error. */
+			/* The punt thread drops the packet, and sends the error. */
 			if (reason == PUNT_too_big && class != CLASS_cut &&
 			    fwd_samples_drops(f))
 				fwd_sample_drop(b, i, DROP_mtu);
@@ -171,7 +174,7 @@ fwd_dispatch(struct burst *b)
 			switched_count(b, &n4, &n6, &n_mpls);
 		n = 0;
 	}
-	/* Fast path or not, in the order of arrival. */
+	/* Handle fast-path and slow-path packets together, in the order of arrival. */
 	for (unsigned int i = 0; i < n; i++) {
 		if (b->verdict[i] < N_DROP) {
 			count_drop(b, i, b->verdict[i]);
@@ -195,7 +198,7 @@ fwd_dispatch(struct burst *b)
 		counter_add(&f->count->forwarded[2], n_mpls);
 }
 
-/* Keep only the packets of `keep`, all on the fast path and rewritten, in order. */
+/* Keep only the packets of `keep`, in order. All are on the fast path and rewritten. */
 static void
 burst_keep_fast(struct burst *b, uint64_t keep)
 {

@@ -33,9 +33,10 @@
 uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
 
 /*
- * Fill b->fast4, b->fast6 and b->padded, and for their packets family, l3_len, hop_octets,
- * and for IPv4 dst4, and src4 if sources are checked (b->in->urpf4). Requires b->in, a call
- * of burst_look() before, and 39 readable octets from the start of each frame. Every packet buffer has them.
+ * Fill b->fast4, b->fast6 and b->padded. For the packets of fast4 and fast6, set family,
+ * l3_len and hop_octets, for IPv4 also dst4, and src4 if sources are checked
+ * (b->in->urpf4). Requires b->in, a call of burst_look() before, and 39 readable octets
+ * from the start of each frame, which every packet buffer has.
  */
 void fwd_fast(struct burst *b);
 
@@ -70,8 +71,9 @@ struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of,
 				      struct fwd_payload kind);
 
 /*
- * Leave replies to all DHCP clients to the slow path, which compares the client's MAC. A burst of
- * the fast path may have packets of several interfaces. Only for interfaces without an address.
+ * Leave each reply to a DHCP client to the slow path, which compares the client's MAC. The
+ * fast path cannot compare it, because a burst may have packets of several interfaces. Call
+ * this only for interfaces without an address.
  */
 void fwd_fast_except_dhcp(struct burst *b);
 
@@ -131,9 +133,9 @@ burst_look(struct burst *b)
 #define HEAD_BITS 0x1ffffffffffffu
 
 /*
- * Return true if `n` frames from `from` on are for `mac`, or each for its own interface, and
- * none has a group address as source. Code that takes `n` packets at once leaves them all to
- * the slow path if one frame fails; this is rare.
+ * Return true if `n` frames from `from` on are for `mac`, or each for its own interface,
+ * and none has a group address as source. Code that takes `n` packets at once leaves them
+ * all to the slow path if one frame fails; this is rare.
  */
 static inline __attribute__((always_inline)) bool
 frames_are_ours(const struct burst *b, unsigned int from, unsigned int n, uint64_t mac)

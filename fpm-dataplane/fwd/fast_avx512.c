@@ -10,7 +10,7 @@
 
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl")
 
-/* As many packets as the vectors need at least to be faster than fwd_fast_one(). */
+/* The least number of packets with which the vectors are faster than fwd_fast_one(). */
 #define TAIL_MIN 5
 
 /* Words of 16 headers, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
@@ -149,7 +149,8 @@ lens_fit_room(__mmask16 k, __m512i len, __m512i room)
 
 /*
  * Return the lanes of `k` with fast-path IPv4. Sets their dst4, their src4 if sources are
- * checked, and their lanes of *hop. On entry *l3_len has the room of the frames; on return it has the length of these packets.
+ * checked, and their lanes of *hop. On entry *l3_len has the room of the frames; on return
+ * it has the length of these packets.
  */
 INLINE __mmask16
 sixteen_fast4(struct burst *b, unsigned int from, unsigned int n, const struct words *x,
@@ -254,9 +255,9 @@ fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
 }
 
 /*
- * Check the `n` entries from `i` on, at most 16. `m` and `l2` have 16 pointers: those of the
- * entries, and the last one again. Writes 16 entries, of which those from `n` on mean nothing.
- * `ours`: the result of frames_are_ours().
+ * Check the `n` entries from `i` on, at most 16. `m` and `l2` have 16 pointers: those of
+ * the entries, and the last one again. Writes 16 entries of the burst; those from `i` + `n`
+ * on have no meaning. `ours`: the result of frames_are_ours().
  */
 INLINE void
 sixteen_fast(struct burst *b, unsigned int i, unsigned int n, struct rte_mbuf *const *m,

@@ -33,7 +33,7 @@
 #else
 #define LANES_FUNCTION(name) name##_lanes4
 #endif
-/* As many packets as a group needs at least to be faster than fwd_fast_one(). */
+/* The least number of packets with which a group is faster than fwd_fast_one(). */
 #define TAIL_MIN    (LANES / 2 + 1)
 #define LANE_INLINE static inline __attribute__((always_inline))
 
@@ -45,7 +45,10 @@ typedef uint32_t quarter __attribute__((vector_size(16)));
 typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
 typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
 
-/* Words of the headers of a group, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
+/*
+ * Words of the headers of a group, little-endian as loaded: [0] octets 2 to 5, ... [7] 30
+ * to 33.
+ */
 struct lane_words {
 	lanes w[8];
 };
@@ -94,7 +97,10 @@ lanes_bits(lanes x)
 #endif
 }
 
-/* Return the lower halves of the lanes. Without an instruction, gcc takes lane by lane. */
+/*
+ * Return the lower halves of the lanes. Without an instruction for it, gcc handles lane by
+ * lane.
+ */
 LANE_INLINE lanes16
 lanes_to_16(lanes x)
 {
@@ -272,7 +278,9 @@ words_hop_spent(const struct lane_words *x, lanes by)
 	return ((x->w[5] - by) & 0xffff) | sum << 16;
 }
 
-/* Return by how much the hop count falls; `own` is that of the IP packets. */
+/*
+ * Return the number by which the hop count falls. `own` is the hop count of the IP packets.
+ */
 LANE_INLINE lanes
 hops_spent(const struct lane_words *x, lanes own, struct group_kind kind)
 {
@@ -388,7 +396,7 @@ struct group_found {
 
 /*
  * Check the packets of `ok` in a group. Their headers begin behind `l2_len` octets of the
- * frames. Writes LANES entries of the burst; those behind the group mean nothing.
+ * frames. Writes LANES entries of the burst; those behind the group have no meaning.
  */
 LANE_INLINE struct group_found
 group_fast(struct burst *b, const struct group *g, lanes ok, uint32_t l2_len,

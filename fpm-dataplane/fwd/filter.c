@@ -83,7 +83,7 @@ text_copy(char *out, const char *text, unsigned int size)
 		out[i] = text[i];
 }
 
-/* Note the rule that decided for a session that watches. */
+/* Note the deciding rule in the record for a session that watches. */
 static void
 packet_note(struct burst *b, unsigned int i, const struct ruleset *r,
 	    const struct ruleset_packet *p, enum ruleset_verdict verdict)
@@ -139,7 +139,8 @@ packet_describe(struct burst *b, unsigned int i, struct ruleset_packet *p)
 	if (packet_fails_first(b, i, out))
 		return false;
 	/*
-	 * Set each field. Clearing the whole struct first would take longer than all of this.
+	 * Set each field, because clearing the whole struct first would take longer than
+	 * all of this.
 	 */
 	p->ip = burst_l3(b, i);
 	p->room = burst_l3_room(b, i);
@@ -205,7 +206,10 @@ struct begins {
 	uint32_t rule[BURST_MAX * ACL_SEGMENTS_MAX];
 };
 
-/* Return true if a packet of the fast path is plain: the classifier needs its header only. */
+/*
+ * Return true if an IPv4 packet of the fast path is plain: its header and ports are enough
+ * for the classifier.
+ */
 static inline bool
 packet_is_plain(const struct burst *b, unsigned int i)
 {
@@ -219,9 +223,10 @@ packet_is_plain(const struct burst *b, unsigned int i)
 }
 
 /*
- * Judge the plain packets of a burst of IPv4 fast-path packets by the policy, and by rules
- * that have only a verdict. This decides most packets of an edge router. Returns a bit for
- * each decided packet; *begins has the first matching rules of the other plain packets.
+ * Judge the plain packets of a burst of IPv4 fast-path packets: by the policy, if no rule
+ * matches, or by a rule that has only a verdict. This decides most packets of an edge
+ * router. Returns a bit for each decided packet; *begins has the first matching rules of
+ * the other plain packets.
  */
 static uint64_t
 plain_judge(struct burst *b, struct begins *begins)

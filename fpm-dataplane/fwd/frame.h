@@ -18,7 +18,7 @@
 struct tagged {
 	unsigned int bytes; /* length of the tags that are still in the frames */
 	bool stripped;      /* the mbufs of some packets have tags that the NIC stripped */
-	bool out;           /* some packets got tags of an egress interface */
+	bool out;           /* some packets leave by a VLAN or macvlan */
 };
 
 /* Write both MAC addresses: the neighbor's from `hop`, ours from `out`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* frame for any CPU. */
+/* frame_plain: the functions of frame.h for any CPU. */
 #ifndef FWD_FRAME_PLAIN_H
 #define FWD_FRAME_PLAIN_H
 
@@ -15,7 +15,10 @@ frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 	memcpy(eth + 6, out->mac, sizeof(out->mac));
 }
 
-/* Return the priority of the outer or the inner tag, as the octets of a tag. */
+/*
+ * Return the priority of the outer or the inner tag that the packet came with, as the
+ * octets of a tag. A single tag is both.
+ */
 static inline uint32_t
 tag_priority(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2,
 	     bool outer)
@@ -32,7 +35,7 @@ tag_priority(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2
 	return octets & rte_cpu_to_be_32(VLAN_PRIORITY);
 }
 
-/* Write a tag at `to`. The priority is in the octets of a tag. */
+/* Write a tag at `to`. `priority` has the form of the octets of a tag. */
 static inline void
 tag_write(uint8_t *to, struct fib_tag tag, uint32_t priority)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* frame for x86-64: an Ethernet header is one vector (SSE4.1). */
+/*
+ * frame_x86: the functions of frame.h for x86-64. An Ethernet header is one vector
+ * (SSE4.1).
+ */
 #ifndef FWD_FRAME_X86_H
 #define FWD_FRAME_X86_H
 
@@ -15,7 +18,8 @@ static_assert(sizeof(struct fib_tag) == VLAN_BYTES && offsetof(struct fib_tag, t
 	      "two halves, in the order of a frame");
 
 /*
- * Put the MAC of `hop` in front of `rest`, which is a frame without its first six octets.
+ * Return `rest`, the first 16 octets of a frame, with the MAC of `hop` as its first six
+ * octets.
  */
 static inline __m128i
 frame_with_mac(uint64_t hop, __m128i rest)
@@ -64,7 +68,7 @@ static inline void
 frame_write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2,
 		 uint64_t hop, const struct fib_iface *out)
 {
-	/* Each half of a tag is in host order. */
+	/* Swap the octets of each half of a tag: struct fib_tag has them in host order. */
 	const __m128i first =
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
 	const __m128i second = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,

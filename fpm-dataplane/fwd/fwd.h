@@ -29,12 +29,12 @@ struct worker;
 
 struct fwd_conf {
 	struct fib *fib;
-	const struct fib_copy *tries; /* the copy on its NUMA node, from fib */
+	const struct fib_copy *tries; /* tries of `fib`; the copy on this NUMA node */
 	struct worker *punt;          /* woken after its rings got a packet */
-	struct worker *bfd_worker;    /* woken after its rings got a packet; with `bfd` */
-	struct bfd_pace *bfd;   /* this forwarder's sessions; NULL: bfdd has BFD itself */
+	struct worker *bfd_worker;    /* thread bfd, woken likewise; unused without `bfd` */
+	struct bfd_pace *bfd;   /* this forwarder's sessions; NULL: bfdd runs BFD itself */
 	struct fwd_rings rings; /* this forwarder's */
-	struct counters *count; /* this forwarder's; its name names the thread */
+	struct counters *count; /* this forwarder's; count->name is the thread's name */
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* this forwarder's */
 	const struct watch *sampler;   /* the watch of sFlow */

@@ -76,8 +76,9 @@ packet_mark(struct burst *b, unsigned int i, uint8_t dscp)
 }
 
 /*
- * Return the number of the FIB of a routing table, which is that of a VRF or one for rules.
- * FIB_VRF_NONE: the table has no FIB. Results are kept until the next quiescent state.
+ * Return the number of the FIB of a routing table: the table of a VRF, or a table that
+ * rules name. FIB_VRF_NONE: the table has no FIB. Results are kept until the next quiescent
+ * state.
  */
 static uint16_t
 table_number(struct fwd *f, uint32_t table)
@@ -123,7 +124,7 @@ packet_move(struct burst *b, unsigned int i, uint32_t table)
 		f->hook_moved |= 1ull << i;
 }
 
-/* Note the verdict for a session that watches. */
+/* Note the verdict in the record for a session that watches. */
 static void
 packet_note(const struct burst *b, unsigned int i, const struct fib_hook *hook,
 	    uint64_t verdict)

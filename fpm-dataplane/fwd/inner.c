@@ -76,13 +76,18 @@ decap_walk_joined(struct fwd *f, struct burst *b, struct fwd_decap *decap, unsig
 	return kept;
 }
 
-/* Pass a burst of inner packets through the stages. Some may be outer packets of another tunnel. */
+/*
+ * Pass a burst of inner packets through the stages. Some may be outer packets of another
+ * tunnel.
+ */
 static void
 burst_walk_inner(struct burst *b)
 {
 	struct fwd *f = b->fwd;
 
-	/* If an end point decapsulated them, the interface has already counted them. */
+	/*
+	 * If an end point decapsulated the packets, the interface has already counted them.
+	 */
 	if (!b->by_sid && !b->vrf_counted)
 		rx_count(f, b->ifidx, b->n, b->bytes);
 	if (fwd_watched(f))

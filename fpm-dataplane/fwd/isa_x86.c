@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Check that the CPU has the features that the files *_avx2.c and *_avx512.c are compiled
- * for. This file and the files *_sse4.c are compiled for x86-64-v2.              [main]
+ * isa_x86: check that the CPU has the features that the files *_avx2.c and *_avx512.c are
+ * compiled for. This file and the files *_sse4.c are compiled for x86-64-v2.     [main]
  */
 #include "fwd/cpu.h"
 

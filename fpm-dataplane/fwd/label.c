@@ -164,8 +164,9 @@ fwd_label_keep_path(struct burst *b, unsigned int i)
 		swap || label_carries_ttl(b->path[i], of_kernel) ? ttl : UINT8_MAX;
 
 	/*
-	 * If a lookup in a VRF has replaced the path of the label, the label's TTL mode is
-	 * the default.
+	 * A lookup in a VRF may have replaced the path of the label. Then the TTL mode of
+	 * the label is the default, because label_fast.c takes such a label only with the
+	 * default.
 	 */
 	b->labels |= 1ull << i;
 	b->label[i] = (struct burst_label){1, ttl, carried, label_tc(entry) & 7u,

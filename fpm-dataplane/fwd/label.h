@@ -45,14 +45,14 @@ const struct fib_tunnel_outer *fwd_label_outer(struct burst *b, unsigned int i,
 void fwd_label_enter(struct burst *b, unsigned int i);
 
 /*
- * Drop a packet for `cause`, and ask the punt thread for the ICMP error. A packet that came
- * with labels gets the error if the packet behind all labels is IP.
+ * Drop a packet for `cause`, and ask the punt thread for the ICMP error. If the packet came
+ * with labels, the error is sent only if the packet behind all labels is IP.
  */
 void fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason cause);
 
 /*
- * Ask the punt thread for the fragments of a packet that is too big, or for the ICMP error with
- * `mtu`. Drop it if it came with labels and the packet behind them is not IP.
+ * Ask the punt thread for the fragments of a packet that is too big, or for the ICMP error
+ * with `mtu`. Drop the packet if it came with labels and the packet behind them is not IP.
  */
 void fwd_label_too_big(struct burst *b, unsigned int i, unsigned int mtu);
 
@@ -63,8 +63,8 @@ void fwd_label_too_big(struct burst *b, unsigned int i, unsigned int mtu);
 void fwd_label_again(struct burst *b, unsigned int i);
 
 /*
- * Give a packet of label_fast.c whose hop is known to label.c. The packet keeps its path;
- * only the rewrite stage follows.
+ * Let label.c finish a packet of label_fast.c whose hop is already known. The packet keeps
+ * its path; only the rewrite stage follows.
  */
 void fwd_label_keep_path(struct burst *b, unsigned int i);
 
@@ -78,13 +78,13 @@ bool fwd_label_fast_all(struct burst *b);
 void fwd_label_fast_parse(struct burst *b);
 void fwd_label_fast_adjacency(struct burst *b);
 /*
- * Return a bit for each fast-path packet of `odd` whose path pushes labels over a resolved
- * neighbor, and set its hop. The packets of `odd` have no plain adjacency.
+ * Return a bit for each fast-path packet of `odd` whose path pushes labels and leads to a
+ * resolved neighbor, and set its hop. The packets of `odd` have no plain adjacency.
  */
 uint64_t fwd_push_fast_adjacency(struct burst *b, uint64_t odd);
 /*
- * Write packets of b->switched or b->push. Return a bit for each packet that is not written,
- * because it is not a usual one.
+ * Write the packets of `which`, which is b->switched or b->push. Return a bit for each
+ * unusual packet, which is not written.
  */
 uint64_t fwd_label_fast_rewrite(struct burst *b, uint64_t which);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * label_fast: the stages of label.c for the usual packets, in one loop each: one label of
- * our own, an IP packet or another label behind it, a resolved neighbor on an interface
- * without tags, no error. Any other packet is left unchanged to label.c, which alone judges
- * it. test_fwd_labels compares the two.                                         [fwd-n]
+ * label_fast: the stages of label.c for the usual packets. A usual packet has one label of
+ * our own, with an IP packet or another label behind it, and goes to a resolved neighbor on
+ * an interface without tags. It causes no error. Each stage is one loop. Any other packet
+ * is left unchanged to label.c, which alone judges it. test_fwd_labels compares the two.
+ *                                                                               [fwd-n]
  */
 #include "base/inet.h"
 #include "fib/label.h"
@@ -31,8 +32,8 @@ packet_return(struct burst *b, unsigned int i)
 /* The result of label_take(). */
 enum label_use {
 	LABEL_ODD,    /* label.c has to take the packet */
-	LABEL_SWITCH, /* a label follows, or replaces this one */
-	LABEL_IP,     /* a usual IP packet behind it leaves or is looked up */
+	LABEL_SWITCH, /* another label follows this label, or replaces it */
+	LABEL_IP,     /* the IP packet behind the label leaves or is looked up */
 };
 
 /* Take one frame with a label, and set b->path to that of the label. */
@@ -237,8 +238,9 @@ path_adjacency(const struct fib_encap *encap, fib_path path)
 }
 
 /*
- * Set the hops of a burst in which all paths push as many labels, with the TTL of the
- * kernel's sysctls, toward resolved neighbors. Return false for any other burst.
+ * Set the hops of a burst in which all paths push the same number of labels, with the TTL
+ * of the kernel's sysctls, and lead to resolved neighbors. Return false for any other
+ * burst.
  */
 static inline bool
 burst_pushes_alike(struct burst *b)
@@ -276,7 +278,10 @@ burst_pushes_alike(struct burst *b)
 	       encap_head_ttl(first) == 0 && bytes + VLAN_TAGS * VLAN_BYTES <= room;
 }
 
-/* Return true if each packet of the burst keeps labels, with its first one replaced. */
+/*
+ * Return true if each packet of the burst keeps labels, or gets a label in place of its
+ * last one.
+ */
 static inline bool
 burst_all_swap(const struct burst *b)
 {
@@ -332,7 +337,7 @@ fwd_push_fast_adjacency(struct burst *b, uint64_t odd)
 
 		if (path_kind(b->path[i]) != PATH_ENCAP)
 			continue;
-		/* Entry 0, of a path that is not supported, leads to no neighbor. */
+		/* encap[0], of a path that is not supported, leads to no neighbor. */
 		bytes = e->n * LABEL_BYTES;
 		adj = path_index(e->next);
 		hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
@@ -405,7 +410,7 @@ ip_write(struct burst *b, unsigned int i, const struct fib_encap *e, uint8_t *re
 	put_be16(rest - e->n * LABEL_BYTES - 2, MPLS_TYPE);
 }
 
-/* Write a packet that keeps labels. `rest` is behind the label that is removed. */
+/* Write a packet that leaves with labels. `rest` is behind the label that is removed. */
 static inline void
 label_switch(const struct burst_label *label, const struct fib_encap *e, uint8_t *rest)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * label_tunnel: packets that come with MPLS labels or get some, and leave by a tunnel: labels
- * behind GRE (RFC 4023), or an IP packet after its last label.                   [fwd-n]
+ * label_tunnel: packets that come with MPLS labels or get some, and leave by a tunnel. The
+ * tunnel carries labels behind GRE (RFC 4023), or an IP packet that has lost its last
+ * label.                                                                        [fwd-n]
  */
 #include "base/inet.h"
 #include "fwd/label.h"
@@ -9,8 +10,9 @@
 #include "port/vlan.h"
 
 /*
- * Return true if only the kernel can send the packet. Its outer packet needs fragments because
- * DF is not set, or the tunnel takes no such packet.
+ * Return true if only the kernel can send the packet: its outer packet needs fragments, or
+ * the tunnel does not take such packets. A packet that exceeds the MTU needs fragments if
+ * DF is not set, or if it is IPv6 without labels and the MTU is below 1280.
  */
 static bool
 is_for_kernel(const struct burst *b, unsigned int i, const struct label_packet *p,

@@ -76,7 +76,10 @@ lookup_fast4(struct burst *b, const struct poptrie *pt4)
 	paths_choose(b, v4, true);
 }
 
-/* Return true if all destinations are equal. In most bursts the second address differs. */
+/*
+ * Return true if there are several destinations, all equal. In most bursts the loop ends at
+ * the second address.
+ */
 static inline bool
 dst6_is_one(const uint8_t *const *dst6, unsigned int n)
 {
@@ -92,8 +95,9 @@ dst6_is_one(const uint8_t *const *dst6, unsigned int n)
 }
 
 /*
- * Look up a burst that is all fast-path IPv6. Packets to an end point of SRv6 have one
- * destination, and a lookup of a /128 takes many steps.
+ * Look up a burst that is all fast-path IPv6. If all destinations are equal, look up one,
+ * because packets to an end point of SRv6 have one destination, and a lookup of a /128
+ * takes many steps.
  */
 static void
 lookup_fast6(struct burst *b, const struct poptrie *pt6)
@@ -115,8 +119,8 @@ lookup_fast6(struct burst *b, const struct poptrie *pt6)
 }
 
 /*
- * Drop the packets of a burst whose VRF has no FIB, except packets with labels, which have
- * their path already. No other FIB may be used for them.
+ * Drop the packets of a burst whose VRF has no FIB, because no other FIB may be used for
+ * them. Packets with labels are not dropped, because they have their path already.
  */
 static void
 burst_no_fib(struct burst *b)
@@ -241,8 +245,8 @@ trie_of_vrf6(const struct burst *b, unsigned int i, uint64_t *none)
 }
 
 /*
- * Look up IPv4 packets, each in its trie. Nearly always all are of one VRF, and a lookup in
- * one trie is faster.
+ * Look up IPv4 packets, each in its trie. Nearly always all packets are of one VRF. Then
+ * they are looked up together in one trie, which is faster.
  */
 static void
 lookup_each4(const struct poptrie *const *pt4, const uint32_t *dst4, uint32_t *group,

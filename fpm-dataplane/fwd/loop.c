@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * loop: the loop of a forwarder. A round takes the frames that the kernel and the punt thread
- * injected and the BFD packets that are due, receives from each queue, and flushes the
- * transmit buffers. Some rounds end with a quiescent state, so no pointer under RCU outlives
- * a round.
+ * loop: the loop of a forwarder. A round takes the frames that the kernel and the punt
+ * thread injected and the BFD packets that are due, receives from each queue, and flushes
+ * the transmit buffers. Some rounds end with a quiescent state. Pointers under RCU that are
+ * kept for later rounds are then cleared, or become invalid because fwd.outer_epoch
+ * changes.
  */
 #include "fwd/fwd.h"
 
@@ -31,13 +32,13 @@
 #include "port/rxq.h"
 
 /*
- * Rounds with packets between two looks at the clock for BFD, and in an interval of
- * fwd.interval. A round with a full burst takes some microseconds.
+ * Rounds with packets between two looks at the clock for BFD. As many rounds are one
+ * interval of fwd.interval. A round with a full burst takes some microseconds.
  */
 #define LOOK_EVERY 4
 /*
- * Rounds with packets between two quiescent states. The paths of outer packets are looked up after
- * each quiescent state: with 4 rounds, packets into tunnels cost 8 % more.
+ * Rounds with packets between two quiescent states. The paths of outer packets are looked
+ * up again after each quiescent state: with 4 rounds, packets into tunnels cost 8 % more.
  */
 #define QUIESCE_EVERY 32
 
@@ -113,7 +114,8 @@ burst_walk_sampled(struct burst *b)
 }
 
 /*
- * Pass fast-path packets of interfaces that are alike through the stages; see fwd_split().
+ * Pass fast-path packets of interfaces that are alike through the stages, as the
+ * walk_fast() of fwd_split().
  */
 static uint64_t
 burst_walk_fast(struct burst *b)
@@ -189,7 +191,8 @@ queue_poll(struct fwd *f, const struct rxq *q, struct burst *b)
 	uint16_t max = f->conf->rx_burst, n;
 
 	/*
-	 * The bond sends its LACP frames within a transmit call, even one without packets.
+	 * A bond sends its LACP frames within a transmit call, even within a call without
+	 * packets.
 	 */
 	if (q->lacp)
 		rte_eth_tx_burst(q->port_id, (uint16_t)f->conf->index, NULL, 0);
@@ -243,7 +246,7 @@ fwd_main(void *arg)
 	struct idle *idle = &conf->serving->idle;
 	struct burst b = {0};
 	unsigned int busy = 0;
-	bool looks = true; /* for BFD, in the next round */
+	bool looks = true; /* look at the clock for BFD in the next round */
 
 	RTE_VERIFY(fwd_isa != FWD_UNCHOSEN);
 	pthread_setname_np(pthread_self(), conf->count->name);

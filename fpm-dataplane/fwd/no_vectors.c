@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stand in for the files *_avx2.c and *_avx512.c where they are not built. No code calls
- * these functions, because fwd_uses_avx2() and fwd_uses_avx512() are false.
+ * no_vectors: stand in for the files *_avx2.c, *_avx512.c and *_sse4.c where they are not
+ * built. No code calls these functions, because fwd_uses_avx2(), fwd_uses_avx512() and
+ * fwd_uses_sse4() are false.
  */
 #include <stdlib.h>
 

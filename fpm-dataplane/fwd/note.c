@@ -19,7 +19,7 @@ note_headend(const struct burst *b, unsigned int i, fib_path headend,
 {
 	struct fib_headend_outer outer;
 
-	if (b->family[i] == 0) /* labels only: the kernel takes it */
+	if (b->family[i] == 0) /* no IP packet behind labels: the kernel takes it */
 		return PATH(PATH_NONE, 0);
 	fib_headend_resolve(b->fwd->fib, headend, b->family[i], burst_l3(b, i),
 			    burst_l3_room(b, i), &outer);
@@ -29,8 +29,8 @@ note_headend(const struct burst *b, unsigned int i, fib_path headend,
 }
 
 /*
- * Note the path, as far as it is decided. If an end point has chosen the path, the path of the
- * destination is not used.
+ * Note the path, as far as it is decided. If an end point has chosen the path, note that
+ * path, because the path of the destination is not used.
  */
 void
 fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * note: parts of a record.
+ * note: write parts of a record.
  *
  * Private to fwd/.                                                              [fwd-n]
  */
@@ -9,7 +9,7 @@
 
 #include "fwd/burst.h"
 
-/* Note the path of the packet, the rule that decided it, the verdict. */
+/* Note the path of a packet, the policy rule that decided it, and the verdict. */
 void fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec);
 void fwd_note_rule(const struct burst *b, unsigned int i, struct watch_record *rec);
 void fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * outer_fast: the stages of vxlan.c and headend.c for the usual packets. The paths of
- * packets with the same outer destination differ by the flow only, so the route to it is
- * looked up once between two quiescent states. Any other packet is left unchanged to those
- * files, which alone judge it. test_fwd_outer_fast compares the two.            [fwd-n]
+ * packets with the same outer destination differ only by the flow, so the route to this
+ * destination is looked up once between two quiescent states. Any other packet is left
+ * unchanged to vxlan.c and headend.c, which alone judge it. test_fwd_outer_fast compares
+ * the two.                                                                      [fwd-n]
  */
 #include "fwd/outer_fast.h"
 
@@ -58,8 +59,8 @@ leg_of_headend(struct fwd *f, fib_path path)
 }
 
 /*
- * Find the neighbor and the egress interface of an outer packet. Return false if it is not a usual
- * one: the neighbor is not resolved, or its frames have tags.
+ * Find the neighbor and the egress interface of an outer packet. Return false if the packet
+ * is not a usual one: its neighbor is not resolved, or its frames have tags.
  */
 static inline bool
 exit_find(const struct fwd *f, fib_path path, struct fwd_exit *e)
@@ -201,7 +202,10 @@ vxlan_put_all(struct burst *b, unsigned int i, const struct fwd_exit *e)
 		vxlan_write_sum(b->m[i], e->vxlan, out, len);
 }
 
-/* Return false if another leg has replaced this one, and a new lookup finds none. */
+/*
+ * Return false if another leg has replaced the leg of this packet, and the new lookup says
+ * that the packet is not a usual one.
+ */
 static inline bool
 headend_put_all(struct burst *b, unsigned int i, const struct fwd_exit *e)
 {

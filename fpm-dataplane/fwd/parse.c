@@ -25,7 +25,10 @@ ethertype_is_control(uint16_t type)
 	       type == 0x8870 || type < 0x0600;
 }
 
-/* As in Linux, a VLAN with a MAC of its own accepts frames to the MAC of its port, too. */
+/*
+ * Return true if a frame is for the MAC of the port of a VLAN. As in Linux, a VLAN with a
+ * MAC of its own accepts such frames, too.
+ */
 static bool
 mac_is_of_port(const struct burst *b, const uint8_t *mac)
 {

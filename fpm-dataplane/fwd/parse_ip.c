@@ -19,15 +19,18 @@ ip4_src_is_martian(uint32_t src)
 }
 
 /*
- * Handle multicast and broadcast, at either layer: a packet for the kernel, or an invalid
- * one. A packet to an IP group is valid in a unicast frame too, because some links have no
- * group frames (RFC 6085 has it for IPv6).
+ * Handle multicast and broadcast of Ethernet or IP: the packet is for the kernel, or
+ * invalid. A packet to an IP group is valid in a unicast frame, too, because some links
+ * have no group frames (RFC 6085 allows it for IPv6).
  */
 static void
 parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 {
 	if (src != 0 && ip4_src_is_martian(src)) {
-		/* Only a host without an address (DHCP, IGMP) may send from 0.0.0.0. */
+		/*
+		 * 0.0.0.0 is excepted: a host without an address sends from it (DHCP,
+		 * IGMP).
+		 */
 		burst_leave(b, i, DROP_ip4_martian_src);
 	} else if (dst == 0xffffffff || dst >> 8 == 0xe00000) {
 		burst_leave(b, i, fwd_group_reason(burst_l3(b, i), burst_l3_room(b, i), 4));
@@ -60,7 +63,8 @@ port_has_verified(const struct burst *b, unsigned int i)
 /*
  * Return true if the host has the destination address of the packet. Like Linux, the router
  * then accepts addresses of 240/4, which it does not forward. Packets behind labels, and
- * out of an end point of SRv6, are looked up elsewhere.
+ * packets whose path an end point of SRv6 has chosen, are not looked up by their
+ * destination here.
  */
 static bool
 ip4_is_own(const struct burst *b, unsigned int i, uint32_t dst)

@@ -3,9 +3,8 @@
  * rewrite: decrement the hop count and write the new headers: TTL (RFC 1812, 5.3.1),
  * checksum (RFC 1624), MACs, tags. The stage checks the MTU of the egress interface and of
  * the route, and cuts off the padding. Afterwards a packet is ready to be sent. A packet
- * that gets a drop or punt reason before is unchanged, so the punt thread sees the packet
- * that was received.
- *                                                                               [fwd-n]
+ * gets a drop or punt reason before its IP header changes, so the punt thread sees the
+ * packet that was received.                                                     [fwd-n]
  */
 #include <stddef.h>
 
@@ -63,7 +62,7 @@ packet_rewrite(struct burst *b, unsigned int i)
 
 /*
  * Cut `by` octets off the start of a frame. A negative `by` extends the frame into its
- * headroom. The two lengths are equal, so they are one store.
+ * headroom. The two lengths in the mbuf are equal and adjacent, so one store writes both.
  */
 static inline void
 frame_shorten(struct rte_mbuf *m, int by)
@@ -101,8 +100,8 @@ frame_write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t h
 }
 
 /*
- * Let the device insert the tag of `out`. The priority is that of the inner tag that the
- * packet came with; it is still there.
+ * Let the device insert the tag of `out`. It gets the priority of the inner tag that the
+ * packet came with, which is still in the frame or in the mbuf.
  */
 static inline void
 packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
@@ -118,12 +117,12 @@ packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
 }
 
 /*
- * Rewrite the fast-path packets that fit the MTU of their egress interface. Move the others
- * to the slow path. In a burst of both families these include IPv4 packets that exceed the
- * MTU of IPv6 only. `only4`: the whole burst is fast-path IPv4. `tagged`: the packets came
- * with tags. `by_device`: some devices insert tags. `macvlans`: there are macvlans; a frame
- * names its macvlan for the counters. The compiler makes a separate loop for each
- * combination.
+ * Rewrite the fast-path packets that fit the MTU of their egress interface. Move the other
+ * packets to the slow path. In a burst of both families, IPv4 packets that exceed only the
+ * MTU of IPv6 move to the slow path, too. `only4`: the whole burst is fast-path IPv4.
+ * `tagged`: the packets came with tags. `by_device`: some devices insert tags. `macvlans`:
+ * there are macvlans, and m->port names the macvlan of a frame for the counters. The
+ * compiler makes a separate loop for each combination.
  */
 static inline __attribute__((always_inline)) void
 burst_rewrite_fast(struct burst *b, bool only4, bool tagged, bool by_device, bool macvlans)
@@ -235,7 +234,7 @@ fwd_rewrite_fast(struct burst *b)
 		burst_rewrite_plain(b);
 }
 
-/* Rewrite the usual packets with a label. The others become packets of label.c. */
+/* Rewrite the usual packets with a label. Leave the unusual packets to label.c. */
 static void
 burst_rewrite_switched(struct burst *b)
 {

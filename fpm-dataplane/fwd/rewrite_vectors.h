@@ -32,7 +32,7 @@ INLINE uint64_t entries_longer(const struct entries *e, uint16_t mtu);
 /* Return true if the route of an entry has an MTU. */
 INLINE bool burst_any_mtu_class(const struct burst *b);
 
-/* With fewer packets the checks cost more than they save. */
+/* With fewer packets the checks cost more than the vectors save. */
 #define PACKETS_MIN 16
 
 /*
@@ -49,13 +49,14 @@ struct egress {
 	alignas(64) uint8_t at[BURST_MAX];
 	unsigned int tag_bytes; /* octets of tags, the same for all interfaces */
 	bool by_port;           /* no two egress interfaces share a port */
-	unsigned int any_ifidx; /* OR of their numbers */
+	unsigned int any_ifidx; /* OR of the numbers of the egress interfaces */
 };
 static_assert(EGRESS_MAX * sizeof(__m128i) <= 256, "an offset fits an octet");
 
 /*
- * Return true if packets may leave by `out`, it has at most one tag and writes it itself,
- * and its tags have the same length as those of the other interfaces.
+ * Return true if packets may leave by `out`, and if its frames have at most one tag, which
+ * the forwarder writes and not the device. All interfaces of `w` must have tags of the same
+ * length.
  */
 INLINE bool
 iface_usable(const struct fib_iface *out, const struct egress *w, bool first)
@@ -131,8 +132,8 @@ macs_store(uint8_t *eth, __m128i x)
 }
 
 /*
- * Add `by` to the 16-bit fields of the mbuf's 32 octets from data_off on, with one load and
- * one store. This covers the reference count; no other thread has the mbuf.
+ * Add `by` to the 16-bit fields in the 32 octets of the mbuf from data_off on, with one
+ * load and one store. The reference count is among them, but no other thread has the mbuf.
  */
 INLINE void
 frame_shorten(struct rte_mbuf *m, __m256i by)
@@ -345,8 +346,9 @@ rewrite_labels(struct burst *b, enum fwd_labels_do what)
 		more = LABEL_BYTES;
 	entries_load(&e, b);
 	/*
-	 * A packet with labels is compared with the MTU of IPv4 only. On an interface with
-	 * tags, a frame would need the priority of its old tag, too.
+	 * A packet with labels is compared with the MTU of IPv4 only. Interfaces with tags
+	 * are not handled here, because a frame would need the priority of its old tag,
+	 * too.
 	 */
 	if (!egress_find(b, &w, &e, only4 || what != FWD_LABELS_POP, more) ||
 	    w.tag_bytes != 0 || w.any_ifidx >= PORT_MAX)

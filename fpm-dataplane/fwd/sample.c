@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sample: packets for sFlow. The distance from one sample to the next is uniform between 1
- * and 2N-1 packets, so that no pattern of the traffic follows it. The record has the frame
- * as it was received and the result of the stages. A full ring loses the record, which is
- * counted for the port, never the packet.                                       [fwd-n]
+ * and 2N-1 packets, so that samples do not follow a pattern of the traffic. The record has
+ * the frame as it was received and the result of the stages. If the ring is full, the
+ * record is lost and counted for the port. The packet is never lost.            [fwd-n]
  */
 #include "fwd/sample.h"
 
@@ -47,7 +47,7 @@ sample_open(struct burst *b, unsigned int i)
 	rec = watch_open(ring);
 	if (rec == NULL)
 		return;
-	/* A tag that the NIC stripped was on the wire. */
+	/* Put back a tag that the NIC stripped, because it was on the wire. */
 	if (vlan_stripped(b->m[i]) != 0)
 		vlan_restore(b->m[i], NULL);
 	rec->epoch = f->sample->epoch;
@@ -83,7 +83,10 @@ record_note(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->stage = sent ? STAGE_REWRITE : STAGE_PARSE;
 	if (sent || b->verdict[i] == PUNT_kernel_route ||
 	    b->verdict[i] == PUNT_unresolved) {
-		/* The packet is behind the outer header that was written. */
+		/*
+		 * fwd_note_path() reads the packet behind the outer header that was
+		 * written.
+		 */
 		b->l2[i] += fwd_headend_written(b, i);
 		fwd_note_path(b, i, rec);
 		b->l2[i] -= fwd_headend_written(b, i);

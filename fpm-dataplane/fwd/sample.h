@@ -11,7 +11,7 @@
 
 #include "fwd/burst.h"
 
-/* Take the settings of this round. A new rate begins with a new random number. */
+/* Take over new settings, and draw the distance to the next sample. */
 void fwd_sample_begin(struct fwd *f);
 
 /* Copy the packets of a received burst that are samples, as they were received. */

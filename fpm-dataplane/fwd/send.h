@@ -18,6 +18,7 @@ fwd_send(struct fwd *f, struct tx_buffer *tx)
 	return rte_eth_tx_burst(tx->port_id, (uint16_t)f->conf->index, tx->m, tx->n);
 }
 
+/* fwd_send() while a session watches: copy the frames that filters want to the ring. */
 uint16_t fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sid: packets to an end point of SRv6: RFC 8986, 4, RFC 9800, 4.1. decap_fast.c handles
- * some packets to End.DT and End; this file handles all others, on the slow path. An end point
- * changes the destination or removes headers, so the packet passes the stages once more, as
- * the inner packet of a tunnel does.                                            [fwd-n]
+ * some packets to End.DT and End; this file handles all others, on the slow path. An end
+ * point changes the destination or removes headers, so the packet passes the stages once
+ * more, as the inner packet of a tunnel does.                                   [fwd-n]
  */
 #include "fwd/sid.h"
 
@@ -22,11 +22,12 @@
 #define RULES_BYTES 80 /* octets of a packet that policy rules may read */
 
 /*
- * Return the path to the neighbor of an end point. As in Linux, policy rules choose the table by the
- * fields of the packet at offset `at`, but with the neighbor as the destination.
+ * Return the path to the neighbor of an end point. As in Linux, policy rules choose the
+ * table by the fields of the packet at offset `at`, but with the neighbor as the
+ * destination.
  *
  * in   the ingress interface; NULL: rules see a packet of this host
- * vrf  in which the neighbor is looked up if there are no rules
+ * vrf  the VRF in which the neighbor is looked up if there are no rules
  */
 static fib_path
 neighbor_path(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -50,10 +51,10 @@ neighbor_path(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 }
 
 /*
- * Look the neighbor of End.X and End.DX* up as Linux does (seg6_lookup_any_nexthop()): in the VRF of
- * the interface that the end point names, else of the ingress interface. A link-local address is one
- * on that interface. `at`: offset of the packet that goes to the neighbor. Return PATH_NONE if the
- * kernel has to decide.
+ * Look up the neighbor of End.X and End.DX* as Linux does (seg6_lookup_any_nexthop()): in
+ * the VRF of the interface that the end point names, else in that of the ingress interface.
+ * A link-local neighbor is looked up on this interface itself. `at`: offset of the packet
+ * that goes to the neighbor. Return PATH_NONE if the kernel has to decide.
  */
 static fib_path
 neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -77,7 +78,7 @@ neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 		return adj == 0 ? PATH(PATH_NONE, 0) : PATH(PATH_ADJ, adj);
 	}
 	path = neighbor_path(b, i, sid, at, named == 0 ? on : NULL, on->vrf);
-	/* Linux prefers the path by the interface, if there are several. */
+	/* If there are several paths, Linux prefers the path by the named interface. */
 	return path_kind(path) == PATH_ADJ &&
 			       (named == 0 || fib->adj[path_index(path)].ifidx == named)
 		       ? path
@@ -85,9 +86,10 @@ neighbor_find(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 }
 
 /*
- * Return the neighbor of End.X and End.DX*. PATH_NONE: the kernel must take the packet, because the
- * neighbor is not resolved, other packets wait for it, or the packet may need fragments. The punt
- * thread cannot take it, because it would send it by its destination.
+ * Return the neighbor of End.X and End.DX*. PATH_NONE: the kernel must take the packet,
+ * because the neighbor is not resolved, other packets wait for it, or the packet may need
+ * fragments. The punt thread cannot take the packet, because it would route the packet by
+ * its destination.
  */
 static fib_path
 sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -112,8 +114,9 @@ sid_neighbor(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 
 /*
  * Return the headend of End.B6.Encaps. PATH_NONE: the kernel, which has the same end point,
- * must take the packet, for the reasons of sid_neighbor() except the length. The flow of
- * the packet to its next segment chooses the path.
+ * must take the packet, because the outer packet has no path here, its neighbor is not
+ * resolved, or other packets wait for the neighbor. The flow of the packet to its next
+ * segment chooses the path of the outer packet.
  */
 static fib_path
 sid_policy(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -177,7 +180,10 @@ fwd_sid_decapsulates(const struct fib_sid *sid, uint8_t family)
 	return srv6_is_dt(sid->action) && sid_opens(sid, family);
 }
 
-/* Drop a packet, and ask for an ICMPv6 parameter problem with the offset of the octet at fault. */
+/*
+ * Drop a packet, and ask for an ICMPv6 parameter problem. `at`: offset of the octet at
+ * fault.
+ */
 static bool
 sid_refuse(struct burst *b, unsigned int i, enum reason cause, unsigned int at)
 {
@@ -187,8 +193,8 @@ sid_refuse(struct burst *b, unsigned int i, enum reason cause, unsigned int at)
 }
 
 /*
- * Refuse the protocol behind the headers of a packet, RFC 8986, 4.1.1. Return false if the kernel
- * takes it: a ping of the SID (RFC 9259), or a fragment.
+ * Refuse a packet because of the protocol behind its headers (RFC 8986, 4.1.1). Return
+ * false if the kernel takes the packet: a ping of the SID (RFC 9259), or a fragment.
  */
 static bool
 upper_refuse(struct burst *b, unsigned int i, const struct sid_packet *p)
@@ -217,7 +223,7 @@ sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
 	return sid_again(b, i, sid, p->upper_at, neighbor);
 }
 
-#define KEPT_MAX 256 /* octets before a routing header that is removed */
+#define KEPT_MAX 256 /* the most octets before a routing header that is removed */
 
 /* Return the octets of the frame before the routing header. */
 static size_t
@@ -285,10 +291,11 @@ next_path(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 }
 
 /*
- * Return true if only the kernel can handle the packet: its route is in another VRF than its
- * ingress interface, or table local may have the route, although the end point looks its table up
- * alone. The kernel looks up in the VRF of the ingress port, so it must get the packet with its
- * SID.
+ * Return true if only the kernel can handle the packet, and must get it with its SID. This
+ * is so in two cases. The route of the next segment is in another VRF than the ingress
+ * interface and leads to the kernel, which would look up the next segment in the VRF of the
+ * ingress port. Or the route may be one of table local, although the end point looks up its
+ * table alone.
  */
 static bool
 next_is_the_kernels(const struct burst *b, unsigned int i, const struct fib_sid *sid,
@@ -347,9 +354,9 @@ sid_advance(struct burst *b, unsigned int i, const struct fib_sid *sid,
 		return sid_again(b, i, sid, 0, neighbor);
 	}
 	/*
-	 * If the packet is inside outer headers and its routing header is removed, the
-	 * outer headers have a wrong length, which the kernel would see. So the kernel
-	 * takes the packet now.
+	 * If the packet is inside outer headers, the removal of its routing header would
+	 * make the lengths in the outer headers wrong, and the kernel might get the packet
+	 * later. So the kernel takes the packet now.
 	 */
 	if (kept_bytes(b, i, p) > KEPT_MAX ||
 	    (burst_l2(b, i) != burst_frame(b, i) && p->left == 1 &&
@@ -482,7 +489,7 @@ fwd_sid_admit(struct burst *b)
 		return;
 	*in = *b->in;
 	in->vrf = b->sid_vrf;
-	/* IPv6: for the rules of Linux the port has received the packet */
+	/* IPv6: the rules of Linux see the port as the ingress interface. */
 	if (burst_has_sid_table(b)) {
 		in->rules6 = fib_has_sources6(b->fwd->fib);
 		in->fast6 = in->fast6 && !in->rules6;

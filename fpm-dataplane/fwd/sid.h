@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sid: packets to an end point of SRv6. Private to fwd/. The functions read and write the packet,
- * and write the burst.                                                          [fwd-n]
+ * sid: packets to an end point of SRv6.
+ *
+ * Private to fwd/. The functions read and write the packet, and write the burst.[fwd-n]
  */
 #ifndef FWD_SID_H
 #define FWD_SID_H
@@ -33,8 +34,8 @@ burst_has_sid_path(const struct burst *b)
 }
 
 /*
- * Return true if an end point has chosen a table for these packets that is looked up alone: no
- * rules, and no table main if it has no route.
+ * Return true if an end point has chosen a table for these packets, and only this table is
+ * looked up: no rules, and no table main if the table has no route.
  */
 static inline bool
 burst_has_sid_table(const struct burst *b)
@@ -44,8 +45,8 @@ burst_has_sid_table(const struct burst *b)
 }
 
 /*
- * Return the VRF of ICMP errors about these packets. End.T looks a packet up in another table, but the
- * sender of the packet is in the VRF of the ingress interface.
+ * Return the VRF of ICMP errors about these packets. End.T looks a packet up in another
+ * table, but the sender of the packet is in the VRF of the ingress interface.
  */
 static inline uint16_t
 burst_icmp_vrf(const struct burst *b)
@@ -56,8 +57,9 @@ burst_icmp_vrf(const struct burst *b)
 }
 
 /*
- * Return true if a route that refuses `dst`, found in the FIB of a VRF or of main, may be one of table
- * local, which the FIB has, too. A SID that names a table does not look up table local.
+ * Return true if `path`, the result of a lookup of `dst` in the FIB of a VRF or of table
+ * main, refuses the packet, and its route may be one of table local. Such a FIB has the
+ * routes of table local, too, but a SID that names a table does not look up table local.
  */
 bool fwd_sid_local_may_refuse(const struct fib *fib, uint16_t vrf, fib_path path,
 			      const struct ipaddr *dst);

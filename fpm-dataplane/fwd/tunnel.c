@@ -79,7 +79,10 @@ fwd_tunnel_cut(struct burst *b, unsigned int i)
 	struct rte_mbuf *m = b->m[i];
 	uint16_t by = (uint16_t)(burst_l2(b, i) - burst_frame(b, i));
 
-	/* An end point of SRv6 has passed the packet on: it keeps its MACs and its priority. */
+	/*
+	 * An end point of SRv6 has passed the packet on. The packet keeps its MACs and its
+	 * priority.
+	 */
 	if (by == 0 && b->goes_on)
 		return;
 	m->data_off = (uint16_t)(m->data_off + by);
@@ -147,7 +150,11 @@ inner_add(struct burst *b, const struct fwd_decap *decap)
 	b->m[b->n] = decap->m;
 	b->l2[b->n] = rte_pktmbuf_mtod_offset(decap->m, uint8_t *, decap->at);
 	b->bytes += rte_pktmbuf_pkt_len(decap->m) - decap->at - L2_LEN;
-	if (b->goes_on) /* the priority of its tag is that of the tag with which it leaves */
+	/*
+	 * Keep the flag of a stripped tag, because the tag with which the packet leaves
+	 * gets its priority.
+	 */
+	if (b->goes_on)
 		b->any_flags |= decap->m->ol_flags & VLAN_STRIPPED;
 	b->n++;
 }
@@ -260,8 +267,8 @@ fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w)
 
 /*
  * Return true if only the kernel can send the packet, because its outer packet needs
- * fragments: DF is not set, or the packet is IPv6 and the MTU is below 1280, the least of
- * IPv6.
+ * fragments: DF is not set, or the packet is IPv6 and the MTU is below 1280, the least MTU
+ * of IPv6.
  */
 static bool
 needs_fragments(const struct burst *b, unsigned int i, const struct fwd_outer *w)

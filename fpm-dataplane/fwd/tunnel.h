@@ -49,7 +49,9 @@ burst_open(struct burst *b, unsigned int i, unsigned int at, uint16_t ifidx)
 	if (!b->inside)
 		packet_meta(b->m[i])->outer_ifidx = b->ifidx;
 	b->verdict[i] = VERDICT_DECAPSULATED;
-	/* The offset at which its frame would begin, and its interface. */
+	/*
+	 * The offset at which a frame of the inner packet would begin, and its interface.
+	 */
 	b->hop[i] =
 		(uint64_t)(burst_l3(b, i) + at - L2_LEN - burst_frame(b, i)) << 16 | ifidx;
 }
@@ -59,7 +61,7 @@ struct fwd_decap fwd_decap_of(const struct burst *b, unsigned int i);
 
 /*
  * Call this before a packet is added to f->decap[]. Sets f->decap_differs if the packet has
- * another tunnel or lookup than the first one.
+ * another tunnel or lookup than the first packet there.
  */
 static inline void
 fwd_decap_compare(struct fwd *f, const struct fwd_decap *decap)
@@ -80,14 +82,14 @@ fwd_decap_compare(struct fwd *f, const struct fwd_decap *decap)
 void fwd_tunnel_keep(struct burst *b, unsigned int i);
 
 /*
- * Begin a burst with decap[0] and the packets that have the same tunnel or the same
+ * Begin a burst with decap[0] and the packets that have the same tunnel and the same
  * lookup. Move the other packets to the start of decap[], and return their number.
  */
 unsigned int fwd_tunnel_enter(struct fwd *f, struct burst *b, struct fwd_decap *decap,
 			      unsigned int n);
 /*
- * Begin a burst with all of f->decap[], which have the same tunnel and lookup, and empty
- * it.
+ * Begin a burst with all packets of f->decap[], which have the same tunnel and lookup.
+ * f->decap[] is empty afterwards.
  */
 void fwd_tunnel_enter_all(struct fwd *f, struct burst *b);
 /*
@@ -120,9 +122,10 @@ void fwd_tunnel_cut(struct burst *b, unsigned int i);
 void fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w);
 
 /*
- * Return the path into a tunnel of packets with the DS field `ds`, whose ECN bits are 0. It is
- * looked up once between two quiescent states, or a few times if there are packets for many
- * tunnels, or if rules concern outer packets that inherit the TOS. Valid until the next call.
+ * Return the path into a tunnel of packets with the DS field `ds`, whose ECN bits are 0.
+ * The path is looked up once between two quiescent states, or a few times if there are
+ * packets for many tunnels, or if rules concern outer packets that inherit the TOS. The
+ * result is valid until the next call.
  */
 static inline const struct fwd_outer *
 fwd_outer_of(struct fwd *f, uint16_t ifidx, uint8_t ds)
@@ -155,8 +158,8 @@ fwd_outer_hop(const struct fwd *f, const struct fwd_outer *w)
 }
 
 /*
- * Drop or punt packet `i`, whose outer packet cannot be sent. The sender of packet `i` gets an
- * ICMP error if `reason` is one that routers report (RFC 2473, section 8).
+ * Drop or punt packet `i`, whose outer packet cannot be sent. The sender of packet `i` gets
+ * an ICMP error if routers report `reason` (RFC 2473, section 8).
  */
 void fwd_outer_refuse(struct burst *b, unsigned int i, enum reason reason);
 

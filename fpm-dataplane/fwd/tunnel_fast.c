@@ -107,7 +107,10 @@ fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd)
 	return others == 0 ? into : into | fwd_outer_fast_adjacency(b, others);
 }
 
-/* Begin the frame of an outer packet, at `eth`, with its MAC addresses. `end`: of the packet. */
+/*
+ * Begin the frame of an outer packet at `eth`, with its MAC addresses. `end`: the end of
+ * the packet.
+ */
 static inline void
 frame_begin(struct burst *b, unsigned int i, uint8_t *eth, const uint8_t *end,
 	    uint16_t type, uint64_t hop, const struct fib_iface *out)
@@ -174,7 +177,7 @@ fwd_tunnel_fast_rewrite(struct burst *b, uint64_t which)
 		}
 		w = fwd_outer_into(b, i, (uint16_t)b->hop[i]);
 		hop = outer_hop(b, w);
-		if (hop == 0) /* since the adjacency stage */
+		if (hop == 0) /* the neighbor is no longer resolved */
 			odd |= which & -which;
 		else if (w->outer.n == 1 && w->outer.family == 4)
 			packet_put4(b, i, w, hop);

@@ -18,7 +18,8 @@
  * because a sent frame is no longer ours.
  */
 struct vlan_frames {
-	uint32_t differ; /* bits of m->port that differ; 0: all leave by frame[0] */
+	/* bits of m->port that differ; 0: all leave by the interface in frame[0] */
+	uint32_t differ;
 	uint32_t frame[TX_BURST_MAX]; /* octets * IFIDX_MAX + ifidx */
 };
 static_assert((UINT16_MAX + L2_LEN + VLAN_TAGS * VLAN_BYTES) <= UINT32_MAX / IFIDX_MAX,
@@ -220,8 +221,8 @@ tx_drop(struct fwd *f, struct tx_buffer *tx, enum reason reason)
 }
 
 /*
- * Drop the kept frames whose time is over, and those of a port that is being removed, which
- * has no TAP. So after this round no frame waits for such a port.
+ * Drop the kept frames whose time is over, and the kept frames of a port without a TAP,
+ * because it is being removed. So after this round no frame waits for such a port.
  */
 static __attribute__((noinline)) void
 kept_look(struct fwd *f)

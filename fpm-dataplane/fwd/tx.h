@@ -9,10 +9,13 @@
 
 #include "fwd/burst.h"
 
-/* Send the buffer of a port, and empty it but for kept frames. */
+/* Send the buffer of a port. Afterwards it has only the frames that fwd_tx_own() keeps. */
 void fwd_tx_send(struct fwd *f, uint16_t ifidx);
 
-/* Name the VLAN in each frame of a buffer whose frames all leave by it, see tx_ifidx(). */
+/*
+ * Write tx->vlan, by which all frames of the buffer leave, into each m->port, see
+ * tx_ifidx().
+ */
 void fwd_tx_mark_vlans(struct tx_buffer *tx) __attribute__((cold));
 
 /* Note that the port has frames in this round. */
@@ -73,15 +76,18 @@ fwd_tx_put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
  * is dropped when the buffer is sent.
  */
 void fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m);
+/* Send all buffers at the end of a round. */
 void fwd_tx_flush(struct fwd *f);
 
 /*
- * Begin a round with the frames of this router: those of the kernel, of the punt thread and of
- * BFD. Until fwd_tx_own_end() all frames in the buffers are such frames. If the device does
- * not take all frames of a buffer, those of this router stay at its front for the next round,
- * up to half of a buffer, until the device has taken none for TX_KEEP_MS. Frames in transit
- * are dropped. So the frames of this router wait for the frames in the device's ring at most,
- * and are not lost.
+ * Begin a round with the frames of this router: those of the kernel, of the punt thread and
+ * of BFD. All frames that are put into the buffers before fwd_tx_own_end() are frames of
+ * this router; later frames are in transit.
+ *
+ * If the device does not take all frames of a buffer, frames of this router are kept at the
+ * front of the buffer for the next round: up to half of a buffer, and until the device has
+ * taken no frame for TX_KEEP_MS. Frames in transit are dropped. So a frame of this router
+ * waits only for the frames in the device's ring, and is not lost.
  */
 void fwd_tx_own(struct fwd *f);
 void fwd_tx_own_end(struct fwd *f);
@@ -89,7 +95,10 @@ void fwd_tx_own_end(struct fwd *f);
 void fwd_tx_drop(struct fwd *f);
 #define TX_KEEP_MS 100u
 
-/* Return the end of the frames that are kept, if the port has taken `sent` frames. */
+/*
+ * Return the index behind the last frame that is kept, if the port has taken `sent` frames.
+ * The kept frames begin at index `sent`.
+ */
 static inline uint16_t
 tx_keep_end(const struct fwd *f, const struct tx_buffer *tx, uint16_t sent)
 {

@@ -162,9 +162,9 @@ groups_are_here(const struct burst *b, const uint32_t *group)
 }
 
 /*
- * Return a bit for each packet that passes by the word of its group alone. Bits of packets that
- * are not in the burst or not checked have no meaning. `loose` is constant where this function is
- * inlined.
+ * Return a bit for each packet for which the word of its group is enough to let it pass.
+ * Bits of packets that are not in the burst or not checked have no meaning. `loose` is
+ * constant where this function is inlined.
  */
 static inline __attribute__((always_inline)) uint64_t
 groups_pass(const struct burst *b, const uint32_t *group, bool loose)

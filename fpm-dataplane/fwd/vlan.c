@@ -75,8 +75,9 @@ fwd_untag(struct burst *b, unsigned int i)
 #define ALIKE_MAX 4
 
 /*
- * Return true if a frame may have a tag, or had a tag that the NIC stripped. Behind the end
- * of a short frame, the octets are those of an earlier frame.
+ * Return true if a frame may have a tag, or had a tag that the NIC stripped. This may be
+ * true although no frame has a tag, because the octets behind the end of a short frame are
+ * those of an earlier frame.
  */
 static bool
 burst_any_tagged(const struct burst *b)
@@ -261,8 +262,8 @@ vrf_count_rx(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
 
 /*
  * Find the interface of each packet and count the packet for it. `stripped`: the NIC
- * stripped tags. `macs`: the port has macvlans. The compiler makes a separate loop for all
- * other bursts.
+ * stripped tags. `macs`: the port has macvlans. The compiler makes a separate loop for
+ * bursts with neither.
  */
 static inline __attribute__((always_inline)) void
 burst_split(struct burst *b, struct split *t, bool stripped, bool macs)
@@ -386,7 +387,7 @@ split_walk_left(struct burst *b, struct split *t, void (*walk)(struct burst *b))
 			b->m[b->n++] = t->m[i];
 			t->left &= ~(1ull << i);
 		}
-		burst_look(b); /* the burst has other frames now, without their tags */
+		burst_look(b); /* the burst now has other frames, without their tags */
 		walk(b);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vlan: separate the frames of a port that has VLANs, before the stages, and the tags that
- * fast-path packets keep until rewrite.
+ * vlan: separate the frames of a port that has VLANs, before the stages, and handle the
+ * tags that fast-path packets keep until rewrite.
  *
  * Private to fwd/.                                                              [fwd-n]
  */

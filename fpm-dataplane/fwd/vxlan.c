@@ -15,8 +15,8 @@
 
 /*
  * Return true if the UDP checksum is right, or is 0, which fib_vxlan_find() has allowed.
- * The port's result is not used: a port may verify UDP without being told to, and may mean
- * the inner packet.
+ * The port's result is not used, because a port may verify UDP even if no setting asks for
+ * it, and may mean the inner packet.
  */
 static bool
 checksum_is_right(const struct burst *b, unsigned int i,
@@ -34,7 +34,7 @@ checksum_is_right(const struct burst *b, unsigned int i,
 /*
  * Call fib_tunnel_ecn(), and correct the outer UDP checksum, because the kernel gets the
  * whole frame if the inner packet is for this host. A change of an inner IPv4 header does
- * not change the outer sum, because its header checksum balances it.
+ * not change the outer sum, because the header checksum of the inner packet balances it.
  */
 static bool
 ecn_take(uint8_t *ip, const struct fib_vxlan_found *found, uint8_t ecn)
@@ -172,7 +172,9 @@ fwd_vxlan_rewrite(struct burst *b, unsigned int i)
 		b->hop[i] = outer_hop(fib, &outer);
 		out = fib_iface(fib, b->hop[i] & 0xffff);
 	}
-	/* The neighbor, or that of the outer packet, has changed within the burst. */
+	/*
+	 * The neighbor of the packet, or of its outer packet, has changed within the burst.
+	 */
 	if (out == NULL || b->hop[i] == 0 || !out->up) {
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;

@@ -27,7 +27,10 @@ burst_may_be_vxlan(const struct burst *b, unsigned int i)
  */
 bool fwd_vxlan_outer(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
 		     struct fib_vxlan_outer *outer);
-/* Rewrite stage: write the headers of VXLAN. The path of the packet is that of its neighbor. */
+/*
+ * Rewrite stage: write the headers of VXLAN. The path of the packet is that of its
+ * neighbor.
+ */
 void fwd_vxlan_rewrite(struct burst *b, unsigned int i);
 
 #endif
