@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * filter: judge a packet that the punt thread forwards, unless a forwarder has judged it
- * for the same egress interface. No forwarder has if the route changed while the packet
- * waited, if its link was down, or if no filter was in force. [punt]
+ * for the same egress interface. No forwarder has judged the packet if its route changed
+ * while it waited, if its link was down, or if no filter was in force. [punt]
  */
 #include "base/inet.h"
 #include "fib/urpf.h"
@@ -45,7 +45,7 @@ punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
 
 	if (r == NULL || family == 0 || meta->judged_ifidx == out->ifidx)
 		return PUNT_PASSES;
-	if (in == NULL) { /* deleted while the packet waited, so no rule can match it */
+	if (in == NULL) { /* the interface was deleted, so no rule can match the packet */
 		punt_drop(p, m, DROP_filter);
 		return PUNT_DROPPED;
 	}

@@ -68,7 +68,7 @@ sender_answer(struct punt *p, struct rte_mbuf *m, enum reason cause)
 
 /*
  * Drop a packet that cannot be forwarded. Send its sender an ICMP error unless we
- * originated it.
+ * originated the packet.
  */
 static void
 packet_give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason reason)
@@ -104,8 +104,9 @@ frame_send(struct punt *p, struct rte_mbuf *m, uint64_t hop, const struct fib_if
 }
 
 /*
- * Send a packet that loses labels, or gets some, to its neighbor, or into tunnels and its outer
- * packet to the neighbor `hop`. `to`: the path into the tunnels; NULL: there are none.
+ * Send a packet that loses labels, or gets some, to the neighbor `hop`. If `to` is not
+ * NULL, the packet goes into the tunnels of `to` first, and `hop` is the neighbor of its
+ * outer packet.
  */
 static void
 labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
@@ -308,7 +309,8 @@ struct forward_path {
 	struct label_packet lp;
 	fib_path path; /* the result of the lookup */
 	/*
-	 * The path of the frame: `path`, or the path below the labels or the outer header.
+	 * The path that leads to the neighbor: `path` itself, or the path of the labels, of
+	 * the tunnel or of the outer header.
 	 */
 	fib_path neighbor;
 	bool has_headend; /* the packet gets an outer header of SRv6: `ho` */

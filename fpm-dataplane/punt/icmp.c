@@ -45,9 +45,9 @@ extension_fill(uint8_t *at, const struct punt_labels *labels)
 }
 
 /*
- * Quote the packet at `at`, in at most `max` bytes, and add the extension. Return the bytes
- * written. *words: the length of the quote in units of `unit` bytes if there is an
- * extension, else 0.
+ * Quote the packet `m` of `bytes` bytes, and add the extension, in at most `max` bytes from
+ * `at` on. Return the bytes written. *words: the length of the quote in units of `unit`
+ * bytes if there is an extension, else 0.
  */
 static unsigned int
 quote_fill(struct punt *p, struct rte_mbuf *m, uint8_t *at, unsigned int bytes,
@@ -150,7 +150,7 @@ icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 		    : verdict == POLICER_SOURCE ? &count->over_share
 						: &count->policed,
 		    1);
-	/* No thread takes the error from a ring, so count it here. */
+	/* No thread takes the error from a ring, so count it as taken here. */
 	counter_add(&count->taken, verdict == POLICER_PASS);
 	return verdict == POLICER_PASS;
 }

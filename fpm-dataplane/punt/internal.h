@@ -25,11 +25,11 @@
  */
 #define QUEUE_PACKETS_MAX 64
 /*
- * If the table is full, a new entry replaces the entry of the host that has waited longest,
- * but only if it has waited for this time. A host that exists replies within milliseconds,
- * so it keeps its entry even while a scan asks for 3000 absent hosts a second. Entries of
- * next hops are never removed. They have additional places, one sixth of the number for
- * hosts.
+ * If the table is full, a new entry replaces the entry of the host for which packets have
+ * waited longest, but only if they have waited for this time. A host that exists replies
+ * within milliseconds, so it keeps its entry even while a scan asks for 3000 absent hosts a
+ * second. Entries of next hops are never removed. They have additional places, one sixth of
+ * the number for hosts.
  */
 #define QUEUE_AT_LEAST_S 0.25
 #define QUEUE_AGAIN_MAX \
@@ -39,11 +39,11 @@
 struct neigh_queue {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbor; 0: free entry */
-	uint8_t n;
+	uint8_t n;     /* packets in m[] */
 	uint8_t again; /* answers of neigh that were out of date when they came */
 	struct ipaddr addr;
 	uint32_t adj; /* adjacency of a next hop with this address; 0: none known */
-	double since; /* monotonic_s() */
+	double since; /* monotonic_s() when the first packet came */
 	struct rte_mbuf *m[QUEUE_PACKETS_MAX];
 };
 
@@ -144,9 +144,10 @@ struct neigh_key {
 };
 
 /*
- * Return the neighbor that a packet waits for. The IP header of the packet is at `ip`, its
- * path is `path`. Family 0: the path leads into a tunnel or to a VTEP, and the outer packet
- * no longer has a neighbor.
+ * Return the neighbor that a packet waits for. The IP header of the packet is at `ip`
+ * (NULL: there are only labels), its path is `path`. The result has family 0 if the path
+ * leads into a tunnel or to a VTEP and the outer packet no longer has a neighbor, or if the
+ * path names no neighbor and `ip` is NULL.
  */
 struct neigh_key neigh_key_of(const struct punt *p, fib_path path, uint8_t family,
 			      const uint8_t *ip);
@@ -184,7 +185,8 @@ void neigh_queue_clear(struct punt *p);
 
 struct icmp_error {
 	uint8_t type, code; /* of the packet's family */
-	uint32_t arg;       /* octets 4 to 7: the MTU */
+	/* octets 4 to 7: the MTU, or the offset that a parameter problem reports */
+	uint32_t arg;
 	/* The labels with which the packet came, removed from `m`; NULL: none. */
 	const struct punt_labels *labels;
 };

@@ -65,7 +65,7 @@ punt_labels_take(struct punt *p, struct rte_mbuf *m, struct punt_labels *labels)
 		return false;
 	/*
 	 * The forwarder may not have verified this header. RFC 1812, 4.3.2.7 forbids an
-	 * error about a packet whose header is wrong, and fragmentation would write a right
+	 * error about a packet whose header is wrong, and fragments would get a right
 	 * checksum.
 	 */
 	if (ip[0] >> 4 == 4 && !ip4_checksum_ok(ip, (ip[0] & 15u) * 4))

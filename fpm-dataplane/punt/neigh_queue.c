@@ -133,7 +133,10 @@ neigh_queue_tell_neigh(struct punt *p, enum msg_type type, const struct neigh_qu
 	worker_send(p->conf.neigh, &m->m);
 }
 
-/* Remove the host that has waited longest, if that is QUEUE_AT_LEAST_S or more. */
+/*
+ * Remove the entry of the host for which packets have waited longest, if they have waited
+ * for QUEUE_AT_LEAST_S or more.
+ */
 static void
 neigh_queue_make_room(struct punt *p, double now)
 {

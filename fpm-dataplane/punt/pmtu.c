@@ -35,8 +35,8 @@
 
 /* A received ICMP error about a packet of this host. */
 struct told {
-	const uint8_t *quoted; /* IP header of the quoted packet ... */
-	unsigned int room;     /* ... and the number of octets from there on */
+	const uint8_t *quoted; /* IP header of the quoted packet */
+	unsigned int room;     /* octets from `quoted` on */
 	uint32_t mtu;
 	uint16_t vrf;
 	uint8_t family;
@@ -262,10 +262,11 @@ entry_older(struct fib_pmtu *a, struct fib_pmtu *b)
 }
 
 /*
- * Return a place for a new destination. `sure`: the destination was checked, because it is
- * that of a tunnel. The place is a free one, else that of the unsure entry that expires
- * first. If there is no unsure entry, a sure destination gets the place of the sure entry
- * that expires first, and an unsure destination gets none (NULL).
+ * Return a place for a new destination; NULL: there is none. `sure`: the destination was
+ * checked, because it is the far end of a tunnel or a VTEP. A sure destination gets a free
+ * place, else the place of the unsure entry that expires first, else that of the sure entry
+ * that expires first. An unsure destination gets a free place while less than half of the
+ * table is unsure, else the place of the unsure entry that expires first.
  */
 static struct fib_pmtu *
 place_for(struct fib_pmtus *table, bool sure)
@@ -317,7 +318,10 @@ pmtu_learn(struct punt *p, const struct told *t, const struct ipaddr *dst, bool 
 	if (table == NULL)
 		return;
 	e = entry_find(table, t, dst);
-	/* An error that is not sure may lower the MTU, but does not clear e->sure. */
+	/*
+	 * An error about a packet of a headend is not sure. It may lower the MTU of a sure
+	 * entry, but does not clear e->sure.
+	 */
 	was_sure = e != NULL && e->sure;
 	if (e == NULL)
 		e = place_for(table, sure);

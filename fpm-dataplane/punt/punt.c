@@ -159,7 +159,7 @@ punt_round(struct worker *w)
 static void
 punt_on_link(struct punt *p, const struct msg_link *link)
 {
-	/* The TAP is read again. Reading stopped when the TAP went down. */
+	/* Read the TAP again, because reading stopped when the TAP went down. */
 	if (link->ifidx != 0 && link->ifidx < PORT_MAX && !link->gone &&
 	    p->tap_io[link->ifidx - 1].data != NULL)
 		tap_poll(p, link->ifidx - 1u, true);

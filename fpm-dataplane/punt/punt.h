@@ -31,7 +31,8 @@ struct punt_conf {
 	struct counters *count;
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* punt's own */
-	int raw[2]; /* IPv4, IPv6: raw sockets in the control namespace; < 0: none; punt's */
+	/* Raw sockets in the control namespace: IPv4, IPv6; < 0: none. punt closes them. */
+	int raw[2];
 };
 
 /* Set up the thread, as rib_setup() does.                                         [main] */
