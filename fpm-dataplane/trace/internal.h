@@ -18,10 +18,10 @@
 #include "trace/trace.h"
 
 #define TICK_S      0.001
-#define SILENCE_S   0.05       /* then ui gets a reply, and checks its client */
+#define SILENCE_S   0.05       /* then ui gets an empty reply, and checks its client */
 #define ROWS_MAX    256        /* rows per session that are not complete or not taken */
 #define CHUNK_BYTES 49152      /* bytes of pcapng in one row */
-#define PCAPNG_MAX  (1u << 20) /* bytes of pcapng not yet taken; a session loses more */
+#define PCAPNG_MAX  (1u << 20) /* bytes of pcapng not yet taken; then records are lost */
 
 /* The ports that have an interface block in the file. */
 struct pcapng_ports {
@@ -46,7 +46,7 @@ struct session {
 	double until_s;           /* monotonic time; 0: no limit */
 	uint64_t lost_before;     /* records lost in all rings before the session */
 	uint64_t n_lost;          /* records lost because this session has no room */
-	struct msg_watch *query;  /* the request that ui waits for; NULL: ui has it */
+	struct msg_watch *query;  /* the request to reply to; NULL: ui waits for no reply */
 	double asked_s;           /* monotonic time of the request */
 	struct cds_list_head row; /* struct subject, in order of arrival */
 	unsigned int n_row;
@@ -83,9 +83,9 @@ struct trace {
 /* Make the row of a record (dist/openapi.yaml). The caller frees it. */
 json_t *row_make(const struct trace *t, const struct watch_record *rec);
 /*
- * Return true if the labels of a packet end on this router, as its labels are now. *vrf: the
- * number of the VRF in which the IP packet behind them is looked up, 0: table main. *ip: that
- * packet, of which the record has the fixed header.                          [RCU reader]
+ * Return true if the labels of a packet end on this router, by the labels that the FIB has
+ * now. *vrf: the number of the VRF in which the IP packet behind them is looked up, 0:
+ * table main. *ip: that packet, of which the record has the fixed header.      [RCU reader]
  */
 bool row_labels_end(const struct trace *t, const struct watch_record *rec, uint16_t *vrf,
 		    const uint8_t **ip);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pcapng: write the format of the IETF draft "PCAP Next Generation (pcapng) Capture File
- * Format", in the machine's byte order, as the draft demands. A port is an interface, time
- * stamps are in nanoseconds, packets have direction flags, and a comment has the reason of
- * a drop or punt. rte_pcapng of DPDK 22.11 has no comments, and rte_pdump does not serve
- * the process that owns the ports.                                              [trace]
+ * Format", in the machine's byte order, as the draft demands. Each port is an interface of
+ * the file, time stamps are in nanoseconds, packets have direction flags, and a comment has
+ * the reason of a drop or punt. rte_pcapng of DPDK 22.11 has no comments, and rte_pdump
+ * does not serve the process that owns the ports.                               [trace]
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -294,7 +294,9 @@ path_name(const struct trace *t, const struct watch_record *rec, const char *con
 									 : kind[of];
 }
 
-/* Add the segments of a headend, as they are now, the first to visit first. */
+/*
+ * Add the segments of a headend, as they are now, in the order in which packets visit them.
+ */
 static void
 row_add_segments(json_t *row, const struct trace *t, fib_path path)
 {

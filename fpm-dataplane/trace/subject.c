@@ -63,8 +63,9 @@ subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
 	}
 	dst = record_destination(rec, ip);
 	/*
-	 * rib replies later, for the VRF in which the interface is then. A packet that a
-	 * rule refuses has no route.
+	 * The VRF of the interface is read now, and rib replies later, so both may have
+	 * changed since the packet was looked up. A packet that a rule refuses has no
+	 * route.
 	 */
 	if (rec->rule == 0)
 		subject_ask(t, u, QUERY_ROUTES,
@@ -110,8 +111,8 @@ subjects_free(struct trace *t)
 	struct subject *u, *more;
 
 	/*
-	 * Queries that were under way when the threads stopped. The message is freed with
-	 * its mailbox, the rows here.
+	 * Free the queries that were under way when the threads stopped. The message of a
+	 * query is freed with its mailbox, its rows are freed here.
 	 */
 	cds_list_for_each_entry_safe (question, next, &t->questions, list) {
 		if (question->subject->explain == NULL &&

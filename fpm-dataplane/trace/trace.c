@@ -52,8 +52,8 @@ trace_explained(struct subject *u)
 	cds_list_del(&u->list);
 	subject_free(u);
 	/*
-	 * Reply last: ui alone has the row then. jansson's reference count gives no memory
-	 * order between two threads that drop a reference.
+	 * Reply last, because then only ui refers to the row. jansson's reference count
+	 * gives no memory order between two threads that drop a reference.
 	 */
 	trace_reply(mw, true);
 }
