@@ -21,10 +21,10 @@
 #include "fwd/hook.h"
 
 /*
- * A comparison costs cycles, and a match saves many of them. So packets are compared while
+ * A comparison costs cycles, and a match saves many cycles. So packets are compared while
  * at least one of DECAP_GAIN packets matches. After DECAP_GAIN_MAX packets without a match,
- * no packet is compared until enough packets would match. One of DECAP_SAMPLE intervals
- * (fwd.interval) counts the packets that would match.
+ * no packet is compared until enough packets would match. Packets that would match are
+ * counted in one of DECAP_SAMPLE intervals (fwd.interval).
  */
 #define DECAP_GAIN     8
 #define DECAP_GAIN_MAX 1024

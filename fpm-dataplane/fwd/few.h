@@ -7,7 +7,7 @@
 
 #include "fwd/burst.h"
 
-#define FWD_FEW_MAX 8 /* packets; a burst of more takes as long in the stages */
+#define FWD_FEW_MAX 8 /* packets; longer bursts take as long in the stages */
 
 /*
  * Forward a burst of at most FWD_FEW_MAX packets. Requires a call of burst_look() before.

@@ -12,7 +12,8 @@
 
 /*
  * Judge each IP packet of the burst that is to be forwarded or to wait for its neighbor. A
- * packet that does not pass leaves with DROP_filter, perhaps with an ICMP error.
+ * packet that does not pass gets DROP_filter or DROP_filter_absent, or PUNT_unreach if the
+ * sender gets an ICMP error.
  */
 void fwd_filter(struct burst *b);
 

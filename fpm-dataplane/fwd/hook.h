@@ -12,9 +12,9 @@
 
 /*
  * Run the program of the ingress interface, if it has one, on each IP packet of the burst
- * that has no verdict yet and came without labels. A packet may get DROP_hook, or a DSCP. A
- * packet that an end point of SRv6 sends through the stages again has passed the program
- * already.
+ * that has no verdict yet and came without labels. A packet may be dropped, or get a DSCP
+ * or another table for its lookup. A packet that an end point of SRv6 sends through the
+ * stages again has passed the program already.
  */
 void fwd_hook(struct burst *b);
 

@@ -29,7 +29,8 @@ burst_may_decap(const struct burst *b, unsigned int i)
 
 /*
  * Return true if the header checksum of an outer packet is right. IPv4: verify it by
- * software, because the port may have verified the inner packet instead.
+ * software, because the port may have verified the inner packet instead. If the port
+ * verifies no checksums, the parse stage has done so by software.
  */
 static inline bool
 burst_outer_is_right(const struct burst *b, unsigned int i)

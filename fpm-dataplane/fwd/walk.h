@@ -13,8 +13,8 @@
 
 /*
  * Pass a burst through the stages, from admit to rewrite. `after` (may be NULL) is called
- * after each stage. It is constant where this function is inlined, so the compiler resolves
- * it.
+ * after each stage. It is constant where this function is inlined, so the compiler makes no
+ * indirect calls.
  */
 static inline __attribute__((always_inline)) void
 fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
