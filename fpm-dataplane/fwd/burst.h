@@ -19,7 +19,7 @@
 #include "port/packet.h"
 #include "port/watch.h"
 
-#define BURST_MAX            64  /* packets that pass the stages together */
+#define BURST_MAX 64 /* packets that pass the stages together */
 /* A verdict is an enum reason (a drop or a punt) or one of these numbers. */
 #define VERDICT_GO           255 /* forward it, unless a later stage decides otherwise */
 #define VERDICT_LATER        254 /* left to the slow path, see fwd_split() */
@@ -337,23 +337,23 @@ struct burst {
 		vrf[BURST_MAX];
 	/* Fast path only, after rewrite: the port by which the packet leaves. */
 	uint8_t out_port[BURST_MAX];
-	bool tags_out;    /* some packets leave by a VLAN or macvlan */
+	bool tags_out; /* some packets leave by a VLAN or macvlan */
 	/*
 	 * Some packets leave by a VLAN or macvlan, and no two egress interfaces share a
 	 * port. m->port does not name the VLAN or macvlan.
 	 */
 	bool vlan_a_port;
-	bool inserts;     /* the device inserts the tag of some packets */
-	bool waits;       /* a packet of this burst is to wait for a neighbor */
-	uint64_t now;     /* policer ticks, read on first use; 0: not yet */
+	bool inserts; /* the device inserts the tag of some packets */
+	bool waits;   /* a packet of this burst is to wait for a neighbor */
+	uint64_t now; /* policer ticks, read on first use; 0: not yet */
 	/*
 	 * The first 8 octets of the first frame, and the bits that differ in other frames.
 	 * Bits may be set without a difference.
 	 */
 	uint64_t head, heads_differ;
 	/*
-	 * Sources of packets in `fast4`, host order. Written and read only if in->urpf4 is set,
-	 * so they are in cache lines of their own.
+	 * Sources of packets in `fast4`, host order. Written and read only if in->urpf4 is
+	 * set, so they are in cache lines of their own.
 	 */
 	alignas(64) uint32_t src4[BURST_MAX];
 };
@@ -519,8 +519,8 @@ void fwd_lookup_fast(struct burst *b);
 void fwd_adjacency_fast(struct burst *b);
 void fwd_rewrite_fast(struct burst *b);
 /*
- * Look up the fast-path packets, each in the FIB of b->vrf[]. Return a bit for each whose VRF
- * has no FIB.
+ * Look up the fast-path packets, each in the FIB of b->vrf[]. Return a bit for each whose
+ * VRF has no FIB.
  */
 uint64_t fwd_lookup_each(struct burst *b);
 uint64_t fwd_dispatch_fast(struct burst *b); /* returns a bit for each other packet */

@@ -66,8 +66,8 @@ class_of_l2(const struct burst *b, unsigned int i, uint32_t now_s)
 			       ? CLASS_arp
 			       : CLASS_arp_new;
 	/*
-	 * The LLC header of IS-IS (ISO 10589, 8.4.8). EtherType 0x8870 stands for the length of
-	 * a frame above 1500 octets (IEEE 802.1AC, 12).
+	 * The LLC header of IS-IS (ISO 10589, 8.4.8). EtherType 0x8870 stands for the
+	 * length of a frame above 1500 octets (IEEE 802.1AC, 12).
 	 */
 	if ((type < 0x0600 || type == 0x8870) && room >= 2 && l3[0] == 0xfe &&
 	    l3[1] == 0xfe)

@@ -71,13 +71,16 @@ pattern_of(struct fwd *f, const uint8_t *eth)
 	else
 		x = load64(ip + 16) ^
 		    (load64(ip + 24) + load64(ip + 32)) * 0xc2b2ae3d27d4eb4fu;
-	/* The last octets are the highest ones of x, so only the highest bits depend on all. */
+	/*
+	 * The last octets are the highest ones of x, so only the highest bits depend on
+	 * all.
+	 */
 	return &f->pattern[x * 0x9e3779b97f4a7c15u >> (64 - FWD_PATTERNS_LOG2)];
 }
 
 /*
- * Compare the headers of a frame with a pattern, without its tags. `eth`: the first octet of the
- * frame if it had no tags. The MAC addresses are `tag_bytes` octets before.
+ * Compare the headers of a frame with a pattern, without its tags. `eth`: the first octet
+ * of the frame if it had no tags. The MAC addresses are `tag_bytes` octets before.
  */
 static inline __attribute__((always_inline)) bool
 headers_match(const struct fwd_decap_pattern *p, const uint8_t *eth, unsigned int tag_bytes)
@@ -192,7 +195,8 @@ end_reads(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 }
 
 /*
- * Return true if the end point of the pattern still passes its packets on in the same manner.
+ * Return true if the end point of the pattern still passes its packets on in the same
+ * manner.
  */
 static bool
 end_is_same(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
@@ -531,8 +535,8 @@ pattern_make(struct burst *b, unsigned int i, fib_path local, struct fwd_decap_p
 }
 
 /*
- * Replace a pattern by that of packet `i`, which End is about to pass on. The whole destination
- * is compared, so all packets of the pattern have the same argument.
+ * Replace a pattern by that of packet `i`, which End is about to pass on. The whole
+ * destination is compared, so all packets of the pattern have the same argument.
  */
 static __attribute__((noinline)) void
 end_make(struct burst *b, unsigned int i, const struct sid_packet *headers, bool shift,
@@ -563,8 +567,8 @@ end_make(struct burst *b, unsigned int i, const struct sid_packet *headers, bool
 }
 
 /*
- * Return the pattern that may be replaced by that of packet `i`; NULL: there is none, or the
- * packet may not make a pattern.
+ * Return the pattern that may be replaced by that of packet `i`; NULL: there is none, or
+ * the packet may not make a pattern.
  */
 static struct fwd_decap_pattern *
 pattern_to_make(struct burst *b, unsigned int i)

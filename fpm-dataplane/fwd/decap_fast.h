@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * decap_fast: decapsulate usual packets before the stages, by the octets of their outer
- * headers. Usual packets to an end point that passes them on (End, also with NEXT-C-SID) get
- * the next segment as their destination, and then pass the stages once instead of twice.
+ * headers. Usual packets to an end point that passes them on (End, also with NEXT-C-SID)
+ * get the next segment as their destination, and then pass the stages once instead of
+ * twice.
  *
- * A packet that was decapsulated or passed on by the slow path leaves its outer headers as a
- * pattern. Until the next quiescent state, a packet with the same headers is handled by a
+ * A packet that was decapsulated or passed on by the slow path leaves its outer headers as
+ * a pattern. Until the next quiescent state, a packet with the same headers is handled by a
  * comparison of octets, without a lookup. After a quiescent state, the lookups of a pattern
  * are repeated once.
  *
- * FIB_TUNNELS_DEEP limits the passes through the stages. A packet that an end point passes on here
- * has one pass less, so it may visit one end point more than such a packet on the slow path.
+ * FIB_TUNNELS_DEEP limits the passes through the stages. A packet that an end point passes
+ * on here has one pass less, so it may visit one end point more than such a packet on the
+ * slow path.
  *
- * Private to fwd/. The functions read the packet and write the burst.             [fwd-n]
+ * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
  */
 #ifndef FWD_DECAP_FAST_H
 #define FWD_DECAP_FAST_H
@@ -72,8 +74,8 @@ void fwd_decap_fast(struct burst *b);
 void fwd_decap_learn(struct burst *b, unsigned int i, fib_path local);
 
 /*
- * Adjacency stage: make a pattern of the headers of packet `i` if an end point of SRv6 is about
- * to pass it on. b->path[i] is the path of its destination.
+ * Adjacency stage: make a pattern of the headers of packet `i` if an end point of SRv6 is
+ * about to pass it on. b->path[i] is the path of its destination.
  */
 void fwd_decap_learn_end(struct burst *b, unsigned int i);
 

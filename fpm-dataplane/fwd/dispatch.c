@@ -15,8 +15,8 @@
 #define SPREAD_MIN 4 /* packets for which vectors are faster than fwd_tx_put() */
 
 /*
- * Count a dropped packet, for its VRF too, and record it if sFlow reports drops. Sent packets
- * are not counted by VRF.
+ * Count a dropped packet, for its VRF too, and record it if sFlow reports drops. Sent
+ * packets are not counted by VRF.
  */
 static void
 count_drop(struct burst *b, unsigned int i, enum reason reason)

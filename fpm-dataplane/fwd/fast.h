@@ -62,10 +62,10 @@ struct fwd_payload {
 };
 
 /*
- * Check the IP packets of bit mask `of` at burst_l3() as fwd_fast() does, but verify checksums
- * by software. Returns the packets that pass, and sets their family, l3_len, hop_octets, dst4,
- * src4 if sources are checked, and bits of b->padded. Reads 39 octets from burst_l2() on, as
- * fwd_fast() does.
+ * Check the IP packets of bit mask `of` at burst_l3() as fwd_fast() does, but verify
+ * checksums by software. Returns the packets that pass, and sets their family, l3_len,
+ * hop_octets, dst4, src4 if sources are checked, and bits of b->padded. Reads 39 octets
+ * from burst_l2() on, as fwd_fast() does.
  */
 struct fwd_families fwd_fast_payloads(struct burst *b, uint64_t of,
 				      struct fwd_payload kind);
@@ -176,9 +176,9 @@ mbuf_lengths(const struct rte_mbuf *m)
 }
 
 /*
- * fwd_look_tags() and fwd_fast() with vectors: for AVX-512, for AVX2 (8 lanes), and for SSE4
- * or NEON (4 lanes). fwd_look_*() set b->heads_differ to exact bits. fwd_fast_*() check
- * groups of 16, 8 or 4 packets, and return the number of packets done.
+ * fwd_look_tags() and fwd_fast() with vectors: for AVX-512, for AVX2 (8 lanes), and for
+ * SSE4 or NEON (4 lanes). fwd_look_*() set b->heads_differ to exact bits. fwd_fast_*()
+ * check groups of 16, 8 or 4 packets, and return the number of packets done.
  */
 uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
 uint64_t fwd_look_lanes8(struct burst *b, uint8_t tag_bytes);

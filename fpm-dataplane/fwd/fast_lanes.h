@@ -302,8 +302,8 @@ lens_fit_room(lanes len, lanes room)
 }
 
 /*
- * Return a bit mask of the packets of `k` with fast-path IPv4. Sets their dst4, their src4 if
- * sources are checked, and their lanes of *len and *hop.
+ * Return a bit mask of the packets of `k` with fast-path IPv4. Sets their dst4, their src4
+ * if sources are checked, and their lanes of *len and *hop.
  */
 LANE_INLINE unsigned int
 group_fast4(struct burst *b, const struct group *g, const struct lane_words *x, lanes k,
@@ -430,7 +430,9 @@ group_fast(struct burst *b, const struct group *g, lanes ok, uint32_t l2_len,
 	return found;
 }
 
-/* Copy the pointers of the last entries of the burst, and fill the group with the last one. */
+/*
+ * Copy the pointers of the last entries of the burst, and fill the group with the last one.
+ */
 LANE_INLINE void
 group_fill(const struct burst *b, unsigned int from, struct rte_mbuf **m, uint8_t **l2)
 {
@@ -442,7 +444,9 @@ group_fill(const struct burst *b, unsigned int from, struct rte_mbuf **m, uint8_
 	}
 }
 
-/* fwd_fast() for complete groups and a long last group. Returns the number of entries done. */
+/*
+ * fwd_fast() for complete groups and a long last group. Returns the number of entries done.
+ */
 LANE_INLINE unsigned int
 lanes_fast(struct burst *b)
 {

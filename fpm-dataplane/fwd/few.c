@@ -33,7 +33,9 @@ burst_is_usual(struct burst *b)
 	       atomic_load_explicit(&f->fib->out_special, memory_order_relaxed) == 0;
 }
 
-/* Parse. Returns the number of IPv4 packets; above b->n: a packet is not on the fast path. */
+/*
+ * Parse. Returns the number of IPv4 packets; above b->n: a packet is not on the fast path.
+ */
 static inline unsigned int
 few_parse(struct burst *b)
 {

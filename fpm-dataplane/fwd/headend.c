@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * headend: packets that get an outer header of SRv6, on the slow path: RFC 8986, 5.1 and 5.2.
- *                                                                               [fwd-n]
+ * headend: packets that get an outer header of SRv6, on the slow path: RFC 8986, 5.1 and
+ * 5.2.                                                                          [fwd-n]
  */
 #include "fwd/headend.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hook: the stage between parse and lookup, in which a program of `fpmctl hook` decides. It is
- * called only while there is a program.
+ * hook: the stage between parse and lookup, in which a program of `fpmctl hook` decides. It
+ * is called only while there is a program.
  *
  * Private to fwd/.                                                              [fwd-n]
  */

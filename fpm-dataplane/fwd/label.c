@@ -72,7 +72,9 @@ fwd_label_refuse(struct burst *b, unsigned int i, enum reason punt, enum reason 
 		burst_leave(b, i, cause);
 }
 
-/* Handle a packet whose labels lead to a lookup of the IP packet of `family` behind them. */
+/*
+ * Handle a packet whose labels lead to a lookup of the IP packet of `family` behind them.
+ */
 static void
 label_parse_ip(struct burst *b, unsigned int i, uint8_t family, uint16_t vrf)
 {

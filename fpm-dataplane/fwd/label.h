@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * label: the stages for packets that come with MPLS labels, and for IP packets that get some.
- * label.c and label_tunnel.c are on the slow path, label_fast.c on the fast path.
+ * label: the stages for packets that come with MPLS labels, and for IP packets that get
+ * some. label.c and label_tunnel.c are on the slow path, label_fast.c on the fast path.
  *
  * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
  */
@@ -37,8 +37,9 @@ struct label_packet fwd_label_packet(const struct burst *b, unsigned int i);
 /*
  * The stages for packets that come with labels or get some, and leave by a tunnel
  * (label_tunnel.c). fwd_label_outer(), of the adjacency stage, finds the path of the outer
- * packet. It returns NULL if the packet got a drop or punt reason; its result is valid until the
- * next packet. fwd_label_enter(), of the rewrite stage, writes the packet and the outer headers.
+ * packet. It returns NULL if the packet got a drop or punt reason; its result is valid
+ * until the next packet. fwd_label_enter(), of the rewrite stage, writes the packet and the
+ * outer headers.
  */
 const struct fib_tunnel_outer *fwd_label_outer(struct burst *b, unsigned int i,
 					       uint16_t ifidx);

@@ -83,8 +83,8 @@ label_take(struct burst *b, unsigned int i)
 }
 
 /*
- * Set the paths of the labels of a burst in which each frame has one label, which leads to a
- * lookup of the IP packet behind it, or to a neighbor. Return false for any other burst.
+ * Set the paths of the labels of a burst in which each frame has one label, which leads to
+ * a lookup of the IP packet behind it, or to a neighbor. Return false for any other burst.
  * *vrf: a bit for each packet that is to be looked up.
  */
 static bool
@@ -163,8 +163,8 @@ payloads_look_up(struct burst *b, struct fwd_families of)
 }
 
 /*
- * Check the IP packets of `ip` behind their labels, and look up those of `vrf`. Return a bit
- * for each packet that label.c has to handle.
+ * Check the IP packets of `ip` behind their labels, and look up those of `vrf`. Return a
+ * bit for each packet that label.c has to handle.
  */
 static uint64_t
 payloads_take(struct burst *b, uint64_t ip, uint64_t vrf)
@@ -365,8 +365,8 @@ frame_begin_at(struct rte_mbuf *m, uint8_t *eth)
 }
 
 /*
- * Return the interface by which a packet with `rest` octets behind its new labels leaves, or
- * NULL if it does not fit or needs tags.
+ * Return the interface by which a packet with `rest` octets behind its new labels leaves,
+ * or NULL if it does not fit or needs tags.
  */
 static inline const struct fib_iface *
 egress_of(const struct burst *b, unsigned int i, const struct fib_encap *e,
@@ -438,8 +438,8 @@ burst_all_pop(const struct burst *b)
 }
 
 /*
- * Rewrite a burst with vectors if all packets change their labels in the same manner. Return
- * false for any other burst.
+ * Rewrite a burst with vectors if all packets change their labels in the same manner.
+ * Return false for any other burst.
  */
 static bool
 burst_rewrite_alike(struct burst *b, uint64_t which)

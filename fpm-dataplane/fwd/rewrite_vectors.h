@@ -301,8 +301,8 @@ frames_write_pushed_one(struct burst *b, const struct egress *w)
 }
 
 /*
- * Replace the first label of all packets. The EtherType stays. The label keeps its TC and S,
- * and its TTL, which is above 1, is decremented.
+ * Replace the first label of all packets. The EtherType stays. The label keeps its TC and
+ * S, and its TTL, which is above 1, is decremented.
  */
 INLINE void
 frames_write_swapped(struct burst *b, const struct egress *w)

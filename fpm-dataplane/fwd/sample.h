@@ -50,8 +50,8 @@ fwd_samples_drops(const struct fwd *f)
 void fwd_sample_drop(struct burst *b, unsigned int i, enum reason reason);
 
 /*
- * Record a frame that `port` did not take. Interface `out`: the port, or a VLAN on it. A tag
- * that the device was to insert is in the frame afterwards.
+ * Record a frame that `port` did not take. Interface `out`: the port, or a VLAN on it. A
+ * tag that the device was to insert is in the frame afterwards.
  */
 void fwd_sample_unsent(struct fwd *f, uint16_t port, uint16_t out, struct rte_mbuf *m);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * target_x86: compile the functions between FWD_TARGET_BEGIN() and FWD_TARGET_END for a CPU
- * with AVX2 or AVX-512. fwd_isa_best() (isa_x86.c) checks that the CPU has all the features.
+ * with AVX2 or AVX-512. fwd_isa_best() (isa_x86.c) checks that the CPU has all the
+ * features.
  *
  * Private to the files *_avx2.c and *_avx512.c of fwd/.
  */

@@ -114,8 +114,8 @@ fwd_urpf_ask(const struct burst *b, unsigned int i, uint8_t *back)
 }
 
 /*
- * Check a packet by `egress`, the egress interfaces of the route to its source in the FIB of
- * its VRF.
+ * Check a packet by `egress`, the egress interfaces of the route to its source in the FIB
+ * of its VRF.
  */
 static bool
 packet_passes(const struct burst *b, unsigned int i, uint64_t egress)

@@ -180,7 +180,9 @@ burst_look_vlan(struct burst *b)
 	return 0;
 }
 
-/* The destination MAC in the first eight octets of a frame, read as a little-endian word. */
+/*
+ * The destination MAC in the first eight octets of a frame, read as a little-endian word.
+ */
 #define MAC_BITS 0xffffffffffffu
 
 /*
@@ -301,7 +303,8 @@ burst_split(struct burst *b, struct split *t, bool stripped, bool macs)
 
 /*
  * Return true if the conditions of the fast path are the same on both interfaces, tags
- * aside. `macs`: each frame is for the MAC of its interface, so the MACs need not be the same.
+ * aside. `macs`: each frame is for the MAC of its interface, so the MACs need not be the
+ * same.
  */
 static inline bool
 ifaces_alike(const struct fib_iface *a, const struct fib_iface *b, bool macs)

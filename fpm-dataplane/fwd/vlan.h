@@ -24,8 +24,8 @@ uint16_t fwd_look(struct burst *b);
 /*
  * Handle a burst of a port with VLANs; `of` is the result of fwd_look(). walk_fast() gets
  * packets of several interfaces that are alike. It sends the fast-path packets, and returns
- * a bit for each other packet, of which it has changed only the tags. walk() gets packets of
- * one interface.
+ * a bit for each other packet, of which it has changed only the tags. walk() gets packets
+ * of one interface.
  */
 void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b),
 	       uint64_t (*walk_fast)(struct burst *b));

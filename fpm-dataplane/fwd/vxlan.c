@@ -123,7 +123,9 @@ fwd_vxlan_outer(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop
 	return false;
 }
 
-/* Return the MAC address and interface of the neighbor of the outer packet; 0: it has none. */
+/*
+ * Return the MAC address and interface of the neighbor of the outer packet; 0: it has none.
+ */
 static uint64_t
 outer_hop(const struct fib *fib, const struct fib_vxlan_outer *outer)
 {

@@ -269,7 +269,9 @@ headend_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 	frame_send(p, m, hop, out);
 }
 
-/* Send a packet to a neighbor behind a VXLAN, and its outer packet to the neighbor `hop`. */
+/*
+ * Send a packet to a neighbor behind a VXLAN, and its outer packet to the neighbor `hop`.
+ */
 static void
 vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 	      fib_path path, const struct fib_vxlan_hop *vxlan,

@@ -39,8 +39,8 @@
 struct neigh_queue {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbor; 0: free entry */
-	uint8_t n;     /* packets in m[] */
-	uint8_t again; /* answers of neigh that were out of date when they came */
+	uint8_t n;      /* packets in m[] */
+	uint8_t again;  /* answers of neigh that were out of date when they came */
 	struct ipaddr addr;
 	uint32_t adj; /* adjacency of a next hop with this address; 0: none known */
 	double since; /* monotonic_s() when the first packet came */
@@ -192,8 +192,8 @@ struct icmp_error {
 };
 
 /*
- * Make an ICMP error about `m`, if RFC 1812, 4.3.2.7 or RFC 4443, 2.4 (e) and the rate allow
- * it. Keeps `m`. Returns the error, which the caller forwards, or NULL.
+ * Make an ICMP error about `m`, if RFC 1812, 4.3.2.7 or RFC 4443, 2.4 (e) and the rate
+ * allow it. Keeps `m`. Returns the error, which the caller forwards, or NULL.
  */
 struct rte_mbuf *icmp_make(struct punt *p, struct rte_mbuf *m,
 			   const struct icmp_error *error);

@@ -516,8 +516,8 @@ row_add(json_t *row, enum query_kind kind, const json_t *rows)
 		json_object_set(row, "route", one);
 		row_add_kernel_dev(row, one);
 		/*
-		 * rib replies after the packet was looked up, so its route may be newer. The
-		 * record of a packet with labels has no group.
+		 * rib replies after the packet was looked up, so its route may be newer.
+		 * The record of a packet with labels has no group.
 		 */
 		if (json_object_get(row, "group") != NULL)
 			row_set(row, "route_changed",
