@@ -269,7 +269,7 @@ bfd_find(const struct burst *b, unsigned int i, struct view *v)
 	return true;
 }
 
-/* Note a packet that changes nothing. Returns false for every other packet. */
+/* Note a packet that changes no session. Returns false for every other packet. */
 static bool
 bfd_note(const struct burst *b, const struct view *v)
 {

@@ -282,7 +282,7 @@ struct burst {
 	bool vrf_counted; /* the packets are counted for their VRFs already */
 	bool noted;       /* rec[] is valid: a session watches, or fwd_explain() runs */
 	bool inside;      /* inner packets; the outer headers are still in the frames */
-	uint16_t shown;   /* see fwd_tunnel_show() */
+	uint16_t shown;   /* octets that fwd_tunnel_show() cut off the front of a frame */
 	/* Valid if `inside`; see struct fwd_decap. All packets have the same labels_at. */
 	uint16_t labels_at;
 	bool by_sid;
@@ -331,7 +331,7 @@ struct burst {
 	fib_path path[BURST_MAX];
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx, from the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
-	struct watch_record *rec[BURST_MAX]; /* while a session watches; may be NULL */
+	struct watch_record *rec[BURST_MAX]; /* valid if `noted`; NULL: no record */
 	uint16_t
 		/* VRF of the lookup; valid if vrfs_differ, and for packets with labels */
 		vrf[BURST_MAX];
@@ -450,7 +450,7 @@ burst_all(const struct burst *b)
 
 /*
  * Return the port's result for the IPv4 header checksum. Valid only if b->rx_cksum. A
- * device that parses tunnels reports on the inner header: see parse.c and
+ * device that parses tunnels reports on the inner header: see parse_ip.c and
  * burst_outer_is_right().
  */
 static inline uint64_t
@@ -519,11 +519,11 @@ void fwd_lookup_fast(struct burst *b);
 void fwd_adjacency_fast(struct burst *b);
 void fwd_rewrite_fast(struct burst *b);
 /*
- * Look up the fast-path packets, each in the FIB of b->vrf[]. Return a bit for each whose
- * VRF has no FIB.
+ * Look up the fast-path packets, each in the FIB of b->vrf[]. Return a bit for each packet
+ * whose VRF has no FIB.
  */
 uint64_t fwd_lookup_each(struct burst *b);
-uint64_t fwd_dispatch_fast(struct burst *b); /* returns a bit for each other packet */
+uint64_t fwd_dispatch_fast(struct burst *b); /* returns a bit per slow-path packet */
 void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, drops */
 
 /*

@@ -251,7 +251,8 @@ class_for_host(const struct burst *b, unsigned int i, uint32_t now_s)
 }
 
 /*
- * Return the class of the ICMP error that a packet causes. The type of the error decides.
+ * Return the class of the ICMP error that a packet causes, by the type of the error.
+ * CLASS_cut: the packet is too big and must be fragmented.
  */
 static enum punt_class
 class_of_error(const struct burst *b, unsigned int i, enum reason reason)

@@ -72,8 +72,8 @@ pattern_of(struct fwd *f, const uint8_t *eth)
 		x = load64(ip + 16) ^
 		    (load64(ip + 24) + load64(ip + 32)) * 0xc2b2ae3d27d4eb4fu;
 	/*
-	 * The last octets are the highest ones of x, so only the highest bits depend on
-	 * all.
+	 * The last octets of the addresses are the highest octets of x. So only the highest
+	 * bits of the product depend on all octets.
 	 */
 	return &f->pattern[x * 0x9e3779b97f4a7c15u >> (64 - FWD_PATTERNS_LOG2)];
 }

@@ -55,8 +55,9 @@ struct fwd_payload {
 	uint32_t at;    /* offset of the IP packets from the start of the frames */
 	bool four, six; /* families that may be on the fast path */
 	/*
-	 * The packets follow one label, whose TTL is above 1. If the TTL of the label, less
-	 * one, is lower than the hop count, it becomes the hop count (label_packet_ttl()).
+	 * The packets follow one label, whose TTL is above 1. If the TTL of the label is
+	 * lower than the hop count, the TTL less one becomes the hop count
+	 * (label_packet_ttl()).
 	 */
 	bool uniform;
 };
@@ -214,7 +215,7 @@ bool fwd_rewrite_avx2(struct burst *b);
 enum fwd_labels_do {
 	FWD_LABELS_POP,  /* each packet loses its only label and leaves as IP packet */
 	FWD_LABELS_PUSH, /* each packet gets labels */
-	FWD_LABELS_SWAP, /* the first label of each packet is replaced by one */
+	FWD_LABELS_SWAP, /* one label replaces the first label of each packet */
 };
 
 /*

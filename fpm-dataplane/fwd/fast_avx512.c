@@ -26,7 +26,7 @@ headers_load_two(const uint8_t *a, const uint8_t *b)
 		_mm256_loadu_si256((const void *)(b + 2)), 1);
 }
 
-/* Transpose. The order of the loads makes lane k packet k. */
+/* Load 16 headers and transpose them. The order of the loads makes lane k packet k. */
 INLINE void
 words_load(struct words *x, uint8_t *const *p)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fast_lanes: the code of fast.c for a group of packets at once, in vectors of 32-bit lanes,
- * one lane a packet. It is written with the vector extensions of gcc and clang. A file that
- * includes it compiles it for a kind of CPU (fast_avx2.c, fast_sse4.c, fast_neon.c). That
- * file defines LANES, 8 or 4: as many as a register of the CPU has, because gcc splits the
- * shuffles of wider vectors into single lanes. If the CPU has instructions for
- * lanes_bits(), the file defines them as LANES_MOVEMASK. As in fast_avx512.c, 32 octets of
- * each header, from the third octet on, are transposed into eight vectors, one per word.
+ * fast_lanes: the code of fast.c for a group of packets at once, in vectors of 32-bit
+ * lanes, one lane per packet. It is written with the vector extensions of gcc and clang. A
+ * file that includes it compiles it for a kind of CPU (fast_avx2.c, fast_sse4.c,
+ * fast_neon.c). That file defines LANES, 8 or 4: as many as a register of the CPU has,
+ * because gcc splits the shuffles of wider vectors into single lanes. If the CPU has
+ * instructions for lanes_bits(), the file defines them as LANES_MOVEMASK. As in
+ * fast_avx512.c, 32 octets of each header, from the third octet on, are transposed into
+ * eight vectors, one per word.
  *
  * A comparison of lanes gives all ones or 0 in each lane. The result is that of fast.c.
  *
- * Tried without gain, on Zen 1, cycles a packet of the stage parse:
+ * Tried without gain, on Zen 1, in cycles per packet of the stage parse:
  * - constants that are made once before the loop instead of in each group, from general
  *   registers: 15.1 instead of 13.1 (IPv4), 11.7 instead of 10.5 (IPv6). They do not fit the
  *   registers, and a load of 32 octets is two operations there;
@@ -242,7 +243,7 @@ struct group_kind {
 
 /*
  * Return a bit mask of the packets with a right checksum: by the port's result where it has
- * one, else by our own sum. The port judged no payloads.
+ * one, else by our own sum. The port has no results for payloads.
  */
 LANE_INLINE unsigned int
 group_checksums_ok(const struct burst *b, const struct group *g, const struct lane_words *x,

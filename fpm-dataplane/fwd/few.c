@@ -80,7 +80,7 @@ few_lookup_families(struct burst *b, uint32_t *group)
 	uint8_t of4[FWD_FEW_MAX], of6[FWD_FEW_MAX];
 	unsigned int n4 = 0, n6 = 0;
 
-	/* Without a branch on the family, which the CPU would mispredict. */
+	/* Avoid a branch on the family, because the CPU would mispredict it. */
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		key4[n4] = b->dst4[i];
 		of4[n4] = (uint8_t)i;
@@ -110,7 +110,7 @@ few_lookup(struct burst *b, unsigned int n4, uint32_t *group)
 
 /*
  * Find the neighbors and the egress interfaces. Returns false if a packet needs another
- * stage, for example because its neighbor has no MAC, or it is too long.
+ * stage, for example because its neighbor has no MAC, or because the packet is too long.
  */
 static inline bool
 few_adjacency(struct burst *b, const uint32_t *group, const struct fib_iface **out)

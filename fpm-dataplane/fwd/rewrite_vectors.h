@@ -73,7 +73,7 @@ INLINE bool
 egress_find(struct burst *b, struct egress *w, const struct entries *e, bool only4,
 	    unsigned int more)
 {
-	/* Each half of a tag is in host order. */
+	/* Swap the octets of each half of a tag: struct fib_tag has them in host order. */
 	const __m128i octets =
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
 	uint64_t todo = burst_all(b), too_long = 0, ports = 0;

@@ -42,7 +42,7 @@ neighbor_path(const struct burst *b, unsigned int i, const struct fib_sid *sid,
 		return fib_resolve(fib, vrf, family, &sid->hop,
 				   flow_hash(burst_l3(b, i), room, 6, fib->seed));
 	room = room > at ? room - at : 0;
-	if (room < (family == 4 ? 20u : 40u)) /* the end point refuses it, or the kernel */
+	if (room < (family == 4 ? 20u : 40u)) /* the end point or the kernel refuses it */
 		return PATH(PATH_NONE, 0);
 	room = room < sizeof(copy) ? room : sizeof(copy);
 	memcpy(copy, burst_l3(b, i) + at, room);

@@ -2,7 +2,7 @@
 /*
  * sid: packets to an end point of SRv6.
  *
- * Private to fwd/. The functions read and write the packet, and write the burst.[fwd-n]
+ * Private to fwd/. The functions read and write the packet, and write the burst. [fwd-n]
  */
 #ifndef FWD_SID_H
 #define FWD_SID_H

@@ -131,7 +131,7 @@ struct rte_mbuf **fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n);
  */
 bool fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan);
 
-/* Send the buffer if it is full, after the packets are in it. */
+/* Send the buffer if it is full. Call this after the packets are in it. */
 void fwd_tx_full(struct fwd *f, uint16_t ifidx);
 
 #endif

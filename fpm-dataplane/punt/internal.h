@@ -59,7 +59,7 @@ struct punt {
 		max_queues;       /* below n_places, so that probes end */
 	unsigned int max_packets; /* for all neighbors together: never the whole pool */
 	unsigned int n_queues;    /* entries in use */
-	unsigned int n_waiting;   /* packets in them */
+	unsigned int n_waiting;   /* packets in these entries */
 	double none_before; /* before this time no entry is old enough to be removed */
 	uint8_t *linear;    /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
