@@ -5,9 +5,9 @@
  * resolves nothing itself: it asks the kernel, which sends the solicitations. It never
  * changes an entry that an operator has set.
  *
- * When the kernel's GC evicts a watched next hop or a host in use (a scan fills its table),
- * the neighbor has not failed. Its MAC address stays in use while the kernel resolves it
- * again (`grace`).
+ * When the kernel's GC evicts a watched next hop or a host in use (a scan fills the
+ * kernel's table), the neighbor has not failed. Its MAC address stays in use while the
+ * kernel resolves the neighbor again (`grace`).
  */
 #include "neigh/internal.h"
 
@@ -213,8 +213,8 @@ nb_apply(struct neigh *n, struct nb *nb)
 }
 
 /*
- * Call fn() for each neighbor of an interface. fn() may free that neighbor, and no other. Steps are
- * counted for tests.
+ * Call fn() for each neighbor of an interface. fn() may free that neighbor, and no other.
+ * Count the steps for tests.
  */
 static void
 nb_each(struct neigh *n, uint16_t ifidx, void (*fn)(struct neigh *n, struct nb *nb))
@@ -272,8 +272,9 @@ nb_on_failed(struct neigh *n, struct nb *nb)
 	nb->grace = false;
 	nb_apply(n, nb);
 	/*
-	 * A neighbor that was deleted during its resolution may still reply: nb_on_gone()
-	 * makes the kernel ask again.
+	 * The kernel reports FAILED also for an entry that is deleted during its
+	 * resolution. Such a neighbor may still reply, because nb_on_gone() makes the
+	 * kernel ask again. So the packets wait on, unless the resolution has failed.
 	 */
 	if (nb_is_waited_for(nb) &&
 	    kmon_has_failed(n->control, n->iface[nb->ifidx].kernel.ifindex, nb->family,
@@ -292,10 +293,13 @@ nb_on_gone(struct neigh *n, struct nb *nb)
 	bool waited_for = nb_is_waited_for(nb);
 
 	/*
-	 * The kernel reports an entry that is deleted by hand as failed before it reports the
-	 * deletion. So an entry that was usable until now was evicted by garbage collection.
+	 * The kernel reports an entry that is deleted by hand as failed before it reports
+	 * the deletion. So an entry that was usable until now was evicted by garbage
+	 * collection.
+	 *
+	 * A noarp entry gets no grace, because the kernel makes such entries on a link with
+	 * `arp off`, with the MAC of the link itself.
 	 */
-	/* An entry that the kernel made for `arp off` has the MAC of the link itself. */
 	nb->grace = (nb->nud & NUD_NOARP) == 0 &&
 		    (nb_is_watched(nb) || host_in_use(n, nb)) && nb_usable(n, nb);
 	nb->known = nb->has_mac = false;

@@ -46,9 +46,10 @@ carrier_log_pending(struct neigh *n)
 /* --- to FRR and to the TAP ------------------------------------------------------------ */
 
 /*
- * Queue the carrier's announcement to FRR: of the TAP and of each VLAN on it, which the
- * kernel updates later. It is sent at the end of the round, after forwarders have all
- * carriers of the round, because each announcement takes the kernel's lock for all links.
+ * Queue the announcement of a carrier to FRR: for the TAP, and for each VLAN on it, because
+ * the kernel itself updates VLANs later. Announcements are sent at the end of the round,
+ * after forwarders have all carriers of the round, because each of them takes the kernel's
+ * lock for all links.
  */
 static void
 carrier_queue(struct neigh *n, uint16_t ifidx, bool up)
@@ -70,7 +71,7 @@ carrier_announce(struct neigh *n)
 
 	if (!n->announce_due || n->control == NULL)
 		return;
-	/* TAPs have the lower numbers. */
+	/* TAPs come first, because they have the lower numbers. */
 	for (uint16_t i = n->announce_from; i < n->iface_end && left > 0; i++) {
 		struct iface *ifc = &n->iface[i];
 
@@ -81,12 +82,12 @@ carrier_announce(struct neigh *n)
 		ifc->announce_due = false;
 		if (ifc->port == NULL || !ifc->present)
 			continue;
-		/* In mode dormant a supplicant, not the carrier, says that the link runs. */
+		/* In link mode dormant a supplicant, not the carrier, sets the state up. */
 		if (ifc->announce_up && ifc->kernel.dormant)
 			continue;
 		/*
-		 * A failure is ignored: the link is gone, or the kernel announces it within
-		 * a second.
+		 * A failure is ignored: the link is gone, or the kernel announces the
+		 * carrier within a second.
 		 */
 		kmon_operstate(n->control, ifc->kernel.ifindex, ifc->announce_up);
 		left--;
@@ -139,7 +140,7 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 	if (!ifc->leaving)
 		carrier_log(ifc);
 	/*
-	 * On a loss inform forwarders and groups first: setting the TAP's carrier takes the
+	 * On a loss inform forwarders and rib first: setting the TAP's carrier takes the
 	 * kernel's lock for all links, which other processes may hold for long.
 	 */
 	if (!up)
@@ -159,8 +160,8 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 
 /*
  * Give the TAPs the carriers of their devices again, if another program changed them (`ip
- * link set carrier`). If the kernel reports a difference for a whole period, it is no late
- * report.
+ * link set carrier`). A difference that lasts for a whole period is not just a late report
+ * of the kernel.
  */
 void
 carrier_restore(struct neigh *n)
@@ -185,7 +186,7 @@ carrier_restore(struct neigh *n)
 /*
  * Return true if the device may still come up. A TAP kept over a restart keeps its carrier
  * until the device has its link or has had time for that, so that sessions survive. No
- * packets are sent there meanwhile.
+ * packets are sent by the port meanwhile.
  */
 static bool
 carrier_may_be_late(const struct iface *ifc)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts of connected subnets: the neighbors that the kernel has resolved on our ports, by
- * address, in fib->hosts, each with an adjacency slot of neigh's half. Runs in neigh. A
- * slot and its host are reused only after a grace period, so no forwarder finds a slot with
- * a changed key. There are never more hosts than slots, which bounds the memory during a
- * scan.
+ * Hosts of connected subnets: the neighbors that the kernel has resolved on our interfaces.
+ * fib->hosts has them by address. Each host has an adjacency slot of neigh's half. Runs in
+ * neigh. A slot and its host are reused only after a grace period, so no forwarder finds a
+ * slot with a changed key. There are never more hosts than slots, which bounds the memory
+ * during a scan.
  */
 #include "neigh/internal.h"
 
@@ -89,7 +89,10 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 	nb_publish(n, nb, slot, hop);
 	cds_lfht_node_init(&h->fib.node);
 	GRACE_RELEASE(&h->fib.node);
-	/* Contains a full barrier: a forwarder that finds the host sees its slot filled. */
+	/*
+	 * cds_lfht_add() contains a full barrier: a forwarder that finds the host sees its
+	 * slot filled.
+	 */
 	cds_lfht_add(n->fib->hosts, fib_host_hash(n->fib, &key), &h->fib.node);
 	nb->host = h;
 	cds_list_del_init(&nb->no_slot);
@@ -129,7 +132,7 @@ host_update(struct neigh *n, struct nb *nb)
 	uint64_t hop = nb_hop(n, nb);
 
 	host_apply(n, nb, hop);
-	/* Last, so that punt finds the neighbor published. */
+	/* Reply last, so that punt finds the neighbor published. */
 	if (hop != 0)
 		glean_answer(n, nb, true);
 }
@@ -156,8 +159,8 @@ host_was_used(struct neigh *n, const struct host *h)
 
 /*
  * Confirm the hosts in use. The kernel sees none of the packets that forwarders send, so it
- * would let the entry become stale and remove it. Unused entries are left to the kernel's
- * GC.
+ * would let the entries of these hosts become stale and remove them. Unused entries are
+ * left to the kernel's GC.
  */
 void
 host_sweep(struct neigh *n)

@@ -35,9 +35,9 @@ iface_copy_free(struct neigh *n, struct retired *r)
 }
 
 /*
- * Return a bit for each of the 64 interfaces from 64 * `w` on that may lend an address of a
- * family that needs one, because the best rank is below global (IPv4) or below unique local
- * (IPv6).
+ * Return the lenders among the 64 interfaces with numbers from 64 * `w` on, as bits: the
+ * interfaces that may lend an address of a family in which one is missing. It is missing if
+ * the best rank is below global (IPv4) or below unique local (IPv6).
  */
 static uint64_t
 lenders_of(const struct neigh *n, unsigned int w, const struct ranks *best)
@@ -46,7 +46,7 @@ lenders_of(const struct neigh *n, unsigned int w, const struct ranks *best)
 	       (best->v6 < RANK_ULA ? n->lenders[V6].word[w] : 0);
 }
 
-/* Take missing addresses from other interfaces with this table, the first one first. */
+/* Take missing addresses from other interfaces with this table, by their numbers. */
 static void
 iface_borrow_from(struct neigh *n, uint32_t table, struct fib_iface *fi, struct ranks *best)
 {
@@ -72,8 +72,8 @@ iface_borrow_from(struct neigh *n, uint32_t table, struct fib_iface *fi, struct 
  * Choose the source address of ICMP errors about packets from this interface: its own. An
  * unnumbered interface borrows one in its VRF, first from the loopback interface (RFC 1812,
  * 2.2.7: the router-id), then from any other. So does an interface whose IPv6 addresses are
- * all deprecated, as in Linux: in RFC 6724, 5, rule 3 is before rule 5. A link-scope address
- * is used only when there is no better one.
+ * all deprecated, as in Linux: in RFC 6724, 5, rule 3 is before rule 5. An address of
+ * 169.254/16 is used only when there is no better one.
  */
 static void
 iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
@@ -243,7 +243,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 
 	if (ifc->svi)
 		svi_note(n, ifidx, old, fi);
-	/* Padding is zero in both: calloc, and stores member by member. */
+	/* The padding is zero in both copies, because members are stored one by one. */
 	if (old != NULL && memcmp(old, fi, sizeof(*fi)) == 0) {
 		free(copy);
 		return false;
@@ -271,8 +271,9 @@ iface_lends_no_more(struct neigh *n, uint16_t ifidx)
 }
 
 /*
- * Return true if no interface borrows from this one, because one with a lower number has an
- * address of the best rank in the same VRF. Looks at a few interfaces only.
+ * Return true if no interface borrows from interface `l`, because an interface with a lower
+ * number has an address of the best rank in the same VRF. Examine LENDERS_TRIED interfaces
+ * at most; return false if they do not show it.
  */
 static bool
 iface_is_outranked(struct neigh *n, const struct link *l, unsigned int v)
@@ -474,8 +475,8 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 #define IPV6_LOG_PERIODS 2
 
 /*
- * Publish whether a link has IPv6. Forwarders see IPv6 off before its neighbors are
- * removed, and on before they are published.
+ * Publish whether a link has IPv6. Forwarders see that IPv6 is off before the IPv6
+ * neighbors are removed, and that it is on before the neighbors are published.
  */
 static void
 iface_inet6_changed(struct neigh *n, struct link *l)
@@ -581,7 +582,10 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 	/* A device without an MTU setting accepts frames up to its longest frame. */
 	if (rc == 0 || rc == -ENOTSUP)
 		ifc->dev_mtu_bytes = want;
-	/* The kernel interface got this MTU, too. Its next report has the value. */
+	/*
+	 * The kernel interface got this MTU, too. Forget its old MTU: the next report has
+	 * the new one.
+	 */
 	if (rc == 0)
 		ifc->below_mtu_bytes = 0;
 	if (mtu_bytes <= ifc->dev_mtu_bytes)
@@ -664,7 +668,7 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	else
 		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);
-	if (arp_changed) /* kmon_resolve() knew only the previous state */
+	if (arp_changed) /* earlier calls of kmon_resolve() used the previous state */
 		nb_apply_iface(n, ifidx);
 	/* Forwarders stop before the peer sees the link lost. */
 	if (ifc->on == 0 && !ifc->tunnel)

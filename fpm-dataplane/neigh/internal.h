@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared declarations of the neigh thread's files. No other folder includes this. All is
- * [neigh].
+ * Shared declarations of the neigh thread's files. No other folder includes this file. All
+ * functions are for the neigh thread.
  *
  *   neigh.c -> ports.c -> link_event.c -> vlan.c --------------> iface.c -> adjacency.c -> hosts.c
  *                |              |-> tunnel.c -> no_port.c ------^  ^           glean.c <----'
  *                |              `-> vxlan.c --> no_port.c          |
  *                `-> carrier.c, mpls.c ----------------------------'
  *
- * Each file may call the files to its right, and link.c, locals.c, tree.c, table.c, vrf.c,
- * vlan_table.c, macvlan.c, outer.c, vxlan_hop.c, tunnel_table.c, vxlan_table.c, device_link.c,
- * notify.c and retire.c, which call none of these back.
+ * Each file may call the files to its right. All files may call link.c, locals.c, tree.c,
+ * table.c, vrf.c, vlan_table.c, macvlan.c, outer.c, vxlan_hop.c, tunnel_table.c,
+ * vxlan_table.c, device_link.c, notify.c and retire.c, which call no file of the diagram.
  */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
@@ -30,7 +30,7 @@
 #include "port/port.h"
 
 #define RETRY_S        1.0 /* period of requests for unresolved next hops */
-#define CARRIER_POLL_S 0.1 /* for devices without kernel events for their link state */
+#define CARRIER_POLL_S 0.1 /* period in which links without events of the kernel are read */
 #define SWEEP_S        5.0 /* period in which hosts in use are confirmed */
 #define GLEAN_S        5.0 /* longest wait for the reply of a neighbor */
 #define LINK_CHAINS    4096
@@ -51,12 +51,15 @@ struct retired {
 enum source_rank {
 	RANK_NONE, /* unusable */
 	RANK_LINK, /* IPv4: 169.254/16 */
-	/* RFC 6724, 5, rule 3: preferred addresses of all links rank above deprecated */
+	/* RFC 6724, 5, rule 3: all preferred addresses rank above all deprecated ones */
 	RANK_DEPRECATED_ULA,
 	RANK_DEPRECATED,
 	RANK_ULA, /* the lowest rank of preferred addresses */
 	RANK_GLOBAL,
-	/* Link-local IPv6 addresses have no rank, but have trees, too (link.use). */
+	/*
+	 * The values from here on are no ranks, but indices of link.use, as the ranks are.
+	 * The first two are for link-local IPv6 addresses.
+	 */
 	USE_LINKLOCAL,
 	USE_LINKLOCAL_TENTATIVE,
 	/*
@@ -74,7 +77,7 @@ struct ranks {
 /* A local address of the control namespace. */
 struct local {
 	struct cds_list_head list; /* link.locals, in the order of the kernel */
-	int64_t place;             /* greater than the places before it in that list */
+	int64_t place;             /* grows along link.locals */
 	struct tree_node by_address, by_place;
 	struct kmon_addr addr;
 };
@@ -83,21 +86,22 @@ struct local {
 struct link {
 	struct link *next; /* chain */
 	/*
-	 * while `known`: in n->above of the link below it, in n->member of its master, in
-	 * n->tagged of the link below it and its VLAN
+	 * Entries in chains while `known`: in n->above by the link below, in n->member by
+	 * the master, in n->tagged by the link below and the VLAN.
 	 */
 	struct cds_hlist_node above, member, tagged;
 	uint32_t ifindex;
-	uint16_t ifidx; /* 0: no port or VLAN of ours */
+	uint16_t ifidx; /* number of our interface; 0: the link is none of ours */
 	bool known;     /* false: only addresses were reported */
-	bool told;      /* rib and punt know it ... */
-	bool told_up;   /* ... as up */
+	bool told;      /* rib and punt know the link ... */
+	bool told_up;   /* ... and that it is up */
 	char name[16];
-	uint32_t table;          /* table of its addresses as reported to rib; 0: main */
-	uint32_t owner;          /* its bond, bridge or team; 0: none */
-	uint16_t vrf;            /* a VRF's own number; FIB_VRF_NONE: no number was free */
+	uint32_t table; /* table of its VRF; 0: main */
+	uint32_t owner; /* its bond, bridge or team; 0: none */
+	/* a VRF: its number; FIB_VRF_NONE: no number was free; 0: no VRF, or table main */
+	uint16_t vrf;
 	struct kmon_link kernel; /* last report; valid while `known` */
-	/* the kernel has reported the next three fields, or that there is no IPv6 */
+	/* the kernel has reported the next four fields, or that the link has no IPv6 */
 	bool ipv6_told;
 	bool ipv6_off;
 	bool ndisc_notify; /* sysctl */
@@ -105,7 +109,7 @@ struct link {
 	bool force_forwarding6;  /* sysctl net.ipv6.conf.NAME.force_forwarding */
 	bool ignore_linkdown[2]; /* sysctl ignore_routes_with_linkdown: IPv4, IPv6 */
 	uint8_t rp_filter;       /* sysctl net.ipv4.conf.NAME.rp_filter */
-	bool mpls_told;          /* the kernel reports MPLS of it */
+	bool mpls_told;          /* the kernel reports net.mpls.conf of it */
 	bool mpls;               /* sysctl net.mpls.conf.NAME.input */
 	bool forward4_off;       /* sysctl net.ipv4.conf.NAME.forwarding is 0 */
 	/*
@@ -113,72 +117,77 @@ struct link {
 	 * forwarders serve it, or the link is no tunnel
 	 */
 	const char *tunnel_refused;
-	uint16_t n_svis;    /* a vxlan device: interfaces over it */
-	bool fdb_due;       /* ... its forwarding database has not been read */
+	uint16_t n_svis;    /* a vxlan device: number of interfaces (SVIs) over it */
+	bool fdb_due;       /* ... its forwarding database is still to be read */
 	bool kernels_vxlan; /* the link counts in n->n_kernels_vxlan */
 	struct cds_list_head locals;
-	int64_t place_first, place_last; /* places in that list are between them */
-	struct tree by_address;          /* the same addresses */
-	struct tree use[2]
-		       [N_USES]; /* by family and source_rank, in the order of the list */
+	int64_t place_first, place_last; /* the places in `locals` are from first to last */
+	struct tree by_address;          /* the addresses of `locals`, sorted by address */
+	/* the same by family and use (enum source_rank), sorted as in `locals` */
+	struct tree use[2][N_USES];
 	uint32_t n_addr4;
 };
 
-/* The VRF that has a number. */
+/* The VRFs of the kernel that share a number, because they have the same table. */
 struct vrf {
 	uint32_t table;
 	uint32_t refs;     /* VRFs of the kernel with this table; 0: number is free */
 	uint32_t named_by; /* ifindex of the VRF whose name rib has */
 };
 
-/* A port and its TAP, or a VLAN. A VLAN uses only the fields marked (*). */
+/*
+ * An interface: a port and its TAP, a VLAN or macvlan, a tunnel, or an SVI. A VLAN or
+ * macvlan uses only the fields marked (*).
+ */
 struct iface {
-	/* (*) a VLAN: the port it is on; a tunnel: n->no_port; NULL: no such interface */
+	/* (*) the port below; a tunnel or SVI: n->no_port; NULL: no such interface */
 	struct port *port;
-	bool tunnel;            /* a tunnel or an svi, which are on no port */
-	bool svi;               /* a bridge over a vxlan device, or a VLAN on one */
-	bool svi_due, svi_came; /* see svi_note_due() */
-	unsigned int vxlan;     /* ifindex of that device */
-	uint32_t vni;           /* of an svi */
-	uint16_t next_svi;      /* in the chain of this device and VNI; 0: none */
-	uint16_t on;            /* (*) a VLAN: interface that it is on; 0: a port */
-	/* (*) the VLANs and macvlans on it, and its place among those on `on`; 0: none */
+	bool tunnel;            /* a tunnel or an SVI, which are on no port */
+	bool svi;               /* an SVI: a bridge over a vxlan device, or a VLAN on it */
+	bool svi_due, svi_came; /* is in n->svi_due; svi_catch_up() is to be called */
+	unsigned int vxlan;     /* an SVI: ifindex of its vxlan device */
+	uint32_t vni;           /* an SVI: its VNI */
+	uint16_t next_svi;      /* an SVI: the next one in its chain of svi_at; 0: none */
+	uint16_t on;            /* (*) the interface below; 0: this is a port or a tunnel */
+	/* (*) list of VLANs and macvlans on it; its entry in the list of `on`; 0: none */
 	uint16_t first_on, last_on, next_on, prev_on;
-	struct tap tap;          /* its TAP and descriptor; punt reads and writes it */
+	struct tap tap;          /* a port: its TAP; punt uses the descriptor, too */
 	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
-	bool present;            /* (*) the TAP or VLAN exists */
-	struct if_counters base; /* a VLAN: counters of its number when it was added */
+	bool present;            /* (*) the TAP, VLAN or tunnel exists */
+	struct if_counters base; /* (*) counters of its number when it was added; no port */
 	uint64_t urpf_base;      /* (*) counters_urpf() of its number when it was added */
-	bool number_retired;     /* (*) removed VLAN; its number is not reused yet */
+	bool number_retired;     /* (*) removed; its number is not reused yet */
 	bool lost;               /* the TAP was deleted and not yet recreated */
 	int lost_error;          /* last logged error when it was recreated; 0: not tried */
 	bool leaving;            /* the port is being removed on request */
 	bool carrier;            /* carrier of the port */
-	bool carrier_set;        /* ... and the TAP has it */
-	/* the kernel reported another carrier: carrier_restore() */
+	bool carrier_set;        /* ... is known, and the TAP has it */
+	/* the TAP had another carrier a period ago: see carrier_restore() */
 	bool carrier_differs;
 	struct port_link speed;         /* speed and duplex that the TAP was given last */
 	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
-	unsigned int n_unlogged;        /* changes that were not logged */
+	unsigned int n_unlogged;        /* lines about the link that were not logged */
 	double log_credit;              /* log lines that are allowed ... */
 	double log_credit_at_s;         /* ... at that (monotonic) time */
 	double link_wait_until_s;       /* monotonic; until then a link may still come up */
-	bool up;       /* (*) admin up with carrier; a VLAN: also the interface below */
-	bool can_ask;  /* (*) up, and the kernel agrees */
-	bool forward4; /* (*) the sysctl */
+	/* (*) admin up with carrier; a VLAN: admin up, and the interface below is up */
+	bool up;
+	bool can_ask;  /* (*) up, and the kernel sees the carrier: it sends requests */
+	bool forward4; /* (*) sysctl net.ipv4.conf.NAME.forwarding */
 	bool ipv6_off; /* (*) as published */
-	uint8_t ipv6_off_wait; /* (*) periods until its loss is logged: see iface_inet6_log() */
+	uint8_t ipv6_off_wait; /* (*) periods until the loss of IPv6 is logged; 0: none */
 	unsigned int dev_ifindex; /* ifindex of kernel_if in our namespace; 0: unknown */
 	/* kernel_if was deleted; AF_PACKET does not open a new one of this name */
 	bool dev_lost;
-	bool notify_due; /* (*) set up since the port had its carrier: see notify.c */
-	bool dev_told, dev_wanted_up; /* the state requested last is valid; up or down */
-	uint8_t dev_mac[6]; /* last MAC address given to the device; of a macvlan (*) */
+	bool notify_due; /* (*) went admin up; addresses are to be announced: notify.c */
+	bool dev_told, dev_wanted_up; /* a link state was requested; the last one was up */
+	uint8_t dev_mac[6]; /* last MAC that the device got; a macvlan (*): in its filter */
 	struct mac_of *mac; /* (*) see mac_hold(); NULL: none */
 	unsigned int dev_mtu_bytes;   /* MTU of the device */
 	unsigned int below_mtu_bytes; /* MTU of kernel_if; 0: no report yet */
-	unsigned int tap_mtu_bytes;   /* last MTU of the TAP */
-	bool tags_asked, takes_tags;  /* tag offload; asked at the first VLAN */
+	unsigned int tap_mtu_bytes;   /* last reported MTU of the TAP */
+	/* at the first VLAN the device was asked to strip and insert tags; it does */
+	bool tags_asked, takes_tags;
 };
 
 /* A published host of a connected subnet. */
@@ -231,7 +240,7 @@ struct vni {
 
 #define IFACE_WORDS (IFIDX_MAX / 64 + 1)
 
-/* Interfaces that may borrow an address of a family, or lend one: a bit for each number. */
+/* A set of interfaces, for example those that lend an address: a bit for each number. */
 struct iface_set {
 	uint64_t word[IFACE_WORDS];
 };
@@ -265,45 +274,46 @@ struct neigh {
 	uint32_t max_known, max_nb, max_gleans, max_vlans, max_vrfs;
 	struct kmon *control;    /* control namespace */
 	struct kmon *device_mon; /* our namespace, for devices; NULL: not needed */
-	bool resync;             /* a monitor failed: resync at the next tick */
+	bool resync;             /* a monitor failed: resync when retry_timer fires */
 	ev_io control_io, device_io;
 	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer, ipv6_timer;
-	double ipv6_read_at_s; /* monotonic: the kernel may be asked for IPv6 again */
+	double ipv6_read_at_s; /* monotonic: from then on IPv6 settings may be read again */
 
 	struct iface iface[IFIDX_MAX];
 	struct cds_hlist_head nb_on[IFIDX_MAX]; /* neighbor records of an interface */
 	bool announce_due;      /* some interface has a carrier to announce */
 	uint16_t announce_from; /* no interface with a lower number has an announcement */
-	uint16_t iface_end;     /* all interface numbers are below */
-	uint16_t next_vlan;     /* first number to try */
-	uint16_t n_vlans;       /* numbers in use, or not reused yet */
+	uint16_t iface_end;     /* all interface numbers are less than this */
+	uint16_t next_vlan;     /* first number to try for a VLAN or tunnel */
+	uint16_t n_vlans;       /* their numbers in use, or not reused yet */
 	bool vlan_left_out;     /* VLANs or tunnels of the kernel have no number */
 	/* stands for the port of a tunnel; it has no name and no number */
 	struct port no_port;
 	uint16_t n_tunnels, n_svis;
-	/* tunnels and vxlan devices that name a link, by the ifindex of that link */
+	/* number of tunnels and vxlan devices that name a link, by the link's ifindex */
 	uint16_t n_bound[LINK_CHAINS];
 	bool below_due; /* a link that a tunnel or vxlan device may name has changed */
-	/* the tables of received packets: make them again; entries that are not free */
+	/* the table of tunnels (SVIs), for received packets, must be made again */
 	bool tunnels_due, vxlans_due;
+	/* entries of these tables that are not free */
 	uint32_t n_tunnel_entries, n_vxlan_entries;
 	bool tunnels_shared; /* an entry has FIB_TUNNEL_SHARED */
-	/* SVIs that are up, and the part with another VRF, address or port than vxlan_end */
+	/* SVIs that are up; those with another VRF, local address or port than vxlan_end */
 	uint16_t n_svis_up, n_svis_other;
 	struct fib_vxlan vxlan_end;
-	uint32_t vxlan_cursor;
+	uint32_t vxlan_cursor;    /* entry at which vxlans_one_end() continues */
 	uint32_t n_kernels_vxlan; /* links with VNIs that forwarders do not serve */
-	/* SVIs whose neighbors are due: see svi_note_due() */
+	/* SVIs whose neighbors are handled at the end of the round: svi_note_due() */
 	uint16_t svi_due[IFIDX_MAX];
 	uint16_t n_svis_due;
-	uint16_t svi_at[LINK_CHAINS];           /* first SVI by vxlan device and VNI */
+	uint16_t svi_at[LINK_CHAINS];           /* first SVI of a chain; see svi_find() */
 	struct cds_hlist_head vni[LINK_CHAINS]; /* of VLANs on bridges; see vxlan.c */
 	unsigned int n_vnis;
 	/* Per family, IPv4 first. */
 	struct iface_set lenders[2];      /* has an address that others may borrow */
 	struct iface_set good_lenders[2]; /* ... of the best rank */
 	struct iface_set borrowers[2]; /* has no good address of its own for ICMP errors */
-	bool ipv6_unlogged;            /* interfaces have an `ipv6_off_wait` */
+	bool ipv6_unlogged;            /* some interface has an `ipv6_off_wait` */
 	bool borrow_due[2]; /* addresses or VRFs changed: borrowers choose again */
 	int notify_fd;      /* socket of notify.c; -1: not opened */
 	bool macs_due;      /* a port's MAC changed: see iface_vlan_macs() */
@@ -321,14 +331,14 @@ struct neigh {
 	struct cds_hlist_head above[LINK_CHAINS], member[LINK_CHAINS];
 	struct cds_hlist_head tagged[LINK_CHAINS]; /* ... by the link below and the VLAN */
 	struct vrf vrf[FIB_VRF_NONE];              /* by number, from 1 */
-	uint16_t vrf_end, next_vrf;          /* all VRF numbers are below; first to try */
+	uint16_t vrf_end, next_vrf;          /* all VRF numbers are less; last one tried */
 	uint16_t n_vrfs;                     /* numbers in use */
 	bool vrf_left_out;                   /* a VRF has no number */
 	struct msg_rule_ifaces *rule_ifaces; /* last message of rib; NULL: no rules */
 	bool forward6_all;                   /* net.ipv6.conf.all.forwarding */
 	bool ignore_linkdown4_all; /* net.ipv4.conf.all.ignore_routes_with_linkdown */
 	uint8_t rp_filter_all;     /* net.ipv4.conf.all.rp_filter */
-	uint32_t n_mpls;  /* links of which the kernel reports MPLS; 0: it has none */
+	uint32_t n_mpls;  /* number of links with `mpls_told`; 0: the kernel has no MPLS */
 	int mpls_file[2]; /* net.mpls.ip_ttl_propagate, default_ttl; -1: not open */
 
 	struct nb **nb_chain;
@@ -344,6 +354,7 @@ struct neigh {
 
 	struct watch **watch; /* by adjacency, fib->adj_hosts entries */
 	uint32_t *free_adj;   /* host slots that are free again */
+	/* the number of these slots; the first host slot that was never used */
 	uint32_t n_free_adj, next_adj;
 
 	struct retired *retired; /* retired in this round */
@@ -370,32 +381,35 @@ struct link *link_get(struct neigh *n, uint32_t ifindex);
 /* Free a link and its addresses. */
 void link_free(struct neigh *n, struct link *l);
 void link_free_all(struct neigh *n);
-/* Return the VRF with this ifindex (0: none); NULL if it is no VRF. */
+/*
+ * Return the VRF with this ifindex, or the VRF that the link with this ifindex is in, also
+ * by a bond, bridge or team. NULL: none, as for ifindex 0.
+ */
 const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
 /* Return the bond, bridge or team of an interface of ours (not its VRF); NULL: none. */
 const struct link *link_owner(struct neigh *n, const struct link *l);
 /*
- * Return the check of the sources of transit packets from `l`: the larger value of the
- * interface's value and the value for all interfaces counts. On an interface without an
- * IPv4 address loose is strict, as in Linux (fib_validate_source(), no_addr).
+ * Return the check of the sources of transit packets from `l`: the larger one of rp_filter
+ * of the interface and rp_filter of all. On an interface without an IPv4 address loose is
+ * strict, as in Linux (fib_validate_source(), no_addr).
  */
 enum fib_urpf link_urpf4(const struct neigh *n, const struct link *l);
 /* Return the table of an interface's addresses: its VRF's, or 0 for main. */
 uint32_t link_table(struct neigh *n, const struct link *l);
-/* Return the number of our port or VLAN with this ifindex; 0: none. */
+/* Return the number of our interface with this ifindex; 0: none. */
 uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
 /* Send MSG_LINK to rib and punt. */
 void link_tell(struct neigh *n, const struct link *l, bool gone);
 /* Send MSG_LINK if `up` differs from the last report. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
-/* Tell [rib] the settings of a link that it knows. */
+/* Send the settings of a link to rib, if rib knows the link. */
 void link_tell_settings(struct neigh *n, const struct link *l);
-/* Follow the sysctls of a link, or of all, about routes by links without carrier. */
+/* Follow ignore_routes_with_linkdown of a link, or of all, and `forwarding` of IPv4. */
 void link_conf_event(struct neigh *n, const struct kmon_conf *kc);
 
 /* --- locals.c: the addresses of a link -------------------------------------------------- */
 
-/* Return true if others may borrow the address. */
+/* Return true if other links may borrow the address. */
 bool addr_is_lent(const struct kmon_addr *ka);
 /* Return the link's address `ka`, or NULL. */
 struct local *local_find(struct neigh *n, struct link *l, const struct kmon_addr *ka);
@@ -404,8 +418,8 @@ void local_set(struct neigh *n, struct link *l, struct local *a,
 	       const struct kmon_addr *ka);
 void local_remove(struct neigh *n, struct link *l, struct local *a);
 /*
- * Take the best address of each family on a link, if better than the one in `fi`. With
- * `lent` only addresses that other links may use.
+ * Write the best address of each family on a link to `fi`, if it is better than the address
+ * there, whose rank is in *best. With `lent`, take only addresses that other links may use.
  */
 void link_sources(struct neigh *n, const struct link *l, bool lent, struct fib_iface *fi,
 		  struct ranks *best);
@@ -459,7 +473,7 @@ uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
 unsigned int iface_dev_mtu(const struct iface *port);
 /* Publish the interface to forwarders; false when nothing changed. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
-/* Take the interfaces that rules concern, and publish them again. `m` is kept. */
+/* Keep `m`, the interfaces that rules concern, and publish all interfaces again. */
 void iface_rules_event(struct neigh *n, struct msg_rule_ifaces *m);
 /* Handle an interface that was removed: its addresses are no longer lent. */
 void iface_lends_no_more(struct neigh *n, uint16_t ifidx);
@@ -478,9 +492,9 @@ void iface_inet6_log(struct neigh *n);
 
 /* --- notify.c: announcements of addresses -------------------------------------------- */
 
-/* Note that the interface was set up, if `kl` reports so. Call it before that is stored. */
+/* Note that the interface went admin up, if `kl` reports so. Call before `kl` is stored. */
 void notify_note(struct iface *ifc, const struct kmon_link *kl);
-/* The port has its carrier: announce the addresses of it and of the VLANs on it. */
+/* Announce the addresses of a port that has its carrier now, and of the VLANs on it. */
 void notify_send(struct neigh *n, uint16_t ifidx);
 void notify_close(struct neigh *n);
 
@@ -500,7 +514,7 @@ void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link st
 /* Give the TAP the speed of the device. */
 void carrier_set_speed(struct iface *ifc, const struct port_link *link);
 void carrier_poll(struct neigh *n);
-void carrier_announce(struct neigh *n);    /* to FRR; in part, the next round continues */
+void carrier_announce(struct neigh *n);    /* to FRR, some; the next round continues */
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
 void carrier_restore(struct neigh *n);     /* of TAPs; once a second */
 void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
@@ -524,7 +538,7 @@ bool carrier_log_allowed(struct iface *ifc);
 uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
 /* Return true if the VLAN has the same interface below and the same tag as when added. */
 bool vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
-/* Remove a VLAN that was deleted, or whose lower interface was. */
+/* Remove a VLAN that was deleted, or whose interface below was deleted. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
 
 /*
@@ -573,16 +587,19 @@ tunnel_is_gre(const struct kmon_tunnel *k)
 	return k->kind == KMON_GRE || k->kind == KMON_IP6GRE;
 }
 
-/* Set the VRF of outer packets, and the link by which they must leave, of a tunnel with `dev`. */
+/*
+ * Set the VRF of the outer packets of a tunnel, and the link by which they must leave.
+ * `dev` is the ifindex that the tunnel names; 0: none.
+ */
 void tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link);
-/* Return true if this VRF or this link has changed. */
+/* Return true if tunnel_below() now sets another VRF or link than `vrf` and `link`. */
 bool tunnel_below_changed(struct neigh *n, uint32_t dev, uint16_t vrf, uint32_t link);
 
 /* --- no_port.c: interfaces that are on no port ------------------------------------------ */
 
 /*
- * Store the reason why the kernel keeps a tunnel, and log it once. NULL: forwarders serve
- * it.
+ * Store the reason why the kernel keeps a tunnel, and log it once. `reason` is NULL if
+ * forwarders serve the tunnel.
  */
 void tunnel_refuse(struct neigh *n, struct link *l, const char *reason);
 /* Make an interface without a port, and return its number; 0: no number is free. */
@@ -657,7 +674,10 @@ svi_note_due(struct neigh *n, uint16_t ifidx)
 	n->svi_due[n->n_svis_due++] = ifidx;
 }
 
-/* Count a link that has VNIs that forwarders do not serve, or may have them. */
+/*
+ * Count a link in n_kernels_vxlan if it has, or may have, VNIs that forwarders do not
+ * serve.
+ */
 static inline void
 link_count_vxlan(struct neigh *n, struct link *l)
 {
@@ -671,7 +691,7 @@ link_count_vxlan(struct neigh *n, struct link *l)
 
 /* --- vxlan_hop.c: the headers of neighbors behind a VXLAN ------------------------------ */
 
-/* Write the part of VXLAN of the copy for forwarders. */
+/* Write the VXLAN part of the copy for forwarders. */
 void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
 /*
  * Compare the copy of an interface over VXLAN with the old copy: its neighbors may need new
@@ -711,7 +731,7 @@ void macvlan_forget_mac(struct neigh *n, uint16_t ifidx);
 
 /* Update the number of link `l`, which is or was a VRF. */
 void vrf_update(struct neigh *n, struct link *l);
-/* Publish ifindex and rp_filter of the device that a number is named by. */
+/* Publish ifindex and rp_filter of the VRF device from which a VRF number has its name. */
 void vrf_device_publish(struct neigh *n, uint16_t number);
 /* Drop a VRF's reference to its number, after its members have left. */
 void vrf_release(struct neigh *n, uint16_t number);
@@ -728,7 +748,10 @@ struct nb *nb_get(struct neigh *n, uint16_t ifidx, uint8_t family,
 /* Free a record that is no longer used. */
 void nb_release(struct neigh *n, struct nb *nb);
 void nb_free_all(struct neigh *n);
-/* Return true if packets may be sent by the kernel's entry. */
+/*
+ * Return true if forwarders may send packets to the neighbor: its MAC is usable, or
+ * `grace`.
+ */
 bool nb_usable(const struct neigh *n, const struct nb *nb);
 /* Return the adjacency word of `nb`; 0: it is not usable. */
 uint64_t nb_hop(const struct neigh *n, const struct nb *nb);
@@ -740,7 +763,7 @@ void nb_ask(struct neigh *n, struct nb *nb);
 void neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone);
 /* Update the adjacencies, the host and the waiting packets of `nb`; may free it. */
 void nb_apply(struct neigh *n, struct nb *nb);
-/* Call nb_apply() for all neighbors of an interface that went up or down, or its IPv6. */
+/* Call nb_apply() for all neighbors of an interface whose state or IPv6 has changed. */
 void nb_apply_iface(struct neigh *n, uint16_t ifidx);
 /* Forget the kernel's entries of an interface that is about to be removed. */
 void nb_forget_iface(struct neigh *n, uint16_t ifidx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of the links of the control namespace: found by ifindex, and reported to rib and
- * punt. Runs in neigh. The other files of neigh/ call these functions, which call none of
- * those files.
+ * Records of the links of the control namespace, which are found by ifindex and reported
+ * to rib and punt. Runs in neigh. The other files of neigh/ call this file, which calls
+ * none of them.
  */
 #include "neigh/internal.h"
 

@@ -45,7 +45,10 @@ link_update_table(struct neigh *n, struct link *l)
 			 table == 0 ? RT_TABLE_MAIN : table);
 }
 
-/* Log membership. Routes then name the owner, which is no port, so the kernel forwards. */
+/*
+ * Store and log the bond, bridge or team that the link is a member of. Routes then name
+ * this owner, which is no interface of ours, so the kernel forwards.
+ */
 static void
 link_update_owner(struct neigh *n, struct link *l)
 {
@@ -112,7 +115,7 @@ link_note_below(struct neigh *n, const struct link *l)
 	n->below_due |= n->n_bound[l->ifindex % LINK_CHAINS] > 0;
 }
 
-/* Withdraw a link that became or is no longer ours, so that it is reported as new. */
+/* Withdraw a link that became ours, or is no longer ours, so that it is reported as new. */
 static void
 link_withdraw(struct neigh *n, struct link *l)
 {
@@ -168,7 +171,7 @@ link_gone(struct neigh *n, struct link *l)
 	uint16_t ifidx = l->ifidx;
 
 	link_note_below(n, l);
-	/* Clear it first, or the VLANs on it would become ours again. */
+	/* Clear the number first, or the VLANs on the link would become ours again. */
 	l->ifidx = 0;
 	if (ifidx != 0)
 		link_each_vlan(n, l->ifindex, vlan_detach);
@@ -234,7 +237,7 @@ link_is_on_bridge(struct neigh *n, const struct link *l)
 static bool
 link_is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
 {
-	/* The link may be over a VXLAN. */
+	/* The bridge, or the VLAN on a bridge, may be an interface over VXLAN. */
 	if (l->ifidx == 0 && (l->kernel.bridge || link_is_on_bridge(n, l)))
 		return true;
 	if (l->ifidx == 0 && l->kernel.tunnel.kind != KMON_NO_TUNNEL)
@@ -277,7 +280,10 @@ link_changed(struct neigh *n, struct link *l)
 	bool was_ours = l->ifidx != 0;
 
 	link_note_below(n, l);
-	/* A VLAN never changes its link or tag: a difference means missed events. */
+	/*
+	 * A VLAN never changes its interface below or its tag, so a difference means missed
+	 * events. A tunnel or an SVI may change.
+	 */
 	if (l->ifidx >= PORT_MAX && !iface_is_same(n, l)) {
 		vlan_detach(n, l);
 		return;
@@ -410,7 +416,8 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	master = l->kernel.master;
 	on = l->kernel.on;
 	vrf = l->vrf;
-	news |= !gone && (!l->known || master != kl->master); /* VRFs of members */
+	/* the members of the link may be in another VRF now */
+	news |= !gone && (!l->known || master != kl->master);
 	if (gone) {
 		link_gone(n, l);
 	} else {

@@ -41,7 +41,7 @@ addr_is_lent(const struct kmon_addr *ka)
 	return ka->scope < RT_SCOPE_LINK && addr_source_rank(ka) != RANK_NONE;
 }
 
-/* Return the tree of an address in l->use; RANK_NONE: it has none. */
+/* Return the index of an address's tree in l->use; RANK_NONE: it is in no tree. */
 static unsigned int
 addr_use(const struct kmon_addr *ka)
 {
@@ -178,8 +178,8 @@ local_remove(struct neigh *n, struct link *l, struct local *a)
 /* --- sources -------------------------------------------------------------------------- */
 
 /*
- * Return the first address after `a` in the kernel's order that has one of two uses; after
- * NULL: the first of all. NULL: there is none.
+ * Return the first address after `a`, in the kernel's order, that has the use `use` or
+ * `other`. If `a` is NULL, return the first such address. Return NULL if there is none.
  */
 static struct local *
 local_next(struct neigh *n, const struct link *l, unsigned int v, unsigned int use,

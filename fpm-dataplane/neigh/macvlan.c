@@ -17,7 +17,7 @@
 
 #define MACS_MIN 16u /* entries of the smallest table */
 
-/* Return true if the interface has an entry. The kernel gives no macvlan the MAC 0. */
+/* Return true if a macvlan must have an entry. The kernel gives no macvlan the MAC 0. */
 static bool
 entry_is_due(const struct fib_iface *fi)
 {
@@ -51,7 +51,7 @@ entry_put(struct neigh *n, struct fib_macs *macs, const struct fib_iface *fi)
 			      adj_hop_make(fi->mac, fi->ifidx), memory_order_release);
 }
 
-/* Leave the MAC of a macvlan in its entry, so that entries behind it are found. */
+/* Remove a macvlan. Its MAC stays in the entry, so that entries behind it are found. */
 static void
 entry_remove(struct neigh *n, struct fib_macs *macs, const struct fib_iface *fi)
 {
@@ -71,7 +71,7 @@ entry_remove(struct neigh *n, struct fib_macs *macs, const struct fib_iface *fi)
 	}
 }
 
-/* Make the table of an interface again at the end of the round. */
+/* Note that the table of an interface must be made again at the end of the round. */
 static void
 macs_note(struct neigh *n, uint16_t on)
 {
@@ -104,7 +104,7 @@ macvlan_enter(struct neigh *n, uint16_t on, const struct fib_iface *old,
 		macs_note(n, on);
 }
 
-/* Make the table of the macvlans on `on` that are up. NULL: none is. */
+/* Return a new table of the macvlans on `on` that are up. NULL: no macvlan is up. */
 static struct fib_macs *
 macs_make(struct neigh *n, uint16_t on)
 {

@@ -5,7 +5,7 @@
  * grace period are collected and sent once per round. The thread waits for no other thread.
  * It frees objects that forwarders may read only after a grace period.
  *
- * Order of the end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(),
+ * Order at the end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(),
  * and only then fib_destroy(), because the hash table of hosts must be empty by then.
  */
 #include "neigh/internal.h"
@@ -266,7 +266,7 @@ neigh_init(struct worker *w)
 						    .fdb_wanted = fdb_wanted,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
-	/* Carriers first, so that the first reports of TAPs have their final state. */
+	/* Set carriers first, so that the first reports of TAPs have their final state. */
 	int rc = ports_setup(n);
 
 	carrier_poll(n);

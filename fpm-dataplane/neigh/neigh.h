@@ -15,16 +15,16 @@ struct table_limits;
 
 struct neigh_conf {
 	struct fib *fib;
-	struct worker *rib;    /* MSG_LINK, MSG_VRF, MSG_ADJ_READY, _FREED, _STATE */
-	struct worker *punt;   /* MSG_LINK, MSG_NEIGH, MSG_TAP */
-	struct worker *manage; /* MSG_TAP */
+	struct worker *rib;    /* gets MSG_LINK, MSG_VRF, MSG_ADJ_READY, _FREED, _STATE */
+	struct worker *punt;   /* gets MSG_LINK, MSG_NEIGH, MSG_TAP */
+	struct worker *manage; /* gets MSG_TAP */
 	struct counters *count;
 	const char *netns;                 /* control namespace */
 	const struct table_limits *limits; /* limits of tables; NULL: defaults */
 	const char *mpls_sysctls; /* folder of net.mpls.*; NULL: the one in /proc/sys */
 	bool mpls_all;          /* all interfaces accept labels; the kernel is not asked */
 	bool rp_filter_ignored; /* the kernel's rp_filter is not obeyed */
-	struct port *port;      /* slots; only name, ifidx, port_id, kernel_if are read */
+	struct port *port;      /* n_port slots; neigh writes only `without_if` */
 	unsigned int n_port;
 };
 

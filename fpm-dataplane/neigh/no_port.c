@@ -2,7 +2,7 @@
 /*
  * Interfaces that are not on a port: tunnels (tunnel.c), and bridges over a vxlan device
  * (vxlan.c). Give each interface its number. If the dataplane does not serve an interface and
- * leaves it to the kernel, store the reason.                                            [neigh]
+ * leaves it to the kernel, store the reason. Runs in neigh.
  */
 #include "neigh/internal.h"
 
@@ -12,8 +12,8 @@
 #include "base/log.h"
 
 /*
- * Store the reason and log it, except for the tunnel without addresses that each module
- * makes.
+ * Store the reason. Log it, except for the tunnel without addresses that each tunnel module
+ * of the kernel makes by itself.
  */
 void
 tunnel_refuse(struct neigh *n, struct link *l, const char *reason)
@@ -59,8 +59,8 @@ tunnel_drop_number(struct neigh *n, uint16_t ifidx)
 	nb_forget_iface(n, ifidx);
 	n->iface[ifidx].present = false;
 	/*
-	 * The last copy stays: a forwarder between two stages finds it down, and sends
-	 * nothing.
+	 * The last copy stays: a forwarder between two stages finds the interface down, and
+	 * sends nothing.
 	 */
 	iface_refresh(n, ifidx);
 	iface_lends_no_more(n, ifidx);

@@ -25,14 +25,14 @@
 
 #define FRAME_MAX 128
 #define TAGS_MAX  2
-#define NA_BYTES  32 /* of ICMPv6, with the option */
+#define NA_BYTES  32 /* octets of the ICMPv6 message with its option */
 
 struct frame {
 	unsigned int len;
 	uint8_t octets[FRAME_MAX];
 };
 
-/* The sysctls of all interfaces, in the order of the families. */
+/* The sysctls of all interfaces: IPv4, IPv6. */
 static const char *const of_all[] = {"/proc/sys/net/ipv4/conf/all/arp_notify",
 				     "/proc/sys/net/ipv6/conf/all/ndisc_notify"};
 
@@ -119,7 +119,7 @@ frame_na(struct frame *f, const struct neigh *n, const struct iface *ifc,
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-/* Send a frame by the TAP at once: its queue starts some time after its carrier. */
+/* Send a frame past the queue of the TAP, because the queue starts after the carrier. */
 static void
 frame_send(struct neigh *n, const struct iface *ifc, const struct frame *f)
 {

@@ -70,7 +70,7 @@ tunnel_refusal(const struct kmon_link *kl)
 		return "group-remote";
 	if (addr_is_any(t->local))
 		return "no-local";
-	/* No FIB has such addresses. */
+	/* No FIB has link-local addresses. */
 	return addr_is_linklocal(t, t->local) || addr_is_linklocal(t, t->remote)
 		       ? "link-local"
 		       : NULL;
@@ -114,7 +114,7 @@ head6_make(const struct kmon_tunnel *k, struct fib_tunnel *t)
 	opt[6] = 1;
 }
 
-/* Find the VRF and the link. `dev` is a VRF, or a link that the outer packets must take. */
+/* Set *vrf and *link. `dev` is a VRF, or a link that the outer packets must take. */
 void
 tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link)
 {
@@ -148,7 +148,7 @@ tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	t->family = k->family;
 	t->gre = tunnel_is_gre(k);
 	t->inner4 = t->gre || k->proto != PROTO_IP6;
-	/* ipip with any protocol accepts IPv4 and labels. */
+	/* An ipip tunnel in mode any accepts IPv4 and MPLS, not IPv6. */
 	t->inner6 = t->gre || (k->kind != KMON_IPIP && k->proto != PROTO_IP4);
 	t->has_key = k->has_in_key;
 	t->key = k->in_key;

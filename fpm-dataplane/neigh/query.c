@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `show neighbors`, in slices, and `show interfaces` (keys: dist/openapi.yaml). Runs in
- * neigh. The cursor is the number of the next slot. Records never change slots, so a record
- * that exists all the time is shown exactly once.
+ * Answers queries of neighbors (`show neighbors`, in slices), interfaces and tunnels. The
+ * keys are described in dist/openapi.yaml. Runs in neigh. The cursor is the number of the
+ * next slot. Records never change slots, so a record that exists all the time is shown
+ * exactly once.
  */
 #include "base/log.h"
 #include "neigh/internal.h"
@@ -15,7 +16,7 @@
 #include "fib/urpf.h"
 #include "fib/vxlan.h"
 
-#define SLOTS_PER_SLICE 65536 /* examined, matching or not */
+#define SLOTS_PER_SLICE 65536 /* slots that a slice examines, matching or not */
 
 static const struct {
 	uint16_t nud;
@@ -130,12 +131,12 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	struct if_counters c;
 	char text[16], mac[MAC_STRLEN], shown[IFNAMSIZ];
 
-	/* Outermost first. */
+	/* The outermost tag is first. */
 	if (fi->n_tags == 1)
 		snprintf(text, sizeof(text), "%u", fi->tag[0].id);
 	else
 		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
-	/* The number may have had another VLAN before. */
+	/* Another VLAN may have had the number before. */
 	counters_port(fi->ifidx, &c);
 	if (!tunnel) {
 		row_set(row, "vlan", macvlan ? json_null() : json_string(text));
@@ -230,7 +231,7 @@ vrf_name_json(const struct link *vrf)
 				      : json_sprintf("table%u", vrf->kernel.vrf_table);
 }
 
-/* Return the place of an address among those of its link: IPv4, IPv6, IPv6 of the link alone. */
+/* Return the class of an address: 0: IPv4; 1: IPv6; 2: link-local IPv6. */
 static unsigned int
 address_class(const struct kmon_addr *ka)
 {
@@ -305,7 +306,7 @@ query_list_interfaces(struct neigh *n, struct msg_query *q)
 				json_array_append_new(q->rows, interface_row(n, l));
 }
 
-/* Return true for the tunnel without addresses that each module makes by itself. */
+/* Return true for the tunnel without addresses that each tunnel module makes by itself. */
 static bool
 tunnel_is_fallback(const struct link *l)
 {
@@ -329,8 +330,9 @@ tunnel_row_add(struct msg_query *q, const struct link *l, const char *reason)
 }
 
 /*
- * List the tunnels that the kernel serves, with the reason, and vxlan devices with a filter of
- * VNIs, without one. Others need no row, so a router with thousands of tunnels has few rows.
+ * List the tunnels that the kernel serves, with the reason, and vxlan devices with a filter
+ * of VNIs, with reason null. Other tunnels need no row, so a router with thousands of
+ * tunnels has few rows.
  */
 static void
 query_list_tunnels(struct neigh *n, struct msg_query *q)

@@ -167,9 +167,9 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 	if (!nb->known || !nb->has_mac || (nb->nud & NUD_USABLE) == 0)
 		return false;
 	/*
-	 * An ARP reply must not give a unicast neighbor a group address (RFC 1812, 3.3.2), or
-	 * the address of no station. A permanent entry of an operator may. kmon reports no
-	 * noarp entry with the address of no station, which the kernel makes for itself.
+	 * An ARP reply must not give a unicast neighbor a group MAC (RFC 1812, 3.3.2), or
+	 * the MAC 0. A permanent entry of an operator may. kmon does not report the noarp
+	 * entries with the MAC 0 that the kernel makes for itself.
 	 */
 	return !odd || (nb->nud & (NUD_PERMANENT | NUD_NOARP)) != 0;
 }

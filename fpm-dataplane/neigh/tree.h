@@ -11,7 +11,7 @@
 
 struct tree_node {
 	struct tree_node *left, *right;
-	uint32_t priority; /* a node's is at least that of the nodes below it */
+	uint32_t priority; /* at least the priority of each node below */
 };
 
 /* Return a negative value if `a` is before `b`, 0 if they are equal, or a positive value. */
@@ -22,8 +22,8 @@ struct tree {
 };
 
 /*
- * Functions that search add the number of the nodes that they pass to *steps. All calls for a
- * tree have the same order.
+ * Functions that search add the number of nodes that they pass to *steps. All calls for a
+ * tree must pass the same `order`.
  */
 
 /* Add a node that is not equal to another node. `random` balances the tree. */
@@ -35,7 +35,7 @@ void tree_remove(struct tree *t, struct tree_node *node, tree_order *order,
 /* Return the node that is equal to `key`, or NULL. */
 struct tree_node *tree_find(const struct tree *t, const struct tree_node *key,
 			    tree_order *order, uint64_t *steps);
-/* Return the first node after `node`, or the first node if it is NULL. NULL: there is none. */
+/* Return the first node after `node` (NULL: the first of all). NULL: there is none. */
 struct tree_node *tree_after(const struct tree *t, const struct tree_node *node,
 			     tree_order *order, uint64_t *steps);
 

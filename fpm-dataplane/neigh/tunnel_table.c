@@ -13,7 +13,7 @@
 
 #define ENTRIES_MIN 16u
 
-/* Return the entry of the table that is for `i`, counted from the hash of a key. */
+/* Return entry `i` modulo the size. A search counts `i` from the hash of a key. */
 static _Atomic uint16_t *
 entry_at(struct fib_tunnels *tunnels, uint32_t i)
 {
@@ -37,7 +37,7 @@ ifidx_receives(const struct neigh *n, uint16_t ifidx, const struct fib_tunnel_ke
 }
 
 /*
- * Put a tunnel into the table, unless it has the entry. If another tunnel receives packets
+ * Put a tunnel into the table, unless it is there. If another tunnel receives packets
  * with this key, mark the entry of the other tunnel. Return false if that needs a new
  * table, because this tunnel has an entry of its own, which cannot be removed in place.
  */

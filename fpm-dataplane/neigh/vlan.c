@@ -59,7 +59,7 @@ vlan_refusal(const struct neigh *n, const struct kmon_link *kl, uint16_t on)
 	return vlan_depth(n, on) == VLAN_TAGS ? "third-tag" : NULL;
 }
 
-/* Add the interface to those on the interface below. */
+/* Add the interface to the list of the interface below. */
 static void
 vlan_list(struct neigh *n, uint16_t ifidx)
 {
@@ -101,7 +101,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	struct fib_vlans *table;
 	const char *reason;
 
-	if (on == 0 || n->iface[on].tunnel) /* or the bridge over a vxlan device */
+	if (on == 0 || n->iface[on].tunnel) /* a tunnel or an SVI */
 		return 0;
 	reason = vlan_refusal(n, kl, on);
 	if (reason == NULL && (table = vlan_table(n, on)) == NULL)
@@ -176,8 +176,8 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	nb_forget_iface(n, ifidx);
 	ifc->present = false;
 	/*
-	 * The last copy stays: a forwarder between two stages finds it down, and sends
-	 * nothing.
+	 * The last copy stays: a forwarder between two stages finds the interface down, and
+	 * sends nothing.
 	 */
 	iface_refresh(n, ifidx);
 	iface_lends_no_more(n, ifidx);

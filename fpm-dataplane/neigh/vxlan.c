@@ -104,7 +104,7 @@ bridge_vxlan(struct neigh *n, const struct link *bridge)
 	return reason == NULL ? p.vxlan : NULL;
 }
 
-/* Return the chain of two numbers. */
+/* Return the number of the chain for a pair of numbers. */
 static uint32_t
 chain_of(uint32_t a, uint32_t b)
 {
@@ -141,8 +141,8 @@ svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
 		return vxlan;
 	}
 	/*
-	 * Frames to the MAC of a device on the VLAN, or with a second tag, go to the
-	 * kernel.
+	 * A VLAN that carries other links stays with the kernel, because frames to the MAC
+	 * of such a link, or with a second tag, must go to the kernel.
 	 */
 	if (n->n_vnis == 0 || bridge == NULL || l->kernel.vlan_type != VLAN_C_TYPE ||
 	    link_carries(n, l->ifindex))
@@ -169,7 +169,7 @@ vxlan_note(struct neigh *n, struct link *l)
 
 /* --- numbers ---------------------------------------------------------------------------- */
 
-/* Return the SVI over a vxlan device that has a VNI; 0: none. */
+/* Return the SVI with this vxlan device and VNI; 0: none. */
 static uint16_t
 svi_find(struct neigh *n, unsigned int vxlan, uint32_t vni)
 {
@@ -329,7 +329,7 @@ vnis_free(struct neigh *n)
 
 /* --- once per round --------------------------------------------------------------------- */
 
-/* Read the forwarding database of the device of an SVI, if it was not served before. */
+/* Read the forwarding database of an SVI's vxlan device, if this is still to be done. */
 static void
 fdb_read(struct neigh *n, uint16_t ifidx)
 {
@@ -362,7 +362,10 @@ svi_catch_up(struct neigh *n, uint16_t ifidx)
 	kmon_report_neighbors_on(n->control, n->iface[ifidx].kernel.ifindex);
 }
 
-/* This loop may add SVIs to the list, after it has read their forwarding database. */
+/*
+ * The first loop may append SVIs to the list: when it reads the forwarding database of a
+ * device, entries of other SVIs over this device are reported, too.
+ */
 void
 svis_apply(struct neigh *n)
 {

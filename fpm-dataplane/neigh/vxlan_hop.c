@@ -26,7 +26,7 @@ svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	const struct kmon_tunnel *k;
 
 	if (vxlan == NULL ||
-	    !vxlan->known) /* it is gone, and the interface will be removed */
+	    !vxlan->known) /* the device is gone; the interface will be removed */
 		return;
 	k = &vxlan->kernel.tunnel;
 	v->family = k->family;

@@ -72,14 +72,15 @@ entry_remove(struct neigh *n, struct fib_vxlans *vxlans, const struct fib_iface 
 		assert(ifidx != 0);
 	}
 	/*
-	 * Until the end of the round the kernel decides about its VNI. Release: a forwarder that
-	 * finds no entry finds this.
+	 * With one_end 0 the kernel decides about unknown VNIs, and so about the VNI of
+	 * this interface, until the end of the round. Release: a forwarder that finds the
+	 * entry removed finds one_end 0.
 	 */
 	atomic_store_explicit(&vxlans->one_end, 0, memory_order_relaxed);
 	atomic_store_explicit(entry, ENTRY_REMOVED, memory_order_release);
 	n->n_svis_up--;
 	n->n_svis_other -= end_is_same(&n->vxlan_end, &fi->vxlan) ? 0 : 1;
-	/* No interface is left that `vxlan_end` describes. */
+	/* Make the table again if no interface is left that `vxlan_end` describes. */
 	n->vxlans_due |= n->n_svis_up > 0 && n->n_svis_up == n->n_svis_other;
 }
 
@@ -101,7 +102,7 @@ svi_enter(struct neigh *n, const struct fib_iface *old, const struct fib_iface *
 		return;
 	if (old != NULL && entry_is_due(old))
 		entry_remove(n, vxlans, old);
-	/* More than half of the entries would be used. */
+	/* Make the table again if more than half of the entries would be used. */
 	n->vxlans_due |= 2 * (n->n_vxlan_entries + 1) > vxlans->mask + 1;
 	if (entry_is_due(fi) && !n->vxlans_due)
 		entry_put(n, vxlans, fi);
