@@ -32,8 +32,9 @@ attach_refused(const char *name, int rc, char *why, unsigned int why_size)
 			       "no such device, or its driver refuses it");
 	found = device_check("", address, &d, why, why_size);
 	/*
-	 * DPDK has no driver for the device, so it did not open the device by vfio. Another
-	 * user of the device or of its group is not the cause.
+	 * DPDK has no driver for the device, so it did not try to open the device by vfio.
+	 * Another user of the device or of its group, which device_check() may have found,
+	 * is not the cause.
 	 */
 	if (rc == -ENOTSUP && device_serves_dpdk(d.driver))
 		return why_not(why, why_size, rc,

@@ -48,7 +48,7 @@ struct bfd_beat {
 	uint8_t n;         /* octets of `packet` */
 	uint16_t port;     /* UDP port of expected packets */
 	uint16_t vrf;
-	/* Interface of both directions; 0: the FIB decides, any may receive. */
+	/* Interface of both directions; 0: the FIB chooses the egress, any may receive. */
 	uint16_t ifidx;
 	struct ipaddr local, remote;    /* an echo packet has `local` as both addresses */
 	uint8_t packet[BFD_PACKET_MAX]; /* from the IP header on, with its checksums */
@@ -88,7 +88,7 @@ struct bfd_pace {
 	struct bfd_table *table;
 	struct rte_mempool *pool;
 	unsigned int index, n_fwd; /* it has the slots with slot % n_fwd == index */
-	uint64_t next;             /* due_first(), TSC */
+	uint64_t next;             /* time (TSC) of the next packet; DUE_NEVER: none */
 	uint32_t epoch;            /* of the table when it was last read */
 	uint64_t random;
 	uint64_t ticks_us; /* TSC ticks in a microsecond */

@@ -21,8 +21,9 @@ int bond_open(const char *name, const char *device, uint16_t *port_id, enum bond
 
 /*
  * Check that memory is left for the members of 802.3ad bonds that have had no link yet.
- * DPDK allocates it at the first link of a member, and ends the program if it fails. A bond
- * has `n_desc` transmit descriptors; `n_queue` queues per member are still to be made.
+ * DPDK allocates this memory at the first link of a member, and ends the program if that
+ * fails. A bond has `n_desc` transmit descriptors. `n_queue` queues per member are still to
+ * be made.
  * Returns 0, or -ENOMEM with a sentence in `why`. Waits for DPDK's interrupt thread.
  *                                                                        [main, manage]
  */

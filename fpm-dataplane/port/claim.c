@@ -19,7 +19,7 @@
 #include "base/errmsg.h"
 #include "base/log.h"
 
-#define HOLDER_MS 2000 /* more than manage, and the end of a killed daemon, need */
+#define HOLDER_MS 2000 /* longer than manage needs to reply, or a killed daemon to end */
 #define TRIES     8    /* other processes may take and release the name meanwhile */
 
 static pid_t allowed;
@@ -57,9 +57,9 @@ holder_ask(const struct sockaddr_un *name, socklen_t name_len, struct ucred *hol
 }
 
 /*
- * Return true if the process at the other end of a connection ends within HOLDER_MS. A daemon
- * that runs accepts the connection and closes it (claim_answer()). The kernel resets it if the
- * process has not accepted it.
+ * Return true if the process at the other end of a connection ends within HOLDER_MS. A
+ * daemon that runs accepts the connection and closes it (claim_answer()). If the process
+ * ends before it accepts the connection, the kernel resets the connection.
  */
 static bool
 holder_ends(int sock)
@@ -109,14 +109,14 @@ claim_refuse(const char *interface, const struct sockaddr_un *name, socklen_t le
 
 	if (sock < 0)
 		return sock == -ECONNREFUSED ? 0 : -1;
-	/* This process would wait for itself. */
+	/* If this process has the name, holder_ends() would wait for this process. */
 	ended = holder.pid != allowed && holder.pid != getpid() && holder_ends(sock);
 	close(sock);
 	if (holder.pid == allowed)
 		return -1;
 	if (ended)
 		return 0;
-	/* Any user of the machine can take the name, and must not keep the daemon from it. */
+	/* Any user of the machine can take the name. This must not stop the daemon. */
 	if (holder.uid != geteuid() && holder.uid != 0) {
 		log_warn("port: interface not claimed interface=%s holder_pid=%d "
 			 "holder_uid=%u",

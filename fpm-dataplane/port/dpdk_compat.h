@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One source for DPDK 22.11 and later: the names that DPDK changed, by its version. The
+ * Defines the names that DPDK changed, so that one source serves DPDK 22.11 and later. The
  * code has the newer names. No other file checks the version of DPDK.
  */
 #ifndef PORT_DPDK_COMPAT_H

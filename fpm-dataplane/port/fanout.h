@@ -14,7 +14,7 @@ struct fanout_seen {
 	int fd[FANOUT_QUEUES]; /* sockets of the device's queues, in their order */
 };
 
-/* Record the sockets that this thread makes from now on in *into. NULL: stop. */
+/* Record in *into the sockets that join a group in this thread from now on. NULL: stop. */
 void fanout_learn(struct fanout_seen *into);
 
 /*

@@ -66,12 +66,15 @@ label_ip_find(const struct rte_mbuf *m, unsigned int at, unsigned int *n, uint16
 
 /* A packet to send: the fields of its labels, and the labels to push. */
 struct label_packet {
-	/* It begins with an Ethernet header without tags, or `at` is not 0. */
+	/*
+	 * The frame. It begins with an Ethernet header without tags or, if `at` is not 0,
+	 * with the headers of a tunnel.
+	 */
 	struct rte_mbuf *m;
 	uint16_t at;    /* offset of the frame with labels behind the headers of a tunnel */
 	uint8_t family; /* 4, 6: an IP packet follows the labels to remove; or 0 */
 	uint8_t pops;   /* labels to remove */
-	/* struct label_walk; only if pops is not 0 */
+	/* as in struct label_walk; valid if pops is not 0 */
 	uint8_t ttl, carried, tc;
 	bool bottom;
 	uint16_t l3_bytes;             /* of that IP packet */
@@ -86,7 +89,7 @@ label_packet_rest(const struct label_packet *p)
 				       p->at + LABEL_L2_BYTES + p->pops * LABEL_BYTES);
 }
 
-/* Return the octets behind the labels that are removed. */
+/* Return the number of octets behind the labels that are removed. */
 static inline unsigned int
 label_rest_bytes(const struct label_packet *p)
 {
@@ -130,7 +133,7 @@ label_packet_ttl(const struct label_packet *p)
 	const uint8_t *rest = label_packet_rest(p);
 	uint8_t own;
 
-	/* A swap reads no octets behind the labels. They may be fewer than a label has. */
+	/* A swap reads no octets behind the labels: there may be fewer than 4 of them. */
 	if (p->family == 0 && p->encap != NULL)
 		return p->ttl > 1 ? p->carried - 1 : 0;
 	own = p->family == 4 ? rest[8] : p->family == 6 ? rest[7] : rest[3];
@@ -156,8 +159,8 @@ label_packet_keeps(const struct label_packet *p)
 }
 
 /*
- * Return the room that label_write() needs before the frame, with that of two tags and of
- * `outer` octets of headers of tunnels.
+ * Return the octets of room that label_write() needs before the frame: for the labels, for
+ * two tags, and for `outer` octets of headers of tunnels. 0: the frame does not grow.
  */
 static inline unsigned int
 label_room(const struct label_packet *p, unsigned int outer)
@@ -227,8 +230,8 @@ label_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out,
 }
 
 /*
- * label_mtu() for a path into a tunnel. `most`: the length of the largest packet that may enter
- * the tunnel, which includes the labels.
+ * Return label_mtu() for a path into a tunnel. `most` is the length of the largest packet
+ * that may enter the tunnel, and includes the labels.
  */
 static inline unsigned int
 label_tunnel_mtu(const struct fib *fib, fib_path path, const struct fib_iface *tunnel,

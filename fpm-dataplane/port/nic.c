@@ -65,12 +65,13 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
  * whether the device or its driver does the work, nor the cost. So the choice goes by
  * driver, from its source (22.11) and from trials.
  *
- * Not here: net_virtio, net_vhost and net_af_packet, which do it in software, later than we
- * do. net_vmxnet3 strips 802.1ad tags too, and does not distinguish them from 802.1Q (in
- * QEMU). net_ixgbe and net_i40e use a slower transmit loop as soon as they may insert tags,
- * with VLANs or without. net_ixgbe also delivers frames without their tag and without its
- * TCI while stripping begins. net_e1000_igb looks like net_e1000_em in its source, but has
- * not been tried. A running net_bonding does not pass the setting on to its members.
+ * Not here: net_virtio, net_vhost and net_af_packet, which do it in software, later than
+ * forwarders do it. net_vmxnet3 strips 802.1ad tags too, and does not distinguish them from
+ * 802.1Q (in QEMU). net_ixgbe and net_i40e use a slower transmit loop as soon as they may
+ * insert tags, with VLANs or without. net_ixgbe also delivers frames without their tag and
+ * without its TCI while stripping begins. net_e1000_igb looks like net_e1000_em in its
+ * source, but has not been tried. A running net_bonding does not pass the setting on to its
+ * members.
  */
 bool
 nic_takes_tags(const struct rte_eth_dev_info *info)
@@ -95,8 +96,8 @@ nic_mtu_is_fixed(const struct port *port)
 }
 
 /*
- * Return true if the device does not pass frames of that length, because it keeps its MTU.
- * Call this with nic_control held.
+ * Return true if `mtu_bytes` exceeds the present MTU of the device. Call this with
+ * nic_control held.
  */
 static bool
 nic_mtu_is_more(const struct port *port, unsigned int mtu_bytes)
@@ -358,7 +359,8 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 		return rc;
 	nic_offloads_choose(port, conf, &info, &eth);
 	/*
-	 * A bond that starts sets up the queues of its members, and their links may be up.
+	 * Check the memory first, because a bond that starts sets up the queues of its
+	 * members, and their links may be up.
 	 */
 	if (port->bond == BOND_LACP)
 		rc = bond_room(port->n_txq * TX_DESC,

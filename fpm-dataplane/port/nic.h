@@ -37,10 +37,11 @@ int nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool
 int nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
 		 char *why, unsigned int why_size);
 
-/* See port_set_mtu() and port_mtu_is_beyond(). */
+/* See port_set_mtu(). */
 int nic_set_mtu(const struct port *port, unsigned int mtu_bytes);
 /* See port_set_link(). */
 int nic_set_link(const struct port *port, bool up);
+/* See port_mtu_is_beyond(). */
 bool nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The daemon's side of fpm-nics. Only fpm-nics, the primary, may configure the devices. If
- * it has died, the daemon cannot repair this while it runs: it exits as after a crash, and
- * the next daemon starts another fpm-nics.
+ * fpm-nics has died, the running daemon cannot repair this: the daemon exits as after a
+ * crash, and the next daemon starts another fpm-nics.
  */
 #include "port/nicd_client.h"
 

@@ -6,11 +6,11 @@
  * for the daemon what only a primary may do. The daemon is a secondary. Its forwarders use
  * the queues in shared memory without any request.
  *
- * A request and its reply are a record each on a SOCK_SEQPACKET pair, one at a time per
- * pair. A daemon has two pairs, so that a slow open does not delay other requests. Its
- * successor gets a third pair from it (NICD_PAIR). Both ends are on this machine and,
- * except during an upgrade, of one version. `layout` and the version of DPDK show whether
- * they are compatible.
+ * A request is one record on a SOCK_SEQPACKET pair, and so is its reply. A pair carries one
+ * request at a time. A daemon has two pairs, so that a slow open does not delay other
+ * requests. It makes a third pair for its successor (NICD_PAIR). Both ends are on this
+ * machine and, except during an upgrade, of one version. `layout` and the version of DPDK
+ * show whether they are compatible.
  */
 #ifndef PORT_NICD_CLIENT_H
 #define PORT_NICD_CLIENT_H
@@ -33,7 +33,7 @@
 
 enum nicd_op {
 	NICD_HELLO,   /* exchange versions, and get a client number */
-	NICD_PAIR,    /* pass a socket end (SCM_RIGHTS); `yes`: its daemon's first pair */
+	NICD_PAIR,    /* pass one end of a pair (SCM_RIGHTS); `yes`: for another daemon */
 	NICD_IS_OPEN, /* ask if the device is open as in `conf`, and keep it open */
 	NICD_OPEN,    /* open the device, or leave it open; the reply has it in `port` */
 	NICD_STATS,
@@ -68,7 +68,7 @@ struct nicd_reply {
 	/* NICD_HELLO */
 	pid_t pid;
 	unsigned int client; /* 0 to NICD_CLIENTS - 1, different from the other daemon's */
-	uint32_t began_with; /* eal_hash() of the configuration that it started with */
+	uint32_t began_with; /* eal_hash() of the configuration fpm-nics started with */
 	char dpdk[64], prefix[32];
 
 	char why[NICD_WHY_STRLEN];
@@ -105,7 +105,7 @@ bool nicd_has_open(const struct port_conf *conf);
 
 /*
  * Open a device as nic_open() (port/nic.h) does. fpm-nics closes it when no daemon needs it
- * any longer.                                                                    [main]
+ * any longer.                                                            [main, manage]
  */
 int nicd_open(struct port *port, const struct port_conf *conf, char *why,
 	      unsigned int why_size);

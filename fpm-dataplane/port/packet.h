@@ -89,9 +89,9 @@ packet_cut(struct rte_mbuf *m, uint32_t bytes)
 }
 
 /*
- * Move a short packet towards the end of its buffer, so that `bytes` fit before it. The
- * fragments of the library and the ICMP errors of the punt thread begin where received frames
- * begin. Return false if they do not fit.
+ * Move a short packet towards the end of its buffer, so that `bytes` octets fit before it.
+ * This is for fragments made by DPDK's library and ICMP errors made by the punt thread,
+ * which begin at the same offset as received frames. Return false if the octets do not fit.
  */
 static inline bool
 packet_make_room(struct rte_mbuf *m, unsigned int bytes)
@@ -112,8 +112,8 @@ packet_make_room(struct rte_mbuf *m, unsigned int bytes)
 
 /*
  * Return true if a ring with one producer and one consumer has a packet (for the consumer),
- * or has room (for the producer). rte_ring_empty() and rte_ring_full() load the word of the
- * other thread without an atomic load.
+ * or has room (for the producer). These functions replace rte_ring_empty() and
+ * rte_ring_full(), which load the word of the other thread without an atomic load.
  */
 static inline bool
 ring_has_some(const struct rte_ring *r)

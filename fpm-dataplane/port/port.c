@@ -24,8 +24,8 @@
 #include "port/nicd_client.h"
 
 /*
- * Frames that found no room, as the sockets of net_af_packet have reported so far. Guarded
- * by nic_control.
+ * By port id: frames that found no room, as the sockets of net_af_packet have reported so
+ * far. Guarded by nic_control.
  */
 static uint64_t missed[RTE_MAX_ETHPORTS];
 
@@ -139,7 +139,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 		port_release(port);
 		return rc;
 	}
-	missed[port->port_id] = 0; /* an earlier port had this id */
+	missed[port->port_id] = 0; /* an earlier port may have had this id */
 	rc = port_get_tap(port, conf);
 	if (rc == -EBUSY)
 		why_not(why, why_size, rc,
@@ -241,7 +241,7 @@ port_stats(const struct port *port, struct port_stats *st)
 		st->queue_rx_packets[i] = s.q_ipackets[i];
 		by_queue += s.q_ipackets[i];
 	}
-	/* Some drivers leave all of these counters 0. */
+	/* Some drivers leave the counters of all queues 0. */
 	if (by_queue > 0 || s.ipackets == 0)
 		st->n_queue = RTE_MIN(port->n_rxq, PORT_STATS_QUEUES);
 	return 0;

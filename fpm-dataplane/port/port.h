@@ -28,13 +28,13 @@ struct port_conf {
 	char tap[IFNAMSIZ]; /* name */
 	char netns[64];     /* of the TAP, "": ours */
 	char device[256];   /* devargs or PCI address */
-	int tap_fd; /* of the TAP, from the predecessor, which passes it on; -1: none */
+	int tap_fd; /* descriptor of the TAP that the predecessor passed on; -1: none */
 	unsigned int mtu_bytes;
-	unsigned int n_rxq; /* 0: n_txq */
+	unsigned int n_rxq; /* 0: n_txq, or fewer if the device has fewer */
 	unsigned int n_txq; /* number of forwarders; one transmit queue each */
 	struct port_options options;
 	bool interrupts; /* interrupts of receive queues are wanted */
-	bool shared;     /* processes share DPDK: attach in this one only */
+	bool shared;     /* processes share DPDK: attach the device in this one only */
 	uint32_t place;  /* number in the order in which ports are shown; 0: ifidx */
 };
 
@@ -48,7 +48,7 @@ struct port {
 	unsigned int mtu_max_bytes; /* limit of the device and of a packet buffer */
 	char name[IFNAMSIZ];        /* of the TAP */
 	char device[256];           /* as configured */
-	char driver[32];            /* "net_af_packet" */
+	char driver[32];            /* in DPDK, for example "net_af_packet" */
 	char kernel_if[IFNAMSIZ]; /* kernel interface behind the port (iface=); "": none */
 	int claim;                /* descriptor of its claim (port/claim.h); -1: none */
 	bool without_if;          /* W:neigh R:manage  kernel_if was deleted or moved */
@@ -60,12 +60,12 @@ struct port {
 	bool cksum_able;   /* the device can verify IPv4 header checksums ... */
 	bool rx_cksum;     /* ... and does */
 	bool vlan_able;    /* the device can strip and insert tags ... */
-	bool vlan_offload; /* ... and may: see port_take_tags() */
-	bool interrupts;   /* the device may have an interrupt per queue */
+	bool vlan_offload; /* ... and may, by its options: see port_take_tags() */
+	bool interrupts;   /* the device was started with interrupts of receive queues */
 	unsigned int n_socket;
 	int socket[FANOUT_QUEUES]; /* socket behind each queue, of net_af_packet */
 	struct if_counters base;   /* counters of its ifidx when it was added */
-	uint32_t opening;          /* number of its publication: its counters began at 0 */
+	uint32_t opening;          /* new at each publication: the counters began at 0 */
 	bool tap_kept;             /* the TAP's descriptor is from the predecessor */
 	bool tap_new;              /* the TAP was made by port_open() */
 	struct tap tap;            /* W:punt after the start, except the number of its fd */
@@ -132,8 +132,8 @@ int port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_
 
 /*
  * Turn IPv6 off on the kernel interface behind the port, if it has one, because the kernel
- * would reply in place of the port. Returns 1 if it was on; 0; or -errno with the reason, a
- * sentence.                                                 [thread in our own namespace]
+ * would reply in place of the port. Returns 1 if it was on, 0 if it was off, or -errno with
+ * a sentence in `why`.                                      [thread in our own namespace]
  */
 int port_quiet_kernel(const struct port *port, char *why, unsigned int why_size);
 
@@ -204,8 +204,9 @@ bool port_takes_groups(const struct port *port);
 int port_bond(const struct port *port, struct bond_state *state);
 
 /*
- * Set the MTU or MAC of the device. Returns -ENOTSUP if it cannot; -EBUSY if it cannot
- * exceed the MTU that it started with.                                          [neigh]
+ * Set the MTU of the device, or with port_set_mac() its MAC. Returns 0 or -errno: -ENOTSUP
+ * if the device cannot; -EBUSY if it cannot exceed the MTU that it started with.
+ *                                                                               [neigh]
  */
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
 

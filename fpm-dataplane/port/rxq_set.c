@@ -39,7 +39,7 @@ serving_make_room(struct serving *s, unsigned int n)
 	set->room = spare->room = n;
 	free(s->spare);
 	s->spare = spare;
-	/* Release: a reader of the set sees the queues in it, which are the same. */
+	/* Release: a reader of the new set sees its queues, the same as in the old set. */
 	atomic_store_explicit(&s->set, set, memory_order_release);
 	urcu_qsbr_synchronize_rcu();
 	GRACE_OVER();

@@ -57,8 +57,8 @@ serving_set(const struct serving *s)
 int serving_add(struct serving *s, const struct rxq *q);
 
 /*
- * Stop serving `queue` of interface `ifidx`. After the return the forwarder holds no packet
- * of it that it has not sent. Returns 0 or -ENOENT.
+ * Stop serving `queue` of interface `ifidx`. After the return the forwarder holds no unsent
+ * packet of this queue. Returns 0 or -ENOENT.
  */
 int serving_remove(struct serving *s, uint16_t ifidx, uint16_t queue);
 

@@ -91,10 +91,10 @@ vlan_room(struct rte_mbuf *m, unsigned int n)
 }
 
 /*
- * Put the tags of `out` before the EtherType of a packet that leaves by it. The inner or
- * only tag gets the priority of the packet's former inner or only tag, the outer tag that
- * of its former outer or only tag. Returns the first octet of the frame. The caller writes
- * the MACs.
+ * Put the tags of `out` before the EtherType of a packet that leaves by it. A tag gets the
+ * priority of a tag that the packet was received with: the inner or only tag gets that of
+ * the inner or only received tag, the outer tag that of the outer or only received tag.
+ * Returns the first octet of the frame. The caller writes the MACs.
  */
 static inline uint8_t *
 vlan_push(struct rte_mbuf *m, const struct fib_iface *out)

@@ -21,8 +21,9 @@ vxlan_fits(const struct rte_mbuf *m, const struct fib_vxlan_hop *hop)
 }
 
 /*
- * Return the sum over a UDP packet of `len` octets at offset `at` of a buffer, and its pseudo
- * header. It is 0xffff if the checksum in it is right. `ip` is its IP header.
+ * Return the sum over a UDP packet and its pseudo header: 0xffff if the packet's checksum
+ * is right. The UDP packet has `len` octets and is at offset `at` of the buffer. Its IP
+ * header is `ip`.
  */
 static inline uint16_t
 vxlan_udp_sum(const struct rte_mbuf *m, const uint8_t *ip, uint8_t family, unsigned int at,
@@ -51,8 +52,8 @@ vxlan_write_sum(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t *ou
 
 /*
  * Write the outer headers of a packet of `len` octets whose TTL is decremented already, and
- * the EtherType. The buffer begins with an Ethernet header, and has room for it:
- * vxlan_fits().
+ * the EtherType. The buffer begins with an Ethernet header, and has room for the outer
+ * headers: vxlan_fits().
  */
 static inline void
 vxlan_write(struct rte_mbuf *m, const struct fib_vxlan_hop *hop, uint8_t family,

@@ -125,7 +125,7 @@ filter_matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int 
 	       (f->dport == 0 || f->dport == port[1]);
 }
 
-/* filter_matches_ip() for the IP packet behind the labels at `p`; false: there is none. */
+/* Apply filter_matches_ip() to the IP packet behind the labels at `p`; false: none. */
 static bool
 filter_matches_labels(const struct watch_filter *f, const uint8_t *p, unsigned int len)
 {

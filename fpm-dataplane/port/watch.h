@@ -4,7 +4,7 @@
  * `fpmctl trace` and `fpmctl capture`, and the filters of these sessions. sFlow has rings of
  * its own, of the same form, which thread sflow reads.
  *
- * A producer has a ring of records, which [trace] reads. The filters are a set that is
+ * A producer has a ring of records, which thread trace reads. The filters are a set that is
  * published under RCU. Without a session the set is NULL, which costs a producer one load
  * and one comparison. A full ring loses a record, never a packet.
  */
@@ -207,8 +207,8 @@ uint8_t watch_wanted_verdict(const struct watch_set *set, const struct watch_rec
 uint16_t watch_snap(const struct watch_set *set, uint8_t sessions);
 
 /*
- * Open the next free record, zeroed except `frame`. Returns NULL if the ring is full, and
- * counts it. After watch_publish() [trace] reads the record.                 [producer]
+ * Open the next free record, zeroed except `frame`. If the ring is full, count a lost
+ * record and return NULL. After watch_publish() thread trace reads the record. [producer]
  */
 struct watch_record *watch_open(struct watch_ring *ring);
 
@@ -242,7 +242,10 @@ uint64_t watch_now_ns(void);
 enum watch_ask { WATCH_ASK_NONE, WATCH_ASK_TRACE, WATCH_ASK_CAPTURE, WATCH_ASK_EXPLAIN };
 
 #define WATCH_FRAME_MAX 1984 /* bytes of a frame in a request of explain */
-/* Length with the zeros behind it. A VLAN tag in front must fit 16 bits, too. */
+/*
+ * Longest frame of such a request, with the zeros behind `frame`. The length must fit 16
+ * bits even with a VLAN tag.
+ */
 #define WATCH_FRAME_BYTES_MAX 65520
 
 struct watch_want {
