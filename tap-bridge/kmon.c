@@ -2,10 +2,10 @@
 /*
  * kmon: compare the kernel's state with the reported state, and report the differences.
  *
- * Three sockets, opened inside the namespace. `events` joins the groups before the first
- * dump, so no change is missed: a change during a dump is in both, and a second message
- * about it changes nothing. `dumps` and `requests` are separate because a callback may
- * solicit.
+ * A monitor has three sockets, opened inside the namespace. `events` joins the groups
+ * before the first dump, so no change is missed: a change during a dump is in the dump and
+ * in an event, and the second message about it changes nothing. `dumps` and `requests` are
+ * separate, because a callback may solicit a neighbor during a dump.
  *
  * A dump marks the entries that it shows with its generation; entries with an older
  * generation are gone. Hence the first dump, a resync and the recovery from an overrun are
@@ -80,8 +80,9 @@ inet6_of(const struct kmon *km, unsigned int ifindex)
 }
 
 /*
- * Note an IPv6 address that may tell of a change. A link that is deleted loses its addresses,
- * too: the doubt ends with the entry.
+ * Note that an IPv6 address was added or deleted, if this suggests that IPv6 of the link
+ * has changed. A link that is deleted loses its addresses, too; then its entry with the
+ * mark `doubted` is soon removed.
  */
 static void
 inet6_doubt(struct kmon *km, const struct kmon_change *addr)
@@ -97,8 +98,9 @@ inet6_doubt(struct kmon *km, const struct kmon_change *addr)
 }
 
 /*
- * Take the settings of IPv6 of a new link from the message about it. For another link they may be
- * older than the last reading, and the message about a new MTU may have the old MTU of IPv6.
+ * Take the IPv6 settings of a new link from the message about the link. For a known link
+ * only note that they must be read, if the message differs: its settings may be older than
+ * the last reading, and a message about a new MTU may have the old MTU of IPv6.
  */
 static void
 inet6_follow(struct kmon *km, struct nlmsghdr *hdr, unsigned int was_mtu_bytes)
@@ -116,7 +118,7 @@ inet6_follow(struct kmon *km, struct nlmsghdr *hdr, unsigned int was_mtu_bytes)
 	link = mirror_find(&km->mirror[KMON_LINK], &key);
 	e = inet6_of(km, key.ifindex);
 	if (link == NULL)
-		return; /* the callback has reset it */
+		return; /* the callback has reset the link */
 	if (e == NULL && was_mtu_bytes == 0) {
 		rc = kmon_apply(km, &change);
 		if (rc < 0)
@@ -184,7 +186,7 @@ error_is_refusal(int nlerr)
 	       nlerr == -NLE_PROTO_MISMATCH || nlerr == -NLE_INVAL;
 }
 
-/* Ask for all forwarding databases. The kernel refuses the short header of other dumps. */
+/* Ask for all forwarding databases. Here the kernel refuses the short header of a dump. */
 static int
 fdb_request(struct nl_sock *sk)
 {

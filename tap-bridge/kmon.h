@@ -43,9 +43,9 @@ enum kmon_tunnel_cannot {
 	KMON_TUNNEL_NAMESPACE, /* its outer packets are in another namespace */
 	KMON_TUNNEL_MPLS,      /* carries no IP packets */
 	KMON_TUNNEL_LEARNING,  /* vxlan: the kernel learns VTEPs from packets */
-	KMON_TUNNEL_GBP,       /* ... with group policy, or the generic extension */
-	KMON_TUNNEL_GPE,
-	KMON_TUNNEL_REMCSUM, /* ... remote checksum offload */
+	KMON_TUNNEL_GBP,       /* vxlan: headers have a group policy */
+	KMON_TUNNEL_GPE,       /* vxlan: headers have the generic protocol extension */
+	KMON_TUNNEL_REMCSUM,   /* vxlan: remote checksum offload */
 	KMON_TUNNEL_N_CANNOT
 };
 
@@ -54,13 +54,13 @@ struct kmon_tunnel {
 	enum kmon_tunnel_kind kind;
 	enum kmon_tunnel_cannot cannot;
 	uint32_t in_key, out_key; /* GRE; valid if has_... */
-	uint32_t link;            /* outer packets leave by this link, or in its VRF; 0 */
+	uint32_t link;            /* egress link of outer packets, or their VRF; 0: any */
 	uint32_t flow_label;      /* of the outer IPv6 header; 0: from a hash */
 	uint8_t local[16], remote[16]; /* outer; IPv4 in the first 4 octets; zero: any */
 	uint8_t family;                /* of the outer header: 4 or 6 */
 	uint8_t proto;                 /* of its packets: 4, 41 (IPv6), or 0: both */
 	uint8_t ttl;                   /* of the outer header; 0: from the inner packet */
-	uint8_t tos;                   /* ... if not inherited; without ECN */
+	uint8_t tos;                   /* ... without ECN; valid if not tos_inherit */
 	uint8_t encap_limit;           /* RFC 2473; valid if has_encap_limit */
 	bool tos_inherit, flow_inherit, has_in_key, has_out_key, has_encap_limit;
 	bool df;        /* pmtudisc: set DF in the outer header */
@@ -69,8 +69,8 @@ struct kmon_tunnel {
 	uint32_t vni;
 	bool external;                /* its bridge has a VNI for each VLAN */
 	bool vnifilter;               /* the kernel accepts only VNIs of `bridge vni` */
-	uint16_t port;                /* destination of its packets */
-	uint16_t from_low, from_high; /* sources, both included; 0: not set */
+	uint16_t port;                /* UDP destination port of its packets */
+	uint16_t from_low, from_high; /* UDP source ports, both included; 0: not set */
 	bool csum;                    /* sends UDP checksums */
 	bool zero_csum6;              /* accepts packets over IPv6 without a checksum */
 	bool ttl_inherit;             /* ttl 0: from the inner packet; else the default */
@@ -84,9 +84,9 @@ struct kmon_link {
 	bool admin_up;          /* IFF_UP */
 	bool carrier;           /* IFF_LOWER_UP */
 	bool protodown;         /* IFLA_PROTO_DOWN: a program holds the link down */
-	bool dormant; /* IFLA_LINKMODE: with a carrier it waits until a program says up */
+	bool dormant; /* IFLA_LINKMODE: despite a carrier, up only when a program says so */
 	bool arp_off; /* IFF_NOARP: the kernel solicits no neighbor on it */
-	bool arp_notify; /* sysctl; a change is reported with the next other change only */
+	bool arp_notify; /* sysctl; a change of it alone is not reported */
 	/* VLAN or macvlan: the link below it, if that is in the same namespace; else 0. */
 	unsigned int on;
 	enum kmon_macvlan macvlan;
@@ -151,15 +151,13 @@ struct kmon_conf {
 
 #define KMON_CONF_ALL ((unsigned int)-1)
 
-/*
- * MPLS of one link: the kernel has the module mpls_router. Without the module no link has it.
- */
+/* MPLS of one link. Without the kernel module mpls_router this is reported for no link. */
 struct kmon_mpls {
 	unsigned int ifindex;
 	bool input; /* sysctl net.mpls.conf.NAME.input: the link accepts labels */
 };
 
-/* IPv6 of one link. A link with an MTU below 1280 octets has none. */
+/* IPv6 of one link. A link with an MTU below 1280 octets has no IPv6. */
 struct kmon_inet6 {
 	unsigned int ifindex;
 	bool off;               /* sysctl disable_ipv6 */
@@ -169,16 +167,17 @@ struct kmon_inet6 {
 };
 
 /*
- * `gone`: deleted; the struct has the state that was last reported (of a neighbor the key
- * only). Without a change nothing is reported twice. A link is reported before all items on
- * it, and reported gone after all items on it. An IPv4 address with several masks or peers is
- * reported once for each of them. Not reported: proxy entries, and NOARP entries of groups, of
- * broadcasts and of loopback, which the kernel itself makes.
+ * The callbacks of the owner. `gone`: the item was deleted; the struct has the state that
+ * was last reported (for a neighbor only the key). Without a change nothing is reported
+ * twice. A link is reported before all items on it, and reported gone after all items on
+ * it. An IPv4 address with several masks or peers is reported once for each of them. Not
+ * reported: proxy entries, and NOARP entries of groups, of broadcasts and of loopback,
+ * which the kernel itself makes.
  *
  * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
- * kmon_has_failed(), kmon_operstate() and kmon_fdb_find(), a callback about a link also
- * kmon_drop_fdb(), no other function of this file.
+ * kmon_has_failed(), kmon_operstate() and kmon_fdb_find(). A callback about a link may also
+ * call kmon_drop_fdb(). Callbacks may call no other function of this file.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -230,10 +229,13 @@ int kmon_dispatch(struct kmon *km);
 int kmon_read_inet6(struct kmon *km);
 
 /*
- * Return true if an event since the last reading suggests a change of `inet6`: a message about
- * a link had other settings of IPv6 than the last reading, or none, or came with another MTU; or
- * an IPv6 address was deleted, because a link that loses IPv6 loses its addresses, or one was
- * added where IPv6 was off. The message about a new link has its settings, so it suggests none.
+ * Return true if an event since the last reading suggests a change of `inet6`. Such events
+ * are:
+ * - a message about a known link that has other IPv6 settings than the last reading, or no
+ *   such settings, or another MTU than before;
+ * - the deletion of an IPv6 address, because a link that loses IPv6 loses its addresses;
+ * - a new IPv6 address on a link whose IPv6 was off or not known.
+ * The first message about a new link has the settings of IPv6, so they need not be read.
  */
 bool kmon_inet6_is_due(const struct kmon *km);
 
@@ -260,12 +262,15 @@ void kmon_report_neighbors_on(struct kmon *km, unsigned int ifindex);
 
 /*
  * Ask the kernel to resolve or confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
- * none). The kernel solicits it on the link, three times a second apart, and then reports
- * NUD_FAILED. This function does not wait; the result arrives as a neigh event. It does not
- * touch entries that the kernel does not resolve (permanent, NOARP, externally learned,
- * managed). On a link of `arp off` the kernel gives a neighbor the MAC of the link and state
- * NOARP, without an event: this function then calls the neigh callback itself, if the entry
- * is new. If the monitor has not yet reported `arp off` of the link, the next call does.
+ * none). The kernel solicits the neighbor three times, at intervals of a second, and then
+ * reports NUD_FAILED. This function does not wait; the result arrives as a neigh event. It
+ * does not touch entries that the kernel does not resolve (permanent, NOARP, externally
+ * learned, managed).
+ *
+ * On a link with `arp off` the kernel gives a neighbor the MAC of the link and state NOARP,
+ * without an event. This function then calls the neigh callback itself, if the entry is
+ * new. If the monitor has not yet reported `arp off` of the link, the next call of this
+ * function calls the callback.
  *
  * Returns 0, 1 if the entry is NOARP and the callback may have run, or -errno: -ENODEV the
  * link is gone, -EINVAL the link has no IPv4 or IPv6.
@@ -295,8 +300,8 @@ bool kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family,
  * IFF_RUNNING), after its carrier was set. The kernel itself (linkwatch) announces one link
  * at once, and all links that change within the same second at the end of that second;
  * until then zebra would keep routes over a lost link. Until linkwatch runs, a lost link is
- * "dormant" and not yet "down". An interface on top is a link of its own. Returns 0 or
- * -errno: -ENODEV the link is gone.
+ * "dormant" and not yet "down". An interface on top of the link needs a call of its own.
+ * Returns 0 or -errno: -ENODEV the link is gone.
  */
 int kmon_operstate(struct kmon *km, unsigned int ifindex, bool up);
 

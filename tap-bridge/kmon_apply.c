@@ -213,7 +213,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	if (kind == KMON_FDB && !fdb_is_wanted(km, key.ifindex))
 		return 0;
 	if (e == NULL) {
-		/* The first message about a link has all settings, and will follow. */
+		/* The first message about a link has all settings. It will follow. */
 		if (change->lacks_forwarding || change->lacks_linkdown)
 			return 0;
 		return kmon_apply_new(km, change, &key, early);
@@ -229,8 +229,8 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	if (early)
 		return 0;
 	/*
-	 * IPv6 changes a peer in place; to a caller that keeps subnets, this is another
-	 * subnet.
+	 * The kernel changes the peer of an IPv6 address in place. To an owner that keeps
+	 * subnets, this is another subnet.
 	 */
 	if (kind == KMON_ADDR && !addr_is_same_subnet(&old, &now))
 		kmon_report(km, kind, &old, true);

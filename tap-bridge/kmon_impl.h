@@ -49,7 +49,7 @@ union kmon_item {
 struct kmon_change {
 	enum kmon_kind kind;
 	bool gone;
-	/* KMON_CONF: the message does not have this setting of the link */
+	/* KMON_CONF: the message lacks this setting of the link */
 	bool lacks_forwarding, lacks_linkdown, lacks_rp_filter;
 	union kmon_item item; /* gone: at least its key */
 };
@@ -67,11 +67,11 @@ static_assert(sizeof(struct kmon_key) == 40, "compared with memcmp");
 
 struct mirror_entry {
 	struct mirror_entry *next;
-	struct mirror_entry *on_next, **on_prev; /* among those on the same link */
+	struct mirror_entry *on_next, **on_prev; /* in a chain of mirror.on */
 	uint64_t gen; /* generation of the last dump that showed it */
 	struct kmon_key key;
 	union kmon_item item; /* as last reported */
-	bool early;           /* its link is not known yet; to be reported with the link */
+	bool early;           /* its link is not known yet; it is reported with the link */
 	bool doubted;         /* KMON_INET6: an event suggests that it has changed */
 };
 
@@ -81,7 +81,7 @@ struct mirror_entry {
  */
 struct mirror {
 	struct mirror_entry **bucket;
-	struct mirror_entry **on; /* as many chains; the entries of links with equal hash */
+	struct mirror_entry **on; /* n_buckets chains, each for links with the same hash */
 	size_t n_buckets;
 	size_t n_entries;
 	uint64_t seed;    /* of the hash, set while the table is empty */
@@ -112,13 +112,14 @@ int kmon_errno(int nlerr);
 
 /*
  * Discard the messages that wait on a socket. After an overrun the kernel delivers nothing
- * to it until it has been read empty. Therefore call this before a dump, never after it.
+ * to the socket until the socket was read empty. Therefore call this before a dump, never
+ * after the dump.
  */
 void kmon_drain(struct nl_sock *sk);
 
 /*
  * Send `msg`, free it, and receive the reply. The kernel handles a request within send(),
- * so that its reply or its error is there at once, and no wait is needed.
+ * so the reply or the error is there at once, and no wait is needed.
  *
  * Returns the octets put into `buf`, 0 when the kernel did not reply, or -errno.
  */
@@ -144,7 +145,7 @@ bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
  */
 bool kmon_parse_inet6_of_link(struct nlmsghdr *hdr, struct kmon_inet6 *inet6);
 
-/* Read the settings of a tunnel from an RTM_NEWLINK; for another link kind is 0. */
+/* Read the settings of a tunnel from an RTM_NEWLINK; another link: kind KMON_NO_TUNNEL. */
 void kmon_parse_tunnel(struct nlmsghdr *hdr, struct kmon_tunnel *tunnel);
 
 /* Read the settings of a vxlan or a bridge from an RTM_NEWLINK, after kmon_parse_tunnel(). */
@@ -158,7 +159,7 @@ bool kmon_parse_fdb(struct nlmsghdr *hdr, struct kmon_fdb *fdb);
  * Returns false for any other message. An error is in km->apply_rc.
  */
 bool kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr);
-/* Ask for such messages about all ports. Returns an error of libnl. */
+/* Ask for such messages about all ports. Returns a negative error of libnl on failure. */
 int kmon_ask_vnis(struct nl_sock *sk);
 
 struct kmon_key kmon_key_of(enum kmon_kind kind, const union kmon_item *item);

@@ -2,8 +2,8 @@
 /*
  * kmon_mirror: the last reported state of links, settings, addresses and neighbors, by key.
  *
- * libnl's own caches search linearly, which is too slow for 10,000 neighbors; these are
- * chained hash tables. This file has no thread and reports nothing: it hands a removed
+ * libnl's own caches search linearly, which is too slow for 10,000 neighbors, so this file
+ * has hash tables with chains. It has no thread and reports nothing: it gives a removed
  * entry to the caller, which may then call callbacks while no table is being changed.
  */
 #include <stdlib.h>

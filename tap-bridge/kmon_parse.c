@@ -91,7 +91,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	unsigned int flags = rtnl_link_get_flags(from);
 	uint32_t table, notify;
 
-	/* Wireless extensions send RTM_NEWLINK that has an event only. */
+	/* Wireless extensions send an RTM_NEWLINK with only an event and no name. */
 	if (name == NULL)
 		return false;
 	link->ifindex = (unsigned int)rtnl_link_get_ifindex(from);
@@ -146,8 +146,8 @@ neigh_is_group(const struct kmon_neigh *neigh)
 /*
  * Return true if the entry is a neighbor. The kernel keeps NOARP entries for itself where
  * the link resolves no addresses (loopback), or the address is a group or a broadcast;
- * other NOARP entries are static neighbors. Some of them have the MAC of a group (clusters
- * of servers).
+ * other NOARP entries are static neighbors. Some static neighbors have the MAC of a group
+ * (clusters of servers).
  */
 static bool
 neigh_is_usable(const struct kmon_neigh *neigh)

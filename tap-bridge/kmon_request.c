@@ -4,8 +4,8 @@
  * kmon_has_failed: report whether the resolution failed. kmon_operstate: set the
  * operational state with the carrier, before the kernel's linkwatch does.
  *
- * Runs in the monitor's thread, also in its callbacks; never waits. It looks an entry up
- * before it changes it, because a change would destroy some entries.
+ * Runs in the monitor's thread, also in its callbacks; never waits. These functions look an
+ * entry up before they change it, because a change would destroy some entries.
  */
 #include <errno.h>
 #include <linux/neighbour.h>
@@ -64,8 +64,9 @@ neigh_request(int type, int flags, const struct kmon_neigh *neigh, uint8_t ndm_f
 }
 
 /*
- * Return true if NTF_USE must not be applied to the entry. It turns a permanent entry into
- * an incomplete one without a MAC, and clears the externally-learned and managed flags.
+ * Return true if NTF_USE must not be applied to the entry. NTF_USE turns a permanent entry
+ * into an incomplete one without a MAC, and clears the externally-learned and managed
+ * flags.
  */
 static bool
 neigh_is_protected(struct nlmsghdr *hdr)
@@ -82,8 +83,8 @@ neigh_is_protected(struct nlmsghdr *hdr)
 }
 
 /*
- * Note a new attempt. The kernel does not announce that it tries a failed entry again, only
- * that it failed again; without the note the second failure would look like no change.
+ * Note in the mirror that the kernel tries a failed entry again, because the kernel
+ * announces only the next failure. Without the note that failure would look like no change.
  */
 static void
 neigh_note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
@@ -130,9 +131,9 @@ neigh_solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
 }
 
 /*
- * Report the entry in `hdr` if the kernel made it with state NOARP, because the link is one
- * of `arp off`. The kernel announces no such entry. Returns 1 if it was reported, 0, or
- * -errno.
+ * Report the entry in `hdr` if the kernel made it with state NOARP, because the link has
+ * `arp off`. The kernel announces no such entry. Returns 1 if it is such an entry, which is
+ * reported if it is new; 0 if not; or -errno.
  */
 static int
 neigh_report_noarp(struct kmon *km, struct nlmsghdr *hdr)

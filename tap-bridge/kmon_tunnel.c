@@ -24,7 +24,7 @@
 #define PROTO_IP4       4u
 #define PROTO_IP6       41u
 
-/* Numbers of the attributes that both kinds of tunnels have. */
+/* Numbers of the attributes that GRE tunnels and other IP tunnels both have. */
 struct numbers {
 	int link, local, remote, ttl, tos, encap_limit, flowinfo, flags, df, encap_type,
 		external, fwmark;
@@ -111,7 +111,7 @@ gre_parse(struct nlattr **attr, struct kmon_tunnel *t)
 		t->cannot = KMON_TUNNEL_SEQUENCE;
 }
 
-/* ipip, sit and ip6tnl */
+/* Read the settings of ipip, sit and ip6tnl. */
 static void
 iptun_parse(struct nlattr **attr, struct kmon_tunnel *t)
 {
@@ -177,7 +177,7 @@ kind_of(const struct nlattr *name)
 	for (size_t i = 0; name != NULL && i < sizeof(kind) / sizeof(kind[0]); i++) {
 		size_t len = strlen(kind[i].name);
 
-		/* The kernel sends the octet behind the name, too. */
+		/* The kernel sends the name with its final null octet. */
 		if ((size_t)nla_len(name) >= len &&
 		    strnlen(nla_data(name), (size_t)nla_len(name)) == len &&
 		    memcmp(nla_data(name), kind[i].name, len) == 0)
@@ -195,7 +195,7 @@ tunnel_parse(struct nlattr *data, struct kmon_tunnel *t)
 
 	t->family = t->kind == KMON_IP6GRE || t->kind == KMON_IP6TNL ? 6 : 4;
 	if (data == NULL || nla_parse_nested(attr, ATTR_MAX, data, NULL) < 0) {
-		t->cannot = KMON_TUNNEL_EXTERNAL; /* without addresses */
+		t->cannot = KMON_TUNNEL_EXTERNAL; /* the tunnel has no addresses */
 		return;
 	}
 	address_copy(t->local, attr[no->local], t->family);

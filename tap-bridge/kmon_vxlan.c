@@ -56,7 +56,7 @@ address_copy(uint8_t to[16], const struct nlattr *a)
 
 /* --- links ------------------------------------------------------------------------------ */
 
-/* Return true if the link is of a kind. The kernel sends the octet behind the name, too. */
+/* Return true if the link has a kind. The kernel sends the name with a final null octet. */
 static bool
 kind_is(const struct nlattr *name, const char *kind)
 {
@@ -126,7 +126,7 @@ vxlan_parse(struct nlattr *data, struct kmon_tunnel *t)
 
 	t->kind = KMON_VXLAN;
 	if (data == NULL || nla_parse_nested(attr, IFLA_VXLAN_MAX, data, NULL) < 0)
-		t->cannot = KMON_TUNNEL_EXTERNAL; /* without addresses */
+		t->cannot = KMON_TUNNEL_EXTERNAL; /* the tunnel has no addresses */
 	else
 		vxlan_read(attr, t);
 }
@@ -263,7 +263,7 @@ spec_apply(struct kmon *km, unsigned int ifindex, struct nlattr *spec)
 	}
 }
 
-/* Report the VNIs of a port gone that the message with the present generation did not have. */
+/* Report as gone the VNIs of a port that the message just applied did not have. */
 static void
 vnis_sweep(struct kmon *km, uint32_t ifindex)
 {
@@ -290,7 +290,7 @@ kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr)
 	if ((hdr->nlmsg_type != RTM_NEWLINK && hdr->nlmsg_type != RTM_DELLINK) ||
 	    !nlmsg_valid_hdr(hdr, sizeof(*link)) || link->ifi_family != AF_BRIDGE)
 		return false;
-	/* A dump marks all that it shows with one generation. */
+	/* A message of a dump has the generation of the dump; any other gets its own. */
 	if ((hdr->nlmsg_flags & NLM_F_MULTI) == 0)
 		km->gen++;
 	spec = nlmsg_find_attr(hdr, sizeof(*link), IFLA_AF_SPEC);

@@ -16,16 +16,16 @@ struct netns_guard {
 };
 
 /*
- * Keep namespace `name` open until the process ends, and mean it by this name from now on,
- * also when `ip netns` deletes the name or gives it to another namespace. The empty string,
- * and each call after the first one, does nothing. Returns 0 or -errno (-ENOENT: no such
- * namespace).                                          [main, before other threads exist]
+ * Keep namespace `name` open until the process ends. From now on the name stands for this
+ * namespace here, also after `ip netns` deletes the name or gives it to another namespace.
+ * With the empty string, and after the first success, a call does nothing. Returns 0 or
+ * -errno (-ENOENT: no such namespace).                 [main, before other threads exist]
  */
 int netns_keep(const char *name);
 
 /*
  * Return true if the namespace of netns_keep() no longer has its name `name`: no namespace
- * has it, or another one.                                                  [any thread]
+ * has this name, or another namespace has it.                              [any thread]
  */
 bool netns_name_is_lost(const char *name);
 

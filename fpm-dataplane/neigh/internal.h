@@ -240,7 +240,7 @@ struct vni {
 
 #define IFACE_WORDS (IFIDX_MAX / 64 + 1)
 
-/* A set of interfaces, for example those that lend an address: a bit for each number. */
+/* A set of interfaces, for example of lenders of an address: a bit for each number. */
 struct iface_set {
 	uint64_t word[IFACE_WORDS];
 };
