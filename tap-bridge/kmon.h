@@ -121,7 +121,7 @@ struct kmon_neigh {
 	uint16_t nud; /* NUD_* of linux/neighbour.h; 0 when deleted */
 };
 
-/* Where a vxlan device sends frames to a MAC: an entry of its forwarding database. */
+/* An entry of the forwarding database of a vxlan device: the VTEP of frames to a MAC. */
 struct kmon_fdb {
 	unsigned int ifindex; /* of the vxlan device */
 	uint32_t from_vni;    /* VNI of the frames, if the device has several; else 0 */

@@ -306,8 +306,8 @@ nb_on_gone(struct neigh *n, struct nb *nb)
 	nb->nud = NUD_NONE;
 	nb_apply(n, nb);
 	/*
-	 * The packets began to wait after a failure, and the request may be deleted with
-	 * the entry.
+	 * Ask again, because the packets began to wait after a failure, and their request
+	 * may have been deleted with the entry.
 	 */
 	if (waited_for)
 		nb_ask(n, nb);

@@ -153,7 +153,7 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 		iface_refresh(n, ifidx);
 		notify_send(n, ifidx);
 	}
-	/* Before the monitor is open no TAP is present; the first dump reads all. */
+	/* Before the monitor is open no TAP is present; the first dump reads all TAPs. */
 	if (n->control != NULL)
 		carrier_queue(n, ifidx, up);
 }

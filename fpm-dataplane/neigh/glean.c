@@ -101,7 +101,7 @@ glean_over(struct neigh *n, const struct msg_neigh *m)
 	table_used(TABLE_asked, --n->n_gleans);
 	/*
 	 * The kernel's table has room for a thousand entries by default. Remove unanswered
-	 * entries, so that a scan does not fill it.
+	 * entries, so that a scan does not fill the table.
 	 */
 	if (!nb_is_watched(nb) && !nb_usable(n, nb))
 		kmon_forget(n->control, n->iface[m->ifidx].kernel.ifindex, m->family,

@@ -87,7 +87,8 @@ iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		return;
 	table = link_table(n, l);
 	lent = link_lent(l);
-	lo = link_vrf(n, l->kernel.master); /* a VRF has its loopback addresses itself */
+	/* The loopback addresses of a VRF are on the VRF device. */
+	lo = link_vrf(n, l->kernel.master);
 	if (lo == NULL)
 		lo = link_find(n, LOOPBACK_IFINDEX);
 	link_linklocals(n, l, fi);
@@ -498,8 +499,8 @@ iface_inet6_changed(struct neigh *n, struct link *l)
 }
 
 /*
- * The kernel removes the IPv6 of a link before the link, and thousands of links together.
- * The loss of a link's IPv6 is therefore logged only if the link remains.
+ * Log the loss of a link's IPv6 only if the link remains, because the kernel removes the
+ * IPv6 of a link before the link, and may remove thousands of links at a time.
  */
 void
 iface_inet6_log(struct neigh *n)

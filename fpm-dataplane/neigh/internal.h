@@ -143,7 +143,7 @@ struct iface {
 	/* (*) the port below; a tunnel or SVI: n->no_port; NULL: no such interface */
 	struct port *port;
 	bool tunnel;            /* a tunnel or an SVI, which are on no port */
-	bool svi;               /* an SVI: a bridge over a vxlan device, or a VLAN on it */
+	bool svi;               /* a bridge over a vxlan device, or a VLAN on that bridge */
 	bool svi_due, svi_came; /* is in n->svi_due; svi_catch_up() is to be called */
 	unsigned int vxlan;     /* an SVI: ifindex of its vxlan device */
 	uint32_t vni;           /* an SVI: its VNI */
@@ -154,11 +154,11 @@ struct iface {
 	struct tap tap;          /* a port: its TAP; punt uses the descriptor, too */
 	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
 	bool present;            /* (*) the TAP, VLAN or tunnel exists */
-	struct if_counters base; /* (*) counters of its number when it was added; no port */
+	struct if_counters base; /* (*) not of a port: counters of its number when added */
 	uint64_t urpf_base;      /* (*) counters_urpf() of its number when it was added */
 	bool number_retired;     /* (*) removed; its number is not reused yet */
 	bool lost;               /* the TAP was deleted and not yet recreated */
-	int lost_error;          /* last logged error when it was recreated; 0: not tried */
+	int lost_error;          /* last error logged when it was not recreated; 0: none */
 	bool leaving;            /* the port is being removed on request */
 	bool carrier;            /* carrier of the port */
 	bool carrier_set;        /* ... is known, and the TAP has it */
@@ -309,7 +309,7 @@ struct neigh {
 	uint16_t svi_at[LINK_CHAINS];           /* first SVI of a chain; see svi_find() */
 	struct cds_hlist_head vni[LINK_CHAINS]; /* of VLANs on bridges; see vxlan.c */
 	unsigned int n_vnis;
-	/* Per family, IPv4 first. */
+	/* Sets of interfaces, per family, IPv4 first. Each of the interfaces: */
 	struct iface_set lenders[2];      /* has an address that others may borrow */
 	struct iface_set good_lenders[2]; /* ... of the best rank */
 	struct iface_set borrowers[2]; /* has no good address of its own for ICMP errors */
@@ -514,9 +514,10 @@ void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link st
 /* Give the TAP the speed of the device. */
 void carrier_set_speed(struct iface *ifc, const struct port_link *link);
 void carrier_poll(struct neigh *n);
-void carrier_announce(struct neigh *n);    /* to FRR, some; the next round continues */
+/* Announce carriers to FRR, a number of them per round. */
+void carrier_announce(struct neigh *n);
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
-void carrier_restore(struct neigh *n);     /* of TAPs; once a second */
+void carrier_restore(struct neigh *n);     /* carriers of TAPs; once a second */
 void carrier_log_pending(struct neigh *n); /* log pending changes, once a second */
 
 /* --- device_link.c: the link of a device follows its TAP ------------------------------ */

@@ -348,7 +348,7 @@ query_list_tunnels(struct neigh *n, struct msg_query *q)
 		}
 }
 
-/* Add one row: neighbors by family and state, and the number that packets wait for. */
+/* Add one row: neighbors by family and state, and how many of them packets wait for. */
 static void
 query_summarize(const struct neigh *n, struct msg_query *q)
 {

@@ -4,8 +4,8 @@
  * interface of the dataplane (the SVI of an L3VNI of EVPN). If the bridge has VLANs and the device is
  * external (a single vxlan device), each VLAN on the bridge that has a VNI is an interface.
  *
- * vxlan_hop.c makes the headers of its neighbors. vxlan_table.c has the table by which received
- * packets find their interface.
+ * vxlan_hop.c makes the headers of the neighbors of such an interface. vxlan_table.c has
+ * the table by which received packets find their interface.
  *
  * A bridge with more ports stays with the kernel, and so does a vxlan device that
  * forwarders cannot serve.

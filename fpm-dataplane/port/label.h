@@ -43,9 +43,10 @@ label_ip_bytes(const uint8_t *ip, unsigned int room, unsigned int left)
 }
 
 /*
- * Find the IP packet behind all labels of a frame without tags, which begins at offset `at`.
- * Return NULL if there is none, or if the frame has only a part of it or its header is not in
- * the first segment. *n: the number of labels. *bytes: the length of the packet.
+ * Find the IP packet behind all labels of the frame that begins at offset `at` and has no
+ * tags. Return NULL if there is no IP packet, if the frame has only a part of the packet,
+ * or if the packet's header is not in the first segment. *n: the number of labels. *bytes:
+ * the length of the packet.
  */
 static inline const uint8_t *
 label_ip_find(const struct rte_mbuf *m, unsigned int at, unsigned int *n, uint16_t *bytes)
@@ -214,9 +215,9 @@ label_write(const struct label_packet *p, uint8_t ttl)
 }
 
 /*
- * Return the length of the largest packet, without the removed labels, for a path out of
- * `out`. The MTU of a route excludes the new labels, as in Linux. The MTU of a link
- * includes them.
+ * Return the length of the largest packet, without the removed labels, for a path by
+ * interface `out`. The MTU of a route excludes the new labels, as in Linux. The MTU of a
+ * link includes them.
  */
 static inline unsigned int
 label_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out,

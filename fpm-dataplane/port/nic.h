@@ -45,8 +45,8 @@ int nic_set_link(const struct port *port, bool up);
 bool nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 
 /*
- * Return true if the device itself, not its driver, strips and inserts 802.1Q tags, can
- * begin with it at any time, and costs nothing before.                     [any thread]
+ * Return true if the device itself, not its driver, strips and inserts 802.1Q tags, if it
+ * can begin at any time, and if this costs nothing until then.             [any thread]
  */
 bool nic_takes_tags(const struct rte_eth_dev_info *info);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * vlan: the VLAN tags of a frame. A frame that belongs to the interface of a VLAN loses its
- * tags when it comes in. So the stages and the punt thread see an untagged frame of another
- * interface. The TCIs of the tags are kept in the mbuf, where a NIC that strips tags puts
- * them. Such a NIC strips one tag at most, and only of type 802.1Q. It inserts only such a
- * tag.
+ * tags when it comes in. So the stages and the punt thread see an untagged frame of the
+ * VLAN's interface. The TCIs of the tags are kept in the mbuf, where a NIC that strips tags
+ * puts them. Such a NIC strips one tag at most, and only of type 802.1Q. It inserts only
+ * such a tag.
  */
 #ifndef PORT_VLAN_H
 #define PORT_VLAN_H
@@ -120,7 +120,7 @@ static inline void
 vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 {
 	unsigned int n = vlan_stripped(m);
-	/* The outer one of two tags had only a priority, and the inner one is the VLAN's. */
+	/* 1 if the outer of two tags had only a priority and the inner tag is the VLAN's */
 	unsigned int before = n == 2 && in != NULL && in->n_tags == 1 &&
 			      in->tag[0].id != 0 &&
 			      (vlan_outer_tci(m, n) & ~VLAN_PRIORITY) == 0;

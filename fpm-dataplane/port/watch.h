@@ -54,7 +54,7 @@ struct watch_filter {
 	uint8_t points;   /* bit per enum watch_point */
 	uint8_t verdicts; /* WATCH_FORWARDED, ...; for WATCH_WALK */
 	uint8_t reason;   /* enum reason, N_REASON: any */
-	bool packet;      /* one of the fields below is set */
+	bool packet;      /* a protocol, a port or an address is set below */
 	bool has_proto;
 	uint8_t proto;
 	uint16_t sport, dport;
