@@ -244,7 +244,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 
 	if (ifc->svi)
 		svi_note(n, ifidx, old, fi);
-	/* The padding is zero in both copies, because members are stored one by one. */
+	/* Padding is zero in both: calloc() clears it, and members are stored singly. */
 	if (old != NULL && memcmp(old, fi, sizeof(*fi)) == 0) {
 		free(copy);
 		return false;

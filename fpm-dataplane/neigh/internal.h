@@ -514,7 +514,7 @@ void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link st
 /* Give the TAP the speed of the device. */
 void carrier_set_speed(struct iface *ifc, const struct port_link *link);
 void carrier_poll(struct neigh *n);
-/* Announce carriers to FRR, a number of them per round. */
+/* Announce carriers to FRR. If there are many, the next round continues. */
 void carrier_announce(struct neigh *n);
 void carrier_set_missing(struct neigh *n); /* ports without a reported state: down */
 void carrier_restore(struct neigh *n);     /* carriers of TAPs; once a second */

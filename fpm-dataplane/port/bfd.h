@@ -88,7 +88,7 @@ struct bfd_pace {
 	struct bfd_table *table;
 	struct rte_mempool *pool;
 	unsigned int index, n_fwd; /* it has the slots with slot % n_fwd == index */
-	uint64_t next;             /* time (TSC) of the next packet; DUE_NEVER: none */
+	uint64_t next;             /* due_first(): time (TSC) of the next packet */
 	uint32_t epoch;            /* of the table when it was last read */
 	uint64_t random;
 	uint64_t ticks_us; /* TSC ticks in a microsecond */
