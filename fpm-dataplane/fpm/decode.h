@@ -3,18 +3,18 @@
  * decode: convert the netlink messages of one FPM frame to events.
  *
  * Decoded: RTM_NEWROUTE and RTM_DELROUTE of IPv4 and IPv6, RTM_NEWNEXTHOP, RTM_DELNEXTHOP.
- * Decoded as routes of table FPM_TABLE_NONE: label routes (AF_MPLS), and for display only
- * the bridge neighbors of EVPN. All other messages are counted and skipped by their length.
- * A message that is truncated or inconsistent is skipped as a whole and never becomes an
- * event.
+ * Label routes (AF_MPLS) and the bridge neighbors of EVPN become routes of table
+ * FPM_TABLE_NONE; the bridge neighbors are for display only. All other messages are counted
+ * and skipped by their length. A message that is truncated or inconsistent is skipped as a
+ * whole and never becomes an event.
  *
  * The events guarantee, beyond base/fpm_event.h:
- * - rtm_table 0 means main, as in the kernel;
- * - a route with RTA_NH_ID has no hops; a unicast route without RTA_NH_ID and without hops
- *   (zebra sends it when no next hop is usable) is an upsert with nhid 0 and n_hops 0:
- *   nothing is reachable;
+ * - a message with rtm_table 0 gives an event of table main, as in the kernel;
+ * - a route with RTA_NH_ID has no hops;
+ * - a unicast route without RTA_NH_ID and without hops is an FPM_ROUTE with nhid 0 and
+ *   n_hops 0, whose prefix is unreachable: zebra sends it when no next hop is usable;
  * - FPM_ROUTE of a type other than unicast has no nhid and no hops, even if the message
- *   has.
+ *   has them.
  */
 #ifndef FPM_DECODE_H
 #define FPM_DECODE_H
@@ -26,14 +26,14 @@
 struct fpm_decoded {
 	uint64_t messages;
 	uint64_t routes, route_dels, nexthops, nexthop_dels;
-	uint64_t labels, macs; /* included in routes and route_dels: not IP */
+	uint64_t labels, macs; /* routes that are not IP; also in routes and route_dels */
 	uint64_t skipped_type, skipped_route, malformed;
 	uint32_t nl_pid; /* last nlmsg_pid above 0; set before its event is passed on */
 };
 
 /*
- * Take one event. It owns ev->hops from the call on, also when it returns an error; `ev` is
- * valid during the call only. Returns 0 or -errno; an error ends the decoding.
+ * Take one event. The callback owns ev->hops, also when it returns an error. `ev` is valid
+ * during the call only. Returns 0 or -errno; an error ends the decoding.
  */
 typedef int fpm_on_event(void *arg, const struct fpm_event *ev);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledgements to zebra: one RTM_NEWROUTE per frame with RTM_F_OFFLOAD or _FAILED.
- * fpm's thread only. FRR 8.5 to 10.2, and 10.4 and later, read them when zebra runs with
- * --asic-offload=notify_on_offload; FRR 8.4 ignores them (doc/fpm.md, 8).
+ * Acknowledgements to zebra: one RTM_NEWROUTE per frame, with RTM_F_OFFLOAD or
+ * RTM_F_OFFLOAD_FAILED. fpm's thread only. FRR 8.5 to 10.2, and 10.4 and later, read them
+ * when zebra runs with --asic-offload=notify_on_offload; FRR 8.4 ignores them (doc/fpm.md,
+ * 8).
  *
  * This file never waits: octets that the socket does not take are kept and sent later.
- * zebra reads slowly while it sends a full table, so the limit is the same as for the queue
- * (queue.c). Above it the session ends, and the next session acknowledges the replay.
+ * zebra reads slowly while it sends a full table, so the limit of the kept octets is as
+ * high as that of the queue (queue.c). Above the limit the session ends, and the next
+ * session acknowledges the replay.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -150,7 +152,7 @@ feedback_push(struct fpm_session *s)
 	if (s->out_at < s->out_len)
 		return 0;
 	s->out_at = s->out_len = 0;
-	if (s->out_size > KEEP_BYTES) { /* of a replay */
+	if (s->out_size > KEEP_BYTES) { /* the buffer grew during a replay */
 		free(s->out);
 		s->out = NULL;
 		s->out_size = 0;

@@ -23,7 +23,7 @@ struct fpm_conf {
 
 /*
  * Fill `w`. The init of the thread opens the listening socket, so that worker_start()
- * returns -EADDRINUSE and the like, unless `retry_listen` is set. Returns 0 or -ENOMEM.
+ * returns its error (-EADDRINUSE), unless `retry_listen` is set. Returns 0 or -ENOMEM.
  * [main]
  */
 int fpm_setup(struct worker *w, const struct fpm_conf *conf);

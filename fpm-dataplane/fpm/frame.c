@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames of the FPM channel (FRR fpm/fpm.h). Any thread, no state. It checks only the
- * header, and rejects it at the first wrong octet, so that a peer with another protocol is
- * refused before it has sent a complete header.
+ * Frames of the FPM channel (FRR fpm/fpm.h). Any thread, no state. This file checks only
+ * the header, and rejects a header at its first wrong octet, so that a peer with another
+ * protocol is refused before it has sent a complete header.
  */
 #include "fpm/frame.h"
 

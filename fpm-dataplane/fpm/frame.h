@@ -20,7 +20,8 @@ struct fpm_frame {
  * buf    `len` octets as received; the FPM header is version, type, be16 length
  *        (FRR fpm/fpm.h), the length counting the 4 header octets.
  * frame  out: payload of one or more netlink messages (host order, 4-aligned when
- *        buf is); points into buf, valid while buf is. Untouched unless > 0.
+ *        buf is); points into buf, valid while buf is. Unchanged unless the function
+ *        returns a number above 0.
  *
  * Returns the octets consumed, 0 when more octets are needed, -EPROTO when the stream is
  * invalid: the caller closes the session and does not resynchronize.

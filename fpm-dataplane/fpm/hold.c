@@ -24,7 +24,10 @@ hold_start(struct fpm *fpm)
 	return held;
 }
 
-/* At the first start of this thread, take the predecessor's state of zebra. */
+/*
+ * At the first start of this thread, take zebra's netlink port id and the hold from the
+ * predecessor.
+ */
 static void
 hold_inherit(struct fpm *fpm)
 {

@@ -57,7 +57,10 @@ listen_open(const char *netns, const struct sockaddr_storage *addr)
 	return fd;
 }
 
-/* Store the bound address: a request for port 0 keeps its port when it listens again. */
+/*
+ * Store the bound address, so that a socket that was requested with port 0 gets the same
+ * port when the thread listens again.
+ */
 static void
 listen_store_port(struct fpm *fpm)
 {
@@ -118,10 +121,10 @@ listen_stop(struct fpm *fpm)
 }
 
 /*
- * Log whether the socket listens, if that differs from the last line. The lines are
- * limited, because a queue that oscillates about its half, or a lack of descriptors, would
+ * Log whether the socket listens, if the last line says otherwise. The lines are limited,
+ * because a queue that oscillates about half of its limit, or a lack of descriptors, would
  * cause twenty lines a second. The timer logs a suppressed line later, if it is still true.
- * Return true if the last line is true.
+ * Return true if the last line tells the present state.
  */
 static bool
 listen_log_state(struct fpm *fpm)
@@ -185,7 +188,7 @@ listen_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 		ev_timer_stop(loop, timer);
 }
 
-/* Detect a peer that vanished without a FIN after half a minute. */
+/* Let the kernel detect within half a minute that the peer vanished without a FIN. */
 static void
 sock_keepalive(int fd)
 {

@@ -102,9 +102,9 @@ queue_move_hops(struct fpm_queue *q, struct msg_fpm_batch *batch)
 }
 
 /*
- * Send the events to rib in one allocation. rib would free the hops of each event on its
- * own: that costs time of rib, and fragments the heap of this thread, so that no memory
- * returns to the kernel.
+ * Send the events and their hops to rib in one allocation. An allocation for the hops of
+ * each event would cost rib time to free, and would fragment the heap of this thread, so
+ * that no memory returns to the kernel.
  */
 int
 queue_flush(struct fpm_queue *q)

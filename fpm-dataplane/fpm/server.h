@@ -33,7 +33,7 @@
 struct fpm_queue {
 	struct worker *rib;
 	uint64_t limit_bytes;
-	bool warned; /* above 75 %; cleared below half */
+	bool warned; /* the depth was above 75 % of the limit; cleared below half of it */
 	struct log_limit warn_log;
 	unsigned int n;      /* events in `ev` */
 	uint32_t hops_bytes; /* of the hops that these events own */
@@ -78,8 +78,8 @@ struct fpm {
 	bool error_logged;        /* the log has the failure to listen */
 	bool logged_listening;    /* the state in the last log line */
 	unsigned int n_pauses;    /* number of pauses since that line */
-	uint16_t port;            /* port in use: tests ask for port 0 */
-	struct mnl_socket *peers; /* sock_diag, for users of peers; NULL: not open */
+	uint16_t port;            /* the bound port: tests configure port 0 */
+	struct mnl_socket *peers; /* sock_diag socket for peer_uid(); NULL: not open */
 	bool checks_users;        /* users of peers are checked */
 	bool no_sock_diag;        /* the kernel cannot report users of peers */
 	bool all_users_mapped;    /* this user namespace maps all user ids */
@@ -89,7 +89,7 @@ struct fpm {
 	struct fpm_queue queue;
 	struct fpm_decoded decoded;
 	ev_timer hold;          /* active: the zebra with port id `hold_pid` is refused */
-	uint32_t hold_pid;      /* not 0 */
+	uint32_t hold_pid;      /* not 0 while `hold` is active */
 	uint64_t hold_until_ms; /* CLOCK_BOOTTIME; 0: no hold */
 	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log, address_log,
 		user_log, closed_log, foreign_log, up_log, down_log, listen_log[2];
@@ -147,7 +147,10 @@ void queue_drop(struct fpm_queue *q);
 
 /* --- feedback.c                                                               [fpm] */
 
-/* Queue acknowledgements of routes. Returns 0 or -ENOMEM, also if the client reads none. */
+/*
+ * Queue acknowledgements of routes. Returns 0, or -ENOMEM if memory is exhausted or if too
+ * many octets wait because the client does not read.
+ */
 int feedback_add(struct fpm *fpm, const struct msg_feedback *m);
 
 /* Send queued acknowledgements until the socket is full. Returns 0 or -errno of send(2). */
@@ -198,9 +201,9 @@ void peer_address(char *out, size_t size, const struct sockaddr_storage *addr);
 /* --- listen.c                                                                 [fpm] */
 
 /*
- * Listen at fpm->conf.listen; fpm->accept reports clients. Returns 0 or -errno. Returns 0
- * as well when fpm->conf.retry_listen is set and the address is in use: the thread retries
- * until it is free.
+ * Listen at fpm->conf.listen; fpm->accept reports clients. Returns 0 or -errno. If
+ * fpm->conf.retry_listen is set, an error (for example, the address is in use) is logged
+ * and the function returns 0: the thread retries until it listens.
  */
 int listen_begin(struct fpm *fpm);
 void listen_end(struct fpm *fpm);
@@ -224,7 +227,7 @@ void fpm_hold_end(struct fpm *fpm);
  */
 bool fpm_hold_select(struct fpm *fpm);
 
-/* Refuse that zebra for `seconds` (QUERY_HOLD); 0 ends the hold. */
+/* Refuse the selected zebra for `seconds` (QUERY_HOLD); 0 ends the hold. */
 void fpm_hold_set(struct fpm *fpm, unsigned int seconds);
 
 /*

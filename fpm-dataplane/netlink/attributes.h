@@ -69,8 +69,8 @@ attrs_index(struct attrs *attrs, const void *p, size_t len)
 }
 
 /*
- * Return the last attribute of `type`, of any number, among `len` octets of attributes; NULL if
- * there is none or the octets are malformed.
+ * Return the last attribute of `type`, which may be above ATTR_MAX, among `len` octets of
+ * attributes; NULL if there is none or the octets are malformed.
  */
 static inline const struct nlattr *
 attrs_find(const void *p, size_t len, unsigned int type)
@@ -96,7 +96,7 @@ attrs_find(const void *p, size_t len, unsigned int type)
 	return found;
 }
 
-/* Call attrs_find() among the attributes in `outer`; NULL: none. */
+/* Call attrs_find() for the attributes inside `outer`. Returns NULL if `outer` is NULL. */
 static inline const struct nlattr *
 attr_find_in(const struct nlattr *outer, unsigned int type)
 {
@@ -123,8 +123,8 @@ attr_text(const struct nlattr *a, char *out, size_t size)
 }
 
 /*
- * Copy a payload of exactly `size` octets to `out`. Returns 0 or -EBADMSG, also if there is no
- * attribute.
+ * Copy a payload of exactly `size` octets to `out`. Returns 0, or -EBADMSG if `a` is NULL
+ * or its payload has another size.
  */
 static inline int
 attr_copy(const struct nlattr *a, void *out, size_t size)

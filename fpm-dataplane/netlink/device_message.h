@@ -27,8 +27,8 @@ struct device_message {
 	bool egress_qos;               /* a VLAN with egress-qos-map */
 	uint32_t macvlan_mode;         /* of a macvlan or macvtap; 0: none */
 	uint32_t txqlen;               /* IFLA_TXQLEN */
-	const uint8_t *conf4, *conf6;  /* values of sysctls, inside the message */
-	uint32_t n_conf4, n_conf6;     /* their number, each 32 bits */
+	const uint8_t *conf4, *conf6;  /* 32-bit sysctls, inside the message; NULL: none */
+	uint32_t n_conf4, n_conf6;     /* how many sysctls conf4 and conf6 have */
 };
 
 /*
@@ -53,17 +53,23 @@ struct qdisc_message {
 int device_message_decode(const struct nlmsghdr *nlh, struct device_message *m);
 
 /*
- * Return net.ipv4.conf.DEVICE.X, `key` being IPV4_DEVCONF_X of linux/ip.h, or
- * net.ipv6.conf.DEVICE.X, `key` being DEVCONF_X of linux/ipv6.h; 0 if the message has no such
- * value.                                                                   [any thread]
+ * Return the sysctl net.ipv4.conf.DEVICE.X, where `key` is IPV4_DEVCONF_X of linux/ip.h, or
+ * net.ipv6.conf.DEVICE.X, where `key` is DEVCONF_X of linux/ipv6.h. Returns 0 if the
+ * message does not have the sysctl.                                        [any thread]
  */
 uint32_t device_conf4(const struct device_message *m, unsigned int key);
 uint32_t device_conf6(const struct device_message *m, unsigned int key);
 
-/* Decode RTM_NEWNEIGH of AF_BRIDGE, as above. Returns 0 or -EBADMSG.       [any thread] */
+/*
+ * Decode RTM_NEWNEIGH of AF_BRIDGE. `nlh` is 4-aligned, and complete. Returns 0 or
+ * -EBADMSG.                                                                [any thread]
+ */
 int mac_message_decode(const struct nlmsghdr *nlh, struct mac_message *m);
 
-/* Decode RTM_NEWQDISC or RTM_NEWTFILTER, as above. Returns 0 or -EBADMSG.  [any thread] */
+/*
+ * Decode RTM_NEWQDISC or RTM_NEWTFILTER. `nlh` is 4-aligned, and complete. Returns 0 or
+ * -EBADMSG.                                                                [any thread]
+ */
 int qdisc_message_decode(const struct nlmsghdr *nlh, struct qdisc_message *m);
 
 #endif

@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 struct nl_exchange {
-	int fd; /* a netlink socket with SO_RCVTIMEO: the period of calls of is_ending() */
+	int fd; /* a netlink socket; is_ending() is called at least once per SO_RCVTIMEO */
 	uint8_t *buffer; /* for one datagram of an answer */
 	size_t buffer_bytes;
-	unsigned int wait_ms; /* for one datagram */
+	unsigned int wait_ms; /* the longest wait for a datagram */
 	uint32_t seq;         /* number of the last request */
 	/* Return true if the thread ends, so that the exchange ends, too. */
 	bool (*is_ending)(void *ctx);
@@ -25,9 +25,9 @@ struct nl_exchange {
 };
 
 /*
- * Send a request, and call take() for each message of the answer. Numbers the request. Returns
- * 0, -ECANCELED if is_ending(), -ETIMEDOUT, -EMSGSIZE if a datagram is larger than the buffer,
- * the error of the kernel or that of take().
+ * Send a request, and call take() for each message of the answer. Sets the sequence number
+ * of the request. Returns 0, -ECANCELED if is_ending(), -ETIMEDOUT, -EMSGSIZE if a datagram
+ * is larger than the buffer, the error of the kernel or that of take().
  */
 int nl_exchange(struct nl_exchange *x, struct nlmsghdr *request);
 

@@ -97,8 +97,8 @@ hop_labels(struct fpm_hop *hop, const struct nlattr *stack)
 }
 
 /*
- * Decode the content of NHA_ENCAP or RTA_ENCAP of type MPLS. Linux has a TTL there, which zebra
- * does not send.
+ * Decode the content of NHA_ENCAP or RTA_ENCAP of type MPLS. Linux may send a TTL in it;
+ * zebra sends none.
  */
 static int
 hop_mpls_tunnel(struct fpm_hop *hop, const struct nlattr *encap)

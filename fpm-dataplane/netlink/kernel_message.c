@@ -13,14 +13,16 @@
 #include "base/mpls.h"
 #include "netlink/hops.h"
 
-/* Unit of rta_expires: 1 / USER_HZ, on every architecture that DPDK supports. */
+/* A tick of rta_expires is 1 / USER_HZ: 10 ms on all architectures that DPDK supports. */
 #define TICK_MS   10u
 #define TICKS_DAY (24u * 60 * 60 * 100)
 
 /*
- * Return the type by which the kernel treats packets in transit, RTN_UNSPEC: none. IPv6 routes
- * are unicast unless they are for the host, or refuse (ip6_route_info_create()). IPv4 packets
- * are dropped without an error by routes to groups (ip_route_input_slow()).
+ * Return the route type by which the kernel treats packets in transit; RTN_UNSPEC: it does
+ * not treat them by this route. The kernel treats an IPv6 route as unicast unless the route
+ * is for this host or refuses packets (ip6_route_info_create()). The kernel drops IPv4
+ * packets in transit that match a broadcast or multicast route, without an ICMP error
+ * (ip_route_input_slow()).
  */
 static uint8_t
 type_in_transit(uint8_t type, uint8_t family)
@@ -138,8 +140,8 @@ hash_multipath(uint32_t hash, const struct nlattr *multipath)
 }
 
 /*
- * Return kernel_event.details. The next hops in the message of a route with a next-hop id
- * change with the object, so that only its id counts.
+ * Return kernel_event.details. The message of a route with a next-hop id also has the next
+ * hops of the next-hop object. They change with the object, so that only the id counts.
  */
 static uint32_t
 message_details(const struct attrs *attrs, unsigned int flags)

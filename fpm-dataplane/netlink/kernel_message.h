@@ -10,11 +10,14 @@
 enum kernel_verdict {
 	KERNEL_TAKEN = TAKEN,
 	KERNEL_SKIP_TYPE = SKIP_TYPE, /* about neither a route nor a next hop */
-	/* multicast, link-local, loopback, a cached route, a TOS that no lookup has */
+	/*
+	 * a route that forwarders do not use: multicast, link-local, loopback, cached, of a
+	 * reserved table or label, of a TOS that no lookup has; an entry of a VXLAN FDB
+	 */
 	KERNEL_SKIP = SKIP_ROUTE,
 	/*
 	 * In a dump: an expired route. The kernel deletes it later, or gives it a new
-	 * lifetime without a message. The protocol is set.
+	 * lifetime without a message. ev->route.protocol is set.
 	 */
 	KERNEL_SKIP_EXPIRED,
 };
@@ -26,8 +29,8 @@ enum kernel_verdict {
  * expires_ms  out: milliseconds until the kernel stops using the route, at most a day; 0:
  *             the route does not expire.
  *
- * Returns a verdict, -EBADMSG or -ENOMEM; `ev` is complete only when KERNEL_TAKEN. It owns
- * its hops also after an error.                                               [any thread]
+ * Returns a verdict, -EBADMSG or -ENOMEM; `ev` is complete only when KERNEL_TAKEN. `ev`
+ * owns its hops also after an error.                                          [any thread]
  */
 int kernel_message_decode(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 			  uint32_t *expires_ms);

@@ -194,8 +194,9 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	if (!route_type_taken(rtm->rtm_type, del))
 		return SKIP_ROUTE;
 	/*
-	 * zebra sends fe80::/64 once, for one interface only; the kernel has it for all. So
-	 * nothing of it is missing, and it does not count as an unsupported route.
+	 * zebra sends fe80::/64 for one interface only; the kernel has it for all
+	 * interfaces. Without zebra's route nothing is missing, so it does not count as an
+	 * unsupported route.
 	 */
 	if (ev->prefix.family == 6 && ev->prefix.len >= 10 &&
 	    ipaddr_is_linklocal6(&ev->prefix.addr))

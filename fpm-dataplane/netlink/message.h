@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * message: decode one rtnetlink message about a route or a next hop. zebra sends them over
- * FPM; the kernel sends the same messages (kernel_message.h).
+ * message: decode one rtnetlink message about a route or a next hop. zebra sends such
+ * messages over FPM; the kernel sends them, too (kernel_message.h).
  */
 #ifndef NETLINK_MESSAGE_H
 #define NETLINK_MESSAGE_H
@@ -14,7 +14,7 @@
 
 /*
  * The verdict about a message. SKIP_TYPE: the daemon does not use such messages. SKIP_ROUTE: the
- * route is of a kind that it does not support. Errors are -EBADMSG (malformed) and -ENOMEM.
+ * daemon does not support routes of this kind. Errors are -EBADMSG (malformed) and -ENOMEM.
  */
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 
@@ -25,13 +25,13 @@ enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
  */
 int message_decode(const struct nlmsghdr *nlh, struct fpm_event *ev);
 
-/* --- parts of it, which the messages of the kernel share ------------------------------ */
+/* --- parts of message_decode() that kernel_message.c uses, too ------------------------ */
 
 /* Index the attributes that follow the fixed header of `fixed` octets in a message. */
 int message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs);
 
 /*
- * Read RTA_DST and its length into a zeroed prefix. Senders mask their prefixes, so host
+ * Read RTA_DST into a zeroed prefix of length `len`. Senders mask their prefixes, so host
  * bits mean a broken message. Returns 0 or -EBADMSG.
  */
 int message_prefix(struct prefix *p, const struct attrs *attrs, uint8_t family,

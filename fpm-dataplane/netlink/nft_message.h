@@ -14,7 +14,7 @@ struct nft_chain {
 	bool is_base;   /* the chain has a hook */
 	bool drops;     /* the policy of the chain is not accept */
 	uint32_t hook;  /* NF_INET_* or NF_NETDEV_*, of a base chain */
-	uint32_t rules; /* of a base chain */
+	uint32_t rules; /* number of rules, of a base chain */
 	char table[NFT_TEXT], name[NFT_TEXT]; /* cut if longer; any octets */
 	char type[16];                        /* "filter", "nat", "route" */
 	const struct nlattr

@@ -11,7 +11,7 @@
 #include "netlink/hops.h"
 #include "netlink/message.h"
 
-/* Newer than the headers of some systems. */
+/* Attributes that the headers of some systems do not have yet. */
 #define RULE_DSCP       25 /* FRA_DSCP, Linux 6.13: the six bits of the DSCP, IPv4 too */
 #define RULE_LABEL      26 /* FRA_FLOWLABEL, Linux 6.14, as is the next one */
 #define RULE_LABEL_MASK 27
@@ -22,7 +22,7 @@
 #define IP4_TOS_BITS 0x1c /* bits of the octet that the kernel compares with `tos` */
 #define IP6_TOS_BITS 0xfc
 
-/* Attributes that are obeyed, or that select nothing. */
+/* Attributes that this file reads, or that select nothing. Others: RULE_LACKS_UNKNOWN. */
 static const uint32_t known_attributes =
 	1u << FRA_DST | 1u << FRA_SRC | 1u << FRA_IIFNAME | 1u << FRA_GOTO |
 	1u << FRA_PRIORITY | 1u << FRA_FWMARK | 1u << FRA_FLOW | 1u << FRA_TUN_ID |
@@ -63,7 +63,7 @@ rule_ports(struct rule_ports *ports, const struct attrs *attrs, unsigned int typ
 	return 0;
 }
 
-/* Read the fields that select packets by the IP header, interfaces aside. */
+/* Read the selectors that compare fields of the IP header, and the ports. */
 static int
 rule_header_selectors(struct rule *rule, const struct attrs *attrs,
 		      const struct fib_rule_hdr *frh)
@@ -94,7 +94,7 @@ rule_header_selectors(struct rule *rule, const struct attrs *attrs,
 	return 0;
 }
 
-/* Read a number and its mask. A number that is not 0 has all bits compared without a mask. */
+/* Read a number and its mask. Without a mask, all bits of a number above 0 are compared. */
 static int
 rule_bits(struct rule_bits *bits, const struct attrs *attrs, unsigned int type,
 	  unsigned int mask_type)
@@ -105,7 +105,10 @@ rule_bits(struct rule_bits *bits, const struct attrs *attrs, unsigned int type,
 	return attrs_copy(attrs, mask_type, &bits->mask, sizeof(bits->mask));
 }
 
-/* Read the selectors that no received packet has, and the parts without effect. */
+/*
+ * Read the flow label, the selectors that no received packet has (mark, user, tunnel), and
+ * the realms, which have no effect.
+ */
 static int
 rule_other_selectors(struct rule *rule, const struct attrs *attrs)
 {
@@ -126,7 +129,10 @@ rule_other_selectors(struct rule *rule, const struct attrs *attrs)
 	return 0;
 }
 
-/* Note the selectors that forwarders do not support, and the parts without effect. */
+/*
+ * Set the bits of rule->lacks: selectors that no forwarded packet matches, parts without
+ * effect, tables whose routes are skipped, and unknown attributes.
+ */
 static void
 rule_note_lacks(struct rule *rule, const struct attrs *attrs)
 {

@@ -26,7 +26,7 @@ static_assert(SRV6_WORDS_MAX <= FPM_WORDS_MAX, "the words fit a hop");
 #define SRH_TYPE        4u
 #define SRH_FIXED_BYTES 8u
 
-/* The lengths of a SID without attributes, in RFC 9800 and Linux. */
+/* The lengths of a SID whose message has no lengths, in RFC 9800 and Linux. */
 #define BLOCK_BITS_DEFAULT 32
 #define NODE_BITS_DEFAULT  16
 
