@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Adjacency slots of next hops: one for each (interface, family, gateway), however many
- * slots of fib->group use it. [rib]. neigh keeps the MAC addresses; this file keeps the
- * numbers.
+ * Adjacencies of next hops: one for each (interface, family, gateway), however many slots
+ * of fib->group use it. [rib]. neigh keeps the MAC addresses; this file keeps the numbers.
  *
  * commit.c drops a reference a grace period after it unpublished the last path. Thus neigh
  * gets the request to forget a neighbor only when no forwarder can still send to it. The
@@ -199,7 +198,10 @@ adj_event_freed(struct rib *rib, const struct msg_adj *m)
 	rib->adjs.freed = true;
 }
 
-/* Compute the words of the slots that use an adjacency again, before any batch of routes. */
+/*
+ * Mark the slots that use an adjacency, so that their words are computed again before the
+ * next batch of routes.
+ */
 static void
 adj_slots_dirty(struct rib *rib, struct adj *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Adjacency slots of next hops. [rib]. */
+/* Adjacencies of next hops. [rib] */
 #ifndef RIB_ADJ_H
 #define RIB_ADJ_H
 
@@ -48,7 +48,7 @@ uint32_t adj_number(const struct rib *rib, const struct link *link, uint8_t fami
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
 void adj_put(struct rib *rib, uint32_t number);
-/* Note in the adjacencies of a next hop that BFD has found it dead, or no longer. */
+/* Mark the adjacencies of a next hop that BFD has found dead; !dead: remove the mark. */
 void adjs_prune(struct rib *rib, uint32_t ifindex, uint8_t family,
 		const struct ipaddr *addr, bool dead);
 void adj_event_state(struct rib *rib, const struct msg_adj *m);

@@ -2,7 +2,8 @@
 /*
  * Compare the FIB with the RIB, between commits, a slice at a time. [rib]
  *
- * It compares the FIBs of main, of VRFs and of rules, and the label table, in four ways.
+ * The audit covers the FIBs of main, of VRFs and of rules, and the label table. It compares
+ * in four ways.
  * Each row of the answer is one difference (dist/openapi.yaml, AuditRow):
  *
  *     table   the slot of each route with the slot in the radix table of the trie, and with
@@ -78,7 +79,10 @@ trie_lookup(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
 			   : poptrie6_lookup(pt, addr->octet);
 }
 
-/* Remove and add the route: poptrie does not compile an equal route again. */
+/*
+ * Remove the route from all tries, then add it again: poptrie compiles nothing if it gets a
+ * route that it has.
+ */
 static void
 route_stage_again(struct rib *rib, const struct route *r)
 {
@@ -270,8 +274,9 @@ audit_labels(struct rib *rib, struct msg_query *q)
 }
 
 /*
- * Compare all copies, the views for rules, and for table local the FIBs of VRFs. Report the
- * first that differs. A repair stages the route in all of them.
+ * Compare a route with all copies of the tries, with the views for rules, and for table
+ * local with the FIBs of VRFs. Report the first trie that differs. A repair stages the
+ * route in all of them.
  */
 static void
 audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
@@ -298,7 +303,7 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 /* One trie of a walk over all tries of all FIBs. */
 struct walked_trie {
 	struct poptrie *pt;
-	struct vrf *vrf; /* NULL: of main */
+	struct vrf *vrf; /* NULL: a trie of main */
 	uint8_t family;
 };
 
@@ -338,7 +343,7 @@ trie_has_route(struct rib *rib, const struct walked_trie *trie, const struct pre
 		if (tables_find(&rib->tables, table, p) != NULL)
 			return true;
 	}
-	/* A VRF of the kernel has the prefixes of table local. */
+	/* The FIB of a VRF of the kernel also has the prefixes of table local. */
 	if (vrf == NULL || vrf_is_for_rules(vrf) || rib->locals.behind[p->family == 6])
 		return false;
 	r = tables_find(&rib->tables, RIB_TABLE_MAIN, p);

@@ -6,8 +6,8 @@
  * If SIGKILL stops the thread between two instructions, everything that it stored before is
  * in the memfd. So the writer needs no fsync, no log and no pause. A record is invalid (CRC
  * 0) while it is written. All new hops of a slot are written, with a new version, before
- * the old ones are dropped. If two sets are complete, the later set counts. The memory is
- * reserved for the largest possible table; only the pages that are written cost memory.
+ * the old ones are dropped. If two sets are complete, the later set counts. The file has
+ * room for the largest possible table; only the pages that are written use memory.
  */
 #include "rib/checkpoint.h"
 
@@ -45,8 +45,9 @@
 #define ATTEMPTS_MAX 3u
 
 /*
- * Keep the order of stores, because the memory of a killed thread must have all stores
- * before the last one. The processor keeps the order; this makes the compiler keep it.
+ * Keep the order of stores, because the memory that a killed thread leaves must have all
+ * stores before its last store. The processor keeps the order; this makes the compiler keep
+ * it.
  */
 #define COMPILER_BARRIER() atomic_signal_fence(memory_order_seq_cst)
 
@@ -273,7 +274,7 @@ ckpt_hop_take(struct ckpt *c)
 	if (c->head->hop_high == HOPS_MAX)
 		return 0;
 	number = c->head->hop_high + 1;
-	/* allocates the page of the record before hop_high counts the record */
+	/* Allocate the page of the record before hop_high counts the record. */
 	c->hop[number].crc = 0;
 	COMPILER_BARRIER();
 	c->head->hop_high = number;
@@ -357,7 +358,7 @@ ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_
 	c->version++;
 	for (uint32_t i = 0; i < hops->n; i++) {
 		number = ckpt_hop_take(c);
-		/* a restore then lacks the routes, which is better than a wrong next hop */
+		/* A restore then lacks the slot's routes: better than a wrong next hop. */
 		if (number == 0) {
 			c->full++;
 			ckpt_hops_drop(c, first);
@@ -486,7 +487,7 @@ ckpt_hop_is_valid(const struct ckpt_hop *hop, uint32_t number)
 	       hop->flags < CKPT_MODE_END && ckpt_hop_has_valid_fields(hop);
 }
 
-/* Read the labels of a record, or its words of SRv6: `s->n`, which is at most LABELS_MAX. */
+/* Read the s->n labels of a record, or its words of SRv6. s->n is at most LABELS_MAX. */
 static void
 ckpt_labels_read(const struct ckpt_stack *s, uint32_t label[LABELS_MAX])
 {

@@ -56,11 +56,11 @@ enum { CKPT_MAIN, CKPT_OTHER, CKPT_ZEBRAS, CKPT_KERNEL = CKPT_ZEBRAS, CKPT_PARTS
 struct ckpt_header {
 	char magic[8];
 	uint32_t layout, header_bytes, route_bytes, hop_bytes;
-	uint64_t netns; /* of the TAPs: the namespace of interface numbers */
+	uint64_t netns; /* namespace of the TAPs, to which the interface numbers belong */
 	uint32_t crc;   /* of all above */
 	/*
-	 * Each field is stored on its own, without CRC. The reader compares the counts with
-	 * the records.
+	 * Each field below is stored on its own, without CRC. The reader compares the
+	 * counts with the records.
 	 */
 	uint32_t attempts;                          /* starts that have begun to read it */
 	uint32_t route_high[CKPT_ZEBRAS], hop_high; /* highest number ever in use */
@@ -68,8 +68,8 @@ struct ckpt_header {
 	/* Netlink port id of the zebra that was connected last. */
 	uint32_t nl_pid;
 	/*
-	 * CLOCK_BOOTTIME until which fpm refuses this zebra (fpm hold). 0: it accepts it. A
-	 * writer without this field has 0 here.
+	 * CLOCK_BOOTTIME until which fpm refuses this zebra (`fpmctl hold`). 0: fpm accepts
+	 * it. A writer of a version without this field leaves 0 here.
 	 */
 	uint32_t held_until_s;
 	uint64_t alive_ms;              /* CLOCK_BOOTTIME when the writer last ran */
@@ -146,7 +146,7 @@ struct ckpt {
 	uint32_t hop_cap, hop_free;
 	uint32_t *hop_first; /* by slot */
 	uint32_t slot_cap;
-	uint64_t full; /* slots that found no room */
+	uint64_t full; /* writes of a slot or of a kernel route that found no room */
 	/* Reader: the numbers of the valid hops, sorted by set, and the valid routes. */
 	uint32_t *sorted;
 	uint32_t n_sorted;
@@ -197,7 +197,7 @@ struct ckpt *ckpt_new(uint64_t netns);
  */
 struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms,
 		       const char **why);
-extern const char ckpt_no_memory[]; /* the checkpoint itself is intact */
+extern const char ckpt_no_memory[]; /* a reason; the checkpoint itself is intact */
 /*
  * Reasons that come from an installation or a configuration: the checkpoint itself is
  * intact.
@@ -230,7 +230,7 @@ void ckpt_alive(struct ckpt *c, uint64_t now_ms);
 void ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s);
 size_t ckpt_bytes(const struct ckpt *c);
 
-/* Return the highest number ever in use in an array, and how many are present. */
+/* Return the address of the highest number ever in use, or of the count, of an array. */
 static inline uint32_t *
 ckpt_high(struct ckpt_header *h, unsigned int part)
 {
@@ -256,15 +256,15 @@ ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, u
 }
 /*
  * Return the number of the next complete slot, or 0 after the last one. Put its next hops
- * into `out` (without MTU class), and its MTU into *mtu_bytes. *at is 0 before the first
- * call.
+ * into `out`, with the class of the label mode only, and its MTU into *mtu_bytes. *at is 0
+ * before the first call.
  */
 uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out,
 			uint32_t *mtu_bytes);
 /*
- * Get the labels, or the words of SRv6, of next hop `i` of the `n` next hops that the last call
- * of ckpt_next_slot() returned. `at` has the value that this call left. Return how many they
- * are; 0: none. *ttl: as in struct stack.
+ * Get the labels, or the words of SRv6, of next hop `i` of the `n` next hops that the last
+ * call of ckpt_next_slot() returned. `at` has the value that this call left. Return the
+ * number of labels or words; 0: none. *ttl: as in struct stack.
  */
 unsigned int ckpt_hop_stack(const struct ckpt *c, uint32_t at, uint32_t n, uint32_t i,
 			    uint32_t label[LABELS_MAX], uint16_t *ttl);

@@ -10,7 +10,7 @@
  * reclaim.h.
  *
  * When a trie runs out of memory, forwarders use the published state. No slot is freed that
- * it may still name, and the next rounds try again.
+ * the published state may still name, and the next rounds try again.
  */
 #include "rib/commit.h"
 

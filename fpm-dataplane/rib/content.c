@@ -4,10 +4,10 @@
  * takes it over. [rib]
  *
  * A nexthop id has a slot of its own while routes name it, because a later NEWNEXTHOP must
- * change it alone. When a session ends, zebra may number its ids again. The slots then
- * become orphans with frozen content. If an id of the next session has the same content, it
- * adopts the orphan, so that a replay rewrites no prefix. Content without an id is shared
- * by all its routes.
+ * change only the routes of this id. After a session, zebra may use its ids for other next
+ * hops. The slots then become orphans with frozen content. If an id of the next session has
+ * the same content, it adopts the orphan, so that a replay rewrites no prefix. A slot
+ * without an id is shared by all routes with its content.
  *
  * zebra makes a new id for each change of a route's next hops. A new slot therefore keeps
  * the buckets of the slot that the route had (`former`), as far as the members are equal,
@@ -108,7 +108,7 @@ content_find(struct rib *rib, const struct nh_list *hops, uint64_t hash,
 	return NULL;
 }
 
-/* Give an orphan to a new user. `exempt`: the limit does not count its present content. */
+/* Give an orphan to a new user. `exempt`: limits.groups does not count the slot. */
 static void
 slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool exempt)
 {
@@ -244,7 +244,7 @@ choice_is_poor(const struct rib *rib, const struct choice *best)
 	       (best->excess > 0 && best->n < SLOT_VARIANTS && slots_are_ample(rib));
 }
 
-/* Note that the first word of a new slot keeps the buckets of `former`. Return the slot. */
+/* Let the first word of a new slot keep the buckets of `former`. Return the slot. */
 static struct slot *
 slot_inherit(struct slot *s, uint32_t former)
 {
@@ -287,7 +287,7 @@ slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 	best = content_choose(rib, hops, hash, former);
 	if (!choice_is_poor(rib, &best))
 		return memo_record(rib, former, hash, slot_inherit(best.slot, former));
-	/* zebra stopped using nexthop ids: equal content keeps its slot. */
+	/* zebra may have stopped using nexthop ids: the route keeps an equal orphan. */
 	if (s == NULL || s->kind != SLOT_ORPHAN || !slot_has_hops(s, hops))
 		s = best.slot != NULL ? NULL : content_find(rib, hops, hash, SLOT_ORPHAN);
 	if (s != NULL) {

@@ -29,8 +29,8 @@ struct rib_contents {
 	uint32_t n_orphans;
 	uint32_t unresolved; /* PATH_UNRESOLVED, permanent; used when slots run out */
 	/*
-	 * Slots of the routes that table local hides, by the RTN_* of the route that hides
-	 * them; 0: none yet.
+	 * Slots for routes that a route of table local hides, by the type (RTN_*) of the
+	 * route that hides them; 0: none yet.
 	 */
 	uint32_t hidden[RTN_THROW];
 	/*
@@ -55,7 +55,7 @@ struct rib_contents {
  * classes are in use with other MTUs (counted).
  */
 uint16_t mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes);
-/* Return the class of the paths of a route: its MTU, or its mode if it is that of a label. */
+/* Return the class of a route's paths: that of its label mode if given, else of its MTU. */
 uint16_t class_of_event(struct rib *rib, const struct fpm_event *ev);
 bool slot_has_hops(const struct slot *s, const struct nh_list *hops);
 void slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops);
@@ -64,7 +64,7 @@ void slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops);
  * 0.
  */
 uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint);
-/* Return a slot of content without an id that routes share; 0: there is none. */
+/* Return a slot with this content that has no id (SLOT_INLINE); 0: there is none. */
 uint32_t slot_find_hops(struct rib *rib, const struct nh_list *hops);
 /*
  * Return a new slot with content from a checkpoint; 0 when all slots are in use. `of_kernel`:
@@ -72,13 +72,13 @@ uint32_t slot_find_hops(struct rib *rib, const struct nh_list *hops);
  * orphan.
  */
 uint32_t slot_restore(struct rib *rib, const struct nh_list *hops, bool of_kernel);
-/* Return true if a equals b, or if both have one MTU class and the same id or content. */
+/* Return true if a is b, or if both have the same MTU class and the same id or content. */
 bool slots_are_variants(const struct rib *rib, uint32_t a, uint32_t b);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
-void slot_make_suppressed(struct rib *rib); /* contents.suppressed, once */
+void slot_make_suppressed(struct rib *rib); /* set contents.suppressed if it is 0 */
 /*
  * Return the slot of a nexthop id, announced or not, for routes of one MTU class. If the
- * id has several, return the first that moves no flow without need.
+ * id has several slots, return the first that moves no flow without need.
  */
 uint32_t slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint);
 /* Return one slot of a nexthop id and MTU class; 0: there is none. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Label stacks over adjacencies and tunnels, as forwarders read them. Headends of SRv6 have entries, too
- * (fib/headend.h). An entry never changes while a path leads to it. leg.c hands its
- * references to reclaim.h, so that an entry is reused only when no forwarder can still read
- * it. [rib]
+ * Label stacks over adjacencies and tunnels, as forwarders read them. Headends of SRv6 have
+ * entries, too (fib/headend.h). An entry never changes while a path leads to it. leg.c
+ * gives the references of legs to reclaim.h, so that an entry is reused only when no
+ * forwarder can still read it. [rib]
  */
 #include "rib/encap.h"
 
@@ -94,7 +94,7 @@ encap_put(struct rib *rib, uint32_t number)
 	fifo32_push(&t->unused, number);
 	table_used(TABLE_encaps, --t->n);
 	if (t->refused)
-		rib->adjs.freed = true; /* legs_retry_adjs() */
+		rib->adjs.freed = true; /* legs_retry_adjs() tries again */
 	t->refused = false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Entries of fib->encap: one for each pair of a label stack and the adjacency or the tunnel to
- * which packets go with it, and one for each headend of SRv6. [rib]
+ * which packets with these labels go, and one for each headend of SRv6. [rib]
  */
 #ifndef RIB_ENCAP_H
 #define RIB_ENCAP_H
@@ -15,8 +15,8 @@
 struct rib;
 
 struct encap {
-	uint32_t refs;  /* legs; 0: free */
-	uint32_t stack; /* stack.h */
+	uint32_t refs;  /* legs that use the entry; 0: free */
+	uint32_t stack; /* number of the stack (stack.h) */
 };
 
 struct rib_encaps {

@@ -71,8 +71,9 @@ flavors_text(const struct srv6_sid *sid, char *text, size_t size)
 }
 
 /*
- * Write the action of an end point as FRR names it, with its flavors: End.DT4 table 100. `link`: the
- * interface that it names; NULL: none, or the kernel has not reported it.
+ * Write the action of an end point as FRR names it, with its flavors: End.DT4 table 100.
+ * `link`: the interface that the end point names; NULL: none, or the kernel has not
+ * reported it.
  */
 static void
 sid_text(const struct srv6_sid *sid, const struct link *link, char *text, size_t size)

@@ -15,13 +15,14 @@ struct feedback_item;
 struct rib_feedback {
 	struct feedback_item *v; /* routes to report after the commit */
 	uint32_t n, cap;
-	uint32_t resend_at;  /* 0: no report of a memory failure needs a correction */
-	uint64_t resend_lap; /* lap of resync.h after which the report is sent */
+	/* the next route to report again; 0: no report of a failure needs a correction */
+	uint32_t resend_at;
+	uint64_t resend_lap; /* the routes are reported again after this lap of resync.h */
 };
 
 void feedback_put(struct rib *rib, const struct route *r);         /* zebra sent it */
 void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* rib did not take it */
-/* Report all routes again after the lap of resync.h. For rib->conf.feedback only. */
+/* Report all routes again after lap `lap` of resync.h. For rib->conf.feedback only. */
 static inline void
 feedback_resend_after(struct rib_feedback *f, uint64_t lap)
 {
@@ -33,10 +34,11 @@ feedback_resend_after(struct rib_feedback *f, uint64_t lap)
  * are more.
  */
 bool feedback_resend(struct rib *rib);
-void feedback_seal(struct rib *rib); /* after a commit */
+/* After a commit, put the reports into messages that are sent after the grace period. */
+void feedback_seal(struct rib *rib);
 void feedback_send(struct rib *rib, struct msg_feedback *m);
 
 void rib_feedback_free(struct rib *rib);
-void feedback_clear(struct rib *rib); /* new session: its replay is reported */
+void feedback_clear(struct rib *rib); /* for a new session, whose replay is reported */
 
 #endif

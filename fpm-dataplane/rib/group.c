@@ -30,7 +30,7 @@
  */
 #define OWNER_GONE UINT16_MAX
 #define OWNER_NONE (UINT16_MAX - 1)
-/* Members compared for one bucket, at most: it bounds the time for very large groups. */
+/* Compare at most this many members for one bucket, to bound the time for large groups. */
 #define RANKED_MAX 64u
 /* A share is fair if it differs from the weight by less than 1/50. */
 #define FAIR 50u
@@ -204,7 +204,7 @@ fill_best_taker(const struct fill *f, uint32_t bucket, uint32_t *rank)
 	return first + (best & (RANKED_MAX - 1));
 }
 
-/* Return the taker whose home is the bucket, or takers.n. */
+/* Return the taker that is the home of the bucket, or takers.n. */
 static uint32_t
 fill_home_taker(const struct fill *f, uint32_t bucket)
 {
@@ -298,7 +298,7 @@ fill_keep(struct fill *f, const fib_path *old, unsigned int old_log2)
 	free(f->by_path);
 }
 
-/* Return the fewest buckets of a fair share. */
+/* Return the lowest number of buckets that is a fair share of the member. */
 static uint32_t
 fill_lowest(const struct fill *f, const struct bucket_member *m)
 {
@@ -309,7 +309,7 @@ fill_lowest(const struct fill *f, const struct bucket_member *m)
 	return (uint32_t)(fair < rounded ? fair : rounded);
 }
 
-/* Return the most buckets of a fair share. */
+/* Return the highest number of buckets that is a fair share of the member. */
 static uint32_t
 fill_highest(const struct fill *f, const struct bucket_member *m)
 {
@@ -361,7 +361,7 @@ fill_spare_flows(const struct fill *f)
 
 /* The order in which a member that has too many buckets gives them up. */
 enum offer {
-	OFFER_HOME,   /* the bucket is the home of a member that lacks buckets */
+	OFFER_HOME,   /* the home of the bucket is a member that lacks buckets */
 	OFFER_BETTER, /* a member that lacks buckets has a better rank for it */
 	OFFER_ANY,
 };

@@ -12,7 +12,7 @@ struct bucket_member {
 	fib_path path;
 	uint32_t hash; /* hash of the gateway and the interface */
 	uint64_t weight;
-	uint32_t target, have;
+	uint32_t target, have; /* buckets that the member must have, and has */
 };
 
 /*
@@ -22,8 +22,9 @@ struct bucket_member {
 unsigned int group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2);
 /*
  * Return the size of a block: 2^log2_n paths, which forwarders read, then a home for each.
- * The home of a bucket is the member that last took it as its share, by 16 bits of its
- * hash. The home stays while this member is gone, so the member gets the bucket again.
+ * The home of a bucket is the member that last took the bucket as its share; the block has
+ * 16 bits of the member's hash. The home stays while this member is gone, so the member
+ * gets the bucket again.
  */
 static inline size_t
 group_block_bytes(unsigned int log2_n)
@@ -33,8 +34,8 @@ group_block_bytes(unsigned int log2_n)
 /*
  * Fill the block `out` so that each member has m[].target of the 2^log2_n buckets. Keep as
  * many buckets of the block `old` (2^old_log2 buckets; NULL: none) as possible; the MTU
- * classes of its paths do not count. If fewer flows need to move then, targets change by at
- * most 2 % of the share.
+ * classes of its paths do not count. Targets change by at most 2 % of the share, if fewer
+ * flows have to move because of that.
  */
 void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t n,
 		const fib_path *old, unsigned int old_log2);

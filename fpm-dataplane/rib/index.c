@@ -39,7 +39,8 @@ vec32_free(struct vec32 *vec)
 
 /*
  * Make room at the end. If at least half of the array lies before the queue, move the queue
- * to its front: the moves cost less than the pops before them. Else double the array.
+ * to the front of the array: at most as many numbers move as were popped before. Else
+ * double the array.
  */
 static void
 fifo32_make_room(struct fifo32 *q)

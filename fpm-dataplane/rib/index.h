@@ -32,7 +32,7 @@ fifo32_len(const struct fifo32 *q)
 	return q->n - q->at;
 }
 
-/* Return the number for a new record, from 1: a returned number, or else the next. */
+/* Return the number for a new record, from 1: a number of `unused`, or else *high + 1. */
 uint32_t number_get(struct vec32 *unused, uint32_t *high);
 /* Return the table with room for record `number`. It replaces the caller's pointer. */
 void *table_grow(void *table, uint32_t *cap, uint32_t number, size_t record_bytes);

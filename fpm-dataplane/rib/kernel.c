@@ -8,8 +8,9 @@
  * of table local precede all others. Connected routes count while their link is up, so that
  * a route for the subnet that zebra learned from another router takes over when the carrier
  * is lost. Other routes count without a carrier, too, unless the links of all their next
- * hops have the sysctl ignore_routes_with_linkdown set. Own addresses stay without a
- * carrier, because the kernel decides which packets to them it answers.
+ * hops have the sysctl ignore_routes_with_linkdown set. Routes of own addresses count
+ * without a carrier, because the kernel decides which packets to these addresses it
+ * answers.
  *
  * The route that an event deletes is found by its metric and its next hops. The kernel
  * joins IPv6 routes of equal metric that have gateways into one route with several next
@@ -18,7 +19,7 @@
  * Linux has at most one route for an MPLS label. Its metric is 0, so it precedes zebra's
  * route.
  *
- * Each dump of the kernel's tables has a number, and so has each record: that of the last
+ * Each dump of the kernel's tables has a number. Each record has the number of the last
  * dump that showed it. At the end of a dump, a walk removes the records in the scope of the
  * dump that have an older number.
  */
@@ -165,7 +166,7 @@ kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
 	       kr->protocol == ev->route.protocol && kr->scope == ev->scope;
 }
 
-/* Return true if the records with these details may be one route of the kernel. */
+/* Return true if the record and the event may be one route, as far as `details` show. */
 static bool
 details_agree(const struct kroute *kr, const struct kernel_event *ev)
 {
@@ -206,7 +207,7 @@ kroute_with_slot(const struct rib *rib, const struct route *r,
 /*
  * Return the record with the event's metric and content. Own and broadcast addresses of
  * several interfaces are several routes, although their slot is the same. Records for which
- * there was no group have the unresolved slot.
+ * no slot was free have the unresolved slot.
  */
 static uint32_t
 kroute_equal_to(const struct rib *rib, const struct route *r, const struct kernel_event *ev,
@@ -259,7 +260,7 @@ kroute_delete(struct rib *rib, uint32_t i)
 		rib->kroutes.rebind = true;
 	if (rib->kroutes.v[i].wide != RTN_UNSPEC &&
 	    kroutes_are_split(&rib->kroutes, r->family))
-		kernel_resync_inside(rib, r); /* the routes inside are used again */
+		kernel_resync_inside(rib, r); /* the hidden routes count again */
 	mirror_kernel_gone(rib, i);
 	kroute_remove(&rib->kroutes, i);
 	kernel_settle(rib, r);
@@ -479,8 +480,9 @@ kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was)
 }
 
 /*
- * Remove the next hops of the event from the record, which has more of them. Return false if
- * none is left.
+ * Remove the next hops of the event from the record, which may have more of them. Return
+ * false if none is left, or if the record or the event has a next-hop id: the caller then
+ * deletes the record.
  */
 static bool
 kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
@@ -635,7 +637,7 @@ static void
 dump_begin(struct rib *rib, const struct kernel_scope *scope)
 {
 	while (kernel_sweep_round(rib))
-		; /* the numbers of the last dump are still in use */
+		; /* the sweep compares with the number of the last dump */
 	rib->kroutes.dump++;
 	rib->kroutes.scope = *scope;
 }
@@ -653,7 +655,7 @@ dump_end(struct rib *rib)
 
 static void kernel_event_apply(struct rib *rib, const struct kernel_event *ev);
 
-/* Apply an event of a route for one source or TOS to the table of these (source.h). */
+/* Apply the event of a route for one source or TOS to rib's table for it (source.h). */
 static void
 kernel_source_event(struct rib *rib, const struct kernel_event *ev)
 {

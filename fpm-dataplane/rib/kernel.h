@@ -15,7 +15,7 @@ struct route;
 
 void rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b);
 void rib_link_event(struct rib *rib, const struct msg_link *m);
-/* Let the kernel forward packets to interfaces that are no ports, or drop these packets. */
+/* `on`: let the kernel forward packets to interfaces that are no ports. Else drop them. */
 void links_set_through_kernel(struct rib *rib, bool on);
 /*
  * Decide again which route of the kernel is in force for `r`, if any, after zebra's route
@@ -25,8 +25,9 @@ void kernel_choose(struct rib *rib, struct route *r);
 /* Call kernel_choose(). Then stage the route, or remove it if it has no source left. */
 void kernel_settle(struct rib *rib, struct route *r);
 /*
- * Note that Linux looks table local of IPv4 up before main from now on: a change of the rules
- * splits the trie of both (fib_unmerge()), for as long as the network namespace exists.
+ * Record that from now on Linux looks up table local of IPv4 before table main: a change of
+ * the rules splits the trie that both tables shared (fib_unmerge()). They stay split as
+ * long as the network namespace exists.
  */
 void kernel_split_tables(struct rib *rib);
 /* For tests of the audit: forget the routes of the kernel for the prefix. */
@@ -43,7 +44,7 @@ struct route *kernel_route_get(struct rib *rib, uint32_t table, const struct pre
  * not happen with a valid checkpoint.
  */
 bool kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was);
-/* Bind gateways without an interface again if connected subnets have changed. */
+/* If connected subnets have changed, bind the gateways again that have no interface. */
 void kernel_rebind(struct rib *rib);
 /*
  * Continue the removal of routes that the last dump did not show. Return true if there is

@@ -340,8 +340,8 @@ kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
 }
 
 /*
- * Return the first record of `r` that is usable, or any first record if `links` is NULL; 0: none.
- * `of_main`: without the records of table local.
+ * Return the first record of `r` that is usable, or the first of all if `links` is NULL;
+ * 0: none. `of_main`: without the records of table local.
  */
 static uint32_t
 best_record(const struct rib_kroutes *k, const struct rib_links *links,

@@ -28,16 +28,16 @@ struct kroute {
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
 	uint32_t details; /* IPv4: as in struct kernel_event; 0: not known (restart) */
-	/* connected: its place in rib_kroutes.connected; else `listed`: in rib_kroutes.local */
+	/* `connected`: its place in rib_kroutes.connected; only `listed`: in .local */
 	uint32_t on_list;
 	uint8_t protocol, rtm_type, scope;
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
 	bool is_local;      /* of table local, which the kernel looks up before main */
 	bool connected;     /* on link, made by the kernel for an address */
-	uint8_t wide; /* RTN_*: in table local, it decides for the prefixes inside; or 0 */
+	uint8_t wide; /* type if in table local it decides for longer prefixes, too; or 0 */
 	/*
-	 * A record of table local with a next hop: it hides the prefixes inside in Linux,
-	 * not here.
+	 * A record of table local with a next hop: in Linux it hides the routes of longer
+	 * prefixes, here it does not.
 	 */
 	bool short_local : 1;
 	bool ignored : 1; /* slot_ignored() at the last check: it does not count */
@@ -56,12 +56,12 @@ struct rib_kroutes {
 	uint32_t high, cap, n;
 	struct vec32 unused;
 	struct hidx by_route;
-	struct vec32 connected;    /* numbers */
+	struct vec32 connected;    /* numbers of the connected records */
 	struct vec32 wide;         /* records with `wide`, and all of type throw; few */
 	uint32_t n_throws;         /* records in `wide` that are of type throw */
 	struct vec32 local;        /* records of table local; few */
 	uint64_t n_list_steps;     /* entries of `local` that removals passed, for tests */
-	uint32_t n_local[2][129];  /* of these, by family (IPv4, IPv6) and prefix length */
+	uint32_t n_local[2][129];  /* size of `local` by family (IPv4, IPv6) and length */
 	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
@@ -97,7 +97,7 @@ bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
  * longest prefix counts (`split4`).
  */
 bool kroutes_are_split(const struct rib_kroutes *k, uint8_t family);
-/* Note that Linux has split the tables of IPv4. */
+/* Record that Linux has split the tables of IPv4. */
 void kroutes_split4(struct rib_kroutes *k);
 /*
  * Return the type (RTN_*) of the route in table local, shorter than `p`, by which the kernel
@@ -123,9 +123,9 @@ void kroute_note_order(struct rib_kroutes *k, uint32_t order);
 /* Return true if the kernel prefers `a` to `b`, which has the same prefix. */
 bool kroute_precedes(const struct kroute *a, const struct kroute *b);
 /*
- * Return true unless the route is ignored, or is connected and its link is not up. Linux
- * keeps a connected route while only the carrier is lost; a router should then use a route
- * through another router.
+ * Return true unless the route is ignored, is connected and its link is not up, or is of
+ * type throw in table local and leads to main. Linux keeps a connected route while only the
+ * carrier is lost; a router should then use a route through another router.
  */
 bool kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
 		      const struct rib_links *links);

@@ -11,7 +11,7 @@
 #include "rib/route_row.h"
 #include "rib/routes.h"
 
-#define SCAN_MAX 65536u /* labels without a route in one slice */
+#define SCAN_MAX 65536u /* labels that a slice examines, with and without a route */
 
 void
 encaps_summary(const struct rib *rib, json_t *o)

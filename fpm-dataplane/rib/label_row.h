@@ -13,7 +13,7 @@ void encaps_summary(const struct rib *rib, json_t *o);
 
 /* List routes of labels, in the order of the labels, a slice at a time. */
 void labels_slice(struct rib *rib, struct msg_query *q);
-/* List label stacks over neighbors, a slice at a time. */
+/* List headends, and label stacks over neighbors and tunnels, a slice at a time. */
 void encaps_slice(struct rib *rib, struct msg_query *q);
 
 #endif

@@ -19,7 +19,7 @@ struct rib_labels {
 	struct vec32 staged; /* labels that changed */
 };
 
-/* Note that the group of a label's route changed. */
+/* Stage the group of a label's route for the next commit. */
 void label_stage(struct rib *rib, const struct route *r);
 /* Return true if forwarders get the route's group with the next commit, or have it. */
 bool label_is_staged(const struct rib *rib, const struct route *r);

@@ -126,7 +126,8 @@ leg_adj_put(struct rib *rib, struct leg *leg)
 	if (leg->adj != 0)
 		cds_list_del(&leg->on_adj);
 	/*
-	 * Forwarders may still use the entries. They are released after the grace period.
+	 * The entries are released after the grace period, because forwarders may still use
+	 * them.
 	 */
 	if (leg->encap != 0)
 		vec32_push(&reclaim_open(rib)->encaps, leg->encap);
@@ -169,7 +170,7 @@ legs_renew_adjs(struct rib *rib, struct link *link)
 	}
 }
 
-/* Return true if a leg with labels, of a headend or of an end point would get an entry now. */
+/* Return true if a leg with labels, a headend or an end point would get an entry now. */
 static bool
 entry_is_available(const struct rib *rib, const struct leg *leg)
 {

@@ -13,14 +13,14 @@ struct next_hop;
 struct rib;
 
 struct rib_legs {
-	struct cds_list_head floating;
-	struct cds_list_head without_adj; /* legs that found no free adjacency */
+	struct cds_list_head floating;    /* legs with a gateway but no given interface */
+	struct cds_list_head without_adj; /* legs that found no free adjacency or entry */
 };
 
 void leg_attach(struct rib *rib, struct leg *leg);
 void leg_detach(struct rib *rib, struct leg *leg);
 void legs_rebind_floating(struct rib *rib); /* connected subnets changed */
-void legs_retry_adjs(struct rib *rib);      /* adjacencies were freed */
+void legs_retry_adjs(struct rib *rib);      /* adjacencies or entries were freed */
 /* Give all legs of the link other adjacencies, because the link is another port now. */
 void legs_renew_adjs(struct rib *rib, struct link *link);
 
@@ -34,18 +34,18 @@ enum leg_class {
 	 * has found the neighbor dead; or IPv6 is off on the link.
 	 */
 	LEG_FAILED,
-	LEG_SPECIAL,
-	LEG_FOREIGN,
-	LEG_ENCAP,
-	LEG_DOWN,
-	LEG_UNRESOLVED,
+	LEG_SPECIAL,    /* a type without a next hop, for example a blackhole */
+	LEG_FOREIGN,    /* the link is no port, and the kernel does not get the packets */
+	LEG_ENCAP,      /* forwarders do not have the encapsulation, or no entry for it */
+	LEG_DOWN,       /* the link is down, or no adjacency was left */
+	LEG_UNRESOLVED, /* the next hop or its interface is not known */
 };
 /*
  * Return true if the kernel forwards the packets that leave by this link, because the link
  * is no port.
  */
 bool link_is_kernels(const struct rib *rib, const struct link *link);
-/* Return true if only the kernel serves a next hop of SRv6. It may get the packets. */
+/* Return true if only the kernel can serve a next hop, and may get the packets. */
 bool leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop);
 /* Return the class of a leg, and the path of its packets in *path.  [rib] */
 enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find the links whose routes Linux uses differently, for thread warn: links without
- * carrier whose connected subnets other routes take over, links with IPv6 off that are one
- * of several next hops, and the loopback device as the egress of a route. Also find out
- * whether a route has a next hop whose encapsulation is unsupported. [rib]
+ * Find the links whose routes Linux and forwarders use differently, for thread warn: links
+ * without carrier whose connected subnets other routes take over, links with IPv6 off by
+ * which one of several next hops leads, and the loopback device as the egress of a route.
+ * Also find out whether a route has a next hop whose encapsulation is unsupported. [rib]
  */
 #include "rib/link_row.h"
 
@@ -34,8 +34,8 @@ prefix_is_linklocal(const struct route *r)
 }
 
 /*
- * Return true if packets to a prefix whose route does not count are forwarded by another route: one
- * for the same prefix or for a shorter one.
+ * Return true if another route, for the same prefix or for a shorter prefix, forwards the
+ * packets to a prefix whose connected route does not count.
  */
 static bool
 prefix_is_taken_over(const struct rib *rib, const struct route *r)
@@ -118,9 +118,9 @@ loopback_is_egress(const struct rib *rib, const struct link *link)
 }
 
 /*
- * Return true if the link has IPv6 off, and an IPv6 route with several next hops has one by
- * this link without an adjacency. The slot keeps this next hop if IPv4 routes have the
- * slot, too.
+ * Return true if the link has IPv6 off, and an IPv6 route has several next hops, one of
+ * them by this link without an adjacency. The slot keeps this next hop if IPv4 routes have
+ * the slot, too.
  */
 static bool
 link_loses_ipv6(const struct rib *rib, const struct link *link)

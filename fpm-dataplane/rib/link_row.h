@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows about links whose routes Linux uses differently, for thread warn. [rib] */
+/*
+ * Rows about links whose routes Linux and forwarders use differently, for thread warn.
+ * [rib]
+ */
 #ifndef RIB_LINK_ROW_H
 #define RIB_LINK_ROW_H
 

@@ -11,7 +11,7 @@
 #include "rib/routes.h"
 #include "rib/vrf.h"
 
-#define RETRIES 16u /* failures of a commit until the other prefixes wait */
+#define RETRIES 16u /* failures in a commit after which the other prefixes wait */
 
 /* --- which route counts ----------------------------------------------------------------- */
 
@@ -167,7 +167,7 @@ local_stage(struct rib *rib, struct vrf *vrf, const struct prefix *p)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* Note a prefix for locals_complete(). */
+/* Record a prefix that locals_complete() must try again, because memory is out. */
 static void
 local_is_left(struct rib *rib, const struct prefix *p)
 {
@@ -302,7 +302,7 @@ locals_set_behind(struct rib *rib, unsigned int family6, bool behind)
 	while ((vrf = local_next_vrf(rib, &at)) != NULL)
 		vrf->has_local = false;
 	rib->vrfs.lack_local = true;
-	if (rib->kroutes.wide.n > 0) /* routes inside these prefixes are hidden, or used */
+	if (rib->kroutes.wide.n > 0) /* routes inside are hidden now, or no longer */
 		(void)resync_from(&rib->resync, rib->tables.main.high + 1);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Table local in the FIBs of VRFs. [rib]. In Linux the first rule looks up table local, and the
- * rule of VRFs (l3mdev) comes later. A match in table local ends the search, also if the VRF
- * has a longer prefix. So while the rules have this order, the trie of each VRF has the
- * prefixes of table local, and routes of the VRF inside these prefixes have the slot of own
- * addresses. Forwarders make one lookup, as without this.
+ * Table local in the FIBs of VRFs. [rib]. In Linux the first rule looks up table local, and
+ * the rule of VRFs (l3mdev) comes later. A match in table local ends the search, also if
+ * the VRF has a longer prefix. So while the rules have this order, the trie of each VRF has
+ * the prefixes of table local, and routes of the VRF inside these prefixes have the slot
+ * for the type of the route of table local. Thus forwarders still make only one lookup.
  */
 #ifndef RIB_LOCAL_H
 #define RIB_LOCAL_H
@@ -21,14 +21,14 @@ struct route;
 struct vrf;
 
 struct rib_locals {
-	/* The rule of VRFs precedes the rule of table local, or that is missing: IPv4, IPv6 */
+	/* The rule of VRFs precedes table local, or no rule looks up local: IPv4, IPv6 */
 	bool behind[2];
 	/*
 	 * Prefixes that some trie lacks, because memory was out. Number i + 1 of the index
 	 * is left[i].
 	 */
 	struct prefix *left;
-	uint32_t n_left, cap_left, next_left; /* the last is the first to try again */
+	uint32_t n_left, cap_left, next_left; /* next_left: index of the next retry */
 	struct hidx left_index;
 	uint64_t
 		n_left_steps; /* prefixes that searches in `left` have compared, for tests */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copy each change of the tables to the checkpoint: one record for each route of zebra, each route
- * of the kernel and each slot, written by the function that changes it. [rib]. These functions
- * only write; restore.c reads the checkpoint of the last daemon.
+ * Copy each change of the tables to the checkpoint: one record for each route of zebra,
+ * each route of the kernel and each slot. The function that changes the object calls this
+ * file. [rib]. These functions only write; restore.c reads the checkpoint of the last
+ * daemon.
  */
 #include "rib/mirror.h"
 
@@ -93,7 +94,7 @@ mirror_kernel_gone(struct rib *rib, uint32_t number)
 void
 mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 {
-	/* A class is a number of this process: not stored. */
+	/* The number of a class is valid in this process only, so store its MTU. */
 	if (mirror_is_on(rib))
 		ckpt_put_slot(rib->ckpt, slot, hops,
 			      fib_class_mtu(rib->fib, hops->v[0].mtu_class), rib->stacks.v);

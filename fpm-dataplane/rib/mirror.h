@@ -9,7 +9,7 @@ struct rib;
 struct route;
 struct nh_list;
 
-void mirror_route(struct rib *rib, const struct route *r); /* new slot or type */
+void mirror_route(struct rib *rib, const struct route *r); /* it has a new slot or type */
 void mirror_route_gone(struct rib *rib, const struct route *r);
 void mirror_kernel(struct rib *rib, uint32_t number); /* a new or changed record */
 void mirror_kernel_gone(struct rib *rib, uint32_t number);

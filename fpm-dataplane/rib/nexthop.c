@@ -13,8 +13,8 @@
  *
  * Ids of zebra do not outlive a session. After a restart of zebra or a loss of the
  * connection, the replay announces all ids again, and a restarted zebra may give the same
- * number to another next hop. Ids of the kernel are objects of `ip nexthop`. The kernel
- * deletes the routes of an id with it.
+ * number to another next hop. Ids of the kernel are objects of `ip nexthop`. When the
+ * kernel deletes an id, it deletes the routes of the id, too.
  */
 #include "rib/nexthop.h"
 

@@ -55,15 +55,15 @@ struct rib_nexthops {
 	struct nh **v; /* by number, from 1; NULL: number is free */
 	uint32_t high, cap, n;
 	struct vec32 unused, to_free;
-	bool freeing;
+	bool freeing; /* nh_maybe_free() is freeing the ids of to_free */
 	struct hidx by_id;
 	bool changed;       /* an id changed since the last early_bind() */
 	uint64_t n_changes; /* of ids */
 };
 
 /*
- * Store the content of an event FPM_NEXTHOP or KERNEL_NEXTHOP. Members have the same
- * source.
+ * Store the content of an event FPM_NEXTHOP or KERNEL_NEXTHOP. The members of a group are
+ * of zebra or of the kernel, as the group is.
  */
 void nh_upsert(struct rib *rib, nh_id id, const struct fpm_event *ev);
 /*
@@ -72,7 +72,8 @@ void nh_upsert(struct rib *rib, nh_id id, const struct fpm_event *ev);
  */
 void nh_delete(struct rib *rib, nh_id id);
 /*
- * Remove an id that the kernel deleted with its routes. Users that remain are unresolved.
+ * Remove an id that the kernel deleted, together with its routes. Users of the id that
+ * still exist here become unresolved.
  */
 void nh_remove(struct rib *rib, nh_id id);
 struct nh *nh_find(const struct rib *rib, nh_id id);

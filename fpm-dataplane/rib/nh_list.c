@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of next hops that do not belong to a slot yet: built from events of zebra or from a
- * checkpoint, then sorted and compared. [rib]. This file does not use struct rib.
+ * Lists of next hops that do not belong to a slot yet: built from events of zebra or the
+ * kernel, or from a checkpoint, then sorted and compared. [rib]. This file does not use
+ * struct rib.
  */
 #include "rib/nh_list.h"
 

@@ -24,9 +24,9 @@ struct next_hop {
 	uint8_t kind;
 	uint8_t refusal;         /* HOP_SEG6 without a stack: enum srv6_refusal */
 	uint32_t mtu_class : 10; /* of the route: the same in all next hops of a slot */
-	uint32_t stack : 20; /* HOP_MPLS, HOP_SEG6: its number, stack.h; 0: unsupported */
+	uint32_t stack : 20; /* HOP_MPLS, HOP_SEG6: number in stack.h; 0: unsupported */
 	uint32_t onlink : 1;
-	uint32_t vrf_subnet : 1; /* subnet on a VRF's own interface, not a VRF route */
+	uint32_t vrf_subnet : 1; /* connected subnet: no lookup in the VRF of its link */
 };
 static_assert(sizeof(struct next_hop) == 32, "no padding: memcmp compares");
 static_assert(FIB_MTU_MAX <= 1u << 10, "a class fits");
@@ -39,8 +39,7 @@ struct nh_list {
 
 void next_hop_special(struct next_hop *hop, enum path_kind kind);
 /*
- * Set a next hop from a decoded event. The caller sets the number of its labels
- * (stack_next_hop()).
+ * Set a next hop from a decoded event. The caller sets hop->stack (stack_next_hop()).
  */
 void next_hop_from_fpm(struct next_hop *hop, const struct fpm_hop *from);
 void nh_list_clear(struct nh_list *hops);

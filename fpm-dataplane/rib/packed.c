@@ -31,7 +31,7 @@
 struct pack {
 	struct msg_query *q;
 	uint64_t key[ROWS_MAX];
-	json_t *prefixes[ROWS_MAX]; /* of the row */
+	json_t *prefixes[ROWS_MAX]; /* the array `prefixes` of each row */
 	uint16_t place[PLACES];     /* row number plus 1; 0: none */
 	uint32_t n;
 };
@@ -49,7 +49,7 @@ pack_key(const struct rib *rib, const struct route *r, const struct shown_route 
 	return (uint64_t)r->table << 32 | (uint64_t)shown->slot << 12 | type << 4 | flags;
 }
 
-/* Return the array of prefixes of the row with the key; the row is made if it is new. */
+/* Return the array of prefixes of the row for the route. Make the row if there is none. */
 static json_t *
 pack_prefixes(const struct rib *rib, struct pack *p, const struct route *r,
 	      const struct shown_route *shown, bool hidden)
@@ -65,7 +65,7 @@ pack_prefixes(const struct rib *rib, struct pack *p, const struct route *r,
 	prefixes = json_array();
 	if (object == NULL || prefixes == NULL)
 		abort(); /* out of memory for some hundred octets */
-	/* These may differ among the prefixes. */
+	/* The values of these keys may differ among the prefixes. */
 	json_object_del(object, "prefix");
 	json_object_del(object, "protocol");
 	json_object_del(object, "metric");

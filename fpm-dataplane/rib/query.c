@@ -68,8 +68,8 @@ route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 struct wanted_fib {
 	uint32_t table;
 	const struct fib_copy *tries;
-	const struct vrf *view; /* NULL: none */
-	const struct vrf *vrf;  /* NULL: of main */
+	const struct vrf *view; /* NULL: the FIB is not of rules */
+	const struct vrf *vrf;  /* NULL: the FIB is of main */
 };
 
 /*
@@ -101,7 +101,7 @@ list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	uint32_t n = of->view == NULL ? 1 : of->view->n_chain;
 	size_t before;
 
-	/* The VRF's own route for the same prefix is listed, too, as hidden. */
+	/* Without q->longest, list the VRF's own route for the prefix, too, as hidden. */
 	if (list_local(rib, q, of->vrf, p) && q->longest)
 		return;
 	before = json_array_size(q->rows);
@@ -281,7 +281,7 @@ nh_state_name(const struct rib *rib, const struct leg *leg)
 		return rib->adjs.v[leg->adj].alive ? "bfd-down" : "failed";
 	case LEG_DOWN: /* link up: no route uses the next hop, or no adjacency is free */
 		return leg->link->known && leg->link->up ? "no-adjacency" : "down";
-	case LEG_UNRESOLVED: /* no route uses it, and the kernel has no such interface */
+	case LEG_UNRESOLVED: /* "down": no route uses it, and its interface is missing */
 		return leg->hop.ifindex != 0 ? "down" : "unresolved";
 	default:
 		return path_state_name(path_shown_kind(path));
@@ -416,7 +416,7 @@ list_fibs(const struct rib *rib, struct msg_query *q)
 		fib_rows(q, vrf, &vrf->fib->tries);
 }
 
-/* Return true if the VRF has a default route of the family. It may refuse packets. */
+/* Return true if the VRF has a default route of the family, which may refuse packets. */
 static bool
 vrf_has_default(struct rib *rib, const struct vrf *vrf, uint8_t family)
 {
@@ -457,7 +457,7 @@ list_vrfs(struct rib *rib, struct msg_query *q)
 
 /* --- summary ---------------------------------------------------------------------------- */
 
-/* Return the memory of each node's copy of the tries. */
+/* Return the memory of the copies of the tries, one for each NUMA node. */
 static json_t *
 copies_json(const struct fib *fib)
 {
@@ -633,7 +633,7 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-/* List the interfaces of the kernel that next hops name: few, so in one slice. */
+/* List the interfaces of the kernel that next hops name in one slice: they are few. */
 static void
 list_through(const struct rib *rib, struct msg_query *q)
 {

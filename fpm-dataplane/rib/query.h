@@ -12,7 +12,7 @@ struct msg_query;
 struct rib;
 
 struct rib_queries {
-	struct msg_query **v; /* answered after the commit. Bound: msg.h */
+	struct msg_query **v; /* wait for the commit; base/msg.h limits their number */
 	uint32_t n, cap;
 };
 

@@ -55,7 +55,7 @@ void reclaim_block(struct rib *rib, void *block);
 void reclaim_start(struct rib *rib, void (*run)(void *rib, void *reclaim));
 /* Free the parts that need no other file: trie nodes and blocks. */
 void reclaim_memory(struct reclaim *p);
-/* Take `p` off the list if it was started, and record the time since then. */
+/* If reclaim_start() has put `p` on the list, take it off and record how long it waited. */
 void reclaim_finish(struct rib *rib, struct reclaim *p);
 void reclaim_free(struct reclaim *p);
 

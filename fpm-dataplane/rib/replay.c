@@ -26,7 +26,8 @@ time_max(uint64_t a, uint64_t b)
 }
 
 /*
- * Return when the time without events since `since_ms` is long enough, or the upper bound.
+ * Return the time at which the replay ends if no event comes after `since_ms`. It is never
+ * later than the upper bound.
  */
 static uint64_t
 replay_quiet_ms(const struct rib *rib, uint64_t since_ms)
@@ -36,8 +37,8 @@ replay_quiet_ms(const struct rib *rib, uint64_t since_ms)
 }
 
 /*
- * Return when the replay of main (or of VRFs, below) is over, CLOCK_MONOTONIC ms, as far as
- * it is known now. Later events may change it.
+ * Return the time (CLOCK_MONOTONIC, ms) at which the replay of main is over, or for
+ * replay_vrfs_end_ms() that of VRFs, as far as it is known now. Later events may change it.
  */
 static uint64_t
 replay_end_ms(const struct rib *rib)
@@ -67,7 +68,7 @@ replay_hold_ms(const struct rib *rib)
 
 /*
  * Return true if a time without events may end the replay, that is, if the replay has
- * begun. A restarted zebra that sends nothing is given the hold time.
+ * begun. A restarted zebra may also send nothing: replay_hold_ms() then delays the sweep.
  */
 static bool
 replay_has_begun(const struct rib_session *s)

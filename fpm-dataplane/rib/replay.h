@@ -14,7 +14,10 @@ bool replay_main_is_over(const struct rib *rib);
 bool replay_vrfs_are_over(const struct rib *rib);
 /* Return true if zebra is connected and its replays of main and of VRFs are over. */
 bool replay_is_complete(const struct rib *rib);
-/* Return until when nothing is swept after a restart of zebra, CLOCK_MONOTONIC ms; 0: no time. */
+/*
+ * Return the time (CLOCK_MONOTONIC, ms) until which nothing is swept after a restart of
+ * zebra; 0: zebra did not restart.
+ */
 uint64_t replay_hold_ms(const struct rib *rib);
 /*
  * Return the state of the replay of main, or of VRFs: its phase (a word of

@@ -114,8 +114,8 @@ slots_of_kernel(const struct ckpt *old)
 }
 
 /*
- * Give the next hops of a slot the present numbers of their labels. The order of next hops
- * depends on these numbers.
+ * Give the next hops of a slot the present numbers of their label stacks. Then sort the
+ * next hops, because their order depends on these numbers.
  */
 static void
 stacks_restore(struct rib *rib, const struct ckpt *old, uint32_t at, struct nh_list *hops)
@@ -309,7 +309,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	uint64_t max_age_ms = rib->conf.checkpoint_max_age_s * 1000ull;
 	uint64_t begin_ms = boottime_ms();
 	const char *why = turned_off;
-	uint64_t alive_ms; /* a predecessor writes it until it ends */
+	uint64_t alive_ms; /* a copy: a predecessor that still runs changes the original */
 	struct ckpt *old = NULL;
 	int rc = 0;
 

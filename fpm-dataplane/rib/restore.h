@@ -6,9 +6,9 @@
 struct rib;
 
 /*
- * Create a checkpoint, restore the old one and close `old_fd`. Return 0, -errno, -ENOMEM,
- * or -EINVAL if the old one cannot be used and neither the configuration nor the
- * installation is the reason.
+ * Create a checkpoint, restore the old one and close `old_fd`. Return 0, -errno if the
+ * checkpoint could not be created, -ENOMEM, or -EINVAL if the old one cannot be used and
+ * neither the configuration nor the installation is the reason.
  */
 int checkpoint_begin(struct rib *rib, int old_fd);
 

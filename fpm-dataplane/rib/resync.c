@@ -36,7 +36,7 @@ inside_step(struct rib *rib, struct resync_inside *walk)
 	walk->begun = true;
 	r = routes_find(of, RIB_TABLE_MAIN, &walk->at,
 			routes_hash(of, RIB_TABLE_MAIN, &walk->at));
-	/* Without memory the walk over all routes follows. */
+	/* If memory is out, route_stage() requests the walk over all routes. */
 	if (r != NULL && !route_is_staged(rib, r))
 		(void)route_stage(rib, r);
 	return true;

@@ -21,7 +21,7 @@ struct rib;
 
 /* A walk over the prefixes in the trie of main that are inside a prefix. */
 struct resync_inside {
-	struct prefix of, at; /* the last prefix of the walk */
+	struct prefix of, at; /* at: the last prefix that the walk has compared */
 	bool begun;
 	bool again; /* the walk is due once more when it ends */
 };
@@ -48,7 +48,7 @@ uint64_t resync_from(struct rib_resync *s, uint32_t number);
 /* Request a walk over the routes inside a prefix. Return false if there are too many walks. */
 bool resync_inside(struct rib_resync *s, const struct prefix *p);
 
-/* Note that memory was out for a route. The walk over all routes tries again. */
+/* Request the walk over all routes, because memory was out for a route. */
 void resync_nomem(struct rib_resync *s);
 
 /* Return true if the lap has ended. Lap 0 is before the first. */
@@ -58,6 +58,7 @@ resync_has_passed(const struct rib_resync *s, uint64_t lap)
 	return s->laps >= lap;
 }
 
-bool resync_round(struct rib *rib); /* one slice; true: more at once */
+/* Compare one slice. Return true if another round must follow at once. */
+bool resync_round(struct rib *rib);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resync_request: note which routes the walks of resync.c have to compare. [rib] */
+/* resync_request: record which routes the walks of resync.c have to compare. [rib] */
 #include "rib/resync.h"
 
 uint64_t

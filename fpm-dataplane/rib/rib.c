@@ -79,7 +79,7 @@ kernel_event(struct rib *rib, const struct msg_kernel_batch *b)
 		worker_wake(rib->conf.rtnl);
 }
 
-/* Take new settings. They also apply to times that run already. */
+/* Take new settings. They also apply to waiting times that have begun. */
 static void
 settings_event(struct rib *rib, const struct msg_settings *m)
 {

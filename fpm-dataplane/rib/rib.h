@@ -24,16 +24,16 @@ struct rib_conf {
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool checkpoint;   /* write one: a service manager keeps its descriptor */
 	int checkpoint_fd; /* of the last daemon (rib closes it); -1: none */
-	bool successor;    /* the predecessor still forwards: fail if the restore does */
+	bool successor;    /* the predecessor still forwards: if the restore fails, fail */
 	unsigned int checkpoint_max_age_s; /* 0: neither read nor write a checkpoint */
 	uint64_t netns_id;                 /* namespace of the interface numbers */
 	const struct table_limits *limits; /* sizes; must outlive rib. NULL: the defaults */
 };
 
 /*
- * Fill `w` with name, role and callbacks; worker_start() starts the thread. The FIB may be
- * given after the setup (it needs rib_retire first) but before the start. Return 0 or
- * -ENOMEM. [main]
+ * Fill `w` with name, role and callbacks; worker_start() starts the thread. The FIB needs
+ * the hook rib_retire() with `w`, so rib_set_fib() may set it after the setup and before
+ * the start. Return 0 or -ENOMEM. [main]
  */
 int rib_setup(struct worker *w, const struct rib_conf *conf);
 void rib_set_fib(struct worker *w, struct fib *fib);
@@ -57,16 +57,16 @@ uint64_t rib_checkpoint_alive_ms(int fd);
 uint64_t rib_checkpoint_routes(int fd);
 
 /*
- * Set the number of attempts back to `attempts`, after a process that found this number has
- * ended without a crash. If that process read the checkpoint, the checkpoint did not crash
- * it. Without effect unless exactly one attempt was added. [main]
+ * Set the number of attempts back to `attempts`, the number that a process found at its
+ * start, after this process has ended without a crash: the checkpoint did not crash it. No
+ * effect unless exactly one attempt was added since. [main]
  */
 void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
 
 /*
- * End the session of zebra, after its last event (fpm has ended). Nothing is swept for it,
- * and rib writes no more changes to the checkpoint, which the successor reads. Then set
- * *done. [main]
+ * End the session of zebra, after its last event (fpm has ended). This sweeps no routes.
+ * rib writes no more changes to the checkpoint, which the successor reads. Then set *done.
+ * [main]
  */
 void rib_quiesce(struct worker *w, _Atomic bool *done);
 
@@ -76,7 +76,7 @@ void rib_quiesce(struct worker *w, _Atomic bool *done);
  */
 bool rib_had_nomem(const struct worker *w);
 
-/* Cancel rib_quiesce(): resume checkpoint updates and message processing.        [main] */
+/* Cancel rib_quiesce(): let rib write to the checkpoint again.                    [main] */
 void rib_resume(struct worker *w);
 
 /* Retire hook of all tries; ctx is the worker. [rib] */

@@ -151,7 +151,7 @@ struct rib {
 	struct ckpt *ckpt; /* NULL: no checkpoint is written */
 
 	struct rib_counters count;
-	struct nh_list scratch;
+	struct nh_list scratch; /* next hops that a function collects for its own use */
 	atomic_bool had_nomem; /* W:rib R:main  a route could not get memory */
 	ev_timer tick, alive;
 	ev_idle more;

@@ -10,9 +10,9 @@ struct rib;
 struct route;
 
 /*
- * Return the slot that the tries have for the route; 0: none. A route that table local hides
- * has the slot of own addresses. If the route of table local has type throw, the prefix has
- * the slot of the route of main that covers it.
+ * Return the slot that the tries have for the route; 0: none. A route that table local
+ * hides has the slot for the type of the hiding route. If only a route of type throw in
+ * table local has the prefix, the prefix has the slot of the route of main that covers it.
  */
 uint32_t route_fib_slot(const struct rib *rib, const struct route *r);
 /* Return true if table local hides the route, so that no FIB uses it. */
@@ -22,14 +22,14 @@ int route_stage(struct rib *rib, const struct route *r);
 /* Return true if every copy of the trie has the route's slot for its prefix. */
 bool route_is_staged(const struct rib *rib, const struct route *r);
 /*
- * Stage `r` after one of its sources changed, and remove it when it has none. `was` is the
- * slot in the trie.
+ * Stage `r` after one of its sources changed, and remove it when it has none. `was` is
+ * route_effective() before the change.
  */
 void route_settle(struct rib *rib, struct route *r, uint32_t was);
 /* Give slot `slot` to the route, which may have it already. */
 void route_bind(struct rib *rib, struct route *r, uint32_t slot);
 /*
- * Return true if the route is stale when a new session does not send it: routes that zebra
+ * Return true for a route that is stale until a new session sends it: routes that zebra
  * replays, and routes of VRFs.
  */
 bool route_is_swept(const struct rib *rib, const struct route *r);

@@ -53,7 +53,6 @@ type_json(uint8_t rtm_type)
 	return json_name_or_number(rtm_type <= RTN_THROW ? name[rtm_type] : NULL, rtm_type);
 }
 
-/* Return the kind of a path for its state. Pushed labels are not a state. */
 enum path_kind
 path_shown_kind(fib_path path)
 {
@@ -134,7 +133,6 @@ legs_json(const struct rib *rib, const struct slot *s)
 	return array;
 }
 
-/* Return the MTU of a slot's routes, or null. */
 json_t *
 mtu_json(const struct rib *rib, const struct slot *s)
 {
@@ -145,7 +143,6 @@ mtu_json(const struct rib *rib, const struct slot *s)
 	return mtu == 0 ? json_null() : json_integer(mtu);
 }
 
-/* Return the name of a VRF, or null if `vrf` is NULL. */
 json_t *
 vrf_json(const struct vrf *vrf)
 {

@@ -29,9 +29,12 @@ struct shown_route route_shown(const struct rib *rib, const struct route *r,
 json_t *route_json(const struct rib *rib, const struct route *r,
 		   const struct shown_route *shown);
 
-/* Return the kind of a path for its state. Pushed labels are not a state. */
+/*
+ * Return the kind that names the state of a path. A path that pushes labels counts as a
+ * path to an adjacency.
+ */
 enum path_kind path_shown_kind(fib_path path);
-/* Return this kind for the first path of a slot's group. */
+/* Return path_shown_kind() of the first path of a slot's group. */
 enum path_kind slot_path_kind(const struct rib *rib, uint32_t number);
 const char *path_state_name(enum path_kind kind);
 /* Return the name of the interface of a next hop, or null. */

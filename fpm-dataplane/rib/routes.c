@@ -95,8 +95,8 @@ routes_find(const struct routes *t, uint32_t table, const struct prefix *p, uint
 }
 
 /*
- * Add a bucket and split the next one in turn. Return false if it could not be added, which
- * is no error: chains get longer.
+ * Add a bucket, and move to it some routes of the bucket whose turn it is. Return false if
+ * the bucket could not be added, which is no error: chains get longer.
  */
 static bool
 routes_split_bucket(struct routes *t)

@@ -34,7 +34,7 @@ struct route {
 	uint32_t zslot : 20; /* from zebra; 0: none */
 	uint32_t len : 8;
 	uint32_t rtm_type : 4;
-	uint32_t kslot : 20; /* from the kernel: own or special address, subnet; 0: none */
+	uint32_t kslot : 20; /* from the kernel, if its route precedes zebra's; 0: none */
 	uint32_t protocol : 8;
 	uint32_t family : 4; /* 0: entry is free */
 	uint8_t octet[];
@@ -73,7 +73,7 @@ void routes_free(struct routes *t);
 uint64_t routes_hash(const struct routes *t, uint32_t table, const struct prefix *p);
 struct route *routes_find(const struct routes *t, uint32_t table, const struct prefix *p,
 			  uint64_t hash);
-/* Prepare for `n` more routes: buckets that exist before them need not be split. */
+/* Make the buckets for `n` more routes in advance, so that they need not be split later. */
 void routes_expect(struct routes *t, uint32_t n);
 /* Insert a route; the key must be absent. Return NULL if out of memory. */
 struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
@@ -152,7 +152,7 @@ tables_find(const struct rib_tables *t, uint32_t table, const struct prefix *p)
 	return routes_find(of, table, p, routes_hash(of, table, p));
 }
 
-/* Count `by` more routes of a table and an IP family. */
+/* Count `by` more routes of a table and an IP family, for tables main and default. */
 static inline void
 tables_count(struct rib_tables *t, uint32_t table, uint8_t family, int by)
 {

@@ -102,7 +102,7 @@ label_json(const struct rule *rule)
 	return bits_json(rule->label.value, rule->label.mask, 0xfffff);
 }
 
-/* Add the parts of a rule by which no forwarder selects packets. */
+/* Add the flow label, and the parts of a rule by which no forwarder selects packets. */
 static void
 row_add_unused(const struct rule *rule, json_t *row)
 {
@@ -127,7 +127,10 @@ row_add_unused(const struct rule *rule, json_t *row)
 					     : json_string(protocol));
 }
 
-/* Add the interface of a rule that is found by an alternative name, and if there is none. */
+/*
+ * Add the interface of `iif` if the rule has an alternative name of it, and whether the
+ * interface of `iif` is missing.
+ */
 static void
 row_add_interface(const struct rib *rib, const struct rule *rule, json_t *row)
 {
@@ -196,7 +199,7 @@ rule_json(const struct rib *rib, const struct rule *rule)
 void
 rule_rows(const struct rib *rib, struct msg_query *q)
 {
-	/* cursor[0]: 0 IPv4, 1 IPv6; cursor[1]: rules of it that were shown */
+	/* cursor[0]: 0 IPv4, 1 IPv6; cursor[1]: how many of its rules were shown */
 	for (; q->cursor[0] < 2; q->cursor[0]++, q->cursor[1] = 0) {
 		const struct rule_list *list = &rib->rules.list[q->cursor[0]];
 

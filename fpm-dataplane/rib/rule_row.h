@@ -11,7 +11,7 @@ struct rib;
 
 /* Append the next rules to q->rows, and set q->done after the last one. */
 void rule_rows(const struct rib *rib, struct msg_query *q);
-/* Add to the row of a route the source or the TOS for which the route is (source.h). */
+/* Add to the row of a route the source or the TOS of the packets that use it (source.h). */
 void row_add_condition(json_t *row, const struct prefix *src);
 
 #endif

@@ -125,8 +125,8 @@ rule_is_base(const struct rule *rule, bool *has_main, bool *vrfs_done)
 
 /*
  * Forwarders without a list look up the table of a packet's VRF, then main. This needs a rule
- * of VRFs (l3mdev) before that of main. Linux adds it with the first VRF; `ip rule flush`
- * removes it.
+ * of VRFs (l3mdev) before the rule of main. Linux adds the rule of VRFs with the first VRF;
+ * `ip rule flush` removes it.
  */
 bool
 rules_are_default(const struct rib *rib, unsigned int family6)
@@ -199,7 +199,7 @@ fib_refused(struct rib *rib, uint32_t table)
 	rib->rules.refused = true;
 }
 
-/* Note that rules need a FIB or a view, and create it if it does not exist. */
+/* Mark a FIB or a view as wanted by rules, and create it if it does not exist. */
 static void
 fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 	 const struct prefix *src, bool hides)
@@ -226,8 +226,8 @@ fib_want(struct rib *rib, uint32_t table, uint8_t view, int32_t longer_than,
 static const struct prefix any_source = {.family = 6}; /* for IPv4 views, too */
 
 /*
- * Create a view for packets from a source, and one for packets from no such source; or one for
- * packets of a TOS.
+ * Create a view for packets from a source, and a view for packets from other sources; or a
+ * view for packets of a TOS.
  */
 static void
 source_want(struct rib *rib, const struct source *s, int32_t longer_than)
@@ -295,7 +295,7 @@ rules_drop_unused(struct rib *rib)
 
 /*
  * Return true if packets of VRFs may look up the table of their VRF before table local, or never
- * look up table local. If a list is published, it looks up table local where its rule is.
+ * look up table local. A published list has its own place for the lookup of table local.
  */
 static bool
 local_is_behind(const struct rib *rib, const struct rule_list *list)
@@ -357,8 +357,8 @@ rules_round(struct rib *rib)
 
 /*
  * Return the number of the FIB of a table (0: main). If `longer_than` is not -1, return the
- * number of the view without prefixes up to this length. Return -1 if there was no number
- * for it.
+ * number of the view without prefixes up to this length. Return -1 if the FIB or the view
+ * does not exist.
  */
 static int32_t
 fib_number(const struct rib *rib, uint32_t table, uint8_t family, int32_t longer_than)
@@ -479,7 +479,7 @@ compile_rule(const struct rib *rib, struct fib_rule *to, const struct rule *rule
 	compile_action(rib, to, rule);
 }
 
-/* Resolve the targets of goto. `place[i]` is the place of the list's rule i. */
+/* Resolve the targets of goto. place[i] is the index in to->rule of rule i of the list. */
 static void
 compile_gotos(struct fib_rules *to, const struct rule_list *list, const uint32_t *place)
 {

@@ -40,15 +40,18 @@ void rules_round(struct rib *rib);
 void rules_publish(struct rib *rib);
 /* After a grace period: free the FIBs that no list uses any longer. */
 void rules_reclaim(struct rib *rib);
-/* Return true if a family has only the rules of every kernel, or its rules are not known. */
+/*
+ * Return true if a family has only the rules that every kernel has, or if its rules are not
+ * known.
+ */
 bool rules_are_default(const struct rib *rib, unsigned int family6);
-/* Return the selector of a rule that forwarders do not have, or NULL if they obey it. */
+/* Return the part of a rule that forwarders do not support; NULL: they obey the rule. */
 const char *rule_lacks(const struct rule *rule);
 /* Return true if the rule is not obeyed because all numbers of FIBs for rules are in use. */
 bool rule_lacks_fib(const struct rib *rib, const struct rule *rule);
-/* Return the interface by which packets came; NULL: the rule names none, or none is known. */
+/* Return the interface of a rule's `iif`; NULL: there is no `iif`, or no such interface. */
 const struct link *rule_iif(const struct rib *rib, const struct rule *rule);
-/* Return true if the rule names the interface of sockets, and it does not exist. */
+/* Return true if the rule has `oif`, and this interface does not exist. */
 bool rule_oif_is_absent(const struct rib *rib, const struct rule *rule);
 void rules_free(struct rib *rib);
 

@@ -3,8 +3,8 @@
  * Sessions of zebra: generations, and the meaning of each event for the replay. [rib]
  *
  * FPM has neither an end mark nor a "delete all". Therefore each connection is a
- * generation, and forwarding continues with the old routes. sweep.c finds the end of the
- * replay and removes the rest.
+ * generation, and forwarding continues with the old routes. replay.c finds the end of the
+ * replay. sweep.c then removes the routes that the replay did not confirm.
  */
 #include "rib/session.h"
 
@@ -45,8 +45,8 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 				  .replaying = true,
 				  .vrfs_replaying = true,
 				  /*
-				   * An unknown id (0) counts as a restart: a hold that is
-				   * too long does no harm, a short hold could.
+				   * An unknown id (0) counts as a restart: a late sweep
+				   * does no harm, an early sweep could.
 				   */
 				  .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();

@@ -181,7 +181,7 @@ sid_put(struct rib *rib, uint32_t number)
 	fifo32_push(&t->unused, number);
 	table_used(TABLE_end_points, --t->n);
 	if (t->refused)
-		rib->adjs.freed = true; /* legs_retry_adjs() */
+		rib->adjs.freed = true; /* legs_retry_adjs() tries again */
 	t->refused = false;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Entries of fib->sid: one for each different action with its table or next hop. [rib]. Legs have
- * references to them and hand these to reclaim.h, so that an entry is reused only when no forwarder
- * can still read it.
+ * Entries of fib->sid: one for each different action with its table or next hop. [rib].
+ * Legs have references to entries. They give the references back by reclaim.h, so that an
+ * entry is reused only when no forwarder can still read it.
  */
 #ifndef RIB_SID_H
 #define RIB_SID_H
@@ -40,7 +40,7 @@ bool hop_is_end_point(const struct rib *rib, const struct next_hop *hop);
  * routes.through-kernel they are dropped as unsupported.
  */
 uint32_t sid_get(struct rib *rib, const struct next_hop *hop);
-/* Give a reference back. No reader may still use it. */
+/* Give a reference back. No forwarder may still use the entry because of it. */
 void sid_put(struct rib *rib, uint32_t number);
 /* Return the entry of a next hop; 0: it has none. */
 uint32_t sid_find(const struct rib *rib, const struct next_hop *hop);

@@ -10,7 +10,7 @@
 #include "rib/slot.h"
 #include "rib/vrf.h"
 
-/* Note that a SID with a prefix of `len` bits has come (1) or gone (-1). */
+/* Count a SID with a prefix of `len` bits that has come (1) or gone (-1). */
 static void
 len_count(struct rib *rib, uint8_t len, int by)
 {
@@ -42,7 +42,7 @@ number_take(struct rib *rib)
 	return 0;
 }
 
-/* Note that a SID has come to a table (1) or has gone (-1). */
+/* Count a SID that has come to a table (1) or has gone (-1). */
 static void
 table_count(struct rib *rib, uint32_t table, int by)
 {

@@ -10,7 +10,7 @@
 #include "rib/routes.h"
 #include "rib/vrf.h"
 
-#define SCAN_MAX 16384u /* numbers without a row in one slice */
+#define SCAN_MAX 16384u /* numbers that a slice examines, with and without a row */
 
 static json_t *
 sid_json(const struct rib *rib, uint32_t number, const struct route *r)
@@ -35,7 +35,7 @@ sid_json(const struct rib *rib, uint32_t number, const struct route *r)
 	return row;
 }
 
-/* Return true if the query wants the SID: that of packets to an address, or one inside a prefix. */
+/* Return true if the query wants the SID: of packets to an address, or inside a prefix. */
 static bool
 sid_is_wanted(const struct rib *rib, const struct msg_query *q, uint32_t number,
 	      const struct prefix *p, uint32_t table)

@@ -7,8 +7,8 @@ struct msg_query;
 struct rib;
 
 /*
- * List the SIDs of table main, in no order. With a prefix, list those inside it; with an address,
- * the SID of packets to it.
+ * List the SIDs of all tables with a FIB, in no order. With a prefix, list the SIDs inside
+ * it; with an address (q->longest), the SID of packets to it.
  */
 void sids_slice(struct rib *rib, struct msg_query *q);
 

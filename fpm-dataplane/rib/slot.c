@@ -34,8 +34,8 @@ slot_word(const struct rib *rib, uint32_t number)
 }
 
 /*
- * Return how many slots the limit counts. The limit does not apply to exempt content, which
- * gets a slot even when the limit is reached.
+ * Return how many slots limits.groups counts. The limit does not apply to exempt content,
+ * which gets a slot even when the limit is reached.
  */
 static uint32_t
 slots_count_limited(const struct rib *rib)
@@ -94,7 +94,7 @@ slot_note_end_point(struct rib *rib, struct slot *s)
 
 	for (uint32_t i = 0; i < s->n_legs; i++)
 		end_point |= s->leg[i].sid != 0;
-	/* The routes that have the slot get numbers, or lose them. */
+	/* The walk gives the slot's routes numbers of SIDs, or takes them away. */
 	if (end_point != s->end_point && s->refs > 0)
 		(void)resync_from(&rib->resync, 1);
 	s->end_point = end_point;

@@ -19,14 +19,14 @@ struct slot;
 struct leg {
 	struct next_hop hop;
 	uint32_t adj;        /* 0: none */
-	uint32_t encap : 31; /* labels over that adjacency or over a tunnel; 0: none */
+	uint32_t encap : 31; /* entry of labels or of a headend (encap.h); 0: none */
 	uint32_t
 		lacks_adj : 1; /* needs an adjacency or one of the entries, and none was left */
 	uint32_t sid;          /* entry of an end point of SRv6; 0: none */
 	struct link *link;     /* NULL: needs none, or its interface is not known */
 	struct slot *slot;
-	struct cds_list_head on_link; /* in link->legs, when link */
-	struct cds_list_head on_adj;  /* in adj->legs, when adj; in rib->legs.without_adj */
+	struct cds_list_head on_link; /* in link->legs, if `link` is set */
+	struct cds_list_head on_adj; /* in `legs` of `adj`; if lacks_adj, in without_adj */
 	struct cds_list_head
 		floating; /* in rib->legs.floating: a gateway without an interface */
 };
@@ -44,7 +44,7 @@ enum slot_kind {
 
 struct slot {
 	uint32_t number;
-	uint32_t refs; /* routes */
+	uint32_t refs; /* by routes of zebra, records of the kernel, and rib itself */
 	uint32_t nhid;
 	uint32_t sibling; /* next slot of `nhid`; 0: none */
 	/*
@@ -64,7 +64,7 @@ struct slot {
 	bool of_kernel;       /* `nhid` is an id of the kernel */
 	bool queued;          /* in rib->slots.dirty */
 	bool idle;            /* in rib->slots.idle */
-	bool indexed, exempt; /* exempt: limits.groups does not count it */
+	bool indexed, exempt; /* in contents.by_hops; not counted by limits.groups */
 	bool end_point;       /* a leg is an end point of SRv6 */
 	bool mixed;           /* kernel_status.mixed counts it */
 	bool of_ipv6;         /* IPv6 routes have, or had, the slot */
@@ -99,9 +99,9 @@ struct slot *slot_new(struct rib *rib, enum slot_kind kind, bool exempt);
 bool slots_are_ample(const struct rib *rib);
 void slot_set_exempt(struct rib *rib, struct slot *s, bool exempt);
 void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
-/* Note that a leg of the slot has got the entry of an end point, or has lost it. */
+/* Set s->end_point, after a leg of the slot got the entry of an end point, or lost it. */
 void slot_note_end_point(struct rib *rib, struct slot *s);
-/* Note that the slot has paths both by ports and by interfaces of the kernel. */
+/* Record whether the slot has paths both by ports and by interfaces of the kernel. */
 void slot_set_mixed(struct slot *s, bool mixed);
 /*
  * Return true if the kernel ignores the routes of a family (4 or 6) that have the slot:
@@ -109,7 +109,7 @@ void slot_set_mixed(struct slot *s, bool mixed);
  * is set.
  */
 bool slot_ignored(const struct slot *s, uint8_t family);
-/* Note that a route of a family takes the slot. */
+/* Record that a route of a family takes the slot. */
 void slot_note_family(struct rib *rib, uint32_t number, uint8_t family);
 void slot_ref(struct rib *rib, uint32_t number);
 void slot_unref(struct rib *rib, uint32_t number);

@@ -50,7 +50,7 @@ source_of(const struct rib_sources *s, uint32_t table)
 	return &s->v[table - SOURCE_TABLE_FIRST];
 }
 
-/* Return the table of the kernel to which a route belongs. */
+/* Return the number that `table` has in the kernel, also for a table of rib's own. */
 static inline uint32_t
 source_kernel_table(const struct rib_sources *s, uint32_t table)
 {
@@ -63,7 +63,7 @@ source_kernel_table(const struct rib_sources *s, uint32_t table)
  */
 uint32_t source_find(struct rib_sources *s, uint32_t table, const struct prefix *src,
 		     bool add);
-/* Note that a table for which source_is_table() is true got a route, or lost one. */
+/* Count a route that a table with source_is_table() got (`by` is 1) or lost (-1). */
 void source_count(struct rib_sources *s, uint32_t table, int by);
 /* Free the entries without routes. No other file may store the number of such an entry. */
 void sources_collect(struct rib_sources *s);

@@ -94,7 +94,7 @@ stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from
 			(STACKS_MAX - 1);
 }
 
-/* Mark the stacks that next hops name, and those of entries that readers may still use. */
+/* Mark the stacks of next hops, and those of encap entries that readers may still use. */
 static void
 stacks_mark(struct rib *rib)
 {

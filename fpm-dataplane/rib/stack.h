@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Label stacks of next hops, one record for each different one. [rib]. A next hop has the
+ * Label stacks of next hops, one record for each different stack. [rib]. A next hop has the
  * number of its stack, so that next hops still are compared octet by octet.
  *
  * The records have no count of references, because next hops are copied in many places.
@@ -23,12 +23,12 @@ struct rib;
 #define STACKS_MAX      (1u << 20)
 #define STACK_WORDS_MAX FPM_WORDS_MAX
 
-/* Labels inside the record: those of a path, of a VPN, and explicit null. */
+/* How many labels fit into the record: that of a path, that of a VPN, and explicit null. */
 #define STACK_NEAR 3u
 
 /*
- * Each prefix of a VPN may have a label of its own, so there are as many records as routes.
- * stack_labels() returns the labels.
+ * Each prefix of a VPN may have a label of its own, so there may be as many records as
+ * routes. stack_labels() returns the labels.
  */
 struct stack {
 	union {
@@ -61,7 +61,7 @@ struct rib_stacks {
  * unsupported then.
  */
 uint32_t stack_number(struct rib *rib, const uint32_t *label, unsigned int n, uint16_t ttl);
-/* Set a next hop from a decoded event, with the number of its labels. */
+/* Set a next hop from a decoded event, with the number of its stack. */
 void stack_next_hop(struct rib *rib, struct next_hop *hop, const struct fpm_hop *from);
 /* Return a hash of the content, the same after each start. */
 uint32_t stack_hash(const struct stack *stack);
@@ -86,9 +86,9 @@ stack_labels(const struct stack *stack)
 
 /*
  * Return the number of stacks in use at which stacks_collect() frees stacks next, if `n`
- * are in use now. It is twice `n`, but at most halfway to the largest number, so that it is
- * reached before all numbers are in use. With at least two numbers unused it is larger than
- * `n`, if `n` is not 0.
+ * are in use now. It is twice `n`, but at most halfway between `n` and the largest number,
+ * so that it is reached before all numbers are in use. It is larger than `n` if `n` is not
+ * 0 and at least two numbers are unused.
  */
 static inline uint32_t
 stacks_collect_next(uint32_t n)

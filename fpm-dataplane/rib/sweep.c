@@ -6,8 +6,8 @@
  * generation, and forwarding continues with the old routes. The routes that the replay did
  * not confirm are removed when it is over (replay.c) and rib has handled all queued events.
  * After a restart of zebra, whose protocols need many seconds to learn their routes again,
- * nothing is swept before the hold time is over. Nothing is swept while zebra is not
- * connected. MACs, which zebra does not replay, are never swept.
+ * nothing is swept before sweep_restart_s is over (replay_hold_ms()). Nothing is swept
+ * while zebra is not connected. MACs, which zebra does not replay, are never swept.
  *
  * If zebra sends nothing for a VRF, either it does not replay the VRF, or the VRF has no
  * interface and so receives no packets (each interface has connected routes). The routes of
@@ -89,8 +89,8 @@ replay_vrfs_done(struct rib *rib)
 }
 
 /*
- * Start the sweep, or finish without one, when the replay is over and the hold time has
- * passed.
+ * When the replay is over, finish it if there is nothing to sweep. Otherwise start the
+ * sweep when the time replay_hold_ms() has passed.
  */
 static void
 replay_check_end(struct rib *rib)
@@ -123,9 +123,9 @@ route_is_missing(const struct rib *rib, const struct route *r)
 	if (r->table == FPM_TABLE_NONE)
 		return false;
 	/*
-	 * zebra does not replay the table. Its routes there are in the kernel, from which they
-	 * are taken with `routes: {from: both}` while a rule names the table. The reader does
-	 * not take those of table default (rtnl/tables.c).
+	 * zebra does not replay the table. Its routes there are in the kernel, from which
+	 * they are taken with `routes: {from: both}` while a rule names the table. Thread
+	 * rtnl does not take the routes of table default (rtnl/tables.c).
 	 */
 	if (!table_is_of_vrf(rib, r->table))
 		return r->gen == 0 /* from a checkpoint */ ||

@@ -37,7 +37,7 @@ struct rib_table_counts {
 /* Count a route that zebra sends now. Call it before the route gets its new slot. */
 void table_count_confirm(struct rib *rib, struct route *r);
 void table_count_remove(struct rib *rib, const struct route *r);
-/* Note that zebra mentioned the table, if it has a route there. */
+/* Record that zebra mentioned the table, if zebra has a route in it. */
 void table_count_mention(struct rib *rib, uint32_t table);
 /* Start a session: all routes are stale. */
 void table_counts_begin_session(struct rib *rib);
@@ -46,10 +46,10 @@ const struct table_count *table_count_find(const struct rib *rib, uint32_t table
 /* Return true if the table of a VRF was not replayed, or not yet while the replay runs. */
 bool table_count_not_replayed(const struct rib *rib, const struct table_count *t);
 /*
- * Note that the VRF of a table was removed, or that a VRF was added. If zebra is connected,
- * it sends the resulting changes itself. If not, its earlier routes belong only to a VRF of
- * the same name. For a VRF of another name they are foreign: resync_round() withdraws them
- * before the FIB of this VRF is published.
+ * Record that the VRF of a table was removed, or that a VRF with the table was added. If
+ * zebra is connected, it sends the resulting changes itself. If not, its earlier routes
+ * belong only to a VRF of the same name. For a VRF of another name they are foreign:
+ * resync_round() withdraws them before the FIB of this VRF is published.
  */
 void table_count_vrf_removed(struct rib *rib, uint32_t table, const char *name);
 void table_count_vrf_added(struct rib *rib, uint32_t table, const char *name);

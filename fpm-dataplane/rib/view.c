@@ -95,7 +95,7 @@ slot_is_error(const struct rib *rib, uint32_t slot)
 				      kind == PATH_PROHIBIT);
 }
 
-/* Return the slot of a route in the view, or that of a suppressed route if it is too short. */
+/* Return `slot`, or contents.suppressed if the prefix of `r` is too short for the view. */
 static uint32_t
 unless_suppressed(const struct rib *rib, const struct vrf *view, const struct route *r,
 		  uint32_t slot)

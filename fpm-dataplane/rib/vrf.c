@@ -386,8 +386,8 @@ vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 	}
 	if (trie_fill(large, old) < 0) {
 		/*
-		 * Free it later: it first gets back the memory that it retired in the
-		 * attempt.
+		 * Free the large trie later, because it first gets back the memory that it
+		 * retired in the attempt.
 		 */
 		vrf_retired_new(rib)->trie[v] = large;
 		vrf->grow_at[v] *= 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables that have a FIB: main, and those of VRFs. [rib]. */
+/* Tables that have a FIB: main, and those of VRFs and of rules. [rib] */
 #ifndef RIB_VRF_H
 #define RIB_VRF_H
 
@@ -59,13 +59,13 @@ struct vrf_retired {
 struct rib_vrfs {
 	struct vrf *v[FIB_NUMBERS];           /* by number, from 1; NULL: none */
 	uint32_t n, n_published, n_for_rules; /* all; published; from FIB_VRF_MAX on */
-	struct vec32 views;                   /* numbers */
+	struct vec32 views;                   /* numbers of the views */
 	uint16_t next; /* first number for rules to try, less FIB_VRF_MAX */
 	struct hidx by_table;
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
 	struct vrf_retry *retries; /* VRFs whose FIB could not be allocated */
-	bool lack_local;           /* a VRF lacks `has_local` */
-	bool told;                 /* fib->vrfs_told */
+	bool lack_local;           /* some VRF has `has_local` false */
+	bool told;                 /* fib->vrfs_told is set */
 	bool table_ended;          /* a table lost its FIB: see sid_number.c */
 };
 
@@ -102,7 +102,7 @@ void vrf_end(struct rib *rib, struct vrf *vrf);
 void rib_vrf_event(struct rib *rib, const struct msg_vrf *m);
 /* Try once a second to create the FIBs that could not be allocated. */
 void vrfs_retry(struct rib *rib);
-/* Note that a route of the VRF's table was staged. */
+/* Mark the trie of a family as changed: the next commit includes it. */
 void vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family);
 /*
  * Commit the tries of VRFs. Return 0, or -ENOMEM: then the next commit tries the rest

@@ -96,7 +96,7 @@ word_drop_block(struct rib *rib, struct slot *s)
 	s->block = NULL;
 }
 
-/* Return the buckets of a word that rib may free. */
+/* Return the buckets of a word as memory that rib may free. */
 static fib_path *
 word_own_buckets(uint64_t word)
 {

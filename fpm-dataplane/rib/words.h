@@ -16,7 +16,7 @@ struct slot;
 struct rib_words {
 	bool due;         /* a link or a neighbor changed: publish before the commit */
 	uint64_t version; /* of the last word published */
-	size_t block_bytes;
+	size_t block_bytes; /* octets of the blocks of all slots */
 	struct bucket_member *members; /* scratch */
 	uint32_t cap_members;
 	struct vec32 egress; /* scratch: the egress interfaces of a slot */

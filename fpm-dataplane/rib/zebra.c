@@ -67,10 +67,11 @@ next_hop_is_on_link(const struct next_hop *hop)
 }
 
 /*
- * Return true for a route that rib gets from the kernel, with more detail: each route of
- * protocol kernel, or with `routes: {from: fpm}` connected and local ones. Routes of pbrd
- * come from the kernel, too, because zebra does not replay their tables. Other routes of such
- * tables may be those of a VRF that rib does not know yet, so they are kept.
+ * Return true for a route that rib gets from the kernel, with more detail. With
+ * `routes: {from: both}` these are all routes of protocol kernel, and the routes of pbrd in
+ * tables other than main, because zebra does not replay these tables. Other routes of such
+ * tables may be those of a VRF that rib does not know yet, so they are kept. Without
+ * `from: both` they are the connected and local routes of protocol kernel.
  */
 static bool
 event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
