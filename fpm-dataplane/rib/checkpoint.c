@@ -635,7 +635,7 @@ ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out, uint32_t
 	return 0;
 }
 
-/* Verify all hops; note and sort the valid ones. Return the fault; NULL: none. */
+/* Verify all hops; collect and sort the valid ones. Return the fault; NULL: none. */
 static const char *
 ckpt_hops_verify(struct ckpt *c)
 {
@@ -676,8 +676,8 @@ route_address_key(const struct ckpt_route *r)
 }
 
 /*
- * Verify all routes. Note the valid ones, IPv4 from the front and IPv6 from the back, and
- * sort them. Return the fault; NULL: none.
+ * Verify all routes. Collect the valid ones, IPv4 from the front and IPv6 from the back,
+ * and sort them. Return the fault; NULL: none.
  */
 static const char *
 ckpt_routes_verify(struct ckpt *c, unsigned int part)

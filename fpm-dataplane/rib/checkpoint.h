@@ -101,7 +101,7 @@ struct ckpt_hop {
 	struct ipaddr gw;
 	uint32_t ifindex, weight;
 	uint8_t gw_family, encap;
-	uint8_t flags; /* CKPT_ONLINK, CKPT_VRF_SUBNET, CKPT_MODE_ */
+	uint8_t flags; /* CKPT_ONLINK, CKPT_VRF_SUBNET, label mode << CKPT_MODE_SHIFT */
 	uint8_t kind;  /* enum path_kind; it and enum hop_encap are part of the layout */
 	uint32_t mtu_bytes; /* of the slot's routes, 0: none; the same in a whole set */
 	uint32_t number;
@@ -247,7 +247,7 @@ const struct ckpt_route *ckpt_route(const struct ckpt *c, unsigned int part,
 /*
  * Return valid route `i` of a family (v 0: IPv4, 1: IPv6), for a reader. `i` goes from 0 to
  * order[part].n[v] - 1 in the order of addresses, so that neighbors in the tries follow
- * each other: IPv4 by the whole address, IPv6 by the 32 bits after the first three.
+ * each other: IPv4 by the whole address, IPv6 by the 32 bits that follow the first 3 bits.
  */
 static inline const struct ckpt_route *
 ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, uint32_t i)

@@ -11,7 +11,7 @@ struct rib;
 /* Changes that wait for the next commit, in addition to dirty slots and words. */
 struct rib_pending {
 	bool staged[2];        /* in tries of main, IPv4 and IPv6 */
-	bool failed;           /* the last commit lacked memory: some tries are behind */
+	bool failed;           /* the last commit lacked memory: a trie is out of date */
 	uint32_t n_events;     /* since the last commit */
 	uint64_t words_before; /* count.word_writes at the last commit */
 	/* time when fpm handed over the first of these events; 0: none */

@@ -136,8 +136,8 @@ slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 	struct leg *leg = mem_or_abort(calloc(hops->n, sizeof(*leg)));
 
 	/*
-	 * Attach the new legs first, so that an adjacency in both keeps its number and its
-	 * watch.
+	 * Attach the new legs before the old ones are detached, so that an adjacency of
+	 * both keeps its number and its watch.
 	 */
 	for (uint32_t i = 0; i < hops->n; i++) {
 		leg[i].hop = hops->v[i];

@@ -26,8 +26,8 @@ struct rib_early {
 };
 
 /*
- * Note `r` and return true if `r` must wait for `nhid` with its present slot. Return false
- * if it is to be bound at once (always if `r` is NULL).
+ * If `r` must wait for `nhid` with its present slot, record `r` and return true. Return
+ * false if the route is to be bound at once (always if `r` is NULL).
  */
 bool early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class);
 void early_forget(struct rib *rib, const struct route *r); /* zebra changed or deleted it */

@@ -15,7 +15,7 @@ struct feedback_item;
 struct rib_feedback {
 	struct feedback_item *v; /* routes to report after the commit */
 	uint32_t n, cap;
-	/* the next route to report again; 0: no report of a failure needs a correction */
+	/* the next route to report again (tables_walk_at()); 0: none is due again */
 	uint32_t resend_at;
 	uint64_t resend_lap; /* the routes are reported again after this lap of resync.h */
 };
@@ -30,8 +30,8 @@ feedback_resend_after(struct rib_feedback *f, uint64_t lap)
 	f->resend_lap = lap;
 }
 /*
- * After a lack of memory, report the next slice of all routes again. Return true if there
- * are more.
+ * Report the next slice of all routes again, because reported failures may be over or a
+ * table got a FIB. Return true if there are more.
  */
 bool feedback_resend(struct rib *rib);
 /* After a commit, put the reports into messages that are sent after the grace period. */

@@ -105,8 +105,8 @@ kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
 }
 
 /*
- * Begin or end to count the record as a route that hides other routes in Linux but not
- * here.
+ * Set whether kernel_status.short_local counts the record, as a route that hides other
+ * routes in Linux but not here.
  */
 static void
 kroute_set_short_local(struct kroute *kr, bool short_local)
@@ -159,7 +159,7 @@ kroute_count_short_local(const struct rib_kroutes *k, struct kroute *kr)
 					   kroutes_are_split(k, r->family));
 }
 
-/* Begin or end to list the record as one of table local. */
+/* Put the record on the list k->local, or take it off. */
 static void
 kroute_list_local(struct rib_kroutes *k, uint32_t number, bool listed)
 {

@@ -34,7 +34,8 @@ struct kroute {
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
 	bool is_local;      /* of table local, which the kernel looks up before main */
 	bool connected;     /* on link, made by the kernel for an address */
-	uint8_t wide; /* type if in table local it decides for longer prefixes, too; or 0 */
+	/* RTN_* of a record in table local that decides for longer prefixes, too; else 0 */
+	uint8_t wide;
 	/*
 	 * A record of table local with a next hop: in Linux it hides the routes of longer
 	 * prefixes, here it does not.
@@ -76,10 +77,13 @@ struct rib_kroutes {
 	bool rebind;
 };
 
-/* Numbers of the routes of `r`, in no order: kroute_first() until kroute_next() is 0. */
+/*
+ * Return the first or the next number of the records of `r`, which are in no order; 0:
+ * there are no more.
+ */
 uint32_t kroute_first(const struct rib_kroutes *k, const struct route *r);
 uint32_t kroute_next(const struct rib_kroutes *k, uint32_t number);
-/* Add a record, whose members the caller fills, and which is not on the list yet. */
+/* Add a record, whose members the caller fills. It is in none of the lists yet. */
 uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);
 void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected);

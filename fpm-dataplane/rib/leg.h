@@ -45,7 +45,7 @@ enum leg_class {
  * is no port.
  */
 bool link_is_kernels(const struct rib *rib, const struct link *link);
-/* Return true if only the kernel can serve a next hop, and may get the packets. */
+/* Return true if only the kernel can serve a next hop, and rib may let it do so. */
 bool leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop);
 /* Return the class of a leg, and the path of its packets in *path.  [rib] */
 enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Find the links whose routes Linux and forwarders use differently, for thread warn: links
- * without carrier whose connected subnets other routes take over, links with IPv6 off by
- * which one of several next hops leads, and the loopback device as the egress of a route.
- * Also find out whether a route has a next hop whose encapsulation is unsupported. [rib]
+ * without carrier whose connected subnets other routes take over, links with IPv6 off that
+ * one of several next hops uses, and the loopback device as the egress of a route. Also
+ * find out whether a route has a next hop whose encapsulation is unsupported. [rib]
  */
 #include "rib/link_row.h"
 

@@ -89,9 +89,9 @@ nh_free(struct rib *rib, struct nh *nh)
 }
 
 /*
- * Free an id that zebra does not have and that no route or group here names. Its members
- * may then be free as well. Free them in a loop, not by recursion, because a peer can make
- * chains that are too long for the stack.
+ * Free an id that zebra or the kernel no longer has and that no route or group here names.
+ * Then its members may also have no user left. Free them in a loop, not by recursion,
+ * because a peer can make chains that are too long for the stack.
  */
 void
 nh_maybe_free(struct rib *rib, struct nh *nh)

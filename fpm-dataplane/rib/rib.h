@@ -24,7 +24,7 @@ struct rib_conf {
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool checkpoint;   /* write one: a service manager keeps its descriptor */
 	int checkpoint_fd; /* of the last daemon (rib closes it); -1: none */
-	bool successor;    /* the predecessor still forwards: if the restore fails, fail */
+	bool successor;    /* the predecessor still forwards: a failed restore ends rib */
 	unsigned int checkpoint_max_age_s; /* 0: neither read nor write a checkpoint */
 	uint64_t netns_id;                 /* namespace of the interface numbers */
 	const struct table_limits *limits; /* sizes; must outlive rib. NULL: the defaults */

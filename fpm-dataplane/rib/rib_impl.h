@@ -16,23 +16,26 @@
  *     restore.c                    fills the tables from the last daemon's checkpoint
  *     commit.c                     publishes words and tries to forwarders
  *     query.c                      answers the ui
+ *     label_row.c, link_row.c, masks.c, packed.c, sid_row.c     answers for query.c
+ *     route_row.c                  a route as a row of an answer
+ *     encap_row.c, rule_row.c      next hops and rules in rows
  *     audit.c, resync.c, sweep.c   walk over all routes, a slice a round, and withdraw or repair
  *     zebra.c                      applies the events of an FPM batch
  *     session.c                    begins and ends sessions of zebra
+ *     rules.c                      policy routing
  *     early.c, kernel.c, words.c   routes before their next hop; the kernel's routes and links;
  *                                  group words
- *     rules.c                      policy routing
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
  *     view.c                       FIBs with a choice of the routes of a table
  *     local.c                      table local in the FIBs of VRFs
  *     sid.c, sid_number.c          end points of SRv6
  *     encap.c, labels.c, mirror.c, nexthop.c, vrf.c
- *     adj.c, stack.c
- *     checkpoint.c, slot.c, table_count.c
+ *     adj.c, egress.c, stack.c
+ *     checkpoint.c, replay.c, slot.c, table_count.c
  *     kroute.c, prune.c
  *     group.c, link.c, nh_list.c, reclaim.c, routes.c, source.c
- *     index.c, order.c
+ *     index.c, order.c, resync_request.c
  *
  * A lower file does not call a higher one when it has work for it. It sets a field in
  * struct rib, such as words.due, resync or feedback.resend_at, and the higher file reads

@@ -29,12 +29,12 @@ table_of_event(const struct fpm_event *ev)
 /* The address follows, 4 or 16 octets: most routes are IPv4, and memory counts. */
 struct route {
 	uint32_t gen; /* session in which zebra last sent it */
-	uint32_t next;
+	uint32_t next; /* number of the next route of the bucket, or of the next free one */
 	uint32_t table;
-	uint32_t zslot : 20; /* from zebra; 0: none */
+	uint32_t zslot : 20; /* slot of zebra's route; 0: none */
 	uint32_t len : 8;
 	uint32_t rtm_type : 4;
-	uint32_t kslot : 20; /* from the kernel, if its route precedes zebra's; 0: none */
+	uint32_t kslot : 20; /* slot of the kernel's route that precedes zebra's; 0: none */
 	uint32_t protocol : 8;
 	uint32_t family : 4; /* 0: entry is free */
 	uint8_t octet[];

@@ -18,7 +18,7 @@ struct slot;
 /* A next hop of a slot, tied to the link and the adjacency that it needs. */
 struct leg {
 	struct next_hop hop;
-	uint32_t adj;        /* 0: none */
+	uint32_t adj;        /* number of the adjacency; 0: none */
 	uint32_t encap : 31; /* entry of labels or of a headend (encap.h); 0: none */
 	uint32_t
 		lacks_adj : 1; /* needs an adjacency or one of the entries, and none was left */
@@ -57,7 +57,7 @@ struct slot {
 	fib_path *block;           /* to which the group word points; NULL: one path */
 	struct fib_egress *egress; /* to which its word of fib->egress points; NULL: none */
 	uint64_t version;   /* of the word, unique among all words; 0: none is published */
-	uint16_t mtu_class; /* SLOT_ID */
+	uint16_t mtu_class; /* SLOT_ID: the class of its routes */
 	uint8_t kind;
 	uint8_t dirty;
 	uint8_t log2_block;

@@ -50,7 +50,7 @@ source_of(const struct rib_sources *s, uint32_t table)
 	return &s->v[table - SOURCE_TABLE_FIRST];
 }
 
-/* Return the number that `table` has in the kernel, also for a table of rib's own. */
+/* Return the table of the kernel whose routes are in `table`, which may be rib's own. */
 static inline uint32_t
 source_kernel_table(const struct rib_sources *s, uint32_t table)
 {

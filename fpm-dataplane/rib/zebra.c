@@ -6,13 +6,14 @@
  * key. A DELROUTE followed by the NEWROUTE of the same key is a replace, and the DELROUTE
  * is skipped: no other thread could see the gap, but it would cost two trie updates.
  *
- * Routes of protocol kernel are not taken, because they come from the kernel (some FRR
+ * Routes that rib gets from the kernel (event_is_kernel_route()) are not taken (some FRR
  * versions never delete them). Because a route message replaces the earlier one, such a
  * message withdraws the earlier route of zebra. Routes of fe80::/10 are not taken. Routes
- * of tables that are neither main nor of a VRF are kept and are in no FIB. Their next hops
- * are bound and resolved, so that they can be shown. Keys that are not IP routes (labels,
- * MACs of EVPN) have table FPM_TABLE_NONE. Labels are in a table of their own for
- * forwarders (labels.c). MACs are in the table of routes only: no FIB has them.
+ * of tables that are neither main nor of a VRF are kept; they are in a FIB only if a rule
+ * names the table. Their next hops are bound and resolved, so that they can be shown. Keys
+ * that are not IP routes (labels, MACs of EVPN) have table FPM_TABLE_NONE. Labels are in a
+ * table of their own for forwarders (labels.c). MACs are in the table of routes only: no
+ * FIB has them.
  */
 #include "rib/zebra.h"
 
