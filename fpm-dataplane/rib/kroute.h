@@ -79,7 +79,7 @@ struct rib_kroutes {
 
 /*
  * Return the first or the next number of the records of `r`, which are in no order; 0:
- * there are no more.
+ * there is none left.
  */
 uint32_t kroute_first(const struct rib_kroutes *k, const struct route *r);
 uint32_t kroute_next(const struct rib_kroutes *k, uint32_t number);

@@ -24,7 +24,7 @@ struct next_hop {
 	uint8_t kind;
 	uint8_t refusal;         /* HOP_SEG6 without a stack: enum srv6_refusal */
 	uint32_t mtu_class : 10; /* of the route: the same in all next hops of a slot */
-	uint32_t stack : 20; /* HOP_MPLS, HOP_SEG6: number in stack.h; 0: unsupported */
+	uint32_t stack : 20;     /* HOP_MPLS, HOP_SEG6: number in stack.h; 0: unsupported */
 	uint32_t onlink : 1;
 	uint32_t vrf_subnet : 1; /* connected subnet: no lookup in the VRF of its link */
 };

@@ -155,7 +155,7 @@ struct rib {
 
 	struct rib_counters count;
 	struct nh_list scratch; /* next hops that a function collects for its own use */
-	atomic_bool had_nomem; /* W:rib R:main  a route could not get memory */
+	atomic_bool had_nomem;  /* W:rib R:main  a route could not get memory */
 	ev_timer tick, alive;
 	ev_idle more;
 };

@@ -28,7 +28,7 @@ table_of_event(const struct fpm_event *ev)
 
 /* The address follows, 4 or 16 octets: most routes are IPv4, and memory counts. */
 struct route {
-	uint32_t gen; /* session in which zebra last sent it */
+	uint32_t gen;  /* session in which zebra last sent it */
 	uint32_t next; /* number of the next route of the bucket, or of the next free one */
 	uint32_t table;
 	uint32_t zslot : 20; /* slot of zebra's route; 0: none */

@@ -22,7 +22,7 @@ struct rib_session {
 	uint32_t n_before;      /* stale routes at the start, to be confirmed or swept */
 	uint64_t n_events, n_routes; /* n_routes: without the sentinel */
 	uint64_t swept, swept_vrf;   /* swept_vrf is not part of n_before */
-	uint32_t sweep_at; /* next place of the sweep (tables_walk_at()) */
+	uint32_t sweep_at;           /* next place of the sweep (tables_walk_at()) */
 };
 
 void session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid);

@@ -26,7 +26,7 @@ struct leg {
 	struct link *link;     /* NULL: needs none, or its interface is not known */
 	struct slot *slot;
 	struct cds_list_head on_link; /* in link->legs, if `link` is set */
-	struct cds_list_head on_adj; /* in `legs` of `adj`; if lacks_adj, in without_adj */
+	struct cds_list_head on_adj;  /* in `legs` of `adj`; if lacks_adj, in without_adj */
 	struct cds_list_head
 		floating; /* in rib->legs.floating: a gateway without an interface */
 };

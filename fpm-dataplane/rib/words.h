@@ -14,8 +14,8 @@ struct rib;
 struct slot;
 
 struct rib_words {
-	bool due;         /* a link or a neighbor changed: publish before the commit */
-	uint64_t version; /* of the last word published */
+	bool due;           /* a link or a neighbor changed: publish before the commit */
+	uint64_t version;   /* of the last word published */
 	size_t block_bytes; /* octets of the blocks of all slots */
 	struct bucket_member *members; /* scratch */
 	uint32_t cap_members;
