@@ -14,7 +14,9 @@
 #include "filter/impl.h"
 #include "netlink/attributes.h"
 
-/* Return true if a message is of the table; `attr` is its attribute with the name. */
+/*
+ * Return true if a message is about the table that is built. `attr` has the table's name.
+ */
 static bool
 message_is_ours(const struct build *b, const struct nlmsghdr *nlh, unsigned int attr)
 {
@@ -134,7 +136,10 @@ on_elements(const struct nlmsghdr *nlh, void *ctx)
 	name = attr_string(message_attr(nlh, NFTA_SET_ELEM_LIST_SET));
 	if (name == NULL)
 		return;
-	/* The messages of one set are consecutive: begin with the last set. */
+	/*
+	 * The messages have the order of the sets, and most sets have one message: begin
+	 * the search at the set that has the number of this message.
+	 */
 	for (uint32_t k = 0; k < b->n_set; k++) {
 		struct raw_set *s = &b->set[(b->n_elements + k) % b->n_set];
 
@@ -150,7 +155,9 @@ on_elements(const struct nlmsghdr *nlh, void *ctx)
 
 /* --- rules -------------------------------------------------------------------------- */
 
-/* Copy the comment of a rule: type 0 of the list of types, lengths and octets. */
+/*
+ * Copy the comment of a rule from a list of (type, length, octets); a comment has type 0.
+ */
 static void
 comment_find(const struct nlattr *data, char *out, size_t size)
 {
@@ -337,8 +344,8 @@ chain_walk(struct build *b, uint32_t number, unsigned int above)
 }
 
 /*
- * Reach the base chains at the hook forward, in the order of the kernel: by priority, and of
- * equal priority the newest first.
+ * Reach the base chains at the hook forward, in the order of the kernel: by priority, and
+ * with equal priority the newest chain first.
  */
 static int
 bases_reach(struct build *b)
@@ -425,9 +432,9 @@ ruleset_begin(struct build *b, const struct filter_dump *dump)
 }
 
 /*
- * Take the chains of a dormant table off their hooks. The rules and their counters stay, as in
- * Linux. If a rule is not supported, the ruleset has no rules, because no packet meets them, but
- * it keeps their counters.
+ * Take the chains of a dormant table off their hooks. No packet meets its rules, but the
+ * rules and their counters stay, as in Linux. If a rule is not supported, make a ruleset
+ * without rules that keeps the counters.
  */
 static void
 ruleset_rest(struct build *b, const struct filter_dump *dump)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Change a set of the ruleset in force by a transaction of the kernel. [filter] */
+/* Change sets of a ruleset by the elements that the kernel announces. [filter] */
 #include <errno.h>
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct change {
 	const struct filter_table *table;
 	unsigned int n_table;
 	struct ruleset_set *set; /* NULL: no message was about a set of the ruleset yet */
-	bool leaves;             /* the present message deletes elements */
+	bool leaves;             /* the present message removes elements */
 	bool published, failed;
 	struct ruleset_change *list;
 	uint32_t n, room;

@@ -20,7 +20,7 @@
 #define ANSWER_MS    3000u
 #define TRIES_MAX    8u  /* attempts to read a table that changes meanwhile */
 #define DUMPS_MAX    64u /* attempts at a dump; a change of any table interrupts it */
-/* for all tables together: other threads wait for this thread */
+/* for all tables together; there is a limit because other threads wait for this thread */
 #define READ_MS 30000u
 
 struct reader {
@@ -84,7 +84,7 @@ dump_ask(struct reader *rd, struct nlmsghdr *request)
 		rc = nl_exchange(&rd->kernel, request);
 		if (rd->kernel.changed && rc != -ECANCELED)
 			rc = -EAGAIN;
-		filter_gather(rd->events); /* before its buffer is full */
+		filter_gather(rd->events); /* before the buffer of its socket is full */
 	}
 	return rc;
 }
@@ -110,7 +110,10 @@ ask_about(struct reader *rd, unsigned int type, bool all, unsigned int a,
 	return all ? dump_ask(rd, nlh) : nl_exchange(&rd->kernel, nlh);
 }
 
-/* Ask for the elements of each set. The memory of the dump may move meanwhile. */
+/*
+ * Ask for the elements of each set whose message is in [from, to) of the dump. The names
+ * are copied because the memory of the dump may move meanwhile.
+ */
 static int
 elements_ask(struct reader *rd, size_t from, size_t to)
 {

@@ -298,7 +298,7 @@ build_set(struct build *b, const struct nlattr *name, uint32_t *number)
 	for (uint32_t k = 0; k < b->n_set; k++) {
 		/*
 		 * Rules use anonymous sets in the order of b->set[]: begin the search at
-		 * the next one.
+		 * the index that is the number of loaded sets.
 		 */
 		struct raw_set *s = &b->set[(b->r->n_set + k) % b->n_set];
 

@@ -18,7 +18,7 @@
 #include "netlink/attributes.h"
 
 #define DATAGRAM_BYTES (64u << 10)
-#define MESSAGES_MAX   (16u << 20) /* octets: more is read as a table */
+#define MESSAGES_MAX   (16u << 20) /* octets; after larger changes the tables are read */
 #define AWAIT_MS       100u        /* wait for the event of the generation that was read */
 #define HEAR_MS        1000u       /* wait for the event of a later generation */
 #define TABLE_NAME     1 /* the attribute with the table's name, in all messages */
@@ -53,7 +53,7 @@ transaction_begin(struct filter_events *ev)
 
 /*
  * Take a message of the open transaction. The end of an earlier transaction may be lost;
- * this shows because each message has the last 16 bits of its generation.
+ * then the message has another generation, of which it carries the last 16 bits.
  */
 static void
 message_take(struct filter_events *ev, const struct nlmsghdr *nlh)
@@ -91,7 +91,10 @@ datagram_take(struct filter_events *ev, struct filter_transaction *t)
 		}
 		if (attr_be32(message_attr(nlh, NFTA_GEN_ID), &generation) < 0)
 			continue;
-		/* The messages belong to another transaction, whose end was lost. */
+		/*
+		 * If they differ, the messages belong to a transaction whose end was
+		 * lost.
+		 */
 		ev->more |= ev->ours && ntohs(ev->generation_low) != (generation & 0xffff);
 		ev->heard = generation;
 		*t = (struct filter_transaction){.generation = generation,

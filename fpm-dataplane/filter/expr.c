@@ -65,7 +65,8 @@ value_read(const struct nlattr *data, uint8_t out[RULESET_VALUE_MAX], uint8_t *l
 
 /*
  * Return true if the last operations of the rule load the octets [at, at + len) of the IP
- * header into `word` and change bits of the traffic class only. `four`: of IPv4, else IPv6.
+ * header into `word` and change bits of the traffic class only. `four`: the header is IPv4,
+ * else IPv6.
  */
 static bool
 only_class_changes(const struct build *b, const struct ruleset_rule *rule, uint8_t word,
@@ -104,7 +105,10 @@ add_payload_write(struct build *b, const struct nlattr *data,
 	(void)attr_be32(attr_find_in(data, NFTA_PAYLOAD_CSUM_TYPE), &sum);
 	if (len > 0 && register_read(attr_find_in(data, NFTA_PAYLOAD_SREG), len, &word) < 0)
 		return -1;
-	/* Only a change of an IPv4 header includes its checksum. */
+	/*
+	 * nft asks for a checksum only if it changes an IPv4 header: `sum` tells the
+	 * family.
+	 */
 	if (base != NFT_PAYLOAD_NETWORK_HEADER || len == 0 || at > 1 || len > 2 - at ||
 	    !only_class_changes(b, rule, word, at, len, sum == NFT_PAYLOAD_CSUM_INET))
 		return build_fail(b, "changing a field other than dscp is not supported");
@@ -309,7 +313,7 @@ add_cmp(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 	    value_read(attr_find_in(data, NFTA_CMP_DATA), op.a, &op.len) < 0 ||
 	    register_read(attr_find_in(data, NFTA_CMP_SREG), op.len, &op.from) < 0)
 		return -1;
-	op.what = (uint8_t)what; /* the numbers are the same */
+	op.what = (uint8_t)what; /* enum ruleset_compare has the numbers of NFT_CMP_ */
 	*op_add(b, OP_COMPARE) = op;
 	return 0;
 }
@@ -406,7 +410,10 @@ add_lookup(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 		return -1;
 	if (to != NULL && attr_be32(to, &reg) < 0)
 		return -1;
-	/* As in the kernel: a map needs a register, and its kind is that of the register. */
+	/*
+	 * As in the kernel: a map, and only a map, has a destination register. For a
+	 * verdict map, and only for it, this is the verdict register.
+	 */
 	if (set->is_map != (to != NULL) ||
 	    (set->is_map && set->has_verdicts != (reg == NFT_REG_VERDICT)) ||
 	    (set->is_map && op.flag != 0))
@@ -492,7 +499,10 @@ add_objref(struct build *b, const struct nlattr *data, struct ruleset_rule *rule
 static int
 add_reject(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 {
-	/* Codes by NFT_REJECT_ICMPX_: no route, port, host, administratively prohibited. */
+	/*
+	 * Codes of ICMP and ICMPv6 by NFT_REJECT_ICMPX_: no route, port unreachable, host
+	 * unreachable, administratively prohibited.
+	 */
 	static const uint8_t of_4[] = {0, 3, 1, 13}, of_6[] = {0, 4, 3, 1};
 	struct ruleset_op *op;
 	uint32_t type;
@@ -520,7 +530,7 @@ static int
 add_log(struct build *b, const struct nlattr *data, struct ruleset_rule *rule)
 {
 	struct ruleset_log *log = calloc(1, sizeof(*log));
-	uint32_t level = LOG_WARNING; /* as nft has it */
+	uint32_t level = LOG_WARNING; /* the default of nft */
 	const struct nlattr *group = attr_find_in(data, NFTA_LOG_GROUP);
 	uint8_t octet[2];
 

@@ -40,10 +40,10 @@
 #define EVENT_MS     20u
 #define RETRY_MS     200u       /* after a read that failed */
 #define READ_MAX_MS  60000u     /* more than the largest ruleset needs */
-#define AGAIN_MS     5000u      /* for reads again because of changes during the read */
+#define AGAIN_MS     5000u      /* limit for repeated reads, if the tables change often */
 #define LOOK_MS      50u        /* period of the check whether the daemon ends */
-#define EVENTS_MAX   64u        /* transactions in one round; each may replace a set */
-#define EVENTS_BYTES (32 << 20) /* if one is lost, the table is read */
+#define EVENTS_MAX   64u        /* transactions in a round: each may copy a long set */
+#define EVENTS_BYTES (32 << 20) /* buffer; after a lost event the tables are read */
 
 #define STATUS(field, value) \
 	atomic_store_explicit(&filter_status.field, value, memory_order_relaxed)
@@ -187,7 +187,8 @@ ruleset_renew(struct filter *f, const struct filter_dump *dump)
 	}
 	n_walked = ruleset_acl_build(r);
 	if (n_walked > 0)
-		log_warn("filter: classifier not built chains=%u effect=slow", n_walked);
+		log_warn("filter: classifier not built classifiers=%u effect=slow",
+			 n_walked);
 	f->state = FILTER_IN_FORCE;
 	STATUS(in_force, true);
 	f->why[0] = '\0';
@@ -413,8 +414,8 @@ filter_on_event(struct ev_loop *loop, ev_io *io, int revents)
 
 /*
  * Parse the list of "FAMILY NAME", which the configuration has checked. If there are
- * several tables, the names of chains begin with the table, as two chains may have one
- * name.
+ * several tables, the table is put before the names of its chains, because two tables may
+ * have chains of the same name.
  */
 static void
 tables_parse(struct filter *f)

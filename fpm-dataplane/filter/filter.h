@@ -18,15 +18,15 @@ struct fib;
 struct filter_conf {
 	struct fib *fib;
 	const char *netns; /* the control namespace */
-	const char
-		*table; /* base/filter_tables.h; "": no filter, the thread only answers */
+	/* a list (base/filter_tables.h); "": no filter, the thread only answers queries */
+	const char *table;
 	bool pass_on_error;      /* without a usable ruleset: pass all, else drop all */
 	unsigned int n_thread;   /* threads with counters: forwarders, punt, `explain` */
-	uint64_t (*ticks)(void); /* the clock of limits */
+	uint64_t (*ticks)(void); /* the clock of limits and of timeouts */
 	double (*ticks_s)(void); /* ticks a second */
 };
 
-/* Set up the thread, as rib_setup() does. Returns 0 or -ENOMEM.                   [main] */
+/* Fill `w`; worker_start() starts the thread. Returns 0 or -ENOMEM.              [main] */
 int filter_setup(struct worker *w, const struct filter_conf *conf);
 void filter_teardown(struct worker *w);
 

@@ -51,18 +51,20 @@ filter_generation_after(uint32_t a, uint32_t b)
 /* The parts of a transaction of the kernel that matter to the tables. */
 struct filter_transaction {
 	uint32_t generation;
-	bool ours;                          /* the transaction changed one of the tables */
-	bool elements_only;                 /* nothing but elements of their sets */
-	const struct filter_dump *messages; /* about these elements, until the next call */
+	bool ours;          /* the transaction changed one of the tables */
+	bool elements_only; /* nothing but elements of their sets */
+	/* messages about these elements; valid until the next filter_events_next() */
+	const struct filter_dump *messages;
 };
 
 /* Transactions that arrive while the tables are read. */
 struct filter_gathered {
-	uint32_t from, heard; /* generations: of the read, of the last transaction */
-	bool awaits_from;     /* the event of transaction `from` has not arrived yet */
-	bool spoiled; /* the tables changed by more than elements: read them again */
-	struct filter_dump
-		messages; /* about elements: changes of the ruleset that was read */
+	/* from: generation when the read began; heard: of the last transaction so far */
+	uint32_t from, heard;
+	bool awaits_from; /* the event of generation `from` has not arrived yet */
+	bool spoiled;     /* the tables changed by more than elements: read them again */
+	/* about elements: changes that the ruleset of this read still needs */
+	struct filter_dump messages;
 };
 
 struct filter_events {
@@ -70,14 +72,14 @@ struct filter_events {
 	const struct filter_table *table;
 	unsigned int n_table;
 	uint8_t *datagram;
-	const struct nlmsghdr *next; /* in the datagram */
-	int left;
+	const struct nlmsghdr *next; /* the next message in the datagram */
+	int left;                    /* octets of the datagram from `next` on */
 	/* the open transaction */
 	struct filter_dump messages;
-	bool ours, more;         /* more: not only elements */
-	uint16_t generation_low; /* of its messages, big-endian */
-	bool ended;
-	uint32_t heard; /* generation of the last transaction */
+	bool ours, more;         /* more: it changed more than elements */
+	uint16_t generation_low; /* last 16 bits of its generation, big-endian */
+	bool ended;              /* filter_events_next() has returned it */
+	uint32_t heard;          /* generation of the last transaction that has ended */
 	struct filter_gathered gathered;
 };
 
@@ -113,9 +115,9 @@ int filter_gather_until(struct filter_events *ev, uint32_t until,
  * they change meanwhile. The first table must exist. If another table is missing, it has no
  * rules, as in the kernel. Returns 0, -EALREADY: the generation is still *known; -ENOENT:
  * there is no first table; -EAGAIN: the tables change too fast; -ECANCELED: `is_ending`
- * returned true; or -errno of the kernel. `known` may be NULL. events->gathered has changes
- * of elements to be made in the ruleset, and its generation. The caller frees dump[].octet
- * in any case.
+ * returned true; or -errno of the kernel. `known` may be NULL. Afterwards events->gathered
+ * has the changes of elements that the caller makes in the ruleset, and the generation of
+ * the ruleset with these changes. The caller frees dump[].octet in any case.
  */
 int filter_dump_read(int fd, struct filter_events *events, const uint32_t *known,
 		     struct filter_dump *dump, bool (*is_ending)(void *ctx), void *ctx);
@@ -156,7 +158,7 @@ const struct filter_table *filter_table_of(const struct filter_table *table,
 
 struct filter_build_conf {
 	const struct filter_table *table;
-	const struct ruleset *old; /* its rules keep their state; NULL: none */
+	const struct ruleset *old; /* in force; its rules keep their state; NULL: none */
 	unsigned int n_thread;
 	uint64_t now;                          /* ticks */
 	double ticks_s;                        /* ticks a second */
@@ -173,9 +175,10 @@ struct ruleset *filter_build(const struct filter_dump *dump,
 /* --- change.c ----------------------------------------------------------------------- */
 
 /*
- * Change sets by messages of elements. Returns 0, or -errno if the tables must be read
- * instead: because a set does not change in place, or, if the ruleset is `published`,
- * because the messages change several sets, which would not change at the same moment.
+ * Change sets of a ruleset by messages of elements. Returns 0, or -errno if the tables
+ * must be read instead: because a set does not change in place, or, if the ruleset is
+ * `published`, because the messages change several sets, which would not change at the
+ * same moment.
  */
 int filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
 		  const struct filter_dump *messages, const struct filter_build_conf *conf,
@@ -200,8 +203,9 @@ struct raw_chain {
 	char type[16];
 	uint32_t first, n_rule; /* in build.rule */
 	uint32_t number;        /* in the ruleset; RULESET_NONE: not reached yet */
-	uint8_t depth;          /* chains below it and itself; 0: not known yet */
-	bool in_walk;           /* chain_walk() is at a chain below it */
+	/* chains on the longest way down from it, with itself; 0: unknown */
+	uint8_t depth;
+	bool in_walk;    /* chain_walk() is at this chain or below it */
 	uint64_t passes; /* rules that one packet passes at most in it and below it */
 };
 
@@ -214,12 +218,13 @@ struct raw_set {
 	const char *name;
 	uint32_t flags, key_type, key_len, data_type, data_len, n_field;
 	uint8_t field[RULESET_FIELDS_MAX];
-	uint32_t first;  /* message of elements; RULESET_NONE: none */
+	uint32_t first;  /* in build.elements: the last message noted; RULESET_NONE: none */
 	uint32_t number; /* in the ruleset; RULESET_NONE: not used yet */
 };
 
 struct raw_elements {
 	const struct nlmsghdr *nlh;
+	/* in build.elements: a message of the same set; RULESET_NONE: none */
 	uint32_t next;
 };
 
@@ -251,7 +256,7 @@ struct build {
 	uint32_t n_chain, n_rule, n_set, n_elements, n_object;
 	uint32_t room_chain, room_rule, room_set, room_elements, room_object;
 	uint32_t room_op, room_stateful;
-	uint32_t *reached; /* numbers of build.chain, by number in the ruleset */
+	uint32_t *reached; /* for each chain of the ruleset, its index in build.chain */
 	/* the present rule, for messages */
 	const char *at_chain;
 	uint64_t at_handle;
@@ -260,7 +265,7 @@ struct build {
 	unsigned int n_limit;
 	uint64_t table_handle;
 	const struct ruleset *old; /* conf.old */
-	struct kept *kept;         /* states of the table in `old`, by handle */
+	struct kept *kept;         /* states of the table in `old`, sorted by handle */
 	uint32_t n_kept;
 };
 
@@ -289,11 +294,14 @@ int build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit
 
 /* kept.c: find the states of the table in the previous ruleset, `b->old`. */
 void kept_find(struct build *b);
-/* Return a number for the content of a rule; it changes when the rule is replaced. */
+/*
+ * Return a hash of the comment and the expressions of a rule, without values of counters.
+ * It tells a rule from the rule that it replaces.
+ */
 uint32_t kept_content(const struct build *b, const struct nlmsghdr *rule);
 /*
- * Return the state that a rule of this content, or a named object (content 0), had; NULL: it had
- * none. The ruleset has the state from now on.
+ * Return the previous state of a rule with this handle and content, or of a named object
+ * (content 0); NULL: there is none. Note that the new ruleset has taken the state.
  */
 struct ruleset_state *kept_take(const struct build *b, uint64_t handle, uint32_t content,
 				unsigned int n_limit);
@@ -304,7 +312,7 @@ uint32_t kept_append(struct build *b, uint64_t handle, struct ruleset_state *sta
  * no packet can reach them at present.
  */
 void kept_store(struct build *b);
-/* The ruleset is emptied: it has none of the states. */
+/* Note that the new ruleset was emptied and has taken none of the states. */
 void kept_untake(struct build *b);
 
 /* expr.c: append the operations of one expression (NFTA_LIST_ELEM). Returns 0 or -1. */
@@ -316,9 +324,9 @@ int build_expression(struct build *b, const struct nlattr *expr, struct ruleset_
  */
 int build_set(struct build *b, const struct nlattr *name, uint32_t *number);
 /*
- * Read one element (NFTA_LIST_ELEM) of a set; the value of a map is not read. m->key is in
- * the message; NULL: the element is for all other keys. Returns NULL, or the fault of the
- * set, for a message.
+ * Read one element (NFTA_LIST_ELEM) of a set; the value of a map is not read. m->key points
+ * into the message; NULL: the element is for all other keys. Returns NULL, or a text that
+ * says why the set is refused.
  */
 const char *filter_element_read(const struct nlattr *elem, const struct ruleset_set *set,
 				uint64_t now, double ticks_s, struct ruleset_member *m);

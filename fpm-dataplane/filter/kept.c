@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kept: counters and limits outlive a ruleset as long as the kernel has their rule or their named
- * object, even if no packet can reach the rule: because no rule jumps to its chain, or because the
- * table is dormant. The kernel counts the handles of rules and of named objects of a table
- * together. Newer kernels (6.18) give a rule the handle of the rule that it replaces, so a rule also
- * has to have the same content. [filter]
+ * kept: counters and limits outlive a ruleset as long as the kernel has their rule or
+ * their named object, even if no packet can reach the rule: because no rule jumps to its
+ * chain, or because the table is dormant. In a table, no rule has the handle of a named
+ * object, because the kernel takes both from one counter. Newer kernels (6.18) give a
+ * rule the handle of the rule that it replaces, so a rule keeps its state only if it also
+ * has the same content. [filter]
  */
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
@@ -54,7 +55,9 @@ attr_mix(uint32_t content, const struct nlattr *a)
 				 a->nla_len - (size_t)MNL_ATTR_HDRLEN);
 }
 
-/* A jump stays the same when its chain is renamed. */
+/*
+ * Mix in a verdict. A jump has the handle of its chain, because the chain may be renamed.
+ */
 static uint32_t
 verdict_mix(const struct build *b, uint32_t content, const struct nlattr *verdict)
 {
@@ -65,7 +68,10 @@ verdict_mix(const struct build *b, uint32_t content, const struct nlattr *verdic
 	return c == NULL ? content : fnv1a(content, &c->handle, sizeof(c->handle));
 }
 
-/* The values of a counter change while the rule stays the same. */
+/*
+ * Mix in an expression, but not the values of a counter: they change while the rule
+ * stays.
+ */
 static uint32_t
 expression_mix(const struct build *b, uint32_t content, const struct nlattr *expr)
 {

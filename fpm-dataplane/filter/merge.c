@@ -5,13 +5,13 @@
 
 #include "filter/impl.h"
 
-/* Append n entries to an array of `have`. Aborts if out of memory. Never returns NULL. */
+/* Append n entries to an array of `have` entries. Aborts if out of memory. Never NULL. */
 static void *
 array_append(void *to, uint32_t have, const void *from, uint32_t n, size_t size)
 {
 	to = realloc(to, ((size_t)have + n + 1) * size);
 	if (to == NULL)
-		/* out of memory for a list as long as those of the existing rulesets */
+		/* out of memory, for a list no longer than those of the parts together */
 		abort();
 	if (n > 0)
 		memcpy((uint8_t *)to + have * size, from, n * size);

@@ -63,7 +63,7 @@ lost_write(struct packets *p)
 
 /*
  * Write the packets of all rings. Take at most LOGGED_SLOTS packets from a ring, because
- * under a flood the loop would not end.
+ * otherwise the loop would not end under a flood.
  */
 static void
 rings_empty(struct packets *p)
@@ -108,8 +108,8 @@ packets_serve(struct packets *p, struct ev_loop *loop, struct ruleset *r, unsign
 		ev_timer_init(&p->tick, packets_on_tick, TICK_S, TICK_S);
 		p->tick.data = p;
 		/*
-		 * The timer never stops, because an old ruleset may still be in use when a
-		 * new ruleset logs nothing.
+		 * The timer runs until packets_stop(), because an old ruleset that logs may
+		 * still be in use when a new ruleset logs nothing.
 		 */
 		ev_timer_start(loop, &p->tick);
 	}

@@ -14,10 +14,10 @@ struct packets {
 	unsigned int n_ring;
 	struct ev_loop *loop;
 	ev_timer tick;
-	unsigned int left;  /* lines that may still be written in this second */
-	unsigned int ticks; /* since the second began */
+	unsigned int left;  /* lines that may still be written in this tick */
+	unsigned int ticks; /* ticks since the timer started */
 	uint64_t n_lost;    /* packets without a line, as last logged and counted */
-	uint64_t n_over;    /* taken from the rings but not written: too many lines */
+	uint64_t n_over;    /* packets taken from the rings when `left` was 0: no line */
 };
 
 /* Let the rules of a new ruleset log their packets. `n`: threads that judge packets. */

@@ -13,7 +13,7 @@
 #include "filter/impl.h"
 #include "netlink/attributes.h"
 
-#define ROOM_MAX 4e18 /* ticks of a bucket: years, but far below the end of the clock */
+#define ROOM_MAX 4e18 /* most ticks of a bucket: years, but far below the end of 64 bits */
 
 #define BURST_DEFAULT 5 /* packets, as in the kernel */
 
@@ -184,7 +184,7 @@ build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit *li
 					.over = (flags & NFT_LIMIT_F_INV) != 0};
 	/*
 	 * As in the kernel: a bucket of packets holds the burst; a bucket of octets holds
-	 * one unit more.
+	 * the burst and the octets of one unit of time.
 	 */
 	if (limit->by_octets)
 		room = ticks * ((double)rate + burst);

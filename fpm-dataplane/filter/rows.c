@@ -104,7 +104,10 @@ filter_rows(const struct filter *f, struct msg_query *q)
 		atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed);
 	uint32_t n = r == NULL ? 0 : r->n_rule;
 
-	/* cursor[0]: rows so far. A ruleset that changes meanwhile may show a rule twice. */
+	/*
+	 * cursor[0]: rows sent so far. If the ruleset changes between two answers, a rule
+	 * may be shown twice.
+	 */
 	while (json_array_size(q->rows) < q->max && q->cursor[0] <= n) {
 		uint64_t at = q->cursor[0]++;
 

@@ -11,7 +11,7 @@
 #include "filter/packets.h"
 
 enum filter_state {
-	FILTER_OFF,      /* the file names no table */
+	FILTER_OFF,      /* the configuration names no table */
 	FILTER_IN_FORCE, /* the kernel's present ruleset */
 	FILTER_OLD,      /* an earlier ruleset: the present one is refused */
 	FILTER_ABSENT,   /* no ruleset: all packets pass, or all are dropped */
@@ -23,7 +23,7 @@ struct filter {
 	struct filter_table table[FILTER_TABLES_MAX];
 	char prefix[FILTER_TABLES_MAX][FILTER_TABLE_TEXT + 1];
 	unsigned int n_table;
-	int ask; /* socket; negative: closed, or -errno */
+	int ask; /* socket for requests; negative: closed, or -errno */
 	/* its fd is the socket for events; negative as in `ask` */
 	struct filter_events events;
 	ev_io events_io;
