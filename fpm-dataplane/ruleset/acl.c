@@ -17,8 +17,8 @@
 #include "poptrie/poptrie.h"
 #include "ruleset/acl_context.h"
 
-#define SPANS_MAX  16 /* of a field of a rule; more spans are replaced by their hull */
-#define COMBOS_MAX 64 /* conditions of a rule; more are widened */
+#define SPANS_MAX  16 /* spans of a field; a set with more elements gets a bit of the key */
+#define COMBOS_MAX 64 /* combinations of spans; if more, a hull replaces spans of a field */
 #define BURST_MAX  64
 
 enum field { FIELD_PROTO, FIELD_SRC, FIELD_DST, FIELD_SPORT, FIELD_DPORT, N_FIELD };
@@ -79,12 +79,12 @@ field_len(enum field f, uint8_t family)
 
 /* --- conditions of a rule ----------------------------------------------------------- */
 
-/* The known content of the registers: octets of the packet. */
+/* For each octet of the registers: the octet of the packet in it, if it is known. */
 struct known {
 	struct octet {
 		uint8_t field; /* N_FIELD: unknown; N_FIELD + 1: the family */
 		uint8_t at;    /* offset in the field */
-		uint8_t mask;
+		uint8_t mask;  /* bits of the octet of the packet; the other bits are 0 */
 	} word[RULESET_WORDS * 4];
 };
 
@@ -97,7 +97,10 @@ known_forget(struct known *k, unsigned int word, unsigned int len)
 		k->word[word * 4 + i] = (struct octet){N_FIELD, 0, 0};
 }
 
-/* Return true if all octets are of known fields. Such a load succeeds with ports. */
+/*
+ * Note the octets that a load puts into a register. Return true if all of them are in
+ * fields of the classifier; then the load succeeds for each packet with both ports.
+ */
 static bool
 known_load(struct known *k, const struct ruleset_op *op, uint8_t family)
 {
@@ -209,8 +212,8 @@ learn_equal(const struct known *k, const struct ruleset_op *op, uint8_t family,
 			continue;
 		}
 		/*
-		 * The first octet of a field, if the register has it, covers the later
-		 * octets.
+		 * If the register has the first octet of a field, the condition added for
+		 * that octet covers the later octets of the field.
 		 */
 		all &= f < N_FIELD &&
 		       (o->at == 0 || (i > 0 && o[-1].field == f && o[-1].at + 1 == o->at));
@@ -425,7 +428,7 @@ rule_conditions(struct ruleset_acl *acl, const struct ruleset_rule *rule, uint8_
 			known_forget(&k, op->to, op->len);
 			all = false;
 			break;
-		default: /* an operation with an effect */
+		default: /* an operation with an effect, or OP_FIB */
 			c->exact = all && rest_is_plain(r, rule, i, &c->decides);
 			return;
 		}

@@ -21,7 +21,7 @@
 #include "ruleset/ruleset.h"
 
 #define ACL_SEGMENTS_MAX 16 /* categories of rte_acl */
-/* Rules of a chain; shorter chains are evaluated rule by rule. */
+/* Least number of rules for a classifier; shorter chains are evaluated rule by rule. */
 #define ACL_RULES_MIN 4
 
 #define ACL_BITS_MAX 32 /* pairs of a field and a set */
@@ -30,7 +30,7 @@ struct rte_acl_ctx;
 
 /* A bit of the key: a field of the packet is in a set. */
 struct ruleset_acl_bit {
-	uint8_t field; /* acl.c */
+	uint8_t field; /* enum field in acl.c */
 	uint32_t set;
 };
 
@@ -45,16 +45,17 @@ struct ruleset_acl {
 };
 
 /*
- * Build the classifiers of all long chains. Returns the number of chains whose build
- * failed; these chains are walked. Needs the EAL. [filter]
+ * Build the classifiers of all long chains, one for each family of a chain. Returns the
+ * number of classifiers whose build failed; for their families the chains are walked. Needs
+ * the EAL. [filter]
  */
 unsigned int ruleset_acl_build(struct ruleset *r);
 void ruleset_acl_free(struct ruleset_acl *acl);
 
 /*
- * Classify packets of one family by a chain: result k * n_category + s is the rule, plus
- * one, at which packet k begins segment s; 0: it skips the whole segment. The headers of
- * the packets were read. [RCU reader]
+ * Classify packets of one family by a chain: result[k * n_category + s] is the rule, plus
+ * one, at which packet k begins segment s; 0: the packet skips the whole segment. The
+ * caller has called ruleset_look() for each packet. [RCU reader]
  */
 void ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 			  unsigned int n, uint32_t *result);

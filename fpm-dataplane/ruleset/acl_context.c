@@ -19,7 +19,7 @@
 #include "ruleset/acl.h"
 
 #define SAMPLE       500u /* rules of the first sample */
-#define SAMPLE_GROWS 4u   /* the next sample has so many times the rules */
+#define SAMPLE_GROWS 4u   /* factor from the rules of a sample to those of the next one */
 #define SAMPLE_SHARE 16u  /* the last sample is at least this part of all rules */
 #define SECOND_NS    1000000000
 
@@ -156,7 +156,7 @@ acl_context_build(const struct acl_build *b, unsigned int n_category, int64_t *l
 	if (!is_long || samples_are_fast(b, n_category, *left_ns))
 		ctx = context_build(b, b->rule, b->n, n_category);
 	*left_ns -= cpu_ns() - begin;
-	/* The library has used hundreds of megabytes, in pieces that malloc() does not return. */
+	/* The library has freed hundreds of megabytes, which malloc() keeps otherwise. */
 	if (is_long)
 		(void)malloc_trim(0);
 	if (ctx != NULL)

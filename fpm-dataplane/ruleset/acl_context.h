@@ -12,8 +12,9 @@
 #include "ruleset/acl_alg.h"
 
 /*
- * CPU time for the classifiers of a ruleset. 10,000 rules with wide ranges in all fields take
- * 6 s, and 450 MB of memory during the build. The filter thread does not answer meanwhile.
+ * Limit of the CPU time for the classifiers of a ruleset. 10,000 rules with wide ranges
+ * in all fields take 6 s, and 450 MB of memory during the build. The filter thread does
+ * not answer queries meanwhile.
  */
 #define ACL_BUILD_MAX_NS 12000000000
 

@@ -120,8 +120,8 @@ word_store(struct judged *j, unsigned int to, const void *from, unsigned int len
 }
 
 /*
- * Return true if the octets of the IP header do not include the TTL or the checksum, so
- * that they are the same as on receive.
+ * Return true if the octets of the IP header are outside of the word that changes with the
+ * hop: TTL, protocol and checksum of IPv4; length, next header and hop limit of IPv6.
  */
 static inline bool
 network_is_plain(const struct ruleset_packet *p, unsigned int at, unsigned int len)
@@ -418,7 +418,10 @@ limit_take(const struct ruleset_packet *p, struct ruleset_limit *l)
 	return true;
 }
 
-/* Write the traffic class; the other bits of the two octets stay. RFC 1624 for IPv4. */
+/*
+ * Write the traffic class; the other bits of the two octets stay. The checksum of IPv4 is
+ * updated by RFC 1624.
+ */
 static void
 op_mark(struct judged *j, const struct ruleset_op *op)
 {
@@ -538,7 +541,7 @@ rule_ask(struct judged *j, const struct ruleset_rule *rule)
 struct place {
 	const struct ruleset_acl *acl;
 	uint32_t rule, end, segment;
-	bool named; /* the classifier named the next rule; false: the rule only follows */
+	bool named; /* the classifier named `rule`; false: `rule` follows a named rule */
 	uint32_t begin[ACL_SEGMENTS_MAX];
 };
 
@@ -627,7 +630,7 @@ chain_pass(struct judged *j, uint32_t base, const uint32_t *begins)
 			return j->code;
 		case CODE_JUMP:
 			if (n_back == RULESET_JUMPS_MAX)
-				return CODE_DROP; /* the compiler refuses deeper chains */
+				return CODE_DROP; /* filter_build() refuses deeper chains */
 			back[n_back++] = at;
 			chain_begin(j, j->chain, NULL, &at);
 			break;

@@ -42,6 +42,7 @@ logged_take(struct logged_ring *ring, struct logged *out)
 	if (atomic_load_explicit(&ring->head, memory_order_acquire) == tail)
 		return false;
 	*out = ring->slot[tail % LOGGED_SLOTS];
+	/* Release: the thread that judges packets reuses the slot only after the copy. */
 	atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * logged: packets that the statement `log` of a rule matched. Each thread that judges packets has
- * a ring of copies, and thread filter writes them to the log. If a ring is full, the copy
- * is lost and counted; the packet is not affected.
+ * logged: packets that matched a rule with the statement `log`. Each thread that judges
+ * packets has a ring of copies, and thread filter writes them to the log. If a ring is
+ * full, the copy is lost and counted; the packet is not affected.
  */
 #ifndef RULESET_LOGGED_H
 #define RULESET_LOGGED_H

@@ -18,7 +18,7 @@
 #define ARRAY_MAX   32u   /* new sets with more addresses are Poptries */
 #define ARRAY_GROWN 256u  /* with more elements the set is built again as a Poptrie */
 #define SMALL_MAX   1000u /* prefixes of a new Poptrie in the small form */
-#define SMALL_GROWN 8000u
+#define SMALL_GROWN 8000u /* with more prefixes the set is built again in the large form */
 #define SEARCH_MAX  10000000u /* comparisons of one change */
 
 /* --- arrays ------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ span_del(struct ruleset_set *s, address first, address last)
 	uint8_t key[16] = {0};
 	bool inclusive = true;
 
-	if (first > 0) { /* after the host before `first` */
+	if (first > 0) { /* begin after the host route of address first - 1 */
 		address_write(first - 1, s->key_len, key);
 		len = width;
 		inclusive = false;
@@ -273,7 +273,8 @@ intervals_add(struct ruleset_set *s, const struct ruleset_content *c, uint32_t f
 }
 
 /*
- * Return the first element whose key is not below `key`, or with `above`, is above `key`.
+ * Return the index of the first element whose key is at least `key`; with `above`, of the
+ * first element whose key is greater than `key`.
  */
 static uint32_t
 element_behind(const struct ruleset_set *s, const struct ruleset_content *c,
@@ -411,7 +412,7 @@ prefixes_fill(struct ruleset_set *s, const struct ruleset_content *c,
 	return rc < 0 ? rc : poptrie_commit(s->pt);
 }
 
-/* Return true if the elements of a set of addresses can be in a Poptrie. */
+/* Return true if a set of `n` elements becomes a Poptrie. */
 static bool
 suits_poptrie(const struct ruleset_set *s, uint32_t n)
 {
@@ -483,6 +484,7 @@ ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list,
 	new = content_copy(s, old, n);
 	for (uint32_t i = 0; i < n; i++)
 		content_change(s, new, &list[i]);
+	/* Release: a reader of the pointer sees all elements. */
 	atomic_store_explicit(&s->content, new, memory_order_release);
 	if (reclaim->defer != NULL)
 		reclaim->defer(reclaim->ctx, content_free, old);

@@ -20,7 +20,7 @@ struct ruleset_member {
 /* One step of a change. An added element replaces an element with the same keys. */
 struct ruleset_change {
 	struct ruleset_member m;
-	bool leaves;
+	bool leaves; /* the element is removed; else it is added */
 };
 
 /* The function that frees memory that readers may hold. */

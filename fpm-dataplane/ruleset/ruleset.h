@@ -106,7 +106,7 @@ struct ruleset_state {
 	struct ruleset_limit *limit; /* of the rule's operations, in their order */
 	unsigned int n_limit;
 	unsigned int n_used;         /* W:filter  rulesets that name it */
-	uint32_t content;            /* of the rule; 0: a named object */
+	uint32_t content;            /* kept_content() of the rule; 0: a named object */
 	struct ruleset_count *count; /* W:fwd,punt  by thread */
 };
 
@@ -120,10 +120,11 @@ struct ruleset_op {
 	uint8_t kind;     /* enum ruleset_kind */
 	uint8_t from, to; /* words of the registers */
 	uint8_t len;      /* octets */
-	uint8_t what;     /* enum of the kind */
+	/* ruleset_base, ruleset_meta or ruleset_compare; OP_EXTHDR: type of the header */
+	uint8_t what;
 	/* OP_LOOKUP: inverted; OP_SHIFT: right; OP_EXTHDR: presence; OP_FIB: only by iif */
 	uint8_t flag;
-	uint16_t at; /* offset in the header; OP_SHIFT: bits; OP_SWAP: octets a number */
+	uint16_t at; /* offset in the header; OP_SHIFT: bits; OP_SWAP: octets of a number */
 	union {
 		struct {
 			uint8_t a[RULESET_VALUE_MAX], b[RULESET_VALUE_MAX];
@@ -147,9 +148,10 @@ struct ruleset_rule {
 	uint32_t chain;
 	bool counts; /* the rule has its own counter among its operations */
 	/*
-	 * Bit 0: IPv4, bit 1: IPv6. The classifier names the rule only for packets that the
-	 * rule matches, and the rule only counts and gives the verdict `sure_code`. Such a
-	 * packet has both ports.
+	 * `sure`: families (bit 0: IPv4, bit 1: IPv6) for which the conditions of the
+	 * classifier are exact. If the classifier names the rule for a packet of such a
+	 * family that has both ports, the rule matches the packet, and only counts it and
+	 * gives the verdict `sure_code`.
 	 */
 	uint8_t sure, sure_code;
 	uint64_t handle; /* of the kernel */
@@ -166,14 +168,14 @@ struct ruleset_chain {
 	uint64_t table_handle; /* of the kernel */
 	uint64_t handle;
 	char *name;
-	struct ruleset_acl *acl[2]; /* IPv4, IPv6; acl.h; NULL: the chain is walked */
+	struct ruleset_acl *acl[2]; /* classifiers of IPv4, IPv6; NULL: rules are walked */
 };
 
 struct ruleset_element {
 	uint8_t code;                     /* verdict map: the verdict, enum ruleset_code */
 	bool end;                         /* interval: the key is the first key after it */
 	uint32_t chain;                   /* verdict map: the chain of a jump or goto */
-	uint64_t until;                   /* ticks; 0: no end */
+	uint64_t until;                   /* ticks of its expiry; 0: it does not expire */
 	uint8_t value[RULESET_VALUE_MAX]; /* map: the value of the key */
 };
 
@@ -201,10 +203,10 @@ struct ruleset_set {
 	bool addresses; /* each key is one IPv4 or IPv6 address */
 	bool changes;   /* elements are added and removed while the ruleset stays */
 	bool expires;   /* the elements have expiry times */
-	bool small;     /* SET_PREFIXES: form of the Poptrie */
+	bool small;     /* SET_PREFIXES: the Poptrie has its small form */
 	uint8_t table;  /* number of its table */
-	uint8_t n_field,
-		field[RULESET_FIELDS_MAX]; /* SET_RANGES: octets, without padding */
+	/* SET_RANGES: octets of each field, without padding */
+	uint8_t n_field, field[RULESET_FIELDS_MAX];
 	struct ruleset_content
 		*_Atomic content;      /* W:filter; SET_PREFIXES: readers use pt */
 	struct poptrie *pt;            /* SET_PREFIXES: 1 for each member */
@@ -241,7 +243,7 @@ struct ruleset_packet {
 	uint16_t l3_bytes;             /* of the whole packet */
 	uint8_t family;                /* 4 or 6 */
 	bool dry;                      /* change no counter, limit or octet */
-	uint32_t iif, oif;             /* of the kernel */
+	uint32_t iif, oif;             /* interface indexes of the kernel */
 	const char *iifname, *oifname; /* 16 octets, zeros after the name */
 	uint64_t now;                  /* ticks */
 	unsigned int thread;           /* index of its counters */
@@ -258,8 +260,8 @@ struct ruleset_packet {
 	bool later;         /* a later fragment: no transport header */
 	uint8_t l4proto;
 	unsigned int transport; /* offset */
-	const uint32_t
-		*begins; /* of the first base chain, by ruleset_acl_classify(); or NULL */
+	/* result of ruleset_acl_classify() for the first base chain; NULL: unknown */
+	const uint32_t *begins;
 	/* out */
 	bool marked;                  /* the traffic class was written */
 	uint8_t icmp_type, icmp_code; /* RULESET_REJECT */

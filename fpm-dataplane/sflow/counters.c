@@ -39,9 +39,10 @@ interface_link(const struct port *port)
 }
 
 /*
- * Return the number of the next counter sample of an interface. It begins again with the
- * counters: a collector that saw them go back would take that for a wrap (sFlow 5,
- * counters_sample). A port that is opened again keeps its ifIndex and counts from 0.
+ * Return the number of the next counter sample of an interface. The number begins again
+ * when the counters begin again at 0, because a collector would take lower counters for a
+ * wrap (sFlow 5, counters_sample). A port that is opened again keeps its ifIndex, but its
+ * counters begin at 0.
  */
 static uint32_t
 counted_next(struct counted *last, uint32_t ifindex, uint32_t opening)

@@ -40,7 +40,7 @@ struct sflow_packet {
 	uint32_t frame_len;      /* octets on the wire, with the FCS */
 	bool tagged;             /* the frame arrived or left with a tag */
 	struct sflow_vlan in, out;
-	uint8_t router_family;       /* 4 or 6: of the record of routers; 0: no record */
+	uint8_t router_family;       /* 4 or 6: family of the router record; 0: no record */
 	struct ipaddr next_hop;      /* all zero: the destination is on the link */
 	uint8_t next_hop_family;     /* 4 or 6; 0: as router_family */
 	uint32_t src_mask, dst_mask; /* lengths of the prefixes */

@@ -22,7 +22,7 @@
 
 /* A sample that waits for rib's answer. */
 struct item {
-	struct sflow_packet packet; /* `header` is set when it is encoded */
+	struct sflow_packet packet; /* batch_answered() sets packet.header */
 	uint8_t header[SFLOW_HEADER_MAX];
 	unsigned int port; /* ifidx of the source */
 	bool discard;
@@ -39,11 +39,12 @@ struct batch {
 struct source {
 	uint32_t sequence, discard_sequence;
 	/*
-	 * Numbers of samples not sent: above the limit, rib is slow, or no agent is known.
+	 * Numbers of records not sent, because they are above the limit, rib is slow, or
+	 * no address of the agent is known.
 	 */
 	uint64_t over, discards_over;
 	uint64_t base; /* packets that the port had received when sFlow was turned on */
-	uint32_t psample_drops; /* lost samples that the sequence of psample counts */
+	uint32_t psample_drops; /* lost samples that psample.sequence already includes */
 };
 
 /* The counter samples of an interface: their number since its counters began at 0. */
@@ -61,7 +62,7 @@ struct limit {
 struct collector {
 	struct sflow_collector conf;
 	int fd;    /* connected; -1: none */
-	int error; /* errno of the last failure; 0: the last datagrams left */
+	int error; /* errno of the last failure; 0: none, or it works again */
 	bool logged_failing;
 	uint64_t datagrams, errors;  /* errors: datagrams not sent, failed sockets */
 	uint64_t error_ms, retry_ms; /* monotonic: last failure; next attempt */
@@ -69,9 +70,10 @@ struct collector {
 
 /* The kernel's psample, for programs such as hsflowd. */
 struct psample {
-	int fd;           /* of generic netlink; -1: none */
-	int error;        /* errno of the last attempt; 0: samples leave */
-	uint16_t family;  /* the numbers of the kernel, while `error` is 0 */
+	int fd;    /* of generic netlink; -1: none */
+	int error; /* errno of the last attempt; 0: samples leave */
+	/* number of the family; family and mcast are valid if error is 0 */
+	uint16_t family;
 	uint32_t mcast;   /* multicast group, from 1 */
 	uint64_t look_ms; /* monotonic: the next request for these numbers */
 	uint32_t sequence;
@@ -84,7 +86,7 @@ struct sflow {
 	struct worker *w;
 	ev_timer tick;   /* rings; runs while sFlow is on */
 	ev_timer second; /* counters, collectors; runs while sFlow is on */
-	uint32_t epoch;  /* of the last published set */
+	uint32_t epoch;  /* of the last struct watch_set for the forwarders */
 	uint64_t began_ms;
 	uint32_t sequence; /* of datagrams */
 	struct limit samples, discards;
@@ -107,7 +109,7 @@ void limits_set(struct sflow *s);
  * monotonic_ns().
  */
 void records_take(struct sflow *s, uint64_t now_ns);
-/* Discard the records of all rings: sFlow was off. */
+/* Drop the records of all rings: they are older than the time when sFlow was turned on. */
 void records_drop(struct sflow *s);
 /* Send the packets of a batch that rib has answered. Frees it. */
 void batch_answered(struct sflow *s, struct batch *b);
@@ -127,7 +129,7 @@ void collectors_reset(struct sflow *s);
 void collectors_open(struct sflow *s);
 /* Note errors since the last call, and log collectors that fail or work again. */
 void collectors_look(struct sflow *s);
-/* Append a sample to the datagram: `add` is one of encode.h, with its argument. */
+/* Append a sample `arg` to the datagram with `add`, a datagram_add_...() of encode.h. */
 #define out_add(s, add, arg)                         \
 	do {                                         \
 		if (!add(&(s)->out, (arg))) {        \

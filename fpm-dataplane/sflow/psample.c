@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * psample: hand samples to the programs that listen to the kernel's psample, such as hsflowd.
- * They are members of a multicast group of generic netlink. The kernel multicasts a message of
- * a program with CAP_NET_ADMIN to the group in the address; the kernel itself gets a copy, and
- * ignores it, because it is no request (net/netlink/af_netlink.c). The address has a mask of
- * 32 groups. The family and the group have dynamic numbers, and the module may be loaded
- * again, so that they are requested now and then.                                  [sflow]
+ * psample: send samples to the programs that listen to the kernel's psample, such as
+ * hsflowd. These programs are members of a multicast group of generic netlink. The kernel
+ * multicasts a message of a program with CAP_NET_ADMIN to the groups in its address, which
+ * has a mask of 32 groups. The kernel gets a copy of the message too, and ignores it,
+ * because it is not a request (net/netlink/af_netlink.c). The numbers of the family and of
+ * the group are dynamic, and may change if the module is loaded again, so they are
+ * requested every 10 s. [sflow]
  */
 #include <errno.h>
 #include <linux/genetlink.h>

@@ -97,8 +97,8 @@ agent_take(struct sflow *s, const struct sockaddr_storage *ss)
 
 /*
  * Choose the agent's address: as configured, or the source of the datagrams, or the address
- * from which the kernel sends to the first collector that it reaches. It stays until the
- * next reload.
+ * from which the kernel sends to the first collector that has a socket. The address stays
+ * until the next reload.
  */
 static void
 agent_choose(struct sflow *s)

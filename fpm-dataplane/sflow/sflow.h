@@ -22,10 +22,10 @@ struct sflow_setup {
 	struct watch *watch;     /* the rings of samples */
 	const struct port *port; /* array of PORT_SLOTS */
 	const char *netns;       /* the control namespace */
-	struct sflow_conf conf;  /* of the start; MSG_SFLOW changes it */
+	struct sflow_conf conf;  /* settings at the start; MSG_SFLOW brings later ones */
 };
 
-/* Set up the thread, as rib_setup() does. Returns 0 or -ENOMEM.                   [main] */
+/* Fill `w`; worker_start() starts the thread. Returns 0 or -ENOMEM.              [main] */
 int sflow_setup(struct worker *w, const struct sflow_setup *setup);
 void sflow_teardown(struct worker *w);
 
