@@ -2,7 +2,7 @@
 /*
  * fpm-dataplane: start and end the process. Read the configuration, start EAL, ports and
  * TAPs, start the threads in order, wait for a signal, and end all parts in reverse;
- * daemon/ connects the threads. Only main exits. Every failure logs one sentence.
+ * daemon/ connects the threads. Only main exits. Every failure is a line of the log.
  */
 #include <errno.h>
 #include <signal.h>

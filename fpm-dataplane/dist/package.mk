@@ -14,7 +14,8 @@ test-deb: deb ## install, run, upgrade and purge the package in a clean Debian r
 		$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-deb \
 		-rs tests/package/test_deb.py tests/package/test_newcomer.py
 
-# Unpack the package, because its installation would start a service. Without it the tests skip.
+# Unpack the package, because its installation would start a service. Without Prometheus the tests
+# skip.
 # Debian 13 has promtool in a package of its own.
 PROMETHEUS := build/prometheus
 prometheus: ## unpack Debian's Prometheus in build/prometheus, for the tests of the metrics page

@@ -45,8 +45,8 @@ int hotplug_open(struct hotplug *h, const struct config *conf, const struct conf
 /*
  * Add port `cp` of `conf`: device, TAP and queues. If `reuse` is not NULL, use its TAP and
  * its place, and take ownership of its descriptor. Else use the TAP that was kept for the
- * port (restart/fdstore.h). Returns 0, or -errno with nothing
- * changed and a sentence in `why`.
+ * port (restart/fdstore.h). Returns 0, or -errno with nothing changed and a sentence in
+ * `why`.
  */
 int hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
 		const struct hotplug_reuse *reuse, char *why, unsigned int why_size);
@@ -71,8 +71,8 @@ struct port *hotplug_find(const struct hotplug *h, const char *tap);
 void hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse);
 
 /*
- * Undo hotplug_add(). A TAP that existed before stays. If the service manager had its
- * descriptor before, the manager still has it, and the TAP is kept for the port
+ * Undo hotplug_add(). A TAP that existed before stays. If the service manager had the
+ * descriptor of the TAP before, it still has it, and the TAP is kept for the port
  * (restart/fdstore.h).
  */
 void hotplug_undo(struct hotplug *h, struct port *port);

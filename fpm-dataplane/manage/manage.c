@@ -42,9 +42,9 @@ change_refuse(struct msg_manage *mm, const char *fmt, ...)
 }
 
 /*
- * Begin a change, and refuse it during a restart. A change ends with change_unlock(); until
- * then only a part of the change may be made, because a device may need seconds. A reload
- * without a client, which a signal requested, is made when the restart is over.
+ * Begin a change, or refuse it during a restart. A change ends with change_unlock(). It may
+ * take seconds, because a device is slow, and is incomplete until then. A reload without a
+ * client, which a signal requested, is made when the restart is over.
  */
 static bool
 change_begin(struct msg_manage *mm)
@@ -299,14 +299,15 @@ change_apply(struct manage *mg, struct msg_manage *mm, const struct config *now,
 	r->apply = true;
 	config_diff(now, next, reload_report, r);
 	settings_apply(mg, next);
-	/* A reload always reads the file that the daemon started with. */
+	/* A reload without a file name reads the file that the daemon started with. */
 	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
 	*mg->conf.running = *next;
 }
 
 /*
  * Change the running configuration to `next` as a whole, or refuse with a reason. `now`: the
- * settings in force, which are those of the running configuration, see port_change().
+ * settings in force. They are the running configuration, except for the MTU of a port that
+ * port_change() changes.
  */
 static void
 change_make(struct manage *mg, struct msg_manage *mm, const struct config *now,

@@ -22,8 +22,8 @@ struct manage_conf {
 };
 
 /*
- * Set up the worker, as rib_setup() does. It answers MSG_QUERY of base/msg_manage.h.
- * [main]
+ * Fill `w`; worker_start() starts the thread. It answers MSG_QUERY of base/msg_manage.h.
+ * Returns 0 or -ENOMEM. [main]
  */
 int manage_setup(struct worker *w, const struct manage_conf *conf);
 void manage_teardown(struct worker *w);

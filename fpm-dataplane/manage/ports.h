@@ -16,15 +16,17 @@
 /*
  * Open all ports with hotplug_open(), with the TAPs of the previous daemon. They get the
  * slots 0, 1, ... if `h` has opened no port before. If a port fails, the ports that were
- * opened before it stay open; *n counts them. Before each port it extends the start timeout
- * of the service manager (sd_start_step()). Returns 0, or -errno after a line in the log.
+ * opened before it stay open; *n counts the open ports. Before each port the function
+ * extends the start timeout of the service manager (sd_start_step()). Returns 0, or -errno
+ * after a line in the log.
  */
 int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
 
 /*
- * Claims of the kernel interfaces behind ports (port/claim.h). While the predecessor (0: none)
- * runs, it keeps its claims. When it has ended, claim the interfaces. Answer other processes once
- * a second. Release the claims for a successor.
+ * Claims of the kernel interfaces behind ports (port/claim.h). ports_allow() lets the
+ * predecessor (0: none) keep its claims while it runs. ports_claim() claims the interfaces
+ * when the predecessor has ended. ports_answer() answers other processes, once a second.
+ * ports_release() releases the claims for a successor.
  */
 void ports_allow(pid_t predecessor);
 void ports_claim(struct port *port);

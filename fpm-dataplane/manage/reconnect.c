@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Open the device of a port again, behind the same TAP: a client of memif that has no link,
- * when its server listens; a device whose kernel interface was deleted, when there is an
- * interface of its name again. If the port has no link afterwards (a server with another id
- * or secret refuses it), the next attempts follow after 2, 4, ... turns, to limit the work
- * of forwarders and the log lines.
+ * Open the device of a port again, behind the same TAP. A memif client that has no link
+ * is opened when its server listens. A device whose kernel interface was deleted is
+ * opened when there is an interface of that name again. If the port has no link
+ * afterwards, because a server with another id or secret refuses it, the next attempts
+ * follow after 2, 4, ... turns, to limit the work of forwarders and the log lines.
  */
 #include "manage/reconnect.h"
 
@@ -25,7 +25,7 @@
 
 #define TURN_S         1.
 #define WAIT_MAX_TURNS 32
-#define KEPT_TURNS     4 /* a kept TAP keeps its carrier this long, as with NICs */
+#define KEPT_TURNS     4 /* time for which a kept TAP keeps its carrier, as with NICs */
 
 static bool
 port_is(const struct reconnect_of *at, const struct config_port *cp)
@@ -61,8 +61,9 @@ port_tries(struct reconnect *r, const struct config_port *cp)
 }
 
 /*
- * Return true if the port has its device. net_af_packet always reports a link. `kernel_if` is
- * the name of the kernel interface behind the port, or "".
+ * Return true if the port has its device. `kernel_if` is the name of the kernel interface
+ * behind the port, or "". With an interface, do not ask for the link, because
+ * net_af_packet always reports one.
  */
 static bool
 port_has_device(const struct port *port, const char *kernel_if)
@@ -83,7 +84,7 @@ device_server(const char *device, const char *kernel_if)
 
 	if (kernel_if[0] != '\0')
 		return if_nametoindex(kernel_if) != 0 ? MEMIF_LISTENS : MEMIF_AWAY;
-	/* The call may wait for an answer. Grace periods must not wait meanwhile. */
+	/* The call may wait. Grace periods do not wait for this thread meanwhile. */
 	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	server = memif_server(device);

@@ -44,8 +44,8 @@ struct rxq_assign {
 };
 
 /*
- * Begin to serve the queues of a port for which `cp` names a CPU, or, without `named`, the
- * other queues. Returns 0 or -ENOMEM.
+ * With `named`, begin to serve the queues of a port for which `cp` names a CPU; without it,
+ * begin to serve the other queues of the port. Returns 0 or -ENOMEM.
  */
 int rxq_assign_begin(const struct rxq_assign *d, const struct port *port,
 		     const struct config_port *cp, bool named);

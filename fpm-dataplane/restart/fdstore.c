@@ -25,7 +25,7 @@
  * least one. W:main
  */
 static const char *const checkpoint_name[2] = {"checkpoint", "checkpoint-2"};
-static unsigned int checkpoint_at; /* name of this daemon's checkpoint */
+static unsigned int checkpoint_at; /* index of the name of this daemon's checkpoint */
 
 /*
  * TAPs of ports that wait for their devices. A change of ports and a handover never run at the
@@ -251,8 +251,8 @@ void
 fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
 	/*
-	 * Remove first: the manager does not store a TAP under a new name while it has the TAP
-	 * under the old one.
+	 * Remove first, because the service manager does not store a TAP under a new name
+	 * while it has the TAP under the old name.
 	 */
 	inherited_remove();
 	for (unsigned int i = 0; i < n_port; i++) {
@@ -260,7 +260,7 @@ fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 			continue;
 		/*
 		 * The store has a kept TAP already, and must have it at all times, because
-		 * the daemon may crash here. The manager does not store it twice.
+		 * the daemon may crash here. The service manager does not store it twice.
 		 */
 		if (port[i].tap_kept)
 			tap_put(&port[i]);

@@ -96,10 +96,10 @@ successor_await(const struct child *child, enum step step)
 }
 
 /*
- * End the successor. Returns its status as wait(2) does. A successor that runs ends when
- * its socket is closed; a successor that hangs is killed. With `shares` the successor has
- * END_MS to end, because a process that is killed while it holds a lock in shared memory
- * (fpm-nics) never releases it.
+ * End the successor: close its socket, and kill it. Returns its status as wait(2) does.
+ * With `shares`, kill it only if it has not ended END_MS after its socket was closed,
+ * because a process that is killed while it holds a lock in shared memory (fpm-nics)
+ * never releases the lock.
  */
 static int
 successor_end(const struct child *child, bool shares)

@@ -21,7 +21,8 @@
  *   STOPPED                             ->
  *   closes devices that cannot be open
  *   twice (NICs)
- *   CLOSED                              ->   opens those; forwards, reads TAPs, listens
+ *   CLOSED                              ->   opens these devices; forwards, reads TAPs,
+ *                                            listens
  *
  * A successor that does not get ready is killed, and the predecessor resumes as if no
  * restart had been requested. A successor ends when its predecessor dies before COMMITTED.
@@ -41,7 +42,7 @@
 #include "restart/fdstore.h"
 #include "restart/quiesce.h"
 
-#define HANDOVER_STOP_MS  3000  /* a forwarder needs a burst, or 100 ms of sleep */
+#define HANDOVER_STOP_MS  3000  /* a forwarder stops after a burst or a sleep of 100 ms */
 #define HANDOVER_CLOSE_MS 30000 /* to close all devices */
 
 /* The daemon that hands over. */
@@ -85,7 +86,9 @@ struct successor {
 	struct port *port;          /* array; open already if all ports can be open twice */
 	unsigned int n_port;
 	bool shared; /* all ports can be open twice */
-	/* rib_had_nomem() of rib/rib.h: rib was out of memory since its start. */
+	/*
+	 * rib_had_nomem() of rib/rib.h: true if rib was ever out of memory since its start
+	 */
 	bool (*rib_was_short)(const struct worker *rib);
 	void (*on_predecessor_death)(
 		void); /* called if it died or was killed after COMMITTED */

@@ -8,7 +8,9 @@
 
 #include "base/worker.h"
 
-/* The workers in the order in which they stop; rib, the last, continues. */
+/*
+ * The workers in the order in which they stop. rib, the last, quiesces but does not stop.
+ */
 enum quiesce_worker {
 	QUIESCE_UI,
 	QUIESCE_MANAGE,

@@ -22,7 +22,7 @@
 struct watched {
 	const char *name;
 	unsigned long rounds;
-	bool idle; /* the thread announced a long task, or is not a forwarder */
+	bool idle; /* not checked: it announced a long task, or is not a forwarder */
 };
 
 /* Describe the i-th watched thread. Returns false when there is none. */

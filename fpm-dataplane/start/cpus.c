@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CPU sets of the control threads. It does not use DPDK and starts nothing. */
+/* CPU sets of the control threads. This file does not use DPDK and starts no thread. */
 #include "start/cpus.h"
 
 #include <sched.h>

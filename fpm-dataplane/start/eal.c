@@ -197,7 +197,7 @@ eal_failure_log(const struct config *conf, int rc)
 		log_error("main: dpdk not started reason=too-few-hugepages free_mib=%llu "
 			  "wanted_mib=%u see=hugepages,memory.size-mib",
 			  free_mib, conf->memory_mib);
-	/* DPDK's error may be "Invalid argument": a library could not be mapped. */
+	/* DPDK's error may be "Invalid argument", because a library could not be mapped. */
 	else if (limit_mib > 0)
 		log_error(
 			"main: dpdk not started reason=address-space-limit limit_mib=%llu "
@@ -258,7 +258,8 @@ static_assert(1 + NICD_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
 	      "each has its own");
 
 /*
- * Return the lcore of forwarder `i`, which is pinned to its CPU. Forwarder 0 follows main.
+ * Return the lcore of forwarder `i`, which is pinned to its CPU. The lcore of forwarder 0
+ * follows the main lcore.
  */
 unsigned int
 eal_lcore(unsigned int i)
@@ -347,7 +348,7 @@ eal_init(const struct config *conf, struct eal_args *args, pid_t old)
 	return 0;
 }
 
-#define EMPTY_PREFIX "fpm-dataplane" /* of a directory that no process uses */
+#define EMPTY_PREFIX "fpm-dataplane" /* prefix of a directory that no process uses */
 
 int
 eal_start(const struct config *conf, pid_t old)

@@ -28,8 +28,8 @@ int eal_start(const struct config *conf, pid_t old);
 void eal_join(const char *prefix, unsigned int client);
 
 /*
- * Return the number of this daemon, 0 if it does not share DPDK; the lcore of forwarder
- * `i`.
+ * eal_client() returns the number of this daemon, or 0 if it does not share DPDK.
+ * eal_lcore() returns the lcore of forwarder `i`.
  */
 unsigned int eal_client(void);
 unsigned int eal_lcore(unsigned int i);

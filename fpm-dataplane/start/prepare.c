@@ -76,8 +76,8 @@ nic_give_to_vfio(const char *address)
 /* --- kernel interfaces -------------------------------------------------------------------- */
 
 /*
- * Turn IPv6 off on the kernel interface of a port. The daemon cannot do it, because the
- * unit makes its /proc/sys read-only, and would refuse the port.
+ * Turn IPv6 off on the kernel interface of a port. The daemon cannot do this, because the
+ * unit makes its /proc/sys read-only; so the daemon would refuse the port.
  */
 static int
 kernel_if_prepare(const char *device)

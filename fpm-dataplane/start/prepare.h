@@ -9,9 +9,10 @@
 #include "config/config.h"
 
 /*
- * Reserve the hugepages for `memory:`, and give the PCI devices of `ports:` to vfio-pci. A
- * NIC that the machine uses is left alone. Each change and each failure is a line of the
- * log. Return 0, or 1 if the machine does not meet the configuration. [main]
+ * Reserve the hugepages for `memory:`, give the PCI devices of `ports:` to vfio-pci, and
+ * turn IPv6 off on the kernel interfaces of `ports:`. A NIC that the machine uses is left
+ * alone. Each change and each failure is a line of the log. Return 0, or 1 if the machine
+ * does not meet the configuration. [main]
  */
 int prepare_machine(const struct config *conf);
 

@@ -118,8 +118,8 @@ filter_make(struct sock_filter f[FILTER_MAX])
 	f[n++] = REFUSE(EPERM);
 	f[n++] = LOAD(FIELD(nr));
 	/*
-	 * x32 of x86-64: the same calls under other numbers. arm64 has no such high
-	 * numbers.
+	 * Refuse the calls of x32 (x86-64), which are the same calls under other numbers.
+	 * arm64 has no such high numbers.
 	 */
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
 	f[n++] = REFUSE(EPERM);

@@ -32,7 +32,7 @@ signals_begin(sigset_t *waited, sigset_t *mask_before)
 	sigaddset(waited, SD_SIGNAL_RESTART);
 	pthread_sigmask(SIG_BLOCK, waited, mask_before);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file limit costs the checkpoint, not the process */
+	signal(SIGXFSZ, SIG_IGN); /* at a limit of file sizes only the checkpoint fails */
 	main_thread = pthread_self();
 	sigaction(SD_SIGNAL_RESTART, &act, NULL);
 }
