@@ -44,10 +44,11 @@ PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 # The minimum of the CPU. Below x86-64-v2 gcc compiles __builtin_popcountll to a function call; the
 # checkpoint uses the CRC instructions of arm64.
 CPU     := $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),arm64,x86)
-# base/x86 has headers in place of slow ones of the compiler.
+# base/x86 has headers that replace headers of the compiler which are slow to compile.
 MARCH_x86   := -march=x86-64-v2 -Ifpm-dataplane/base/x86
 MARCH_arm64 := -march=armv8-a+crc
-# Files that the build for this kind of CPU leaves out: code for another one, and its replacements.
+# Files that the build for this kind of CPU leaves out: code for the other kind, and code that the other
+# kind has in place of vector code.
 NOT_x86   := %/no_vectors.c %_neon.c
 NOT_arm64 := %_sse4.c %_avx2.c %_avx512.c %_x86.c
 c_files    = $(filter-out $(NOT_$(CPU)),$(wildcard $(1)))
@@ -60,10 +61,11 @@ CFLAGS_debug   := -Og -g3 -DDEBUG
 # is -O1.
 CFLAGS_asan    := -Og -g1 -DDEBUG -fsanitize=address,undefined -fno-omit-frame-pointer \
 	-fno-sanitize-recover=undefined
-# With `-mllvm -regalloc=fast` clang-14 crashes.
+# The flag `-mllvm -regalloc=fast` is not used, because clang-14 crashes with it.
 CFLAGS_fuzz    := $(CFLAGS_asan) -fsanitize=fuzzer-no-link -Wno-missing-field-initializers
 # DPDK's rings use C11 atomics, because ThreadSanitizer does not see compiler barriers.
-# -Og instead of -O1 saves 15 % of the compiler's time for rib and 11 % for fwd, 4 s in all.
+# -Og in place of -O1 would save 15 % of the compiler's time for rib and 11 % for fwd, but only 4 s in
+# all.
 CFLAGS_tsan    := -O1 -g1 -DDEBUG -fsanitize=thread -fno-omit-frame-pointer \
 	-DRTE_USE_C11_MEM_MODEL
 # Each unit program is linked with the sanitizers, which takes ld.bfd twice the time of ld.gold.
@@ -111,7 +113,7 @@ endef
 all: $(O)/fpm-dataplane $(O)/fpmctl $(O)/fpm-supervise ## build the daemon, its supervisor, fpmctl
 	@:
 
-# setsockopt: see fpm-dataplane/port/fanout.c
+# The daemon exports setsockopt, because fpm-dataplane/port/fanout.c replaces it for a driver of DPDK.
 DAEMON_OBJ := $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC))
 $(eval $(call program,$(O)/fpm-dataplane,$(DAEMON_OBJ),-Wl$$(comma)--export-dynamic-symbol=setsockopt $$(PC_LIBS)))
 $(eval $(call program,$(O)/fpmctl,$(call obj,$(CTL_SRC)),$$(shell $$(PC) --libs jansson yaml-0.1 libmnl)))

@@ -27,8 +27,8 @@ dataplane='' frr='' ifaces=() from=()
 say() { echo "router: $*"; }
 fail() { say "$*" >&2; end 2; }
 
-# Move the interfaces back to the container's namespace: podman looks for them there, and removes
-# a bridge with its last interface.
+# Move the interfaces back to the container's namespace, because podman looks for them there. It
+# removes a bridge together with the last interface of the bridge.
 give_back() {
 	local i
 	for i in "${!ifaces[@]}"; do

@@ -6,7 +6,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
 link_of   = $(foreach p,$(if $(wildcard $(1)),$(shell sed -n 's/^ \* link: *//p' $(1))),$(if $(filter %/,$(p)),$(call c_files,$(p)*.c),$(p)))
 
-# This takes most of make's own time, so targets that link no unit test skip it.
+# The next lines take most of make's own time, so targets that link no unit test skip them.
 ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)
 $(foreach t,$(UNIT_SRC:.c=),$(eval $(call program,$(O)/$(t),$(call obj,$(t).c $(call link_of,$(t).c)),$$(PC_LIBS) -lcmocka)))
 endif
@@ -17,8 +17,8 @@ ifneq ($(filter asan tsan,$(BUILD)),)
 LONG_TESTS := $(filter tests/unit/test_poptrie% tests/unit/test_bfd_link.c,$(UNIT_SRC))
 NOT_LONG := config ctl ctl/doctor daemon filter manage neigh netlink nicd pci port punt restart rtnl start \
 	supervise trace ui warn
-# With UBSan these take twice the time with -O0 as with -Og: their inline functions of DPDK's rings and
-# mbufs become long, and -Og makes them shorter.
+# With UBSan, gcc needs twice as long for these files with -O0 as with -Og, because the inline functions
+# of DPDK's rings and mbufs become long, and -Og makes them shorter.
 MANY_INLINES := $(if $(filter asan,$(BUILD)),$(wildcard fpm-dataplane/punt/*.c) fpm-dataplane/port/rings.c \
 	$(addprefix tests/unit/test_,fwd_threads.c punt_outer.c punt_forward.c))
 $(call obj,$(filter-out $(LONG_TESTS) $(MANY_INLINES),$(UNIT_SRC) \
@@ -120,7 +120,7 @@ test-vm-all: ## all tests for a virtual machine: PCI NICs, bonds, VLANs, VRFs, s
 test-vm-package: ## tests in a virtual machine: the package, systemd, upgrades, the manual (T=expression)
 	$(call in_guests,--package $(if $(T),"$(T)"),$(PKGS_DEB))
 
-# The guests need no network afterwards.
+# After `make vm-kernel` the guests need no network.
 vm-kernel:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM)"
 	@$(PY) tests/vm/run.py --fetch
@@ -157,7 +157,8 @@ topotests-source:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TOPO)"
 	@$(if $(TOPOTESTS),:,tests/topotests/fetch.sh $(CURDIR)/build/topotests/frr)
 
-# The first run makes the Debian roots in build/: 1 GB each, minutes. Remove them to have new ones.
+# The first run makes the Debian roots in build/, which takes minutes and 1 GB for each. Remove them to
+# have new ones.
 test-arm64: ## cross-build for arm64, and run unit tests by qemu-user (T="poptrie* fib*": names without test_; WHAT=deb: the package)
 	@WHAT="$(WHAT)" tests/lib/arm64.sh $(CURDIR)/build/arm64-root $(T:%='%')
 

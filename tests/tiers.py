@@ -24,8 +24,8 @@ from lib.beside import ALONE, Job
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIMIT_S = 900  # the time limit of a shard of system tests; no shard should need it
-# Load of a process whose tests mostly wait. Such a process takes 0.26 of a CPU on average; with 0.5
-# CPUs were idle for 11 % of a run.
+# Load of a process whose tests mostly wait. Such a process takes 0.26 of a CPU on average. With a load
+# of 0.5 the CPUs were idle for 11 % of a run.
 WAITS = 0.4
 
 # System tests whose daemons use memory in ways that other tests do not: restarts, ports that are
@@ -224,8 +224,9 @@ def test(t):
     else:
         t.absent.append("guest: its packages cannot be installed here")
     t.build("build asan", "BUILD=asan", "all", "unit-bins", "system-bins")
-    # Builds and programs that keep a CPU busy take longer in a row than the system tests. So this one
-    # starts when the first of them ends, beside the guest.
+    # The builds and the programs that keep a CPU busy take longer, one after the other, than the system
+    # tests. So the build of the fuzzers comes before the system tests: it starts when the first build
+    # ends, beside the guest.
     if fuzz:
         t.build("build fuzz", "BUILD=fuzz", "fuzz-bins")
     t.system()

@@ -151,26 +151,26 @@ CPPCHECK = """--enable=warning,performance,portability --inline-suppr --quiet --
 CPPCHECK += [
     "--suppress=" + word
     for word in (
-        "uninitvar",  # it takes the cursor of an intrusive list for one; gcc and clang do not
+        "uninitvar",  # wrong for cursors of intrusive lists, unlike the checks of gcc and clang
         "ctuuninitvar",
         "invalidFunctionArg",  # mmap() without a file wants -1
-        "readdirCalled",  # a DIR of one's own is safe, and readdir_r() deprecated
+        "readdirCalled",  # safe because no two threads share a DIR; readdir_r() is deprecated
     )
 ]
 
 # Checks that find bugs. Style is left to clang-format and the reviewer.
 TIDY = "-*,clang-analyzer-*,bugprone-*,concurrency-*"
 for _off in (
-    # wants memcpy_s() of C11's Annex K, which glibc has not
+    # wants memcpy_s() of C11's Annex K, which glibc does not have
     "clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling",
-    # flags every strcpy(); here each one's room was compared with the length before
+    # flags each strcpy(); in this code the length is compared with the room before each call
     "clang-analyzer-security.insecureAPI.strcpy",
     "bugprone-easily-swappable-parameters",  # a matter of names
     "bugprone-reserved-identifier",  # _GNU_SOURCE and the like
     "bugprone-assignment-in-if-condition",  # the code does this in loop conditions only, on purpose
-    "bugprone-narrowing-conversions",  # gcc's -Wconversion has its own view
-    "bugprone-implicit-widening-of-multiplication-result",  # bounded products
-    "bugprone-branch-clone",  # cases that agree today
+    "bugprone-narrowing-conversions",  # gcc's -Wconversion judges conversions by other rules
+    "bugprone-implicit-widening-of-multiplication-result",  # the products are bounded
+    "bugprone-branch-clone",  # cases that have the same code at present
     "bugprone-macro-parentheses",  # macros that make declarations cannot have them
     "concurrency-mt-unsafe",  # strerror(), getenv() at start
     "bugprone-sizeof-expression",  # arrays of pointers have the size of pointers
@@ -323,7 +323,7 @@ def findings_of_all(tools, cc, flags, path):
 def heads(name):
     """Return (line, function) of each start of a function. A line begins with its name, as
     `make format` and DPDK write it."""
-    path = ROOT / name  # or the tool's text for no file
+    path = ROOT / name  # a name that is no file is a tool's word for "no file"
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     rows = ((n, re.match(r"(\w+)\(", line)) for n, line in enumerate(text.split("\n"), 1))
     return [(n, head[1]) for n, head in rows if head]
@@ -354,7 +354,7 @@ def problems(found, skipped):
         n = len({line for line, _ in rows})
         what = f"{tool}: {check}{function and ' in '}{function}"
         if n > 0 and most > 0 and not (ROOT / name).is_relative_to(ROOT):
-            continue  # a header of another project: its number is not ours
+            continue  # a header of another project: any number of findings is accepted
         if n < most:
             yield f"{name}: fewer findings than KNOWN has [{what}, {most} known, {n} found]"
         elif n > most:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Find circles of files: files of one folder that call each other's functions, directly or by
-others. A part of a program that is a circle can be understood and tested only as a whole."""
+"""Find circles of files: files of one folder that call each other's functions, directly or through
+other files. A part of a program that is a circle can be understood and tested only as a whole."""
 
 import graphlib
 import re

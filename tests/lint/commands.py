@@ -32,7 +32,7 @@ def targets():
 
 
 def check_page(path, problem, check_claim):
-    """Tell problem(path, line, text) of all that is wrong in one page."""
+    """Call problem(path, line, text) for each fault of a page."""
     known = targets()
     for block in docs.blocks(path):
         _check_block(block, path, problem, check_claim)

@@ -47,7 +47,8 @@ def git(*words):
 
 
 def check_history(problem):
-    """Call problem(text) for each fault of a commit since this file exists. Returns how many commits."""
+    """Call problem(text) for each fault of a commit since this file exists. Return the number of
+    commits."""
     if not (ROOT / ".git").exists():
         return 0  # a tarball
     first = git("log", "--diff-filter=A", "--format=%H", "--", "tests/lint/commits.py").split()

@@ -12,7 +12,7 @@ MAX_WORDS = 30
 
 
 def section(text, title):
-    """Number and text of each line of the section with this title; none: there is no such."""
+    """Yield (number, text) of each line of the section with this title; nothing if it is absent."""
     inside = False
     for n, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
@@ -22,7 +22,8 @@ def section(text, title):
 
 
 def find(root, name):
-    """The path that design.md means: from the top, or from the daemon's folder."""
+    """Return the file that design.md names by a path from the top or from the daemon's folder; None if
+    there is none."""
     paths = (root / name, root / DAEMON / name)
     return next((path for path in paths if path.exists()), None)
 
@@ -41,7 +42,7 @@ def entries(text):
 
 
 def check_files(root, text, problem):
-    """Each file has a line, once, and each line a file and a sentence."""
+    """Check that each file has exactly one line, and that each line has a file and a sentence."""
     lined = set()
     for n, folder, names, sentence in entries(text):
         for name in names:
@@ -63,7 +64,7 @@ def check_files(root, text, problem):
 
 
 def check_questions(root, text, problem):
-    """`file: a, b` in the table: the file exists and has a and b."""
+    """Check each `file: a, b` in the table: the file exists and defines a and b."""
     for n, line in section(text, QUESTIONS):
         for name, functions in re.findall(r"`([\w./-]+\.(?:c|h|def))(?:: ([^`]+))?`", line):
             path = find(root, name)

@@ -53,8 +53,8 @@ def why_not():
 
 
 class Box:
-    """A box. At most one of a number runs at a time; boxes of different numbers share no process
-    id."""
+    """A box. At most one box of each number runs at a time. Boxes of different numbers share no
+    process id."""
 
     def __init__(self, number):
         self.number, self.group, self._end = number, "", None
@@ -193,7 +193,8 @@ class Tree:
                 and new.read_bytes() == old.read_bytes()
             ):
                 continue
-            # An object of the old text is older than the new file, or there is no object yet.
+            # Replace a file with a new time, so that the object of its old text is older. A file
+            # that did not exist has no object, and keeps its time.
             copy = shutil.copy if os.path.lexists(new) else shutil.copy2
             new.parent.mkdir(parents=True, exist_ok=True)
             new.unlink(missing_ok=True)

@@ -68,7 +68,7 @@ class Code:
             n = bisect.bisect_right(self.starts, address) - 1
             head = bisect.bisect_right(heads, address) - 1
             if n < 0 or self.starts[n] < heads[head]:
-                n += 1  # counted before the first call of the function
+                n += 1  # code before the first call in its function belongs to that call
             if n < len(self.lines):
                 self.lines[n].append((file, line))
 
@@ -212,8 +212,8 @@ class Maker:
         self._code = {}
 
     def jobs(self):
-        """Return [(True if it runs alone, or None; name; function(box))] of the tests not yet
-        known."""
+        """Return [(kind, name, path, content)] of the tests that the map does not have: "unit" or
+        "system", the name, the file of the map for the test, the digest of the test."""
         root, found = self.tree.root, []
         helpers = sorted(
             p.relative_to(root)

@@ -294,7 +294,7 @@ class Tree:
     # -- the collection --
 
     def add(self, kind, span, new):
-        """Add a fault, unless at this place it has no effect or no visible effect."""
+        """Add a fault, unless it changes nothing or its place is inside a macro."""
         if self.octets(span) == new:
             return  # the type has no other value
         macro = self.macro_around(span)
@@ -506,7 +506,7 @@ class Tree:
         is_reason = bool(REASONS.fullmatch(cursor.spelling))
         place = there.semantic_parent.location.file
         if place is None or self.text_of(os.path.normpath(place.name)) is None:
-            return  # the line belongs to another header
+            return  # the enumeration is of another project
         sort = cursor.spelling.split("_")[0] + "_" if is_reason else ""
         others = [c.spelling for c in there.semantic_parent.get_children()]
         others = [o for o in others if o.startswith(sort) and o != "PUNT_before_first"]

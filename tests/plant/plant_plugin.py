@@ -77,5 +77,5 @@ def pytest_runtest_logfinish(nodeid, location):
     )
 
 
-if __name__ == "__main__":  # of a program that is no test of pytest's
+if __name__ == "__main__":  # after a program that pytest does not run: print its notes
     print(json.dumps(notes()))

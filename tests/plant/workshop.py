@@ -33,7 +33,7 @@ class Shared:
     """Trees, coverage, and facts about the tests."""
 
     def __init__(self, cc, flags, full, tiers):
-        cc = [word for word in cc if word != "ccache"]  # make puts it before
+        cc = [word for word in cc if word != "ccache"]  # make adds ccache itself
         ccache = shutil.which("ccache")
         self.cc, self.flags, self.full = [*([ccache] if ccache else []), *cc], flags, full
         self.tiers = tiers
@@ -112,8 +112,7 @@ class Shared:
 
     def objects(self, build, file):
         """Return the objects that depend on a file; for a header, the objects of all files that
-        include
-        it."""
+        include the header."""
         if file.endswith(".c"):
             return {f"build/{build}/obj/{file[:-2]}.o"}
         return {
