@@ -247,9 +247,9 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 		*reuse = (struct hotplug_reuse){dup(gone.tap.fd), gone.place};
 	} else {
 		/*
-		 * Do this before the client gets its reply, because a new port cannot use
-		 * the name of the TAP while the service manager has a descriptor of the
-		 * TAP.
+		 * Wait for the service manager before the client gets its reply, because a
+		 * new port cannot use the name of the TAP while the service manager has a
+		 * descriptor of the TAP.
 		 */
 		fdstore_remove_tap(gone.name);
 		if (tap_destroy(&gone.tap) < 0)

@@ -420,8 +420,9 @@ mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 }
 
 /*
- * Change a port, or add it. `ip link set mtu` may have changed the MTU of the TAP since it was
- * set: the MTU in force is then the former value, so that the configured MTU is set again.
+ * Change a port, or add it. `ip link set mtu` may have changed the MTU of the TAP after the
+ * daemon set it. Compare the wanted MTU with the MTU of the TAP, so that it is set again
+ * then.
  */
 static void
 port_change(struct manage *mg, struct msg_manage *mm, struct config *next, unsigned int i)

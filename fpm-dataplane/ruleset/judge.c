@@ -541,7 +541,7 @@ rule_ask(struct judged *j, const struct ruleset_rule *rule)
 struct place {
 	const struct ruleset_acl *acl;
 	uint32_t rule, end, segment;
-	bool named; /* the classifier named `rule`; false: `rule` follows a named rule */
+	bool named; /* the classifier named `rule`; false: `rule` only follows in order */
 	uint32_t begin[ACL_SEGMENTS_MAX];
 };
 

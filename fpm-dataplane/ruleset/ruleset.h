@@ -255,7 +255,7 @@ struct ruleset_packet {
 	enum ruleset_back (*back)(const struct ruleset_packet *p, bool iif);
 	const void *back_of; /* for `back`: data of the caller */
 	/* W:ruleset_look() */
-	bool looked;        /* the rest is valid */
+	bool looked;        /* the next four members are valid */
 	bool has_transport; /* l4proto and transport are known */
 	bool later;         /* a later fragment: no transport header */
 	uint8_t l4proto;
