@@ -19,7 +19,7 @@
 
 #define FILTER_NAME     256 /* octets of a name of nf_tables, its terminator included */
 #define FILTER_WHY      320 /* octets of a reason */
-#define FILTER_DUMP_MAX (1u << 30)
+#define FILTER_DUMP_MAX (1u << 30) /* octets of a dump */
 
 /* A table whose chains are obeyed. */
 struct filter_table {
@@ -308,8 +308,8 @@ struct ruleset_state *kept_take(const struct build *b, uint64_t handle, uint32_t
 /* Append a state to r->stateful, for a handle of the table. Returns its number. */
 uint32_t kept_append(struct build *b, uint64_t handle, struct ruleset_state *state);
 /*
- * Keep the states of rules and named objects that the kernel has and the ruleset has not, because
- * no packet can reach them at present.
+ * Keep the states of rules and named objects that the kernel has and the ruleset does not
+ * have, because no packet can reach them at present.
  */
 void kept_store(struct build *b);
 /* Note that the new ruleset was emptied and has taken none of the states. */

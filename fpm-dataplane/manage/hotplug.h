@@ -55,8 +55,8 @@ int hotplug_add(struct hotplug *h, const struct config *conf, const struct confi
 void hotplug_msg(const struct hotplug *h, struct msg *m);
 
 /*
- * Remove the descriptor of TAP `tap` from the service manager's store, and a TAP that is
- * kept for the port.
+ * Remove the descriptor of TAP `tap` from the service manager's store, and delete a TAP
+ * that is kept for the port.
  */
 void hotplug_unstore(const char *tap);
 

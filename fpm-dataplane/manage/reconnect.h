@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reconnect: open devices again that wait for another program. These are memif clients
- * whose server was restarted, or started after the daemon, because DPDK's client connects
- * only when the device is started. And these are devices on a kernel interface that was
- * deleted and made again, because AF_PACKET does not follow the name.
+ * reconnect: open devices again that wait for another program. One kind is a memif client
+ * whose server was restarted, or was started after the daemon: DPDK's client connects only
+ * when the device is started. The other kind is a device on a kernel interface that was
+ * deleted and made again: AF_PACKET does not follow the name.
  * [manage]
  */
 #ifndef MANAGE_RECONNECT_H
@@ -20,7 +20,8 @@ struct reconnect {
 	struct ev_timer timer;
 	uint32_t turn; /* runs of the timer so far */
 	struct reconnect_of {
-		char tap[IFNAMSIZ]; /* of a port of `running`, or free */
+		/* name of a port of `running`; else the record is free */
+		char tap[IFNAMSIZ];
 		char device[256];
 		uint32_t wait;       /* turns between attempts; 0: no attempt yet */
 		uint32_t not_before; /* turn of the next attempt */

@@ -26,7 +26,8 @@ unsigned int fdstore_list(const struct port *port, unsigned int n_port, int chec
 
 /*
  * Take the inherited checkpoint of the previous daemon; -1: none. `alive_ms` returns when
- * the writer of a checkpoint last ran. If there are two, the later one is taken.     [main]
+ * the writer of a checkpoint last ran. If there are two checkpoints, take the checkpoint
+ * whose writer ran last.                                                             [main]
  */
 int fdstore_take_checkpoint(uint64_t (*alive_ms)(int fd));
 
@@ -64,9 +65,10 @@ void fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoin
 void fdstore_put_tap(const struct port *port);
 
 /*
- * Remove the descriptor of a TAP from the store, and a TAP that is kept for the port.
- * Returns when the service manager has closed the descriptor, or after SD_SEND_MS with a
- * line in the log.                                                                [manage]
+ * Remove the descriptor of a TAP from the store, and delete a TAP that is kept for the
+ * port. Returns when the service manager has closed the descriptor, or after SD_SEND_MS
+ * with a line in the log.
+ * [manage]
  */
 void fdstore_remove_tap(const char *tap);
 

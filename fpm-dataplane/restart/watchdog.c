@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Check that all threads still run. The check may run at any rate: a thread has the time
- * from one passed check to the next. Therefore a service manager that waits for 30 s ends
- * the daemon when a thread made no progress for 30 s, not for 16 s and not for 44 s. The
- * service manager gets WATCHDOG=1 only when every worker and every forwarder has completed
- * a round, because a daemon hangs when one of its threads hangs.
+ * Check that all threads still run. The check may run at any rate, because it passes when
+ * each thread has completed a round since the last passed check. So a service manager that
+ * waits for 30 s ends the daemon after 30 s in which a thread has completed no round, not
+ * after 16 s or 44 s. The service manager gets WATCHDOG=1 only when every worker and every
+ * forwarder has completed a round, because a daemon hangs when one of its threads hangs.
  * [main]
  */
 #include "restart/watchdog.h"

@@ -21,7 +21,7 @@
 struct watchdog {
 	uint64_t since_ms; /* time of the last passed check */
 	bool reported;     /* hanging threads were logged since then */
-	/* The rounds of each thread at that time. */
+	/* The rounds of each thread at the last passed check. */
 	unsigned long rounds[WATCHDOG_WORKERS_MAX + COUNTERS_MAX];
 };
 

@@ -4,7 +4,8 @@
  *
  * A set of many addresses without values is a Poptrie, which adds or removes an element in
  * some microseconds. Any other set is a sorted array, which a change replaces as a whole.
- * In both, a reader finds for each key the result before the change or after it. [filter]
+ * In both cases a reader finds for each key the result before the change or after it.
+ * [filter]
  */
 #ifndef RULESET_MEMBERS_H
 #define RULESET_MEMBERS_H

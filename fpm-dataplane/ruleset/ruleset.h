@@ -6,7 +6,7 @@
  * packet is compared in the same order as in a Linux router. A published ruleset is
  * immutable, except for sets that change in place, and for the state of its rules: counters
  * and limits. The state belongs to the rule and outlives the ruleset while the kernel keeps
- * the rule, also while no packet can reach the rule.
+ * the rule, even while no packet can reach the rule.
  *
  * ruleset_judge() does not allocate, lock or make system calls, because forwarders call it.
  * A rule with `log` copies the packet into a ring (logged.h).
@@ -35,7 +35,7 @@ enum ruleset_kind {
 	OP_EXTHDR,  /* octets of an extension header of IPv6, or whether it is present */
 	OP_FIB,     /* whether a route leads back to the source, into a register */
 	OP_VALUE,   /* a constant into a register */
-	OP_MASK,    /* register = register & a ^ b */
+	OP_MASK,    /* register = (register & a) ^ b */
 	OP_SHIFT,   /* register = register << n, or >> n, as one number in host order */
 	OP_SWAP,    /* byte order of each number in a register */
 	OP_COMPARE, /* a register with a constant */
@@ -87,7 +87,9 @@ enum ruleset_code {
 	CODE_REJECT, /* decided by OP_REJECT only */
 };
 
-/* A limit: one bucket for all threads, with the time at which it is full again. */
+/*
+ * A limit: a bucket that all threads share, stored as the time at which it is full again.
+ */
 struct ruleset_limit {
 	_Atomic uint64_t full_at; /* W:fwd,punt  ticks */
 	uint64_t room;            /* ticks that a full bucket holds */
@@ -146,7 +148,7 @@ struct ruleset_op {
 struct ruleset_rule {
 	uint32_t op, n_op; /* in ruleset.op */
 	uint32_t chain;
-	bool counts; /* the rule has its own counter among its operations */
+	bool counts; /* it has OP_COUNT_RULE; else it counts after its last operation */
 	/*
 	 * `sure`: families (bit 0: IPv4, bit 1: IPv6) for which the conditions of the
 	 * classifier are exact. If the classifier names the rule for a packet of such a
@@ -209,7 +211,7 @@ struct ruleset_set {
 	uint8_t n_field, field[RULESET_FIELDS_MAX];
 	struct ruleset_content
 		*_Atomic content;      /* W:filter; SET_PREFIXES: readers use pt */
-	struct poptrie *pt;            /* SET_PREFIXES: 1 for each member */
+	struct poptrie *pt;            /* SET_PREFIXES: each member has the value 1 */
 	struct ruleset_element *other; /* for all other keys; NULL: none */
 	char *name;
 };

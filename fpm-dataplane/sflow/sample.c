@@ -74,8 +74,9 @@ port_of(const struct sflow *s, unsigned int ifidx)
 }
 
 /*
- * Return the port that is the source of a record: the port by which the packet came. The
- * record of a frame that a port did not accept for sending has only the egress interface.
+ * Return the port that is the source of a record: the port by which the packet came. If a
+ * port did not accept a frame for sending, the record has only the egress interface, and
+ * the port of this interface is the source.
  */
 static unsigned int
 source_of(const struct sflow *s, const struct watch_record *rec)

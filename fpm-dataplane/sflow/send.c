@@ -18,7 +18,7 @@
 #include "tap-bridge/netns.h"
 
 #define RETRY_MS 1000u
-#define QUIET_MS 10000u /* without an error, until a collector counts as working again */
+#define QUIET_MS 10000u /* time without an error until a collector counts as working */
 
 static void
 collector_fail(struct collector *c, int error)

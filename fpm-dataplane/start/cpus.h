@@ -18,8 +18,8 @@ void cpus_layout(unsigned int *core, unsigned int *n_core);
 
 /*
  * If control threads have a single CPU, let a thread that BFD waits for use the forwarding
- * CPUs, too. Such a thread needs a few percent of a CPU. That CPU may be busy with work
- * that the scheduler cannot move, such as the interrupts of a flood. [main]
+ * CPUs, too. Such a thread needs a few percent of a CPU. The single CPU may be busy with
+ * work that the scheduler cannot move, such as the interrupts of a flood. [main]
  */
 void cpus_allow_forwarding(pthread_t thread);
 

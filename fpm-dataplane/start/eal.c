@@ -31,8 +31,8 @@
 
 /*
  * The text of an error that is harmless. Linux's vfio refuses to disable interrupts only if
- * they are not enabled. The virtio driver (22.11) disables them when it stops and again
- * when it closes, and for a member of a bond even before they were enabled.
+ * they are not enabled. The virtio driver of DPDK 22.11 disables them when it stops and
+ * again when it closes, and for a member of a bond even before they were enabled.
  */
 #define IRQ_OFF_ERROR "EAL: Error disabling MSI-X interrupts"
 

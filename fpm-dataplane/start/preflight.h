@@ -24,10 +24,10 @@ int preflight_stack(void);
  * still has the addresses and the socket; preflight_listen() checks those when the
  * predecessor has released them. A daemon that the service manager started again does not
  * check the addresses: it forwards without them, and tries them until they are free. The
- * check waits for a daemon that is just ending.
+ * check of the control socket waits for a daemon that is just ending.
  *
- * A refusal is logged as a sentence. A port whose MTU is too small for IPv6 is logged as a
- * warning. All sockets of the check are closed at once, and the threads open their own
+ * The log has the reason of a refusal, and a warning for a port whose MTU is too small for
+ * IPv6. All sockets of the check are closed at once, and the threads open their own
  * later, so another program may take an address in between. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
