@@ -12,17 +12,16 @@
 static void
 set_help(FILE *out)
 {
-	fputs("      rate N          packets per second of the class, or unlimited; 0: "
-	      "none\n"
+	fputs("      rate N          packets per second of the class, or unlimited\n"
 	      "      burst N         packets of the class in a burst\n"
-	      "      source-rate N   packets per second of each source, or unlimited; 0: "
-	      "none\n"
+	      "      source-rate N   packets per second of each source, or unlimited\n"
 	      "      source-burst N  packets of each source in a burst\n"
-	      "      `fpmctl show punt` lists the classes. The change lasts until the "
-	      "daemon\n"
-	      "      ends. To keep it, add it to `policers` in the configuration file "
-	      "(`fpmctl\n"
-	      "      config show` prints the running one).\n",
+	      "      `fpmctl show punt` lists the classes. A rate of 0 drops all packets. "
+	      "The\n"
+	      "      change lasts until the daemon ends. To keep it, add it to `policers` "
+	      "in\n"
+	      "      the configuration file (`fpmctl config show` prints the running "
+	      "one).\n",
 	      out);
 }
 

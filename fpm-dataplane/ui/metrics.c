@@ -359,9 +359,9 @@ channel_put(const struct ui *ui, struct buf *b)
 	STATUS_GAUGE(b, connected, "1 while zebra is connected.");
 	gauge_put(b, "fpm_generation", "Number of the session; 0: none yet.",
 		  fpm_status.gen);
-	gauge_put(b, "fpm_queue_bytes", "Events received that rib has not handled yet.",
-		  queue_depth());
-	STATUS_GAUGE(b, queue_high_bytes, "High water of fpm_queue_bytes.");
+	gauge_put(b, "fpm_queue_bytes",
+		  "Octets of received events that rib has not handled yet.", queue_depth());
+	STATUS_GAUGE(b, queue_high_bytes, "Highest value of fpm_queue_bytes.");
 	STATUS_GAUGE(b, queue_limit_bytes, "Limit at which the session is closed.");
 	STATUS_GAUGE(b, refusing, "1 while zebra is refused: the RIB is too far behind.");
 	STATUS_GAUGE(b, held, "1 while a hold is in force: FRR is being restarted.");
@@ -373,7 +373,7 @@ channel_put(const struct ui *ui, struct buf *b)
 	seconds_put(b, "fpm_lag_seconds", "Age of the oldest event that waits for the RIB.",
 		    fpm_lag_ms());
 	seconds_put(b, "fpm_lag_high_seconds",
-		    "High water of the time from receipt to the FIB.",
+		    "Longest time from the receipt of an event to the FIB.",
 		    fpm_status.lag_high_ms);
 	histogram_put(b, "rib_commit_seconds", "Duration of commits to the FIB.",
 		      &fpm_status.commit);
@@ -398,7 +398,7 @@ kernel_put(struct buf *b)
 		  "1 if all tables of the kernel were read since events were lost.",
 		  kernel_status.in_step);
 	gauge_put(b, "kernel_queue_bytes",
-		  "Events of the kernel that rib has not handled yet.",
+		  "Octets of events of the kernel that rib has not handled yet.",
 		  kernel_queue_depth());
 	for (unsigned int i = 0; i < n_kernel_counts; i++) {
 		snprintf(name, sizeof(name), "kernel_%s_total", kernel_counts[i].name);
@@ -475,7 +475,8 @@ sflow_put(struct buf *b)
 
 	if (SFLOW(rate) == 0)
 		return;
-	gauge_put(b, "sflow_rate", "Packets of which one is a sample.", SFLOW(rate));
+	gauge_put(b, "sflow_rate", "One of this number of packets is a sample.",
+		  SFLOW(rate));
 	gauge_put(b, "sflow_collectors", "Collectors that are configured.",
 		  SFLOW(collectors));
 	gauge_put(b, "sflow_collectors_failing",
@@ -800,8 +801,8 @@ metrics_page(struct ui *ui, struct buf *b)
 		  (uint64_t)(monotonic_s() - ui->started_s));
 	gauge_put(b, "resident_memory_bytes", "Memory of the process.",
 		  proc_status_bytes("VmRSS"));
-	gauge_put(b, "resident_memory_peak_bytes", "High water of the resident memory.",
-		  proc_status_bytes("VmHWM"));
+	gauge_put(b, "resident_memory_peak_bytes",
+		  "Largest resident memory since the start.", proc_status_bytes("VmHWM"));
 	port_buffers(&ui->conf.port[0], &n, &n_free);
 	gauge_put(b, "packet_buffers", "All packet buffers.", n);
 	gauge_put(b, "packet_buffers_free", "Free packet buffers.", n_free);

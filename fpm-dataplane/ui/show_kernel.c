@@ -25,7 +25,7 @@ const struct kernel_count kernel_counts[] = {
 	COUNT(by_tos, "Routes for one TOS only."),
 	COUNT(malformed, "Messages that could not be decoded."),
 	COUNT(overruns, "Times that events were lost and all tables were read again."),
-	COUNT(dumps, "Dumps of a table that ended."),
+	COUNT(dumps, "Completed dumps of a table."),
 	COUNT(interrupted, "Dumps that were started again because the table changed."),
 	COUNT(cut, "Dumps that Linux ended at a route with too many next hops."),
 };
