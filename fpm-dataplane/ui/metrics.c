@@ -264,7 +264,7 @@ ports_put(const struct ui *ui, struct buf *b)
 		{"port_tx_packets_total", "tx_packets", "Frames given to the port."},
 		{"port_tx_bytes_total", "tx_bytes", "Octets given to the port."},
 		{"port_rx_missed_packets_total", "rx_missed",
-		 "Frames the device had no room for."},
+		 "Frames that the device had no room for."},
 		{"port_rx_errors_total", "rx_errors", "Receive errors of the device."},
 		{"port_tx_errors_total", "tx_errors", "Transmit errors of the device."},
 	};
@@ -655,9 +655,9 @@ vrfs_put(const struct ui *ui, struct buf *b)
 		METRIC("vrf_rx_packets_total", "counter", vrf_counters, rx_packets,
 		       "Frames received by members of a VRF."),
 		METRIC("vrf_rx_bytes_total", "counter", vrf_counters, rx_bytes,
-		       "Octets of those frames."),
+		       "Octets received by members of a VRF."),
 		METRIC("vrf_drop_packets_total", "counter", vrf_counters, dropped,
-		       "Those frames that were dropped, for any reason."),
+		       "Frames received by members of a VRF and then dropped."),
 	};
 	struct vrf_counters sum;
 	char name[64];
@@ -711,9 +711,9 @@ sids_put(const struct ui *ui, struct buf *b)
 {
 	static const struct metric metric[] = {
 		METRIC("srv6_sid_packets_total", "counter", sid_counters, packets,
-		       "Packets that the end point of a SID took."),
+		       "Packets that the end point of a SID accepted."),
 		METRIC("srv6_sid_bytes_total", "counter", sid_counters, bytes,
-		       "Octets of those packets."),
+		       "Octets that the end point of a SID accepted."),
 		METRIC("srv6_sid_errors_total", "counter", sid_counters, errors,
 		       "Packets that the end point of a SID dropped or refused."),
 	};

@@ -73,7 +73,7 @@ const struct fpm_count fpm_counts[] = {
 	COUNT(route_dels, "Routes withdrawn."),
 	COUNT(nexthops, "Next-hop objects received."),
 	COUNT(nexthop_dels, "Next-hop objects withdrawn."),
-	COUNT(labels, "Routes of labels, received or withdrawn; counted as routes, too."),
+	COUNT(labels, "Routes of MPLS labels; counted as routes, too."),
 	COUNT(macs, "MAC addresses of EVPN for display only; counted as routes, too."),
 	COUNT(skipped_type,
 	      "Messages that are not used: other types, link-local prefixes."),

@@ -91,5 +91,5 @@ addrlabel_scan(struct warn *w)
 	list_add(&w->list, WARNING_ADDRLABEL, "ip addrlabel",
 		 "Linux prefers sources of ICMPv6 errors whose label is that of the "
 		 "receiver.",
-		 "The labels of a new namespace count (RFC 6724).");
+		 "The dataplane uses the labels of a new namespace (RFC 6724).");
 }

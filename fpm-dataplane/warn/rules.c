@@ -71,7 +71,7 @@ order_scan(struct warn *w, const char *family)
 		snprintf(where, sizeof(where), "%s rule %lld before table local", family,
 			 (long long)json_integer_value(json_object_get(row, "pref")));
 		list_add(&w->list, WARNING_RULE, where,
-			 "Linux asks table main first: it takes its own addresses for "
+			 "Linux asks table main first: it treats its own addresses as "
 			 "neighbors, and forwards broadcasts of its subnets.",
 			 "Own addresses and broadcasts stay those of table local.");
 		return;
@@ -144,6 +144,6 @@ rules_scan(struct warn *w)
 		list_add(&w->list, WARNING_MIXED,
 			 "next hops by ports and by interfaces of the kernel",
 			 "Linux shares the flows of a route among all of its next hops.",
-			 "For flows of the latter the kernel chooses once more, so ports "
-			 "get more than their share.");
+			 "The kernel chooses a next hop once more for flows of its "
+			 "interfaces, so ports get more than their share.");
 }

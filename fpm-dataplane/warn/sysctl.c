@@ -83,7 +83,7 @@ static const struct device_sysctl {
 	 "class."},
 	{6, IS_1, WARNING_SYSCTL, DEVCONF_SEG6_REQUIRE_HMAC, "seg6_require_hmac", NULL,
 	 "Linux drops packets to segments (SRv6) that have no valid HMAC.",
-	 "End points of forwarders do not verify it."},
+	 "End points of forwarders do not verify the HMAC."},
 	{6, BOTH, WARNING_SYSCTL, DEVCONF_RPL_SEG_ENABLED, "rpl_seg_enabled",
 	 "rpl_seg_enabled", "Linux processes source routes of RPL.",
 	 "Only packets that reach the kernel are processed, within the rate of their "
@@ -141,7 +141,7 @@ static const struct {
 	 EXTENSIONS_LINUX, EXTENSIONS},
 	{"ipv6/conf/all/proxy_ndp", "net.ipv6.conf.all.proxy_ndp", 0, 0,
 	 "Linux answers unicast neighbor solicitations for addresses of its proxy entries.",
-	 "They are forwarded; the kernel answers only those to groups."},
+	 "They are forwarded. The kernel answers only solicitations to groups."},
 };
 #define N_OF_NETNS (sizeof(of_netns) / sizeof(of_netns[0]))
 

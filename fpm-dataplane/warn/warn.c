@@ -104,7 +104,7 @@ namespace_scan(struct warn *w)
 		 "The name is that of another network namespace, or of none: `ip netns` "
 		 "does not reach the TAPs.",
 		 "TAPs and FPM listener stay in the namespace that had the name at the "
-		 "start. fpmctl restart moves them to that with the name now.");
+		 "start. fpmctl restart moves them to the namespace that has it now.");
 }
 
 static void

@@ -86,7 +86,7 @@ taps_check(struct exam *e, const struct bfdd *b)
 			    "bfdd, pid %d, has --dplaneaddr; bfd.dplane is absent",
 			    (int)b->pid);
 		finding_cost(e,
-			     "With this option bfdd opens no sockets for BFD: it hears no "
+			     "With this option bfdd opens no sockets for BFD: it gets no "
 			     "packet, and no session comes up. Remove the option from "
 			     "bfdd_options in /etc/frr/daemons, or let the dataplane run "
 			     "the sessions. For that, write in %s: bfd: {dplane: \"%s\"}, "
@@ -120,7 +120,7 @@ option_check(struct exam *e, const struct bfdd *b, const char *dplane)
 	finding_cost(e, "%s",
 		     b->has_option
 			     ? "The dataplane cannot connect to bfdd, and with "
-			       "--dplaneaddr bfdd hears no packet: no session comes up. "
+			       "--dplaneaddr bfdd gets no packet: no session comes up. "
 			       "Remove the old option from bfdd_options, then:"
 			     : "bfdd does not listen for the dataplane, and the dataplane "
 			       "keeps the BFD packets: no session comes up.");
