@@ -20,10 +20,11 @@ def arguments():
         prog="fpm-flowspec", description="BGP flow specifications (RFC 8955, 8956) as an nft table."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = commands.add_parser("run", help="run ExaBGP, and keep the table in step")
+    serve = commands.add_parser("run", help="run ExaBGP, and keep the nft table up to date")
     serve.add_argument(
-        "--no-validate", action="store_true", help="accept flows of any peer (RFC 8955, 6)"
-    )
+        "--no-validate", action="store_true",
+        help="accept flow specifications of any peer without a check (RFC 8955, 6)",
+    )  # fmt: skip
     serve.add_argument(
         "--stale-time", type=float, default=DEFAULT.stale_s, metavar="S",
         help="seconds for which rules stay after the session is lost (default %(default)s)",
@@ -34,15 +35,15 @@ def arguments():
     )  # fmt: skip
     serve.add_argument(
         "--max-rules", type=int, default=DEFAULT.max_rules, metavar="N",
-        help="most nft rules (default %(default)s)",
+        help="largest number of nft rules (default %(default)s)",
     )  # fmt: skip
     serve.add_argument(
         "--max-flows", type=int, default=DEFAULT.max_flows, metavar="N",
-        help="most flow specifications (default %(default)s)",
+        help="largest number of flow specifications; others wait (default %(default)s)",
     )  # fmt: skip
     serve.add_argument(
         "--share", type=int, default=DEFAULT.share, metavar="PERCENT",
-        help="most rules and flow specifications of one neighboring AS (default %(default)s)",
+        help="part of both numbers that one neighboring AS may have (default %(default)s)",
     )  # fmt: skip
     serve.add_argument("--vtysh", default="vtysh", help="command that starts vtysh")
     serve.add_argument(
@@ -53,11 +54,12 @@ def arguments():
     speaker.add_argument("exabgp", nargs=argparse.REMAINDER, help="the program and its arguments")
     show = commands.add_parser("show", help="list the flow specifications and their states")
     show.add_argument("--json", action="store_true", help="print JSON")
-    commands.add_parser("flush", help="make the table empty")
+    commands.add_parser("flush", help="empty the table")
     for each in (serve, show, copy):
         each.add_argument(
-            "--folder", default=DEFAULT.folder, help="of status.json and the pipe (%(default)s)"
-        )
+            "--folder", default=DEFAULT.folder,
+            help="folder of status.json and of the pipe (default %(default)s)",
+        )  # fmt: skip
     return parser
 
 
