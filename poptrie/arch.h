@@ -1,61 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * arch: the functions of a CPU that the library needs and C11 lacks. Each architecture has
- * a header with the functions that are declared here. No other file of poptrie/ knows the
- * architecture, except the files *_avx2.c and *_avx512.c, which only the build for x86-64
- * compiles.
- *
- * The memory model, for readers that never wait for the writer: a reader loads the view and
- * the default with acquire. Then it loads nodes and leaves; the address of each comes from
- * the node before it. After the last leaf the reader calls pt_reader_fence() and reads the
- * default again. The writer stores each node and each leaf with release.
+ * arch: the functions of a CPU that the library needs and C11 lacks. arch_decl.h describes
+ * them. No other file of poptrie/ depends on the architecture, except the files *_avx2.c and
+ * *_avx512.c, which only the build for x86-64 compiles.
  */
 #ifndef POPTRIE_ARCH_H
 #define POPTRIE_ARCH_H
-
-#include <string.h>
-#include "poptrie/impl.h"
-
-#define PT_INLINE static inline __attribute__((always_inline))
-
-/* A fused node in registers. */
-struct pair {
-	uint64_t run;
-	uint64_t base; /* child_base << 32 | leaf_base */
-};
-
-/*
- * Return true if an aligned access of 16 octets is one access; load16() and others need it.
- */
-static inline bool pt_has_16_octets(void);
-
-/* Return the widest bulk variant that this CPU runs. */
-static inline enum pt_isa pt_cpu_isa(void);
-
-/* Load a node at once. The compiler must not split the load. */
-static inline struct pair load16(const struct pt_fused *f);
-
-/* Load the direct entry of a key at once, and store it into memory. */
-static inline void entry_to(struct pt_fused *to, const struct pt_fused *direct,
-			    uint32_t addr);
-
-/*
- * Publish a node by one aligned store: no reader can see half of it. Release: a reader that
- * sees it also sees all earlier stores of the caller.
- */
-static inline void fused_publish(struct pt_fused *slot, struct pt_fused f);
-
-/* Order the loads before the call (nodes and leaves) before the loads after it. */
-static inline void pt_reader_fence(void);
-
-/*
- * Return `value`, or the default if `value` is 0. Select without a branch, because the CPU
- * could not predict it: the traffic decides whether a key has a route.
- */
-static inline uint32_t or_dflt(uint32_t value, uint64_t dflt);
-
-/* Return the runs: bit s > 0 is set if value[s] differs from value[s - 1]. Bit 0 is 0. */
-static inline uint64_t pt_runs(const uint32_t value[64]);
 
 #ifdef __x86_64__
 #include "poptrie/arch_x86.h"

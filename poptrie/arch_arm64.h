@@ -7,7 +7,7 @@
 #define POPTRIE_ARCH_ARM64_H
 
 #include <sys/auxv.h>
-#include "poptrie/arch.h"
+#include "poptrie/arch_decl.h"
 
 #define PT_HWCAP_USCAT (1ul << 25) /* asm/hwcap.h: FEAT_LSE2 */
 

@@ -7,7 +7,7 @@
 #define POPTRIE_ARCH_X86_H
 
 #include <emmintrin.h>
-#include "poptrie/arch.h"
+#include "poptrie/arch_decl.h"
 
 /* Aligned vector accesses of 16 octets are atomic on every CPU that has AVX. */
 static inline bool

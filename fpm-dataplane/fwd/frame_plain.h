@@ -3,7 +3,7 @@
 #ifndef FWD_FRAME_PLAIN_H
 #define FWD_FRAME_PLAIN_H
 
-#include "fwd/frame.h"
+#include "fwd/frame_decl.h"
 
 static inline void
 frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)

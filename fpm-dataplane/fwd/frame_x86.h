@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <smmintrin.h>
 
-#include "fwd/frame.h"
+#include "fwd/frame_decl.h"
 
 static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface, tag) == 12,
 	      "the offsets in a frame");

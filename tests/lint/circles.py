@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Find circles of files: files of one folder that call each other's functions, directly or through
-other files. A part of a program that is a circle can be understood and tested only as a whole."""
+"""Find circles of files: files of one folder that call each other's functions, and headers that
+include each other, directly or through others. A part of a program that is a circle can be understood
+and tested only as a whole."""
 
 import graphlib
 import re
@@ -10,6 +11,7 @@ FUNCTION = re.compile(r"^(?!static\b)(?:[\w*]+[ *]+)*[\w*]+\n(\w+)\([^;]*?\)\n\{
 VARIABLE = re.compile(r"^(?!static\b|typedef\b|extern\b)(?:[\w*]+[ *]+)+(\w+)(?:\[[^\]]*\])* =", re.M)
 # A name that is no member and no type of a structure.
 WORD = re.compile(r"(?<![.>\w])(?<!struct )(?<!enum )(?<!union )[a-z_]\w*")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|^\s*#[^\n]*|"(?:\\.|[^"\\\n])*"', re.S | re.M)
 
 
@@ -32,13 +34,25 @@ def static_names(text):
     return set(re.findall(r"^static\b[^\n;=]*\n(\w+)\(", text, re.M))
 
 
-def find(texts):
+def circle_of(graph):
     """Return the files of a circle, or None."""
     try:
-        graphlib.TopologicalSorter(graph_of(texts)).prepare()
+        graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as err:
         return err.args[1][:-1]
     return None
+
+
+def find(texts):
+    """Return the files of a folder that are a circle of calls, or None."""
+    return circle_of(graph_of(texts))
+
+
+def find_headers(texts):
+    """Return the headers {path: text} that include each other in a circle, or None."""
+    return circle_of(
+        {name: {n for n in INCLUDE.findall(text) if n in texts} for name, text in texts.items()}
+    )
 
 
 def check(root, folders, problem):
@@ -48,3 +62,16 @@ def check(root, folders, problem):
         circle = find({name: path.read_text() for name, path in paths.items()})
         if circle:
             problem(paths[circle[0]], 1, f"a circle of files that call each other: {', '.join(circle)}")
+    check_headers(root, folders, problem)
+
+
+def check_headers(root, folders, problem):
+    """Report a circle of headers. Includes name a path below the root or below fpm-dataplane/."""
+    texts = {}
+    for folder in folders:
+        for path in (root / folder).glob("*.h"):
+            name = path.relative_to(root).as_posix().removeprefix("fpm-dataplane/")
+            texts[name] = path.read_text()
+    circle = find_headers(texts)
+    if circle:
+        problem(root, 1, f"a circle of headers: {', '.join(circle)}")

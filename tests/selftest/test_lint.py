@@ -93,6 +93,16 @@ def test_a_circle_of_files_is_found():
     assert circles.find({**texts, "three.c": static + three % "one()"}) is None
 
 
+def test_a_circle_of_headers_is_found():
+    """Headers that include each other by a third header are a circle. Two headers that include a
+    third one, which does not include them, are none."""
+    texts = {"a/one.h": '#include "a/two.h"\n#include <b.h>\n', "a/two.h": '#include "b/three.h"\n'}
+    circle = circles.find_headers({**texts, "b/three.h": '# include "a/one.h"\n'})
+    assert sorted(circle) == ["a/one.h", "a/two.h", "b/three.h"]
+    three = {"b/three.h": "", "a/four.h": '#include "b/three.h"\n'}
+    assert circles.find_headers({**texts, **three}) is None
+
+
 @pytest.mark.parametrize("line, faults", [
     ("test_vlan_moved (guest): `renamed`", 0),
     ("test_vlan_moved (guest): `renamed`, `no_such_test`", 1),
