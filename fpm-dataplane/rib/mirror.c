@@ -15,17 +15,29 @@
 #include "rib/nh_list.h"
 #include "rib/source.h"
 
+/* Return true if an object can be written now. If not, add its number to `missed`. */
 static bool
-mirror_is_on(const struct rib *rib)
+mirror_is_on(const struct rib *rib, struct vec32 *missed, uint32_t number)
 {
-	return rib->ckpt != NULL && !rib->ckpt->quiesced;
+	if (!ckpt_is_quiesced(rib->ckpt))
+		return rib->ckpt != NULL;
+	vec32_push(missed, number);
+	return false;
 }
 
-/* MACs of EVPN are in no FIB in any session, so the checkpoint does not have them. */
+/*
+ * Return true if a route of zebra can be written now, and its number. MACs of EVPN are in no
+ * FIB in any session, so the checkpoint does not have them.
+ */
 static bool
-route_is_mirrored(const struct rib *rib, const struct route *r)
+route_is_mirrored(struct rib *rib, const struct route *r, uint32_t *number)
 {
-	return mirror_is_on(rib) && r->family != FAMILY_MAC;
+	if (rib->ckpt == NULL || r->family == FAMILY_MAC)
+		return false;
+	*number = routes_number(tables_routes(&rib->tables, r->table), r);
+	return mirror_is_on(
+		rib, r->table == RIB_TABLE_MAIN ? &rib->missed.main : &rib->missed.other,
+		*number);
 }
 
 void
@@ -38,19 +50,19 @@ mirror_route(struct rib *rib, const struct route *r)
 				       .protocol = (uint8_t)r->protocol,
 				       .rtm_type = (uint8_t)r->rtm_type,
 				       .table = r->table};
+	uint32_t number;
 
-	if (route_is_mirrored(rib, r))
-		ckpt_put_route(rib->ckpt,
-			       routes_number(tables_routes(&rib->tables, r->table), r),
-			       &now);
+	if (route_is_mirrored(rib, r, &number))
+		ckpt_put_route(rib->ckpt, number, &now);
 }
 
 void
 mirror_route_gone(struct rib *rib, const struct route *r)
 {
-	if (route_is_mirrored(rib, r))
-		ckpt_drop_route(rib->ckpt, r->table,
-				routes_number(tables_routes(&rib->tables, r->table), r));
+	uint32_t number;
+
+	if (route_is_mirrored(rib, r, &number))
+		ckpt_drop_route(rib->ckpt, r->table, number);
 }
 
 /*
@@ -80,14 +92,14 @@ mirror_kernel(struct rib *rib, uint32_t number)
 			(uint8_t)(kr->is_local * CKPT_IS_LOCAL |
 				  kr->connected * CKPT_CONNECTED | kr->joins * CKPT_JOINS)};
 
-	if (mirror_is_on(rib) && !source_is_table(r->table))
+	if (!source_is_table(r->table) && mirror_is_on(rib, &rib->missed.kernel, number))
 		ckpt_put_kernel(rib->ckpt, number, &route, &kernel);
 }
 
 void
 mirror_kernel_gone(struct rib *rib, uint32_t number)
 {
-	if (mirror_is_on(rib))
+	if (mirror_is_on(rib, &rib->missed.kernel, number))
 		ckpt_drop_kernel(rib->ckpt, number);
 }
 
@@ -95,7 +107,7 @@ void
 mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 {
 	/* The number of a class is valid in this process only, so store its MTU. */
-	if (mirror_is_on(rib))
+	if (mirror_is_on(rib, &rib->missed.slots, slot))
 		ckpt_put_slot(rib->ckpt, slot, hops,
 			      fib_class_mtu(rib->fib, hops->v[0].mtu_class), rib->stacks.v);
 }
@@ -103,14 +115,14 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 void
 mirror_slot_gone(struct rib *rib, uint32_t slot)
 {
-	if (mirror_is_on(rib))
+	if (mirror_is_on(rib, &rib->missed.slots, slot))
 		ckpt_drop_slot(rib->ckpt, slot);
 }
 
 void
 mirror_zebra(struct rib *rib, uint32_t nl_pid, uint32_t held_until_s)
 {
-	if (mirror_is_on(rib))
+	if (rib->ckpt != NULL && !rib->ckpt->quiesced)
 		ckpt_zebra(rib->ckpt, nl_pid, held_until_s);
 }
 
@@ -119,4 +131,77 @@ mirror_alive(struct rib *rib)
 {
 	if (rib->ckpt != NULL)
 		ckpt_alive(rib->ckpt, boottime_ms());
+}
+
+/* --- after a cancelled handover ----------------------------------------------------------- */
+
+/* Write routes of zebra again, or remove them. `table`: one of the tables with these numbers. */
+static void
+routes_resume(struct rib *rib, struct vec32 *missed, struct routes *routes, uint32_t table)
+{
+	for (uint32_t i = 0; i < missed->n; i++) {
+		const struct route *r = route_at(routes, missed->v[i]);
+
+		/* The number may be free, or a route that is not mirrored may have it. */
+		if (r->family != 0 && r->family != FAMILY_MAC && r->zslot != 0)
+			mirror_route(rib, r);
+		else
+			ckpt_drop_route(rib->ckpt, table, missed->v[i]);
+	}
+	missed->n = 0;
+}
+
+static void
+kernel_resume(struct rib *rib)
+{
+	struct vec32 *missed = &rib->missed.kernel;
+
+	for (uint32_t i = 0; i < missed->n; i++) {
+		const struct route *r = rib->kroutes.v[missed->v[i]].route;
+
+		if (r != NULL && !source_is_table(r->table))
+			mirror_kernel(rib, missed->v[i]);
+		else
+			ckpt_drop_kernel(rib->ckpt, missed->v[i]);
+	}
+	missed->n = 0;
+}
+
+static void
+slots_resume(struct rib *rib)
+{
+	struct vec32 *missed = &rib->missed.slots;
+
+	for (uint32_t i = 0; i < missed->n; i++) {
+		const struct slot *s = slot_at(&rib->slots, missed->v[i]);
+
+		nh_list_clear(&rib->scratch);
+		for (uint32_t j = 0; j < s->n_legs; j++)
+			*nh_list_push(&rib->scratch) = s->leg[j].hop;
+		if (rib->scratch.n > 0)
+			mirror_slot(rib, missed->v[i], &rib->scratch);
+		else
+			ckpt_drop_slot(rib->ckpt, missed->v[i]);
+	}
+	missed->n = 0;
+}
+
+void
+mirror_resume(struct rib *rib)
+{
+	if (rib->ckpt == NULL)
+		return;
+	slots_resume(rib); /* first: routes name slots */
+	routes_resume(rib, &rib->missed.main, &rib->tables.main, RIB_TABLE_MAIN);
+	routes_resume(rib, &rib->missed.other, &rib->tables.other, FPM_TABLE_NONE);
+	kernel_resume(rib);
+}
+
+void
+mirror_missed_free(struct rib *rib)
+{
+	vec32_free(&rib->missed.main);
+	vec32_free(&rib->missed.other);
+	vec32_free(&rib->missed.kernel);
+	vec32_free(&rib->missed.slots);
 }

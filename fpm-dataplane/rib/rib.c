@@ -111,8 +111,10 @@ quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 		rib->ckpt->quiesced = !resume;
 	if (rib->ckpt != NULL && resume)
 		rib->ckpt->head->attempts = 0;
-	if (resume)
+	if (resume) {
+		mirror_resume(rib);
 		return;
+	}
 	session_down(rib);
 	atomic_store(m->done, true);
 }
@@ -439,6 +441,7 @@ rib_teardown(struct worker *w)
 	rib->stopping = true;
 	commit_reclaim_all(rib);
 	ckpt_free(rib->ckpt);
+	mirror_missed_free(rib);
 	early_free(rib);
 	nhs_free(rib);
 	slots_free(rib);

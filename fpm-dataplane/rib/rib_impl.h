@@ -77,6 +77,7 @@
 #include "rib/reclaim.h"
 #include "rib/resync.h"
 #include "rib/rib.h"
+#include "rib/mirror.h"
 #include "rib/routes.h"
 #include "rib/rules.h"
 #include "rib/sid.h"
@@ -152,6 +153,7 @@ struct rib {
 	struct rib_feedback feedback;
 	struct rib_queries queries;
 	struct ckpt *ckpt; /* NULL: no checkpoint is written */
+	struct mirror_missed missed;
 
 	struct rib_counters count;
 	struct nh_list scratch; /* next hops that a function collects for its own use */

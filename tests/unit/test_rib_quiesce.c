@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "rib/replay.h"
+#include "rib/zebra.h"
 
 static void
 quiesce(struct rig *g, _Atomic bool *done)
@@ -96,6 +97,81 @@ a_checkpoint_that_rested_is_whole_after_it(void **state)
 	ckpt_free(ckpt_opened(ckpt_of_killed(g)));
 }
 
+/*
+ * rtnl does not stop while a successor starts: rib obeys the kernel meanwhile. If the successor
+ * does not take over, the checkpoint gets these changes.
+ */
+static void
+changes_of_the_kernel_reach_a_checkpoint_that_rested(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	_Atomic bool done = false;
+
+	ckpt_teach(g);
+	rig_kernel_route(g, KERNEL_ROUTE, "10.1.0.0/16", 0, "192.0.2.5", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "10.2.0.0/16", 0, "192.0.2.5", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "10.3.0.0/16", 0, "192.0.2.1", 11);
+	rig_kernel_nexthop(g, 70, "192.0.2.6", 11);
+	rig_kernel_by_id(g, KERNEL_ROUTE, "10.5.0.0/16", 0, 70);
+	rig_settle(g);
+	quiesce(g, &done);
+	rig_kernel_route(g, KERNEL_ROUTE_DEL, "10.1.0.0/16", 0, "192.0.2.5", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "10.2.0.0/16", 0, "192.0.2.7", 11)->order =
+		KERNEL_REPLACE;
+	rig_kernel_route(g, KERNEL_ROUTE, "10.4.0.0/16", 0, "192.0.2.8", 11);
+	rig_kernel_nexthop(g, 70, "192.0.2.9", 11);
+	rig_settle(g);
+	assert_true(g->rib->missed.kernel.n > 0 && g->rib->missed.slots.n > 0);
+	quiesce(g, NULL);
+	/* zebra's new session has a route with the next hop of a group that was made then. */
+	rig_session(g, 101);
+	rig_route_inline(g, "203.0.113.128/25", "192.0.2.8", 11);
+	rig_flush_batch(g);
+	rig_settle(g);
+
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	assert_int_equal(g->rib->count.restore_lost, 0);
+	assert_seen(g, "10.1.0.1", "none");
+	assert_seen(g, "10.2.0.1", "192.0.2.7@1");
+	assert_seen(g, "10.3.0.1", "192.0.2.1@1");
+	assert_seen(g, "10.4.0.1", "192.0.2.8@1");
+	assert_seen(g, "10.5.0.1", "192.0.2.9@1");
+	assert_seen(g, "203.0.113.129", "192.0.2.8@1");
+	rig_free(g);
+}
+
+/*
+ * Routes of zebra that are swept after the session has ended, or whose prefix's record is used
+ * again, are not in the checkpoint.
+ */
+static void
+routes_that_go_meanwhile_leave_a_checkpoint_that_rested(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	_Atomic bool done = false;
+	struct prefix p;
+	struct route *r;
+
+	ckpt_teach(g);
+	assert_int_equal(prefix_parse("203.0.113.0/24", &p, NULL), 0);
+	r = routes_find(&g->rib->tables.main, RIB_TABLE_MAIN, &p,
+			routes_hash(&g->rib->tables.main, RIB_TABLE_MAIN, &p));
+	assert_non_null(r);
+	quiesce(g, &done);
+	zebra_withdraw(g->rib, r);
+	/* A route of the kernel gets the record of the withdrawn route. */
+	rig_kernel_route(g, KERNEL_ROUTE, "10.1.0.0/16", 0, "192.0.2.5", 11);
+	rig_settle(g);
+	quiesce(g, NULL);
+	rig_settle(g);
+
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	assert_int_equal(g->rib->count.restored, 5);
+	assert_seen(g, "203.0.113.1", "none");
+	assert_seen(g, "10.1.0.1", "192.0.2.5@1");
+	rig_free(g);
+}
+
 /* Return the result of the thread's init function. */
 static int
 begun_poor(int fd, bool successor)
@@ -145,6 +221,8 @@ main(void)
 		cmocka_unit_test(nothing_moves_under_a_successor),
 		cmocka_unit_test(the_last_message_of_zebra_reaches_a_successor),
 		cmocka_unit_test(a_checkpoint_that_rested_is_whole_after_it),
+		cmocka_unit_test(changes_of_the_kernel_reach_a_checkpoint_that_rested),
+		cmocka_unit_test(routes_that_go_meanwhile_leave_a_checkpoint_that_rested),
 		cmocka_unit_test(a_successor_does_not_take_over_with_part_of_the_routes),
 	};
 
