@@ -84,6 +84,8 @@ run_start(struct run *run, const char *program, const char *command)
 	posix_spawn_file_actions_t actions;
 	int fd[2], n = 0, rc;
 
+	if (words == NULL)
+		abort(); /* out of memory for some octets */
 	for (char *w = strtok_r(words, " ", &save); w != NULL && n < WORDS_MAX - 3;
 	     w = strtok_r(NULL, " ", &save))
 		argv[n++] = w;
@@ -92,7 +94,7 @@ run_start(struct run *run, const char *program, const char *command)
 		argv[n++] = (char *)(uintptr_t)command;
 	}
 	argv[n] = NULL;
-	rc = argv[0] == NULL || pipe(fd) < 0 ? EINVAL : 0;
+	rc = argv[0] == NULL ? EINVAL : pipe(fd) < 0 ? errno : 0;
 	if (rc == 0) {
 		posix_spawn_file_actions_init(&actions);
 		posix_spawn_file_actions_adddup2(&actions, fd[1], 1);

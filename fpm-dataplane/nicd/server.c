@@ -335,13 +335,20 @@ leftovers_remove(void)
 		closedir(dir);
 }
 
+/* Remove the files of this process. */
+static void
+server_files_remove(void)
+{
+	hugepage_files_remove(eal_prefix());
+	directory_remove(rte_eal_get_runtime_dir());
+}
+
 static void __attribute__((noreturn)) server_exit(bool crashed)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS && !crashed; i++)
 		if (server.nic[i].in_use)
 			nic_close(&server.nic[i].port);
-	hugepage_files_remove(eal_prefix());
-	directory_remove(rte_eal_get_runtime_dir());
+	server_files_remove();
 	if (crashed)
 		log_warn("nics: devices closed reason=daemon-crashed");
 	else
@@ -508,14 +515,17 @@ nicd_serve(const struct config *conf)
 	leftovers_remove();
 	server.began_with = eal_hash(conf);
 	server.pool = eal_pool(conf);
-	if (server.pool == NULL)
-		server_exit(true);
+	if (server.pool == NULL) {
+		server_files_remove();
+		return SD_EXIT_ROOM;
+	}
 	pthread_mutex_lock(&server.lock);
 	rc = conn_begin(sock, 0);
 	pthread_mutex_unlock(&server.lock);
 	if (rc < 0) {
 		log_error("nics: thread not started error=\"%s\"", strerror(-rc));
-		server_exit(true);
+		server_files_remove();
+		return 1;
 	}
 	for (;;)
 		pause();

@@ -42,20 +42,22 @@ int
 fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
 	       _Atomic uint32_t *n_gleaned)
 {
-	bool made = true;
+	int rc = 0;
 	char name[16];
 
 	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
 		snprintf(name, sizeof(name), "punt-%u", c);
 		r->punt[c] = ring_make(name, fwd, client, ring_size((enum punt_class)c));
-		made &= r->punt[c] != NULL;
+		if (r->punt[c] == NULL && rc == 0)
+			rc = -rte_errno;
 	}
 	r->inject = ring_make("inject", fwd, client, INJECT_RING);
+	if (r->inject == NULL && rc == 0)
+		rc = -rte_errno;
 	r->n_gleaned = n_gleaned;
-	if (made && r->inject != NULL)
-		return 0;
-	log_error("main: rings not created error=\"%s\"", rte_strerror(rte_errno));
-	return -rte_errno;
+	if (rc < 0)
+		log_error("main: rings not created error=\"%s\"", rte_strerror(-rc));
+	return rc;
 }
 
 void

@@ -158,6 +158,7 @@ neigh_queue_make_room(struct punt *p, double now)
 	for (unsigned int i = 0; i < oldest->n; i++)
 		punt_drop(p, oldest->m[i], DROP_hold_full);
 	p->n_waiting -= oldest->n;
+	table_used(TABLE_waiting, p->n_waiting);
 	neigh_queue_tell_neigh(p, MSG_GLEAN_OVER, oldest);
 	neigh_queue_remove(p, oldest);
 }

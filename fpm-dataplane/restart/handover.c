@@ -265,7 +265,7 @@ predecessor_hand_over(const struct predecessor *old, int nics)
 	rc = workers_quiesce(&old->quiesce);
 	if (rc < 0) {
 		successor_end(&child, nicd_is_connected());
-		return handover_slow(old, true, "a thread of it does not stop");
+		return handover_slow(old, true, "a thread of the old daemon does not stop");
 	}
 	step_send(child.sock, QUIESCED);
 	rc = successor_await(&child, READY);

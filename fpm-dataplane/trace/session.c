@@ -246,11 +246,9 @@ session_answer(struct trace *t, struct session *s, double now)
 	if (json_array_size(rows) == 0 && !done && now - s->asked_s < SILENCE_S)
 		return;
 	if (done)
-		json_array_append_new(
-			rows,
-			json_pack(
-				"{s:I, s:I}", "packets", (json_int_t)s->n_seen, "lost",
-				(json_int_t)(rings_lost(t) - s->lost_before + s->n_lost)));
+		json_array_append_new(rows, json_pack("{s:I, s:I}", "packets",
+						      (json_int_t)s->n_seen, "lost",
+						      session_lost(t, s)));
 	s->query = NULL;
 	if (done)
 		session_stop(t, s);

@@ -290,11 +290,12 @@ sys.path.insert(0, "tests/lint")
 import analyze
 path, cc, flags = json.loads(sys.argv[1])
 found, skipped = collections.defaultdict(set), {}
-for tool, (program, look) in analyze.TOOLS.items():
+for tool, (program, _, _) in analyze.TOOLS.items():
     if program and analyze.shutil.which(program) is None:
         skipped[tool] = program
-        continue
-    for name, line, check, text in analyze.findings(look, cc, flags, path):
+tools = [tool for tool in analyze.TOOLS if tool not in skipped]
+for tool, (rows, _) in analyze.findings_of_all(tools, cc, flags, path).items():
+    for name, line, check, text in rows:
         found[tool, name, analyze.function_of(name, line), check].add((line, text))
 for text in analyze.problems(found, skipped):
     if text.startswith(path + ":"):

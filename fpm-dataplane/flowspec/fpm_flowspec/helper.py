@@ -369,7 +369,8 @@ class Helper:
         status |= {"frr_error": self.frr_error, "validate": self.options.validate}
         status |= {"sessions": self.sessions, "flows": rows, "waiting": len(self.waiting)}
         if len(self.waiting) != self.waiting_logged:
-            log("flows waiting", number=len(self.waiting), reason="too many flows")
+            facts = {"reason": "too many flows"} if self.waiting else {}
+            log("flows waiting", number=len(self.waiting), **facts)
             self.waiting_logged = len(self.waiting)
         part = self.options.status + ".part"
         try:
