@@ -305,9 +305,10 @@ conn_ask(struct bfd *b, struct conn *c)
 }
 
 /*
- * Report again over this connection which sessions are Up. bfdd sets a session to Down
- * without a message when one of several clients no longer uses it (8.4.4 to 10.8-dev; for
- * bfdd's own sessions the peer's next packet corrects this).
+ * Report again over this connection which sessions are Up. If a session has several clients
+ * (such as bgpd and ospfd) and one of them leaves, bfdd of FRR 8.4.4 to 10.8-dev marks the
+ * session Down and sends the dataplane no message. The next packet of the peer corrects a
+ * session that bfdd runs itself; this report corrects a session of the dataplane.
  */
 static void
 conn_repeat(struct bfd *b, unsigned int at)

@@ -152,7 +152,7 @@ take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 }
 
 /*
- * Write the part of a device that two ports cannot share to `out`: its kernel interface, or
+ * Write to `out` the part of a device that two ports cannot share: its kernel interface, or
  * its name. Write "" for a virtual device without a number, because port/nic.c adds the
  * name of the port to it.
  */
@@ -172,7 +172,7 @@ device_identity(const char *device, char *out, size_t size)
 }
 
 /*
- * Write the NIC, interface or name that both devices need to `out`. Return false if there
+ * Write to `out` the NIC, interface or name that both devices need. Return false if there
  * is none.
  */
 static bool

@@ -92,7 +92,7 @@ static const char *const known[][2] = {
 	 "set sysctl net.ipv6.conf.PORT.disable_ipv6 to 0, and an MTU of 1280 or more"},
 	{"ingress_down", "ip link set PORT up, in the control namespace"},
 	{"vrf_again",
-	 "leak the route from the VRF of the host: fpmctl show routes [vrf NAME] ADDRESS"},
+	 "leak it directly from the VRF of its next hop: show routes [vrf NAME] ADDRESS"},
 	{"egress_down", "check the link (fpmctl show ports), and the state (ip link show)"},
 	{"neigh_failed", "check that the neighbor is up: fpmctl show neighbors"},
 	{"hold_full", "too many silent neighbors at once, perhaps a scan: capture it "

@@ -217,7 +217,7 @@ doctor_help(FILE *out)
 	      "      Run it as root. A CHECK selects checks; without one all checks run. "
 	      "If the\n"
 	      "      daemon does not answer, checks that need it are n/a. Then the check\n"
-	      "      `daemon` runs as well, and fails: exit code 3.\n"
+	      "      `daemon` runs even if it is not selected, and fails: exit code 3.\n"
 	      "      If zebra does not answer for 10 s, doctor treats it as absent.\n"
 	      "      The checks:\n",
 	      out);

@@ -15,7 +15,7 @@
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 
-#define HOLD_MAX_S 3600 /* dist/openapi.yaml */
+#define HOLD_MAX_S 3600 /* as in dist/openapi.yaml and FPM_HOLD_MAX_S */
 #define AWAY_S     30   /* a NIC may take 20 s to start */
 
 /*
@@ -112,11 +112,11 @@ hold_help(FILE *out)
 	      "and\n"
 	      "      zebra then withdraws their routes. hold ends the session with this "
 	      "zebra,\n"
-	      "      so that the daemon keeps all routes. The hold ends when another "
-	      "zebra\n"
-	      "      connects. This zebra may connect again after SECONDS (0 to 3600, "
-	      "default\n"
-	      "      120; 0 ends the hold). The hold survives a restart of the daemon.\n"
+	      "      so that the daemon keeps all routes. The daemon refuses this zebra "
+	      "for\n"
+	      "      SECONDS (0 to 3600, default 120; 0 ends the hold). The hold ends "
+	      "when\n"
+	      "      another zebra connects. It survives a restart of the daemon.\n"
 	      "      The command waits until the hold is in the checkpoint. It waits up to "
 	      "30 s\n"
 	      "      for a daemon that is being started. Exit code 3: no zebra is known "

@@ -516,7 +516,7 @@ struct fib {
 	_Atomic(struct fib_seg6 *) seg6; /* W:warn  NULL: not known (yet); see headend.h */
 	_Atomic(struct fib_pmtus *) pmtus;   /* W:punt  NULL: none is known; see pmtu.h */
 	_Atomic(struct fib_vxlans *) vxlans; /* W:neigh  NULL: none is up; see vxlan.h */
-	/* W:neigh  adj_end, by adjacency; NULL: its neighbor is not behind a VXLAN */
+	/* W:neigh  array of adj_end entries, by adjacency; NULL: neighbor not behind a VXLAN */
 	_Atomic(struct fib_vxlan_hop *) *vxlan_hop;
 	_Atomic uint8_t out_special; /* W:neigh R:fwd  FIB_OUT_; bits are never cleared */
 	struct cds_lfht *hosts;      /* W:neigh  struct fib_host */

@@ -18,7 +18,7 @@
 #include "fib/fib.h"
 
 enum fib_rule_action {
-	/* own and broadcast addresses, which are in the FIB of the VRF or of main */
+	/* look up only own and broadcast addresses: in the FIB of the VRF, then of main */
 	FIB_RULE_LOCAL,
 	FIB_RULE_TABLE, /* the FIB `number` */
 	/*

@@ -60,7 +60,7 @@ def body(text):
 
 
 def term(name, text):
-    """Return a definition. The backslash keeps docutils from reading a list of options."""
+    """Return a definition. Without the backslash docutils would take the name for a list of options."""
     return f"\\{rst(name)}\n{body(text)}\n\n"
 
 

@@ -82,7 +82,10 @@ carrier_announce(struct neigh *n)
 		ifc->announce_due = false;
 		if (ifc->port == NULL || !ifc->present)
 			continue;
-		/* In link mode dormant a supplicant, not the carrier, sets the state up. */
+		/*
+		 * A link in mode dormant becomes up when a supplicant (802.1X) sets it up,
+		 * not when it has a carrier.
+		 */
 		if (ifc->announce_up && ifc->kernel.dormant)
 			continue;
 		/*

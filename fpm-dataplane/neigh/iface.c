@@ -491,7 +491,7 @@ iface_inet6_changed(struct neigh *n, struct link *l)
 	if (ifc->leaving)
 		return; /* the port is removed, and its IPv6 with it */
 	if (!ifc->ipv6_off && ifc->ipv6_off_wait == 0)
-		log_info("neigh: ipv6 on dev=%s", ifc->kernel.name);
+		log_info("neigh: ipv6 on again dev=%s", ifc->kernel.name);
 	else if (ifc->ipv6_off && l->mtu6_bytes != 0)
 		log_warn("neigh: ipv6 off dev=%s reason=disable_ipv6", ifc->kernel.name);
 	ifc->ipv6_off_wait = ifc->ipv6_off && l->mtu6_bytes == 0 ? IPV6_LOG_PERIODS : 0;

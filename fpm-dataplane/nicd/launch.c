@@ -164,7 +164,7 @@ nicd_abandon(void)
 {
 	if (!nicd_is_connected())
 		return;
-	log_error("main: predecessor died sharing=dpdk effect=restart");
+	log_error("main: predecessor died while sharing dpdk effect=restart");
 	_exit(1); /* the service manager treats this as a crash */
 }
 

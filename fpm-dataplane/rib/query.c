@@ -633,7 +633,7 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-/* List the interfaces of the kernel that next hops name in one slice: they are few. */
+/* List the kernel's interfaces that next hops name. One slice suffices: they are few. */
 static void
 list_through(const struct rib *rib, struct msg_query *q)
 {

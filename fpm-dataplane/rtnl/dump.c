@@ -226,7 +226,7 @@ cut_store(struct rtnl *r, uint8_t family, bool cut)
 	if (cut)
 		log_error("rtnl: list of routes incomplete family=ipv%u "
 			  "reason=route-with-too-many-next-hops "
-			  "effect=later-routes-missing-after-start",
+			  "effect=rest-of-list-missing-after-restart",
 			  family);
 	else
 		log_info("rtnl: list of routes complete again family=ipv%u", family);

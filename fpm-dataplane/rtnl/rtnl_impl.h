@@ -179,13 +179,14 @@ kernel_count(_Atomic uint64_t *counter, uint64_t n)
 
 /* --- socket.c                                                                 [rtnl] */
 
-/* Open both sockets in the namespace. Returns 0 or -errno. */
+/* Open the sockets events, changes and dumps in the namespace. Returns 0 or -errno. */
 int sockets_open(struct rtnl *r);
 void sockets_close(struct rtnl *r);
 
 /*
- * Attach the filter that drops routes of zebra's protocols. `tables`: it drops only routes of
- * main. A kernel that refuses the filter sends all routes, and the thread leaves them out.
+ * Attach the filter that drops events about routes of zebra's protocols. With `tables` it drops
+ * them only in the tables main and local. If the kernel refuses the filter, it sends these
+ * events, too, and the thread ignores them.
  */
 void events_filter(struct rtnl *r, bool tables);
 

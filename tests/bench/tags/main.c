@@ -72,7 +72,7 @@ const struct row rows[] = {
 	 .ip_rules = true},
 	{.name = "10 rules of a filter", .base = NONE, .n = 1, .rules = FEW_RULES},
 	{.name = "1,000 rules of a filter", .base = NONE, .n = 1, .rules = MANY_RULES},
-	{.name = "a program elsewhere",
+	{.name = "a program on another interface",
 	 .base = NONE,
 	 .n = 1,
 	 .hook = "drop_payload",
