@@ -92,7 +92,7 @@ DAEMON_SRC  := fpm-dataplane/main.c \
 	$(foreach d,$(DAEMON_DIRS),$(call c_files,fpm-dataplane/$(d)/*.c))
 # fpmctl has the daemon's code for configuration files, because of `fpmctl config check`.
 CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config/*.c pci/*.c)) \
-	$(addprefix fpm-dataplane/base/,base64.c edit_distance.c filter.c filter_tables.c prefix.c log.c log_out.c policer.c) \
+	$(addprefix fpm-dataplane/base/,base64.c edit_distance.c filter.c filter_tables.c prefix.c log.c log_out.c policer.c sysfs.c) \
 	tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) \
 	$(addprefix fpm-dataplane/base/,caps.c log.c log_out.c sched.c)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/conn.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 
 #define MAX_AGE_S   1.0
 #define PATIENCE_MS 1000 /* for the daemon: snmpd waits for this program meanwhile */

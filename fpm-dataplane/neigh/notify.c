@@ -11,7 +11,6 @@
  */
 #include "neigh/internal.h"
 
-#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 
 #include "base/inet.h"
 #include "base/log.h"
+#include "base/sysfs.h"
 #include "tap-bridge/netns.h"
 
 #define FRAME_MAX 128
@@ -143,20 +143,6 @@ frame_send(struct neigh *n, const struct iface *ifc, const struct frame *f)
 			 missed);
 }
 
-static bool
-sysctl_is_on(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char digit = '0';
-
-	if (fd < 0)
-		return false;
-	if (read(fd, &digit, 1) != 1)
-		digit = '0';
-	close(fd);
-	return digit != '0';
-}
-
 static void
 notify_addresses(struct neigh *n, uint16_t ifidx, const bool all[2])
 {
@@ -198,8 +184,8 @@ notify_send(struct neigh *n, uint16_t ifidx)
 
 	if (!n->iface[ifidx].notify_due || netns_enter(n->conf.netns, &guard) < 0)
 		return;
-	all[0] = sysctl_is_on(of_all[0]);
-	all[1] = sysctl_is_on(of_all[1]);
+	all[0] = sysfs_read_number(of_all[0], 0) != 0;
+	all[1] = sysfs_read_number(of_all[1], 0) != 0;
 	netns_leave(&guard);
 	notify_addresses(n, ifidx, all);
 }

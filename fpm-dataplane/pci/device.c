@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/errmsg.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 
 #define PCI "/sys/bus/pci/"
 

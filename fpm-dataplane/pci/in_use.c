@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 
 #define UPPERS_MAX  16  /* interfaces above an interface, and the interface itself */
 #define SOCKETS_MAX 256 /* sockets of SSH daemons that are checked */

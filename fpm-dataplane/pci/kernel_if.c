@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "pci/devargs.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 
 #define PATH_SIZE 64
 

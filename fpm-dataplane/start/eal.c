@@ -23,7 +23,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "pci/device.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 #include "port/nicd_client.h"
 #include "port/packet.h"
 

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "pci/device.h"
 #include "pci/kernel_if.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 
 #define HUGE_2M "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 

@@ -9,15 +9,13 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/sysfs.h"
 #include "netlink/device_message.h"
 #include "warn/warn_impl.h"
 
@@ -162,17 +160,10 @@ static_assert(N_OF_DEVICE <= SYSCTLS_OF_DEVICE, "room in struct warn");
 static long long
 sysctl_value(const char *file, long long none)
 {
-	char path[128], text[32] = "";
-	ssize_t n;
-	int fd;
+	char path[128];
 
 	snprintf(path, sizeof(path), "/proc/sys/net/%s", file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return none;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	return n > 0 ? strtoll(text, NULL, 10) : none;
+	return sysfs_read_number(path, none);
 }
 
 long long

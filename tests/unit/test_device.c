@@ -4,7 +4,7 @@
  * refusals before anything is written. tests/vm shows that the kernel then acts as
  * expected.
  *
- * link: fpm-dataplane/pci/device.c fpm-dataplane/pci/devargs.c fpm-dataplane/pci/sysfs.c
+ * link: fpm-dataplane/pci/device.c fpm-dataplane/pci/devargs.c fpm-dataplane/base/sysfs.c
  * link: fpm-dataplane/pci/memif.c
  */
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 #include "pci/device.h"
 #include "pci/memif.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 #include "root_fake.h"
 
 #define NIC  "0000:03:00.0"
@@ -467,7 +467,7 @@ faults_of_a_bond_are_reported(void **state)
 	}
 }
 
-/* Functions of pci/sysfs.h, on which the other tests depend. */
+/* Functions of base/sysfs.h, on which the other tests depend. */
 static void
 a_file_has_one_value_or_none(void **state)
 {

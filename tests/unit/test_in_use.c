@@ -3,7 +3,7 @@
  * The uses that a machine makes of an interface, with the addresses, routes and TCP
  * connections of the kernel in a network namespace of this process.
  *
- * link: fpm-dataplane/pci/in_use.c fpm-dataplane/pci/sysfs.c
+ * link: fpm-dataplane/pci/in_use.c fpm-dataplane/base/sysfs.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

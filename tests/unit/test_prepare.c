@@ -3,7 +3,7 @@
  * `fpm-dataplane --prepare`: the hugepages that it asks for, the NICs that it gives to
  * vfio-pci, IPv6 of kernel interfaces, and its lines in the log. The test plays the machine.
  *
- * link: fpm-dataplane/start/prepare.c fpm-dataplane/pci/devargs.c fpm-dataplane/base/
+ * link: fpm-dataplane/start/prepare.c fpm-dataplane/pci/devargs.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "log_said.h"
 #include "pci/device.h"
 #include "pci/kernel_if.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 #include "start/prepare.h"
 
 static struct {

@@ -5,7 +5,7 @@
  * the clock.
  *
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
- * link: fpm-dataplane/pci/sysfs.c
+ * link: fpm-dataplane/base/sysfs.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 #include "ctl/conn.h"
 #include "ctl/snmp_table.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 #include "root_fake.h"
 
 #define SNMPD_AT_S 100 /* snmpd began at this time */

@@ -22,7 +22,7 @@
 #include "ctl/cli.h"
 #include "ctl/conn.h"
 #include "pci/device.h"
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 
 #define COLUMNS  80
 #define INDENT   8  /* indent of the cost of a finding, and of commands */

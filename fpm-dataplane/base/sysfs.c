@@ -3,7 +3,7 @@
  * Read and write files of /sys and /proc, one value each: text, numbers and the targets of
  * symbolic links.
  */
-#include "pci/sysfs.h"
+#include "base/sysfs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * sysfs: read and write files of /sys and /proc, one value each. A file that cannot be read
  * has no value; the caller decides how to handle this. Any thread, no state.
  */
-#ifndef PCI_SYSFS_H
-#define PCI_SYSFS_H
+#ifndef BASE_SYSFS_H
+#define BASE_SYSFS_H
 
 #include <stdbool.h>
 #include <stddef.h>
