@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The corpora of the fuzzers, kept as text: one input a line, in hex.
 
-    corpus.py unpack DIR         inputs of corpus/NAME.hex and seeds made here to DIR/corpus-NAME; those
-                                 of fpm_rib, and captures if there are any, to DIR/corpus-fpm
-    corpus.py pack NAME FOLDER   the smallest inputs of FOLDER to corpus/NAME.hex
+    corpus.py unpack DIR         write the inputs of corpus/NAME.hex and the seeds of this program to
+                                 DIR/corpus-NAME; those of fpm_rib, and the captures if there are any,
+                                 to DIR/corpus-fpm
+    corpus.py pack NAME FOLDER   write the smallest inputs of FOLDER to corpus/NAME.hex
 
-What pack is given should be minimised: fuzz_NAME -merge=1 SMALL BIG.
+Minimise FOLDER before `pack`: fuzz_NAME -merge=1 SMALL BIG.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from lib import fpm_speaker as fpm  # noqa: E402
 
-# Octets of text, at most.
+# The largest size of a file corpus/NAME.hex, in octets of text. OTHERS is for all other names.
 LIMITS = {"fpm_rib": 96 << 10, "rules": 48 << 10, "packet": 32 << 10}
 OTHERS = 24 << 10
 ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK, HOLD, MEMORY, AUDIT, BREAK, QUEUE = range(14)  # control.h
@@ -87,7 +88,8 @@ IP4, IP6, OPTIONS, GRE, ROUTING = 4, 41, 60, 47, 43
 
 
 def ip(family, proto, src, dst, payload):
-    """Return an IP packet. Only inner packets need the IPv4 checksum; the fuzzer writes the other."""
+    """Return an IP packet. The IPv4 checksum matters in inner packets only: fuzz_packet writes the
+    checksum of the outer header itself."""
     if family == 6:
         return struct.pack("!IHBB", 6 << 28, len(payload), proto, 64) + src + dst + payload
     head = struct.pack("!BBHIBBH", 0x45, 0, 20 + len(payload), 0, 64, proto, 0) + src + dst
@@ -104,7 +106,7 @@ def far(family, n):
 
 
 def sid(*numbers):
-    """Return a SID of packet_tunnels.c, and those behind it in the same address: RFC 9800."""
+    """Return an address with one SID of packet_tunnels.c, or with several compressed SIDs: RFC 9800."""
     return (struct.pack("!HH", 0xFC00, 1) + b"".join(n.to_bytes(2, "big") for n in numbers)).ljust(16, b"\0")
 
 
@@ -140,7 +142,7 @@ def outer_seeds():
             (6, 6, OPTIONS, bytes([PROTO[each]]) + limit),
         ):
             yield frame(family, ip(family, proto, far(family, n), OWN[family], head + packet))
-        for label in range(16, 26):  # labels behind GRE, which the kernel has, too
+        for label in range(16, 26):  # labels behind GRE, while the kernel has MPLS
             for n, family, head in ((0, 4, gre[:2]), (1, 4, key[:2]), (4, 6, gre[:2]), (5, 6, key[:2])):
                 labels = struct.pack("!I", label << 12 | (label % 2) << 8 | 9)
                 labels += b"" if label % 2 else struct.pack("!I", 19 << 12 | 1 << 8 | 9)
@@ -153,7 +155,7 @@ def outer_seeds():
                 yield frame(6, ip(6, proto, far(6, 0), sid(n), head + packet))
     yield frame(6, ip(6, IP4, far(6, 0), sid(4, 7), inside(4)))
     yield frame(6, ip(6, IP6, far(6, 0), sid(4, 5, 4, 7), inside(6)))
-    # More SIDs than a packet may pass here.
+    # More SIDs than a packet may pass in this router.
     yield frame(6, ip(6, IP6, far(6, 0), sid(4, 4, 4, 4, 4, 7), inside(6)))
     gre = struct.pack("!HH", 0, 0x0800)
     twice = ip(4, GRE, far(4, 0), OWN[4], gre + inside(4))

@@ -193,7 +193,10 @@ put_mtu(struct wire *w, struct rnd *r)
 	attr_nest_end(w, nest);
 }
 
-/* Write the next hop of a label's route. Without a gateway it leads to the table of a device. */
+/*
+ * Write the next hop of a label's route. Without a gateway, the IP packet behind the label
+ * is looked up in the table of the device.
+ */
 static void
 put_label_hop(struct wire *w, struct rnd *r)
 {
@@ -207,7 +210,7 @@ put_label_hop(struct wire *w, struct rnd *r)
 		attr_labels(w, r, RTA_NEWDST);
 }
 
-/* Write an attribute of a route that is no IP route: a label, or a MAC behind a VTEP. */
+/* Write a message that is not about an IP route: about a label, or a MAC behind a VTEP. */
 static void
 put_beside(struct wire *w, struct rnd *r)
 {
@@ -239,7 +242,7 @@ put_beside(struct wire *w, struct rnd *r)
 	msg_end(w);
 }
 
-/* Doc/fpm.md, 6.3: the end of a replay. */
+/* Write the route that marks the end of a replay: doc/fpm.md, 6.3. */
 static void
 put_sentinel(struct wire *w)
 {

@@ -21,7 +21,9 @@ uint32_t some_id(struct rnd *r);
 uint32_t some_group(struct rnd *r);
 uint32_t some_oif(struct rnd *r);
 
-/* Gateway, interface and encapsulation, as attributes of a next-hop object or a route. */
+/*
+ * Write gateway, interface and encapsulation as attributes of a next-hop object or a route.
+ */
 void put_hop(struct wire *w, struct rnd *r, bool is_object);
 /* Write one message, or two messages that refer to each other. */
 void put_fresh_message(struct wire *w, struct rnd *r);

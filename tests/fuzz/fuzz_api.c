@@ -2,8 +2,9 @@
 /*
  * libFuzzer target: any octets as a request of the HTTP API, as libmicrohttpd hands it on.
  * The first lines are method, path and parameters (key=value), an empty line ends them, the
- * rest is the body. The API translates the request to the control protocol, which accepts
- * or refuses it, or refuses it with a status and one sentence that is safe for a terminal.
+ * rest is the body. The API translates the request to a request of the control protocol, or
+ * refuses it with a status. The parser of the control protocol accepts or refuses the
+ * translation. Each refusal has one sentence that is safe for a terminal.
  */
 #include <string.h>
 

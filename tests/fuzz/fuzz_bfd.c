@@ -3,9 +3,9 @@
  * BFD packets of a neighbor, and messages of bfdd: no crash, no over-read, and a session
  * whose fields agree with each other.
  *
- * A libFuzzer target. The first octet chooses the reader of the rest: 0 a stream of bfdd's
- * messages, otherwise a script for a session: an octet chooses a step, the octets after it are
- * the step's.
+ * A libFuzzer target. If the first octet is 0, the other octets are a stream of bfdd's
+ * messages. Otherwise they are read as a packet, and then as a script for a session: an
+ * octet chooses a step, the octets after it are the values of the step.
  */
 #include <errno.h>
 #include <string.h>

@@ -23,24 +23,27 @@
 #include "../unit/rib_rig.h"
 
 #define NETNS 4711
-#define WHICH 24u /* records of each kind that edits reach */
+#define WHICH 24u /* edits reach the records 1 to WHICH of each kind */
 
 enum { ROUTE, ROUTE_RAW, HOP, HOP_RAW, HEADER, HEADER_RAW, ROUTE_COPY, HOP_COPY };
 /*
  * Flags of an edit. ROUTE, ROUTE_RAW and ROUTE_COPY: OTHER selects the array of other
- * tables, KERNEL the array of kernel routes, KERNEL with HALF struct ckpt_kernel of such a
- * route. HOP and HOP_RAW: HALF selects the labels.
+ * tables, KERNEL the array of kernel routes. ROUTE and ROUTE_RAW: KERNEL with HALF selects
+ * the struct ckpt_kernel of a kernel route. HOP and HOP_RAW: HALF selects the labels.
  */
 #define OTHER  8
 #define KERNEL 16
 #define HALF   32
-#define TABLE  100u
+#define TABLE  100u /* of the VRF */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEAL(r) ((r)->crc = CKPT_CRC(r))
 
-/* Three next hops with labels, an IP route over them, and a label that is swapped. */
+/*
+ * Write a slot of three next hops with labels, and over it an IP route and a label that is
+ * swapped. Write a slot of one next hop, and over it a label that is removed.
+ */
 static void
 write_labels(struct ckpt *c)
 {
@@ -89,8 +92,9 @@ write_labels(struct ckpt *c)
 }
 
 /*
- * Two routes of each family over a single next hop, a group and a special; the same in a VRF, and
- * as routes of the kernel, some of which are connected or local.
+ * Write four slots: a single next hop, two groups, and a group with an MTU. Write four
+ * routes of each family over these slots: in table main, in the tables TABLE and TABLE + 1,
+ * and as routes of the kernel, some of which are connected or local.
  */
 static void
 write_right(struct ckpt *c)
@@ -203,7 +207,10 @@ edit(struct ckpt *c, const uint8_t *e)
 		c->head->hop_high = which;
 }
 
-/* Set the counts until the reader accepts them, or until none is left to set. */
+/*
+ * Set the counts of routes in the header to the numbers of valid records. Then try counts
+ * of slots, until the reader finds no damaged next hops or no count is left.
+ */
 static void
 counts_set_right(struct ckpt *c)
 {

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Read a file's octets. Returns the number of errors; *said is the caller's to free. */
+/* Parse the octets of a file. Return the number of errors. The caller frees *said. */
 static int
 load(const void *text, size_t size, struct config *conf, char **said)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reader of nf_tables: a script makes messages of chains, sets, elements and rules, some of
- * them broken, and the ruleset that is built judges packets, also after elements came and went.
- * Nothing may crash, leak or loop. Compiled with sanitizers.
+ * The reader of nf_tables. A script makes messages of chains, sets, elements and rules,
+ * some of them broken. The ruleset that is built from them judges packets, also after
+ * elements were removed and added. Nothing may crash, leak or loop. The program is compiled
+ * with sanitizers.
  *
- * A libFuzzer target. An octet chooses a step, the octets behind it are its values.
+ * A libFuzzer target. An octet chooses a message, the octets behind it are its values.
  */
 #include "../unit/filter_messages.h"
 #include "must.h"
@@ -131,13 +132,13 @@ put_message(struct script *s, uint64_t handle)
 			put_expression(s);
 		rule_end(&m);
 	}
-	if (kind >= 250 && m.n > 0) /* a broken octet in one of the messages */
+	if (kind >= 250 && m.n > 0) /* change an octet in one of the messages */
 		m.octet[(a << 8 | b) % m.n] ^= (uint8_t)(1 + kind % 5);
 }
 
 /*
- * Judge a packet of `room` octets. Its memory ends with it, so that the sanitizer finds an
- * over-read.
+ * Judge a packet of `room` octets. The block ends with the packet, so that the sanitizer
+ * finds an over-read.
  */
 static void
 judge(const struct ruleset *r, const uint8_t *octets, uint8_t family, unsigned int room)

@@ -3,7 +3,7 @@
  * Any octets into the frame cutter and the decoder: no crash, no over-read, sound events.
  *
  * A libFuzzer target (clang, -fsanitize=fuzzer,address,undefined). Built with
- * -DFUZZ_STANDALONE by any compiler it is a program that replays the files it is given:
+ * -DFUZZ_STANDALONE by any compiler, it is a program that replays the files FILE...:
  *
  *   gcc -DFUZZ_STANDALONE -fsanitize=address,undefined -D_GNU_SOURCE -Ifpm-dataplane \
  *       tests/fuzz/fuzz_fpm.c fpm-dataplane/fpm/{frame,decode}.c \
@@ -48,7 +48,7 @@ sound(void *arg, const struct fpm_event *ev)
 	return 0;
 }
 
-/* Every message is counted exactly once. */
+/* Check that each message is counted: as an event, as skipped or as malformed. */
 static void
 decode(const struct fpm_frame *frame)
 {

@@ -38,7 +38,8 @@ static const char *const addr_of[N_LINK][2] = {
 
 static struct rig *rig;
 static unsigned int n_inputs, n_settles;
-static unsigned int memory_left = UINT_MAX; /* allocations of the tries that succeed */
+/* The number of allocations of the tries that will succeed; UINT_MAX: all. */
+static unsigned int memory_left = UINT_MAX;
 
 static void *
 alloc(void *ctx, size_t bytes, size_t align)
@@ -90,7 +91,8 @@ kernel_at_rest(void)
 
 /*
  * Give all that was withheld: memory, and the messages that neigh did not send while it was
- * held (for one number: ready, then freed). After that the RIB waits for nothing.
+ * held. For an adjacency that waits for both, MSG_ADJ_READY comes before MSG_ADJ_FREED.
+ * After that the RIB waits for nothing.
  */
 static void
 give_all(void)
@@ -194,7 +196,7 @@ ask(void)
 	}
 }
 
-/* Compare all, as `fpmctl audit` does. Returns how many differences there are. */
+/* Compare all, as `fpmctl audit` does. Return the number of differences. */
 static json_int_t
 audit(bool repair)
 {

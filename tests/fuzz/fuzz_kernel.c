@@ -5,9 +5,10 @@
  * prefixes. The decoder makes sound events, the RIB stays sound (invariants.c), and a dump
  * that shows nothing leaves no record of the kernel.
  *
- * A libFuzzer target. An input is a script: an octet chooses a step, the octets after it are
- * the step's. One step is a netlink message as it stands; the others make events of small
- * pools, because only events that refer to each other reach the interesting code.
+ * A libFuzzer target. An input is a script: an octet chooses a step, the octets after it
+ * are the values of the step. STEP_MESSAGE decodes the octets as a netlink message. The
+ * other steps make events with values from small pools, because only events that refer to
+ * each other reach the interesting code.
  */
 #include "../unit/rib_rig.h"
 #include "invariants.h"
@@ -47,7 +48,7 @@ static const uint32_t table_of[] = {RT_TABLE_MAIN, RT_TABLE_MAIN, 100, 200};
 static const char *const gateway_of[] = {"192.0.2.1", "192.0.2.129", "2001:db8:1::1",
 					 "2001:db8:2::1"};
 
-/* The next octet of the script; 0 at its end. */
+/* Return the next octet of the script; 0 at its end. */
 static uint8_t
 octet(const uint8_t **p, const uint8_t *end)
 {

@@ -32,8 +32,8 @@
 #define IN             1
 #define OUT            2
 #define VLAN_IN        (PORT_MAX)     /* on IN */
-#define VLAN_TWO       (PORT_MAX + 1) /* on that */
-#define VLAN_OUT       (PORT_MAX + 2) /* 200 on OUT */
+#define VLAN_TWO       (PORT_MAX + 1) /* on VLAN_IN */
+#define VLAN_OUT       (PORT_MAX + 2) /* VLAN 200 on OUT */
 #define VLAN_RED       (PORT_MAX + 3) /* on IN, a member of a VRF */
 #define OVER_VXLAN     (PORT_MAX + 4) /* and the next number */
 #define TUNNEL_FIRST   (PORT_MAX + 6) /* the first of TUNNELS numbers */
@@ -230,7 +230,7 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == out);
 	if (rec->tunnel != 0 && path_kind(rec->path) == PATH_ENCAP) {
 		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
-		/* IPv6 with the hop limit of labels; behind it the encapsulation limit. */
+		/* IPv6 with the hop limit that labels get, then the encapsulation limit. */
 		MUST(get_be16(left + 12) == 0x86dd && left[14] >> 4 == 6);
 		MUST(left[20] == PROTO_IP6_OPTS && left[21] == FIB_TUNNEL_TTL);
 		return;

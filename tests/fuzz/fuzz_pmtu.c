@@ -150,7 +150,7 @@ error6_write(struct error *e, enum kind kind, uint32_t mtu, uint8_t segment)
 	memcpy(in + 8, own6, 16);
 	memcpy(in + 24, far6, 16);
 	if (kind == OF_HEADEND)
-		in[38] = segment; /* as in step_fill() */
+		in[38] = segment; /* octet 14 of the destination, see step_fill() */
 }
 
 /* Write the checksum of the error, unless its header is cut. */
@@ -289,7 +289,9 @@ step_fill(struct script *s)
 	fib->pmtus = table;
 }
 
-/* Let an entry expire, or let a second pass. */
+/*
+ * Let an entry expire, if the octet is the index of one. Then do the work of each second.
+ */
 static void
 step_time(struct script *s)
 {

@@ -11,9 +11,10 @@
  *
  * Built with -DFUZZ_STANDALONE by any compiler (without "fuzzer") it replays files.
  *
- * First octet: family and layout, bulk variant, whether a grace period passes at once or
- * after some commits, small pools from an allocator that can be made to fail. Then one
- * octet for each operation, and its arguments.
+ * The first octet chooses the family, the layout of nodes (IPv4) or small tables (IPv6),
+ * the code of the bulk lookup, whether a grace period passes at once or after some commits,
+ * and whether memory is from an allocator that can be made to fail. Then each operation has
+ * one octet and its arguments.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -114,7 +115,7 @@ agree(const struct script *s, uint8_t (*addr)[16], unsigned int n)
 	}
 }
 
-/* Sixteen keys at both ends of a prefix, and beyond. */
+/* Compare the lookups of sixteen keys at both ends of a prefix, and beyond them. */
 static void
 agree_around(const struct script *s, const uint8_t *prefix_addr, unsigned int len)
 {
@@ -206,7 +207,7 @@ step(struct script *s)
 	case 0:
 	case 1:
 	case 2:
-	case 3: /* and commit each change, as a daemon with few changes does */
+	case 3: /* 0 to 3 commit each change, as a daemon with few changes does */
 	case 4:
 	case 5:
 	case 6:
@@ -223,7 +224,7 @@ step(struct script *s)
 			commit(s);
 		break;
 	case 9:
-	case 10: /* an existing prefix, or all following prefixes of its length */
+	case 10: /* the next prefix that exists: give it another value, or delete it */
 		len = prefix(s, addr);
 		v = poptrie_next(s->pt, addr, &len, true);
 		if (v == 0)
@@ -233,7 +234,7 @@ step(struct script *s)
 		if (op & 32)
 			commit(s);
 		break;
-	case 11: /* a run of siblings: full nodes, many changes in a slot */
+	case 11: /* add neighboring prefixes: full nodes, many changes in a slot */
 		len = prefix(s, addr);
 		for (unsigned int i = op >> 4; len > 8 && i < 16; i++) {
 			addr[(len - 1) / 8] ^= (uint8_t)(0x80 >> (len - 1) % 8);

@@ -20,7 +20,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc;
 
 	MUST(line != NULL);
-	/* A block of the exact length, so that the sanitizer finds an over-read. */
+	/*
+	 * Copy the request to a block of its own, so that the sanitizer finds an over-read.
+	 */
 	memcpy(line, data, size);
 	root = request_load(line, size);
 	rc = request_parse(root, &req, why, sizeof(why));

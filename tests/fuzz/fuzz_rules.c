@@ -7,7 +7,7 @@
  * removed, and no FIB, view, source, slot or list is left.
  *
  * A libFuzzer target. An input is a script: an octet chooses a step, the octets after it are
- * the step's.
+ * the values of the step.
  */
 #include "../unit/rib_rig.h"
 
@@ -85,7 +85,7 @@ static const uint32_t mark_of[][2] = {{7, UINT32_MAX}, {0, 0xff}, {7, 8}, {1, 1}
 static const uint32_t uid_of[][2] = {{0, 0}, {1000, 2000}, {0, 5}, {1, 1}};
 static const int32_t suppress_of[] = {0, 24, 25, 32, 48, 64, 128, 1};
 
-/* The next octet of the script; 0 at its end. */
+/* Return the next octet of the script; 0 at its end. */
 static uint8_t
 octet(const uint8_t **p, const uint8_t *end)
 {
@@ -240,7 +240,7 @@ step_rule(const uint8_t **p, const uint8_t *end)
 	rule_selectors(&o, which, p, end);
 	if (o.action == FR_ACT_GOTO) {
 		o.target = PICK(pref_of, b / 16u);
-		/* The kernel refuses it. */
+		/* The kernel refuses a jump that does not lead forward. */
 		if (o.target <= o.pref)
 			return;
 	} else if (o.action == FR_ACT_TO_TBL && (which & 0x70) == 0x70) {
@@ -263,7 +263,7 @@ step_rule_del(uint8_t arg)
 		rules_tell(family);
 }
 
-/* Any octets as a message: a decoded rule is sound. */
+/* Decode any octets as a message, and check that a decoded rule is sound. */
 static void
 step_raw(const uint8_t **p, const uint8_t *end)
 {
@@ -381,7 +381,10 @@ link_set(unsigned int i, bool up)
 	oracle.up[i] = up;
 }
 
-/* The VRF whose member is port 13. It has default routes, as the kernel's manual advises. */
+/*
+ * Create or remove the VRF whose member is port 13. It has default routes, as the kernel's
+ * manual advises.
+ */
 static void
 vrf_set(bool up)
 {
@@ -450,7 +453,10 @@ packet_compare(const struct oracle_packet *k)
 	oracle_packet_octets(k, ip);
 	path = fib_resolve_packet(rig->fib, k->ifindex == 1 ? NULL : &in, k->vrf, k->family,
 				  ip, sizeof(ip));
-	/* Forwarders without a list drop a packet to a throw route as one without a route. */
+	/*
+	 * Without a list of rules, forwarders drop a packet to a throw route as a packet
+	 * without a route.
+	 */
 	rig_path_text(rig, path_kind(path) == PATH_THROW ? PATH(PATH_NONE, 0) : path, got,
 		      sizeof(got));
 	oracle_answer(k, want, sizeof(want));

@@ -163,7 +163,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 }
 
 #define LABELS_SEEN \
-	4096u /* check only the first and last labels without a route, for speed */
+	4096u /* of labels without a route, check so many lowest and highest, for speed */
 
 static bool
 label_is_seen(uint32_t label)
@@ -171,7 +171,7 @@ label_is_seen(uint32_t label)
 	return label < LABELS_SEEN || label >= LABELS_ALL - LABELS_SEEN;
 }
 
-/* Return how many of `n` labels forwarders have. */
+/* Return how many of the `n` labels from `from` on forwarders have. */
 static uint32_t
 labels_count(const struct rib *rib, uint32_t from, uint32_t n)
 {
@@ -217,7 +217,10 @@ hop_must_be_sound(const struct rib *rib, const struct next_hop *hop)
 	MUST(hop->stack == 0 || rib->stacks.v[hop->stack].n != 0);
 }
 
-/* Check that the entry of the leg for forwarders has its labels and its adjacency. */
+/*
+ * Check that the entry that forwarders use for the leg has the labels and the adjacency of
+ * the leg, or the segments of a headend.
+ */
 static void
 encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 {
@@ -248,7 +251,7 @@ encap_must_be_sound(const struct rib *rib, const struct leg *leg)
 	}
 }
 
-/* Check that a group word has only adjacencies of the legs of its slot. */
+/* Check that a group word has only paths of the legs of its slot. */
 static void
 word_must_be_sound(const struct rib *rib, const struct slot *s)
 {
@@ -477,8 +480,8 @@ early_must_be_sound(const struct rib *rib)
 }
 
 /*
- * Check that entries of end points have the references of legs, and the number of the interface
- * that they name.
+ * Check the entries of end points. The references of an entry are those of the legs. If an
+ * entry names an interface, it has the number of this interface.
  */
 static void
 sids_must_be_sound(const struct rib *rib, const struct counts *c)
@@ -507,7 +510,10 @@ sids_must_be_sound(const struct rib *rib, const struct counts *c)
 	MUST(rib->sids.n_with_oif == n && rib->sids.n == n_used);
 }
 
-/* Check that exactly the routes of tables with a FIB whose slot has an end point have a number. */
+/*
+ * Check which routes have a number in the FIB: those whose table has a FIB and whose slot
+ * has an end point, and no others.
+ */
 static void
 sid_numbers_must_be_sound(const struct rib *rib)
 {

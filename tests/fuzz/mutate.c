@@ -73,8 +73,8 @@ put_same_attr(struct wire *w, const struct piece *a)
 }
 
 /*
- * Write an attribute, but replace its value, or a field of the value, by the value of
- * another object.
+ * Write an attribute with one change: of its type, of its length, of some octets, or of a
+ * field of 4 octets, which becomes the id of another next hop, group or interface.
  */
 static void
 put_changed_attr(struct wire *w, struct rnd *r, const struct piece *a)
@@ -102,7 +102,7 @@ put_changed_attr(struct wire *w, struct rnd *r, const struct piece *a)
 		if (len > 0)
 			len = LLVMFuzzerMutate(value, len, sizeof(value));
 		break;
-	case 3: /* add or remove a member of a group, or a label of a stack */
+	case 3: /* add or remove a member of a group, or two labels of a stack */
 		len = len >= 8 && once_in(r, 2) ? len - 8 : len + 8;
 		break;
 	default:
@@ -190,7 +190,7 @@ put_changed_message(struct wire *w, struct rnd *r, const uint8_t *p, size_t len)
 	msg_end(w);
 }
 
-/* Write a frame again with one message changed, dropped, doubled, or a new one added. */
+/* Write a frame again. Change, drop or double one of its messages, or add a new message. */
 static void
 put_changed_frame(struct wire *w, struct rnd *r, const struct piece *f)
 {
@@ -238,7 +238,7 @@ put_changed_frame(struct wire *w, struct rnd *r, const struct piece *f)
 
 /* --- whole inputs --------------------------------------------------------------------- */
 
-/* Find the frames of an input. Octets that are no frame are left out. */
+/* Find the frames of an input, up to the first octets that are no frame. */
 static unsigned int
 split_frames(const uint8_t *p, size_t left, struct piece *out)
 {
@@ -279,7 +279,7 @@ put_frames(struct wire *w, struct rnd *r, const struct piece *f, unsigned int n)
 			wire_put(w, f[i].p, f[i].len);
 		else if (what == 3)
 			continue;   /* gone */
-		else if (what == 4) /* move the frame, or repeat it */
+		else if (what == 4) /* replace the frame by a copy of another frame */
 			wire_put(w, f[other].p, f[other].len);
 		else if (what == 5 && i + 1 < n) { /* exchange two frames */
 			wire_put(w, f[i + 1].p, f[i + 1].len);

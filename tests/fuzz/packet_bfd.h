@@ -12,13 +12,16 @@
 /* Return the sessions, as a forwarder has them. Each call clears their counts. */
 struct bfd_pace *bfd_sessions(uint16_t ifidx);
 
-/* Write a packet of a peer, from its IP header on: the expected one, or another. Returns its octets. */
+/*
+ * Write a packet of a peer, from its IP header on: the expected packet or another. Return
+ * its length in octets.
+ */
 unsigned int bfd_packet_make(uint8_t *ip, bool is4);
 
 /* Check a frame that thread bfd gets. */
 void bfd_handed_over(struct rte_mbuf *m);
 
-/* Note a frame of the burst, before it. */
+/* Note a frame of the burst. Call this for each frame before the burst. */
 void bfd_seen(const struct given *g);
 
 /* Check after a burst that no session counts more expected packets than there were. */

@@ -2,16 +2,17 @@
 /*
  * A burst of frames passes the fast path (look, split, both walks, dispatch), with vectors
  * and without. Each frame also passes fwd_walk_noted() alone, by the rules of the slow
- * path. The verdicts and the frames must be equal, in the buffer of the same interface or
- * in a punt ring, each exactly once. Some bursts come where thread bfd serves BFD, which
- * then gets the packets of sessions.
+ * path. Both must give the same verdict and the same frame. In the burst, each frame must
+ * get into the buffer of that interface, or into a punt ring, exactly once. In some bursts
+ * thread bfd serves BFD, and gets the packets of sessions.
  *
- * A frame is in a heap block that ends with it, so that AddressSanitizer finds an
- * over-read, except of the octets that the forwarder may read, see behind().
+ * A frame is in a heap block that ends with the frame, so that AddressSanitizer finds an
+ * over-read. The block has further octets if the forwarder may read them, see behind().
  *
- * A packet out of a VXLAN, a tunnel or a SID is judged once more, in a burst of such packets: the linker
- * replaces fwd_tunnels_walk() for this. A walk leaves a pattern of its outer headers, with which
- * later walks decapsulate (fwd/decap_fast.h). A packet alone always takes the stages.
+ * A packet out of a VXLAN, a tunnel or a SID is judged once more, in a burst of such
+ * packets: the linker replaces fwd_tunnels_walk() for this. A walk leaves a pattern of the
+ * outer headers, with which later walks decapsulate (fwd/decap_fast.h). A packet that is
+ * walked alone always passes the stages instead.
  *
  * A form is the code that handles a burst. form_set() selects code with or without vectors, as
  * fwd_cpu_choose() does. In the form RULES no packet takes the fast path: the linker puts
@@ -45,7 +46,7 @@
 #define HEADROOM   RTE_PKTMBUF_HEADROOM
 #define RING_SLOTS 128u /* more than a burst */
 #define INSIDE     43u  /* octets that vectors may read behind an inner packet */
-/* References to each packet, so that the first free does not release it. */
+/* The number of references to each packet, so that the first free does not release it. */
 #define KEPT 2
 
 struct packet {
@@ -57,7 +58,7 @@ struct packet {
 
 /* The result of a packet. */
 struct outcome {
-	unsigned int times; /* judged */
+	unsigned int times; /* number of verdicts: exactly 1 at the end */
 	uint8_t verdict, cause, family;
 	uint16_t l3_len, out_ifidx;
 	fib_path path;
@@ -253,7 +254,7 @@ rings_make(void)
 	conf.tx_burst = FWD_BURST_MAX; /* more than a burst has, so nothing is sent */
 }
 
-/* The verdicts of the walk; `which`, a bit an entry, has been decided. */
+/* Record the verdicts of a walk. `which` has a bit for each entry that has a verdict. */
 static void
 take_down(const struct burst *b, uint64_t which)
 {
@@ -440,7 +441,7 @@ sent(void)
 			MUST(by < PORT_MAX || tx->vlan != 0 || tx->has_vlans);
 			MUST(tx->has_inserts || (p->m.ol_flags & RTE_MBUF_F_TX_VLAN) == 0);
 			MUST(rte_mbuf_refcnt_read(&p->m) == KEPT);
-			rte_mbuf_refcnt_set(&p->m, 1); /* not again */
+			rte_mbuf_refcnt_set(&p->m, 1); /* a second send would be found */
 		}
 		memset(tx, 0, offsetof(struct tx_buffer, m));
 	}
@@ -473,7 +474,10 @@ punted(void)
 			else
 				MUST(k == r->class);
 			MUST(p->meta.in_ifidx == r->in_ifidx);
-			/* End.T of SRv6: the error is of another VRF than the lookup. */
+			/*
+			 * Behind End.T of SRv6 an ICMP error has another VRF than the
+			 * lookup.
+			 */
 			MUST(!r->looked_up || p->meta.vrf == r->vrf ||
 			     (p->meta.has_lookup_vrf && p->meta.lookup_vrf == r->vrf &&
 			      p->meta.vrf == r->icmp_vrf));
@@ -499,7 +503,7 @@ walk_together(const struct packet_port *port, unsigned int n, bool bfd)
 	}
 	memset(outcome, 0, sizeof(outcome));
 	memset(&burst, 0, sizeof(burst));
-	/* The second walk finds the burst of the first, and its packets in the buffers. */
+	/* The second walk finds `burst` and the buffers as the first walk left them. */
 	for (unsigned int from = 0, to; from < n; from = to) {
 		to = from < cut ? cut : n;
 		burst.n = (uint16_t)(to - from);

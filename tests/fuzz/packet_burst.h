@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A frame in a burst: the forwarder handles as many frames as a port delivers at once, in
- * each form that the CPU has. The result of each must equal its result alone by the noted
- * walk.
+ * Check a frame in a burst, because the forwarder handles all frames that a port delivers
+ * at once. Each form of the code that the CPU can run handles the burst. The result of each
+ * frame must equal the result of this frame alone by the noted walk, fwd_walk_noted().
  */
 #ifndef PACKET_BURST_H
 #define PACKET_BURST_H
@@ -15,10 +15,10 @@
 
 #define FRAME_MAX 2048u
 
-/* VLANs that tables_make() puts on the port, for frames made here. */
+/* VLANs that tables_make() puts on the port, for the frames of packet_frames.c. */
 #define VLAN_IN_ID  100 /* of VLAN_S_TYPE */
-#define VLAN_TWO_ID 30  /* of VLAN_C_TYPE, behind that */
-#define VLAN_RED_ID 40  /* of VLAN_C_TYPE, of a VRF */
+#define VLAN_TWO_ID 30  /* of VLAN_C_TYPE, behind the tag VLAN_IN_ID */
+#define VLAN_RED_ID 40  /* of VLAN_C_TYPE, a member of a VRF */
 
 /* The properties of a port that fib does not have. */
 struct packet_port {
@@ -40,7 +40,7 @@ void packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t
  */
 const uint8_t *packet_of(const uint8_t *frame, uint16_t n);
 
-/* Write the checksum that an IPv4 header in a frame should have, behind its labels. */
+/* Correct the checksum of the IPv4 header of a frame, also of a header behind labels. */
 void packet_cksum(uint8_t *frame, uint16_t n);
 
 #endif

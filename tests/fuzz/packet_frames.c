@@ -122,7 +122,10 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		packet_cksum(g->frame, g->n);
 }
 
-/* Write the length of the frame into its IP header, and a destination that has a route. */
+/*
+ * Write the length of the frame into its IP header. Give IPv4 a destination that has a
+ * route.
+ */
 static void
 fit(struct given *g)
 {
@@ -183,7 +186,11 @@ dhcp_answer(struct given *g, const uint8_t *mac)
 	memcpy(ip + 20 + 8 + 28, mac, 6);
 }
 
-/* Write a value at the border of a class, or a random value. */
+/*
+ * Change a frame in one way: its length, its first segment, the checksum flag of the port,
+ * some fields of its headers, or an octet, which often gets a value at the border of a
+ * class.
+ */
 static void
 change(struct given *g, const uint8_t *mac)
 {
@@ -247,13 +254,13 @@ unsigned int
 frames_make(struct given given[BURST_MAX], const struct packet_port *port,
 	    const uint8_t *mac, const uint8_t *frame, uint16_t n)
 {
-	/* The number of valid frames, and the number of changed frames, of eight frames. */
+	/* Of eight frames on average: the number of valid frames, and of changed frames. */
 	static const uint8_t how[8][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1},
 					  {7, 0}, {7, 1}, {4, 2}, {4, 7}};
 	const uint8_t *h = how[below(8)];
 	/*
-	 * One kind for all frames: with random kinds a burst seldom has sixteen frames of
-	 * one kind.
+	 * In half of the bursts all valid frames are of one kind, because a burst of random
+	 * kinds seldom has sixteen frames of one kind. KINDS and above: random kinds.
 	 */
 	unsigned int kind = below(2 * KINDS);
 	unsigned int entries = below(8) == 0 ? BURST_MAX : 1 + below(40);

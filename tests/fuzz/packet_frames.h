@@ -9,13 +9,14 @@
 /* One frame as the port delivers it. */
 struct given {
 	uint8_t frame[FRAME_MAX];
-	uint16_t n, first; /* octets, and those of the first segment */
+	uint16_t n, first; /* octets of the frame, octets of its first segment */
 	uint16_t vlan_tci;
 	uint64_t ol_flags;
 };
 
 /* Set the seed of all later random decisions. */
 void chance_seed(uint64_t seed);
+/* Return a random number from 0 to n - 1. */
 unsigned int below(unsigned int n);
 
 /*

@@ -16,9 +16,9 @@ enum {
 	LABEL_PHP = 16,  /* removed; the packet goes to the neighbor */
 	LABEL_SWAP,      /* replaced by PUSH_ONE */
 	LABEL_SWAP_MORE, /* replaced by PUSH_MORE and two further labels */
-	LABEL_MAIN,
-	LABEL_RED,  /* of the VRF */
-	LABEL_ECMP, /* LABEL_PHP or LABEL_SWAP */
+	LABEL_MAIN,      /* removed; lookup in table main */
+	LABEL_RED,       /* removed; lookup in the VRF */
+	LABEL_ECMP,      /* like LABEL_PHP or like LABEL_SWAP */
 	LABEL_UNSUPPORTED,
 	LABEL_BLACKHOLE,
 	LABEL_INTO_TUNNEL, /* replaced by PUSH_ONE, behind the header of a tunnel */
@@ -29,9 +29,9 @@ enum {
 };
 
 /*
- * Fill the table of labels, and add routes that push labels: 203.0.113.0/24 and
- * 2001:db8:78::/48; 203.0.114.0/24 with and without; 203.0.115.0/24 and 2001:db8:79::/48 into
- * `tunnel`. `group` is the first of 16 free groups.
+ * Fill the table of labels, and add routes: 203.0.113.0/24 and 2001:db8:78::/48 push
+ * labels, 203.0.114.0/24 has a path with a label and a path without, 203.0.115.0/24 and
+ * 2001:db8:79::/48 push a label into `tunnel`. `group` is the first of 16 free groups.
  */
 void labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group,
 		 uint16_t tunnel);

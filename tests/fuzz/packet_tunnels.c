@@ -22,7 +22,7 @@
 static const uint8_t own4[4] = {192, 0, 2, 1};
 static const uint8_t own6[16] = {0x20, 1, 0x0d, 0xb8, 0, 1, [15] = 1};
 
-/* The last octet of a far end is its number here. */
+/* The last octet of the address of a far end is the index here. */
 static const struct {
 	uint8_t family;
 	bool gre, key, inner4, inner6, limit;
@@ -273,7 +273,7 @@ sid_begin(uint8_t *ip, bool inside4)
 	if (below(16) == 0)
 		payload = below(2) == 0 ? 58 : PROTO_UDP; /* neither is an inner packet */
 	at = outer_begin(ip, true, n == 0 ? payload : SRH);
-	/* Two far ends, so that packets of a burst have equal headers. */
+	/* Only two far ends, so that many packets of a burst have equal headers. */
 	end_address(ip + 8, 6, below(2));
 	sid_address(ip + 24, k);
 	if ((ends[k].flavors & SRV6_NEXT_CSID) != 0 && below(2) == 0)

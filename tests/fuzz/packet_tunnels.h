@@ -13,23 +13,28 @@
 #include "fib/sid.h"
 
 #define TUNNELS      7u
-#define TUNNEL_SENDS 4u /* labels lead into this one */
+#define TUNNEL_SENDS 4u /* index of the tunnel into which packets with labels are sent */
 #define SIDS         11u
 
 /* Make an interface without a port that is up and forwards both families. */
 struct fib_iface *packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes);
 /*
- * Make TUNNELS interfaces from `ifidx` on, and SIDS - 1 end points, whose first is number 1. `vrf`: the
- * table of one of them. `policy`: a headend. `group`: the first of SIDS free groups; for tunnels, that
- * of the route to the far end of TUNNEL_SENDS.
+ * Make TUNNELS interfaces from `ifidx` on. `group`: the group of the route to the far end
+ * of TUNNEL_SENDS.
  */
 void tunnels_make(struct fib *fib, uint16_t ifidx, uint32_t group);
+/*
+ * Make SIDS - 1 end points, whose first is number 1. `vrf`: the table of the end points
+ * that are in a VRF. `policy`: the headend of End.B6.Encaps. `group`: the first of SIDS
+ * free groups.
+ */
 void sids_make(struct fib *fib, uint16_t vrf, fib_path policy, uint32_t group);
 
 /*
- * Write the headers of a packet to a tunnel or a SID at random. Set `*six` if the outermost header is
- * IPv6, and `*labels` if MPLS labels follow the headers. Return where the inner packet begins.
- * outer_end() writes the length, `bytes` with the outer header.
+ * Write the headers of a packet to a random tunnel or a random SID. Set `*six` if the
+ * outermost header is IPv6, and `*labels` if MPLS labels follow the headers. Return the
+ * place where the inner packet begins. outer_end() writes the length into the outer header;
+ * `bytes` includes this header.
  */
 uint8_t *tunnel_begin(uint8_t *ip, bool *six, bool inside4, bool *labels);
 uint8_t *sid_begin(uint8_t *ip, bool inside4);

@@ -103,7 +103,7 @@ vxlan_begin(uint8_t *ip, bool six, bool inside4)
 		ip[1] = (uint8_t)below(4);
 		ip[8] = (uint8_t)(1 + below(255));
 		ip[9] = PROTO_UDP;
-		/* Two VTEPs, so that packets of a burst have equal headers. */
+		/* Only two VTEPs, so that many packets of a burst have equal headers. */
 		put_be32(ip + 12, 0x0a000001 + below(2));
 		memcpy(ip + 16, own4, 4);
 	}

@@ -189,7 +189,9 @@ error(const char *text)
 	return a;
 }
 
-/* As fib_props[].error of IPv4, and dst.error of IPv6. */
+/*
+ * Return the answer of a route, as fib_props[].error of IPv4 and dst.error of IPv6 give it.
+ */
 static struct answer
 answer_of(const struct oracle_route *r, int len)
 {
@@ -208,8 +210,8 @@ answer_of(const struct oracle_route *r, int len)
 }
 
 /*
- * Return the longest prefix length below `below` for which the table has a route to `dst`, or
- * main a connected subnet whose link is up; -1: none.
+ * Return the longest prefix length below `below` for which the table has a route to `dst`.
+ * A connected subnet whose link is up is a route of table main. -1: none.
  */
 static int
 next_len(uint32_t table, const struct prefix *dst, int below)
@@ -231,8 +233,9 @@ next_len(uint32_t table, const struct prefix *dst, int below)
 }
 
 /*
- * Return the route of the table to the prefix of length `len` around `dst`: with
- * `by_source` the source-specific route with the longest source, else the plain route.
+ * Return the route of the table to the prefix of length `len` around `dst`. `by_source`:
+ * the source-specific route whose source prefix contains `src` and is the longest.
+ * Otherwise the plain route. NULL: none.
  */
 static const struct oracle_route *
 best_of(uint32_t table, const struct prefix *dst, int len, const struct prefix *src,
@@ -268,8 +271,9 @@ node_has_sources(uint32_t table, const struct prefix *dst, int len)
 }
 
 /*
- * The longest prefix counts. In IPv6 the plain route of a prefix that has source-specific
- * routes is not used, except for the default route (fib6_node_lookup_1()).
+ * Look a packet up in a table. The route with the longest prefix counts. In IPv6 the plain
+ * route of a prefix that has source-specific routes is not used, except for the default
+ * route (fib6_node_lookup_1()).
  */
 static struct answer
 table_lookup(uint32_t table, const struct oracle_packet *k)
@@ -375,13 +379,15 @@ rule_action(const struct oracle_rule *r, const struct oracle_packet *k)
 	default:
 		break;
 	}
-	/* The table of l3mdev is that of the packet's VRF; without a VRF it is 0, main. */
+	/*
+	 * The table of l3mdev is the table of the packet's VRF; without a VRF it is main.
+	 */
 	if (r->l3mdev)
 		return table_lookup(k->vrf != 0 ? ORACLE_VRF_TABLE : RT_TABLE_MAIN, k);
 	return r->table == RT_TABLE_LOCAL ? local_lookup(k) : table_lookup(r->table, k);
 }
 
-/* Return the place of the first rule with the number; n: none. */
+/* Return the index of the first rule with priority `pref`; n: none. */
 static uint32_t
 target_of(const struct oracle_rule *const *list, uint32_t n, uint32_t pref)
 {
@@ -392,7 +398,7 @@ target_of(const struct oracle_rule *const *list, uint32_t n, uint32_t pref)
 	return i;
 }
 
-/* As fib_rules_lookup(). */
+/* Search the rules as fib_rules_lookup() of Linux does. */
 void
 oracle_answer(const struct oracle_packet *k, char *out, size_t size)
 {
@@ -496,7 +502,7 @@ oracle_packet_octets(const struct oracle_packet *k, uint8_t ip[64])
 	ip[at + 2] = (uint8_t)(k->dport >> 8);
 	ip[at + 3] = (uint8_t)k->dport;
 	if (k->fragment)
-		ip[at + 1] = ip[at + 3] = 53; /* no ports */
+		ip[at + 1] = ip[at + 3] = 53; /* no ports: a lookup must not read them */
 }
 
 void

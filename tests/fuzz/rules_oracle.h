@@ -54,7 +54,7 @@ struct oracle_packet {
 	uint8_t family, tos, proto;
 	bool fragment, own; /* own: to this router */
 	uint16_t sport, dport, vrf;
-	uint32_t ifindex; /* 1: this host made it */
+	uint32_t ifindex; /* where it came in; 1: this host made it */
 	struct prefix src, dst;
 };
 
@@ -75,7 +75,7 @@ bool oracle_rule_add(const struct oracle_rule *rule);
 bool oracle_rule_del(uint8_t family, unsigned int which);
 /* Delete all rules, and restore the rules that every kernel has. */
 void oracle_rules_clear(void);
-/* List the rules of a family in the kernel's order. Return how many they are. */
+/* List the rules of a family in the kernel's order. Return their number. */
 uint32_t oracle_list(uint8_t family, const struct oracle_rule *list[ORACLE_RULES + 4]);
 
 /* Return false if there is no room. */

@@ -1,19 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Fuzz, from build/fuzz:
+# Run the fuzzers of build/fuzz:
 #
-#     run.sh SECONDS         half of them the RIB; the decoder alone, poptrie, packets, path MTUs, BFD, checkpoints,
-#                            the kernel's routes, rules, nf_tables, configuration files, requests and the API share the
-#                            rest, one by one
-#     run.sh --each SECONDS  each of them that long, the RIB, which is slowest, three times that;
-#                            as many at a time as there are CPUs
-#     run.sh --check SECONDS fail unless that is a number of seconds
+#     run.sh SECONDS         run the fuzzer of the RIB for half of SECONDS, then each other fuzzer for a
+#                            sixteenth of SECONDS and one second: the decoder alone, poptrie, packets, path
+#                            MTUs, BFD, checkpoints, the kernel's routes, rules, nf_tables, configuration
+#                            files, requests, the API
+#     run.sh --each SECONDS  run each fuzzer for SECONDS, but the fuzzer of the RIB, which is slowest, three
+#                            times as long; as many at a time as there are CPUs
+#     run.sh --check SECONDS fail unless SECONDS is a number of seconds
 #
 # New inputs stay in build/fuzz/corpus-*; an input that failed is build/fuzz/crash-*.
 work=build/fuzz
 targets="fuzz_fpm_rib fuzz_fpm fuzz_kernel fuzz_rules fuzz_filter fuzz_poptrie fuzz_packet fuzz_pmtu fuzz_bfd fuzz_checkpoint fuzz_config fuzz_request fuzz_api"
 
-# $1 directory for one line "inputs failed", $2 target, $3 seconds
+# Run one target. $1: directory for a file of one line, "number-of-inputs 0", which is written if the
+# target is clean. $2: target. $3: seconds.
 one() {
 	log=$work/log-$2
 	inputs=$work/corpus-${2#fuzz_}
@@ -52,7 +54,8 @@ esac
 [ "$1" = --check ] && exit 0
 
 /usr/bin/python3 tests/fuzz/corpus.py unpack $work || exit 1
-# Beside the corpus chance, for scripts of a length that is not kept: a seventh more of the features.
+# Add random scripts of lengths that the kept corpus of poptrie lacks. They reach a seventh more of the
+# features.
 for kib in 1 2 3; do
 	for n in 1 2 3 4 5 6 7 8; do
 		[ -e $work/corpus-poptrie/seed-$kib-$n ] ||
