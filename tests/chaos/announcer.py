@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Announce routes to the dataplane that zebra does not know, by the relay (relay.py), and change a few of
-them in each second, beside all faults."""
+"""Announce routes that zebra does not know to the dataplane, by the relay (relay.py). Change a few of these
+routes in each second, also during faults."""
 
 import contextlib
 import itertools
@@ -73,8 +73,8 @@ class Announcer:
                 self._change({key: self._some(self.own, key)})
 
     def _some(self, rng, key, there=False):
-        """Return the next hops of an announcement, (link, words of the path), or () for none, which is
-        not drawn if the route must be `there`."""
+        """Return random next hops of an announcement, each (link, words of the path), or () for a
+        withdrawal. With `there`, never return ()."""
         raise NotImplementedError
 
     def _frames(self, key, hops):
@@ -93,7 +93,8 @@ class Announcer:
             self.changes += len(wanted)
 
     def _route(self, key, hops):
-        """Return the frames of a prefix by next hops, which are keywords of fpm.nexthop_message()."""
+        """Return what _frames() returns, for a prefix. Each next hop is a dict of keywords of
+        fpm.nexthop_message()."""
         old, new, frames = self.known.get(key, ()), [], b""
         for hop in hops:
             new.append(next(self.ids))

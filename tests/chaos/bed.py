@@ -20,7 +20,7 @@ from lib.audited import not_as_zebra_shows
 from lib.frr import Frr
 from lib.wait import eventually
 
-CHURN4 = [f"198.18.{n}.0/24" for n in range(256)]  # RFC 2544's
+CHURN4 = [f"198.18.{n}.0/24" for n in range(256)]  # in the prefix of RFC 2544
 CHURN6 = [f"2001:db8:{0x4000 + n:x}::/48" for n in range(256)]
 CORE4, CORE6 = "198.51.100.2", "2001:db8:10::2"
 SPARE4, SPARE6 = "198.51.100.6", "2001:db8:11::2"
@@ -66,7 +66,7 @@ class _TwoWays(Frr):
         super().prepare()
         with open(os.path.join(self.dir, "frr.conf"), "a", encoding="ascii") as file:
             file.write(STATICS + fast.R1)
-        # watchfrr starts the daemons by another process.
+        # watchfrr starts the daemons by another process, which reads the options from this file.
         with open(os.path.join(self.dir, "daemons"), "w", encoding="ascii") as file:
             file.write(f'bfdd_options="{self.options["bfdd_options"]}"\n')
 
@@ -112,7 +112,7 @@ class Bed(Lab):
         """Start the lab and wait until the routes are learned. Traffic has not started yet."""
         self.up(self.n4, self.n6)
         self.watch_r1()
-        # core forwards no packet: its default route would send the packet back.
+        # core must forward no packet, because its default route would send the packet back.
         for dev in ("eth0", "eth1"):
             rule = f"rule add pref 500 iif {dev} blackhole"
             netns.ip_batch([rule, "-6 " + rule], self.ns["core"])
@@ -194,7 +194,7 @@ class Bed(Lab):
         self.traffic = Traffic(self.oracle, sources, sinks, rate)
 
     def links(self, role):
-        """Return the interfaces of a namespace, as ip has them."""
+        """Return the interfaces of a namespace, as `ip -j link` prints them."""
         return json.loads(netns.command(["ip", "-n", self.ns[role], "-j", "link"]))
 
     def mac_of(self, role, dev):
@@ -213,11 +213,11 @@ class Bed(Lab):
         else:
             netns.command([self.dp.ctl, "-s", self.socket, "hold"])
             self.r1.stop(*others)
-            time.sleep(0.2)  # frrinit.sh looks every 0.1 s
+            time.sleep(0.2)  # frrinit.sh checks every 0.1 s whether a daemon has ended
         self.r1.restart_all()
         self.watch_r1()
 
-    # -- commands, in pieces that a speaker can handle --
+    # -- commands --
 
     def announce(self, prefixes):
         """Make isp announce the prefixes."""
@@ -274,8 +274,8 @@ class Bed(Lab):
         return done.returncode, (done.stdout + done.stderr).strip()
 
     def zebra_contradicts_itself(self, said):
-        """Return True if each route that zebra and the dataplane have with other next hops is in the
-        kernel as in the dataplane: zebra sent the same to both.
+        """Take the routes for which zebra and the dataplane have different next hops. Return True if the
+        kernel has the next hops of the dataplane for all of them: zebra sent the same to both.
 
         zebra 8.4 has this fault: while it installs a member again whose link came back, it may
         install the group without this member. It then shows the member, but never sends it. If it

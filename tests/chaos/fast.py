@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sessions of BFD with 3 x 50 ms in r1's dataplane, which no protocol uses: two by the wire to lan,
-and one over each link to core between addresses of several hops. Each must stay up, except in the
-faults that say otherwise."""
+"""BFD sessions of 3 x 50 ms in r1's dataplane. No protocol uses these sessions: two are single-hop
+sessions with lan, and over each link to core there is a multihop session. Each session must stay up,
+except during a fault that may end it."""
 
 import contextlib
 import os
@@ -16,21 +16,23 @@ from lib.frr_at import FrrAt
 
 DPLANE = "127.0.0.1:50700"
 DETECT_S = 0.15
-STARVED_S = 0.1  # in which a thread was ready and did not run, of one second
+# A lost session counts as the fault of the machine if a thread was ready, but did not run, for so many
+# seconds of one second.
+STARVED_S = 0.1
 EVERY_S = 0.3  # between two looks
-# A session that a fault may end may go down so long after it: core's daemons start again, links
-# come back, and the supervisor waits longer from crash to crash.
+# A session that a fault may end may also go down in so many seconds after the fault: core's daemons
+# start again, links come back, and the supervisor waits longer from crash to crash.
 SETTLE_S = 4.0
 # Not the addresses of OSPF's IPv4 neighbors: ospfd 8.4 drops such a neighbor when this session ends, too.
 CORE0, CORE1 = ("2001:db8:10::1", "2001:db8:10::2"), ("2001:db8:11::1", "2001:db8:11::2")
-# fault `address_goes` takes lan0's own address of IPv4.
+# The sessions with lan use no IPv4 address of the lab, because the fault `address_goes` removes it.
 LAN4, LAN6 = ("10.250.0.1", "10.250.0.2"), (topology.R1_LAN6, topology.LAN6)
 PEERS = [theirs for _, theirs in (CORE0, CORE1, LAN4, LAN6)]
 TIMES = ("  transmit-interval 50", "  receive-interval 50", " exit")
 
 
 def _several_hops(*pairs):
-    """Return the lines of sessions between these (local address, peer)."""
+    """Return the configuration of multihop sessions between pairs (local address, peer)."""
     lines = ["bfd"]
     for local, peer in pairs:
         lines += [f" peer {peer} multihop local-address {local}", "  minimum-ttl 250", *TIMES]
@@ -38,8 +40,8 @@ def _several_hops(*pairs):
 
 
 def _one_hop(dev, *ends):
-    """Return the lines of sessions between (own address, peer). bfdd 10.3 takes any address of the
-    interface if the line names none."""
+    """Return the configuration of single-hop sessions between pairs (own address, peer). bfdd 10.3 takes
+    any address of the interface if the configuration names none."""
     lines = ["bfd"]
     for own, peer in ends:
         lines += [f" peer {peer} local-address {own} interface {dev}", *TIMES]
@@ -119,7 +121,8 @@ class FastSessions(threading.Thread):
         began, rows = time.monotonic(), self._rows()
         for peer, row in rows.items():
             discr, downs = self.known.get(peer, (row["discr"], row["downs"]))
-            if row["discr"] != discr or row["downs"] > downs:  # another number: it began again
+            # With another discriminator, the session began again.
+            if row["discr"] != discr or row["downs"] > downs:
                 self._went_down(peer, self.looked, time.monotonic())
             self.known[peer] = row["discr"], row["downs"]
         for peer in self.known.keys() - rows.keys():
@@ -128,7 +131,7 @@ class FastSessions(threading.Thread):
         self.looked = began
 
     def _went_down(self, peer, since, until):
-        """A session went down between two looks."""
+        """Record that a session went down between two looks, if no window allows it."""
         if not any(begin <= until and since - DETECT_S <= end for begin, end in self.windows):
             self.lost.append((since, until, peer))
             stamp(self.chaos, f"session of 3 x 50 ms with {peer} went down")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The faults. Each fault makes one change to the bed. Before that it tells the oracle the new state
-of the network and declares for how long packets may be lost, which for most faults is never."""
+"""The faults. Each fault makes one change to the bed. Before the change, the fault tells the oracle the new
+state of the network, and declares for how long packets may be lost. Most faults may lose no packet."""
 
 import collections
 import concurrent.futures
@@ -20,7 +20,9 @@ from lib import machine, netns, procs
 from lib.freeze import frozen
 from lib.wait import eventually
 
-STARVED_S = 0.4  # seconds of one second in which a thread with sessions was ready and did not run
+# A lost session counts as the fault of the machine if a thread was ready, but did not run, for so many
+# seconds of one second.
+STARVED_S = 0.4
 _ZEBRAS = ("isp", "core")  # the kinds of cells whose next hops zebra chooses
 _ALL = (*_ZEBRAS, "pushed")  # the kinds of cells that the default route may serve
 FAULTS = {}
@@ -32,7 +34,8 @@ class Happening:
     def __init__(self, name, detail=""):
         self.name, self.detail = name, detail
         self.begin, self.may_lose_until = time.monotonic(), 0.0
-        self.lost, self.bad = [], 0  # send times within a window; number of losses outside
+        # Send times of the packets that were lost within a window; number of packets lost outside.
+        self.lost, self.bad = [], 0
         self.counted = None  # the most packets that may be lost, if counters give a number
         self.paths, self.sources = None, ()
 
@@ -82,12 +85,12 @@ class Run:
     def __init__(self, bed, rng):
         self.bed, self.rng, self.oracle = bed, rng, bed.oracle
         self.happenings = []
-        self.fell, self.fell_at = 0, 0.0  # daemons that were killed, and when the last was
+        self.fell, self.fell_at = 0, 0.0  # number of daemons that were killed; time of the last kill
         self.drawn = collections.Counter()  # names of faults
         self.unsure = ""  # the reason why zebra's choices do not count yet
         self.machine = machine.Watch(lambda: procs.marked(bed.dir))
         self.lost_sessions = []  # names of faults that lost a session but must not
-        self.taken = []  # the same, but the machine gave our threads no time
+        self.taken = []  # like lost_sessions, but the machine gave our threads no time
         self.failures = []  # the failures that faults found
         self.floods = []  # the kinds of floods that have not run yet
         self.rss = []  # samples (process id, seconds that it runs, octets)
@@ -106,9 +109,9 @@ class Run:
             self.failures.append(text)
 
     def lost(self, names, kinds, since):
-        """Record that sessions of `kinds` ended by faults that must not end them, or by the
-        machine: BFD waits for 2 s, and a start of the dataplane takes longer if others have the
-        CPUs."""
+        """Record that sessions of `kinds` ended during the faults `names`, which must not end them. The
+        machine is the cause if other programs had the CPUs: BFD waits for 2 s, and then a start of the
+        dataplane takes longer."""
         text = f"{names}: {', '.join(kinds)}"
         why = self.machine.taken(since, STARVED_S)
         stamp(self, f"sessions lost by {text}{why and f': {why}'}")
@@ -308,7 +311,7 @@ def isp_moves(run):
 
 @fault(2, 6, sessions_stay=True)
 def router_mac_moves(run):
-    """Another VTEP has another router MAC: the kernel gets another neighbor and another entry in the
+    """The router MAC of another VTEP changes: the kernel gets another neighbor and another entry in the
     forwarding database of the VXLAN."""
     vtep = run.rng.choice(list(run.oracle.rmacs))
     run.note("router MAC", f"of VTEP {vtep}")
@@ -472,7 +475,7 @@ def _discarded(run):
 
 @fault(1, 12, sessions_stay=True, kills=2)
 def daemon_dies_twice(run):
-    """kill -9, and again while the next one is starting."""
+    """kill -9 of the dataplane, and again while the next dataplane is starting."""
     what = run.note("daemon dies twice", "kill -9 in its start as well")
     what.may_lose(2 * _crash_s(run))
     was = _kill_daemon(run)
@@ -483,7 +486,8 @@ def daemon_dies_twice(run):
 
 @fault(2, 12, sessions_stay=True)
 def daemon_is_restarted(run):
-    """fpmctl restart: a successor takes the place of the dataplane, within 0.2 s of transit."""
+    """fpmctl restart: a successor takes the place of the dataplane. The loss may be the packets of 0.2 s
+    at most, and of the longest time for which a thread waited for a CPU."""
     what = run.note("planned restart", "fpmctl restart")
     was, share = run.bed.daemon_pids(), machine.Share(run.bed.daemon_pids)
     netns.command([run.bed.dp.ctl, "-s", run.bed.socket, "restart"])
@@ -525,8 +529,8 @@ def rib_stands_still(run):
 
 @fault(2, 40)
 def zebra_dies(run):
-    """kill -9 of zebra; watchfrr starts all of FRR again. Routes that come back do not
-    lose a packet, nor does one packet take another path."""
+    """kill -9 of zebra; watchfrr starts all of FRR again. While the routes come back, no packet is
+    lost, and no packet takes another path."""
     run.note("zebra dies", "kill -9, all of FRR again")
     was = run.bed.r1.kill("zebra")
     eventually(lambda: run.bed.r1.pid("zebra") != was and bgp_is_up(run), run.bed.patience(60), 0.2)
@@ -550,7 +554,7 @@ def frr_is_restarted(run):
 
 @fault(2, 30)
 def bgpd_dies(run):
-    """kill -9 of bgpd: zebra withdraws its routes until it is back."""
+    """kill -9 of bgpd: zebra withdraws the routes of bgpd until bgpd is back."""
     run.note("bgpd dies", "kill -9")
     run.bed.r1.configure(f"router bgp {topology.R1_AS}", "no bgp graceful-restart")
     was = run.bed.r1.kill("bgpd")
@@ -560,8 +564,8 @@ def bgpd_dies(run):
 
 @fault(1, 30)
 def bgpd_restarts_gracefully(run):
-    """kill -9 of bgpd with RFC 4724: zebra keeps its routes until it is back, and no packet takes
-    another path. When bgpd has heard its peers, zebra 8.4 withdraws some or all of these routes,
+    """kill -9 of bgpd with RFC 4724: zebra keeps the routes of bgpd until bgpd is back, and no packet
+    takes another path. When bgpd has heard its peers, zebra 8.4 withdraws some or all of these routes,
     from the kernel as well, for 0.1 to 2 s, until bgpd has sent them again."""
     what = run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The faults of all inputs: broken frames, floods of each class, malformed data to FPM, to the
-control socket and its HTTP, to the metrics, and in the configuration file."""
+"""Faults by input: broken frames, floods of each class, malformed data to FPM, to the control socket
+and its HTTP API, to the metrics, and in the configuration file."""
 
 import contextlib
 import http.client
@@ -29,13 +29,13 @@ from lib.wait import PATIENCE, Timeout, eventually
 
 FLOOD_S = 1.5
 EVERYBODY = "ff:ff:ff:ff:ff:ff"
-# Operations that every well-formed request would execute, so they get malformed requests only.
+# Operations that almost any request would execute, so nonsense_requests() leaves them out.
 IN_EARNEST = ("/restart", "/replay", "/audit/repair")
 
 
 class Attacker:
-    """The interface of a wire for nonsense.py, and a source of floods: each call of a maker of
-    `kinds()` gives another frame, as hosts on the lan send it."""
+    """The sender of bad frames: the `wire` of nonsense.py, and a source of floods. Each call of a maker
+    of `kinds()` returns another frame, as hosts on the lan send it."""
 
     def __init__(self, bed, rng):
         self.mac = bed.mac_of("lan", "eth0")
@@ -86,8 +86,8 @@ class Attacker:
         return self._eth(mac.hex(":")) / IP(src=self._near(), dst=dst, ttl=1, **fields)
 
     def kinds(self):
-        """Return {name: (class of base/punt_class.def or drop reason, maker of a frame)}. It lacks bfd, bgp and
-        tcp, which are the host's own sessions, and unreachables, which both scans cause."""
+        """Return {name: (class of base/punt_class.def or drop reason, maker of a frame)}. Some classes are
+        missing: bfd, bgp and tcp are the host's own sessions, and both scans cause unreachables."""
         known = lambda dst: Ether(src=self.mac, dst=dst)  # noqa: E731
         load, isp4, isp6 = Raw(bytes(32)), topology.ISP4, topology.ISP6
         all6, wide = "33:33:ff:00:00:01", Raw(bytes(1420))
@@ -135,7 +135,7 @@ class Attacker:
 
 @contextlib.contextmanager
 def _room_is_counted(run, what):
-    """Allow the losses that the counters of full rings report, until these stand still: a ring
+    """Allow the losses that the counters of full rings report, until the counters stand still. A ring
     fills while no forwarder has CPU time."""
     before = last = ledger.read(run.bed)
     yield
@@ -168,7 +168,8 @@ def nonsense_frames(run):
                 time.sleep(0.005)
     dropped = _dropped(run) - before
     stamp(run, f"nonsense frames: {dropped} dropped")
-    run.must(dropped > 300, f"of 3,000 broken frames {dropped} were dropped")  # two thirds, else
+    # Normally the dataplane drops two thirds of the frames.
+    run.must(dropped > 300, f"of 3,000 broken frames {dropped} were dropped")
 
 
 def _dropped(run):
@@ -178,7 +179,7 @@ def _dropped(run):
 
 @fault(2)
 def nonsense_channels(run):
-    """Send malformed data to FPM, to the control socket and to the metrics. At FPM it ends zebra's
+    """Send malformed data to FPM, to the control socket and to the metrics. The data to FPM ends zebra's
     session, and zebra connects again."""
     run.note("nonsense channels", "FPM, control socket, metrics")
     before = run.bed.dp.fpm()["bad_frames"]
@@ -225,7 +226,8 @@ def nonsense_requests(run):
         for _ in range(3):
             where = api.place(path, rng.choice(names), **{w: rng.choice(names) for w in words})
             conn = api.Connection(run.bed.socket)
-            with contextlib.suppress(OSError, http.client.HTTPException):  # may close
+            # The daemon may close the connection.
+            with contextlib.suppress(OSError, http.client.HTTPException):
                 conn.request(method, where, rng.choice(bodies) if method != "GET" else None)
                 status = conn.getresponse().status
                 refused = 400 <= status < 500
@@ -305,7 +307,7 @@ def flood(run):
     before = _judged(run, name)
     with _room_is_counted(run, what), _narrow(run, name):
         netns.run(run.bed.ns["lan"], [*argv, str(FLOOD_S), "0"])
-    run.must(_judged(run, name) > before, f"a flood of {kind} was none of class {name}")
+    run.must(_judged(run, name) > before, f"no packet of a flood of {kind} was counted as {name}")
 
 
 @contextlib.contextmanager

@@ -19,8 +19,9 @@ LABELS = range(16, 16 + 256)
 PUSH4 = [f"198.19.{n}.0/24" for n in range(128)]  # the other half of RFC 2544's prefix
 PUSH6 = [f"2001:db8:{0x5000 + n:x}::/48" for n in range(128)]
 TO_MAIN = 5000  # a label that leads to table main all the time
-IN_USE = 12  # labels, and prefixes, that carry traffic
-INSIDE = "100.64.0.9", "2001:db8:9999::9"  # behind the labels; isp and core do not forward them
+IN_USE = 12  # number of labels, and number of prefixes, that carry traffic
+# Destinations of packets behind labels. isp and core do not forward packets to them.
+INSIDE = "100.64.0.9", "2001:db8:9999::9"
 FIRST_ID = 1 << 30  # first next-hop id; zebra's ids are lower
 FIRST_LABEL, LAST_LABEL = 1 << 16, 1 << 20
 LO = 1
@@ -33,8 +34,8 @@ TAPS = {"core0": "core0", "core1": "core1", "wan": "wan0"}
 
 
 class Labelled(Announcer):
-    """The labelled routes of a bed. The thread that `start` starts changes a few of them in each
-    second, beside all faults."""
+    """The labelled routes of a bed. The thread that `start` starts changes a few of these routes in each
+    second, also during faults."""
 
     def __init__(self, bed, rng):
         super().__init__(bed, rng, FIRST_ID)

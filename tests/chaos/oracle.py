@@ -33,7 +33,7 @@ class Cell:
         self.kind, self.prefix, self.host, self.source = kind, prefix, host, source
         self.family = 6 if ":" in host else 4
         self.index, self.head = 0, b""
-        self.entry = None  # the label of its packets, or the SID, or VX
+        self.entry = None  # how its packets come in: behind this label, to this SID, or by VX; None: plain
         self.hops = None  # of an announced route: (link, labels or words), () for none
         self.since, self.paths = [], []  # the times from which on the paths were right
         self.changed_at = self.agreed_at = 0.0
@@ -102,7 +102,8 @@ class Oracle:
                 want = may = self.expected(cell)
                 if cell.kind in ("isp", "pushed") and cell.paths[-1] & {"core0", "core1"}:
                     may = want | fallback  # the cell uses it now, or is moving away from it
-                # A link that is to go down, and counts as down here, takes packets until then.
+                # A link that is to go down already counts as down here. Until it is down, it takes
+                # packets of an announced route.
                 if cell in (hops or {}):
                     may = may | {path_name(link, stack) for link, stack in cell.hops}
                 if not may <= cell.paths[-1]:

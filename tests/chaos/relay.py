@@ -5,10 +5,11 @@ labels in a namespace whose kernel has no MPLS.
 
     relay.py LISTEN-PORT DATAPLANE-PORT CONTROL-SOCKET
 
-A client of the control socket sends lines of any number of changes, `KEY FRAMES NOW`, in
-hexadecimal: the frames that each later replay has for the key, and the frames to send now; "-" for
-none. As zebra does, the relay sends its routes first in a replay, and loses a change while there is
-no session. The answer to each line is the number of octets that were sent to the dataplane.
+A client of the control socket sends lines. A line has any number of changes of three words each, `KEY
+FRAMES NOW`: FRAMES are the frames that each later replay has for the key, NOW the frames to send now,
+both in hexadecimal, or "-" for none. In a replay, the relay sends its own routes first. While there is
+no session, it does not send NOW. The answer to each line is the number of octets that were sent to the
+dataplane.
 """
 
 import contextlib
@@ -96,8 +97,8 @@ def _end(*socks):
 
 
 def _whole(data):
-    """Return the number of octets of whole frames at the start of `data`; of a stream that is no
-    FPM, all octets."""
+    """Return the number of octets of the whole frames at the start of `data`. If `data` is no FPM, return
+    the number of all octets."""
     at = 0
     while at + 4 <= len(data):
         version, _, size = struct.unpack_from("!BBH", data, at)

@@ -6,7 +6,7 @@ import statistics
 import time
 
 SLACK_S = 0.05  # the longest time in transit at the start of a fault if other packets arrive
-STALL_S = 0.5  # the same if none has arrived since: the router may get no CPU for so long
+STALL_S = 0.5  # the same if no later packet has arrived: the router may get no CPU for so long
 
 
 class Verdict:
@@ -60,9 +60,9 @@ class Verdict:
         )
 
     def _met_in_transit(self, when, cell):
-        """Return the fault, if any, that met a packet which was in transit for longer. This happens
-        if the machine gave the router no time: no packet that was sent since had arrived when the
-        fault began."""
+        """Return a list of the next fault if it met the packet in transit and may have lost it, although
+        the packet was sent more than SLACK_S before. This happens if the machine gave the router no
+        time: no packet that was sent later had arrived when the fault began. Otherwise return []."""
         for h in self.run.happenings:
             if h.begin > when:
                 met = max(h.begin - STALL_S, self.traffic.none_newer_came(h.begin)) <= when

@@ -169,7 +169,8 @@ def one_by_one(run, times, seconds, only):
             break
         function = faults.FAULTS[name]
         if function.sessions_stay:
-            if function.kills and run.fell:  # otherwise the supervisor waits
+            # After a daemon that did not run for so long, the supervisor would delay the next start.
+            if function.kills and run.fell:
                 age = lambda: run.bed.dp.show("version")[0]["uptime_s"]  # noqa: E731
                 eventually(lambda: age() > GOOD_RUN_S, 30, 0.2)
             # After a fault that ended FRR's sessions, these may not be up yet.
@@ -321,7 +322,7 @@ def chaos(seconds, seed, n4, rate, only, repeat, each):
 def _judge(run, still, names):
     bed, verdict = run.bed, Verdict(run, run.bed.traffic)
     unsure = f" ({run.unsure})" if run.unsure else ""
-    verdict.must(not still, f"never again as they should be: {_why(bed, still)}{unsure}")
+    verdict.must(not still, f"cells did not return to their expected paths: {_why(bed, still)}{unsure}")
     try:
         bed.learn()  # a session that came back late still transfers its million routes
         eventually(bed.in_step, bed.patience(90), 0.5, "zebra and the dataplane are in step")
@@ -345,7 +346,7 @@ def _judge(run, still, names):
         verdict.must(False, text)
     code, said = bed.audit()
     if code != 0 and bed.zebra_contradicts_itself(said):
-        stamp(run, "zebra shows paths that it told neither kernel nor dataplane: again, please")
+        stamp(run, "zebra shows paths that it sent neither to the kernel nor to the dataplane: replay")
         bed.replay()
         code, said = bed.audit()
     if only_copies_differ(said):
@@ -359,7 +360,7 @@ def _judge(run, still, names):
         verdict.must(False, str(err))
     after = rss(bed)
     grown, most = growth(run.rss, after, bed.n4 + bed.n6)
-    verdict.must(grown < most, f"memory grew by {grown >> 20} MiB, at most {most >> 20} it may")
+    verdict.must(grown < most, f"memory grew by {grown >> 20} MiB, the limit is {most >> 20}")
     try:
         eventually(lambda: _no_more_open(run), 15, 0.2, "descriptors are closed again")
     except Timeout as err:
@@ -470,8 +471,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     repeat, each = number("REPEAT", 0, 0), number("EACH", 0, 0)
     seconds = number("T", math.inf if repeat or each else 60, 1, float)
-    # At least as many routes as give each cell of the full table a prefix that no other prefix
-    # covers.
+    # With 100 routes or more, each cell of the full table has a prefix that no other prefix covers.
     table, rate = number("ROUTES", 20000, 100), number("RATE", 1500, 1)
     return chaos(seconds, seed, table, rate, only, repeat, each)
 

@@ -30,8 +30,9 @@ HEAD6 = [f"2001:db8:{0x6000 + n:x}::/48" for n in range(N)]
 VX4 = [f"100.67.{n}.0/24" for n in range(N)]  # prefixes behind other VTEPs
 VX6 = [f"2001:db8:{0x7000 + n:x}::/48" for n in range(N)]
 OWN = "2001:db8:e000::/48"  # this router's SIDs
-# Packets are dropped whose route is withdrawn. The kernel, which knows none of these routes, gets packets
-# while forwarders do not know all that they need of a neighbor or of the kernel: it drops them, too.
+# Blackhole routes for packets whose route is withdrawn: in the dataplane and in the kernel. The kernel gets
+# packets while forwarders do not know all that they need of a neighbor or of the kernel. It knows none of
+# the routes of this file, so it must drop these packets, too.
 DROPPED = [OWN, "100.66.0.0/16", "100.67.0.0/16", "2001:db8:6000::/36", "2001:db8:7000::/36"]
 DROPPED_BY_KERNEL = ["100.66.0.0/15", "2001:db8:e000::/47", "2001:db8:6000::/35"]
 SIDS = [f"2001:db8:e000:{n:x}::1/128" for n in range(N)]
@@ -51,8 +52,8 @@ LO, MAIN = 1, 254
 
 
 def behind(entry, head, flow):
-    """Return a packet without its number behind outer headers: to the SID `entry`, which End.X has if
-    its number is even, or of another VTEP."""
+    """Put outer headers before a packet, which still lacks its number. `entry` is VX for a packet from
+    another VTEP, or the SID that is the destination. A SID with an even number is an End.X."""
     frame, inside = Ether(head[:14]), head[14:] + bytes(8)
     macs, six = Ether(src=frame.src, dst=frame.dst), inside[0] >> 4 == 6
     if entry == VX:
@@ -77,7 +78,7 @@ class Segments(Announcer):
     def __init__(self, bed, rng):
         super().__init__(bed, rng, FIRST_ID + (FIRST_ID >> 1))
         self.fresh = itertools.cycle(range(1, 1 << 32))
-        self.oif = 0  # the bridge over the VXLAN
+        self.oif = 0  # index of the bridge over the VXLAN
         self.macs = {vtep: self._mac(rng) for vtep in VTEPS}  # router MACs of the other VTEPs
 
     @staticmethod

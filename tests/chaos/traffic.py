@@ -29,8 +29,8 @@ HEAD4, HEAD6 = 42, 62  # Ethernet, IP, UDP
 MPLS = b"\x88\x47"
 VXLAN_PORT, VNI = 4789, 5001
 IPIP, ROUTING = {4: b"\x08\x00", 41: b"\x86\xdd"}, 43  # next headers of IPv6
-# Classic BPF: labels, a packet in IPv6 or in a VXLAN, or the magic number where the payload of IPv4 or
-# of IPv6 begins.
+# Classic BPF. It accepts labels, a packet in IPv6 or in a VXLAN, or the magic number where the payload
+# of IPv4 or of IPv6 begins.
 FILTER = [
     (0x28, 0, 0, 12),
     (0x15, 12, 0, 0x8847),
@@ -49,7 +49,7 @@ FILTER = [
     (0x06, 0, 0, 0xFFFF),
     (0x06, 0, 0, 0),
 ]
-PENDING_S = 0.25  # a sender that had no CPU for longer does not send the missed packets
+PENDING_S = 0.25  # after a longer time without CPU, the sender does not send the missed packets
 
 
 def listener(namespace, dev):
@@ -114,8 +114,9 @@ def without_labels(data):
 
 
 def without_segments(data):
-    """Return the words of the outer IPv6 header of a frame, its hop limit, and the frame without it:
-    the segments to come, and how many the routing header lists, if there is one."""
+    """Return the words of the outer IPv6 header of a frame, its hop limit, and the frame without the
+    header. The words are the segments to come and, if there is a routing header, the number of the
+    segments that it lists."""
     words, at, proto = [str(ipaddress.ip_address(data[38:54]))], 54, data[20]
     if proto == ROUTING:
         proto, octets, left, last = data[at], 8 + 8 * data[at + 1], data[at + 3], data[at + 4]
@@ -140,8 +141,8 @@ def without_vxlan(data):
 
 
 def unwrapped(data):
-    """Return the labels of a frame, or the words of its outer headers, their TTLs, the frame without
-    them, and the router MAC if it is in a VXLAN."""
+    """Return the labels of a frame or the words of its outer headers, their TTLs, the frame without the
+    labels or headers, and the router MAC if the frame is in a VXLAN."""
     kind = data[12:14]
     if kind == b"\x86\xdd" and (data[20] in IPIP or data[20] == ROUTING):
         return (*without_segments(data), None)
@@ -170,8 +171,9 @@ class Traffic:
             self.selector.register(sock, selectors.EVENT_READ, egress)
         self.sent_at = array.array("d")  # by number
         self.cell = array.array("H")
-        self.came = bytearray()  # how often it arrived
-        self.seen_at, self.newest = array.array("d"), array.array("I")  # by time
+        self.came = bytearray()  # 0: the packet has not arrived, 1: it has, 255: its link refused it
+        # For each arrival: the time, and the highest number that had arrived by then.
+        self.seen_at, self.newest = array.array("d"), array.array("I")
         self.refused = 0  # packets that the sender's own link refused
         self.wrong, self.mangled, self.twice = [], [], []
         self.ending, self.closing = threading.Event(), threading.Event()
@@ -260,7 +262,8 @@ class Traffic:
         self.newest.append(max(number, self.newest[-1]) if self.newest else number)
         cell = self.oracle.cells[self.cell[number]]
         hops = data[22] if head == HEAD4 else data[21]
-        untouched = bool(words) and cell.entry is not None  # a label was swapped, or a segment ended
+        # The IP header is untouched if a label was swapped, or a segment ended.
+        untouched = bool(words) and cell.entry is not None
         fresh = words and isinstance(words[0], str) and not untouched  # an outer header is new
         if (
             hops != HOPS - (0 if untouched else 1)
