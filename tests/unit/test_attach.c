@@ -34,8 +34,8 @@
 /* The state of DPDK and of the machine, and the calls. */
 static struct {
 	int probe, add, scan, bus_probe, parse; /* results */
-	bool attached, valid; /* the name has a port; it is of this process */
-	bool probe_attaches;  /* rte_dev_probe(), rte_bus_probe() */
+	bool attached, valid; /* the NIC has a port; the port belongs to this process */
+	bool probe_attaches;  /* rte_dev_probe() and rte_bus_probe() make a port */
 	int check, read;      /* results of device_check(), device_read() */
 	bool unprotected, uio, serves;
 	pid_t user; /* result of device_uio_user() */
@@ -196,7 +196,7 @@ device_is_unprotected(const struct device *d)
 	return t.unprotected;
 }
 
-/* A machine whose device is good, and a DPDK that attaches it. */
+/* Set up a machine whose device is good, and a DPDK that attaches the device. */
 static int
 setup(void **state)
 {
@@ -233,7 +233,7 @@ a_device_of_a_port_is_not_attached_again(void **state)
 	assert_string_equal(t.calls, "");
 	assert_string_equal(why, NIC " is the device of a port that runs; remove that port "
 				     "first (`port del`) or give it another device");
-	/* Another process that shares DPDK has it. */
+	/* The port belongs to another process that shares DPDK. */
 	t.valid = false;
 	t.probe = -EEXIST;
 	assert_int_equal(attach_nic(), -EEXIST);
@@ -277,7 +277,7 @@ a_refusal_of_a_nic_has_the_cause_that_sys_shows(void **state)
 	assert_string_equal(why,
 			    "DPDK has no driver for " NIC " (8086:1572), which is bound "
 			    "to vfio-pci; `plugins:` can add drivers");
-	/* Its driver is one of the kernel: that is the cause. */
+	/* The NIC has a driver of the kernel, which is the cause. */
 	t.serves = false;
 	assert_int_equal(attach_nic(), -EBUSY);
 	assert_string_equal(why, "the check refuses " NIC);
@@ -320,7 +320,7 @@ a_device_is_attached_as_at_the_start_of_the_eal(void **state)
 	assert_int_equal(port_id, PORT);
 	assert_string_equal(t.calls, "add(" ARGS ") scan() bus() reset(" NIC ")");
 	assert_string_equal(why, "none");
-	/* The bus has a device that fails. */
+	/* Another device of the bus fails. */
 	setup(NULL);
 	t.bus_probe = -EIO;
 	assert_int_equal(attach_nic_here(), 0);
@@ -342,7 +342,7 @@ a_device_that_is_not_attached_leaves_no_arguments(void **state)
 	assert_int_equal(attach_nic_here(), -EIO);
 	assert_string_equal(t.calls,
 			    "add(" ARGS ") scan() bus() remove(" NIC ") reset(" NIC ")");
-	/* A scan that fails ends it, and so do arguments that DPDK does not take. */
+	/* A scan that fails ends the attempt, and so do arguments that DPDK refuses. */
 	t.calls[0] = '\0';
 	t.scan = -ENOMEM;
 	assert_int_equal(attach_nic_here(), -ENOMEM);

@@ -251,8 +251,8 @@ a_name_is_utf8_and_one_line_whatever_octets_it_has(void **state)
 }
 
 /*
- * Return the line that log_write() writes when JOURNAL_STREAM names that file, or another
- * one.
+ * Return the line that log_write() writes to a file. JOURNAL_STREAM names this file if
+ * `named`, otherwise another file.
  */
 static void
 logged(bool named, enum log_level level, const char *name, char *line, size_t size)
@@ -497,7 +497,7 @@ a_successor_sends_nothing_until_it_takes_over(void **state)
 	close(manager);
 }
 
-/* Read four messages and close the descriptors of two. */
+/* Read four messages. The descriptors that come with two of them are closed. */
 static void *
 manager_main(void *arg)
 {
@@ -525,8 +525,8 @@ a_descriptor_is_removed_when_the_manager_has_read_all(void **state)
 }
 
 /*
- * The queue of the manager is full: a call with a time limit returns after it. A manager
- * that has died needs no message.
+ * While the queue of the manager is full, a call with a time limit returns when the limit
+ * is over. A manager that has died needs no message.
  */
 static void
 a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
@@ -543,7 +543,7 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 	alarm(PATIENCE_S); /* a test that waits without end has failed */
 	assert_int_equal(sd_set_mainpid(7, 10), -EAGAIN);
 	assert_int_equal(sd_fdremove_wait("tap-lan0", 10), -ETIMEDOUT);
-	/* Returns at once from now on. */
+	/* From now on calls return at once. */
 	assert_int_equal(sd_fdstore("tap-lan0", 0), -EAGAIN);
 	assert_int_equal(sd_fdreplace_try("tap-lan0", 0), -EAGAIN);
 	while (recv(manager, &word, 1, MSG_DONTWAIT) == 1)
@@ -563,8 +563,8 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 }
 
 /*
- * A change refuses a restart and a restart refuses a change. A reload during a restart is
- * remembered once.
+ * A restart is refused during a change, and a change during a restart. A reload during a
+ * restart is remembered once.
  */
 static void
 a_change_and_a_restart_exclude_one_another(void **state)

@@ -36,7 +36,7 @@ message(uint8_t *out, uint16_t type, uint16_t id, size_t bytes)
 	return bytes;
 }
 
-/* As bfd_dplane_next(), with nothing readable behind the octets. */
+/* Call bfd_dplane_next() with a copy of the octets, behind which no memory follows. */
 static int
 next(const uint8_t *octets, size_t len, struct bfd_dplane_msg *msg)
 {
@@ -225,7 +225,7 @@ a_broken_stream_is_refused(void **state)
 			wire[6] = 0;
 			wire[7] = (uint8_t)bytes;
 			assert_int_equal(next(wire, sizeof(wire), &m), -EPROTO);
-			/* The header is enough. */
+			/* The header is enough to refuse the message. */
 			assert_int_equal(next(wire, 8, &m), -EPROTO);
 		}
 	}

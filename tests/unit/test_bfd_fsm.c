@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state machine of one BFD session, packet by packet. test_bfd_timers.c has its
- * intervals, test_bfd_link.c has two sessions.
+ * The state machine of one BFD session, packet by packet. test_bfd_timers.c tests the
+ * intervals, test_bfd_link.c tests two sessions that talk.
  *
  * link: fpm-dataplane/bfd/fsm.c fpm-dataplane/bfd/packet.c
  */
@@ -64,7 +64,7 @@ each_state_follows_from_the_state_received(void **state)
 				assert_int_equal(f.diag, BFD_DIAG_NONE);
 			assert_int_equal(f.was_up, own == BFD_UP || f.state == BFD_UP);
 			assert_int_equal(f.n_downs, own == BFD_UP && f.state == BFD_DOWN);
-			/* A failure: from Up, by the neighbor's Down. */
+			/* Only the neighbor's Down in Up is a failure. */
 			assert_int_equal(bfd_fsm_is_failed(&f),
 					 own == BFD_UP && got == BFD_DOWN);
 		}
@@ -179,7 +179,7 @@ a_poll_is_answered_at_once_in_every_state_but_admin_down(void **state)
 		struct bfd_fsm f = up_later(&usual);
 		struct bfd_packet p = packet(BFD_UP);
 
-		/* Not even demand mode and a required interval of 0 hold a Final back. */
+		/* A Final is sent even in demand mode and with a required interval of 0. */
 		p.poll = p.demand = true;
 		p.min_rx_us = 0;
 		assert_true(bfd_fsm_receive(&f, &p, LATER) & BFD_ACT_FINAL);
@@ -207,7 +207,7 @@ the_detection_time_is_the_neighbors_multiplier_times_the_slower_interval(void **
 	assert_true(bfd_fsm_receive(&f, &p, T0 + 5) & BFD_ACT_DETECT);
 	assert_int_equal(bfd_fsm_detect_us(&f), 4 * 70 * MS_US);
 	assert_int_equal(bfd_fsm_expire_at(&f), T0 + 5 + 280 * MS);
-	/* The largest values are no overflow. */
+	/* The largest values do not overflow. */
 	p.min_tx_us = UINT32_MAX;
 	p.mult = 255;
 	bfd_fsm_receive(&f, &p, T0 + 6);
@@ -297,7 +297,7 @@ a_required_interval_of_0_of_ours_ends_detection(void **state)
 	assert_int_equal(bfd_fsm_detect_us(&f), 0);
 	receive_final(&f, LATER + 1);
 	assert_int_equal(bfd_fsm_expired(&f, LATER + 100 * S), 0);
-	/* It begins again only when the neighbor knows that packets are wanted. */
+	/* Detection begins again only when the neighbor knows that packets are wanted. */
 	timers(&f, 50 * MS_US, 50 * MS_US, LATER + 100 * S);
 	assert_int_equal(bfd_fsm_expired(&f, LATER + 100 * S), 0);
 	assert_int_equal(bfd_fsm_detect_us(&f), 0);
@@ -355,7 +355,7 @@ shutdown_tells_the_neighbor_for_a_detection_time(void **state)
 	/* A second shutdown changes nothing. */
 	assert_int_equal(bfd_fsm_shutdown(&f, true, T0 + 2), 0);
 	assert_int_equal(f.silent_at, T0 + 1 + 3 * S);
-	/* The neighbor's required interval is longer. */
+	/* If the neighbor's required interval is longer, the detection time is longer. */
 	f = up(&usual);
 	f.remote_min_rx_us = 4 * BFD_SLOW_US;
 	bfd_fsm_shutdown(&f, true, T0 + 1);
@@ -426,7 +426,8 @@ admin_down_of_either_side_ends_a_failure(void **state)
 			bfd_fsm_shutdown(&f, true, T0 + 2 * S);
 		else
 			/*
-			 * The actions report it to the caller as a change of the neighbor.
+			 * The actions report the neighbor's AdminDown as a change of the
+			 * neighbor.
 			 */
 			assert_true(receive(&f, BFD_ADMIN_DOWN, T0 + 2 * S) &
 				    BFD_ACT_REMOTE);
@@ -477,7 +478,7 @@ echo_packets_need_up_and_the_neighbors_leave(void **state)
 	assert_true(bfd_fsm_receive(&f, &p, T0) & BFD_ACT_ECHO);
 	assert_int_equal(bfd_fsm_echo_us(&f), 40 * MS_US);
 	assert_int_equal(sent(&f, false).min_echo_rx_us, 11);
-	/* Several hops, or no echo, or Down: none. */
+	/* With several hops, with echo off, or in Down, no echo packets are sent. */
 	conf.multihop = true;
 	assert_true(bfd_fsm_configure(&f, &conf, T0) & BFD_ACT_ECHO);
 	assert_int_equal(bfd_fsm_echo_us(&f), 0);
@@ -554,14 +555,14 @@ a_session_is_not_steady_before_both_sides_are_up_and_polls_have_ended(void **sta
 		bfd_fsm_receive(&f, &p, T0);
 	}
 	assert_false(f.polling);
-	assert_false(bfd_fsm_is_steady(&f, expect)); /* its Init */
+	assert_false(bfd_fsm_is_steady(&f, expect)); /* the neighbor's Init */
 	receive(&f, BFD_UP, T0);
 	assert_memory_equal(expect, before, sizeof(expect));
 	assert_true(bfd_fsm_is_steady(&f, expect));
 	memcpy(before, expect, sizeof(expect));
 	timers(&f, 60 * MS_US, 50 * MS_US, T0 + 1);
 	assert_false(f.polling);
-	assert_false(bfd_fsm_is_steady(&f, expect)); /* waits for its poll sequence */
+	assert_false(bfd_fsm_is_steady(&f, expect)); /* new timers wait for a sequence */
 	assert_memory_equal(expect, before, sizeof(expect));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two BFD sessions that talk over a link of the test, which loses, delays and reorders
- * packets, while timers, restarts and shutdowns are random. Time is the test's. After every
- * event the claims of check() hold; they do not use what the session believes, but what the
- * link delivered and what the configuration was.
+ * Two BFD sessions that talk over a link of the test. The link loses, delays and reorders
+ * packets; changes of timers, restarts and shutdowns are random. The test sets the time.
+ * After every event the claims of check() hold. They are computed from the packets that the
+ * link delivered and from the configuration, not from the fields of the session.
  *
  * link: fpm-dataplane/bfd/fsm.c fpm-dataplane/bfd/packet.c
  */
@@ -34,7 +34,7 @@ struct party {
 	uint32_t heard_tx_us; /* that packet's interval, and its multiplier */
 	uint8_t heard_mult;
 	uint32_t polled_us; /* the required interval in our last Poll */
-	uint32_t agreed_us; /* the neighbor knows that we require this one */
+	uint32_t agreed_us; /* our required interval that the neighbor knows */
 	bool was_up;        /* Up since the session was created */
 	bool excused;       /* since it was Up, a side was AdminDown */
 	unsigned int n_ups, n_failures, n_polls_ended;
@@ -396,7 +396,10 @@ timers_change_without_a_down(void **state)
 		for (unsigned int n = 0; n < 40; n++) {
 			struct bfd_conf conf = random_conf(&l);
 
-			/* An overtaken packet with a multiplier of 1 would be taken for news. */
+			/*
+			 * A packet that was overtaken counts as the newest packet. With a
+			 * multiplier of 1 it could end the session.
+			 */
 			if (l.delay_more != 0 && conf.mult == 1)
 				conf.mult = 2;
 			configure(&l, chance(&l) & 1, &conf);
@@ -436,7 +439,10 @@ a_cut_is_detected_in_time_and_not_before(void **state)
 		for (unsigned int i = 0; i < 2; i++)
 			if (lost_to == i || lost_to == 2)
 				l.lost[i] = 1000;
-		/* 20 ms: two intervals of three. The packet on its way still arrives. */
+		/*
+		 * Two of three intervals have not passed. A packet in transit still
+		 * arrives.
+		 */
 		run_until(&l, l.now + 19 * MS);
 		assert_true(both(&l, BFD_UP));
 		run_until(&l, l.now + 15 * MS);
@@ -507,7 +513,7 @@ a_restarted_side_comes_up_again(void **state)
 	}
 }
 
-/* Everything at once. check() is the claim; at the end the link heals. */
+/* Mix all events. check() has the claims. At the end no packet is lost any more. */
 static void
 chaos_ends_with_both_up(void **state)
 {

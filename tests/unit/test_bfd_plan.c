@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connections to bfdd, against a model of bfdd as doc/bfd.md describes it: what one step
- * writes to a connection is lost beyond 58 messages; a new connection gets sessions without
- * their interfaces; those of a connection that ends go to the oldest others with room, the
- * rest to no connection. After each random event the daemon has what bfdd has.
+ * The connections to bfdd, against a model of bfdd as doc/bfd.md describes it. In one step,
+ * bfdd can write 58 messages to a connection and loses all further ones. Over a new
+ * connection it announces sessions without their interfaces. When a connection ends, its
+ * sessions go to the oldest connections that have room; a session for which there is no
+ * room has no connection. After each random event the daemon has the sessions of bfdd.
  *
  * link: fpm-dataplane/bfd/plan.c
  */
@@ -25,7 +26,7 @@
 /* A session, on both sides. `value` stands for its intervals. */
 struct session {
 	bool exists;
-	int conn; /* connection that announced it; -1: none, bfdd sends */
+	int conn; /* connection that announced it; -1: none, bfdd sends its packets */
 	uint32_t value;
 	bool known; /* the daemon knows the session */
 	bool has_iface;
@@ -40,9 +41,9 @@ struct model {
 	struct plan_conn conn[CONNS];
 	struct plan plan;
 	bool listens;
-	bool keeps_iface; /* FRR 8.4.4: also for a new connection */
+	bool keeps_iface; /* FRR 8.4.4: a new connection gets the interfaces, too */
 	unsigned int n_closed;
-	bool forgot; /* the daemon did not know all of its sessions in this round */
+	bool forgot; /* the daemon lost records of sessions in this round */
 };
 
 static void
@@ -102,7 +103,10 @@ oldest(const struct model *m)
 	return best;
 }
 
-/* A connection ends: in one step bfdd hands its sessions over. Returns how many got none. */
+/*
+ * End a connection. In one step, bfdd moves its sessions to other connections. Return the
+ * number of sessions that got no connection.
+ */
 static unsigned int
 conn_end(struct model *m, unsigned int c)
 {
@@ -213,7 +217,7 @@ below(unsigned int n)
 	return (unsigned int)random() % n;
 }
 
-/* bfdd adds, changes or deletes up to `n` sessions in one step. */
+/* Let bfdd add, change or delete up to `n` sessions in one step. */
 static void
 change(struct model *m, unsigned int n)
 {
@@ -313,7 +317,7 @@ a_bfdd_that_does_not_listen_is_tried_again(void **state)
 	m->listens = false;
 	rest(m);
 	assert_int_equal(plan_next(&m->plan, &at), PLAN_OPEN);
-	/* A connection that is refused. */
+	/* The connection is refused. */
 	plan_opened(&m->plan, at, true, false);
 	assert_int_equal(plan_next(&m->plan, &at), PLAN_WAIT);
 	plan_ended(&m->plan, at);
@@ -346,7 +350,7 @@ answer(struct model *m, unsigned int c, uint32_t age, bool is_news)
 	assert_int_equal(m->plan.due, is_news);
 }
 
-/* The step of bfdd is over after two answers. */
+/* Let bfdd answer twice. Its step is over after that. */
 static void
 answer_twice(struct model *m, unsigned int c)
 {
@@ -440,7 +444,7 @@ the_end_of_a_connection_begins_a_step_for_all(void **state)
 	m->conn[1].n = PLAN_ROOM;
 	assert_false(m->conn[1].stale);
 	answer_twice(m, 1);
-	/* There may have been too little room for some. */
+	/* There may have been too little room for some sessions. */
 	assert_int_equal(next(m, 0), PLAN_OPEN);
 }
 
@@ -495,7 +499,7 @@ lost_messages_are_found_again(void **state)
 	assert_true(m->n_closed > 100);
 }
 
-/* Repeat reports only to a bfdd that answers: one that is stopped gets them once. */
+/* Reports are repeated only to a bfdd that answers. A stopped bfdd gets them once. */
 static void
 a_bfdd_that_does_not_answer_is_told_nothing_again(void **state)
 {

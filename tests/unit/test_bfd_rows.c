@@ -14,7 +14,10 @@
 
 #include "bfd/rows.h"
 
-/* Make the row of a session, and compare it with JSON whose keys are all that it has. */
+/*
+ * Make the row of a session, and check that it has the keys and values of `text`, no
+ * others.
+ */
 static void
 row_is(const struct bfd_row_in *in, const char *text)
 {

@@ -28,13 +28,13 @@ up_speeds_up_by_a_poll_sequence(void **state)
 			 BFD_ACT_STATE | BFD_ACT_SEND | BFD_ACT_TX);
 	assert_int_equal(sent(&f, false).min_tx_us, 50 * MS_US);
 	assert_true(sent(&f, false).poll);
-	/* Shorter: at once. */
+	/* A shorter interval is used at once. */
 	assert_int_equal(bfd_fsm_tx_us(&f), 50 * MS_US);
-	/* Packets without Final do not end it. */
+	/* Packets without Final do not end the sequence. */
 	receive(&f, BFD_UP, T0 + 2);
 	assert_true(sent(&f, false).poll);
 	acts = receive_final(&f, T0 + 3);
-	/* From now on the neighbor sends as often as we take packets. */
+	/* From now on the neighbor may send at our required interval. */
 	assert_int_equal(acts, BFD_ACT_POLL_ENDED | BFD_ACT_DETECT);
 	assert_false(sent(&f, false).poll);
 	assert_int_equal(receive_final(&f, T0 + 4), 0);
@@ -152,7 +152,7 @@ down_is_slow_at_once_and_ends_a_poll_sequence(void **state)
 	assert_false(f.polling);
 	assert_int_equal(bfd_fsm_tx_us(&f), 2 * BFD_SLOW_US);
 	assert_int_equal(sent(&f, false).min_rx_us, 3 * BFD_SLOW_US);
-	/* The first sequence of the next Up waits for no earlier one. */
+	/* The first sequence of the next Up waits for no earlier sequence. */
 	f = up(&usual);
 	receive(&f, BFD_DOWN, T0 + 1);
 	receive(&f, BFD_DOWN, T0 + 2);
@@ -219,7 +219,7 @@ a_neighbor_in_demand_mode_gets_poll_sequences_only(void **state)
 	p.state = BFD_INIT;
 	bfd_fsm_receive(&f, &p, LATER + 2);
 	assert_int_equal(bfd_fsm_tx_us(&f), 60 * MS_US);
-	f.state = BFD_INIT; /* ours alone */
+	f.state = BFD_INIT; /* only this side is not Up */
 	p.state = f.remote_state = BFD_UP;
 	assert_int_not_equal(bfd_fsm_tx_us(&f), 0);
 	f.state = BFD_UP;

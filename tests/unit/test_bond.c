@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bonds of DPDK's net_bonding with two net_null devices, which stand for NICs: how they are
- * configured, their state, and that nothing is left of them. The test attaches the devices
- * itself. It answers for LACP, because net_null has no partner.
+ * Bonds of DPDK's net_bonding with two net_null devices, which stand for NICs: their
+ * configuration, their state, and that a closed bond leaves nothing. The test attaches the
+ * devices itself. It plays LACP of DPDK, because net_null has no partner.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/bond.c fpm-dataplane/pci/
  */
@@ -34,11 +34,12 @@ static struct {
 	unsigned int n_attached;
 	unsigned int refuse;   /* the NIC that cannot be attached, from 1; 0: none */
 	const char *driver;    /* of all devices; NULL: net_null */
-	int up_rc[3], down_rc; /* answers to a link that is set, by its port */
+	int up_rc[3], down_rc; /* results of setting a link up, by member, and down */
 	unsigned int n_up, n_down;
 	uint8_t actor[2]; /* LACP: the state of each member */
 	bool no_lacp[2];
-	bool second_refused, conf_refused; /* by DPDK's bond */
+	/* DPDK's bond refuses the second member; the configuration of LACP */
+	bool second_refused, conf_refused;
 	char why[256];
 	uint16_t first; /* port of the first member */
 } t;
@@ -48,7 +49,7 @@ static enum bond_mode mode;
 
 /* --- functions that this program replaces ---------------------------------------------- */
 
-#define NAME(name) #name /* as DPDK's version has it */
+#define NAME(name) #name /* the name of a function in this version of DPDK */
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, NAME(name)))
 
 int
@@ -258,7 +259,7 @@ the_link_of_each_member_is_set(void **state)
 	assert_int_equal(t.n_down, 0);
 	assert_int_equal(bond_set_link(bond, false), 0);
 	assert_int_equal(t.n_down, 2);
-	/* The first error is the answer, and the others are set. */
+	/* The first error is the result, and the other links are set, too. */
 	t.up_rc[0] = -EIO;
 	t.up_rc[1] = -ENOTSUP;
 	assert_int_equal(bond_set_link(bond, true), -EIO);

@@ -31,12 +31,15 @@
 #include "port/dpdk_compat.h"
 
 #define N_DESC 1024
-/* bond_room() may refuse with this much more memory than needed, for each member. */
+/*
+ * bond_room() may refuse although there is so much more memory than needed, for each
+ * member.
+ */
 #define SLACK_KIB 96
 
 enum ended { FITS, REFUSED, PANIC, REFUSED_AND_PANIC, BROKEN };
 
-/* Allocate DPDK's memory except for `kib`. */
+/* Allocate all memory of DPDK except for `kib` KiB. */
 static void
 leave(size_t kib)
 {
@@ -79,8 +82,8 @@ bond_make(void)
 }
 
 /*
- * The child: report whether bond_room() refused, start the bond anyway, and exit with or
- * without success.
+ * Do the work of the child: report whether bond_room() refused, start the bond anyway, and
+ * exit with 0 or BROKEN. DPDK may end the child before that.
  */
 static void
 start_with(size_t kib, int say)

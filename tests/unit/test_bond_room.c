@@ -32,7 +32,7 @@ static struct {
 	bool had_link[N_PORT];
 	unsigned int room;           /* number of pools that there is memory for */
 	unsigned int n_made, n_here; /* pools made, pools that exist */
-	size_t other_room;
+	size_t other_room; /* octets that rte_malloc_socket() can still allocate */
 	unsigned int n_packet;
 	char why[256];
 } t;

@@ -547,7 +547,7 @@ deep_nesting_is_refused_where_it_begins_and_costs_nothing(void **state)
 					  "more than 8 deep; expected at most 3\n");
 		assert_true(cpu_s() - begin < 1);
 	}
-	/* Nesting that is deep but allowed gets the message of the tables. */
+	/* Nesting that is deep but allowed gets the message of the key. */
 	says("idle: [[[[[[poll]]]]]]\n", "2: idle: is a list; expected adaptive or poll\n");
 }
 

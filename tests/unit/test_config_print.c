@@ -129,7 +129,7 @@ differs_in(void *ctx, const struct config_key *key)
 
 	snprintf(word, sizeof(word), " %s ", key->path);
 	if (strstr(c->told, word) == NULL && !is_elsewhere(key->path))
-		fail_msg("%s has its default", key->path);
+		fail_msg("this test leaves %s at its default", key->path);
 	c->n_key++;
 }
 

@@ -95,7 +95,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Compare. Returns the text "KERNEL | RIB" of the first difference, or "equal". */
+/* Compare the rules. Return "RULE: KERNEL | RIB" for the first difference, or "equal". */
 static const char *
 compared(void)
 {
@@ -212,7 +212,10 @@ parts_without_effect_count_too(void **state)
 			    "main realms 3/4 proto 99 with tun_id | ");
 }
 
-/* The interface that the daemon has found is no part of the kernel's rule. */
+/*
+ * The daemon also shows the interface that it found by an alternative name. A rule of the
+ * kernel does not have this interface.
+ */
 static void
 an_interface_with_an_alternative_name_is_not_compared(void **state)
 {
@@ -260,7 +263,7 @@ actions_are_told_apart(void **state)
 	audit.differences = NULL;
 }
 
-/* The first part that the daemon would name is compared. */
+/* The daemon names only the first part that it lacks, so only this part is compared. */
 static void
 selectors_of_no_received_packet_count(void **state)
 {

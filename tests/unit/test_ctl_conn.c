@@ -100,8 +100,8 @@ typedef int converse(const char *path, const json_t *request,
 		     void *ctx);
 
 /*
- * Send a request, in JSON, to the path; with an answer, to the daemon that gives it. Returns the
- * exit code.
+ * Send a request in JSON to the path. If there is an answer, the fake daemon gives it.
+ * Return the exit code.
  */
 static int
 exchange(converse *how, const char *path, const char *request, const char *answer)
@@ -287,7 +287,7 @@ a_silent_daemon_is_not_waited_for(void **state)
 	assert_non_null(
 		strstr(t.said, "has not answered for 0 s; it hangs or is very busy"));
 	assert_int_equal(t.receive_ms, 20);
-	/* The backlog is full: the daemon is there. */
+	/* Even if the backlog is full, the daemon is there. */
 	assert_true(conn_is_there(fake_daemon.path));
 	assert_true(conn_is_there(fake_daemon.path));
 	assert_int_equal(ask("{}", NULL), CTL_NO_DAEMON);
@@ -326,7 +326,7 @@ a_slow_request_has_more_time(void **state)
 	assert_int_equal(t.n_waited, 0);
 }
 
-/* The last test: the signal stays noted. */
+/* This test is the last one, because fpmctl does not forget the signal. */
 static void
 a_signal_ends_a_watch(void **state)
 {

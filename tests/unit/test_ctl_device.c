@@ -31,10 +31,10 @@ static struct {
 	const char *ports;     /* the daemon's ports as JSON; NULL: no daemon runs */
 	uid_t uid;
 	bool is_open, group_is_held;
-	int check_rc, move_rc;  /* answers */
-	unsigned int at;        /* the NIC that check_rc is about, of those to bind */
+	int check_rc, move_rc;  /* results of the checks, of the move that fails */
+	unsigned int at;        /* index of the NIC that check_rc is about */
 	unsigned int fails;     /* the move that fails, from 1; 0: none */
-	unsigned int n_checked; /* NICs asked about before the first is moved */
+	unsigned int n_checked; /* NICs that were checked before the first move */
 	const char *reason;     /* of a refusal */
 	bool forced;
 	char moved[128];
@@ -249,7 +249,7 @@ a_nic_of_a_port_stays(void **state)
 		B " is port lan0 of the running dataplane: `fpmctl port del lan0` first");
 	refused("unbind " C,
 		C " is port wan0 of the running dataplane: `fpmctl port del wan0` first");
-	/* It has the driver already. */
+	/* C has the driver vfio-pci already. */
 	assert_int_equal(fpmctl("bind " C), CTL_OK);
 	t.ports = "[{\"name\": \"lan0\", \"device\": \"net_af_packet,iface=eth10\"}, "
 		  "{\"name\": \"wan0\", \"device\": \"net_af_packet,iface=eth\"}]";
@@ -356,7 +356,7 @@ words_and_rights_are_checked(void **state)
 	assert_int_equal(fpmctl("list"), CTL_OK);
 }
 
-/* Return the last word of the line of A in the list. */
+/* Return the last column of the line of A in the list. */
 static const char *
 use_shown(void)
 {

@@ -244,7 +244,7 @@ a_signal_does_not_end_an_answer(void **state)
 	assert_int_equal(result(), 0);
 }
 
-/* The answer to the request that makes the kernel's messages large. */
+/* Answer the request that makes the kernel's messages large. */
 static void
 acknowledge(void)
 {
@@ -252,7 +252,7 @@ acknowledge(void)
 	message(NLMSG_ERROR, 0, 1, sizeof(struct nlmsgerr));
 }
 
-/* An answer of one route; the kernel changed its table meanwhile. */
+/* Answer with one route of a table that the kernel changed during the dump. */
 static void
 answer_interrupted(uint32_t seq)
 {

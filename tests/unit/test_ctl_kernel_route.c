@@ -301,7 +301,7 @@ next_hops_of_an_object(void **state)
 		mnl_attr_put_u32(h, RTA_NH_ID, id);
 		assert_no_route();
 	}
-	simple(); /* a route that has both */
+	simple(); /* a route with next hops of its own and the id of an object */
 	mnl_attr_put_u32(h, RTA_NH_ID, 10);
 	assert_hops(decoded(), "via 10.0.0.1 dev wan0 weight 1");
 	begin(AF_INET, 0);
@@ -352,7 +352,7 @@ table_local_is_before_main(void **state)
 	assert_true(decoded()->is_local);
 	assert_int_equal(decoded()->table, 254);
 	rich();
-	rtm->rtm_table = RT_TABLE_LOCAL; /* RTA_TABLE counts */
+	rtm->rtm_table = RT_TABLE_LOCAL; /* RTA_TABLE has precedence */
 	assert_false(decoded()->is_local);
 	assert_int_equal(decoded()->table, 1000);
 	begin(AF_INET6, 0);
@@ -369,7 +369,7 @@ a_tos_is_a_condition(void **state)
 	simple();
 	rtm->rtm_tos = 0x10;
 	assert_memory_equal(&decoded()->src, &tos, sizeof(tos));
-	rtm->rtm_tos = 0x20; /* Linux does not look it up */
+	rtm->rtm_tos = 0x20; /* no lookup of Linux has this TOS */
 	assert_no_route();
 }
 
@@ -408,7 +408,7 @@ routes_without_carrier_are_down(void **state)
 {
 	simple();
 	rtm->rtm_flags = RTNH_F_LINKDOWN;
-	assert_false(decoded()->is_down); /* Linux uses it */
+	assert_false(decoded()->is_down); /* Linux uses such a route */
 	rtm->rtm_flags = RTNH_F_DEAD | RTNH_F_LINKDOWN;
 	assert_true(decoded()->is_down);
 	rtm->rtm_flags = RTNH_F_LINKDOWN;
@@ -516,7 +516,7 @@ an_attribute_of_a_wrong_length_is_bad(void **state)
 	static const struct {
 		uint8_t af;
 		uint16_t type;
-		uint8_t len[4]; /* up to a 0 */
+		uint8_t len[4]; /* wrong lengths; 0: no further length */
 		bool also_empty;
 	} row[] = {
 		{AF_INET, RTA_GATEWAY, {3, 5, 15, 17}, true},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables that `fpmctl audit` counts as tables of rules: a rule that matches no received packet
- * has none. The test takes the place of the kernel: kernel_dump() shows its messages.
+ * The tables that `fpmctl audit` counts as tables of rules. The table of a rule that
+ * matches no received packet does not count. The test takes the place of the kernel:
+ * kernel_dump() shows its messages.
  *
  * link: fpm-dataplane/base/prefix.c
  */
@@ -119,7 +120,7 @@ rules_without_a_lookup_have_no_table(void **state)
 	assert_int_equal(table_of_rule(), 0);
 }
 
-/* Assert that a rule with this selector has a table or not, and the inverse rule has one. */
+/* Assert that the rule has a table if `any`, and that the inverse rule has a table. */
 static void
 assert_selects(bool any)
 {

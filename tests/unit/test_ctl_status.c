@@ -85,7 +85,7 @@ ends_with(const char *text, const char *want)
 	assert_string_equal(text + n - m, want);
 }
 
-/* Return the line that begins with a subject, with its end; "": there is none. */
+/* Return the line that begins with a subject, without its newline; "": there is none. */
 static const char *
 line_of(const char *text, const char *subject)
 {
@@ -204,7 +204,7 @@ the_first_cause_for_a_warning_is_shown(void **state)
 static void
 times_are_those_of_half_and_of_all_but_a_hundredth(void **state)
 {
-	/* 100 entries: 49 below 8 us, 50 in all below 16, 99 below 32, all in the rest. */
+	/* Of 100 entries, 49 are below 8 us, 50 below 16 us, 99 below 32 us, 1 is above. */
 	fpm_line("{'commit_time': {'count': 100, 'max_us': 1000000, 'below_us': "
 		 "[[8, 49], [16, 1], [32, 49], [null, 1]]}}",
 		 "Commits",

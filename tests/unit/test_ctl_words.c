@@ -123,10 +123,10 @@ values_beyond_their_bounds_are_refused(void **state)
 
 	for (unsigned int i = 0; i < sizeof(explain) / sizeof(explain[0]); i++)
 		if (taken(WORDS_EXPLAIN, explain[i]) != CTL_USAGE)
-			fail_msg("%s", explain[i]);
+			fail_msg("explain accepts %s", explain[i]);
 	for (unsigned int i = 0; i < sizeof(capture) / sizeof(capture[0]); i++)
 		if (taken(WORDS_CAPTURE, capture[i]) != CTL_USAGE)
-			fail_msg("%s", capture[i]);
+			fail_msg("capture accepts %s", capture[i]);
 }
 
 static void
@@ -282,7 +282,7 @@ numbers_have_digits_only(void **state)
 	assert_true(decimal == .5);
 }
 
-/* One wrong letter in four is near, and so are the first three letters. */
+/* A word is near if one letter in four is wrong, or if it is the first three letters. */
 static void
 a_word_is_near_by_its_beginning_or_most_letters(void **state)
 {

@@ -21,8 +21,8 @@
 #include "ctl/zebra.h"
 
 /*
- * Make a command that prints `text` for any arguments. It is removed at the end of the
- * test.
+ * Make a command that prints `text` for any arguments. The script of the command removes
+ * itself when it runs.
  */
 static const char *
 vtysh_that_says(const char *text)
@@ -49,7 +49,7 @@ keep_hops(const char *vrf, const struct prefix *p, struct hops_text *w, void *ct
 
 static unsigned int many_seen;
 
-/* Assert that the next hop has the two last octets of the number of the prefix. */
+/* Assert that the last two octets of the gateway are the number of the prefix. */
 static void
 each_of_many(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
 {
@@ -93,8 +93,8 @@ paths_of_prefix(const char *dev)
 }
 
 /*
- * As FRR prints names: text is not escaped; JSON escapes control characters but no other
- * octets.
+ * The names are as FRR prints them: in text it escapes nothing; in JSON it escapes control
+ * characters but no other octets.
  */
 static void
 names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
@@ -177,7 +177,10 @@ a_route_that_drops_has_its_kind(void **state)
 	}
 }
 
-/* Next hops are kept by their words. More kinds of words than places replace each other. */
+/*
+ * The parser has a cache of next hops by their words. Here are more kinds of words than the
+ * cache has places, so they replace each other.
+ */
 static void
 each_of_many_next_hops_is_read(void **state)
 {
@@ -198,7 +201,7 @@ each_of_many_next_hops_is_read(void **state)
 	free(text);
 }
 
-/* The second line has the words of the first, with another age. */
+/* The second line has the words of the first line, with another age. */
 static void
 a_line_that_names_no_next_hop_adds_none(void **state)
 {

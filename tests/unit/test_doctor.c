@@ -144,7 +144,7 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	assert_string_equal(verdict(check_pcie_link), "fail");
 }
 
-/* Both values of a link count, and each text has the values of the device. */
+/* The width and the speed of a link count, and each text has the values of the device. */
 static void
 a_link_is_judged_by_its_width_and_its_speed(void **state)
 {

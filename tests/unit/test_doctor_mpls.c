@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The check `mpls` of fpmctl doctor, on synthetic machines: a folder stands for /, a script
- * takes the place of vtysh, and kernel_dump() that of the kernel.
+ * takes the place of vtysh, and kernel_dump() of this file takes the place of the kernel.
  *
  * link: fpm-dataplane/ctl/frr_version.c fpm-dataplane/ctl/doctor/mpls.c
  * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/pci/
@@ -112,7 +112,9 @@ zebra_says(const char *status, const char *config)
 	root_put("/config", config);
 }
 
-/* A kernel with MPLS, an LSR with one core interface, and all that it needs. */
+/*
+ * Set up an LSR with one core interface, whose kernel has MPLS and all that the LSR needs.
+ */
 static int
 setup(void **state)
 {
@@ -169,7 +171,7 @@ mpls_set(const char *name, json_t *value)
 	json_decref(value);
 }
 
-/* A kernel without the module, and its daemon. */
+/* Take MPLS from the kernel, and from the interfaces that the daemon reports. */
 static void
 kernel_has_none(void)
 {
@@ -269,7 +271,7 @@ a_kernel_without_mpls_is_told_if_frr_needs_it(void **state)
 	zebra_has(5, 0);
 	t.e.vtysh = "false";
 	assert_non_null(strstr(found(), "no module mpls_router"));
-	/* All interfaces take labels by the configuration, and there are none yet. */
+	/* By the configuration all interfaces take labels, and there are no labels yet. */
 	mpls_set("wan0", json_true());
 	zebra_has(0, 0);
 	assert_non_null(strstr(found(), "no module mpls_router"));
@@ -331,10 +333,10 @@ a_far_end_that_takes_no_labels_is_warned_of_once(void **state)
 	static const struct lsp routes[] = {
 		{{{4, true, false}}},
 		{{{4, true, true}}},
-		{{{1, false, true}}}, /* the labels below it go on */
+		{{{1, false, true}}}, /* the packet goes on with other labels */
 		{{{2, false, false}}},
 		{{{2, false, false}}},
-		{{{99, false, false}}}, /* the daemon does not know it */
+		{{{99, false, false}}}, /* the daemon does not know this interface */
 		{{{4, true, false}, {1, false, false}}},
 	};
 

@@ -22,7 +22,8 @@
 #define CAP 0xa0 /* offset of the PCI Express capability of a 40GbE card */
 
 /*
- * Power management, MSI-X, then PCI Express: capable of x8 at 8 GT/s, running x4 at 5 GT/s.
+ * Make a configuration space with three capabilities: power management, MSI-X, PCI Express.
+ * The device is capable of x8 at 8 GT/s and runs with x4 at 5 GT/s.
  */
 static void
 space_make(uint8_t c[PCI_CONFIG_BYTES])

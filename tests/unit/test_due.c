@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The heap of times: the first one is that of a list that is searched from begin to end.
+ * The heap of times. Its first time must be the earliest time of a list, which the test
+ * searches from begin to end.
  *
  * link: fpm-dataplane/base/due.c
  */
