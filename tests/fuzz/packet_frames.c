@@ -254,7 +254,7 @@ unsigned int
 frames_make(struct given given[BURST_MAX], const struct packet_port *port,
 	    const uint8_t *mac, const uint8_t *frame, uint16_t n)
 {
-	/* Of eight frames on average: the number of valid frames, and of changed frames. */
+	/* How many of eight frames are valid, and how many are changed, on average. */
 	static const uint8_t how[8][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1},
 					  {7, 0}, {7, 1}, {4, 2}, {4, 7}};
 	const uint8_t *h = how[below(8)];

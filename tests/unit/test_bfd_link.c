@@ -440,7 +440,7 @@ a_cut_is_detected_in_time_and_not_before(void **state)
 			if (lost_to == i || lost_to == 2)
 				l.lost[i] = 1000;
 		/*
-		 * Two of three intervals have not passed. A packet in transit still
+		 * Less than two of three intervals have passed. A packet in transit still
 		 * arrives.
 		 */
 		run_until(&l, l.now + 19 * MS);
@@ -513,7 +513,7 @@ a_restarted_side_comes_up_again(void **state)
 	}
 }
 
-/* Mix all events. check() has the claims. At the end no packet is lost any more. */
+/* Mix all events. check() has the claims. At the end the link loses no packet. */
 static void
 chaos_ends_with_both_up(void **state)
 {

@@ -82,8 +82,8 @@ bond_make(void)
 }
 
 /*
- * Do the work of the child: report whether bond_room() refused, start the bond anyway, and
- * exit with 0 or BROKEN. DPDK may end the child before that.
+ * Be the child: report whether bond_room() refused, start the bond anyway, and exit with 0
+ * or BROKEN. DPDK may end the child before that.
  */
 static void
 start_with(size_t kib, int say)

@@ -204,7 +204,7 @@ the_first_cause_for_a_warning_is_shown(void **state)
 static void
 times_are_those_of_half_and_of_all_but_a_hundredth(void **state)
 {
-	/* Of 100 entries, 49 are below 8 us, 50 below 16 us, 99 below 32 us, 1 is above. */
+	/* 49 of 100 entries are below 8 us, 50 below 16 us, 99 below 32 us; 1 is above. */
 	fpm_line("{'commit_time': {'count': 100, 'max_us': 1000000, 'below_us': "
 		 "[[8, 49], [16, 1], [32, 49], [null, 1]]}}",
 		 "Commits",
