@@ -275,7 +275,7 @@ begin(int fd)
 	rig_settle(g);
 	MUST(g->rib->table_counts.n_labels == 0);
 	MUST(g->rib->table_counts.n_zebra[0] == 1 &&
-	     g->rib->table_counts.n_zebra[1] == 1); /* and the sentinel */
+	     g->rib->table_counts.n_zebra[1] == 1); /* the sentinel */
 	rib_must_be_sound(g);
 	/* The kernel's routes must be gone, too. */
 	for (uint8_t family = 4; family <= FAMILY_LABEL; family += 2) {

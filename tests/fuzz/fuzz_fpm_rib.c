@@ -342,7 +342,10 @@ feed(struct stream *s, const uint8_t *p, size_t len, size_t segment)
 	return rc;
 }
 
-/* Returns the octets of FPM that one session took; 0 if there was more than one session. */
+/*
+ * Return the number of octets if one session took all of them, without a control frame and
+ * without a DELNEXTHOP. Otherwise return 0.
+ */
 static size_t
 play(const uint8_t *p, size_t left)
 {

@@ -163,7 +163,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 }
 
 #define LABELS_SEEN \
-	4096u /* of labels without a route, check so many lowest and highest, for speed */
+	4096u /* check only so many lowest and highest labels without a route, for speed */
 
 static bool
 label_is_seen(uint32_t label)
@@ -480,8 +480,8 @@ early_must_be_sound(const struct rib *rib)
 }
 
 /*
- * Check the entries of end points. The references of an entry are those of the legs. If an
- * entry names an interface, it has the number of this interface.
+ * Check the entries of end points. The references of an entry are the legs that use it. If
+ * an entry names an interface, it has the number of this interface.
  */
 static void
 sids_must_be_sound(const struct rib *rib, const struct counts *c)

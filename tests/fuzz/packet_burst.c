@@ -2,9 +2,10 @@
 /*
  * A burst of frames passes the fast path (look, split, both walks, dispatch), with vectors
  * and without. Each frame also passes fwd_walk_noted() alone, by the rules of the slow
- * path. Both must give the same verdict and the same frame. In the burst, each frame must
- * get into the buffer of that interface, or into a punt ring, exactly once. In some bursts
- * thread bfd serves BFD, and gets the packets of sessions.
+ * path. Both must give the same verdict and the same frame. In the burst, each frame that
+ * is not dropped must be exactly once in the buffer of the interface that the slow path
+ * chose, or in a punt ring. In some bursts thread bfd serves BFD, and gets the packets of
+ * sessions.
  *
  * A frame is in a heap block that ends with the frame, so that AddressSanitizer finds an
  * over-read. The block has further octets if the forwarder may read them, see behind().
@@ -12,7 +13,7 @@
  * A packet out of a VXLAN, a tunnel or a SID is judged once more, in a burst of such
  * packets: the linker replaces fwd_tunnels_walk() for this. A walk leaves a pattern of the
  * outer headers, with which later walks decapsulate (fwd/decap_fast.h). A packet that is
- * walked alone always passes the stages instead.
+ * walked alone always passes the stages.
  *
  * A form is the code that handles a burst. form_set() selects code with or without vectors, as
  * fwd_cpu_choose() does. In the form RULES no packet takes the fast path: the linker puts
@@ -201,8 +202,7 @@ walk_inside(unsigned int i)
 
 		if (deep == FIB_TUNNELS_DEEP) {
 			rec[i].verdict = DROP_encap_loop;
-			rec[i].looked_up =
-				false; /* the path is that of the packet outside */
+			rec[i].looked_up = false; /* the path is that of the outer packet */
 			return;
 		}
 		fwd_tunnel_enter(&fwd, &burst, &decap, 1);
@@ -389,8 +389,8 @@ path_in_the_end(const struct watch_record *r)
 }
 
 /*
- * Return true if a packet has passed one end point more than the slow path allows. The limit does
- * not count an end point that a pattern carries out, see fwd/decap_fast.h.
+ * Return true if a packet has passed one end point more than the slow path allows. The
+ * limit does not count an end point that a pattern handles, see fwd/decap_fast.h.
  */
 static bool
 is_one_deeper(unsigned int i)
@@ -475,7 +475,7 @@ punted(void)
 				MUST(k == r->class);
 			MUST(p->meta.in_ifidx == r->in_ifidx);
 			/*
-			 * Behind End.T of SRv6 an ICMP error has another VRF than the
+			 * End.T of SRv6: the VRF of an ICMP error is not that of the
 			 * lookup.
 			 */
 			MUST(!r->looked_up || p->meta.vrf == r->vrf ||

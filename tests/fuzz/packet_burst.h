@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Check a frame in a burst, because the forwarder handles all frames that a port delivers
- * at once. Each form of the code that the CPU can run handles the burst. The result of each
- * frame must equal the result of this frame alone by the noted walk, fwd_walk_noted().
+ * Check a frame in a burst, because the forwarder handles the frames that a port delivers
+ * together, not one by one. Each form of the code that the CPU can run handles the burst.
+ * The result of each frame must equal the result of this frame alone by the noted walk,
+ * fwd_walk_noted().
  */
 #ifndef PACKET_BURST_H
 #define PACKET_BURST_H

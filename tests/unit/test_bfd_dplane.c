@@ -155,7 +155,7 @@ a_longer_message_is_read_and_all_of_it_consumed(void **state)
 	struct bfd_dplane_msg m;
 	uint8_t wire[400];
 
-	/* The fields that a later bfdd adds. */
+	/* The message of a later bfdd has further fields. */
 	message(wire, BFD_DPLANE_ADD, 0, 348 + 8);
 	assert_int_equal(next(wire, sizeof(wire), &m), 356);
 	assert_true(m.known);

@@ -64,7 +64,7 @@ each_state_follows_from_the_state_received(void **state)
 				assert_int_equal(f.diag, BFD_DIAG_NONE);
 			assert_int_equal(f.was_up, own == BFD_UP || f.state == BFD_UP);
 			assert_int_equal(f.n_downs, own == BFD_UP && f.state == BFD_DOWN);
-			/* A received state is a failure only if it is Down in Up. */
+			/* A failure: the session is Up, and Down is received. */
 			assert_int_equal(bfd_fsm_is_failed(&f),
 					 own == BFD_UP && got == BFD_DOWN);
 		}

@@ -483,7 +483,7 @@ shutdown_is_no_failure_on_either_side(void **state)
 		assert_int_equal(l.party[!who].f.state, BFD_DOWN);
 		assert_int_equal(l.party[!who].f.diag, BFD_DIAG_NEIGHBOR_DOWN);
 		run_until(&l, l.now + 20 * S);
-		/* Only the other side speaks by now. */
+		/* By now only the other side sends packets. */
 		n_sent = l.n_sent;
 		assert_true(l.party[who].send_at == BFD_NEVER);
 		run_until(&l, l.now + 10 * S);

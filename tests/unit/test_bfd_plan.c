@@ -193,7 +193,7 @@ check(struct model *m)
 		struct session *s = &m->s[i];
 
 		if (!s->exists) {
-			/* An orphan ends by itself after a time. */
+			/* A session without a connection ends by itself after a time. */
 			assert_true(!s->known || s->known_conn < 0);
 			s->known = false;
 			continue;

@@ -34,11 +34,11 @@ static struct {
 	unsigned int n_attached;
 	unsigned int refuse;   /* the NIC that cannot be attached, from 1; 0: none */
 	const char *driver;    /* of all devices; NULL: net_null */
-	int up_rc[3], down_rc; /* results of setting a link up, by member, and down */
+	int up_rc[3], down_rc; /* results of setting a link up (by member), down */
 	unsigned int n_up, n_down;
 	uint8_t actor[2]; /* LACP: the state of each member */
 	bool no_lacp[2];
-	/* DPDK's bond refuses the second member; the configuration of LACP */
+	/* DPDK refuses the second member of the bond, the configuration of LACP. */
 	bool second_refused, conf_refused;
 	char why[256];
 	uint16_t first; /* port of the first member */

@@ -24,7 +24,7 @@
 #include "port/bond.h"
 #include "port/dpdk_compat.h"
 
-/* Ports 0 and 3 are bonds, of ports 1 and 2 and of ports 4 and 5. Port 6 is no bond. */
+/* Port 0 is a bond of ports 1 and 2, port 3 of ports 4 and 5. Port 6 is no bond. */
 #define N_PORT 7
 
 static struct {

@@ -222,7 +222,7 @@ a_hypervisors_nic_has_no_slot(void **state)
 	c[1] = 0x15;
 	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_read_request), "n/a");
-	c[0] = 0x86; /* passed through to the guest, or emulated as such a NIC */
+	c[0] = 0x86; /* Intel: a NIC that is passed through to the guest, or emulated */
 	c[1] = 0x80;
 	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_read_request), "warn");

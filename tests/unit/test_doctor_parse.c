@@ -238,7 +238,7 @@ zebra_is_known_by_its_words(void **state)
 	assert_false(cmdline_loads(LINE("z\0dplane_fpm_nl"), "dplane_fpm_nl"));
 	assert_false(cmdline_loads(LINE("z\0-M\0dplane_fpm_nl2"), "dplane_fpm_nl"));
 	assert_false(cmdline_loads(LINE("z\0-M"), "dplane_fpm_nl"));
-	/* truncated. */
+	/* The command line is truncated. */
 	assert_false(cmdline_loads("z\0-Mdplane_fpm_nl", 17, "dplane_fpm_nl"));
 	assert_true(cmdline_has(LINE("z\0-d\0--x=y"), "--x=y"));
 	assert_false(cmdline_has(LINE("z\0-d\0--x=yz\0x=y"), "--x=y"));
