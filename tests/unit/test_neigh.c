@@ -177,7 +177,7 @@ renamed_tap_stays_the_port(void **state)
 	rig_stop(r);
 }
 
-/* Return the ifindex of the new TAP that `in` has a message about, or 0. */
+/* Return the ifindex of the new TAP if `in` has a message about one, or 0. */
 static uint32_t
 new_tap_told(const struct inbox *in)
 {
@@ -187,7 +187,10 @@ new_tap_told(const struct inbox *in)
 	return 0;
 }
 
-/* True if punt and manage got the new TAP and it is behind the port's descriptor. */
+/*
+ * True if punt and manage got a message about the new TAP and the port's descriptor is that
+ * of the new TAP.
+ */
 static bool
 has_new_tap(struct rig *r)
 {
@@ -251,7 +254,10 @@ tap_that_was_moved_away_is_made_again(void **state)
 	unsigned int old = r->port.tap.ifindex;
 	char there[64];
 
-	/* The name of a bed, so that it is removed if this test fails. */
+	/*
+	 * The name has the form of a bed's name, so that the namespace is removed if this
+	 * test fails.
+	 */
 	snprintf(there, sizeof(there), "tb%d-%d", getpid(), 1 << 20);
 	assert_int_equal(run("ip netns add %s", there), 0);
 	ip(r->bed, "link set t0 down");
@@ -282,8 +288,8 @@ tap_that_was_deleted_waits_for_its_name(void **state)
 	struct rig *r = rig_up(state);
 
 	/*
-	 * One batch, so that there is always an interface of that name. The new one is no
-	 * TAP.
+	 * `ip` deletes t0 and renames t9 to t0 in one batch, so that neigh finds the name
+	 * in use. The new t0 is no TAP.
 	 */
 	ip(r->bed, "link add t9 type veth peer name t8");
 	run("printf 'link del t0\nlink set t9 name t0\n' | ip -n %s -batch -",
@@ -396,7 +402,7 @@ speed_of_the_tap_is_that_of_the_device(void **state)
 
 	atomic_store(&device.mbit_per_s, 1000);
 	wait_for(r, tap_reports_speed(r, 1000));
-	/* A device that does not know its speed changes nothing. */
+	/* If the device does not know its speed, the TAP keeps the speed that it has. */
 	atomic_store(&device.link_down, true);
 	wait_for(r, said_up(&r->rib, "t0", false));
 	atomic_store(&device.mbit_per_s, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random addresses of one interface come, change and go. After each event the published
- * interface has the sources that a walk over all addresses, in the order of the kernel, chooses.
+ * Random addresses of one interface come, change and go. After each event, the sources of
+ * the published interface are those that a walk over all addresses in the order of the
+ * kernel chooses.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -26,7 +27,7 @@ random_below(uint32_t n)
 
 /* --- the walk ------------------------------------------------------------------------------ */
 
-/* Return the rank of an address as a source, 0 to 5. */
+/* Return the rank of an address as a source, 1 to 5. 0: it is never a source. */
 static int
 rank_of(const struct kmon_addr *ka)
 {
@@ -108,7 +109,7 @@ same_address(const struct kmon_addr *a, const struct kmon_addr *b)
 	       (a->family == 6 || a->plen == b->plen);
 }
 
-/* Return the place of an address in the list; n_list: it has none. */
+/* Return the index of an address in the list, or n_list if it is not in the list. */
 static unsigned int
 place_of(const struct kmon_addr *ka)
 {
@@ -170,7 +171,7 @@ random_addresses_give_the_sources_of_a_walk(void **state)
 	for (unsigned int i = 0; i < EVENTS; i++) {
 		struct kmon_addr ka = random_address();
 
-		/* Long lists and short lists follow each other. */
+		/* The list grows for 500 events and shrinks in the next 500. */
 		say(&ka,
 		    n_list == ADDRESSES_MAX || random_below(100) < (i / 500 % 2 ? 75 : 25));
 		assert_published();

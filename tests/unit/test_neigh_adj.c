@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops, hosts of connected subnets, packets that wait for a neighbor, and the query.
- * The kernel has the neighbor table; the test answers in place of the far end.
+ * The neighbors that neigh resolves: next hops, hosts of connected subnets, and neighbors
+ * for which packets wait; and the query. The kernel has the neighbor table; the test
+ * answers in place of the far end.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
  */
@@ -181,7 +182,10 @@ link_down_empties_adjacencies_and_up_resolves_again(void **state)
 	atomic_store(&device.link_down, true);
 	wait_for(r, hop_of(r, ADJ) == 0);
 	wait_for(r, host_adj(r, "192.0.2.9") == 0);
-	/* The kernel (linkwatch) takes some time, and ignores a shorter flap. */
+	/*
+	 * Wait until the kernel has removed the entry, because its linkwatch acts late and
+	 * ignores a shorter flap.
+	 */
 	wait_for(r, !kernel_says(r, "192.0.2.9", "lladdr"));
 
 	memcpy(r->peer_mac, mac_c, 6); /* another device has the address now */
@@ -220,8 +224,9 @@ next_hop_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 
 	/*
-	 * A new MAC address removes all neighbors without a failure, like garbage
-	 * collection. The kernel does not give up before the test has looked.
+	 * A new MAC address of the link removes all neighbors without a failure, as garbage
+	 * collection does. With 2 s between its requests, the kernel does not give up
+	 * before the test has looked.
 	 */
 	r->answers = false;
 	bed_sysctl(r->bed, "ipv4/neigh/t0/retrans_time_ms", "2000");
@@ -248,7 +253,7 @@ host_in_use_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 	used = host_adj(r, "192.0.2.7");
 	fib_adj_touch(r->fib->adj_used, used);
 
-	/* The entry is removed without a failure, as above. */
+	/* A new MAC address of the link removes all neighbors without a failure. */
 	r->answers = false;
 	bed_sysctl(r->bed, "ipv4/neigh/t0/retrans_time_ms", "2000");
 	ip(r->bed, "link set t0 address 02:00:5e:00:53:0c");
@@ -417,7 +422,7 @@ glean_is_answered_when_the_host_can_be_found(void **state)
 	 */
 	r->n_asked = 0;
 	glean(r, "192.0.2.9");
-	/* Three packets in one answer, and this one. */
+	/* The first answer is for three packets, the second for this packet. */
 	wait_for(r, n_answers(&r->punt, "192.0.2.9", true) == 2);
 	assert_int_equal(r->n_asked, 0);
 	assert_int_equal(n_answers(&r->punt, NULL, false), 0);
@@ -471,8 +476,9 @@ static void
 scan_is_answered_whole_and_does_not_touch_the_next_hop(void **state)
 {
 	/*
-	 * More than neigh asks for in one round, and fewer than the kernel's table has room
-	 * for: all namespaces share its 1024 entries, and other tests run at the same time.
+	 * SCANNED is more than neigh asks for in one round. It is less than the 1024
+	 * entries of the kernel's table, because all namespaces share the table and other
+	 * tests run at the same time.
 	 */
 	enum { SCANNED = 600 };
 	struct rig *r = rig_up(state);
@@ -497,7 +503,7 @@ scan_is_answered_whole_and_does_not_touch_the_next_hop(void **state)
 
 /* --- query ---------------------------------------------------------------------------- */
 
-/* Return the number of neighbors of a family in a state, as the summary has it. */
+/* Return the number of neighbors of a family in a state from the summary. */
 static json_int_t
 summary_of(struct rig *r, const char *family, const char *nud)
 {

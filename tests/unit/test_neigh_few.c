@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More hosts than places, in the kernel's own neighbor table: a host without a place gets
- * the next one that is freed.
+ * The kernel's neighbor table has more hosts than neigh has places. A host without a place
+ * gets the next place that is freed.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
  */
@@ -48,8 +48,8 @@ place_given_back_has_the_next_host_at_once(void **state)
 	wait_for(r, table_state(TABLE_hosts).refused >= 30 - PLACES);
 
 	/*
-	 * A sweep every five seconds would give places to some of them, but not to all in
-	 * time.
+	 * A sweep every five seconds would give places to some of the waiting hosts, but
+	 * not to all within the limit below.
 	 */
 	begin = now_ms();
 	for (int i = 0; i < ROUNDS; i++) {

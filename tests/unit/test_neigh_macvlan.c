@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Macvlans as the kernel reports them, and the tables by which forwarders find them. The
- * kernel is a table in the test. All runs in one thread; the test ends grace periods.
+ * test plays the kernel. All runs in one thread; the test ends grace periods.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -103,7 +103,10 @@ a_changed_mac_replaces_the_former_one(void **state)
 	assert_int_equal(device.n_removed_macs, 1);
 }
 
-/* The virtual routers of VLANs of one port often have the same number, and so the same MAC. */
+/*
+ * Virtual routers (VRRP) on VLANs of one port often have the same number, and therefore the
+ * same MAC.
+ */
 static void
 the_same_mac_on_port_and_vlan_is_of_two_macvlans(void **state)
 {
@@ -159,7 +162,7 @@ hundreds_of_macvlans_are_all_found(void **state)
 	assert_int_equal(found(PORT, mac), 0);
 }
 
-/* Return a number below `n` that only the number of calls determines. */
+/* Return the next pseudo-random number below `n`. The sequence is the same in each run. */
 static unsigned int
 next_below(unsigned int n)
 {
@@ -209,7 +212,10 @@ macvlans_are_found_by_their_macs_after_each_change(void **state)
 	}
 }
 
-/* A lost link passes each interface a few times, not all of them for each. */
+/*
+ * When the port loses its link, neigh visits each interface a few times. It does not visit
+ * all interfaces for each interface.
+ */
 static void
 a_flap_of_the_port_costs_steps_in_proportion_to_its_interfaces(void **state)
 {
@@ -236,7 +242,7 @@ a_flap_of_the_port_costs_steps_in_proportion_to_its_interfaces(void **state)
 				 up ? 3000 + N - 1 : 0);
 	}
 	assert_in_range(n->n_steps - began, 2 * 2 * N, 2 * 20 * N);
-	for (uint16_t i = 0; i < N; i += 2) { /* the list stays whole */
+	for (uint16_t i = 0; i < N; i += 2) { /* remove half: the list stays whole */
 		struct kmon_link m = macvlan_of(3000 + i, 1000 + i, vmac);
 		struct kmon_link v = vlan_of(1000 + i, TAP, VLAN_C_TYPE, i + 1);
 
@@ -257,7 +263,7 @@ some_are_not_followed_and_the_log_says_so(void **state)
 
 	m.macvlan = KMON_MACVLAN_BY_SOURCE;
 	add(m);
-	add(macvlan_of(21, OTHER, vmac)); /* on no port: nothing to say */
+	add(macvlan_of(21, OTHER, vmac)); /* on no port: nothing is logged */
 	add(macvlan_of(22, TAP, mac_b));
 	add(vlan_of(23, 22, VLAN_C_TYPE, 100));
 	round_over();

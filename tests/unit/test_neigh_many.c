@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The work for thousands of links that the kernel reports one by one: it must grow with their number,
- * not with its square. A test counts the records that walks pass, the interfaces that are published
- * and the tables that are made, for N links and for 2 N. The kernel is a table in the test.
+ * The kernel reports thousands of links one by one. The work of neigh must grow with the
+ * number of links, not with its square. For N links and for 2 N links, a test counts the
+ * records that neigh visits, the interfaces that it publishes and the tables that it makes.
+ * The test plays the kernel.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -104,7 +105,7 @@ a_vni(uint32_t i, bool gone)
 	round_over();
 }
 
-/* A VLAN on a bridge with a single vxlan device, which maps it to a VNI. */
+/* A VLAN on a bridge with a single vxlan device. The device maps the VLAN to a VNI. */
 static void
 a_vlan_with_a_vni(uint32_t i, bool gone)
 {
@@ -153,7 +154,7 @@ a_vlan(uint32_t i, bool gone)
 	neighbor_said(vlan.ifindex, i, false);
 }
 
-/* A VRF with a VLAN, which has no address and borrows one. */
+/* A VRF with a VLAN. The VLAN has no address and borrows one. */
 static void
 a_vrf(uint32_t i, bool gone)
 {
@@ -169,7 +170,9 @@ a_vrf(uint32_t i, bool gone)
 		link_said(vrf, true);
 }
 
-/* A macvlan on the port, with a MAC of its own, as VRRP has one for each virtual router. */
+/*
+ * A macvlan on the port. Each macvlan has another MAC, as each virtual router of VRRP has.
+ */
 static void
 a_macvlan(uint32_t i, bool gone)
 {
@@ -181,7 +184,7 @@ a_macvlan(uint32_t i, bool gone)
 	link_said(macvlan, gone);
 }
 
-/* A VLAN on the port with a macvlan: all macvlans have one MAC. */
+/* A VLAN on the port, and a macvlan on the VLAN. All macvlans have the same MAC. */
 static void
 a_vlan_with_a_macvlan(uint32_t i, bool gone)
 {
@@ -221,7 +224,10 @@ work_since(struct work then)
 			     now.tables - then.tables};
 }
 
-/* Make `n` objects, set the port down and up, and remove the objects. Return the work of each. */
+/*
+ * Make `n` objects, set the port down and up, and remove the objects. Write the work of
+ * each of these three steps to `work`.
+ */
 static void
 measure(uint32_t n, void (*one)(uint32_t i, bool gone), struct work work[3])
 {
@@ -243,8 +249,9 @@ measure(uint32_t n, void (*one)(uint32_t i, bool gone), struct work work[3])
 }
 
 /*
- * Assert that twice as many objects are at most 2.5 times the work. 20 steps for each object are
- * free: the steps in a hash table vary with its seed. A walk over all objects takes 100.
+ * Assert that twice as many objects take at most 2.5 times the work. Tolerate 20 more steps
+ * for each of the N objects, because the steps in a hash table vary with its seed. A walk
+ * over all N objects for each object would take 100 more.
  */
 static void
 assert_linear(const char *of, uint64_t once, uint64_t twice)
@@ -322,7 +329,10 @@ work_for_macvlans_with_one_mac_is_linear(void **state)
 
 #define N_ADDRESSES 2000u
 
-/* Report address `i` of the port: of subnet i, or a further one of a single subnet. */
+/*
+ * Report address `i` of the port. It is the address of a /30 of its own, or a secondary
+ * address of 10.0.0.0/8.
+ */
 static void
 address4_said(uint32_t i, bool secondary, bool gone)
 {
@@ -354,7 +364,10 @@ address6_said(uint32_t i, bool tentative, bool deprecated, bool gone)
 	round_over();
 }
 
-/* Return a number below `n` for each `i` below `n`, all different, in no order. */
+/*
+ * Return a number below `n`. Each `i` below `n` gives another number, and the numbers are
+ * in no order.
+ */
 static uint32_t
 scattered(uint32_t i, uint32_t n)
 {
@@ -366,7 +379,7 @@ many_ipv4_addresses(uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		address4_said(i, i % 2 == 1, false);
-	for (uint32_t i = 0; i < n; i++) /* told again without a change */
+	for (uint32_t i = 0; i < n; i++) /* reported again without a change */
 		address4_said(scattered(i, n), scattered(i, n) % 2 == 1, false);
 	for (uint32_t i = 0; i < n; i++)
 		address4_said(i, i % 2 == 1, true);
@@ -401,9 +414,9 @@ assert_addresses_are_linear(void **state, const char *of, void (*many)(uint32_t 
 		      (unsigned long long)once.steps, N_ADDRESSES,
 		      (unsigned long long)twice.steps, 2 * N_ADDRESSES);
 	/*
-	 * The trees are random, so the steps of two runs differ by a fifth. The events of an
-	 * address take 250 to 730 steps, and with lists in place of trees 3,600 for 2,000
-	 * addresses and 7,300 for 4,000.
+	 * The trees are random, so the steps of two runs differ by a fifth. All events of
+	 * one address together take 250 to 730 steps. With lists in place of trees they
+	 * would take 3,600 steps for 2,000 addresses and 7,300 for 4,000.
 	 */
 	assert_in_range(once.steps / N_ADDRESSES, 1, 1500);
 	assert_in_range(twice.steps / (2 * N_ADDRESSES), 1, 1500);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPLS as the kernel reports it: which interfaces take labels, whether the kernel has MPLS, and
- * the TTL of labels by its sysctls.
+ * MPLS as the kernel reports it: which interfaces take labels, whether the kernel has MPLS,
+ * and the TTL of labels, which follows the kernel's sysctls.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -71,7 +71,10 @@ ports_vlans_and_macvlans_take_labels_where_input_is_on(void **state)
 	assert_false(takes_labels(vlan_ifidx));
 	mpls(TAP, true, false);
 	assert_true(takes_labels(PORT));
-	/* The TAP is renamed: the kernel takes its setting away and gives it back. */
+	/*
+	 * When a TAP is renamed, the kernel deletes the MPLS setting of the TAP and reports
+	 * it again.
+	 */
 	mpls(TAP, true, true);
 	assert_false(takes_labels(PORT));
 	mpls(TAP, true, false);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Print durations and memory without judging them: many tunnels, and many VNIs, each a bridge over
- * a vxlan device, from the kernel's reports until forwarders have all of them. A tenth of them
- * first. test_neigh_many shows that the work of each does not grow with their number. The kernel is
- * a table in the test.
+ * Print the time and the memory that many tunnels, and many VNIs, take from the kernel's
+ * reports until forwarders have all of them. A VNI is a bridge over a vxlan device. Each
+ * test with all objects follows a test with a tenth of them. Nothing is judged here;
+ * test_neigh_many shows that the work for each object does not grow with the number of
+ * objects. The test plays the kernel.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -62,7 +63,7 @@ one_vni(uint32_t i)
 	add(vxlan);
 }
 
-/* Return the interfaces that forwarders have beside the port. */
+/* Return the number of the forwarders' interfaces that are no ports. */
 static uint32_t
 n_ifaces(void)
 {
@@ -79,7 +80,7 @@ heap_kib(void)
 	return mallinfo2().uordblks / 1024;
 }
 
-/* Report all to neigh, a batch a round. */
+/* Report `n` objects to neigh, BATCH objects in each round. */
 static void
 measure(const char *what, uint32_t n, void (*one)(uint32_t i))
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tunnels as the kernel reports them: which become interfaces of the dataplane, with which outer
- * header, in which VRF, and how forwarders find the tunnel of a received packet. The kernel is a
- * table in the test, because the kernel of this machine may have no tunnels.
+ * Tunnels as the kernel reports them: which become interfaces of the dataplane, with which
+ * outer header, in which VRF, and how forwarders find the tunnel of a received packet. The
+ * test plays the kernel, because the kernel of this machine may have no tunnels.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -16,7 +16,7 @@
 #define LOCAL  0xc0000201u /* 192.0.2.1 */
 #define REMOTE 0xc0000202u
 
-/* A GRE tunnel over IPv4, with a key unless that is 0. */
+/* Return a GRE tunnel over IPv4. It has no key if `key` is 0. */
 static struct kmon_link
 gre_of(uint32_t ifindex, uint32_t remote, uint32_t key)
 {
@@ -115,7 +115,7 @@ a_tunnel_is_an_interface_until_it_goes(void **state)
 	assert_int_equal(tunnel_for(3, REMOTE, PROTO_GRE, 0), 0);
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP4, 0), 0);
 
-	/* `ip link change`: the number stays. */
+	/* After `ip link change` the interface has the number that it had. */
 	k->has_in_key = k->has_out_key = true;
 	k->in_key = 7;
 	k->out_key = 8;
@@ -193,7 +193,7 @@ received_packets_find_their_tunnel(void **state)
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP6, 0), 24);
 	assert_int_equal(tunnel_for(1, REMOTE, PROTO_GRE, 0), 25);
 	assert_int_equal(tunnel_for(1, REMOTE, PROTO_GRE, 1), 0);
-	/* ipip with any protocol takes no IPv6 from sit. */
+	/* An ipip tunnel for any protocol takes no IPv6 packets from the sit tunnel. */
 	ip.tunnel.proto = 0;
 	tell(&ip, false);
 	round_over();
@@ -230,7 +230,10 @@ tunnels_that_differ_by_their_link_receive_by_the_kernel(void **state)
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 20);
 }
 
-/* A tunnel without GRE has two entries, which meet for some of these addresses. */
+/*
+ * A tunnel without GRE has two entries in the hash table. For some of these addresses both
+ * are in the same place.
+ */
 static void
 a_tunnel_of_both_families_is_no_other_tunnel(void **state)
 {
@@ -327,7 +330,7 @@ what_forwarders_cannot_do_stays_with_the_kernel(void **state)
 
 		t.tunnel.cannot = (enum kmon_tunnel_cannot)c;
 		add(t);
-		tell(&t, false); /* one line only */
+		tell(&t, false); /* it is logged once */
 		round_over();
 		snprintf(line, sizeof(line),
 			 "neigh: tunnel left to the kernel dev=t20 kind=gre reason=%s",
@@ -348,7 +351,7 @@ what_forwarders_cannot_do_stays_with_the_kernel(void **state)
 	put_be32(t.tunnel.local, LOCAL);
 	assert_null(tunnel_refusal(&t));
 
-	/* A tunnel that is ours gets a checksum, and loses it. */
+	/* A tunnel that forwarders serve gets the checksum option, and loses it again. */
 	add(t);
 	round_over();
 	assert_non_null(tunnel_at(20));
@@ -362,7 +365,10 @@ what_forwarders_cannot_do_stays_with_the_kernel(void **state)
 	assert_non_null(tunnel_at(20));
 }
 
-/* rib learns that an interface is a tunnel, and that it is one no longer. */
+/*
+ * rib gets one message about a new tunnel: the interface is a tunnel, is up, and has a
+ * number.
+ */
 static void
 rib_hears_of_tunnels(void **state)
 {
@@ -383,7 +389,7 @@ rib_hears_of_tunnels(void **state)
 	assert_int_equal(n, 1);
 }
 
-/* Return the number of rows that neigh answers with. */
+/* Return the number of rows in neigh's answer to a query. */
 static size_t
 rows_of(enum query_kind kind)
 {

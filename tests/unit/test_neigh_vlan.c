@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * VLANs and neighbors as the kernel reports them, also when events are late or were lost.
- * The kernel is a table in the test, because the kernel of this machine may have no VLANs
- * and loses no event on request. All runs in one thread; the test ends grace periods.
+ * The test plays the kernel, because the kernel of this machine may have no VLANs and loses
+ * no event on request. All runs in one thread; the test ends grace periods.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -28,7 +28,10 @@ a_vlan_is_found_by_its_tag_until_it_goes(void **state)
 	assert_null(iface_of(VLAN_S_TYPE, 100));
 }
 
-/* The device inserts one tag of 802.1Q. It inserts no tag if it cannot. */
+/*
+ * If the device can insert tags, it inserts the tag of VLANs with a single 802.1Q tag.
+ * Forwarders write all other tags.
+ */
 static void
 a_device_that_can_puts_the_tag_in(void **state)
 {
@@ -55,7 +58,7 @@ a_device_that_cannot_leaves_tags_to_software(void **state)
 {
 	device.n_asked_tags = 0;
 	add(vlan_of(20, TAP, VLAN_C_TYPE, 100));
-	device.takes_tags = true; /* too late, because a VLAN does not change its tags */
+	device.takes_tags = true; /* too late: the device was asked */
 	add(vlan_of(21, TAP, VLAN_C_TYPE, 101));
 	round_over();
 	assert_int_equal(device.n_asked_tags, 1);
@@ -138,8 +141,8 @@ a_vlan_that_follows_its_ports_mac_needs_no_other(void **state)
 }
 
 /*
- * There may be thousands of VLANs, and each call takes the kernel's lock. Therefore other
- * work comes between the slices.
+ * There may be thousands of VLANs, and each call that sets a carrier takes the kernel's
+ * lock. Therefore neigh does other work between the slices.
  */
 static void
 carriers_are_reported_in_slices_and_the_tap_first(void **state)
@@ -186,8 +189,8 @@ changes_of_the_carrier_that_are_not_logged_are_counted(void **state)
 }
 
 /*
- * Return the n-th of as many VLANs as there are numbers: 802.1Q and 802.1ad on the port,
- * then VLANs on the first of those.
+ * Return VLAN number `n`. The first 4094 VLANs are 802.1Q on the port, the next 4094 are
+ * 802.1ad on the port. All others are on these 802.1ad VLANs, 4094 on each.
  */
 static struct kmon_link
 the_nth(unsigned int n)

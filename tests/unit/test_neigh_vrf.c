@@ -146,7 +146,10 @@ urpf_of_vrf(void)
 	return fib_vrf_device_urpf4(of_vrf);
 }
 
-/* It counts for packets that an end point of SRv6 looks up in the VRF. */
+/*
+ * The rp_filter of a VRF's device counts for packets that an end point of SRv6 looks up in
+ * the VRF.
+ */
 static void
 rp_filter_of_the_device_is_published(void **state)
 {
@@ -204,8 +207,8 @@ rp_filter_of_a_member_counts(void **state)
 }
 
 /*
- * Return the VRF whose own interface this is, by the last message to rib. UINT32_MAX: there
- * was no message.
+ * Return the VRF that has `ifindex` as its device, as the last message to rib says.
+ * UINT32_MAX: there was no message.
  */
 static uint32_t
 vrf_said(uint32_t ifindex)
@@ -223,7 +226,10 @@ vrf_said(uint32_t ifindex)
 	return vrf;
 }
 
-/* Return what the last message to rib about the TAP says of links without carrier. */
+/*
+ * Return true if the last message to rib about the TAP says that routes are ignored while
+ * their link has no carrier.
+ */
 static bool
 linkdown_said(uint8_t family)
 {
@@ -264,7 +270,7 @@ rib_is_told_which_links_without_carrier_are_ignored(void **state)
 	round_over();
 }
 
-/* rib needs this for routes that lead to another VRF. */
+/* rib needs the interface of a VRF for routes that lead to this VRF. */
 static void
 rib_knows_the_interface_of_each_vrf(void **state)
 {
@@ -335,7 +341,7 @@ vrfs_beyond_the_numbers_have_one_when_another_goes(void **state)
 	round_over();
 }
 
-/* Make the link a member of this VRF; 0: of none. */
+/* Make the link a member of this VRF. 0: it is a member of no VRF. */
 static void
 move(struct kmon_link l, uint32_t master)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bridges over vxlan devices as the kernel reports them: which are interfaces of the dataplane, the
- * headers of their neighbors, and how forwarders find the interface of a received packet. The kernel
- * is a table in the test.
+ * Bridges over vxlan devices as the kernel reports them: which are interfaces of the
+ * dataplane, the headers of their neighbors, and how forwarders find the interface of a
+ * received packet. The test plays the kernel.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c
@@ -63,7 +63,7 @@ iface_at(uint32_t ifindex)
 	return NULL;
 }
 
-/* Report a neighbor, with a MAC unless that is NULL. */
+/* Report a neighbor. It has no MAC if `mac` is NULL. */
 static void
 neighbor_on(uint32_t ifindex, uint8_t family, const uint8_t *addr, const uint8_t *mac,
 	    uint16_t nud, bool gone)
@@ -104,7 +104,7 @@ entry(struct kmon_fdb e)
 	round_over();
 }
 
-/* Return the headers of the only host of the bridge; NULL: there is none. */
+/* Return the headers for packets to a host of the bridge. NULL: there is no such host. */
 static const struct fib_vxlan_hop *
 hop_of(uint8_t family, const uint8_t *octets)
 {
@@ -161,7 +161,7 @@ a_bridge_over_a_vxlan_device_is_an_interface_until_it_goes(void **state)
 	assert_int_equal(i->vxlan.from_low, 49152);
 	assert_int_equal(i->vxlan.from_high, 65535);
 	assert_int_equal(fib->vxlans->one_end, i->ifidx);
-	/* `ip link set type vxlan`: the number stays. */
+	/* After `ip link set type vxlan` the interface has the number that it had. */
 	vxlan.tunnel.ttl = 7;
 	tell(&vxlan, false);
 	round_over();
@@ -186,7 +186,7 @@ a_bridge_over_a_vxlan_device_is_an_interface_until_it_goes(void **state)
 	round_over();
 	assert_null(iface_at(BRIDGE));
 	assert_null(fib->vxlans);
-	/* In the other order. */
+	/* The devices come and go in the other order. */
 	del(bridge);
 	add(vxlan);
 	add(bridge);
@@ -258,7 +258,10 @@ what_forwarders_cannot_do_stays_with_the_kernel(void **state)
 	vxlan.tunnel.cannot = KMON_TUNNEL_CAN;
 	tell(&vxlan, false);
 	is_ours();
-	/* It leaves the bridge, which is no interface then. */
+	/*
+	 * The vxlan device leaves the bridge. Then the bridge is no interface of the
+	 * dataplane.
+	 */
 	vxlan.master = 0;
 	tell(&vxlan, false);
 	round_over();
@@ -303,8 +306,9 @@ a_neighbor_has_all_headers(void **state)
 }
 
 /*
- * zebra writes hosts of the bridge as neighbors without ARP, too. With multihoming their entries
- * have a next hop in place of a VTEP. A host is no VTEP.
+ * zebra writes hosts of the bridge, too, as neighbors in state NOARP. With multihoming, the
+ * entries of these hosts have a next hop in place of a VTEP. The address of a host is not
+ * that of a VTEP.
  */
 static void
 a_host_of_the_subnet_is_no_vtep(void **state)
@@ -334,7 +338,10 @@ a_host_of_the_subnet_is_no_vtep(void **state)
 	assert_int_equal(gateway_hop()->t.family, 4);
 }
 
-/* X9: each change makes new headers; without a VTEP the gateway is one, or the kernel knows it. */
+/*
+ * Each change makes new headers. Without an entry that names a VTEP, the gateway itself is
+ * the VTEP, or only the kernel knows it.
+ */
 static void
 headers_follow_each_change(void **state)
 {
@@ -419,7 +426,10 @@ a_gateway_of_ipv6_is_a_vtep_of_its_family(void **state)
 	assert_int_equal(get_be32(h->t.head + 52), VNI << 8);
 }
 
-/* Two watched next hops and a host have the same headers; they go with the interface. */
+/*
+ * Two watched next hops and a host have the same headers. The headers are removed with the
+ * interface.
+ */
 static void
 adjacencies_of_next_hops_have_them_too(void **state)
 {
@@ -447,7 +457,10 @@ adjacencies_of_next_hops_have_them_too(void **state)
 	assert_null(fib_vxlan_hop(fib, 3));
 }
 
-/* The kernel decides about VNIs that no interface has, if it has devices or ends of its own. */
+/*
+ * The kernel decides about VNIs that no interface has if it has vxlan devices without a
+ * bridge or with another port.
+ */
 static void
 unknown_vnis_are_the_kernels_unless_all_is_ours(void **state)
 {
@@ -550,7 +563,7 @@ forwarding_that_was_off_before_stays_off(void **state)
 	assert_true(iface_at(BRIDGE)->forward4);
 }
 
-/* Only the SVI that an event concerns is published, however many there are. */
+/* Only the SVI that an event concerns is published, however many SVIs there are. */
 static void
 an_event_of_another_link_publishes_nothing(void **state)
 {
@@ -582,8 +595,8 @@ an_event_of_another_link_publishes_nothing(void **state)
 }
 
 /*
- * Entries of devices that forwarders do not serve are not kept. Those of a device that they serve
- * from now on are read.
+ * neigh keeps no entries of devices that forwarders do not serve. When forwarders begin to
+ * serve a device, neigh reads the entries of this device.
  */
 static void
 forwarding_databases_of_other_devices_are_not_kept(void **state)
@@ -629,7 +642,7 @@ vni_of(uint16_t vlan, uint32_t vni, bool gone)
 	round_over();
 }
 
-/* A single vxlan device: each VLAN on the bridge that has a VNI is an interface. */
+/* On a bridge with a single vxlan device, each VLAN that has a VNI is an interface. */
 static void
 vlans_of_a_bridge_have_vnis(void **state)
 {
@@ -652,13 +665,13 @@ vlans_of_a_bridge_have_vnis(void **state)
 	assert_null(iface_at(BRIDGE));
 	assert_int_equal(iface_at(41)->vxlan.vni, VNI);
 	assert_int_equal(iface_at(41)->n_tags, 0);
-	assert_int_equal(fib->vxlans->one_end, 0); /* the kernel may have others */
+	assert_int_equal(fib->vxlans->one_end, 0); /* the kernel may have other VNIs */
 	vni_of(8, VNI + 1, false);
 	add(eight);
 	round_over();
 	assert_int_equal(iface_at(42)->vxlan.vni, VNI + 1);
-	assert_int_equal(fdb.n_reads, 1); /* of both VLANs */
-	/* The forwarding database is by VNI. */
+	assert_int_equal(fdb.n_reads, 1); /* one read for both VLANs */
+	/* Each entry of the forwarding database belongs to a VNI. */
 	neighbor_on(41, 4, gateway4, rmac, NUD_NOARP, false);
 	e.from_vni = e.vni = VNI;
 	entry(e);

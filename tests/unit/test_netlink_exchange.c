@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests to the kernel and their whole answers, with the links and routes of this namespace.
+ * Requests to the kernel and their complete answers, with the links and routes of this
+ * namespace.
  * link: fpm-dataplane/netlink/exchange.c
  */
 #include <setjmp.h>
@@ -106,7 +107,7 @@ the_error_of_the_kernel_and_that_of_the_caller_end_an_exchange(void **state)
 	close(bed.x.fd);
 }
 
-/* The rest of the dump that take() ended waits in the socket. */
+/* take() ends a dump early, so the rest of the dump is still in the socket. */
 static void
 the_answer_of_an_earlier_request_is_skipped(void **state)
 {

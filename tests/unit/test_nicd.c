@@ -85,7 +85,7 @@ a_record_of_another_length_is_refused_and_a_descriptor_is_passed(void **state)
 	close(other[0]);
 }
 
-/* Connect to an fpm-nics that answers the first request so. */
+/* Connect to an fpm-nics that answers the first request with `hello`. */
 static int
 connected_to(const struct nicd_reply *hello)
 {
@@ -98,7 +98,7 @@ connected_to(const struct nicd_reply *hello)
 	rc = nicd_connect(pair[0], &got);
 	assert_false(nicd_is_connected());
 	assert_int_equal(fcntl(pair[0], F_GETFD), -1);
-	again = dup(pair[1]); /* it has the number of the closed socket */
+	again = dup(pair[1]); /* this copy has the number of the closed socket */
 	assert_int_equal(again, pair[0]);
 	nicd_disconnect(true);
 	assert_int_equal(close(again), 0);
@@ -154,7 +154,10 @@ manager_hears(const char *wanted)
 	return fd;
 }
 
-/* The next daemon gets a descriptor of the process if this daemon crashes. */
+/*
+ * The service manager has a descriptor of fpm-nics's process. It gives the descriptor to
+ * the next daemon if this daemon crashes.
+ */
 static void
 the_manager_keeps_its_process(void)
 {
@@ -264,10 +267,10 @@ a_start_that_fails_has_its_reason(void **state)
 	assert_int_equal(log_said("fpm-nics not started error=\"Cannot allocate"), 1);
 	assert_int_equal(refused_with(EACCES, 0, false), -ENOMEM);
 	assert_int_equal(log_said("fpm-nics not started"), 3);
-	/* A predecessor that ends makes room. */
+	/* When the predecessor ends, its memory is free, so nothing is logged. */
 	assert_int_equal(refused_with(ENOMEM, getpid(), false), -ENOMEM);
 	assert_int_equal(log_said("fpm-nics not started"), 3);
-	/* There is never as much. */
+	/* No machine has that many hugepages. */
 	conf = conf_make();
 	conf.hugepages = true;
 	conf.memory_mib = 1u << 30;
@@ -428,7 +431,7 @@ a_device_with_another_number_is_refused(void **state)
 	assert_string_equal(a.port.device, "net_null0");
 	assert_int_equal(open_on(sock, NICD_OPEN, "net_null1", &a), 0);
 	assert_int_equal(a.port.port_id, 1);
-	/* Here net_null1 is the first device. */
+	/* In this process net_null1 is the first device. */
 	conf_of(&c, "net_null1");
 	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), -EPROTO);
 	assert_string_equal(why, "the device has another number here");
@@ -522,7 +525,7 @@ a_request_that_is_not_of_this_version_is_refused(void **state)
 	assert_int_equal(a.rc, -EPROTO);
 	assert_int_equal(a.layout, NICD_LAYOUT);
 	q.layout = NICD_LAYOUT;
-	/* A short record, with a descriptor that fpm-nics closes. */
+	/* The record is too short. fpm-nics closes the descriptor that came with it. */
 	assert_int_equal(pipe(stray), 0);
 	assert_int_equal(nicd_send(sock, &q, sizeof(q) - 1, stray[1]), 0);
 	close(stray[1]);
@@ -535,7 +538,7 @@ a_request_that_is_not_of_this_version_is_refused(void **state)
 	assert_int_equal(open_on(sock, NICD_OPEN, "net_null0", &a), 0);
 	q.port.port_id = a.port.port_id;
 	assert_int_equal(ask_on(sock, &q, -1, &a), -EPROTO);
-	/* A pair without its socket. */
+	/* A request for a pair has to have a socket. */
 	q.op = NICD_PAIR;
 	assert_int_equal(ask_on(sock, &q, -1, &a), -EPROTO);
 	q.op = NICD_HELLO;
@@ -572,7 +575,7 @@ what_a_daemon_leaves_is_freed_with_its_last_connection(void **state)
 	assert_true(a.yes);
 	assert_int_equal(notes->n_freed[1], 0);
 	close(pair[0]);
-	/* Its number is free when all is freed. */
+	/* The number of the ended daemon is free again when all that it had is freed. */
 	own = second_begin();
 	assert_int_equal(notes->n_freed[1], N_RING);
 	assert_int_equal(notes->n_freed[0], 0);
@@ -644,7 +647,10 @@ files_of_a_killed_process_are_removed_by_the_next_and_no_others(void **state)
 	assert_int_equal(waitpid(nics, &status, 0), nics);
 	nicd_disconnect(false);
 	assert_true(file_exists("run/dpdk", killed, "/config"));
-	/* A directory of another program, and one without a file that shows its end. */
+	/*
+	 * One directory belongs to another program. The other has no file that shows that
+	 * its process has ended.
+	 */
 	snprintf(path, sizeof(path), "%s/run/dpdk/rte", notes->dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	file_make("run/dpdk/rte", "", "config");
@@ -684,7 +690,10 @@ has_exited(pid_t pid)
 	return state == 'Z' || state == 'X';
 }
 
-/* The successor: take fpm-nics over, and judge as `word` says. Return the exit code. */
+/*
+ * Run as the successor: take fpm-nics over in the case that `word` names. Return the exit
+ * code; 0: all is as expected.
+ */
 static int
 successor_main(const char *word)
 {
@@ -714,11 +723,14 @@ successor_main(const char *word)
 		return 6;
 	if (strcmp(word, "abandon") == 0)
 		nicd_abandon();
-	nicd_stop(); /* "stop": waits for the end of fpm-nics, which is no child of this */
+	nicd_stop(); /* "stop": wait for the end of fpm-nics, which is no child */
 	return has_exited(notes->pid) && log_said("fpm-nics killed") == 0 ? 0 : 7;
 }
 
-/* Start the successor with a descriptor, which this closes, and return its exit code. */
+/*
+ * Start the successor with a descriptor, close the descriptor, and return the successor's
+ * exit code.
+ */
 static int
 successor_run_with(const char *word, const char *name, int fd)
 {

@@ -60,7 +60,7 @@ the_rate_is_exact_over_minutes(void **state)
 		uint64_t n = 0, seconds = 100, offered = (uint64_t)rate[i] * 3 + 1;
 
 		bucket_rate_set(&b.rate, rate[i], 10, S);
-		/* Three times the rate, evenly, for 100 seconds. */
+		/* Packets arrive evenly at three times the rate. */
 		for (uint64_t k = 0; k < seconds * offered; k++)
 			n += bucket_take(&b.full_at, &b.rate, S + k * S / offered);
 		assert_in_range(n, seconds * rate[i] + 8, seconds * rate[i] + 11);
@@ -92,7 +92,10 @@ the_highest_rate_is_within_a_promille(void **state)
 static void
 a_long_idle_time_fills_the_bucket_once(void **state)
 {
-	/* Years, half of the clock's range, and beyond the wrap of the clock. */
+	/*
+	 * A day, a quarter of the clock's range, a little more than half, and almost all of
+	 * it.
+	 */
 	static const uint64_t idle[] = {86400 * S, 1ull << 62, (1ull << 63) + S,
 					UINT64_MAX};
 
@@ -198,7 +201,7 @@ one_source_has_its_share_and_the_others_the_rest(void **state)
 		assert_int_equal(policer_take(CLASS_icmp, 2 + (uint32_t)i / 5, now),
 				 POLICER_PASS);
 	assert_int_equal(policer_take(CLASS_icmp, 200, now), POLICER_RATE);
-	/* A packet that the class refuses does not use the share. */
+	/* A packet that the class refuses uses no token of its source. */
 	set(CLASS_icmp, POLICER_UNLIMITED, 1, 10, 5);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(policer_take(CLASS_icmp, 200, now), POLICER_PASS);
@@ -299,7 +302,10 @@ the_unproved_never_displace_the_proved(void **state)
 		peers_learn(PEER_BGP, key_n(n), false, 1100);
 	for (uint64_t n = 0; n < 500; n++)
 		known += peers_know(PEER_BGP, key_n(n), 1100);
-	/* Five of them in one set of four are possible, but rare. */
+	/*
+	 * One peer may be lost, because five of the 500 may be in one set of four. This is
+	 * rare.
+	 */
 	assert_in_range(known, 499, 500);
 	/* New peers take the places of peers that have expired. */
 	peers_learn(PEER_BGP, key_n(500000), false, 1000 + PEER_SECONDS);

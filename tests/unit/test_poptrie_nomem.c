@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * poptrie without memory: each allocation of a script fails in turn. The call returns
- * -ENOMEM. The answers stay those of before or are already those of after (for published
- * slots). The same call, or a later commit, succeeds when there is memory again. Nothing
- * leaks.
+ * -ENOMEM. Each answer is that of the routes before the call or, in published slots,
+ * already that of the routes after it. The same call, or a later commit, succeeds when
+ * there is memory again. Nothing leaks.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <setjmp.h>
@@ -276,8 +276,8 @@ any_allocation_may_fail(void **state)
 }
 
 /*
- * The table is so small that no pool grows: a new view would hide blocks that were lost in
- * the old one.
+ * The table is so small that no pool grows. If one grew, a new view would hide blocks that
+ * were lost in the old view.
  */
 static void
 a_slot_half_built_leaves_no_block_behind(void **state)
@@ -312,7 +312,8 @@ a_slot_half_built_leaves_no_block_behind(void **state)
 }
 
 /*
- * After many commits within one grace period, then few, the memory of their lists is freed.
+ * Many commits within one grace period need many lists. When only few commits follow, the
+ * memory of these lists is freed.
  */
 static void
 batches_that_waited_are_not_all_kept(void **state)

@@ -201,8 +201,8 @@ random_tables_agree_at_all_edges(void **state)
 }
 
 /*
- * Move blocks beside all other work. When a walk has ended, no block is at a place that it
- * had to leave.
+ * Start a walk that moves blocks during all other work. When a walk has ended, no block is
+ * at a place that it had to leave.
  */
 static void
 move_blocks(struct pair *p)
@@ -397,8 +397,8 @@ each_agrees(const struct pair *p, const struct pair *q, const uint32_t *ip4, uns
 }
 
 /*
- * A small table may also be a list of 16, 32 or 64 ranges, or have too many routes for
- * that. Each kind occurs, and each number of keys from 1 to 64 is looked up.
+ * A small table also has a list of 16, 32 or 64 ranges, unless it has too many routes for a
+ * list. Each case occurs, and each number of keys from 1 to 64 is looked up.
  */
 static void
 small_tables_agree(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The costs of poptrie: rebuilt slots, memory, holes in it. The statistics report them.
+ * The costs of poptrie: rebuilt slots, memory, and holes in the memory. The statistics
+ * report them.
  * link: poptrie/ tests/unit/oracle.c
  */
 #include <setjmp.h>
@@ -69,8 +70,8 @@ one_commit_rebuilds_a_slot_once(void **state)
 }
 
 /*
- * Change more slots than the list of changed slots holds, some of them twice, and prefixes
- * that cover them.
+ * Change more slots than the list of changed slots holds. Change some of them twice, and
+ * change prefixes that cover them.
  */
 static void
 a_large_commit_rebuilds_each_slot_once_too(void **state)
@@ -373,7 +374,7 @@ static void
 holes_are_closed_by_small_pieces(void **state)
 {
 	enum {
-		/* One of 64 routes stays, with its neighbors. */
+		/* Four adjacent routes of each 64 stay. */
 		N = 1 << 17,
 		LEFT = 16
 	};

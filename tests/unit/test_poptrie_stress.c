@@ -50,7 +50,7 @@ struct stress {
 /*
  * Return the epoch of a prefix. Only some prefixes change from one generation to the next:
  * prefixes shorter than a direct slot change in even generations, so that leaves change in
- * place. The default route changes in all.
+ * place. Longer prefixes change in odd generations, and the default route in each third.
  */
 static uint32_t
 epoch(uint32_t gen, unsigned int place, unsigned int level)
@@ -99,9 +99,9 @@ place_addr(bool ip6, unsigned int place, uint8_t *a)
 }
 
 /*
- * The first place that shares the prefix (place, level). It owns the prefix, so each prefix has
- * one owner. Computed once for each kind: the masks took most of the time of this program under
- * ThreadSanitizer.
+ * The first place that shares the prefix (place, level). It owns the prefix, so each prefix
+ * has one owner. The table is computed once for each kind, because the masks took most of
+ * the time of this program under ThreadSanitizer.
  */
 static unsigned int owner[PLACES][LEVELS];
 
@@ -264,9 +264,7 @@ write_generation(struct stress *s, uint32_t gen)
 	reclaim_passed(s, false);
 }
 
-/*
- * Run the stress. Return the number of commits behind which readers had a list of ranges.
- */
+/* Run the stress. Return the number of commits after which readers had a list of ranges. */
 static unsigned int
 stress(bool ip6, enum pt_layout layout, bool small)
 {

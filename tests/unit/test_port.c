@@ -25,7 +25,7 @@
 #include "port/nic.h"
 #include "port/port.h"
 
-/* A call takes this long, so that others can come meanwhile. */
+/* A call takes this long, so that other calls can begin meanwhile. */
 #define INSIDE_NS 20000000
 
 static atomic_int inside, most;
@@ -161,7 +161,7 @@ devices_do_not_wait_for_each_other(void **state)
 	struct port a = {.port_id = 0}, b = {.port_id = 1};
 	int together = 0;
 
-	/* On one core they sometimes run one after the other. */
+	/* On one core the calls sometimes run one after the other. */
 	for (unsigned int i = 0; i < 50 && together < 2; i++)
 		together = ask_all(&a, &b);
 	assert_int_equal(together, 2);

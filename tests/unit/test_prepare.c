@@ -181,7 +181,7 @@ nics_of_ports_are_given_to_vfio(void **state)
 				  "error=\"it is so\""),
 			 1);
 	assert_int_equal(log_said("device not bound"), 2);
-	/* Neither does a NIC hide that there are no hugepages. */
+	/* If the NICs are bound, the result still says that there are no hugepages. */
 	t.bind_rc = 0;
 	conf.hugepages = true;
 	t.total = -1;

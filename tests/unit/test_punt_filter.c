@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The judgement of a packet that the punt thread forwards: the packets that are judged, the
- * fields that the ruleset gets, and the result. The test plays the ruleset.
+ * The packets that the punt thread forwards and the ruleset judges: which packets are
+ * judged, the fields that the ruleset gets, and the result. The test plays the ruleset.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,7 +173,7 @@ a_refused_packet_has_its_reason(void **state)
 	assert_int_equal(u.n_lost, 1);
 	assert_int_equal(packet_meta(&t.m)->reject_type, 3);
 	assert_int_equal(packet_meta(&t.m)->reject_code, 13);
-	/* The interface that received it is deleted. */
+	/* The interface that received the packet is deleted. */
 	fib.iface[IN] = NULL;
 	packet_meta(&t.m)->judged_ifidx = 0;
 	u.n_judged = 0;

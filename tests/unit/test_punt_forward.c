@@ -156,7 +156,10 @@ packets_for_the_kernel_go_to_the_tap(void **state)
 		assert_int_equal(n_delivered, i + 1);
 		assert_int_equal(delivered_bytes, L2_LEN + 60);
 		counted(N_REASON, 0, 0, 0);
-		/* The kernel does not look it up in that table. */
+		/*
+		 * A packet with a lookup VRF is dropped, because the kernel does not look
+		 * it up in the table of that VRF.
+		 */
 		m = packet_make(4, 60);
 		packet_meta(m)->has_lookup_vrf = true;
 		forward(m);
@@ -195,7 +198,10 @@ fragments_have_offsets_and_checksums(void **state)
 	packet_is(l3_of(m), 4, 1000, 8);
 	rte_pktmbuf_free(m);
 	counted(N_REASON, 1, 0, 0);
-	/* 980 octets of payload: 480, 480 and 20. A fragment has a multiple of 8. */
+	/*
+	 * The 980 octets of payload are cut into 480, 480 and 20, because offsets count 8
+	 * octets.
+	 */
 	fib->iface[WAN]->mtu_bytes = 503;
 	m = packet_make(4, 1000);
 	rte_pktmbuf_append(m, 5); /* padding */
@@ -217,7 +223,7 @@ fragments_have_offsets_and_checksums(void **state)
 	counted(N_REASON, 3, 0, 0);
 }
 
-/* The priority of the tag with which a packet came is that of the tag with which it leaves. */
+/* A packet leaves with a tag of the priority that its tag had on arrival. */
 static void
 fragments_have_the_priority_of_the_packet(void **state)
 {
@@ -379,8 +385,9 @@ hosts_that_do_not_answer_are_told(void **state)
 }
 
 /*
- * While fragments wait, the destination becomes an address of this router. The kernel gets them
- * with the Ethernet header with which the packet came, because it reads the MACs.
+ * While fragments wait, the destination becomes an address of this router. The kernel gets
+ * the fragments with the Ethernet header with which the packet came, because the kernel
+ * reads the MACs.
  */
 static void
 fragments_that_waited_reach_the_kernel_as_they_came(void **state)
@@ -451,7 +458,10 @@ a_packet_of_this_host_may_be_for_a_link(void **state)
 	originate(m);
 	assert_int_equal(p.n_waiting, 1);
 	assert_int_equal(sent.ifidx, LAN);
-	/* The link decides about a link-local destination, not the table. */
+	/*
+	 * A packet to a link-local destination leaves by the link that it names, not by the
+	 * table.
+	 */
 	m = packet_make(6, 60);
 	memset(l3_of(m) + 24, 0, 16);
 	put_be16(l3_of(m) + 24, 0xfe80);
@@ -541,7 +551,7 @@ gateways_have_room_that_hosts_have_not(void **state)
 	assert_int_equal(p.n_waiting, 2);
 }
 
-/* RFC 1812, 4.3.2.7: none about a packet that came as a frame to a group. */
+/* RFC 1812, 4.3.2.7: no error is sent about a packet that came as a frame to a group. */
 static void
 an_error_that_may_not_be_sent_is_counted(void **state)
 {

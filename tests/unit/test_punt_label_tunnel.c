@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets with MPLS labels that the punt thread sends into tunnels, and that came out of one,
- * octet by octet.
+ * Packets with MPLS labels that the punt thread sends into tunnels, and packets with labels
+ * that came out of a tunnel, octet by octet.
  *
  * link: fpm-dataplane/punt/forward.c fpm-dataplane/punt/tunnel.c fpm-dataplane/punt/headend.c
  * link: fpm-dataplane/punt/label.c fpm-dataplane/punt/out.c fpm-dataplane/punt/icmp.c
@@ -29,7 +29,9 @@ labels_into_t4(void)
 		group_word_single(PATH(PATH_ENCAP, PUSH));
 }
 
-/* Take the frame that left with labels behind GRE. Return the label. */
+/*
+ * Return the frame that left with a label behind GRE. Write the label's entry to `entry`.
+ */
 static struct rte_mbuf *
 labels_left(unsigned int bytes, uint32_t *entry)
 {
@@ -77,7 +79,7 @@ labels_enter_a_tunnel(void **state)
 	rte_pktmbuf_free(m);
 	assert_int_equal(count.forwarded[2], 1);
 	count.forwarded[2] = 0;
-	/* Without its last label it is an IP packet in the tunnel. */
+	/* A packet that loses its last label is an IP packet in the tunnel. */
 	fib->group[30] = group_word_single(PATH(PATH_ONLINK, T4));
 	m = packet_make(4, 60);
 	labels_add(m, one_label, 1, 7);

@@ -24,7 +24,10 @@ static const uint8_t tunsrc6[16] = {0x20, 1, 0xd, 0xb8, 0, 0xff, [15] = 1};
 
 /* --- labels ----------------------------------------------------------------------------------- */
 
-/* LABEL leads to WAN: without labels (0), or by an entry of encap[]. */
+/*
+ * Let LABEL lead to WAN: without a new label if `encap` is 0, otherwise by this entry of
+ * encap[].
+ */
 static void
 label_leads(unsigned int encap)
 {
@@ -187,7 +190,10 @@ errors_about_packets_with_labels_take_their_path(void **state)
 {
 	struct rte_mbuf *m = packet_make(4, 60);
 
-	/* The label leads on: the error gets it, with TTL 255. */
+	/*
+	 * The label leads to another router, so the error gets the new label. Its TTL is
+	 * 255, less one here.
+	 */
 	label_leads(SWAP);
 	labels_add(m, one_label, 1, 1);
 	forward(m);
@@ -222,8 +228,9 @@ errors_about_packets_with_labels_take_their_path(void **state)
 }
 
 /*
- * An end point of SRv6 has put the packet in a VRF. As in Linux and RFC 1812, 4.3.2.4, the source is an
- * address of the interface by which the error leaves, not by which the packet would leave.
+ * An end point of SRv6 has put the packet in a VRF. As in Linux and RFC 1812, 4.3.2.4, the
+ * source is an address of the interface by which the error leaves, not of the interface by
+ * which the packet would leave.
  */
 static void
 errors_in_the_vrf_of_a_sid_have_the_source_of_their_egress(void **state)
@@ -308,7 +315,10 @@ fragments_get_the_labels_of_the_packet(void **state)
 {
 	struct rte_mbuf *m = packet_make(4, 1000);
 
-	/* 500 octets for label and fragment: 472 octets of payload, with 20 of the header. */
+	/*
+	 * The MTU of 500 octets has room for the label (4), the IP header (20) and 472
+	 * octets of payload, a multiple of 8.
+	 */
 	label_leads(SWAP);
 	fib->iface[WAN]->mtu_bytes = 500;
 	labels_add(m, one_label, 1, 7);
@@ -439,7 +449,7 @@ a_tunnel_has_its_mtu(void **state)
 	forward(m);
 	error_left(4, 3, 4, 1476);
 	counted(DROP_mtu, 0, 0, 1);
-	/* That of the egress, less the headers, is smaller. */
+	/* The MTU of the egress, less the headers, is smaller. */
 	fib->iface[WAN]->mtu_bytes = 1024;
 	m = packet_make(4, 1001);
 	df_set(m);
@@ -449,7 +459,7 @@ a_tunnel_has_its_mtu(void **state)
 	forward(packet_make(4, 1000));
 	rte_pktmbuf_free(frame_left(1024, 0x0800, WAN));
 	counted(N_REASON, 1, 0, 0);
-	/* That of the tunnel is smaller still. */
+	/* The MTU of the tunnel is still smaller. */
 	fib->iface[T4]->mtu_bytes = 900;
 	m = packet_make(4, 901);
 	df_set(m);
@@ -590,7 +600,7 @@ a_vtep_has_an_mtu_and_a_neighbor(void **state)
 	forward(m);
 	error_left(4, 3, 4, 1450);
 	counted(DROP_mtu, 0, 0, 1);
-	/* The interface has a smaller one. */
+	/* The interface has a smaller MTU. */
 	fib->iface[SVI]->mtu_bytes = 1000;
 	m = packet_make(4, 1001);
 	df_set(m);
@@ -706,7 +716,10 @@ a_headend_may_lead_nowhere(void **state)
 	error_left(4, 3, 0, 0);
 	counted(DROP_egress_down, 0, 0, 1);
 	assert_int_equal(sent.n_gleans, 0);
-	/* The kernel puts headers before a packet with labels, and where only it can. */
+	/*
+	 * The kernel puts the header before packets while seg6 is NULL, and before packets
+	 * with labels.
+	 */
 	fib->iface[WAN]->up = true;
 	fib->seg6 = NULL;
 	forward(packet_make(4, 60));

@@ -22,7 +22,7 @@
 
 #define GRE_IF  PORT_MAX
 #define SVI     (PORT_MAX + 1)
-#define ROUTER  0xc0000209u /* an address that writes errors */
+#define ROUTER  0xc0000209u /* the router that sends the errors */
 #define LOCAL   0xc0000201u
 #define REMOTE  0xc0000202u
 #define VTEP    0xc0000203u
@@ -194,7 +194,9 @@ other_errors_do_not_count(void **state)
 	assert_null(atomic_load(&fib->pmtus));
 }
 
-/* Each length of the frame is read within its bounds; valgrind or ASan sees others. */
+/*
+ * The code reads no octet behind the end of the frame; valgrind or ASan would report one.
+ */
 static void
 a_cut_error_does_not_count(void **state)
 {
@@ -217,7 +219,7 @@ a_vtep_must_be_that_of_a_neighbor(void **state)
 	assert_int_equal(mtu_to(VTEP), 1300);
 }
 
-/* Let neighbors have the VTEPs from VTEP to the last of `n`. */
+/* Let neighbors have the `n` VTEPs from VTEP on. */
 static void
 vteps(struct fib_vxlan_hop *more, uint32_t n)
 {
@@ -277,7 +279,7 @@ vteps_come_and_go(void **state)
 	atomic_store(&fib->vxlan_hop[ADJ], NULL);
 }
 
-/* Tell an error of a type and code about a packet of a tunnel to `dst`. */
+/* Report an error of a type and code about a packet of a tunnel to `dst`. */
 static void
 failed(uint8_t type, uint8_t code, uint32_t dst)
 {
@@ -295,7 +297,7 @@ told(void)
 	return atomic_load(&fib->tunnel_told[GRE_IF]);
 }
 
-/* As in Linux: for each, the sender of the next packet gets an ICMP error. */
+/* As in Linux: for each noted error, the sender of the next packet gets an ICMP error. */
 static void
 an_error_about_a_lost_packet_of_a_tunnel_is_noted(void **state)
 {
@@ -313,7 +315,10 @@ an_error_about_a_lost_packet_of_a_tunnel_is_noted(void **state)
 	for (unsigned int i = 0; i < 100; i++)
 		failed(3, 13, REMOTE);
 	assert_int_equal(told(), FIB_TUNNEL_TOLD_MAX);
-	/* Forwarders have given the packets to the kernel. More wait in the next second only. */
+	/*
+	 * Forwarders have given those packets to the kernel. More errors are noted only in
+	 * the next second.
+	 */
 	atomic_store(&fib->tunnel_told[GRE_IF], 0);
 	failed(3, 1, REMOTE);
 	assert_int_equal(told(), 0);
@@ -393,7 +398,10 @@ table_of(void)
 	return (struct fib_pmtus *)(uintptr_t)atomic_load(&fib->pmtus);
 }
 
-/* RFC 8200, 5: each link of IPv6 carries 1280 octets. An MTU that needs 17 bits lowers none. */
+/*
+ * RFC 8200, 5: each link of IPv6 carries 1280 octets. An MTU that needs 17 bits lowers no
+ * path MTU.
+ */
 static void
 no_ipv6_path_has_less_than_1280_octets(void **state)
 {
