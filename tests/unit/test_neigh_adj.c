@@ -274,7 +274,7 @@ glean_that_is_over_is_asked_for_no_longer(void **state)
 	struct ipaddr addr = addr_of("192.0.2.9");
 	struct msg_neigh *m = msg_new(MSG_GLEAN_OVER, sizeof(*m));
 
-	bed_sysctl(r->bed, "ipv4/neigh/t0/retrans_time_ms", "30000"); /* it does not fail */
+	bed_sysctl(r->bed, "ipv4/neigh/t0/retrans_time_ms", "30000"); /* no failure */
 	r->answers = false;
 	glean(r, "192.0.2.9");
 	wait_for(r, kernel_says(r, "192.0.2.9", "INCOMPLETE"));

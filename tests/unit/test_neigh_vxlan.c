@@ -409,7 +409,7 @@ a_gateway_of_ipv6_is_a_vtep_of_its_family(void **state)
 	neighbor(6, six, rmac, NUD_NOARP, false);
 	round_over();
 	assert_int_equal(get_be32(hop_of(6, mapped)->t.head + 16), GATEWAY);
-	assert_int_equal(hop_of(6, six)->t.bytes, 0); /* over IPv4: not by this device */
+	assert_int_equal(hop_of(6, six)->t.bytes, 0); /* the device is over IPv4 */
 	vxlan.tunnel.family = 6;
 	memset(vxlan.tunnel.local, 0, 16);
 	memcpy(vxlan.tunnel.local, six, 15);

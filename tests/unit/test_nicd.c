@@ -37,7 +37,7 @@
 
 #define STRAY_FD 200
 
-static int manager = -1; /* its socket */
+static int manager = -1; /* the socket of the service manager */
 
 /* Return the number of open descriptors. */
 static unsigned int
@@ -738,7 +738,7 @@ successor_run_with(const char *word, const char *name, int fd)
 			      (char *)(uintptr_t) "--successor", (char *)(uintptr_t)word,
 			      NULL};
 	struct named_fd passed = {.fd = fd};
-	int status, stray = fcntl(1, F_DUPFD, STRAY_FD); /* it is not inherited */
+	int status, stray = fcntl(1, F_DUPFD, STRAY_FD); /* not inherited */
 	unsigned int n_fd = fds_count();
 	struct child child;
 	sigset_t none;
@@ -746,7 +746,7 @@ successor_run_with(const char *word, const char *name, int fd)
 	sigemptyset(&none);
 	snprintf(passed.name, sizeof(passed.name), "%s", name);
 	assert_int_equal(child_start(&child, argv, &passed, 1, "successor", &none), 0);
-	assert_int_equal(fds_count(), n_fd + 1); /* its socket */
+	assert_int_equal(fds_count(), n_fd + 1); /* the socket to the child */
 	close(stray);
 	close(fd);
 	assert_int_equal(waitpid(child.pid, &status, 0), child.pid);

@@ -17,7 +17,7 @@
 
 #include "log_said.h"
 
-/* Let the text number `format_fails` of sd_env() find no memory; 0: none. */
+/* Let text number `format_fails` of sd_env() fail for lack of memory. 0: none fails. */
 static int formats, format_fails;
 
 static int
@@ -63,7 +63,8 @@ pid_set(const char *name, int more)
 }
 
 /*
- * Make files number 3, 4, ...: each has its number as content, and is not closed by exec.
+ * Make `n` files with the descriptors 3, 4, ... Each has its number as content and stays
+ * open across exec.
  */
 static void
 files_inherit(unsigned int n)
@@ -79,7 +80,10 @@ files_inherit(unsigned int n)
 	}
 }
 
-/* Return the number that a file has as content; -1: the descriptor is closed. */
+/*
+ * Return the number that the file of a descriptor has as content. -1: the descriptor is
+ * closed.
+ */
 static int
 file_of(int fd)
 {
@@ -241,7 +245,10 @@ the_watchdog_is_half_of_the_variable(void **state)
 		sd_init();
 		assert_int_equal(sd_watchdog_ms(), row[i].ms);
 	}
-	/* The process id of a successor was not known. */
+	/*
+	 * In the environment of a successor WATCHDOG_PID may be wrong, because the
+	 * successor's process id was not known.
+	 */
 	begin(NULL);
 	setenv("WATCHDOG_USEC", "30000000", 1);
 	pid_set("WATCHDOG_PID", 1);
@@ -416,7 +423,7 @@ descriptors_of_other_processes_and_false_numbers_do_not_count(void **state)
 		assert_int_equal(sd_take("a"), -1);
 		files_close(1);
 	}
-	/* More are announced than there are. */
+	/* LISTEN_FDS announces more descriptors than there are. */
 	begin(NULL);
 	inherit(2, "3", "a:b:c");
 	assert_int_equal(manager.n_in, 2);
@@ -521,7 +528,7 @@ a_removal_ends_when_the_manager_closes_the_barrier(void **state)
 		unsigned int open = descriptors_open();
 		int fd;
 
-		/* The manager has not closed it. */
+		/* The manager does not close the descriptor of the barrier in time. */
 		assert_int_equal(sd_fdremove_wait("tap-lan0", 20), -ETIMEDOUT);
 		hears(sock, "FDSTOREREMOVE=1\nFDNAME=tap-lan0");
 		assert_string_equal(heard(sock, &fd), "BARRIER=1");
@@ -559,7 +566,7 @@ the_end_of_a_manager_is_found_and_logged_once(void **state)
 		sd_send_nowait("WATCHDOG=1");
 		assert_int_equal(log_said("main: supervisor ended effect="), said + 1);
 	}
-	/* It is logged again if the manager was there in between. */
+	/* The end is logged again if the manager was there in between. */
 	FOR_MANAGERS(sock)
 	{
 		sd_send_nowait("WATCHDOG=1");
@@ -647,7 +654,7 @@ a_successor_whose_manager_has_ended_has_one_that_takes_nothing(void **state)
 	setenv("NOTIFY_SOCKET", "", 1);
 	sd_init();
 	assert_true(sd_has_manager());
-	assert_int_equal(sd_send("READY=1"), 0); /* it does not speak yet */
+	assert_int_equal(sd_send("READY=1"), 0); /* it is muted and sends nothing */
 	sd_unmute();
 	assert_false(sd_manager_runs());
 	assert_int_equal(sd_send("READY=1"), -ECONNREFUSED);
@@ -658,7 +665,7 @@ static void
 refusals_are_counted_and_the_last_reason_is_kept(void **state)
 {
 	char why[SD_WHY_STRLEN], text[SD_WHY_STRLEN + 20];
-	const char *volatile too_long = text; /* the compiler would warn */
+	const char *volatile too_long = text; /* avoids a warning of the compiler */
 	unsigned int n = sd_refusal_count(why);
 
 	sd_refusal_add("first");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The filter refuses each system call that security.md lists as refused. The test may run
- * as root, for which the kernel would answer otherwise. Each test is a process of its own,
- * because a filter cannot be removed.
+ * as root: without the filter, the kernel would give root other answers. Each test is a
+ * process of its own, because a filter cannot be removed.
  *
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
@@ -170,7 +170,7 @@ try_spaces(void)
 			   syscall(SYS_clone, (long)CLONE_NEWNET, 0L, 0L, 0L, 0L), EPERM);
 	wrong += must_fail("clone3", syscall(SYS_clone3, 0L, 0L), ENOSYS);
 	/*
-	 * setns() into a network namespace is allowed: the kernel itself refuses the
+	 * setns() into a network namespace is allowed, so the kernel itself refuses the
 	 * missing descriptor.
 	 */
 	wrong += must_fail("setns, network", syscall(SYS_setns, -1L, (long)CLONE_NEWNET),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sFlow version 5, octet by octet: datagram, samples of packets, dropped packets, counters;
- * the reason of each drop.
+ * sFlow version 5, octet by octet: datagrams, samples of packets, dropped packets,
+ * counters; and the reason of sFlow for each drop.
  *
  * link: fpm-dataplane/sflow/encode.c fpm-dataplane/sflow/reason.c fpm-dataplane/base/
  */
@@ -226,12 +226,12 @@ a_full_datagram_takes_no_part_of_a_sample(void **state)
 	assert_true(d.len <= SFLOW_DATAGRAM_MAX);
 	datagram_end(&d, 1, 1);
 	assert_int_equal(get_be32(d.octets + HEAD4 - 4), 2);
-	/* A smaller one may have room. */
+	/* A smaller sample may have room. */
 	p = packet();
 	assert_true(datagram_add_flow(&d, &p));
 }
 
-/* sflow_drops.txt knows the codes 0 to 15 of ICMP and 256 to 305. */
+/* sflow_drops.txt has the values 0 to 15 (codes of ICMP) and 256 to 305. */
 static void
 each_drop_has_a_reason_of_sflow(void **state)
 {

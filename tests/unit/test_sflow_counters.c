@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The numbers of counter samples: they begin again when the counters of an interface do, also if
- * the interface gets a number that another one had, as the 256th port that is opened does.
+ * The sequence numbers of counter samples. The numbers of an interface begin again when its
+ * counters do. They also begin again if the interface has the ifidx of an earlier
+ * interface; the 256th port that is opened has one.
  *
  * link: fpm-dataplane/sflow/counters.c fpm-dataplane/base/ fpm-dataplane/fib/ poptrie/
  */
@@ -24,7 +25,9 @@ static struct sflow *sflow;
 static struct port ports[PORT_SLOTS];
 static uint32_t sent[300]; /* number of the last sample by ifIndex */
 
-/* --- the device and the datagram that the test is -------------------------------------- */
+/*
+ * --- functions that this program replaces ------------------------------------------------
+ */
 
 struct port_link
 port_link(const struct port *port)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters that sFlow sends of ports and VLANs, the second in which it sends them, and
+ * The counters of ports and VLANs that sFlow sends, the second in which it sends them, and
  * the rows of `show sflow`. The test plays the ports and the collector.
  *
  * link: fpm-dataplane/sflow/counters.c fpm-dataplane/sflow/rows.c fpm-dataplane/sflow/sample.c
@@ -220,14 +220,14 @@ the_state_is_that_of_link_and_interface(void **state)
 	counters_send(t.sflow);
 	assert_int_equal(samples_got(), 2);
 	assert_int_equal(word(0, 4), 2); /* half duplex */
-	assert_int_equal(word(0, 5), 0); /* the link is up, and the interface is not */
+	assert_int_equal(word(0, 5), 0); /* a link, but admin down */
 	t.link = (struct port_link){0};
 	t.stats = (struct port_stats){.rx_missed = 1, .rx_errors = 1, .tx_errors = 1};
 	t.stats_rc = -EIO;
 	counters_send(t.sflow);
 	assert_int_equal(samples_got(), 2);
 	assert_int_equal(word(0, 4), 0);
-	assert_int_equal(word(0, 5), 1); /* without a link the operator may have it up */
+	assert_int_equal(word(0, 5), 1); /* no link: admin up, oper down */
 	assert_int_equal(word(0, 11), 0);
 	assert_int_equal(word(0, 12), 0);
 	/* The port was removed. */
@@ -236,14 +236,14 @@ the_state_is_that_of_link_and_interface(void **state)
 	counters_send(t.sflow);
 	assert_int_equal(samples_got(), 2);
 	assert_int_equal(word(0, 3), 0);
-	/* Its TAP is gone, and the VLAN too. */
+	/* The TAP of the port is gone, and so is the VLAN. */
 	iface->ifindex = 0;
 	((struct fib_iface *)(uintptr_t)t.sflow->setup.fib->iface[VLAN])->ifindex = 0;
 	counters_send(t.sflow);
 	assert_int_equal(samples_got(), 0);
 }
 
-/* Each interface has its second of the interval: its number modulo the interval. */
+/* Each interface is sent in one second of the interval: its number modulo the interval. */
 static void
 each_interface_is_sent_once_in_an_interval(void **state)
 {

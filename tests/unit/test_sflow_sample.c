@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From records of forwarders to samples of sFlow: the limits, the port that is the source,
- * samples that no collector can get; the messages of psample. The test is rib: it takes the
- * questions and answers them.
+ * How sFlow makes samples from the records of forwarders: the limits, the port that is the
+ * source, samples that no collector can get, and the messages of psample. The test plays
+ * rib: it takes the questions and answers them.
  *
  * link: fpm-dataplane/sflow/sample.c fpm-dataplane/sflow/send.c fpm-dataplane/sflow/encode.c
  * link: fpm-dataplane/sflow/psample.c
@@ -80,7 +80,7 @@ up(void **state)
 	return 0;
 }
 
-/* Answer all questions: the batches are sent, or lost. */
+/* Answer all questions. Then sFlow sends the batches, or counts them as lost. */
 static void
 answer(void)
 {
@@ -265,7 +265,10 @@ the_numbers_of_psample_are_taken_from_the_answer(void **state)
 	assert_int_equal(psample_take_family(&ps, &refused, sizeof(refused)), -ENOENT);
 }
 
-/* The module may have been loaded again since, with other numbers. The test is the kernel. */
+/*
+ * The module psample may have been loaded again, with other numbers. The test plays the
+ * kernel.
+ */
 static void
 the_numbers_of_psample_are_asked_for_again_by_the_same_socket(void **state)
 {
@@ -293,7 +296,10 @@ the_numbers_of_psample_are_asked_for_again_by_the_same_socket(void **state)
 	assert_int_equal(fcntl(end[0], F_GETFD), -1);
 }
 
-/* An ifIndex of more than 16 bits, the host and a reason are no interfaces for hsflowd. */
+/*
+ * psample has 16 bits for an interface. A larger ifIndex, the host and a reason of sFlow
+ * are left out, because hsflowd would take them for interfaces.
+ */
 static void
 a_message_of_psample_has_the_attributes_of_the_kernel(void **state)
 {
@@ -320,7 +326,7 @@ a_message_of_psample_has_the_attributes_of_the_kernel(void **state)
 
 	assert_int_equal(nlh->nlmsg_len, n);
 	assert_int_equal(nlh->nlmsg_type, 30);
-	assert_int_equal(nlh->nlmsg_flags, 0); /* the kernel ignores its copy */
+	assert_int_equal(nlh->nlmsg_flags, 0); /* no request: the kernel ignores its copy */
 	assert_int_equal(buf[NLMSG_HDRLEN], PSAMPLE_CMD_SAMPLE);
 	assert_int_equal(buf[NLMSG_HDRLEN + 1], PSAMPLE_GENL_VERSION);
 	assert_int_equal(attrs_index(&attrs, at, n - NLMSG_HDRLEN - GENL_HDRLEN), 0);

@@ -280,7 +280,10 @@ an_interface_of_the_kernel_has_its_counters(void **state)
 	value(31, 19, 9, "timeticks\n0\n");
 	value(31, 20, 9, NULL);
 	assert_int_equal(snmp_columns(31), 19);
-	/* Fewer packets than packets to groups: a driver counts these later. */
+	/*
+	 * There are fewer packets than packets to groups, because a driver may count all
+	 * packets later.
+	 */
 	bed.link[3].count.rx_packets = 2;
 	bed.now_s += 1;
 	refresh();
@@ -391,7 +394,7 @@ smaller_counters_are_a_discontinuity_of_their_interface(void **state)
 	bed.now_s = 2100;
 	refresh();
 	value(31, 19, 9, "timeticks\n200000\n");
-	/* The same name and another ifIndex: a new interface. */
+	/* An interface with the same name and another ifIndex is a new interface. */
 	bed.link[3].ifindex = 10;
 	bed.link[3].count.rx_bytes = 0;
 	bed.now_s = 2200;
@@ -406,7 +409,7 @@ without_a_daemon_ports_have_no_counters(void **state)
 	bed.no_access = ECONNREFUSED;
 	refresh();
 	assert_int_equal(bed.n_asked, 1);
-	/* A TAP and the VLAN on it; not a NIC. */
+	/* A TAP and a VLAN on it are ours. A NIC is not. */
 	assert_true(row(3)->ours && row(4)->ours && !row(9)->ours && !row(1)->ours);
 	value(31, 6, 3, NULL);
 	value(2, 20, 4, NULL);
@@ -483,7 +486,7 @@ the_time_of_a_change_is_that_of_state_flags_or_birth(void **state)
 	refresh();
 	bed.n_link = 4; /* a new interface */
 	bed.link[1].operstate = IF_OPER_DOWN;
-	bed.link[2].flags |= IFF_PROMISC; /* no state */
+	bed.link[2].flags |= IFF_PROMISC; /* it is no part of the state */
 	bed.now_s = 1100;
 	refresh();
 	value(2, 9, 9, "timeticks\n100000\n");

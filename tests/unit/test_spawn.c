@@ -45,7 +45,7 @@ script_run(const char *script, const sigset_t *mask)
 	fd[0].fd = pair[1];
 	fd[1].fd = null;
 	assert_int_equal(child_start(&child, argv, fd, 2, "peer", mask), 0);
-	assert_int_equal(descriptors_open(), before + 4); /* these three, and the socket */
+	assert_int_equal(descriptors_open(), before + 4); /* those three and the socket */
 	assert_int_equal(fcntl(child.sock, F_GETFD), FD_CLOEXEC);
 	close(pair[1]);
 	while ((part = read(pair[0], said + n, sizeof(said) - 1 - n)) > 0)
@@ -53,7 +53,10 @@ script_run(const char *script, const sigset_t *mask)
 	said[n] = '\0';
 	assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
 	assert_int_equal(status, 0);
-	/* The socket: a message, and then the end, because no copy is left open here. */
+	/*
+	 * The socket has the message and then the end, because this process has no copy of
+	 * the child's end.
+	 */
 	assert_int_equal(recv(child.sock, message, sizeof(message), 0), 6);
 	assert_string_equal(message, "hello\n");
 	assert_int_equal(recv(child.sock, message, sizeof(message), 0), 0);
@@ -78,7 +81,7 @@ the_program_has_the_named_descriptors_and_no_others(void **state)
 	close(STRAY_FD);
 }
 
-/* grep reads its own mask: a shell would change it. */
+/* grep prints its own signal mask. A shell would change the mask. */
 static void
 the_program_has_the_signal_mask_of_the_start(void **state)
 {

@@ -93,7 +93,7 @@ a_report_has_its_sender_and_its_text(void **state)
 	assert_string_equal(n.text, "READY=1\nX");
 	assert_int_equal(n.from, getpid());
 	assert_int_equal(n.fd, -1);
-	/* The next one is shorter, and of another process. */
+	/* The next report is shorter, and another process sends it. */
 	child = fork();
 	if (child == 0) {
 		notice_send("A", 1, NULL, 0);
@@ -192,13 +192,13 @@ a_name_is_stored_once_and_a_bad_name_never(void **state)
 	assert_int_equal(store_put(&store, "!~", null_open()), 0);
 	assert_int_equal(store.n, 2);
 	assert_int_equal(descriptors_open(), before + 2);
-	/* A name again: its descriptor is replaced. */
+	/* If a name is stored again, its descriptor is replaced. */
 	fd = null_open();
 	assert_int_equal(store_put(&store, "!~", fd), 0);
 	assert_int_equal(store.n, 2);
 	assert_int_equal(store.item[1].fd, fd);
 	assert_int_equal(descriptors_open(), before + 2);
-	/* The last one takes the place of the removed one. */
+	/* The last entry takes the place of the removed entry. */
 	assert_false(store_remove(&store, "none"));
 	longest[STORE_NAME_BYTES - 1] = '\0';
 	assert_true(store_remove(&store, longest));
@@ -256,7 +256,7 @@ export_in_child(const char *names)
 		for (unsigned int i = 0; i < store.n; i++) {
 			char octet;
 
-			/* Each is the pipe into which its number was written. */
+			/* Each descriptor is the pipe that has its number. */
 			if (fcntl(3 + (int)i, F_GETFD) != 0 ||
 			    read(3 + (int)i, &octet, 1) != 1 || octet != (char)i)
 				_exit(5);
@@ -273,7 +273,10 @@ stored_descriptors_are_passed_on_from_3_on_in_order(void **state)
 	static const char *const name[] = {"a", "b", "c"};
 	int pair[3][2], writer;
 
-	/* In the reverse order of their numbers, so that each has the new number of another. */
+	/*
+	 * Store the descriptors in the reverse order of their numbers, so that each gets
+	 * the number that another has now.
+	 */
 	for (unsigned int i = 0; i < 3; i++)
 		assert_int_equal(pipe2(pair[i], O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 3; i++) {

@@ -102,7 +102,10 @@ forwarding_of_one_and_of_all_is_followed(void **state)
 	unwatch(m);
 }
 
-/* The kernel tells of one setting alone, which leaves the other as it was. */
+/*
+ * A message of the kernel has one of the two settings. It leaves the other setting as it
+ * was.
+ */
 static void
 routes_by_links_without_carrier_are_followed(void **state)
 {
@@ -156,7 +159,7 @@ rp_filter_is_followed(void **state)
 	unwatch(m);
 }
 
-/* The kernel reports the sysctls before the link, and once. */
+/* The kernel reports the sysctls of a new link once, and before the link. */
 static void
 forwarding_of_a_new_link_is_reported_with_it(void **state)
 {
@@ -184,7 +187,9 @@ forwarding_of_a_new_link_is_reported_with_it(void **state)
 
 /* --- IPv6 of links ---------------------------------------------------------------------- */
 
-/* Read the settings again. Return the one of a link; NULL: it has no IPv6. */
+/*
+ * Read the IPv6 settings of all links again. Return those of a link. NULL: it has no IPv6.
+ */
 static const struct kmon_inet6 *
 inet6_read(struct model *m, unsigned int ifindex)
 {
@@ -247,7 +252,10 @@ events_that_may_tell_of_a_change_suggest_to_read_ipv6(void **state)
 	unwatch(m);
 }
 
-/* The kernel's tables need not be read for each of many new links. */
+/*
+ * The message has the settings, so that the kernel's tables need not be read for each of
+ * many new links.
+ */
 static void
 the_message_about_a_new_link_has_its_ipv6(void **state)
 {
@@ -283,7 +291,7 @@ carrier_follows_tap_carrier(void **state)
 	unwatch(m);
 }
 
-/* tests/system/test_tap.py checks that it is announced, and when. */
+/* tests/system/test_tap.py checks that the kernel announces the operstate, and when. */
 static void
 operstate_of_an_existing_link(void **state)
 {
@@ -394,7 +402,10 @@ an_ipv6_address_is_tentative_until_dad_is_done(void **state)
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
 
-	/* The check takes this time at least: the test sees the address before it ends. */
+	/*
+	 * Duplicate address detection takes at least 2 s, so that the test sees the address
+	 * before it is complete.
+	 */
 	bed_sysctl(bed, "ipv6/neigh/t0/retrans_time_ms", "2000");
 	bed_sysctl(bed, "ipv6/conf/t0/accept_dad", "1");
 	ip(bed, "addr add 2001:db8:2::1/64 dev t0");

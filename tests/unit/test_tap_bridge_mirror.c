@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The monitor's memory is a hash table: an attacker that chooses addresses cannot choose
- * chains, and a link that is removed costs no walk over the entries of other links.
+ * The monitor remembers the kernel's objects in a hash table. An attacker that chooses
+ * addresses cannot choose chains, and a link that is removed costs no walk over the entries
+ * of other links.
  *
  * link: tap-bridge/
  */

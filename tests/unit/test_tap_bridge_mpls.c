@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor for MPLS: messages as the module mpls_router sends them, which most
- * kernels of developers do not have.
+ * The kernel monitor for MPLS. The test makes the messages as the module mpls_router sends
+ * them, because most kernels of developers do not have this module.
  *
  * link: tap-bridge/
  */
@@ -65,7 +65,7 @@ link_is(struct kmon *km, unsigned int ifindex, bool gone)
 	assert_int_equal(kmon_apply(km, &change), 0);
 }
 
-/* Parse a netconf message. Negative numbers: without that attribute. */
+/* Parse a netconf message. A negative number: the message lacks this attribute. */
 static bool
 parsed(struct kmon_change *change, int type, uint8_t family, int ifindex, int input)
 {
@@ -152,7 +152,10 @@ messages_without_their_fields_are_ignored(void **state)
 	assert_false(parsed(&change, RTM_NEWNETCONF, AF_MPLS, NETCONFA_IFINDEX_ALL, 1));
 	assert_false(parsed(&change, RTM_NEWNETCONF, AF_MPLS, NETCONFA_IFINDEX_DEFAULT, 1));
 	assert_false(parsed(&change, RTM_DELNETCONF, AF_MPLS, 0, -1));
-	/* The families of IP have no such setting, others are not watched. */
+	/*
+	 * The families IPv4 and IPv6 have no such setting, and other families are not
+	 * watched.
+	 */
 	assert_false(parsed(&change, RTM_NEWNETCONF, AF_INET, 7, 1));
 	assert_false(parsed(&change, RTM_NEWNETCONF, AF_INET6, 7, 1));
 	assert_false(parsed(&change, RTM_NEWNETCONF, AF_BRIDGE, 7, 1));

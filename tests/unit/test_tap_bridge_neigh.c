@@ -40,8 +40,8 @@ the_kernels_own_noarp_entries_are_left_out_static_ones_are_not(void **state)
 	struct model *m = watched_tap(bed);
 
 	/*
-	 * The link's own multicast reports leave such entries. The kernel does not announce
-	 * them.
+	 * The link's own multicast reports leave entries for groups in state NOARP. The
+	 * kernel does not announce these entries.
 	 */
 	for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end;)
 		if (run("ip -n %s neigh show nud noarp | grep -q ^ff02:", bed->netns) == 0)
@@ -50,7 +50,7 @@ the_kernels_own_noarp_entries_are_left_out_static_ones_are_not(void **state)
 	ip(bed, "neigh add 192.0.2.2 lladdr 02:00:5e:00:53:0b dev t0 nud noarp");
 	eventually(m, neigh_is(m, "192.0.2.2", NUD_NOARP, mac_b));
 
-	/* A cluster of servers has the MAC of a group. */
+	/* A cluster of servers may have the MAC of a group. */
 	ip(bed, "neigh replace 192.0.2.2 lladdr 03:bf:0a:00:00:01 dev t0 nud noarp");
 	eventually(m, neigh_is(m, "192.0.2.2", NUD_NOARP, mac_of_cluster));
 
@@ -192,7 +192,10 @@ resolving_a_static_neighbor_leaves_it_alone(void **state)
 	struct model *m = watched_tap(bed);
 	unsigned int t0 = bed->tap.ifindex;
 
-	/* No dispatch in between, so the monitor does not know them yet. */
+	/*
+	 * The monitor does not know these entries yet, because no dispatch comes in
+	 * between.
+	 */
 	ip(bed, "neigh add 192.0.2.7 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
 	ip(bed, "neigh add 192.0.2.8 lladdr 02:00:5e:00:53:0b dev t0 nud noarp");
 	ip(bed,
@@ -225,7 +228,7 @@ on_a_link_of_arp_off_a_neighbor_has_the_mac_of_the_link(void **state)
 	assert_int_equal(kmon_resolve(m->km, t0, 6, ip_octets("2001:db8::9")), 1);
 	assert_true(neigh_is(m, "2001:db8::9", NUD_NOARP, mac_a));
 
-	/* The kernel forgets them. */
+	/* The kernel deletes the entries. */
 	ip(bed, "link set t0 arp on");
 	eventually(m, find_neigh(m, "192.0.2.9") == NULL && !find_link(m, "t0")->arp_off);
 	unwatch(m);
@@ -247,7 +250,9 @@ a_neighbor_of_a_link_that_is_just_set_arp_off_is_reported_later(void **state)
 	unwatch(m);
 }
 
-/* A lookup and a request for a neighbor; no lookup afterwards, which only `arp off` needs. */
+/*
+ * kmon_resolve() sends a lookup and a request. Only with `arp off` a second lookup follows.
+ */
 static void
 resolving_takes_two_messages(void **state)
 {
@@ -331,7 +336,10 @@ an_overrun_is_noticed_and_made_good(void **state)
 
 	batch_neighbors(bed, "add", 300, "lladdr 02:00:5e:00:53:0b nud permanent");
 	ip(bed, "link del t1");
-	/* In this order, because a link without an IPv4 address loses its neighbors. */
+	/*
+	 * Add an address before the other is deleted, because a link without an IPv4
+	 * address loses its neighbors.
+	 */
 	ip(bed, "addr add 198.51.100.1/24 dev t0");
 	ip(bed, "addr del 192.0.2.1/24 dev t0");
 	ip(bed, "neigh del 192.0.2.2 dev t0");
@@ -399,9 +407,9 @@ a_callback_may_resolve_in_the_middle_of_a_resync(void **state)
 	struct model *m = watched_tap(bed);
 
 	/*
-	 * So many that the dump takes several messages. They are permanent, because the
-	 * kernel drops other entries when the machine has many. They are looked up, not
-	 * solicited.
+	 * There are so many neighbors that the dump takes several messages. They are
+	 * permanent, because the kernel drops other entries when the machine has many. The
+	 * monitor looks them up and does not solicit them.
 	 */
 	batch_neighbors(bed, "add", 900, "lladdr 02:00:5e:00:53:0b nud permanent");
 	m->resolve_in_callback = true;

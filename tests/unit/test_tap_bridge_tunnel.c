@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor for tunnels: messages as the modules ip_gre, ipip, sit, ip6_gre and
- * ip6_tunnel send them, which most kernels of developers do not have.
+ * The kernel monitor for tunnels. The test makes the messages as the modules ip_gre, ipip,
+ * sit, ip6_gre and ip6_tunnel send them, because most kernels of developers do not have
+ * these modules.
  *
  * link: tap-bridge/
  */
@@ -22,7 +23,9 @@
 
 #include "tap-bridge/kmon_impl.h"
 
-/* An RTM_NEWLINK of a link of `kind`, open for its IFLA_INFO_DATA. */
+/*
+ * An RTM_NEWLINK of a link of `kind`. Its IFLA_INFO_DATA is open: attributes can be added.
+ */
 struct link_msg {
 	struct nl_msg *msg;
 	struct nlattr *info, *data;
@@ -85,7 +88,10 @@ put_addr6(struct nl_msg *msg, int type, const char *text)
 	nla_put(msg, type, sizeof(a), &a);
 }
 
-/* Begin the message of a kernel about `ip link add t0 type gre local 192.0.2.1 remote 192.0.2.2`. */
+/*
+ * Begin the message of a kernel about `ip link add t0 type gre local 192.0.2.1 remote
+ * 192.0.2.2`.
+ */
 static struct link_msg
 gre_begin(uint16_t flags)
 {
@@ -194,7 +200,7 @@ test_ipip_and_sit(void **state)
 	t = iptun("sit", -1, 0);
 	assert_true(t.kind == KMON_SIT && t.proto == 41 && t.cannot == KMON_TUNNEL_CAN);
 	assert_int_equal(iptun("sit", 41, SIT_ISATAP).cannot, KMON_TUNNEL_ISATAP);
-	/* Another kind is no tunnel of ours. */
+	/* A link of another kind is no tunnel. */
 	assert_int_equal(iptun("si", -1, 0).kind, KMON_NO_TUNNEL);
 }
 

@@ -22,7 +22,7 @@
 
 /*
  * Parse an RTM_NEWLINK of interface 7 of `kind` on interface 5 (in another namespace, if
- * `netns` is given). Of a macvlan `type` is its mode.
+ * `netns` is given). For a macvlan, `type` is its mode.
  */
 static struct kmon_link
 said(const char *kind, uint16_t type, uint16_t id, int netns)

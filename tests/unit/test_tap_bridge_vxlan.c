@@ -26,7 +26,9 @@ static const uint8_t mac[6] = {2, 0, 0x5e, 0, 0x53, 0x99};
 
 /* --- links ------------------------------------------------------------------------------ */
 
-/* An RTM_NEWLINK of a link of `kind`, open for its IFLA_INFO_DATA. */
+/*
+ * An RTM_NEWLINK of a link of `kind`. Its IFLA_INFO_DATA is open: attributes can be added.
+ */
 struct link_msg {
 	struct nl_msg *msg;
 	struct nlattr *info, *data;
@@ -159,7 +161,7 @@ test_devices_of_the_kernel(void **state)
 	}
 }
 
-/* A single vxlan device: its bridge has a VNI for each VLAN. */
+/* An external vxlan device has no VNI of its own. Its bridge has a VNI for each VLAN. */
 static void
 test_an_external_device(void **state)
 {
@@ -253,7 +255,7 @@ test_other_entries_name_none(void **state)
 	struct kmon_change c;
 	struct nl_msg *msg = fdb_begin(RTM_NEWNEIGH, AF_BRIDGE, mac);
 
-	assert_false(fdb_end(msg, &c)); /* of the bridge itself, or by next hops */
+	assert_false(fdb_end(msg, &c)); /* without a VTEP */
 	for (unsigned int i = 0; i < 3; i++) {
 		msg = fdb_begin(RTM_NEWNEIGH, AF_BRIDGE,
 				i == 0   ? zero
@@ -281,7 +283,10 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 {
 }
 
-/* A change is reported once, and can be looked up when it is; it goes with its device. */
+/*
+ * An entry is reported once for each change, and can be looked up during the report. It
+ * goes with its device.
+ */
 static void
 test_entries_are_found_until_they_go(void **state)
 {
@@ -328,7 +333,10 @@ on_wanted(void *ctx, unsigned int ifindex)
 	return ifindex == wanted;
 }
 
-/* Entries of a device that the owner does not want are not kept; they go when it no longer does. */
+/*
+ * The monitor keeps no entries of a device that its owner does not want. It removes them
+ * when the owner no longer wants the device.
+ */
 static void
 test_entries_of_other_devices_are_not_kept(void **state)
 {
@@ -376,7 +384,10 @@ on_vni(void *ctx, const struct kmon_vni *kv, bool gone)
 	vni[n_vni++ % 8] = *kv;
 }
 
-/* A message about a port of a bridge, whose VLANs from `vlan` on have VNIs from `id` on. */
+/*
+ * Let the kernel report a port of a bridge. `n` VLANs from `vlan` on have VNIs from `id`
+ * on.
+ */
 static void
 vnis_told(struct kmon *km, int type, int flags, unsigned int ifindex, uint16_t vlan,
 	  uint16_t n, uint32_t id)
@@ -425,17 +436,17 @@ test_vlans_have_vnis(void **state)
 	assert_int_equal(n_vni, 0);
 	vnis_told(&km, RTM_NEWLINK, 0, 10, 7, 1, 6001); /* another port */
 	assert_int_equal(n_vni, 1);
-	vnis_told(&km, RTM_NEWLINK, 0, 9, 7, 3, 5001); /* two more */
+	vnis_told(&km, RTM_NEWLINK, 0, 9, 7, 3, 5001); /* two more VLANs */
 	assert_int_equal(n_vni, 2);
 	assert_true(vni[1].vlan == 9 && vni[1].vni == 5003);
-	vnis_told(&km, RTM_NEWLINK, 0, 9, 8, 1, 5009); /* one is another, two are gone */
+	vnis_told(&km, RTM_NEWLINK, 0, 9, 8, 1, 5009); /* one VNI changed, two are gone */
 	assert_int_equal(n_vni, 3);
 	assert_int_equal(n_vni_gone, 2);
 	/* In a dump, a message says nothing about the VNIs in other messages. */
 	km.gen++;
 	vnis_told(&km, RTM_NEWLINK, NLM_F_MULTI, 9, 20, 1, 70);
 	assert_int_equal(n_vni, 1);
-	vnis_told(&km, RTM_DELLINK, 0, 9, 8, 1, 5009); /* it has left the bridge */
+	vnis_told(&km, RTM_DELLINK, 0, 9, 8, 1, 5009); /* the port has left the bridge */
 	assert_int_equal(n_vni_gone, 2);
 	vnis_told(&km, RTM_NEWLINK, 0, 10, 0, 0, 0);
 	assert_int_equal(n_vni_gone, 1);

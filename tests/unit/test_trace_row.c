@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows that `trace` and `explain` show: each field of a frame, the results of the stages, and the
- * ICMP error about a packet that is dropped: its source, or the reason why the punt thread sends
- * none.
+ * The rows that `trace` and `explain` show: each field of a frame, the results of the
+ * stages, and the ICMP error about a packet that is dropped. The row has the source of the
+ * error, or the reason why the punt thread sends none.
  *
  * link: fpm-dataplane/trace/row.c fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  */
@@ -134,14 +134,17 @@ the_source_of_an_error_is_shown(void **state)
 	json_decref(row);
 	row = row_make(&trace, &rec);
 	sends();
-	/* Labels that lead on lead the error, too: it needs no route back. */
+	/*
+	 * If the label leads to another router, the error goes there, too. It needs no
+	 * route back to the sender.
+	 */
 	fib->encap[1] = (struct fib_encap){.next = PATH(PATH_ADJ, 1), .n = 1};
 	fib->group[11] = group_word_single(PATH(PATH_ENCAP, 1));
 	fib->group[10] = group_word_single(PATH(PATH_BLACKHOLE, 0));
 	row_of(true, false, PUNT_ttl_expired, DROP_ttl);
 	sends();
 	fib->group[10] = group_word_single(PATH(PATH_ONLINK, LAN));
-	/* No address, and no route back. */
+	/* The interface has no address. Then there is no route back, either. */
 	memset(&lan.src6, 0, sizeof(lan.src6));
 	row_of(false, false, PUNT_ttl_expired, DROP_ttl);
 	refuses("the interface has no address from which to send it");
@@ -206,7 +209,7 @@ a_frame_that_is_too_short_has_neither(void **state)
 
 /* --- fields of the row ------------------------------------------------------------------------ */
 
-/* Make the row of the record as it is. */
+/* Make the row of the present record again. */
 static void
 row_again(void)
 {
@@ -225,7 +228,7 @@ number_is(const char *key, long long value)
 			 value);
 }
 
-/* The text of a key is `value`; NULL: there is no such key. */
+/* Assert that the text of a key is `value`. NULL: there is no such key. */
 static void
 text_is(const char *key, const char *value)
 {
@@ -244,7 +247,7 @@ flag_is(const char *key, bool value)
 	assert_int_equal(json_is_true(json_object_get(row, key)), value);
 }
 
-/* The JSON text of a key. */
+/* Assert the JSON text of a key. */
 static void
 json_is(const char *key, const char *value)
 {
@@ -255,7 +258,10 @@ json_is(const char *key, const char *value)
 	free(is);
 }
 
-/* A record of a frame with an IPv4 packet of UDP, behind `n` labels. */
+/*
+ * Write a record of a frame with an IPv4 packet of UDP behind `n` labels. Return the
+ * packet.
+ */
 static uint8_t *
 record4(unsigned int n)
 {
@@ -337,7 +343,7 @@ each_field_of_a_frame_is_in_its_row(void **state)
 	rec.snap_bytes--;
 	row_again();
 	assert_null(json_object_get(row, "sport"));
-	/* A first fragment has ports, a later one has none; so has ICMP. */
+	/* A first fragment has ports. A later fragment has none, and ICMP has none. */
 	ip = record4(0);
 	put_be16(ip + 6, 0x2000);
 	row_again();
@@ -352,7 +358,10 @@ each_field_of_a_frame_is_in_its_row(void **state)
 	ip[9] = 1;
 	row_again();
 	assert_null(json_object_get(row, "sport"));
-	/* A copy without a whole header, without a whole Ethernet header, of another type. */
+	/*
+	 * The copy lacks a part of the IP header, then of the Ethernet header. Then the
+	 * type is another.
+	 */
 	rec.snap_bytes = 14 + 20;
 	row_again();
 	number_is("proto", 1);
@@ -454,7 +463,10 @@ the_packet_behind_labels_that_end_here_is_found(void **state)
 		row_again();
 		number_is("pops", 1);
 		assert_true(json_is_null(json_object_get(row, "vrf")));
-		/* The header is not whole; nothing is popped; no IP packet. */
+		/*
+		 * No VRF is found if the header is cut, if no label is popped, or if there
+		 * is no IP packet.
+		 */
 		rec.snap_bytes--;
 		assert_false(row_labels_end(&trace, &rec, &vrf, &found));
 		row_again();
@@ -472,7 +484,7 @@ the_packet_behind_labels_that_end_here_is_found(void **state)
 		fib->group[11] = group_word_single(PATH(PATH_VRF, 3));
 		assert_true(row_labels_end(&trace, &rec, &vrf, &found));
 		assert_int_equal(vrf, 3);
-		/* The label leads on. */
+		/* The label leads to another router. */
 		fib->group[11] = group_word_single(PATH(PATH_ADJ, 1));
 		assert_false(row_labels_end(&trace, &rec, &vrf, &found));
 		fib->group[11] = group_word_single(PATH(PATH_VRF, 0));
@@ -619,7 +631,7 @@ the_results_of_stages_are_shown_if_they_ran(void **state)
 	text_is("hook", "change");
 	text_is("hook_file", "a.o");
 	number_is("hook_dscp", 46);
-	rec.hook_dscp = 0; /* is a value, too */
+	rec.hook_dscp = 0; /* 0 is a value, too */
 	row_again();
 	number_is("hook_dscp", 0);
 	number_is("hook_table", 51);
@@ -716,7 +728,10 @@ replies_of_rib_and_neigh_are_added(void **state)
 	json_object_set_new(row, "group", json_integer(78));
 	row_add(row, QUERY_ROUTES, routes);
 	flag_is("route_changed", true);
-	/* The neighbor on the link of the packet, else the first one. */
+	/*
+	 * The row gets the neighbor on the link of the packet, otherwise the first
+	 * neighbor.
+	 */
 	row_add(row, QUERY_NEIGHBORS, hosts);
 	assert_ptr_equal(json_object_get(row, "neighbor"), json_array_get(hosts, 0));
 	json_object_set_new(row, "out", json_string("b"));

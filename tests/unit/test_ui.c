@@ -478,7 +478,7 @@ a_silent_client_beyond_the_limit_is_refused_or_served_later(void **state)
 	assert_null(peer_row(&silent[0]));
 	for (int i = 0; i < 256; i++)
 		peer_close(&p[i]);
-	/* The closed connections have ended when another is accepted. */
+	/* When another connection is accepted, the closed connections have ended. */
 	for (bool served = false; !served;) {
 		struct peer one_more = peer_open();
 
@@ -589,7 +589,10 @@ a_stale_socket_is_replaced_a_file_is_not(void **state)
 	close(fd);
 	assert_int_equal(ui_start(&second, &conf), 0);
 	worker_stop(&second);
-	/* Before its mailbox is freed, because it may be answering. */
+	/*
+	 * Stop rib before the mailbox of `second` is freed, because rib may be sending an
+	 * answer to it.
+	 */
 	worker_stop(&t.rib);
 	ui_end(&second);
 	assert_int_equal(access(sun.sun_path, F_OK), -1);

@@ -149,7 +149,7 @@ count(const char *path)
 static void
 parameters_choose_among_rows(void **state)
 {
-	t.n_routes = 600; /* none of the rows in the three slices match */
+	t.n_routes = 600; /* three slices */
 	assert_int_equal(count("/v1/routes?via=10.0.1.2&dev=wan0"), 600);
 	assert_int_equal(count("/v1/routes?via=10.0.1.2&dev=wan1"), 0);
 	assert_int_equal(count("/v1/routes?proto=186&state=forwarding"), 600);
@@ -260,7 +260,7 @@ an_invalid_request_gets_a_status_and_a_sentence(void **state)
 	}
 }
 
-/* libmicrohttpd 1.0 answers by itself: 400, and not as JSON. */
+/* libmicrohttpd 1.0 itself answers with 400, and not in JSON. */
 static void
 a_body_has_a_length_or_is_chunked(void **state)
 {
@@ -281,7 +281,10 @@ a_body_has_a_length_or_is_chunked(void **state)
 	peer_close(&p);
 }
 
-/* With sanitizers a tenth of them, because the same code runs for each slice. */
+/*
+ * With sanitizers the test has a tenth of the rows, because the same code runs for each
+ * slice.
+ */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define MANY 100000u
 #else
@@ -295,7 +298,7 @@ a_million_rows_come_in_order_a_slice_at_a_time(void **state)
 	uint64_t n = 0;
 
 	t.n_routes = MANY;
-	/* Without chunks, so that it is easy to parse. */
+	/* HTTP/1.0 has no chunks, so that the answer is easy to parse. */
 	peer_say(&p, "GET /v1/routes HTTP/1.0\r\n\r\n");
 	while (getline(&p.line, &p.size, p.in) > 2)
 		;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program fpmctl with a ui worker: words, tables, JSON, exit codes. Skipped if the
- * program was not built beside the tests.
+ * The program fpmctl with a ui worker: words, tables, JSON, exit codes. The tests are
+ * skipped if the program was not built beside them.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  * link: fpm-dataplane/fib/sid_number.c
@@ -153,7 +153,7 @@ the_seconds_of_a_watch_stand_behind_a_sign(void **state)
 		out, "fpmctl: --watch takes its seconds after a '=', as in --watch=5\n");
 	assert_int_equal(ctl("--rates 0.5s show ports"), 2);
 	has("--rates=5");
-	/* Words that are no time belong to the command. */
+	/* A word behind --rates that is no time belongs to the command. */
 	assert_int_equal(ctl("show ports --rates wan0"), 0);
 	has("now rx ");
 }
@@ -223,7 +223,7 @@ a_word_that_chooses_is_one_of_its_list(void **state)
 	assert_int_equal(ctl("show routes proto 99"), 3);
 	t.n_routes = 1;
 	assert_int_equal(ctl("show routes proto 186 state forwarding"), 0);
-	t.n_routes = 600; /* none of the rows in the three slices match */
+	t.n_routes = 600; /* three slices, without a match */
 	assert_int_equal(ctl("show routes proto rip"), 3);
 	assert_string_equal(out, "no rows of routes match proto rip\n");
 }
@@ -382,7 +382,7 @@ errors_of_a_file_are_rows_whatever_its_name(void **state)
 	assert_int_equal(ctl(args), 2);
 	rows = json_loads(out, 0, NULL);
 	snprintf(args, sizeof(args), "config reload '%s'", file);
-	assert_int_equal(ctl(args), 2); /* prints how to do it */
+	assert_int_equal(ctl(args), 2); /* the file's path is no UTF-8 */
 	has("fpmctl: the path of the file is not UTF-8, but a request to the daemon must "
 	    "be");
 	unlink(file);
@@ -396,8 +396,8 @@ errors_of_a_file_are_rows_whatever_its_name(void **state)
 }
 
 /*
- * Numbers with a sign, a fraction, a unit, an exponent, blanks, another base; empty, too
- * large.
+ * The numbers have a sign, a fraction, a unit, an exponent, blanks or another base, or are
+ * empty or too large.
  */
 static void
 an_invalid_number_gets_one_sentence_with_the_allowed_values(void **state)

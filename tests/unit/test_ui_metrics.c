@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The page of metrics, read like a scraper.
+ * The page of metrics. The test reads it like a scraper.
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  * link: fpm-dataplane/fib/sid_number.c
@@ -148,8 +148,8 @@ n_lines(const char *text)
 }
 
 /*
- * Compare it line by line with the other page. Only the family names of counters differ, as
- * for Prometheus.
+ * Compare the page of OpenMetrics line by line with the plain page. Only the family names
+ * of counters differ: OpenMetrics has them without _total.
  */
 static void
 openmetrics_is_served_on_request(void **state)
@@ -326,7 +326,7 @@ the_state_of_the_channel_is_one_of_a_set(void **state)
 		"replaying",       "holding", "sweeping", "in-step"};
 	static const struct {
 		uint64_t gen, connected, refusing, held;
-		const char *word;    /* rib has received session 99 */
+		const char *word;    /* the state; rib is at session 99 */
 		uint32_t old_nl_pid; /* port id of the predecessor's zebra; 0: none */
 	} now[] = {
 		{0, 0, 0, 0, "never-connected", 0},
@@ -375,7 +375,10 @@ all_else_is_refused(void **state)
 	for (unsigned int i = 0; i < sizeof(request) / sizeof(request[0]); i++) {
 		char *text = http(request[i][0]);
 
-		/* An invalid request may be closed without an answer. */
+		/*
+		 * The server may close the connection without an answer to an invalid
+		 * request.
+		 */
 		assert_true(strstr(text, request[i][1]) != NULL ||
 			    (i == 4 && *text == '\0'));
 		free(text);

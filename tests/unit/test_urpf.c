@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reverse path to a source: an egress word is searched like a list of interfaces, and VRFs and rules
- * decide as in Linux.
+ * The reverse path to a source. An egress word is searched like a list of interfaces, and
+ * VRFs and rules decide as in Linux.
  *
  * link: fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  */
@@ -86,7 +86,10 @@ a_word_is_judged_by_interface_and_vrf(void **state)
 			 FIB_BACK_OTHER);
 	assert_int_equal(fib_egress_judge(fib, &main, FIB_EGRESS_VRF | 3, false),
 			 FIB_BACK_OTHER);
-	/* Each member of a VRF and its device is a reverse path for nft. */
+	/*
+	 * For nft, each member of a VRF and the device of the VRF count as the reverse
+	 * path.
+	 */
 	assert_int_equal(fib_egress_judge(fib, &red, 7, false), FIB_BACK_HERE);
 	assert_int_equal(fib_egress_judge(fib, &red, 9, false), FIB_BACK_OTHER);
 	assert_int_equal(fib_egress_judge(fib, &red, FIB_EGRESS_VRF | 3, false),

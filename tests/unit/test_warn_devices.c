@@ -123,7 +123,7 @@ a_macvlan_that_an_operator_holds_down_is_warned_of(void **state)
 	assert_string_equal(warned(), "");
 	t.m.protodown = true;
 	assert_string_equal(warned(), "macvlan dev9 in protodown;");
-	t.m.protodown_by = 8; /* vrrpd does so, which is right */
+	t.m.protodown_by = 8; /* vrrpd sets this: no fault */
 	assert_string_equal(warned(), "");
 	t.m.protodown_by = 0;
 	strcpy(t.m.kind, "veth");
@@ -146,7 +146,7 @@ a_device_that_takes_packets_of_a_port_is_warned_of(void **state)
 	t.m.on = 8; /* no port */
 	assert_string_equal(warned(), "");
 	assert_int_equal(t.n_sysctls, 0);
-	/* It is known by its index, once, and so is a device above it. */
+	/* The device is noted once, by its index, and so is a device on top of it. */
 	assert_int_equal(t.w.n_upper, 1);
 	assert_int_equal(t.w.upper[0].ifindex, 30);
 	t.m.ifindex = 31;

@@ -76,7 +76,10 @@ the_list_has_an_end_and_counts_the_rest(void **state)
 	list_end(&w.list);
 	assert_int_equal(atomic_load(&warning_count[WARNING_NFT]), WARNINGS_MAX + 1);
 	assert_int_equal(atomic_load(&warning_count[WARNING_TC]), 1);
-	/* In pieces; the row about the rest is the last one, and has to have room. */
+	/*
+	 * The rows are read in pieces. The row about the rest is the last one, and needs
+	 * room in a piece.
+	 */
 	assert_false(list_rows(&w.list, &from, 100, rows));
 	assert_int_equal(json_array_size(rows), 100);
 	json_array_clear(rows);
@@ -151,7 +154,7 @@ only_differences_of_two_scans_are_logged(void **state)
 	char line[64];
 
 	assert_int_equal(scanned(first_scan), 3);
-	/* During a scan the list of the last one is shown. */
+	/* During a scan the list of the previous scan is shown. */
 	list_begin(&w.list);
 	assert_true(list_rows(&w.list, &from, WARNINGS_MAX, rows));
 	assert_int_equal(json_array_size(rows), 6);

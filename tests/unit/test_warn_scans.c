@@ -249,7 +249,7 @@ virtual_services_of_ipvs_are_counted(void **state)
 
 /* --- IPsec -------------------------------------------------------------------------------- */
 
-/* The kernel's defaults, and its numbers of policies. */
+/* Let the kernel have these default policies and these numbers of policies. */
 static void
 ipsec_is(uint8_t in, uint8_t fwd, uint8_t out, uint32_t n_in, uint32_t n_out,
 	 uint32_t n_fwd)
@@ -287,7 +287,10 @@ a_policy_of_ipsec_leaves_tunnels_to_the_kernel(void **state)
 	assert_int_equal(t.n_asked[1], 1);
 	assert_int_equal(t.unread, 0);
 
-	/* Policies of one direction each. Incoming ones change no forwarded packet. */
+	/*
+	 * Each step has policies of one direction. Policies for incoming packets change no
+	 * forwarded packet.
+	 */
 	ipsec_is(ACCEPT, ACCEPT, ACCEPT, 1, 0, 0);
 	assert_int_equal(tunnels_after_scan(), FIB_TUNNELS_IPSEC);
 	assert_int_equal(json_array_size(t.rows), 0);
@@ -300,7 +303,7 @@ a_policy_of_ipsec_leaves_tunnels_to_the_kernel(void **state)
 	assert_int_equal(json_array_size(t.rows), 1);
 	row_is(0, "ipsec", "policies of direction fwd");
 
-	/* The default blocks one direction each. */
+	/* The default policy blocks one direction in each step. */
 	ipsec_is(BLOCK, ACCEPT, ACCEPT, 0, 0, 0);
 	assert_int_equal(tunnels_after_scan(), FIB_TUNNELS_IPSEC);
 	assert_int_equal(json_array_size(t.rows), 0);
@@ -428,7 +431,7 @@ attr_rename(uint16_t type)
 	chain_attr(type)->nla_type = 99;
 }
 
-/* Make a number one octet shorter; the padding stays. */
+/* Make a number of the chain one octet shorter than it should be. The padding stays. */
 static void
 attr_cut(uint16_t type)
 {
@@ -622,7 +625,10 @@ a_resilient_group_with_an_idle_timer_is_told(void **state)
 	/* One warning for all groups, also if the last one has no timer. */
 	message(RTM_GETNEXTHOP, RTM_NEWNEXTHOP, &nhm, sizeof(nhm));
 	assert_int_equal(scanned(nexthops_scan), 1);
-	/* Another timer, another message, and a message that is too short. */
+	/*
+	 * There is no warning for another timer, another message, or a message that is too
+	 * short.
+	 */
 	forget();
 	nlh = message(RTM_GETNEXTHOP, RTM_NEWNEXTHOP, &nhm, sizeof(nhm));
 	group = mnl_attr_nest_start(nlh, NHA_RES_GROUP);
@@ -634,7 +640,7 @@ a_resilient_group_with_an_idle_timer_is_told(void **state)
 	mnl_attr_nest_end(nlh, group);
 	message(RTM_GETNEXTHOP, RTM_NEWNEXTHOP, &nhm, sizeof(nhm) - 1);
 	assert_int_equal(scanned(nexthops_scan), 0);
-	/* Groups only are asked for. */
+	/* The request asks for groups only. */
 	assert_int_equal(((struct nlmsghdr *)(void *)t.request)->nlmsg_len,
 			 NLMSG_LENGTH(sizeof(struct nhmsg)) + NLA_HDRLEN);
 	assert_int_equal(

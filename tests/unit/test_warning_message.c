@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decoding of the kernel's messages about devices, qdiscs and chains of nf_tables: whole, cut
- * at each octet, and with each octet changed.
+ * The decoding of the kernel's messages about devices, qdiscs and chains of nf_tables:
+ * complete messages, messages that are cut at each octet, and messages with each octet
+ * changed.
  * link: fpm-dataplane/netlink/ fpm-dataplane/base/prefix.c
  */
 #include <setjmp.h>
@@ -195,7 +196,7 @@ chain_make(void)
 	mnl_attr_put_u32(nlh, NFTA_HOOK_HOOKNUM, htonl(NF_INET_FORWARD));
 	devices = mnl_attr_nest_start(nlh, NFTA_HOOK_DEVS);
 	mnl_attr_put_strz(nlh, NFTA_DEVICE_NAME, "lan0");
-	mnl_attr_put_strz(nlh, 2, "wan"); /* the start of names */
+	mnl_attr_put_strz(nlh, 2, "wan"); /* all names that begin so */
 	mnl_attr_nest_end(nlh, devices);
 	mnl_attr_nest_end(nlh, hook);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The watchdog: it finds a thread that stands still, a worker or a forwarder. A
- * thread that has announced a long step is not reported until that time is over.
+ * The watchdog finds a worker or a forwarder that stands still. A thread that has announced
+ * a long step is not reported until the announced time is over.
  * link: fpm-dataplane/base/ fpm-dataplane/restart/watchdog.c
  */
 #include <setjmp.h>
@@ -55,7 +55,10 @@ look(uint64_t now_ms)
 	return watchdog_check(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
 }
 
-/* End the round that was in progress at the last check. The worker makes no other round. */
+/*
+ * Check once more, so that the watchdog has seen the last round of the worker. The worker
+ * makes no other round.
+ */
 static void
 hangs_now(uint64_t now_ms)
 {

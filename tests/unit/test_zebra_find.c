@@ -138,7 +138,7 @@ vtysh_gets_the_options_that_lead_to_zebra(void **state)
 	/* An option without a value, and a value that the command cannot have. */
 	assert_string_equal(command_for("mnt:[1]", WORDS("zebra\0-N")), "vtysh");
 	assert_string_equal(command_for("mnt:[1]", WORDS("zebra\0-N\0a b")), "vtysh");
-	/* Its files are those of another mount namespace. */
+	/* zebra has the files of another mount namespace. */
 	assert_string_equal(command_for("mnt:[2]", WORDS("zebra\0-d")),
 			    "vtysh --vty_socket /proc/40/root/run/frr");
 	e.vtysh = "sh x";
