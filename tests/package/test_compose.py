@@ -106,7 +106,7 @@ def test_grafana_of_the_lab_shows_each_panel_with_data(lab):
     change = f"exec r1 vtysh -c 'conf t' -c '{route}' -c 'no {route}'"
 
     def all_have():
-        # For queries of changes.
+        # This change of the routes gives queries about changes a value.
         lab.run(f"docker compose -f docker/compose.yaml {change}")
         bare = without_data(board)
         assert bare == {}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """docker/containerlab works with the commands of docker/README.md, by containerlab with podman.
 
-containerlab writes into /etc (names of nodes) and makes a bridge: it gets a temporary /etc and
-network of its own. It reads /proc/modules, which a kernel without modules lacks: strace gives it
-an empty file there. `make test-image` builds the image. The test is skipped if there is no podman,
-or no containerlab in PATH (or named by CONTAINERLAB).
+containerlab writes into /etc (names of nodes) and makes a bridge. Therefore it gets a temporary
+/etc and a network of its own. It reads /proc/modules, which a kernel without modules lacks; then
+strace gives it an empty file. `make test-image` builds the image. The test is skipped if there is
+no podman, or no containerlab in PATH (or named by CONTAINERLAB).
 """
 
 import os
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
     not (IMAGE and shutil.which("podman")), reason="no podman, or no image: `make test-image`"
 )
 
-# $1: a directory. From here on /etc, /run/netns, podman's socket and the network are private.
+# A script. $1: a directory. It makes /etc, /run/netns, podman's socket and the network private.
 APART = """
 mount --make-rprivate /
 mount -t tmpfs none "$1"

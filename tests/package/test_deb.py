@@ -33,7 +33,7 @@ class Machine:
             stdout=subprocess.PIPE,
         )
         self.holder.stdout.readline()
-        # Programs of the outer machine. Their mounts vanish with the holder.
+        # These programs are those of the outer machine. Their mounts end with the holder.
         self._in(["mount", "-t", "tmpfs", "none", "/mnt"])
         self._in(["mkdir", "/mnt/upper", "/mnt/work", "/mnt/root"])
         layers = f"lowerdir={lower},upperdir=/mnt/upper,workdir=/mnt/work"
@@ -125,7 +125,7 @@ def test_lintian_has_no_errors():
 
 def test_installation_starts_and_enables_nothing(machine):
     assert machine.run("systemctl", "is-enabled", "fpm-dataplane", check=False) == "disabled\n"
-    # Only processes with this root; /proc also has those of containers.
+    # List only processes with this root, because /proc also has those of containers.
     ours = 'r=$(stat -Lc %d:%i /); for p in /proc/[0-9]*; do ' \
         '[ "$(stat -Lc %d:%i $p/root)" != "$r" ] || readlink $p/exe; done'
     running = machine.run("sh", "-c", ours, check=False)

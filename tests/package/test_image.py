@@ -2,9 +2,9 @@
 """The container image works in the lab of docker/containerlab. The test reads the lab's file and
 deploys it as containerlab does, because Debian has no containerlab (test_containerlab.py uses it).
 
-Containers start without a network; the ends of veth pairs are moved into them while their
-entrypoint waits (CLAB_INTFS), and then the file's commands run in them. `make test-image` builds
-the image and names it in IMAGE. The tests are skipped if there is no podman.
+Containers start without a network. The ends of veth pairs are moved into them while their
+entrypoint waits (CLAB_INTFS). Then the file's commands run in them. `make test-image` builds the
+image and names it in IMAGE. The tests are skipped if there is no podman.
 """
 
 import json
@@ -186,7 +186,7 @@ def test_who_is_root_is_told_by_the_page(lab):
     said = re.search(r"\*\*Users\.\*\* (.*?)run\s+as\s+user\s+frr", PAGE, re.S)[1]
     rows = netns.command(["podman", "top", lab[1].name, "user", "comm", "capeff"]).splitlines()[1:]
     of = {"root": set(), "frr": set()}
-    health = {"sh", "fpmctl", "vtysh"}  # if podman has a systemd that runs the check
+    health = {"sh", "fpmctl", "vtysh"}  # these run if podman has a systemd that runs the check
     for user, name, capabilities in (row.split(None, 2) for row in rows):
         of[user].add(name)
         if name == "fpm-dataplane":

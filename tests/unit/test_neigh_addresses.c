@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random addresses of one interface come, change and go. After each event, the sources of
- * the published interface are those that a walk over all addresses in the order of the
- * kernel chooses.
+ * Random addresses of one interface come, change and go. After each event, the interface is
+ * published with the sources that a walk over all addresses in the kernel's order chooses.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c tap-bridge/netns.c

@@ -46,7 +46,7 @@ WIRE = """ip tuntap add t0 mode tap multi_queue
 ip link add b0 type bridge
 ip link set t0 master b0"""
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe", "zstd")
-# The modules for the root file system, and no others: the guest loads all later ones.
+# The modules of the initramfs: those for the root file system. The guest loads all others later.
 MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
 _libc = ctypes.CDLL(None)
 RDTSC = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
@@ -225,7 +225,7 @@ def run(
         for name, text in files.items():
             with open(f"{shared}/{name}", "w", encoding="utf-8") as file:
                 file.write(text + "\n")
-        # The guest and QEMU's monitor have one end each.
+        # The guest has one end of the pair, and QEMU's monitor the other.
         ends = socket.socketpair()
         for end in ends:
             undo.callback(end.close)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records the LACP messages on the wires of a bond, with times by the kernel's clock at the far
-end. Also records the times in which the machine was not running."""
+"""Record the LACP messages on the wires of a bond, with times by the kernel's clock at the far end,
+and the times in which this machine was not running."""
 
 import contextlib
 import socket

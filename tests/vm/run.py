@@ -227,7 +227,7 @@ def all_parts(kernel):
             "tests/vm/test_psample.py tests/vm/test_ipvs.py "
             "tests/system/test_bfd_links.py",
         ),
-        # Beside the links, for a guest's time is limited.
+        # This is not in "links", because the time of a guest is limited.
         "twins": (
             some(two_nodes, kernel, "twins"),
             "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py",
@@ -242,8 +242,8 @@ def all_parts(kernel):
         ),
         SMOKE: (
             some(nics, kernel, "e1000e", name=SMOKE),
-            # Not the VLAN tags by the dataplane ("off"), which unit programs test: a second router
-            # and a third of the time.
+            # Leave out the tests of VLAN tags by the dataplane ("off"), because they need a second
+            # router and a third of the time. Unit programs test these tags.
             "tests/vm/test_nic.py tests/vm/test_vlan.py tests/vm/test_vrf.py -m quick -k 'not off'",
         ),
         "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
@@ -485,7 +485,7 @@ def main(words):
             kernel.fetch()
             return 0
         if words[:1] == ["--part"]:
-            # In a run of all parts the kernel is prepared, and other guests read it.
+            # In a run of all parts the kernel is prepared before, and other guests read it now.
             if not kernel.is_there():
                 if not can_run("run.py", kernel):
                     return 1

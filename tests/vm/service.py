@@ -107,7 +107,7 @@ def wait_for_other(router, was):
 @contextlib.contextmanager
 def traffic(router, was):
     """Send packets while another daemon replaces `was`, and until they pass again, before zebra
-    connects. Print the longest time without a packet, which is long in a guest without KVM."""
+    connects. Print the longest time without a packet. This time is long in a guest without KVM."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     with router.stream(lan, HOST[4], rate=100) as stream:
         yield

@@ -77,8 +77,9 @@ def test_traceroute_shows_each_router_with_the_labels_that_came_there(sixvpe, fa
 
 
 def test_the_address_of_an_edge_in_the_vrf_answers_over_the_core(sixvpe):
-    """The kernel of r2 receives the packet with its label, and sends the answer with labels. Not for IPv6: there
-    the kernel's copy of the route to red1 has no gateway (manual/mpls.md)."""
+    """The kernel of r2 receives the packet with its label, and sends the answer with labels. For
+    IPv6 no answer comes, because the kernel's copy of the route to red1 has no gateway
+    (manual/mpls.md)."""
     asked = lambda: probe.ping(sixvpe.ns["red1"], EDGE[4].format(2), 1, 1)[0]  # noqa: E731
     eventually(asked, 10, 0.1, "an answer of r2")
 
@@ -95,7 +96,7 @@ def test_a_network_that_is_withdrawn_and_announced_again_is_followed(sixvpe):
 
 
 def test_a_cable_of_the_core_that_is_pulled_and_plugged_again(sixvpe):
-    """The routes end with the path of LDP, and come back with it, with both labels."""
+    """The routes are gone while LDP has no path. They come back with the path, with both labels."""
     net = NET[6].format(2)
     steps.cable(sixvpe, "east0", False)
     eventually(lambda: not route(sixvpe, "r1", net), 60, 0.1, "the network is gone")
@@ -106,7 +107,8 @@ def test_a_cable_of_the_core_that_is_pulled_and_plugged_again(sixvpe):
 
 
 def test_a_replay_keeps_the_routes_and_the_audit_is_equal(sixvpe):
-    """In the kernel these routes have no gateway."""
+    """A replay leaves the next hops as they were. The audit of all routers is equal, although these
+    routes have no gateway in the kernel."""
     before = route(sixvpe, "r1", NET[6].format(2))
     generation = sixvpe.dp.fpm()["generation"]
     netns.command([sixvpe.dp.ctl, "-s", sixvpe.socket, "replay"])

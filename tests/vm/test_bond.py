@@ -83,8 +83,8 @@ class KernelBonds(links.Veths):
 
 @contextlib.contextmanager
 def a_router(name, wiring, *edits):
-    """Run a router of two ports, wan being a bond, under a supervisor. `edits` of its
-    configuration are (old, new)."""
+    """Run a router of two ports under a supervisor. The port wan is a bond. Each of `edits` is (old
+    text, new text) of its configuration."""
     router = Router(name=name, supervised=True, metrics=METRICS)
     router.names, router.wiring = ("lan", "wan"), wiring
     with running(router, *edits):
@@ -234,7 +234,7 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
         for _ in range(3):
             with pulled(qmp, *MEMBERS):
                 eventually(lambda: not carrier(bond), 3, 0.02, "no carrier without a member")
-                # Forwarders know it before the TAP.
+                # Forwarders know of the lost link before the TAP does.
                 assert bond.port_row(wan)["link"] == "down"
                 assert members(bond) == dict.fromkeys(MEMBERS, "down")
             begin = time.time()
@@ -438,8 +438,8 @@ def test_active_backup_without_members_has_no_carrier(bond, qmp):
 
 @backup
 def test_a_driver_that_hides_its_link_is_refused(bond):
-    """e1000e's driver promises an interrupt that never comes, and DPDK believes it. So a bond
-    refuses the NIC, which works as a port by itself."""
+    """e1000e's driver promises an interrupt that never comes, and DPDK believes it. Therefore a
+    bond refuses the NIC. The NIC works as a port by itself."""
     links.give_to_vfio(links.pci(3))
     device = f"net_bonding1,mode=1,member={links.pci(3)},member=0000:00:{links.FAR_SLOT + 3:x}.0"
 

@@ -24,7 +24,7 @@ def evpn():
         lab.up()
         eventually(lambda: lab.dp.show("fpm")[0]["connected"], 60, 0.2, "a session of zebra")
         steps.by(lab, f"{PE2}/32", *CORE)
-        # Not before: see evpn/frr.conf.
+        # The neighbor is activated only now; evpn/frr.conf has the reason.
         activate = f"neighbor {PE2} activate"
         lab.r1.configure("router bgp 64500", "address-family l2vpn evpn", activate)
         steps.bgp_up(lab, PE2)
@@ -60,7 +60,7 @@ def test_flows_take_both_spines(evpn):
 
 
 def test_errors_come_from_the_vrf(evpn):
-    """A packet whose TTL is used up in r1 or at pe2: each answers from VRF red."""
+    """r1 and pe2 each answer a packet whose TTL is used up there, with an address of VRF red."""
     assert probe.traceroute(evpn.ns["red1"], "10.0.2.10")[0] == "10.0.1.1"
     seen = probe.traceroute(evpn.ns["red2"], "10.0.1.10")
     assert seen[-1] == "10.0.1.10" and len(seen) == 3, seen

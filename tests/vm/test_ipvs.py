@@ -10,7 +10,8 @@ from lib.wait import eventually
 
 
 def test_virtual_services_are_told_while_they_exist(on_veths):
-    """Linux translates the answers of the servers at hook forward, without any chain of nf_tables."""
+    """A warning names the number of virtual services while they exist. Linux translates the answers
+    of the servers at hook forward, without any chain of nf_tables."""
     if shutil.which("ipvsadm") is None:
         pytest.skip("no ipvsadm: apt-get install ipvsadm")
     dut, where = on_veths, "1 virtual service of IPVS"

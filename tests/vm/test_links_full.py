@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More VLANs and VRFs than `limits:` allows: those in the table are served, the others are
-counted, logged and shown. A refused one gets a place by itself when others are deleted."""
+"""More VLANs and VRFs than `limits:` allows: those in the table are served, the others are counted,
+logged and shown. A refused VLAN or VRF gets a place by itself when others are deleted."""
 
 from types import SimpleNamespace
 
@@ -34,8 +34,7 @@ def few():
 
 
 def filled(dut, name, most, refused):
-    """Check that the table is full and that fpmctl shows it. The log has it at most once a
-    second."""
+    """Check that the table is full and that fpmctl shows it. The log reports it at most once a second."""
     row = eventually(lambda: (r := table(dut, name))["refused"] >= refused and r, 10)
     assert (row["used"], row["max"], row["key"]) == (most, most, f"limits.{name}")
     eventually(lambda: said(dut, f"table is full table={name} max={most} .*key=limits.{name}")[1], 5)

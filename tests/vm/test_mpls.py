@@ -46,12 +46,13 @@ def told(dut):
 
 
 def said(dut, **expected):
-    """Wait until the router says of all interfaces that they take labels or do not."""
+    """Wait until the router reports of each interface whether it takes labels: `expected`, and
+    False for all others."""
     eventually(lambda: told(dut) == dict.fromkeys(LINKS, False) | expected, 1, 0.01, f"{expected}")
 
 
 def put(dut, key, value):
-    """Set net.mpls.KEY, with slashes."""
+    """Set net.mpls.KEY. KEY has slashes in place of dots."""
     netns.run(dut.ctl, ["sh", "-c", f"echo {value} >/proc/sys/net/mpls/{key}"])
 
 
@@ -61,7 +62,7 @@ def label_route(dut, verb, *words):
 
 
 def doctor(dut):
-    """Return {subject: row} of the check."""
+    """Return {subject: row} of doctor's check of MPLS."""
     return {r["subject"]: r for r in json.loads(dut.fpmctl("--json", "doctor", "mpls").stdout)}
 
 
@@ -270,10 +271,10 @@ def ttls(data):
 
 
 def test_ttls_are_those_of_linux(dut, linux):
-    """RFC 3443: uniform and pipe model, onto labels and off them, for both families. The kernel of
-    the guest forwards the same frames with the same settings; each frame leaves both routers with
-    equal TTLs. One difference is wanted: behind a label with a higher TTL, the TTL of the packet
-    never rises."""
+    """RFC 3443: uniform and pipe model, when labels are pushed and popped, for both families. The
+    kernel of the guest forwards the same frames with the same settings; each frame leaves both
+    routers with equal TTLs. One difference is wanted: behind a label with a higher TTL, the TTL
+    of the packet never rises."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     netns.command(["modprobe", "-a", *MODULES])
     said(dut)

@@ -17,7 +17,7 @@ from lib.wait import eventually
 HERE = os.path.dirname(os.path.abspath(__file__))
 X, C, PE1, PE2 = "192.0.2.1", "192.0.2.6", "192.0.2.18", "192.0.2.132"  # neighbors of r1
 NET, H1, H2, SIX = "203.0.113.0/24", "203.0.113.10", "198.51.100.10", "2001:db8:c0::10"
-STATIC, SEGMENT = "192.0.2.140", "192.0.2.141"  # of pe2, by a label that pe1 pushes
+STATIC, SEGMENT = "192.0.2.140", "192.0.2.141"  # addresses of pe2 that pe1 reaches by a label
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def version(frr):
 
 
 def test_segments_of_ospf(asbr):
-    """r1 swaps, pops, and takes its own segment off. pe1 sends the label of pe2."""
+    """r1 swaps a label, pops a label, and takes its own segment off. pe1 pushes the label of pe2."""
     claims_mpls.switched(asbr, 16004, {(C, (16004,))})
     claims_mpls.switched(asbr, 16002, {(C, ())})
     claims_mpls.switched(asbr, 16003, {(PE1, ())})
@@ -73,7 +73,7 @@ def test_bgp_labelled_unicast_between_two_systems(asbr):
 
 
 def test_static_labels(asbr):
-    """`mpls lsp` swaps. A static route pushes: h1 reaches h2 by it alone."""
+    """`mpls lsp` swaps a label. A static route pushes one: h1 reaches h2 by this route alone."""
     asbr.r1.configure(f"mpls lsp 1500 {C} 16004")
     claims_mpls.switched(asbr, 1500, {(C, (16004,))})
     evidence.crossing(asbr, "pe1", [STATIC], "core0")
@@ -87,9 +87,9 @@ def test_static_labels(asbr):
 
 
 def test_6pe(asbr):
-    """The kernel refuses an IPv6 route by an IPv4 next hop, so that zebra sends it in a replay
-    alone, or, from 10 on, when the kernel gets no next hops. The router pushes the label of pe2 on
-    IPv6 packets, and sends them to the MAC address of its IPv4 neighbor."""
+    """The kernel refuses an IPv6 route by an IPv4 next hop. Therefore zebra sends it only in a
+    replay or, from FRR 10 on, when the kernel gets no next hops. The router pushes the label of
+    pe2 on IPv6 packets, and sends them to the MAC address of its IPv4 neighbor."""
     find = lambda: [r for r in asbr.dp.show("routes") if r["prefix"] == "2001:db8:c0::/64"]  # noqa: E731
     assert not find()
     if HAS_MGMTD:
@@ -103,7 +103,8 @@ def test_6pe(asbr):
     hops = [(hop["via"], hop["dev"], hop["labels"]) for hop in rows[0]["nexthops"]]
     assert hops == [(C, "core0", [16004])], rows
     before = steps.echoes(asbr, "h2")
-    # pe2 has no route back: its kernel refuses the route, too.
+    # pe2 has no route back, because its kernel refuses such a route, too. So the arriving requests
+    # are counted.
     probe.ping(asbr.ns["x"], SIX, 3)
     assert steps.echoes(asbr, "h2") - before == 3
 

@@ -38,7 +38,7 @@ def edge():
 
 @pytest.fixture
 def dut(edge):
-    """The router without routes of zebra, but for those of both customers to the other edge."""
+    """Return the router. zebra's only routes are those of both customers to the other edge."""
     edge.zebra.flush()
     eventually(lambda: not edge.control.ask("labels"), 5, 0.01, "no labels")
     for wire in [*edge.wires.values(), *edge.taps.values()]:
@@ -102,7 +102,8 @@ def test_each_customer_gets_the_labels_of_its_vrf(dut, family):
 
 
 def test_a_label_leads_to_the_customer_of_its_vrf(dut, family):
-    """Both customers have the same addresses. The TTL gets lower once."""
+    """A label leads only to the customer of its VRF, although both customers have the same
+    addresses. The TTL falls by one."""
     wan = dut.wires["wan"]
     for vrf, name in CUSTOMER.items():
         out = dut.wires[name]
@@ -124,7 +125,7 @@ def test_a_packet_to_an_address_of_the_vrf_goes_to_the_kernel_as_it_came(dut, fa
 
 
 def test_an_unknown_host_behind_a_label_is_asked_for_in_its_vrf(dut, family):
-    """The packet waits, and leaves without its label."""
+    """The packet waits for the host's MAC address, and leaves without its label."""
     wan, host = dut.wires["wan"], BEFORE[family].format(77)
     for vrf, name in CUSTOMER.items():
         out = dut.wires[name]
@@ -135,7 +136,8 @@ def test_an_unknown_host_behind_a_label_is_asked_for_in_its_vrf(dut, family):
 
 
 def test_explain_names_the_vrf_and_both_labels(dut):
-    """The lines of a packet that crosses a VRF."""
+    """`fpmctl explain` shows that a label is popped, the VRF of the lookup, and the labels that are
+    pushed, for a packet that crosses a VRF."""
     wan = dut.wires["wan"]
     frame = with_labels(wan.probe(HOST[4], src=HOST[4]), MINE["red"])
     said = dut.fpmctl("explain", "port", wan.tap, "hex", bytes(frame).hex()).stdout
@@ -144,7 +146,8 @@ def test_explain_names_the_vrf_and_both_labels(dut):
 
 
 def test_a_label_leads_to_a_next_hop_in_a_vrf(dut, family):
-    """`label vpn export allocation-mode per-nexthop`: no lookup, whatever the destination is."""
+    """`label vpn export allocation-mode per-nexthop`: the label alone chooses the next hop. There
+    is no lookup of the destination."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.label(TO_HOST, {"via": BEFORE[family].format(2), "oif": dut.ifindex(lan)})
     probe = wan.probe({4: "10.99.0.1", 6: "2001:db8:99::1"}[family], src=HOST[family])
@@ -185,7 +188,8 @@ def test_a_packet_that_expires_here_is_answered_through_its_vrf(dut, family):
 
 
 def test_a_packet_too_big_for_the_customer_is_answered_through_its_vrf(dut, family):
-    """The MTU is that of the customer's link. Without DF, the packet is cut, and has no label."""
+    """The error has the MTU of the customer's link. A packet without DF is cut, and leaves without
+    a label."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     mtu = lambda: dut.port_row(lan)["mtu"]  # noqa: E731
     dut.ip(f"link set {lan.tap} mtu 1300")
@@ -224,9 +228,9 @@ def leak(dut, vrf, net, hop):
 
 
 def test_a_label_and_a_leak_lead_to_the_customer_of_another_vrf(dut, family):
-    """red has a network of blue's customer, and blue one of red's behind the core. From the core, the
-    label of red leads to blue's customer; toward the core, the packets of blue's customer get the
-    labels of red. Between the customers no label is used. The TTL gets lower once."""
+    """red has a network of blue's customer, and blue has a network of red behind the core. From the
+    core, the label of red leads to blue's customer. Toward the core, the packets of blue's
+    customer get the labels of red. Between the customers no label is used. The TTL falls by one."""
     lan, alt, wan = (dut.wires[name] for name in ("lan", "alt", "wan"))
     net, host = LEAKED[family]
     back, far = {4: ("10.77.0.0/24", "10.77.0.9"), 6: ("2001:db8:77::/48", "2001:db8:77::9")}[family]
@@ -239,7 +243,7 @@ def test_a_label_and_a_leak_lead_to_the_customer_of_another_vrf(dut, family):
     assert not entries_of(came) and (came.dst, ttl_of(came)) == (alt.mac, 63)
     came = dut.forwarded(alt, alt.probe(far, src=BEFORE[family].format(2)), wan)
     assert [e[:2] for e in entries_of(came)] == [(label, 63) for label in THEIRS["red"]]
-    # blue has no route to the network that red has. The answer takes the labels of blue.
+    # blue has no route to the network that red has. The ICMP error takes the labels of blue.
     wan.clear()
     before = dut.counters()
     wan.send(with_labels(wan.probe(host, src=HOST[family]), MINE["blue"]))
@@ -251,8 +255,9 @@ def test_a_label_and_a_leak_lead_to_the_customer_of_another_vrf(dut, family):
 
 
 def test_an_error_about_a_leaked_packet_is_of_the_vrf_that_it_came_to(dut, family):
-    """Its route leads out of blue. The router answers by an address of red, along the path of red,
-    about an expired packet and about one that is too big for the link of blue's customer."""
+    """The packet came to red, and its route leaves by the port of blue's customer. The router
+    answers by an address of red, along the path of red, about an expired packet and about one
+    that is too big for the link of blue's customer."""
     lan, alt, wan = (dut.wires[name] for name in ("lan", "alt", "wan"))
     net, host = LEAKED[family]
     leak(dut, "red", net, dut.zebra.hop(BEFORE[family].format(2), alt))
@@ -287,8 +292,8 @@ def test_a_customer_cannot_enter_the_core_or_another_vrf_by_a_label(dut):
 
 
 def test_labels_end_with_their_vrf(dut):
-    """A VRF is deleted: packets with its label are dropped, also when another VRF is new. zebra announces the
-    label with the new device."""
+    """Packets with the label of a deleted VRF are dropped, also when a new VRF was made since.
+    zebra announces the label again with the new device."""
     wan, lan = dut.wires["wan"], dut.wires["lan"]
     probe = lambda: with_labels(to_customer(wan, 4), MINE["red"])  # noqa: E731
     dut.ip("link del red")

@@ -13,7 +13,7 @@ from lib import netns
 from lib.wait import eventually
 from wire import token_of
 
-FULL = 200  # the number of neighbors that the kernel accepts then
+FULL = 200  # the number of neighbors that the kernel accepts in the test
 AN_HOUR = 3600000
 
 
@@ -93,8 +93,8 @@ def test_a_full_neighbor_table_of_the_kernel_affects_only_new_hosts(dut, family)
     kernel refuses and the reason, at most once a second. When there is room again all of them
     are found without help.
 
-    zebra sends no routes meanwhile: for IPv4 the kernel deletes the loopback's own entry, too,
-    and has no other to carry FPM from 127.0.0.1 to 127.0.0.1.
+    zebra sends no routes meanwhile. The kernel deletes the IPv4 entry of the loopback, too, and has
+    then no entry to carry FPM from 127.0.0.1 to 127.0.0.1.
     """
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     gateway, prefix, dst = case(family, 70)

@@ -65,7 +65,7 @@ def test_the_driver_is_the_models_own(router):
 
 @pytest.mark.quick
 def test_forwards_both_ways_without_loss(router, family):
-    """Two streams of many flows pass in opposite directions, so that every queue has some."""
+    """Two streams of many flows pass in opposite directions, so that every queue has some flows."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     to_wan, to_lan = behind(router, "wan", family), behind(router, "lan", family)
 
@@ -83,7 +83,7 @@ def test_a_wrong_header_checksum_is_dropped(router):
     """The NIC finds a wrong checksum if its driver says so and the file allows it. Otherwise
     the forwarder finds it. A packet with a right checksum passes in both cases."""
     lan, wan = router.wires["lan"], router.wires["wan"]
-    # The drivers of the other models do not offer it.
+    # The drivers of the other models do not offer the check.
     able = os.environ["FDP_DRIVER"] == "net_e1000_em"
 
     for was, now in (("auto", "off"), ("off", "auto"), ("auto", "auto")):
@@ -201,8 +201,9 @@ def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
 
 
 def modes(router, qmp):
-    """Return (promiscuous, allmulticast) as the driver accepted them, which must be equal for all
-    ports. QEMU shows the state of a virtio NIC, which must be the same. It shows none of others."""
+    """Return (promiscuous, allmulticast) as the driver accepted them. They must be equal for all
+    ports. QEMU shows the state of a virtio NIC, which must be the same. It shows no state of
+    other NICs."""
     (found,) = {(r["promiscuous"], r["allmulticast"]) for r in router.control.ask("ports")}
     if os.environ["FDP_DRIVER"] == "net_virtio":
         for n in range(len(router.wires)):
@@ -231,7 +232,7 @@ def test_frames_for_others_stay_out_and_those_for_groups_come_in(router, qmp, mo
     ]
     lan.send(*groups)
     for group in groups:
-        # Some models pad a short frame.
+        # The frame may be longer, because some models pad a short frame.
         assert router.taps["lan"].expect_raw(token_of(group), 5).startswith(group)
 
     router.ip(f"link set {lan.tap} address {mac}")
@@ -454,8 +455,7 @@ def test_long_frames_pass_whole(router, family):
 
 
 def test_long_frames_of_the_kernel_leave_and_are_heard(router):
-    """Long frames pass whole by the TAP in both directions. BGP sessions with a large MTU need
-    them."""
+    """Long frames pass whole through the TAP in both directions. BGP sessions with a large MTU need this."""
     lan = router.wires["lan"]
     router.ip(f"link set {lan.tap} mtu {JUMBO}")
     eventually(lambda: router.port_row(lan)["mtu"] == JUMBO, 2, 0.01, "MTU in force")

@@ -23,7 +23,7 @@ from router import Router, running
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 400
 TIMES = int(os.environ.get("REPEAT") or 3)
-# Prints each of its arguments that is a path it can read, write or connect to.
+# A program that prints each of its arguments that is a path it can read, write or connect to.
 REACH = """
 import contextlib, os, socket, sys
 for path in sys.argv[1:]:
@@ -168,8 +168,8 @@ def is_closed(process):
 
 @pytest.mark.quick
 def test_it_gives_that_up_by_itself(router):
-    """A process that has kept all its privileges starts it as the daemon does. It gives up its
-    own privileges, and it ends when the last connection closes."""
+    """The test starts fpm-nics as the daemon does, but with all privileges. fpm-nics gives up its
+    privileges by itself, and it ends when the last connection closes."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     shell = f'exec 3<&{its.fileno()}; LISTEN_PID=$$ exec "$@"'
     argv = ["bash", "-c", shell, "bash", router.daemon.program, "-c", router.config, "--nics"]
@@ -219,8 +219,7 @@ def test_the_process_that_keeps_them_dies_and_the_daemon_begins_anew(router):
 
 
 def test_a_daemon_that_hangs_does_not_prevent_a_start(router):
-    """The daemon and its process are stopped, then the daemon is killed. The next daemon starts
-    nevertheless."""
+    """The daemon and fpm-nics are stopped, then the daemon is killed. The next daemon starts nevertheless."""
     was, process = router.daemon.pid(), keeper(router)
     for pid in (was, process):
         procs.signal_pid(pid, signal.SIGSTOP)
@@ -278,8 +277,8 @@ def heir_of(router, before):
 
 
 def test_what_the_next_daemon_wants_otherwise_is_opened_anew(router):
-    """The same process opens the NICs again, for another number of queues (virtio) or a larger
-    MTU (the others, which keep the MTU of their start)."""
+    """The same process opens the NICs again if the next daemon wants another number of queues
+    (virtio) or a larger MTU (the other models, which keep the MTU of their start)."""
     virtio, process, n = os.environ["FDP_DRIVER"] == "net_virtio", keeper(router), len(router.names)
     was, now = "    device:", "    mtu: 1600\n    device:"
     if virtio:

@@ -18,7 +18,7 @@ from router import Router, running
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 200
 TIMES = int(os.environ.get("REPEAT") or 6)
-GO_S = 30  # the new daemon waits so long for the old one's devices, then it kills the old one
+GO_S = 30  # the new daemon waits this long for the devices, then it kills the old one
 
 
 @pytest.fixture(scope="module")

@@ -108,14 +108,14 @@ def test_the_service_has_them_and_no_capability_more(uio):
 
 
 def test_doctor_warns_of_what_it_costs(router):
-    """Doctor has a warning for each port."""
+    """Doctor has a warning for each port, and names the cost: the NIC can write to all memory."""
     rows = json.loads(netns.command(["fpmctl", "--json", "doctor", "iommu"], check=False))
 
     assert {row["subject"]: (row["status"], row["text"]) for row in rows} == {
         name: ("warn", "driver uio_pci_generic without an IOMMU") for name in ("lan0", "wan0")
     }
     assert all("can write to all memory" in row["cost"] for row in rows)
-    # This command is refused here: test_vfio_takes_none.
+    # `device bind` is refused on this machine, as test_vfio_takes_none shows.
     assert not any("device bind" in line for row in rows for line in row["fix"])
 
 

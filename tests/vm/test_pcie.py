@@ -46,7 +46,7 @@ def lspci(address, path=SYS):
     return said[at:] if (at := said.find(" Express (v")) >= 0 else ""
 
 
-# virtio's and VMware's. In a guest such a device has no slot, whatever it reports.
+# The vendors of virtio and of VMware. In a guest their devices have no slot, whatever they report.
 HYPERVISORS = ("0x1af4", "0x15ad")
 
 
@@ -80,7 +80,8 @@ def agree(address, found, said):
 
 
 def test_doctor_reads_every_device_as_lspci_does(tmp_path):
-    """This includes bridges. One of them has a slot that is faster than its NIC."""
+    """Doctor and lspci agree on each device, also on bridges. One bridge has a slot that is faster
+    than its NIC."""
     addresses = sorted(os.listdir(f"{SYS}/devices"))
 
     found = doctor(addresses, tmp_path)
@@ -96,8 +97,8 @@ def test_doctor_reads_every_device_as_lspci_does(tmp_path):
 
 @pytest.fixture
 def copy(tmp_path):
-    """Put a copy of the spare NIC's configuration space in its place. Yield (address, function
-    that changes it)."""
+    """Copy the configuration space of the spare NIC to a folder. Yield (address, function that
+    changes the copy)."""
     below = glob.glob(f"{SYS}/devices/*/0000:??:??.?")
     (address,) = [os.path.basename(path) for path in below]
     config = f"{SYS}/devices/{address}/config"
@@ -135,9 +136,9 @@ def test_a_link_is_read_as_lspci_reads_it(copy, tmp_path, link):
 
 
 def test_the_commands_that_doctor_tells_mend_what_it_found(copy, tmp_path):
-    """The commands work as printed; the test only names another place of the device for setpci.
-    After them doctor finds no fault. Doctor distinguishes a device without Extended Tag from a
-    device that has it off."""
+    """The commands work as printed; the test only tells setpci another place of the device. After
+    them doctor finds no fault. Doctor distinguishes a device without Extended Tag from a device
+    that has it off."""
     address, setpci = copy
     setpci("-s", address, "CAP_EXP+4.l=0:20", "CAP_EXP+8.w=0:7100")
     assert doctor([address], tmp_path)["ext-tag", address]["status"] == "n/a"

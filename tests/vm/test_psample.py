@@ -93,9 +93,9 @@ def row(dut):
 
 
 def test_listeners_of_psample_get_the_samples(dut):
-    """Without a collector, after the module was loaded, a listener gets each sample with both interfaces,
-    rate, size, group and sequence. A collector gets the same packets beside it. After the module was
-    removed and loaded again, samples come again."""
+    """If no collector is set, a listener gets each sample once the module is loaded, with both
+    interfaces, rate, size, group and sequence. If a collector is set, both get the same packets.
+    When the module was removed and loaded again, samples come again."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.settings(ports=(), psample=GROUP)
     assert (row(dut)["state"], row(dut)["group"]) == ("failing", GROUP)
@@ -192,7 +192,8 @@ def test_hsflowd_sends_our_samples(dut, hsflowd):
     with Sink(dut.ctl, port=PORT) as sink:
 
         def sampled(to):
-            """hsflowd takes no sample before it has found the interfaces."""
+            """Send a packet. Return its samples and the packet. The first packets may have none,
+            because hsflowd takes no sample before it has found the interfaces."""
             assert hsflowd.poll() is None, "hsflowd has ended"
             probe = lan.probe(to, size=300)
             lan.send(probe)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The Debian package on a machine with systemd: the unit as it is installed, with all its
-restrictions, on real drivers. systemd starts a daemon that ends or hangs again, and the kernel
-sees no TAP without carrier meanwhile."""
+restrictions, on real drivers. If a daemon ends or hangs, systemd starts another one. Meanwhile
+no TAP loses its carrier."""
 
 import contextlib
 import json
@@ -58,7 +58,7 @@ def test_what_the_unit_forbids_is_forbidden(router):
     assert int(status["Seccomp_filters"]) > 3
     assert "ro" in mounts["/"] and "ro" in mounts["/sys/fs/cgroup"]
     assert "rw" in mounts[f"/run/{NAME}"]
-    # The ports above need it, because they use vfio.
+    # The daemon needs vfio's devices, because its ports use vfio.
     assert "char-vfio" in state("DeviceAllow")
     assert state("DevicePolicy") == "closed"
     routes(router)
@@ -165,8 +165,8 @@ def frr(router, stop="/bin/true"):
 
 
 def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
-    """fpm-dataplane-hold tells the daemon of the end of zebra before the first of FRR's daemons
-    is asked to end. It does so at each restart, because it starts again with FRR."""
+    """fpm-dataplane-hold tells the daemon of the end of zebra before the first of FRR's daemons is
+    asked to end. It does so at each restart of FRR, because systemd starts it again with FRR."""
     routes(router)  # zebra must have sent routes, or there is no session to hold
     forwards(router)
     seen = tmp_path / "seen"
@@ -180,8 +180,8 @@ def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
 
 
 def test_a_restart_of_frr_does_not_wait_for_a_daemon_that_waits_for_it(router):
-    """The daemon has just crashed. systemd starts it only after the stop of FRR and of
-    fpm-dataplane-hold, so these must not wait for it."""
+    """The daemon has just crashed. systemd starts the next daemon only after FRR and
+    fpm-dataplane-hold have stopped, so their stop must not wait for a daemon."""
     os.makedirs(os.path.dirname(DROP_IN), exist_ok=True)
     with open(DROP_IN, "w", encoding="ascii") as file:
         file.write("[Service]\nRestartSec=3\n")
@@ -368,7 +368,7 @@ def test_a_nic_that_the_machine_uses_is_left_alone(router, port0):
 
 
 def test_a_nic_in_another_namespace_is_left_alone(router, port0):
-    """The program cannot see the addresses of a NIC in another namespace. So the start fails
+    """The program cannot see the addresses of a NIC in another namespace. Therefore the start fails
     and gives the reason."""
     device, interface = port0
     netns.command(["ip", "netns", "add", "elsewhere"])
@@ -386,7 +386,7 @@ def test_a_nic_in_another_namespace_is_left_alone(router, port0):
 
 
 def test_a_device_that_is_no_nic_is_left_alone(router, tmp_path):
-    """A wrong address in the file may be a disk's. The daemon does not touch the device."""
+    """A wrong address in the file may be the address of a disk. The daemon does not touch the device."""
     disk = "0000:00:1f.2"  # SATA in QEMU's q35
     with open(CONFIG, encoding="utf-8") as file:
         text = file.read().replace(links.pci(0), disk)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Headends and end points of SRv6 with a Linux kernel as the far end: it takes the packets of our
-headends, and writes packets to our end points. Routes are those of the kernel, so the kernel of the
-router agrees with them, too."""
+"""Headends and end points of SRv6. A Linux kernel is the far end: it takes the packets of our
+headends, and writes packets to our end points. The routes are set in the kernel of the router,
+so this kernel has the same headends and end points."""
 
 import json
 
@@ -233,8 +233,8 @@ def sids(dut):
 
 
 def test_link_local_neighbors_are_on_the_ingress_interface(dut, sids):
-    """Linux, as the far end, sends a packet of End.X to a link-local neighbor back by the interface by
-    which it came, whatever the route says. The router does the same."""
+    """For an End.X with a link-local neighbor, Linux as the far end sends a packet back by the
+    interface by which it came, whatever the route says. The router does the same."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     end_x, here = "2001:db8:ff01::e", f"{OURS}e"
     netns.ip_batch(
@@ -249,7 +249,7 @@ def test_link_local_neighbors_are_on_the_ingress_interface(dut, sids):
         probe = sent_to_sid(lan, end_x, inside, [end_x, lan.peer6])
         lan.send(probe)
         back = lan.expect(lambda d: token_of(probe) in d and d[6:12] == bytes.fromhex(lan.port_mac.replace(":", "")), 5)
-        # The router lowered it twice, the far end once.
+        # The router lowered the hop limit twice, the far end once.
         assert (back[IPv6].dst, back[IPv6].hlim) == (lan.peer6, 61)
 
         mac = dut.neighbor("fe80::99", lan, "02:00:00:00:99:01")
@@ -269,8 +269,9 @@ def test_link_local_neighbors_are_on_the_ingress_interface(dut, sids):
 
 
 def test_a_container_of_compressed_segments(dut, sids):
-    """selftests srv6_end_next_csid_l3vpn_test: the router is a uN in the middle. It shifts the
-    destination to the next segment, an End.DT6 of the far end, without a routing header."""
+    """As in the kernel's selftest srv6_end_next_csid_l3vpn_test, the router is a uN in the middle.
+    It shifts the destination to the next segment, an End.DT6 of the far end, without a routing
+    header."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     un, dt = "2001:db8:fe0::/48", "2001:db8:ff01:6::"
     sids(f"{un} encap seg6local action End flavors next-csid lblen 32 nflen 16 dev sr0")
@@ -327,8 +328,8 @@ def vpn_del(dut):
 
 
 def test_a_vpn_has_headends_and_end_points(dut):
-    """Last, because lan0 changes its VRF. Both directions are the forwarders', and so are the ICMP
-    errors into the VRF."""
+    """This test is behind the others, because lan0 changes its VRF. The forwarders handle both
+    directions and send the ICMP errors into the VRF."""
     lan = dut.wires["lan"]
     vpn_add(dut, {4: f"{OURS}14", 6: f"{OURS}16"})
     try:
@@ -343,7 +344,7 @@ def test_a_vpn_has_headends_and_end_points(dut):
         assert (error[ICMP].type, error[IP].src) == (11, lan.ip4)
         error = lan.srp1(echo(lan, 4, size=1490, flags="DF"), 5)
         assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, 1420)
-        # Linux would look for the first segment in red, the router does so in table main.
+        # Linux would look up the first segment in red. The router looks it up in table main.
         assert "vrf" not in doctor(dut)
         dut.ip(f"-6 route add unreachable {END}/128 vrf red")
         eventually(lambda: vrfs.row(dut, "red", f"{END}/128"), 5, 0.05, "the route in red")
@@ -356,14 +357,14 @@ def test_a_vpn_has_headends_and_end_points(dut):
 
 
 def doctor(dut):
-    """Return {subject: row} of the check."""
+    """Return {subject: row} of doctor's check of SRv6."""
     return {r["subject"]: r for r in json.loads(dut.fpmctl("--json", "doctor", "srv6").stdout)}
 
 
 def test_tenants_are_apart(dut):
-    """selftests srv6_end_dt4_, dt6_ and dt46_l3vpn_test: one End.DT46 for each of two tenants. Packets
-    that the far end sends to the SID of red reach its host; those to the SID of blue do not,
-    because the host is in red. lan0 changes its VRF."""
+    """As in the kernel's selftests srv6_end_dt4_, dt6_ and dt46_l3vpn_test, there is an End.DT46
+    for each of two tenants. Packets that the far end sends to the SID of red reach its host.
+    Packets to the SID of blue do not, because the host is in red. lan0 changes its VRF."""
     wan, lan = dut.wires["wan"], dut.wires["lan"]
     sid = {"red": f"{OURS}46", "blue": f"{OURS}47"}
     vpn_add(dut, {4: f"{OURS}14", 6: f"{OURS}16"})

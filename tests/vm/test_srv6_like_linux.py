@@ -26,13 +26,14 @@ DST = {
 UNKNOWN = {4: "100.64.7.9", 6: "2001:db8:77::9"}
 REFUSED = {"unreachable": "198.51.101.9", "prohibit": "198.51.102.9", "blackhole": "198.51.103.9"}
 REFUSED6 = {"unreachable": "2001:db8:ab::9", "prohibit": "2001:db8:ac::9", "blackhole": "2001:db8:ad::9"}
-# Sources: by alt in red, by wan in main, both, behind segments in red, nowhere.
+# Sources by the place of the route to them: in red by alt, in main by wan, in both, in red behind
+# segments, in none.
 SRC = {
     4: {RED: "198.18.1.9", MAIN: "198.18.2.9", "both": "198.18.3.9", "core": "198.18.4.9", "none": "100.64.9.9"},
     6: {RED: "2001:db8:c1::9", MAIN: "2001:db8:c2::9", "both": "2001:db8:c3::9", "core": "2001:db8:c4::9", "none": "2001:db8:79::9"},
 }
 TUNSRC = "2001:db8:bb::1"
-NEXT, NEXT_RED = "2001:db8:ff01::1", "2001:db8:ff02::1"  # next segments: by wan, in red by ext
+NEXT, NEXT_RED = "2001:db8:ff01::1", "2001:db8:ff02::1"  # next segments: by wan in main, by ext in red
 SID = {name: f"2001:db8:fe00::{n:x}" for n, name in enumerate(
     ("End", "End.X", "End.T", "End.DT4", "End.DT6", "End.DT6 table", "End.DT46", "End.DX4", "End.DX4 onlink",
      "End.DX6", "End.B6.Encaps", "End.PSP", "End.T from"), 1)}  # fmt: skip
@@ -86,7 +87,8 @@ def both(on_veths):
     """Return both routers."""
     on_veths.ready()
     netns.command(["modprobe", "-a", "vrf", "dummy"])
-    # Linux sends a host five of these errors, and then one a second. All namespaces share the setting.
+    # Linux sends a host five errors about unreachable destinations, and then one a second. All
+    # namespaces share the setting.
     netns.command(["sysctl", "-qw", "net.ipv4.route.error_cost=0"])
     beside = Twins(on_veths)
     try:
@@ -116,8 +118,8 @@ def inner(both, src, dst, **fields):
 
 
 def outer(both, name, inside, segments=(), left=0, last=None, **words):
-    """Return a frame to a SID with an inner packet. segments: as they are in the list, the last to visit
-    first."""
+    """Return a frame to a SID with an inner packet. `segments` has the order of the list in the
+    header: the last segment to visit is the first."""
     lan = both.ours.wires["lan"]
     srh = b""
     if segments:
@@ -128,7 +130,7 @@ def outer(both, name, inside, segments=(), left=0, last=None, **words):
 
 
 def next_of(inside):
-    """Return the number of a packet as next header."""
+    """Return the protocol number of a packet, as the next header field before it has it."""
     return 17 if isinstance(inside, bytes) else 41 if IPv6 in inside else 4
 
 
@@ -176,7 +178,7 @@ def without_sources(found):
 
 @pytest.mark.parametrize("name", ["End.DT4", "End.DT46"])
 def test_errors_about_ipv4_packets_inside(both, small_ext, name):
-    """The same errors come to the same senders, with the same sources."""
+    """Both routers send the same errors to the same senders, with the same sources."""
     kernel, ours = both.answers(inside_frames(both, name, 4))
     # Linux writes 0 into the traffic class of the outer header of its error (manual/srv6.md).
     kernel, ours = ({c: [t.replace(" tc 0xc0 ", " tc 0x0 ") for t in texts] for c, texts in f.items()} for f in (kernel, ours))
@@ -185,9 +187,10 @@ def test_errors_about_ipv4_packets_inside(both, small_ext, name):
 
 @pytest.mark.parametrize("name", ["End.DT6", "End.DT46", "End.DT6 table"])
 def test_errors_about_ipv6_packets_inside(both, small_ext, name):
-    """The sources of ours are addresses of the VRF (RFC 4443, 2.2: as of other packets to the sender). Linux
-    uses an address of the port of the outer packet. Behind `table` Linux looks most senders up in main, not in
-    the table, so the errors of ours are those behind `vrftable`."""
+    """Our errors have an address of the VRF as their source (RFC 4443, 2.2: the source of other
+    packets to the sender). Linux uses an address of the port of the outer packet. Behind `table`
+    Linux looks up most senders in main, not in the table. Therefore our errors are compared with
+    our errors behind `vrftable`."""
     frames = inside_frames(both, name, 6)
     kernel, ours = both.answers(frames)
     for case, texts in ours.items():
@@ -286,7 +289,7 @@ ENDS = [n for n in SID if n != "End.T from"]
 
 @pytest.mark.parametrize("name", ENDS)
 def test_headers_of_packets_to_sids(both, name):
-    """Packets with routing headers of all kinds to each end point."""
+    """Each end point treats packets with routing headers of all kinds as Linux does, but for DIFFERS."""
     if name == "End.PSP" and not psp():
         pytest.skip("this kernel has no PSP")
     kernel, ours = both.answers(header_frames(both, name, NEXT_RED if name == "End.T" else NEXT))
@@ -295,7 +298,8 @@ def test_headers_of_packets_to_sids(both, name):
 
 @pytest.mark.parametrize("hop_limit", [64, 1])
 def test_end_t_looks_its_table_up_alone(both, hop_limit):
-    """The sender of the packet is in the VRF of the ingress port, and gets the errors."""
+    """End.T uses no table but its own. The errors go to the sender of the packet, which is in the
+    VRF of the ingress port."""
     dst = [DST[RED, 6], DST[MAIN, 6], UNKNOWN[6], *REFUSED6.values()]
     frames = {f"to {d}": outer(both, "End.T", inner(both, SRC[4][MAIN], DST[MAIN, 4]), [d, SID["End.T"]], 1, hlim=hop_limit) for d in dst}
     kernel, ours = both.answers(frames)
@@ -308,7 +312,8 @@ def test_end_t_looks_its_table_up_alone(both, hop_limit):
 
 
 def test_a_source_chooses_the_route_of_end_t(both):
-    """The route for packets of lan leads to the kernel, because it inserts a header."""
+    """End.T uses the route by source for packets of lan. This route leads to the kernel, because it
+    inserts a header."""
     lines = [f"-6 route add 2001:db8:ff03::/48 table 100 via {both.ours.wires['ext'].peer6} dev ext0",
              f"-6 route add 2001:db8:ff03::/48 from 2001:db8:4::/64 table 100 encap seg6 mode inline segs {NEXT_RED} dev ext0"]  # fmt: skip
     both.ip(*lines)
@@ -337,7 +342,8 @@ def counted(both, names):
 
 
 def test_counters_of_sids(both):
-    """Accepted packets and their octets, and packets that an end point refuses."""
+    """Our counters are those of Linux: the accepted packets, their octets, and the packets that an
+    end point refuses."""
     names = [n for n in ENDS if n not in ("End.PSP", "End.DX4 onlink")]
     before = counted(both, names)
     frames = {}

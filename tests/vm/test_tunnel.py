@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tunnels of the kernel are interfaces of the dataplane. A Linux kernel is the far end: pings go
-through the tunnel and back, the forwarders forward both, and the packets between the two routers
-are as the kernel of the far end wants them."""
+through the tunnel and back, and the forwarders forward them in both directions. The far end
+accepts the outer packets."""
 
 import json
 
@@ -156,7 +156,7 @@ def replies(dut, family, n=1, **fields):
 
 
 def by_forwarders(dut):
-    """Return how many packets the forwarders have sent, and how many the kernel got to route."""
+    """Return (packets that the forwarders have sent, packets that the kernel got to route)."""
     return sum(v for k, v in dut.counters("total").items() if k.startswith("forwarded")), dut.counter(
         "punt", "kernel_route"
     )
@@ -197,7 +197,7 @@ def test_packets_go_through_a_tunnel_and_back(dut, tunnel):
 
 
 def test_to_us_through_a_tunnel(dut):
-    """The kernel of the router answers pings to it, and sends pings itself."""
+    """The kernel of the router answers pings to the router, and sends pings itself."""
     tunnel_add(dut, "type gre", 4, (4, 6))
     try:
         for where, to in ((dut.far, 1), (dut.ctl, 2)):
@@ -265,10 +265,12 @@ def test_packets_larger_than_the_tunnel(dut):
 
 @pytest.mark.parametrize("kind", ["gre", "ipip", "ip6gre", "sit", "ip6ip6", "ipip6"])
 def test_the_sender_of_a_lost_packet_is_told(dut, kind):
-    """RFC 2003, 5, RFC 2473, 8.1: an ICMP error about an outer packet comes from the core. The kernel
-    tells the sender, as Linux does: about the next packet into the tunnel, which it gets, or for
-    ip6tnl about the packet in the error. It gets no others. For sit the error has as little of the
-    packet as RFC 792 asks for: with more, the kernel tells no sender."""
+    """An ICMP error about an outer packet comes from the core (RFC 2003, 5; RFC 2473, 8.1). The
+    kernel of the router tells the sender, as in Linux. For most kinds the kernel gets the next
+    packet into the tunnel, and its error is about this packet. For ip6tnl its error is about the
+    packet that the error from the core quotes. The kernel gets no other packet. For sit the
+    error from the core quotes as little as RFC 792 asks for, because with more the kernel tells
+    no sender."""
     words, family, inner = KINDS[kind]
     each = inner[0]
     lan, wan = dut.wires["lan"], dut.wires["wan"]
@@ -288,7 +290,7 @@ def test_the_sender_of_a_lost_packet_is_told(dut, kind):
         is_error = lambda d: d[proto] == (1 if each == 4 else 58) and d[at : at + 2] == want  # noqa: E731
 
         def told():
-            # The packet itself is answered, too.
+            # The far end answers this packet, too.
             lan.send(echo(lan, each))
             return lan.got(is_error)
 
@@ -300,12 +302,13 @@ def test_the_sender_of_a_lost_packet_is_told(dut, kind):
 
 
 def doctor(dut):
-    """Return {tunnel: row} of the check."""
+    """Return {tunnel: row} of doctor's check of tunnels."""
     return {r["subject"]: r for r in json.loads(dut.fpmctl("--json", "doctor", "tunnels").stdout)}
 
 
 def test_what_stays_with_the_kernel(dut):
-    """Such tunnels work as before: the kernel encapsulates, and says why in one row."""
+    """The kernel serves these tunnels as before. `show interfaces`, doctor, the log and a warning
+    have the reason."""
     for words, reason in (
         ("type gre icsum ocsum", "checksum"),
         ("type gre iseq oseq", "sequence"),
@@ -382,7 +385,7 @@ def test_ipsec_policies_leave_tunnels_to_the_kernel(dut):
 
 
 def test_the_tunnel_is_in_one_vrf_and_its_outer_packets_in_another(dut):
-    """Packets of VRF red go into the tunnel, whose outer packets are in main."""
+    """Packets of VRF red go into the tunnel. The outer packets are in table main."""
     dut.ip("link add red up type vrf table 100")
     tunnel_add(dut, "type gre", 4, (4,))
     lan = dut.wires["lan"]
@@ -454,7 +457,7 @@ def test_packets_out_of_the_tunnel_wait_for_their_neighbor(dut):
 
 
 def test_errors_go_back_through_the_tunnel(dut):
-    """The router answers a packet out of the tunnel whose TTL is used up, by the tunnel."""
+    """The TTL of a packet out of the tunnel is used up. The router sends the error through the tunnel."""
     lan = dut.wires["lan"]
     tunnel_add(dut, "type gre", 4, (4,))
     try:
@@ -621,7 +624,7 @@ def labels_del(dut):
 
 @pytest.mark.parametrize("kind", ["gre", "gre-key", "ip6gre", "ip6gre-key"])
 def test_labels_go_through_a_tunnel(dut, kind):
-    """RFC 4023: forwarders write labels behind GRE, and read them there, as the far end does."""
+    """RFC 4023: forwarders write labels behind GRE and read labels there, as the far end does."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     words, family, inner = KINDS[kind]
     tunnel_add(dut, words, family, inner)
@@ -698,9 +701,9 @@ OVERHEAD = {"ipip": 20, "sit": 20, "ip6gre": 40 + 8 + 4, "ip6ip6": 40 + 8, "ipip
 
 
 def test_each_kind_of_tunnel_obeys_a_path_mtu(dut):
-    """Each other kind of tunnel obeys a path MTU, too. An encapsulation limit (RFC 2473, 4.1.1)
-    takes 8 octets. Each error has a smaller MTU than the previous one, because all tunnels have the
-    same far end."""
+    """Each other kind of tunnel obeys a path MTU, too. The option for the encapsulation limit (RFC
+    2473, 4.1.1) takes 8 octets. Each error has a smaller MTU than the previous one, because all
+    tunnels have the same far end."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     try:
         for n, (kind, overhead) in enumerate(OVERHEAD.items()):

@@ -86,8 +86,8 @@ def take_one_path_in_order(outs, flows):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_flows_spread_over_two_tunnels_and_stay_in_order(dut, names, family):
-    """A route over two tunnels, each over a link of its own. The far end takes the packets of both, and
-    a program there gets those of a flow in their order."""
+    """A route leads over two tunnels, each over a link of its own. The far end takes the packets of
+    both, and a program there gets the packets of a flow in their order."""
     lan, outs = dut.wires["lan"], [dut.wires["wan"], dut.wires["alt"]]
     for name, wire in zip(("t0", "t1"), outs):
         tunnel_make(dut, names, name, wire.ip4, wire.peer4)
@@ -108,7 +108,7 @@ def test_flows_spread_over_two_tunnels_and_stay_in_order(dut, names, family):
         assert abs(count["wan"] / len(frames) - 0.5) < 0.2, count
         take_one_path_in_order(outs, flows)
         assert dut.counter("punt", "kernel_route") == before
-        if family == 6:  # Linux drops UDP over IPv6 without a checksum, which these frames have
+        if family == 6:  # these frames have no UDP checksum, and Linux drops them over IPv6
             return
         got = [program.recv(64) for _ in frames]
     number = {data: n for n, data in enumerate(got)}

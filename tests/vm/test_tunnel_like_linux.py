@@ -78,7 +78,7 @@ def tunnel(request, both):
 
 
 def test_packets_into_a_tunnel(both, tunnel):
-    """T1, T2, T3, T15: the fields of the outer header, fragments, and errors to the sender."""
+    """Both routers send the same outer headers, the same fragments, and the same errors to the sender."""
     kind, _, families = tunnel
     lan, frames = both.ours.wires["lan"], {}
     for family in families:
@@ -111,8 +111,8 @@ def test_packets_into_a_tunnel(both, tunnel):
 
 
 def outer(both, kind, family, packet, gre=None, source=None, **fields):
-    """Return a frame of the far end with an inner packet. gre: the octets of the header instead of that of the
-    tunnel."""
+    """Return a frame of the far end with an inner packet. `gre` has the octets of a GRE header to
+    use in place of the tunnel's."""
     wan, six = both.ours.wires["wan"], isinstance(packet, IPv6)
     body = bytes(packet)
     proto = 41 if six else 4
@@ -129,7 +129,8 @@ def outer(both, kind, family, packet, gre=None, source=None, **fields):
 
 
 def test_packets_out_of_a_tunnel(both, tunnel):
-    """T4 to T8: the inner packet is forwarded from the tunnel, once with each ECN field outside and inside."""
+    """Both routers forward the inner packet from the tunnel, once with each pair of ECN fields
+    outside and inside."""
     kind, family, families = tunnel
     lan, wan, frames = both.ours.wires["lan"], both.ours.wires["wan"], {}
     tos_out = "tos" if family == 4 else "tc"
@@ -189,8 +190,8 @@ def in_fragments(frame, family, at):
 
 @pytest.mark.parametrize("tunnel", PLAIN, indirect=True)
 def test_outer_fragments_are_reassembled(both, tunnel):
-    """T9: the kernel gets the fragments of an outer packet, reassembles it, and forwards the inner packet,
-    whichever fragment comes first. Ours sends what Linux sends."""
+    """The kernel of our router gets the fragments of an outer packet, reassembles the packet, and
+    forwards the inner packet, whichever fragment comes first. Both routers send the same frame."""
     kind, family, families = tunnel
     ours, linux = both.ours, both.linux
     for inner in families:
@@ -219,8 +220,9 @@ def became(texts):
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_what_a_tunnel_lacks_is_told_to_the_sender(both, kind):
-    """T12: a tunnel whose outer packet has no route, or a refusing one, whose local address has gone, or that is
-    down. The sender gets "unreachable", from Linux only if the kind of tunnel does so."""
+    """The sender gets "unreachable" if the tunnel is down, if its local address has gone, or if the
+    outer packet has no route or a refusing one. From Linux it gets this only if the kind of
+    tunnel does so."""
     words, family, families = KINDS[kind]
     lan, wan = both.ours.wires["lan"], both.ours.wires["wan"]
     (local, remote), long = ENDS[family], 32 if family == 4 else 128
@@ -229,7 +231,8 @@ def test_what_a_tunnel_lacks_is_told_to_the_sender(both, kind):
     found = ({}, {})
 
     def judge(state, want):
-        """Wait until this becomes of packets in our router. Note what becomes of them in Linux, too."""
+        """Wait until packets in our router become `want` ("sent", "told" or "nothing"). Note what
+        becomes of them in Linux, too."""
 
         def judged():
             frames = {f"{kind}, {state}: IPv{f}": bytes(lan.probe(HOST[f])) for f in families}

@@ -38,8 +38,8 @@ def sides():
 
 
 def forwarded():
-    """Return the number of IPv4 packets that the host's forwarders have forwarded, from its
-    metrics page, which a port of the guest reaches."""
+    """Return the number of IPv4 packets that the host's forwarders have forwarded. The host's
+    metrics page has it, and a NIC of the guest reaches the page."""
     with netns.entered("left"):
         with urllib.request.urlopen(f"http://{SIDES['left'][2]}:9620/metrics", timeout=20) as page:
             text = page.read().decode()

@@ -65,8 +65,8 @@ def test_forwards_out_of_and_into_a_vlan(router, lan, wan, family):
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_samples_of_sflow_name_the_vlan(router, lan, wan):
-    """A sample names the VLAN as the interface and in the record of switches, and has the tag in the
-    frame; its source is the port. The VLAN has counters, too."""
+    """A sample names the VLAN as the interface and in the record of switches, and has the tag in
+    the frame. Its source is the port. The VLAN has counters, too."""
     settings = Settings(router)
     there = lan.probe(HOST, size=200)
     back = tagged(wan.probe(lan.peer4, src=PEER, size=200), (C, 100, 5))
@@ -98,8 +98,9 @@ def test_samples_of_sflow_name_the_vlan(router, lan, wan):
 @pytest.mark.usefixtures("vlan")
 @pytest.mark.parametrize("tags", [1, 2])
 def test_labels_behind_tags(router, lan, wan, family, tags):
-    """Packets with labels leave by a VLAN, of one tag or of two, and come by it: swapped, pushed,
-    with the last label off, as the original frame to the host, and as an ICMP error."""
+    """Packets with labels leave by a VLAN of one tag or of two tags, and arrive by it. Labels are
+    swapped, pushed and popped. A packet for the host is delivered as the frame that came. An
+    ICMP error about a packet with labels leaves by the VLAN."""
     behind_tags = [(C, 100)][:tags]
     on, peer, peer6 = VLAN, PEER, PEER6
     if tags == 2:
@@ -178,7 +179,8 @@ def test_a_macvlan_on_a_vlan_has_its_mac_and_tag(router, lan, wan):
 
 
 def test_the_kernel_has_the_vlan_on_a_macvlan(router, lan, wan):
-    """The forwarder gives it the frames of the macvlan with a tag, and packets routed there."""
+    """The forwarder gives the kernel the frames of the macvlan with a tag, and packets that are
+    routed there."""
     vmac = "00:00:5e:00:01:06"
     router.ip(
         f"link add link wan0 name vr6 address {vmac} type macvlan mode bridge",
@@ -225,8 +227,8 @@ def test_a_priority_is_kept_from_vlan_to_vlan(router, wan):
 
 
 def test_what_the_kernel_sends_has_the_priority_that_it_gave(router, wan):
-    """The kernel's frames have the priority of the VLAN's `egress-qos-map`, as with any NIC; those
-    in transit do not, and there is a warning."""
+    """The kernel's frames have the priority of the VLAN's `egress-qos-map`, as with any NIC. Frames
+    in transit do not have it, and there is a warning."""
     router.ip(
         "link add link wan0 name wan0.100 type vlan id 100 egress-qos-map 0:5",
         "link set wan0.100 up",
@@ -239,7 +241,7 @@ def test_what_the_kernel_sends_has_the_priority_that_it_gave(router, wan):
 
     data = wan.expect_raw(lambda d: d[12:14] == b"\x81\0" and Ether(d).haslayer(ICMP))
     assert untagged(data, (C, 100, 5))[IP].dst == PEER
-    # Forwarded frames do not, and the router warns about it.
+    # Forwarded frames do not have this priority, and the router warns about it.
     told = ("tc", "egress-qos-map of wan0.100")
     eventually(lambda: told in {(r["kind"], r["where"]) for r in router.control.ask("warnings")}, 10, 0.1)
 
@@ -421,8 +423,8 @@ def test_a_vlan_that_comes_up_with_its_port_is_announced(router, wan):
 @pytest.mark.skipif(on_nics(), reason="the far end is a veth of the same kernel")
 @pytest.mark.usefixtures("vlan")
 def test_a_lost_carrier_is_told_of_the_vlans_at_once(router, wan):
-    """The kernel reports the far end at once, the TAP a second later, then its VLANs. The
-    dataplane reports the TAP and its VLANs at once."""
+    """The kernel reports the lost carrier of the far end at once, that of the TAP a second later,
+    and then that of its VLANs. The dataplane reports the TAP and its VLANs at once."""
     add(router, "wan0.s", vid=20, protocol="802.1ad", addresses=())
     add(router, INNER.name, "wan0.s", 30, addresses=())
     took = {"down": [], "up": []}
@@ -643,8 +645,8 @@ def test_one_on_a_renamed_tap_outlives_the_daemon():
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_rp_filter_is_that_of_the_vlan(router, lan, wan):
-    """The VLAN by which a packet came has its own rp_filter, and is a reverse path of its own. Packets of
-    a burst from several VLANs are judged each by its own."""
+    """A VLAN has an rp_filter of its own, and is a reverse path of its own. Each packet of a burst
+    from several VLANs is judged by the VLAN by which it came."""
     add(router, "wan0.101", vid=101, addresses=("203.0.114.1/24",))
     netns.sysctl(router.ctl, {"net.ipv4.conf.wan0/100.rp_filter": 1})
     eventually(lambda: vlans(router)["wan0.100"]["urpf"] == "strict", 5, 0.01, "strict")

@@ -132,7 +132,8 @@ def test_a_vlan_is_not_served_in_another_namespace_and_is_when_it_returns(router
 
 
 def test_what_is_on_a_vlan_that_is_moved_away_is_ours_again_with_it(router, lan, wan):
-    """For the inner of two tags the kernel reports only that the interface is down."""
+    """The dataplane serves neither VLAN while the outer VLAN is away, and both when it returns. For
+    the inner VLAN the kernel reports only that it is down."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
     add(router, "s.30", on="s.20", vid=30)
     inner, tags = SimpleNamespace(name="s.30", tap="s.30"), ((S, 20), (C, 30))

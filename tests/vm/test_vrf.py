@@ -240,8 +240,8 @@ def test_a_vrf_goes_on_in_main_as_in_linux_unless_it_has_a_default_route(router,
 
 
 def test_without_the_rule_of_vrfs_their_packets_look_up_main(router, family):
-    """Linux adds the rule (`l3mdev`) with the first VRF; `ip rule flush` removes it. Behind the rule
-    of main it is too late, as in Linux."""
+    """Linux adds the rule (`l3mdev`) with the first VRF, and `ip rule flush` removes it. The rule
+    has no effect if it is behind the rule of main, as in Linux."""
     lan, wan, alt = (router.wires[name] for name in ("lan", "wan", "alt"))
     six, host = "-6 " * (family == 6), HOST[family]
     add(router, "red")
@@ -300,8 +300,9 @@ def test_who_leaves_the_vrf_is_in_main_again(router):
 
 @pytest.mark.quick
 def test_a_bond_in_a_vrf_has_the_routes_of_the_vrf(router):
-    """A bond of the kernel over a port is in a VRF. What the port receives is routed by the VRF, in
-    which main has no say, and is not forwarded by a member that the bond does not use."""
+    """A bond of the kernel over a port is in a VRF. The packets that the port receives take the
+    routes of the VRF and not those of main. Packets from a member that the bond does not use are
+    not forwarded."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     netns.command(["modprobe", "bonding"])
     router.route(NET[4], via=wan.peer4, wire=wan)
@@ -336,9 +337,9 @@ def test_a_bond_in_a_vrf_has_the_routes_of_the_vrf(router):
 
 
 def test_a_renamed_vrf_stays_the_table(two):
-    """The kernel renames a VRF only while it is down, which its members ignore. No packet is
-    lost, the VRF has its new name in all commands, and its counters continue. The kernel
-    refuses to move a VRF to another namespace."""
+    """The kernel renames a VRF only while it is down. Members of the VRF forward meanwhile: no
+    packet is lost, the VRF has its new name in all commands, and its counters continue. The
+    kernel refuses to move a VRF to another namespace."""
     for vrf, _, out in both(two):
         route(two, vrf, NET[4], BEHIND[4].format(2), out)
     lan, wan = two.wires["lan"], two.wires["wan"]
@@ -465,8 +466,7 @@ def test_a_vrf_with_many_routes_goes_under_load_and_hurts_no_other(two, capsys):
 
 
 def test_transit_goes_on_over_a_crash_and_what_zebra_does_not_say_again_goes(two, family):
-    """VRFs have their routes before zebra connects. Then its replay counts for each VRF by
-    itself."""
+    """VRFs have their routes before zebra connects. Then the replay of each VRF counts by itself."""
     other = {4: "198.51.101.0/24", 6: "2001:db8:b::/48"}[family]
     for vrf, _, out in both(two):
         route(two, vrf, NET[family], BEHIND[family].format(2), out)
@@ -709,8 +709,8 @@ class Checked:
 
 @pytest.mark.quick
 def test_sources_are_checked_in_the_vrf_by_rp_filter_of_the_member(two):
-    """The source is looked up in the table of the VRF. rp_filter of the member and of `all` counts,
-    that of the VRF does not, and a route by another VRF leads to another interface."""
+    """The source is looked up in the table of the VRF. The rp_filter of the member and of `all`
+    count, that of the VRF does not. A route by another VRF leads to another interface."""
     both_routers = Checked(two)
     all_of_them = list(Checked.SOURCES)
     try:

@@ -73,8 +73,7 @@ def test_a_route_may_lead_to_another_vrf_itself(two, family):
 
 
 def test_of_two_routes_mtus_the_smaller_one_counts(two, family):
-    """The smaller MTU of two is in force: of the route to the other VRF and of the route
-    there."""
+    """The smaller of two MTUs is in force: that of the route to the other VRF, or that of the route there."""
     lan, ext = two.wires["lan"], two.wires["ext"]
     there = two.zebra.hop(BEHIND[family].format(2), ext)
     too_big = ICMP if family == 4 else ICMPv6PacketTooBig

@@ -34,7 +34,7 @@ INTO = [
     f"-6 route add {DT6}/128 vrf blue encap seg6local action End.DT6 table 100 dev red",
 ]
 OUT = ["link del gre1", f"-f mpls route del {LABEL}", f"-6 route del {DT46}/128 vrf blue", f"-6 route del {DT6}/128 vrf blue"]
-OTHER = {4: "198.51.100.77", 6: "2001:db8:a::77"}  # red has a route, and table local no address
+OTHER = {4: "198.51.100.77", 6: "2001:db8:a::77"}  # red has a route to these hosts, table local has no address
 NET_OF_MAIN, HOST_OF_MAIN = "2001:db8:b::/48", "2001:db8:b::9"
 
 
@@ -55,8 +55,8 @@ class Beside:
             one.ip(*lines)
 
     def goes(self, one, dst):
-        """Return "wan" if the router forwards a packet of lan to `dst` there, "host" if its kernel
-        answers that the UDP port is closed."""
+        """Send a packet of lan to `dst`. Return "wan" if the router forwards it to wan, or "host"
+        if the router's kernel answers that the UDP port is closed."""
         lan, wan = one.wires["lan"], one.wires["wan"]
         probe = lan.probe(dst, src=BEFORE[6 if ":" in dst else 4].format(2))
         token = token_of(probe)
@@ -81,8 +81,9 @@ class Beside:
         return head / IPv6(src=BEFORE[6].format(2), dst=outer) / inner
 
     def comes(self, one, outer, dst, last):
-        """As goes(), for a packet that comes out of outer headers into red. With `last`, an address that
-        red forwards to wan: "none" if the packet is not forwarded and a later one to `last` is."""
+        """As goes(), for a packet that comes out of outer headers into red. `last` is an address
+        that red forwards to wan: return "none" if a later packet to `last` is forwarded and the
+        first packet is not."""
         lan, wan, alt = (one.wires[name] for name in ("lan", "wan", "alt"))
         probe, later = self.frame(one, outer, dst), self.frame(one, outer, last or dst)
         alt.send(*([probe, later] if last else [probe]))
@@ -126,8 +127,8 @@ def beside(two):
 
 @pytest.mark.quick
 def test_table_local_precedes_vrfs_in_the_order_of_the_rules_as_in_linux(beside):
-    """An address in no VRF is delivered to the host although a VRF has a route for it; not while the
-    rule of table local is behind the rule of VRFs."""
+    """A packet to an address that is in no VRF is delivered to the host, although a VRF has a route
+    for it. It is forwarded while the rule of table local is behind the rule of VRFs."""
     two = beside.two
     for turn in range(2):
         for family in (4, 6):
@@ -172,9 +173,9 @@ def into(beside):
 
 
 def test_table_local_precedes_a_vrf_behind_outer_headers_as_in_linux(into):
-    """A packet that comes out of a tunnel, a label or a SID into a VRF looks table local up first. Only
-    behind a SID with `table N` the VRF alone decides, and table main does not come next either. Behind
-    a label Linux delivers the packet by lo, where no ICMP error finds the VRF."""
+    """For a packet that comes out of a tunnel, a label or a SID into a VRF, table local is looked
+    up first. Only behind a SID with `table N` the VRF alone decides, and table main is not used
+    either. Behind a label Linux delivers the packet by lo, where no ICMP error finds the VRF."""
     own = {"tunnel": "host", "label": "none", DT46: "host", DT6: "wan"}
     kinds = [(outer, family) for outer in own for family in (4, 6) if (outer, family) != (DT6, 4)]
     for outer, family in kinds:
@@ -192,7 +193,7 @@ def test_table_local_precedes_a_vrf_behind_outer_headers_as_in_linux(into):
 
 
 def check_words(two):
-    """Check what the commands say of a packet of red to an address that is in no VRF."""
+    """Check what the commands show about a packet of red to an address that is in no VRF."""
     for family, plen in ((4, 32), (6, 128)):
         src = BEFORE[family].format(2)
         said = two.fpmctl("explain", "port", "lan0", "src", src, "dst", HOST[family]).stdout
@@ -206,7 +207,7 @@ def test_a_prefix_of_table_local_hides_longer_routes_of_a_vrf_as_in_linux(beside
     lines = [f"route add {LONGER} via {BEHIND[4].format(2)} vrf red", f"route add blackhole {WIDE} table local"]
 
     def passes(one):
-        """Return True if the packet to the longer prefix is forwarded; one to HOST is, later."""
+        """Return True if the packet to the longer prefix is forwarded. A later packet to HOST always is."""
         lan, wan = one.wires["lan"], one.wires["wan"]
         probe, last = (lan.probe(dst, src=BEFORE[4].format(2)) for dst in ("203.0.113.200", HOST[4]))
         lan.send(probe, last)
@@ -227,7 +228,8 @@ def test_a_prefix_of_table_local_hides_longer_routes_of_a_vrf_as_in_linux(beside
 
 
 def test_the_audit_of_zebra_and_the_kernel_finds_no_difference_in_hidden_routes(two):
-    """zebra and the kernel have routes of a VRF that table local hides, and so has the RIB."""
+    """zebra, the kernel and the RIB have routes of a VRF that table local hides. The audit finds no
+    difference, and `show routes` marks the routes as hidden."""
     conf = f"""\
 hostname r1
 fpm address 127.0.0.1
@@ -259,7 +261,7 @@ exit-vrf
         two.ip(*undo(hide))
 
 
-LEAKED = "203.0.113.9"  # blue has a route to it by an interface of red
+LEAKED = "203.0.113.9"  # blue has a route to this host by an interface of red
 # Wire, source: the modes of rp_filter in which a packet passes.
 SOURCES = {
     ("wan", HOST[4]): {0, 1, 2},  # the route of red

@@ -46,7 +46,7 @@ def bridge(dut, words):
 
 
 def vni(dut, verb):
-    """Give the VLAN its VNI, or take it away."""
+    """Give the VLAN its VNI ("add"), or remove the VNI."""
     if verb == "add":
         bridge(dut, f"vlan add dev vx1 vid {VLAN}")
         bridge(dut, f"vlan add dev vx1 vid {VLAN} tunnel_info id {VNI}")
@@ -103,7 +103,7 @@ def test_a_daemon_that_starts_finds_the_vni(dut):
 
 
 def test_a_filter_of_vnis_is_named(dut):
-    """`bridge vni` does not close a VNI in the forwarders: a warning says so while the device has the
+    """Forwarders do not obey the filter of `bridge vni`. A warning says so while the device has the
     filter, which the kernel sets only when it makes the device."""
     where = "vnifilter of vx2"
     told = lambda: [r["where"] for r in dut.control.ask("warnings") if r["kind"] == "vnifilter"]  # noqa: E731

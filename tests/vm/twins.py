@@ -48,7 +48,7 @@ class Twins:
 
 
 def came_out(one, mark):
-    """Return the frames that carry a token, as texts in an order."""
+    """Return the frames that carry a token, as sorted texts."""
     return sorted(f"{n} {text(data)}" for n, wire in one.wires.items() for data in wire.got(mark))
 
 

@@ -12,7 +12,7 @@ from router import Router, running
 from wire import token_of
 
 TABLE = {"red": 100, "blue": 2000}  # the second does not fit rtm_table
-RENAMED = "crimson"  # a name for a short time
+RENAMED = "crimson"  # the name that red has for a short time
 MEMBERS = {"red": ("lan", "wan"), "blue": ("alt", "ext")}
 # Both VRFs have the same addresses: before the router, behind it, and far behind it.
 BEFORE = {4: "10.0.1.{}", 6: "2001:db8:51::{}"}
@@ -42,7 +42,7 @@ def router(machine):
 @pytest.fixture
 def two(request, machine):
     """Return the router with two ports in each of two VRFs, without routes of zebra. Both VRFs have
-    the same addresses. If the last test left them as they are made here, they stay."""
+    the same addresses. The VRFs are not made again if the last test left them in this state."""
     if not (machine.fpm().get("connected") and made(machine)):
         router = request.getfixturevalue("router")
         router.ip(*(line for vrf in MEMBERS for line in lines_of(router, vrf)))
@@ -120,8 +120,8 @@ def add(router, vrf):
 
 
 def enslave(router, vrf, wire):
-    """Make a port a member of a VRF. The kernel deletes its IPv6 addresses and neighbors; set
-    the address again."""
+    """Make a port a member of a VRF. The kernel deletes the port's IPv6 addresses and neighbors, so
+    set the IPv6 address again."""
     router.ip(f"link set {wire.tap} master {vrf}")
     eventually(lambda: vrfs(router)[wire.tap] == vrf, 5, 0.01, "in the VRF")
     # The routes of the kernel come by another thread than its interfaces.
