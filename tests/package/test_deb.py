@@ -89,7 +89,7 @@ def machine():
 
 def unit_says(machine, key):
     found = re.findall(rf"^{key}=(.*)$", machine.run("cat", UNIT), re.M)
-    assert len(found) == 1, f"{key} is there {len(found)} times"
+    assert len(found) == 1, f"the unit has {key} {len(found)} times"
     return found[0]
 
 
@@ -138,7 +138,7 @@ def test_unit_is_valid_and_hardened(machine):
     machine.run("systemd-analyze", "verify", UNIT)
     said = machine.run("systemd-analyze", "security", "--offline=true", UNIT, check=False)
     exposure = float(re.search(r"exposure level for \S+: ([0-9.]+)", said).group(1))
-    assert exposure < 7.0, "beyond MEDIUM"
+    assert exposure < 7.0, "systemd-analyze rates the unit MEDIUM or better"
 
 
 def test_the_helper_for_flowspec_is_installed_and_not_enabled(machine):

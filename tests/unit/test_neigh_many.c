@@ -257,8 +257,8 @@ static void
 assert_linear(const char *of, uint64_t once, uint64_t twice)
 {
 	if (twice > once * 5 / 2 + 20 * N)
-		fail_msg("%s: %llu for %u, %llu for %u", of, (unsigned long long)once, N,
-			 (unsigned long long)twice, 2 * N);
+		fail_msg("%s: work %llu for %u, %llu for %u", of, (unsigned long long)once,
+			 N, (unsigned long long)twice, 2 * N);
 }
 
 static void

@@ -172,7 +172,8 @@ stats_name_all_memory(void **state)
 			ahead += (size_t)(p->n_pages - p->top) * p->page_elems *
 				 (p->elem_bytes + (i && !v->wide ? sizeof(*v->bare) : 0));
 		}
-		print_message("said %zu, ahead %zu, of %zu octets\n", said, ahead, c.live);
+		print_message("statistics %zu, spare %zu, of %zu octets\n", said, ahead,
+			      c.live);
 		assert_true(said + ahead <= c.live);
 		assert_true(said + ahead >= c.live - c.live / 50);
 		poptrie_destroy(pt);

@@ -133,7 +133,7 @@ unload(struct loaded *t)
 
 	poptrie_stats(t->pt, &st);
 	print_message(
-		"%llu routes: direct %zu, nodes %zu, leaves %zu, free %zu, truth %zu\n",
+		"%llu routes: direct %zu, nodes %zu, leaves %zu, free %zu, radix %zu\n",
 		(unsigned long long)st.routes, st.direct_bytes, st.node_bytes,
 		st.leaf_bytes, st.free_bytes, st.radix_bytes);
 	assert_int_equal(st.routes, t->o->routes);

@@ -85,7 +85,7 @@ static const struct {
 	CALL(io_uring_register),
 };
 
-static_assert(COUNT(named) == COUNT(refused), "each that is refused is tried");
+static_assert(COUNT(named) == COUNT(refused), "each refused call is tried");
 
 /* Run `try` in a process with the filter. Return the number of failed checks. */
 static int

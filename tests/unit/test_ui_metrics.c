@@ -257,7 +257,7 @@ the_form_is_the_one_that_accept_prefers(void **state)
 		text = http(request);
 		assert_int_equal(strncmp(text, "HTTP/1.1 200 ", 13), 0);
 		if ((strstr(text, "Content-Type: application/") != NULL) != c[i].open)
-			fail_msg("%s is answered otherwise", c[i].accept);
+			fail_msg("the answer has the other form: %s", c[i].accept);
 		free(text);
 	}
 }

@@ -88,7 +88,7 @@ def test_the_module_is_loaded_while_the_router_runs(dut):
     eventually(lambda: "neigh: kernel mpls changed present=yes" in dut.log(), 5, 0.05)
     assert open_sysctls(dut) == ["default_ttl", "ip_ttl_propagate"]
     assert "MPLS" not in dut.fpmctl("show", "interfaces").stdout
-    assert doctor(dut)[""]["status"] == "n/a", "the module alone is no use of labels"
+    assert doctor(dut)[""]["status"] == "n/a", "a kernel that has only loaded the module uses no labels"
 
 
 @pytest.mark.parametrize("name", LINKS)

@@ -110,7 +110,7 @@ def test_no_packet_is_lost_in_a_planned_restart(router):
     assert watch.lost_carrier() == []
     assert keeper(router) == process is not None
     # The median, because a guest without KVM may stand still for a time.
-    assert statistics.median(took) < 1.5, "what waits in rings is bounded"
+    assert statistics.median(took) < 1.5, "packets wait in the rings for a short time only"
 
 
 @pytest.mark.quick
@@ -149,8 +149,8 @@ def is_closed(process):
     (runtime,) = glob.glob(f"/var/run/dpdk/fdp{process}-*")
     pages = glob.glob(f"/dev/hugepages/fdp{process}-*map_*")
     files = glob.glob(f"{runtime}/*")
-    assert sum(stat.S_ISSOCK(os.stat(f).st_mode) for f in files) >= 2, "its own, the daemon's"
-    assert len(pages) * 2 >= int(os.environ.get("FDP_MIB", "96")), "of 2 MiB each"
+    assert sum(stat.S_ISSOCK(os.stat(f).st_mode) for f in files) >= 2, "a socket of fpm-nics and one of the daemon"
+    assert len(pages) * 2 >= int(os.environ.get("FDP_MIB", "96")), "hugepages of 2 MiB for all of FDP_MIB"
     for path in (runtime, *files, *pages):
         assert (os.stat(path).st_uid, os.stat(path).st_gid) == (0, 0), path
     for path in (runtime, *pages):
@@ -293,7 +293,7 @@ def test_what_the_next_daemon_wants_otherwise_is_opened_anew(router):
     finally:
         router.edit_config(now, was)
     log = restart(router)
-    assert log.count("nics: device opened") == (n if virtio else 0), "a smaller MTU they take"
+    assert log.count("nics: device opened") == (n if virtio else 0), "the other models accept a smaller MTU"
     forwards(router)
 
 

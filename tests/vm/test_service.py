@@ -348,7 +348,7 @@ def test_the_start_takes_the_nic_and_the_hugepages_that_the_file_names(router, p
 
     assert os.path.realpath(device + "/driver").endswith("/vfio-pci")
     with open("/proc/sys/vm/nr_hugepages", encoding="ascii") as file:
-        assert int(file.read()) >= 48, "96 MiB"
+        assert int(file.read()) >= 48, "48 pages of 2 MiB are 96 MiB"
     router.ready()
     routes(router)
     forwards(router)

@@ -53,7 +53,7 @@ def test_an_upgrade_has_another_daemon_take_the_place(router, tmp_path):
         wait_for_other(router, was)
 
     assert runs_what_is_installed(router)
-    assert state("InvocationID") == invocation, "systemd has not restarted it"
+    assert state("InvocationID") == invocation, "systemd does not restart the service"
     assert watch.lost_carrier() == []
     said = netns.command(["dpkg-query", DPKG[1], "-W", "-f", "${Version} ${Status}", NAME])
     assert said.endswith("+later install ok installed")
