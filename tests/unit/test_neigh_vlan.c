@@ -141,8 +141,8 @@ a_vlan_that_follows_its_ports_mac_needs_no_other(void **state)
 }
 
 /*
- * There may be thousands of VLANs, and each call that sets a carrier takes the kernel's
- * lock. Therefore neigh does other work between the slices.
+ * There may be thousands of VLANs, and each report to the kernel takes the kernel's lock
+ * for all links. Therefore neigh does other work between the slices.
  */
 static void
 carriers_are_reported_in_slices_and_the_tap_first(void **state)

@@ -60,12 +60,12 @@ a_member_is_never_in_main_while_its_master_is_not_known(void **state)
 	round_over();
 }
 
-/*
- * Return the table of the last message to rib about a VRF. 0: it was removed; UINT32_MAX:
- * there was no message.
- */
-static char name_said[16];
+static char name_said[16]; /* the VRF's name in the last message that table_said() took */
 
+/*
+ * Return the table of the last message to rib about a VRF. 0: the VRF was removed;
+ * UINT32_MAX: there was no message.
+ */
 static uint32_t
 table_said(void)
 {
@@ -250,7 +250,7 @@ linkdown_said(uint8_t family)
 static void
 rib_is_told_which_links_without_carrier_are_ignored(void **state)
 {
-	/* The value for all interfaces is that of IPv4. */
+	/* The value for all interfaces has an effect in IPv4 only. */
 	static const struct kmon_conf of[] = {{.ifindex = TAP, .family = 6},
 					      {.ifindex = TAP, .family = 4},
 					      {.ifindex = KMON_CONF_ALL, .family = 4}};

@@ -276,8 +276,8 @@ any_allocation_may_fail(void **state)
 }
 
 /*
- * The table is so small that no pool grows. If one grew, a new view would hide blocks that
- * were lost in the old view.
+ * The table is so small that no pool grows. If a pool grew, a new view would hide blocks
+ * that were lost in the old view.
  */
 static void
 a_slot_half_built_leaves_no_block_behind(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The sequence numbers of counter samples. The numbers of an interface begin again when its
- * counters do. They also begin again if the interface has the ifidx of an earlier
- * interface; the 256th port that is opened has one.
+ * counters do. They also begin again if the interface gets an ifidx that an earlier
+ * interface had, as the 256th port that is opened does.
  *
  * link: fpm-dataplane/sflow/counters.c fpm-dataplane/base/ fpm-dataplane/fib/ poptrie/
  */
@@ -25,9 +25,7 @@ static struct sflow *sflow;
 static struct port ports[PORT_SLOTS];
 static uint32_t sent[300]; /* number of the last sample by ifIndex */
 
-/*
- * --- functions that this program replaces ------------------------------------------------
- */
+/* --- functions that this program replaces ------------------------------------------------ */
 
 struct port_link
 port_link(const struct port *port)

@@ -88,10 +88,7 @@ put_addr6(struct nl_msg *msg, int type, const char *text)
 	nla_put(msg, type, sizeof(a), &a);
 }
 
-/*
- * Begin the message of a kernel about `ip link add t0 type gre local 192.0.2.1 remote
- * 192.0.2.2`.
- */
+/* Begin the message about link t0 of `type gre local 192.0.2.1 remote 192.0.2.2`. */
 static struct link_msg
 gre_begin(uint16_t flags)
 {
