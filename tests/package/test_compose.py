@@ -50,11 +50,11 @@ def test_the_lab_of_compose_does_what_its_page_says(lab):
 def test_a_router_that_is_restarted_is_one_again(lab):
     """A router works again after `docker compose restart`, with new interfaces and namespaces."""
     ping = COMMANDS[1]
-    eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "before")
+    eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "h2 answers before")
 
     lab.run("docker compose -f docker/compose.yaml restart r2")
 
-    eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "after")
+    eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "h2 answers again")
 
 
 def test_prometheus_of_the_lab_scrapes_both_routers_and_fills_the_dashboard(lab):

@@ -199,7 +199,7 @@ def comes_back(router, end, as_it_was):
     """Check another daemon on the same NICs. The TAP loses no carrier and zebra's routes are in
     force at once. The members are as before, and a stream passes again within UP_S."""
     lan, wan = routed(router)
-    eventually(lambda: as_it_was(router), 10, 0.1, "members")
+    eventually(lambda: as_it_was(router), 10, 0.1, "the members are as before")
     eventually(lambda: router.fpm()["checkpoint"]["routes"] == 1, 5, 0.05, "a checkpoint")
     router.zebra.close()
     with (
@@ -211,7 +211,7 @@ def comes_back(router, end, as_it_was):
         router.control.close()
         router.daemon.back(was)
         begin = time.monotonic()
-        eventually(lambda: as_it_was(router), UP_S, 0.02, "members")
+        eventually(lambda: as_it_was(router), UP_S, 0.02, "the members are as before")
         took = ran(clock, begin, time.monotonic())
         enough = len(stream.times) + stream.rate
         eventually(lambda: stream.sent > enough, 20, 0.1, "packets")
@@ -243,7 +243,7 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
             said = lambda n, ours, state: watch.first(f"m{n}", begin, ours, state)  # noqa: E731
             for n in MEMBERS:
                 # The dataplane announces `distributing` within a third of a second.
-                sends = eventually(lambda n=n: said(n, True, DISTRIBUTING), 3, 0.02, "a word")
+                sends = eventually(lambda n=n: said(n, True, DISTRIBUTING), 3, 0.02, "`distributing`")
                 in_sync, asked = said(n, True, SYNCHRONIZATION), said(n, False, COLLECTING)
                 assert watch.took(begin, in_sync) < IN_SYNC_S, watch.story(begin)
                 assert watch.took(asked, sends) < ANSWER_S, watch.story(begin)
@@ -263,7 +263,7 @@ def test_flows_are_spread_over_members_and_queues_both_ways(bond):
     """Both ends spread flows by addresses and ports: each member carries a good part of the
     flows, and each forwarder handles a good part of them."""
     lan, wan = routed(bond)
-    eventually(lambda: both_active(bond), 10, 0.1, "both")
+    eventually(lambda: both_active(bond), 10, 0.1, "both members are active")
     row = bond.port_row(wan)
     assert row["queues"] == 2 and {"ip", "udp"} <= set(row["rss"].split()), row
     before, by = [counters(bond, n) for n in MEMBERS], bond.forwarded_by()
@@ -296,7 +296,7 @@ def test_without_lacp_at_the_other_end_there_is_no_carrier(bond, qmp):
         eventually(lambda: not carrier(bond), 3, 0.02, "no carrier")
         netns.link_set(bond.far, "wan", False)
     try:
-        eventually(lambda: members(bond) == dict.fromkeys(MEMBERS, "idle"), 5, 0.02, "links")
+        eventually(lambda: members(bond) == dict.fromkeys(MEMBERS, "idle"), 5, 0.02, "links without LACP")
         never(lambda: carrier(bond), 2 * IN_SYNC_S, 0.02)
     finally:
         netns.link_set(bond.far, "wan", True)
@@ -312,7 +312,7 @@ def test_lacp_goes_on_when_restarted_and_without_a_member(bond, qmp, end, n):
     when the cable is back."""
     comes_back(bond, end, both_active)
     loses_no_second(bond, qmp, n)
-    eventually(lambda: both_active(bond), 10, 0.1, "both")
+    eventually(lambda: both_active(bond), 10, 0.1, "both members are active")
 
 
 @lacp
@@ -333,7 +333,7 @@ def test_a_vlan_on_a_bond(bond, qmp):
                 back = bytes(wan.probe(lan.peer4, src="192.0.2.130"))
                 wan.send(back[:12] + bytes.fromhex("81000064") + back[12:])
                 lan.expect_raw(token_of(back), 5)
-            eventually(lambda: both_active(bond), 10, 0.1, "both")
+            eventually(lambda: both_active(bond), 10, 0.1, "both members are active")
     finally:
         bond.ip("link del wan0.100")
 
@@ -364,7 +364,7 @@ def long_frames_by_each_member(router, qmp, as_it_was):
     """Raise the MTU of a running bond beyond that at which its NICs were opened. It is in force
     for each member, both ways. No packet of a stream is lost."""
     lan, wan = routed(router)
-    eventually(lambda: as_it_was(router), 10, 0.1, "members")
+    eventually(lambda: as_it_was(router), 10, 0.1, "the members are as before")
     assert router.port_row(wan)["mtu"] == 1500
     with router.stream(lan, HOST, rate=100, flows=16) as stream:
         router.ip(f"link set {lan.tap} mtu {JUMBO}")
@@ -377,7 +377,7 @@ def long_frames_by_each_member(router, qmp, as_it_was):
     assert stream.lost(wan) == []
     for n in MEMBERS:
         with pulled(qmp, n):
-            eventually(lambda n=n: alone(router, n), 10, 0.02, "the other alone")
+            eventually(lambda n=n: alone(router, n), 10, 0.02, "the other member alone")
             for size in (1501, 2049, JUMBO):
                 for wire, dst, out in ((lan, HOST, wan), (wan, lan.peer4, lan)):
                     probe = bytes(wire.probe(dst, size=size))
@@ -387,7 +387,7 @@ def long_frames_by_each_member(router, qmp, as_it_was):
                     assert came[14 + 40 :] == probe[14 + 40 :], (n, size, wire.name)
         # Wait until both ends use both members. Linux would need longer to change to the other
         # member if a link were lost before.
-        eventually(lambda: as_it_was(router), 10, 0.1, "members")
+        eventually(lambda: as_it_was(router), 10, 0.1, "the members are as before")
     done = router.fpmctl("port", "set", wan.tap, "mtu", "1500")
     assert done.returncode == 0, done.stderr
 
@@ -418,7 +418,7 @@ def test_active_backup_goes_on_when_restarted_and_by_the_other(bond, qmp, end, n
     holds after a restart and after a crash."""
     comes_back(bond, end, first_active)
     loses_no_second(bond, qmp, n)
-    eventually(lambda: first_active(bond), 5, 0.02, "the first")
+    eventually(lambda: first_active(bond), 5, 0.02, "the first member is active")
     assert f"{links.pci(2)} idle" in bond.fpmctl("show", "ports", "wan0").stdout
 
 
@@ -432,7 +432,7 @@ def test_active_backup_without_members_has_no_carrier(bond, qmp):
             eventually(lambda: not carrier(bond), 3, 0.02, "no carrier")
         eventually(lambda: carrier(bond), 3, 0.02, "carrier")
         assert members(bond) == {1: "down", 2: "active"}
-        eventually(lambda: bond.all_alive(NET), 3, 0.02, "rib has heard of it")
+        eventually(lambda: bond.all_alive(NET), 3, 0.02, "rib knows of the carrier")
         assert bond.forwarded(lan, lan.probe(HOST), wan)
 
 

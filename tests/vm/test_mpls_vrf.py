@@ -297,10 +297,10 @@ def test_labels_end_with_their_vrf(dut):
     wan, lan = dut.wires["wan"], dut.wires["lan"]
     probe = lambda: with_labels(to_customer(wan, 4), MINE["red"])  # noqa: E731
     dut.ip("link del red")
-    eventually(lambda: "red" not in {r["vrf"] for r in dut.control.ask("fib")}, 5, 0.01, "no red")
+    eventually(lambda: "red" not in {r["vrf"] for r in dut.control.ask("fib")}, 5, 0.01, "red is gone")
     assert dut.not_forwarded(wan, probe())
     dut.ip("link add green type vrf table 300", "link set green up")
-    eventually(lambda: "green" in {r["vrf"] for r in dut.control.ask("fib")}, 5, 0.01, "green")
+    eventually(lambda: "green" in {r["vrf"] for r in dut.control.ask("fib")}, 5, 0.01, "green is there")
     assert dut.not_forwarded(wan, probe())
     dut.ip("link del green")
     customer_make(dut, "red")

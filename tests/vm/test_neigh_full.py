@@ -112,7 +112,7 @@ def test_a_full_neighbor_table_of_the_kernel_affects_only_new_hosts(dut, family)
         with kernel_is_full(dut, family):
             lan.srp1(probe := lan.probe(fresh), timeout=5)  # an ICMP error that quotes it
             assert wan.got(token_of(probe)) == []
-            eventually(lambda: refusals(dut)[1] > lines, 5, 0.05, "it is told")
+            eventually(lambda: refusals(dut)[1] > lines, 5, 0.05, "the log has the refusal")
             sent = stream.sent
             lan.send(*(lan.probe(case(family, 90 + n % 20)[0]) for n in range(200)))
             eventually(lambda: stream.sent > sent + 300, 20)

@@ -193,10 +193,10 @@ def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
     assert 0 not in out()
     with pulled(qmp, "port1"):
         eventually(lambda: "LOWER_UP" not in router.link_row(wan.tap)["flags"], 3, 0.02)
-        eventually(lambda: not router.all_alive("198.51.100.0/24"), 3, 0.02, "rib has heard of it")
+        eventually(lambda: not router.all_alive("198.51.100.0/24"), 3, 0.02, "rib knows that it is down")
         assert out() == (0, len(flows))
     carrier(router, wan)
-    eventually(lambda: router.all_alive("198.51.100.0/24"), 3, 0.02, "rib has heard of it")
+    eventually(lambda: router.all_alive("198.51.100.0/24"), 3, 0.02, "rib knows that it is up")
     assert 0 not in out()
 
 
@@ -243,7 +243,7 @@ def test_frames_for_others_stay_out_and_those_for_groups_come_in(router, qmp, mo
         assert router.forwarded(lan, lan.probe(host), wan)
         assert router.not_forwarded(lan, old) == dropped
     router.ready()
-    eventually(lambda: router.port_row(lan)["mac"] == lan.port_mac, 5, 0.01, "as it was")
+    eventually(lambda: router.port_row(lan)["mac"] == lan.port_mac, 5, 0.01, "the MAC is as before")
     host = behind(router, "wan", 4)
     assert router.forwarded(lan, lan.probe(host), wan)
 

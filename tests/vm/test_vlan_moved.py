@@ -142,11 +142,11 @@ def test_what_is_on_a_vlan_that_is_moved_away_is_ours_again_with_it(router, lan,
     through(lan, lan.probe(HOST), wan, *tags)
 
     with away(router, "s.20"):
-        eventually(lambda: vlans(router) == {}, 2, 0.01, "both are nobody's")
+        eventually(lambda: vlans(router) == {}, 2, 0.01, "neither VLAN is served")
         probe = tagged(wan.probe(lan.peer4, src=PEER), *tags)
         assert router.not_forwarded(wan, probe) == {"vlan_unknown": 1}
     router.ip("link set s.20 up", "link set s.30 up")
-    eventually(lambda: vlans(router).get("s.30", {}).get("up"), 5, 0.01, "both are ours")
+    eventually(lambda: vlans(router).get("s.30", {}).get("up"), 5, 0.01, "both VLANs are served")
     neighbor(router, wan, PEER, inner)
     eventually(lambda: through(lan, lan.probe(HOST), wan, *tags), 5, 0.01)
     through(wan, tagged(wan.probe(lan.peer4, src=PEER), *tags), lan)

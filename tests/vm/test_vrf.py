@@ -385,7 +385,7 @@ def test_a_vlan_moves_from_vrf_to_vrf_and_back_under_load(two):
             for vrf, out in (("blue", ext), ("red", wan), (None, None), ("blue", ext)):
                 moves(vrf)
                 begin = stream.sent
-                eventually(lambda b=begin: stream.sent > b + 50, 10, 0.01, "more of them")
+                eventually(lambda b=begin: stream.sent > b + 50, 10, 0.01, "more packets")
                 turns.append((out, range(begin + 1, stream.sent - 1)))
                 stream.dut.fence(lan)
     finally:
@@ -449,7 +449,7 @@ def test_a_vrf_with_many_routes_goes_under_load_and_hurts_no_other(two, capsys):
             }  # noqa: E731
             eventually(gone, 30, 0.002, "no FIB any more")
             took = time.monotonic() - begin
-            eventually(lambda: two.fpm()["reclaim_pending"] == 0, 30, 0.01, "freed")
+            eventually(lambda: two.fpm()["reclaim_pending"] == 0, 30, 0.01, "the memory is freed")
             freed = time.monotonic() - begin
             blue.stop()
     assert blue.lost(ext) == []
@@ -491,7 +491,7 @@ def test_transit_goes_on_over_a_crash_and_what_zebra_does_not_say_again_goes(two
     two.zebra.add(SENTINEL, rtm_type=6)
     red = two.wires["wan"]
     route(two, "red", NET[family], BEHIND[family].format(2), red)
-    eventually(lambda: two.fpm()["vrf_phase"] == "in-step", 30, 0.1, "swept")
+    eventually(lambda: two.fpm()["vrf_phase"] == "in-step", 30, 0.1, "the sweep is over")
     assert row(two, "red", other) is None
     assert row(two, "red", NET[family])["stale"] is False
     assert row(two, "blue", other)["stale"] is True
@@ -616,7 +616,7 @@ def test_frr_with_two_vrfs(two):
                     lambda v=vrf, f=family: row(two, v, NET[f]), 30, 0.1, "from zebra"
                 )
                 goes(two, wire, out, HOST[family])
-        eventually(lambda: row(two, "red", LEAKED), 10, 0.1, "leaked")
+        eventually(lambda: row(two, "red", LEAKED), 10, 0.1, "the leaked route")
         goes(two, lan, ext, LEAKED_HOST)
         assert two.not_forwarded(alt, alt.probe(LEAKED_HOST)) == {"no_route": 1}
 
@@ -644,7 +644,7 @@ def test_frr_with_two_vrfs(two):
         left = lambda: [r for r in rows() if r["table"] == TABLE["red"]]  # noqa: E731
         # The kernel keeps the unreachable route of audited(), which has no interface.
         gone = lambda: not [r for r in left() if r["source"] == "zebra"]  # noqa: E731
-        eventually(gone, 20, 0.2, "zebra withdraws what a VRF had that goes")
+        eventually(gone, 20, 0.2, "zebra withdraws the routes of red")
 
 
 class Checked:
