@@ -129,8 +129,9 @@ def outer(both, kind, family, packet, gre=None, source=None, **fields):
 
 
 def test_packets_out_of_a_tunnel(both, tunnel):
-    """Both routers forward the inner packet from the tunnel, once with each pair of ECN fields
-    outside and inside."""
+    """Both routers forward the same packets out of the tunnel and answer or drop the same packets:
+    for each pair of ECN fields outside and inside, and for unusual addresses, TTLs, lengths and
+    GRE headers."""
     kind, family, families = tunnel
     lan, wan, frames = both.ours.wires["lan"], both.ours.wires["wan"], {}
     tos_out = "tos" if family == 4 else "tc"

@@ -99,8 +99,8 @@ def test_samples_of_sflow_name_the_vlan(router, lan, wan):
 @pytest.mark.parametrize("tags", [1, 2])
 def test_labels_behind_tags(router, lan, wan, family, tags):
     """Packets with labels leave by a VLAN of one tag or of two tags, and arrive by it. Labels are
-    swapped, pushed and popped. A packet for the host is delivered as the frame that came. An
-    ICMP error about a packet with labels leaves by the VLAN."""
+    swapped, pushed and popped. The kernel gets a packet to an address of the router as the frame
+    that came. An ICMP error about a packet with labels leaves by the VLAN."""
     behind_tags = [(C, 100)][:tags]
     on, peer, peer6 = VLAN, PEER, PEER6
     if tags == 2:
