@@ -302,7 +302,10 @@ processes_that_share_dpdk_must_agree_about_its_memory(void **state)
 	assert_int_equal(eal_hash(&conf), sum);
 	conf.port[0].mtu_bytes++;
 	assert_int_not_equal(eal_hash(&conf), sum);
-	/* Buffers grow by cache lines. */
+	/*
+	 * Buffer sizes are rounded up to whole cache lines, so 3008 needs the buffers of
+	 * 3000.
+	 */
 	conf.port[0].mtu_bytes = 3000;
 	sum = eal_hash(&conf);
 	conf.port[0].mtu_bytes = 3008;

@@ -156,7 +156,7 @@ a_list_has_room_for_64_ranges(void **state)
 {
 	struct poptrie *pt = listed();
 
-	/* 32 addresses from 0.0.0.0 on, and a range without a route behind each. */
+	/* 32 host routes from 0.0.0.0 on, with a range without a route behind each. */
 	hosts_stage(pt, 0, 32, 2, 0);
 	commit(pt);
 	assert_false(is_closed(pt));

@@ -136,7 +136,7 @@ labels_that_lead_nowhere_have_their_reasons(void **state)
 	labels_add(m, reserved, 1, 7);
 	forward(m);
 	counted(DROP_mpls_reserved, 0, 0, 0);
-	/* The kernel takes packets with the label of router alert, with all labels. */
+	/* The kernel gets packets with the router alert label, together with all labels. */
 	m = packet_make(4, 60);
 	labels_add(m, alert, 2, 7);
 	forward(m);
@@ -263,7 +263,10 @@ errors_in_the_vrf_of_a_sid_have_the_source_of_their_egress(void **state)
 	fib->iface[LAN]->vrf = fib->iface[WAN]->vrf = 0;
 }
 
-/* RFC 4884, 7 and RFC 4950, 3: the extension begins 128 octets into the quote. */
+/*
+ * RFC 4884, 7 and RFC 4950, 3: the extension begins 128 octets behind the start of the
+ * quote.
+ */
 static void
 an_error_about_a_packet_with_labels_has_them(void **state)
 {

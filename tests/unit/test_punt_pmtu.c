@@ -230,7 +230,10 @@ vteps(struct fib_vxlan_hop *more, uint32_t n)
 	}
 }
 
-/* Forged errors use all scans before and after errors about VTEPs, which count all the same. */
+/*
+ * Forged errors use all scans before and after errors about VTEPs. The errors about VTEPs
+ * count nevertheless.
+ */
 static void
 forged_errors_do_not_stop_the_discovery(void **state)
 {

@@ -343,7 +343,7 @@ the_rows_have_settings_collectors_psample_and_ports(void **state)
 	row_is(1,
 	       "{\"address\":\"127.0.0.1\",\"datagrams\":6,\"errors\":2,\"kind\":"
 	       "\"collector\",\"last_error\":null,\"state\":\"closed\",\"vrf\":\"red?\"}");
-	/* Off: the settings only. */
+	/* If sFlow is off, only the row of the settings is left. */
 	s->now = (struct sflow_conf){0};
 	row_is(0, "{\"agent\":null,\"counters\":3,\"counters_s\":0,\"discards\":2,"
 		  "\"discards_over\":5,\"drops\":false,\"header\":0,\"kind\":\"agent\","

@@ -414,7 +414,10 @@ without_a_daemon_ports_have_no_counters(void **state)
 	value(31, 6, 3, NULL);
 	value(2, 20, 4, NULL);
 	value(31, 6, 9, "counter64\n8589934592\n");
-	/* The daemon knows better: the TAP is that of another program. */
+	/*
+	 * The daemon does not list the TAP as a port, so the TAP is that of another
+	 * program.
+	 */
 	bed.version = "[{\"uptime_s\": 1}]";
 	bed.now_s += 1;
 	refresh();

@@ -331,7 +331,9 @@ each_field_of_a_frame_is_in_its_row(void **state)
 	number_is("sport", 0x102);
 	number_is("dport", 0x304);
 	assert_null(json_object_get(row, "labels"));
-	/* The ports are behind the options, and the copy has to have both of them. */
+	/*
+	 * The ports are behind the options of the header. The copy has to have both ports.
+	 */
 	ip[0] = 0x46;
 	row_again();
 	assert_null(json_object_get(row, "sport"));

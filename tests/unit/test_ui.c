@@ -50,8 +50,8 @@ every_show_is_answered_with_its_keys(void **state)
 }
 
 /*
- * Rows of a long listing, and of several slices for each of many clients. With sanitizers a sixth
- * of them, because each row costs much more.
+ * The rows of a long listing, and the rows (several slices) for each of many clients. With
+ * sanitizers there are a sixth of them, because each row costs much more.
  */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define LISTED    5000

@@ -421,7 +421,7 @@ a_body_in_chunks_is_too_long_when_it_ends(void **state)
 	int len, status;
 	json_t *said;
 
-	for (int n = 2; n <= 3; n++) { /* 4096 octets are accepted: an empty object */
+	for (int n = 2; n <= 3; n++) { /* 4096 octets are read, more are refused */
 		len = sprintf(request, "POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: "
 				       "close\r\nTransfer-Encoding: Chunked\r\n\r\n");
 		for (int i = 0; i < n; i++)

@@ -74,7 +74,9 @@ sysctl_number(const char *file)
 	return t.all_arp_ignore;
 }
 
-/* A scan of the kernel calls these; the tests give messages to its function. */
+/*
+ * A scan calls these functions. The tests call on_link() with messages in place of a scan.
+ */
 #define NOT_CALLED(type, name, args) \
 	type name args               \
 	{                            \

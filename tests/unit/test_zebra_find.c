@@ -135,7 +135,10 @@ vtysh_gets_the_options_that_lead_to_zebra(void **state)
 	assert_string_equal(
 		command_for("mnt:[1]", WORDS("zebra\0-d\0--vty_socket\0/run/x")),
 		"vtysh --vty_socket /run/x");
-	/* An option without a value, and a value that the command cannot have. */
+	/*
+	 * vtysh gets no option if zebra's option has no value, or a value that the command
+	 * cannot have.
+	 */
 	assert_string_equal(command_for("mnt:[1]", WORDS("zebra\0-N")), "vtysh");
 	assert_string_equal(command_for("mnt:[1]", WORDS("zebra\0-N\0a b")), "vtysh");
 	/* zebra has the files of another mount namespace. */
