@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A BFD session for tests of its state machine, and the packets of its neighbor. Included
- * once in a program, after cmocka.h.
+ * A BFD session for tests of its state machine, and the packets of its neighbor. Include
+ * this once in a program, after cmocka.h.
  */
 #ifndef BFD_SESSION_H
 #define BFD_SESSION_H
@@ -15,7 +15,10 @@
 #define THEIRS 0x22222222u
 #define MS_US  1000u
 
-/* Three times 50 ms; echo, if asked for, 30 ms. */
+/*
+ * An interval of 50 ms, multiplier 3. Echo is off; if a test sets `echo`, its interval is
+ * 30 ms.
+ */
 static const struct bfd_conf usual = {
 	.min_tx_us = 50 * MS_US,
 	.min_rx_us = 50 * MS_US,
@@ -23,7 +26,10 @@ static const struct bfd_conf usual = {
 	.mult = 3,
 };
 
-/* A packet of the neighbor: it uses four times 40 ms, and has heard us. */
+/*
+ * Make a packet of the neighbor. When it is Up, its interval is 40 ms with multiplier 4. It
+ * has received our packets, because your_discr is ours.
+ */
 static inline struct bfd_packet
 packet(enum bfd_state state)
 {
@@ -56,7 +62,7 @@ receive_final(struct bfd_fsm *f, uint64_t now)
 	return bfd_fsm_receive(f, &p, now);
 }
 
-/* The packet that the session sends; it is one that the other side accepts. */
+/* Return the packet that the session sends. Assert that the other side accepts it. */
 static inline struct bfd_packet
 sent(const struct bfd_fsm *f, bool final)
 {
@@ -92,7 +98,7 @@ up(const struct bfd_conf *conf)
 	return f;
 }
 
-/* As up(), at a time at which the next poll sequence may begin. */
+/* Call up(), and go on to LATER, when the next poll sequence may begin. */
 #define LATER (T0 + 2 * S)
 static inline struct bfd_fsm
 up_later(const struct bfd_conf *conf)
@@ -103,7 +109,7 @@ up_later(const struct bfd_conf *conf)
 	return f;
 }
 
-/* Let `f` be configured at LATER with new timers. */
+/* Configure `f` with new timers at `now`. */
 static inline unsigned int
 timers(struct bfd_fsm *f, uint32_t min_tx_us, uint32_t min_rx_us, uint64_t now)
 {
@@ -114,7 +120,7 @@ timers(struct bfd_fsm *f, uint32_t min_tx_us, uint32_t min_rx_us, uint64_t now)
 	return bfd_fsm_configure(f, &conf, now);
 }
 
-/* Bring a session that was Up (or not) to `state`. */
+/* Return a new session in `state`. */
 static inline struct bfd_fsm
 in_state(enum bfd_state state)
 {

@@ -59,8 +59,8 @@ lines_join(struct lines *l, const char *separator)
 /* --- next hops ------------------------------------------------------------------------ */
 
 /*
- * The ranks of next hops. A slot uses the members of the best rank (doc/fpm.md, rule 8;
- * design.md, 4).
+ * The ranks of next hops, the best first. A slot uses the members of the best rank that it
+ * has (doc/fpm.md, rule 8; design.md, 4).
  */
 enum rank { ALIVE, SPECIAL, FOREIGN, ENCAP, DOWN, UNRESOLVED };
 
@@ -169,7 +169,11 @@ own_host(struct own *o, const struct prefix *subnet, uint32_t bits, const char *
 	snprintf(o->text, sizeof(o->text), "%s", text);
 }
 
-/* Host routes to us, special addresses, subnets of links that are up (all are /24, /64). */
+/*
+ * List the kernel's own prefixes: for each address of this router its host route and its
+ * broadcast or anycast address, and the subnets of links that are up. All subnets are /24
+ * or /64. Return the number of prefixes.
+ */
 static uint32_t
 owns_of(const struct model *m, struct own out[64])
 {
@@ -208,7 +212,10 @@ owns_of(const struct model *m, struct own out[64])
 	return n;
 }
 
-/* Answer with the longest prefix. If two are equal, the kernel's prefix wins. */
+/*
+ * Answer with the longest prefix. If zebra and the kernel have it, the kernel's prefix
+ * wins.
+ */
 void
 model_answer(const struct model *m, uint8_t family, const struct ipaddr *dst,
 	     struct cm_answer *out)

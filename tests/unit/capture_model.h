@@ -47,7 +47,7 @@ struct cm_route {
 	uint32_t table, protocol, type; /* RTN_* */
 	uint32_t nhid;
 	uint32_t session;
-	bool frozen; /* the id was of an older session: `paths` keeps its meaning */
+	bool frozen; /* `nhid` is of an older session: `paths` has its next hops */
 	struct cm_paths paths;
 };
 
@@ -68,7 +68,7 @@ struct model {
 	uint32_t n_nh;
 };
 
-/* The next hops of packets as sorted text, each with its share. */
+/* The next hops of packets as text, each once, with the sum of its weights. */
 struct cm_answer {
 	struct {
 		char text[80];
@@ -80,7 +80,7 @@ struct cm_answer {
 void model_free(struct model *m);
 void model_session(struct model *m);          /* zebra connects */
 void model_read(struct model *m, char *text); /* `text`: a decode; it is written to */
-/* remove all that this session has not sent */
+/* remove the routes that this session has not sent */
 void model_replay_over(struct model *m);
 
 /* Return the next hops that a route has now. The caller frees `v`. */
@@ -101,7 +101,7 @@ struct lines {
 	uint32_t n;
 };
 void lines_add(struct lines *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* sort, join and remove all; the caller frees */
+/* sort the lines, join them and empty `l`; the caller frees the text */
 char *lines_join(struct lines *l, const char *separator);
 
 #endif

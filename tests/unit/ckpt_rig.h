@@ -12,7 +12,7 @@
 
 /*
  * Send six routes of both families in a session: with ids, with a group, with an inline next
- * hop, without a next hop.
+ * hop, without a next hop. The sixth route is the sentinel.
  */
 void ckpt_teach(struct rig *g);
 /*
@@ -25,8 +25,8 @@ struct ckpt *ckpt_opened(int fd);
 /* Return the n-th existing route of an array, counting from 1. */
 struct ckpt_route *ckpt_nth(struct ckpt *c, unsigned int part, unsigned int n);
 /*
- * Flip each octet of a record in turn: one damaged record is skipped, two damaged records
- * make the checkpoint invalid.
+ * Damage each octet of the records `one` and `other` in turn. Assert that one damaged
+ * record is skipped, and that two damaged records make the checkpoint invalid.
  */
 void ckpt_octets_count(int fd, uint8_t *one, uint8_t *other, size_t bytes);
 

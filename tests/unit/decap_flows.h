@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables with a tunnel of each kind, an interface over VXLAN and a SID, and packets of flows that come
- * out of them, with random faults, for both routers of fwd_sides.h.
+ * Tables with a tunnel of each kind, an interface over VXLAN and a SID, and flows of
+ * packets that they decapsulate. The packets have random faults. Both routers of
+ * fwd_sides.h get them.
  */
 #ifndef DECAP_FLOWS_H
 #define DECAP_FLOWS_H
@@ -22,7 +23,7 @@
 static const uint8_t sid6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 9};
 static const uint8_t last6[16] = {0xfc, 0, 0, 0, 0, 3, [15] = 9};
 
-/* Packets from one far end, with the same outer headers. */
+/* The packets of a flow come from one far end and have the same outer headers. */
 enum kind { FLOW_T4, FLOW_T6, FLOW_VXLAN, FLOW_SID, N_KIND };
 struct flow {
 	enum kind kind;
@@ -84,7 +85,9 @@ vxlans_make(uint16_t vrf)
 	fib->vxlans->entry[fib_vxlan_hash(fib, vrf, PORT, VNI) & 15] = SVI;
 }
 
-/* Make one tunnel of each kind, of which all outer packets come in `vrf`, and a SID. */
+/*
+ * Make one tunnel of each kind and a SID. The outer packets of the tunnels arrive in `vrf`.
+ */
 static inline void
 tables_make(uint16_t vrf)
 {
@@ -310,7 +313,7 @@ ecn_set(uint8_t *ip, uint8_t family, uint8_t ecn)
 
 #define N_FAULTS 22
 
-/* Change packet `i` at random. Some changes leave it a packet of its flow. */
+/* Change packet `i` at random. Some changes keep the packet in its flow. */
 static inline void
 flow_change(unsigned int i, const struct flow *flow)
 {
@@ -390,7 +393,7 @@ flow_change(unsigned int i, const struct flow *flow)
 		if (flow->kind == FLOW_VXLAN)
 			put_be16(udp, (uint16_t)random());
 		break;
-	case 18: /* a short inner packet, where the headers end */
+	case 18: /* an inner packet of 0 to 59 octets: it may end within its headers */
 		by = (int)below(60);
 		m->data_len = (uint16_t)(L2_LEN + bytes + (unsigned int)by);
 		m->pkt_len = m->data_len;

@@ -5,7 +5,10 @@
 
 #include <dirent.h>
 
-/* Return the entries of /proc/self/fd; compare only with another call. */
+/*
+ * Return the number of entries of /proc/self/fd. It is more than the number of descriptors:
+ * compare it only with the result of another call.
+ */
 static inline unsigned int
 descriptors_open(void)
 {

@@ -17,7 +17,7 @@
 #ifndef MESSAGES_BYTES
 #define MESSAGES_BYTES (1u << 17)
 #endif
-#define MESSAGES_ROOM 2048u /* that a message may need */
+#define MESSAGES_ROOM 2048u /* octets that one message may need */
 
 struct messages {
 	alignas(8) uint8_t octet[MESSAGES_BYTES];
@@ -57,7 +57,7 @@ put_be32_attr(struct messages *m, uint16_t type, uint32_t value)
 	mnl_attr_put_u32(m->nlh, type, htonl(value));
 }
 
-/* A chain; `hook` below 0: no base chain. */
+/* Add a chain. `hook` below 0: it is not a base chain. */
 static inline void
 put_chain(struct messages *m, const char *name, uint64_t handle, int hook, int priority,
 	  bool drops)
@@ -194,12 +194,12 @@ put_set(struct messages *m, const char *name, uint32_t flags, uint32_t key_len)
 	mnl_attr_put_strz(m->nlh, NFTA_SET_NAME, name);
 	put_be32_attr(m, NFTA_SET_FLAGS, flags);
 	put_be32_attr(m, NFTA_SET_KEY_LEN, key_len);
-	/* The types of nft for addresses. */
+	/* nft's numbers of types: 7 is an IPv4 address, 8 an IPv6 address. */
 	put_be32_attr(m, NFTA_SET_KEY_TYPE, key_len == 4 ? 7 : key_len == 16 ? 8 : 0);
 	message_end(m);
 }
 
-/* An element of a set, in a message of its own. */
+/* Add an element to a set, in a message of its own. */
 static inline void
 put_element(struct messages *m, const char *set, const void *key, size_t len,
 	    uint32_t flags)

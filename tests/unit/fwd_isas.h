@@ -9,8 +9,8 @@
 #include "fwd/cpu.h"
 
 /*
- * cmocka_run_group_tests() for each kind from `first` on, or for the best kind if the CPU
- * has not `first`. The value is that of the first run that fails.
+ * Call cmocka_run_group_tests() for each kind from `first` on, or for the best kind if the
+ * CPU cannot run `first`. The value is the result of the first run that fails, or 0.
  */
 #define run_with_isas_from(first, tests, up, down)                                      \
 	({                                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two routers over the tables of tunnel_bed.h that get the same bursts, to compare the loops for usual
- * packets with the code for all packets: the second router has no fast path.
+ * Two routers over the tables of tunnel_bed.h that get the same bursts. The second router
+ * has no fast path. So a test compares the fast path with the slow path.
  */
 #ifndef FWD_SIDES_H
 #define FWD_SIDES_H
@@ -42,7 +42,7 @@ checksum_set(uint8_t *ip)
 
 /* --- packets ------------------------------------------------------------------------------ */
 
-/* Write a packet of a random family and return its length. */
+/* Write a random packet of `family` and return its length. `back`: see inner_write(). */
 static inline unsigned int
 packet_write(uint8_t *ip, bool back, uint8_t family)
 {
@@ -65,8 +65,8 @@ packet_write(uint8_t *ip, bool back, uint8_t family)
 }
 
 /*
- * Give both routers the frame in packet `i` of `fast`: an IP packet of `len` octets behind an Ethernet
- * header at HEADROOM, which is written here.
+ * Give both routers the frame in packet `i` of `fast`. The IP packet of `len` octets is
+ * already there; this function writes the Ethernet header before it, at HEADROOM.
  */
 static inline void
 frame_give(unsigned int i, uint16_t in, uint8_t family, unsigned int len)
@@ -149,7 +149,10 @@ side_burst(struct side *s, unsigned int n, uint16_t in)
 	burst_look(&s->burst);
 }
 
-/* Pass the outer packets, then those inside them, if they are of one tunnel. */
+/*
+ * Pass the outer packets through the stages, then the packets that were decapsulated. These
+ * must be of one tunnel or SID.
+ */
 static inline void
 side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
 {
@@ -170,7 +173,10 @@ side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
 	fwd_walk(&s->inside, NULL);
 }
 
-/* Let identifications be equal: the order in which a burst is written does not matter. */
+/*
+ * Clear the IPv4 identification and checksum. They depend on the order in which the router
+ * writes the packets of a burst, and that order does not matter.
+ */
 static inline void
 id_clear(struct rte_mbuf *m)
 {
@@ -206,7 +212,7 @@ bursts_are_alike(const struct burst *a, const struct burst *c)
 	}
 }
 
-/* up() without its choice of the code for this CPU. */
+/* Call up(), but keep the kind of forwarding code that was chosen before. */
 static inline int
 up_with_isa(void **state)
 {

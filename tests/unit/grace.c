@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Grace periods that the test ends, see grace.h. The program defines the two functions of
- * liburcu itself. A barrier of liburcu takes about 10 ms; these take no time.
+ * Grace periods that the test ends, see grace.h. This file replaces two functions of
+ * liburcu, because a barrier of liburcu takes about 10 ms. The functions here take no time.
  */
 #include "grace.h"
 

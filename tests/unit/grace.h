@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Grace periods that the test ends. A program that links grace.c has no call_rcu thread of
- * liburcu. This is for tests with one thread that need many grace periods, or need them at
- * a known place.
+ * liburcu. This is for tests with one thread that need many grace periods, or that must
+ * know when a grace period ends.
  */
 #ifndef GRACE_H
 #define GRACE_H

@@ -74,7 +74,7 @@ kmon_report_neighbors(struct kmon *km)
 {
 }
 
-/* Links whose neighbors were asked for. */
+/* Calls of kmon_report_neighbors_on(). */
 static struct {
 	unsigned int n;
 	unsigned int last; /* ifindex */

@@ -36,7 +36,7 @@
 #include "start/eal.h"
 #include "start/privileges.h"
 
-#define N_RING 40 /* more than fpm-nics frees in one go */
+#define N_RING 40 /* more rings than fpm-nics frees at a time */
 
 /* W:fpm-nics, except `dir`, `refuse` and `mac_end`. */
 static struct notes {
@@ -52,7 +52,7 @@ static struct notes {
 } * notes;
 
 static bool is_nics;
-static bool is_hasty; /* a wait for another process is a 50th of its time */
+static bool is_hasty; /* poll() waits a 50th of the requested time */
 
 static struct config
 conf_make(void)
@@ -151,7 +151,7 @@ rte_ring_free(struct rte_ring *r)
 	REAL(rte_ring_free)(r);
 }
 
-/* This attaches a device in all processes that share DPDK. */
+/* The real function attaches a device in all processes that share DPDK. Here it fails. */
 int
 rte_dev_probe(const char *devargs)
 {
@@ -350,7 +350,7 @@ port_detach(const struct port *port)
 	assert_int_equal(rte_dev_remove(info.device), 0);
 }
 
-/* Become a second daemon, as soon as an earlier second daemon is forgotten. */
+/* Become a second daemon, as soon as fpm-nics has forgotten an earlier second daemon. */
 static int
 second_begin(void)
 {
@@ -361,7 +361,7 @@ second_begin(void)
 	return sock;
 }
 
-/* Send any record. */
+/* Send a request with the content that the test chose. Return the result of fpm-nics. */
 static int
 ask_on(int sock, struct nicd_request *q, int fd, struct nicd_reply *a)
 {

@@ -81,8 +81,8 @@ find(const struct oracle *o, const uint8_t *addr, unsigned int len)
 }
 
 /*
- * Enlarge the table. In it `len` is one more than the length; 0 marks a slot that was never
- * used.
+ * Write the table again without removed routes, and enlarge it if needed. In the table
+ * `len` is one more than the length; 0 marks a slot that was never used.
  */
 static void
 grow(struct oracle *o)

@@ -2,8 +2,8 @@
 /*
  * A naive longest-prefix match: one hash table of (address, length), probed length by
  * length. It has nothing in common with a trie, so that both cannot have the same fault.
- * This file also has what the tests of poptrie share. All functions assert on unexpected
- * input.
+ * This file also has other helpers that the tests of poptrie share. All functions assert on
+ * unexpected input.
  */
 #ifndef ORACLE_H
 #define ORACLE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * patience: the time that a unit test waits before it fails. ThreadSanitizer on CPUs that
- * other programs use needs a hundred times as long as usual. No test judges by this time.
+ * other programs use needs a hundred times as long as usual. This is no requirement on the
+ * code: a test goes on as soon as it sees the expected event.
  */
 #ifndef PATIENCE_H
 #define PATIENCE_H

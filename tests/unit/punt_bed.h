@@ -2,7 +2,7 @@
 /*
  * The punt thread without a thread, on the tables of vxlan_bed.h, for tests of the packets
  * that it forwards. LAN receives them, and they leave by WAN. The test plays the filter, the
- * TAPs and neigh. All buffers must come back.
+ * TAPs and neigh. At the end of a test all buffers must be in the pool again.
  */
 #ifndef PUNT_BED_H
 #define PUNT_BED_H
@@ -241,7 +241,10 @@ packet_is(const uint8_t *ip, uint8_t family, unsigned int len, uint8_t ttl)
 		assert_true(ip4_checksum_ok(ip, 20));
 }
 
-/* Assert the counters: the only drop (N_REASON: none), packets forwarded, errors sent. */
+/*
+ * Assert the counters: one drop for `reason` and no other drop (N_REASON: none at all), the
+ * packets that were forwarded, the ICMP errors that were sent.
+ */
 static inline void
 counted(uint16_t reason, unsigned int forwarded4, unsigned int forwarded6,
 	unsigned int icmp)

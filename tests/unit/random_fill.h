@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Octets by chance, many at a time: random() takes a lock for each call. */
+/*
+ * Random octets, many at a time. random() alone would be slow: it takes a lock in each
+ * call.
+ */
 #ifndef RANDOM_FILL_H
 #define RANDOM_FILL_H
 
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fill `n` octets at `at`. srandom() decides which. (Marsaglia, Xorshift RNGs, 2003.) */
+/* Fill `n` octets at `at`. They depend on srandom(). (Marsaglia, Xorshift RNGs, 2003.) */
 static inline void
 random_fill(void *at, size_t n)
 {

@@ -29,7 +29,7 @@ rig_clock(void)
 }
 
 /*
- * Make a rig with a copy of the tries for each of `n_nodes` nodes. 1 is one copy on any
+ * Make a rig with a copy of the tries for each of `n_nodes` NUMA nodes. 1: one copy, on any
  * node.
  */
 static struct rig *

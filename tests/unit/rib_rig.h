@@ -85,24 +85,26 @@ void rig_go(struct rig *g);          /* apply, and run all rounds; no grace peri
 
 /* Messages of neigh. They take effect at once. */
 void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
-/* A link whose routes of a family (4, 6) do not count while it is not up. */
-/* As rig_link(), up, with IPv6 on or off. */
+/* As rig_link() of a link that is up, with IPv6 on or off. */
 void rig_link_ipv6(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool off);
+/*
+ * As rig_link(); rib ignores the routes of `family` (4, 6) on the link while it is not up.
+ */
 void rig_link_ignoring(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up,
 		       uint8_t family);
 /* As rig_link(), of a tunnel. */
 void rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up); /* of GRE */
 void rig_tunnel_of_ip(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
-/* The interface is the VRF's own. */
+/* As rig_link(), of the VRF's own interface. */
 void rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up);
 void rig_link_gone(struct rig *g, uint32_t ifindex);
 void rig_vrf(struct rig *g, uint16_t number, uint32_t table,
 	     const char *name); /* `name` NULL: the VRF is removed */
 void rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive);
-/* the answer of neigh */
+/* neigh answers MSG_ADJ_WATCH: the neighbor is resolved */
 void rig_ready(struct rig *g, const char *gw, uint32_t ifindex);
 uint32_t rig_adj(struct rig *g, const char *gw, uint32_t ifindex); /* 0: none */
-void rig_neigh_serve(struct rig *g); /* count watches, answer unwatches */
+void rig_neigh_serve(struct rig *g); /* count and answer watches and unwatches */
 
 /*
  * Add or remove an address of the kernel, with the routes that Linux makes of it: one for
@@ -129,7 +131,7 @@ struct kernel_event *rig_kernel_type(struct rig *g, enum kernel_event_kind kind,
 struct kernel_event *rig_kernel_by_id(struct rig *g, enum kernel_event_kind kind,
 				      const char *prefix, uint32_t metric, uint32_t nhid);
 void rig_kernel_hop(struct kernel_event *ev, const char *gw,
-		    uint32_t ifindex); /* one more */
+		    uint32_t ifindex); /* add a next hop to the event */
 void rig_kernel_nexthop(struct rig *g, uint32_t id, const char *gw, uint32_t ifindex);
 void rig_kernel_group(struct rig *g, uint32_t id, uint32_t one, uint32_t other);
 void rig_kernel_nexthop_del(struct rig *g, uint32_t id);
@@ -138,7 +140,7 @@ void rig_kernel_dump(struct rig *g, bool begin, uint8_t family, uint8_t protocol
 struct prefix rig_prefix(const char *text);
 void rig_set_hop(struct fpm_hop *h, const char *gw, uint32_t ifindex); /* gw NULL: none */
 
-/* Until rib is quiet: end grace periods, run reclaims, and let neigh answer. */
+/* End grace periods, run reclaims and let neigh answer, until rib is quiet. */
 void rig_settle(struct rig *g);
 /* Advance the time by `s` seconds, then settle. */
 void rig_later(struct rig *g, unsigned int s);
@@ -158,9 +160,9 @@ struct rig *rig_two_ports(void);
 struct rig *rig_two_vrfs(void);
 
 /*
- * A rig with a copy of the tries for each of `n_nodes` nodes. While rig_no_memory is set,
- * the IPv4 trie of the last node gets no memory. It has ports 11 and 12 without addresses
- * and the next hops 7 (192.0.2.1) and 8 (192.0.2.129).
+ * A rig with a copy of the tries for each of `n_nodes` NUMA nodes. While rig_no_memory is
+ * set, the IPv4 trie of the last node gets no memory. It has ports 11 and 12 without
+ * addresses and the next hops 7 (192.0.2.1) and 8 (192.0.2.129).
  */
 struct rig *rig_poor(unsigned int n_nodes);
 /* Add a VRF whose IPv4 trie gets no memory while rig_no_memory is set. The next commit fills it. */

@@ -116,7 +116,7 @@ assert_answer(struct rig *g, const struct model *m, uint8_t family,
 			for (at = 0; at < want.n && strcmp(want.path[at].text, text) != 0;)
 				at++;
 			if (at == want.n)
-				fail_msg("%s: %s goes to %s, expected %s of %u", what,
+				fail_msg("%s: %s goes to %s, expected %s (1 of %u)", what,
 					 ipaddr_str(dst, family, addr), text,
 					 want.path[0].text, want.n);
 		}
@@ -137,7 +137,8 @@ assert_answer(struct rig *g, const struct model *m, uint8_t family,
 }
 
 /*
- * Check the first and the last address of a prefix, and the addresses next to them outside.
+ * Check the first and the last address of a prefix, the address before the first, and the
+ * address after the last.
  */
 static void
 assert_answers(struct rig *g, const struct model *m, const struct prefix *p,
@@ -180,7 +181,7 @@ assert_rig_is(struct rig *g, const struct model *m, const char *what)
 	uint32_t n_zebra[2] = {0}, n_other = 0;
 
 	if (strcmp(want, got) != 0) {
-		print_missing(want, got, "only by the decode");
+		print_missing(want, got, "only in the decode");
 		print_missing(got, want, "only in the rib");
 		fail_msg("%s differs", what);
 	}

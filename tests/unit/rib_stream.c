@@ -125,7 +125,9 @@ delete_other_tables(struct rig *g)
 	rig_flush_batch(g);
 }
 
-/* Count the entries of the kernel's prefixes and the slots that they need. */
+/*
+ * Return the number of slots of the kernel's prefixes. Store the number of routes of main.
+ */
 static uint32_t
 kernels_slots(const struct rib *rib, uint32_t *n_routes)
 {

@@ -17,7 +17,9 @@ struct stream {
 	struct fpm_decoded decoded;
 	uint8_t *rest; /* the incomplete frame */
 	size_t n_rest;
-	/* not 0: the port id of another zebra than that in the octets */
+	/*
+	 * the port id of zebra is that in the octets XOR this; not 0: it is another zebra
+	 */
 	uint32_t other_pid;
 	bool announced;
 	bool held; /* rib is paused: batches wait in its mailbox */

@@ -114,7 +114,7 @@ rig_kernel_dump(struct rig *g, bool begin, uint8_t family, uint8_t protocol)
 
 /* --- addresses, and the routes that Linux makes of them --------------------------------- */
 
-#define TYPE_ADDRESS 255u /* the entry is an address; others are routes of this type */
+#define TYPE_ADDRESS 255u /* type of an entry that is an address; others are RTN_* */
 
 static uint32_t
 entry_find(const struct rig *g, const struct rig_entry *want)
@@ -163,7 +163,9 @@ entry_put(struct rig *g, const struct rig_entry *want)
 	return true;
 }
 
-/* List the address and the routes that Linux makes of it. Returns the number of routes. */
+/*
+ * List the address, then the routes that Linux makes of it. Return the number of entries.
+ */
 static unsigned int
 entries_of_address(struct rig_entry *e, uint32_t table, uint32_t ifindex,
 		   const struct ipaddr *addr, const struct prefix *subnet)

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Run the C unit tests named on the command line, two at a time for each CPU, for half of their
-# time is waiting; one line each when it has ended, the whole output on failure, the sum at the
-# end. A test that skips says why in a line `skipped: ...`. RUN_BY is a command that runs the
-# programs, for example an emulator. A program that has not ended after UNIT_LIMIT_S seconds is
-# terminated, and has failed.
+# Run the C unit tests that the command line names. Two programs run at a time for each CPU,
+# because they wait for half of their time. Print a line when a program has ended, the end of its
+# output if it failed, and the sum at the end. A test that is skipped prints the reason in a line
+# `skipped: ...`. RUN_BY is a command that runs the programs, for example an emulator. A program
+# that has not ended after UNIT_LIMIT_S seconds is terminated, and has failed.
 
 # $1 build, $2 directory for the output and for one line "passed skipped failed", $3 program
 one() {
@@ -34,7 +34,7 @@ one() {
 		tail -60 "$out" | sed 's/^/    /'
 	fi >"$out.said"
 	echo "$ok $skip $failed" >"$out.sum"
-	cat "$out.said" # in one piece: others write too
+	cat "$out.said" # in one piece, because other programs write, too
 }
 
 export UNIT_LIMIT_S="${UNIT_LIMIT_S:-1800}"
@@ -55,7 +55,7 @@ printf '%s\n' "$@" | xargs -P $((2 * $(nproc))) -n 1 "$0" --one "$build" "$dir"
 cat "$dir"/*.sum | awk -v build="$build" -v n=$# -v s=$(($(date +%s) - begin)) '
 	{passed += $1; skipped += $2; failed += $3; ran++}
 	END {
-		failed += n - ran # one that was killed has no sum
+		failed += n - ran # a run that was killed has no .sum file
 		printf "unit %s: %d passed, %d skipped, %d of %d programs failed, %d s\n",
 			build, passed, skipped, failed, n, s
 		exit failed > 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A router with a SID of SRv6, and packets to it, for tests of the stages of forwarders. The tables are
- * those of tunnel_bed.h and a VRF.
+ * A router with a SID of SRv6, and packets to this SID, for tests of the stages of
+ * forwarders. The tables are those of tunnel_bed.h and a VRF.
  */
 #ifndef SID_BED_H
 #define SID_BED_H
@@ -67,8 +67,9 @@ sids_up(void **state)
 }
 
 /*
- * Write a packet to sid6 with a routing header of `n` segments (0: none), of which `left` are
- * left, and an IP packet of `inner` (0: UDP). `len`: of the whole packet.
+ * Write a packet to sid6 with a routing header of `n` segments (0: no header), of which
+ * `left` are left. `inner`: the family of the packet inside (0: UDP instead). Store the
+ * length of the whole packet in `len`.
  */
 static unsigned int len;
 static uint8_t hop_limit = 64, tclass;
@@ -109,7 +110,10 @@ build(unsigned int n, uint8_t left, uint8_t inner)
 	return ip;
 }
 
-/* Pass the packet, and what end points decapsulate, through the stages. Return the verdict of the last. */
+/*
+ * Pass the packet through the stages, then each packet that an end point decapsulates from
+ * it. Return the last verdict.
+ */
 static inline uint8_t
 pass(void)
 {
@@ -130,7 +134,10 @@ sent(void)
 	return rte_pktmbuf_mtod_offset(&packet.m, const uint8_t *, 14);
 }
 
-/* The packet is answered by an ICMPv6 parameter problem with this pointer; it is unchanged. */
+/*
+ * Assert that the router answers the packet by an ICMPv6 parameter problem with the pointer
+ * `at`, and that the packet is unchanged.
+ */
 static inline void
 refuses(enum reason cause, unsigned int at)
 {

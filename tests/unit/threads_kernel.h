@@ -335,7 +335,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	return 0;
 }
 
-/* A failed neighbor answers the next question and is asked again. */
+/* No failure is final: neigh asks again, and the neighbor answers. */
 bool
 kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports that are functions: the receive function makes packets, the send function judges
- * them. A packet may leave by any state that was in force between the two calls, and by no
- * other. Each packet leaves once. A packet may be dropped only if it had no next hop at
- * some time.
+ * Ports without devices: the receive function makes packets, the send function judges them.
+ * A packet may leave as any state of the tables says that was in force between the two
+ * calls, and in no other way. Each packet leaves once. A packet may be dropped only if it
+ * had no next hop at some time.
  *
  * All of this runs in forwarders and in threads that free a buffer. The state of a queue
  * belongs to the forwarder that serves it, the state of a packet to the thread that holds
- * it. Both are without atomics, so that ThreadSanitizer sees whether they are handed over.
+ * it. Both are without atomics, so that ThreadSanitizer reports a thread that uses them
+ * before they were handed over.
  */
 #ifndef THREADS_TRAFFIC_H
 #define THREADS_TRAFFIC_H
@@ -26,7 +27,7 @@
 #include "base/prefix.h"
 #include "port/packet.h"
 
-#define N_PORT     4  /* 1 and 2 receive, 3 and 4 send on */
+#define N_PORT     4  /* packets come by ports 1 and 2, and leave by ports 3 and 4 */
 #define FIRST_PORT 10 /* DPDK's port of interface 0, if it existed */
 #define N_QUEUE    4  /* two for each port that receives */
 #define N_FWD      2
@@ -135,8 +136,8 @@ nbr_addr(unsigned int n)
 }
 
 /*
- * Return the prefix of route `k`. N_ROUTE is the steady route. No packet is sent to the
- * routes behind it.
+ * Return the prefix of route `k`. N_ROUTE is the steady route. N_ROUTE + 1 and + 2 are the
+ * marks of threads_zebra.h, which get no packets. PUSH_ROUTE() has the routes behind them.
  */
 static inline struct prefix
 route_prefix(unsigned int k, uint8_t family)
@@ -181,8 +182,9 @@ route_gateways(unsigned int fact, uint32_t version)
 #define GATEWAYS_DOWN 0xau /* gateways of port 4, whose link goes up and down */
 
 /*
- * Label `k` has the gateways of a route. With a version it pops, swaps for a label that shows
- * label and version, or swaps for this and another label.
+ * Label `k` has gateways that change as those of a route do. By its version it is popped
+ * (no label is pushed), swapped for LABEL_OUT(), which shows `k` and the version, or
+ * swapped for two labels: LABEL_OUT() and LABEL_BEHIND.
  */
 #define LABEL_IN(k)          (100u + (k))
 #define LABEL_OUT(k, v)      ((1u + (k)) << 16 | ((v)&0xffff))
@@ -208,7 +210,7 @@ could_be(const struct ride *r, unsigned int fact, bool odd)
 	       (r->settled[fact] % 2 != 0) == odd;
 }
 
-/* True if the packet may have been looked up in that table. */
+/* True if the packet may have been looked up in the table of the VRF, or in main. */
 static inline bool
 could_be_in(const struct ride *r, bool vrf)
 {
@@ -285,7 +287,7 @@ judge_gateway(const struct ride *r, unsigned int n)
 	}
 }
 
-/* The packet leaves by gateway `n` without a label of its next hop. */
+/* Check a packet that leaves by gateway `n` without a label of its next hop. */
 static inline void
 judge_no_label(const struct ride *r, unsigned int n)
 {
@@ -335,7 +337,7 @@ judge_switched(const struct ride *r, const uint8_t *p, unsigned int n)
 	must(get_be32(p) == label_entry(r->inner, 3, true, popped ? 63 : 64));
 }
 
-/* A received packet leaves by `port`. */
+/* Check a received packet that leaves by `port`. */
 static inline void
 judge(struct ride *r, uint16_t port, const uint8_t *frame)
 {
@@ -588,7 +590,9 @@ judge_end(struct ride *r)
 		atomic_fetch_add(&n_dropped, 1);
 		atomic_fetch_sub(&in_flight, 1);
 	}
-	/* The next user of the buffer is none of these packets. */
+	/*
+	 * If receive() is not the next user of the buffer, the router sends a packet in it.
+	 */
 	*r = (struct ride){.kind = TO_US};
 }
 

@@ -298,7 +298,7 @@ routes_are(unsigned int first)
 	return true;
 }
 
-/* True if the VRF of port 2 has a FIB (or no number, 0). */
+/* True if the VRF of port 2 has its routes. `there` false: true if port 2 has no VRF. */
 static inline bool
 vrf_is(bool there)
 {

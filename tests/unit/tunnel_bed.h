@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables with two tunnels, and packets that go into them or come out of them, for tests of the
- * stages of forwarders. Two ports: LAN before this router, WAN towards the far end.
+ * Tables with two tunnels, and packets that go into them or come out of them, for tests of
+ * the stages of forwarders. Two ports: LAN has the hosts of this router, WAN leads to the
+ * far end.
  */
 #ifndef TUNNEL_BED_H
 #define TUNNEL_BED_H
@@ -97,7 +98,7 @@ route6(const uint8_t addr[16], unsigned int len, uint32_t group, fib_path path)
 	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
 }
 
-/* Publish the table of received packets, as neigh does. */
+/* Publish the table that finds the tunnel of a received packet, as neigh does. */
 static inline void
 table_make(void)
 {
@@ -128,7 +129,7 @@ table_make(void)
 	fib->tunnels = tunnels;
 }
 
-/* Make T4 a tunnel of GRE, with a key unless that is 0. */
+/* Make T4 a tunnel of GRE. `key` 0: without a key. */
 static inline struct fib_tunnel *
 gre4(uint32_t key)
 {
@@ -173,7 +174,10 @@ ip4(void)
 	return t;
 }
 
-/* Make T6 a tunnel of IP in IPv6, with a limit if `limit`; of GRE if `gre`. */
+/*
+ * Make T6 a tunnel over IPv6, of GRE or of IP. `limit`: with the option for the tunnel
+ * encapsulation limit (RFC 2473).
+ */
 static inline struct fib_tunnel *
 over6(bool gre, bool limit)
 {
@@ -241,7 +245,10 @@ down(void **state)
 
 /* --- packets ------------------------------------------------------------------------------ */
 
-/* Write an IP packet with UDP at `ip`, and return its length. */
+/*
+ * Write an IP packet with UDP at `ip`, and return its length. `back`: from HOST4 (host6) to
+ * BACK4 (back6); otherwise in the other direction.
+ */
 static inline unsigned int
 inner_write(uint8_t *ip, uint8_t family, unsigned int len, bool back)
 {
@@ -310,7 +317,10 @@ walk(unsigned int len)
 	fwd_walk(&b, NULL);
 }
 
-/* Send a packet of a family into the tunnel, with changes. Return the outer header. */
+/*
+ * Send a packet of `family` into the tunnel, after `change` has changed it (NULL:
+ * unchanged). Return the outer header.
+ */
 static inline uint8_t *
 into(uint8_t family, unsigned int len, void (*change)(uint8_t *ip))
 {

@@ -18,7 +18,10 @@ static const uint8_t svi_mac[6] = {2, 0, 0, 0, 3, 1}, rmac[6] = {2, 0, 0, 0, 3, 
 
 static struct fib_vxlan_hop hop;
 
-/* Publish the headers and the table, over IPv4 or IPv6, as neigh does. */
+/*
+ * Make the interface over VXLAN: publish the headers of the neighbor, over IPv4 or IPv6,
+ * and the table of received packets, as neigh does.
+ */
 static inline struct fib_iface *
 over(uint8_t family)
 {
