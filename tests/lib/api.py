@@ -85,7 +85,7 @@ def held_to(responses, status, headers, octets):
         for row in rows:
             validate(row, schema)
         return rows
-    if headers.get("Content-Type") != "application/json" or not octets:  # to HEAD
+    if headers.get("Content-Type") != "application/json" or not octets:  # the answer to HEAD is empty
         return octets
     value = json.loads(octets)
     validate(value, schema)
@@ -102,7 +102,7 @@ def call(dut, method, template, name=None, body=None, headers=(), **query):
     """Send one request. Return (status, body) after a comparison with the specification."""
     conn = Connection(dut.socket)
     octets = body if body is None or isinstance(body, bytes) else json.dumps(body)
-    with contextlib.suppress(BrokenPipeError):  # refused by its head alone
+    with contextlib.suppress(BrokenPipeError):  # the server may refuse a request after its head
         conn.request(method, place(template, name, **query), octets, dict(headers))
     answer = conn.getresponse()
     octets = answer.read()

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Cross-build for arm64 in the Debian root $1, which is made if it is missing, and run unit tests by
-# qemu-user: those whose names match the patterns $2 and on (without test_; by default poptrie's). With
-# WHAT=deb: build the Debian package for arm64, install it in that root, and run its programs.
-# qemu-user on x86-64 keeps memory accesses in order, so this finds no missing fence. root.
+# Cross-build for arm64 in the Debian root $1, which is made if it is missing. Run the unit tests whose
+# names without test_ match the patterns $2 and on (by default poptrie's) by qemu-user. With WHAT=deb:
+# build the Debian package for arm64, install it in that root, and run its programs. qemu-user on
+# x86-64 keeps memory accesses in order, so this finds no missing fence. The script needs root.
 set -e
 here=$(dirname "$0") root=$1
 shift
 skip() { echo "test-arm64: skipped: $*"; exit 0; }
 [ "$(id -u)" = 0 ] || skip "needs root, for a Debian root with packages of arm64"
 
-# A root of its own, because libdpdk-dev cannot be there for two architectures.
+# The root is for arm64 alone, because it cannot have libdpdk-dev for two architectures.
 packages="make gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user pkg-config git"
 for lib in dpdk urcu nl-3 nl-route-3 mnl ev yaml jansson microhttpd cmocka; do
 	packages="$packages lib$lib-dev:arm64"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Make the base image of docker/Dockerfile with podman from Debian's packages, for machines that reach
-# Debian's servers but no registry of images: debian:$2-slim, from a root that is made in directory $1
-# and removed afterwards. Nothing is done if podman has this image. root.
+# Make debian:$2-slim, the base image of docker/Dockerfile, with podman from Debian's packages. It is for
+# machines that reach Debian's servers but no registry of images. The content of the image is a root that
+# is made in directory $1 and removed afterwards. If podman has the image, do nothing. The script needs
+# root.
 set -e
 [ $# -eq 2 ] || { echo "usage: $0 /ABSOLUTE/DIRECTORY SUITE" >&2; exit 2; }
 root=$1 name=docker.io/library/debian:$2-slim

@@ -109,7 +109,8 @@ def choose(waiting, running, there, limit):
 
 def run(jobs, limit, cwd, live=None):
     """Run all jobs and yield each when it has ended. A job whose need has failed is yielded at the
-    end without having run. The output of jobs goes to stdout if `live`; None: if there is one."""
+    end without having run. The output of jobs goes to stdout if `live`; None: if there is only one
+    job."""
     live = len(jobs) == 1 if live is None else live
     waiting, running, there = list(jobs), {}, set()
     try:

@@ -205,8 +205,8 @@ class DataPlane:
         return eventually(pick, timeout, what=f"bfdd sends the session with {dst}")[0]
 
     def settled(self, timeout=5):
-        """Wait until bfdd has sent all that it had to send: an ECHO_REQUEST comes back behind it.
-        Returns the two times of the reply."""
+        """Wait until bfdd has sent all that it had to send: its reply to an ECHO_REQUEST comes after
+        that. Returns the two times of the reply."""
         before = sum(m.kind == ECHO_REPLY for m in self.messages)
         stamp = time.time_ns() // 1000
         self.send(message(ECHO_REQUEST, TIMES.pack(stamp, 0)))

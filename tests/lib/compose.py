@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The labs of docker/ by docker-compose and podman, with Prometheus and, if available, Grafana.
+"""Run the labs of docker/ with docker-compose and podman, with Prometheus and Grafana if available.
 
-If no registry provides their images, an image is made of Debian's Prometheus, and an image of the
-Grafana in the directory GRAFANA (with bin, conf and public, as in the archive of its makers). They
-have the arguments, the user and the directories of the makers' images. Without these programs they
-are left out.
+If podman has no image of Prometheus, an image is made of Debian's Prometheus. If podman has no image of
+Grafana, an image is made of the directory GRAFANA (with bin, conf and public, as in the archive of its
+makers). Both have the arguments, the user and the directories of the makers' images. A program that is
+not there is left out.
 """
 
 import base64
@@ -27,7 +27,8 @@ from lib.wait import eventually
 PROMETHEUS = docs.ROOT / "build" / "prometheus" / "usr" / "bin"
 README = docs.ROOT / "docker" / "README.md"
 GRAFANA = Path(os.environ.get("GRAFANA") or "/usr/share/grafana")
-# The place of the files for an image, a file that must exist, and the content of the makers' image.
+# By service: the folder with the files of an image, a file that must be in it, and the Dockerfile of an
+# image that is like the makers' image.
 STAND_INS = {
     "prometheus": (
         PROMETHEUS,
@@ -68,7 +69,7 @@ WHY_MISSING = "no podman, no docker-compose, or no image: `make test-image`"
 
 
 class Compose:
-    """A lab with the file `path` and at least these services, by a separate socket of podman."""
+    """A lab with the file `path` and at least these services. podman has a socket for this lab."""
 
     def __init__(self, directory, path, services):
         self.path = path
@@ -106,7 +107,7 @@ class Compose:
             self.files += f" -f {file}"
 
     def run(self, command, check=True):
-        """Run a command line of the page with podman in the place of docker."""
+        """Run a command line of docker/README.md with podman in the place of docker."""
         command = command.replace("docker compose", f"docker-compose -p {self.project}")
         command = command.replace(f"-f {self.path}", self.files)
         command = re.sub(r"\bexec (?=[rh]\d)", "exec -T ", command)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# A small Debian in directory $1: suite $2 with the packages $3 and on, taken from where this
-# machine's own packages come from. Nothing is done when $1 is complete already. root.
+# Make a small Debian in directory $1: suite $2 with the packages $3 and on. They come from the server
+# of this machine's own packages. If $1 is complete already, do nothing. The script needs root.
 set -e
 [ $# -ge 2 ] || { echo "usage: $0 /ABSOLUTE/DIRECTORY SUITE [PACKAGE ...]" >&2; exit 2; }
 case $1 in /?*) dir=$1 suite=$2 ;; *) echo "$0: $1 is not absolute" >&2; exit 2 ;; esac

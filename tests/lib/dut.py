@@ -43,7 +43,7 @@ memory:
 log-level: info
 """
 
-# The settings of a router's kernel, without packets of its own: tests count packets.
+# The settings of a router's kernel that sends no packets unasked, because tests count packets.
 SYSCTL = {
     "net.ipv4.ip_forward": 1,
     "net.ipv4.conf.all.rp_filter": 0,
@@ -278,9 +278,9 @@ class Dut:
                 right.add(address)
             elif not all_anew:
                 if row.state != rtnl.NUD_PERMANENT:
-                    # Packets of the last test that wait for this neighbor leave, because the kernel
-                    # asks again when the entry is deleted. The kernel does not evict the entry
-                    # before.
+                    # Let the packets of the last test that wait for this neighbor leave. Otherwise the
+                    # kernel asks for it again when the entry is deleted. A permanent entry is also not
+                    # evicted before the deletion.
                     at = f"{address} lladdr {wire.mac} dev {wire.tap}"
                     lines.append(f"neigh replace {at} nud permanent")
                 lines.append(f"neigh del {address} dev {wire.tap}")
@@ -387,8 +387,8 @@ class Dut:
         )
 
     def rss(self):
-        """Return the resident octets of the daemon. Asks the kernel, and of the daemon's threads
-        only ui."""
+        """Return the resident octets of the daemon, from the kernel. Of the daemon's threads only ui is
+        asked, for the process id."""
         with open(f"/proc/{self.daemon.pid()}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 

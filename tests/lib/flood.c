@@ -4,14 +4,15 @@
  *
  *     flood INTERFACE FILE SECONDS FRAMES [RATE]
  *
- * FILE holds the frames, each after its length (two octets, most significant first); they
- * are sent in turn, past the queueing discipline, for SECONDS at least and until FRAMES have
- * been taken: a machine with other work takes longer. Prints how many the interface took and how
- * long that lasted. SIGTERM ends it early.
+ * FILE holds the frames, each after its length (two octets, most significant first). They
+ * are sent in turn, past the queueing discipline, for at least SECONDS and until the
+ * interface has taken FRAMES: a machine with other work takes longer. At the end flood
+ * prints how many frames the interface took, how often it took none, and the seconds.
+ * SIGTERM ends flood early.
  *
- * With RATE (frames a second) it sends BATCH frames at a time and never makes up for lost time:
- * after a stall it sends no faster than before. It ends when exactly FRAMES frames were taken, or
- * after SECONDS. RATE 0 is the same as none.
+ * With RATE (frames a second) flood sends BATCH frames at a time and never makes up for
+ * lost time: after a stall it sends no faster than before. It ends when the interface has
+ * taken exactly FRAMES frames, or after SECONDS. RATE 0 is the same as no RATE.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ fail(const char *what)
 	return 1;
 }
 
-/* Returns how many frames the file holds; they are never freed. */
+/* Read the frames of a file. They are never freed. Return their number; 0: an error. */
 static unsigned int
 frames_read(FILE *f, struct iovec *frame)
 {
@@ -135,7 +136,7 @@ main(int argc, char **argv)
 		rc = sendmmsg(fd, msg + at, batch, 0);
 		if (rc < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
 			return fail("sendmmsg");
-		/* A frame that the other end had no room for is lost, as on a wire. */
+		/* If there is no room for a frame, the frame is lost, as on a wire. */
 		at = (at + (rc > 0 ? (unsigned int)rc : 1)) % n;
 		sent += rc > 0 ? (unsigned int)rc : 0;
 		refused += rc <= 0;

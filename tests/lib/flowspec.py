@@ -17,8 +17,8 @@ def why_not():
 
 
 def command(frr, folder, *options):
-    """Return the command that starts both, with the files in `folder`: the installed configuration
-    of ExaBGP, but for the paths."""
+    """Return the command that starts fpm-flowspec and ExaBGP, with their files in `folder`. The
+    configuration of ExaBGP is the installed configuration, except for the paths."""
     with open(os.path.join(FOLDER, "exabgp.conf"), encoding="utf-8") as file:
         text = file.read()
     assert _RELAY in text

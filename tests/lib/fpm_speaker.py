@@ -48,7 +48,8 @@ NHA_ID, NHA_GROUP, NHA_BLACKHOLE, NHA_OIF, NHA_GATEWAY = 1, 2, 4, 5, 6
 NHA_ENCAP_TYPE, NHA_ENCAP = 7, 8
 
 RTNH_F_ONLINK = 4
-# In an FPM frame of one route message whose first attribute is RTA_DST.
+# Offsets of the prefix length and of the destination in an FPM frame of one route message whose first
+# attribute is RTA_DST.
 PLEN_AT, DST_AT = 4 + 16 + 1, 4 + 16 + 12 + 4
 DEFAULT_PID = 4242
 
@@ -218,8 +219,8 @@ def nexthop_message(
     encap=None,
     pid=DEFAULT_PID,
 ):
-    """RTM_NEWNEXTHOP of a single hop or a blackhole. label_ttl: `encap mpls LABELS ttl N`. encap: (type, attributes) of an encapsulation
-    other than labels."""
+    """RTM_NEWNEXTHOP of a single next hop or a blackhole. label_ttl: the N of `encap mpls LABELS ttl N`.
+    encap: (type, attributes) of an encapsulation other than labels."""
     family = AF_INET
     body = attr(NHA_ID, nhid)
     if blackhole:

@@ -41,7 +41,8 @@ def thread_of(pid, name):
 
 @contextlib.contextmanager
 def frozen(pid, name):
-    """Stop the thread `name` of `pid` for the time of the block. OSError: it was killed meanwhile."""
+    """Stop the thread `name` of `pid` for the time of the block. Raise OSError if the process was
+    killed meanwhile."""
     tid = thread_of(pid, name)
     _ptrace(PTRACE_SEIZE, tid)
     try:
@@ -59,6 +60,6 @@ def _detach(tid):
     try:
         _ptrace(PTRACE_DETACH, tid)
     except OSError:
-        # The process was killed. Its parent hears of its end only after we have (ptrace(2)).
+        # The process was killed. Its parent is told only after this tracer has waited (ptrace(2)).
         os.waitpid(tid, WALL)
         raise

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One FRR in a network namespace, with all its files in a directory of its own.
 
-Several of them run side by side, and beside the FRR of the machine: FRR 8.4 has names of
-files that no option changes, so every process of a router lives in a mount namespace where
-that one directory is /etc/frr, /var/run/frr and /var/tmp/frr; those of the machine are
+Several FRRs run side by side, and beside the FRR of the machine. FRR 8.4 has names of files
+that no option changes. So every process of a router lives in a mount namespace where that one
+directory is /etc/frr, /var/run/frr and /var/tmp/frr. The directories of the machine are
 neither read nor written. The configuration comes from a folder laid out like /etc/frr:
 `daemons`, `frr.conf`, `vtysh.conf`.
 """
@@ -22,8 +22,8 @@ from lib import machine, netns, procs
 from lib.wait import PATIENCE, Timeout, eventually
 
 PROGRAMS = "/usr/lib/frr"
-# Run by sh with the directory and a command; the mount namespace is that of `ip netns exec`.
-# A host name of its own: BGP and IS-IS send it to others.
+# sh runs this with the directory and a command, in the mount namespace of `ip netns exec`. Each router
+# has a host name of its own, because BGP and IS-IS send it to other routers.
 PRIVATE = """\
 hostname "$(basename "$0")" || exit 1
 for there in /etc/frr /var/run/frr /var/tmp/frr; do

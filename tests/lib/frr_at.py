@@ -18,7 +18,7 @@ from lib.wait import PATIENCE, eventually
 BUILD = os.path.join(os.path.dirname(__file__), "..", "..", "build")
 NEWER = os.path.abspath(os.environ.get("FRR_ROOT") or os.path.join(BUILD, "frr-root"))
 PROGRAMS = "/usr/lib/frr"
-# Run by sh with the directory, the root and a command. All mounts end with the process.
+# sh runs this with the directory, the root and a command. All mounts end with the process.
 PRIVATE = """\
 dir=$0 root=$1; shift
 cd "$dir" || exit 1
@@ -75,7 +75,7 @@ class FrrAt:
         eventually(lambda: os.path.exists(f"{self.dir}/{daemon}.vty"), 20, what=f"{daemon} starts")
 
     def start_all(self, *daemons, **words):
-        """Start zebra, mgmtd where FRR has it, and these daemons with the words of their names."""
+        """Start zebra, mgmtd if FRR has it, and `daemons`. `words`: the arguments of daemons by name."""
         self._prepare()
         has_mgmtd = os.access(f"{self.root}/{PROGRAMS}/mgmtd", os.X_OK)
         for daemon in ("zebra", *(["mgmtd"] if has_mgmtd else []), *daemons):

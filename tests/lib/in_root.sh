@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Run a command in the Debian root $1 (debian_root.sh) at the top of this tree, in namespaces of its
-# own: mount, pid, ipc, uts, network. All mounts end with the command. Its build/ is in the root, so
-# that it does not mix with that of this machine. With --online the network is that of this machine,
-# for apt-get. root.
+# own: mount, pid, ipc, uts, network. All mounts end with the command. For the command, build/ of the
+# tree is a folder of the root, so that its files do not mix with the files that this machine builds.
+# With --online the network is that of this machine, for apt-get. The script needs root.
 set -e
 net=--net
 [ "$1" != --online ] || { net= && shift; }

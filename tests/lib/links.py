@@ -47,8 +47,8 @@ class Veths:
     def make(self, dut):
         lines = []
         for n, name in enumerate(dut.names):
-            # Ends of unequal index: where both are alike the kernel takes the veth for a
-            # plain device and may report its carrier as much as a second late.
+            # The two ends have different indexes. If their indexes are equal, the kernel takes
+            # the veth for a plain device and may report its carrier up to a second late.
             lines += [
                 f"link add {name} index {100 + n} address {far_mac(n)} "
                 f"type veth peer name p-{name} "

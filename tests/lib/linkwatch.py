@@ -28,7 +28,7 @@ class LinkWatch:
         self._process = subprocess.Popen(
             ["ip", "-n", self.name, "-o", "monitor", "link"], stdout=self._file
         )
-        # Repeat it, because the monitor may not listen yet.
+        # Repeat the mark, because the monitor may not listen yet.
         eventually(lambda: self._mark() and self._said(), 5, 0.1, "the watch listens")
         self._begin = len(self._said())
         return self

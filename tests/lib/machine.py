@@ -13,7 +13,7 @@ import threading
 import time
 
 AUTOGROUP = "/proc/{}/autogroup"  # sched(7): a session has one weight, whatever is in it
-OTHERS = 0.1  # of all CPU time: a machine at rest gives less to strangers
+OTHERS = 0.1  # a fraction of all CPU time: on a machine at rest other programs use less
 
 
 def prefer(pids, nice=-10):
@@ -98,7 +98,7 @@ class Watch(threading.Thread):
             prefer(self.pids())
             share = Share(self.pids)
             self.ending.wait(self.EVERY_S)
-            took = time.monotonic() - share.begin  # the share of a second that took longer
+            took = time.monotonic() - share.begin  # it may be longer than EVERY_S
             self.rows.append((share.begin, share.longest_wait() / took, share.others()))
 
     def taken(self, since, wait):

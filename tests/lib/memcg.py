@@ -29,7 +29,8 @@ def _place():
         inside = f"{ROOT}/memory{groups['memory']}"
         return (inside if os.path.isdir(inside) else f"{ROOT}/memory"), V1
     try:
-        # Beside our group, not below it: a group with processes has no child with controllers.
+        # The new group is not below the group of this process, because a group with processes has
+        # no child with controllers.
         with open(f"{ROOT}/cgroup.subtree_control", encoding="ascii") as file:
             return (ROOT, V2) if "memory" in file.read().split() else None
     except OSError:

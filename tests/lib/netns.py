@@ -52,7 +52,7 @@ def command(argv, stdin=None, check=True, timeout=60, name=None):
 
 
 def run(name, argv, sysfs=False, **kw):
-    """command() inside namespace `name`. With `sysfs`, /sys is that of the namespace, too."""
+    """Call command() in namespace `name`. With `sysfs`, /sys is that of the namespace, too."""
     if sysfs:
         return command(["ip", "netns", "exec", name, *argv], **kw)
     return command(argv, name=name, **kw)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library for LD_PRELOAD: with NFNETLINK_REFUSED in the environment the kernel refuses the
- * program its netlink of netfilter, as some security modules do.
+ * program sockets for the netlink of netfilter, as some security modules do.
  */
 #include <errno.h>
 #include <linux/netlink.h>

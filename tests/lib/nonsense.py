@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random malformed data for every input, reproducible from a seed."""
+"""Random malformed FPM messages and frames. The same seed gives the same data."""
 
 from lib import fpm_speaker as fpm
 

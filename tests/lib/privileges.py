@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check the privileges of a process that has dropped all but the ones of security.md."""
+"""Check the privileges of a process that has dropped all privileges except those of security.md."""
 
 import glob
 

@@ -108,8 +108,8 @@ class UdpSink:
 
 
 class Stopwatch:
-    """Pings one address all the time and records when the kind of answer changes: by the time at
-    which the kernel got an answer, because this process may read it late.
+    """Pings one address all the time and records the answers, each with the time at which the kernel
+    got it, because this process may read it late.
 
     with Stopwatch(...) as watch: ...; watch.first("unreachable", since=t)
     """
@@ -157,7 +157,7 @@ class Stopwatch:
         while not self._stop.wait(self.every):
             seq = (seq + 1) & 0xFFFF
             head = struct.pack("!BBHHH", request, 0, 0, self._ident, seq)
-            if self.family == 4:  # the kernel does it for ICMPv6
+            if self.family == 4:  # the kernel computes the checksum of ICMPv6
                 head = head[:2] + struct.pack("!H", checksum(head)) + head[4:]
             try:
                 self.sock.sendto(head, (self.address, 0))
@@ -183,7 +183,7 @@ class Stopwatch:
 
 
 def _monotonic(seconds, nanoseconds):
-    """Return the monotonic time of a time stamp of the kernel, which has the time of day."""
+    """Convert a time stamp of the kernel, which is a time of day, to monotonic time."""
     while True:
         begin, today, end = time.monotonic(), time.time(), time.monotonic()
         if end - begin < 0.001:  # this process did not stand still in between

@@ -104,7 +104,7 @@ def addresses(name):
 
 
 def neighbors(name):
-    """Return the neighbors of all interfaces of a namespace, also of static ones."""
+    """Return the neighbors of all interfaces of a namespace, including static neighbors."""
     found = []
     for message in _dump(name, RTM_GETNEIGH, bytes(12)):
         index, state = struct.unpack_from("=iH", message, 4)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Run targets of make ($2 and on, by default unit and demo) on Debian 13, in the Debian root $1, which
-# is made if it is missing. They have no network, so all packages are installed before. The variables
-# T and S choose tests and scenarios of these targets. root.
+# is made if it is missing. The targets have no network, so all packages are installed before. The
+# variables T and S choose tests and scenarios of these targets. The script needs root.
 set -e
 here=$(dirname "$0") root=$1
 shift
@@ -14,7 +14,7 @@ mkdir -p "$(dirname "$root")"
 	"$here/in_root.sh" --online "$root" make deps; } >"$log" 2>&1 ||
 	{ tail -5 "$log" >&2; skip "its packages cannot be installed here, see $log"; }
 [ $# -gt 0 ] || set -- unit demo
-# Without these, tests and guests are left out.
+# Tests and guests that lack these files or packages are skipped.
 fetch() {
 	"$here/in_root.sh" --online "$root" make --no-print-directory "$@" >>"$log" 2>&1 ||
 		echo "test-trixie: make $* failed, see $log"

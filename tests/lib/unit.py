@@ -29,6 +29,6 @@ def unaccounted(findings):
         comments = "".join(line for line in file if line.startswith("#"))
     # Null: the check does not apply to a service of root, or to a service that does not run.
     still_open = [row["name"] for row in json.loads(findings) if row["set"] is False]
-    assert "User=/DynamicUser=" in still_open, "not the list that it was"
+    assert "User=/DynamicUser=" in still_open, "the list of findings lacks User=/DynamicUser="
     named = lambda word: re.search(rf"(?<![\w@]){re.escape(word)}\b", comments)  # noqa: E731
     return [name for name in still_open if not any(named(word) for word in _names(name))]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tries to open ports again that wait for a server of memif: each port has its own, whatever
- * its number in the configuration is. The test plays the servers and the ports, and turns the
- * timer.
+ * A port that waits for its server of memif is tried again at intervals. Each port has its
+ * own intervals, whatever its number in the configuration is. The test plays the servers
+ * and the ports, and turns the timer.
  *
  * link: fpm-dataplane/manage/reconnect.c
  * link: fpm-dataplane/base/
@@ -29,7 +29,7 @@ static struct {
 	struct reconnect r;
 	struct config running;
 	struct hotplug h;
-	struct port *port; /* found for each name; NULL: none is open */
+	struct port *port; /* result of hotplug_find(); NULL: no port is open */
 	unsigned int n_tries[3], n_carriers_off; /* attempts to open a, b, c */
 	unsigned int n_answers;
 } t;
@@ -142,11 +142,11 @@ a_removed_port_leaves_the_tries_of_the_others_as_they_are(void **state)
 {
 	with_port("a", "one");
 	with_port("b", "two");
-	turns(8); /* at turns 2, 4 and 8; then at 16 */
+	turns(8); /* the tries are at turns 2, 4 and 8; the next is at turn 16 */
 	assert_int_equal(t.n_tries[0], 3);
 	assert_int_equal(t.n_tries[1], 3);
 	t.running.n_port = 0;
-	with_port("b", "two"); /* it now has the number that a had */
+	with_port("b", "two"); /* b now has the number that a had */
 	with_port("c", "three");
 	turns(7);
 	assert_int_equal(t.n_tries[1], 3);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes of ports that are refused late: all queues are served as before, whatever had
- * been done, also when memory runs out at any point. The test plays the devices.
+ * When a change of ports is refused late, all queues are served as before, whatever steps
+ * were done by then. This holds also when memory runs out at any point. The test plays the
+ * devices.
  *
  * link: fpm-dataplane/manage/reload_ports.c
  * link: fpm-dataplane/manage/rxq_assign.c
@@ -87,7 +88,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	struct port *slot;
 	int rc;
 
-	if (rest != NULL) /* the port, or its failure, takes the descriptor */
+	if (rest != NULL) /* this function takes the descriptor, also if it fails */
 		assert_int_equal(close(rest->tap_fd), 0);
 	if (strcmp(cp->device, "none") == 0 ||
 	    (strcmp(cp->device, "once") == 0 && t.once_was)) {
@@ -312,7 +313,7 @@ a_refused_change_leaves_queues_that_were_dealt_where_they_were(void **state)
 	with_port(&now, "c", "nic", 2);
 	start(&now);
 	served(&now, before);
-	with_port(&next, "a", "nic", 3); /* auto: they stay */
+	with_port(&next, "a", "nic", 3); /* its cores are auto: its queues stay */
 	with_cores(with_port(&next, "b", "nic", 3), 3, 2);
 	with_cores(with_port(&next, "c", "other", 2), 2, 3);
 	with_port(&next, "d", "nic", 1);
@@ -414,7 +415,7 @@ a_port_that_waits_for_its_server_bars_no_other_change(void **state)
 	assert_non_null(hotplug_find(&t.h, "c"));
 }
 
-/* fpm-nics has its device: it would be opened twice. */
+/* fpm-nics has the device of the port open, so the daemon would open it twice. */
 static void
 a_port_is_not_opened_again_with_keep_nics(void **state)
 {
@@ -475,7 +476,7 @@ a_port_that_is_lost_keeps_no_tap(void **state)
 	assert_null(hotplug_find(&t.h, "b"));
 	assert_string_equal(t.unstored, "b ");
 	assert_int_equal(descriptors_open(), before);
-	/* It is removed without a port, and the other one with it. */
+	/* A configuration without ports removes b, which has no open port, and a. */
 	next.n_port = 0;
 	assert_int_equal(reload_ports(&t.h, &now, &next, why, sizeof(why)), 0);
 	assert_string_equal(t.unstored, "b b ");

@@ -52,8 +52,8 @@ break_it(struct rig *g, enum query_break what, const char *prefix)
 }
 
 /*
- * Nested routes of both families by ids, by groups, by inline next hops, and without a next
- * hop.
+ * Make a rig with nested routes of both families: by ids, by groups, by inline next hops,
+ * and without a next hop.
  */
 static struct rig *
 with_routes(void)
@@ -208,7 +208,10 @@ tell_rules(struct rig *g, uint8_t family)
 	rig_settle(g);
 }
 
-/* Return a FIB of rules: of a table, or with `view` its view for a source of that length. */
+/*
+ * Return a FIB that rules use. `view` 0: all of the table; 4, 6: a view of the table, for
+ * sources with a prefix of `src_len` bits (0: for all).
+ */
 static struct vrf *
 fib_of_rules(struct rig *g, uint32_t table, uint8_t view, uint8_t src_len)
 {
@@ -224,8 +227,8 @@ fib_of_rules(struct rig *g, uint32_t table, uint8_t view, uint8_t src_len)
 }
 
 /*
- * A difference is found in the FIB of a table of rules, in a view without short prefixes, and
- * in a view for a source: a lost prefix and a foreign one.
+ * The audit finds a lost prefix and a foreign prefix in the FIB of a table that rules name,
+ * in a view without short prefixes, and in a view for a source.
  */
 static void
 the_fibs_of_rules_are_compared(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recorded streams of FRR as octets through frame cutter, decoder, queue and RIB. The
+ * Feed recorded streams of FRR to the frame cutter, the decoder, the queue and the RIB. The
  * result is compared with the model of their decode in text (capture_model.c). The streams
  * are also cut in two at every octet of the first 4 KiB, fed octet by octet, and fed in
  * random pieces with grace periods in between.
@@ -86,7 +86,7 @@ feed(struct stream *s, const uint8_t *p, size_t len)
 	rig_go(s->g);
 }
 
-/* Feed a capture in two pieces, cut at `cut`, to a new rig. */
+/* Feed a capture in two pieces, cut at `cut`, to a rig without routes of zebra. */
 static void
 feed_in_two(struct rig *g, const struct capture *c, size_t cut)
 {
@@ -119,8 +119,8 @@ every_capture_leads_to_the_state_of_its_decode(void **state)
 		assert_rig_is(g, &m, c->name);
 		routes += m.n_route;
 		/*
-		 * Rule 8: zebra sends nothing when a link changes, and the other routes
-		 * stay.
+		 * Rule 8 of doc/fpm.md: zebra sends nothing when a link changes, and the
+		 * other routes stay.
 		 */
 		for (unsigned int at = 0; at < N_LAB; at++) {
 			set_link(g, &m, at, false);

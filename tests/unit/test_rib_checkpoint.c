@@ -179,7 +179,7 @@ other_versions_places_and_times_are_refused(void **state)
 	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	c->head->layout = 1; /* without VRFs */
 	refused(fd, NETNS, boottime_ms(), "layout of another version");
-	c->head->layout = 2; /* shorter than this file */
+	c->head->layout = 2; /* a file of this layout is shorter */
 	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
 	c->head->layout = CKPT_LAYOUT;
 	c->head->attempts = 3;
@@ -365,7 +365,7 @@ kills_between_two_stores_cost_a_record_at_most(void **state)
 	struct ckpt *c = ckpt_opened(fd);
 	struct rig *g;
 
-	/* As ckpt_put_route() leaves it when it is killed in the middle. */
+	/* The state that a daemon leaves if it is killed within ckpt_put_route(). */
 	nth(c, 1)->crc = 0;
 	c->head->n_routes[CKPT_MAIN]--;
 	ckpt_free(c);
@@ -412,7 +412,7 @@ a_slot_half_written_has_its_old_content(void **state)
 	free(got.v);
 }
 
-/* Random changes, killed at any point: the checkpoint has the last routes. */
+/* After any number of random changes, the checkpoint has the routes that exist then. */
 static void
 random_changes_are_all_there(void **state)
 {

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "rib/restore.h"
 
-/* Routes of all kinds. Each dump that `shows` them tells the same. */
+/* Report routes of all kinds. A dump whose `shows` calls this reports the same routes. */
 static void
 tell(struct rig *g)
 {
@@ -67,7 +67,9 @@ taught(void)
 	return ckpt_of_killed(g);
 }
 
-/* A rig with the checkpoint and links that are up; no message of the kernel about routes. */
+/*
+ * Make a rig with the checkpoint and links that are up. The kernel has not reported routes.
+ */
 static struct rig *
 begun_from(int fd, enum routes_from from)
 {
@@ -178,7 +180,9 @@ of_equal_metrics_the_order_is_kept(void **state)
 	rig_free(g);
 }
 
-/* The slots of zebra's routes must stay for its replay, which else rewrites each prefix. */
+/*
+ * The slots of zebra's routes must stay for its replay. Otherwise it rewrites each prefix.
+ */
 static void
 a_route_of_the_kernel_takes_no_slot_from_zebra(void **state)
 {
@@ -249,7 +253,7 @@ the_layout_before_is_read(void **state)
 	assert_int_equal(g->rib->count.restored, 6);
 	rib_must_be_sound(g);
 	rig_free(g);
-	/* Its file ends there, whatever the header says. */
+	/* A file of layout 2 ends before the kernel's routes, whatever its header says. */
 	assert_int_equal(pwrite(fd, &(uint32_t){7}, sizeof(uint32_t),
 				offsetof(struct ckpt_header, kernel_high)),
 			 sizeof(uint32_t));
@@ -258,7 +262,10 @@ the_layout_before_is_read(void **state)
 	rig_free(g);
 }
 
-/* An older version wrote the octets before them, so their place is a part of the layout. */
+/*
+ * A layout adds its records behind the file of the layout before. An older version wrote
+ * that file, so the place where the new records begin must not change.
+ */
 static void
 records_of_a_layout_begin_where_the_file_before_ends(void **state)
 {
@@ -272,7 +279,10 @@ records_of_a_layout_begin_where_the_file_before_ends(void **state)
 	ckpt_free(c);
 }
 
-/* rtnl may put off its first dump only if all routes are there already. */
+/*
+ * rtnl puts off its first dump only if rib restored a table of more than KERNEL_LARGE
+ * routes, because then the routes are in force already.
+ */
 static void
 only_a_large_table_puts_the_dump_off(void **state)
 {

@@ -133,7 +133,10 @@ changes_in_vrfs_are_mirrored_and_labels_are_not(void **state)
 	rig_free(g);
 }
 
-/* Write a valid record, with its CRC, of a table that cannot be in this array. */
+/*
+ * Write a record with a valid CRC, of a table that cannot be in this array. Assert that it
+ * is bad.
+ */
 static void
 table_is_refused(int fd, unsigned int part, uint32_t table)
 {

@@ -311,7 +311,7 @@ outside_of_a_replay_an_unknown_id_is_unresolved(void **state)
 	rig_route(g, "203.0.113.0/24", 8); /* a new route has no old next hop to keep */
 	rig_settle(g);
 	assert_seen(g, "203.0.113.1", "unresolved");
-	rig_route(g, NET, 7); /* was announced once in this session */
+	rig_route(g, NET, 7); /* NET was announced before in this session */
 	rig_settle(g);
 	assert_seen(g, DST, "unresolved");
 	rig_free(g);

@@ -88,7 +88,7 @@ a_route_that_does_not_forward_has_no_egress(void **state)
 		rig_go(g);
 		assert_egress(g, "10.1.0.1", "");
 	}
-	assert_egress(g, "192.0.2.126", ""); /* of the router */
+	assert_egress(g, "192.0.2.126", ""); /* an address of the router */
 	assert_egress(g, "192.0.2.127", ""); /* a broadcast address */
 	assert_egress(g, "192.0.2.5", "1");  /* a host on the link */
 	rig_free(g);
@@ -118,7 +118,10 @@ an_interface_that_is_no_port_is_another_egress(void **state)
 	rig_free(g);
 }
 
-/* More than four interfaces are in a block, which changes and goes with the group. */
+/*
+ * More than four interfaces are in a block. It changes with the group, and is freed with
+ * it.
+ */
 static void
 many_interfaces_are_a_block(void **state)
 {

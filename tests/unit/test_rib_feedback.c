@@ -31,7 +31,7 @@ rig_with_feedback(void)
 
 /*
  * Return the acknowledgements since the last call, a blank behind each: "198.51.100.0/24
- * !10.0.0.0/8 ".
+ * !10.0.0.0/8 ". "!" is a failure.
  */
 static const char *
 said(struct rig *g)

@@ -13,7 +13,7 @@
 #include "rib/kernel.h"
 
 #define MOST  4096
-#define BLOCK (MOST * 3 / 2) /* paths, and homes of half their size */
+#define BLOCK (MOST * 3 / 2) /* room for the paths and the homes; homes need half as much */
 
 /* Fill members with weights. Return log2 of the number of buckets. */
 static unsigned int
@@ -158,7 +158,7 @@ a_member_that_comes_takes_its_share_and_no_flow_moves_between_others(void **stat
 	}
 }
 
-/* A group of a random history, and which members of 64 it has. */
+/* A group with a random history. `in`: which of 64 possible members it has. */
 struct history {
 	uint32_t weight[64];
 	bool in[64];
@@ -180,8 +180,8 @@ history_members(const struct history *h, struct bucket_member *m)
 }
 
 /*
- * Assert that each share is within 2 % of the weight, or of the next whole bucket in the
- * largest block.
+ * Assert that each share is within 2 % of the weight. In the largest block it may also be
+ * off by less than one bucket.
  */
 static void
 shares_are_fair(const struct history *h, const struct bucket_member *m, uint32_t n)
@@ -204,7 +204,7 @@ shares_are_fair(const struct history *h, const struct bucket_member *m, uint32_t
 	}
 }
 
-/* Give the group its present members. Return the flows that move without need. */
+/* Give the group its present members. Return the number of flows that move without need. */
 static uint32_t
 history_fill(struct history *h)
 {
@@ -236,7 +236,7 @@ history_count(const struct history *h)
 	return n;
 }
 
-/* Change `n` members that are in the group (`in`) or not. */
+/* `in`: remove `n` members from the group. Otherwise add `n` members. */
 static void
 history_toggle(struct history *h, bool in, uint32_t n)
 {
@@ -382,7 +382,7 @@ link_loss_takes_members_out_at_once_and_link_up_brings_them_back(void **state)
 	struct rig *g = three_paths();
 	uint64_t writes = g->rib->count.trie_writes;
 
-	/* Removed so that no connected prefix changes. */
+	/* Remove the addresses, so that no connected prefix changes with the link. */
 	rig_addr(g, 11, "192.0.2.126/25", true);
 	rig_addr(g, 11, "2001:db8:1::ff/64", true);
 	writes = g->rib->count.trie_writes;
@@ -579,7 +579,7 @@ paths_by_the_kernel_are_equal_to_paths_by_ports(void **state)
 	rig_link(g, 11, 1, false);
 	assert_seen(g, "198.51.100.1", "kernel@3");
 	assert_int_equal(kernel_status.mixed, 0);
-	/* The number of a path has 18 bits. */
+	/* The index of a path has 18 bits: it is 1000003 modulo 2^18. */
 	assert_seen(g, "203.0.113.1", "kernel@213571");
 	assert_seen(g, "203.0.114.1", "foreign");
 
@@ -651,7 +651,7 @@ an_ipv6_path_without_a_gateway_needs_ipv6_on_its_link(void **state)
 	rig_link_ipv6(g, 12, 2, false);
 	assert_seen(g, "2001:db8:f::1", "onlink@2");
 
-	/* IPv4 needs the path. */
+	/* An IPv4 route uses the path of link 11, too. */
 	rig_route(g, "198.51.100.0/24", 4);
 	rig_go(g);
 	assert_seen(g, "198.51.100.1", "onlink@1*2048 onlink@2*2048");

@@ -36,7 +36,9 @@ hop_fill(struct fpm_hop *hop, uint32_t new_label)
 	hop->label[0] = new_label;
 }
 
-/* A route of the kernel, which pushes `new_label` unless that is 0. */
+/*
+ * Queue an event about a label route of the kernel. It swaps for `new_label` (0: it pops).
+ */
 static struct kernel_event *
 kernel_label(struct rig *g, enum kernel_event_kind kind, uint32_t label, const char *gw,
 	     uint32_t ifindex, uint32_t new_label)
@@ -135,7 +137,7 @@ a_label_has_one_route(void **state)
 	(void)kernel_label(g, DEL, 100, NULL, 0, 0);
 	go(g);
 	assert_label(g, 100, "none");
-	/* zebra replaced it in the kernel. */
+	/* zebra replaced the route in the kernel. */
 	(void)kernel_label(g, NEW, 100, GW(1), 11, 0);
 	(void)kernel_label(g, KERNEL_ROUTE_REPLACED, 100, NULL, 0, 0);
 	go(g);
@@ -224,7 +226,7 @@ a_label_leads_to_the_table_of_a_vrf(void **state)
 	end(g);
 }
 
-/* A route of the kernel for IP packets, `encap mpls NEW_LABEL ttl N`. */
+/* Queue a route of the kernel for IP packets, with `encap mpls NEW_LABEL ttl N`. */
 static void
 kernel_push(struct rig *g, const char *prefix, uint32_t new_label, uint16_t ttl)
 {
@@ -390,7 +392,7 @@ a_checkpoint_has_them_and_the_first_dump_confirms_them(void **state)
 	end(g);
 }
 
-/* A record of a label with a metric, or of a connected subnet, is none that rib writes. */
+/* rib never writes a record of a label that has a metric, or that says connected subnet. */
 static void
 a_record_that_no_label_has_is_not_believed(void **state)
 {

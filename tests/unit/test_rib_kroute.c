@@ -88,12 +88,13 @@ a_replace_takes_the_place_of_the_first_of_its_metric(void **state)
 	go(g);
 	assert_seen(g, HOST, "192.0.2.2@1");
 	/*
-	 * It was replaced by a route that rtnl does not pass on, such as a route of zebra.
+	 * The route by GW(2) was replaced by a route that rtnl does not pass on, such as a
+	 * route of zebra.
 	 */
 	(void)rig_kernel_route(g, KERNEL_ROUTE_REPLACED, NET, 0, NULL, 0);
 	go(g);
 	assert_seen(g, HOST, "none");
-	/* With no route to replace it adds one. */
+	/* If there is no route to replace, KERNEL_REPLACE adds the route. */
 	rig_kernel_route(g, NEW, NET, 7, GW(3), 11)->order = KERNEL_REPLACE;
 	go(g);
 	assert_seen(g, HOST, "192.0.2.3@1");
@@ -163,7 +164,7 @@ ipv4_routes_that_differ_in_details_alone_are_several(void **state)
 		}
 	}
 	go(g);
-	assert_seen(g, HOST, "192.0.2.1@1"); /* the appended route did not move it */
+	assert_seen(g, HOST, "192.0.2.1@1"); /* the appended route did not take its place */
 	rig_kernel_route(g, DEL, NET, 0, GW(1), 11)->details = 2;
 	go(g);
 	assert_seen(g, HOST, "192.0.2.1@1");
@@ -265,7 +266,7 @@ linux_joins_ipv6_routes_with_gateways_and_deletes_one_by_one(void **state)
 	struct kernel_event *ev;
 
 	(void)rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
-	ev = rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11); /* told with all hops */
+	ev = rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11); /* Linux reports both hops */
 	rig_kernel_hop(ev, GW6(2), 11);
 	go(g);
 	assert_seen(g, HOST6, BOTH6);
@@ -479,7 +480,7 @@ a_dump_that_begins_again_counts_from_its_second_begin(void **state)
 	rig_kernel_dump(g, true, 4, RTPROT_STATIC);
 	go(g);
 	assert_seen(g, "203.0.113.1",
-		    "192.0.2.1@1"); /* nothing is removed without an end */
+		    "192.0.2.1@1"); /* only the end of a dump removes routes */
 	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->order = KERNEL_LISTED;
 	rig_kernel_dump(g, false, 4, RTPROT_STATIC);
 	go(g);
@@ -504,7 +505,7 @@ a_dump_puts_routes_of_equal_metric_in_its_order(void **state)
 	end(g);
 }
 
-/* Show routes of NET by gateways, of one protocol, in a dump of the protocol. */
+/* Send a dump of one protocol. It shows a route to NET for each gateway of `gw`. */
 static void
 dump_of(struct rig *g, uint8_t protocol, const char *const *gw)
 {
@@ -545,14 +546,14 @@ a_dump_of_one_protocol_keeps_the_order_of_routes_of_several(void **state)
 	end(g);
 }
 
-/* The kernel's events that wait while it is dumped are older than the dump. */
+/* Events that wait while rtnl dumps the kernel's routes are older than the dump. */
 static void
 an_event_gives_a_route_of_such_a_dump_its_place(void **state)
 {
 	struct rig *g = rig_two_ports();
 
 	rig_kernel_route(g, NEW, NET, 0, GW(1), 11)->route.protocol = RTPROT_BOOT;
-	/* 3 was prepended, then 2; then 2 was replaced by 4. */
+	/* GW(3) was prepended, then GW(2). Then GW(2) was replaced by GW(4). */
 	DUMP_OF(g, RTPROT_STATIC, GW(4), GW(3));
 	assert_seen(g, HOST, "192.0.2.1@1");
 	(void)rig_kernel_route(g, NEW, NET, 0, GW(3), 11);
@@ -562,7 +563,7 @@ an_event_gives_a_route_of_such_a_dump_its_place(void **state)
 	rig_kernel_route(g, NEW, NET, 0, GW(4), 11)->order = KERNEL_REPLACE;
 	go(g);
 	assert_seen(g, HOST, "192.0.2.4@1");
-	DUMP_OF(g, RTPROT_STATIC, GW(4), GW(3)); /* 2 was not there */
+	DUMP_OF(g, RTPROT_STATIC, GW(4), GW(3)); /* without GW(2) */
 	(void)rig_kernel_route(g, DEL, NET, 0, GW(4), 11);
 	go(g);
 	assert_seen(g, HOST, "192.0.2.3@1");
@@ -721,7 +722,7 @@ a_removed_record_of_table_local_is_found_in_one_step(void **state)
 	end(g);
 }
 
-/* The only record that is both in rib_kroutes.connected and in rib_kroutes.local. */
+/* Only such a record is both in rib_kroutes.connected and in rib_kroutes.local. */
 static void
 a_connected_record_of_table_local_leaves_both_lists(void **state)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams of zebra with labels (tests/unit/captures: LDP, segment routing, L3VPN, 6VPE, routes
- * between two AS) as octets through frame cutter, decoder, queue and RIB. After each section of a
- * stream the paths of forwarders are those of a naive model of the events: of each label, and of
- * each route in main and in the VRFs. test_fpm_labels compares the events with their text.
+ * Feed streams of zebra with labels (tests/unit/captures: LDP, segment routing, L3VPN,
+ * 6VPE, routes between two AS) to the frame cutter, the decoder, the queue and the RIB.
+ * After each section of a stream, compare the paths of forwarders with those of a naive
+ * model of the events: the paths of each label, and of each route in main and in the VRFs.
+ * test_fpm_labels compares the events with their text.
  *
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c
@@ -32,7 +33,7 @@
 #define FIRST_VRF  2u
 #define FIRST_PORT 101u
 #define N_PORTS    3u
-#define TABLE_STEP 10u /* table of red; that of blue is twice as high */
+#define TABLE_STEP 10u /* the table of red is 10, the table of blue 20 */
 
 /* --- the model ------------------------------------------------------------------------ */
 
@@ -100,7 +101,7 @@ id_is_named(struct model *m, uint32_t number)
 	return false;
 }
 
-/* Append the next hops of an id. Return how many `out` has; 0: the id has no content. */
+/* Store the next hops of an id in `out`. Return their number; 0: the id has no content. */
 static unsigned int
 id_hops(struct model *m, uint32_t number, struct hop out[HOPS_MAX])
 {
@@ -212,7 +213,7 @@ model_sweep(struct model *m)
 
 /* --- what forwarders do --------------------------------------------------------------- */
 
-/* Texts without doubles, as a set. */
+/* A set of texts: it has each text once. */
 struct texts {
 	char text[HASHES][TEXT_MAX];
 	unsigned int n;
@@ -343,7 +344,7 @@ entry_see(const struct rig *g, const struct entry *e, struct texts *out)
 	}
 }
 
-/* Return true if another route of the table has the first address of this one. */
+/* Return true if a longer prefix of the same table covers the first address of `e`. */
 static bool
 entry_is_covered(const struct model *m, const struct entry *e)
 {
@@ -394,7 +395,7 @@ assert_rig_is(struct rig *g, struct model *m, const char *where)
 		texts_join(&want, wanted, sizeof(wanted));
 		texts_join(&got, gotten, sizeof(gotten));
 		if (strcmp(wanted, gotten) != 0)
-			fail_msg("%s: %s table %u by \"%s\", expected \"%s\"", where,
+			fail_msg("%s: %s table %u has \"%s\", expected \"%s\"", where,
 				 prefix_str(&e->prefix, name), e->table, gotten, wanted);
 	}
 	in_fib = labels_in_fib(g->fib);
@@ -458,7 +459,10 @@ section_begin(struct run *run, const char *file, const char *title)
 {
 	section_end(run);
 	snprintf(run->section, sizeof(run->section), "%s %s", file, title);
-	/* A section with a part of a replay has not all ids of the session. */
+	/*
+	 * A section "... alone" is a part of a replay. It lacks ids of the session, so it
+	 * is no new session here.
+	 */
 	if (strstr(title, "replay") == NULL || strstr(title, "alone") != NULL)
 		return;
 	stream_close(&run->stream);

@@ -37,7 +37,9 @@ label_event(struct rig *g, enum fpm_event_kind kind, uint32_t label)
 	return ev;
 }
 
-/* Let the next hop push a label; 0: none. */
+/*
+ * Let the next hop push a label. 0: it has MPLS without labels, as if they were too many.
+ */
 static void
 hop_push(struct fpm_hop *hop, uint32_t label)
 {
@@ -46,7 +48,9 @@ hop_push(struct fpm_hop *hop, uint32_t label)
 	hop->label[0] = label;
 }
 
-/* The label comes off, and `push` comes on unless it is 0. */
+/*
+ * Announce a route of a label. It pops the label, or swaps it for `push` if that is not 0.
+ */
 static void
 label_route(struct rig *g, uint32_t label, const char *gw, uint32_t ifindex, uint32_t push)
 {
@@ -217,7 +221,7 @@ equal_labels_over_a_neighbor_are_one_entry(void **state)
 	assert_int_equal(g->rib->encaps.n, 2);
 	assert_int_equal(g->rib->stacks.n, 1);
 
-	/* The id changes alone. */
+	/* Only the next hop of the id changes. */
 	hop_with_label(g, 7, "192.0.2.1", 11, 201);
 	rig_settle(g);
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1 push 201");
@@ -438,8 +442,8 @@ ckpt_become(int fd, uint32_t layout)
 }
 
 /*
- * Layout 3 had next hops with labels, but not the labels. They are unsupported, as they were,
- * until the replay.
+ * Layout 3 has the next hops that push labels, but not the labels. These next hops are
+ * unsupported until the replay, as they were for the daemon that wrote layout 3.
  */
 static void
 the_layout_before_labels_is_read(void **state)
@@ -473,7 +477,10 @@ the_layout_before_labels_is_read(void **state)
 
 #define LONG_FIRST 1048560u /* the first label of a stack of teach_stack() */
 
-/* Announce a route over a next hop that pushes `n` labels, and a label that becomes them. */
+/*
+ * Announce a route over a next hop that pushes `n` labels, and a label that is swapped for
+ * the same `n` labels.
+ */
 static void
 teach_stack(struct rig *g, unsigned int n)
 {
@@ -526,7 +533,9 @@ stacks_are_pushed(struct rig *g, unsigned int n)
 	rib_must_be_sound(g);
 }
 
-/* All 16 labels that zebra sends, and the numbers below, are there after a restart. */
+/*
+ * Stacks of LABEL_WORDS to 16 labels are in force after a restart. zebra sends 16 at most.
+ */
 static void
 stacks_of_sixteen_labels_are_in_force_after_a_restart(void **state)
 {
@@ -606,7 +615,7 @@ each_octet_of_sixteen_labels_counts(void **state)
 	rig_free(g);
 }
 
-/* A record of labels that was torn costs the routes of its slot, and gives no wrong label. */
+/* A damaged record of labels costs the routes of its slot. It leads to no wrong label. */
 static void
 each_octet_of_the_labels_counts(void **state)
 {
@@ -684,7 +693,7 @@ stacks_of_each_length_are_written_found_again_and_freed(void **state)
 			for (unsigned int i = 0; n <= LABEL_WORDS && i < n; i++)
 				assert_int_equal(e->entry[i],
 						 __builtin_bswap32(label[i] << 12));
-			/* Fast code finds no neighbor of more labels. */
+			/* With more labels `next` has no adjacency for the fast path. */
 			assert_int_equal(path_index(e->next), n > LABEL_WORDS ? 0 : 1);
 			assert_int_equal(encap_next(e), PATH(PATH_ADJ, 1));
 			assert_int_equal(stack_number(g->rib, label, n, 0), first[n]);
@@ -735,7 +744,7 @@ the_audit_finds_wrong_labels_and_mends_them(void **state)
 
 	group = g->fib->label[100];
 	g->fib->label[100] =
-		0; /* a route that is missing, one that is wrong, one too many */
+		0; /* missing; 1048575 is wrong, 101 and 2047 are too many */
 	g->fib->label[1048575] = group;
 	g->fib->label[101] = group;
 	g->fib->label[2047] = group;
@@ -746,14 +755,16 @@ the_audit_finds_wrong_labels_and_mends_them(void **state)
 	assert_label(g, 1048575, "192.0.2.1@1");
 	assert_label(g, 101, "no label");
 	g->rib->labels.want[100] = 0;
-	assert_int_equal(n_different(g, true), 1); /* the route; its label is right then */
+	assert_int_equal(n_different(g, true), 1); /* the repair also mends `want` */
 	assert_int_equal(n_different(g, false), 0);
 	assert_label(g, 100, "192.0.2.1@1 push 200");
 	rib_must_be_sound(g);
 	rig_free(g);
 }
 
-/* Also if most numbers are in use, unused ones are found before all are given away. */
+/*
+ * Even if most numbers are in use, rib looks for unused stacks before the numbers run out.
+ */
 static void
 unused_stacks_are_looked_for_before_the_numbers_run_out(void **state)
 {

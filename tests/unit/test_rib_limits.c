@@ -215,7 +215,7 @@ an_orphan_is_counted_by_its_new_use(void **state)
 	rig_free(g);
 }
 
-/* Return the checkpoint of a daemon that had `n` such routes. */
+/* Return the checkpoint of a daemon that had `n` routes of teach_paths(). */
 static int
 left_behind(unsigned int n)
 {
@@ -244,7 +244,7 @@ zebra_is_not_asked_for_routes_of_a_too_large_checkpoint(void **state)
 	rig_free(g);
 }
 
-/* Return the number of these routes that are forwarded. */
+/* Return how many of the `n` routes of teach_paths() forward packets. */
 static unsigned int
 n_forwarded(struct rig *g, unsigned int n)
 {

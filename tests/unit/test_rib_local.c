@@ -182,7 +182,7 @@ a_short_prefix_of_table_local_hides_longer_routes_of_a_vrf(void **state)
 		assert_seen_in(g, 1, "10.8.2.1", "blackhole");
 		assert_seen_in(g, 2, "10.8.1.1", "blackhole");
 		assert_int_equal(differences(g), 0);
-		/* One of type throw leaves its prefix to the rules that follow. */
+		/* A route of type throw leaves its prefix to the rules that follow. */
 		local(g, KERNEL_ROUTE, "10.8.1.128/25", RTN_THROW);
 		rig_settle(g);
 		assert_seen_in(g, 1, "10.8.1.1", "blackhole");
@@ -251,7 +251,7 @@ a_local_address_precedes_the_routes_of_a_vrf_for_one_tos(void **state)
 	rig_free(g);
 }
 
-/* Return one row of the list of red. */
+/* Assert the table and the state of row `at` in a list of routes of red. */
 static void
 assert_row(struct rig *g, const char *dst, bool longest, size_t at, json_int_t table,
 	   const char *state_name)
@@ -315,7 +315,9 @@ the_audit_compares_table_local_in_vrfs_and_repairs_it(void **state)
 
 #define N_ADDRESSES 100u
 
-/* Add or delete addresses from `from` on in no VRF. */
+/*
+ * Add or delete the addresses from `from` up to, not including, `to`. They are in no VRF.
+ */
 static void
 addresses(struct rig *g, unsigned int from, unsigned int to, bool gone)
 {
@@ -327,7 +329,9 @@ addresses(struct rig *g, unsigned int from, unsigned int to, bool gone)
 	}
 }
 
-/* Assert that addresses from `from` to `to` are those of table local in a VRF, and no others. */
+/*
+ * Assert that in a VRF only the addresses from `from` up to, not including, `to` are local.
+ */
 static void
 assert_addresses(struct rig *g, uint16_t vrf, unsigned int from, unsigned int to)
 {
@@ -358,7 +362,7 @@ a_vrf_without_memory_gets_what_table_local_has_when_there_is_some_again(void **s
 	assert_int_equal(g->rib->locals.n_left, N_ADDRESSES);
 	assert_true(log_said("rib: out of memory in=local") > said);
 	assert_addresses(g, 2, 0, N_ADDRESSES);
-	/* Some go before the trie had them. */
+	/* Some addresses are deleted before the trie of red had them. */
 	addresses(g, 60, N_ADDRESSES, true);
 	rig_flush_batch(g);
 	rib_round(g->rib);
@@ -393,7 +397,9 @@ work_for_addresses_without_memory_is_linear(void **state)
 	rib_round(g->rib);
 	assert_int_equal(l->n_left, n);
 	assert_in_range(l->n_left_steps, n, 20 * n); /* a commit tries 16 */
-	/* Each address goes and comes again: it is there already. */
+	/*
+	 * Each address is deleted and added again. It finds itself among those that wait.
+	 */
 	addresses(g, 0, n, true);
 	addresses(g, 0, n, false);
 	rig_flush_batch(g);
@@ -480,7 +486,7 @@ ten_addresses_in_no_vrf_cost_each_vrf_a_few_kib(void **state)
 	rig_free(g);
 }
 
-/* Readers that look the table of a VRF up alone have to know that its FIB has such a route. */
+/* Readers that look up only the table of a VRF must know that its FIB has such a route. */
 static void
 readers_know_that_table_local_had_an_ipv6_route_that_refuses(void **state)
 {

@@ -139,8 +139,8 @@ run(uint64_t seed, struct rnd *r, bool in_order)
 				s = rnd_below(r, N_STREAM);
 			} while (at[s] == N_STEP);
 		/*
-		 * The addresses of an interface are deleted with it, so their order is that
-		 * of the kernel.
+		 * The addresses of an interface are deleted with it. So the events of its
+		 * addresses follow all events of the interface, as the kernel reports them.
 		 */
 		if (s >= N_STREAM - N_LINK && at[s - N_LINK] < N_STEP)
 			s -= N_LINK;

@@ -12,7 +12,7 @@
 #define BOTH  "192.0.2.129@2*2048 192.0.2.1@1*2048"
 #define ALL_6 "2001:db8:1::1@1*2048 fe80::1@1*1024 fe80::1@2*1024"
 
-/* Tell rib what thread bfd tells of a next hop. Runs no round. */
+/* Send rib the message of thread bfd that a next hop is dead or alive. Run no round. */
 static void
 bfd_tells(struct rig *g, const char *gw, uint32_t ifindex, bool dead)
 {

@@ -264,7 +264,7 @@ groups_are_listed_with_their_routes(void **state)
 	rig_free(g);
 }
 
-/* State, gateway and users of each next hop. A group is no next hop. */
+/* The list has the state, the gateway and the users of each next hop. It has no groups. */
 static void
 nexthops_are_listed_by_id_with_their_users(void **state)
 {
@@ -301,7 +301,7 @@ nexthops_are_listed_by_id_with_their_users(void **state)
 	assert_int_equal(num(rows, 4, "nexthop_id"), 30);
 	assert_string_equal(str(rows, 4, "state"), "unresolved");
 	json_decref(rows);
-	/* A deleted group, and a group whose content is replaced, no longer use it. */
+	/* A deleted group, and a group with other members now, no longer use next hop 7. */
 	rig_group(g, 20, 1, 8, 1);
 	rig_nh_del(g, 21);
 	rig_link(g, 12, 2, true);
@@ -359,7 +359,9 @@ the_summary_has_every_key(void **state)
 	rig_free(g);
 }
 
-/* Return the rows of the routes for an audit that have the prefix. */
+/*
+ * Return how often the rows for an audit have the prefix. Store the last row that has it.
+ */
 static unsigned int
 packed_rows_of(const json_t *rows, const char *prefix, const json_t **last)
 {

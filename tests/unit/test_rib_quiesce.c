@@ -22,7 +22,7 @@ quiesce(struct rig *g, _Atomic bool *done)
 	rib_on_msg(g->rib, &m->m);
 }
 
-/* In a replay with fewer routes; the missing routes are not swept yet. */
+/* rib quiesces within a replay that lacks routes, before the lacking routes are swept. */
 static void
 nothing_moves_under_a_successor(void **state)
 {
@@ -55,8 +55,8 @@ nothing_moves_under_a_successor(void **state)
 }
 
 /*
- * In the round of the message itself. No route changes, so only the changed next hop is a
- * sign of it.
+ * rib quiesces in the round in which it gets the message. The message changes a next hop
+ * and no route.
  */
 static void
 the_last_message_of_zebra_reaches_a_successor(void **state)
@@ -76,7 +76,7 @@ the_last_message_of_zebra_reaches_a_successor(void **state)
 	rig_free(g);
 }
 
-/* The successor did not take over: the checkpoint has no groups that are no longer used. */
+/* If the successor does not take over, rib removes the unused slots from the checkpoint. */
 static void
 a_checkpoint_that_rested_is_whole_after_it(void **state)
 {
@@ -172,7 +172,7 @@ routes_that_go_meanwhile_leave_a_checkpoint_that_rested(void **state)
 	rig_free(g);
 }
 
-/* Return the result of the thread's init function. */
+/* Begin a rib whose IPv4 trie gets no memory. Return the result of its init function. */
 static int
 begun_poor(int fd, bool successor)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data that readers may hold stays unchanged until their grace period has ended. Also: no
- * memory. The test thread is an online QSBR reader: no grace period ends until it reports a
- * quiescent state.
+ * Data that readers may hold stays unchanged until their grace period has ended. In some
+ * tests the tries get no memory. The test thread is an online QSBR reader: no grace period
+ * ends until it reports a quiescent state.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c
  * link: tests/unit/rig_kernel.c
@@ -297,7 +297,7 @@ no_slot_dies_while_a_trie_may_still_name_it(void **state)
 		slot = rig_group_of(g, text);
 	}
 	rig_no_memory = true;
-	feed(g, 20000, 60000, 8); /* until it fails */
+	feed(g, 20000, 60000, 8); /* until the trie has no memory */
 	feed(g, 0, 20000, 8);     /* removes the last routes of id 7 */
 	rig_flush_batch(g);
 	rib_round(g->rib);

@@ -505,7 +505,7 @@ local(struct rig *g, enum kernel_event_kind kind, const char *prefix, uint8_t rt
 	rig_kernel_type(g, kind, prefix, 0, rtm_type)->is_local = true;
 }
 
-/* Linux looks up table local before the routes for some packets of table main. */
+/* Linux looks up table local before the routes of main that have a source or a TOS. */
 static void
 a_local_prefix_hides_routes_for_a_source_or_a_tos(void **state)
 {
@@ -543,7 +543,7 @@ a_local_prefix_hides_routes_for_a_source_or_a_tos(void **state)
 	rig_free(g);
 }
 
-/* Once the rules of IPv4 were changed, table local decides before main by all types. */
+/* Once the rules of IPv4 were changed, routes of table local of all types precede main. */
 static void
 all_types_of_table_local_hide_routes(void **state)
 {
@@ -622,7 +622,7 @@ a_local_route_with_the_content_of_a_hidden_one_counts(void **state)
 	rig_free(g);
 }
 
-/* The same in a view: a route of table local counts before those of a TOS. */
+/* In a view, too, a route of table local counts before a route with a TOS. */
 static void
 a_local_route_counts_before_one_of_a_tos(void **state)
 {
@@ -642,8 +642,9 @@ a_local_route_counts_before_one_of_a_tos(void **state)
 }
 
 /*
- * A throw in table local leaves its prefix to main, whose longest covering route counts, also
- * where a shorter prefix of table local decides for the packets around.
+ * A route of type throw in table local leaves its prefix to main. Then the longest covering
+ * route of main counts, even if a shorter prefix of table local decides for the addresses
+ * around.
  */
 static void
 a_throw_of_table_local_leaves_its_prefix_to_main(void **state)
@@ -696,7 +697,7 @@ a_throw_of_table_local_leaves_its_prefix_to_main(void **state)
 	}
 }
 
-/* A prefix of table local concerns the routes inside it, and no walk over all routes. */
+/* A prefix of table local costs a walk over the routes inside it, not over all routes. */
 static void
 a_local_prefix_costs_what_it_hides(void **state)
 {
@@ -770,7 +771,7 @@ a_flapping_local_prefix_starves_nothing(void **state)
 			flap(g);
 		assert_true(g->rib->resync.due);
 		assert_seen(g, "10.0.0.1", "local");
-		assert_seen(g, "10.39.15.1", "local"); /* the last one */
+		assert_seen(g, "10.39.15.1", "local"); /* the last of the 10,000 routes */
 		assert_seen(g, "203.0.113.200", "local");
 		assert_seen_in(g, 3, "198.51.100.1", "192.0.2.129@2");
 		rig_settle(g);
@@ -780,7 +781,9 @@ a_flapping_local_prefix_starves_nothing(void **state)
 	}
 }
 
-/* A rule whose FIB has no room is not obeyed, and is named. All other rules are obeyed. */
+/*
+ * A rule whose FIB has no room is not obeyed, and the list says so. All others are obeyed.
+ */
 static void
 more_fibs_than_numbers_are_refused_by_name(void **state)
 {
@@ -812,7 +815,7 @@ more_fibs_than_numbers_are_refused_by_name(void **state)
 	for (uint32_t i = 1; i < FIB_RULE_TABLES; i++)
 		lookup(2 + i, 1000 + i);
 	tell(g, 4);
-	rig_later(g, 2); /* the number of the removed rule is free */
+	rig_later(g, 2); /* the number of the FIB that has no rule any longer is free */
 	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.129@2");
 	tell(g, 4);
 	assert_from(g, "192.0.2.9", "198.51.100.1", "192.0.2.1@1");

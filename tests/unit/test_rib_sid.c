@@ -19,7 +19,10 @@
 #include "rib/kernel.h"
 #include "../fuzz/invariants.h"
 
-/* A route to an end point, as zebra sends it: the interface is a dummy or the VRF's. */
+/*
+ * Announce a route to an end point, as zebra sends it: the interface is a dummy or the
+ * VRF's. `sid` NULL: the end point is not supported.
+ */
 static void
 sid_route(struct rig *g, uint32_t id, const char *prefix, const struct srv6_sid *sid)
 {
@@ -68,7 +71,7 @@ text_of(struct rig *g, const char *prefix)
 	return text;
 }
 
-/* Check the entries of teach(). `vrf`: of the table of fc00::1. */
+/* Check the entries of teach(). `vrf`: the VRF that has table 100, which fc00::1 uses. */
 static void
 entries_are_right(struct rig *g, uint16_t vrf)
 {
@@ -172,7 +175,10 @@ static const uint8_t segments[5][16] = {{0xfc, [15] = 5},
 					{0xfc, [15] = 2},
 					{0xfc, [15] = 1}};
 
-/* A route whose next hop is a headend with the last `n` of the segments, as zebra sends it. */
+/*
+ * Announce a route, as zebra sends it, whose next hop is a headend with the last `n`
+ * segments.
+ */
 static struct fpm_hop *
 headend_route(struct rig *g, uint32_t id, const char *prefix, enum srv6_mode mode,
 	      unsigned int n)
@@ -277,7 +283,7 @@ headends_without_an_entry_get_one_when_it_is_free(void **state)
 	assert_seen(g, "198.51.100.1", "headend fc00::1");
 	assert_seen(g, "203.0.113.1", "kernel@0");
 	rib_must_be_sound(g);
-	rig_link(g, 11, 1, false); /* the list of legs that wait is not that of the link */
+	rig_link(g, 11, 1, false); /* the link's list lacks legs that wait for an entry */
 	rig_link(g, 11, 1, true);
 	rig_del(g, "198.51.100.0/24");
 	rig_settle(g);
@@ -336,8 +342,8 @@ flows_stay_with_their_segments(void **state)
 }
 
 /*
- * A headend with its own source, and a headend with the longest list: the checkpoint has no
- * room for them.
+ * The checkpoint has no room for a headend that has both the longest list of segments and a
+ * source of its own.
  */
 static void
 long_headends_are_the_kernels_after_a_restart(void **state)
@@ -419,7 +425,7 @@ number_of(const struct rig *g, const char *addr)
 	return number_in(g, RT_TABLE_MAIN, addr);
 }
 
-/* The entry is used again after the grace period, and that of a policy with it. */
+/* The entry is used again after the grace period, and so is the entry of its policy. */
 static void
 end_points_without_routes_give_their_entries_back(void **state)
 {
@@ -521,7 +527,7 @@ sids_ask(struct rig *g, const char *prefix, bool longest)
 	return rig_ask(g, &q, NULL);
 }
 
-/* Return the packets of the only SID that the query finds. */
+/* Return the number of packets to the only SID that the query finds. */
 static json_int_t
 packets_of(struct rig *g, const char *prefix, bool longest)
 {
@@ -587,7 +593,7 @@ each_sid_has_a_number(void **state)
 	rig_free(g);
 }
 
-/* The next hop of routes becomes an end point, and another kind again, while they have it. */
+/* The next hop of two routes becomes an end point, and later a gateway. */
 static void
 numbers_follow_the_next_hop(void **state)
 {
@@ -661,7 +667,9 @@ each_sid_of_a_vrf_has_a_number(void **state)
 	rig_free(g);
 }
 
-/* Send rib a list of rules that looks up in table 200 first, or without `named` in main alone. */
+/*
+ * Send rib a list of rules. `named`: it has a rule for table 200 before the rule for main.
+ */
 static void
 rules_tell(struct rig *g, bool named, int32_t suppress)
 {
@@ -686,8 +694,8 @@ rules_tell(struct rig *g, bool named, int32_t suppress)
 }
 
 /*
- * A table that rules name has a FIB, so its SIDs have numbers, until neither a rule nor a VRF has the
- * table. A VRF may come to it meanwhile.
+ * A table that rules name has a FIB, so its SIDs have numbers, until neither a rule nor a
+ * VRF has the table. Meanwhile a VRF may get the table.
  */
 static void
 each_sid_of_a_table_of_rules_has_a_number(void **state)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Print durations without judging them: a full table, the same again, a restarted zebra,
- * and a link with all routes behind it. Sanitizer and debug builds use a small table.
+ * Print durations without judging them: a full table, the same table again, a restarted
+ * zebra, and a link with all routes behind it. Sanitizer and debug builds use a small
+ * table.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/grace.c tests/unit/oracle.c
  * link: tests/unit/rig_kernel.c
@@ -99,7 +100,10 @@ ids(struct rig *g, uint32_t base)
 	rig_flush_batch(g);
 }
 
-/* Return the time of rib's own work for all routes. Grace periods end meanwhile. */
+/*
+ * Feed all routes into a table. Return the seconds of rib's own work. Grace periods end
+ * meanwhile.
+ */
 static double
 feed(struct rig *g, uint32_t table, const struct prefix *p, uint32_t base)
 {
@@ -217,7 +221,7 @@ a_full_table_goes_in(void **state)
 
 	restored(g);
 
-	/* Removed so that no connected prefix is part of the figure. */
+	/* Remove the addresses, so that no connected prefix is part of the figure. */
 	rig_addr(g, 11, "192.0.2.126/25", true);
 	rig_addr(g, 11, "2001:db8:1::ff/64", true);
 	rig_settle(g);
@@ -247,7 +251,7 @@ a_full_table_goes_in(void **state)
 	rig_free(g);
 }
 
-/* Forwarders stop using all of it in one step, however many routes it has. */
+/* Forwarders stop using a removed VRF in one step, however many routes it has. */
 static void
 a_vrf_of_a_full_table_comes_and_goes(void **state)
 {

@@ -12,7 +12,9 @@
 
 #include "rib/replay.h"
 
-/* Begin a session of that zebra: its first messages are next hop `id` and a route by it. */
+/*
+ * Begin a session of `zebra`. Its first messages are next hop `id` and a route by this id.
+ */
 static void
 session_begin(struct rig *g, uint32_t zebra, uint32_t id)
 {

@@ -27,7 +27,7 @@ struct house {
 	struct fib *fib;
 };
 
-/* neigh: each watched neighbor has 02:00:00:00:00:<adj> at once. */
+/* A neigh that resolves each neighbor at once. The last two octets of its MAC are `adj`. */
 static void
 neigh_on_msg(struct worker *w, struct msg *m)
 {
@@ -47,7 +47,7 @@ neigh_on_msg(struct worker *w, struct msg *m)
 	}
 }
 
-/* Rounds of the thread of rib. */
+/* Operations of rib that also count the rounds of its thread. */
 static struct worker_ops counted;
 static const struct worker_ops *rib_ops;
 static _Atomic unsigned int n_rounds;
@@ -228,7 +228,10 @@ a_thread_without_work_makes_no_rounds(void **state)
 	add_route(b, FPM_ROUTE, 0x0a000000, 24, 7);
 	worker_send(&h->rib, &b->m);
 	assert_true(wait_for(h, 0x0a000001, PATH_ADJ, PATIENCE_S));
-	/* The median of the times between two looks: a thread that is off its CPU rests, too. */
+	/*
+	 * Most samples must be quiet: a busy thread that is off its CPU has a few quiet
+	 * ones.
+	 */
 	for (unsigned int i = 0; i < 25; i++) {
 		before = atomic_load(&n_rounds);
 		poll(NULL, 0, 20);
@@ -284,9 +287,9 @@ reader_main(void *arg)
 			p = ask(r->h, 0x0a000001 + (x >> 24 << 8), x);
 			r->n++;
 			/*
-			 * These routes are replaced all the time and never absent. Each of
-			 * their next hops has a gateway 192.0.2.x or 198.51.100.x on the
-			 * interface of that name.
+			 * These routes are replaced all the time and never absent. The
+			 * gateways on interface 1 are 192.0.2.x, those on interface 2 are
+			 * 198.51.100.x.
 			 */
 			if (path_kind(p) == PATH_ADJ) {
 				const struct fib_adj *a = &r->h->fib->adj[path_index(p)];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes go from one id or content to another, as zebra moves them: the flows of members
- * that both have stay. Slots with equal content and different buckets (variants).
+ * zebra moves routes from one id or content to another. Members that are in both keep their
+ * flows. For that, several slots may have the same content and different buckets
+ * (variants).
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
@@ -63,7 +64,7 @@ group_of(struct rig *g, uint32_t id, unsigned int members)
 			ev->hops[ev->n_hops++] = (struct fpm_hop){.id = 1 + i, .weight = 1};
 }
 
-/* Announce a route by a group without ids. */
+/* Announce a route with inline next hops: the gateways in the set `members`. */
 static void
 route_by(struct rig *g, const char *prefix, unsigned int members)
 {
@@ -107,7 +108,7 @@ path_of(struct rig *g, unsigned int i)
 	return PATH(PATH_ADJ, rig_adj(g, gateway(i), gateway_link(i)));
 }
 
-/* Assert that only flows of the gateways in the set `left` moved, and all of them. */
+/* Assert that all flows of the gateways in the set `left` moved, and no others. */
 static void
 assert_left(struct rig *g, const struct flows *was, const struct flows *is,
 	    unsigned int left)
@@ -272,12 +273,15 @@ routes_with_different_flows_have_variants(void **state)
 	assert_left(g, &before[0], &after[0], 2);
 	assert_left(g, &before[1], &after[1], 1);
 	assert_int_equal(slots_of(g, 20), 2);
-	/* A new route takes one of them. A route that has one already keeps it. */
+	/*
+	 * A new route takes one of the variants. A route that already has a variant keeps
+	 * it.
+	 */
 	rig_route(g, "192.88.99.0/24", 20);
 	rig_route(g, "198.51.100.0/24", 20);
 	rig_settle(g);
 	assert_int_equal(slots_of(g, 20), 2);
-	/* The members of both change with the id. */
+	/* The members of both variants change with the id. */
 	group_of(g, 20, ALL & ~7u);
 	rig_settle(g);
 	flows_of(g, "198.51.100.1", &before[0]);

@@ -501,7 +501,7 @@ a_vrf_counts_from_its_start_and_not_from_that_of_its_number(void **state)
 	rig_free(g);
 }
 
-/* calloc() fails for FIBs of VRFs, and for nothing else. */
+/* While this is set, calloc() fails for FIBs of VRFs, and for nothing else. */
 static bool no_fibs;
 
 #ifdef __SANITIZE_ADDRESS__

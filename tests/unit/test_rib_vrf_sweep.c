@@ -11,7 +11,7 @@
 #include "rib/replay.h"
 
 /*
- * Begin a session of that zebra. It has replayed one of main's two routes and the sentinel.
+ * Begin a session of `zebra`. It replays one of main's two routes and the sentinel.
  */
 static void
 session_begin(struct rig *g, uint32_t zebra)
@@ -22,7 +22,7 @@ session_begin(struct rig *g, uint32_t zebra)
 }
 
 /*
- * Teach main's routes, the sentinel, then three tables. All are in step when this returns.
+ * Teach main's routes, the sentinel, then routes of three tables. Then end the session.
  */
 static struct rig *
 taught(void)
@@ -98,7 +98,7 @@ a_table_without_a_vrf_is_kept_if_only_zebra_counts(void **state)
 	rig_free(g);
 }
 
-/* Until then a VRF without a route may have one that zebra has not told yet. */
+/* Before the replay of VRFs is over, zebra may still send routes of a VRF. */
 static void
 main_answers_for_vrfs_when_their_replay_is_over(void **state)
 {
@@ -266,10 +266,10 @@ another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
 	rig_addr_in(g, 100, 11, "198.51.100.7/24", false);
 	rig_settle(g);
 	assert_seen_in(g, 4, "203.0.113.1", "none");
-	assert_seen_in(g, 4, "198.51.100.1", "onlink@1"); /* its own subnet stays */
+	assert_seen_in(g, 4, "198.51.100.1", "onlink@1"); /* the subnet of green stays */
 	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
 	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 1);
-	/* Nothing is left of it when a VRF called red has the table again. */
+	/* A later VRF called red gets the table without the routes of the first red. */
 	rig_vrf(g, 4, 100, NULL);
 	rig_vrf(g, 5, 100, "red");
 	rig_settle(g);
@@ -284,7 +284,7 @@ another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
 	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
 	rig_session_down(g);
 	rig_go(g);
-	(void)resync_from(&g->rib->resync, 1); /* for another reason */
+	(void)resync_from(&g->rib->resync, 1); /* a walk for another reason */
 	rig_settle(g);
 	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
 	rig_free(g);

@@ -59,7 +59,7 @@ the_setting_of_the_device_is_shown_not_the_request(void **state)
 	struct port port = started("net_null0", RTE_ETH_RSS_IPV4);
 	char text[64];
 
-	/* requested. */
+	/* Before the port reads the RSS back, it reports the requested RSS. */
 	assert_string_equal(port_rss(&port, text), "ip tcp udp sctp tunnel l2");
 	rss_read_back(&port);
 	assert_string_equal(port_rss(&port, text), "ip");

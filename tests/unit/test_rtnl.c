@@ -33,10 +33,10 @@ struct scene {
 		}                                                           \
 	} while (0)
 
-/* Handle the messages to [rib] meanwhile. */
+/* As wait_until(), but handle the messages to [rib] meanwhile. */
 #define wait_for(s, condition) wait_until((condition) || (rig_settle((s)->g), false))
 
-/* TAP t0 with 192.0.2.1/24 and 2001:db8::1/64; the thread not started. */
+/* Make a scene: TAP t0 with 192.0.2.1/24 and 2001:db8::1/64. The thread is not started. */
 static struct scene *
 scene_of(void **state)
 {
@@ -48,7 +48,7 @@ scene_of(void **state)
 	bed_tap(bed);
 	bed_sysctl(bed, "ipv6/conf/t0/accept_dad", "0");
 	bed_sysctl(bed, "ipv6/conf/t0/forwarding",
-		   "1"); /* else it has no anycast address */
+		   "1"); /* without forwarding t0 has no anycast address */
 	ip(bed, "link set lo up");
 	ip(bed, "addr add 192.0.2.1/24 dev t0");
 	ip(bed, "addr add 2001:db8::1/64 dev t0");
@@ -102,7 +102,9 @@ route_of(const struct scene *s, uint32_t table, const char *text)
 			   routes_hash(tables_routes(t, table), table, &p));
 }
 
-/* How many routes of the kernel the prefix has in table main and local. */
+/*
+ * Return the number of routes of the kernel that the prefix has in tables main and local.
+ */
 static unsigned int
 n_of(const struct scene *s, const char *text)
 {
@@ -115,7 +117,7 @@ n_of(const struct scene *s, const char *text)
 	return n;
 }
 
-/* The record that the kernel would use, or NULL. */
+/* Return the record that the kernel would use, or NULL. */
 static const struct kroute *
 first_of(const struct scene *s, const char *text)
 {
@@ -126,7 +128,10 @@ first_of(const struct scene *s, const char *text)
 	return i == 0 ? NULL : &k->v[i];
 }
 
-/* Gateways of that record: "192.0.2.9", "a b", "-". */
+/*
+ * Return the gateways of first_of(): "192.0.2.9 192.0.2.10". "-": no gateway; "none": no
+ * record.
+ */
 static const char *
 gateways_of(const struct scene *s, const char *text)
 {
@@ -442,7 +447,7 @@ routes_go_with_their_next_hop_object(void **state)
 	wait_for(s, n_of(s, NET) == 0 && n_of(s, "203.0.113.0/24") == 0);
 	ip(s->bed, "nexthop add id 6 via 192.0.2.11 dev t0");
 	wait_for(s, nh_find(s->g->rib, nh_id_of_kernel(6)) != NULL);
-	ip(s->bed, "link set t0 down"); /* takes the object 6 along, without an event */
+	ip(s->bed, "link set t0 down"); /* Linux deletes object 6, too, without an event */
 	wait_for(s, nh_find(s->g->rib, nh_id_of_kernel(6)) == NULL);
 	stop(s);
 }
@@ -454,7 +459,10 @@ a_route_with_a_limited_life_goes_when_it_is_over(void **state)
 	const char *net = "2001:db8:9::/48";
 
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
-	/* A test that gets a CPU when the route has expired does not see it. */
+	/*
+	 * 4 s, because a test that has no CPU until the route expires does not see the
+	 * route.
+	 */
 	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 4", net);
 	wait_for(s, n_of(s, net) == 1);
 	wait_for(s, n_of(s, net) == 0);
@@ -486,11 +494,11 @@ a_route_that_stays_expired_is_read_ever_less(void **state)
 	ip(s->bed, "-6 route add %s via 2001:db8::8 expires 3", net);
 	wait_for(s, n_of(s, net) == 1);
 	wait_for(s, n_of(s, net) == 0);
-	wait_for(s, dumps_rest_for(s, 400)); /* it is read every 100 ms at first */
+	wait_for(s, dumps_rest_for(s, 400)); /* the route is read every 100 ms at first */
 	assert_int_equal(
 		run("ip -n %s -6 route show %s | grep -q expires", s->bed->netns, net), 0);
 	ip(s->bed, "-6 route del %s", net);
-	wait_for(s, dumps_rest_for(s, 1000)); /* stop() wants no dump under way */
+	wait_for(s, dumps_rest_for(s, 1000)); /* no dump must run when stop() is called */
 	stop(s);
 }
 
@@ -529,7 +537,9 @@ a_dump_of_several_parts_shows_all(void **state)
 	stop(s);
 }
 
-/* The whole tables are read after the start, and after a silent deletion. */
+/*
+ * If tables are large, rtnl reads all of them after the start and after a silent deletion.
+ */
 static void
 beside_a_large_table_the_kernels_routes_come_and_go_as_ever(void **state)
 {
@@ -717,7 +727,7 @@ lost_events_make_it_read_everything_again(void **state)
 	ip(s->bed, "nexthop del id 5");
 	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	wait_for(s, count(&kernel_status.overruns) > overruns);
-	/* The thread has counted the overrun and is about to say so. */
+	/* The thread counts the overrun, and clears in_step only then. */
 	wait_until(atomic_load(&kernel_status.in_step) == 0);
 	release(s);
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
@@ -780,7 +790,10 @@ new_links_cause_no_dump(void **state)
 	uint64_t dumps;
 
 	wait_for(s, atomic_load(&kernel_status.in_step) == 1);
-	/* The last dump that the start of t0 may have caused. */
+	/*
+	 * Cause a dump, and wait for it: it ends after the dumps that the start of t0
+	 * caused.
+	 */
 	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
 	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1");
 	wait_for(s, n_of(s, NET) == 1);
@@ -797,7 +810,7 @@ new_links_cause_no_dump(void **state)
 				 0);
 	}
 	wait_for(s, n_of(s, "198.18.20.0/24") == 1);
-	/* A dump because of the address, of some protocols, may end late. */
+	/* The deleted address caused a dump of some protocols, which may end late. */
 	assert_in_range(count(&kernel_status.dumps), dumps, dumps + 20);
 	stop(s);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IPv6 dumps while routes are deleted. Linux skips existing routes then, so an answer may lack
- * them. The test makes the steps of the thread itself, and deletes routes between two parts of
- * an answer.
+ * IPv6 dumps during which routes are deleted. Linux may skip existing routes then, so the
+ * answer lacks them. The test makes the steps of the thread itself, and deletes routes
+ * between two parts of an answer.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/rtnl/ fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
  * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
@@ -16,8 +16,8 @@
 #include "rib_rig.h"
 #include "rtnl/rtnl_impl.h"
 
-#define N_ROUTES 1500u /* some parts of an answer */
-#define N_SHORT  40u   /* deleted in an answer that lacks as many others */
+#define N_ROUTES 1500u /* so many that an answer has several parts */
+#define N_SHORT  40u   /* routes deleted during an answer, which then lacks 40 others */
 #define STALE    "2001:db8:ffff::/48"
 
 struct scene {
@@ -193,7 +193,9 @@ each_answer_lacks_the_same_routes(struct scene *s, unsigned int answer, unsigned
 	answer_shorten(s, N_SHORT, part, 2);
 }
 
-/* Each answer lacks one route of more than a hundred, and another one than the last answer. */
+/*
+ * Each answer lacks one of more than a hundred routes, and not the same as the last answer.
+ */
 static void
 each_answer_lacks_another_route(struct scene *s, unsigned int answer, unsigned int part)
 {
@@ -202,7 +204,9 @@ each_answer_lacks_another_route(struct scene *s, unsigned int answer, unsigned i
 
 /* --- tests ------------------------------------------------------------------------------- */
 
-/* An answer in whose time no route is deleted suffices, of however many parts it is. */
+/*
+ * If no route is deleted during an answer, this answer suffices, however many parts it has.
+ */
 static void
 a_quiet_dump_has_one_answer(void **state)
 {

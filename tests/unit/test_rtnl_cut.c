@@ -25,7 +25,7 @@
 
 /* --- timers ------------------------------------------------------------------------------ */
 
-/* A thread without sockets whose dump of all tables was cut and has ended. */
+/* Make a thread without sockets. Its dump of all tables was cut and has ended. */
 static struct rtnl *
 after_a_cut(struct worker *w)
 {
@@ -80,7 +80,7 @@ a_cut_list_is_read_again_later_and_delays_no_other_dump(void **state)
 	again_s = ev_timer_remaining(w.loop, &r->cut_again);
 	assert_true(again_s > 1. && again_s <= CUT_MS / 1000.);
 
-	/* A replay, an expired route and a silent deletion wait as long as without a cut list. */
+	/* A replay and an expired route wait only as long as without a cut list. */
 	rtnl_on_msg(&w, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	assert_true(r->all_due);
 	assert_true(next_dump_ms(r) < 1000);

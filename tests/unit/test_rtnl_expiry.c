@@ -25,8 +25,9 @@ setup(void **state)
 }
 
 /*
- * A dump that began at a time has ended. It had expired routes, and routes whose shortest
- * lifetime is that (0: none). Return the time until the next dump; 0: there is none.
+ * End a dump that began at `begin_ms` and had `n_expired` expired routes. `life_ms`: the
+ * shortest lifetime of its other routes; 0: they have none. Return the milliseconds until
+ * the next dump; 0: there is none.
  */
 static uint32_t
 after_dump(uint64_t begin_ms, uint32_t n_expired, uint32_t life_ms)
@@ -61,7 +62,10 @@ the_shortest_lifetime_counts_up_to_a_limit(void **state)
 	assert_int_equal(LIFE_LARGE_MS, 60000);
 }
 
-/* A lifetime below one tick looks like none: a dump has to begin EXPIRED_MS after the first. */
+/*
+ * A lifetime below one tick looks like no lifetime. So dumps go on until a dump has begun
+ * EXPIRED_MS after the first dump without a lifetime.
+ */
 static void
 dumps_are_repeated_until_no_lifetime_can_be_hidden(void **state)
 {
@@ -98,7 +102,10 @@ dumps_are_repeated_until_no_lifetime_can_be_hidden(void **state)
 	assert_int_equal(EXPIRED_LARGE_MS, 5000);
 }
 
-/* The time grows to an eighth of the time since a route expired, from 100 ms to 2 s. */
+/*
+ * The time until the next dump is an eighth of the time since the last route expired, but
+ * at least 100 ms and at most 2 s.
+ */
 static void
 a_route_that_stays_expired_is_read_at_growing_times(void **state)
 {

@@ -13,7 +13,7 @@
 
 #include "rtnl/rtnl_impl.h"
 
-/* Tell the thread about a link, without its thread. Return true if it causes a dump. */
+/* Give the code of rtnl an event of a link. Return true if the event causes a dump. */
 static bool
 link_causes(struct rtnl *r, int type, unsigned int flags, unsigned int change)
 {
@@ -37,12 +37,12 @@ only_links_that_may_have_routes_cause_a_dump(void **state)
 	struct rtnl *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
-	assert_true(link_causes(r, RTM_NEWLINK, 0, 0)); /* not known as new */
+	assert_true(link_causes(r, RTM_NEWLINK, 0, 0)); /* the link is not known as new */
 	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
 	assert_false(link_causes(r, RTM_NEWLINK, 0, LINK_NEW));
 	assert_false(link_causes(r, RTM_NEWLINK, 0, 0));
 	assert_false(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
-	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW)); /* it was forgotten */
+	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW)); /* the link was forgotten */
 	/* Up without carrier: it may have routes, and no next-hop object. */
 	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
 	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, 0));

@@ -200,7 +200,7 @@ selectors_that_no_packet_has_are_noted(void **state)
 	begin(AF_INET); /* beyond every prefix */
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, 200);
 	assert_int_equal(decoded().suppress, 200);
-	begin(AF_INET); /* Linux compares -2 */
+	begin(AF_INET); /* Linux compares with -2, and no prefix is as short */
 	mnl_attr_put_u32(nlh, FRA_SUPPRESS_PREFIXLEN, UINT32_MAX - 1);
 	assert_int_equal(decoded().suppress, -1);
 	begin(AF_INET);

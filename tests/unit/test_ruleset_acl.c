@@ -25,13 +25,13 @@
 #include "ruleset/ruleset.h"
 
 #define RULES   24
-#define OPS     10 /* of a rule */
+#define OPS     10 /* room for the operations of a rule */
 #define PACKETS 400
 #define SETS    9
 
 struct given {
 	const char *name;
-	uint8_t sure; /* bit 0: for IPv4, bit 1: for IPv6 */
+	uint8_t sure; /* true if the rule is sure, bit 0: for IPv4, bit 1: for IPv6 */
 	struct ruleset_op op[OPS];
 };
 
@@ -125,7 +125,7 @@ bed_add(struct bed *b, unsigned int n_op, int code)
 	for (unsigned int k = 0; k < n_op; k++)
 		if (op[i * OPS + k].kind == OP_COUNT_RULE)
 			return;
-	b->rule[i].counts = false; /* counted behind its operations */
+	b->rule[i].counts = false; /* it counts after its last operation */
 }
 
 /* Append a rule: `given`, and behind it a verdict, unless `code` is CODE_CONTINUE. */
@@ -182,8 +182,9 @@ judge(struct bed *b, struct ruleset_packet *p)
 }
 
 /*
- * Judge all packets by both rulesets. `exact`: the classifier has to name the deciding rule of
- * a packet with ports, and no rule if none matches.
+ * Judge all packets by both rulesets. `exact` (bit 0: for IPv4, bit 1: for IPv6): the
+ * classifier has to name the deciding rule of a packet with ports, and no rule if none
+ * matches.
  */
 static void
 packets_agree(const char *name, unsigned int exact)
@@ -207,7 +208,7 @@ packets_agree(const char *name, unsigned int exact)
 		    one[0] != (rule == RULESET_NONE ? 0 : rule + 1))
 			fail_msg("%s: packet %u: the classifier names %u, not %d", name, i,
 				 one[0], (int)rule + 1);
-		/* By the first rule of each segment that is known before. */
+		/* Judge again, now with the first rule of each segment known before. */
 		k->begins = one;
 		assert_int_equal(ruleset_judge(&with.r, k), is);
 		assert_int_equal(k->rule, rule);
@@ -271,7 +272,9 @@ packet4(uint8_t proto, uint32_t src, uint32_t dst, unsigned int sport, unsigned 
 	put_be16(ip + 22, (uint16_t)dport);
 }
 
-/* Addresses have 2001:db8::/32 and these octets: two behind that, and the last two. */
+/*
+ * Addresses begin with 2001:db8. `src`, `dst`: octets 7 and 8 (from 0), and the last two.
+ */
 static void
 packet6(uint8_t proto, uint32_t src, uint32_t dst, unsigned int sport, unsigned int dport)
 {
@@ -648,10 +651,10 @@ chains_of_many_rules_have_the_verdicts_of_their_rules(void **state)
 	}
 }
 
-/* A build that the library refuses, for example because there is no memory. */
+/* True: the library refuses each build, as if there was no memory. */
 static bool refuses;
 static unsigned int n_built;
-static int64_t build_ms; /* 0: the CPU time is real; else it passes with builds only */
+static int64_t build_ms; /* CPU time that each build takes; 0: the real CPU time */
 
 int
 rte_acl_build(struct rte_acl_ctx *ctx, const struct rte_acl_config *config)
@@ -703,7 +706,10 @@ a_chain_whose_build_fails_is_walked(void **state)
 	assert_in_range(with.count[0].packets, 1, PACKETS);
 }
 
-/* Build the classifiers of a chain of `n` equal rules, for both families. Returns the failures. */
+/*
+ * Build the classifiers of a chain of `n` equal rules, for both families. Return the
+ * failures.
+ */
 static unsigned int
 long_chain_build(unsigned int n)
 {
@@ -727,7 +733,7 @@ long_chain_build(unsigned int n)
 static void
 a_classifier_that_would_take_too_long_is_not_built(void **state)
 {
-	/* The first one takes the time of all. */
+	/* The first build takes all the time that there is. */
 	build_ms = 13000;
 	assert_int_equal(long_chain_build(100), 1);
 	assert_int_equal(n_built, 1);
