@@ -11,10 +11,10 @@ sent, down, notification. Commands come over the Unix socket --control, a JSON o
 line, each answered by one:
 
     {"cmd": "status"}                         state and counts
-    {"cmd": "announce", "prefixes": [...]}    text form, either family; "t": when, monotonic
-    {"cmd": "withdraw", "prefixes": [...]}    the same; a reconnect repeats both
+    {"cmd": "announce", "prefixes": [...]}    prefixes as text; the answer has "t", the monotonic time
+    {"cmd": "withdraw", "prefixes": [...]}    the same; a new session repeats all these changes
     {"cmd": "sample", "count": 5, "seed": 1}  random announced prefixes with a host in each
-    {"cmd": "lonely", "count": 1, "seed": 1}  the same, covered by no other prefix
+    {"cmd": "lonely", "count": 1, "seed": 1}  the same, for prefixes that no other prefix covers
     {"cmd": "disconnect"}                     end the session and open no other
     {"cmd": "connect"}                        open a session again
 """
@@ -35,7 +35,7 @@ sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 from lab import bgp_wire, routes
 
 CHUNK = 65536
-GROUP4 = (1, 2, 4, 8, 16, 32, 64, 120)  # prefixes that share attributes in an UPDATE
+GROUP4 = (1, 2, 4, 8, 16, 32, 64, 120)  # numbers of prefixes that share attributes in an UPDATE
 GROUP6 = (1, 2, 4, 8, 16, 32, 64)
 
 

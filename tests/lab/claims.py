@@ -155,8 +155,8 @@ BFD_AT = "127.0.0.1:50700"
 
 @contextlib.contextmanager
 def bfd_in_the_dataplane(lab):
-    """Let the dataplane run the sessions of bfdd for the length of a with block: both programs get
-    their key or option, and start again."""
+    """Let the dataplane run the sessions of bfdd for the length of a with block. The dataplane gets
+    the key `bfd`, bfdd gets an option, and both start again."""
     config = Path(lab.dp.config)
     text, options = config.read_text(encoding="utf-8"), lab.r1.options["bfdd_options"]
 
@@ -226,7 +226,7 @@ def bfd_failover(lab):
     yield f"h1 pings h2: {crossing('wan0')}"
 
     def left_in_time():
-        for _ in range(3):  # other programs may stop a busy machine for seconds, once
+        for _ in range(3):  # in one try other programs may take all CPUs for seconds
             took, seen = dies()
             if max(took.values()) < room:
                 break

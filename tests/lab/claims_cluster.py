@@ -20,7 +20,7 @@ LOGS = ("dataplane", "zebra", "bgpd")
 # -- four boxes behind r1 --------------------------------------------------------------------
 
 SHARED = {"198.51.100.10": "198.51.100.0/24", "2001:db8:c0::10": "2001:db8:c0::/64"}
-# A box, its port at r1, and its addresses as a BGP peer.
+# By box: its port at r1, and its addresses as BGP peers of r1.
 BEHIND = {f"b{n + 1}": (f"box{n}", (f"192.0.2.{4 * n + 2}", f"2001:db8:1{n}::2")) for n in range(4)}
 FLOWS = 400
 RATE = 500  # packets a second while a box leaves
@@ -78,7 +78,7 @@ class _Shares:
         evidence.answered(lab, lambda: _pinged(lab, host), bool)
 
     def owners(self):
-        """Return {flow: box} by a packet of each flow, all of which arrive."""
+        """Send a packet of each flow, and check that all arrive. Return {flow: box that received it}."""
         for sink in self.sinks.values():
             sink.forget()
         self.source.sent.clear()
@@ -137,17 +137,18 @@ def _differ(one, other):
 
 BOXES = ("r1", "r2", "r3", "r4")
 AS = 64500
-# The hosts behind each box, the peer of its external port, and its loopback in VRF mesh.
+# By box: the node at its external port, an address behind this node and its prefix (n1 has the routes of
+# a BGP speaker instead), the node's address as BGP peer, and the loopback of the box in VRF mesh.
 OUTSIDE = {"r1": "n1", "r2": "n2", "r3": "n3", "r4": "n4"}
 HOST = {"r2": "198.51.100.65", "r3": "198.51.100.129", "r4": "198.51.100.193"}
 PREFIX = {"r2": "198.51.100.64/26", "r3": "198.51.100.128/26", "r4": "198.51.100.192/26"}
 PEER = {box: f"192.0.2.{130 + 4 * n}" for n, box in enumerate(BOXES)}
 LOOPBACK = {box: f"192.0.2.{241 + n}" for n, box in enumerate(BOXES)}
 HOT, UNIFORM, EACH = 900, 120, 2  # flows of a hot pair, flows of each pair, packets of a flow
-FAIL_RATE = 100  # packets a second while a part fails, which also a busy machine forwards
+FAIL_RATE = 100  # packets a second while a part fails: a busy machine forwards them, too
 FAILING, UNROUTED = 60, 60  # flows of each pair while a part fails, and flows without a route
 BETWEEN = 30  # flows of each pair of the other boxes while a box dies
-NOISE = 0.1  # of the throughput that a box adds: a few flows more by one box than by another
+NOISE = 0.1  # tolerated difference from the model: by chance a box gets a few flows more than another
 LATE_S = 1.0 * PATIENCE  # a packet that has not come after this time is lost
 TTL = 64
 DEFAULT, NOWHERE = "0.0.0.0/0", "203.0.113.77"
@@ -286,9 +287,9 @@ class _Mesh:
         self.spreads(mode)
 
     def spreads(self, mode="vlb"):
-        """Wait until each box has the expected next hops for the prefixes of the other boxes. Mode
-        vlb: none but those of the default route, which are all of its mesh links. Direct routing:
-        the link to that box. In VRF mesh always the link to that box."""
+        """Wait until each box has the expected next hops for the prefixes of the other boxes. In table
+        main they are: in mode vlb only those of the default route, by all mesh links; with direct
+        routing the link to the box of the prefix. In VRF mesh they are always the link to that box."""
         for box in self.boxes:
             seat = self.seats[box]
             self._by(seat, DEFAULT, self._links(box), "main")
@@ -313,7 +314,7 @@ class _Mesh:
             sent = source.round()
             count = lambda: self._unrouted() - dropped  # noqa: E731
             wait_for(f"{sent} packets without a route", lambda: count() >= sent, count, LOGS, 10)
-        # The links to the box carry ICMP errors.
+        # The links to the box do not count, because they carry ICMP errors.
         crossed = sum(n - before[link] for link, n in self._settled().items() if link[1] != box)
         check((count(), crossed) == (sent, sent), "each of them to cross one link", (count(), crossed), LOGS)
         return f"{sent} packets to a destination without a route cross one mesh link each; no box spreads them again."
@@ -340,7 +341,7 @@ class _Mesh:
             sinks = {far: self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)}
             sources = self._sources(stack, pairs)
             for source in sources.values():
-                source.round()  # neighbors and counters are warm from here on
+                source.round()  # this resolves the neighbors; it is not measured
             flows.settle(_All(sources.values()), list(sinks.values()))
             for far in sinks.values():
                 far.forget()
@@ -475,8 +476,8 @@ class _Mesh:
 
     def _fails(self, pairs, hit, action, found):
         """Call action() and found() while packets flow. Check that only the flows `hit` lose packets,
-        and that all flows go on. Return a sentence, and the seconds from the first lost packet of a pair to
-        the last of it."""
+        and that all flows go on. Return a sentence, and the seconds from the first to the last lost packet
+        of a pair, for the pair with the longest such time."""
         with contextlib.ExitStack() as stack:
             sinks, sources = self.traffic(stack, pairs)
             whole = _All(sources)
@@ -603,7 +604,7 @@ def _expected(hit, pairs, dead):
 
 
 def _hops(seat, prefix, vrf):
-    """Return the interfaces of a route in a VRF of a box; of no route an empty list."""
+    """Return the interfaces of a route in a VRF of a box; [] if there is no such route."""
     try:
         rows = [r for r in seat.dp.show("routes", prefix, "exact") if (r["vrf"] or "main") == vrf]
     except netns.CommandError as error:

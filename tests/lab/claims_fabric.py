@@ -74,7 +74,7 @@ def evpn_l3vni(lab):
     yield "r1 answers from its addresses in red that no route leads to 10.0.9.9 and 2001:db8:9::9."
 
     hosts, before = [*RED["r2"].values(), *RED["l3"].values()], red_routes(lab)
-    for _ in range(3):  # other programs may stop a busy machine for a second, once
+    for _ in range(3):  # in one try other programs may take all CPUs for a second
         took = evidence.silence(lab, "red1", hosts, lambda: steps.cable(lab, "core0", False))
         seen, after = evidence.crossing(lab, "red1", hosts, "core1"), red_routes(lab)
         check(after == before, f"the routes of red to stay {before}", after, LOGS)

@@ -130,7 +130,7 @@ def _announce(lab, verb, **flows):
         return right and gone and all((FLOWS[n] in rules) == (s == "installed") for n, s in flows.items())
 
     wait_for(f"the flows {flows}", there, lambda: _told(lab)["flows"], ("bgpd", "dataplane"))
-    # A forwarder that has begun a round before uses the old rules until its end. No flow filters this.
+    # A forwarder that is within a round uses the old rules until the round ends. No flow filters this ping.
     once = lambda: probe.ping(lab.ns["isp"], ATTACKED[1], 1, 1)[0]  # noqa: E731
     wait_for(f"an answer from {ATTACKED[1]}", once, lambda: "nothing", LOGS)
 

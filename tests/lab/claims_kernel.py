@@ -13,7 +13,7 @@ LOGS = ("dataplane", "bird")
 
 def by(lab, prefix, *names):
     """Wait until the FIB has a route by these interfaces and no others, and all its gateways are
-    resolved: packets to others wait, and few have room."""
+    resolved. Packets to an unresolved gateway would wait in a queue that has room for few."""
 
     def hops():
         return [hop for row in lab.dp.show("routes", prefix, "exact") for hop in row["nexthops"]]

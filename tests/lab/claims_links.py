@@ -12,7 +12,7 @@ from lib import netns, probe
 LOGS = ("dataplane", "zebra")
 # RFC 5798, 6.1: three advertisement intervals of 1 s and the skew of priority 100.
 FAIL_OVER_S = 4
-TRIES = 3  # other programs may stop a busy machine for half a second, once
+TRIES = 3  # in one try other programs may take all CPUs for half a second
 VMACS = {"203.0.113.1": "00:00:5e:00:01:05", "2001:db8:2::1": "00:00:5e:00:02:05"}
 
 
@@ -107,7 +107,7 @@ def vrf_lite(lab):
         before = {end: steps.echoes(lab, end) for end in ends}
         seen = evidence.crossing(lab, f"{vrf}1", hosts, out)
         asked = {end: steps.echoes(lab, end) - before[end] for end in ends}
-        own = asked.pop(f"{vrf}2")  # and the pings that resolved the neighbors
+        own = asked.pop(f"{vrf}2")  # it includes the pings that resolved the neighbors
         check(own >= 6, f"6 pings or more at {vrf}2", f"{own}; {seen}", LOGS)
         check(not any(asked.values()), "none at the other customer's", asked, LOGS)
         paths = [
@@ -307,7 +307,8 @@ def _cut(lab, plugged):
 
 
 def _masters(lab, node, only=False):
-    """Wait until one router is Master of both families, and unless `only` no other router is."""
+    """Wait until `node` is Master for both families. Unless `only`, wait until no other router is
+    Master, too."""
 
     def states():
         found = {}

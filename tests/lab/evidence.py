@@ -153,8 +153,8 @@ TRACES = 3  # traceroute sends one packet to each hop, and a busy machine may lo
 
 
 def traced(lab, ask, is_right, is_silent):
-    """Return the answer to ask(), a traceroute. Ask again if it is_silent(): a hop that answers as a
-    rule did not."""
+    """Return the answer to ask(), a traceroute. Ask again if is_silent() is true: a hop that usually
+    answers did not answer."""
     for _ in range(TRACES):
         heard = answered(lab, ask, is_right)
         if is_right(heard) or not is_silent(heard):
@@ -199,7 +199,7 @@ def spread(lab, node, address, flows, at, taps):
     return by_port
 
 
-WATCHED_S = 0.5  # more answers may be late after the first; a change takes 25 ms
+WATCHED_S = 0.5  # time to watch after the first answer, because later ones may be late; a change takes 25 ms
 
 
 def silence(lab, node, hosts, action):

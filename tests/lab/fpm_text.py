@@ -8,7 +8,7 @@ import struct
 
 NEWROUTE, DELROUTE, NEWNEXTHOP, DELNEXTHOP = 24, 25, 104, 105
 AF_MPLS = 28
-NO_TABLE = 2**32 - 1  # of labels
+NO_TABLE = 2**32 - 1  # printed as the table of a label
 IMPLICIT_NULL = 3
 MPLS_ENCAP = 1
 ENCAPS = {5: "seg6", 7: "seg6"}

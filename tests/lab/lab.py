@@ -75,7 +75,7 @@ class Lab:
         self._lock = None
 
     def _dataplane(self, box):
-        """Return the dataplane of a box. The files of r1's have the names of the READMEs."""
+        """Return the dataplane of a box. The files of r1's dataplane have the names in the READMEs."""
         of = "" if box == ROUTER else box + "-"
         return Dataplane(
             self.ns[wires(box)],

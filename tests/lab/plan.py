@@ -12,7 +12,7 @@
                                         the node answers pings to all addresses, except to
                                         addresses behind these gateways
     bird = "NODE.bird"                  the configuration of a BIRD
-    box = true                          another router as r1: a dataplane under the FRR, with the
+    box = true                          another router like r1: a dataplane under the FRR, with the
                                         `fpm-dataplane.yaml` and the `links` of r1, or with the
                                         file `BOX.links`, if there is one
     flowspec = true                     of r1: fpm-flowspec and ExaBGP beside its FRR

@@ -20,8 +20,8 @@ CORE_ROUTES = 3
 
 
 def tables(lab):
-    """Return the number of routes of each family: selected by zebra, of BGP and OSPF among them,
-    and put into the FIB by zebra.
+    """Return for each family the number of routes that zebra has selected, how many of them are
+    routes of BGP and OSPF and static routes, and how many of zebra's routes the FIB has.
 
     Connected subnets, and own addresses, which are routes of their own from FRR 10 on, are not
     counted here: the dataplane has those from the kernel, before zebra does (see connected()).

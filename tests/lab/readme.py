@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A scenario's README: its title, its picture, its commands, and the comparison of their output
-with the page. In the output on the page `...` is any text; a line of that alone is any number
-of lines. Clock times and blanks may differ."""
+with the page. In the output on the page `...` stands for any text, and a line with nothing else
+stands for any number of lines. Clock times and blanks may differ."""
 
 import os
 import re

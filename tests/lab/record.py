@@ -85,7 +85,7 @@ class Recorded(Lab):
         self.create()
         name = self.ns["r1"]
         for tap, _, _ in self.plan.ports:
-            # The kernel gives a device that moves between namespaces the settings of the new one.
+            # A device that moves to a namespace gets the settings of that namespace from the kernel.
             words = ["link", "set", "port-" + tap, "netns", name, "name", tap]
             netns.command(["ip", "-n", self.ns["r1-dp"], *words])
         netns.ip_batch([f"link set {tap} up" for tap, _, _ in self.plan.ports], name)

@@ -2,8 +2,8 @@
 """A made-up Internet: its prefixes have the number and the lengths of a full table. Equal seeds
 give equal tables.
 
-A prefix is one integer while there are millions of them: address << 8 | length, where the
-address is 32 bits for IPv4 and the upper 64 bits for IPv6. Addresses are drawn uniformly,
+A prefix is one integer, because there are millions of prefixes: address << 8 | length. The
+address has 32 bits for IPv4, and is the upper 64 bits for IPv6. Addresses are drawn uniformly,
 which is harder on a trie than the clusters of the real table.
 """
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Make a scenario of frr-config and prove its claims. It stays up until `make lab-down`.
 
-    scenario.py [NAME]    without a name the list
+    scenario.py [NAME]    without a name: print the list of scenarios
     ONCE=1                do not leave it up
     ROUTES=N, SEED=N      number and seed of the routes of the BGP speaker, if there is one
     KEEP=1                leave the lab up after a failure too

@@ -31,7 +31,8 @@ def are_up(r1):
 
 
 def flaps(r1):
-    """Return how often each session has come up. The value is constant until a session is lost."""
+    """Return how often BGP came up, how often each BFD session went down, and the state changes of
+    OSPF. The value is constant until a session is lost."""
     bgp = r1.json("show bgp neighbors json")[topology.ISP4]
     bfd = r1.json("show bfd peers counters json")
     ospf = r1.vtysh("show ip ospf neighbor detail").splitlines()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The steps of several claims: wait until routing has and forwards a route, and observe the
-effect of its removal."""
+"""The steps of several claims: wait until zebra has a route and the FIB has it, and observe what
+happens when a cable is pulled."""
 
 import re
 
@@ -101,8 +101,9 @@ def cable(lab, tap, plugged):
 
 
 def pulled(lab, tap, other, node, routes, usual=()):
-    """Check that packets take another port without the cable of `tap`, and `usual` with it.
-    `routes`: the hosts that `node` pings, with the prefix of each."""
+    """Pull the cable of `tap`, and check that packets take the port `other`. Plug it in again, and wait
+    until the routes use the ports `usual` (default: `tap`). `routes`: the hosts that `node` pings, with
+    the prefix of each."""
     took = evidence.silence(lab, node, routes, lambda: cable(lab, tap, False))
     seen = evidence.crossing(lab, node, routes, other)
     cable(lab, tap, True)

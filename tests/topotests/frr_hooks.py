@@ -51,7 +51,7 @@ def spare_the_machine():
     replace(topotest, "fix_host_limits", lambda: None)
     replace(topotest, "module_present", _module_is_there)
     replace(topogen, "diagnose_env", _makes_run_folder)
-    # It would end a run beside this one.
+    # The real function would end a run beside this one.
     replace(cleanup, "cleanup_previous", lambda rundir=None: None)
     for name in ("_sysctl_atleast", "_sysctl_assure"):
         replace(topotest, name, _with_sysctls(getattr(topotest, name)))
@@ -110,7 +110,8 @@ def on_stop(before, after):
 
 def speak_to_dataplane(has_dataplane, bfd_port):
     """Start zebra with its FPM module, and configure the module, in the routers for which
-    has_dataplane(name) is true. With a port, start bfdd so that it gives its sessions away."""
+    has_dataplane(name) is true. With a port, start bfdd so that it gives its sessions to the
+    dataplane."""
     start_daemons = topotest.Router.startRouterDaemons
 
     def start_with_module(self, daemons=None, tgen=None):
@@ -129,7 +130,7 @@ def speak_to_dataplane(has_dataplane, bfd_port):
     load = common_config.load_config_to_routers
 
     def load_with_line(tgen, routers, save_bkup=False):
-        """The saved configuration, to which tests go back, needs the line as well."""
+        """Load a configuration. If it is saved, add the line, because tests go back to the saved one."""
         for name in routers if save_bkup else ():
             if has_dataplane(name):
                 path = f"{tgen.logdir}/{name}/{common_config.FRRCFG_FILE}"

@@ -19,7 +19,7 @@ from ours import OFF, PATIENCE, Dataplane, Timeout
 from ours import eventually, netns, only_copies_differ, procs
 
 MTU_MOST = 1500  # of DPDK 22.11's net_af_packet
-# The first part depends on the number of ports, because each has descriptors and buffers.
+# size-mib depends on the number of ports, because each port has descriptors and buffers.
 CONFIG = """\
 ports:
 {ports}
@@ -58,7 +58,7 @@ class Inserted:
             self.dir,
             supervised=True,
         )
-        self.daemon.preferred = False  # the kernel's run has no such advantage
+        self.daemon.preferred = False  # because the kernel's run has no such advantage
         self.daemon.supervisor_words = ["--watchdog", f"{WATCHDOG_S * max(PATIENCE, 1):.0f}"]
         self.addresses = {}
 

@@ -19,7 +19,7 @@ QUICK = {
     "bgp_default_route": "default routes of BGP",
     "bfd_topo1+bfd": "BFD sessions in the dataplane",
 }
-# Also with FULL=1.
+# The modules that FULL=1 adds.
 MORE = """
 static_routing_with_ebgp static_routing_with_ibgp ospf_basic_functionality ospfv3_basic_functionality
 bgp_ipv4_over_ipv6 bgp_default_originate bgp_route_map bgp_ecmp_topo3
@@ -34,7 +34,7 @@ bfd_isis_topo1+bfd bfd_ospf_topo1+bfd bfd_profiles_topo1+bfd bfd_topo2+bfd bfd_t
 ospf6_gr_topo1 ospf6_topo1 ospf6_topo2 ospf_dual_stack ospf_gr_topo1 ospf_suppress_fa pbr_topo1
 ripng_topo1 zebra_opaque
 """.split()
-# Where the kernel has VRFs: in the quick list, and also with FULL=1.
+# The modules that need a kernel with VRFs: of the quick list, and those that FULL=1 adds.
 VRF_QUICK = ["bgp_vrf_route_leak_basic"]
 VRF_MORE = """
 bfd_vrf_topo1 bfd_vrflite_topo1 bfd_vrf_topo1+bfd bfd_vrflite_topo1+bfd bgp_multi_vrf_topo1 bgp_vrf_dynamic_route_leak

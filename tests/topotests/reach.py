@@ -37,7 +37,7 @@ def _addresses(host):
         return set()
     up = [row for row in rows if "UP" in row.get("flags", ())]
     infos = [info for row in up for info in row.get("addr_info", ())]
-    # No router forwards ::ffff:0:0/96 (RFC 6890, table 20), which Linux does.
+    # A router must not forward ::ffff:0:0/96 (RFC 6890, table 20), but Linux does.
     return {
         info["local"]
         for info in infos

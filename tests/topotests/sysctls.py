@@ -27,7 +27,7 @@ class Sysctls:
         if match is None:
             return self.commander.cmd_raises(command)
         name = match[1] or match[2]
-        # In a thread, which keeps the namespace that it enters, and ends.
+        # Use a thread that ends afterwards, because a thread stays in the namespace that it enters.
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             try:
                 return pool.submit(self._access, name, match[3]).result()

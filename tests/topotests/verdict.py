@@ -2,8 +2,9 @@
 """The verdict on a module: the difference between a run with the dataplane and the kernel's run.
 
 A test that passes with the kernel must pass with the dataplane. An address that answers with the
-kernel must answer with the dataplane. A module with a failure runs again, in either mode. All audits must be equal, and no daemon may end by itself.
-A test that fails with the kernel says nothing: it is not judged.
+kernel must answer with the dataplane. A module with a failure runs again, in either mode. All
+audits must find no difference, and no daemon may end by itself. A test that fails with the kernel
+is not judged.
 """
 
 import xml.etree.ElementTree

@@ -42,7 +42,7 @@ only_links_that_may_have_routes_cause_a_dump(void **state)
 	assert_false(link_causes(r, RTM_NEWLINK, 0, LINK_NEW));
 	assert_false(link_causes(r, RTM_NEWLINK, 0, 0));
 	assert_false(link_causes(r, RTM_DELLINK, 0, LINK_NEW));
-	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW)); /* the link was forgotten */
+	assert_true(link_causes(r, RTM_DELLINK, 0, LINK_NEW)); /* r forgot the link */
 	/* Up without carrier: it may have routes, and no next-hop object. */
 	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, LINK_NEW));
 	assert_false(link_causes(r, RTM_NEWLINK, LINK_UP, 0));
