@@ -60,6 +60,7 @@ def _detach(tid):
     try:
         _ptrace(PTRACE_DETACH, tid)
     except OSError:
-        # The process was killed. Its parent is told only after this tracer has waited (ptrace(2)).
+        # The process was killed. Its parent hears of its end only after this tracer has waited
+        # (ptrace(2)).
         os.waitpid(tid, WALL)
         raise

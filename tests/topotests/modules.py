@@ -34,7 +34,7 @@ bfd_isis_topo1+bfd bfd_ospf_topo1+bfd bfd_profiles_topo1+bfd bfd_topo2+bfd bfd_t
 ospf6_gr_topo1 ospf6_topo1 ospf6_topo2 ospf_dual_stack ospf_gr_topo1 ospf_suppress_fa pbr_topo1
 ripng_topo1 zebra_opaque
 """.split()
-# The modules that need a kernel with VRFs: of the quick list, and those that FULL=1 adds.
+# The modules that need a kernel with VRFs: first of the quick list, then the modules that FULL=1 adds.
 VRF_QUICK = ["bgp_vrf_route_leak_basic"]
 VRF_MORE = """
 bfd_vrf_topo1 bfd_vrflite_topo1 bfd_vrf_topo1+bfd bfd_vrflite_topo1+bfd bgp_multi_vrf_topo1 bgp_vrf_dynamic_route_leak

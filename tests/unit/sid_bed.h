@@ -68,7 +68,7 @@ sids_up(void **state)
 
 /*
  * Write a packet to sid6 with a routing header of `n` segments (0: no header), of which
- * `left` are left. `inner`: the family of the packet inside (0: UDP instead). Store the
+ * `left` are left. `inner`: the family of the inner packet (0: UDP instead). Store the
  * length of the whole packet in `len`.
  */
 static unsigned int len;

@@ -742,9 +742,9 @@ the_audit_finds_wrong_labels_and_mends_them(void **state)
 	rig_settle(g);
 	assert_int_equal(n_different(g, false), 0);
 
+	/* The route of 100 is missing, that of 1048575 is wrong. 101 and 2047 must have none. */
 	group = g->fib->label[100];
-	g->fib->label[100] =
-		0; /* missing; 1048575 is wrong, 101 and 2047 are too many */
+	g->fib->label[100] = 0;
 	g->fib->label[1048575] = group;
 	g->fib->label[101] = group;
 	g->fib->label[2047] = group;

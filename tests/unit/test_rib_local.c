@@ -397,9 +397,7 @@ work_for_addresses_without_memory_is_linear(void **state)
 	rib_round(g->rib);
 	assert_int_equal(l->n_left, n);
 	assert_in_range(l->n_left_steps, n, 20 * n); /* a commit tries 16 */
-	/*
-	 * Each address is deleted and added again. It finds itself among those that wait.
-	 */
+	/* Each address is deleted and added again, while its prefix waits for memory. */
 	addresses(g, 0, n, true);
 	addresses(g, 0, n, false);
 	rig_flush_batch(g);
