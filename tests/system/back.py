@@ -21,7 +21,7 @@ def forwards(dut):
 
 
 def come_back(dut, was):
-    """Wait for the next daemon, and until it has the state of the kernel."""
+    """Wait until the next daemon runs, its ports are up and it has the addresses of the router."""
     dut.control.close()
     dut.daemon.back(was)
     eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
@@ -42,7 +42,7 @@ def impatient_kernel(dut):
 
 
 def drown(dut):
-    """Send messages of an unknown process to the supervisor, as many as its queue holds."""
+    """Fill the supervisor's queue with messages from a process that the supervisor does not know."""
     with open(f"/proc/{dut.daemon.pid()}/environ", encoding="ascii") as file:
         name = re.search("NOTIFY_SOCKET=@([^\0]*)", file.read())[1]
     with netns.entered(dut.dp), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A host behind the kernel of the router: in a namespace at the other end of a veth that is no
-port."""
+"""A host behind the kernel of the router. The host is in a namespace at the other end of a veth, and
+the veth is no port of the dataplane."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ class Behind:
         self.dut.collector.add(self.wire)
         for family in (4, 6):
             self.state(LINK[family], "through-kernel")
-            # The kernel of either end resolves the other before packets are counted.
+            # Both kernels resolve each other before packets are counted.
             netns.run(self.ns, ["ping", "-c5", "-i0.2", "-W2", OWN[family]])
 
     def state(self, prefix, state):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A router whose BFD sessions are those of its bfdd, and a peer with a bfdd of its own."""
+"""A router that has the BFD sessions of its bfdd, and a peer with a bfdd of its own."""
 
 import contextlib
 import csv
@@ -103,8 +103,8 @@ class Sniffer:
 
 
 def dissected(packets, path):
-    """Return tshark's reading of packets: (state, diagnostic, TTL) and texts of the faults that it found in
-    each."""
+    """Yield for each packet the fields that tshark reads, (state, diagnostic, TTL), and the texts of
+    the faults that tshark finds."""
     wrpcap(path, [Ether(p.frame) for p in packets])
     fields = ["bfd.sta", "bfd.diag", "ip.ttl", "ipv6.hlim", "ip.checksum.status", "udp.checksum.status"]
     fields += ["_ws.malformed", "_ws.expert.message"]
@@ -127,12 +127,12 @@ def sniffed(bfd, dev="wan"):
 
 
 def undisturbed(bfd, ends, detect_s, act):
-    """Return what act() returns. If the CPUs are so busy meanwhile that a side of the session sends no
-    packet for too long, the session has to end: the kernel's time stamps tell. Then act() runs once
-    more. `ends` are our address and the peer's; act() ends with a session that is Up.
+    """Return the result of act(), which ends with a session that is Up. `ends` are our address and the
+    peer's. If the CPUs are so busy that a side of the session sends no packet for too long, the
+    session has to end. The kernel's time stamps show such a silence; then act() runs again.
 
-    A bfdd without a CPU also reads its packets too late, so its silence may take less than the
-    detection time: all but one of three intervals.
+    The peer's bfdd without a CPU also reads its packets too late. So the limit of its silence is less
+    than the detection time: two of the three intervals.
     """
     with sniffed(bfd) as wire:
         for _ in range(10):
@@ -147,14 +147,15 @@ def undisturbed(bfd, ends, detect_s, act):
 
 
 def _say_up(wire, ends, since):
-    """Return True if the last packet of each side since then says Up."""
+    """Return True if the last packet of each side after the time `since` says Up."""
     sides = [[p for p in wire.of(*pair) if p.when > since] for pair in (ends, ends[::-1])]
     return all(side and max(side, key=lambda p: p.when).state == UP for side in sides)
 
 
 def _silences(wire, ends, since):
-    """Return the longest time in which each side sent nothing, from its last packet before `since` until
-    now or until a packet that does not say Up."""
+    """Yield for each side the longest time without a packet of that side. The measurement begins with
+    the last packet before `since`. It ends now, or with the first packet of either side that does
+    not say Up."""
     sides = [wire.of(*ends), wire.of(*reversed(ends))]
     late = [p.when for side in sides for p in side if p.when > since and p.state != UP]
     end = min(late, default=time.monotonic())
@@ -165,7 +166,7 @@ def _silences(wire, ends, since):
 
 
 class Bfd:
-    """Our router with bfdd in front of it, and a peer with a bfdd of its own."""
+    """Our router with its bfdd, and a peer with a bfdd of its own."""
 
     def __init__(self, router, ms=50, daemons=()):
         self.router, wan, alt = router, router.wires["wan"], router.wires["alt"]
@@ -198,8 +199,8 @@ class Bfd:
         self.theirs.start()
 
     def row(self, peer=None):
-        """Return the row of the session with an address, or of the session by port wan; None: there
-        is none."""
+        """Return the row of the session with the address `peer`; without `peer`, of the session by
+        port wan. Return None if there is no such session."""
         peer = peer or self.router.wires["wan"].peer4
         rows = self.router.control.ask("bfd")
         return next((row for row in rows if row["peer"] == peer), None)
@@ -214,7 +215,7 @@ class Bfd:
         eventually(lambda: self.peer_row()["status"] == "up", 20, what="the peer is up")
 
     def peer_row(self):
-        """Return what the peer's bfdd says of the session by port wan."""
+        """Return the row that the peer's bfdd has for the session by port wan."""
         ours = self.router.wires["wan"].ip4
         rows = self.theirs.json("show bfd peers json")
         return next(row for row in rows if row["peer"] == ours)
@@ -226,8 +227,8 @@ class Bfd:
 
 @contextlib.contextmanager
 def bed(name, daemons=()):
-    """Run a router with bfdd in front of it and a peer, for the length of a with block. Both sides
-    also run these daemons."""
+    """Run a router with its bfdd, and a peer, for the length of a with block. Both sides also run the
+    daemons of `daemons`."""
     if shutil.which("vtysh") is None or not os.path.exists("/usr/lib/frr/bfdd"):
         pytest.skip("no bfdd: apt-get install frr")
     with running(Router(name=name, metrics=METRICS, supervised=True)) as made:

@@ -48,8 +48,8 @@ def _end(number, frame):
 
 
 def _kept_together(item):
-    """Return the value that tests of one shard share: the parameter that their module names in
-    TOGETHER."""
+    """Return the test's value of the parameter that its module names in TOGETHER, or None. Tests with
+    the same value run in the same shard."""
     name = getattr(item.module, "TOGETHER", None)
     return name and getattr(item, "callspec", None) and item.callspec.params.get(name)
 
@@ -101,8 +101,8 @@ def sanitizers(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def nothing_found(sanitizers):
-    """Fail the test if a sanitizer of one of its programs has reported an error. If the router ended
-    after the test before, this test fails."""
+    """Fail the test if a sanitizer of one of its programs has reported an error. If a router ends
+    between two tests, its reports fail the later test."""
     yield
     assert sanitizers.new() == ""
 
@@ -116,7 +116,8 @@ def session_dut(possible):
 
 @pytest.fixture
 def dut(session_dut):
-    """The shared router in its standard state; a test that kills it fails by name."""
+    """Yield the shared router in its standard state. If a test kills the router, that test fails, not
+    a later one."""
     router = session_dut
     if not router.alive():
         router.start()
@@ -149,7 +150,7 @@ def given_up_soon(asked_often, dut):
 
 @pytest.fixture
 def own_dut():
-    """Makes routers for tests that restart, kill or reconfigure a router."""
+    """Yield a function that makes routers, for tests that restart, kill or reconfigure a router."""
     made = []
 
     def make(kind=Router, **kw):
@@ -160,7 +161,7 @@ def own_dut():
         return router
 
     make.made = made
-    with contextlib.ExitStack() as ending:  # a failure to end does not stop the others
+    with contextlib.ExitStack() as ending:  # a router that fails to end does not keep the others
         yield make
 
 
@@ -219,8 +220,8 @@ def unread(tmp_path):
 
 @pytest.fixture
 def short_queue(own_dut):
-    """A router of the release build, because the tests measure memory and time. It has the shortest
-    queue for zebra that the configuration allows: 64 MiB."""
+    """Return a router with the shortest queue for zebra that the configuration allows, 64 MiB. It is of
+    the release build, because the tests measure memory and time."""
     router = own_dut()
     built.only_release(router.daemon.program)
     router.edit_config("fpm:", "fpm:\n  queue-limit-mib: 64")
@@ -244,7 +245,7 @@ def family(request):
 
 @pytest.fixture
 def case(family):
-    """Return (prefix, destination, name of the neighbor address of a wire)."""
+    """Return (prefix, destination, attribute of a wire that has the neighbor's address)."""
     if family == 4:
         return "198.51.100.0/24", "198.51.100.9", "peer4"
     return "2001:db8:f000::/36", "2001:db8:f000::9", "peer6"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random nft commands that change a table step by step, from a seed. Some of them are wrong, and nft
-refuses the transaction: then no kernel has changed."""
+refuses the transaction: then the rules of neither kernel change."""
 
 import filter_random
 from filter_random import PORTS, REJECTS, REJECTS4, REJECTS6, SOURCES, TARGETS
@@ -54,7 +54,7 @@ class Commands(filter_random.Rules):
         )
 
     def step(self, rules):
-        """Return a transaction. `rules` are the (chain, handle) of the table."""
+        """Return a transaction. `rules` has the (chain, handle) of each rule of the table."""
         rnd = self.rnd
         self.subs = sorted({chain for chain, _ in rules} & set(self.subs)) or self.subs
         kinds = [self._rule_added, self._rule_added, self._rule_inserted, self._rule_replaced, self._rule_deleted,
@@ -200,8 +200,8 @@ class Commands(filter_random.Rules):
         return self.begin()
 
     def _object_made(self, rules):
-        """Delete a named limit and create it again: its bucket is full. nft refuses this while a rule
-        uses it."""
+        """Delete a named limit and create it again, with a full bucket. nft refuses this while a rule
+        uses the limit."""
         return (
             f"delete limit {self.table} few\n"
             f"add limit {self.table} few {{ rate 1/day burst {self.rnd.choice((5, 7))} packets; }}\n"

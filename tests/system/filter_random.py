@@ -38,7 +38,7 @@ REJECTS = (
 REJECTS4 = ("reject with icmp net-unreachable", "reject with icmp host-prohibited")
 REJECTS6 = ("reject with icmpv6 addr-unreachable", "reject with icmpv6 admin-prohibited")
 
-# Forms of nft that random rulesets lack: sets and chains, rules of the chain forward.
+# Forms of nft that random rulesets lack: {name: (sets and chains, rules of the chain forward)}.
 FORMS = {
     "map of intervals": ("", "ip saddr vmap { 10.0.0.0/8 : drop, 192.0.2.0/24 : accept }\ncounter"),
     "map of pairs": (
@@ -158,7 +158,7 @@ class Rules:
         return "\n".join(lines) + "\n"
 
     def _element(self, name):
-        """Return an element for a set that may match a packet."""
+        """Return an element for the set `name`. A packet may match the element."""
         rnd = self.rnd
         if name == "nets4":
             return rnd.choice((self._net4(16 * rnd.randint(0, 12)), "192.0.2.0/24", "203.0.113.0/29"))
@@ -278,7 +278,7 @@ class Rules:
 def _overlap(a, b):
     """Return True if two elements may not be in a set of intervals together."""
     if " . " in a:
-        return True  # one at a time
+        return True  # pairs are not compared: only an empty set gets a pair
     return ipaddress.ip_network(a).overlaps(ipaddress.ip_network(b))
 
 

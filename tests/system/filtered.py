@@ -69,8 +69,8 @@ class Filtered:
             return file.read().count("filter: ruleset in force")
 
     def nft(self, text, linux=True):
-        """Run nft commands in one transaction, and return when the dataplane has read them: the row
-        of the ruleset."""
+        """Run nft commands in one transaction. Wait until the dataplane has read the result. Return the
+        row of the ruleset."""
         before = self.status()["generation_read"]
         netns.run(self.dut.ctl, ["nft", "-f", "-"], stdin=text)
         if linux:
@@ -84,7 +84,7 @@ class Filtered:
             return (row["generation_read"] != before or gone) and row
 
         row = eventually(read, 20, 0.005, "the ruleset is read")
-        # A forwarder may be within a round that began with the ruleset before.
+        # A forwarder may be within a round that began with the previous ruleset.
         self.dut.fence(self.dut.wires["lan"])
         return row
 
@@ -113,7 +113,8 @@ class Filtered:
         return found
 
     def answers(self, frames, wire="lan"):
-        """Send frames into the wire of both routers. Return [(frames of Linux, frames of ours)]."""
+        """Send frames into a wire of both routers. Return for each of them (frames that leave Linux,
+        frames that leave our router)."""
         found = []
         for router, fence in ((self.linux, self._fence_linux), (self.dut, self.dut.fence)):
             router.wires[wire].send(*frames)
@@ -126,8 +127,8 @@ class Filtered:
         return list(zip(*found))
 
     def _fence_linux(self, wire):
-        """Return when Linux has judged the frames sent on `wire` before: it answers ARP, which no
-        rule is about, in the order of the frames."""
+        """Return when Linux has judged the frames sent on `wire` before. Linux handles frames in order,
+        so its answer to an ARP request, which no rule concerns, comes after them."""
         for _ in range(2):
             mac = b"\x02" + os.urandom(5)
             ask = ARP(hwsrc=mac.hex(":"), psrc=wire.peer4, pdst=wire.ip4)
@@ -183,6 +184,6 @@ def metric(both, name):
 
 
 def explained(frame, kernel, ours):
-    """Return True if a difference has a known reason: ours does not look at the checksum of the upper
-    layer before it sends an ICMP error."""
+    """Return True if a difference has a known reason: our router does not check the checksum of the
+    upper layer before it sends an ICMP error."""
     return kernel == [] and "ICMP" in ours[0] and filter_random.checksum_is_wrong(frame)

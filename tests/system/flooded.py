@@ -44,10 +44,11 @@ VARIANTS = 2048 if LONG else 512  # different frames of a flood
 # The lowest number of frames, frames a second (0: as many as one core can send), the lowest number
 # of seconds. The long floods last longer than BGP's hold time.
 FLOOD, RATE, SECONDS = (100_000, 0, 4) if LONG else (30_000, 40_000, 0)
-SECONDS_MOST = 30 if LONG else 10  # on a machine that has other work
+SECONDS_MOST = 30 if LONG else 10  # the limit of a flood, for a machine that has other work
 # Hosts of the link: the kernel has room for 1,024 neighbors in all namespaces together.
 NEAR = 1 << 16 if LONG else 64
-SLACK_S = 0.1  # of the 300 ms of BFD: a shorter wait of a thread for a CPU costs no session
+# A thread that waits for a CPU for a shorter time loses no session: BFD has 300 ms.
+SLACK_S = 0.1
 
 DAEMONS = """\
 zebra=yes
@@ -222,8 +223,8 @@ class Flooded:
     # -- traffic --
 
     def transit(self, rate=2000 if LONG else 1000):
-        """Send numbered packets from lan to a host behind the peer. Read lost(self.far)
-        afterwards."""
+        """Send numbered packets from lan to a host behind the peer. lost(self.far) of the stream
+        returns the lost packets."""
         return Stream(self.dut, self.dut.wires["lan"], HOST, rate=rate)
 
     @contextlib.contextmanager
@@ -263,7 +264,7 @@ def _told(frr, *lines):
     return values
 
 
-# -- frames that are sent: {name: (class of the frame, a maker of one frame)} -------------------
+# -- frames of floods: each method of Maker makes one frame of a kind ---------------------------
 
 
 class Maker:
@@ -345,8 +346,8 @@ class Maker:
         return self._eth() / ip / UDP(sport=49152, dport=3784) / Raw(bytes(24))
 
     def unresolved(self):
-        """Make a packet of a scan of the connected /16 (RFC 1812, 3.3.2). It skips the hosts that
-        the kernel knows from their ARP requests (arp)."""
+        """Make a packet of a scan of the connected /16 (RFC 1812, 3.3.2). The scan skips the hosts of
+        arp(), because the kernel knows them from their ARP requests."""
         ip = IP(src=self._host(), dst=self._near(128))
         return self._eth() / ip / UDP(dport=9) / Raw(b"x")
 

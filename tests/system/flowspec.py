@@ -73,7 +73,7 @@ afi-safi-name = "{}"
 
 
 class Announcer(Daemon):
-    """GoBGP, which announces by its client."""
+    """GoBGP. Its client announces routes and flow specifications."""
 
     PROGRAM = "gobgpd"
 
@@ -126,7 +126,7 @@ class Speaker:
         self.address = str(ipaddress.ip_address(dut.wires["wan"].peer4) + 8)
 
     def connect(self, *lines):
-        """Make FRR know the neighbor with more lines of configuration, and open the session."""
+        """Configure the neighbor in FRR, with additional lines, and open the session."""
         lines = [line.format(self.address, self.asn) for line in (*self.FORM[:2], *lines, *self.FORM[2:])]
         netns.ip_batch([f"addr replace {self.address}/32 dev wan"], self.dut.far)
         self.frr.configure(f"router bgp {AS_OURS}", *lines)
@@ -208,7 +208,7 @@ class Helper:
             return file.read()
 
     def sessions(self):
-        """Return {peer: state}; of no status file {}."""
+        """Return {peer: state}, or {} if there is no status file."""
         try:
             return self.status()["sessions"]
         except FileNotFoundError:
@@ -225,8 +225,8 @@ class Helper:
         return sum(row["chain"] in ("flow4", "flow6") for row in rows)
 
     def settled(self, **flows):
-        """Wait until the flows are these, and the dataplane has a rule for each one installed:
-        {match: "installed" or a part of the reason why not}."""
+        """Wait until the helper has exactly these flows, {match: "installed" or a part of the reason why
+        not}, and the dataplane has a rule for each installed flow."""
 
         def there():
             have = self.flows()
@@ -240,6 +240,6 @@ class Helper:
             return rules
 
         rules = eventually(there, 30, 0.05, "the flows are in force")
-        # A forwarder may be within a round that began with the rules before.
+        # A forwarder may be within a round that began with the previous rules.
         self.dut.fence(self.dut.wires["lan"])
         return rules

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random flow specifications and packets, and a judge that reads RFC 8955 and 8956 word by word: it
-shares nothing with fpm_flowspec."""
+"""Random flow specifications and packets, and a judge that follows RFC 8955 and 8956 word by word. The
+judge shares no code with fpm_flowspec."""
 
 import ipaddress
 import struct
@@ -234,7 +234,7 @@ def _list_holds(value, term):
 
 
 def precedes(a, b, family):
-    """Return True if the flow specification `a` is asked before `b` (RFC 8955, 5.1)."""
+    """Return True if the flow specification `a` has precedence over `b` (RFC 8955, 5.1)."""
     for (kind_a, x), (kind_b, y) in zip(components(a, family), components(b, family)):
         if kind_a != kind_b:
             return kind_a < kind_b

@@ -38,7 +38,8 @@ class Daemon:
         self.process = procs.start(argv, self.dut.dir, f"{self.dir}/log", self.dut.far)
 
     def kill(self):
-        """Kill the daemon: it does not say goodbye. The kernel closes its TCP connections."""
+        """Kill the daemon, so that it cannot end its BGP sessions. The kernel closes its TCP
+        connections."""
         if self.process is not None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)
@@ -166,10 +167,10 @@ class Gobgp(Daemon):
             if have:
                 self.client("global", "rib", "del", "all", "-a", f"ipv{family}")
             path = f"{self.dir}/table{family}"
-            # The client of GoBGP ends before it has sent its whole queue: the last hundreds
-            # of a file in 3.10, all in 3.36. So its queue is short, and the file has each prefix
-            # twice.
-            # GoBGP 3.10 does not read the short form, and 3.36 reads no other.
+            # The client of GoBGP ends before it has sent its whole queue: 3.10 loses the last
+            # hundreds of prefixes of a file, 3.36 loses all. So its queue is short, and the file
+            # has each prefix twice.
+            # GoBGP 3.10 does not read the short form of MP_REACH_NLRI, and 3.36 reads no other form.
             whole = "version 3.10." in self.client("--version")
             hop = self.wan.peer(family)
             write_mrt(path, [*prefixes, *prefixes], self.wan.peer4, hop, whole)

@@ -7,8 +7,8 @@ from lib.wait import LONG
 
 FULL4, FULL6 = 1_000_000, 200_000  # 55 MiB of the daemon's queue
 N4, N6 = (FULL4, FULL6) if LONG else (100_000, 20_000)
-# While zebra's socket is full, its buffer grows and its other work waits. Then its walk of the
-# table sleeps for this time.
+# While zebra's socket is full, zebra's buffer grows and its other work waits. zebra's walk of the
+# table then sleeps for this time. No piece may be held as long.
 HELD_S = 1.0
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program in the place of the daemon. It tests how fpmctl shows answers that no daemon gives
-here."""
+"""A thread that answers fpmctl in the place of the daemon. It gives answers that no daemon gives on
+this machine."""
 
 import contextlib
 import json

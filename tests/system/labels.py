@@ -47,7 +47,7 @@ class LabelRouter(Router):
         self.label_row(0)  # see in_force()
 
 
-# As many labels as FRR sends. Those behind the fourteenth take the slow path.
+# As many labels as FRR sends. A packet that gets more than fourteen takes the slow path.
 DEEP = [1048575 - 65537 * n for n in range(16)]
 
 

@@ -5,7 +5,7 @@ sysctls, and the kernel forwards.
     ctl: veths lan0 wan0 alt0 ext0       the router
     far: veths lan wan alt ext           the neighbors: raw sockets, no kernel addresses
 
-A frame for the one is a frame for the other, octet by octet.
+A frame for one of the routers is also a frame for the other, octet by octet.
 """
 
 from lib import netns
@@ -13,7 +13,7 @@ from lib.dut import SYSCTL
 from lib.links import OFF, far_mac, port_mac
 from wire import Collector, Wire, token_of
 
-# Ours sends no redirects. The masks take ICMP errors out of the rate limits. For IPv4 a limit of 0,
+# Our router sends no redirects. The masks take ICMP errors out of the rate limits. For IPv4 a limit of 0,
 # as SYSCTL has it, would also take the tokens of the errors about missing routes; for IPv6 it would
 # leave the limit of all errors together, 50 in a burst.
 MORE_SYSCTL = {
@@ -81,8 +81,8 @@ class LinuxRouter:
         netns.sysctl(self.ctl, settings)
 
     def fence(self, wire):
-        """Return when the kernel has judged all frames sent on `wire` before: it forwards them in
-        order, and two frames more pass, because this thread may have changed its CPU."""
+        """Return when the kernel has judged all frames sent on `wire` before: it forwards frames in
+        order, and the fence is two more frames, because this thread may have changed its CPU."""
         out = self.wires["ext" if wire.name != "ext" else "lan"]
         for _ in range(2):
             probe = wire.probe(out.peer4)

@@ -62,8 +62,8 @@ class Twin:
         self.dut.ip(*lines)
 
     def outcomes(self, name, probe):
-        """Send a frame to both routers by the wire `name`. Returns what became of it: (router under
-        test, Linux), each as outcome() tells it."""
+        """Send a frame to both routers by the wire `name`. Returns the outcomes (router under test,
+        Linux), each in the form of outcome()."""
         mine, its = self.dut.wires[name], self.wires[name]
         frame = bytes(probe)
         mine.send(frame)
@@ -79,7 +79,7 @@ class Twin:
 
 
 def outcome(wires, probe):
-    """Return what became of a probe: ("out", wire, TTL), ("icmp", wire, type, code), or
+    """Return the outcome of a probe: ("out", wire, TTL), ("icmp", wire, type, code), or
     ("nothing",)."""
     mark = token_of(probe)
     for name, wire in wires.items():

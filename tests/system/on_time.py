@@ -62,14 +62,14 @@ def _stolen_s():
 
 
 def slowness(dut):
-    """Return how many times as long the daemon of this build may take."""
+    """Return the factor by which the daemon of this build may be slower."""
     return 4 if sanitized(dut) else 1
 
 
 def lose_link(dut, wire):
     """Set the far end of a port down. Return a Clock that starts when the kernel has sent the message
-    that the port has no carrier, which the daemon reads, too. Before, the kernel takes its lock for
-    interfaces twice, and programs in other namespaces may hold it for long."""
+    that the port has no carrier. The daemon reads this message, too. Before it the kernel takes its
+    lock for interfaces twice, and programs in other namespaces may hold this lock for long."""
     with contextlib.closing(netns.open_socket(dut.dp, socket.AF_NETLINK, socket.SOCK_RAW)) as sock:
         sock.bind((0, RTMGRP_LINK))
         sock.settimeout(20)
@@ -105,8 +105,8 @@ def comes_in_time(dut, wire, probe, out):
 
 
 class Medians:
-    """The times of changes that a test makes several times. The kernel's lock for interfaces, which
-    others may hold, delays a single one."""
+    """The times of changes that a test makes several times. A single change may be late, because
+    other programs may hold the kernel's lock for interfaces."""
 
     TIMES = 5
 
@@ -169,8 +169,8 @@ def dropping(dut, wire, probe, reason):
 
 
 def true_in_time(clock, fn, seconds=IN_TIME_S):
-    """Assert the same of a change that was made after the start of `clock`, in every build. Returns
-    when the change was seen."""
+    """Assert that fn() becomes true within `seconds` of the start of `clock`, in every build. Returns
+    when it was true (monotonic)."""
     eventually(fn, 5, 0.002)
     now, took = time.monotonic(), clock.seconds()
     assert took < seconds, f"{took * 1000:.0f} ms"

@@ -32,14 +32,15 @@ from on_time import Clock, in_time_s
 from router import Router, is_icmp_error, running
 from wire import Collector, Wire, token, token_of
 
-# Each packet has one outcome: no redirects. Both kernels hash the ports to choose a group's member.
+# Each packet must have one outcome, so redirects are off. Both kernels hash the ports to choose a
+# group's member.
 SETTINGS = {
     "net.ipv4.conf.all.send_redirects": 0,
     "net.ipv4.conf.default.send_redirects": 0,
     "net.ipv4.fib_multipath_hash_policy": 1,
     "net.ipv6.fib_multipath_hash_policy": 1,
 }
-# Tests poll, and each answer counts.
+# Tests poll with packets that cause ICMP errors. No policer may drop an error.
 POLICERS = """\
 policers:
   icmp4-unreach: {rate: unlimited, source-rate: unlimited}
@@ -67,7 +68,8 @@ ERRORS = {
     (6, 1, 4): "local",
     (6, 2, 0): "too big",
 }
-# A packet whose neighbor a kernel looks for has no outcome yet.
+# fate() polls for this time before it uses a fence. A packet that still waits for its neighbor has
+# the outcome `nothing`.
 JUDGED_S = 0.03
 
 
@@ -132,7 +134,7 @@ class Pair:
         self.ours, self.linux = ours, linux
         self.both = (ours, linux)
         self.took, self.fates = {}, {}
-        self.alike = {}  # outcomes that a test treats as another outcome
+        self.alike = {}  # {outcome: the outcome as which the test counts it}
 
     # -- the state of both --
 
@@ -145,7 +147,7 @@ class Pair:
         protos, tables = ("boot", "static", "bgp", "ra"), ("main", "local")
         routes = [f"route flush table {t} proto {proto}" for proto in protos for t in tables]
         for router in self.both:
-            # -force: a table that has no routes yet is an error, and the next lines run.
+            # -force: the next lines run after an error. A table that has no routes yet is an error.
             for family, some in (([], lines), (["-4"], routes), (["-6"], routes)):
                 argv = ["ip", "-n", router.ctl, *family, "-force", "-batch", "-"]
                 netns.command(argv, stdin="\n".join(some) + "\n", check=False)
@@ -291,7 +293,7 @@ HOST = {4: "198.51.100.9", 6: "2001:db8:f000::9"}
 
 @pytest.fixture(scope="module")
 def routers(possible):
-    """Both routers. The median of each kind of change is printed and judged at the end."""
+    """Both routers. The median of each kind of change is printed at the end."""
     with pair("k") as made:
         yield made
         medians = made.medians()

@@ -84,7 +84,7 @@ class Router(Dut):
 
     def in_force(self, prefix, nhid=None):
         """Wait until forwarders have a route. With nhid, wait for the route with this next hop,
-        because a route that is announced again is there before."""
+        because a route that is announced again was there before."""
 
         def there():
             row = self.route_row(prefix)
@@ -92,8 +92,8 @@ class Router(Dut):
             return row if is_it else None
 
         row = eventually(there, 5, 0.005, f"route {prefix}")
-        # rib gives the row. Forwarders have it when rib's round ends, which is before rib answers
-        # again.
+        # rib gives the row. Forwarders have the route when rib's round ends, which is before rib
+        # answers again.
         return self.route_row(prefix) and row
 
     # -- counters and state of the router --

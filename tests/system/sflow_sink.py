@@ -143,7 +143,7 @@ class Settings:
 
     def _begun(self):
         """Wait until each forwarder has begun a round after the reload: a round has the settings with
-        which it began. The first poll without packets may be of the round before."""
+        which it began. The first poll without packets may belong to the previous round."""
         if self.dut.metrics == "off":
             return
         before = self._polls()
@@ -222,7 +222,7 @@ class Sink(threading.Thread):
 
 
 def dissected(datagrams, path, fields):
-    """Return what tshark shows of datagrams: a list of values for each field, one a datagram."""
+    """Return what tshark shows of each datagram: {field: list of values}."""
     head = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
     head = head / IP(src="192.0.2.1", dst="192.0.2.2") / UDP(sport=6343, dport=6343)
     wrpcap(str(path), [head / Raw(data) for data in datagrams])

@@ -10,7 +10,7 @@ INSIDE = {4: "10.9.0.{}/24", 6: "2001:db8:99::{}/64"}
 
 
 def gateway(vtep, each):
-    """Return the next hop of a route of a family, as zebra has it."""
+    """Return the next hop that zebra has for a route of the family `each` to a VTEP."""
     return f"::ffff:{vtep}" if each == 6 and ":" not in vtep else vtep
 
 

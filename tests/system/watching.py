@@ -6,13 +6,14 @@ import json
 import socket
 import struct
 
-# Keys of a request that are no filter: it may have the frames of a fence.
+# Keys of a request that are no filter. The rows of a request without a filter would also have the
+# frames of a fence.
 OPEN = {"count", "for_s", "points", "snap"}
 
 
 class Watching:
     """One stream of rows. It runs from its creation until close(). A request with a filter is in force
-    when this returns.
+    when the constructor returns.
 
     with Watching(dut, trace={"dst": "198.51.100.9"}) as watch: ...; watch.take(3)
     """

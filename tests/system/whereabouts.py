@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Account for the packets that did not arrive: read all counters on their path, in the daemon, the
-kernel and the sockets of the tests, and the CPU time that its threads got."""
+kernel and the sockets of the tests, and the CPU time that the daemon's threads got."""
 
 import os
 import struct
@@ -28,8 +28,8 @@ class Whereabouts:
             yield self.dut.far, name, name
 
     def _ears(self):
-        """Return the frames for which the sockets of this test had no room. The kernel reports each
-        once."""
+        """Return {socket of this test: number of frames for which it had no room}. The kernel reports
+        each frame once."""
         drops = {}
         for name, wire in self.dut.wires.items():
             drops[f"test's socket {name}"] = struct.unpack(

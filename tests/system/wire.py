@@ -29,9 +29,9 @@ ETH_P_ALL = 3
 SOL_PACKET, PACKET_AUXDATA, PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING = 263, 8, 20, 23
 TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 SO_RCVBUFFORCE = 33
-# Commands to a collector. The number of frames that it takes from a wire before it reads other
-# wires. A number above the capacity of a socket (each frame takes half a KiB at least).
-STOP, CATCH_UP = b"s", b"c"
+STOP, CATCH_UP = b"s", b"c"  # commands to a collector
+# TURN: the number of frames that a collector takes from a wire before it reads other wires.
+# SOCKET_HOLDS: more frames than a socket can hold (each frame takes at least half a KiB).
 TURN, SOCKET_HOLDS = 64, 1 << 16
 _numbers = itertools.count(1)
 # The first octets of the payload of every probe: no frame of another program has them.
@@ -61,8 +61,8 @@ class Wire:
         self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
         self.sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         self.sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
-        # The kernel gives a link that has come up a queue a moment later. Until then it would lose
-        # all frames for that queue.
+        # When a link has come up, the kernel gives it a queue a moment later. Until then the kernel
+        # would lose all frames for that queue.
         self.sock.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
         with netns.entered(namespace):
@@ -136,7 +136,7 @@ class Wire:
             return [data for _, data in self.frames if match(data)]
 
     def timed(self, want=None):
-        """Return the same with the time of each frame: [(monotonic, octets)]."""
+        """Return all frames that match (see got), with their times: [(monotonic, octets)]."""
         match = _matcher(want)
         with self.came:
             return [(when, data) for when, data in self.frames if match(data)]
@@ -199,8 +199,8 @@ class Wire:
             return [when for when, who in self.asked if who == address]
 
     def receive(self):
-        """Return one frame as it was on the wire. The kernel takes a VLAN tag out of it; this puts
-        it back."""
+        """Return one frame as it was on the wire. The kernel takes a VLAN tag out of the frame; this
+        function puts the tag back."""
         data, control, _, _ = self.sock.recvmsg(65535, 64)
         for level, kind, aux in control:
             if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):

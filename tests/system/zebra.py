@@ -50,7 +50,7 @@ class Zebra:
     # -- the functions return a message or send it at once --
 
     def hop_message(self, nhid, via=None, wire=None, **more):
-        """Return the NEWNEXTHOP of a single next hop; more as fpm_speaker.nexthop_message()."""
+        """Return the NEWNEXTHOP of a single next hop. `more` is for fpm_speaker.nexthop_message()."""
         self.nexthops.add(nhid)
         if wire:
             more["oif"] = self.dut.ifindex(wire)
@@ -79,7 +79,7 @@ class Zebra:
         self.send(*(fpm.nexthop_del_message(nhid, pid=self.pid) for nhid in nhids))
 
     def add_message(self, prefix, nhid=None, table=MAIN, **more):
-        """Return NEWROUTE; more as fpm_speaker.route_message()."""
+        """Return NEWROUTE. `more` is for fpm_speaker.route_message()."""
         self.prefixes[(table, prefix)] = nhid
         return fpm.route_message(prefix, nhid=nhid, table=table, pid=self.pid, **more)
 
@@ -97,7 +97,7 @@ class Zebra:
         self.send(*(self.drop_message(prefix, table) for prefix in prefixes))
 
     def label_message(self, label, *hops, **more):
-        """Return the NEWROUTE of a label; hops and more as fpm_speaker.label_message()."""
+        """Return the NEWROUTE of a label. `hops` and `more` are for fpm_speaker.label_message()."""
         self.labels.add(label)
         return fpm.label_message(label, *hops, pid=self.pid, **more)
 
