@@ -57,7 +57,7 @@ def ending():
 
 @pytest.fixture
 def router(own_dut):
-    """A router of its own with a route, under a supervisor."""
+    """A router for one test alone, with a route, under a supervisor."""
     dut = own_dut(supervised=True)
     dut.start()
     dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
@@ -72,7 +72,7 @@ def ok(dut, method, path, *name, **more):
 
 
 def refused(dut, status, *call, **more):
-    """Make a call that must fail. Returns its sentence."""
+    """Make a call that must fail. Returns the sentence of the error."""
     got, said = api.call(dut, *call, **more)
     assert got == status, said
     assert said["error"] and "\n" not in said["error"]
@@ -89,7 +89,8 @@ def frame_of(lan, dst=HOST, ttl=9):
 
 
 def test_the_specification_is_sound():
-    """The schemas are valid JSON Schema, each reference has a target, and no object is open."""
+    """The schemas are valid JSON Schema, each reference has a target, and no object permits keys that
+    it does not list."""
 
     def walk(node):
         if isinstance(node, dict):
@@ -126,7 +127,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
         "help",
         "snmp",
     }
-    # A name chooses a row in both, or in neither.
+    # A name chooses a row in fpmctl and in the API, or in neither.
     named = re.findall(
         r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP|ID|KIND|LABEL|NUMBER|CHAIN|PEER)\]",
         dut.fpmctl("help", "show").stdout,
@@ -167,7 +168,7 @@ def test_what_is_shown_is_as_specified(taught, lan, path, ending):
     words = [name] if "{name}" in path else []
 
     def same():
-        """Ask for both. The state may have changed in between."""
+        """Compare the answers of the API and of fpmctl. The state may change between the two."""
         rows = ok(taught, "GET", path, name)
         done = taught.fpmctl("--json", "show", what, *words)
         assert (done.returncode, done.stderr) == (0, "")
@@ -207,7 +208,7 @@ def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
     """The API has a parameter for each word of fpmctl that chooses rows, and no others. A parameter
     chooses the same rows as its word."""
     dut = taught
-    # fpmctl has no such words; only its audit asks for the routes of one source.
+    # Parameters for which fpmctl has no words of these names. Only its audit uses `of`.
     either = {"prefix", "longest", "family", "all_tables", "vrf", "of"}
     words = {}
     for line in dut.fpmctl("help", "show").stdout.splitlines():
@@ -281,7 +282,7 @@ def test_refusals_have_a_status_and_a_sentence(taught):
 
 
 UNKNOWN = "nowhere0"
-# A program: r0 = 0; exit. And one that jumps back.
+# PROGRAM is: r0 = 0; exit. LOOP jumps back.
 PROGRAM = {"file": "pass.o", "of": 2, "program": "twAAAAAAAACVAAAAAAAAAA=="}
 LOOP = {"file": "loop.o", "of": 1, "program": "BQD//wAAAAA="}
 # Requests for an object that does not exist, other than by a name in the path.
@@ -296,8 +297,8 @@ NOT_YOURS = {("POST", "/ports"): {"name": "x", "device": "net_pcap,tx_pcap=/tmp/
              ("PUT", "/hooks/{name}"): PROGRAM, ("DELETE", "/hooks/{name}"): None}  # fmt: skip
 
 
-# Statuses that come only during a restart, and the daemon here cannot restart:
-# test_restart_changes.
+# Statuses that come only during a restart. The daemon here cannot restart; test_restart_changes
+# tests them.
 IN_RESTARTS = {("PATCH", "/punt/{name}", "409"), ("DELETE", "/hooks/{name}", "409")}
 
 
@@ -352,8 +353,8 @@ def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut)
 
 
 def library_refuses_codings():
-    """Return True if libmicrohttpd itself answers a coding other than chunked: with 400, from 1.0
-    on."""
+    """Return True if libmicrohttpd itself answers a coding other than chunked. It does so from version
+    1.0 on, with 400."""
     library = ctypes.CDLL("libmicrohttpd.so.12")
     library.MHD_get_version.restype = ctypes.c_char_p
     return not library.MHD_get_version().startswith(b"0.")
@@ -568,8 +569,8 @@ def test_changes_are_as_specified(router):
      (b"GET /v1/ports HTTP/1.1\r\nHost: x\r\n", b"\r\n")],
 )  # fmt: skip
 def test_a_client_that_sends_half_a_request_is_disconnected(dut, half, rest):
-    """The daemon closes at once the connection of a client that sends half a request and its end
-    together. It answers a whole request."""
+    """If a client sends half a request and then closes its direction of the connection, the daemon
+    closes the connection at once. The daemon answers a whole request."""
     for text, answers in ((half, False), (half + rest, True)):
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(dut.socket)

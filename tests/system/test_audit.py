@@ -49,7 +49,8 @@ def rule_rows(*more):
 
 @pytest.fixture
 def vtysh(tmp_path):
-    """Make the command of a zebra that shows these lines: vtysh(ipv4, ipv6)."""
+    """Return a function vtysh(ipv4, ipv6). It returns a command that answers as the vtysh of a zebra
+    with these lines of routes."""
 
     def make(ipv4="", ipv6=""):
         # vtysh prints nothing for an empty table, not even the heading.
@@ -104,8 +105,8 @@ def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
 
 
 def test_every_kind_of_difference_is_told(dut, wan, vtysh):
-    """The audit reports a missing route, an extra route and another next hop, one line for each, with
-    exit code 3."""
+    """The audit reports an extra route and a route with another next hop, one line for each, with exit
+    code 3. It looks each difference up again, and does not report a route that zebra lost meanwhile."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route("198.18.0.0/24", via=wan.peer4, wire=wan)
     line = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
@@ -125,7 +126,8 @@ def test_every_kind_of_difference_is_told(dut, wan, vtysh):
 
 def test_many_differences_are_told_from_a_sample(dut, wan, vtysh, tmp_path):
     """With more than 200 differences, as after a restart of zebra without its routes, the audit looks 20
-    of them up again. All 20 remain, so it counts the others. It looked up 200, one after the other."""
+    of them up again. All 20 remain, so it only counts the others. An earlier version looked up 200, one
+    after the other."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     for i in range(300):
         dut.zebra.add(f"198.18.{i // 256}.{i % 256}/32", nhid)
@@ -143,8 +145,8 @@ def test_many_differences_are_told_from_a_sample(dut, wan, vtysh, tmp_path):
 
 
 def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
-    """zebra keeps a route that the kernel refused selected. A replay sends it and a live update
-    does not. The audit reports no difference."""
+    """In zebra a route stays selected if the kernel refused it. A replay contains this route, and a live
+    update does not. The audit reports no difference."""
     dut.route(NET, via=wan.peer4, wire=wan)
     line = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
     zebra = vtysh(f"S>r {NET} [1/0] {line}\nS>q 198.18.9.0/24 [1/0] {line}\n")
@@ -157,7 +159,7 @@ def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
 
 def test_an_ipv6_route_by_an_ipv4_next_hop_is_without_it_in_the_kernel(dut, wan, vtysh):
     """6PE: zebra has to leave the IPv4 gateway out of its copy in the kernel. The audit reports no
-    difference, and one if the copy leads to another interface."""
+    difference. It reports one if the copy leads to another interface."""
     dut.route(NET6, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300]))
     zebra = vtysh(
         ipv6=f"B>  {NET6} [200/0] via ::ffff:192.0.2.99 (recursive), label implicit-null, weight 1, 00:00:06\n"
@@ -177,8 +179,8 @@ def test_an_ipv6_route_by_an_ipv4_next_hop_is_without_it_in_the_kernel(dut, wan,
 
 
 def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):
-    """The audit compares the tables of the forwarders, not only the RIB, and --repair mends
-    them."""
+    """The audit compares the tables of the forwarders, not only the RIB. --repair corrects these
+    tables."""
     dut.route(NET, via=wan.peer4, wire=wan)
     line = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
     zebra = vtysh(f"S>* {NET} [1/0] {line}\n")
@@ -272,8 +274,8 @@ def hop(via, dev):
 def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, blue, shown):
     """The audit compares each VRF: the same prefix in several VRFs, a leaked route, a route missing
     in one VRF, a VRF that only zebra has. The kernel here has no VRF, so an impostor plays the
-    daemon, in a namespace without addresses. fpmctl asks both by the exact name, and prints names
-    without their control characters."""
+    daemon, in a namespace without addresses. fpmctl asks zebra and the daemon by the exact name of a
+    VRF, and prints names without their control characters."""
     route = {"prefix": NET, "source": "zebra", "type": "unicast", "state": "forwarding"}
     tables = {"red": 100, blue: 2000, "green": 3000}
     rows = {
@@ -502,10 +504,10 @@ def test_a_route_that_only_the_kernel_has_is_told(
     ["to 198.51.100.9", "fwmark 0/0xff", "not fwmark 1", "uidrange 0-5", "iif lan0 goto 102", "oif x0"],
 )
 def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, lines, selector):
-    """zebra's routes of other tables do not come in a replay, so they are taken from the kernel, and
-    are in force if a rule has packets looked up there. A rule with a mark, which no received packet
-    has, uses none. Received packets have the mark 0 and are the superuser's. The audit finds both
-    equal."""
+    """A replay has no routes of other tables, so the daemon takes those of zebra from the kernel. They
+    are in force if a rule leads received packets to their table. Received packets have the mark 0 and
+    the user id 0, so a rule with the mark 1 leads none of them. The audit finds the kernel and the
+    dataplane equal in each case."""
     lines(
         f"route add {TABLE_NETS[0]} via {ext.peer4} dev {ext.tap} proto bgp metric 20 table 101",
         "rule add pref 100 fwmark 1 lookup 101",
@@ -528,8 +530,9 @@ def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, l
 
 @pytest.mark.parametrize("table, proto", [("default", "boot metric 5"), ("101", "bgp metric 20")])
 def test_a_rule_of_ipv4_uses_no_ipv6_routes_of_its_table(dut, ext, vtysh, lines, table, proto):
-    """No rule of IPv6 looks up the table, and one of IPv4 does: for table default every kernel has it. The
-    audit does not want a FIB for the table's IPv6 routes, nor zebra's IPv6 routes in it."""
+    """A rule of IPv4 looks up the table, and no rule of IPv6 does. Every kernel has such a rule for
+    table default. The audit expects neither a FIB for the table's IPv6 routes, nor zebra's IPv6
+    routes of the table in the dataplane."""
     lines(
         f"rule add pref 100 from 203.0.113.7 lookup {table}",
         f"-6 route add {TABLE_NETS[1]} via {ext.peer6} dev {ext.tap} proto {proto} table {table}",
@@ -593,8 +596,8 @@ def audit_of(dut, tmp_path, answer, kernel):
     ],
 )
 def test_each_table_of_the_kernel_is_compared(dut, tmp_path, rows, told):
-    """An impostor plays a daemon whose RIB differs from the kernel's tables: of rules, of a VRF, and
-    of source-specific routes. The audit tells each difference and no other."""
+    """An impostor plays a daemon whose RIB differs from the kernel: in a table of rules, in the table of
+    a VRF, or in source-specific routes. The audit reports each difference and no other."""
     kernel = [
         "rule add pref 100 from all lookup 100",
         "route add blackhole 198.51.100.0/24 table 100",
@@ -735,7 +738,7 @@ rule add pref 98 iif gone0 blackhole
 )
 def test_a_rule_that_differs_is_told(dut, tmp_path, rules, told):
     """An impostor plays a daemon whose rules differ from the kernel's: one is missing, one is too many,
-    or their order is another."""
+    or the order differs. The audit reports this."""
     kernel = [f"rule add pref 100 from all lookup {table}" for table in (100, 200)]
 
     def answer(request):

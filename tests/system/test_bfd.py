@@ -94,7 +94,7 @@ def test_a_shutdown_of_the_peer_is_no_failure_and_prunes_nothing(bfd):
     [
         ("wan", 3784, 64, 0, "bfd_bad"),  # it crossed a router
         ("alt", 3784, 255, 0, "bfd_no_session"),  # the interface is not that of the session
-        ("alt", 3784, 255, None, "bfd_no_session"),  # and it knows the discriminator
+        ("alt", 3784, 255, None, "bfd_no_session"),  # the sender also knows the discriminator
         ("wan", 7784, 255, None, None),  # a port of S-BFD, for which the dataplane has no sessions
         ("wan", 4784, 255, None, "bfd_no_session"),  # several hops
         ("wan", 3785, 254, None, "bfd_no_session"),  # an echo packet that was never sent
@@ -181,8 +181,8 @@ def agree(bfd, ms):
 
 
 def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
-    """The session goes down only if the CPUs are so busy that no packet comes in the detection time:
-    the kernel's time stamps tell. Then the next crash decides."""
+    """A crash does not end the session, unless the CPUs are so busy that no packet comes in the
+    detection time. The kernel's time stamps show such a gap; then the test crashes the daemon again."""
     ms = 700 * slowness(bfd.router)  # the start of a program with sanitizers takes longer
     ends = bfd.router.wires["wan"].ip4, bfd.router.wires["wan"].peer4
     agree(bfd, ms)
@@ -247,7 +247,7 @@ def management(bfd):
 
 
 def say_down(bfd, row, src, dst, ttl):
-    """Send the Down of a session's peer by its kernel with this TTL."""
+    """Send a Down packet as the peer of a session does, from the peer's kernel, with this TTL."""
     numbers = (row["remote_discr"], row["discr"], 1000000, 300000, 0)
     down = struct.pack("!BBBBIIIII", 0x20, 0x40, 3, 24, *numbers)
     family = socket.AF_INET6 if ":" in src else socket.AF_INET
@@ -259,8 +259,8 @@ def say_down(bfd, row, src, dst, ttl):
 
 
 def test_a_forwarder_that_hangs_does_not_stop_detection(bfd):
-    """Detection usually waits until the forwarders have looked at their queues. A forwarder that
-    hangs looks at none: bfdd is notified after a second nevertheless."""
+    """Detection usually waits until the forwarders have looked at their queues. If a forwarder hangs
+    and looks at none, bfdd is notified all the same, after a second."""
     bfd.up()
     told = lambda: bfd.ours.json("show bfd peers json")[0]["status"]  # noqa: E731
     with frozen(bfd.router.daemon.pid(), "fwd-0"):
@@ -278,7 +278,8 @@ def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd
         row = bfd.row(theirs)
         assert (row["by"], row["reason"], row["dev"]) == ("kernel", None, "mgmt0"), row
     def both_up():
-        """The peer gets the last packet of the handshake after our side is up."""
+        """Return True if the peer has both sessions up. It gets the last packet of the handshake after
+        our side is up."""
         peers = bfd.theirs.json("show bfd peers json")
         return [p["status"] for p in peers if p["peer"] in {ours for ours, _ in pairs.values()}] == ["up"] * 2
 
@@ -327,7 +328,7 @@ def test_doctor_and_metrics_tell_what_the_sessions_are(bfd):
     assert before["fpmdp_bfd_connected"] == 1 and before["fpmdp_bfd_connections"] >= 1
     assert sum(v for k, v in before.items() if k.startswith("fpmdp_bfd_sessions{")) == n
     assert before["fpmdp_bfd_sessions_not_served"] == 0
-    # A peer that no subnet has. A default route leads to another router.
+    # Add a peer that is in no connected subnet. A default route leads to it by another router.
     default = f"ip route 0.0.0.0/0 {bfd.router.wires['wan'].peer4}"
     bfd.ours.configure(default)
     bfd.ours.configure("bfd", "peer 10.9.9.9")
@@ -339,7 +340,7 @@ def test_doctor_and_metrics_tell_what_the_sessions_are(bfd):
     bfd.ours.configure("bfd", "no peer 10.9.9.9")
     bfd.ours.configure(f"no {default}")
     eventually(lambda: "served" not in examined(bfd), 20, what="all are served")
-    # A peer that fails. On a busy machine it may fail once more while it comes up.
+    # Let a peer fail. On a busy machine its session may fail once more while it comes up.
     mine = bfd.row()["downs"]
     bfd.theirs.kill("bfdd", signal.SIGSTOP)
     eventually(lambda: bfd.state() == "down", 20, what="the session fails")
@@ -472,8 +473,8 @@ def threads(pid, name):
 
 @contextlib.contextmanager
 def without_cpu_time(pid, tids):
-    """Let programs of 6,000 times the weight run on the CPUs of these threads: of a process by its
-    nice value, and of its session, to which the kernel also gives a weight (sched(7))."""
+    """Let busy programs run on the CPUs of these threads, with 6,000 times the weight of the threads.
+    The kernel weighs processes by their nice values, and also weighs sessions (sched(7))."""
     cpus = set().union(*map(os.sched_getaffinity, tids))
     hogs = [
         subprocess.Popen([sys.executable, "-c", "while 1: pass"], start_new_session=True) for _ in cpus
@@ -494,11 +495,12 @@ def without_cpu_time(pid, tids):
 
 
 def test_a_forwarder_without_cpu_time_is_lent_the_priority_of_thread_bfd(bfd):
-    """Otherwise it sends nothing for more than the detection time of 3 x 50 ms, again and again. The
-    median is judged, because other programs may stop the whole machine once."""
+    """A forwarder without CPU time runs with the priority of thread bfd. Without this priority it would
+    send nothing for more than the detection time of 3 x 50 ms, again and again. The test judges the
+    median, because other programs may stop the whole machine once."""
     bfd.up()
     agree(bfd, 50)
-    machine.real_time(bfd.theirs.pid("bfdd"), "bfdd")  # it stands for another machine
+    machine.real_time(bfd.theirs.pid("bfdd"), "bfdd")  # this bfdd stands for another machine
     pid, wan = bfd.router.daemon.pid(), bfd.router.wires["wan"]
     tids = threads(pid, "fwd-")
     lent = metrics(bfd)["fpmdp_bfd_lends_total"]

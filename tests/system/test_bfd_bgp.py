@@ -80,7 +80,7 @@ ALL_OF_ITS = """table inet t {
  chain c { type filter hook output priority 0; oifname alt drop; }
 }
 """
-# BFD is the only protocol that the peer still tells us anything by.
+# The peer loses all our packets. It sends us no TCP either, so only its BFD packets show the loss.
 ALL_OF_OURS = """table inet t {
  chain c { type filter hook prerouting priority -300; iifname alt drop; }
  chain d { type filter hook output priority 0; oifname alt meta l4proto tcp drop; }

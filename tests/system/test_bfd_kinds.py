@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each kind of BFD session in the dataplane, with a bfdd on either side. All tests share one router;
-each has addresses of its own, so that its session is another one."""
+"""Each kind of BFD session in the dataplane, with a bfdd on either side. All tests share one router.
+Each test has addresses of its own, and so a session of its own."""
 
 import json
 import shutil
@@ -37,15 +37,17 @@ def own(bfd, ours, theirs, dev=("wan0", "wan")):
 
 
 def pair(bfd, ours, theirs, *lines, here="", there="", theirs_lines=None):
-    """Configure a session on both sides, with these lines; `here`, `there` end the peer's line."""
+    """Configure a session on both sides, with these lines. `here` ends the line `peer ...` of our side,
+    and `there` that of the other side. The other side has `theirs_lines` instead, if given."""
     bfd.ours.configure("bfd", f"peer {theirs} {here}".strip(), *lines)
     lines = lines if theirs_lines is None else theirs_lines
     bfd.theirs.configure("bfd", f"peer {ours} {there}".strip(), *lines)
 
 
 def links(ours, theirs):
-    """Return the ends of the peers' lines for an interface with several addresses: bfdd 10.3 takes
-    any address of the interface for a peer without a local address (doc/bfd.md, 4)."""
+    """Return `here` and `there` for pair() that name local address and interface. An interface with
+    several addresses needs them: bfdd 10.3 takes any address of the interface for a peer without a
+    local address (doc/bfd.md, 4)."""
     return {
         "here": f"local-address {ours} interface wan0",
         "there": f"local-address {theirs} interface wan",
@@ -53,7 +55,7 @@ def links(ours, theirs):
 
 
 def peer_row(bfd, ours):
-    """Return the session of the peer with our address."""
+    """Return the row that the peer's bfdd has for the session with our address, or None."""
     rows = bfd.theirs.json("show bfd peers json")
     return next((row for row in rows if row["peer"] == ours), None)
 
@@ -130,7 +132,7 @@ def test_a_session_over_several_hops(bfd, ours, theirs, via):
 
 
 def say_down(bfd, row, ttl):
-    """Send the Down of a session's peer with this TTL."""
+    """Send a Down packet as the peer of a session does, with this TTL."""
     wire, six = bfd.router.wires["wan"], ":" in row["peer"]
     to = {"src": row["peer"], "dst": row["local"]}
     ip = IPv6(**to, hlim=ttl) if six else IP(**to, ttl=ttl)
@@ -217,7 +219,8 @@ def test_a_session_that_is_deleted_and_made_again_at_once_comes_up(bfd):
     ids=["ipv4", "ipv6"],
 )
 def test_our_packets_are_those_of_rfc_5881_from_the_first_to_admin_down(bfd, ours, theirs, tmp_path):
-    """tshark, a dissector of others, reads the same fields, and finds no fault in a packet."""
+    """The packets have the fields of RFC 5881. tshark, which shares no code with us, reads the same
+    fields, and finds no fault in a packet."""
     ours, theirs = own(bfd, ours, theirs)
     with sniffed(bfd) as wire:
         pair(bfd, ours, theirs, **links(ours, theirs))
@@ -263,7 +266,7 @@ def test_a_passive_side_waits_for_the_other(bfd, who):
         lines.reverse()
     (waits, its, its_base), (begins, other, other_base) = sides
     with sniffed(bfd) as wire:
-        # vtysh makes the session before it makes it passive, so a first packet may go.
+        # vtysh first makes the session, and then makes it passive. So a first packet may be sent.
         waits.configure("bfd", lines[0], "passive-mode")
         eventually(
             lambda: next(p for p in waits.json("show bfd peers json") if p["peer"] == other)["passive-mode"],
@@ -302,7 +305,7 @@ def test_an_echo_session_is_judged_by_packets_that_the_peer_loops(bfd):
     rows = bfd.ours.json("show bfd peers counters json")
     told = next(r for r in rows if r["peer"] == theirs)
     assert told["echo-packet-input"] >= row["echo_rx_packets"], told
-    # Packets of control go on, so only the missing echo packets tell.
+    # Control packets still arrive, so only the missing echo packets show the failure.
     rule = "table inet t { chain c { type filter hook prerouting priority -300; udp dport 3785 drop; }; }\n"
     nft = ["ip", "netns", "exec", bfd.router.far, "nft"]
     subprocess.run([*nft, "-f", "-"], input=rule, text=True, check=True)
@@ -455,7 +458,8 @@ def test_a_planned_restart_keeps_a_session_that_names_no_interface(bfd):
 
 
 def test_a_session_stays_up_in_bfdd_when_one_of_its_clients_leaves(bfd):
-    """bfdd marks the session Down and sends no message. The daemon then repeats that it is Up."""
+    """bfdd marks the session Down and sends no message. The daemon then tells bfdd again that the
+    session is Up."""
     ours, theirs = own(bfd, "10.82.0.1/24", "10.82.0.2/24")
     pair(bfd, ours, theirs)
     was = up(bfd, ours, theirs)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""BFD in the dataplane by a VLAN and in a VRF. Most kernels of hosts for tests have neither: a guest
-runs these tests (tests/vm/run.py)."""
+"""BFD in the dataplane by a VLAN and in a VRF. Many hosts that run tests have a kernel without VLANs
+and VRFs, so a guest runs these tests (tests/vm/run.py)."""
 
 import pytest
 
@@ -76,8 +76,8 @@ def test_a_session_by_a_vlan(bfd):
 
 @pytest.mark.parametrize("named", ["interface", "local address", "nothing"])
 def test_a_session_in_a_vrf(bfd, named):
-    """The message of bfdd has no VRF: it follows from the interface, from the local address, or from
-    the subnet of the peer."""
+    """The message of bfdd has no VRF. The VRF of the session follows from the interface, from the local
+    address, or from the subnet of the peer."""
     if not netns.can_have(f"vrf table {TABLE}"):
         pytest.skip("this kernel has no VRFs")
     if named == "interface":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many BFD sessions. bfdd loses what it writes to one connection beyond 8 KiB at a time, and the
-daemon gets it all the same. With the installed FRR, and with a newer one if there is one."""
+"""Many BFD sessions. bfdd loses its messages to one connection beyond 8 KiB at a time. The daemon gets
+all sessions all the same. The tests run with the installed FRR, and with a newer FRR if there is
+one."""
 
 import os
 

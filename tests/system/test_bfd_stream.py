@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stream from bfdd to the daemon, from a program that plays bfdd: messages in pieces, its end in
-the middle of one, and a bfdd that does not read."""
+"""The stream from bfdd to the daemon, from a program that plays bfdd: messages in pieces, the end of
+the stream in the middle of a message, and a bfdd that does not read."""
 
 import contextlib
 import os
@@ -68,7 +68,7 @@ def test_a_message_in_pieces_is_taken_when_it_is_whole(stream):
         for at in (3, 8, 100, 150, len(whole)):
             connection.sendall(whole[:at])
             whole = whole[at:]
-            if at == 100:  # the first one is not whole
+            if at == 100:  # the first message is not whole
                 assert peers(router) == []
         eventually(lambda: sorted(peers(router)) == [PEER, "192.0.2.78"], 10, what="both sessions")
         connection.sendall(message(3, PEER, 7))
@@ -92,7 +92,7 @@ def crash(router):
 
 
 def test_the_next_daemon_continues_within_a_message(stream):
-    """After a crash and after a restart: the connection and the first part of a message are kept."""
+    """The connection and the first part of a message are kept over a crash and over a restart."""
     router, listener = stream
     connection, _ = listener.accept()
     with contextlib.closing(connection):
@@ -112,7 +112,8 @@ def test_the_next_daemon_continues_within_a_message(stream):
 
 
 def test_a_crash_while_octets_leave_the_socket_ends_the_connection(stream):
-    """The next daemon does not know which octets the socket still has."""
+    """The next daemon closes the connection, because it does not know which octets the socket still
+    has."""
     router, listener = stream
     connection, _ = listener.accept()
     with contextlib.closing(connection):
@@ -133,7 +134,7 @@ def set_moving(pid):
     """Mark the partial messages of all connections as moving, as in the instant of recv()."""
     fds = pathlib.Path(f"/proc/{pid}/fd").iterdir()
     fd = next(fd for fd in fds if os.readlink(fd).startswith("/memfd:fpm-dataplane-bfd"))
-    with open(fd, "r+b") as memory:  # it ends with struct kept_part [CONNECTIONS]
+    with open(fd, "r+b") as memory:  # the memory ends with struct kept_part [CONNECTIONS]
         end = memory.seek(0, os.SEEK_END)
         for at in range(end - CONNECTIONS * PART, end, PART):
             memory.seek(at)
@@ -141,7 +142,8 @@ def set_moving(pid):
 
 
 def test_many_messages_behind_a_partial_one_arrive(stream):
-    """TCP would close its window if the octets of a partial message stayed in the socket."""
+    """The daemon reads all messages behind a partial message. TCP would close its window if the octets
+    of a partial message stayed in the socket."""
     router, listener = stream
     connection, _ = listener.accept()
     with contextlib.closing(connection):
@@ -159,7 +161,7 @@ def test_many_messages_behind_a_partial_one_arrive(stream):
 
 
 def test_the_end_of_the_stream_within_a_message_is_seen(stream):
-    """The daemon connects again."""
+    """After the end of the stream within a message the daemon connects again."""
     router, listener = stream
     connection, _ = listener.accept()
     connection.sendall(message(2, PEER, 7)[:58])
@@ -187,7 +189,7 @@ def test_a_connection_whose_bfdd_does_not_read_is_closed_and_opened_again(stream
 
 
 def states(connection, lid, seconds=20):
-    """Return the next state of a session that the daemon tells."""
+    """Return the next state of a session that the daemon reports."""
     end, octets = time.monotonic() + seconds, b""
     while time.monotonic() < end:
         octets += connection.recv(4096)
@@ -210,7 +212,8 @@ def test_a_listener_that_ends_each_connection_is_tried_once_a_second(stream):
 
 
 def test_after_a_crash_what_is_not_up_is_told_again(stream):
-    """The last daemon may have been killed before it told bfdd that a session went down."""
+    """After a crash the daemon reports each session that is not Up again, because the last daemon may
+    have been killed before it told bfdd that the session went down."""
     router, listener = stream
     connection, _ = listener.accept()
     with contextlib.closing(connection):

@@ -73,7 +73,7 @@ class Bed:
         return plane
 
     def close(self, plane, *others):
-        """End a connection. Return when the others have been given what bfdd gives them."""
+        """End a connection. Return when the other connections have received what bfdd sends them."""
         number = self.connections()
         plane.close()
         eventually(lambda: self.connections() == number - 1, 5, what="bfdd has noticed")
@@ -158,7 +158,8 @@ def resets_the_interface(bed):
 
 
 def test_with_dplaneaddr_bfdd_opens_no_receiving_socket(bfdd):
-    """bfdd opens none before, during and after a connection. Without the option it opens them."""
+    """With the option, bfdd opens no receiving socket before, during and after a connection. Without
+    the option it opens them."""
     receives = lambda: bfdd.udp_ports() & {SINGLE_HOP, MULTI_HOP}  # noqa: E731
     bfdd.peers(1)
     eventually(bfdd.udp_ports, 5, what="bfdd has a socket to send from")
@@ -178,8 +179,8 @@ def test_with_dplaneaddr_bfdd_opens_no_receiving_socket(bfdd):
 
 
 def test_a_connection_is_told_58_sessions_and_the_next_one_the_rest(bfdd):
-    """The buffer has 8 KiB. Further connections get the sessions that no connection has, until one
-    gets none."""
+    """The buffer of a connection has 8 KiB, room for 58 sessions. Further connections get the sessions
+    that no connection has. The last connection gets none."""
     bfdd.peers(70)
 
     told = [len(bfdd.connect().sessions) for _ in range(3)]
@@ -233,8 +234,8 @@ def test_sessions_without_room_in_any_buffer_are_down_in_software_and_no_client_
 
 def test_without_another_connection_sessions_stay_up_for_3_s_and_passive_ones_for_ever(bfdd):
     """bfdd sends Up for three seconds and then Down, with the discriminators of the session. Then
-    clients are notified. A new connection sets a session that is Up in software Down first, and tells
-    clients."""
+    clients are notified. When a new connection comes, bfdd first sets a session that is Up in software
+    to Down, and notifies clients."""
     bfdd.near.load("bfd\n peer 192.0.2.2\n exit\n peer 192.0.2.3\n  passive-mode\n exit\nexit\n")
     plane = bfdd.connect()
     lid = plane.session("192.0.2.2").lid
@@ -342,8 +343,9 @@ exit
 
 
 def test_what_a_session_looks_like(bfdd):
-    """A session says neither a VRF nor the interface of a peer that was configured without. Up to
-    10.2 `src` is the configured one; later it is an address of the interface, if there is one."""
+    """The message of a session has no VRF, and no interface if the peer was configured without one. Up
+    to 10.2 `src` is the configured address. From 10.3 on it is an address of the interface, if the
+    message has an interface."""
     first = bfdd.connect()
     bfdd.near.load(MANY_KINDS)
     first.settled()
@@ -373,7 +375,7 @@ def test_what_a_session_looks_like(bfdd):
     times = lambda s: tuple(s[4:9]) + (s.detect_mult, s.zero)  # noqa: E731
     assert times(seen["192.0.2.2"]) == (300000, 300000, 50000, 50000, 0, 3, 0)
     assert times(seen["192.0.2.8"]) == (50000, 60000, 70000, 80000, 0, 5, 0)
-    # Those on a missing interface or VRF come only at a connection, as if they were complete.
+    # Sessions of a missing interface or VRF come only when a connection begins. They look complete.
     second = bfdd.connect()
     late = {str(s.dst): (s.ifindex, s.ifname) for s in second.sessions.values()}
     assert late == {"192.0.2.10": (0, ""), "192.0.2.11": (0, "")}
@@ -381,8 +383,8 @@ def test_what_a_session_looks_like(bfdd):
 
 
 def test_the_interface_is_missing_at_a_connection_and_there_after_a_hand_over(bfdd):
-    """From 10.3 on bfdd forgets interface and VRF when it takes a session out of software. A second
-    connection before the end of the first brings them."""
+    """From 10.3 on bfdd forgets interface and VRF when it takes a session out of software. If a second
+    connection is open when the first ends, the sessions that it takes over have them."""
     bfdd.near.load("bfd\n peer 192.0.2.3 interface d0\n exit\nexit\n")
     first = bfdd.connect()
     given = first.session("192.0.2.3")
@@ -397,8 +399,8 @@ def test_the_interface_is_missing_at_a_connection_and_there_after_a_hand_over(bf
 
 
 def test_each_change_of_a_session_is_the_whole_session_again(bfdd):
-    """Times, modes and shutdown are updates by DP_ADD_SESSION; shutdown comes twice. No change, no
-    message. The end is DP_DELETE_SESSION with the last content."""
+    """Times, modes and shutdown are updates by DP_ADD_SESSION; shutdown comes twice. If nothing changes,
+    no message comes. The end is DP_DELETE_SESSION with the last content."""
     bfdd.peers(1)
     plane = bfdd.connect()
     lid = plane.session("192.0.2.2").lid
@@ -465,8 +467,8 @@ def test_nothing_comes_when_the_interface_of_a_session_goes_and_comes(bfdd):
 
 
 def test_bfdd_stores_each_state_that_it_is_told_and_tells_clients(bfdd):
-    """Init, a repetition and an unknown number as well: bfdd has no state machine. An unknown
-    session is ignored."""
+    """bfdd also stores Init, a repeated state and an unknown number, because it has no state machine.
+    It ignores an unknown session."""
     bfdd.peers(1)
     plane = bfdd.connect()
     lid = plane.session("192.0.2.2").lid
@@ -491,7 +493,7 @@ def test_bfdd_stores_each_state_that_it_is_told_and_tells_clients(bfdd):
 
 
 def test_bfdd_puts_pieces_of_messages_together_and_stands_still_meanwhile(bfdd):
-    """A message octet by octet is read. While a part is missing, bfdd does nothing else."""
+    """bfdd reads a message that comes octet by octet. While a part is missing, it does nothing else."""
     bfdd.peers(1)
     plane = bfdd.connect()
     lid = plane.session("192.0.2.2").lid
@@ -509,8 +511,8 @@ def test_bfdd_puts_pieces_of_messages_together_and_stands_still_meanwhile(bfdd):
 
 def test_a_question_for_counters_blocks_bfdd_until_any_message_comes(bfdd):
     """The answer is the first message with the id of the question, whatever its session. A message
-    with another id ends the wait as well, without new counters. As echo packets sent, bfdd shows the
-    field of octets."""
+    with another id ends the wait as well, without new counters. bfdd shows the number of echo octets
+    sent as the number of echo packets sent."""
     bfdd.peers(1)
     plane = bfdd.connect()
     asked = threading.Event()
@@ -560,7 +562,8 @@ def test_unknown_types_are_skipped_and_any_number_of_messages_is_read(bfdd):
 
 
 def test_a_message_of_another_version_makes_bfdd_deaf_to_that_connection_for_ever(bfdd):
-    """bfdd neither closes nor reads it again. Its sessions stay with it even after its end."""
+    """bfdd neither closes this connection nor reads it again. The sessions stay with the connection even
+    after its end."""
     bfdd.peers(1)
     plane = bfdd.connect()
     lid = plane.session("192.0.2.2").lid
@@ -660,8 +663,8 @@ def test_bgp_survives_a_hand_over_and_ends_3_s_after_the_last_connection(bgp):
 
 
 def test_a_client_hears_of_a_session_that_came_out_of_software(bgp):
-    """The session has been with software before the connection. bgpd hears of Up in all versions,
-    although bfdd has forgotten the interface."""
+    """The session was in software before the connection. In all versions bgpd is notified of Up,
+    although bfdd may have forgotten the interface."""
 
     def peer():
         return bgp.near.json("show bgp neighbors 192.0.2.2 json")["192.0.2.2"]

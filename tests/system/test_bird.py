@@ -98,7 +98,7 @@ class Alone(Router):
                 pass
 
     def has(self, *prefixes):
-        """Return True if the FIB has all of these."""
+        """Return True if the FIB has all these prefixes."""
         return all(self.route_row(prefix) for prefix in prefixes)
 
     def kernel(self):

@@ -15,7 +15,7 @@ NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 @pytest.mark.parametrize("rx, tx", [(1, 1), (256, 256), (256, 3), (65, 63), (7, 256)])
 def test_bursts_of_any_length_leave_whole_and_in_order(own_dut, rx, tx):
     """With rx-burst and tx-burst from 1 to 256, 600 packets that wait for a stopped daemon leave
-    once each, in order in each direction. They are more packets than one walk takes."""
+    once each, in order in each direction. A forwarder needs several rounds for so many packets."""
     dut = own_dut()
     dut.edit_config("log-level:", f"rx-burst: {rx}\ntx-burst: {tx}\nlog-level:")
     dut.start()

@@ -130,8 +130,8 @@ def test_a_file_until_interrupted(taught, lan, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_while_packets_come_without_a_pause(dut, tmp_path, number):
-    """SIGINT and SIGTERM end fpmctl at any moment, mostly while it is not waiting in a read. Each
-    signal must reach the loop below."""
+    """SIGINT and SIGTERM end fpmctl at any moment. While packets come without a pause, fpmctl is rarely
+    in a blocking read, so its loop must notice the signal."""
     path, out = str(tmp_path / "impostor.sock"), str(tmp_path / "out")
     block = base64.b64encode(bytes(1500)).decode()
     impostor = Impostor(path, lambda _: ({"pcapng": block} for _ in itertools.count()))

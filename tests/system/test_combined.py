@@ -71,8 +71,8 @@ def test_a_rule_whose_interface_gets_another_name(both, family, rules):
 
 
 def test_a_member_of_a_group_is_replaced(both, family):
-    """A member that is replaced gets a new gateway in all groups. A member that is deleted leaves
-    them, and the last one takes its groups and their routes along."""
+    """A member that is replaced gets a new gateway in all groups. A member that is deleted leaves all
+    groups. A group whose last member is deleted is deleted, and its routes are, too."""
     host = HOST[family]
     for n, name in ((1, "wan"), (2, "alt")):
         both.ip(line(family, f"nexthop add id {n} {via(both, name, family)}"))
@@ -91,7 +91,8 @@ def test_a_member_of_a_group_is_replaced(both, family):
 
 
 def test_all_objects_are_flushed(both, family):
-    """`ip nexthop flush` takes all groups and routes along; a route without an object stays."""
+    """`ip nexthop flush` also deletes all groups and the routes with objects. A route without an object
+    stays."""
     both.ip(line(family, f"nexthop add id 1 {via(both, 'wan', family)}"))
     both.ip("nexthop add id 10 group 1")
     both.ip(line(family, f"route add {INSIDE[family]} nhid 10"))
@@ -139,7 +140,8 @@ def test_the_preference_of_routes_by_hand(both):
 
 
 def test_a_gateway_by_a_route_that_comes_later(both):
-    """A gateway that is on link by a host route alone; the host route is deleted then."""
+    """A gateway is on link by a host route alone. The route by the gateway stays in force when the host
+    route is deleted, or leads to another link."""
     both.answer("ext", "203.0.113.77")
     both.ip("route add 203.0.113.77 dev ext0", f"route add {NET[4]} via 203.0.113.77")
     both.agree("route added", {HOST[4]: "ext"})
@@ -173,7 +175,8 @@ def test_a_rule_with_a_table_of_a_large_number(both, family, rules):
 
 
 def test_an_object_in_the_table_of_a_rule(both, family, rules):
-    """The link of an object goes down: routes of main and of the table go, and wider ones count."""
+    """The link of an object goes down: the route by the object leaves the table of the rule, and the
+    route of table main counts."""
     rules(line(family, f"rule add pref 100 to {NET[family]} lookup {TABLE}"))
     both.ip(line(family, f"nexthop add id 1 {via(both, 'ext', family)}"))
     both.ip(line(family, f"route add {INSIDE[family]} nhid 1 table {TABLE}"))
@@ -227,7 +230,8 @@ def test_an_address_is_changed(both, family):
 
 
 def test_source_hints_of_routes(both):
-    """Two routes that differ in their source alone, and the source goes."""
+    """When an address is deleted, a route that has it as its source is deleted. The other route of the
+    prefix counts then."""
     both.ip("addr add 10.9.0.1/32 dev ext0", f"route add {NET[4]} {via(both, 'wan', 4)} src 10.9.0.1")
     both.ip(f"route append {NET[4]} {via(both, 'alt', 4)}")
     both.agree("source added", {HOST[4]: "wan"})
@@ -259,7 +263,8 @@ def test_a_link_is_deleted_behind_rules_and_routes(both, family, rules):
 
 @pytest.mark.parametrize("keyword", ["replace", "change"])
 def test_a_route_is_replaced_by_another_kind(both, family, keyword):
-    """The replaced route is of another type, or has a group or an object in place of a gateway."""
+    """The new route is of another type, or has an object or a list of next hops in place of a
+    gateway."""
     host, net = HOST[family], NET[family]
     metric = "metric 50"
     both.ip(line(family, f"nexthop add id 1 {via(both, 'ext', family)}"))

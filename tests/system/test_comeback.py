@@ -66,8 +66,8 @@ def squatted(dut):
 
 @pytest.mark.parametrize("harm", [renamed, misspelt, squatted])
 def test_what_is_not_there_at_a_crash_is_waited_for(kept, harm):
-    """The supervisor tries for any length of time. No TAP loses its carrier, and the daemon is back
-    when the missing part is back."""
+    """The supervisor starts the daemon again and again, without a limit of time. No TAP loses its
+    carrier, and the daemon is back when the missing part is back."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
 
@@ -84,9 +84,9 @@ def test_what_is_not_there_at_a_crash_is_waited_for(kept, harm):
 
 
 def test_starts_that_fail_are_nothing_against_the_checkpoint(kept):
-    """Failed starts do not discard the checkpoint, however many there are: a device does not open,
-    and when it does, packets take the routes that zebra had taught. Only starts that crash discard
-    it."""
+    """Failed starts do not discard the checkpoint, however many there are. Here a device does not open.
+    When it opens again, packets take the routes that zebra sent before the crash. Only starts that
+    crash discard the checkpoint."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)

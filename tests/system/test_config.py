@@ -32,7 +32,7 @@ idle: adaptive
 log-level: info
 """
 
-# name: (what to replace, with what, line, key, word of the message)
+# name: (text to replace, new text, line, key, word of the message)
 BAD = {
     "unknown key": ("idle: adaptive", "idel: adaptive", 17, "idel", "idle"),
     "unknown key in a port": ("    mtu: 1500", "    mut: 1500", 6, "ports[wan0].mut", "mtu"),
@@ -126,7 +126,8 @@ BAD = {
 
 @pytest.fixture
 def check(dut, tmp_path):
-    """Run --check (or more) on a text. Returns the finished process."""
+    """Return a function that runs the daemon on a text, with --check or as a start. The function returns
+    the finished process."""
 
     def run(text, start=False, before=()):
         file = tmp_path / "config.yaml"
@@ -142,7 +143,7 @@ def check(dut, tmp_path):
 
 @pytest.fixture
 def other(dut):
-    """Make an interface of that name, which is no TAP, in FRR's namespace."""
+    """Make the interface `other`, which is no TAP, in FRR's namespace."""
     netns.ip_batch(["link add other type veth peer name other-peer"], dut.ctl)
     yield
     netns.ip_batch(["link del other"], dut.ctl)
@@ -270,8 +271,8 @@ def test_a_start_that_fails_keeps_the_taps_of_an_earlier_one(check, dut):
 
 @pytest.mark.parametrize("files", [8, 16, 63])
 def test_too_few_open_files_are_refused_in_words(check, files):
-    """The daemon refuses to start with too few open files. Libraries would abort the process in the
-    middle of its start."""
+    """The daemon refuses to start with too few open files. Otherwise libraries would abort the process
+    in the middle of its start."""
     done = check(STARTS, start=True, before=["prlimit", f"--nofile={files}"])
 
     assert done.returncode == 1
@@ -281,8 +282,8 @@ def test_too_few_open_files_are_refused_in_words(check, files):
 
 @pytest.mark.parametrize("octets", [64 << 10, 1 << 20])
 def test_too_small_a_stack_is_refused_in_words(check, octets):
-    """The daemon refuses to start if its stacks may not have the size that forwarders need. It would
-    end with SIGSEGV."""
+    """The daemon refuses to start if its stacks may not have the size that forwarders need. Otherwise it
+    would end with SIGSEGV."""
     done = check(STARTS, start=True, before=["prlimit", f"--stack={octets}:{octets}"])
 
     assert done.returncode == 1, done.stderr
@@ -295,7 +296,7 @@ def test_too_small_a_stack_is_refused_in_words(check, octets):
 )
 def test_a_thread_that_cannot_start_is_told_in_words(check, dut, limit, told):
     """The daemon refuses to start if a limit of address space or data forbids a thread, and names the
-    limit. liburcu would abort the process."""
+    limit. Otherwise liburcu would abort the process."""
     only_release(dut.daemon.program, "the addresses of a process are limited")
 
     done = check(STARTS, start=True, before=["prlimit", f"--{limit}"])

@@ -53,7 +53,8 @@ def test_every_reason_that_runs_is_on_the_page(dut):
 
 
 def flat(value, path=""):
-    """Return {"fpm.listen": value} of a file; of a list of mappings the first mapping."""
+    """Return the values of a file as {"fpm.listen": value}. A list of mappings counts as its first
+    mapping."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return flat(value[0], path + "[]")
     if not isinstance(value, dict):

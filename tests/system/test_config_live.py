@@ -16,7 +16,7 @@ from lib.wait import eventually
 
 @pytest.fixture
 def router(own_dut):
-    """A running router of its own."""
+    """A running router for one test alone."""
     dut = own_dut()
     dut.start()
     return dut
@@ -92,8 +92,8 @@ def test_config_check_for_scripts(dut, tmp_path):
 
 
 def test_what_runs_starts_the_same_router(router):
-    """The configuration that `config show` prints starts the same router, and shows the same text
-    again. It contains a changed policer."""
+    """The configuration that `config show` prints starts the same router, which shows the same text
+    again. The configuration has a policer that was changed at run time."""
     words = ["set", "policer", "dhcp", "rate", "unlimited", "source-burst", "7"]
     assert router.fpmctl(*words).returncode == 0
     first = router.fpmctl("config", "show").stdout

@@ -27,8 +27,9 @@ pytestmark = pytest.mark.skipif(
     reason="no tini, or no FRR: `make deps`",
 )
 
-# $1: a directory, whose run/ and frr/ outlive the container, as its own files outlive a restart.
-# $2: the interfaces; a host is behind the first. Then the ENTRYPOINT of the image.
+# $1: a directory. Its run/ and frr/ outlive the container, as the files of a container outlive its
+# restart. $2: the interfaces; a host is behind the first. The other arguments are a command that
+# starts the ENTRYPOINT of the image.
 SETUP = """
 mount --make-rprivate /
 mount -t sysfs none /sys
@@ -174,7 +175,8 @@ def router(container):
 
 
 def refused(made):
-    """Return the last line of a container that ends by itself, long before a minute is over."""
+    """Return the last line of a container that ends by itself with code 2, long before a minute is
+    over."""
     assert made.process.wait(15 * PATIENCE) == 2, made.log()
     return made.log().splitlines()[-1]
 
@@ -226,7 +228,7 @@ def test_no_interface_at_all_is_told(container):
     [("sys_admin", "router: not permitted to name its network namespace"), ("net_admin", "router: not permitted to")],
 )  # fmt: skip
 def test_missing_rights_are_told(container, lost, sentence):
-    """Without --privileged the script names the missing right and the section of the page."""
+    """Without --privileged the script names the missing right and the section of docker/README.md."""
     within = ["setpriv", "--bounding-set", f"-{lost}", "--inh-caps", f"-{lost}"]
 
     said = refused(container(within=within))
@@ -264,8 +266,8 @@ def test_a_dataplane_that_does_not_start_ends_the_container(container, tmp_path)
 
 
 def test_an_interface_with_more_mtu_than_its_port_is_told(container):
-    """The script reports an interface, as containerlab makes it, with a larger MTU than its port.
-    Otherwise OSPF would wait without end, and packets of a host would be lost."""
+    """The script reports an interface with a larger MTU than its port. containerlab makes such
+    interfaces. With them OSPF waits without end, and packets of a host are lost."""
     within = ["sh", "-ec", 'ip link set eth1 mtu 9500; exec "$@"', "sh"]
 
     made = container("eth1 eth2", within, PORTS="lan=eth1 wan=eth2").ready()
@@ -289,7 +291,7 @@ def test_a_router_is_up_and_docker_stop_ends_it_within_seconds(router):
 
 
 def test_docker_stop_ends_one_that_still_waits(container):
-    """`docker stop` ends at once, with code 0, a container that waits for an interface."""
+    """A container that waits for an interface ends on `docker stop` at once, with code 0."""
     made = container(PORTS="lan=eth7")
     eventually(
         lambda: made.run("true")[0] == 0 and os.path.exists(f"{made.dir}/run/netns/wire")

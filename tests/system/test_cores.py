@@ -235,8 +235,8 @@ def test_a_list_longer_than_the_queues_is_refused_and_auto_restores_the_file(two
 
 def test_who_names_no_cpus_is_told_so_of_a_ports(own_dut):
     """With `cores: auto` no port can choose a CPU, because one CPU forwards. The daemon says that
-    `cores:` is auto, and never that a CPU does not exist which it only leaves free of control
-    threads."""
+    `cores:` is auto. It does not say that a CPU does not exist, not even of a CPU that it only keeps
+    free of control threads."""
     router = own_dut()
     router.start()
 

@@ -151,7 +151,8 @@ def test_what_sentences_name_is_a_command():
     "command", ["show prots", "doctor rrs", "fpmctl replay --dry-run", "fpm-dataplane --chek"]
 )
 def test_what_is_no_command_is_found(command):
-    """refused() finds wrong commands. Otherwise the test above would find nothing."""
+    """refused() finds wrong commands. Otherwise test_what_sentences_name_is_a_command would find
+    nothing."""
     assert refused(command)
 
 

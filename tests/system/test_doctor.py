@@ -78,7 +78,8 @@ def _cmdline(pid):
 
 @pytest.fixture
 def vtysh(tmp_path):
-    """Make the command of a zebra with these numbers of routes: vtysh(ipv4, ipv6)."""
+    """Return a function vtysh(ipv4, ipv6). It returns a command that answers as the vtysh of a zebra
+    with these numbers of routes."""
 
     def make(ipv4, ipv6):
         script = tmp_path / "vtysh"
@@ -104,7 +105,7 @@ def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vty
     assert [r for r in found.values() if r["status"] == "fail"] == []
     assert code == 0
     wrong = [r for r in found.values() if r["status"] == "warn"]
-    # These checks have no command, because only the hypervisor or the device could mend them.
+    # `clock` and `rss` have no command, because only the hypervisor or the device could mend them.
     told = [r for r in wrong if r.get("cost")
             and (r.get("fix") or r["check"] in ("clock", "rss"))]  # fmt: skip
     assert wrong == told
@@ -415,9 +416,9 @@ def test_a_tap_whose_name_is_taken_is_told(own_dut):
 
 
 def test_who_may_not_ask_is_told_so(dut):
-    """The doctor tells a user without access so, while the daemon runs: it shows no command that
-    starts the daemon and does not say that all is well. The test runs a copy of fpmctl as user
-    `nobody`, because that user cannot read every folder of a clone."""
+    """The doctor says that a user has no access to the running daemon. It shows no command that starts
+    the daemon, and does not say that all is well. The test runs a copy of fpmctl as user `nobody`,
+    because that user cannot read every folder of a clone."""
     ctl = shutil.copy(dut.daemon.ctl, dut.dir)
     done = subprocess.run([ctl, "-s", dut.socket, "--json", "doctor", "daemon"],
                           capture_output=True, text=True, check=False, user=65534, group=65534,

@@ -16,7 +16,8 @@ from lib.wait import LONG, eventually
 LIMIT = 64 << 20  # the shortest queue that the configuration allows
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 PAUSE_S = float(os.environ.get("DRAIN_PAUSE_S", "5" if LONG else "2"))
-# As many messages as a full table has, so that the queue fills: a tenth of a table, ten times.
+# As many messages as a full table has, so that the queue fills. Without FDP_LONG they are a tenth of
+# a table, ten times.
 TIMES = (FULL4 + FULL6) // (N4 + N6)
 ROOM = 48 << 20  # above the counted bytes: memory of malloc, socket buffers, answers
 
@@ -86,9 +87,9 @@ def test_a_rib_that_hangs_delays_neither_zebra_nor_packets(short):
 
 
 def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
-    """Two full tables come into a queue for one. The daemon closes the session and does not end. It
-    refuses zebra at once, instead of letting it wait, until there is room. Then zebra replays, and
-    the daemon sweeps the routes that zebra did not repeat."""
+    """More full tables come than the queue has room for. The daemon closes the session and does not
+    end. Until there is room, it refuses each connection of zebra at once, instead of letting zebra
+    wait. Then zebra replays, and the daemon sweeps the routes that zebra did not repeat."""
     dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
     octets = table(dut)
     before = dut.rss()

@@ -158,7 +158,7 @@ def test_traffic_after_a_link_loss_is_not_lost(dut, lan, wan, alt, case):
     with dut.stream(lan, dst, rate=1000, flows=50) as stream:
         for _ in range(3):
             began = time.monotonic()
-            dut.fence(lan)  # the forwarder has judged the packets of before
+            dut.fence(lan)  # the forwarder has judged all earlier packets
             moved = medians.until("a lost link", lambda: not dut.all_alive(net), lose_link(dut, wan))
             spans.append((began, moved))
             first = stream.sent + 1  # the stream may have sent the next packet already
@@ -240,12 +240,13 @@ GATEWAY = "192.0.2.99"  # on wan; only this test uses it
 
 
 def carrier(dut, wan, dead):
-    """Set the far end of the port down."""
+    """Set the far end of the port down, or up again."""
     far_link(dut, wan, "down" if dead else "up")
 
 
 def admin(dut, wan, dead):
-    """Set the interface down. The kernel then forgets the neighbors of that interface."""
+    """Set the interface down, or up again. The kernel forgets the neighbors of an interface that is
+    down."""
     dut.ip(f"link set {wan.tap} {'down' if dead else 'up'}")
     if not dead:
         dut.neighbor(GATEWAY, wan)

@@ -26,7 +26,7 @@ FLOWS = 10_000
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
 def case(request):
-    """Return (prefix, destination, gateway number n of wire number w)."""
+    """Return (prefix, destination, function (w, n) that returns gateway number n of wire number w)."""
     if request.param == 4:
         return NET, HOST, lambda w, n: f"192.0.2.{64 * w + 10 + n}"
     return NET6, HOST6, lambda w, n: f"2001:db8:{w or 4}::10:{n + 1:x}"
@@ -51,7 +51,8 @@ def gateways(dut, wires, count, address):
 
 
 def known(dut, hops):
-    """Wait until the router knows these gateways: few packets wait for one that it does not know."""
+    """Wait until the router knows these gateways, because it holds few packets for an unknown
+    gateway."""
     wanted = {(w.tap, address): mac for address, w, mac in hops}
     rows = lambda: {(r["dev"], r["address"]): r["mac"] for r in dut.control.ask("neighbors")}  # noqa: E731
     eventually(lambda: wanted.items() <= rows().items(), 5, 0.01, "all gateways are known")
@@ -150,7 +151,7 @@ def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
     datagram take one next hop (RFC 6438, 3), and many datagrams spread."""
     prefix, dst, address = case
     hops = gateways(dut, [wan, alt, ext], 36 if address(0, 0)[0] == "1" else 64, address)
-    if len(hops) < 64:  # a /26 for each wire: the rest on the fourth, from which the packets come
+    if len(hops) < 64:  # a /26 has no room for more: the rest is on lan, from which packets come
         hops += [(f"192.0.2.{10 + n}", lan, f"02:00:00:00:e1:{n:02x}") for n in range(28)]
         dut.ip(
             *(
@@ -252,7 +253,7 @@ def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt
     with dut.stream(lan, dsts, rate=1000) as stream:
         for _ in range(3):
             began = time.monotonic()
-            dut.fence(lan)  # the forwarder has judged the packets of before
+            dut.fence(lan)  # the forwarder has judged all earlier packets
             moved = medians.until(cause, lambda: not dut.all_alive(prefixes[-1]), lost())
             spans.append((began, moved))
             sent = stream.sent
@@ -265,8 +266,9 @@ def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt
 
 
 def test_two_routers_in_a_row_do_not_choose_alike(dut, lan, wan, alt, own_dut):
-    """Two routers in a row do not polarize: the second router has the same next hops and a seed of
-    its own, and sends half of the flows that the first sends to one next hop to each of its own."""
+    """Two routers in a row do not polarize. The second router has the same next hops and a seed of its
+    own. It spreads the flows that the first router sends to one next hop over both of its next hops,
+    half of them to each."""
     second = own_dut()
     second.start()
     for router in (dut, second):

@@ -43,13 +43,14 @@ def kept_dut(own_dut):
 
 
 def serves(dut):
-    """Wait until forwarders have all that they need of the kernel."""
+    """Wait until the router has the source of SRv6 and the VXLAN from the kernel."""
     eventually(lambda: dut.fpm()["srv6_source"], 20, 0.02, "the source of SRv6 is known")
     vxlan.is_ours(dut)
 
 
 def shape(frame):
-    """Return what a frame that left by wan is: the number of a packet modulo 3."""
+    """Return the kind of a frame that left by wan, which is its packet's number modulo 3: 0 SRv6, 1
+    without outer headers, 2 VXLAN. Return None for any other frame."""
     if IPv6 in frame:
         return 0 if frame[IPv6].dst == SIDS[0] else None
     if frame[IP].dst == PLAIN:

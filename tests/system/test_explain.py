@@ -67,7 +67,7 @@ def udp(src, dst, dport=4001, **fields):
 
 
 def kinds(lan, wan):
-    """Return {claim: (frame, verdict, reason)}: BEHAVIOUR, a line each."""
+    """Return {claim: (frame, verdict, reason)} of the cases that manual/behavior.md describes."""
     p4, p6 = lan.peer4, lan.peer6
     no_ip = Ether(src=lan.mac, dst=lan.port_mac)
     bad_sum = bytearray(bytes(frame(lan, udp(p4, HOST))))
@@ -351,7 +351,8 @@ def test_it_is_what_happens(taught, lan, wan, rng):
 
     moved = {("dropped", k): v for k, v in taught.drops(before).items()}
     moved |= {("punted", k): v for k, v in taught.moved(before, "punt").items()}
-    # The frames of a fence, and the punts that ask for an ICMP error beside the drop.
+    # Leave out the frames of fences, and the punts that ask for an ICMP error: their packets also
+    # count as drops.
     moved[("punted", "not_ip")] = moved.get(("punted", "not_ip"), 0) - taught.marks + marks
     for reason in ("ttl_expired", "unreach"):
         moved.pop(("punted", reason), None)
@@ -364,7 +365,7 @@ def test_it_is_what_happens(taught, lan, wan, rng):
         moved.pop(("dropped", reason), None)
     want_left = want.pop(("forwarded", None), 0)
     assert {k: v for k, v in moved.items() if v} == dict(want)
-    assert want_left > 10, "the mix is too dull"
+    assert want_left > 10, "too few random packets are forwarded"
     for data, row in zip(packets, told):
         mark = token_of(data)
         if row["verdict"] != "forwarded" or mark is None:

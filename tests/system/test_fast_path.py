@@ -14,7 +14,8 @@ from lib.dataplane import ROOT
 from lib.wait import eventually
 from test_idle import forwarders
 
-# The symbols outside of themselves that the objects of the forwarders and of the lookup may call.
+# The symbols of other objects that the objects of the forwarders and of the lookup may call: {pattern
+# of names: reason}.
 ALLOWED = {
     "fib_(resolve(_in_vrf|_ip|_packet)?|route_vrf|host_adj|onlink|iface_has_linklocal)": "reads tables, under QSBR",
     "fib_(rules|label)_walk|fib_rules_table|fib_label_hash": "reads rules, labels and tables, under QSBR",
@@ -42,7 +43,7 @@ ALLOWED = {
 
 
 def test_forwarders_call_nothing_that_allocates_locks_logs_or_asks_the_kernel():
-    """Every undefined symbol of the objects of the walk and the lookup is in ALLOWED."""
+    """Every undefined symbol of the objects of the forwarders and of the lookup is in ALLOWED."""
     if os.environ.get("BUILD", "release") != "release":
         pytest.skip("sanitizers call more")
     objects = glob.glob(f"{ROOT}/build/release/obj/fpm-dataplane/fwd/*.o")

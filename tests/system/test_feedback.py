@@ -89,7 +89,8 @@ def test_a_route_is_acknowledged_when_packets_take_it(router):
 
 def test_what_cannot_be_forwarded_is_acknowledged_as_failed(router):
     """The daemon acknowledges a route with more labels than it can push as failed, because it does
-    not forward such a route and zebra must not advertise it. One with a label is offloaded."""
+    not forward such a route and zebra must not advertise it. It acknowledges a route with one label as
+    offloaded."""
     wan = router.wires["wan"]
     acks = Acks(router.zebra.speaker)
 
@@ -104,8 +105,8 @@ def test_what_cannot_be_forwarded_is_acknowledged_as_failed(router):
 
 
 def test_a_zebra_that_reads_no_acknowledgements_disturbs_nothing(router):
-    """100,000 acknowledgements wait that zebra does not read. Routes, packets and the session go
-    on. The next client of the FPM gets only its own acknowledgements."""
+    """100,000 acknowledgements wait, because zebra does not read them. Routes, packets and the session
+    go on. The next client of the FPM gets only its own acknowledgements."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     router.route(NET, via=wan.peer4, wire=wan)
     with router.stream(lan, HOST) as stream:

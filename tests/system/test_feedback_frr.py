@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Acknowledgements end to end: a real FRR that reads them advertises the routes that the dataplane
-forwards, and advertises no route before.
+"""Acknowledgements end to end: a real FRR that reads them advertises a route when the dataplane
+forwards it, and not before.
 
 FRR 8.4 discards acknowledgements (doc/fpm.md, 8), so the test needs a newer FRR. `make frr-root`
 unpacks it into build/frr-root, beside the machine's own FRR; FRR_ROOT names another folder. Without

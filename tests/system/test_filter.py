@@ -35,7 +35,7 @@ from wire import token, token_of
 # `make filter-twin` is the long run; FDP_FILTER_SEED repeats one ruleset of it.
 RULESETS = int(os.environ.get("FDP_FILTER_RULESETS", "15"))
 PACKETS = int(os.environ.get("FDP_FILTER_PACKETS", "60"))
-PARTS = 3  # of the packets, with a change of elements behind each
+PARTS = 3  # the packets are sent in three parts; elements of sets change after each part
 SEED = int(os.environ.get("FDP_FILTER_SEED", "1"))
 
 
@@ -183,8 +183,9 @@ def test_each_unsupported_expression_is_named(both, rule, why):
     assert row["state"] == "old-in-force" and why in row["refused"], row["refused"]
 
 
-# Sources with a route by ext, by lan and ext, refused, and without one. Linux 6.18 regards only one
-# of several next hops of an IPv6 route, so the second one is compared for IPv4 only.
+# Four sources of each family: with a route by ext, with a route by lan and ext, with a route that
+# refuses, without a route. Linux 6.18 regards only one of several next hops of an IPv6 route, so the
+# second source is compared for IPv4 only.
 BACK = {
     4: ("203.0.113.9", "203.0.114.9", "203.0.115.9", "203.0.116.9"),
     6: ("2001:db8:b1::9", "2001:db8:b2::9", "2001:db8:b3::9", "2001:db8:b4::9"),
@@ -291,7 +292,7 @@ def test_an_authentication_header_is_the_upper_layer(both, lan):
 
 
 def test_a_named_limit_that_becomes_one_over_the_rate_is_obeyed(both, lan):
-    """A change of `over` alone makes another limit."""
+    """A named limit that differs in `over` alone is another limit."""
     limit = "limit few {{ rate {}1/minute burst 5 packets; }}\n"
     both.load(limit.format("") + chain('limit name "few" drop'))
     assert not passes(both, lan.probe("198.51.100.9"))
@@ -346,7 +347,7 @@ def in_force_s(both, probe, change, passed):
 
 def test_an_element_of_a_set_of_100000_prefixes_is_in_force_without_reading_the_table(both, lan):
     """An element of a large set comes and goes in a tenth of a second (median of four), and the
-    table is not read again for it. Elements at both ends of the address space are as good."""
+    table is not read again for it. Elements at both ends of the address space are in force, too."""
     nets = ", ".join(f"11.{n >> 8 & 255}.{n & 255}.{128 * (n >> 16)}/26" for n in range(100_000))
     both.load(
         f"set bad {{ type ipv4_addr; flags interval; elements = {{ {nets} }} }}\n"
@@ -374,8 +375,8 @@ def test_an_element_of_a_set_of_100000_prefixes_is_in_force_without_reading_the_
 
 
 def test_a_table_beside_that_changes_all_the_time_holds_nothing_up(both, lan):
-    """A ruleset is in force although another table of the namespace changes without a pause, and
-    the changes of the other table do not have ours read."""
+    """A ruleset is in force although another table of the namespace changes without a pause. The
+    changes of the other table do not cause the dataplane to read its table."""
     both.load(chain("udp dport 53 drop"), linux=False)
     more = "while :; do echo 'add table inet beside; delete table inet beside' | nft -f -; done"
     with subprocess.Popen(["ip", "netns", "exec", both.dut.ctl, "sh", "-c", more]) as busy:
@@ -394,8 +395,8 @@ def test_a_table_beside_that_changes_all_the_time_holds_nothing_up(both, lan):
 
 def test_elements_that_change_while_the_table_is_read_are_right(both, lan):
     """Elements come and go without a pause, also in transactions that overflow the socket of events,
-    while each new rule has the table read. Each rule comes in force meanwhile, and at the end the
-    elements are those of the kernel."""
+    while each new rule causes the table to be read. Each rule comes in force meanwhile, and at the end
+    the elements are those of the kernel."""
     many = ", ".join(f"11.{n >> 8}.{n & 255}.0/25" for n in range(500))
     both.load(
         f"set bad {{ type ipv4_addr; flags interval; elements = {{ {many} }} }}\n"
@@ -423,7 +424,7 @@ while not select.select([sys.stdin], [], [], 0)[0]:
                 netns.run(both.dut.ctl, argv)
                 eventually(lambda: len(both.rules()) == port - 57, 20, 0.01, "the rule is in force")
         finally:
-            busy.stdin.close()  # and its last nft ends before it
+            busy.stdin.close()  # the script ends after its last nft
             busy.wait(60 * PATIENCE)
     kernel = netns.run(both.dut.ctl, ["nft", "list", "set", *TABLE.split(), "few"])
     for host in range(1, 41):
@@ -434,8 +435,8 @@ while not select.select([sys.stdin], [], [], 0)[0]:
 
 
 def test_a_rule_that_contradicts_itself_matches_nothing(both, lan):
-    """A rule for an address that is in a set and is not in it decides about no packet, also in a
-    chain with a classifier, which has one bit for both."""
+    """A rule matches no packet if it requires an address to be in a set and not to be in it. This is
+    also true in a chain with a classifier, which has one bit for both conditions."""
     others = [f"ip daddr 203.0.113.{n} udp dport {n} drop" for n in range(1, 6)]
     both.load(
         "set s { type ipv4_addr; elements = { 10.1.2.3 } }\n"
@@ -493,7 +494,7 @@ def test_a_packet_is_judged_whole_before_it_is_cut(both, lan):
 
 
 def test_a_limit_passes_its_burst_as_linux_does(both, lan):
-    """A limit passes the burst of packets that come at once, as in Linux; one over the limit passes
+    """A limit passes the burst of packets that come at once, as in Linux; a limit with `over` passes
     the rest."""
     for rule, least, most in (
         ("limit rate 1/minute burst 20 packets counter accept", 20, 20),
@@ -509,15 +510,15 @@ def test_a_limit_passes_its_burst_as_linux_does(both, lan):
 
 
 def test_a_later_fragment_has_no_ports(both, lan):
-    """A rule with ports does not match a later fragment; one without ports does."""
+    """A rule with ports does not match a later fragment; a rule without ports does."""
     both.load(chain("udp dport 0-65535 counter drop", "ip frag-off & 0x1fff != 0 counter accept"))
     assert passes(both, lan.probe("198.51.100.9", frag=8))
     assert [r["packets"] for r in both.rules()] == [0, 1]
 
 
 def test_packets_with_labels_are_judged_if_they_leave_as_ip_or_came_as_ip(both, lan):
-    """A packet whose last label comes off is judged, and one that gets labels. Between labels no
-    rule is asked."""
+    """The rules judge a packet whose last label comes off, and a packet that gets its first labels. They
+    do not judge a packet that has labels before and afterwards."""
     dut, wan = both.dut, both.dut.wires["wan"]
     dut.label(100, dut.hop(wan, [200]))
     dut.label(101, dut.hop(wan))
@@ -632,8 +633,8 @@ def test_forms_that_random_rulesets_lack_judge_as_linux_does(both, lan, form):
 
 
 def test_chains_whose_jumps_multiply_are_refused(both, lan):
-    """One packet would pass the last chain a billion times. Linux accepts such chains. The ruleset
-    before stays in force, and packets pass."""
+    """One packet would pass the last chain a billion times. Linux accepts such chains. The previous
+    ruleset stays in force, and packets pass."""
     both.load(chain("udp dport 53 drop"), linux=False)
     chains = ["chain c15 {\nip saddr 203.0.113.1 drop\n}\n"]
     chains += [f"chain c{n} {{\n{f'jump c{n + 1}{chr(10)}' * 4}}}\n" for n in range(14, 0, -1)]
@@ -682,8 +683,8 @@ def test_a_thousand_rules_are_in_force_soon(both, lan):
 
 
 def test_no_forbidden_packet_passes_while_the_ruleset_changes(both, lan):
-    """While the table is flushed and filled, replaced, and its chains are renamed, each ruleset
-    drops the same packets: none of them passes, and none of the others is lost."""
+    """The table is flushed and filled, replaced, and its chains are renamed. Each ruleset drops the same
+    packets: no such packet passes meanwhile, and no other packet is lost."""
     many = [f"ip daddr 10.{n >> 8}.{n & 255}.0/24 udp dport {n + 1000} drop" for n in range(2000)]
     forbids = "udp dport 53 counter drop"
     texts = [
@@ -760,8 +761,9 @@ def test_a_flush_during_a_build_is_obeyed_after_it(both, lan):
     waits = itertools.cycle(n * 0.02 for n in range(30))
 
     def hit():
-        """Flush the table a moment after it was filled, another one each time. Return True if the large ruleset was not in force then,
-        and was later: the flush came while it was read or built."""
+        """Fill the table, and flush it a moment later; each call waits for another time. Return True if
+        the large ruleset was not in force at the flush, but was later: the flush came while the
+        ruleset was read or built."""
         both.load(chain(always), linux=False)
         before = built()
         with sent_without_a_pause(lan, bytes(bad)):
@@ -779,8 +781,8 @@ def test_a_flush_during_a_build_is_obeyed_after_it(both, lan):
 
 
 def test_chains_in_a_circle_are_refused_by_the_kernel(both, lan):
-    """nft refuses chains that jump in a circle, also when they are closed to a circle later. The ruleset before
-    stays in force (unit test_filter refuses such chains in the messages of the kernel)."""
+    """nft refuses chains that jump in a circle, also if a later rule closes the circle. The previous
+    ruleset stays in force. (unit test_filter has such chains in messages of the kernel.)"""
     both.load("chain a { jump b \n}\nchain b { udp dport 53 drop \n}\n" + chain("jump a"), linux=False)
     generation = both.status()["generation"]
     for text in (f"add rule {TABLE} b jump a\n", f"add rule {TABLE} b goto b\n"):

@@ -36,7 +36,8 @@ def lan(both):
 
 
 def test_a_dormant_table_judges_no_packet_and_keeps_its_counters(both, lan):
-    """As in Linux. Rules that are not supported are no fault while the table is dormant."""
+    """As in Linux, a dormant table judges no packet and keeps its counters. Rules that are not supported
+    are no fault while the table is dormant."""
     both.load(chain("udp dport 53 counter drop"))
     assert not passes(both, lan.probe("198.51.100.9", dport=53))
 
@@ -95,8 +96,8 @@ def test_counters_and_limits_stay_while_no_packet_reaches_them(both, lan):
 
 
 def test_a_rule_that_replaces_another_begins_anew(both, lan):
-    """Linux 6.18 gives it the handle of the other. Its counter is 0 and its bucket is full, with its own
-    rate. A rule goes on that jumps to a chain with a new name."""
+    """Linux 6.18 gives the new rule the handle of the old rule. The counter of the new rule is 0, and its
+    bucket is full, with the new rate. A rule that jumps to a renamed chain keeps its counter."""
     both.load("chain sub { counter\n}\n" + chain("limit rate 1/hour burst 3 packets counter accept", "counter jump sub"))
     sub, limit, jump = sorted(listed(both.linux.ctl), key=lambda at: at[1])
 
@@ -152,7 +153,7 @@ def commanded(both, text):
         try:
             netns.run(where, ["nft", "-f", "-"], stdin=text)
             taken.add(True)
-        except netns.CommandError:  # it has used up handles
+        except netns.CommandError:  # the refused transaction has used up handles
             taken.add(False)
     if taken == {False}:
         return False
@@ -177,7 +178,8 @@ def test_random_commands_are_followed_as_linux_does(both, lan, seed):
     for _ in range(STEPS):
         done.append(text)
         frames = [filter_random.packet(rnd, lan.mac, lan.port_mac) for _ in range(12)]
-        # Rules do not see packets that expire. Linux sends not all errors about them in a fast run.
+        # Rules do not see packets that expire. Linux does not send all errors about them if many
+        # come at once.
         frames = [f for f in frames if f[22 if f[12:14] == b"\x08\0" else 21] > 1]
         differ = [
             (frame.hex(), kernel, ours)
