@@ -4,10 +4,11 @@
 import os
 import sys
 
+# Some tests import files of the system tests.
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TESTS, os.path.join(TESTS, "system")]
 
 
 def pytest_configure(config):
-    """Add the folder of the system tests to the path, because some tests import their files."""
+    """Declare the mark `long`."""
     config.addinivalue_line("markers", "long: only with FDP_LONG=1")

@@ -83,8 +83,8 @@ def test_a_reason_is_for_one_finding(analyzed, tool):
 
 @pytest.mark.parametrize("tool", SAID)
 def test_a_file_is_read_again_only_after_a_change(analyzed, tmp_path, tool):
-    """A second run keeps the findings of an unchanged file and does not run its tool. A change of the
-    file, of a header, of a comment or of the tool, or the tool's failure, has it run again."""
+    """A second run keeps the findings of an unchanged file and does not run its tool. The tool runs again
+    after a change of the file, of a header, of a comment or of the tool, and after its failure."""
     header, runs = tmp_path / "x.h", tmp_path / "runs"
     header.write_text("int h;\n")
     preprocess = """case "$*" in *-E*) echo '# 1 "x.h" 1'; exit;; esac"""

@@ -63,7 +63,7 @@ def test_a_window_excuses_what_crosses_its_link():
     assert len(flap.lost) == 2 and len(verdict.errors) == 1
     assert "2 packets lost outside every window" in verdict.errors[0]
     oracle.change(up={"wan": False})
-    assert flap.excuses(oracle, end, cells[0]), "which leaves by core0 from now on"
+    assert flap.excuses(oracle, end, cells[0]), "packets of cells[0] leave by core0 from now on"
 
 
 def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
@@ -85,7 +85,7 @@ def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
     assert outside(0.09) == ["1 packets lost outside"]
     assert outside(0.08) == ["2 packets lost outside"]
     lost = [(death.begin - 0.6, 0), (death.begin - 0.4, 0)]
-    assert outside(9) == ["1 packets lost outside"], "no machine's fault any more"
+    assert outside(9) == ["1 packets lost outside"], "the machine does not stand still for 0.6 s"
 
 
 def test_a_fast_session_that_goes_down_outside_a_window_is_lost():
@@ -128,8 +128,8 @@ def test_a_prefix_that_returns_may_take_the_fallback_of_now():
 
 def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
     """isp is back, and bgpd still has to withdraw a million routes of the lost session. The oracle
-    does not accept zebra's path by wan as the new path, however often it sees it. It accepts core's
-    paths, and the path of a prefix that isp has withdrawn."""
+    does not accept zebra's path by wan as the new path, however often it sees this path. It accepts
+    core's paths, and the path of a prefix that isp has withdrawn."""
     monkeypatch.setattr("chaos.oracle.LAG_S", -1)
     cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
              Cell("isp", "c", "192.0.2.7")]  # fmt: skip
@@ -372,8 +372,8 @@ def test_only_copies_differ_if_nothing_else_does(copies, zebras, kernels, fib, i
 
 
 def test_differences_of_copies_are_not_those_between_zebra_and_the_dataplane():
-    """One loss of a link can leave next hops out of what zebra sends, and out of its copies in the kernel: the
-    judge looks at the first ones alone."""
+    """After the loss of a link, next hops can be missing in zebra's messages, and in its copies in the
+    kernel. The judge returns only the prefixes whose messages differ."""
     both = "via fe80::1 dev core0 weight 1; via fe80::2 dev core1 weight 1"
     said = [
         "DIFFERS 192.0.2.130/32: zebra has via 198.51.100.2 dev core0 weight 1; via 198.51.100.6 dev core1 "

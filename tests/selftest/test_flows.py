@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """lib/flows.py: each packet of a flow is seen or lost, with its order and its TTL. The plan of a lab with
-several boxes gives each of them what r1 has."""
+several boxes gives each box the namespaces and the ports that r1 has."""
 
 import os
 import socket

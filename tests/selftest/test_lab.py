@@ -119,7 +119,7 @@ def pairs():
 
 def test_a_host_whose_kernel_could_not_answer_is_asked_again(pairs):
     """Answers to absent neighbors in another namespace fill the socket that all namespaces share on
-    a CPU. The lab then asks again. It reports silence without that cause."""
+    a CPU. The lab then asks again. It reports a host that is silent for another reason."""
     (here, there), (other, far) = pairs
     lab = SimpleNamespace(ns={"here": here, "there": there})
     tries = []

@@ -124,7 +124,8 @@ class Started(Exception):
 
 
 def test_a_guest_gets_the_frequency_of_its_clock(monkeypatch, tmp_path):
-    """A guest that measures it at boot beside busy programs has a clock that is several times too fast."""
+    """The kernel of a guest gets the frequency of its clock as a parameter. A guest that measures it at
+    boot beside busy programs has a clock that is several times too fast."""
     (tmp_path / "root/lib/modules/6.1").mkdir(parents=True)
 
     def start(argv, **_):

@@ -18,8 +18,8 @@ BOX = scale.Box(mpps=10.0, cores=2, ext_gbps=10, mesh_gbps=10, octets=64)
 
 
 def test_vlb_spreads_a_hot_pair_over_all_links_of_its_ends():
-    """Each of the N - 1 links from the input box, and each to the output box, has a part of 1 / (N - 1).
-    Direct routing has all on one link."""
+    """Each of the N - 1 links from the input box, and each to the output box, carries 1 / (N - 1) of the
+    traffic. With direct routing one link carries all of it."""
     direct, vlb = (scale.loads({("r2", "r3"): 600}, mode, FOUR) for mode in scale.MODES)
 
     assert {link: n for link, n in direct.items() if n} == {("r2", "r3"): 600}
@@ -40,7 +40,7 @@ def test_uniform_traffic_loads_each_link_by_less_than_twice_the_direct_load(n):
 
 @pytest.mark.parametrize("n, boxes", [(2, 2.0), (3, 2.5), (4, 2 + 2 / 3), (16, 2 + 14 / 15)])
 def test_a_packet_passes_two_boxes_or_three(n, boxes):
-    """Phase 1 ends at the output box for one part of N - 1."""
+    """With VLB phase 1 ends at the output box for one of N - 1 parts of the traffic."""
     of = [f"r{i}" for i in range(n)]
 
     assert scale.boxes_passed(scale.uniform(of), "direct", of) == pytest.approx(2)
@@ -49,7 +49,8 @@ def test_a_packet_passes_two_boxes_or_three(n, boxes):
 
 
 def test_the_slowest_part_limits_the_throughput():
-    """A fast mesh leaves the cores as the limit, slow mesh links the mesh, fast cores the ports."""
+    """The cores are the limit beside a fast mesh, the mesh if its links are slow, the ports beside fast
+    cores."""
     demand = scale.uniform(FOUR)
     port = 10e3 / (8 * 84)  # Mpps of a link
 
@@ -90,7 +91,7 @@ def test_a_box_has_each_route_once():
 
 
 def near(demand, mode, by=0):
-    """Return loads near the model, one link of them off by `by`."""
+    """Return the loads of the model as whole numbers, with `by` added to the load of one link."""
     found = {link: round(load) for link, load in scale.loads(demand, mode, FOUR).items()}
     found["r2", "r1"] += by
     return found
@@ -107,7 +108,7 @@ def test_chance_is_tolerated_and_a_wrong_path_is_not(by, differs):
 
 
 def test_direct_loads_are_no_vlb_loads():
-    """The check finds each mode in the place of the other."""
+    """The check reports differences if the loads are those of the other mode."""
     demand = {("r2", "r3"): 600}
 
     assert scale.differences(demand, "vlb", near(demand, "direct"))
@@ -155,7 +156,7 @@ def test_the_time_of_routing_is_that_of_the_lab(tmp_path):
     _, rows, _ = run(tmp_path, FORWARD, LINK, lab, OCTETS="64", CORES="1")
 
     (vlb,) = [r for r in rows if (r.get("mode"), r.get("pattern")) == ("vlb", "uniform")]
-    # A dead link has a third of six pairs in phase 1, and of four pairs in phase 2.
+    # A dead link carries a third of six pairs in phase 1, and of four pairs in phase 2.
     pair = vlb["mpps"] * 1e6 / 12
     assert vlb["link_lost_packets"] == pytest.approx(pair * (2 * 0.0004 + 4 / 3 * 0.25), rel=1e-4)
 

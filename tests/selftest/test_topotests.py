@@ -133,7 +133,7 @@ def test_a_fault_of_a_daemon_is_a_problem(name):
 
 
 def test_a_run_is_read_from_its_files(tmp_path):
-    """junit.xml and events.jsonl give the outcome; a run that left none is a fault."""
+    """junit.xml and events.jsonl give the outcome; a run that left no such file is a fault."""
     assert verdict.load(str(tmp_path)).faults != []
     (tmp_path / "junit.xml").write_text(
         "<testsuites><testsuite>"

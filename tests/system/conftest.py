@@ -132,8 +132,8 @@ def dut(session_dut):
 
 @pytest.fixture(scope="module")
 def asked_often(session_dut):
-    """Let the kernel ask for a neighbor on wan five times a second, not once, and for as long as
-    packets may wait (5 s). So the kernel soon finds a neighbor that begins to answer, and a
+    """Let the kernel ask for a neighbor on wan five times a second, not once, and for 10 s, longer
+    than packets wait (5 s). So the kernel soon finds a neighbor that begins to answer, and a
     neighbor that does not answer yet has not failed."""
     solicit(session_dut, retrans_time_ms=200, mcast_solicit=50)
     yield

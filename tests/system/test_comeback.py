@@ -23,8 +23,8 @@ METRICS = "127.0.0.1:9468"
 
 @pytest.fixture
 def kept(own_dut):
-    """A router of its own under a supervisor that waits a fifth of a second between starts, after
-    the starts that the configuration allows."""
+    """A router for one test alone, under a supervisor whose waits between starts are a fifth as long
+    as usual."""
     dut = own_dut(supervised=True, metrics=METRICS)
     with hasty(5):
         dut.start()

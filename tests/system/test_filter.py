@@ -796,7 +796,7 @@ def test_chains_in_a_circle_are_refused_by_the_kernel(both, lan):
 
 
 def test_rules_judge_packets_to_sids_of_other_routers_and_inner_packets(both, lan):
-    """S14, RFC 8754, 5.1: a rule keeps packets in transit away from the SIDs behind this router. It
+    """RFC 8754, 5.1: a rule keeps packets in transit away from the SIDs behind this router. It
     does not see a packet to a SID of this router, but its inner packet, as in Linux."""
     both.dut.route(f"{NEXT}/128", via=both.dut.wires["wan"].peer6, wire=both.dut.wires["wan"])
     announce(both.dut, DT6, attr(SID_TABLE, MAIN))

@@ -72,7 +72,7 @@ def holds(flooded, kind, port):
         strays = said["judged"] + said["missed"] - said["sent"]
         assert 0 <= strays <= STRAYS + said["transit_lost"]
         assert said["passed"] <= said["at_most"]
-        assert all(said["classes"][c]["passed"] for c in ("bfd", "bgp")), "peers have a room"
+        assert all(said["classes"][c]["passed"] for c in ("bfd", "bgp")), "packets of peers pass"
         protected = ("bfd", "bgp", "igp", "arp", "nd")
         assert [c for c in protected if said["classes"][c]["policed"]] == []
         assert said["punt_cpu"] < 0.5  # a sanity bound: the measured share is a few per cent

@@ -52,8 +52,8 @@ class Filtered:
         self.helper.end()
 
     def passes(self, probe):
-        """Return True if a probe from lan leaves by wan. The first fence ends a round that a forwarder
-        has begun with the rules of before."""
+        """Return True if a probe from lan leaves by wan. After the first fence no forwarder is within a
+        round that began with the previous rules."""
         self.dut.fence(self.lan)
         drops = self.dut.counters()
         self.lan.send(probe)
@@ -168,7 +168,7 @@ def test_a_flow_follows_its_unicast_route(flows):
 
 @contextlib.contextmanager
 def speaking(flows, asn, *lines):
-    """A peer of this AS with more lines of FRR's configuration."""
+    """Run a peer of the AS `asn`. FRR's configuration of the peer has the additional `lines`."""
     speaker = Speaker(flows.dut, flows.frr, asn)
     try:
         speaker.connect(*lines)
@@ -183,9 +183,9 @@ def victim(host):
 
 
 def test_no_path_forges_the_neighbor(flows):
-    """FRR 8.4.4 takes a path of a peer of eBGP that begins with another AS, is empty or begins with a
-    set. The first one is told from a true path by `enforce-first-as` only, the default from FRR 9.1 on;
-    the other two are refused in any case, although FRR adds LOCAL_PREF."""
+    """FRR 8.4.4 accepts from a peer of eBGP a path that begins with another AS, an empty path, and a path
+    that begins with a set. Only `enforce-first-as`, the default from FRR 9.1 on, keeps out the first of
+    these. fpm-flowspec refuses the other two in any case, although FRR adds LOCAL_PREF."""
     sequence, sets = 2, 1
     paths = {1: [(sequence, [AS_THEIRS])], 2: [], 3: [(sets, [AS_THEIRS])], 4: [(sequence, [FORGER])]}
     theirs = f"its neighbor is AS {FORGER}, that of the unicast route is AS {AS_THEIRS}"
@@ -212,8 +212,8 @@ def test_a_controller_of_ibgp_may_filter(flows):
 
 
 def long_flow(octets):
-    """Return a flow specification of this many octets to a host. FRR takes a few values a component, so
-    most of them have eight octets."""
+    """Return a flow specification of this many octets to a host. FRR accepts only a few values in a
+    component, so most values have eight octets."""
     nlri, left = victim(9)[0], octets - 6
     for kind, value in ((3, 6), (4, 53), (5, 53), (6, 53), (9, 2), (10, 100), (11, 8), (12, 1)):
         sizes = []
@@ -232,8 +232,8 @@ def long_flow(octets):
 
 @pytest.mark.parametrize("octets", [239, 240, 256, 300])
 def test_a_long_flow_of_a_peer_leaves_the_session_up(flows, octets):
-    """ExaBGP would end the session for numbers of eight octets, and for the length of one octet that FRR
-    8.4.4 writes for 240 octets and more: all rules would be gone. Both are read."""
+    """fpm-flowspec reads numbers of eight octets, and the length of one octet that FRR 8.4.4 writes for 240
+    octets and more. ExaBGP by itself would end the session for either, and all rules would be gone."""
     other, nlri = victim(3)[1], long_flow(octets)
     flows.peer.flow(other)
     flows.helper.settled(**{other: "installed"})
@@ -249,7 +249,7 @@ def test_a_long_flow_of_a_peer_leaves_the_session_up(flows, octets):
 
 
 def test_counters_and_limits_stay_while_other_flows_come(flows):
-    """A flow that is announced before and one behind another flow leave its counter as it is."""
+    """The counter of a flow stays when other flows are announced that come before and behind it."""
     flows.peer.flow("destination 198.51.100.9/32")
     flows.helper.settled(**{"destination 198.51.100.9/32": "installed"})
     assert not flows.passes(flows.lan.probe(VICTIM))

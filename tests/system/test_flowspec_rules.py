@@ -74,7 +74,7 @@ class Judged:
             return
         row = eventually(lambda: (r := self._status())["generation_read"] != before and r, 20, 0.002)
         assert row["state"] == "in-force", row["refused"]
-        # A forwarder may be within a round that began with the rules before.
+        # A forwarder may be within a round that began with the previous rules.
         self.dut.fence(self.lan)
 
     def _status(self):
@@ -114,8 +114,8 @@ def in_order(some, family):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_random_flows_hold_for_their_packets_only(judged, family):
-    """The dataplane drops the packets that RFC 8955 and 8956 say, and no others, by random lists of
-    flow specifications, half of them with the action accept."""
+    """With random lists of flow specifications, half of them with the action accept, the dataplane drops
+    exactly the packets that RFC 8955 and 8956 require."""
     rnd = random.Random(f"{SEED} {family}")
     refused, dropped, total, kept = 0, 0, 0, {}
     for number in range(SETS):
@@ -182,8 +182,8 @@ def test_a_length_of_two_octets_is_read():
 
 @pytest.mark.parametrize("octets", [239, 240, 255, 256, 257, 300, 511, 512, 800])
 def test_the_short_length_of_frr_is_read(octets):
-    """FRR writes the lowest octet of a length. Flows before and behind a long one are found, too, and
-    no octets in a long flow are taken for flows of their own."""
+    """FRR writes only the lowest octet of a length. The flows before and behind a long flow are found,
+    too, and no octets within a long flow are taken for another flow."""
     other, inner = b"\x03\x81\x06", bytes([1, 32, 198, 51, 100, 9])
     odd = (octets - 7) % 2
     long = inner + b"\x04" + b"\x01\x05" * ((octets - 9 - odd) // 2) + (b"\x91\x00\x06" if odd else b"\x81\x06")
@@ -205,7 +205,7 @@ def test_octets_without_a_split_are_malformed():
 
 @pytest.mark.parametrize("octets", ["0e8101", "03", "0381", "0120c633", "0121c633640900", "0381060118c00002", "038106038106"])
 def test_a_malformed_flow_is_refused(octets):
-    """Unknown types, values that are cut off, wrong lengths, a wrong order."""
+    """Unknown types, values that are cut off, wrong lengths and a wrong order are refused."""
     with pytest.raises(flow.Refused):
         flow.parse(4, bytes.fromhex(octets))
 
@@ -306,7 +306,7 @@ class Fed:
         self.helper.line(json.dumps({"type": kind, "neighbor": neighbor}))
 
     def wait(self, seconds):
-        """Let the time pass; the helper works when it wants to."""
+        """Let the time pass. Meanwhile the helper does its work whenever it is due."""
         end = self.now + seconds
         while (due := self.helper.wait_s()) is not None and self.now + due <= end:
             self.now += due
@@ -371,7 +371,8 @@ def test_no_neighbor_takes_the_room_of_the_others(tmp_path):
 
 
 def test_a_path_that_hides_its_neighbor_has_a_share(tmp_path):
-    """Only a controller of this AS may have all the room."""
+    """The flows of all paths that hide their neighbor have one share together. Only a controller of this
+    AS may have all the room."""
     fed = Fed(tmp_path, Frr({}), max_flows=8)
     for number in range(20):
         fed.flow(host(number), [])
@@ -465,7 +466,7 @@ def test_rules_that_nft_refuses_are_tried_again(tmp_path):
 
 
 def test_equal_flows_have_one_order(tmp_path):
-    """The padding of a prefix has no meaning, so two flows can be equal. Their octets decide."""
+    """The padding of a prefix has no meaning, so two flows can be equal. Their octets decide the order."""
     some = [bytes([1, 25, 198, 51, 100, last]) for last in (0x80, 0x81, 0xFF)]
     orders = []
     for each in (some, some[::-1]):
@@ -558,7 +559,7 @@ def test_commands_that_hang_are_ended(tmp_path):
     ],
 )
 def test_common_flows_are_short_rules(octets, line):
-    """An operator recognizes the flow in `nft list`."""
+    """A common flow is one short rule, so that an operator recognizes the flow in `nft list`."""
     [text] = rules_of(4, octets).lines
     said = text.partition(" counter")[0].removeprefix("meta nfproto ipv4 ")
     assert said.replace("{ ", "").replace(" }", "") == line
@@ -604,7 +605,8 @@ def test_actions_have_the_meaning_of_the_rfc(community, said):
     ],
 )
 def test_an_unsupported_action_is_refused_by_name(community, why):
-    """Without its action a flow would do something else."""
+    """A flow with an unsupported action is refused, because without its action it would do something
+    else."""
     with pytest.raises(flow.Refused, match=re.escape(why)):
         action.parse([bytes.fromhex(community)])
 
@@ -628,7 +630,8 @@ def test_rules_of_another_program_are_replaced(judged):
 
 
 def test_reserved_tcp_flags_are_refused_by_name():
-    """nft has no word for them. A flow that would hold for more packets is not installed."""
+    """nft has no word for reserved flags. A rule without them would hold for more packets than the flow,
+    so the flow is not installed."""
     with pytest.raises(flow.Refused, match="tcp-flags beyond"):
         rules_of(4, "09910102")
 
@@ -690,7 +693,8 @@ class Frr:
     ],
 )
 def test_only_the_neighbor_of_the_unicast_route_may_filter(octets, as_path, why):
-    """RFC 8955, 6, and RFC 9117, 4.1, which lets flows of this AS pass."""
+    """A flow is accepted from the neighbor that announces the unicast route (RFC 8955, 6), and from this
+    AS (RFC 9117, 4.1)."""
     routes = {
         "198.51.100.0/24": [65001, 65009],
         "198.51.102.0/23": [65002],
@@ -756,7 +760,7 @@ def test_several_tables_filter_as_in_the_kernel(judged):
     judged.load({4: {}, 6: {}})
     nft("insert", "rule", *"inet transit forward udp dport 5000 counter drop comment own".split())
     eventually(lambda: "own" in rules(), 5, 0.005)
-    dut.fence(lan)  # a forwarder may be within a round that began with the rules before
+    dut.fence(lan)  # a forwarder may be within a round that began with the previous rules
     assert dut.not_forwarded(lan, probe(5000)) == {"filter": 1}
     assert dut.forwarded(lan, probe(5001), wan)
 
@@ -783,7 +787,7 @@ def test_several_tables_filter_as_in_the_kernel(judged):
 
 
 def test_elements_change_in_the_set_of_their_table_only(judged):
-    """Two tables have a set of one name. An element of one set is not an element of the other."""
+    """Two tables have a set with the same name. An element of one set is no element of the other."""
     dut, lan = judged.dut, judged.lan
     element = "element inet {} hosts {{ " + lan.peer4 + " }}"
 

@@ -107,8 +107,7 @@ def _made(kind, frr):
 
 def carries(dut, routes, gone=(), seconds=60):
     """Wait until the FIB has exactly these prefixes of the peer, {family: prefixes}. Then packets
-    to 20 of them leave by wan, packets to the prefixes `gone` do not, and the audit is equal.
-    """
+    to about 20 of them leave by wan, and packets to the prefixes `gone` do not leave."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     want = {prefix for prefixes in routes.values() for prefix in prefixes}
 

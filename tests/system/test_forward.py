@@ -17,7 +17,8 @@ from lib.wait import eventually
 from wire import token_of
 
 N = 7  # the number of each bad packet that the tests send
-# A family: names of its fields, octets of its header, a prefix beyond the router, a host in it.
+# A family: its layer and field names, octets of its header, a prefix beyond the router, a host in
+# this prefix, the default route.
 Family = namedtuple("Family", "family layer type hops header net host default")
 FAMILIES = {
     4: Family(4, IP, 0x0800, "ttl", 20, NET, HOST, "0.0.0.0/0"),

@@ -72,7 +72,7 @@ def test_a_checksum_of_ones_is_one_of_zeros(dut, lan, wan):
 
 
 def test_every_checksum_survives_the_walk(dut, lan, wan):
-    """3,000 headers with all sums leave with a right sum (RFC 1624)."""
+    """3,000 headers, whose sums are spread over all values, leave with a right sum (RFC 1624)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = bytearray(bytes(lan.probe(HOST, id=0)))
     mark = token_of(probe)

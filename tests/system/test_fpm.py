@@ -33,7 +33,7 @@ def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, cas
         medians.until("added", coming(lan, probe, wan))
         dut.zebra.add(net, two)
         medians.until("replaced", coming(lan, probe, alt))
-        dut.fence(lan)  # no packet of before the change is on its way
+        dut.fence(lan)  # no packet that was sent before the change is on its way
         dut.zebra.drop(net)
         medians.until("withdrawn", dropping(dut, lan, probe, "no_route"))
         dut.fence(lan)

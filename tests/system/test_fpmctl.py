@@ -98,8 +98,8 @@ def test_counters_for_people_hide_zeros_unless_asked(taught, lan):
 
 
 def test_cycles_are_shown_when_there_are_any(taught, lan):
-    """A round of 251 with traffic is timed. Before the first one, a sentence says that there is
-    none."""
+    """One of 251 rounds with traffic is timed. Before the first timed round, `show cycles` prints a
+    sentence that there is none."""
 
     def shown():
         lan.send(*(lan.probe("203.0.113.9") for _ in range(100)))
@@ -663,8 +663,8 @@ def test_an_alternative_name_is_a_name(taught, lan, wan, macvlan_of_lan):
 
 
 def test_a_known_name_does_not_wait_for_the_kernel(own_dut, monkeypatch):
-    """Only for a name that the router does not know the kernel is asked, which may answer late
-    because another process changes interfaces. Here it does not answer the thread of requests."""
+    """The router asks the kernel only for a name that it does not know itself. The kernel may answer
+    late, because another process changes interfaces. Here it never answers the thread of requests."""
     dut = own_dut()
     preload.start(dut, monkeypatch, "netlink_mute", NETLINK_MUTE="fdp-ui")
     for words in (("interfaces", "wan0"), ("ports", "wan0"), ("neighbors", "dev", "wan0")):

@@ -293,7 +293,7 @@ def typed(argv, columns=0, until=None, **environment):
 
 
 def on_a_terminal(argv, columns=0):
-    """Return the same output without colours, as lines."""
+    """Return the output of a command on a terminal (see typed) without colours, as lines."""
     return re.sub(r"\x1b\[\d+m", "", typed(argv, columns)).splitlines()
 
 

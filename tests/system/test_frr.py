@@ -299,8 +299,8 @@ def in_force(fn):
 
 def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab, preferred):
     """The kernel and the dataplane have `ip address`, `ipv6 address`, `shutdown`, `ip forwarding`
-    and their opposites within 100 ms after zebra got the command. The test takes medians, as
-    above."""
+    and their opposites within 100 ms after zebra got the command. The test takes medians, because the
+    machine may have other work."""
     control = Control(lab.socket)
 
     def local(address):
@@ -463,8 +463,8 @@ def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
                 lab.r1.restart_all()
                 eventually(lambda: lab.dp.fpm()["generation"] > generation, 20, what="it is back")
                 state = lambda: lab.dp.fpm()["state"]  # noqa: E731
-                # zebra 10.3 reads the routes of the zebra before it back from the kernel as routes of
-                # bgpd, and keeps the routes that bgpd does not have.
+                # zebra 10.3 reads the routes of the previous zebra from the kernel, as routes of
+                # bgpd, and also keeps the routes that bgpd does not have.
                 kept = lambda: HAS_MGMTD and lab.r1.json(f"show ip route {gone} json")  # noqa: E731
                 said = lambda: state() == "holding" or state() == "in-step" and kept()  # noqa: E731
                 eventually(said, 20, what="all was said")

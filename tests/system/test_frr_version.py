@@ -30,7 +30,7 @@ router bgp 65001
 
 @pytest.fixture
 def silent(session_dut):
-    """The router, after the zebra that the tests play has gone. Packets are not needed."""
+    """The router without a session of the zebra that the tests play. These tests send no packets."""
     session_dut.ready()
     session_dut.zebra.close()
     eventually(lambda: not session_dut.fpm()["connected"], 5)
@@ -38,7 +38,7 @@ def silent(session_dut):
 
 
 def installed():
-    """Return the numbers of the version of FRR's package, such as (8, 4, 4)."""
+    """Return the version of FRR's package as a word and as numbers, such as (8, 4, 4)."""
     text = subprocess.run([f"{PROGRAMS}/zebra", "-v"], capture_output=True, text=True, check=True)
     word = text.stdout.split()[2]
     return word, tuple(int(n) for n in word.split("-")[0].split("."))

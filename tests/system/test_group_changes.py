@@ -201,8 +201,8 @@ class Peer:
         self.key = [routes.parse(prefix)[0]]
         self.gateway = ipaddress.ip_address(gateway).packed
         self.attrs = bgp_wire.attributes([65100 + number])
-        # Extended community, draft-ietf-idr-link-bandwidth. bgpd 10.3 ignores that of the type 0x40,
-        # which is not transitive.
+        # Extended community, draft-ietf-idr-link-bandwidth. bgpd 10.3 ignores a community of the type
+        # 0x40, which is not transitive.
         if bandwidth:
             self.attrs += struct.pack("!BBBBBHf", 0xC0, 16, 8, 0x00, 4, 65100 + number, bandwidth)
         self.side, self.number, self.router = namespace, number, router
@@ -298,7 +298,7 @@ def bgp_peers(flows, bandwidth=lambda n: None):
 
 def test_a_bgp_path_is_withdrawn_and_announced_again(beside, family):
     """One of eight BGP paths is withdrawn: only its flows move. When it is announced again, its
-    flows return, and no other flow moves. The same for a session that ends, with all its paths."""
+    flows return, and no other flow moves. When a session ends, only the flows of its path move."""
     flows = Flows(beside, family)
     with bgp_peers(flows) as peers:
         before = flows.paths(flows.vias)
@@ -344,8 +344,8 @@ def test_bgp_paths_with_weights(beside, family):
 
 def test_next_hops_of_a_kernel_route(beside, family):
     """`ip route replace` takes one of eight next hops from a route of the kernel and gives it back.
-    Only the flows of this next hop move. The same for one IPv6 next hop that is deleted and
-    appended."""
+    Only the flows of this next hop move. In IPv6 a single next hop is also deleted and appended, and
+    again only its flows move."""
     flows = Flows(beside, family)
     gone = flows.vias[3]
     rest = [v for v in flows.vias if v != gone]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A thread stands still, a log has no reader, or a supervisor does not listen: the daemon or its
-supervisor ends a process that hangs, by name, and no other process."""
+supervisor ends the process that hangs, and no other process, and the log names what hangs."""
 
 import contextlib
 import re
@@ -22,7 +22,7 @@ ABORTED = "supervise: program hangs"
 @pytest.fixture
 def watched(own_dut):
     """Make a router whose supervisor waits `seconds` for WATCHDOG=1. All other times are divided
-    by `haste`: 2 s for the end of an aborted daemon."""
+    by `haste`; with 5, an aborted daemon has 2 s to end."""
 
     def make(seconds, log=None, haste=5):
         dut = own_dut(supervised=True)
@@ -52,7 +52,7 @@ def test_a_hanging_daemon_is_started_again(watched):
 
 
 def ends_of(path):
-    """Return the number of connections to a socket from here, the waiting connections included."""
+    """Return the number of connections to a socket from this namespace, waiting ones included."""
     with open("/proc/net/unix", encoding="utf-8") as file:
         return file.read().count(f" {path}\n")
 
@@ -166,8 +166,8 @@ def test_a_restart_waits_for_what_zebra_said_and_is_no_hang(watched):
 
 
 def test_a_successor_that_hangs_when_it_is_named_has_the_watchdogs_time(watched):
-    """A successor that hangs after it took over has as much time as a running daemon, because no
-    daemon forwards. Then the supervisor starts another one."""
+    """A successor that hangs after it took over has only the time of a running daemon (the watchdog's),
+    because no daemon forwards meanwhile. Then the supervisor starts another daemon."""
     dut = watched(2)
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -181,8 +181,8 @@ def test_a_successor_that_hangs_when_it_is_named_has_the_watchdogs_time(watched)
     eventually(lambda: f"successor took over pid={heir}" in dut.daemon.log(60), 20, 0.0005)
     procs.stand_still(heir)
     dut.control.close()
-    # It takes two seconds, and two more (haste), because the frozen daemon does not handle the
-    # signal to abort.
+    # The watchdog's time is two seconds. The end takes two more (haste), because the frozen daemon
+    # does not handle the signal to abort.
     eventually(lambda: not procs.is_alive(heir), 30, 0.05, "the hanging one is gone")
     dut.daemon.back(heir)
 

@@ -72,8 +72,8 @@ def check_outer(dut, came, wan, sids, mode):
 @pytest.mark.parametrize("prefix", [NET4, NET6])
 @pytest.mark.parametrize("mode, n", [(ENCAP, 1), (ENCAP, 4), (ENCAP_RED, 1), (ENCAP_RED, 5)])
 def test_packets_leave_behind_an_outer_header(core, lan, wan, alt, mode, n, prefix):
-    """S1, S2: the TTL inside falls once. The first segment has a route by wan; the gateway, by alt,
-    does not matter."""
+    """The outer headers are right, and the TTL of the inner packet is decremented once. The first
+    segment has a route by wan; the gateway of the headend, by alt, does not matter."""
     row = announce(core, prefix, alt, SIDS[:n], mode)
     assert row["state"] == "forwarding"
     assert row["nexthops"][0]["srv6"] == " ".join([NAME[mode], *SIDS[:n]])
@@ -98,7 +98,7 @@ def test_the_source_may_be_that_of_the_next_hop(core, lan, wan):
 
 
 def test_flows_spread_over_equal_ways_to_the_first_segment(core, lan, wan, alt):
-    """S3: the flow label is that of the flow inside, and the flows take both paths."""
+    """The flow label follows from the flow of the inner packet, and the flows take both paths."""
     ids = [core.zebra.hop(w.peer6, w) for w in (wan, alt)]
     core.route(LOCATOR, nhid=core.zebra.group(dict.fromkeys(ids, 1)))
     announce(core, NET4, wan, SIDS[:2])
@@ -120,8 +120,8 @@ def test_flows_spread_over_equal_ways_to_the_first_segment(core, lan, wan, alt):
 
 @pytest.mark.parametrize("prefix", [NET4, NET6])
 def test_without_a_route_to_the_first_segment_the_sender_is_told(core, lan, wan, prefix):
-    """S3: the sender gets an ICMP error if the first segment has no route, or a route that
-    drops."""
+    """The sender gets an ICMP error if the first segment has no route. A packet whose first segment
+    has a blackhole route is dropped."""
     announce(core, prefix, wan, SIDS[:1])
     core.zebra.drop(LOCATOR)
     eventually(lambda: core.route_row(LOCATOR) is None, 5, what="the route is gone")
@@ -144,7 +144,7 @@ def test_a_changed_route_below_is_followed_at_once(core, lan, wan, alt):
 
 @pytest.mark.parametrize("prefix", [NET4, NET6])
 def test_rules_for_a_tos_obey_that_of_the_outer_packet(core, lan, wan, alt, prefix):
-    """S3: the first segment is looked up with the TOS of the outer header, without the ECN bits."""
+    """The first segment is looked up with the TOS of the outer header, without the ECN bits."""
     announce(core, prefix, wan, SIDS[:2])
     field = "tos" if prefix == NET4 else "tc"
     probe = lambda value: lan.probe(HOSTS[prefix], **{field: value})  # noqa: E731
@@ -164,7 +164,7 @@ OVER = 40 + 8 + 2 * 16
 
 
 def test_packets_too_big_are_answered_with_what_fits(core, lan, wan):
-    """S4: the MTU of the link less the outer headers."""
+    """A packet that is too big gets an ICMP error with the MTU of the link less the outer headers."""
     for prefix in (NET4, NET6):
         announce(core, prefix, wan, SIDS[:2])
     core.forwarded(lan, lan.probe(HOST4, size=1500 - OVER, flags="DF"), wan)
@@ -179,8 +179,8 @@ def test_packets_too_big_are_answered_with_what_fits(core, lan, wan):
 
 
 def test_a_path_mtu_that_a_router_tells_is_obeyed(core, lan, wan):
-    """S4: an ICMPv6 error about an outer packet lowers the MTU of its headend. The test uses
-    segments that no other test uses."""
+    """An ICMPv6 error about an outer packet lowers the MTU of its headend. The test uses segments that
+    no other test uses."""
     announce(core, NET4, wan, ["2001:db8:ff77::1", "2001:db8:ff77::2"])
     probe = lambda more: lan.probe(HOST4, size=1300 - OVER + more, flags="DF")  # noqa: E731
     sent = core.forwarded(lan, probe(1), wan)[IPv6]
@@ -197,7 +197,7 @@ def test_a_path_mtu_that_a_router_tells_is_obeyed(core, lan, wan):
 
 @pytest.mark.parametrize("n", [2, 4])
 def test_without_df_the_packet_inside_is_fragmented(core, lan, wan, n):
-    """S4: each fragment gets the outer headers, the longest ones, too."""
+    """Each fragment of the inner packet gets the outer headers, also the longest outer headers."""
     announce(core, NET4, wan, SIDS[:n])
     probe = lan.probe(HOST4, size=1500, id=77)
     lan.send(probe)

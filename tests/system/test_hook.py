@@ -182,7 +182,7 @@ def test_ttl_floor(hooked, examples, lan, wan, host):
 
 
 def test_ttl_floor_of_the_page(hooked, lan, wan, tmp_path):
-    """The program of the manual is accepted, compiled by the words of the manual, and works."""
+    """The program of the manual is compiled with the options of the manual, is accepted, and works."""
     blocks = docs.blocks(Path(ROOT, "fpm-dataplane", "manual", "hook.md"))
     (text,) = [block.text for block in blocks if block.language == "c"]
     assert any(" ".join(FLAGS) in block.text for block in blocks)
@@ -196,9 +196,9 @@ def test_ttl_floor_of_the_page(hooked, lan, wan, tmp_path):
 
 
 def test_table_by_source(hooked, examples, lan, wan, alt):
-    """vrf_by_source.c has packets from its prefixes looked up in table 1001, and others as ever.
-    Without a FIB of that table they are dropped; if the table has no route, main answers. (Guests
-    have VRFs; here a rule that concerns another interface names the table.)"""
+    """vrf_by_source.c leads packets from its prefixes to table 1001, and leaves other packets as they are.
+    Without a FIB of that table its packets are dropped. If the table has no route, they take that of
+    main. (Guests have VRFs; here a rule that concerns another interface names the table.)"""
     hosts = {HOST: ("192.0.2.200", "192.0.2.5"), HOST6: ("2001:db8:1::9", "2001:db8:9::9")}
     load(hooked, examples["vrf_by_source"])
 
@@ -252,7 +252,7 @@ def in_table(hooked, written, alt):
 
 
 def leads_to(dut, host, words):
-    """Wait until explain says so about a packet to the host."""
+    """Wait until the text of explain about a packet to the host has these words."""
     said = lambda: words in dut.fpmctl("explain", "port", "lan0", "dst", host).stdout  # noqa: E731
     eventually(said, 5, 0.02, f"explain has: {words}")
 
@@ -277,8 +277,8 @@ def test_a_packet_waits_for_its_neighbor_in_the_table(hooked, in_table, lan, wan
 
 
 def test_fragments_leave_by_the_table(hooked, in_table, lan, wan, alt):
-    """A packet above the MTU of the table's route leaves by that route, in fragments. The error
-    about one that must not be fragmented leaves by the table of the interface."""
+    """A packet above the MTU of the table's route leaves by that route, in fragments. The error about a
+    packet that must not be fragmented leaves by the table of the interface."""
     in_table(NET, f"via {alt.peer4} mtu lock 600")
     in_table(NET6, f"via {alt.peer6} mtu lock 1300")
     leads_to(hooked, HOST, "alt0")
@@ -381,7 +381,7 @@ def test_a_bad_file_is_refused_with_a_sentence(hooked, examples, tmp_path):
 
 
 def refuses(dut, sentence, *words, but=None):
-    """fpmctl hook refuses these words with this sentence, or `but`."""
+    """Assert that fpmctl hook refuses these words with this sentence, or with the sentence `but`."""
     done = dut.fpmctl("hook", *map(str, words))
     assert (done.returncode, done.stdout) == (2, ""), words
     assert sentence in done.stderr or (but and but in done.stderr), done.stderr
@@ -525,7 +525,7 @@ def test_the_result_is_the_same_without_executable_memory(own_dut, examples, mon
 
 
 def test_a_long_program_comes_in_parts(hooked, written, lan, wan):
-    """A program of many requests is put together, and all of it runs."""
+    """A program that fpmctl loads by many requests is put together, and all of it runs."""
     # The program has no `if`, because each `if` would double the paths through it.
     lines = "".join(f"\thook->counter[{n % 16}] += (hook->packet[{n}] ^ {n}u) & 1;\n"
                     for n in range(20, 250))  # fmt: skip

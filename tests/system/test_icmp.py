@@ -76,7 +76,7 @@ def test_expiring_ttl_is_answered_and_not_forwarded(dut, lan, wan, ttl):
 @pytest.mark.parametrize("tos, of_error", [(0, 0xC0), (0x02, 0xC2), (0x10, 0xD0), (0xB8, 0xD8), (0x03, 0xC2)])
 def test_errors_have_the_tos_bits_of_the_packet(dut, lan, wan, tos, of_error):
     """The TOS of an error is internetwork control (RFC 1812, 4.3.2.5) and the bits 0x1e of the
-    packet. Linux 6.18 answered these packets so."""
+    packet. Linux 6.18 answered these packets with the same TOS."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     assert lan.srp1(lan.probe(HOST, ttl=1, tos=tos))[IP].tos == of_error
@@ -443,7 +443,7 @@ def test_too_big_for_ipv6_says_the_mtu(dut, lan, wan, narrow):
 
 
 def reassemble(frames):
-    """Check every fragment, and return the payload of all fragments."""
+    """Check every fragment. Return the fragments in order, and the payload of all of them."""
     pieces = sorted((Ether(f)[IP] for f in frames), key=lambda ip: ip.frag)
     at, data = 0, b""
     for piece in pieces:

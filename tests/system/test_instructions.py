@@ -36,8 +36,8 @@ def able():
 
 
 def test_instructions_that_the_cpu_lacks_are_refused_by_name(own_dut):
-    """A CPU that lacks the instructions of the configuration gets no daemon. The message names
-    them and what the CPU has."""
+    """On a CPU that lacks the instructions of the configuration the daemon does not start. The message
+    names these instructions, and the best instructions of the CPU."""
     lacking = [word for word in WORDS if word not in able()]
     if not lacking:
         pytest.skip("this CPU has all instructions, AVX-512 too")

@@ -50,12 +50,13 @@ def give_back(both, *names):
 
 
 def give_route(both):
-    """Give the host of IPv6 its route by wan: zebra's in ours, its copy in both kernels."""
+    """Give both kernels the copy of zebra's IPv6 route by wan again. Our router still has zebra's
+    route."""
     both.ip(line(6, f"route replace {NET[6]} {via(both, 'wan', 6)} proto bgp metric 20"))
 
 
 def drops(both, reason):
-    """Return the packets that ours has dropped for a reason."""
+    """Return the number of packets that our router has dropped for a reason."""
     return both.ours.counter("drop", reason)
 
 
@@ -65,7 +66,8 @@ def doctor_rows(dut, check):
 
 
 def test_no_ipv6_is_taken_where_it_is_off(both):
-    """ip-sysctl.rst, disable_ipv6: the interface takes no IPv6. IPv4 and other interfaces go on."""
+    """ip-sysctl.rst, disable_ipv6: the interface accepts no IPv6 packets. IPv4 and other interfaces go
+    on."""
     for family in (4, 6):
         both.zebra(NET[family], "wan")
     both.agree("route", {HOST[4]: "wan", HOST[6]: "wan"})
@@ -272,7 +274,7 @@ def paths(both):
 
 
 def test_ipv6_packets_obey_the_ipv6_mtu(paths):
-    """ip-sysctl.rst, conf/interface/mtu: IPv6 has an MTU of its own, and IPv4 does not mind."""
+    """ip-sysctl.rst, conf/interface/mtu: IPv6 has an MTU of its own, which IPv4 does not obey."""
     for mtu in (1400, 1280, 1499):
         ipv6(paths, "wan0", "mtu", mtu)
         fits(paths, "IPv6 MTU lower", mtu)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our router follows the settings of the kernel of the control namespace: addresses, links and router
-advertisements, as a Linux router of equal configuration does: packets show it."""
+"""Our router follows the settings of the kernel of the control namespace (addresses, links, router
+advertisements) as a Linux router of equal configuration does. Packets show it."""
 
 import ipaddress
 import time
@@ -31,7 +31,7 @@ def own(prefix):
 
 
 def test_an_address_has_its_subnet(both, family):
-    """A new address is ours, and its subnet is on link; a deleted one takes both along."""
+    """A new address is ours, and its subnet is on link. Neither is true after its deletion."""
     prefix, host = MORE[family]
     both.answer("ext", host)
     for _ in range(3):
@@ -245,8 +245,7 @@ def test_a_subnet_without_a_broadcast_address(both):
 
 
 def test_anycast_addresses(both):
-    """The subnet-router anycast address of a forwarding interface is ours (RFC 4291, 2.6.1), and so
-    is an anycast route."""
+    """The subnet-router anycast address of a forwarding interface is ours (RFC 4291, 2.6.1)."""
     both.ip(f"addr add {MORE[6][0]} dev ext0 nodad")
     both.agree("address added", {"2001:db8:9::": "local"})
 
@@ -269,8 +268,8 @@ def test_the_source_of_a_route_is_deleted(both):
 
 
 def test_the_gateways_subnet_is_deleted(both):
-    """A route by a gateway stays when the address of the gateway's subnet is deleted, as long as it
-    is another address that goes (Linux keeps the route with its interface)."""
+    """A route by a gateway stays in force when the interface gets a second address of the gateway's
+    subnet (Linux keeps the route with its interface)."""
     both.answer("ext", "10.9.0.5")
     both.ip("addr add 10.9.0.1/16 dev ext0", f"route add {NET[4]} via 10.9.0.5")
     both.agree("route added", {HOST[4]: "ext"})

@@ -17,7 +17,8 @@ LINK_LOCAL = "fe80::ff:fe00:1"  # made from the MAC address of lan
 
 
 def ipv6_on(dut, name, value=None):
-    """Return whether an interface of the daemon's namespace has IPv6; with a value, set it."""
+    """Return whether an interface of the daemon's namespace has IPv6. With a value, first turn its
+    IPv6 on or off."""
     key = f"net.ipv6.conf.{name}.disable_ipv6"
     if value is not None:
         netns.sysctl(dut.dp, {key: 0 if value else 1})
@@ -25,8 +26,8 @@ def ipv6_on(dut, name, value=None):
 
 
 def answers(dut, wire, address):
-    """Solicit an address on a wire; return the advertisements that came until both kernels have
-    judged an echo behind the solicitation."""
+    """Solicit an address on a wire. Return the number of advertisements that came until the router has
+    judged all frames of a fence behind the solicitation."""
     group = in6_getnsma(inet_pton(AF_INET6, address))
     ask = IPv6(src=wire.peer6, dst=inet_ntop(AF_INET6, group), hlim=255) / ICMPv6ND_NS(tgt=address)
     ask = Ether(src=wire.mac, dst=in6_getnsmac(group)) / ask / ICMPv6NDOptSrcLLAddr(lladdr=wire.mac)
@@ -61,7 +62,8 @@ def test_the_kernel_below_a_port_has_no_ipv6(below):
 
 
 def test_a_port_that_is_added_later_is_alone_too(below):
-    """The daemon has dropped its privileges then, and still may write this sysctl."""
+    """The daemon turns IPv6 off for a port that is added later, too. It has dropped its privileges by
+    then, and still may write this sysctl."""
     below.start()
     assert below.fpmctl("port", "del", "lan0").returncode == 0
     ipv6_on(below, "p-lan", True)
@@ -73,7 +75,8 @@ def test_a_port_that_is_added_later_is_alone_too(below):
 
 
 def test_ipv6_that_is_turned_on_later_goes_off_again(below):
-    """`sysctl net.ipv6.conf.all.disable_ipv6=0` turns it on for each interface."""
+    """`sysctl net.ipv6.conf.all.disable_ipv6=0` turns IPv6 on for each interface. The daemon turns it off
+    again on the interfaces of its ports."""
     below.start()
     for _ in range(2):
         ipv6_on(below, "all", False)
@@ -83,8 +86,9 @@ def test_ipv6_that_is_turned_on_later_goes_off_again(below):
 
 
 def test_a_port_that_would_not_be_alone_is_refused(below, monkeypatch):
-    """/proc/sys may be read-only, as in the service unit or in a container. The reason has the
-    command to run. `--prepare`, which the unit runs before with all rights, runs it."""
+    """/proc/sys may be read-only, as in the service unit or in a container. Then the port is refused, and
+    the reason has the command that turns IPv6 off. `--prepare`, which the unit runs with all rights
+    before the daemon, also turns it off."""
     for name in ("p-lan", "p-wan"):
         ipv6_on(below, name, False)
     preload.start(below, monkeypatch, "sysctl_refused", SYSCTL_REFUSED="1")
@@ -109,7 +113,7 @@ def test_a_port_that_would_not_be_alone_is_refused(below, monkeypatch):
 
 
 def test_ipv6_that_cannot_be_turned_off_is_reported(below, monkeypatch):
-    """The port forwards already when IPv6 is turned on; the log names the interface."""
+    """IPv6 is turned on when the port forwards already, and stays on. The log names the port."""
     for name in ("p-lan", "p-wan"):
         ipv6_on(below, name, False)
     preload.start(below, monkeypatch, "sysctl_refused", SYSCTL_REFUSED="1")

@@ -115,8 +115,8 @@ def test_an_interface_route_beside_zebras(frr):
 
 
 def test_zebra_replaces_an_operators_route_of_metric_20(frr):
-    """zebra installs its routes with `replace` and metric 20. An operator's route of this metric is
-    replaced by it, and replaces it, in the kernel and in the router."""
+    """zebra installs its routes with `replace` and metric 20. So zebra's route replaces an operator's
+    route of this metric, and is replaced by it, in the kernel and in the router."""
     dut, running = frr
     ext, alt = dut.wires["ext"], dut.wires["alt"]
     dut.ip(f"route replace {OF_ZEBRA} via {ext.peer4} dev ext0 metric 20")

@@ -17,11 +17,11 @@ from pair import EMPTY_ZEBRA
 RTM_NEWROUTE, RTM_DELROUTE = 24, 25  # linux/rtnetlink.h
 RTA_DST, RTA_GATEWAY, RTA_MULTIPATH = 1, 5, 9
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_CREATE = 0x1, 0x4, 0x400
-LARGE = {4: "198.18.0.0/24", 6: "2001:db8:e000::/48"}  # before the next one in a list
+LARGE = {4: "198.18.0.0/24", 6: "2001:db8:e000::/48"}  # lists have it before NET
 NET = {4: "198.51.100.0/24", 6: "2001:db8:f000::/48"}
 HOST = {4: "198.51.100.9", 6: "2001:db8:f000::9"}
-SMALL = {4: 600, 6: 600}  # next hops whose message fits
-MANY = {4: 2500, 6: 1400}
+SMALL = {4: 600, 6: 600}  # a number of next hops whose message fits in 32 KiB
+MANY = {4: 2500, 6: 1400}  # a number of next hops whose message does not fit
 STATIC, UNUSED = 4, 199  # numbers of protocols: `proto static`, and one that no program uses
 
 

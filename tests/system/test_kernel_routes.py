@@ -17,7 +17,7 @@ from pair import HOST, NET, judge, line, peer, spread, via, wide_of_lan
 from pair import both, routers  # noqa: F401
 from wire import token_of
 
-# A prefix of which a test has a part.
+# A prefix for tests that also have a longer prefix within it.
 WIDE = {4: "10.8.0.0/16", 6: "2001:db8:e000::/40"}
 # A route that is in force after the changes before it.
 FENCE = WIDE[4]
@@ -101,8 +101,8 @@ def test_zebras_route_comes_and_goes_below_an_operators(both, family):
 
 @pytest.mark.parametrize("metric", [19, 21])
 def test_the_lower_metric_counts_between_zebra_and_the_operator(both, family, metric):
-    """Zebra's metric in the kernel is 20: an operator's route of metric 19 is before it, one of 21
-    behind it. The latter takes over when zebra withdraws its route."""
+    """Zebra's metric in the kernel is 20: an operator's route of metric 19 counts before zebra's route,
+    and a route of metric 21 counts after it, when zebra has withdrawn its route."""
     net, host = NET[family], HOST[family]
     both.zebra(net, "wan")
     both.ip(line(family, f"route add {net} {via(both, 'ext', family)} metric {metric}"))
@@ -112,8 +112,7 @@ def test_the_lower_metric_counts_between_zebra_and_the_operator(both, family, me
 
 
 def test_several_metrics_of_one_prefix(both, family):
-    """The route of the lowest metric counts. When it is deleted, the next one does, and it is back
-    when it is added again."""
+    """The route of the lowest metric counts. While this route is deleted, the next one counts."""
     net, host = NET[family], HOST[family]
     for name, metric in (("alt", 300), ("wan", 100), ("ext", 200)):
         text = f"route add {net} {via(both, name, family)} metric {metric}"
@@ -253,7 +252,7 @@ def test_ipv6_routes_of_other_types_forward(both, kind):
 
 @pytest.mark.parametrize("table", ["main", "local"])
 def test_an_ipv4_route_of_type_multicast_drops(both, table):
-    """Packets that an IPv4 route of this type has are dropped without an error
+    """Packets of an IPv4 route of the type multicast are dropped without an error
     (ip_route_input_slow())."""
     both.ip(f"route add default {via(both, 'wan', 4)}")
     both.ip(f"route add multicast {NET[4]} dev ext0 table {table}")
@@ -335,7 +334,7 @@ def test_a_multipath_route_over_both_families(both):
 
 
 def test_the_mtu_of_a_route(both, family):
-    """A packet larger than the `mtu` of its route gets an error, and one as large passes."""
+    """A packet larger than the `mtu` of its route gets an error. A packet of this size passes."""
     host = HOST[family]
     df = {"flags": "DF"} if family == 4 else {}
     mtu = 1300
@@ -369,7 +368,7 @@ def test_flush_of_everything(both, family):
     host, wan = HOST[family], both.ours.wires["wan"]
     both.ip(line(family, f"route add {NET[family]} {via(both, 'wan', family)}"))
     both.agree("route added", {host: "wan", wan.peer(family): "wan"})
-    # Without a route of its own the reference could not send errors to lan.
+    # Without this route the Linux router could not send errors to lan.
     keep = line(family, f"route add {wide_of_lan(family)} dev lan0")
     both.ip(line(family, "route flush table main"), keep)
     both.agree(
@@ -504,7 +503,7 @@ def test_a_route_with_a_protocol_number_of_frr(both, family, proto):
         both.agree("route of a protocol of FRR replaced", {host: "ext"})
         both.ip(line(family, f"route del {words} metric {metric}"))
         both.agree("route of a protocol of FRR deleted", {host: "no route"})
-    if proto == "bgp":  # Its routes may stay. The last look is after a dump.
+    if proto == "bgp":  # This route stays. The fixture checks it again after a dump.
         both.ip(line(family, f"route add {words} {via(both, 'wan', family)} metric 21"))
         both.agree("route of a protocol of FRR", {host: "wan"})
 
@@ -617,12 +616,12 @@ def test_routes_that_name_their_next_hop_object_alone(both, family):
 
 
 def test_a_member_whose_gateway_has_not_answered_carries_nothing(both, family):
-    """Linux uses only the next-hop objects whose neighbors are known: the others carry the flows of a
-    gateway that is being asked for (nexthop_select_path()). It gets its share with its answer."""
+    """Linux uses only the next-hop objects whose neighbors are known (nexthop_select_path()). While the
+    kernel asks for a gateway, the other members carry its flows. It gets its share when it answers."""
     net, host = NET[family], HOST[family]
     gateway = {4: "192.0.2.77", 6: "2001:db8:1::77"}[family]
     setting = f"net.{'ipv6' if family == 6 else 'ipv4'}.neigh.wan0.retrans_time_ms"
-    both.sysctl({setting: 5000})  # it does not fail during the test
+    both.sysctl({setting: 5000})  # so that the gateway does not fail during the test
     try:
         both.ip(line(family, f"nexthop add id 1 via {gateway} dev wan0"))
         both.ip(line(family, f"nexthop add id 2 {via(both, 'ext', family)}"))
@@ -671,8 +670,9 @@ def test_an_id_is_deleted_and_made_again(both, family):
 
 
 def test_an_id_is_replaced_behind_another_route(both, family):
-    """The kernel sends the routes of an id with NLM_F_REPLACE when the id is replaced. They replace no
-    route: the one before them stays in force, and they are used when it is deleted."""
+    """The kernel sends the routes of an id with NLM_F_REPLACE when the id is replaced. These messages
+    replace no other route: the route before them stays in force. When it is deleted, the route of the
+    id is used."""
     net, host = NET[family], HOST[family]
     first = "unreachable" if family == 6 else ""  # not joined with the route of the id
     gateway = "" if family == 6 else via(both, "wan", family)
