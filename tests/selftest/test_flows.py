@@ -102,8 +102,8 @@ def test_a_flow_with_two_receivers_has_both_names():
 
 
 def test_each_box_has_the_namespaces_and_the_ports_of_a_router():
-    """r1 and three more boxes: ports with the names of the one fpm-dataplane.yaml, a namespace for their
-    wires, a kernel that forwards beside one that does not."""
+    """r1 and three more boxes each have ports with the names of the one fpm-dataplane.yaml, and a second
+    namespace for their wires. Each box has a link to each other box."""
     plan = Plan(os.path.join(SCENARIOS, "cluster-vlb"))
 
     assert plan.boxes == ["r1", "r2", "r3", "r4"]

@@ -118,8 +118,8 @@ def test_each_kind_of_fault_is_listed_but_for_what_checks(found):
 
 
 def test_faults_are_looked_for_in_the_files_that_make_compiles():
-    """Other CPUs have files that this machine's headers cannot parse. Programs for `hook load` have
-    headers of their own."""
+    """`make plant` looks for faults in exactly the files that make compiles here. Other CPUs have files
+    that this machine's headers cannot parse. Programs for `hook load` have headers of their own."""
     said = subprocess.run(
         ["make", "-n", "plant"], cwd=plant.ROOT, check=True, capture_output=True, text=True
     ).stdout

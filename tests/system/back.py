@@ -53,7 +53,7 @@ def drown(dut):
 
 
 def kept_taps(dut):
-    """Return the TAPs that the supervisor holds open."""
+    """Return the number of TAPs that the supervisor holds open."""
     files = f"/proc/{dut.daemon.process.pid}/fd"
     paths = [f"{files}/{name}" for name in os.listdir(files)]
     return sum(os.readlink(path) == "/dev/net/tun" for path in paths)

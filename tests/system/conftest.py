@@ -161,7 +161,7 @@ def own_dut():
         return router
 
     make.made = made
-    with contextlib.ExitStack() as ending:  # a router that fails to end does not keep the others
+    with contextlib.ExitStack() as ending:  # the others end even if one router fails to end
         yield make
 
 

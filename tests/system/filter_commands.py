@@ -35,7 +35,7 @@ MAPS = {"paths": "meta l4proto vmap @paths", "ways": "ip saddr . th dport vmap @
 
 
 class Commands(filter_random.Rules):
-    """A table that random commands change. `text(handles)` returns one transaction."""
+    """A table that random commands change. begin() and step(rules) return one transaction each."""
 
     def __init__(self, rnd, table):
         super().__init__(rnd)

@@ -38,8 +38,7 @@ class Daemon:
         self.process = procs.start(argv, self.dut.dir, f"{self.dir}/log", self.dut.far)
 
     def kill(self):
-        """Kill the daemon, so that it cannot end its BGP sessions. The kernel closes its TCP
-        connections."""
+        """Kill the daemon, so that it sends no last message. The kernel closes its TCP connections."""
         if self.process is not None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)

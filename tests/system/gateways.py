@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gateways on wan that no other test uses, and the routes by them, in both families."""
+"""Gateways on wan, each for one test alone, and the routes by them, in both families."""
 
 from lib import netns
 

@@ -44,7 +44,7 @@ class LabelRouter(Router):
         """Withdraw the routes of labels."""
         self.zebra.drop_label(*labels)
         eventually(lambda: not any(map(self.label_row, labels)), 5, 0.005)
-        self.label_row(0)  # see in_force()
+        self.label_row(0)  # rib answers again after its round: see Router.in_force()
 
 
 # As many labels as FRR sends. A packet that gets more than fourteen takes the slow path.

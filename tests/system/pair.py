@@ -218,9 +218,9 @@ class Pair:
         return None
 
     def agree(self, kind, fates, within_s=5, **probe):
-        """Assert that packets have these outcomes, {destination: outcome}, in ours after at most
-        `within_s`, and in the Linux router. Note the time that ours took since the last change as a
-        time of `kind`.
+        """Assert that packets have these outcomes, {destination: outcome}, in our router after at most
+        `within_s`, and in the Linux router. Note the time that our router took since the last change
+        as a time of `kind`.
 
         Linux sends one error a second about packets without a route (ip_error())."""
         for router in self.both:

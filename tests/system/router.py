@@ -73,7 +73,8 @@ class Router(Dut):
     def route(self, prefix, via=None, wire=None, **kinds):
         """Announce a route as zebra sends it, and return when it is in force.
 
-        via + wire: by a next-hop object; else as Zebra.add() (rtm_type=, nhid=, ...).
+        With `via` and `wire` the route has a next-hop object. Otherwise `kinds` (rtm_type=, nhid=, ...)
+        are for Zebra.add().
         """
         if via:
             nhid = self.zebra.route(prefix, via, wire)

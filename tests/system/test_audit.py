@@ -240,7 +240,7 @@ def test_replay_needs_a_zebra(dut):
 
 
 def test_only_tests_may_break(own_dut, monkeypatch):
-    """Without the variable in the environment, the daemon does not know the key `break`."""
+    """Without FPM_DATAPLANE_TEST_HOOKS in the environment, the daemon does not know the key `break`."""
     monkeypatch.delenv("FPM_DATAPLANE_TEST_HOOKS")
     router = own_dut()
     router.start()

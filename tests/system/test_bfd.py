@@ -48,7 +48,7 @@ def test_a_session_of_bfdd_comes_up_with_a_peer_and_the_forwarders_keep_it(bfd):
 
 
 def hops(bfd):
-    """Return {address: state} of the next hops of the route with two of them."""
+    """Return {address: state} of the next hops by wan and alt, which the route has."""
     rows = bfd.router.control.ask("nexthops")
     wires = bfd.router.wires
     ours = {wires["wan"].peer4, wires["alt"].peer4}

@@ -39,7 +39,7 @@ def up(bfd, theirs):
 
 
 def fails_and_comes_back(bfd, theirs, far):
-    """Stop the peer's packets for a while."""
+    """Stop the peer's packets for a while. Assert that the session fails, and comes back."""
     before = up(bfd, theirs)["downs"]
     netns.ip_batch([f"link set {far} down"], bfd.router.far)
     eventually(lambda: bfd.state(theirs) == "down", 10, what=f"{theirs} is down")
@@ -50,7 +50,7 @@ def fails_and_comes_back(bfd, theirs, far):
 
 
 def restarts(bfd, theirs):
-    """A planned restart keeps the session."""
+    """Assert that a planned restart keeps the session."""
     was = up(bfd, theirs)
     assert bfd.router.fpmctl("restart").returncode == 0
     eventually(lambda: bfd.row(theirs) is not None, 20, what="the successor has the session")

@@ -234,7 +234,7 @@ def test_sessions_without_room_in_any_buffer_are_down_in_software_and_no_client_
 
 def test_without_another_connection_sessions_stay_up_for_3_s_and_passive_ones_for_ever(bfdd):
     """bfdd sends Up for three seconds and then Down, with the discriminators of the session. Then
-    clients are notified. When a new connection comes, bfdd first sets a session that is Up in software
+    clients are notified. A passive session stays Up. When a new connection comes, bfdd first sets a session that is Up in software
     to Down, and notifies clients."""
     bfdd.near.load("bfd\n peer 192.0.2.2\n exit\n peer 192.0.2.3\n  passive-mode\n exit\nexit\n")
     plane = bfdd.connect()

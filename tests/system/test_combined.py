@@ -212,7 +212,7 @@ def test_next_hops_that_are_equal(both, family):
 
 
 def test_an_address_is_changed(both, family):
-    """`ip addr change`: lifetimes, the metric of its subnet and noprefixroute."""
+    """`ip addr change` changes the metric of the address's subnet, or sets noprefixroute."""
     prefix, host = {4: ("10.9.0.1/24", "10.9.0.5"), 6: ("2001:db8:9::1/64", "2001:db8:9::5")}[family]
     nodad = " nodad" if family == 6 else ""
     both.answer("ext", host)

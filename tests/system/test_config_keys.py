@@ -83,7 +83,7 @@ def test_the_example_has_every_key_with_its_default():
 
 
 def test_scripts_get_what_the_specification_says():
-    """dist/openapi.yaml describes all JSON of fpmctl."""
+    """The JSON of `fpmctl config keys` is as dist/openapi.yaml describes it."""
     schema = {"$ref": "#/components/schemas/FpmctlConfigKeys"}
     api.validate(configuration.keys(FPMCTL), schema)
 

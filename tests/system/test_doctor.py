@@ -114,8 +114,9 @@ def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vty
 
 
 def test_the_default_hash_of_flows_is_no_warning_but_a_line(dut, sysctl):
-    """The dataplane hashes ports, too, where the kernel's default hashes addresses alone, and the flow
-    label where Linux hashes ports."""
+    """doctor prints a line, and no warning, where the kernel's hash is another one. The dataplane hashes
+    ports, too, where the kernel's default hashes addresses alone, and the flow label where Linux hashes
+    ports."""
     policies = [f"ipv{v}/fib_multipath_hash_policy" for v in (4, 6)]
     lines = lambda: [  # noqa: E731
         (r["status"], r["text"].split("net.")[1])
@@ -132,7 +133,8 @@ def test_the_default_hash_of_flows_is_no_warning_but_a_line(dut, sysctl):
 
 
 def test_the_source_of_icmp_errors_is_no_warning_but_a_line(dut, sysctl):
-    """Linux takes an address of the interface by which the error leaves, unless this sysctl is 1."""
+    """doctor prints a line, and no warning, if icmp_errors_use_inbound_ifaddr is 0. Linux then takes an
+    address of the interface by which the error leaves."""
     for value in (0, 1):
         sysctl("ipv4/icmp_errors_use_inbound_ifaddr", value)
         rows = json.loads(dut.fpmctl("--json", "doctor", "obeyed").stdout)
@@ -169,7 +171,7 @@ def test_a_strict_reverse_path_filter_is_mended_by_the_command_shown(dut, lan, w
 
 
 def test_the_kernels_tables_are_followed(dut):
-    """The doctor counts the kernel's routes."""
+    """The check `kernel` is ok while the router follows the kernel's tables."""
     code, found = doctor(dut, "kernel")
     assert (code, found["kernel", ""]["status"]) == (0, "ok")
 
@@ -448,8 +450,8 @@ def test_without_a_daemon_the_machine_is_examined(dut):
 
 @pytest.mark.parametrize("check", ["fpm", "routes", "links", "isolation", "memlock", "files"])
 def test_what_only_the_daemon_tells_fails_without_it(dut, check):
-    """A check that needs the daemon fails without it, also when it is chosen by name, so that a
-    script with `doctor fpm` does not get an exit code of 0."""
+    """A check that needs the daemon is n/a without it. doctor then fails, also when the check is chosen
+    by name, so that a script with `doctor fpm` does not get an exit code of 0."""
     path = "/nonexistent/control.sock"
     done = dut.fpmctl("--json", "doctor", check, socket_path=path)
 

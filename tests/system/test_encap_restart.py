@@ -17,7 +17,7 @@ from test_headend import LOCATOR, SIDS, announce as headend
 from test_restart import differences
 from test_srv6 import DT4, MAIN, SID, VRFTABLE, announce, outer
 
-# Packets to these hosts leave in a VXLAN, and without outer headers.
+# Packets to FAR leave in a VXLAN, packets to PLAIN without outer headers.
 FAR, FAR_NET = "198.18.1.9", "198.18.1.0/24"
 PLAIN, PLAIN_NET = "198.18.2.9", "198.18.2.0/24"
 
@@ -61,8 +61,9 @@ def shape(frame):
 
 @pytest.mark.parametrize("how", ["kill", "restart"])
 def test_outer_headers_are_right_before_zebra_is_back(dut, how):
-    """kill -9 or `fpmctl restart`, three times under traffic. The next daemon takes segments and end points
-    from the checkpoint, and the VXLAN from the kernel."""
+    """After kill -9 or `fpmctl restart`, three times under traffic, all outer headers are right before zebra
+    is back. The next daemon takes segments and end points from the checkpoint, and the VXLAN from the
+    kernel."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dress = (lambda p: p, lambda _: outer(lan, lan.probe(PLAIN, size=100)), lambda _: lan.probe(FAR, size=100))
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] >= 6, 5, what="the checkpoint is whole")

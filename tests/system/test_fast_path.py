@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A forwarder never allocates, locks, logs or makes a system call while packets come: by the
-symbols that its objects call, and by the system calls of a forwarder that is never idle."""
+"""A forwarder never allocates, locks, logs or makes a system call while packets come. The tests check
+the symbols that its objects call, and the system calls of a forwarder that is never idle."""
 
 import glob
 import os

@@ -432,7 +432,7 @@ def test_only_root_loads_and_unloads(own_dut, examples):
 
 
 def test_what_is_shown(hooked, examples, lan):
-    """show hooks, its JSON and the metrics have the packets, verdicts and counters of a program."""
+    """show hooks and its JSON have the packets, verdicts and counters of a program."""
     load(hooked, examples["drop_payload"])
     load(hooked, examples["sample"], "wan0")
     assert hooked.not_forwarded(lan, before_token(lan.probe(HOST), b"M-SEARCH")) == {"hook": 1}

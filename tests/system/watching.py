@@ -50,7 +50,7 @@ class Watching:
         return [self.row() for _ in range(count)]
 
     def rest(self):
-        """Return all rows to the end of the stream. The end must come; the last row is the sum."""
+        """Return all rows to the end of the stream, and wait for this end. The last row has the sums."""
         rows = []
         while True:
             row = self.row()
