@@ -96,7 +96,7 @@ def sanitizers(tmp_path_factory):
         os.environ |= built.reporting_to(log)
     found = built.Reports(log)
     yield found
-    assert found.new() == "", "of routers that ended after the last test"
+    assert found.new() == "", "a report of a router that ended after the last test"
 
 
 @pytest.fixture(autouse=True)

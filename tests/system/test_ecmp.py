@@ -136,7 +136,7 @@ def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, cas
     assert min(Counter(d for _, d in moved).values()) > len(moved) * 0.25, "both share"
     back = [(d, a) for d, a in zip(during, after) if d != a]
     assert {a for _, a in back} == {"wan"}
-    assert abs(len(back) - len(moved)) < 60, "its share, no more"
+    assert abs(len(back) - len(moved)) < 60, "only the share of wan moves back"
 
 
 def far_link(dut, wire, state):

@@ -121,7 +121,7 @@ def test_one_of_eight_goes_and_comes_back(dut, lan, wan, alt, ext, case):
 
     moved = Counter(d for b, d in zip(before, during) if b != d)
     assert {b for b, d in zip(before, during) if b != d} == {gone}
-    assert gone not in moved and len(moved) == 7, "the others share what it had"
+    assert gone not in moved and len(moved) == 7, "all seven others get a part of its flows"
     shares = Counter(during)
     assert all(abs(n / 4000 - 1 / 7) < 0.03 for n in shares.values()), shares
     back = Counter(a for d, a in zip(during, after) if d != a)

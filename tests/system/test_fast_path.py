@@ -45,7 +45,7 @@ ALLOWED = {
 def test_forwarders_call_nothing_that_allocates_locks_logs_or_asks_the_kernel():
     """Every undefined symbol of the objects of the forwarders and of the lookup is in ALLOWED."""
     if os.environ.get("BUILD", "release") != "release":
-        pytest.skip("sanitizers call more")
+        pytest.skip("a build with sanitizers calls more symbols")
     objects = glob.glob(f"{ROOT}/build/release/obj/fpm-dataplane/fwd/*.o")
     objects += glob.glob(f"{ROOT}/build/release/obj/poptrie/lookup*.o")
     objects += glob.glob(f"{ROOT}/build/release/obj/poptrie/ranges_*.o")

@@ -179,7 +179,7 @@ def test_each_unsupported_expression_is_named(both, rule, why):
     try:
         row = both.load(chain(rule), linux=False)
     except netns.CommandError:
-        pytest.skip("this kernel does not have it")
+        pytest.skip("this kernel does not have the expression")
     assert row["state"] == "old-in-force" and why in row["refused"], row["refused"]
 
 

@@ -66,7 +66,7 @@ def holds(flooded, kind, port):
         )
         if sanitized(flooded.dut):
             return  # the daemon lives, which is enough; the next test waits for all sessions
-        assert said["sent"] >= FLOOD, "that was no flood"
+        assert said["sent"] >= FLOOD, "too few frames were sent for a flood"
         # Each frame is judged or counted as missed, and at most as many pass as the policer
         # permits. When a session ends, its route goes, and packets in transit are of class no_route.
         strays = said["judged"] + said["missed"] - said["sent"]

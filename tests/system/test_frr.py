@@ -264,7 +264,7 @@ def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
     settled(lab)
 
     print(f"longest queue {waiting['queue_bytes'] >> 10} KiB; zebra before and after: {before} {now}")
-    assert waiting["queue_bytes"] > 40 * len(more), "all of it was taken and waits"
+    assert waiting["queue_bytes"] > 40 * len(more), "the daemon has taken all routes, and they wait"
     for key in ("buffer-full-hits", "connection-closes", "connection-errors"):
         assert now[key] == before[key], (key, now)
 
