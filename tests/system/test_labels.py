@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Packets with MPLS labels: the handling of each label that zebra announces, by RFC 3031, 3032 and
-3443. scapy builds and dissects the frames."""
+3443. scapy builds and dissects the frames. M1 to M26 number the kinds of handling."""
 
 import ipaddress
 
@@ -36,7 +36,7 @@ def dut(mpls_router):
 
 
 def test_a_label_is_swapped_and_the_payload_stays_as_it_is(dut, lan, wan):
-    """M1: new label, TTL less one, TC and S kept, payload bit-identical."""
+    """M1: the label is replaced, the TTL is lowered by one, TC, S and the payload are unchanged."""
     dut.label(100, dut.hop(wan, [200]))
     sent = with_labels(lan.probe(HOST), (100, 64, 5))
 
@@ -48,7 +48,7 @@ def test_a_label_is_swapped_and_the_payload_stays_as_it_is(dut, lan, wan):
 
 
 def test_a_label_that_is_not_the_last_is_swapped_with_s_clear(dut, lan, wan):
-    """M1: the labels below are not touched."""
+    """M1: the labels below the swapped label are unchanged."""
     dut.label(100, dut.hop(wan, [200]))
 
     came = dut.forwarded(lan, with_labels(lan.probe(HOST), 100, (300, 7, 2)), wan)
@@ -57,8 +57,8 @@ def test_a_label_that_is_not_the_last_is_swapped_with_s_clear(dut, lan, wan):
 
 
 def test_a_swap_may_push_several_labels(dut, lan, wan):
-    """M2: the TTL of each is that of the label that came, less one; TC is copied; S is on the last
-    only if the label that came had it."""
+    """M2: each new label has the TC of the received label, and its TTL less one. The last new label
+    has S only if the received label had S."""
     dut.label(100, dut.hop(wan, [200, 201, 202]))
 
     came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, 9, 3)), wan)
@@ -95,7 +95,8 @@ def test_the_last_label_comes_off_at_the_penultimate_hop(
 
 @pytest.mark.parametrize(("outer", "inner"), [(10, 64), (64, 10)])
 def test_the_first_of_two_labels_comes_off(dut, lan, wan, outer, inner):
-    """M4: the next label gets the lower TTL, less one, and keeps its TC. The frame stays MPLS."""
+    """M4: the next label gets the lower of both TTLs, less one, and keeps its TC. The frame stays
+    MPLS."""
     dut.label(100, dut.hop(wan))
 
     came = dut.forwarded(lan, with_labels(lan.probe(HOST), (100, outer, 5), (300, inner, 3)), wan)
@@ -117,8 +118,8 @@ def test_a_label_that_leads_to_main_is_looked_up_there(dut, lan, wan, alt, host)
 
 
 def test_explicit_null_is_accepted_at_any_place(dut, lan, wan):
-    """M7 (RFC 4182): 0 and 2 come off, above another label and at the bottom. The version of the packet
-    behind them decides."""
+    """M7 (RFC 4182): the labels 0 and 2 are popped, above another label and at the bottom of the
+    stack. The IP version of the packet behind them, not the label, selects the routing table."""
     dut.label(100, dut.hop(wan, [200]))
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
@@ -132,7 +133,8 @@ def test_explicit_null_is_accepted_at_any_place(dut, lan, wan):
 
 
 def test_labels_of_our_own_come_off_one_after_the_other(dut, lan, wan):
-    """M6: two labels that lead to table main, then a swap; four in a row, but not five."""
+    """M6: the router pops two labels that lead to table main, then swaps the third label. It pops
+    four labels of its own in a row, and drops a packet with five."""
     dut.label(100, {"oif": 1})
     dut.label(101, {"oif": 1})
     dut.label(102, dut.hop(wan, [200]))
@@ -148,7 +150,8 @@ def test_labels_of_our_own_come_off_one_after_the_other(dut, lan, wan):
 
 
 def test_a_route_pushes_labels_onto_ip_packets(dut, lan, wan):
-    """M15: the TTL of the labels is that of the packet, TC its precedence, S on the last."""
+    """M15: each label has the lowered TTL of the packet, and its precedence as TC. The last label
+    has S."""
     for net, peer in ((NET, wan.peer4), (NET6, wan.peer6)):
         nhid = dut.zebra.hop(peer, wan, labels=[16, 1048575, 18])
         dut.route(net, nhid=nhid)
@@ -166,7 +169,8 @@ def test_a_route_pushes_labels_onto_ip_packets(dut, lan, wan):
 
 @pytest.mark.parametrize(("host", "null"), [(HOST, 0), (HOST6, 2)])
 def test_a_route_pushes_explicit_null_like_any_label(dut, lan, wan, host, null):
-    """M16: alone, and behind a transport label. M15: TC has no bit of ECN, which is kept."""
+    """M16: explicit null is pushed alone and below a transport label. M15: TC has no bit of ECN. The
+    packet keeps its ECN."""
     net, peer = (NET, wan.peer4) if host == HOST else (NET6, wan.peer6)
     fields = {"ttl": 20, "tos": 0xBB} if host == HOST else {"hlim": 20, "tc": 0xBB}
     for labels in ([null], [300, null]):
@@ -181,7 +185,8 @@ def test_a_route_pushes_explicit_null_like_any_label(dut, lan, wan, host, null):
 
 
 def test_labels_over_a_neighbor_of_the_other_family(dut, lan, wan):
-    """M22: an IPv6 packet with a label leaves to an IPv4 neighbor, and a label to an IPv6 one."""
+    """M22: an IPv6 packet with a pushed label leaves to an IPv4 neighbor, and a swapped label over an
+    IPv4 packet leaves to an IPv6 neighbor."""
     dut.route(NET6, nhid=dut.zebra.hop(wan.peer4, wan, labels=[30]))
     dut.label(100, dut.hop(wan, [200], via=wan.peer6))
 
@@ -208,7 +213,7 @@ def test_a_route_may_have_labelled_and_plain_next_hops(dut, lan, wan, alt):
 
 
 def test_flows_of_a_label_spread_over_its_next_hops_and_stay(dut, lan, wan, alt):
-    """M20: the inner flow and an entropy label choose; one flow keeps its path."""
+    """M20: the inner flow and an entropy label choose the next hop. A flow keeps its next hop."""
     dut.label(100, dut.hop(wan, [200]), dut.hop(alt, [300]))
     for port in range(40):
         lan.send(with_labels(lan.probe(HOST, sport=6000 + port), 100))
@@ -280,8 +285,8 @@ def test_what_may_not_pass_is_dropped_with_its_reason(dut, lan, wan):
 
 @pytest.mark.parametrize("host", [HOST, HOST6])
 def test_a_packet_that_is_shorter_than_it_says_is_not_read_beyond_its_end(dut, lan, wan, host):
-    """A frame without the end of its packet gets no ICMP error, loses no last label, and is switched
-    as octets while labels remain."""
+    """A packet whose end is missing in the frame causes no ICMP error. It is dropped where its last
+    label would be popped, and is switched without a look at the packet while labels remain."""
     dut.label(100, dut.hop(wan, [200]))
     dut.label(101, dut.hop(wan))
     dut.label(102, {"oif": 1})
@@ -325,7 +330,7 @@ def test_an_expired_label_is_answered_along_the_path(dut, lan, wan, ttl):
     assert (error.src, error.dst) == (lan.ip4, lan.peer4)
     assert (error[ICMP].type, error[ICMP].code) == (11, 0)
     quote = bytes(error[ICMP].payload)
-    octets = bytes(error[ICMP])[5] * 4  # RFC 4884: of the quote
+    octets = bytes(error[ICMP])[5] * 4  # RFC 4884: the length of the quote
     assert octets >= 128 and quote[:20] == bytes(probe[IP])[:20]
     extension = bytes(error[ICMP])[8 + octets :]
     assert extension[0] >> 4 == 2 and extension[4:8] == bytes([0, 8, 1, 1])
@@ -390,7 +395,8 @@ def no_ipv6(dut, lan, wan):
 
 
 def test_ipv6_under_labels_needs_no_ipv6_on_the_links(dut, lan, wan, alt, no_ipv6):
-    """M22: the neighbors of an IPv6 packet with labels are of IPv4, known ones and new ones."""
+    """M22: IPv6 packets with labels come by a link without IPv6, and leave by another one to IPv4
+    neighbors, resolved or not. IPv6 packets without labels are dropped there."""
     fresh = str(ipaddress.ip_network(wan.host4)[8])
     dut.label(100, {"oif": 1})
     dut.label(101, dut.hop(wan))
@@ -406,7 +412,7 @@ def test_ipv6_under_labels_needs_no_ipv6_on_the_links(dut, lan, wan, alt, no_ipv
 
 
 def test_a_packet_too_big_for_its_labels_is_answered_with_the_smaller_mtu(dut, lan, wan):
-    """M17: the MTU of the link less four octets for each label."""
+    """M17: the error names the MTU of the link less four octets for each label."""
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[16, 17]))
     dut.route(NET6, nhid=dut.zebra.hop(wan.peer6, wan, labels=[16, 17]))
 
@@ -441,7 +447,8 @@ def test_a_packet_too_big_for_its_labels_is_fragmented_under_them(dut, lan, wan)
 
 
 def test_a_packet_too_big_after_a_swap_is_answered_or_dropped(dut, lan, wan):
-    """M19: an IPv6 packet has an error along its path; a packet of another protocol is dropped."""
+    """M19: an ICMP error about an IPv6 packet takes the path of its label. A packet of another
+    protocol is dropped without an error."""
     dut.label(100, dut.hop(wan, [200, 201]))
     sent = with_labels(lan.probe(HOST6, size=1493), 100)
 
@@ -572,7 +579,8 @@ def test_trace_and_capture_show_packets_with_labels(dut, lan, wan):
 
 @pytest.mark.parametrize("ttl, out", [(0, 63), (7, 7)])
 def test_labels_have_the_ttl_of_their_route(dut, lan, wan, ttl, out):
-    """`encap mpls 300 ttl N`: packets obey it, and it is shown."""
+    """`encap mpls 300 ttl N`: the pushed label has TTL N, or the TTL of the packet if N is 0. Each
+    view shows N."""
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300], label_ttl=ttl))
     came = dut.forwarded(lan, lan.probe(HOST, ttl=64), wan)
     assert [(entry[0], entry[1]) for entry in entries_of(came)] == [(300, out)]
@@ -592,7 +600,8 @@ def test_labels_have_the_ttl_of_their_route(dut, lan, wan, ttl, out):
 
 @pytest.mark.parametrize("propagate, ttl", [(0, 63), (1, 8), (None, 8)])
 def test_the_route_of_a_label_says_where_its_ttl_goes(dut, lan, wan, propagate, ttl):
-    """ttl-propagate: packets obey it, and it is shown. Without it the sysctl decides."""
+    """ttl-propagate: 1 copies the TTL of the popped label to the packet, 0 does not. `show labels`
+    prints it. Without the attribute the sysctl decides."""
     dut.label(100, dut.hop(wan), propagate=propagate)
     came = dut.forwarded(lan, with_labels(lan.probe(HOST, ttl=64), (100, 9)), wan)
     assert came[IP].ttl == ttl
@@ -614,7 +623,8 @@ ZEBRA_LABELS = """{"100": {"inLabel": 100, "installed": true, "nexthops": [
 
 
 def test_audit_compares_labels_with_zebra(dut, wan, tmp_path):
-    """audit finds a label with other labels, one that only zebra has, and one that only we have."""
+    """audit finds a label with other labels than zebra's, a label that only zebra has, and a label
+    that only the dataplane has."""
     (tmp_path / "mpls.json").write_text(ZEBRA_LABELS % wan.peer4)
     script = tmp_path / "vtysh"
     script.write_text(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of the test catalogues of DANOS and VPP for MPLS that the other files of labels lack."""
+"""Cases of the test catalogues of DANOS and VPP for MPLS that the other test_labels files do not
+have."""
 
 import ipaddress
 import socket
@@ -51,7 +52,8 @@ def icmp_on(*wires):
     return found
 
 
-# Octets of a broken packet, and why the router drops it if it reads the header.
+# {case: (destination, function from an intact packet to a broken one, the reason with which the
+# router drops it if it reads its header)}
 BROKEN = {
     "one octet": (HOST, lambda p: p[:1], "l2_short"),
     "cut header": (HOST, lambda p: p[:19], "l2_short"),
@@ -86,7 +88,7 @@ def test_a_broken_packet_behind_labels(dut, lan, wan, what):
 
     for label in (null, 102, (102, 1)):
         assert dut.not_forwarded(lan, sent(label)) == {reason: 1}, label
-    if what != "checksum":  # only a router that reads an address verifies it
+    if what != "checksum":  # the router verifies the checksum only if it looks up the address
         for label in (101, (101, 1)):
             assert dut.not_forwarded(lan, sent(label)) == {"mpls_payload": 1}, label
     assert dut.not_forwarded(lan, sent((100, 1))) == {"ttl": 1}
@@ -100,8 +102,8 @@ def test_a_broken_packet_behind_labels(dut, lan, wan, what):
 
 @pytest.mark.parametrize("flags", [0, "DF"])
 def test_a_broken_packet_too_big_for_its_labels(dut, lan, wan, flags):
-    """A packet with a wrong checksum has no fragments, which would have right ones, and its sender
-    gets no ICMP error."""
+    """A packet with a wrong checksum is not fragmented, because its fragments would have right
+    checksums. Its sender gets no ICMP error."""
     dut.label(100, dut.hop(wan, [200, 201]))
     dut.label(101, dut.hop(wan, [200, 201, 202]))
     probe = lan.probe(HOST, size=1496, flags=flags)
@@ -113,8 +115,9 @@ def test_a_broken_packet_too_big_for_its_labels(dut, lan, wan, flags):
 
 
 def test_explicit_null_gives_its_traffic_class_to_nothing(dut, lan, wan):
-    """RFC 3032, 2.1, and RFC 4182: the label below keeps its own, and gives it to the label that
-    replaces it. The packet keeps its DSCP, which labels that are pushed then have."""
+    """RFC 3032, 2.1, and RFC 4182: the label below explicit null keeps its own traffic class, and so
+    does the label that replaces it. The packet keeps its DSCP, from which labels that its route
+    pushes have their traffic class."""
     dut.label(100, dut.hop(wan, [200]))
     dut.label(101, dut.hop(wan))
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -137,8 +140,8 @@ def test_explicit_null_gives_its_traffic_class_to_nothing(dut, lan, wan):
 
 @pytest.mark.parametrize("mtu", [1280, 1284, 1287, 1288, 1289, 1300])
 def test_no_sender_of_ipv6_is_asked_for_packets_below_1280_octets(dut, lan, wan, mtu):
-    """RFC 8201, 4: a node ignores a smaller MTU in an error. A packet leaves if it fits with its
-    labels. The sender of IPv4 gets the MTU that is left."""
+    """RFC 8201, 4: a node ignores an error with a smaller MTU. A packet that fits with its labels
+    leaves. The sender of a larger IPv4 packet gets the MTU of the link less the labels."""
     dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan, labels=[300, 301]))
     dut.route(NET6, nhid=dut.zebra.hop(wan.peer6, wan, labels=[300, 301]))
     dut.label(100, dut.hop(wan, [300, 301]))
@@ -176,7 +179,8 @@ def test_no_sender_of_ipv6_is_asked_for_packets_below_1280_octets(dut, lan, wan,
 
 
 def test_an_address_of_the_host_behind_explicit_null(dut, lan):
-    """A packet to 127.0.0.1 is dropped. One to the router goes to the kernel as it came."""
+    """A packet to 127.0.0.1 is dropped. A packet to an address of the router goes to the kernel as it
+    came."""
     assert dut.not_forwarded(lan, with_labels(lan.probe("127.0.0.1"), 0)) == {"ip4_martian_dst": 1}
     for own, null in ((lan.ip4, 0), (lan.ip6, 2)):
         sent = with_labels(lan.probe(own), null)
@@ -199,7 +203,7 @@ def test_a_label_for_the_host_goes_to_it_as_it_came(dut, lan, wan, label):
 
 @pytest.mark.parametrize("host", [HOST, HOST6])
 def test_the_ttl_ends_where_the_last_label_comes_off(dut, lan, wan, host):
-    """The error leaves by the path of the packet, which has no label there."""
+    """The ICMP error leaves without a label, by the path that the packet would take."""
     dut.label(100, dut.hop(wan))
 
     assert dut.not_forwarded(lan, with_labels(lan.probe(host), (100, 1))) == {"ttl": 1}
@@ -210,7 +214,7 @@ def test_the_ttl_ends_where_the_last_label_comes_off(dut, lan, wan, host):
 
 
 def test_a_host_of_a_connected_subnet_behind_a_label(dut, lan, wan):
-    """The label leads to table main, and the host has to be asked for."""
+    """The label leads to table main, and the kernel has to resolve the host first."""
     fresh = str(ipaddress.ip_network(wan.host4)[9])
     dut.label(100, {"oif": 1})
     sent = [with_labels(lan.probe(fresh), 100), with_labels(lan.probe(fresh), (0, 9))]
@@ -224,7 +228,8 @@ def test_a_host_of_a_connected_subnet_behind_a_label(dut, lan, wan):
 
 
 def test_an_interface_that_is_no_port(dut, lan):
-    """The kernel gets the packet as it came, with its labels if it has some: it may have a route."""
+    """A packet whose next hop is behind such an interface goes to the kernel as it came, with its
+    labels if it has some, because the kernel may have a route."""
     dut.ip("link add nodp type veth peer name nodp0", "link set nodp up",
            "addr add 203.0.113.1/24 dev nodp")  # fmt: skip
     try:
@@ -248,8 +253,8 @@ def test_an_interface_that_is_no_port(dut, lan):
 
 @pytest.mark.parametrize("host", [HOST, HOST6])
 def test_routes_follow_a_next_hop_that_changes_its_labels(dut, lan, wan, alt, host):
-    """BGP PIC: many routes share a next hop. Its labels and its neighbor change, and no route is
-    said again. Each packet obeys the old or the new next hop."""
+    """BGP PIC: many routes share a next hop. Its labels and its neighbor change, and zebra sends no
+    route again. Each packet takes the old or the new next hop."""
     nets = [f"198.51.{n}.0/24" for n in range(100, 140)] if host == HOST else [NET6]
     peer = "peer4" if host == HOST else "peer6"
     nhid = dut.zebra.hop(getattr(wan, peer), wan, labels=[300, 400])
@@ -299,7 +304,8 @@ def test_a_lost_link_moves_flows_to_the_other_labels(dut, lan, wan, alt, kind):
 
 
 def test_flows_without_an_ip_packet_are_told_apart_by_their_labels(dut, lan, wan, alt):
-    """Pseudowires have one label each below that of the path. TTL and TC choose no path."""
+    """Each pseudowire has a label of its own below the label of the path. TTL and TC have no effect on
+    the choice of a next hop."""
     dut.label(100, dut.hop(wan, [200]), dut.hop(alt, [300]))
     load = b"\0\0\0\1" + bytes(60)
 
@@ -318,7 +324,7 @@ def test_flows_without_an_ip_packet_are_told_apart_by_their_labels(dut, lan, wan
 
 
 def test_flows_of_ipv6_behind_labels_are_told_apart(dut, lan, wan, alt):
-    """The addresses, the ports and the flow label of the packet choose."""
+    """The addresses, the ports and the flow label of the packet choose the next hop."""
     dut.label(100, dut.hop(wan, [200]), dut.hop(alt, [300]))
 
     def taken(*probes):

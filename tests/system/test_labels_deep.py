@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Label stacks up to the 16 labels that FRR sends (MPLS_MAX_LABELS): up to 14 labels have their
-place in one cache line, and the fast path writes them. Longer stacks take the slow path."""
+"""Label stacks up to the 16 labels that FRR sends (MPLS_MAX_LABELS): up to 14 labels fit in one
+cache line, and the fast path writes them. Longer stacks take the slow path."""
 
 import ipaddress
 
@@ -94,8 +94,8 @@ def test_a_label_becomes_a_deep_stack(dut, lan, wan, n, below):
 
 
 def test_a_popped_label_leads_to_a_route_with_sixteen_labels(dut, lan, wan):
-    """A label that leads to table main is replaced by the labels of the route there. The labels of
-    this route count alone: 16 fit, whatever came off."""
+    """A label that leads to table main is replaced by the labels of the route there. Only the labels
+    of this route count for the limit of 16, not the popped labels."""
     dut.label(100, {"oif": 1})
     push(dut, wan, DEEP)
 
@@ -160,8 +160,8 @@ def test_sixteen_labels_are_replaced_without_loss(dut, lan, wan, alt, to):
 
 @pytest.mark.parametrize("n", [15, 16])
 def test_the_mtu_counts_all_labels(dut, lan, wan, n):
-    """A packet that fits leaves. The sender of a larger one with DF, or of IPv6, receives the room
-    that is left."""
+    """A packet that fits with its labels leaves. The sender of a larger packet of IPv6, or of IPv4
+    with DF, receives an error with the MTU of the link less the labels."""
     push(dut, wan, DEEP[:n])
     room = 1500 - 4 * n
 
@@ -179,7 +179,8 @@ def test_the_mtu_counts_all_labels(dut, lan, wan, n):
 
 @pytest.mark.parametrize("n", [15, 16])
 def test_each_fragment_has_all_labels(dut, lan, wan, n):
-    """Fragments of a packet whose route pushes the labels, and of one whose label becomes them."""
+    """Each fragment has all labels if a route pushes them onto the packet, and if they replace the
+    label of the packet."""
     push(dut, wan, DEEP[:n])
     dut.label(100, dut.hop(wan, DEEP[:n]))
     for frame in (
@@ -241,7 +242,8 @@ def test_more_labels_than_frr_sends_are_refused_and_counted(dut, lan, wan, n):
     eventually(lambda: dut.label_row(100), 5, 0.005)
 
     assert dut.not_forwarded(lan, lan.probe(HOST)) == {"unsupported_encap": 1}
-    # The ICMP error about a packet with a label takes the path of the label, which has none here.
+    # The ICMP error about a packet with a label takes the path of the label. This label has no path,
+    # so the error is dropped, too.
     labelled = with_labels(lan.probe(HOST), 100)
     assert dut.not_forwarded(lan, labelled) == {"unsupported_encap": 1, "no_route": 1}
     assert dut.route_row(NET)["state"] == dut.label_row(100)["state"] == "unsupported"
@@ -256,8 +258,8 @@ def test_more_labels_than_frr_sends_are_refused_and_counted(dut, lan, wan, n):
 
 @pytest.mark.parametrize("n", [15, 16])
 def test_each_view_shows_all_labels(dut, lan, wan, n):
-    """`show labels`, `encaps`, `routes`, `nexthops`, and explain, trace and capture. The words of
-    trace and capture for addresses are about the packet behind the labels."""
+    """`show labels`, `encaps`, `routes` and `nexthops`, and explain, trace and capture show all
+    labels. The addresses that trace and capture select are those of the packet behind the labels."""
     stack = DEEP[:n]
     push(dut, wan, stack)
     dut.label(100, dut.hop(wan, stack))

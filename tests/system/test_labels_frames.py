@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames with MPLS labels at the edges of what a frame may be: padded, too big for some of their
-labels, with many labels, about errors. Each ends in one counter."""
+"""Unusual frames with MPLS labels: frames with padding, packets too big for their labels, deep
+stacks, ICMP errors behind labels. Each frame is counted once."""
 
 import ipaddress
 import shutil
@@ -38,7 +38,7 @@ def dut(frames_router):
 
 
 def padded(frame, octets=60):
-    """Return the octets of a frame as a device sends them, with padding of ones."""
+    """Return the octets of a frame as a device sends them, padded with 0xff."""
     data = bytes(frame)
     return data + b"\xff" * (octets - len(data))
 
@@ -58,8 +58,8 @@ def errors(wire):
 
 
 def test_padding_is_not_part_of_the_packet(dut, lan, wan):
-    """RFC 894: where the last label comes off, the packet leaves without the padding. A label that
-    is swapped does not say where the packet ends."""
+    """RFC 894: where the last label comes off, the packet leaves without the padding. Where a label is
+    swapped, the padding stays, because the router does not read the length of the packet."""
     dut.label(100, dut.hop(wan))
     dut.label(101, {"oif": 1})
     dut.label(102, dut.hop(wan, [200]))
@@ -82,7 +82,8 @@ def test_padding_is_not_part_of_the_packet(dut, lan, wan):
 
 
 def test_no_error_about_an_error(dut, lan, wan):
-    """RFC 1812, 4.3.2.7, and RFC 4443, 2.4 (e): also behind labels, whether they end here."""
+    """RFC 1812, 4.3.2.7, and RFC 4443, 2.4 (e): the router sends no ICMP error about an ICMP error or
+    about a later fragment behind labels, whether or not the labels end at this router."""
     dut.label(100, dut.hop(wan, [200]))
     dut.label(101, {"oif": 1})
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -150,7 +151,8 @@ def test_a_packet_is_fragmented_under_labels_that_stay(dut, lan, wan):
 
 
 def test_the_mtu_of_a_route_counts_the_packet_without_its_labels(dut, lan, wan):
-    """As in Linux: RTAX_MTU is that of the packet, the MTU of the link counts the labels, too."""
+    """As in Linux: RTAX_MTU limits the packet without its labels, and the MTU of the link limits the
+    packet with its labels."""
     dut.zebra.add(NET, dut.zebra.hop(wan.peer4, wan, labels=[16, 17]), mtu=1400)
     dut.in_force(NET)
 
@@ -214,8 +216,8 @@ def test_each_frame_ends_in_one_counter(dut, lan, wan):
 
 
 def sum_of(dut, before):
-    """Return the packets since `before` that have come to an end. An ICMP error counts as punt and
-    as the drop that caused it."""
+    """Return the number of packets since `before` that were forwarded, dropped or punted. A packet
+    that causes an ICMP error counts as a punt and as a drop; here only its drop counts."""
     asked = ("ttl_expired", "unreach", "too_big", "unresolved")
     totals = dut.moved(before, "total").items()
     ends = {k: v for k, v in totals if k.startswith("forwarded")}, dut.drops(before)
@@ -223,7 +225,7 @@ def sum_of(dut, before):
     return sum(sum(d.values()) for d in (*ends, punts))
 
 
-# tshark's value of a warning. Lower ones are remarks, such as that of a low TTL.
+# The severity of a warning of tshark. Lower values are remarks, for example about a low TTL.
 WARNING = 0x00600000
 FIELDS = ["mpls.label", "mpls.ttl", "mpls.exp", "mpls.bottom", "icmp.mpls.label", "icmp.mpls.ttl",
           "icmp.type", "icmpv6.type", "ip.checksum.status", "udp.checksum.status",
@@ -246,8 +248,8 @@ def dissected(frames, path):
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed: make deps")
 def test_tshark_finds_no_fault_in_what_leaves(dut, lan, wan, tmp_path):
-    """A dissector of others reads the labels that the test expects in each kind of frame, and finds
-    no malformed frame, no wrong checksum and nothing else that it warns of."""
+    """tshark, which we did not write, reads the labels that the test expects in each kind of frame. It
+    finds no malformed frame and no wrong checksum, and warns of nothing else."""
     many = list(range(400, 414))
     dut.label(100, dut.hop(wan, [200]))
     dut.label(101, dut.hop(wan, [201, 202, 203]))
@@ -260,7 +262,7 @@ def test_tshark_finds_no_fault_in_what_leaves(dut, lan, wan, tmp_path):
     ports = {"sport": 50001, "dport": 50002}  # ports without a protocol
     probe = lambda host, **more: lan.probe(host, **ports, **more)  # noqa: E731
     four, six = probe(HOST, ttl=20, tos=0xB8), probe(HOST6, hlim=20, tc=0xB8)
-    # The frame that is sent, and for each frame by wan: (label, TTL, TC) of each label.
+    # The frame that is sent, and for each frame that leaves by wan: (label, TTL, TC) of each label.
     cases = [
         (with_labels(four, (100, 9, 3)), [[(200, 8, 3)]]),
         (with_labels(six, (100, 9, 3)), [[(200, 8, 3)]]),
@@ -305,7 +307,7 @@ def test_tshark_finds_no_fault_in_what_leaves(dut, lan, wan, tmp_path):
     assert sorted(named) == sorted([
         (["11"], ["101", "500"]), (["3"], ["100"]), (["3"], []), (["11"], ["105"]), (["3"], ["105"])
     ])  # fmt: skip
-    # The classes of errors have queues of their own.
+    # Sorted, because each class of ICMP errors has a queue of its own.
     assert sorted(labels_by_tshark(row) for row in found[: len(out)]) == [
         [(200, 254, 0)],
         [(201, 254, 0), (202, 254, 0), (203, 254, 0)],

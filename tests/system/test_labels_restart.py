@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPLS labels while the daemon or zebra ends and returns: labels that stay lead to the same
-neighbor all the time, and no packet gets the labels of another."""
+neighbor all the time, and each packet leaves with the labels of its own path."""
 
 import time
 
@@ -71,9 +71,9 @@ def test_labels_are_in_force_before_zebra_is_back(dut, paths, how):
 
 @pytest.mark.parametrize("pid", ["same", "another"])
 def test_no_packet_is_lost_while_zebra_is_away_and_numbers_its_ids_again(dut, paths, pid):
-    """The session ends and returns, of the same zebra and of another zebra, which uses other ids.
-    Labels that zebra announces again lose no packet. A label that it does not announce again is
-    swept."""
+    """The session ends, and the same zebra or another zebra connects, with other ids for its next
+    hops. Labels that zebra announces again lose no packet. A label that the same zebra does not
+    announce again is swept."""
     lan, old = dut.wires["lan"], dut.zebra
     dut.label(102, dut.hop(paths.wan, [999]))
 
@@ -87,7 +87,7 @@ def test_no_packet_is_lost_while_zebra_is_away_and_numbers_its_ids_again(dut, pa
             eventually(lambda: dut.fpm()["phase"] == "in-step", 20)
             assert dut.label_row(102) is None
         else:
-            assert dut.label_row(102) is not None  # another zebra has time for its peers
+            assert dut.label_row(102) is not None  # swept later: the peers of another zebra need time
         sent = stream.sent
         eventually(lambda: stream.sent > sent + 200, 5)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The questions that the kernel's selftests ask of a router (net/forwarding/router.sh,
-router_broadcast.sh, router_mpath_nh.sh; net/pmtu.sh), asked as frames: of our router and of a Linux
-router beside it with the same addresses and routes. The same frames have to come out of both,
-octet by octet. DIFFERS has the frames that both treat differently, with the reason."""
+"""Cases of the kernel's selftests for routers (net/forwarding/router.sh, router_broadcast.sh,
+router_mpath_nh.sh; net/pmtu.sh), sent as frames to our router and to a Linux router beside it with
+the same addresses and routes. The same frames have to come out of both, octet by octet. DIFFERS has
+the frames that the two routers treat differently, with the reason."""
 
 import struct
 
@@ -111,7 +111,7 @@ class Both:
 
 
 def _came_out(router, mark):
-    """Return the frames that carry a token, as texts in an order."""
+    """Return the frames that carry a token, as sorted texts."""
     seen = [(n, data) for n, wire in router.wires.items() for data in wire.got(mark)]
     return sorted(f"{name}: {_text(data)}" for name, data in seen)
 
@@ -312,8 +312,8 @@ def _checksum_of_ones(probe):
 
 
 def test_hop_limits_and_lost_routes_as_linux_tells_of_them(both, lan):
-    """The last hop, a prefix without a route, and routes that refuse have the ICMP errors of Linux
-    (RFC 1812, 5.2.7 and RFC 4443, 3)."""
+    """An expired TTL, a destination without a route, and routes of type unreachable, prohibit and
+    blackhole cause the same ICMP errors as with Linux (RFC 1812, 5.2.7 and RFC 4443, 3)."""
     both.route(NET, "wan")
     both.route(NET6, "wan")
     kinds = {"unreachable": 7, "prohibit": 8, "blackhole": 6}  # RTN_*
@@ -418,8 +418,9 @@ def test_a_smaller_mtu_on_the_way_out(both, lan, wan):
 
 @pytest.mark.parametrize("mtu", [1500, 1300])
 def test_fragments_in_transit(both, lan, wan, mtu):
-    """Fragments that overlap, are tiny, end beyond 65,535 octets or have DF or options leave, are cut
-    again or are answered as by Linux; no router reassembles them (RFC 1812, 5.2.6; RFC 8200, 4.5)."""
+    """Both routers forward, cut or answer fragments in the same way: fragments that overlap, are tiny,
+    end beyond 65,535 octets, or have DF or options. Neither router reassembles them (RFC 1812, 5.2.6;
+    RFC 8200, 4.5)."""
     both.route(NET, "wan")
     both.route(NET6, "wan")
     both.linux.ip(f"link set wan0 mtu {mtu}")
@@ -457,8 +458,8 @@ def test_fragments_in_transit(both, lan, wan, mtu):
 
 
 def test_dhcp_of_other_relays_and_servers_passes_through(both, lan):
-    """A packet between a relay agent, a server and a client that are elsewhere is transit, whatever its
-    ports are (RFC 2131, 4.1; RFC 8415, 19); one from 0.0.0.0 is not forwarded."""
+    """A packet of DHCP between a relay agent, a server and a client that are elsewhere is transit,
+    whatever its ports are (RFC 2131, 4.1; RFC 8415, 19). A packet from 0.0.0.0 is not forwarded."""
     both.route(NET, "wan")
     both.route(NET6, "wan")
     frames = {}
@@ -477,7 +478,7 @@ def test_dhcp_of_other_relays_and_servers_passes_through(both, lan):
 
 
 def _filled(probe):
-    """Return the octets of a probe with its token again and again, so that each fragment has it."""
+    """Return the octets of a probe whose payload repeats the token, so that each fragment has it."""
     data = bytes(probe)
     mark = token_of(data)
     at = data.index(mark)

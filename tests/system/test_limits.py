@@ -206,7 +206,7 @@ def test_more_clients_than_there_is_room_for(small):
     """The control socket serves the clients that are connected. It tells further clients that
     there are too many and closes them. When clients leave, it accepts others."""
     dut = small
-    table(dut, "clients")  # this connection is one
+    table(dut, "clients")  # the connection of this request stays open and counts as a client
     with contextlib.ExitStack() as until:
         there = []
         while len(there) < CLIENTS - 1:  # a request of the daemon's own counts, too

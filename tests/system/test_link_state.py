@@ -27,13 +27,14 @@ def sent_to(router, dst):
 
 
 def both_send_to(both, dst, mac):  # noqa: F811
-    """Wait until both routers send a packet to the MAC; Linux has the last word."""
+    """Wait until our router, and then the Linux router, send a packet to the MAC."""
     for router in both.both:
         eventually(lambda r=router: sent_to(r, dst) == mac, 5, 0.01, f"{dst} to {mac}")
 
 
 def undo(both, *lines):  # noqa: F811
-    """Take commands back: the last outcomes of agree() need not be true from now on."""
+    """Run commands that undo earlier ones. Forget the outcomes of the last agree(), because they need
+    not be true afterwards."""
     both.ip(*lines)
     both.fates = {}
 
@@ -65,8 +66,8 @@ def test_a_neighbor_may_have_the_mac_of_zeros(both, wan, family):  # noqa: F811
 
 @FAMILIES
 def test_arp_off_sends_to_the_mac_of_the_link(both, wan, family):  # noqa: F811
-    """Linux forgets the neighbors of the link, asks for none, and sends to its own MAC. A static
-    neighbor still has its MAC."""
+    """Linux forgets the neighbors of the link, asks for none, and sends to the MAC of its own
+    interface. A static neighbor still has its MAC."""
     both.zebra(NET[family], "wan")
     both_send_to(both, HOST[family], wan.mac)
     gateway = peer(both, "wan", family)
@@ -84,7 +85,8 @@ def test_arp_off_sends_to_the_mac_of_the_link(both, wan, family):  # noqa: F811
 
 
 def test_own_addresses_of_240_are_reached(both):  # noqa: F811
-    """Ours forwards no packet from or to 240/4, but as Linux it takes those for its own addresses."""
+    """Our router forwards no packet from or to 240/4. But like Linux it accepts packets to its own
+    addresses in 240/4."""
     lan = both.ours.wires["lan"]
     both.ip("addr add 240.0.0.1/24 dev lan0", f"neigh add 240.0.0.2 lladdr {lan.mac} dev lan0")
     try:
@@ -113,8 +115,9 @@ def test_a_failed_neighbor_resolves_after_the_link_is_up(both, wan, family):  # 
 
 
 def test_a_link_in_mode_dormant_waits_for_its_supplicant(both, wan):  # noqa: F811
-    """A supplicant of 802.1X sets this mode, and the state when the port is authorized. Until then
-    the link does not run for FRR, whatever its carrier is. The kernel forwards by it all the same."""
+    """A supplicant of 802.1X sets this mode first, and the state `up` when the port is authorized.
+    Until then the link does not run for FRR, whatever its carrier is. The kernel forwards by it all
+    the same."""
 
     def wait_for(*states):
         # linkwatch of the kernel sets states once a second.
@@ -151,8 +154,8 @@ def test_a_neighbor_by_a_link_local_address(both, wan, family):  # noqa: F811
 @FAMILIES
 def test_a_macvlan_in_backup_stays_so_when_the_link_flaps(both, family):  # noqa: F811
     """vrrpd of FRR holds the macvlan of a Backup router in protodown. When the link below comes up
-    again, Linux gives the macvlan its carrier, and both routers would answer for the virtual router:
-    ours still takes no frame (RFC 5798, 6.4.2)."""
+    again, Linux gives the macvlan its carrier, so that the Master and the Backup would both forward
+    for the virtual router. Our router still takes no frame to its MAC (RFC 5798, 6.4.2)."""
     ours, lan = both.ours, both.ours.wires["lan"]
     back = [f"addr replace {lan.ip6}/64 dev lan0 nodad",
             f"neigh replace {lan.peer4} lladdr {lan.mac} dev lan0 nud permanent",
@@ -195,8 +198,8 @@ def answer_to(wire, request, is_answer):
 
 
 def test_a_proxied_host_is_answered_for_and_reached(both):  # noqa: F811
-    """`ip neigh add proxy` of both families: the kernel gets the request, also to the solicited-node
-    group of an address that is not its own, and packets to the host take its route."""
+    """`ip neigh add proxy` of both families: the kernel gets the request for the host, also a
+    solicitation to a group of which no own address is a member. Packets to the host take its route."""
     lan = both.ours.wires["lan"]
     hosts = {4: "192.0.2.40", 6: lan.ip6.rpartition(":")[0] + ":7777"}
     both.sysctl({"net.ipv6.conf.lan0.proxy_ndp": 1, "net.ipv4.neigh.lan0.proxy_delay": 0,
@@ -245,8 +248,8 @@ def test_requests_come_from_the_address_of_the_receivers_subnet(both, wan):  # n
     both.ip("addr add 10.9.1.1/24 dev wan0", "addr add 10.9.9.1/32 dev lo")
 
     def asks_from(router, host):
-        """Return the source of the request that packets to the host cause, once the router has followed
-        the change before."""
+        """Send packets to the host until the router asks for it, because the router may not have
+        handled the last change yet. Return the source address of the request."""
         router.wires["wan"].clear()
         is_it = lambda d: d[12:14] == b"\x08\x06" and Ether(d)[ARP].pdst == host  # noqa: E731
 
@@ -263,7 +266,7 @@ def test_requests_come_from_the_address_of_the_receivers_subnet(both, wan):  # n
         both.answer("wan", "10.9.5.7")
         both_send_to(both, "10.9.6.7", wan.mac)
         for router in both.both:
-            router.wires["wan"].silence("10.9.5.7")  # first: a late question would be answered
+            router.wires["wan"].silence("10.9.5.7")  # before the flush: no late request is answered
             router.ip("neigh flush to 10.9.5.7 dev wan0")
         assert [asks_from(r, "10.9.5.7") for r in both.both] == ["10.9.9.1"] * 2
     finally:
@@ -311,8 +314,8 @@ def announcements(router):
 
 
 def test_the_addresses_of_a_link_that_is_set_up_are_announced(both, announced):  # noqa: F811
-    """arp_notify and ndisc_notify: the frames of the kernel leave a TAP that has no carrier yet, and
-    would be lost. A switch beside the router learns its MAC by them."""
+    """arp_notify and ndisc_notify: the kernel sends the frames by a TAP that has no carrier yet, which
+    would lose them. A switch beside the router needs them, because it learns the MAC by them."""
     wan, macs = announced, {announced.port_mac, "02:00:00:00:ab:01"}
     both.ip("addr add 10.9.0.1/24 dev wan0", "addr add 10.9.0.2/24 dev wan0")
     try:
@@ -339,7 +342,7 @@ def test_the_addresses_of_a_link_that_is_set_up_are_announced(both, announced): 
             netns.link_set(router.far, "wan", False)
         eventually(lambda: both.ours.port_row(wan)["link"] == "down", 5, 0.01)
         for router in both.both:
-            router.collector.catch_up()  # with the last announcements of before
+            router.collector.catch_up()  # the collector reads the announcements of the steps above
             router.wires["wan"].clear()
             netns.link_set(router.far, "wan", True)
         eventually(lambda: both.ours.port_row(wan)["link"] == "up", 5, 0.01)
@@ -372,8 +375,9 @@ SOURCES = {
 
 @pytest.mark.parametrize("case", SOURCES)
 def test_the_scope_of_an_address_limits_its_use(both, wan, case):  # noqa: F811
-    """An error has no source of scope host, and one of scope link only on its link
-    (inet_select_addr() of Linux). The interface of the packet has no other address."""
+    """The source of an ICMP error is no address of scope host, and is an address of scope link only on
+    the link of this address (inet_select_addr() of Linux). The ingress interface has no other
+    address."""
     dev, addresses, source = SOURCES[case]
     source = both.ours.wires[source].ip4 if source in both.ours.wires else source
     lan = both.ours.wires["lan"]
@@ -399,8 +403,9 @@ def error_source(router):
 
 
 def test_the_bridge_decides_about_packets_of_its_members(both, wan):  # noqa: F811
-    """For Linux a packet that a member of a bridge, bond or team receives came in by that device, whose
-    sysctls, VRF and rules count. It may be to the MAC of the port, which is that of the device."""
+    """A member of a bridge, bond or team receives a packet. For Linux its ingress interface is the
+    bridge, bond or team, whose sysctls, VRF and rules count. The packet may be to the MAC of the port,
+    because the bridge has this MAC, too."""
     lan = both.ours.wires["lan"]
     host = {4: "10.9.0.2", 6: "2001:db8:9::2"}
 

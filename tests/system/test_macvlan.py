@@ -105,8 +105,8 @@ def test_bursts_of_several_macs_are_separated(dut, lan, wan, macvlan, family):
 
 
 def addresses_in_use(dut):
-    """Wait until the kernel uses the addresses of the macvlan: until it has handled the carrier of a
-    new link, it neither answers for them nor sends from them."""
+    """Wait until the kernel uses the addresses of the macvlan. It neither answers for them nor sends
+    from them until it has handled the carrier of the new link."""
     shown = ["ip", "-n", dut.ctl, "-6", "addr", "show", "dev", "vr5"]
     eventually(lambda: "tentative" not in netns.command(shown), 10, 0.01)
 
@@ -125,7 +125,7 @@ def test_the_address_of_a_macvlan_answers(dut, lan, macvlan, family):
 
 
 def test_arp_for_the_address_names_the_macvlan(dut, lan, macvlan):
-    """RFC 5798, 8.1.2: the answer has the virtual MAC. It leaves the port with this source."""
+    """RFC 5798, 8.1.2: the answer names the virtual MAC, and its frame has this MAC as its source."""
     dut.ip("addr add 192.0.2.18/26 dev vr5")
     for dst in ("ff:ff:ff:ff:ff:ff", VMAC):
         lan.clear()
@@ -173,7 +173,8 @@ def test_a_route_by_a_macvlan_leaves_the_port_below(dut, lan, wan, macvlan, fami
 
 
 def test_the_forwarding_sysctl_is_that_of_the_macvlan(dut, lan, wan, macvlan):
-    """As in Linux, the macvlan receives frames to its MAC."""
+    """The sysctl of the macvlan decides about frames to its MAC, because the macvlan receives them, as
+    in Linux."""
     dut.route(NET[4], wan.peer4, wan)
     netns.sysctl(dut.ctl, {"net.ipv4.conf.vr5.forwarding": 0})
     probe = lambda: to_mac(lan, VMAC, HOST[4])  # noqa: E731
@@ -296,7 +297,7 @@ def test_mode_source_is_not_followed(dut, lan, wan, macvlan):
 
 
 def test_255_virtual_routers_on_one_port(dut, lan, wan, macvlan):
-    """VRRP has 255 virtual routers on a link. Each MAC is accepted, and gone with its macvlan."""
+    """VRRP has 255 virtual routers on a link. Each MAC is accepted until its macvlan is deleted."""
     dut.route(NET[4], wan.peer4, wan)
     macs = {f"v{i}": f"00:00:5e:00:01:{i:02x}" for i in range(1, 256) if i != 5}
     lines = []
@@ -323,8 +324,8 @@ def test_255_virtual_routers_on_one_port(dut, lan, wan, macvlan):
 
 
 def test_a_device_that_refuses_one_more_mac_receives_all(dut, lan, ext, macvlan):
-    """net_af_packet has no filter of its own: the kernel interface behind the port must not filter
-    either."""
+    """net_af_packet refuses a further MAC and has no filter of its own. The kernel interface behind
+    the port must not filter either, so it becomes promiscuous."""
     assert dut.port_row(lan)["promiscuous"] and not dut.port_row(ext)["promiscuous"]
     link = netns.command(["ip", "-n", dut.dp, "-d", "link", "show", "p-lan"])
     assert "promiscuity 1" in link, link
@@ -379,7 +380,7 @@ def keepalived(dut):
 
 def test_keepalived_with_virtual_macs(dut, lan, wan, keepalived):
     """A master of keepalived (use_vmac) advertises, answers with the virtual MACs, and forwards frames
-    to them. Nothing of its configuration is ignored."""
+    to them. The router has no warning of kind `vrrp`."""
     for family in (4, 6):
         dut.route(NET[family], wan.peer(family), wan)
     lan.expect(lambda data: data[:6].hex(":") == "01:00:5e:00:00:12", 10)
@@ -422,7 +423,7 @@ def test_a_daemon_that_starts_accepts_the_macs(dut, lan, wan, macvlan):
 
 
 def test_a_planned_restart_and_a_crash_keep_the_macs(kept):
-    """The successor has the MACs before it forwards. A crash costs what it costs without them."""
+    """The successor has the MACs before it forwards. The daemon after a crash accepts them, too."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     make(dut, "vr5", VMAC)
     eventually(lambda: row(dut, "vr5")["up"], 5, 0.005)

@@ -110,8 +110,8 @@ def test_alerts_are_valid_and_fire_when_they_should():
 
 @pytest.mark.parametrize("of", ["alerts", "mesh"])
 def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not(of):
-    """alerts_test.yml has a test in which the alert fires and one in which it does not, and so has
-    mesh_test.yml. promtool runs both above."""
+    """For each alert of alerts.yml and mesh.yml, alerts_test.yml or mesh_test.yml has a test in which
+    it fires and one in which it does not. promtool runs these tests above."""
     rules, tests = (
         yaml.safe_load(open(f"{RULES}/{name}.yml", encoding="utf-8")) for name in (of, f"{of}_test")
     )

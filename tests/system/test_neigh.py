@@ -54,7 +54,7 @@ def test_no_packet_overtakes_packets_that_waited(dut, lan, wan, family, kind):
         at = octets.index(token_of(octets))
         frames = [
             octets[:at] + mark + n.to_bytes(4, "big") + octets[at + 14 :]
-            for n in range(40)  # of twelve: fewer than a source's share of the waiting packets
+            for n in range(40)  # 12 times 40 is less than a source's share of the waiting packets
         ]
 
         lan.send(*frames[:5])
@@ -194,8 +194,8 @@ def test_a_multicast_broadcast_or_zero_mac_is_not_learned(dut, lan, wan, mac):
 
 def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wan):
     """IPv6 is off on the egress interface (as with an MTU below 1280; RFC 8200, 5): packets do
-    not wait in vain and their senders get the error of Linux, which has no route by it. The log names
-    the gateway and the reason, but not every second; the test looks at two seconds."""
+    not wait in vain, and their senders get the error of Linux, which has no route by this interface.
+    The log names the gateway and the reason, but not every second; the test looks at two seconds."""
     gateway, prefix, dst = case(6, 88)
     netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 1})
     try:

@@ -240,7 +240,7 @@ def scanned(possible):
         yield router
 
 
-SCANNED = 64_500 if LONG else 13_000  # of a /16, or of a /64
+SCANNED = 64_500 if LONG else 13_000  # addresses of a /16 (IPv4) or of a /64 (IPv6)
 GROWN_MAX = (16 if LONG else 4) << 20
 
 

@@ -127,7 +127,8 @@ def test_net_tap_makes_its_interfaces(bed):
 
 @pytest.mark.parametrize("bed", [LONG], indirect=True)
 def test_packets_of_9000_octets_by_net_tap(bed):
-    """With DPDK 24.11. net_tap of DPDK 22.11 has 1504 octets at most, and the port says so."""
+    """net_tap of DPDK 24.11 takes packets of 9000 octets. net_tap of DPDK 22.11 takes 1504 octets at
+    most, and the log says so."""
     try:
         bed.start()
     except DataplaneError:

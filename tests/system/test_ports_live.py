@@ -142,8 +142,8 @@ def test_every_queue_is_read_that_a_device_was_told_to_have(router, words):
 
 
 def test_a_device_that_was_deleted_is_opened_again_when_it_is_back(router):
-    """The port of a deleted device stays, down. When an interface of its name exists again, the
-    daemon opens it behind the same TAP, which keeps its addresses."""
+    """The port of a deleted device stays and is down. When an interface with the device's name exists
+    again, the daemon opens it behind the same TAP, which keeps its addresses."""
     dut, lan, ext = router, router.wires["lan"], router.wires["ext"]
     index = dut.link_row("ext0")["ifindex"]
     netns.ip_batch(["link del p-ext"], dut.dp)
@@ -216,8 +216,8 @@ def test_the_forwarding_sysctls_of_a_new_port_are_obeyed(router, on):
 
 
 def test_traffic_into_a_port_that_goes_leaves_nothing_behind(router):
-    """Packets to the port, from it and through it pass while it is deleted: the daemon does not
-    crash and loses no buffer."""
+    """A port is deleted and added while it receives packets and others send to it: the daemon does
+    not crash and loses no buffer."""
     dut, lan, ext = router, router.wires["lan"], router.wires["ext"]
     dut.route(EXT_NET, via=ext.peer4, wire=ext)
     with dut.stream(lan, "203.0.113.9"), dut.stream(ext, HOST):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The source of an ICMP error, of several addresses on the interface, is that of a Linux router of
-equal configuration."""
+"""If an interface has several addresses, the source of an ICMP error is the address that a Linux
+router of equal configuration selects."""
 
 import ipaddress
 
@@ -52,7 +52,7 @@ def deprecate(both, address):
 
 
 def test_a_deprecated_address_is_no_source_beside_a_preferred_one(both):
-    """RFC 6724, 5, rule 3, in either order of the addresses."""
+    """RFC 6724, 5, rule 3. The order in which the addresses were added does not matter."""
     agree(both, 6, LAN6)
     both.ip(f"addr add {MORE6}/64 dev lan0 nodad")
     deprecate(both, f"{LAN6}/64")
@@ -83,7 +83,7 @@ def test_a_preferred_address_of_another_interface_is_better(both):
 
 
 def test_a_deprecated_ipv4_address_is_still_a_source(both):
-    """Linux has no such rule for IPv4 (inet_select_addr())."""
+    """Linux does not prefer addresses that are not deprecated for IPv4 (inet_select_addr())."""
     lan = both.ours.wires["lan"]
     both.ip("addr add 10.9.0.1/16 dev lan0")
     agree(both, 4, lan.ip4)
@@ -95,14 +95,14 @@ def test_a_deprecated_ipv4_address_is_still_a_source(both):
 
 
 def neighbors(both, *addresses):
-    """Make addresses neighbors on lan, in both."""
+    """Give both routers permanent neighbors with these addresses on lan."""
     mac = both.ours.wires["lan"].mac
     both.ip(*[f"neigh replace {a} lladdr {mac} dev lan0 nud permanent" for a in addresses])
 
 
 def test_an_ipv4_error_has_the_address_of_the_receivers_subnet(both):
-    """inet_select_addr(): the address in whose subnet the receiver, or the gateway to it, is; else
-    the first one."""
+    """inet_select_addr(): the source is the first address whose subnet has the receiver, or the
+    gateway to it. If no subnet has it, the source is the first address."""
     lan = both.ours.wires["lan"]
     both.ip("addr add 10.9.0.1/16 dev lan0", "addr add 10.9.0.3/16 dev lan0")
     neighbors(both, "10.9.0.2")
@@ -115,7 +115,8 @@ def test_an_ipv4_error_has_the_address_of_the_receivers_subnet(both):
 
 
 def test_an_ipv6_error_has_the_address_that_is_like_the_receivers(both):
-    """RFC 6724, 5: rule 6, the same label, then rule 8, the longest common prefix."""
+    """RFC 6724, 5: the source has the label of the receiver (rule 6), and among such addresses the
+    longest common prefix with the receiver (rule 8)."""
     both.ip(*[f"addr add {a} dev lan0 nodad" for a in ("2001:db8:9::1/64", "fd00:9::1/64")])
     neighbors(both, "2001:db8:9::2", "fd00:9::2")
     both.ip("-6 route add fd77::/16 via fd00:9::2 dev lan0")

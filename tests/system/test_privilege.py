@@ -77,8 +77,8 @@ def old_kernel(own_dut, monkeypatch):
 
 
 def test_with_more_privileges_than_it_says_it_does_not_start(old_kernel):
-    """If the kernel does not take a privilege away, the daemon would have it forever: it logs
-    a line, ends with exit code 1, and has created nothing."""
+    """A daemon that cannot drop a privilege would keep it forever. So it logs a line and ends with
+    exit code 1, and has created nothing."""
     dut = old_kernel(PR_SET_NO_NEW_PRIVS)
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
 

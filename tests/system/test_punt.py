@@ -408,7 +408,7 @@ def test_a_dhcp_client_gets_the_offer_to_its_future_address(dut, lan, wan):
 
     dut.forwarded(lan, offer(lan.port_mac), wan)
     dut.ip(f"addr del {lan.ip4}/26 dev {lan.tap}")
-    # The copy of the interface that forwarders read: its address may end after its route.
+    # Wait for the forwarders' copy of the interface, which may lose the address after its route.
     eventually(lambda: dut.port_row(lan)["addresses4"] != lan.ip4, 3, 0.005)
 
     ours = bytes(offer(lan.port_mac))

@@ -129,12 +129,12 @@ def test_an_mtu_below_1280_ends_ipv6_until_it_is_raised(both):
 @pytest.mark.usefixtures("loopback")
 @pytest.mark.parametrize("kind, fate", [("blackhole", "nothing"), ("unreachable", "unreachable")])
 def test_the_loopback_device_goes_down_and_up(both, family, kind, fate):
-    """FRRouting/frr 13770: a flap of lo took routes that refuse with it."""
+    """FRRouting/frr 13770: a flap of lo removed blackhole and unreachable routes."""
     if family == 6 and kind == "unreachable":
         fate = "no route"  # Linux sends the same ICMPv6 error for a route that is unreachable
 
     def now():
-        """Return the outcome by the route that the Linux router still has, or has not."""
+        """Return the outcome to expect: that of the route if the Linux router still has the route."""
         shown = netns.run(both.linux.ctl, ["ip", f"-{family}", "route", "show", "type", kind])
         return fate if NET[family] in shown else "no route"
 
@@ -178,7 +178,8 @@ def test_ten_flaps_in_a_row_end_in_the_kernels_state(both, family):
 
 
 def test_no_route_of_a_link_that_is_down_is_left(both, family):
-    """FRRouting/frr 15395: of many routes by a link that went down some stayed in the dataplane."""
+    """FRRouting/frr 15395: some of many routes by a link stayed in the dataplane when the link went
+    down."""
     nets = [f"198.18.{n}.0/24" if family == 4 else f"2001:db8:e0{n:02x}::/48" for n in range(1, 100)]
     hosts = [net.replace(".0/24", ".9").replace("::/48", "::9") for net in nets]
     both.ip(*[line(family, f"route add {net} {via(both, 'ext', family)}") for net in nets])

@@ -49,14 +49,14 @@ def table(dut, name):
 
 
 def said(dut, pattern):
-    """Return how many lines of the log match: the most in one second, and all."""
+    """Count the lines of the log that match. Return the maximum in one second, and the total."""
     with open(dut.log_file, encoding="utf-8", errors="replace") as file:
         seconds = collections.Counter(x[:19] for x in file if re.search(pattern, x))
     return max(seconds.values(), default=0), sum(seconds.values())
 
 
 def hosts4(first, count):
-    """Return `count` addresses from a.b on: (a << 8 | b).x.y."""
+    """Return `count` addresses from a.b.0.1 on, where `first` is a << 8 | b."""
     return (f"{first >> 8}.{(first & 255) + (n >> 16)}.{n >> 8 & 255}.{n & 255}"
             for n in range(1, count + 1))  # fmt: skip
 
@@ -303,7 +303,7 @@ def test_four_million_routes(own_dut):
         took = time.monotonic() - begin
         row = dut.control.ask("memory")[0]
         known, rss = dut.fpm()["fib4"]["routes"], row["rss_bytes"]
-        dut.zebra.connect()  # and sends this one alone
+        dut.zebra.connect()  # a new session of zebra, which sends only the next route
         dut.route(NET, via=wan.peer4, wire=wan)
         eventually(lambda: dut.fpm()["zebra4"] == 1, 60, 0.2, "the others are swept")
         hops = [dut.zebra.hop(wan.peer4, wan)]
@@ -474,9 +474,9 @@ def test_huge_pages_that_are_too_few_are_told_and_nothing_is_left(own_dut, one_p
 
 
 def test_a_start_without_memory_is_told_and_nothing_is_left(own_dut):
-    """The limit of addresses (RLIMIT_AS) is below memory.size-mib: the daemon ends with exit code 1
-    and a sentence that names the limit. It leaves no TAP, and no directory of DPDK, because fpm-supervise and systemd
-    repeat such a start without an end."""
+    """The limit of the address space (RLIMIT_AS) is below memory.size-mib: the daemon ends with exit
+    code 1 and a sentence that names the limit. It leaves no TAP and no directory of DPDK, because
+    fpm-supervise and systemd repeat such a start without an end."""
     dut = own_dut()
     only_release(dut.daemon.program, "the addresses of a process are limited")
     dut.edit_config("size-mib: 96", "size-mib: 8192")
@@ -545,8 +545,8 @@ def test_a_clock_that_jumps_changes_time_stamps_only(jumping, seconds):
         dut.jump(seconds)
         begin = time.monotonic()
         lan.send(lan.probe("192.0.2.98"))
-        eventually(lambda: table(dut, "waiting")["used"] == 2, 5, 0.005, "nobody is let go")
-        eventually(lambda: table(dut, "waiting")["used"] == 0, 12, 0.05, "nobody waits on")
+        eventually(lambda: table(dut, "waiting")["used"] == 2, 5, 0.005, "both packets wait")
+        eventually(lambda: table(dut, "waiting")["used"] == 0, 12, 0.05, "no packet waits")
         waited = time.monotonic() - begin
         wan.answer("192.0.2.97")
         dut.forwarded(lan, lan.probe("192.0.2.97"), wan, timeout=3)

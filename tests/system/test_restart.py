@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The daemon ends and another starts: TAPs keep carrier, addresses and index, and FRR does not
-notice. fpm-supervise, which uses systemd's protocol (base/sd_notify.h), starts it."""
+notice. fpm-supervise starts the other daemon. It uses systemd's protocol (base/sd_notify.h)."""
 
 import contextlib
 import json
@@ -106,7 +106,7 @@ def test_five_kills_at_random_moments_under_traffic(kept):
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
 def test_a_fault_of_its_own_is_as_a_kill(kept, number):
-    """The kernel or the daemon ends the process because of a memory fault. The log has the
+    """The daemon ends by SIGSEGV, SIGABRT or SIGBUS, as after a fault in its code. The log has the
     number of the signal, and the checkpoint is in force at once."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     if number != signal.SIGABRT:
@@ -341,9 +341,9 @@ def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("how", ["crash", "restart"])
 def test_a_hold_is_continued_by_the_next_daemon(kept, how, when):
-    """`fpmctl hold` comes before the daemon ends, or after the next daemon has started and
-    before that zebra has connected again. The daemon ignores the routes that this zebra
-    withdraws as it ends."""
+    """`fpmctl hold` comes before the daemon ends, or after the next daemon has started and before
+    zebra has connected to it. The next daemon ignores the routes that this zebra withdraws as it
+    ends."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was, old = dut.daemon.pid(), dut.zebra
@@ -372,9 +372,9 @@ def test_a_hold_is_continued_by_the_next_daemon(kept, how, when):
 
 
 def test_a_planned_restart_costs_transit_milliseconds(kept):
-    """The successor prepares while the old daemon forwards (handover.h). The test measures in
-    ms the packets that five restarts under traffic lose; a restart stays within PLANNED_MS by
-    the median, and within WORST_MS. No packet arrives twice, and the old daemon ends."""
+    """The successor prepares while the old daemon forwards (handover.h). The test counts the packets
+    that each of five restarts under traffic loses, and converts them to ms. The median is below
+    PLANNED_MS, and each value is below WORST_MS. No packet arrives twice, and the old daemon ends."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.close()

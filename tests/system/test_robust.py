@@ -78,7 +78,7 @@ def test_random_frames_on_every_port(dut, wan, rng, name):
             if n % 400 == 399:
                 dut.fence(wire)
         dut.fence(wire)
-        eventually(lambda: _nothing_waits(dut), 15, 0.02, "who is silent is given up")
+        eventually(lambda: _nothing_waits(dut), 15, 0.02, "the kernel has given up all silent neighbors")
 
     assert sum(dut.drops(before).values()) > FRAMES / 10
     assert dut.port_row(wire)["rx_packets"] - port["rx_packets"] > FRAMES * 0.9
@@ -103,7 +103,7 @@ def test_random_fpm_messages(tough, rng):
 
 
 def test_random_octets_on_the_fpm_port(tough, rng):
-    """Octets without a frame: the daemon closes the session each time and accepts the next."""
+    """The octets are no frame of FPM: the daemon closes the session each time and accepts the next."""
     for _ in range(50):
         octets = rng.randbytes(3000)
         try:
@@ -352,8 +352,8 @@ def test_a_second_daemon_is_refused_in_words(dut):
 
 
 def start_beside(dut, folder):
-    """Start a daemon with other names and an interface that is a port of `dut`. Return its output,
-    after it has refused."""
+    """Start a second daemon with other names and with an interface that is a port of `dut`. It must
+    refuse to start. Return its output."""
     with open(dut.config, encoding="utf-8") as file:
         text = file.read()
     for old, new in (("tap: lan0", "tap: other0"), ("127.0.0.1:2620", "127.0.0.1:2621"),
@@ -368,8 +368,8 @@ def start_beside(dut, folder):
 
 
 def owner_answers(dut, interface):
-    """Connect to the claim of an interface, as a daemon does that finds it in use. Return False if
-    the daemon that has it does not answer."""
+    """Connect to the claim of an interface (port/claim.h), as a daemon does that finds the interface
+    in use. Return False if the daemon that has the claim does not answer."""
     with netns.entered(dut.dp):
         index = socket.if_nametoindex(interface)
     with netns.open_socket(dut.dp, socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -389,7 +389,8 @@ def test_many_processes_that_ask_for_an_interface_get_an_answer(kept):
 
 def test_an_interface_is_a_port_of_one_daemon(kept, tmp_path):
     """AF_PACKET gives each frame to all of its readers. A second daemon with other names refuses an
-    interface that is a port of another daemon, also after a planned restart and a crash of that."""
+    interface that is a port of the first daemon, also after a planned restart and a crash of the
+    first daemon."""
     dut = kept
     refusal = "interface p-lan is a port of another fpm-dataplane, process "
     assert f"{refusal}{dut.daemon.pid()}:" in start_beside(dut, tmp_path)
@@ -408,7 +409,7 @@ def test_an_interface_is_a_port_of_one_daemon(kept, tmp_path):
 
 def test_a_start_waits_for_the_end_of_the_owner_of_a_port(own_dut, tmp_path):
     """The kernel closes the sockets of a killed daemon one after another. A new daemon that finds the
-    mark of a port waits until the process that has it ends, and takes the port."""
+    claim of a port waits until the process that has the claim ends, and takes the port."""
     dut = own_dut()
     with netns.entered(dut.dp), socket.socket(socket.AF_UNIX) as mark:
         mark.bind(f"\0fpm-dataplane/port/{socket.if_nametoindex('p-lan')}")

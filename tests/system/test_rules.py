@@ -155,7 +155,7 @@ CASES = [
         ],
         [
             (WAN, {}),
-            # The rule is about the ICMP error, too.
+            # The rule applies to the ICMP error, too.
             (("icmp", "ext", 3, 13), {"dst": "198.51.100.10"}),
             (("nothing",), {"dst": "198.51.100.11"}),
             (EXT, {"dst": "203.0.113.9"}),
@@ -393,8 +393,8 @@ CASES = [
 
 @pytest.mark.parametrize("lines, probes", [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_rules_are_obeyed(rules, twin, lines, probes):
-    """Each kind of selector and of action sends a packet by the wire, and with the ICMP error, that
-    Linux chooses. The last change is in force after 100 ms; without the rules main decides."""
+    """With each kind of selector and of action a packet leaves by the same wire as from Linux, or
+    causes the same ICMP error."""
     rules(*lines)
     for want, probe in probes:
         becomes(twin, want, **probe)
@@ -414,7 +414,7 @@ def forwards(wires, dst):
 @pytest.mark.parametrize("dst", [TO4, TO6], ids=["IPv4", "IPv6"])
 def test_without_any_rule_nothing_is_forwarded(twin, dut, dst):
     """When all rules are deleted, Linux has no route: ENETUNREACH. It obeys the deletion of IPv6
-    rules once a rule was added in the namespace. Rules that return are in force."""
+    rules only if a rule was added in the namespace before. Rules that return are in force."""
     six = "-6 " if dst == TO6 else ""
     tables = {0: "local", 32766: "main"} | ({} if six else {32767: "default"})
     twin.ip(f"{six}rule add pref 100 to {dst} lookup 100", f"{six}rule del pref 100")
@@ -506,8 +506,9 @@ def test_a_table_is_followed(rules, twin, dut):
 
 @pytest.mark.parametrize("first", ["rule", "routes"])
 def test_zebras_routes_of_a_table_that_it_does_not_replay(rules, twin, dut, first):
-    """zebra replays no table that only a rule names. After a start of the daemon its routes there
-    are in the kernel alone, with zebra's next-hop objects, and they are followed."""
+    """zebra replays no table that only a rule names. After a start of the daemon, zebra's routes in
+    such a table are only in the kernel, with zebra's next-hop objects. The router follows them
+    there."""
     ext, alt = dut.wires["ext"], dut.wires["alt"]
     obeyed = [f"{six}rule add pref 100 iif lan0 lookup 1110" for six in ("", "-6 ")]
     if first == "rule":
@@ -552,8 +553,8 @@ SOURCES = [
 
 
 def test_anyip_comes_first_when_there_are_rules(rules, twin):
-    """Linux looks table local of IPv4 up before main once the rules were changed (fib_unmerge()): a
-    local prefix hides a longer one of main, also when the rule is gone."""
+    """After the first change of the rules, Linux looks up table local of IPv4 before main
+    (fib_unmerge()): a local prefix hides a longer prefix of main, also when the rule is gone."""
     twin.ip("rule add pref 77 to 203.0.113.77 lookup 100", "rule del pref 77")
     rules("route add local 203.0.113.0/24 dev lo", "route add 203.0.113.128/25 via 192.0.2.66")
     own = ("icmp", "lan", 3, 3)
@@ -585,8 +586,8 @@ def test_source_specific_routes(rules, twin):
 
 
 def test_source_specific_routes_go(twin):
-    """A source-specific route is in force within 100 ms, and the plain one within 100 ms after its
-    deletion: medians of five."""
+    """A source-specific route is in force within 100 ms, and the plain route is in force within
+    100 ms after the deletion of the source-specific route: medians of five."""
     line, added, deleted = f"{NET6} from 2001:db8:4::/64 via 2001:db8:3::2", [], []
     for _ in range(5):
         twin.ip(f"-6 route add {line}")
@@ -615,7 +616,7 @@ def test_a_route_of_a_tos_is_followed_and_shown(rules, twin, dut):
 
 
 def test_five_thousand_routes_of_a_tos(rules, twin, dut):
-    """Many routes of a TOS count, and are gone with their protocol."""
+    """5000 routes of a TOS are in force. A flush of their protocol removes all of them."""
     nets = [f"10.{n >> 8}.{n & 255}.0/24" for n in range(5000)]
     twin.ip(*(f"route add {net} tos 0x10 via 192.0.2.194 proto 77" for net in nets))
     for net in nets[0], nets[-1]:
@@ -657,8 +658,8 @@ def test_rules_that_packets_cannot_match_are_named(rules, twin, dut):
 
 def test_a_table_whose_number_is_reserved_is_not_used(rules, twin, dut):
     """The router keeps source-specific routes in tables of its own numbers. Routes that the kernel or
-    zebra have in a table of such a number are skipped, and a rule for the table is named. Before, the
-    first such route ended the daemon."""
+    zebra have in a table of such a number are skipped, and a rule for the table is named. In an
+    earlier version the first such route ended the daemon."""
     ext, table = dut.wires["ext"], 0xFFF00000
     rules(
         f"-6 route add {TO6} from 2001:db8:ffff::/48 via {ext.peer6}",
@@ -708,9 +709,10 @@ def test_an_icmp_error_takes_the_table_of_a_rule(rules, twin):
 
 
 def test_a_rule_for_sources_is_not_about_errors_to_them(rules, twin):
-    """Linux looks up the route of an IPv4 error before it chooses the source: a rule for packets from a
-    subnet does not send errors to its members elsewhere, although the router has an address in it. A
-    rule with `not from` is about them. Linux chooses the source of an IPv6 error first."""
+    """Linux looks up the route of an IPv4 error before it chooses the source. So a rule for packets
+    from a subnet does not apply to errors to hosts of this subnet, although their source is an address
+    of the router in it. A rule with `not from` applies to them. Linux chooses the source of an IPv6
+    error first."""
     rules(
         "route add default via 192.0.2.194 table 122",
         "-6 route add default via 2001:db8:3::2 table 122",

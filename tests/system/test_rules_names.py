@@ -43,14 +43,15 @@ class Named:
         return self.twin.dut.control.ask("rules")
 
     def takes(self, wires):
-        """Check by which wires packets of both families are subject to the rule."""
+        """Check that the rule applies to packets of both families that come by these wires, and to no
+        others."""
         for name in ("lan", "alt"):
             for dst in (TO4, TO6):
                 becomes(self.twin, EXT if name in wires else WAN, name=name, dst=dst)
 
     def is_about(self, interface):
-        """Check that `show rules` tells the interface of the rule, and that it is compared with the
-        kernel's rule as equal."""
+        """Check that `show rules` names this interface of the rule, or `[detached]` if it is None, and
+        that the kernel shows the rule as detached in the same case."""
         found = lambda: [(r["iif_interface"], r["iif_detached"]) for r in self.rows() if r["iif"]]  # noqa: E731
         eventually(lambda: found() == [(interface, interface is None)] * 2, 5, 0.01, "the interface is told")
         shown = self.twin.dut.fpmctl("show", "rules").stdout
@@ -99,7 +100,7 @@ def test_a_name_that_moves_before_the_router_looks_does_not_take_the_rule_along(
     ip(*(line.replace("add", "del") for line in rules4_and_6))
     named.takes(set())
     named.unname("lan0")
-    named.name("lan0")  # Linux tells the name
+    named.name("lan0")  # Linux reports the name by this change
     named.reread()
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`fpmctl show rules` has each part of a rule of policy routing, in the words of `ip rule`, and the
-audit compares it. Parts that this `ip` cannot give are sent as netlink messages."""
+audit compares it. Parts that the installed `ip` does not know are sent as netlink messages."""
 
 import json
 import os

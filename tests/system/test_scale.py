@@ -132,14 +132,14 @@ def test_zebras_copy_in_the_kernel_needs_no_memory(taught, family):
     before, kernel = dut.rss(), dut.control.ask("kernel")[0]
 
     def passed():
-        """Return how many routes of zebra the daemon has read and left out since then."""
+        """Return how many routes of zebra the daemon has read and left out since the test began."""
         return dut.control.ask("kernel")[0]["of_zebra"] - kernel["of_zebra"]
 
     word = "route" if family == 4 else "-6 route"
     lines = [f"{word} add {prefix} via {via} proto bgp metric 20" for prefix in prefixes]
     for at in range(0, n, 20_000):
         dut.ip(*lines[at : at + 20_000])
-    dut.ip("link set ext0 down", "link set ext0 up")  # after which it reads the tables
+    dut.ip("link set ext0 down", "link set ext0 up")  # the daemon reads the tables after a flap
     eventually(lambda: passed() >= n, ALL_S, 0.05, "the whole table is read")
     eventually(lambda: dut.control.ask("kernel")[0]["in_step"], 10, 0.05)
 

@@ -54,8 +54,8 @@ def configurations():
 
 
 def test_each_static_route_names_its_interface():
-    """Behind the gateway of each static route is an interface. FRR 10.3 keeps a static route without
-    one when its link is lost (manual/frr.md)."""
+    """Each static route names an interface after its gateway. FRR 10.3 keeps a static route without
+    an interface when its link is lost (manual/frr.md)."""
     route = re.compile(r"(?<!no )\bip(?:v6)? route \S+/\d+ ([0-9a-f]*[.:][0-9a-f.:]+)(?: ([a-z][^\s']*))?")
     options = {"tag", "label", "table", "nexthop-vrf", "onlink", "color", "bfd", "segments"}
     named, bare = 0, []

@@ -196,7 +196,7 @@ def test_ctrl_c_leaves_nothing():
 
 
 def test_a_failure_leaves_nothing():
-    """A start fails because that build has no daemon. It leaves nothing behind."""
+    """A start fails because the build `nowhere` has no daemon. The start leaves nothing behind."""
     name = f"f{os.getpid()}"
 
     done = subprocess.run(

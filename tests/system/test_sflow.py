@@ -124,8 +124,8 @@ def test_a_sample_has_interfaces_next_hop_masks_and_the_frame(dut, sink, lan, wa
 
 
 def test_packets_for_the_router_have_the_host_as_output(dut, sink, lan, wan):
-    """A packet for the router has output 0x3fffffff, and one by a neighbor that is not known yet
-    the interface by which it leaves."""
+    """The sample of a packet for the router has output 0x3fffffff. The sample of a packet whose
+    neighbor is not known yet has the interface by which the packet will leave."""
     ping = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=wan.ip4)
     ping = ping / ICMP(type=8) / Raw(token())
     lan.send(ping)
@@ -237,8 +237,8 @@ def test_samples_over_the_limit_are_counted(dut, sink, settings, lan):
 
 
 def test_dropped_packets_are_reported_with_their_reason(dut, sink, settings, lan):
-    """With `drops`, each packet that a forwarder drops is a discarded packet with its reason and
-    its frame, though no sample."""
+    """With `drops`, each packet that a forwarder drops is reported as a discarded packet with its
+    reason and its frame, although it was not sampled."""
     settings(drops=True, rate=1_000_000)
     probes = {
         BLACKHOLE_ROUTE: lan.probe("203.0.113.1", size=200),
@@ -403,7 +403,7 @@ def test_a_collector_that_is_away_delays_nothing(dut, sink, settings, lan, wan):
     forwarded. The errors are counted and logged once. The log has another line when the collector
     works again."""
     name = f"127.0.0.1:{OTHER_PORT}"
-    # A datagram of the test before may have come after its collector had ended.
+    # An earlier test may have left such lines: its last datagram was sent after its collector's end.
     old = {word: len(logged(dut, f"sflow: collector {word} collector={name}")) for word in ("fails", "works again")}
     settings(ports=(OTHER_PORT, PORT))
     with dut.stream(lan, HOST4, rate=1000) as stream:
@@ -587,7 +587,8 @@ def test_what_is_shown(dut, sink, settings, lan):
 
 
 def test_trace_and_capture_work_beside_it(dut, sink, lan, wan):
-    """Packets that a trace and a capture watch are sampled, too: all three tell the same packet."""
+    """A packet that a trace and a capture watch is sampled, too: all three have the same frame and
+    path."""
     with Watching(dut, trace={"dst": HOST4}) as trace, Watching(dut, capture={"proto": 17}) as capture:
         probe = lan.probe(HOST4, size=150)
         lan.send(probe)
