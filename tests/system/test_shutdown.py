@@ -50,8 +50,8 @@ def test_a_tap_that_is_set_down_takes_the_carrier_of_its_peer(dut, lan, wan):
 
 
 def test_a_peer_that_is_set_down_leaves_the_device_up(dut, wan):
-    """The daemon follows the TAP alone: a lost carrier and a port's interface that someone else has
-    set down stay so."""
+    """The daemon follows only the TAP. It sets no interface up that another program has set down, at
+    the far end of the wire or behind the port."""
     for where, name in ((dut.far, wan.ifname), (dut.dp, f"p-{wan.ifname}")):
         netns.link_set(where, name, False)
         eventually(lambda: dut.port_row(wan)["link"] == "down", 5, 0.01)
@@ -73,7 +73,7 @@ def test_what_was_set_while_no_daemon_ran_is_followed(own_dut):
     netns.link_set(dut.ctl, wan.tap, True)
     netns.link_set(dut.ctl, lan.tap, False)
 
-    dut.start()  # it sets all TAPs up, when the daemon answers
+    dut.start()  # start() sets all TAPs up, but only after the daemon has answered
 
     eventually(lambda: peer_has_carrier(dut, lan) and peer_has_carrier(dut, wan), 5, 0.01)
     states = [line.split()[-2:] for line in dut.log().splitlines() if "link of device set" in line]

@@ -267,8 +267,9 @@ def test_walks_while_the_daemon_restarts_are_whole(router, agent):
 
 
 def test_a_device_that_is_opened_again_is_a_discontinuity_of_its_port(router, agent):
-    """The interface below a port goes and comes: the port keeps its ifIndex and counts from 0. A manager
-    would take the difference for a counter that wrapped (RFC 2863, 3.1.5)."""
+    """The interface below a port goes and comes: the port keeps its ifIndex and counts from 0. So its
+    ifCounterDiscontinuityTime changes. Without that a manager would take the difference for a counter
+    that wrapped (RFC 2863, 3.1.5)."""
     lan, ext = router.wires["lan"], router.wires["ext"]
     index, other = router.ifindex(ext), router.ifindex(lan)
     router.route(NET, via=router.wires["wan"].peer4, wire=router.wires["wan"])

@@ -43,7 +43,8 @@ def test_a_tap_has_the_speed_of_its_device_when_the_link_comes(dut, wan):
 
 
 def test_a_kernel_that_cannot_set_speeds_is_named_once(own_dut, monkeypatch):
-    """The router forwards without them; the log has one line for all TAPs."""
+    """The router forwards although its TAPs do not have their speeds. The log has one line for all
+    TAPs."""
     dut = own_dut()
     preload.start(dut, monkeypatch, "mtu_refused", SPEED_REFUSED="1")
     eventually(lambda: {dut.port_row(w)["link"] for w in dut.wires.values()} == {"up"}, 5, 0.01)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """End points of SRv6 that zebra announces: the handling of packets to their SIDs by RFC 8986 and
-9800. scapy builds and dissects the packets."""
+9800. scapy builds and dissects the packets. S5 to S16 number the kinds of handling."""
 
 import ipaddress
 import json
@@ -83,7 +83,8 @@ def test_a_packet_inside_leaves_by_the_table_of_its_end_point(plain, lan, wan, a
 
 
 def test_a_capture_has_the_outer_packet_and_the_inner_packet(plain, lan, wan):
-    """Filters compare the frame that came with its outer header, then the inner packet."""
+    """The filter of a capture is compared with the outer packet as it was received, and then with the
+    inner packet."""
     announce(plain, DT4, attr(VRFTABLE, MAIN))
     frame = outer(lan, lan.probe(HOST4))
     (came, *_) = capture(plain, lan, [frame], 1, dst=SID)
@@ -135,7 +136,8 @@ def test_a_segment_that_is_left_does_not_end_here(plain, lan):
 
 
 def test_end_answers_packets_that_it_cannot_advance(plain, lan):
-    """S5, S6: the last segment without USD, and more segments left than the list has."""
+    """S5, S6: End sends an ICMP error about a packet at its last segment, because it lacks the flavor
+    USD, and about a packet with more segments left than its list has."""
     announce(plain, END)
     last = outer(lan, lan.probe(HOST4), segments=[NEXT, SID], left=0)
     parameter_problem(plain, lan, last, 4, 40 + 8 + 32, "srv6_upper")
@@ -144,8 +146,8 @@ def test_end_answers_packets_that_it_cannot_advance(plain, lan):
 
 
 def test_b6_puts_the_packet_behind_its_policy(plain, lan, wan):
-    """S13, RFC 8986, 4.13: on to the next segment, then an outer header with the segments of the
-    policy."""
+    """S13, RFC 8986, 4.13: the packet goes on to its next segment, and gets an outer header with the
+    segments of the policy."""
     eventually(lambda: plain.fpm()["srv6_source"], 10, what="the source of SRv6 is known")
     first, second = "2001:db8:ff01::5", "2001:db8:ff01::6"
     packed = b"".join(ipaddress.ip_address(sid).packed for sid in (second, first))
@@ -170,8 +172,8 @@ def test_congestion_that_the_outer_header_met_is_told_inside(plain, lan, wan):
 
 @pytest.mark.parametrize("psp", [False, True])
 def test_end_goes_on_to_the_next_segment(plain, lan, wan, psp):
-    """S5, S7: the destination is the next segment, the hop limit falls; at the last one the routing
-    header comes off with PSP."""
+    """S5, S7: the destination becomes the next segment, and the hop limit falls. With PSP the routing
+    header comes off if the next segment is the last one."""
     announce(plain, END, *([attr(FLAVORS, attr(FLAVOR_OPERATION, PSP))] if psp else []))
     probe = lan.probe(HOST4)
     came = plain.forwarded(lan, outer(lan, probe, segments=[NEXT, SID], left=1), wan)
@@ -194,8 +196,9 @@ def test_end_x_sends_to_its_neighbor_whatever_the_route_says(plain, lan, alt):
 
 @pytest.mark.parametrize("out", ["alt", "lan"])
 def test_a_link_local_neighbor_is_on_the_interface_of_its_end_point(plain, lan, wan, alt, out):
-    """S9, as in Linux: on the interface that End.X names (since 6.17), else on the ingress interface.
-    The same address is on three links, and the default route is by wan."""
+    """S9, as in Linux: the neighbor is on the interface that End.X names (since Linux 6.17), or on the
+    ingress interface if End.X names none. The same address is on three links, and the default route is
+    by wan."""
     plain.route("::/0", wan.peer6, wan)
     mac = {wire.name: plain.neighbor("fe80::9", wire, f"02:00:00:00:99:0{i}")
            for i, wire in enumerate((lan, wan, alt))}  # fmt: skip
@@ -231,7 +234,7 @@ def test_end_dx_sends_the_packet_inside_to_its_neighbor(plain, lan, alt, action,
 
 
 def test_next_c_sid_shifts_the_destination(plain, lan, wan):
-    """S10, RFC 9800: the bits behind block and node move up; zeros follow."""
+    """S10, RFC 9800: the bits behind the node id move up to the end of the block; zeros follow."""
     flavors = attr(FLAVOR_OPERATION, NEXT_CSID) + attr(FLAVOR_BLOCK, b"\x20") + attr(FLAVOR_NODE, b"\x10")
     announce(plain, END, attr(FLAVORS, flavors), prefix="2001:db8:ff00::/48")
     came = plain.forwarded(lan, outer(lan, lan.probe(HOST4), dst="2001:db8:ff00:ff01:7::"), wan)
@@ -239,7 +242,7 @@ def test_next_c_sid_shifts_the_destination(plain, lan, wan):
 
 
 def test_the_kernel_takes_what_forwarders_do_not(plain, lan):
-    """S6, S16: a ping of the SID, and an outer fragment."""
+    """S6, S16: the kernel gets a ping of the SID, and a fragment of an outer packet."""
     announce(plain, DT4, attr(VRFTABLE, MAIN))
     whole = outer(lan, lan.probe(HOST4))
     part = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=SID)
@@ -290,7 +293,8 @@ def test_packets_are_counted_for_each_sid(plain, lan, wan):
 
 
 def test_sids_of_a_table_that_a_rule_names_are_counted(plain, lan, wan):
-    """The same SID is in table main. Packets of lan obey the rule."""
+    """The same SID is in table main and in the table of a rule about lan. Packets of lan are counted
+    for the SID in the table of the rule."""
     plain.ip("-6 rule add pref 100 iif lan0 lookup 100")
     try:
         announce(plain, DT4, attr(VRFTABLE, MAIN))

@@ -131,10 +131,10 @@ def reverse_path(dut, alt):
 
 
 def test_a_forged_source_gets_no_more_than_was_sent(dut, lan, wan, alt, reverse_path):
-    """A forged source gets at most one packet for each packet that asked, as error or answer,
-    also from the kernel. It is at most as long as the packet and the headers of an error (28
-    octets of IPv4, 48 of IPv6). Packets to a multicast or broadcast address get none, except
-    the kernel's answer to an echo request of IPv6 (RFC 4443, 4.2)."""
+    """For each packet that is sent, its forged source gets at most one packet, an error or an
+    answer, from the dataplane or the kernel. It is longer than the sent packet by at most the
+    headers of an error (28 octets of IPv4, 48 of IPv6). Packets to a multicast or broadcast
+    address get none, except the kernel's answer to an echo request of IPv6 (RFC 4443, 4.2)."""
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)
     kinds = set()

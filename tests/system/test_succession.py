@@ -25,7 +25,7 @@ from lib.haste import hasty
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually, never
 
-ROOM = 800 << 20  # for a program and its plug-ins, but not for so many packets
+ROOM = 800 << 20  # octets: enough for a program and its plug-ins, but not for 800 MiB of packets, too
 FAILED = "its successor did not start, code 1; the log has the reason"
 BUSY = "a port is being changed, or its device starts or ends"
 DEAF = "the service manager does not answer, so it would not know the successor"
@@ -79,8 +79,8 @@ def own_program(own_dut):
 
 @contextlib.contextmanager
 def early(dut):
-    """Yield a function that returns the successor of a restart in this block. The successor has
-    not begun until the block ends."""
+    """Yield a function that returns the process id of the successor of a restart in this block. The
+    successor's program begins when the block ends."""
     program = dut.daemon.program
     real, gate = program + ".real", program + ".gate"
     os.rename(program, real)
@@ -157,7 +157,7 @@ def refused(dut, restarts, why):
     assert err == f"fpmctl: restart refused, the daemon continues: {why}\n"
     assert restarts.returncode == 3
     assert f'main: restart refused reason="{why}"' in dut.daemon.log(60)
-    assert dut.daemon.log(200).count("supervise: ") == 1  # of the start
+    assert dut.daemon.log(200).count("supervise: ") == 1  # the line about the start
     assert f"restart refused: {why}" in dut.fpmctl("show", "version").stdout
 
 
@@ -169,7 +169,7 @@ def test_a_successor_that_fails_changes_nothing(kept):
     was = dut.daemon.pid()
 
     with dut.stream(lan, HOST, rate=500) as stream:
-        with frozen(was, "fdp-rib"):  # the successor cannot get ready before
+        with frozen(was, "fdp-rib"):  # the successor cannot get ready without the old rib
             restarts = dut.fpmctl_begin("restart")
             procs.signal_pid(successor(dut), signal.SIGKILL)
         refused(dut, restarts, "its successor was ended by signal 9 (perhaps no memory)")

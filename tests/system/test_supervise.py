@@ -89,8 +89,8 @@ KEPT = sum(1 << bit for bit in (1, 8, 12, 13, 14, 17, 21))
 
 
 def test_it_and_what_it_starts_have_only_the_capabilities_it_says(sup):
-    """Supervisor and program have no more than the listed capabilities of root's. This holds
-    for the program too, although root's execve(2) gives all that the bounding set allows."""
+    """Supervisor and program have no capabilities but the listed ones. This holds for the program,
+    too, although execve(2) gives a program of root all capabilities that the bounding set allows."""
     sup.python(READY + TELLS)
     eventually(lambda: sup.said(r"(?m)^CapAmb:"), 10)
     sets = "Cap(?:Prm|Eff|Bnd):\t([0-9a-f]+)"
@@ -329,8 +329,8 @@ def test_a_flood_of_the_notify_socket_delays_no_restart_and_no_stop(sup):
 
 def test_a_flood_that_displaces_watchdog_messages_aborts_nothing(sup):
     """Another process floods the notify socket, so WATCHDOG=1 of the program finds no room. Its
-    absence proves nothing, and the supervisor does not abort the program during the flood. It does
-    after the flood."""
+    absence proves nothing, and the supervisor does not abort the program during the flood. It aborts
+    the program after the flood."""
     sup.python(READY + WAITS, "--watchdog", "1")
     said = [stranger(sup, "on") for _ in range(3)]
 

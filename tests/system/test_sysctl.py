@@ -29,8 +29,8 @@ def sysctl(dut):
         netns.sysctl(dut.ctl, {f"net.{family}.conf.{dev}.forwarding": value})
 
     yield write
-    # Only a change of `all` reaches every interface. Each is waited for: the router may still show
-    # the state of before all of them.
+    # Only a change of `all` reaches every interface. Wait for each change, because the router may
+    # still show a state from before the first one.
     for value in (1, 0, 1):
         for family in ("ipv4", "ipv6"):
             write(family, "all", value)
@@ -53,8 +53,9 @@ def shown(dut, wire):
 
 
 def takes_effect(dut, write, wires, *steps):
-    """Assert that each of `steps`, a value and what it makes of the ports `wires`, is shown within 100
-    ms after write(value) (the medians of five). The last state is that of the first step."""
+    """`steps` are pairs of a value and the forwarding state that it gives to the ports `wires`. Assert
+    that fpmctl shows the state within 100 ms after write(value) (the medians of five). The last state
+    is that of the first step."""
     medians = Medians(dut)
     for value, state in (*(steps * medians.TIMES), steps[0]):
         write(value)
@@ -88,15 +89,16 @@ def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, 
 
 
 def test_ipv6_is_forwarded_whatever_the_interface_says(dut, lan, wan, sysctl):
-    """ip-sysctl.rst: in IPv6 the value of `all` alone decides about forwarding. That of an interface
-    makes it a host for neighbor discovery, so that it accepts router advertisements."""
+    """ip-sysctl.rst: in IPv6 only the value of `all` decides about forwarding. The value of an
+    interface makes this interface a host for neighbor discovery, which accepts router
+    advertisements."""
     prefix, dst, peer, family = CASES[6]
     dut.route(prefix, via=getattr(wan, peer), wire=wan)
 
     sysctl(family, lan.tap, 0)
     sysctl(family, wan.tap, 0)
 
-    dut.neighbor("192.0.2.60", lan)  # the kernel sends the changes in order
+    dut.neighbor("192.0.2.60", lan)  # known after the sysctls: the kernel reports changes in order
     dut.forwarded(lan, lan.probe(dst), wan)
     assert shown(dut, lan) == "on"
     assert "4 OK, 0 WARN" in dut.fpmctl("doctor", "forwarding").stdout
@@ -137,7 +139,7 @@ def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
         takes_effect(dut, lambda value: sysctl(family, lan.tap, value), [lan], (1, "on"), (0, other[3]))
         dut.forwarded(lan, lan.probe(dst), wan)
     else:
-        dut.neighbor("192.0.2.60", lan)  # the kernel sends both changes in order
+        dut.neighbor("192.0.2.60", lan)  # known after the sysctl: the kernel reports changes in order
         assert dut.not_forwarded(lan, lan.probe(dst)) == {"forwarding_off": 1}
         assert shown(dut, lan) == "ipv4"
 

@@ -216,7 +216,7 @@ def test_errors_come_from_an_address_that_is_there(dut, lan):
         f"neigh replace {lan.peer4} lladdr {lan.mac} dev {lan.tap} nud permanent",
     )
     eventually(lambda: dut.port_row(lan)["addresses4"] == "192.0.2.5", 2, 0.005)
-    eventually(lambda: dut.route_row("192.0.2.5/32"), 2, 0.005)  # and the route back
+    eventually(lambda: dut.route_row("192.0.2.5/32"), 2, 0.005)  # then the route to the sender is back
 
     reply = lan.srp1(lan.probe(HOST))
 
@@ -310,7 +310,7 @@ def test_an_interface_set_down_takes_nothing(dut, lan, wan, alt):
     dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
     dut.ip(f"link set {wan.tap} down")
     eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
-    # As a device whose driver cannot take the link down: frames still arrive.
+    # Imitate a device whose driver cannot take the link down: it still receives frames.
     if not on_nics():
         netns.link_set(dut.dp, f"p-{wan.ifname}", True)
         # Until the far end has its carrier, the kernel drops what a program sends there.

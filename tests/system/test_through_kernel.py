@@ -44,7 +44,7 @@ def test_the_kernel_forwards_both_ways(dut, lan, behind, family):
     assert hops_left(answer, family) == 63
     assert dut.moved(before, "punt") == {"kernel_route": 1}
     assert punt_row(dut)["passed"] == passed + 1
-    # One by the device, the answer by the TAP.
+    # The kernel forwards the request by the device, and the answer by the TAP.
     assert netns.forwarded(dut.ctl)[family == 6] == forwarded + 2
 
 
@@ -184,8 +184,8 @@ def test_numbered_packets_both_ways(dut, lan, behind, family):
 
 
 def test_a_packet_that_waited_takes_the_new_route(dut, lan, wan, behind, given_up_soon, family):
-    """A packet waits for a silent gateway. Its route then leads to the kernel's interface, so the
-    packet leaves by it when the gateway is given up."""
+    """A packet waits for a silent gateway. Its route then leads to an interface of the kernel, so the
+    packet leaves by this interface when the kernel gives up the gateway."""
     silent = {4: "192.0.2.99", 6: "2001:db8:1::99"}[family]
     dut.ip(f"route add {BEYOND[family]} via {HOST[family]} dev {DEV} proto 186 metric 20")
     dut.route(BEYOND[family], via=silent, wire=wan)
@@ -236,8 +236,9 @@ def test_of_a_group_the_members_by_the_kernel_get_packets(dut, lan, wan, behind,
 
 
 def test_only_packets_of_these_routes_are_forwarded_by_the_kernel(dut, lan, wan, behind, case, family):
-    """Transit by the ports and packets without a route do not reach the kernel. Where forwarding is
-    off, of an interface for IPv4 and of all for IPv6, the dataplane drops packets."""
+    """Transit by the ports and packets without a route do not reach the kernel. While forwarding is
+    off, for IPv4 by the sysctl of the ingress interface and for IPv6 by that of `all`, the dataplane
+    drops packets."""
     net, host, _ = case
     dut.route(net, via=wan.peer(family), wire=wan)
     forwarded = netns.forwarded(dut.ctl)

@@ -101,7 +101,7 @@ FILTERS = {
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_only_what_was_asked_for_is_told(taught, lan, wan, name):
-    """The filters are port, prefix, 5-tuple, verdict and reason."""
+    """trace shows only packets that match its filter: port, prefix, 5-tuple, verdict or reason."""
     want, names = FILTERS[name]
     probes = mixed(lan, wan)
     names = list(probes) if names == "all" else [n for n in names.split(", ") if n]
@@ -181,8 +181,8 @@ def test_the_place_of_another_brings_no_strangers(taught, lan):
     """A new session never gets packets that match the filter of an old one."""
     for n in range(30):
         want = {"sport": 2000 + n, "count": 1}
-        # The places of the test before come back when the daemon notices the end of its
-        # connections.
+        # The traces of the last test have their places until the daemon notices that their
+        # connections have ended.
         with eventually(lambda w=want: Watching(taught, trace=w), 5) as watch:
             lan.send(*lan.flow_frames(HOST, [(2000 + k, 4001) for k in range(30)]))
             row, total = watch.rest()

@@ -43,8 +43,8 @@ class Checked:
         self.settle(*lines)
 
     def settle(self, *lines):
-        """Return when our router has the routes, and the rules that `lines` add or delete. The
-        kernel tells routes in their order, so a new one is the last."""
+        """Return when our router has the routes of the kernel, and has followed the rules that `lines`
+        add or delete. The kernel reports routes in order, so a route that is added here is the last."""
         self.marks += 1
         mark = f"203.0.112.{self.marks}/32"
         self.dut.ip(f"route add blackhole {mark}")
@@ -86,8 +86,8 @@ class Checked:
         return {row["name"]: row["urpf"] for row in rows if row["port"]}
 
     def passes(self, wire="lan", src=SRC, dst=DST, mac=None, **fields):
-        """Return true if both routers forward a packet, false if neither does. `mac`: of the
-        macvlan that gets the packet."""
+        """Return true if both routers forward a packet, false if neither does. `mac`: the MAC of the
+        macvlan that gets the packet; None: the port gets it."""
         before = self.dut.counters()
         probe = self.dut.wires[wire].probe(dst, src=src, **fields)
         probe.dst = mac or probe.dst
@@ -152,8 +152,8 @@ def test_loose_wants_any_reverse_path(both):
 
 
 def test_the_larger_value_of_all_and_the_interface_counts(both):
-    """ip-sysctl.rst: the larger one of the values counts. 1 of the interface and 2 of all is loose,
-    also for an interface with 0."""
+    """ip-sysctl.rst: the larger one of both values counts. If `all` has 2, the mode is loose for an
+    interface with 1, and also for an interface with 0."""
     both.ip(by(both, "ext"))
 
     for own, of_all, passes in ((0, 1, False), (1, 0, False), (1, 2, True), (2, 1, True)):
@@ -259,8 +259,8 @@ def test_without_an_address_loose_is_strict(both):
 
 
 def test_a_macvlan_has_a_value_of_its_own(both, lan):
-    """The interface of a packet is the macvlan that its MAC selects, for the sysctl and for the
-    reverse path."""
+    """A packet to the MAC of a macvlan has the macvlan as its ingress interface, for the sysctl and for
+    the reverse path."""
     mac, dev = "02:00:5e:10:00:77", "mv0"
     both.twin.ip(
         f"link add link lan0 name {dev} address {mac} type macvlan mode bridge",
@@ -283,8 +283,8 @@ def test_a_macvlan_has_a_value_of_its_own(both, lan):
 
 
 def test_the_check_comes_before_the_hop_count_and_after_the_route(both):
-    """No ICMP error goes to a source that is not one: hop count and MTU are judged afterwards. A
-    destination without a route is unreachable for each source."""
+    """No ICMP error about the hop count goes to a source without a reverse path, because the source is
+    checked first. But an error about a destination without a route goes to each source."""
     both.ip(by(both, "ext"))
     both.set(STRICT)
 
@@ -314,8 +314,8 @@ def test_rules_decide_about_the_source(both):
 
 
 def test_other_packets_are_not_checked(both, dut, lan, wan):
-    """Packets for the router and IPv6 are not dropped: the kernel has its own check, and none for
-    IPv6."""
+    """Packets for the router and IPv6 packets are not dropped: the kernel itself checks packets for the
+    router, and rp_filter is not for IPv6."""
     both.set(STRICT)
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)
 
@@ -327,8 +327,7 @@ def test_other_packets_are_not_checked(both, dut, lan, wan):
 
 
 def test_packets_of_zebras_routes_are_checked(both, dut, lan, alt):
-    """Routes of zebra with next-hop objects and groups are reverse paths like those of the kernel; a
-    failed neighbor of a group still is one."""
+    """Routes of zebra with next-hop objects and groups are reverse paths like those of the kernel."""
     twin_only = [f"route replace {BACK} nexthop via {lan.peer4} nexthop via {alt.peer4}"]
     netns.ip_batch(twin_only, both.twin.here)
     try:
@@ -364,8 +363,8 @@ def test_explain_and_interfaces_tell(both, dut, lan):
 
 
 def test_a_change_under_load_loses_no_packet_with_a_reverse_path(both, dut, lan, wan):
-    """While rp_filter of the interface and of all changes, packets with a reverse path by their
-    interface pass, and packets without any reverse path are dropped while it is not 0."""
+    """While rp_filter of the interface changes between strict and loose, packets with a reverse path by
+    their interface pass, and packets without any reverse path are dropped."""
     both.set(LOOSE)
     with dut.stream(lan, DST, rate=2000) as good:
         for value in (STRICT, LOOSE) * 10:

@@ -208,8 +208,8 @@ def test_the_socket_of_a_killed_daemon_is_replaced(pair):
 
 
 def test_a_socket_of_another_daemon_is_refused(pair, tmp_path):
-    """A second daemon with other names refuses the socket, and the first daemon keeps its guest. The
-    second daemon once took the path away."""
+    """A second daemon with other names refuses the socket, and the first daemon keeps its guest. In an
+    earlier version the second daemon took the socket's path from the first one."""
     host, guest = pair
     guest.start()
     eventually(lambda: carrier(host, "vm0"), 10)

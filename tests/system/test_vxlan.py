@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """IP over VXLAN, as EVPN's type-5 routes and symmetric IRB have it: a bridge of the kernel over a vxlan
-device, neighbors without ARP behind VTEPs, routes by them. scapy builds and dissects the packets, octet
-by octet; then a Linux kernel is the other router, and pings go both ways."""
+device, neighbors without ARP behind VTEPs, and routes by these neighbors. scapy builds and dissects the
+packets, octet by octet; then a Linux kernel is the other router, and pings go both ways. X1 to X11 number
+the kinds of handling."""
 
 import contextlib
 import json
@@ -159,7 +160,8 @@ def back(dut, each, **fields):
 
 @pytest.mark.parametrize("each", [4, 6], ids=["IPv4", "IPv6"])
 def test_a_packet_to_a_type_5_route_gets_all_headers(dut, outer, each):
-    """X1: the TTL falls once; router MAC, MAC of the bridge, VNI, ports, TTL and DF of the device."""
+    """X1: the TTL of the packet falls once. The inner Ethernet header has the router MAC and the MAC of
+    the bridge. The outer headers have the VNI, the ports, the TTL and the DF of the device."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     with leaf(dut, outer):
         drops = dut.counters()
@@ -204,7 +206,7 @@ def test_a_packet_from_a_vtep_is_routed(dut, outer, each):
 
 
 def test_what_a_vtep_may_not_send_has_a_reason(dut, outer):
-    """X4, X6, X7: nothing leaves, and each packet counts for its reason. Reserved bits are ignored."""
+    """X4, X6, X7: each packet is dropped and counted by its reason. Reserved bits are ignored."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     with leaf(dut, outer):
         good = lambda: back(dut, 4)  # noqa: E731
@@ -314,7 +316,8 @@ def test_rules_and_routes_for_a_tos_obey_that_of_the_outer_packet(dut, outer):
 
 
 def test_ttl_tos_df_and_source_ports_follow_the_device(dut):
-    """X1: `ip link set type vxlan` changes them while packets pass."""
+    """X1: outer headers have the TTL, TOS, DF and source ports of the device. A TTL that `ip link set
+    type vxlan` changes is in force in later packets."""
     lan = dut.wires["lan"]
     with leaf(dut, 4, more="ttl inherit tos inherit df set srcport 6000 6003"):
         ip, _ = encapsulated(dut, lan.probe(HOST[4], ttl=40, tos=0xB9))
@@ -332,7 +335,8 @@ def test_ttl_tos_df_and_source_ports_follow_the_device(dut):
 
 
 def test_packets_larger_than_the_vxlan(dut, outer):
-    """X8: the sender learns the MTU; without DF the inner packet is cut, never the outer one."""
+    """X8: the sender of a packet that is too large learns the MTU. Without DF the inner packet is cut,
+    never the outer one."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     room = 1500 - OVERHEAD[outer]
     with leaf(dut, outer):
@@ -387,7 +391,7 @@ def check_path_mtu(dut, outer):
     error = eventually(lambda: lan.srp1(probe(1), timeout=0.2), 5, what="an ICMP error")
     assert (error[ICMP].type, error[ICMP].code, error[ICMP].nexthopmtu) == (3, 4, room)
     encapsulated(dut, probe(0), outer)
-    # A larger one does not count before the smaller one is forgotten.
+    # A larger path MTU does not count before the smaller one is forgotten.
     wan.send(too_big(dut, sent, path + 100, outer))
     dut.fence(wan)
     assert lan.srp1(probe(1))[ICMP].nexthopmtu == room
@@ -492,8 +496,8 @@ def vteps(dut, lan, outs, dst=HOST[4], count=1500, outer=4):
 
 
 def test_flows_take_all_spines_and_all_vteps(dut):
-    """X2, X10: ECMP of the route over two VTEPs, by weight, and of each VTEP over two spines. One flow
-    keeps its VTEP, its spine and its source port."""
+    """X2, X10: flows of a route spread over two VTEPs by weight, and packets to each VTEP spread over
+    two spines. A flow keeps its VTEP, its spine and its source port."""
     lan, wan, alt = (dut.wires[w] for w in ("lan", "wan", "alt"))
     other = "203.0.113.67"
     with leaf(dut, 4):
@@ -581,7 +585,7 @@ def test_what_stays_with_the_kernel(dut):
 
 
 def test_the_kernel_forwards_what_it_serves(dut):
-    """A further port in the bridge: packets to the route and from the VTEP go by the kernel, as before."""
+    """While the bridge has a further port, the kernel forwards packets to the route and from the VTEP."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     with leaf(dut, 4), underlay(dut):
         dut.ip(
@@ -590,7 +594,7 @@ def test_the_kernel_forwards_what_it_serves(dut):
             f"route add {NET[4]} via {VTEP[4]} dev br1 onlink",
         )
         eventually(lambda: "rx_packets" not in row(dut), 5, 0.01, "left to the kernel")
-        neighbors(dut.ctl, VTEP[4], RMAC)  # if the bridge has taken the MAC of x1, they are gone
+        neighbors(dut.ctl, VTEP[4], RMAC)  # again: they are gone if the bridge has taken the MAC of x1
         eventually(lambda: encapsulated(dut, lan.probe(HOST[4])), 10, 0.05, "through the kernel")
         before = dut.counter("punt", "kernel_route")
         ip, inside = encapsulated(dut, lan.probe(HOST[4], ttl=40))
@@ -616,7 +620,8 @@ def test_the_forwarding_database_is_read_when_forwarders_take_over(dut):
 
 def test_each_vni_has_a_forwarding_database_of_its_own(dut):
     """The same router MAC is behind another VTEP in each of two VNIs. The database of one device is read
-    again when forwarders take it over again, and the other stays."""
+    again when forwarders take over the device again. The database of the other device does not
+    change."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     behind = {HOST[4]: ("203.0.113.67", VNI), "203.0.113.200": ("203.0.113.68", VNI + 1)}
 
@@ -739,7 +744,7 @@ def linux(dut):
     netns.sysctl(far, {"net.ipv6.conf.wan.disable_ipv6": 0, "net.ipv6.conf.lo.disable_ipv6": 0,
                        "net.ipv6.conf.wan.accept_dad": 0, "net.ipv4.conf.all.rp_filter": 0})  # fmt: skip
     netns.ip_batch(["link set lo up", *made], far)
-    # The default route: a gateway of a VTEP may not be behind another route (IPv6, onlink).
+    # By default routes: Linux refuses an IPv6 gateway with `onlink` to which a longer route leads.
     defaults = [f"route add default via {wan.ip4} dev wan", f"-6 route add default via {wan.ip6} dev wan"]
     netns.ip_batch(defaults, far)
     yield dut
@@ -771,7 +776,7 @@ def test_a_linux_kernel_is_the_other_router(linux, outer, csum):
         netns.ip_batch([f"route add {lan.host4} via {flag}{mine} dev br1 onlink"], far)
         netns.ip_batch([f"-6 route add {net6} via {gateway(mine, 6)} dev br1 onlink"], far)
         eventually(lambda: encapsulated(dut, lan.probe(HOST[4]), outer)[1].dst == rmac, 5, 0.02)
-        assert lan.srp1(echo(lan, 4), 5)[ICMP].type == 0  # the ICMP errors of the probes arrive before
+        assert lan.srp1(echo(lan, 4), 5)[ICMP].type == 0  # the ICMP errors about probes come before it
         drops, forwarded = dut.counters(), by_forwarders(dut)
         for each in (4, 6):
             for size in (0, 1300):

@@ -7,7 +7,8 @@ from vxlan_links import neighbors
 
 
 def test_doctor_names_the_narrowest_link_to_all_vteps(dut):
-    """A VTEP is reached by two links, another one by a third: the advice fits all three."""
+    """One VTEP is reached by two links, and another VTEP by a third link. doctor names the link with
+    the smallest MTU, and the MTU that fits all three links."""
     wan, alt, lan = (dut.wires[w] for w in ("wan", "alt", "lan"))
     other = "203.0.113.67"
     said = lambda: doctor(dut).get("br1", {"text": ""})["text"]  # noqa: E731

@@ -169,7 +169,7 @@ CASES = {
     "no rule for table local": (
         "rule",
         "ipv6 rule 32766 before table local",
-        # Linux obeys the deletion once a rule was added.
+        # Linux obeys the deletion only if a rule was added before.
         ["ip -6 rule add pref 77 lookup 100", "ip -6 rule del pref 77", "ip -6 rule del pref 0"],
         ["ip -6 rule add pref 0 lookup local"],
         POLLED,
@@ -397,7 +397,7 @@ def test_the_manual_names_each_sysctl_of_routers():
 
 
 def told(dut, kind, where, seconds):
-    """Wait until the list and the log tell it."""
+    """Wait until `show warnings` and the log have the warning."""
     row = eventually(lambda: rows(dut).get(where), seconds, 0.05, where)
     assert row["kind"] == kind
     assert row["linux"].endswith(".") and row["dataplane"].endswith(".")
@@ -406,7 +406,7 @@ def told(dut, kind, where, seconds):
 
 
 def gone(dut, kind, where, seconds):
-    """Wait until the list has it no longer, and the log says so."""
+    """Wait until `show warnings` lacks the warning, and the log says that it was removed."""
     eventually(lambda: where not in rows(dut), seconds, 0.05, f"gone: {where}")
     line = f'warn: configuration removed kind={kind} where="{where}"'
     eventually(lambda: line in dut.daemon.log(400), SOON, 0.02, line)
@@ -504,7 +504,7 @@ def test_addresses_of_the_loopback_device_are_not_told(dut):
             dut.zebra.add(address, by_lo)
         dut.route("198.51.100.0/24", "192.0.2.66", dut.wires["wan"])  # zebra's routes are there
         with made(dut, [f"sysctl -q -w {ttl}=63"], [f"sysctl -q -w {ttl}=64"]):
-            told(dut, "sysctl", f"{ttl} = 63", POLLED)  # the daemon has looked since
+            told(dut, "sysctl", f"{ttl} = 63", POLLED)  # the daemon has scanned the routes by then
             assert rows(dut, "loopback") == {}
         # The same next hop of another prefix causes a warning.
         dut.zebra.add("198.18.78.0/24", by_lo)
@@ -516,8 +516,8 @@ def test_addresses_of_the_loopback_device_are_not_told(dut):
 
 def test_a_port_without_carrier_is_told(dut, request):
     """Linux keeps the connected subnets of a link without carrier, unless the sysctl
-    ignore_routes_with_linkdown is set. In the dataplane another route takes over. Without one a port
-    without a cable is not told: packets to its subnets are lost in both. doctor only mentions it."""
+    ignore_routes_with_linkdown is set. In the dataplane another route takes over. Without another route
+    there is no warning, because both lose the packets. doctor has a line that is no warning, either."""
     what = "carrier", "ext0 without carrier", POLLED
     link = lambda state: netns.command(["ip", "-n", dut.far, "link", "set", "ext", state])  # noqa: E731
     ignore = [
@@ -531,7 +531,7 @@ def test_a_port_without_carrier_is_told(dut, request):
     eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5)
     ttl = "net.ipv4.ip_default_ttl"
     with made(dut, [f"sysctl -q -w {ttl}=63"], [f"sysctl -q -w {ttl}=64"]):
-        told(dut, "sysctl", f"{ttl} = 63", POLLED)  # the daemon has looked since
+        told(dut, "sysctl", f"{ttl} = 63", POLLED)  # the daemon has scanned the ports by then
         assert rows(dut, "carrier") == {}
     default = "via 192.0.2.66 dev wan0"
     with made(dut, [f"ip route add default {default}"], [f"ip route del default {default}"]):
@@ -594,7 +594,7 @@ PLAIN_UNDO = [
 
 
 def test_configuration_without_an_effect_on_transit_is_not_told(dut):
-    """Rules for the router's own packets, empty chains, devices of others and obeyed rules cause no
+    """Rules for the router's own packets, empty chains, other devices and obeyed rules cause no
     warning. A shaper that is made after them is reported, so the daemon has looked at all of them."""
     kind, where, do, undo, seconds = CASES["a shaper"]
     with made(dut, PLAIN, PLAIN_UNDO), made(dut, do, undo):
