@@ -207,6 +207,7 @@ void lines_print(const struct structure *s, const struct table *t, const struct 
 		 uint32_t nexthops, const char *hash);
 
 /* machine.c */
+/* Interruptions of a busy loop: their number a second, and percentiles of their lengths. */
 struct gaps {
 	double a_second, p99_us, max_us;
 };

@@ -75,7 +75,7 @@ bench-watch: bench-forwarder ## the cost of trace and capture while no session r
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 
-# The examples of programs, for the interfaces of bench_tags.
+# The example programs of `fpmctl hook`, which bench_tags loads for its interfaces.
 HOOK_OBJECTS := $(patsubst fpm-dataplane/hook/examples/%.c,build/release/tests/bench/hooks/%.o,$(wildcard fpm-dataplane/hook/examples/*.c))
 $(HOOK_OBJECTS): build/release/tests/bench/hooks/%.o: fpm-dataplane/hook/examples/%.c fpm-dataplane/base/fpm_hook.h
 	@mkdir -p $(@D)

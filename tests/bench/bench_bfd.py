@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure BFD with a real FRR and BIRD as all its peers: sessions that go down while busy programs
-have the CPUs, and the time from the last packet of a peer to the session's Down. Once with the
-sessions in the dataplane and once in bfdd over the TAP. BIRD has a real-time priority, because it
-stands for other machines. (bfdd as the peer needs a whole CPU for 64 sessions of 10 ms.) Then the
-time from the first Down to the last packet by the dead next hop of a group that all routes of a
-full table use. JSON lines on stdout, tables on stderr.
+have the CPUs, and the time from the last packet of a peer to the session's Down. Both are measured
+with the sessions in the dataplane and with the sessions in bfdd over the TAP. BIRD has a real-time
+priority, because it stands for other machines. (bfdd as the peer needs a whole CPU for 64 sessions
+of 10 ms.) Then measure the time from the first Down to the last packet by the dead next hop of a
+group that all routes of a full table use. JSON lines on stdout, tables on stderr.
 
     bench_bfd.py BUILD_DIR        (options: tests/bench/README.md)
 """
@@ -210,8 +210,8 @@ def hold(both, seconds, programs):
 
 
 def captured(path):
-    """Return (time, source, target, state) of each packet of a capture: of a control packet its
-    state, of another None."""
+    """Return (time, source, target, state) of each packet of a capture. `state` is that of a control
+    packet of BFD, and None for other packets."""
     data = Path(path).read_bytes()
     at, found = 24, []
     while at + 16 <= len(data):
@@ -286,8 +286,9 @@ class Sender(threading.Thread):
 
 
 def move(both):
-    """Let the peer die once. Return the time from our first Down to the last packet that left by
-    its next hop, in microseconds (0: none left later), and how many left after the Down."""
+    """Let the peer die once. Return the time from our first Down to the last packet that left by the
+    peer as its next hop, in microseconds (0: no packet left after the Down), and the number of
+    packets that left after the Down."""
     router = both.router
     eventually(lambda: both.up() == both.n, 60, 0.5, "the session is up")
     eventually(lambda: router.all_alive(NET), 20, 0.1, "both next hops are used")

@@ -44,8 +44,8 @@ def cycles(rows):
 
 
 def measure(bench):
-    """Run both builds in turns. Each pair of runs begins with the build with which the last one
-    ended, so a steady change of the machine is in both."""
+    """Run both builds in turns. Each pair of runs begins with the build with which the last pair
+    ended, so a steady change of the machine affects both builds alike."""
     root = Path(sys.argv[2]).resolve()
     inside = root / "var/build/bench-dpdk"  # build/bench-dpdk for programs in the root
     inside.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from forward import kernel, memif, report, rig, sweep  # noqa: E402
 from forward.measure import idle, in_turns, stages, summary, verify  # noqa: E402
 from forward.programs import Ours  # noqa: E402
 
-# Table -> [(traffic, family for the page)].
+# Table -> [(traffic, the argument `family` of Page.begin())].
 ALL = [("v4", 4), ("v6", 6), ("mixed", 0)]
 TRAFFIC = {"none": ALL[:1], "few": ALL, "606k": ALL[:1], "full": ALL, "1m": ALL}
 ROWS = ("tables", "len", "burst", "set", "cores", "memif", "kernel")

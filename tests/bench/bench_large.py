@@ -26,12 +26,13 @@ from lib.wait import eventually
 FULL = {"ROUTES": 1_000_000, "PEERS": 4, "REPS": 1}
 QUICK = {"ROUTES": 100_000, "PEERS": 2, "REPS": 1}
 AS, FIRST_AS = 64500, 65541
-SHORT = 20  # bits: `short` installs no longer prefixes
+SHORT = 20  # bits: the choice `short` installs prefixes up to this length
 LOAD_S = 900
 QUIET_S = 2.0  # without CPU time of bgpd and zebra: all is done
 PROGRAMS = ("bgpd", "zebra", "fpm-dataplane")
 FAMILY = (f"router bgp {AS}", "address-family ipv4 unicast")
-# Name: the lines of vtysh before the sessions start, and whether a prefix of that length is installed.
+# Name: the lines of vtysh before the sessions start, and a function from the length of a prefix to
+# whether the prefix is installed.
 CHOICES = {
     "all": ((), lambda bits: True),
     "short": (

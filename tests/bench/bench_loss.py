@@ -27,8 +27,8 @@ from forward.report import verdict  # noqa: E402
 LOADS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100)
 LOADS_QUICK = (50, 80, 100)
 DOING = ("idle", "updates", "replay")
-# The descriptors of a NIC, and a number that no pause of the machine fills. A frame that is lost
-# with the second number is lost by the router.
+# Numbers of descriptors: that of a NIC, and one that no pause of the machine fills. A frame that is
+# lost with the second number is lost by the router.
 DEPTHS = (PAGE_DEPTH, 1 << 20)
 PIECE_S = 5
 AWAY_US = 50  # a busy round takes at most 10 us
@@ -56,8 +56,8 @@ class Control:
 
 
 def piece(bench, program, mpps, doing, seconds, depth):
-    """Measure some seconds of a row. Frames of testpmd io are not checked, because it changes
-    nothing."""
+    """Measure some seconds of a row. Frames of testpmd io are not checked, because testpmd io changes
+    no header."""
     control = Control(bench, program, doing)
     check = LOOK if isinstance(program, Ours) else 0
     lost, seen = rated(program, mpps, seconds, check=check, depth=depth, during=control)

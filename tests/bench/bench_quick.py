@@ -23,7 +23,7 @@ from fib_report import print_columns  # noqa: E402
 from forward import rig  # noqa: E402
 
 ACCEPTED = HERE / "accepted.json"
-# Values of the option ISA, and the classes of CPUs for which they stand.
+# The options with which bench_fib, and below bench_forward, run here unless the environment has others.
 FIB = {
     "QUICK": "1",
     "L3": "idle",

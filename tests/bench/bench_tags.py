@@ -49,7 +49,7 @@ def figures(rows, name, base):
     """Return the cycles of a row and, if it is compared with another row, the ratio to it.
 
     rows: {name: (base, turns)}. The turns of a round are of the base, the row, the row, the base.
-    A row that is a base has its cycles from these turns.
+    The cycles of a row that is a base are from its turns in the rounds of the other rows.
     """
     turns = rows[name][1]
     own = [(b + c) / 2 for _, b, c, _ in turns]

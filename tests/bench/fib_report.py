@@ -54,7 +54,8 @@ def rate_goals(res):
                 what = f"{bench} {ours} / {theirs}, {stream}, {l3}"
                 line = res.find(bench, l3=l3, stream=stream, **base)
                 if line and l3 == "contended":
-                    # Near the rate of an idle machine, because the second core has another L3.
+                    # After a short chase the ratio is near that of an idle machine: the second core has
+                    # another L3.
                     what += f" (chase {min(line['chase_8mib_ns']):.0f} ns)"
                 yield what, least, aim, got, "x", True
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DPDK's IPv6 structures: rte_fib6 (24 bits, then 8 a level; 2, 4, 8 bytes) and rte_lpm6. */
+/*
+ * DPDK's IPv6 structures: rte_fib6 (24 bits, then 8 bits a level; 2, 4 and 8 byte entries)
+ * and rte_lpm6.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

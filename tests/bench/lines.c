@@ -72,7 +72,10 @@ key_addr(const struct keys *k, size_t i, uint8_t *addr)
 		addr[b] = (uint8_t)(k->v4[i] >> (24 - 8 * b));
 }
 
-/* Trace a direct table of 24 bits, then groups of 256 for longer prefixes. */
+/*
+ * Return the number of lines that lookups touch in a direct table of 24 bits, and in groups
+ * of 256 entries for longer prefixes.
+ */
 static size_t
 groups_touched(const struct table *t, const struct keys *k, unsigned int entry_bytes)
 {
@@ -92,7 +95,8 @@ groups_touched(const struct table *t, const struct keys *k, unsigned int entry_b
 			uint8_t line[16];
 
 			/*
-			 * The last octet so far is the index: remove its place in the line.
+			 * The last of these octets is the index. Clear its bits that select
+			 * the entry within a line.
 			 */
 			memcpy(line, a, 16);
 			line[bits / 8 - 1] &= (uint8_t) ~(in_line - 1);

@@ -102,8 +102,8 @@ gaps_print(const char *when)
 }
 
 /*
- * Return the size of the L3. This does not use sysconf(), because it trusts the CPUID of a
- * virtual machine, which may report all of the host's L3.
+ * Return the size of the L3, from /sys. sysconf() trusts the CPUID of a virtual machine,
+ * which may report all of the host's L3.
  */
 static size_t
 l3_bytes(int cpu)
@@ -124,7 +124,8 @@ l3_bytes(int cpu)
 }
 
 /*
- * Return the text after the colon of the first line of /proc/cpuinfo with this beginning.
+ * Write the text after the colon of the first line of /proc/cpuinfo that begins with `what`
+ * to `out`; "?": there is no such line.
  */
 static void
 cpuinfo(const char *what, char *out, size_t size)
@@ -213,8 +214,8 @@ others_busy(int cpu, int hog_cpu, bool start)
 }
 
 /*
- * Find the page size of this address: "2M", "1G", "4k"; "2M thp" if the kernel made most of
- * it huge.
+ * Write the page size of the mapping that has this address to `out`: "2M", "1G", "4k";
+ * "2M thp" if the kernel put most of the mapping into transparent huge pages.
  */
 void
 pages_of(const void *at, char *out, size_t n)

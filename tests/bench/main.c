@@ -137,7 +137,11 @@ structure_build(const struct run *r, struct structure *s, unsigned int times)
 	return 0;
 }
 
-/* Our builds are always timed several times. Those of peers are not if the run is short. */
+/*
+ * Return the number of builds of a structure to time: several with the first assignment of
+ * next hops, otherwise one. A structure with a note (rte_lpm) is always built once, and a
+ * peer is built once in a quick run.
+ */
 static unsigned int
 builds_of(const struct run *r, const struct structure *s)
 {
@@ -233,8 +237,8 @@ verified(const struct run *r, struct impl *const *im, unsigned int n, size_t eve
 }
 
 /*
- * Verify after updates. A structure that refused some (rte_fib6 loses count of its groups)
- * cannot agree and is left out.
+ * Verify after updates. A structure that refused updates (rte_fib6 loses count of its
+ * groups) cannot agree and is left out.
  */
 static bool
 verified_again(const struct run *r, struct impl *const *im, unsigned int n,
@@ -287,7 +291,10 @@ updates(struct run *r)
 	return good && verified_again(r, im, n, "after the update stream");
 }
 
-/* Count cache lines. All variants of Poptrie touch the same lines, so trace one. */
+/*
+ * Count cache lines. All variants of Poptrie touch the same lines, so trace one of them. A
+ * quick run leaves out the peers.
+ */
 static void
 lines(const struct run *r)
 {

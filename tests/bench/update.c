@@ -19,7 +19,7 @@
 #define WORST_TIMES 9u
 #define WORST_MAX   64u /* shortest prefixes that are tried */
 
-/* Times of one sequence of changes; NAN for a change that was refused. */
+/* Times of one sequence of changes; NAN for a change that failed. */
 struct times {
 	double *us;
 	size_t n, cap;
@@ -182,8 +182,9 @@ struct worst {
 };
 
 /*
- * Measure the medians of withdrawal and announcement of one prefix. Returns the slower one,
- * and the slowest single time.
+ * Measure withdrawals and announcements of one prefix. `there` is true if the table has the
+ * prefix, before and after. Raise the values of `w` to the larger one of both medians and
+ * to the slowest single time.
  */
 static void
 worst_of(struct structure *s, const struct prefix *p, bool there, struct worst *w)

@@ -176,8 +176,8 @@ def cpu_s(stat):
 
 
 def tsc_hz():
-    """Return the TSC ticks a second as the kernel found them at boot. The DPDK programs measure
-    them."""
+    """Return the TSC ticks a second as the kernel shows them in /proc/cpuinfo. The DPDK programs
+    measure them instead."""
     mhz = [x for x in Path("/proc/cpuinfo").read_text().splitlines() if "cpu MHz" in x]
     return float(mhz[0].split(":")[1]) * 1e6
 
@@ -190,7 +190,7 @@ def checksum(head):
 
 
 def measure(bench):
-    """Measure both in turns, with few routes and with all."""
+    """Measure the kernel, the kernel with rules and XDP in turns, with few routes and with all."""
     source = Path(__file__).with_name("xdp.c")
     argv = ["clang-14", "-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu"]
     try:

@@ -42,7 +42,8 @@ struct page {
 	uint32_t depth;   /* W:bench descriptors of a paced stream; 0: PAGE_DEPTH */
 	uint32_t len_now; /* W:port  `len` of the last frames that were handed out */
 	struct page_queue port[PAGE_PORTS][PAGE_QUEUES];
-	uint64_t latency[PAGE_SLOTS]; /* W:port  frames by ticks from due to left */
+	/* W:port  frames by the ticks from their due time until they left */
+	uint64_t latency[PAGE_SLOTS];
 	uint64_t polls[PAGE_SLOTS]; /* W:port  paced: polls by ticks since the last poll */
 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Act as zebra: send the routes of files to a dataplane, replay them, and change some thousand a
-second without a change of the port by which a frame must leave.
+"""Act as zebra: send the routes of files to a dataplane, replay them, and change some thousand
+routes a second without a change of the port by which a frame must leave.
 
 Each port has two neighbors with one MAC address, each with a next hop. A change moves a route of
 the table from one of them to the other. Or it adds or removes a host route for a destination of
@@ -30,7 +30,8 @@ TICK_S = 0.01
 
 
 def nhid(family, port, second=False):
-    """Return the id of a next hop: from 11 and 21; second next hops from 31 and 41."""
+    """Return the id of a port's next hop: from 11 (IPv4) or 21 (IPv6) on; the id of its second next
+    hop is from 31 or 41 on."""
     return {4: 10, 6: 20}[family] + port + (20 if second else 0)
 
 

@@ -25,8 +25,8 @@ def change_idle(rig, reps):
 
 
 def change_in_replay(rig, table, rate, reps):
-    """Measure the same during the replay of a full table with `rate` routes a second (None: as many
-    as the socket takes). Each change is sent after the last change has arrived."""
+    """Measure the time of changes during the replay of a full table with `rate` routes a second (None:
+    as many as the socket takes). Each change is sent after a packet has shown the last one."""
     took, seconds = [], []
     for _ in range(reps):
         rig.connect()

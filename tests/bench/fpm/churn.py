@@ -13,7 +13,7 @@ GROUPS, FIRST = 2000, 5000  # groups; the first id of their next hops
 ROUNDS = 8  # changes of all groups in the octets, which are sent repeatedly
 GATEWAYS = 4000  # on each of three links; half of all are in use at a time
 PARTS = 20  # number of times that the memory is read
-WARM = 4  # of these: the queue has grown to its largest size, which malloc keeps
+WARM = 4  # reads that do not count: later the queue has its largest size, which malloc keeps
 
 
 class Unsteady:

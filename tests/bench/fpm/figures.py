@@ -5,7 +5,7 @@ import statistics
 
 
 def spread(values, digits=3):
-    """median, min and max of some values."""
+    """Return median, minimum, maximum and number of some values."""
     return {
         "median": round(statistics.median(values), digits),
         "min": round(min(values), digits),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Load a full table by BGP through real bgpd and zebra. Measure the time from zebra's last octet
-until the FIB is complete, and FRR's own time: the same load with a listener that discards it."""
+until the FIB is complete, and FRR's own time: that of the same load with a listener that discards
+zebra's octets."""
 
 import json
 import os
@@ -139,8 +140,8 @@ class Load:
         return [row["t"] for row in rows if row["event"] == "established"][-1]
 
     def zebra_last_s(self):
-        """Return the time when zebra last gave its kernel an octet for FPM (monotonic, to some
-        ms)."""
+        """Return the time when zebra last gave its kernel an octet for FPM (monotonic, accurate to
+        some ms)."""
         begin = time.monotonic()
         text = netns.run(
             self.lab.ns["r1"],

@@ -150,13 +150,13 @@ def link_lost(rig, behind, stream=None):
 def link_loss(rig, behind, reps):
     """Measure the loss of a member's link without other load."""
     took = [link_lost(rig, behind) for _ in range(reps)]
-    # Negative if the daemon acted before the benchmark itself got the message.
+    # From the kernel's report; negative if the daemon acted before this process read the report.
     from_word = microseconds([word for _, word in took])
     return {**microseconds([call for call, _ in took]), "from_word": from_word}
 
 
 def link_loss_in_replay(rig, table, reps):
-    """Measure the same during a full replay, as fast as the socket takes it."""
+    """Measure the loss of a member's link during a full replay, sent as fast as the socket takes it."""
     took = []
     for _ in range(reps):
         rig.connect()

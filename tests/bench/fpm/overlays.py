@@ -16,7 +16,7 @@ from lib.wait import eventually
 
 GROUP = 7  # `ip link del group` deletes many links at once
 HOST = "198.51.100.9"
-# In turns; the words for ip, and the family of the outer header.
+# The kinds of tunnels, which take turns: the words for ip, and the family of the outer header.
 KINDS = (("sit", 4), ("ipip", 4), ("ip6gre", 6), ("ip6tnl mode any", 6), ("gre", 4))
 PROBES = {
     "tunnels": "gre local 192.0.2.1 remote 192.0.2.2",

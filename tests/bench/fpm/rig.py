@@ -26,7 +26,7 @@ SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 PR_SET_TIMERSLACK = 29
 FORWARDER = "fwd-"  # name of a forwarder's thread, which only the EAL may pin
 MARK, SPORT = b"bench-fpm", 4000
-N_HOPS = 64  # next hops of a table for each family; as many groups of two of them
+N_HOPS = 64  # next hops of a table for each family; it has as many groups of two next hops
 IDLE_S = 20e-6  # wait of the prober between two looks
 
 

@@ -21,7 +21,8 @@ class Table:
         self.octets = b"".join(parts)
 
     def _ids(self):
-        """Make next hops by wan, alt and ext in turn, all different, and a group of each two."""
+        """Make next hops by wan, alt and ext in turn, all different, and a group of each next hop and
+        the following one."""
         outs = [self.rig.wires[name] for name in ("wan", "alt", "ext")]
         index = {out.name: self.rig.ifindex(out) for out in outs}
         for base, gateways in ((1000, gateways4), (2000, gateways6)):
@@ -76,8 +77,7 @@ class Marker:
         return self.outs[self.at]
 
     def wait(self, since):
-        """Return the time when the first probe that was sent after `since` left by the present
-        wire."""
+        """Send probes. Return the time when the first one after `since` left by the present wire."""
         return self.rig.wait_for(self.frame, self.out, since)
 
     def settle(self):

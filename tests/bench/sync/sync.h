@@ -17,11 +17,12 @@
 
 /* The content of the file SYNC_PAGE. bench_sync.py reads the same layout. */
 struct sync_page {
-	uint64_t tsc_hz;           /* W:publisher */
-	uint32_t every_us;         /* W:bench microseconds between publications; 0: never */
-	uint32_t without;          /* W:bench 1: no synchronization now (turns.c) */
-	uint64_t published;        /* W:publisher */
-	uint64_t took[PAGE_SLOTS]; /* W:publisher  publications by ticks */
+	uint64_t tsc_hz;    /* W:publisher */
+	uint32_t every_us;  /* W:bench microseconds between publications; 0: never */
+	uint32_t without;   /* W:bench 1: no synchronization now (turns.c) */
+	uint64_t published; /* W:publisher */
+	/* W:publisher  number of publications by the ticks that they took: page_slot() */
+	uint64_t took[PAGE_SLOTS];
 };
 
 extern struct sync_page *sync_page; /* mapped before main() starts */

@@ -225,8 +225,8 @@ print(const double *cycles, unsigned int rounds)
 }
 
 /*
- * Return the number of packets that did not leave: dropped, or given to the kernel. Those of BFD
- * sessions end here.
+ * Return the number of packets that were dropped or given to the kernel, plus one if BFD
+ * sessions went wrong. Packets of these sessions do not count, because they end here.
  */
 static uint64_t
 not_sent(const struct counters *c)

@@ -29,7 +29,7 @@ static struct fib_vxlans *received;
 
 /* --- headers -------------------------------------------------------------------------------- */
 
-/* Write an address as IPv6: the first of a locator of 48 bits. */
+/* Write the IPv6 address with a number: the first address of a locator of 48 bits. */
 static void
 addr6(uint8_t to[16], uint32_t number)
 {

@@ -37,7 +37,7 @@ struct ports {
 	uint8_t head_tunnel[N_TUNNELLED][192] __rte_aligned(64);
 	uint8_t from[N_ADJ][FROM_BYTES]; /* octets of the outer header of GRE, by far end */
 	uint32_t label[1 + N_OUT];       /* by egress port; 0: it leads to the VRF */
-	uint32_t less_source;            /* the checksum without the source of the header */
+	uint32_t less_source;            /* added to a sum: removes the header's source */
 	uint32_t tag[2 * MANY];          /* outermost tag as it is in a frame */
 	uint16_t order[N_ORDER];
 	uint32_t at[2], at_order; /* place in the frames of all routes, of the ten routes */
@@ -180,7 +180,7 @@ frame_write(const struct ports *p, const struct frame4 *f, unsigned int tags,
 	rte_prefetch0(f + STREAM_AHEAD);
 }
 
-/* Let a frame come from the destination of another one, with the checksum of that. */
+/* Set the source of a frame to the destination of another frame, with a right checksum. */
 static inline void
 source_write(const struct ports *p, const struct frame4 *from, struct rte_mbuf *m)
 {
@@ -293,7 +293,7 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 	return n;
 }
 
-/* Return how packets are in the packets that leave. */
+/* Return the encapsulation of the packets that leave. */
 static enum tunnelled
 row_outer(const struct row *row)
 {

@@ -91,8 +91,9 @@ sessions_set(struct bfd_beat *of_row)
 }
 
 /*
- * Let the sessions be anywhere between two packets. A turn is shorter than an interval: the phases
- * that the forwarder draws at the start of a session would be over after it.
+ * Set the next packet of each session to a random time within an interval. The forwarder
+ * itself would draw 75 to 100 % of the interval. A turn is shorter than that, so it would have
+ * no packet.
  */
 static void
 phases_set(uint64_t interval_tsc)

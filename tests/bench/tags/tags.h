@@ -31,8 +31,8 @@
 #define VPN        2000u /* the label that leads to VRF 1 */
 #define PUSHED     3000u /* plus the number of the label: labels that leave */
 /*
- * The local address of all tunnels: 198.18.0.1. Plus the number of the next hop: the far ends.
- * As an IPv6 address fc00::/16 has the number behind its first 16 bits.
+ * HERE: the local address of all tunnels, 198.18.0.1. THERE plus the number of a next hop:
+ * the far end of its tunnel. The IPv6 address of each has these 32 bits behind fc00::/16.
  */
 #define HERE   0xc6120001u
 #define THERE  0xc6130000u
@@ -94,7 +94,7 @@ struct row {
 	unsigned int rules;  /* of a filter; 0: none */
 	bool ip_rules;       /* rules of policy routing concern other interfaces */
 	const char *hook;    /* example of hook/examples that is loaded; NULL: none */
-	bool hook_elsewhere; /* it belongs to another interface */
+	bool hook_elsewhere; /* the program belongs to another interface */
 	/*
 	 * true: each frame has another source, from all routes; false: all have the same
 	 * source
@@ -165,12 +165,12 @@ world_port(unsigned int adj)
 void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
 		 unsigned int len);
 
-/* Octets of SRV6_TWO with the number of the second segment, from the outer header on. */
+/* Offset of the number of the second segment of SRV6_TWO, from the outer header on. */
 #define SECOND_AT 50u
-/* Octets of an outer IPv4 header that differ by its source: checksum and source. */
+/* Offset and number of the octets that depend on the source of an outer IPv4 header. */
 #define FROM_AT    10u
 #define FROM_BYTES 6u
-/* Octets of VXLAN with the VNI, from the outer header on. */
+/* Offset of the VNI of VXLAN, from the outer header on, and the first VNI. */
 #define VNI_AT    32u
 #define VNI_FIRST 5001u
 
@@ -190,12 +190,18 @@ void outer_turn(struct fib *fib, const struct row *row);
 
 /* --- filters.c ---------------------------------------------------------------------- */
 
-/* Make a ruleset of `n` rules that match no frame. Returns NULL, and has said why. */
+/*
+ * Make a ruleset of `n` rules that match no frame. Returns NULL after a message on stderr
+ * if it fails.
+ */
 struct ruleset *filter_make(unsigned int n);
 
 /* --- hooks.c ------------------------------------------------------------------------ */
 
-/* Load the programs of all rows, for the interface `dev`. Returns 0, or -1 and has said why. */
+/*
+ * Load the programs of all rows, for the interface `dev`. Returns 0, or -1 after a message
+ * on stderr.
+ */
 int hooks_make(const char *dev);
 
 /* Put the program of a row in force, or none. */
@@ -217,10 +223,13 @@ void sessions_turn(struct fwd_conf *conf, const struct row *row);
 /* Write the packets of peers that are due into the first of these frames. Returns how many. */
 unsigned int sessions_receive(struct rte_mbuf **m, unsigned int n);
 
-/* Return true if the frame, which is sent, is one of our sessions. */
+/* Return true if a frame that is sent is a packet of our sessions. */
 bool sessions_sent(const struct rte_mbuf *m);
 
-/* Return true if packets of sessions were sent, and all that came were noted. */
+/*
+ * Return true if sessions that ran have sent and received packets, and the forwarder has
+ * counted all received ones.
+ */
 bool sessions_right(const struct counters *c);
 
 /* --- ports.c ------------------------------------------------------------------------ */

@@ -203,7 +203,10 @@ tunnel_receive(struct fib *fib, uint16_t ifidx)
 	received->entry[at & received->mask] = ifidx;
 }
 
-/* If the row has tunnels, let all routes lead into tunnels of its kind. */
+/*
+ * If the row has tunnels of GRE or IPIP, set the tunnels to its kind. If packets go into
+ * tunnels, let all routes lead there.
+ */
 static void
 tunnels_turn(struct fib *fib, const struct row *row)
 {
