@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The service manager has a TAP of each kept port and a checkpoint at all times, so that a crash
- * while the next daemon stores its own costs nothing. The test plays the manager, which keeps
- * several descriptors of a name, as systemd does.
+ * At all times the service manager has the TAP of each kept port, and a checkpoint. So
+ * nothing is lost if the next daemon crashes while it stores its TAPs and its checkpoint.
+ * The test plays the service manager. Like systemd, it keeps several descriptors of one
+ * name.
  *
  * link: fpm-dataplane/restart/fdstore.c
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
@@ -24,14 +25,19 @@
 
 #define STORED_MAX 16u
 
-/* Descriptors: the file of a TAP or a checkpoint is the number in it. */
+/*
+ * The service manager. Each descriptor is of a file that contains a number. `file` is this
+ * number; it stands for a TAP or a checkpoint. `stored`: descriptors that the manager has;
+ * `in`: descriptors that the present daemon inherited and has not taken yet (name "":
+ * taken).
+ */
 static struct {
 	struct {
 		char name[32];
 		int file;
 	} stored[STORED_MAX], in[STORED_MAX];
 	unsigned int n, n_in;
-	void (*check)(void); /* after each message */
+	void (*check)(void); /* is called after each message of the daemon */
 } m;
 
 static int
@@ -77,7 +83,7 @@ sd_fdstore(const char *name, int fd)
 
 	for (unsigned int i = 0; i < m.n; i++)
 		if (m.stored[i].file == file)
-			return 0; /* it is there, maybe under another name */
+			return 0; /* the file is stored already, maybe under another name */
 	assert_true(m.n < STORED_MAX);
 	snprintf(m.stored[m.n].name, sizeof(m.stored[0].name), "%s", name);
 	m.stored[m.n++].file = file;
@@ -132,7 +138,7 @@ sd_take_next(char *name, unsigned int size)
 int
 sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
 {
-	static int fd = -1; /* it stays open, as an inherited descriptor does */
+	static int fd = -1; /* stays open, as an inherited descriptor does */
 
 	for (unsigned int i = 0; i < m.n_in; i++) {
 		if (m.in[i].name[0] == '\0')
@@ -146,7 +152,10 @@ sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
 	return -1;
 }
 
-/* The operator has renamed the TAP of wan0. */
+/*
+ * Return the name of a TAP in the kernel. The operator has renamed the TAP of wan0 (file
+ * 102).
+ */
 int
 tap_name(int fd, char name[IFNAMSIZ])
 {
@@ -181,11 +190,14 @@ check_nothing_is_lost(void)
 	assert_true(has("checkpoint", -1));
 }
 
-/* Run the start of a daemon with two ports, whose checkpoint is `file`. Return the checkpoint found. */
+/*
+ * Start a daemon with the ports lan0 and `second`. Its checkpoint is `file`. Return the
+ * checkpoint of the last daemon that it found, or -1.
+ */
 static int
 daemon_start_as(const char *second, int file)
 {
-	static const struct config conf; /* names no port that an old TAP belongs to */
+	static const struct config conf; /* without ports: no old TAP has a port */
 	struct port port[2];
 	int last, checkpoint = file_new(file), found = -1;
 
@@ -239,7 +251,10 @@ nothing_is_missing_while_the_next_daemon_stores_its_own(void **state)
 	}
 }
 
-/* A daemon that crashed between the two messages left both. */
+/*
+ * A daemon that crashes after it has stored its checkpoint, and before it has removed the
+ * old checkpoint, leaves both.
+ */
 static void
 of_two_checkpoints_the_later_one_is_taken_and_one_stays(void **state)
 {
@@ -262,7 +277,7 @@ a_name_that_no_port_has_is_removed(void **state)
 	unsigned int open;
 	int fd;
 
-	assert_int_equal(daemon_start(2), 1); /* sd_find() of this test keeps one open */
+	assert_int_equal(daemon_start(2), 1); /* sd_find() above leaves a descriptor open */
 	open = descriptors_open();
 	fd = file_new(200);
 	sd_fdstore("tap-old0", fd);
@@ -275,7 +290,7 @@ a_name_that_no_port_has_is_removed(void **state)
 	assert_int_equal(descriptors_open(), open);
 }
 
-/* systemd stores a file once, so the old name has to go first. */
+/* systemd stores a file only once, so the old name must be removed first. */
 static void
 a_tap_that_was_renamed_is_stored_under_its_new_name(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A copy of the tries for each NUMA node. All copies give the same answers after any
- * messages of zebra and with any amount of memory. A difference is found. The nodes need
- * not exist: the kernel then takes memory of any node.
+ * The FIB has a copy of the tries for each NUMA node. All copies give the same answers,
+ * whatever zebra sends and however little memory there is. The audit finds a copy that
+ * differs. The nodes of these tests need not exist: for an absent node, the kernel takes
+ * memory of any node.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
@@ -28,7 +29,10 @@ draw(uint32_t below)
 	return (uint32_t)((state >> 33) % below);
 }
 
-/* Change one of few prefixes, of all lengths, so that most changes meet an earlier one. */
+/*
+ * Change the route of a random prefix. The prefixes are few and have many lengths, so most
+ * changes overlap with an earlier change.
+ */
 static void
 any_change(struct rig *g)
 {
@@ -202,7 +206,7 @@ more_nodes_than_there_may_be_copies_share_the_first(void **state_)
 	assert_int_equal(conf.n_nodes, FIB_COPIES_MAX);
 }
 
-/* An attacker that knows the seed could choose destinations that collide. */
+/* An attacker that knows the seed could choose flows and SIDs whose hashes are equal. */
 static void
 two_fibs_have_two_seeds(void **state_)
 {

@@ -20,7 +20,10 @@
 #define NOT_THERE (FIB_VRF_MAX + 3) /* a table that was removed */
 #define VRF       5
 
-/* Groups, and what their paths are. */
+/*
+ * Groups of routes. Each has the name of the table of its route, or of the kind of its
+ * path.
+ */
 enum { MAIN = 1, OF_TABLE, OF_VRF, OWN, THROWS };
 
 static struct fib *fib;
@@ -82,7 +85,10 @@ tear_down(void **state)
 	return 0;
 }
 
-/* Begin a list; packets are UDP from 192.0.2.9 port 1000 to 198.51.100.9 port 53. */
+/*
+ * Begin a list of rules. The packet is UDP from port 1000 to port 53, from 192.0.2.9 to
+ * 198.51.100.9 or from 2001:db8:9:: to 2001:db8:100::.
+ */
 static void
 begin(uint8_t family)
 {
@@ -111,7 +117,7 @@ begin(uint8_t family)
 				     .family = family};
 }
 
-/* Append a rule that asks TABLE and matches every packet. */
+/* Append a rule that matches every packet. `number`: the table of the action. */
 static struct fib_rule *
 rule_add(enum fib_rule_action action, uint16_t number)
 {
@@ -123,7 +129,7 @@ rule_add(enum fib_rule_action action, uint16_t number)
 	return rule;
 }
 
-/* Begin a list of one rule for TABLE, and main. */
+/* Begin a list of two rules: for TABLE, then for main. Return the rule for TABLE. */
 static struct fib_rule *
 one_rule(uint8_t family)
 {
@@ -191,7 +197,7 @@ interfaces_select(void **state)
 	assert_int_equal(group(), OF_TABLE);
 	key.ifindex = 12;
 	assert_int_equal(group(), MAIN);
-	rule->iif_vrf = VRF; /* the interface is a VRF */
+	rule->iif_vrf = VRF; /* the interface of the rule is a VRF */
 	assert_int_equal(group(), MAIN);
 	key.vrf = VRF;
 	assert_int_equal(group(), OF_TABLE);
@@ -273,7 +279,7 @@ headers_of_ipsec_and_dccp_have_ports(void **state)
 {
 	static const struct {
 		uint8_t proto;
-		unsigned int at; /* place of the ports in the header; 8: it has none */
+		unsigned int at; /* offset of the ports in the header; 8: no ports */
 	} of[] = {{33, 0}, {50, 0}, {51, 4}, {1, 8}, {47, 8}};
 
 	for (unsigned int i = 0; i < 2 * sizeof(of) / sizeof(of[0]); i++) {
@@ -444,7 +450,7 @@ a_tos_has_another_fib(void **state)
 	assert_int_equal(group(), OF_TABLE);
 	ip[1] = 0x18;
 	assert_int_equal(group(), MAIN);
-	ip[1] = 0x08; /* only another FIB has a rule for this TOS */
+	ip[1] = 0x08; /* only the FIB of VRF has routes for this TOS */
 	assert_int_equal(group(), MAIN);
 }
 

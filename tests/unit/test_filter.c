@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The builder of rulesets, with messages that the kernel would not send, and the judgement of
- * packets. test_filter.py has the messages of a kernel and compares with Linux.
+ * The builder of rulesets, also with messages that the kernel would not send, and the
+ * verdicts on packets. test_filter.py uses the messages of a real kernel, and compares the
+ * verdicts with those of Linux.
  *
  * link: fpm-dataplane/filter/build.c fpm-dataplane/filter/part.c fpm-dataplane/filter/attr.c
  * link: fpm-dataplane/filter/messages.c fpm-dataplane/filter/expr.c fpm-dataplane/filter/kept.c
@@ -42,7 +43,7 @@ reverse_path(const struct ruleset_packet *p, bool iif)
 	return the_reverse_path;
 }
 
-/* Judge a packet of some octets at a time in ticks. */
+/* Judge a packet of `octets` octets at the time `now`, in ticks. */
 static enum ruleset_verdict
 judge_at(const struct ruleset *r, uint16_t octets, uint64_t now)
 {
@@ -178,7 +179,7 @@ logged_of(const uint8_t *ip, unsigned int octets)
 	return l;
 }
 
-/* Return true if the text about a packet ends so. */
+/* Return true if the text about a packet ends with `end`. */
 static bool
 text_ends(const struct logged *l, const char *end)
 {
@@ -212,7 +213,7 @@ the_text_of_a_packet_has_what_its_headers_have(void **state)
 			      "code=0"));
 	l = logged_of(ping, 40);
 	assert_true(text_ends(&l, " proto=icmp6"));
-	/* The longest of all is not cut. */
+	/* The longest possible text is not cut. */
 	memset(l.log.prefix, '\n', LOGGED_PREFIX - 1);
 	memset(l.iifname, 1, 15);
 	memset(l.oifname, 1, 15);
@@ -280,8 +281,8 @@ chains_too_far_away_are_refused(void **state)
 }
 
 /*
- * Put `n` chains, of which each jumps three times to the next one. The last has one rule, which
- * drops. Build them.
+ * Build a ruleset of `n` chains. Each chain jumps three times to the next chain. The last
+ * chain has one rule, which drops the packet.
  */
 static struct ruleset *
 chains_of_three_jumps(int n)
@@ -310,8 +311,8 @@ static void
 jumps_that_lead_through_too_many_rules_are_refused(void **state)
 {
 	/*
-	 * A packet passes 442,865 rules in the first of twelve chains. Each further chain
-	 * multiplies this number by three.
+	 * The jumps of the first of twelve chains lead a packet through 442,866 rules. Each
+	 * further chain multiplies this number by about three.
 	 */
 	struct ruleset *r = chains_of_three_jumps(12);
 
@@ -323,7 +324,10 @@ jumps_that_lead_through_too_many_rules_are_refused(void **state)
 				 "1000000 rules");
 }
 
-/* Build `limit rate [over] RATE/second burst 1 drop`; `type`: NFT_LIMIT_PKTS or _PKT_BYTES. */
+/*
+ * Build `limit rate [over] RATE/second burst 1 drop`. `type`: NFT_LIMIT_PKTS or
+ * NFT_LIMIT_PKT_BYTES.
+ */
 static struct ruleset *
 limit_of(uint64_t rate, uint32_t type, bool over)
 {
@@ -342,8 +346,9 @@ limit_of(uint64_t rate, uint32_t type, bool over)
 }
 
 /*
- * Packets come for ten seconds at several times the rate, of 64 and of 1500 octets. Those within
- * the rate are the rate times ten seconds within 1 %. A bucket of octets holds a second more at
+ * Packets of 64 or 1500 octets come for ten seconds at three times the rate. The number of
+ * packets within the rate is the rate times ten seconds, with an error of at most 1 %. A
+ * limit in octets lets pass the octets of one more second, because its bucket is full at
  * the start, as in Linux.
  */
 static void
@@ -363,7 +368,7 @@ a_limit_has_its_rate_over_ten_seconds(void **state)
 		for (uint64_t n = 0; n < 10 * offered; n++) {
 			uint64_t now = 2000 + n * 1000000000u / offered;
 
-			/* The rule drops the packets within the rate, or those over it. */
+			/* With `over`, the rule drops the other packets. */
 			within += (judge_at(r, size, now) == RULESET_DROP) != over;
 		}
 		want = by_octets ? 11 * rate / size : 10 * rate;
@@ -440,7 +445,7 @@ base_chains_of_two_tables_are_joined(void **state)
 		for (uint32_t k = c->rule; k < c->rule + c->n_rule; k++)
 			assert_int_equal(r->rule[k].chain, i);
 	}
-	assert_int_equal(judge(r), RULESET_DROP); /* by the policy of the last one */
+	assert_int_equal(judge(r), RULESET_DROP); /* by the policy of the last chain */
 	assert_int_equal(r->rule[r->chain[r->base[0]].rule].state->count->packets, 1);
 	ruleset_free(r);
 }
@@ -478,7 +483,7 @@ an_interval_ends_before_its_end(void **state)
 	assert_int_equal(judge(r), RULESET_PASS);
 	ruleset_free(r);
 
-	rule_of_set(); /* the same, and 10.1.2.3 onwards */
+	rule_of_set(); /* 10.1.2.0 to 10.1.2.2, and all addresses from 10.1.2.3 on */
 	put_element(&m, "s", c, 4, 0);
 	put_element(&m, "s", c, 4, NFT_SET_ELEM_INTERVAL_END);
 	put_element(&m, "s", a, 4, 0);
@@ -509,7 +514,7 @@ counters_stay_with_the_rule_of_the_table(void **state)
 	ruleset_free(other);
 }
 
-/* Chain sub has rule 20. */
+/* Begin a ruleset whose chain sub has rule 20. If `reached`, chain forward jumps to sub. */
 static void
 chain_that_is_reached(bool reached)
 {
@@ -520,7 +525,7 @@ chain_that_is_reached(bool reached)
 	rule_with_verdict("sub", 20, NF_DROP, NULL);
 }
 
-/* Build the ruleset of the messages, for the table with handle 7. Frees `old`. */
+/* Build the ruleset of the messages, for the table with handle 7. Free `old`. */
 static struct ruleset *
 rebuild(struct ruleset *old, bool dormant)
 {
@@ -534,7 +539,10 @@ rebuild(struct ruleset *old, bool dormant)
 	return r;
 }
 
-/* Linux counts on in a rule of a chain that was out of reach, or whose table was dormant. */
+/*
+ * As in Linux, the counters of a rule continue after a time in which no packet reached its
+ * chain, or in which its table was dormant.
+ */
 static void
 counters_stay_while_no_packet_reaches_the_rule(void **state)
 {
@@ -700,7 +708,10 @@ wait_for_readers(void *ctx, void (*fn)(void *owner, void *memory), void *memory)
 	waits[n_waits++].memory = memory;
 }
 
-/* The Poptrie of a set has memory to reclaim, so it must not go before it is reclaimed. */
+/*
+ * Parts of the Poptrie of a set wait for a grace period, so the Poptrie must not be freed
+ * before these parts are reclaimed.
+ */
 static void
 a_refused_ruleset_with_a_large_set_is_freed_after_a_grace_period(void **state)
 {
@@ -729,7 +740,10 @@ a_refused_ruleset_with_a_large_set_is_freed_after_a_grace_period(void **state)
 		waits[i].fn(NULL, waits[i].memory);
 }
 
-/* Each octet of good messages is changed, and each message is cut: the sanitizers look on. */
+/*
+ * Change each octet of good messages, and cut the messages behind each octet. The
+ * sanitizers report a read beyond the messages.
+ */
 static void
 broken_messages_break_nothing(void **state)
 {

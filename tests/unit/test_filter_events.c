@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transactions of nf_tables as the kernel announces them: where one ends, its changes, and
- * the messages that are lost. The test plays the kernel, and the clock.
+ * Transactions of nf_tables as the kernel announces them: where a transaction ends, which
+ * changes it has, and how the reader notices lost messages. The test plays the kernel and
+ * the clock.
  *
  * link: fpm-dataplane/filter/attr.c fpm-dataplane/filter/messages.c
  */
@@ -21,7 +22,7 @@
 
 /* --- functions that this program replaces ------------------------------------------------ */
 
-static bool no_memory;    /* datagrams and messages find no memory */
+static bool no_memory;    /* there is no memory for datagrams and messages */
 static bool only_count;   /* messages are counted, and not stored */
 static int receive_errno; /* error of the next recvmsg(); 0: no error */
 static uint64_t now_ms;
@@ -60,7 +61,7 @@ clock_ms(void)
 	return now_ms;
 }
 
-/* Let the time of poll() pass, or as much as `on_poll` says. */
+/* Let the time limit of poll() pass, then call `on_poll`. */
 static int
 poll_wait(struct pollfd *p, nfds_t n, int ms)
 {
@@ -94,7 +95,7 @@ static struct filter_transaction t;
 static struct messages m;
 static int kernel = -1, fd = -1;
 
-/* Write a message about a table, of transaction `generation`. */
+/* Write a message of transaction `generation` about a table. */
 static void
 put(unsigned int type, const char *table, uint8_t family, uint32_t generation)
 {
@@ -130,7 +131,7 @@ end(uint32_t generation)
 	m.n += MNL_ALIGN(m.nlh->nlmsg_len);
 }
 
-/* Send the messages that were written as a datagram. */
+/* Send all written messages as one datagram. */
 static void
 send_all(void)
 {
@@ -138,7 +139,7 @@ send_all(void)
 	m.n = 0;
 }
 
-/* Assert that the next transaction is this one, with `n` messages about elements. */
+/* Assert that the next transaction is `generation`, with `n` messages about elements. */
 static void
 next_is(uint32_t generation, bool ours, bool elements_only, unsigned int n)
 {
@@ -220,7 +221,7 @@ a_transaction_has_the_messages_before_its_end(void **state)
 	send_all();
 	next_is(5, true, true, 2);
 	no_more();
-	/* The messages are those of one transaction only. */
+	/* The next transaction does not have the messages of the one before. */
 	element(6);
 	end(6);
 	send_all();
@@ -286,23 +287,27 @@ a_transaction_may_be_in_many_datagrams_and_a_datagram_have_many(void **state)
 static void
 the_lost_end_of_a_transaction_shows(void **state)
 {
-	/* Messages of the next transaction follow: those before are not a part of it. */
+	/*
+	 * The end of 30 is lost, and a message of 31 follows. 31 has only its own message.
+	 */
 	element(30);
 	element(31);
 	end(31);
 	send_all();
 	next_is(31, true, true, 1);
-	/* The end of another transaction follows. */
+	/*
+	 * The end of 32 is lost, and the end of 33 follows. The whole table must be read.
+	 */
 	element(32);
 	end(33);
 	send_all();
 	next_is(33, true, false, 1);
-	/* Other tables have no messages here, so nothing was lost for these. */
+	/* 34 changes another table only, so the loss of its end does not matter. */
 	put(NFT_MSG_NEWRULE, "other", NFPROTO_INET, 34);
 	end(35);
 	send_all();
 	next_is(35, false, true, 0);
-	/* Messages have the low 16 bits. */
+	/* A message has only the low 16 bits of its generation. */
 	element(0x10004);
 	end(0x10004);
 	element(0x20005);
@@ -317,14 +322,14 @@ other_messages_and_strangers_are_ignored(void **state)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0test_filter_events"},
 			   stranger = {.sun_family = AF_UNIX, .sun_path = "\0strange"};
-	/* Not longer than the address that the reader has room for. */
+	/* The reader has room for no longer address. */
 	socklen_t len = sizeof(struct sockaddr_nl);
 	int other = socket(AF_UNIX, SOCK_DGRAM, 0);
 
 	element(40);
 	m.nlh->nlmsg_type = NFNL_SUBSYS_CTNETLINK << 8 | NFT_MSG_NEWRULE;
 	end(40);
-	m.nlh->nlmsg_len = NLMSG_HDRLEN + sizeof(struct nfgenmsg); /* without a number */
+	m.nlh->nlmsg_len = NLMSG_HDRLEN + sizeof(struct nfgenmsg); /* no NFTA_GEN_ID */
 	m.n -= 8;
 	end(41);
 	send_all();
@@ -392,7 +397,7 @@ elements_beyond_16_mib_need_the_whole_table(void **state)
 	send_all();
 	assert_int_equal(filter_events_next(&ev, &t), 1);
 	assert_true(t.ours && !t.elements_only);
-	/* Elements that find no memory need it, too. */
+	/* Without memory for the elements, the whole table must be read, too. */
 	only_count = false;
 	no_memory = true;
 	element(62);
@@ -416,7 +421,7 @@ changes_of_elements_are_gathered(void **state)
 	assert_int_equal(g->from, 100);
 	assert_int_equal(g->heard, 100);
 	assert_true(g->awaits_from);
-	/* The generation that is read: its changes may be in the tables, or not. */
+	/* 100 is the generation that is read. It changes no table of this reader. */
 	put(NFT_MSG_NEWRULE, "other", NFPROTO_INET, 100);
 	end(100);
 	element(101);
@@ -440,7 +445,7 @@ changes_of_elements_are_gathered(void **state)
 	/* The next read begins without messages. */
 	filter_gather_begin(&ev, 102);
 	assert_int_equal(g->messages.n, 0);
-	assert_true(g->awaits_from); /* 102 came after 101, which was heard last */
+	assert_true(g->awaits_from); /* the last end that was heard is that of 101 */
 	end(102);
 	send_all();
 	filter_gather(&ev);
@@ -448,7 +453,10 @@ changes_of_elements_are_gathered(void **state)
 	assert_false(g->awaits_from);
 }
 
-/* Gather the transactions that were written, behind a read of generation 200. */
+/*
+ * Begin a read of generation 200, and gather the written transactions. Return true if they
+ * spoil it.
+ */
 static bool
 spoils(void)
 {
@@ -464,7 +472,9 @@ other_changes_spoil_the_read(void **state)
 	end(199);
 	send_all();
 	filter_gather(&ev);
-	/* The generation that is read changed the tables. */
+	/*
+	 * Transaction 200 itself changes a table: the read may miss a part of its changes.
+	 */
 	element(200);
 	end(200);
 	assert_true(spoils());
@@ -473,16 +483,16 @@ other_changes_spoil_the_read(void **state)
 	end(202);
 	assert_true(spoils());
 	assert_int_equal(ev.gathered.heard, 202);
-	/* Not a rule of another table. */
+	/* A rule of another table does not spoil the read. */
 	put(NFT_MSG_NEWRULE, "other", NFPROTO_INET, 203);
 	end(203);
 	assert_false(spoils());
-	/* A loss. */
+	/* A loss of messages does. */
 	receive_errno = ENOBUFS;
 	end(204);
 	assert_true(spoils());
 	next_is(204, false, true, 0);
-	/* No memory for the messages; too many messages. */
+	/* So does a lack of memory for the messages, and then too many messages. */
 	element(205);
 	send_all();
 	no_more();
@@ -510,7 +520,7 @@ other_changes_spoil_the_read(void **state)
 
 /* --- the wait for transactions -------------------------------------------------------------- */
 
-static unsigned int ends_after; /* polls, until the thread has to end; 0: never */
+static unsigned int ends_after; /* polls after which the thread must end; 0: never */
 
 static bool
 is_ending(void *ctx)
@@ -525,7 +535,7 @@ until(uint32_t generation)
 	return filter_gather_until(&ev, generation, is_ending, &ends_after);
 }
 
-/* Send the end of the next transaction, from 300 on, at the third poll. */
+/* At the third poll, send the end of transaction 300. */
 static void
 end_at_third_poll(void)
 {
@@ -549,14 +559,17 @@ static void
 the_wait_ends_with_the_last_transaction(void **state)
 {
 	ends_after = 0;
-	/* Nothing was ever announced: this generation is older than the socket. */
+	/* No transaction was announced yet: this generation is older than the socket. */
 	filter_gather_begin(&ev, 299);
 	assert_int_equal(until(299), 0);
 	assert_int_equal(n_polls, 0);
 	on_poll = end_at_third_poll;
 	assert_int_equal(until(300), 0);
 	assert_int_equal(n_polls, 3);
-	/* The generation that was read is announced soon, or was before the socket. */
+	/*
+	 * The generation that is read is announced soon, or its announcement was lost. The
+	 * wait has a limit.
+	 */
 	n_polls = 0;
 	on_poll = NULL;
 	filter_gather_begin(&ev, 301);

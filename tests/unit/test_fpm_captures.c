@@ -17,8 +17,8 @@
 #include "test_fpm_events.h"
 
 /*
- * The content of a stream as sums. Equal sums over more than a hundred streams are not a
- * chance.
+ * The content of a stream as sums. Equal sums over more than a hundred streams are no
+ * coincidence.
  */
 struct sums {
 	uint64_t frames, routes, dels, nexthops, nexthop_dels;
@@ -32,7 +32,7 @@ struct sums {
 	uint64_t pid;
 };
 
-/* --- the decode ----------------------------------------------------------------------- */
+/* --- the independent decode ----------------------------------------------------------- */
 
 /* Return the sum of the numbers behind each `key` in `s`. Add their count to `n`. */
 static uint64_t
@@ -130,7 +130,9 @@ expect_message(struct sums *e, const char *head, const char *fixed, const char *
 		e->skipped_type++;
 }
 
-/* Add up a decode. A message has three lines: head, fixed fields, attributes. */
+/*
+ * Add up an independent decode. A message has three lines: head, fixed fields, attributes.
+ */
 static struct sums
 sums_of_text(char *text)
 {

@@ -212,7 +212,7 @@ unknown_attributes_are_skipped_by_length(void **state)
 	becomes(w, "nexthop 5 [192.0.2.1 if2 w1];route 192.0.2.0/24 t254 nh5;");
 }
 
-/* Add a label stack, outermost first, with S on the last entry. */
+/* Add a label stack, outermost first. The last entry has the bit S (bottom of stack). */
 static void
 attr_labels(struct wire *w, uint16_t type, const uint32_t *label, unsigned int n)
 {
@@ -321,7 +321,7 @@ stacks_are_read_without_implicit_null_and_too_long_ones_as_no_label(void **state
 	attr_u32(w, NHA_OIF, 2);
 	attr_u16(w, NHA_ENCAP_TYPE, 1);
 	nest = attr_nest(w, NHA_ENCAP);
-	attr(w, 1, "abcde", 5); /* not a number of entries */
+	attr(w, 1, "abcde", 5); /* not a multiple of the length of an entry */
 	attr_nest_end(w, nest);
 	assert_int_equal(last_is_nothing(w).malformed, 1);
 }

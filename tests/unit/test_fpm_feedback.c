@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Acknowledgements as zebra reads them: one RTM_NEWROUTE per frame, with the table and
- * protocol of the route. A table above 255 does not fit rtm_table and has an attribute.
+ * protocol of the route. A table above 255 does not fit in rtm_table, so it is in the
+ * attribute RTA_TABLE.
  * link: fpm-dataplane/fpm/ fpm-dataplane/netlink/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include <setjmp.h>
@@ -120,7 +121,7 @@ a_closed_session_gets_no_acknowledgement(void **state)
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	assert_int_equal(prefix_parse("198.51.100.0/24", &f.prefix, NULL), 0);
-	for (uint32_t gen = 0; gen <= 1; gen++) { /* the second one is of this session */
+	for (uint32_t gen = 0; gen <= 1; gen++) { /* 1: the present session */
 		struct msg_feedback *m = msg_new(MSG_FEEDBACK, sizeof(*m));
 
 		m->gen = gen;
@@ -135,7 +136,10 @@ a_closed_session_gets_no_acknowledgement(void **state)
 	bench_free(b);
 }
 
-/* The acknowledgements of a replay wait for zebra; their memory does not stay. */
+/*
+ * The acknowledgements of a replay wait until zebra reads them. Then a large buffer is
+ * freed.
+ */
 static void
 the_buffer_of_many_acknowledgements_is_freed(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The frame cutter waits for whole frames and trusts no broken header.
+ * fpm_frame_next() waits for a whole frame, and refuses a broken header.
  * link: fpm-dataplane/fpm/frame.c
  */
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Streams of zebra with labels, recorded with a kernel that has MPLS: LDP, segment routing,
- * L3VPN. tests/unit/captures has them: each frame in hex, and below it its events as the
- * decoder of tests/lab/fpm_text.py prints them.
+ * L3VPN. The streams are in tests/unit/captures. Each frame is a line in hex. The line
+ * below it has the events of the frame, as tests/lab/fpm_text.py decodes it.
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
  */
 #include <setjmp.h>
@@ -17,7 +17,10 @@
 #define CAPTURES  "tests/unit/captures/*.hex"
 #define FRAME_MAX 4096
 
-/* Counts of all captures, so that none of these kinds can vanish unnoticed. */
+/*
+ * Counts over all captures. The test fails if a kind is missing. of_interface: hops that
+ * pop the label and have an interface without a gateway.
+ */
 struct found {
 	unsigned int frames, labels, pops, stacks, of_interface;
 };

@@ -44,7 +44,7 @@ start_fails_where_it_cannot_listen(void **state)
 	bench_free(b);
 }
 
-/* After a crash another process has the address for a time. */
+/* After a crash of the daemon, another process may have its address for a time. */
 static void
 who_insists_listens_when_it_can(void **state)
 {
@@ -55,7 +55,8 @@ who_insists_listens_when_it_can(void **state)
 	fpm->conf.listen = loopback(AF_INET, port);
 	fpm->conf.retry_listen = true;
 	/*
-	 * Not bench_run(): the thread does not listen yet. It writes its port when it does.
+	 * Do not use bench_run(), because it reads the port of the thread: the thread
+	 * writes its port when it listens, and it does not listen yet.
 	 */
 	assert_int_equal(worker_start(&b->w), 0);
 	b->port = port;
@@ -80,7 +81,10 @@ queue_is_full(bool full)
 	atomic_store(&fpm_status.queue_bytes_out, full ? in - (1 << 20) : in);
 }
 
-/* Lines of pauses in the log, and the number of pauses that lines say they left out. */
+/*
+ * `lines`: log lines about a pause. `missed`: suppressed lines, the sum of the keys
+ * missed=.
+ */
 struct pauses {
 	unsigned int lines, missed;
 };
@@ -118,7 +122,7 @@ swing(struct bench *b)
 	eventually(fpm_status.listening == 1);
 }
 
-/* Note the last of the two lines. */
+/* Note whether a line says that fpm listens. The last line counts. */
 static void
 note_state(void *ctx, const char *line, size_t len)
 {

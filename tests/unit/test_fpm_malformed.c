@@ -204,9 +204,9 @@ static const struct {
 		{RTA_MULTIPATH, 0, ""},
 		{RTA_MULTIPATH, 7, "\7\0\0\0\2\0\0"},
 		{RTA_MULTIPATH, 8, "\0\0\0\0\2\0\0\0"}, /* an entry of length 0 */
-		/* Reaches beyond its end. */
+		/* The second entry reaches beyond the end of the attribute. */
 		{RTA_MULTIPATH, 16, "\10\0\0\0\2\0\0\0\20\0\0\0\2\0\0\0"},
-		/* Random octets in the nest. */
+		/* The attribute in the entry has a length of 65535. */
 		{RTA_MULTIPATH, 12, "\14\0\0\0\2\0\0\0\377\377\5\0"},
 		{RTA_METRICS, 4, "\377\0\2\0"},
 		{RTA_METRICS, 6, "\6\0\2\0\1\0"}, /* an MTU of two octets */

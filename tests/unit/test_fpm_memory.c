@@ -18,7 +18,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* The kernel has no memory for batches, or for a smaller block of hops. */
+/*
+ * no_batch: there is no memory for batches. no_smaller: a block of hops cannot be moved to
+ * a smaller block.
+ */
 static atomic_bool no_batch, no_smaller;
 
 static void *
@@ -45,7 +48,8 @@ scarce_again(void *p, size_t bytes)
 
 /*
  * Assert that fpm accepts no client during three rounds that try to send the queue. In each
- * round it listens until the try fails. A client that connects in that time is hung up.
+ * round it listens until the try fails. It closes the connection of a client that connects
+ * in that time.
  */
 static void
 no_client_is_accepted(struct bench *b)
@@ -83,7 +87,7 @@ a_session_without_memory_ends_and_zebra_comes_again(void **state)
 	assert_int_equal(fpm_status.closes, 1);
 	assert_true(rib_text_is(&b->rib, ""));
 	atomic_store(&no_batch, false);
-	/* The route is lost with its session, the end of the session is not. */
+	/* The route is lost with its session. rib still hears of the end of the session. */
 	rib_hears(&b->rib, "down gen1 pid4242;");
 	fd = client_when_welcome(b);
 	send_route(fd, "198.51.100.0/24", 2);

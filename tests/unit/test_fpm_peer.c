@@ -26,7 +26,7 @@
 
 enum goes { STAYS, CLOSES, RESETS, SHUTS };
 
-/* True if a process can get this user id. In a container it may have no mapping. */
+/* True if a process can get this user id. In a container the id may have no mapping. */
 static bool
 can_be(uid_t uid)
 {
@@ -96,7 +96,10 @@ choosy_bench(int af)
 	return b;
 }
 
-/* Return a socket that is connected to `a`, has sent `said` and has then done `goes`. */
+/*
+ * Connect to `a` and send `said`. Then leave the connection open (STAYS), close it, reset
+ * it, or shut down its sending side (SHUTS). Return the socket, or -1.
+ */
 static int
 connected(const struct sockaddr_storage *a, const void *said, size_t len, enum goes goes)
 {
@@ -208,7 +211,7 @@ a_program_of_another_user_is_no_zebra(void **state)
 		pid = program(LISTED, &a, 1, STAYS, &done);
 		rib_hears(&b->rib, "up gen1 pid4242;route 198.51.100.0/24 t254 nh1;");
 		await(done);
-		close(client(b)); /* a client of root, as which the test runs */
+		close(client(b)); /* a client of root, because the test runs as root */
 		eventually(fpm_status.strangers + fpm_status.accepts == 3);
 		bench_free(b);
 		ends(pid);
@@ -238,7 +241,7 @@ a_program_that_ends_before_its_user_is_known_is_ignored(void **state)
 		/* Some connections that were reset are never accepted. */
 		eventually(status_get(&fpm_status.strangers) > before);
 	}
-	/* A client of root is accepted behind them. */
+	/* After these connections, a client of root is accepted. */
 	fd = client(b);
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
@@ -330,7 +333,10 @@ the_kernel_knows_whose_a_connection_is_while_it_is_open(void **state)
 	assert_true(uid_of(AF_INET, AF_INET, RESETS, &uid) < 0);
 }
 
-/* The child has no descriptor left, and asks for the socket at `a`. Return an exit code. */
+/*
+ * In a child process: allow no further descriptor, then ask the kernel for the socket at
+ * `a`. Return an exit code.
+ */
 static int
 short_of_descriptors(const struct sockaddr_storage *a)
 {
@@ -339,7 +345,10 @@ short_of_descriptors(const struct sockaddr_storage *a)
 	struct mnl_socket *nl;
 	int rc;
 
-	/* The kernel does not know the socket: fpm then accepts without a question. */
+	/*
+	 * If the kernel cannot find the socket, fpm accepts clients without asking the
+	 * kernel.
+	 */
 	rc = peer_begin(&nl, "", &absent);
 	if (rc != -EOPNOTSUPP || nl != NULL)
 		return 2;
@@ -362,7 +371,7 @@ a_missing_descriptor_does_not_end_the_check_of_users(void **state)
 	assert_non_null(nl);
 	peer_end(&nl);
 	assert_null(nl);
-	peer_end(&nl); /* the thread may stop twice */
+	peer_end(&nl); /* a second call is allowed */
 	child = fork();
 	if (child == 0) {
 		alarm(PATIENCE_S);

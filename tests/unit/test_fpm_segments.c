@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops of SRv6: two streams of zebra 8.4.4 (sharpd installed the routes), and built ones for
- * what zebra has sent since.
+ * Next hops of SRv6, from two recorded streams of zebra 8.4.4 (sharpd installed the
+ * routes), and from built messages with the attributes of later versions of zebra.
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/netlink/ fpm-dataplane/fpm/frame.c
  * link: fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  */
@@ -117,7 +117,10 @@ end_points_of_zebra_have_their_action(void **state)
 			    "2 flavors 0 bits 0/0 table 0 hop 2001:db8:1::2");
 	assert_string_equal(sid_text(&hop[2]), "8 flavors 0 bits 0/0 table 100 hop -");
 	assert_string_equal(sid_text(&hop[3]), "6 flavors 0 bits 0/0 table 0 hop 10.0.1.2");
-	/* zebra sends SEG6_LOCAL_TABLE for End.DT6: SRV6_TABLE_ALONE. */
+	/*
+	 * For End.DT6 zebra sends SEG6_LOCAL_TABLE. The flavor SRV6_TABLE_ALONE (32) says
+	 * so.
+	 */
 	assert_string_equal(sid_text(&hop[4]), "7 flavors 32 bits 0/0 table 100 hop -");
 }
 
@@ -140,7 +143,7 @@ a_headend_of_zebra_has_its_segments(void **state)
 	assert_int_equal(hop[0].label[4], 1);
 }
 
-/* RFC 8986, 5.1: the outer header that forwarders write for it. */
+/* RFC 8986, 5.1: forwarders write this outer header for the headend. */
 static void
 a_headend_of_zebra_has_its_outer_header(void **state)
 {
@@ -182,7 +185,7 @@ hop_begin(uint16_t type)
 	attr(&wire, NHA_ENCAP | NESTED, "", 0);
 }
 
-/* Return the malformed messages. */
+/* End the message and decode it. Return the number of malformed messages. */
 static uint64_t
 hop_end(void)
 {
@@ -231,7 +234,10 @@ flavors_and_lengths_are_read(void **state)
 	assert_int_equal(hop_end(), 0);
 	assert_string_equal(sid_text(&hop[0]), "1 flavors 16 bits 48/24 table 0 hop -");
 
-	/* bgpd sets NEXT-C-SID for End.DT46, where nothing is shifted. */
+	/*
+	 * bgpd sets NEXT-C-SID also for End.DT46. It has no effect there, because nothing
+	 * is shifted.
+	 */
 	hop_begin(7);
 	attr_u32(&wire, 1, SRV6_END_DT46);
 	attr_u32(&wire, 9, 1001);
@@ -250,7 +256,10 @@ end_dt6_with_vrftable_is_no_table_alone(void **state)
 	assert_string_equal(sid_text(&hop[0]), "7 flavors 0 bits 0/0 table 1001 hop -");
 }
 
-/* Linux reads the interface of End.X only, since 6.17; zebra sends it since 10.6, or 0. */
+/*
+ * Linux reads an interface for End.X only, since version 6.17. zebra sends the interface
+ * since version 10.6; it may be 0.
+ */
 static void
 end_x_has_an_interface(void **state)
 {
@@ -275,7 +284,7 @@ end_x_has_an_interface(void **state)
 	assert_int_equal(hop_end(), 0);
 	assert_true(srv6_sid_unpack(hop[0].label, hop[0].n_labels, &sid));
 	assert_int_equal(sid.oif, 0);
-	hop_begin(7); /* two octets */
+	hop_begin(7); /* an interface of two octets */
 	attr_u32(&wire, 1, SRV6_END_X);
 	attr(&wire, 5, peer, sizeof(peer));
 	attr_u16(&wire, 7, 13);
@@ -306,7 +315,10 @@ put_segments(uint32_t mode, unsigned int n)
 	attr(&wire, 1, srh, 4 + 8 + 16 * n);
 }
 
-/* As many segments as fit the headroom of a packet: RFC 8986, 5.1 and 5.2. */
+/*
+ * The headroom of a packet limits the list to four segments (H.Encaps: RFC 8986, 5.1) or
+ * five (H.Encaps.Red: 5.2).
+ */
 static void
 headends_have_up_to_five_segments_and_a_source(void **state)
 {

@@ -11,7 +11,7 @@
 
 #include "test_fpm_bench.h"
 
-/* Connect the first client and send a route. Return when rib has it. */
+/* Connect the first client and send a route. Return its socket when rib has the route. */
 static int
 client_taught(struct bench *b)
 {
@@ -49,7 +49,7 @@ silent_session_is_announced_when_it_ends(void **state)
 	int fd = client(b);
 
 	eventually(fpm_status.accepts == 1);
-	/* fpm announces it after a second of silence. */
+	/* fpm announces a silent session after a second. */
 	assert_true(rib_text_is(&b->rib, "") || monotonic_ms() - begin_ms >= 1000);
 	close(fd);
 	rib_hears(&b->rib, "up gen1 pid0;down gen1 pid0;");
@@ -175,8 +175,8 @@ zebra_is_held_off_over_a_rest(void **state)
 }
 
 /*
- * Start fpm with the data of the previous daemon's checkpoint. `until_s` is CLOCK_BOOTTIME;
- * 0: no hold.
+ * Start fpm with the data of the previous daemon's checkpoint. `until_s`: the end of its
+ * hold, in seconds of CLOCK_BOOTTIME; 0: no hold.
  */
 static struct bench *
 bench_after(uint32_t until_s)
@@ -202,7 +202,7 @@ zebra_is_held_off_over_the_daemons_end(void **state)
 	bench_free(b);
 }
 
-/* A hold that is over, or further in the future than a client can request. */
+/* A hold is ignored if its end is past, or later than a client can request. */
 static void
 a_hold_that_is_over_or_cannot_be_is_none(void **state)
 {
@@ -217,7 +217,7 @@ a_hold_that_is_over_or_cannot_be_is_none(void **state)
 	}
 }
 
-/* zebra connects again every 3 s and may be stopped before that. */
+/* zebra tries to connect every 3 s. The operator may stop it before it has connected. */
 static void
 a_hold_without_a_session_holds_the_zebra_of_the_last_daemon(void **state)
 {
@@ -351,7 +351,7 @@ delete_and_route_of_one_frame_stay_in_one_batch(void **state)
 			put_route(w, "203.0.113.0/24", NHID_MIDDLE);
 		put_route(w, "192.0.2.0/24", i);
 		frame_end(w);
-		if (i % 500 == 499) { /* much at once fills batches completely */
+		if (i % 500 == 499) { /* many frames at once fill batches completely */
 			client_send(fd, w->octet, w->len);
 			w->len = 0;
 		}
@@ -438,7 +438,7 @@ rib_that_is_too_far_behind_ends_the_session_until_it_caught_up(void **state)
 	b->rib.text.len = 0;
 	pthread_mutex_unlock(&b->rib.lock);
 	fd = client_when_welcome(b);
-	eventually(fpm_status.refusing == 0); /* is updated right after it listens */
+	eventually(fpm_status.refusing == 0); /* is updated right after listen() */
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh1;");
 	assert_int_equal(fpm_status.overflows, 1);
@@ -497,7 +497,7 @@ listens_on_ipv6_too(void **state)
 	bench_free(b);
 }
 
-/* Log lines about sessions and the sum of the suppressed lines. */
+/* Counts of the log lines about sessions, and of the suppressed lines (missed=). */
 struct told {
 	unsigned int up, down, missed;
 };

@@ -124,7 +124,8 @@ static void
 a_static_route_lacks_an_interface_behind_its_gateway(void **state)
 {
 	static const struct {
-		const char *line, *rest; /* NULL: the line is no such route */
+		/* `rest`: the text behind the gateway; NULL: the line is no such route */
+		const char *line, *rest;
 	} lines[] = {
 		{"ip route 10.9.0.0/16 192.0.2.1", ""},
 		{" ip route 10.9.0.0/16 192.0.2.1 200", " 200"},
@@ -215,7 +216,7 @@ teardown(void **state)
 	return unlink(t.script);
 }
 
-/* Run the check with an FRR that answers so. Returns the number of findings. */
+/* Run the check with an FRR that gives these answers. Return the number of findings. */
 static size_t
 examine(const char *version, const char *routes_from, const char *config, const char *vnis)
 {
@@ -237,7 +238,9 @@ examine(const char *version, const char *routes_from, const char *config, const 
 	return json_array_size(t.e.rows);
 }
 
-/* Assert that finding `i` has this status, subject, and word in its text. */
+/*
+ * Assert that finding `i` has this status and subject, and that its text contains `word`.
+ */
 static const json_t *
 finding_is(size_t i, const char *status, const char *subject, const char *word)
 {

@@ -52,7 +52,7 @@ iface_make(struct fib *fib, uint16_t ifidx, uint16_t vrf)
 
 #define SLOT_OWN 1 /* group of the routes of own addresses */
 
-/* Make our addresses own addresses of a VRF; 0: of table main. */
+/* Make `ours` and `ours6` addresses of this router in VRF `number`; 0: in table main. */
 static void
 own_in(struct fib *fib, uint16_t number)
 {
@@ -101,8 +101,8 @@ down(void **state)
 }
 
 /*
- * Make an IP header between the host and its peer, and `proto` with these ports behind it.
- * Return the length.
+ * Make a frame between the host and its peer, with protocol `proto` and these ports. Return
+ * its length.
  */
 static unsigned int
 packet(uint8_t family, bool from_host, uint8_t proto, uint16_t sport, uint16_t dport)
@@ -130,7 +130,7 @@ packet(uint8_t family, bool from_host, uint8_t proto, uint16_t sport, uint16_t d
 	return L2_LEN + head + 20;
 }
 
-/* Make the frame the packet of a burst that was received by `ifidx`. */
+/* Make a burst of this one frame, received by `ifidx`. */
 static void
 comes_by(uint16_t ifidx, uint8_t family, unsigned int len)
 {
@@ -201,8 +201,8 @@ a_peer_of_one_vrf_is_a_stranger_in_another(void **state)
 }
 
 /*
- * A host behind the kernel sends by our TAP, too, with addresses of its own. It makes no
- * other host a peer of ours.
+ * The kernel also sends packets of other hosts by a TAP. Their source is no address of this
+ * router, so their destination does not become a peer of this router.
  */
 static void
 packets_that_the_kernel_forwards_make_no_peers(void **state)
@@ -243,7 +243,7 @@ the_same_address_has_a_share_in_each_vrf(void **state)
 		for (unsigned int i = 0; i < 4; i++) {
 			struct policer_conf conf;
 
-			/* All buckets are full. */
+			/* After an hour all buckets are full. */
 			burst.now += 3600 * HZ << POLICER_TICK_SHIFT;
 			policer_get(class[i], &conf);
 			comes_by(BLUE, family, packet(family, false, 17, 1, 2));

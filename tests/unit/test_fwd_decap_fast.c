@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decapsulation by the octets of the outer headers (fwd/decap_fast.c) gives the result of the stages,
- * for random bursts of tunnels, VXLAN and SRv6. The second router has the stages alone.
+ * Decapsulation by patterns (fwd/decap_fast.c) gives the result of the stages, for random
+ * bursts of tunnels, VXLAN and SRv6. The second router has no patterns, only the stages.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -19,7 +19,7 @@
 #else
 #define ROUNDS 3000
 #endif
-/* Where a packet is after the walk. */
+/* The result for a packet after the walk. */
 struct result {
 	uint8_t verdict, cause;
 	struct fwd_decap decap;
@@ -27,8 +27,8 @@ struct result {
 
 static struct result results[2][BURST_MAX];
 static unsigned int n_hits;
-static unsigned int tags; /* number of tags of each frame, all of one VLAN */
-static uint64_t hit;      /* packets of the last burst that matched a pattern */
+static unsigned int tags; /* number of tags of each frame; all frames have the same tags */
+static uint64_t hit;      /* bits of the packets of the last burst that matched */
 
 /* --- both routers ------------------------------------------------------------------------- */
 
@@ -184,11 +184,11 @@ learn(const struct flow *flow)
 	both_pass(1, WAN, false);
 }
 
-/* A packet that was offered as a pattern. */
+/* The packet of the last learn_any(). */
 static uint8_t seen[BUFFER];
 static struct rte_mbuf seen_m;
 
-/* Offer a packet that may have a fault as a pattern, and keep it for seen_write(). */
+/* Make a pattern of a packet that may have a fault. Keep the packet for seen_write(). */
 static void
 learn_any(const struct flow *flow)
 {
@@ -200,7 +200,7 @@ learn_any(const struct flow *flow)
 	both_pass(1, WAN, false);
 }
 
-/* Write the packet that was seen last, with another ECN field inside. */
+/* Write the packet of the last learn_any(), with another ECN field in the inner header. */
 static void
 seen_write(unsigned int i, const struct flow *flow)
 {
@@ -383,7 +383,7 @@ patterns(void)
 	return n;
 }
 
-/* Make tables without chance, and flows for them. */
+/* Flows for tables_fix(), which makes tables without random parts. */
 static const struct flow gre = {.kind = FLOW_T4, .inner = 4};
 static const struct flow sid_flow = {.kind = FLOW_SID, .inner = 4, .n_segments = 1};
 
@@ -406,8 +406,9 @@ inner_vary(uint8_t *ip, uint8_t family)
 }
 
 /*
- * Packets of a flow differ in lengths, TTL, DF, identification, DSCP, ECN and source port. Packets
- * that met congestion match, too, so that later packets do not pass them. All may have tags.
+ * Packets of a flow match although their outer headers differ in lengths, TTL, DF,
+ * identification, DSCP, ECN and source port. Packets that met congestion match, too, so
+ * that later packets do not overtake them. All packets may have tags.
  */
 static void
 packets_of_a_flow_match_with_and_without_tags(void **state)
@@ -464,7 +465,7 @@ stages_pass(const struct flow *flow)
 	fwd_walk(&fast.burst, NULL);
 }
 
-/* Let bursts of a flow be tried until no burst is tried, and return their number. */
+/* Compare bursts of a flow with patterns until attempts stop. Return their number. */
 static unsigned int
 tries_until_stop(const struct flow *flow)
 {
@@ -489,12 +490,12 @@ attempts_stop_and_begin_again(void **state)
 	assert_int_equal(patterns(), 1);
 	assert_false(fwd_decap_may_be_fast(&fast.burst));
 	fast.fwd.decap_gain = 0;
-	epoch_next(1); /* no sample */
+	epoch_next(1); /* an interval that does not count */
 	stages_pass(&gre);
 	assert_int_equal(fast.fwd.decap_gain, 0);
 	epoch_next(DECAP_SAMPLE - 1);
-	stages_pass(&sid_flow); /* matches no pattern; makes one */
-	/* As many of its packets count as are needed. */
+	stages_pass(&sid_flow); /* the first packet makes a pattern, the others match it */
+	/* Matches are counted only until the gain is above 0. Then attempts begin. */
 	assert_int_equal(fast.fwd.decap_gain, -BURST_MAX + 9 * DECAP_GAIN);
 	assert_true(fast.fwd.decap_tries);
 	fast.fwd.decap_gain = -DECAP_GAIN_MAX;
@@ -504,7 +505,7 @@ attempts_stop_and_begin_again(void **state)
 		stages_pass(&gre);
 	}
 	assert_true(fwd_decap_may_be_fast(&fast.burst));
-	/* Matches add up to a limit, and attempts without a match take it away. */
+	/* Matches raise the gain up to a limit. Attempts without a match lower it. */
 	epoch_next(1);
 	for (unsigned int n = 0; n < 40; n++) {
 		for (unsigned int i = 0; i < BURST_MAX; i++)
@@ -517,7 +518,7 @@ attempts_stop_and_begin_again(void **state)
 	assert_int_equal(fast.fwd.decap_gain, DECAP_GAIN_MAX);
 	gre4(7);
 	assert_int_equal(tries_until_stop(&gre), 2 * DECAP_GAIN_MAX / BURST_MAX);
-	/* Not tried: nothing is counted outside of samples. */
+	/* Without attempts, packets are counted only in counting intervals. */
 	stages_pass(&gre);
 	assert_int_equal(fast.fwd.decap_gain, -DECAP_GAIN_MAX);
 }
@@ -575,7 +576,7 @@ a_pattern_in_use_is_not_replaced(void **state)
 	assert_int_equal(p->epoch, fast.fwd.outer_epoch);
 	made = p->epoch;
 	value = p->value[0];
-	p->value[0] ^= 1; /* as another flow with the same place */
+	p->value[0] ^= 1; /* as if another flow had made a pattern in the same place */
 	for (;;) {
 		epoch_next(DECAP_SAMPLE);
 		learn(&gre);
@@ -587,7 +588,7 @@ a_pattern_in_use_is_not_replaced(void **state)
 	assert_true(p->value[0] == value && p->epoch == fast.fwd.outer_epoch);
 }
 
-/* Try to learn packet 0 of the last burst once more. */
+/* Try to make only a pattern of packet 0 of the last burst. Return 1 on success, or 0. */
 static unsigned int
 learns(void)
 {
@@ -630,7 +631,7 @@ bursts_that_others_see_take_the_stages(void **state)
 	assert_false(fwd_decap_may_be_fast(&fast.burst));
 }
 
-/* Packets of two tunnels in a burst, one after the other, are told apart in each member. */
+/* Packets of a burst differ if any field of struct fwd_decap except `at` differs. */
 static void
 packets_of_two_tunnels_differ(void **state)
 {
@@ -642,7 +643,7 @@ packets_of_two_tunnels_differ(void **state)
 		other.vrf = k == 2 ? 2 : other.vrf;
 		other.path = k == 3 ? PATH(PATH_ADJ, 2) : other.path;
 		other.by_sid = k == 4;
-		other.at = k == 5 ? 9 : 0; /* does not count */
+		other.at = k == 5 ? 9 : 0; /* no difference */
 		fast.fwd.n_decap = 0;
 		fast.fwd.decap_differs = true;
 		fwd_decap_compare(&fast.fwd, &first);
@@ -651,12 +652,12 @@ packets_of_two_tunnels_differ(void **state)
 		fast.fwd.n_decap = 1;
 		fwd_decap_compare(&fast.fwd, &other);
 		assert_int_equal(fast.fwd.decap_differs, k >= 1 && k <= 4);
-		fwd_decap_compare(&fast.fwd, &first); /* stays */
+		fwd_decap_compare(&fast.fwd, &first); /* the result stays */
 		assert_int_equal(fast.fwd.decap_differs, k >= 1 && k <= 4);
 	}
 }
 
-/* Let a packet be a pattern, and return true if it became one. */
+/* Pass packet 0 through both routers. Return true if the first router makes a pattern. */
 static bool
 makes_a_pattern(void)
 {
@@ -667,7 +668,7 @@ makes_a_pattern(void)
 	return patterns() == 1;
 }
 
-/* Insert a header of hop-by-hop options with padding alone before the rest of packet 0. */
+/* Insert hop-by-hop options behind the IPv6 header of packet 0. They are only padding. */
 static void
 options_insert(void)
 {
@@ -710,7 +711,7 @@ options_before_a_sid_make_no_pattern(void **state)
 	}
 }
 
-/* The stages verify a checksum, so a packet with one makes no pattern, and matches none. */
+/* A packet with a UDP checksum needs the stages: it makes and matches no pattern. */
 static void
 a_udp_checksum_is_verified_by_the_stages(void **state)
 {
@@ -744,7 +745,7 @@ a_udp_checksum_is_verified_by_the_stages(void **state)
 	}
 }
 
-/* An interface whose packets concern policy rules, or a filter, has no fast path: fast4, fast6. */
+/* If rules or a filter apply to the packets of an interface, fast4 and fast6 are false. */
 static void
 an_interface_without_a_fast_path_takes_the_stages(void **state)
 {
@@ -769,7 +770,7 @@ an_interface_without_a_fast_path_takes_the_stages(void **state)
 	}
 }
 
-/* The gain has two limits. Attempts begin above 0, and end at the lower limit alone. */
+/* Attempts begin when the gain is above 0. They end when it is at its lower limit. */
 static void
 the_gain_decides_about_attempts(void **state)
 {
@@ -820,7 +821,7 @@ nested_write(void)
 	m->pkt_len = m->data_len;
 }
 
-/* A pattern has the outer tunnel alone. The packet in it is one of another tunnel, for the stages. */
+/* A pattern describes the outer tunnel alone. The stages open the inner tunnel. */
 static void
 a_tunnel_in_a_tunnel_is_opened_by_both(void **state)
 {
@@ -842,7 +843,7 @@ a_tunnel_in_a_tunnel_is_opened_by_both(void **state)
 			assert_int_equal(side->inside.verdict[0], VERDICT_DECAPSULATED);
 			assert_int_equal(fwd_decap_of(&side->inside, 0).ifidx, T4);
 		}
-		assert_int_equal(patterns(), 1); /* none of inner packets */
+		assert_int_equal(patterns(), 1); /* inner packets make no pattern */
 		bursts_are_alike(&fast.inside, &slow.inside);
 		epoch_next(DECAP_SAMPLE);
 	}

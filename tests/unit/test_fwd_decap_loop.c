@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop of a forwarder whose packets are all decapsulated by patterns (fwd/decap_fast.c): no packet is
- * left for the stages, but the round has packets. Frames of this router leave before them.
+ * The loop of a forwarder in rounds whose packets all match patterns (fwd/decap_fast.c). No
+ * outer packet is left for the stages, but the round has packets. Injected frames of this
+ * router leave before these packets.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -38,7 +39,7 @@ static const struct bed {
 
 static struct {
 	const struct bed *bed;
-	unsigned int round, n_round; /* now, and the rounds altogether */
+	unsigned int round, n_round; /* the present round, and the number of all rounds */
 	unsigned int sent[CYCLES_EVERY + 2];
 	struct rte_ring *inject;
 	struct rte_mbuf *first[CYCLES_EVERY + 2];
@@ -46,8 +47,8 @@ static struct {
 } loop;
 
 /*
- * Return true for rounds in which no packet passes the stages. None of them is the first one after a
- * quiescent state, and the last one is timed.
+ * Return true for rounds in which no outer packet passes the stages. None of them is the
+ * first round after a quiescent state. The last of them is timed.
  */
 static bool
 round_has_patterns_alone(unsigned int round)
@@ -60,7 +61,9 @@ static struct {
 	struct packet_meta meta;
 } own;
 
-/* Give the next round a frame of this router, by the port of the packets in transit. */
+/*
+ * Inject a frame of this router. The next round sends it by LAN, as the packets in transit.
+ */
 static void
 own_inject(void)
 {
@@ -74,7 +77,10 @@ is_tagged(unsigned int i)
 	return loop.bed->vlans && i % 4 == 3;
 }
 
-/* Return the packets of a round that leave: patterns describe no packet with a tag. */
+/*
+ * Return the number of packets of a round that leave. The only pattern is one of WAN, so
+ * the packets of the VLAN do not match it.
+ */
 static unsigned int
 round_sends(unsigned int round)
 {
@@ -120,7 +126,7 @@ device_gives(void *queue, struct rte_mbuf **m, uint16_t n)
 	assert_int_equal(n, loop.bed->rx_burst);
 	for (unsigned int i = n; i-- > 0;)
 		m[i] = packet_give(i);
-	/* The stages would drop the outer packets. */
+	/* In rounds with patterns alone, the stages would drop the outer packets. */
 	local = PATH(round_has_patterns_alone(loop.round) ? PATH_BLACKHOLE : PATH_LOCAL, 0);
 	fib->group[12] = group_word_single(local);
 	fib->group[20] = group_word_single(
@@ -164,8 +170,9 @@ vlan_make(void)
 }
 
 /*
- * A burst has no packets for the stages if all of them match: fwd_main() passes the inner packets. So
- * it does for a burst in parts, and for the packets of a port without a tag beside those of a VLAN.
+ * If all packets of a burst match, no outer packet is left for the stages, and fwd_main()
+ * still passes the inner packets through the stages. It also does so for a burst that is
+ * handled in parts, and for untagged packets of a port in a burst with packets of a VLAN.
  */
 static void
 bed_passes(const struct bed *bed)
@@ -214,7 +221,7 @@ bed_passes(const struct bed *bed)
 		assert_int_equal(loop.sent[k], round_sends(k) + (k > 1));
 		assert_true((loop.first[k] == &own.m) == (k > 1));
 	}
-	assert_int_equal(fast.count.idle_polls, 0); /* a forwarder without packets sleeps */
+	assert_int_equal(fast.count.idle_polls, 0); /* no round is without packets */
 	watch_free(watch);
 	free(conf.rings.inject);
 	free(set);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that an end point of SRv6 (End, with and without NEXT-C-SID) passes on by a comparison of
- * octets (fwd/decap_fast.c) leave as packets that pass the stages twice. The second router has the
- * stages alone.
+ * An end point of SRv6 (End, with and without NEXT-C-SID) passes packets on by a comparison
+ * of octets (fwd/decap_fast.c). The packets leave exactly as if they had passed the stages
+ * twice. The first router compares octets, the second router has the stages alone.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -24,13 +24,16 @@
 /* How a packet left the stages. */
 struct result {
 	uint8_t verdict, cause;
-	uint64_t hop; /* VERDICT_GO */
+	uint64_t hop; /* is set with VERDICT_GO */
 };
 
 static struct result results[2][BURST_MAX];
 static unsigned int n_hits, n_gone;
 
-/* The second segments: a neighbor, another SID of this router, this host, no route. */
+/*
+ * The next segments. Their routes lead to a neighbor, to another SID of this router, and to
+ * this host. The last segment has no route.
+ */
 static const uint8_t next6[4][16] = {{0xfc, 0, 0, 0, 0, 3, [15] = 9},
 				     {0xfc, 0, 0, 0, 0, 4, [15] = 9},
 				     {0xfc, 0, 0, 0, 0, 5, [15] = 9},
@@ -63,8 +66,8 @@ end_up(void **state)
 struct visit {
 	struct flow flow;
 	bool shift;   /* the next segment is in the destination */
-	uint8_t next; /* place in next6[] */
-	uint8_t left; /* segments left, before this end point */
+	uint8_t next; /* index in next6[] */
+	uint8_t left; /* segments left, when the packet arrives */
 };
 
 static struct visit
@@ -92,7 +95,7 @@ visit_write(unsigned int i, const struct visit *w)
 	ip[1] = (uint8_t)random(); /* traffic class and flow label */
 	put_be16(ip + 2, (uint16_t)random());
 	ip[7] = (uint8_t)(2 + below(200));
-	if (w->shift) { /* fc00:0:1:N::, and another argument behind it */
+	if (w->shift) { /* fc00:0:1:N:M::, N: the next segment, M: a further argument */
 		memcpy(ip + 24, sid6, 6);
 		memcpy(ip + 30, next6[w->next] + 4, 2);
 		memset(ip + 32, 0, 8);
@@ -133,7 +136,10 @@ results_take(struct side *s, struct burst *at, struct result *result)
 	}
 }
 
-/* Pass `n` packets through the stages, and again while an end point passes them on or opens them. */
+/*
+ * Pass `n` packets through the stages. Repeat this with the packets that an end point
+ * passed on or decapsulated.
+ */
 static void
 side_pass(struct side *s, unsigned int n, unsigned int tags, struct result *result,
 	  bool by_pattern)
@@ -320,7 +326,7 @@ end_points_agree(void **state)
 
 /* --- single rules ------------------------------------------------------------------------- */
 
-/* Return the number of patterns of the first router, after packet 0 was offered. */
+/* Let the first router learn from packet 0. Return the number of its patterns. */
 static unsigned int
 patterns_after(const struct visit *w)
 {
@@ -336,7 +342,11 @@ patterns_after(const struct visit *w)
 	return n;
 }
 
-/* Only End by the route of the next segment makes a pattern, and not where it removes a header. */
+/*
+ * Packets of End make a pattern, because End forwards by the route of the next segment.
+ * They make no pattern if End removes the routing header (PSP). Packets of other end points
+ * make none.
+ */
 static void
 other_end_points_make_no_pattern(void **state)
 {
@@ -362,7 +372,10 @@ other_end_points_make_no_pattern(void **state)
 	assert_int_equal(patterns_after(&w), 0);
 }
 
-/* The kernel decides about packets from link-local addresses, and of a VRF without a FIB. */
+/*
+ * The forwarders do not pass on packets from link-local addresses, of a VRF without a FIB,
+ * and of an interface that does not forward IPv6. So these packets make no pattern.
+ */
 static void
 packets_of_the_kernel_make_no_pattern(void **state)
 {
@@ -402,8 +415,9 @@ packet_cut_at(unsigned int bytes)
 }
 
 /*
- * The kernel gets a packet whose headers are truncated. The stages read all headers, and a pattern
- * has no others than IPv6 and the routing header.
+ * The kernel gets a packet whose headers are truncated. The stages notice this, because
+ * they read all headers. A pattern matches only packets without headers behind the routing
+ * header.
  */
 static void
 truncated_headers_are_for_the_stages(void **state)
@@ -438,7 +452,10 @@ truncated_headers_are_for_the_stages(void **state)
 	}
 }
 
-/* Destinations with different arguments (NEXT-C-SID) from one source have places of their own. */
+/*
+ * Packets from one source whose destinations differ in the argument of NEXT-C-SID have
+ * patterns in different places of the table.
+ */
 static void
 arguments_do_not_share_a_pattern(void **state)
 {
@@ -459,10 +476,13 @@ arguments_do_not_share_a_pattern(void **state)
 	}
 	for (unsigned int k = 0; k < FWD_PATTERNS; k++)
 		n += fast.fwd.pattern[k].n_words != 0;
-	assert_true(n >= 6); /* by chance two may share a place */
+	assert_true(n >= 6); /* two patterns may have the same place by chance */
 }
 
-/* A packet that an end point passes on is received once: by its port, and by its VRF. */
+/*
+ * A packet that an end point passes on counts as received only once, for its port and its
+ * VRF.
+ */
 static void
 a_packet_that_goes_on_counts_once_for_its_vrf(void **state)
 {

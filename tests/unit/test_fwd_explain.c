@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `explain`: the walk of a packet that does not exist, over tables made by hand. Filters
- * and rings for real packets.
+ * `explain`: the walk of a packet that was not received, over tables made by hand. Also
+ * the filters and rings of `trace` and `capture`, which observe real packets.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c
  * link: fpm-dataplane/ruleset/
@@ -82,8 +82,8 @@ fib_down(void **state)
 }
 
 /*
- * Write Ethernet, IPv4 and UDP headers of a packet of `len` octets. Return the number of
- * octets.
+ * Write Ethernet, IPv4 and UDP headers of a packet of `len` octets. Return the length of
+ * the headers.
  */
 static uint16_t
 frame_make(uint8_t *f, uint16_t len, uint8_t ttl, bool df)
@@ -194,7 +194,10 @@ too_big_is_cut_or_answered(void **state)
 	assert_int_equal(watch_reason(&rec), DROP_mtu);
 	rec = explain(fib, 1400, 64, true);
 	assert_int_equal(rec.verdict, WATCH_GO);
-	/* The largest packet, whose length ui limits so that it fits in 16 bits with its header. */
+	/*
+	 * The longest packet that ui allows: with its Ethernet header, the length fits in
+	 * 16 bits.
+	 */
 	rec = explain(fib, WATCH_FRAME_BYTES_MAX - 14, 64, true);
 	assert_int_equal(rec.verdict, PUNT_too_big);
 	assert_int_equal(rec.l3_bytes, WATCH_FRAME_BYTES_MAX - 14);
@@ -215,7 +218,7 @@ filters_match_their_fields(void **state)
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 0);
 	*f = (struct watch_filter){.points = 1, .packet = true, .sport = 4000, .dport = 53};
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 1);
-	/* truncated. */
+	/* The frame ends within the destination port. */
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, 37), 0);
 	put_be16(frame + 20, 1); /* a later fragment has no ports */
 	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 0);
@@ -338,11 +341,11 @@ a_member_of_a_vrf_goes_by_its_fib_then_by_main(void **state)
 	assert_int_equal(rec.verdict, WATCH_GO);
 	assert_true(rec.to_main);
 	in->rules4 = true;
-	fib->rules[0] = &no_rule; /* they have decided that there is no route */
+	fib->rules[0] = &no_rule; /* the rules have decided that there is no route */
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, PUNT_unreach);
 	assert_false(rec.to_main);
-	fib->rules[0] = NULL; /* rules go in this order */
+	fib->rules[0] = NULL; /* the default rules: first the VRF, then main */
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, WATCH_GO);
 	in->rules4 = false;
@@ -386,7 +389,7 @@ a_route_to_another_vrf_is_followed_once(void **state)
 			 DROP_vrf_no_fib); /* its routes may be still to come */
 	fib->vrfs_told = true;
 	rec = explain(fib, 100, 64, false);
-	assert_int_equal(rec.verdict, WATCH_GO); /* blue has no route, and main has */
+	assert_int_equal(rec.verdict, WATCH_GO); /* by main: blue has no route */
 	assert_int_equal(rec.to_vrf, 4);
 
 	assert_int_equal(poptrie_add(blue->tries.pt4, net, 24, GROUP), 0);
@@ -449,7 +452,7 @@ the_second_choice_among_equals_is_not_the_first(void **state)
 
 		put_be16(f + 34, sport);
 		fwd_explain(fib, IN, f, len, 114, &rec);
-		/* The punt thread sends packets that waited by the same path. */
+		/* The punt thread sends packets by the same path after they waited. */
 		assert_int_equal(rec.path, fib_resolve(fib, 0, 4, &dst, rec.flow_hash));
 		if (path_kind(rec.path) == PATH_ADJ)
 			n[path_index(rec.path) - ADJ]++;
@@ -475,7 +478,7 @@ each_error_that_is_asked_for_is_sent(void **state)
 		fib->group[GROUP] = group_word_single(PATH(kind, kind == PATH_ADJ     ? ADJ
 								 : kind == PATH_ENCAP ? 0
 										      : 4));
-		if (kind == PATH_VRF) { /* back to the first VRF */
+		if (kind == PATH_VRF) { /* the route of VRF 4 leads to a VRF, too */
 			static const uint8_t net[4] = {198, 51, 100, 0};
 
 			poptrie_add(fib->vrf[4]->tries.pt4, net, 24, GROUP);
@@ -489,7 +492,7 @@ each_error_that_is_asked_for_is_sent(void **state)
 		n++;
 		if (icmp_of_drop(rec.cause, 4).type == 0 ||
 		    icmp_of_drop(rec.cause, 6).type == 0)
-			fail_msg("%s: none is sent", reason_info[rec.cause].name);
+			fail_msg("%s: no ICMP error is sent", reason_info[rec.cause].name);
 	}
 	assert_int_equal(n, 9);
 }

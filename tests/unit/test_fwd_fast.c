@@ -79,8 +79,8 @@ good_frame(unsigned int i, unsigned int family, unsigned int payload)
 }
 
 /*
- * Make the packet of a DHCP server to the client with MAC `client`. It goes to the offered
- * address.
+ * Make the packet of a DHCP server to the client with MAC `client`. The destination is the
+ * offered address.
  */
 static void
 dhcp_answer(unsigned int i, const uint8_t *client)
@@ -210,8 +210,9 @@ fast_and_slow_path_agree(void **state)
 }
 
 /*
- * True if all sixteen frames are for our MAC and from a unicast address. Otherwise all
- * sixteen take the slow path.
+ * Frames are checked in groups of sixteen. Return true if all frames of the group of frame
+ * `i` are for our MAC and from a unicast address. Otherwise the whole group takes the slow
+ * path.
  */
 static bool
 all_for_us(unsigned int i)
@@ -268,7 +269,7 @@ no_ipv6_packet_passes_where_ipv6_is_off(void **state)
 		good_frame(i, i % 2 ? 4 : 6, i);
 		burst.m[i] = &mbuf[i];
 	}
-	frame[0][L2_LEN + 24] = 0xff; /* to a group: the kernel would not take it either */
+	frame[0][L2_LEN + 24] = 0xff; /* multicast: the kernel would not take it either */
 	burst_look(&burst);
 	fwd_parse(&burst);
 	for (unsigned int i = 0; i < BURST_MAX; i++)
@@ -379,7 +380,10 @@ a_packet_received_by_a_member_is_counted_for_its_vrf(void **state)
 	fwd.count = NULL;
 }
 
-/* Without this the VRF would have more drops than received packets. */
+/*
+ * A member that is down counts its received packets for its VRF, because else the VRF would
+ * have more drops than received packets.
+ */
 static void
 so_is_a_packet_received_by_a_member_that_is_down(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A short burst that fwd_few() forwards leaves as by the stages: the same frames, in the same
- * order in the same buffers, with the same counters. A burst that it leaves to the stages is
- * unchanged. The bursts are random, with a fixed seed.
+ * fwd_few() forwards a short burst with the same result as the stages: the same frames, in
+ * the same order in the same buffers, with the same counters. It does not change a burst
+ * that it leaves to the stages. The bursts are random, with a fixed seed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -189,7 +189,10 @@ usual_bursts_are_forwarded(void **state)
 	}
 }
 
-/* A filter, a program and a session that watches need the stages. */
+/*
+ * A burst needs the stages if there is a filter, a program or a session that watches
+ * packets.
+ */
 static void
 a_filter_or_a_program_needs_the_stages(void **state)
 {

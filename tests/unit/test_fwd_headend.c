@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets behind the outer header of a headend of SRv6, octet by octet: RFC 8754, 2 and 4.1, RFC
- * 8986, 5.1 and 5.2, RFC 2473, 6, RFC 6040, 4.1.
+ * The outer header that a headend of SRv6 writes, and the inner packet behind it, octet by
+ * octet: RFC 8754, 2 and 4.1, RFC 8986, 5.1 and 5.2, RFC 2473, 6, RFC 6040, 4.1.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -15,7 +15,7 @@
 
 #include "fib/sid.h"
 
-#define HEADEND 1 /* number of its entry */
+#define HEADEND 1 /* index in fib->encap and fib->headend */
 #define OUTER   40
 
 static const uint8_t tunsrc6[16] = {0x20, 1, 0xd, 0xb8, 0, 0xff, [15] = 1};
@@ -23,8 +23,9 @@ static const uint8_t own6[16] = {0xfd, 1, [15] = 7};
 static struct fib_seg6 seg6;
 
 /*
- * Make the route to HOST4 and host6 a headend with `n` segments: remote6, then fc00::1, fc00::2
- * and so on. In the words, as in a packet, the first to visit is the last.
+ * Make the route to HOST4 and host6 a headend with `n` segments: remote6, then fc00::1,
+ * fc00::2 and so on. In the words, as in a packet, the first segment to visit is the last
+ * of the list.
  */
 static struct fib_headend *
 headend(enum srv6_mode mode, unsigned int n, const uint8_t source[16])
@@ -63,7 +64,7 @@ headends_down(void **state)
 	return down(state);
 }
 
-/* Check the outer IPv6 header, but for the flow label. */
+/* Check the outer IPv6 header. The flow label may have any value but 0. */
 static void
 outer_is(const uint8_t *out, unsigned int bytes, uint8_t proto, uint8_t class)
 {
@@ -87,7 +88,10 @@ inside_is(const uint8_t *ip, uint8_t family)
 		assert_true(ip4_checksum_ok(ip, 20));
 }
 
-/* S1: all segments are in the list, the first to visit is the last and the destination. */
+/*
+ * S1: all segments are in the list. The first segment to visit is the last of the list, and
+ * the destination.
+ */
 static void
 h_encaps_lists_all_segments(void **state)
 {
@@ -157,7 +161,9 @@ end_points_read_the_header(void **state)
 	assert_int_equal(sid_packet_inside(out, 300, &p), 4);
 }
 
-/* RFC 6040, 4.1: the ECN field is copied. RFC 2473, 6.4: so is the class. */
+/*
+ * RFC 6040, 4.1: the ECN field is copied. RFC 2473, 6.4: the traffic class is copied, too.
+ */
 static void
 the_class_is_that_of_the_packet(void **state)
 {
@@ -230,7 +236,7 @@ rules_for_the_class_of_the_outer_header_decide(void **state)
 	headend(SRV6_ENCAP, 2, NULL);
 	fib->rules[1] = rules;
 	fwd.outer_epoch++;
-	into(4, 60, NULL); /* its class is 0xb8 */
+	into(4, 60, NULL); /* the class of the outer header is 0xb8 */
 	assert_int_equal(b.verdict[0], DROP_blackhole);
 	rules->rule[0].tos = 0x20;
 	into(4, 60, NULL);
@@ -241,8 +247,8 @@ rules_for_the_class_of_the_outer_header_decide(void **state)
 }
 
 /*
- * The source is the source of the next hop; else the kernel's source for all headends; else
- * an address of the egress interface.
+ * The outer source address is the source of the next hop; else the kernel's source for all
+ * headends; else an address of the egress interface.
  */
 static void
 the_source_is_the_nearest_that_is_set(void **state)
@@ -257,7 +263,7 @@ the_source_is_the_nearest_that_is_set(void **state)
 	memset(&seg6, 0, sizeof(seg6));
 	memcpy(wan->src6.octet, own6, 16);
 	assert_memory_equal(into(4, 60, NULL) + 8, own6, 16);
-	/* RFC 6724, rule 8: that of the subnet of the first segment. */
+	/* RFC 6724, rule 8: the address in the subnet of the first segment. */
 	wan->n_own6 = 2;
 	wan->own6[0] = (struct fib_source){.plen = 64};
 	memcpy(wan->own6[0].addr.octet, own6, 16);
@@ -265,7 +271,7 @@ the_source_is_the_nearest_that_is_set(void **state)
 	memcpy(wan->own6[1].addr.octet, local6, 16);
 	assert_memory_equal(into(4, 60, NULL) + 8, local6, 16);
 	wan->n_own6 = 0;
-	memset(&wan->src6, 0, sizeof(wan->src6)); /* it has none */
+	memset(&wan->src6, 0, sizeof(wan->src6)); /* WAN has no address */
 	into(4, 60, NULL);
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 	memcpy(seg6.source.octet, tunsrc6, 16);
@@ -296,7 +302,10 @@ what_cannot_leave_has_a_reason(void **state)
 	fib->group[11] = group_word_single(PATH(PATH_BLACKHOLE, 0));
 	into(4, 60, NULL);
 	assert_int_equal(b.verdict[0], DROP_blackhole);
-	/* The kernel writes labels and headers below segments. It gets the packet as it came. */
+	/*
+	 * If the route to the first segment leads to the kernel, to this host or into a
+	 * tunnel, the kernel gets the packet unchanged.
+	 */
 	for (unsigned int k = 0; k < 3; k++) {
 		static const fib_path path[] = {PATH(PATH_KERNEL, 0), PATH(PATH_LOCAL, 0),
 						PATH(PATH_ONLINK, T4)};
@@ -353,11 +362,11 @@ packets_wait_for_the_neighbor(void **state)
 	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
 }
 
-/* S4 */
+/* S4: the ICMP error has the MTU without the outer header. */
 static void
 packets_too_big_are_told_what_fits(void **state)
 {
-	headend(SRV6_ENCAP, 3, NULL); /* 96 octets */
+	headend(SRV6_ENCAP, 3, NULL); /* an outer header of 96 octets */
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		into(family, 1404, NULL);
 		assert_int_equal(b.verdict[0], VERDICT_GO);
@@ -385,7 +394,7 @@ packets_too_big_are_told_what_fits(void **state)
 	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
 }
 
-/* The outer packet leaves by a VLAN: two tags, and the longest list. */
+/* The outer packet has the longest list of segments, and leaves by a VLAN with two tags. */
 static void
 the_longest_header_and_two_tags_fit(void **state)
 {
@@ -412,7 +421,9 @@ the_longest_header_and_two_tags_fit(void **state)
 
 #define RED 5
 
-/* A packet of a VRF: its first segment is looked up in main, whatever routes the VRF has. */
+/*
+ * The first segment of a packet of a VRF is looked up in main, whatever routes the VRF has.
+ */
 static void
 packets_of_a_vrf_are_looked_up_below_in_main(void **state)
 {
@@ -472,8 +483,8 @@ padding_is_cut_off(void **state)
 }
 
 /*
- * Random octets and lengths: nothing outside the frame and its headroom is read or written, which a
- * sanitizer sees because the buffer ends with its memory.
+ * With random octets and lengths, nothing outside the frame and its headroom is read or
+ * written. A sanitizer checks this, because the memory ends where the frame ends.
  */
 static void
 no_packet_is_read_beyond_its_end(void **state)

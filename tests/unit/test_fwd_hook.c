@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stage in which a program decides about packets: what it sees, and what its verdicts do. The
- * programs of these tests are functions of C, in the place of machine code.
+ * The stage in which a program decides about packets: which data the program sees, and the
+ * effects of its verdicts. The programs of these tests are functions of C instead of
+ * machine code.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -15,7 +16,7 @@
 #include "base/policer.h"
 #include "fwd_isas.h"
 
-#define RED       5    /* a VRF: there the hosts of LAN are behind WAN */
+#define RED       5    /* a VRF, in which the hosts of LAN are behind WAN */
 #define RED_TABLE 1001 /* its table */
 #define LEN       100  /* octets of a packet */
 
@@ -23,8 +24,8 @@ static struct fib_hook hook = {.dev = "lan0", .file = "test.o"};
 static struct fib_hooks hooks = {.n = 1, .hook = {&hook}};
 static struct fib_hook_state state_of[4];
 static struct fwd_conf conf;
-static uint64_t verdict;     /* that the program returns */
-static struct fpm_hook seen; /* that it got */
+static uint64_t verdict;     /* the program returns it */
+static struct fpm_hook seen; /* argument of the last call of the program */
 static bool inside;          /* the packets came in a tunnel */
 
 static uint64_t
@@ -231,7 +232,7 @@ a_verdict_without_meaning_is_an_error(void **state)
 	}
 }
 
-/* Each packet of the burst is right, but for the DSCP, which is `dscp`. */
+/* Assert that each packet of the burst leaves with DSCP `dscp` and is right otherwise. */
 static void
 marked_right(unsigned int n, uint8_t family, uint8_t dscp)
 {
@@ -307,7 +308,7 @@ a_table_of_no_vrf_drops(void **state)
 	}
 }
 
-/* An interface of a VRF leads packets to main. */
+/* The program of an interface in a VRF can lead packets to main (table 254). */
 static void
 a_table_counts_more_than_the_vrf_of_the_interface(void **state)
 {
@@ -321,7 +322,8 @@ a_table_counts_more_than_the_vrf_of_the_interface(void **state)
 }
 
 /*
- * Packets to addresses of this router stay, even if the other table has a route for them.
+ * Packets to addresses of this router are for this router, even if the table of the verdict
+ * has another route for them.
  */
 static void
 packets_to_this_router_stay(void **state)
@@ -339,7 +341,10 @@ packets_to_this_router_stay(void **state)
 	assert_int_equal(b.verdict[0], path_cause(PATH_BCAST));
 }
 
-/* The kernel would look the packet up in the table of the interface, and forward it. */
+/*
+ * If the table of the verdict leads to the kernel, the packet is dropped, because the
+ * kernel would look it up in the table of its interface and forward it.
+ */
 static void
 a_table_that_leads_to_the_kernel_drops(void **state)
 {
@@ -358,7 +363,7 @@ a_table_that_leads_to_the_kernel_drops(void **state)
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 }
 
-/* The punt thread gets the table of a packet only if it forwards the packet. */
+/* The punt thread gets the VRF of the verdict with a packet that waits for its neighbor. */
 static void
 the_punt_thread_learns_the_table(void **state)
 {
@@ -390,7 +395,7 @@ the_punt_thread_learns_the_table(void **state)
 		assert_int_equal(packets[0].meta.lookup_vrf, k == 1 ? 0 : RED);
 		assert_int_equal(packets[0].meta.vrf, 0);
 	}
-	/* Without any program the last choice is forgotten. */
+	/* Without a program, the verdict on an earlier packet has no effect. */
 	fwd.hook_moved = 1;
 	packet_make(0, 4, LAN);
 	b.n = 1;
@@ -400,7 +405,10 @@ the_punt_thread_learns_the_table(void **state)
 	assert_int_equal(fwd.hook_moved, 0);
 }
 
-/* An end point of SRv6 has chosen the VRF of the packet, which the program has seen before. */
+/*
+ * The program does not see an inner packet of an end point of SRv6. It has seen the outer
+ * packet, and the end point has chosen the VRF.
+ */
 static void
 packets_of_an_end_point_are_not_asked_about_again(void **state)
 {
@@ -418,7 +426,10 @@ packets_of_an_end_point_are_not_asked_about_again(void **state)
 	inside = false;
 }
 
-/* The kernel gets a packet for this router with the outer headers, whose checksum counts. */
+/*
+ * The kernel gets a packet for this router with its outer headers, so the checksum of the
+ * outer UDP header must be right.
+ */
 static void
 a_dscp_keeps_the_checksum_of_a_vxlan(void **state)
 {
@@ -438,12 +449,14 @@ a_dscp_keeps_the_checksum_of_a_vxlan(void **state)
 		assert_int_equal(inet_fold(inet_sum(udp, bytes, 0)), 0xffff);
 		packet_make(0, 6, LAN);
 		pass(1, LAN);
-		assert_int_equal(get_be16(udp + 6), 0); /* it has none */
+		assert_int_equal(get_be16(udp + 6), 0); /* still no checksum */
 	}
 	inside = false;
 }
 
-/* Packets that stay and packets that go keep their results: verdicts alternate by packet. */
+/*
+ * Return a verdict that depends on the address, so that the verdicts of a burst alternate.
+ */
 static uint64_t
 alternate(void *arg)
 {
@@ -478,7 +491,7 @@ packets_of_a_burst_have_verdicts_of_their_own(void **state)
 	}
 }
 
-/* Return the record of the first packet of packets[], explained. */
+/* Explain packet 0 of packets[]. Return the record. */
 static struct watch_record
 explained(void)
 {
@@ -511,7 +524,7 @@ explain_tells_and_counts_nothing(void **state)
 	assert_int_equal(rec.hook_table, RED_TABLE);
 	assert_int_equal(rec.to_vrf, RED);
 	assert_int_equal(rec.out_ifidx, WAN);
-	assert_int_equal(seen.counter[1], 1); /* each packet is the first of its counters */
+	assert_int_equal(seen.counter[1], 1); /* counters begin with 0 for each packet */
 	for (unsigned int k = 0; k < 4; k++)
 		assert_int_equal(state_of[k].packets, 0);
 	strcpy(hook.dev, "wan0");
