@@ -588,7 +588,7 @@ a_pattern_in_use_is_not_replaced(void **state)
 	assert_true(p->value[0] == value && p->epoch == fast.fwd.outer_epoch);
 }
 
-/* Try to make only a pattern of packet 0 of the last burst. Return 1 on success, or 0. */
+/* Try to make a pattern of packet 0 of the last burst. Return 1 on success, else 0. */
 static unsigned int
 learns(void)
 {
@@ -711,7 +711,9 @@ options_before_a_sid_make_no_pattern(void **state)
 	}
 }
 
-/* A packet with a UDP checksum needs the stages: it makes and matches no pattern. */
+/*
+ * The stages verify checksums: a packet with a UDP checksum makes and matches no pattern.
+ */
 static void
 a_udp_checksum_is_verified_by_the_stages(void **state)
 {

@@ -15,7 +15,7 @@
 #define GROUP 50
 #define KEY   0x01020304u
 
-enum { SWAP = 100, PHP }; /* labels; both lead into T4 */
+enum { SWAP = 100, PHP }; /* received labels; both lead into the tunnel of labels_into() */
 
 static const uint32_t pushed[LABELS_MAX] = {700, 701, 702, 703, 704, 705, 706, 707,
 					    708, 709, 710, 711, 712, 713, 714, 715};
@@ -38,7 +38,10 @@ labels_into(uint16_t ifidx, uint32_t key, unsigned int n)
 	return &fib->iface[ifidx]->tunnel;
 }
 
-/* Receive a packet of 60 octets by LAN behind labels. Return the octet behind Ethernet. */
+/*
+ * Receive by LAN a packet of 60 octets behind label `first` and, if `more`, label 999.
+ * Return the address behind the Ethernet header.
+ */
 static uint8_t *
 labelled(uint32_t first, bool more, uint8_t family, uint8_t ttl)
 {
@@ -76,7 +79,7 @@ labels_go_behind_the_header_of_gre(void **state)
 			assert_int_equal(get_be16(out), 0x4500);
 			assert_int_equal(get_be16(out + 2), head + 4 * n + 60);
 			assert_int_equal(get_be16(out + 6), 0x4000);
-			/* Labels have no TTL and no class that the outer header inherits. */
+			/* The outer header inherits neither TTL nor class from labels. */
 			assert_int_equal(out[8], 64);
 			assert_int_equal(out[9], PROTO_GRE);
 			assert_true(ip4_checksum_ok(out, 20));
@@ -167,7 +170,7 @@ labels_are_swapped_and_popped_into_a_tunnel(void **state)
 	leaves(24 + 4 + 60, 0x0800, WAN);
 	assert_memory_equal(out + 20, "\0\0\x88\x47", 4);
 	assert_int_equal(get_be32(out + 24), label_entry(999, 3, true, 6));
-	/* Without labels it is an IP packet, from which the outer header inherits. */
+	/* A packet that loses its only label is an IP packet: the outer header inherits. */
 	out = labelled(PHP, false, 4, 7);
 	leaves(24 + 60, 0x0800, WAN);
 	assert_memory_equal(out + 20, "\0\0\x08\0", 4);
@@ -176,7 +179,7 @@ labels_are_swapped_and_popped_into_a_tunnel(void **state)
 	out = labelled(PHP, false, 6, 7);
 	assert_memory_equal(out + 20, "\0\0\x86\xdd", 4);
 	assert_int_equal(out[24 + 7], 6);
-	assert_int_equal(count.forwarded[2], mpls); /* counted by the dispatch stage */
+	assert_int_equal(count.forwarded[2], mpls); /* only the dispatch stage counts */
 }
 
 /* A hub: labels come out of one tunnel and leave by another. */
@@ -221,14 +224,14 @@ labels_too_big_for_the_tunnel_are_told_its_mtu(void **state)
 	into(4, 1473, NULL);
 	assert_int_equal(b.verdict[0], PUNT_too_big);
 	assert_int_equal(packet.meta.mtu_bytes, 1472);
-	/* The link below has become smaller. */
+	/* The link of the outer packets has a smaller MTU now. */
 	fib->iface[WAN]->mtu_bytes = 1400;
 	into(6, 1372, NULL);
 	assert_int_equal(b.verdict[0], VERDICT_GO);
 	into(6, 1373, NULL);
 	assert_int_equal(b.verdict[0], PUNT_too_big);
 	assert_int_equal(packet.meta.mtu_bytes, 1372);
-	/* The kernel fragments an outer packet that may have fragments. */
+	/* An outer packet without DF may be fragmented, which the kernel does. */
 	t->df = false;
 	into(4, 1373, NULL);
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
@@ -264,7 +267,10 @@ labels_that_forwarders_cannot_send_have_a_reason(void **state)
 	into(4, 60, NULL);
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
-	/* IPv6 behind labels leaves even if IPv6 is off, but not after its last label. */
+	/*
+	 * If IPv6 is off, an IPv6 packet leaves with labels, but not without its last
+	 * label.
+	 */
 	fib->iface[T4]->ipv6_off = true;
 	into(6, 60, NULL);
 	assert_int_equal(b.verdict[0], VERDICT_GO);
@@ -328,7 +334,9 @@ labels_and_outer_headers_need_room(void **state)
 	}
 }
 
-/* After an ICMP error about an outer packet the kernel gets one packet. */
+/*
+ * After an ICMP error about an outer packet, the kernel gets the next packet of the tunnel.
+ */
 static void
 the_kernel_tells_an_error_about_the_outer_packet(void **state)
 {

@@ -54,22 +54,22 @@ static struct fib *fib;
 static struct fwd fwd;
 static struct side fast, slow;
 static unsigned long n_sent, n_switched, n_popped, n_pushed, n_refused;
-static unsigned long n_own;      /* pushed with the TTL of a route */
-static unsigned long n_together; /* bursts for the vector code: packets that are alike */
+static unsigned long n_own;      /* packets that get labels with the TTL of a route */
+static unsigned long n_together; /* bursts of alike packets, for the vector code */
 /*
- * The packets of a round may have something in common. The vector code takes a burst only if each
- * packet loses its only label and is IP then, or each gets labels, or the first label of each is
- * replaced, and none is odd.
+ * The packets of a round may be alike. The vector code takes only bursts without an odd
+ * packet, in which each packet loses its only label and is IP then, or each packet gets
+ * labels, or the first label of each packet is replaced.
  */
 static enum { MIXED, ALL_POP, ALL_PUSH, ALL_SWAP } round_of;
 static bool only4;  /* all packets of the round are IPv4 */
 static bool by_vrf; /* ALL_SWAP: the IP packets behind the labels get new labels */
 static unsigned long n_swapped; /* bursts in which vectors replace all labels */
 static unsigned int
-	n_labels; /* that each path of the round pushes; 0: each another number */
-static unsigned long n_long; /* packets with more labels than a word each */
+	n_labels; /* labels that each path of the round pushes; 0: the paths differ */
+static unsigned long n_long; /* packets that get more than LABEL_WORDS labels */
 static unsigned long
-	n_one; /* bursts of IPv4 packets that the vector code gives one label each */
+	n_one; /* bursts of IPv4 packets, each of which gets one label by vectors */
 
 static unsigned int
 below(unsigned int n)
@@ -77,28 +77,32 @@ below(unsigned int n)
 	return (unsigned int)random() % n;
 }
 
-/* Return true once in `n` calls, and hardly ever if all packets are to be alike. */
+/*
+ * Return true once in about `n` calls; in rounds with alike packets, once in 200 * n calls.
+ */
 static bool
 odd(unsigned int n)
 {
 	return below(round_of == MIXED ? n : 200 * n) == 0;
 }
 
-/* Return the TTL of the labels of a route: most have none of their own. */
+/* Return the TTL that a route gives its labels. 0, as for most routes: it gives none. */
 static uint16_t
 ttl_of_route(void)
 {
 	return odd(8) ? (uint16_t)(LABEL_TTL_OWN | (below(2) ? below(256) : 0)) : 0;
 }
 
-/* Return label `i` that entry `e` pushes. All 20 bits of labels differ. */
+/* Return label `i` that entry `e` pushes. The labels differ in all of their 20 bits. */
 static uint32_t
 pushed(unsigned int e, unsigned int i)
 {
 	return (5000 + 16 * e + i) * 0x9e3779b1u >> 12;
 }
 
-/* Make interfaces, next hops and label stacks. Interface 3 is small, 4 has a tag. */
+/*
+ * Make interfaces, next hops and label stacks. out[2] may have a small MTU, out[3] a tag.
+ */
 static void
 paths_make(void)
 {
@@ -181,7 +185,10 @@ tables_make(void)
 	atomic_store(&fib->label_ttl, (uint8_t)(below(3) == 0 ? 255 : 0));
 }
 
-/* Route 198.18.0.0/16 + i and 2001:db8:i::/48 by group 200 + i, in main and in VRF 1. */
+/*
+ * Add routes to 198.(18 + i).0.0/16 and 2001:db8:i::/48: in main by group 200 + i, in VRF 1
+ * by group 208 + i.
+ */
 static void
 routes_make(void)
 {
@@ -239,7 +246,7 @@ packet_write(uint8_t *ip, unsigned int family, unsigned int payload)
 	return 40 + payload;
 }
 
-/* Return octets behind an IP packet: the padding of a small frame, or too many. */
+/* Return a number of octets behind an IP packet: padding, in mixed rounds also too many. */
 static unsigned int
 padding(unsigned int ip_bytes)
 {
@@ -322,7 +329,10 @@ out_has_tags(unsigned int i)
 	return fib_iface(fib, fast.burst.hop[i] & 0xffff)->n_tags != 0;
 }
 
-/* The labels of a packet that leaves are those of its path, S set on the last of an IP packet. */
+/*
+ * Assert that a packet leaves with the labels of its path. S is set on the last label
+ * before IP.
+ */
 static void
 assert_pushed_labels(const struct burst *b, unsigned int i)
 {
@@ -348,7 +358,7 @@ assert_pushed(unsigned int i)
 		assert_pushed_labels(&fast.burst, i);
 }
 
-/* Begin a round: half of them with packets that are alike. */
+/* Begin a round. In every second round the packets are alike: `alike`. */
 static void
 round_begin(unsigned int round, int alike)
 {
@@ -466,8 +476,8 @@ usual_packets_and_others_agree(void **state)
 }
 
 /*
- * Return the TTL with which a packet with these labels leaves. It ends with an IP packet of TTL 60
- * if all of them are popped. The last entry has S set.
+ * Return the TTL with which a packet with the labels `entry` leaves. Behind the labels is
+ * an IP packet of TTL 60. The last entry has S set.
  */
 static unsigned int
 ttl_out_of(const uint32_t *entry, unsigned int n, struct label_walk *walk)
@@ -500,7 +510,10 @@ label_route(unsigned int i, fib_path path)
 	fib->label[FIRST + i] = 100 + i;
 }
 
-/* The two labels have TTLs 9 and 30, or 30 and 9, the packet 60. of_kernel 0: uniform model. */
+/*
+ * The packet has TTL 60 and two labels with the TTLs `ttl`. of_kernel: the setting of the
+ * kernel; 0: uniform model.
+ */
 static void
 the_mode_of_a_label_decides_where_its_ttl_goes(void **state)
 {
@@ -508,7 +521,7 @@ the_mode_of_a_label_decides_where_its_ttl_goes(void **state)
 	const struct {
 		uint8_t of_kernel;
 		uint32_t first, second;
-		enum path_kind kind; /* of the second label */
+		enum path_kind kind; /* path of the second label */
 		uint8_t ttl[2];
 		unsigned int out;
 	} a[] = {
@@ -577,7 +590,10 @@ an_entropy_label_belongs_to_the_label_above(void **state)
 	}
 }
 
-/* The TTL of the labels is that of the route, of the kernel's sysctls, or of the packet. */
+/*
+ * Assert that labels have the TTL of the route, else of the kernel's sysctl, else of the
+ * packet.
+ */
 static void
 assert_pushed_ttl(const struct burst *b, unsigned int i)
 {
@@ -592,7 +608,7 @@ assert_pushed_ttl(const struct burst *b, unsigned int i)
 	n_own += e->ttl != 0;
 }
 
-/* Give a packet of both sides `room` octets before the frame; it always has those of tags. */
+/* Give packet `i` of both sides `room` octets before the frame. Tags always have room. */
 static void
 headroom_set(unsigned int i, unsigned int room)
 {
@@ -604,7 +620,7 @@ headroom_set(unsigned int i, unsigned int room)
 	}
 }
 
-/* Check that neigh learns of the use of each neighbor by the fast path. */
+/* Assert that the fast path marks each neighbor as used, for neigh. */
 static void
 assert_neighbors_used(const struct burst *b)
 {
@@ -617,7 +633,10 @@ assert_neighbors_used(const struct burst *b)
 	}
 }
 
-/* A packet without labels whose route pushes some: the loop, and the slow path. */
+/*
+ * If a route pushes labels on packets without labels, loop and slow path give the same
+ * result.
+ */
 static void
 packets_that_get_labels_agree(void **state)
 {
@@ -680,7 +699,7 @@ an_interface_of_a_vrf_is_found_by_its_addresses(void **state)
 {
 	round_of = MIXED;
 	paths_make();
-	out[0].vrf = out[1].vrf = out[2].vrf = 9; /* the first one has no address */
+	out[0].vrf = out[1].vrf = out[2].vrf = 9; /* out[0] has no address */
 	out[1].src4 = 0x0a000001;
 	out[2].src6.octet[0] = 0x20;
 	out[3].src4 = 0x0a000002;

@@ -16,7 +16,7 @@
 #include "vxlan_bed.h"
 
 #define ROUNDS    1500
-#define HEADEND   ADJ /* number of its entry: both use the same place of fwd.leg[] */
+#define HEADEND   ADJ /* index: the headend and the neighbor have one entry of fwd.leg[] */
 #define MTU_CLASS 1   /* of some routes */
 #define MTU_ROUTE 700
 
@@ -54,14 +54,14 @@ ip6_write(uint8_t *ip, uint8_t proto, const uint8_t *dst, unsigned int len)
 	memcpy(ip + 24, dst, 16);
 }
 
-/* Return the octets of the headers of VXLAN. */
+/* Return the number of octets of the outer headers of VXLAN. */
 static unsigned int
 vxlan_bytes(void)
 {
 	return hop.t.family == 4 ? FIB_VXLAN4_BYTES : FIB_VXLAN6_BYTES;
 }
 
-/* Write these headers before a packet of `len` octets, which is at `ip` + vxlan_bytes(). */
+/* Write the headers of VXLAN before a packet of `len` octets at `ip` + vxlan_bytes(). */
 static unsigned int
 vxlan_outer(uint8_t *ip, uint8_t family, unsigned int len)
 {
@@ -187,7 +187,7 @@ headend_choose(void)
 	fib->seg6 = below(30) == 0 ? NULL : &seg6;
 }
 
-/* Choose the routes: of the packets, and below them. */
+/* Choose the routes of the packets, and the routes of their outer packets. */
 static void
 routes_choose(enum kind kind)
 {
@@ -198,7 +198,7 @@ routes_choose(enum kind kind)
 		group_word_single(path_with_mtu(path, below(5) == 0 ? MTU_CLASS : 0));
 	if (kind == TO_BOTH)
 		fib->group[14] = group_word_single(PATH(PATH_ENCAP, HEADEND));
-	/* Packets that come out of a VXLAN or an end point, and go into one. */
+	/* Packets that come out of a VXLAN or an end point, and may go into another. */
 	fib->group[13] = group_word_single(
 		below(3) != 0 ? PATH(PATH_ADJ, 1)
 			      : PATH(kind == FROM_VTEP ? PATH_ADJ : PATH_ENCAP,
@@ -239,7 +239,10 @@ packets_agree(enum kind kind)
 		n_out += (unsigned int)__builtin_popcountll(inside);
 		n_through += (unsigned int)__builtin_popcountll(inside & fast.inside.into);
 		n_odd += n - (unsigned int)__builtin_popcountll(usual);
-		/* First, as this clears identifications of packets that both bursts have. */
+		/*
+		 * Compare inner packets first, because bursts_are_alike() clears the
+		 * identifications, and outer packets have the same buffers.
+		 */
 		bursts_are_alike(&fast.inside, &slow.inside);
 		bursts_are_alike(&fast.burst, &slow.burst);
 		assert_memory_equal(&fast.count.port[SVI], &slow.count.port[SVI],

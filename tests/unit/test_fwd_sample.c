@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples of sFlow in a forwarder: the distance from one to the next, the frames that are
- * chosen, a full ring, dropped packets. The seed is printed.
+ * Samples of sFlow in a forwarder: the distance from one sample to the next, the frames
+ * that are chosen, a full ring, dropped packets. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -169,7 +169,7 @@ without_sflow_nothing_is_counted(void **state)
 	assert_false(fwd_samples_drops(&fwd));
 }
 
-/* 64 dropped packets may wait; samples still have room. */
+/* At most 64 dropped packets wait in the ring, so that samples still have room. */
 static void
 dropped_packets_are_recorded_up_to_a_limit(void **state)
 {
@@ -194,7 +194,10 @@ dropped_packets_are_recorded_up_to_a_limit(void **state)
 	assert_int_equal(conf.sample_ring->head, 75);
 }
 
-/* Samples that wait take no room of dropped packets. A report that was read makes room. */
+/*
+ * Samples that wait do not count against the limit of dropped packets. A record of a
+ * dropped packet that was read makes room.
+ */
 static void
 samples_do_not_count_as_dropped_packets(void **state)
 {
@@ -216,8 +219,9 @@ samples_do_not_count_as_dropped_packets(void **state)
 }
 
 /*
- * The packets of a received burst pass in parts, by interface. A packet that is dropped in the first
- * part does not show records that are not complete.
+ * The packets of a received burst pass in parts, by interface. A packet that is dropped in
+ * the first part does not publish the records of the other parts, which are not complete
+ * yet.
  */
 static void
 records_are_shown_when_all_parts_have_passed(void **state)

@@ -44,14 +44,14 @@ decapsulates_into_the_vrf(void **state)
 			if (want[k].family == 4)
 				assert_true(ip4_checksum_ok(sent(), 20));
 		}
-	/* The table of the end point is what decides. */
+	/* The table of the end point decides. */
 	sid(SRV6_END_DT46, 0, 0);
 	build(0, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(100, 0x0800, WAN);
 }
 
-/* Pass an inner IPv4 packet into RED. `egress`: of the route to its source. */
+/* Pass an inner IPv4 packet into RED. `egress`: interfaces of the route to its source. */
 static uint8_t
 pass_from(uint64_t egress)
 {
@@ -75,7 +75,7 @@ sources_are_checked_by_the_device_of_the_vrf(void **state)
 	put_be32(net, HOST4);
 	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, 24), 0);
 	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
-	fib->iface[WAN]->urpf4 = FIB_URPF_STRICT; /* IPv4 of the port itself */
+	fib->iface[WAN]->urpf4 = FIB_URPF_STRICT; /* only for packets of the port */
 	fib->vrf_device[RED] = fib_vrf_device_make(77, FIB_URPF_OFF);
 	assert_int_equal(pass_from(0), VERDICT_GO);
 	assert_int_equal(b.in->hook_ifindex, 77);
@@ -161,7 +161,7 @@ wrong_headers_are_answered(void **state)
 	refuses(DROP_srv6_upper, OUTER + 40);
 }
 
-/* S12: an address of the VRF itself: the kernel gets the frame as it came. */
+/* S12: the kernel gets the unchanged frame of an inner packet to an address of the VRF. */
 static void
 packets_inside_for_this_host_are_the_kernels(void **state)
 {
@@ -175,7 +175,7 @@ packets_inside_for_this_host_are_the_kernels(void **state)
 	fib->group[23] = group_word_single(PATH(PATH_ADJ, 1));
 }
 
-/* RFC 6040, 4.2. */
+/* RFC 6040, 4.2: CE is copied to the inner packet; without ECT, the packet is dropped. */
 static void
 congestion_outside_is_told_inside(void **state)
 {
@@ -193,7 +193,7 @@ congestion_outside_is_told_inside(void **state)
 	tclass = 0;
 }
 
-/* S5: the next segment is the destination. Tag, flags and TLVs stay. */
+/* S5: the next segment becomes the destination. Tag, flags and TLVs stay. */
 static void
 end_goes_on_to_the_next_segment(void **state)
 {
@@ -233,12 +233,12 @@ psp_takes_the_routing_header_off(void **state)
 	assert_memory_equal(sent() + 24, last6, 16);
 	assert_int_equal(sent()[OUTER], 0x45);
 	assert_int_equal(sent()[OUTER + 99], 0x77);
-	build(2, 2, 4); /* segments are left: it stays */
+	build(2, 2, 4); /* segments are left: the header stays */
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(len, 0x86dd, WAN);
 }
 
-/* S6 */
+/* S6: with USD, End decapsulates a packet without a segment left. */
 static void
 usd_opens_the_last_segment(void **state)
 {
@@ -252,8 +252,8 @@ usd_opens_the_last_segment(void **state)
 }
 
 /*
- * RFC 8986, 4.16.2: USP concerns packets without a segment left, whose next header is processed as by
- * End without a routing header. All others go on as without the flavor.
+ * RFC 8986, 4.16.2: USP concerns only packets without a segment left. Their next header is
+ * processed as if there were no routing header. All other packets go on as without USP.
  */
 static void
 usp_changes_no_packet_that_goes_on(void **state)
@@ -284,7 +284,7 @@ usp_changes_no_packet_that_goes_on(void **state)
 	leaves(100, 0x0800, WAN);
 }
 
-/* S8 */
+/* S8: an end point that passes a packet on takes one hop. Decapsulation takes no hop. */
 static void
 hop_limit_is_used_up_once(void **state)
 {
@@ -292,14 +292,14 @@ hop_limit_is_used_up_once(void **state)
 	hop_limit = 1;
 	build(2, 1, 4);
 	assert_int_equal(pass(), PUNT_ttl_expired);
-	assert_memory_equal(sent() + 24, sid6, 16); /* the error quotes it as it came */
+	assert_memory_equal(sent() + 24, sid6, 16); /* the error quotes it unchanged */
 	sid(SRV6_END_DT46, 0, RED);                 /* the outer header ends here */
 	build(0, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	hop_limit = 64;
 }
 
-/* S9, S11: to a neighbor, or in a table, whatever the main table says. */
+/* S9, S11: the end point chooses the neighbor or the table, whatever table main says. */
 static void
 cross_connects_choose_the_neighbor(void **state)
 {
@@ -323,7 +323,7 @@ cross_connects_choose_the_neighbor(void **state)
 	build(1, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	leaves(100, 0x0800, WAN);
-	/* Its neighbor is not known: the kernel asks for it. */
+	/* The neighbor is not known: the kernel asks for it. */
 	put_be32(e->hop.octet, 0x0a0a0a0a);
 	build(1, 0, 4);
 	assert_int_equal(pass(), PUNT_local);
@@ -362,7 +362,7 @@ cross_connects_choose_the_neighbor(void **state)
 	leaves(len, 0x86dd, LAN);
 }
 
-/* S9: the record of a packet, for `trace` and `explain`, has the path by which it leaves. */
+/* S9: the record for `trace` and `explain` has the path by which the packet leaves. */
 static void
 the_record_has_the_neighbor_of_the_end_point(void **state)
 {
@@ -370,7 +370,7 @@ the_record_has_the_neighbor_of_the_end_point(void **state)
 	struct watch_record rec;
 
 	e->family = 6;
-	memcpy(e->hop.octet, last6, 16); /* by LAN; the next segment is by WAN */
+	memcpy(e->hop.octet, last6, 16); /* behind LAN; the next segment is behind WAN */
 	build(3, 2, 4);
 	fwd_explain(fib, WAN, packet.buffer + 128, (uint16_t)(14 + len), 14 + len, &rec);
 	assert_int_equal(rec.verdict, WATCH_GO);
@@ -378,7 +378,7 @@ the_record_has_the_neighbor_of_the_end_point(void **state)
 	assert_int_equal(rec.path, PATH(PATH_ADJ, 1));
 }
 
-/* A packet that passes more end points here than forwarders allow: `explain` tells its drop. */
+/* `explain` reports the drop of a packet that passes too many end points of this router. */
 static void
 explain_tells_that_a_packet_passes_too_many_end_points(void **state)
 {
@@ -423,8 +423,8 @@ link_local(uint16_t ifidx, bool there)
 }
 
 /*
- * Return the interface by which Linux forwards a packet that WAN received to a neighbor (0: by none),
- * as seg6_lookup_any_nexthop() and l3mdev do.
+ * Return the interface by which Linux (seg6_lookup_any_nexthop(), l3mdev) forwards a packet
+ * from WAN to a neighbor; 0: it does not forward the packet.
  */
 static uint16_t
 linux_out(bool is_link_local, uint16_t named, bool in_red, bool on_lan, bool on_wan)
@@ -433,7 +433,7 @@ linux_out(bool is_link_local, uint16_t named, bool in_red, bool on_lan, bool on_
 
 	if (named == SID_NO_IFACE)
 		return 0;
-	/* last6: by LAN in main. Without a route in RED main answers, too. */
+	/* last6 is behind LAN in main. RED has no route to it, so main decides for RED. */
 	if (!is_link_local)
 		return named == 0 || named == LAN ? LAN : 0;
 	if (named == 0 && in_red) /* the strict lookup is on the VRF's device */
@@ -442,8 +442,8 @@ linux_out(bool is_link_local, uint16_t named, bool in_red, bool on_lan, bool on_
 }
 
 /*
- * S9, S11: a link-local neighbor is one on the interface that the end point names, else on the ingress
- * interface. The kernel gets each packet that forwarders cannot handle.
+ * S9, S11: a link-local neighbor is on the interface that the end point names, else on the
+ * ingress interface. The kernel gets each packet that forwarders cannot handle.
  */
 static void
 link_local_neighbors_are_on_their_interface(void **state)
@@ -490,7 +490,7 @@ link_local_neighbors_are_on_their_interface(void **state)
 	link_local(WAN, false);
 }
 
-/* S10: RFC 9800, 4.1: fc00:0:1:2:.. -> fc00:0:2:.. */
+/* S10: RFC 9800, 4.1: fc00:0:1:2:3:: becomes fc00:0:2:3::. */
 static void
 next_csid_shifts_the_destination(void **state)
 {
@@ -507,7 +507,7 @@ next_csid_shifts_the_destination(void **state)
 	leaves(len, 0x86dd, WAN);
 	assert_memory_equal(sent() + 24, "\xfc\0\0\0\0\2\0\3\0\0\0\0\0\0\0\0", 16);
 	assert_int_equal(sent()[7], 63);
-	/* Headers are read at the last of these segments, whether or not they are right. */
+	/* Only the last of these segments needs correct headers, because it reads them. */
 	ip = build(1, 2, 4);
 	memcpy(ip + 24, dst, 16);
 	assert_int_equal(pass(), VERDICT_GO);
@@ -519,7 +519,7 @@ next_csid_shifts_the_destination(void **state)
 	assert_int_equal(pass(), PUNT_ttl_expired);
 	assert_memory_equal(ip + 24, dst, 16);
 	hop_limit = 64;
-	/* No argument is left: as End. */
+	/* Without an argument, NEXT-C-SID works as End. */
 	ip = build(2, 1, 4);
 	memset(ip + 30, 0, 10);
 	assert_int_equal(pass(), VERDICT_GO);
@@ -556,7 +556,7 @@ counts(uint32_t number, uint64_t packets, uint64_t bytes, uint64_t errors)
 	assert_int_equal(c->errors, errors);
 }
 
-/* As the counters of seg6local in Linux: octets from the outer header on, and errors apart. */
+/* As seg6local in Linux: octets count from the outer header on; errors count separately. */
 static void
 packets_are_counted_for_their_sid(void **state)
 {
@@ -590,7 +590,7 @@ packets_are_counted_for_their_sid(void **state)
 	assert_int_equal(pass(), PUNT_local);
 	counts(1, 1, OUTER + 100, 1);
 
-	sid(SRV6_END, SRV6_PSP, 0); /* the length changes on the way through */
+	sid(SRV6_END, SRV6_PSP, 0); /* the end point changes the length */
 	build(2, 1, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	counts(1, 2, 2 * OUTER + 8 + 32 + 200, 1);
@@ -606,9 +606,9 @@ packets_are_counted_for_their_sid(void **state)
 }
 
 /*
- * A SID of a VRF counts packets that are looked up there: because they come in by the VRF, because
- * a route of another VRF leads there, or by a rule, which may use a view of the table. Table main
- * counts those for which the VRF has no route.
+ * The SID of a VRF counts packets that are looked up in this VRF: because they come in by
+ * the VRF, because a route of another VRF leads there, or because of a rule, which may use
+ * a view of the table. The SID of table main counts packets for which the VRF has no route.
  */
 static void
 packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
@@ -633,7 +633,7 @@ packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
 	counts(4, 0, 0, 0);
 
 	atomic_store(&fib->vrfs_told, true);
-	fib->iface[WAN]->vrf = RED; /* it has no route to the SID: main's is used */
+	fib->iface[WAN]->vrf = RED; /* RED has no route to the SID: main decides */
 	build(0, 0, 4);
 	assert_int_equal(pass(), VERDICT_GO);
 	counts(1, 2, 2 * n, 0);
@@ -674,7 +674,7 @@ packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
 	fib->sid_numbers->n_not_main = 0;
 }
 
-/* S13: RFC 8986, 4.13: on to the next segment, then behind the header of the policy. */
+/* S13: RFC 8986, 4.13: first to the next segment, then behind the header of the policy. */
 static void
 b6_puts_the_packet_behind_its_policy(void **state)
 {
@@ -707,7 +707,7 @@ b6_puts_the_packet_behind_its_policy(void **state)
 	assert_int_equal(out[OUTER + 3], 1);
 	build(3, 0, 4); /* the last segment */
 	refuses(DROP_srv6_upper, OUTER + 8 + 48);
-	/* The kernel gets a packet as it came if forwarders cannot write it. */
+	/* The kernel gets the packet unchanged if forwarders cannot write the header. */
 	fib->adj[2].hop = 0;
 	build(3, 2, 4);
 	assert_int_equal(pass(), PUNT_local);
@@ -719,7 +719,7 @@ b6_puts_the_packet_behind_its_policy(void **state)
 	assert_memory_equal(sent() + 24, sid6, 16);
 }
 
-/* The kernel cannot look up in another VRF than that of the port: it gets the packet unchanged. */
+/* The kernel gets a packet of End.T unchanged, because it uses the table of the port. */
 static void
 end_t_leaves_packets_of_the_kernel_as_they_came(void **state)
 {
@@ -742,8 +742,9 @@ end_t_leaves_packets_of_the_kernel_as_they_came(void **state)
 }
 
 /*
- * Linux looks up the table of End.T, and of End.DT6 with SEG6_LOCAL_TABLE, and no other: neither
- * table main if it has no route, nor by rules. The port is the ingress interface.
+ * For End.T, and for End.DT6 with SEG6_LOCAL_TABLE, Linux looks up only the table that is
+ * named. It uses neither table main if this table has no route, nor rules. The port is the
+ * ingress interface.
  */
 static void
 a_table_that_is_named_is_looked_up_alone(void **state)
@@ -791,14 +792,14 @@ a_table_that_is_named_is_looked_up_alone(void **state)
 	build(2, 1, 4);
 	assert_int_equal(pass(), PUNT_unreach);
 	assert_int_equal(b.cause[0], DROP_no_route);
-	/* The routes of the VRF may come yet. */
+	/* The routes of the VRF may still come. */
 	atomic_store(&fib->vrfs_told, false);
 	build(2, 1, 4);
 	assert_int_equal(pass(), DROP_vrf_no_fib);
 	route6_of(red, back6, 48, 23);
 }
 
-/* An end point that leads to itself ends at the bound. */
+/* A packet whose next segment is the same SID passes the end point twice, then leaves. */
 static void
 loops_end(void **state)
 {
@@ -812,8 +813,8 @@ loops_end(void **state)
 }
 
 /*
- * Random octets and lengths: nothing behind the frame is read, which a sanitizer sees because the
- * frame ends with its memory.
+ * With random octets and lengths, nothing behind the frame is read. A sanitizer checks
+ * this, because the memory ends where the frame ends.
  */
 static void
 no_packet_is_read_beyond_its_end(void **state)

@@ -12,7 +12,9 @@
 #include "fwd/sid.h"
 #include "sid_bed.h"
 
-/* Publish a list of rules of both families: `first`, then the rules of VRFs and of main. */
+/*
+ * Publish a list of rules for both families: `first`, then the rules of VRFs and of main.
+ */
 static void
 rules_begin(struct fib_rule first)
 {
@@ -85,7 +87,7 @@ rules_apply_to_the_neighbor_of_an_end_point(void **state)
 		if (k % 2 != 0) /* another destination */
 			rule.dst.addr.octet[1] ^= 1;
 		rules_begin(rule);
-		/* Rules of the other family, that of the SID, are none here. */
+		/* There are no rules of the other family. */
 		fib->rules[inner == 4] = NULL;
 		fib->iface[WAN]->rules4 = fib->iface[WAN]->rules6 = true;
 		build(action[k / 2] == SRV6_END_X ? 3 : 1,
@@ -98,8 +100,8 @@ rules_apply_to_the_neighbor_of_an_end_point(void **state)
 }
 
 /*
- * Give the VRF RED a table for a source: `addr`, or if not `is_for_it`, another address. The rule that
- * drops all packets must not count.
+ * Give VRF RED another FIB for packets from one source: `addr` or, if not `is_for_it`,
+ * another address. Publish also a rule that drops all packets. It must not apply.
  */
 static void
 sources_begin(const uint8_t addr[16], bool is_for_it)
@@ -122,7 +124,7 @@ sources_end(void)
 	rules_end();
 }
 
-/* For a SID that names a table, its source-specific routes are used, and rules are not. */
+/* A SID that names a table uses the source-specific routes of this table, and no rules. */
 static void
 routes_for_some_sources_count_in_a_table_that_is_named(void **state)
 {
@@ -144,13 +146,14 @@ routes_for_some_sources_count_in_a_table_that_is_named(void **state)
 }
 
 /*
- * The sender of a packet that End.T looks up in a table is in the VRF of the ingress port, as in Linux. The
- * sender of an inner packet is in the VRF of the table.
+ * An ICMP error about a packet that End.T looks up in a table is sent in the VRF of the
+ * ingress port, as in Linux. An error about an inner packet is sent in the VRF of the
+ * table.
  */
 static void
 errors_about_packets_of_end_t_belong_to_the_ingress_port(void **state)
 {
-	fib->vrfs_told = true; /* a packet without a route in RED has none */
+	fib->vrfs_told = true; /* RED has all its routes */
 	for (unsigned int is_t = 0; is_t < 2; is_t++) {
 		sid(is_t ? SRV6_END_T : SRV6_END_DT6, is_t ? 0 : SRV6_TABLE_ALONE, RED);
 		build(is_t ? 2 : 1, is_t ? 1 : 0, 6);
@@ -165,18 +168,19 @@ errors_about_packets_of_end_t_belong_to_the_ingress_port(void **state)
 }
 
 /*
- * The kernel looks a packet up in the VRF of the ingress port, not in the table of End.T. So it gets the
- * packet as it came if a route of this table for its source leads to an interface of the kernel.
+ * The kernel would look the packet up in the VRF of the ingress port, not in the table of
+ * End.T. So the kernel gets the packet unchanged if a source-specific route of this table
+ * leads to an interface of the kernel.
  */
 static void
 the_kernel_gets_packets_of_end_t_before_their_source_chooses_it(void **state)
 {
-	const struct fib_vrf *view = fib_vrf(fib, FIB_VRF_MAX); /* of the test before */
+	const struct fib_vrf *view = fib_vrf(fib, FIB_VRF_MAX); /* of an earlier test */
 
 	assert_non_null(view);
 	fib->group[24] = group_word_single(PATH(PATH_KERNEL, 0));
 	route6_of(view->tries.pt6, last6, 64, 24);
-	route6_of(fib_vrf(fib, RED)->tries.pt6, last6, 64, 23); /* of all other sources */
+	route6_of(fib_vrf(fib, RED)->tries.pt6, last6, 64, 23); /* for all other sources */
 	for (unsigned int k = 0; k < 2; k++) {
 		bool is_for_it = k == 0;
 
@@ -214,7 +218,7 @@ routes_of_table_local_that_refuse_are_none_of_a_table_that_is_named(void **state
 		assert_int_equal(pass(), of_local ? PUNT_local : want);
 		if (of_local)
 			assert_memory_equal(sent() + 24, sid6, 16);
-		/* Table local has no such route: that of the VRF refuses. */
+		/* Table local has no such route, so the route of the VRF refuses. */
 		fib->local_refuses6 = false;
 		build(is_t ? 2 : 1, is_t ? 1 : 0, 6);
 		assert_int_equal(pass(), want);

@@ -26,7 +26,7 @@
 
 #define ROUNDS     20000
 #define PORTS      20 /* interfaces 1 to 20 */
-#define FIRST_PORT 10 /* DPDK's port of interface 0, if it existed */
+#define FIRST_PORT 10 /* interface n has DPDK port FIRST_PORT + n */
 
 static struct fib_iface iface[PORTS + 1];
 static struct rte_mbuf mbuf[BURST_MAX]; /* only their addresses are used */
@@ -174,8 +174,9 @@ transmit(void *q, struct rte_mbuf **m, uint16_t n)
 }
 
 /*
- * Make a burst to PORT with tag `vlan`, which is in the buffers or (`a_port`) in the burst.
- * 0: without a VLAN.
+ * Make a burst that leaves by PORT. `vlan`: the VLAN of all packets; 0: none. If `a_port`,
+ * a field of the burst says that the packets of a port have one VLAN. Otherwise each mbuf
+ * has the VLAN in its field `port`.
  */
 static void
 burst_by(uint16_t vlan, bool a_port)

@@ -79,7 +79,7 @@ static const struct where {
 	uint8_t k[5];
 } wheres[] = {{5, {0, 1, 2, 4, 5}}, {1, {0}}, {1, {1}}, {2, {1, 4}}, {2, {0, 5}}}, *where;
 
-static const uint8_t *mac_to; /* destination of frames, if it is not mixed */
+static const uint8_t *mac_to; /* destination of all frames, unless macs_mixed */
 static bool macs_mixed;
 
 static uint8_t families; /* families of packets; neither 4 nor 6: both */
@@ -284,7 +284,7 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 	if (odd && below(32) == 0) /* to another station */
 		f[5] ^= 0x40;
 	f[6] &= 0xfe;
-	f[6] |= odd && below(32) == 0; /* a group as source */
+	f[6] |= odd && below(32) == 0; /* a group address as source */
 	at += tags_put(f + at, k);
 	put_be16(f + at, four ? 0x0800 : 0x86dd);
 	ip = f + at + 2;
@@ -318,14 +318,14 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 				 .data_len = (uint16_t)len,
 				 .pkt_len = len,
 				 .priv_size = sizeof(p->meta)};
-	if (odd && below(16) == 0) { /* a NIC has removed one */
+	if (odd && below(16) == 0) { /* as if a NIC had removed a tag */
 		p->m.ol_flags = RTE_MBUF_F_RX_VLAN_STRIPPED;
 		p->m.vlan_tci = (uint16_t)random();
 	}
 	p->seen = false;
 }
 
-static uint16_t stale_tci; /* a value without a flag has no meaning */
+static uint16_t stale_tci; /* vlan_tci of a frame without the flag: has no meaning */
 
 /* Remove the first tag of a received frame like a NIC, if it is of type 802.1Q. */
 static void
@@ -385,7 +385,7 @@ note(struct burst *b, unsigned int i)
 	assert_true(b->inserts || (p->m.ol_flags & RTE_MBUF_F_TX_VLAN) == 0);
 }
 
-/* Walk all packets of a burst by the slow path. */
+/* Pass all packets of a burst through the stages, and note the results. */
 static void
 walk(struct burst *b)
 {
@@ -401,8 +401,8 @@ walk(struct burst *b)
 }
 
 /*
- * Walk a burst by the fast path. Its packets are in the buffer of their port, in order.
- * Return the others.
+ * Pass the fast-path packets of a burst. Assert that they are in the buffer of their port,
+ * in order. Return the other packets.
  */
 static uint64_t
 walk_fast(struct burst *b)
@@ -440,7 +440,10 @@ assert_same(const struct packet *a, const struct packet *b)
 	const uint8_t *fb = rte_pktmbuf_mtod(&b->m, const uint8_t *);
 
 	assert_true(a->seen && b->seen);
-	/* A frame that ends within its tags may have the MAC of one interface only. */
+	/*
+	 * With macvlans, a frame that ends within its tags may be dropped for another
+	 * reason, because its MAC may be that of only one interface.
+	 */
 	if (!macvlans || a->m.data_len > VLAN_AT + VLAN_TAGS * VLAN_BYTES ||
 	    a->verdict >= N_DROP)
 		assert_int_equal(a->verdict, b->verdict);
@@ -461,7 +464,7 @@ assert_same(const struct packet *a, const struct packet *b)
 		n_go++;
 		return;
 	}
-	/* The kernel gets its tags back. */
+	/* The kernel gets the packet with its tags. */
 	n_left++;
 	assert_int_equal(vlan_stripped(&a->m), vlan_stripped(&b->m));
 	if (vlan_stripped(&a->m) > 0)
@@ -626,7 +629,9 @@ dhcp_answer_make(unsigned int i, const uint8_t mac[6])
 	memcpy(ip + 20 + 8 + 28, mac, 6);
 }
 
-/* An interface without an address may have a client, which has the interface's own MAC. */
+/*
+ * An interface without an address may have a DHCP client, which uses the interface's MAC.
+ */
 static void
 each_macvlan_gets_its_dhcp_answers(void **state)
 {

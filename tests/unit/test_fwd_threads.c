@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forwarders beside the threads that they work with: rib, neigh, punt, trace and sflow are real;
- * the kernel, the ports and zebra are the test's. All data that forwarders read changes
- * while packets pass. Each packet leaves once, by a next hop that was in force, and all
- * buffers come back. The seed is printed.
+ * Forwarders together with the real threads rib, neigh, punt, trace and sflow. The test
+ * plays the kernel, the ports and zebra. All data that forwarders read changes while
+ * packets pass. Each packet leaves once, by a next hop that was in force, and all buffers
+ * return to their pool. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/rib/ fpm-dataplane/neigh/ fpm-dataplane/punt/
  * link: fpm-dataplane/ruleset/
@@ -48,7 +48,7 @@
 #include "trace/trace.h"
 
 #define STEPS     80
-#define AT_A_TIME 4 /* changes in progress */
+#define AT_A_TIME 4 /* most changes in progress */
 #define TRACED    40
 
 static struct worker neigh, punt, trace, sflow, ui;
@@ -65,7 +65,9 @@ static atomic_uint n_moves;
 static unsigned int n_asked, n_done, n_rows;
 static struct queue chance;  /* random numbers of main */
 static unsigned int awaited; /* fact whose change main waited for last */
-/* A failed test has left its threads: start no others beside them. */
+/*
+ * The threads of a test run. A failed test does not stop them, so no other test may start.
+ */
 static bool stands;
 
 /* --- sFlow ---------------------------------------------------------------------- */
@@ -159,7 +161,7 @@ ui_pump(void)
 	}
 }
 
-/* One round of main, which is a reader like ui. */
+/* Do one round of main, which is an RCU reader and plays ui. */
 static void
 go_round(void)
 {
@@ -464,7 +466,10 @@ house_up(enum pt_isa isa)
 	sampler = watch_create();
 	ports_up();
 	workers_make();
-	/* The lookup of this CPU, or the portable one. */
+	/*
+	 * The tries have the lookup of this CPU. Replace it if the portable lookup is
+	 * wanted.
+	 */
 	if (isa != pt_isa_best()) {
 		poptrie_destroy(fib->copy[0].pt4);
 		poptrie_destroy(fib->copy[0].pt6);
@@ -489,7 +494,7 @@ house_up(enum pt_isa isa)
 				 0);
 }
 
-/* The order is that of daemon/threads.c. */
+/* Stop all threads, in the order of daemon/threads.c. */
 static void
 house_down(void)
 {
@@ -532,8 +537,8 @@ house_down(void)
 }
 
 /*
- * Return the number of marks. Each packet leaves one mark; a packet that causes an ICMP
- * error has the mark of its drop.
+ * Return how many packets the forwarders counted as forwarded or with a reason. Each packet
+ * is counted once: a packet that causes an ICMP error has the reason of its drop.
  */
 static uint64_t
 marks(void)
@@ -587,7 +592,10 @@ all_is_well(enum pt_isa isa)
 	wait_for(n_done == n_asked);
 	atomic_store(&quiet, true);
 	wait_for(atomic_load(&in_flight) == 0);
-	/* Buffers come back when the ICMP errors of dropped packets have been sent. */
+	/*
+	 * The pool has all buffers when the ICMP errors about dropped packets have been
+	 * sent.
+	 */
 	wait_for(n_of_kernel == n_sent_of_kernel && n_to_us == n_read_to_us &&
 		 stack_count(pool) == N_BUFFER);
 	assert_true(n_icmp <= counter_read(&punt_count->icmp_sent) - icmp_before);

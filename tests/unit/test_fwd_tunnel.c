@@ -64,12 +64,12 @@ ip_in_ipv4_has_the_protocol_of_the_packet(void **state)
 	out = into(6, 60, NULL);
 	assert_int_equal(out[9], 41);
 	assert_int_equal(out[20] >> 4, 6);
-	ip4()->inner6 = false; /* as ipip: the kernel refuses it */
+	ip4()->inner6 = false; /* as ipip: the kernel refuses the IPv6 packet */
 	into(6, 60, NULL);
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 }
 
-/* RFC 6040, 4.1: the ECN field is copied, CE, too. The DSCP is fixed or inherited. */
+/* RFC 6040, 4.1: the ECN field is copied, also CE. The DSCP is fixed or inherited. */
 static void
 ttl_tos_and_df_follow_the_settings(void **state)
 {
@@ -121,7 +121,7 @@ a_tunnel_over_ipv6_writes_its_headers(void **state)
 	t->flow_inherit = true;
 	assert_int_equal(get_be32(into(6, 100, NULL)) & 0xfffff, 0x54321);
 	assert_true((get_be32(into(4, 100, NULL)) & 0xfffff) != 0);
-	/* Its own limit may be in the packet's options: RFC 2473, 4.1.1. */
+	/* The options of a packet may contain an encapsulation limit: RFC 2473, 4.1.1. */
 	out = frame_begin(LAN, 6);
 	inner_write(out, 6, 100, false);
 	out[6] = PROTO_IP6_OPTS;
@@ -173,7 +173,7 @@ packets_too_big_are_told_the_mtu_of_the_tunnel(void **state)
 	into(4, 1477, set_df);
 	assert_int_equal(b.verdict[0], PUNT_too_big);
 	assert_int_equal(packet.meta.mtu_bytes, 1476);
-	/* The link below has become smaller. */
+	/* The link of the outer packets has a smaller MTU now. */
 	fib->iface[WAN]->mtu_bytes = 1400;
 	into(4, 1376, set_df);
 	assert_int_equal(b.verdict[0], VERDICT_GO);
@@ -230,7 +230,10 @@ what_cannot_go_in_has_a_reason(void **state)
 	assert_int_equal(b.verdict[0], PUNT_unresolved);
 	assert_int_equal(b.path[0], PATH(PATH_ONLINK, T4));
 	fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
-	/* The local address is gone; the link is another one; IPsec; the tunnel is down. */
+	/*
+	 * The local address is gone; the route leads to another link than the tunnel's;
+	 * IPsec is in use; the tunnel is down.
+	 */
 	fib->group[12] = group_word_single(PATH(PATH_NONE, 0));
 	into(4, 60, NULL);
 	verdict[0] = b.cause[0];
@@ -257,7 +260,7 @@ what_cannot_go_in_has_a_reason(void **state)
 	assert_int_equal(verdict[4], DROP_egress_down);
 }
 
-/* disable_ipv6 of the tunnel: IPv6 has no route by it, whether IPv6 is forwarded or not. */
+/* With disable_ipv6, a tunnel takes no IPv6 packet, whether IPv6 is forwarded or not. */
 static void
 a_tunnel_without_ipv6_takes_ipv4_only(void **state)
 {
@@ -293,7 +296,7 @@ a_tunnel_goes_through_a_tunnel(void **state)
 	assert_int_equal(out[6], 4);
 	assert_int_equal(get_be16(out + 40 + 2), 124);
 	assert_int_equal(out[40 + 24 + 99], 0x77);
-	/* The MTU is that of the smallest: 1500 - 40, then T6's 1440 - 24. */
+	/* The smallest MTU counts: of 1500 - 40 and the MTU of T6, 1440; less 24 for T4. */
 	into(4, 1416, set_df);
 	assert_int_equal(b.verdict[0], VERDICT_GO);
 	into(4, 1417, set_df);
@@ -304,7 +307,10 @@ a_tunnel_goes_through_a_tunnel(void **state)
 	fib->group[20] = fib->group[11] = group_word_single(PATH(PATH_ADJ, 2));
 }
 
-/* A tunnel in a tunnel is refused by its link, its family, or its limit (RFC 2473, 4.1.1). */
+/*
+ * The kernel gets the packets of a tunnel in a tunnel if the link, the family or the
+ * encapsulation limit (RFC 2473, 4.1.1) of one tunnel does not allow the other.
+ */
 static void
 a_tunnel_in_a_tunnel_keeps_to_what_both_can_do(void **state)
 {
@@ -377,7 +383,11 @@ the_outer_tos_decides_among_rules(void **state)
 	free(rules);
 }
 
-/* The kernel tells the sender of the next packet, as after each ICMP error about its own. */
+/*
+ * After an ICMP error about an outer packet, the kernel gets the next packet into the
+ * tunnel and sends an error to its sender, as it does after an error about its own outer
+ * packets.
+ */
 static void
 the_kernel_gets_a_packet_for_each_error_about_the_tunnel(void **state)
 {
@@ -391,7 +401,7 @@ the_kernel_gets_a_packet_for_each_error_about_the_tunnel(void **state)
 		into(4, 60, NULL);
 		assert_int_equal(b.verdict[0], PUNT_kernel_route);
 	}
-	into(4, 60, NULL); /* the path was found before the last one was taken */
+	into(4, 60, NULL); /* its path was looked up before the last error was taken */
 	assert_int_equal(b.verdict[0], VERDICT_GO);
 	fwd.outer_epoch++;
 	into(4, 60, NULL);

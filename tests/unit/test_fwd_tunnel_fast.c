@@ -20,7 +20,7 @@
 
 static unsigned int n_into, n_out, n_odd;
 
-/* Write the outer header of a tunnel from its far end, and return its length. */
+/* Write the outer header that the far end of a tunnel writes. Return its length. */
 static unsigned int
 outer_write(uint8_t *out, const struct fib_tunnel *t, uint8_t family, unsigned int len)
 {
@@ -45,7 +45,10 @@ outer_write(uint8_t *out, const struct fib_tunnel *t, uint8_t family, unsigned i
 	return t->bytes;
 }
 
-/* Write the same frame into both routers: a packet for a tunnel, or one that came in it. */
+/*
+ * Write the same frame into both routers: a packet into a tunnel, or a packet that came in
+ * it.
+ */
 static void
 frame_write(unsigned int i, uint16_t in, uint16_t tunnel)
 {
@@ -156,7 +159,7 @@ usual_packets_and_others_agree(void **state)
 static struct fwd_conf conf;
 static unsigned int n_joined;
 
-/* Give the VRF the hosts of LAN behind WAN, and none of IPv6. */
+/* Give VRF RED a route by WAN to the IPv4 hosts of LAN, and no IPv6 route. */
 static void
 red_make(void)
 {
@@ -213,7 +216,7 @@ tunnels_make(void)
 		group_word_single(below(10) == 0 ? PATH(PATH_LOCAL, 0) : PATH(PATH_ADJ, 2));
 }
 
-/* Give both routers a packet that a tunnel received. */
+/* Give both routers packet `i`, which a tunnel received. */
 static void
 inner_give(unsigned int i)
 {
@@ -298,7 +301,10 @@ packet_is_alike(unsigned int i, uint16_t place)
 	assert_int_equal(a->outer_ifidx, c->outer_ifidx);
 }
 
-/* Usual packets of several tunnels pass in one burst, as if each tunnel had a burst of its own. */
+/*
+ * Usual packets of several tunnels pass in one burst. The result is as if each tunnel had a
+ * burst of its own.
+ */
 static void
 packets_of_several_tunnels_agree(void **state)
 {

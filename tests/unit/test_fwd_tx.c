@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port whose ring is full of packets in transit: the frames of this router (the kernel's, BFD)
- * are before them, none is lost, and each leaves when the ring has room. A port that takes
- * nothing loses them after a time.
+ * The ring of a port is full of packets in transit. Frames of this router (from the kernel
+ * or BFD) are sent before these packets. No such frame is lost; each leaves when the ring
+ * has room. Frames to a port that takes nothing are dropped after a time.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -30,7 +30,7 @@
 #define BURST   32
 #define RING    64 /* descriptors */
 #define N_MBUF  511
-#define TRANSIT 0xffffffffu /* number of a frame in transit */
+#define TRANSIT 0xffffffffu /* number of every frame in transit */
 
 static struct fib *fib;
 static struct fib_iface iface[2];
@@ -39,12 +39,12 @@ static struct fwd_conf conf;
 static struct counters count;
 static struct rte_mempool *pool;
 static struct {
-	struct rte_mbuf *m[RING]; /* taken and not on the wire */
+	struct rte_mbuf *m[RING]; /* frames that are taken and not on the wire yet */
 	unsigned int n;
 	uint32_t next;        /* number of the next frame of this router on the wire */
 	unsigned int transit; /* frames in transit on the wire */
 	unsigned int called;  /* transmit calls */
-	bool own_first;       /* no frame of this router was behind one in transit */
+	bool own_first;       /* no frame of this router came behind a frame in transit */
 } device;
 
 static uint32_t *
@@ -70,7 +70,10 @@ device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
 	return took;
 }
 
-/* Send the first frames of the ring on the wire. The frames of this router are in order. */
+/*
+ * Send the first `n` frames of the ring on the wire. The frames of this router are in
+ * order.
+ */
 static void
 wire_take(unsigned int n)
 {
@@ -134,7 +137,10 @@ teardown(void **state)
 	return 0;
 }
 
-/* A round of a forwarder with frames of this router, from `from` on, and frames in transit. */
+/*
+ * Do a round of a forwarder with `own` frames of this router, whose numbers begin with
+ * `from`, and `transit` frames in transit.
+ */
 static void
 round_with(uint32_t from, unsigned int own, unsigned int transit)
 {
@@ -154,8 +160,8 @@ lost(void)
 }
 
 /*
- * The port is slower than the packets in transit, and its driver frees 16 descriptors at a time,
- * each eighth round: in the other rounds there is no room.
+ * The port is slower than the packets in transit. Its driver frees 16 descriptors at a
+ * time, in every eighth round. In the other rounds the ring has no room.
  */
 static void
 frames_of_this_router_pass_a_full_ring(void **state)
@@ -171,7 +177,10 @@ frames_of_this_router_pass_a_full_ring(void **state)
 		offered += 40;
 		if (r % 8 == 7)
 			wire_take(16);
-		/* A frame waits for eight rounds until the ring has room, then for the ring. */
+		/*
+		 * A frame waits up to eight rounds for room in the ring, and then in the
+		 * ring.
+		 */
 		waited = sent - device.next;
 		assert_true(waited <= 4 + RING);
 	}
@@ -188,6 +197,7 @@ frames_of_this_router_pass_a_full_ring(void **state)
 	assert_true(counter_read(&count.port[VLAN].tx_packets) >= sent / 4);
 }
 
+/* The oldest frames are kept, so the wire has them in order. */
 static void
 half_a_buffer_is_kept_at_most(void **state)
 {
@@ -201,7 +211,7 @@ half_a_buffer_is_kept_at_most(void **state)
 	assert_int_equal(fwd.n_tx_used, 1); /* the forwarder does not sleep */
 }
 
-/* The oldest frames are kept, so the wire has them in order. */
+/* Frames of this router are dropped after they have waited for TX_KEEP_MS. */
 static void
 a_port_that_takes_nothing_loses_them_after_a_time(void **state)
 {
@@ -219,7 +229,7 @@ a_port_that_takes_nothing_loses_them_after_a_time(void **state)
 	assert_int_equal(fwd.n_tx_used, 0);
 	assert_false(fwd.tx[PORT].listed);
 	wire_take(RING);
-	round_with(0, 2, 2); /* it works again */
+	round_with(0, 2, 2); /* the port works again */
 	assert_int_equal(device.n, 4);
 }
 
