@@ -358,7 +358,7 @@ assert_pushed(unsigned int i)
 		assert_pushed_labels(&fast.burst, i);
 }
 
-/* Begin a round. In every second round the packets are alike: `alike`. */
+/* Begin a round. In every second round all packets are alike, of the kind `alike`. */
 static void
 round_begin(unsigned int round, int alike)
 {

@@ -97,7 +97,7 @@ receive(const uint8_t *end, unsigned int padding)
 	walk(len + padding);
 }
 
-/* Let the decapsulated packet pass the stages, without the dispatch of the result. */
+/* Let the decapsulated packet pass the stages without a dispatch. Return the verdict. */
 static uint8_t
 verdict_inside(void)
 {
@@ -111,7 +111,10 @@ verdict_inside(void)
 	return b.verdict[0];
 }
 
-/* Check that the packet leaves by LAN. Return the octet behind its Ethernet header. */
+/*
+ * Let the packet that came out of tunnel `ifidx` pass the stages. Check that it leaves by
+ * LAN. Return the octet behind its Ethernet header.
+ */
 static uint8_t *
 opened_leaves(uint16_t ifidx, unsigned int bytes, uint16_t type)
 {
@@ -140,7 +143,10 @@ the_last_label_behind_gre_is_popped(void **state)
 			ip = label(outer4(keys[k]), PHP, true, 7);
 			receive(ip + inner_write(ip, family, 60, true), 0);
 			ip = opened_leaves(T4, 60, family == 4 ? 0x0800 : 0x86dd);
-			/* The lower TTL, less one. The congestion mark is not copied. */
+			/*
+			 * The lower of both TTLs, less one. The congestion mark is not
+			 * copied.
+			 */
 			assert_int_equal(ip[family == 4 ? 8 : 7], 6);
 			assert_int_equal(ip_dsfield(ip, family), 0xb8);
 			assert_true(family == 6 || ip4_checksum_ok(ip, 20));
@@ -228,7 +234,7 @@ bad_labels_behind_gre_have_their_drop_reasons(void **state)
 
 	labels_begin(0);
 	p = outer4(0);
-	receive(p, 22); /* no label: the kernel drops it */
+	receive(p, 22); /* no label: the kernel drops such a packet */
 	assert_int_equal(verdict_inside(), PUNT_local);
 	memset(p = outer4(0), 0, 3);
 	receive(p + 3, 19);
@@ -262,7 +268,7 @@ bad_labels_behind_gre_have_their_drop_reasons(void **state)
 	b.rx_cksum = false;
 }
 
-/* The error is about the IP packet behind all labels. The frame stays as it came. */
+/* The ICMP error is about the IP packet behind all labels. The frame stays unchanged. */
 static void
 an_expired_label_behind_gre_is_told(void **state)
 {
@@ -302,7 +308,7 @@ a_packet_too_big_behind_its_label_is_told(void **state)
 	fib->iface[LAN]->mtu_bytes = 1500;
 }
 
-/* A packet that only the kernel can handle goes there with its outer headers. */
+/* A packet that only the kernel can handle goes to the kernel with its outer headers. */
 static void
 a_packet_for_this_host_keeps_its_labels_and_outer_headers(void **state)
 {
@@ -383,7 +389,7 @@ a_burst_mixes_labels_and_ip_packets(void **state)
 			      : label(outer4(0), PHP, true, 9);
 		if (k == 0) {
 			memcpy(ip - 2, "\x08\0", 2);
-			packet.buffer[128 + 14 + 1] = 0; /* a congestion mark drops it */
+			packet.buffer[128 + 14 + 1] = 0; /* CE would drop it */
 		}
 		if (k == 3)
 			ip = label(ip, PHP, true, 9);
@@ -412,8 +418,8 @@ a_burst_mixes_labels_and_ip_packets(void **state)
 }
 
 /*
- * Random octets and lengths: nothing behind the frame is read, which a sanitizer sees because the
- * frame ends with its memory.
+ * With random octets and lengths, nothing behind the frame is read. A sanitizer checks
+ * this, because the memory ends where the frame ends.
  */
 static void
 no_label_is_read_beyond_the_end_of_its_packet(void **state)

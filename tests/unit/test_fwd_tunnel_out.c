@@ -43,7 +43,10 @@ gre_in(uint8_t family, uint8_t dscp, const char *gre, unsigned int n_gre)
 #define GRE6     "\0\0\x86\xdd"
 #define GRE4_KEY "\x20\0\x08\0\x01\x02\x03\x04"
 
-/* Let the decapsulated packet pass the stages, and check what leaves by LAN. */
+/*
+ * Let the packet that came out of tunnel `ifidx` pass the stages. Check that it leaves by
+ * LAN. Return the octet behind its Ethernet header.
+ */
 static uint8_t *
 opened_leaves(uint16_t ifidx, unsigned int bytes, uint16_t type)
 {
@@ -120,12 +123,12 @@ what_forwarders_do_not_take_is_for_the_kernel(void **state)
 	inner_write(out + 24, 4, 60, true);
 	walk(84);
 	assert_int_equal(b.verdict[0], PUNT_local);
-	gre4(0x01020304); /* the tunnel has no key, or another key */
+	gre4(0x01020304); /* the packets have no key, or another key */
 	gre_in(4, 0, GRE4, 4);
 	assert_int_equal(b.verdict[0], PUNT_local);
 	gre_in(4, 0, "\x20\0\x08\0\x01\x02\x03\x05", 8);
 	assert_int_equal(b.verdict[0], PUNT_local);
-	/* The key, and a sequence number that is missing. */
+	/* The key is right. The sequence number is missing. */
 	gre_in(4, 0, "\x30\0\x08\0\x01\x02\x03\x04", 8);
 	assert_int_equal(b.verdict[0], PUNT_local);
 	gre4(0);
@@ -208,7 +211,7 @@ packets_come_out_of_ip_in_ip(void **state)
 	opened_leaves(T6, 60, 0x0800);
 }
 
-/* An inner packet for this host goes to the kernel as it came. */
+/* An inner packet for this host goes to the kernel unchanged, with its outer header. */
 static void
 a_packet_inside_for_this_host_keeps_its_outer_header(void **state)
 {
@@ -262,7 +265,9 @@ verdict_inside(uint8_t family, unsigned int at, uint8_t octet)
 	return inner.verdict[0];
 }
 
-/* T4, T8: sources that no host has, groups, TTLs and checksums inside. */
+/*
+ * T4, T8: inner packets with invalid sources, group addresses, low TTLs, wrong checksums.
+ */
 static void
 a_packet_inside_is_judged_as_any_other(void **state)
 {
@@ -281,7 +286,7 @@ a_packet_inside_is_judged_as_any_other(void **state)
 	assert_int_equal(verdict_inside(4, 3, 19), DROP_ip4_length);
 }
 
-/* The kernel never sees the outer packet, so its source is checked here. */
+/* The kernel never sees the outer packet, so forwarders check its source. */
 static void
 rp_filter_concerns_the_outer_packet(void **state)
 {
@@ -324,7 +329,7 @@ a_packet_that_came_out_has_no_addresses_of_its_outer_header(void **state)
 	assert_memory_equal(rte_pktmbuf_mtod(&packet.m, uint8_t *), none, sizeof(none));
 }
 
-/* A key of 0 is not the same as none (RFC 2890, 2.1). */
+/* A key of 0 is not the same as no key (RFC 2890, 2.1). */
 static void
 a_key_of_zero_is_a_key(void **state)
 {
@@ -431,8 +436,9 @@ any_outer(void)
 }
 
 /*
- * Random octets and lengths: nothing behind the frame is read, which a sanitizer sees because the
- * frame ends with its memory. The checksum is made right again, so that all gets far.
+ * With random octets and lengths, nothing behind the frame is read. A sanitizer checks
+ * this, because the memory ends where the frame ends. The outer checksum is corrected,
+ * because it would stop most packets at once.
  */
 static void
 no_packet_is_read_beyond_its_end(void **state)
@@ -454,7 +460,7 @@ no_packet_is_read_beyond_its_end(void **state)
 		for (unsigned int k = (unsigned int)random() % 3; k > 0; k--)
 			ip[random() % len] = (uint8_t)random();
 		if (random() % 3 == 0)
-			cut = (unsigned int)random() % (len - 50); /* 64 octets stay */
+			cut = (unsigned int)random() % (len - 50); /* 64 or more stay */
 		if (ip[0] >> 4 == 4 && (ip[0] & 15) == 5) {
 			put_be16(ip + 2, (uint16_t)(random() % 4 == 0 ? len - cut
 								      : get_be16(ip + 2)));
@@ -495,7 +501,7 @@ explained(uint16_t ifidx, unsigned int len)
 	return rec;
 }
 
-/* `fpmctl explain` follows a packet out of a tunnel, and into one. */
+/* `fpmctl explain` follows a packet out of a tunnel, and a packet into a tunnel. */
 static void
 explain_follows_a_packet_through_tunnels(void **state)
 {
@@ -522,7 +528,7 @@ explain_follows_a_packet_through_tunnels(void **state)
 	assert_int_equal(rec.via_family, 4);
 	assert_int_equal(rec.rewritten[14 + 8], 8);
 
-	/* Another packet is explained by the tunnel as it is now. */
+	/* A later packet is explained by the changed settings of the tunnel. */
 	gre4(0)->df = false;
 	fib->iface[WAN]->mtu_bytes = 1000;
 	inner_write(frame_begin(LAN, 4), 4, 1200, false);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames with tags before the walk: divided by VLAN, untagged, tagged, restored.
+ * Frames with tags. Before the walk, a burst is divided by VLAN and tags are removed. After
+ * it, tags are written, or restored for the kernel.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -28,11 +29,11 @@
 
 #define PORT  1
 #define ONE   (PORT_MAX)      /* VLAN 100 on the port */
-#define OUTER (PORT_MAX + 7)  /* service tag 20 on it */
-#define INNER (IFIDX_MAX - 1) /* VLAN 30 within that */
+#define OUTER (PORT_MAX + 7)  /* service tag 20 on the port */
+#define INNER (IFIDX_MAX - 1) /* VLAN 30 on OUTER */
 #define BYTES 80
 
-/* A frame as it was received, with its memory. */
+/* Frames with their memory. said: the octets of the frame on the wire. */
 static struct {
 	struct rte_mbuf m;
 	uint8_t memory[64 + BYTES];
@@ -91,7 +92,7 @@ up(void **state)
 	memset(&count, 0, sizeof(count));
 	burst.fwd = &fwd;
 	burst.ifidx = PORT;
-	burst.in = NULL; /* it belonged to the FIB of an earlier test */
+	burst.in = NULL; /* the interface was in the FIB of an earlier test */
 	burst.n = 0;
 	n_walked = 0;
 	*state = fib;
@@ -107,7 +108,8 @@ down(void **state)
 }
 
 /*
- * Add a frame to the burst: MACs, `n` octets of `tags`, IPv4, a number that identifies it.
+ * Add a frame to the burst: MACs, `n` octets of `tags`, the EtherType of IPv4. The last
+ * octet is the number of the frame.
  */
 static void
 put(const uint8_t *tags, unsigned int n)
@@ -130,7 +132,7 @@ put(const uint8_t *tags, unsigned int n)
 
 #define PUT(tags) put((const uint8_t *)(tags), sizeof(tags) - 1)
 
-/* Receive the last frame like a NIC: its first tag is beside the frame. */
+/* Strip the first tag of the last frame as a NIC does: the tag moves to the mbuf. */
 static void
 nic_takes(void)
 {
@@ -161,7 +163,7 @@ walk(struct burst *b)
 	memcpy(walked[n_walked++].m, b->m, b->n * sizeof(b->m[0]));
 }
 
-/* Put all packets on the slow path, in the order of interfaces. */
+/* Leave all packets to the slow path, in the order of interfaces. */
 static uint64_t
 none_fast(struct burst *b)
 {
@@ -195,7 +197,9 @@ assert_walk(unsigned int at, uint16_t ifidx, unsigned int n)
 	assert_int_equal(walked[at].n, n);
 }
 
-/* Packets of several interfaces never go together while an interface has a program. */
+/*
+ * Packets of several interfaces never pass in one burst while an interface has a program.
+ */
 static void
 a_program_gets_one_interface_at_a_time(void **state)
 {
@@ -252,7 +256,7 @@ a_burst_is_divided_by_interface_in_order(void **state)
 	assert_int_equal(count.port[ONE].rx_packets, 2);
 	assert_int_equal(count.port[ONE].rx_bytes, 2 * BYTES);
 	assert_int_equal(count.port[INNER].rx_bytes, BYTES);
-	assert_int_equal(count.port[PORT].rx_packets, 0); /* was counted before */
+	assert_int_equal(count.port[PORT].rx_packets, 0); /* the caller counts them */
 }
 
 static void
@@ -295,7 +299,7 @@ a_stripped_tag_without_a_vlan_is_put_back(void **state)
 	PUT_TAKEN("\x81\0\xa0\0"); /* a priority tag */
 	PUT("");
 	PUT_TAKEN("\x81\0\x40\x64");
-	PUT_TAKEN("\x81\0\0\x64\x81\0\0\x1e"); /* no VLAN 30 on it */
+	PUT_TAKEN("\x81\0\0\x64\x81\0\0\x1e"); /* no VLAN 30 on ONE */
 	PUT("\x88\xa8\0\x14\x81\0\0\x1e");     /* NICs do not remove this type */
 
 	split();
@@ -323,8 +327,8 @@ only_tags_that_lead_somewhere_are_taken(void **state)
 {
 	struct fib *fib = *state;
 
-	PUT("\x88\xa8\0\x14");                     /* of OUTER itself */
-	PUT("\x88\xa8\0\x14\x81\0\0\x1f");         /* no VLAN 31 on it */
+	PUT("\x88\xa8\0\x14");                     /* OUTER itself */
+	PUT("\x88\xa8\0\x14\x81\0\0\x1f");         /* no VLAN 31 on OUTER */
 	PUT("\x81\0\0\x14");                       /* another type */
 	PUT("\x88\xa8\0\x14\x81\0\0\x1e\x81\0\0"); /* a third tag is ignored */
 	came[2].m.data_len = VLAN_AT + 3;
@@ -343,7 +347,10 @@ only_tags_that_lead_somewhere_are_taken(void **state)
 	assert_walk(3, OUTER, 1);
 }
 
-/* As in Linux. A burst is divided although the first tags of its frames are equal. */
+/*
+ * As in Linux, the second tag selects the VLAN. So a burst is divided although the first
+ * tags of its frames are equal.
+ */
 static void
 a_tag_with_id_0_before_another_tag_is_passed_over(void **state)
 {
@@ -425,8 +432,8 @@ tags_are_written_with_the_priority_that_came(void **state)
 }
 
 /*
- * Each tag keeps its priority. If the packet leaves with one tag, it has the priority of
- * the customer's tag.
+ * Each tag keeps its priority. If the packet leaves with one tag, this tag has the priority
+ * of the customer's tag.
  */
 static void
 two_tags_keep_their_priorities(void **state)
@@ -458,7 +465,7 @@ device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
 	return n < n_takes ? n : (uint16_t)n_takes;
 }
 
-/* Empty the buffers. The device takes `takes` frames of a buffer. */
+/* Empty the buffers. In each call, the device takes up to `takes` frames. */
 static void
 buffers_begin(unsigned int takes)
 {
@@ -472,7 +479,10 @@ buffers_begin(unsigned int takes)
 	memset(fwd.tx, 0, sizeof(fwd.tx));
 }
 
-/* Add a frame to the burst that stays for the test after it is sent. */
+/*
+ * Add a frame to the burst. Its mbuf is not freed after it is sent, because the test reads
+ * it.
+ */
 static void
 frame_to_send(void)
 {
@@ -565,7 +575,9 @@ walk_sampled(struct burst *b)
 	fwd_sample_note(b);
 }
 
-/* A sample has its tags, also one that the NIC stripped, and the interface of its VLAN. */
+/*
+ * A sample has its tags, also a tag that the NIC stripped, and the interface of its VLAN.
+ */
 static void
 samples_are_the_frames_as_received(void **state)
 {
@@ -632,7 +644,7 @@ walk_dropped(struct burst *b)
 	}
 }
 
-/* The punt thread may get the packet after the report, so its mbuf is as before. */
+/* The report does not change the mbuf, because the punt thread may get the packet later. */
 static void
 dropped_packets_are_reported_with_their_tags(void **state)
 {
@@ -647,7 +659,7 @@ dropped_packets_are_reported_with_their_tags(void **state)
 
 	assert_int_equal(conf.sample_ring->head, 4);
 	for (unsigned int i = 0, k; i < 4; i++) {
-		/* The packets pass by interface: the last one is of the same VLAN as the second. */
+		/* The packets pass by interface. Packets 1 and 3 are of the same VLAN. */
 		const struct watch_record *rec = &conf.sample_ring->record[i];
 
 		k = i < 2 ? i : 5 - i;
@@ -659,7 +671,10 @@ dropped_packets_are_reported_with_their_tags(void **state)
 	conf.sample_ring = NULL;
 }
 
-/* The vectors do not name the VLAN in the frames, because all frames of a buffer have it. */
+/*
+ * Vector code does not write the VLAN to the mbufs, because the buffer has one VLAN for all
+ * its frames.
+ */
 static void
 frames_not_sent_have_the_vlan_as_output(void **state)
 {

@@ -88,7 +88,10 @@ set_port(uint8_t *ip)
 	put_be16(ip + (ip[0] >> 4 == 4 ? 20 : 40), port_of_it);
 }
 
-/* The same flow has the same source port; others differ; a range of the device is kept to. */
+/*
+ * All packets of a flow have one source port. Most other flows have other ports. The port
+ * is in the range of the device.
+ */
 static void
 the_source_port_is_that_of_the_flow(void **state)
 {
@@ -159,11 +162,11 @@ what_cannot_go_has_a_reason(void **state)
 	into(4, 1451, set_df);
 	assert_int_equal(b.verdict[0], PUNT_too_big);
 	assert_int_equal(packet.meta.mtu_bytes, 1450);
-	i->mtu_bytes = i->mtu6_bytes = 1500; /* the underlay is smaller */
+	i->mtu_bytes = i->mtu6_bytes = 1500; /* the MTU of the underlay is smaller */
 	into(4, 1451, set_df);
 	assert_int_equal(packet.meta.mtu_bytes, 1450);
 	fib->iface[WAN]->mtu_bytes = 1300;
-	into(6, 1280, NULL); /* only the kernel cuts outer packets */
+	into(6, 1280, NULL); /* only the kernel fragments outer packets */
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 	into(4, 1280, set_df);
 	assert_int_equal(packet.meta.mtu_bytes, 1250);
@@ -211,7 +214,10 @@ what_cannot_go_has_a_reason(void **state)
 	assert_int_equal(b.verdict[0], PUNT_unresolved);
 }
 
-/* `df inherit`: DF of IPv4, and of each IPv6 packet, as in Linux. `df set`: of all. */
+/*
+ * `df inherit`: the outer header has DF if an inner IPv4 packet has DF, and for each IPv6
+ * packet, as in Linux. `df set`: it always has DF.
+ */
 static void
 df_of_the_outer_header_is_as_the_device_says(void **state)
 {
@@ -267,7 +273,9 @@ a_buffer_without_room_is_dropped(void **state)
 
 /* --- from a VTEP -------------------------------------------------------------------------- */
 
-/* Write a VXLAN packet from the far end, and return its UDP header. *len: of all. */
+/*
+ * Write a VXLAN packet from the far end. Return its UDP header. *len: of the outer packet.
+ */
 static uint8_t *
 outer_write(uint8_t family, uint8_t inner, unsigned int *len)
 {
@@ -337,7 +345,10 @@ packets_come_out(void **state)
 	assert_int_equal(count.port[SVI].rx_packets, rx + 8);
 }
 
-/* Receive a VXLAN packet with one octet, counted from UDP, changed. Return the verdict. */
+/*
+ * Receive a VXLAN packet with `octet` at offset `at` from its UDP header. Return the
+ * verdict.
+ */
 static uint8_t
 with(int at, uint8_t octet)
 {
@@ -353,7 +364,7 @@ with(int at, uint8_t octet)
 	return b.verdict[0];
 }
 
-/* X4 to X7: a drop with a reason, or the kernel gets the packet as it came. */
+/* X4 to X7: a packet is dropped with a reason, or the kernel gets it unchanged. */
 static void
 what_is_not_for_the_interface_has_a_reason(void **state)
 {
@@ -371,11 +382,11 @@ what_is_not_for_the_interface_has_a_reason(void **state)
 	assert_int_equal(with(28, 0x81), DROP_vlan_unknown);
 	assert_int_equal(with(7, 1), DROP_udp_checksum);
 	assert_int_equal(with(-19, 3), DROP_ecn_ce);
-	assert_int_equal(with(16, 0xff), PUNT_local);  /* a group */
+	assert_int_equal(with(16, 0xff), PUNT_local);  /* a group address */
 	assert_int_equal(with(29, 0x06), PUNT_local);  /* ARP */
 	assert_int_equal(with(3, 1), PUNT_local);      /* another port */
 	assert_int_equal(with(5, 89), PUNT_local);     /* another length */
-	assert_int_equal(with(30, 0x65), PUNT_local);  /* not the version of its type */
+	assert_int_equal(with(30, 0x65), PUNT_local);  /* IPv6 with the type of IPv4 */
 	assert_int_equal(with(-14, 0x20), PUNT_local); /* a fragment */
 	fib->vxlans->one_end = 0;                      /* the kernel may know the VNI */
 	assert_int_equal(with(14, 0), PUNT_local);
@@ -431,7 +442,7 @@ flags_of_the_device_are_not_taken_for_the_outer_packet(void **state)
 		walk(len);
 		assert_int_equal(b.verdict[0], DROP_udp_checksum);
 		udp = outer_write(4, 4, &len);
-		udp[30 + 10] ^= 1; /* the header inside */
+		udp[30 + 10] ^= 1; /* checksum of the inner header */
 		packet.m.ol_flags = said[k];
 		walk(len);
 		assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
@@ -443,8 +454,8 @@ flags_of_the_device_are_not_taken_for_the_outer_packet(void **state)
 }
 
 /*
- * Random octets and lengths: nothing behind the frame is read, which a sanitizer sees because the
- * frame ends with its memory.
+ * With random octets and lengths, nothing behind the frame is read. A sanitizer checks
+ * this, because the memory ends where the frame ends.
  */
 static void
 no_packet_is_read_beyond_its_end(void **state)

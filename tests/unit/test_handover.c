@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The predecessor in a handover: its steps, the reasons for which there is no successor, and
- * its wait, during which the service manager hears each second that it runs. The test plays
- * the successor, the manager and the kernel. Time passes only while the test's poll() waits.
+ * its wait. While the predecessor waits, it sends WATCHDOG=1 to the service manager each
+ * second. The test plays the successor, the manager and the kernel. Time passes only while
+ * poll() or nanosleep() of the test waits.
  *
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  * link: fpm-dataplane/restart/restart_lock.c
@@ -25,7 +26,7 @@ static struct {
 	unsigned int n_alive, n_discarded;
 	uint64_t alive_ms[70]; /* times of WATCHDOG=1 */
 	int sock[2];           /* the predecessor's end, the successor's */
-	bool nics, both;       /* fpm-nics runs; it has two daemons already */
+	bool nics, both;       /* fpm-nics runs; it serves two daemons already */
 	bool has_manager, had_nics;
 	bool has_late_reload; /* a reload is requested while the predecessor quiesces */
 	unsigned int n_fd, alarm_s;
@@ -422,7 +423,9 @@ without_memory_for_two_the_predecessor_ends_if_it_is_started_again(void **state)
 	restart_unlock();
 }
 
-/* A process that is killed while it holds a lock of shared memory never releases it. */
+/*
+ * A process that is killed while it holds a lock in shared memory never releases the lock.
+ */
 static void
 a_successor_that_shares_dpdk_has_time_to_end(void **state)
 {

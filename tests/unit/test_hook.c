@@ -158,7 +158,7 @@ memory_beyond_its_own_is_refused(void **state)
 		EXIT());
 	REFUSES("instruction 1", MOV_K(2, 0), STX(BPF_DW, 10, 2, 0), MOV_K(0, 0), EXIT());
 	REFUSES("instruction 0", LDX(BPF_DW, 0, 10, -8), EXIT());
-	/* It returns a number. */
+	/* A program must return a number. */
 	REFUSES("", EXIT());
 	REFUSES("", MOV_X(0, 1), EXIT());
 }
@@ -299,7 +299,7 @@ an_object_file_has_one_function(void **state)
 	OBJECT_REFUSED("no ELF file");
 }
 
-/* A file that ends early is refused, or has all that is read of it. */
+/* A truncated file is refused, and nothing behind its end is read. */
 static void
 a_truncated_object_file_is_read_to_its_end_only(void **state)
 {
@@ -310,7 +310,9 @@ a_truncated_object_file_is_read_to_its_end_only(void **state)
 		assert_int_equal(object_read(size, &found), -EINVAL);
 }
 
-/* Any octet may be wrong: the code that is found is in the file. ASan checks the reads. */
+/*
+ * Whichever octets are wrong, the code that is found is in the file. ASan checks the reads.
+ */
 static void
 a_damaged_object_file_never_leads_outside(void **state)
 {
@@ -362,7 +364,10 @@ list_down(void **state)
 
 static uint32_t part_id;
 
-/* Send a part: instructions `at` to `at` + `n` of a program of `of`, which returns `value`. */
+/*
+ * Send `n` instructions from `at` on. The program has `of` instructions and returns
+ * `value`.
+ */
 static int
 part_send(const char *dev, unsigned int at, unsigned int n, unsigned int of, int value)
 {
@@ -385,7 +390,7 @@ run(const char *dev)
 
 	assert_non_null(hook);
 	assert_int_equal(hook->run != NULL,
-			 ARCH_COMPILES_EBPF); /* nothing forbids it here */
+			 ARCH_COMPILES_EBPF); /* the test may have compiled code */
 	return hook->run != NULL ? hook->run(&hook->state[0].hook)
 				 : rte_bpf_exec(hook->bpf, &hook->state[0].hook);
 }
@@ -413,7 +418,7 @@ parts_that_do_not_fit_together_are_refused(void **state)
 	assert_int_equal(part_send("port1", 0, 10, 30, 5), 0);
 	assert_int_equal(part_send("port2", 10, 20, 30, 5), -EINVAL);
 	assert_int_equal(part_send("port1", 10, 20, 30, 5),
-			 -EINVAL); /* it has to begin again */
+			 -EINVAL); /* the program must be sent again from its start */
 	assert_int_equal(part_send("port1", 0, 10, 30, 5), 0);
 	assert_int_equal(part_send("port1", 0, 10, 30, 5), 0);
 	assert_int_equal(part_send("port1", 10, 21, 30, 5), -EINVAL);
@@ -467,7 +472,7 @@ the_list_has_a_limit(void **state)
 
 /* --- random programs ------------------------------------------------------------------------- */
 
-static struct fpm_hook *fenced; /* between pages that cannot be touched */
+static struct fpm_hook *fenced; /* between pages without access */
 
 static void
 fenced_make(void)
@@ -498,8 +503,9 @@ number(void)
 }
 
 /*
- * Write a random program: registers 0 and 2 to 5 have numbers, 6 the argument, 7 and 8 addresses
- * made from it. All of it is plausible, so that many programs are accepted.
+ * Write a random program: registers 0 and 2 to 5 have numbers, 6 has the argument, 7 has an
+ * address made from the argument. All instructions are plausible, so that many programs are
+ * accepted.
  */
 static unsigned int
 program_make(struct bpf_insn ins[64])
@@ -553,7 +559,7 @@ program_make(struct bpf_insn ins[64])
 			ins[n++] = STX(sizes[below(4)], 7, d, (int)below(5000) - 200);
 		}
 	}
-	for (unsigned int k = 0; k < 3; k++) /* room for the last jumps */
+	for (unsigned int k = 0; k < 3; k++) /* targets of the last jumps */
 		ins[n++] = MOV_K(0, (int)k);
 	ins[n++] = EXIT();
 	return n;
@@ -725,7 +731,10 @@ edge(void)
 	return below(4) == 0 ? any >> below(64) : edges[below(7)] + below(9) - 4;
 }
 
-/* The result of numbers in two ranges is in the range of the result, for each operation. */
+/*
+ * For each operation, the result of two numbers is in the range that range_alu() computes
+ * from the ranges of the numbers.
+ */
 static void
 each_result_is_in_its_range(void **state)
 {
@@ -746,7 +755,7 @@ each_result_is_in_its_range(void **state)
 		}
 		if (division && (wide ? b : (uint32_t)b) == 0)
 			continue;
-		if (division) /* by a constant */
+		if (division) /* programs divide only by a constant */
 			rb = range_of(b);
 		r = range_alu(op, wide ? 64 : 32, ra, rb);
 		result = machine_alu(op, wide, a, b);
@@ -882,6 +891,6 @@ main(void)
 		cmocka_unit_test(accepted_programs_do_as_they_say),
 	};
 
-	rte_log_set_global_level(RTE_LOG_EMERG); /* of refused programs */
+	rte_log_set_global_level(RTE_LOG_EMERG); /* no lines about refused programs */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

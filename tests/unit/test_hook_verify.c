@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs of `fpmctl hook` that a verifier took for right once, and that a compiler makes wrong code
- * of. The arithmetic of the verifier's ranges.
+ * Wrong programs of `fpmctl hook` that a verifier accepted once. Programs from which a
+ * compiler makes wrong code. The arithmetic of the verifier's ranges.
  *
  * link: fpm-dataplane/hook/ fpm-dataplane/fib/ fpm-dataplane/base/
  * link: poptrie/
@@ -25,11 +25,16 @@
 
 static char why[512];
 
-/* Octets at an unknown place of a word of the stack are a part of it, not the word. */
+/*
+ * A load at an unknown offset in a word of the stack gives a part of the word, not the
+ * word.
+ */
 static void
 a_part_of_a_word_of_the_stack_is_not_the_word(void **state)
 {
-	/* At -8 to -1, together 8 octets. */
+	/*
+	 * Load from an unknown offset, 0 to `mask`, in the word at -8 to -1 of the stack.
+	 */
 #define PART(width, mask, to)                                                              \
 	LDX(BPF_B, 5, 1, 16), ALU_K(BPF_AND, 5, mask), MOV_X(4, 10), ALU_X(BPF_ADD, 4, 5), \
 		LDX(width, to, 4, -8)
@@ -49,7 +54,7 @@ a_part_of_a_word_of_the_stack_is_not_the_word(void **state)
 	assert_int_equal(hook_verify(right, 10, why, sizeof(why)), 0);
 }
 
-/* A word of the stack of which a part was written is a number, not the address it was. */
+/* If a part of an address on the stack is overwritten, the word is a number. */
 static void
 an_address_that_is_partly_overwritten_is_a_number(void **state)
 {
@@ -85,7 +90,7 @@ only_programs_that_compile_right_are_compiled(void **state)
 	assert_false(COMPILES(MOV_K(0, 0), ALU_X(BPF_LSH, 0, 0), EXIT()));
 }
 
-/* A second exit, at any distance from the first, does as the interpreter does. */
+/* A program with a second exit has the right result, at any distance of the exits. */
 static void
 a_second_exit_is_right_at_any_distance(void **state)
 {
@@ -99,7 +104,7 @@ a_second_exit_is_right_at_any_distance(void **state)
 		ins[n++] = LDX(BPF_B, 0, 1, 0);
 		ins[n++] = JMP_K(BPF_JNE, 0, 0, 1);
 		ins[n++] = EXIT();
-		for (unsigned int i = 0; i < far; i++) /* of different sizes */
+		for (unsigned int i = 0; i < far; i++) /* compiled to different sizes */
 			ins[n++] = ALU_K(BPF_ADD, 0, 1);
 		for (unsigned int i = 0; i < k % 8; i++)
 			ins[n++] = MOV_X(2, 0);
@@ -128,7 +133,10 @@ range_is(struct range r, uint64_t min, uint64_t max)
 
 #define R(min, max) ((struct range){min, max})
 
-/* A range that is too narrow accepts wrong programs, and a range that is too wide refuses right ones. */
+/*
+ * With ranges that are too narrow, the verifier accepts wrong programs. With ranges that
+ * are too wide, it refuses right programs.
+ */
 static void
 the_result_of_an_operation_has_exact_ends(void **state)
 {
@@ -195,7 +203,10 @@ a_jump_narrows_to_the_exact_ends_of_each_branch(void **state)
 	static const struct range none = R(1, 0);
 	static const struct {
 		uint8_t op;
-		/* compared with b; 10 to 20 becomes `taken` if the jump is taken, else `not` */
+		/*
+		 * A register of range 10 to 20 is compared with `b`. Its range becomes
+		 * `taken` if the jump is taken, else `not`.
+		 */
 		struct range b, taken, not ;
 	} each[] = {
 		{BPF_JEQ, R(15, 15), R(15, 15), R(10, 20)},
@@ -228,7 +239,7 @@ a_jump_narrows_to_the_exact_ends_of_each_branch(void **state)
 		{BPF_JSGE, R(15, 15), R(15, 20), R(10, 14)},
 		{BPF_JSLT, R(15, 15), R(10, 14), R(15, 20)},
 		{BPF_JSLE, R(15, 15), R(10, 15), R(16, 20)},
-		/* -1 is less than all of them. */
+		/* -1, for a comparison with sign: the range is not narrowed. */
 		{BPF_JSGT, R(UINT64_MAX, UINT64_MAX), R(10, 20), R(10, 20)},
 		{BPF_JSET, R(15, 15), R(10, 20), R(10, 20)},
 	};
@@ -245,7 +256,7 @@ a_jump_narrows_to_the_exact_ends_of_each_branch(void **state)
 				range_is(a, is->min, is->max);
 		}
 	}
-	/* One number. */
+	/* A range of one number. */
 	assert_false(range_jump(BPF_JNE, true, &one, R(5, 5)));
 	assert_true(range_jump(BPF_JNE, true, &one, R(6, 6)));
 	range_is(one, 5, 5);
@@ -273,6 +284,6 @@ main(void)
 		cmocka_unit_test(a_jump_narrows_to_the_exact_ends_of_each_branch),
 	};
 
-	rte_log_set_global_level(RTE_LOG_EMERG); /* of refused programs */
+	rte_log_set_global_level(RTE_LOG_EMERG); /* no lines about refused programs */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

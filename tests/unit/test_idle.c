@@ -136,7 +136,7 @@ waited_ms(void)
 		FILE *file = fopen(tasks.gl_pathv[i], "r");
 		unsigned long long ns = 0;
 
-		if (file == NULL) /* it has just ended */
+		if (file == NULL) /* the thread has just ended */
 			continue;
 		if (fscanf(file, "%*u %llu", &ns) == 1)
 			sum_ns += ns;
@@ -147,9 +147,9 @@ waited_ms(void)
 }
 
 /*
- * Assert that few of the wake-ups were `late`, longer than `late_ms`. Wake-ups for which
- * the machine had no CPU since `before` are not counted: a sleeping thread does not wait
- * for a CPU.
+ * Assert that the number `late` of wake-ups that took longer than `late_ms` is small.
+ * `before`: waited_ms() at the start. Subtract the wake-ups that may be late because the
+ * machine had no CPU. A sleeping thread does not wait for a CPU.
  */
 static void
 assert_few(unsigned int late, uint64_t late_ms, uint64_t before)
@@ -157,7 +157,7 @@ assert_few(unsigned int late, uint64_t late_ms, uint64_t before)
 	uint64_t waited = waited_ms() - before;
 
 	if (late >= 10 + waited / late_ms)
-		fail_msg("%u late, the machine took %llu ms", late,
+		fail_msg("%u wake-ups late, threads had no CPU for %llu ms", late,
 			 (unsigned long long)waited);
 }
 
@@ -174,7 +174,9 @@ a_forwarder_that_gets_work_wakes_up_every_time(void **state)
 	for (unsigned int i = 1; i <= rounds; i++) {
 		uint64_t begin = monotonic_ms();
 
-		/* Early and late on its way to sleep, and sometimes when it sleeps. */
+		/*
+		 * Wake the forwarder at each point of its way to sleep, or when it sleeps.
+		 */
 		while (i % 64 == 0 && !asleep(&f))
 			sched_yield();
 		for (unsigned int j = 0; j < i % 64 * 100; j++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The uses that a machine makes of an interface, with the addresses, routes and TCP
+ * How the host uses an interface: device_use_of() with the addresses, routes and TCP
  * connections of the kernel in a network namespace of this process.
  *
  * link: fpm-dataplane/pci/in_use.c fpm-dataplane/base/sysfs.c
@@ -31,7 +31,7 @@ run(const char *command)
 		fail_msg("%s", command);
 }
 
-/* Two interfaces without any use: va and vb. */
+/* Make two interfaces without any use: va and vb. */
 static int
 setup(void **state)
 {
@@ -108,7 +108,7 @@ session_begin(struct session *s, int family, const char *addr, uint16_t port)
 static void
 session_end(struct session *s)
 {
-	/* Without TIME-WAIT. */
+	/* Reset the connection, so that no socket stays in the state TIME-WAIT. */
 	const struct linger now = {.l_onoff = 1};
 
 	setsockopt(s->client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -208,13 +208,13 @@ our_own_session_is_a_use_by_its_address_or_its_route(void **state)
 	assert_string_equal(used("vb"), "address by=vb");
 	setenv("SSH_CONNECTION", "2001:db8:9::9 1022 2001:db8::1 22", 1);
 	assert_string_equal(used("va"), "ssh address by=va");
-	/* The address is another interface's, but the answers leave by va. */
+	/* No interface has the address, but the answers leave by va. */
 	setenv("SSH_CONNECTION", "192.0.2.9 1022 203.0.113.1 22", 1);
 	assert_string_equal(used("va"), "ssh address by=va");
 	assert_string_equal(used("vb"), "address by=vb");
 	setenv("SSH_CONNECTION", "2001:db8::9 1022 2001:db8:1::1 22", 1);
 	assert_string_equal(used("va"), "ssh address by=va");
-	/* No route leads to it. */
+	/* No route leads to the client. */
 	setenv("SSH_CONNECTION", "203.0.113.9 1022 203.0.113.1 22", 1);
 	assert_string_equal(used("va"), "address by=va");
 	setenv("SSH_CONNECTION", "nonsense 1022 192.0.2.1 22", 1);
@@ -255,7 +255,7 @@ each_use_has_its_sentence_the_worst_first(void **state)
 	assert_false(device_use_text("va", &use, why, sizeof(why)));
 }
 
-/* Enter a network namespace, with the /sys of it. */
+/* Enter a new network namespace, with its own /sys. */
 static int
 bed_enter(void **state)
 {

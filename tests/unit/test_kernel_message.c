@@ -54,7 +54,10 @@ decode(bool dump)
 	return kernel_message_decode(header(), dump, &sample.ev, &sample.expires_ms);
 }
 
-/* A route of protocol static by 192.0.2.1 on interface 3; the caller ends it. */
+/*
+ * Begin a message about a route of protocol static by 192.0.2.1 or 2001:db8::1 on interface
+ * 3. The caller ends the message.
+ */
 static void
 route_open(uint16_t type, const char *prefix)
 {
@@ -100,7 +103,7 @@ a_route_has_its_metric_interface_source_and_hops(void **state)
 	msg_end(&sample.w);
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
-	assert_int_equal(sample.ev.route.n_hops, 1); /* one of several next hops */
+	assert_int_equal(sample.ev.route.n_hops, 1); /* names one of several next hops */
 }
 
 static void
@@ -262,7 +265,10 @@ prefixes_of_no_fib_are_skipped(void **state)
 	assert_int_equal(decode(false), KERNEL_SKIP);
 }
 
-/* A route of a label by 192.0.2.1 on interface 3, of `ip -f mpls route add`. */
+/*
+ * Make a message of `ip -f mpls route`: about the route of a label by 192.0.2.1 on
+ * interface 3. `new_label` 0: the label is popped.
+ */
 static void
 label_route(uint16_t type, uint32_t label, uint32_t new_label)
 {
@@ -309,7 +315,7 @@ a_label_has_one_route_of_no_table(void **state)
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
 	assert_int_equal(sample.ev.route.n_hops, 0);
 
-	/* Linux has routes of its own of the explicit null labels. */
+	/* Reserved labels are skipped: Linux has routes of its own for explicit null. */
 	label_route(RTM_NEWROUTE, 15, 0);
 	assert_int_equal(decode(true), KERNEL_SKIP);
 	label_route(RTM_NEWROUTE, 100, 0);
@@ -435,10 +441,10 @@ a_limited_life_is_told_and_an_expired_route_is_as_deleted(void **state)
 	assert_int_equal(sample.expires_ms, 18540);
 	route_expiring(RTM_NEWROUTE, -5);
 	assert_int_equal(decode(true), KERNEL_SKIP_EXPIRED);
-	route_expiring(RTM_NEWROUTE, -5); /* a change of its lifetime */
+	route_expiring(RTM_NEWROUTE, -5); /* the lifetime of the route was changed */
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
-	route_expiring(RTM_DELROUTE, -5); /* the deletion of it is taken */
+	route_expiring(RTM_DELROUTE, -5); /* the deletion of an expired route is taken */
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.kind, KERNEL_ROUTE_DEL);
 }
@@ -460,7 +466,10 @@ a_route_by_a_next_hop_object_has_no_hops_of_its_own(void **state)
 	assert_int_equal(sample.ev.route.mtu_bytes, 1400);
 }
 
-/* Decode a route with two next hops, with RTAX_ADVMSS if not 0. Returns its details. */
+/*
+ * Decode a route with two next hops, and with RTAX_ADVMSS unless it is 0. Return its
+ * details.
+ */
 static uint32_t
 details_of(const char *first, const char *second, uint8_t flags, uint32_t advmss)
 {
@@ -569,7 +578,9 @@ contradictory_messages_are_malformed(void **state)
 	assert_int_equal(decode(false), -EBADMSG);
 }
 
-/* Each length up to the whole: an error or a whole event, and never an over-read. */
+/*
+ * A message of any length gives an error or a whole event. Nothing behind its end is read.
+ */
 static void
 a_cut_message_is_malformed_or_decoded_up_to_the_cut(void **state)
 {

@@ -65,7 +65,7 @@ list_del(const uint8_t *key, bool end)
 	list.end[i] = list.end[list.n];
 }
 
-/* The last begin or end that is not above the key decides. */
+/* Return true if the list has the key. The highest begin or end up to the key decides. */
 static bool
 list_has(const uint8_t *key, bool interval)
 {
@@ -85,7 +85,10 @@ list_has(const uint8_t *key, bool interval)
 	return in;
 }
 
-/* A key of a small universe, with both ends of the address space in it. */
+/*
+ * Draw a random key out of a small number of keys, which include the first and the last
+ * key.
+ */
 static void
 key_draw(uint8_t *key)
 {
@@ -145,7 +148,7 @@ same_answers(const struct ruleset_set *s)
 				 list_has(list.key[i], s->interval));
 }
 
-/* Change some elements, as one transaction. Returns the result of the change. */
+/* Change some elements in one transaction. Return the result of the change. */
 static int
 some_change(struct ruleset_set *s)
 {
@@ -183,7 +186,7 @@ changes_are_those_of_a_list(unsigned int len, uint32_t n, bool interval, bool pr
 	assert_int_equal(s.kind == SET_PREFIXES, prefixes);
 	same_answers(&s);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
-		if (some_change(&s) == -ERANGE) { /* too large for an array: made again */
+		if (some_change(&s) == -ERANGE) { /* too large: make the set again */
 			ruleset_members_free(&s);
 			set_make(&s, interval);
 		}
@@ -239,7 +242,7 @@ the_whole_address_space_comes_and_goes(void **state)
 	ruleset_members_free(&s);
 }
 
-/* A Poptrie has no time, so a set whose elements have times is an array of any size. */
+/* Elements of a Poptrie cannot expire, so a set with times is an array of any size. */
 static void
 a_member_that_expires_is_in_an_array(void **state)
 {

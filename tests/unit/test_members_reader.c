@@ -18,7 +18,7 @@
 enum { CHANGES = 40 };
 
 static struct ruleset_set shared = {.kind = SET_EXACT, .key_len = 4, .addresses = true};
-static atomic_uint n_found; /* by the reader */
+static atomic_uint n_found; /* searches in which the reader found its key */
 static atomic_bool over;
 static struct {
 	void (*fn)(void *ctx, void *old);
@@ -46,8 +46,8 @@ reader_run(void *arg)
 }
 
 /*
- * A reader finds each new content of a set whole. The thread sanitizer sees an access that the store
- * of the pointer does not order.
+ * A reader never finds a part of a new content of a set. The thread sanitizer reports an
+ * access that the store of the pointer does not order.
  */
 static void
 a_reader_finds_whole_contents_while_a_set_changes(void **state)
