@@ -15,7 +15,7 @@
 #include "base/kernel_event.h"
 #include "fib/rules.h"
 
-#define TABLE     (FIB_VRF_MAX + 1) /* a table of a rule */
+#define TABLE     (FIB_VRF_MAX + 1) /* a table that rules name */
 #define EMPTY     (FIB_VRF_MAX + 2) /* a table without routes */
 #define NOT_THERE (FIB_VRF_MAX + 3) /* a table that was removed */
 #define VRF       5
@@ -204,7 +204,7 @@ interfaces_select(void **state)
 	key.ifindex = 1; /* a packet of this host in the VRF */
 	assert_int_equal(group(), MAIN);
 	key.ifindex = 12;
-	rule->ifindex = UINT32_MAX; /* the interface is not there */
+	rule->ifindex = UINT32_MAX; /* the interface of the rule does not exist */
 	rule->iif_vrf = 0;
 	assert_int_equal(group(), MAIN);
 }

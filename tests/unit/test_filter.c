@@ -368,7 +368,7 @@ a_limit_has_its_rate_over_ten_seconds(void **state)
 		for (uint64_t n = 0; n < 10 * offered; n++) {
 			uint64_t now = 2000 + n * 1000000000u / offered;
 
-			/* With `over`, the rule drops the other packets. */
+			/* `over`: the rule drops the packets that are not within. */
 			within += (judge_at(r, size, now) == RULESET_DROP) != over;
 		}
 		want = by_octets ? 11 * rate / size : 10 * rate;

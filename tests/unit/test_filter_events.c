@@ -322,7 +322,7 @@ other_messages_and_strangers_are_ignored(void **state)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0test_filter_events"},
 			   stranger = {.sun_family = AF_UNIX, .sun_path = "\0strange"};
-	/* The reader has room for no longer address. */
+	/* The addresses must not be longer, because the reader has no room for more. */
 	socklen_t len = sizeof(struct sockaddr_nl);
 	int other = socket(AF_UNIX, SOCK_DGRAM, 0);
 
@@ -487,12 +487,12 @@ other_changes_spoil_the_read(void **state)
 	put(NFT_MSG_NEWRULE, "other", NFPROTO_INET, 203);
 	end(203);
 	assert_false(spoils());
-	/* A loss of messages does. */
+	/* A loss of messages spoils the read. */
 	receive_errno = ENOBUFS;
 	end(204);
 	assert_true(spoils());
 	next_is(204, false, true, 0);
-	/* So does a lack of memory for the messages, and then too many messages. */
+	/* A lack of memory for the messages spoils the read, and too many messages, too. */
 	element(205);
 	send_all();
 	no_more();
@@ -567,8 +567,8 @@ the_wait_ends_with_the_last_transaction(void **state)
 	assert_int_equal(until(300), 0);
 	assert_int_equal(n_polls, 3);
 	/*
-	 * The generation that is read is announced soon, or its announcement was lost. The
-	 * wait has a limit.
+	 * The generation that is read is announced soon, or was announced before the
+	 * socket was open. So the wait has a limit.
 	 */
 	n_polls = 0;
 	on_poll = NULL;

@@ -55,8 +55,8 @@ who_insists_listens_when_it_can(void **state)
 	fpm->conf.listen = loopback(AF_INET, port);
 	fpm->conf.retry_listen = true;
 	/*
-	 * Do not use bench_run(), because it reads the port of the thread: the thread
-	 * writes its port when it listens, and it does not listen yet.
+	 * Start the thread without bench_run(), which reads the port of a thread that
+	 * listens. This thread does not listen yet. It writes its port when it listens.
 	 */
 	assert_int_equal(worker_start(&b->w), 0);
 	b->port = port;

@@ -82,7 +82,7 @@ a_session_without_memory_ends_and_zebra_comes_again(void **state)
 	eventually(fpm_status.closes == 1);
 	assert_int_equal(fpm_status.overflows, 1);
 	no_client_is_accepted(b);
-	/* The rounds without a session count nothing. */
+	/* Rounds without a session are not counted as overflows. */
 	assert_int_equal(fpm_status.overflows, 1);
 	assert_int_equal(fpm_status.closes, 1);
 	assert_true(rib_text_is(&b->rib, ""));

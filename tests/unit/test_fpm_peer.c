@@ -26,7 +26,7 @@
 
 enum goes { STAYS, CLOSES, RESETS, SHUTS };
 
-/* True if a process can get this user id. In a container the id may have no mapping. */
+/* Return true if a process can get this user id. In a container it may have no mapping. */
 static bool
 can_be(uid_t uid)
 {
@@ -39,8 +39,8 @@ can_be(uid_t uid)
 }
 
 /*
- * True if the kernel answers a question about a TCP socket. The question is not made by
- * peer.c, so that a fault in peer.c does not skip the tests.
+ * Return true if the kernel answers a question about a TCP socket. The question is not
+ * made by peer.c, so that a fault in peer.c does not skip the tests.
  */
 static bool
 kernel_tells(void)

@@ -118,8 +118,8 @@ end_points_of_zebra_have_their_action(void **state)
 	assert_string_equal(sid_text(&hop[2]), "8 flavors 0 bits 0/0 table 100 hop -");
 	assert_string_equal(sid_text(&hop[3]), "6 flavors 0 bits 0/0 table 0 hop 10.0.1.2");
 	/*
-	 * For End.DT6 zebra sends SEG6_LOCAL_TABLE. The flavor SRV6_TABLE_ALONE (32) says
-	 * so.
+	 * For End.DT6 zebra sends SEG6_LOCAL_TABLE. The decoder sets the flavor
+	 * SRV6_TABLE_ALONE (32).
 	 */
 	assert_string_equal(sid_text(&hop[4]), "7 flavors 32 bits 0/0 table 100 hop -");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers, and the shares of packets for the host. The host's packets to an address in one
- * VRF make the address a peer in this VRF only.
+ * Peers, and the share of each source in the packets for the host. The host's packets to an
+ * address in one VRF make the address a peer in this VRF only.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/

@@ -747,7 +747,7 @@ a_udp_checksum_is_verified_by_the_stages(void **state)
 	}
 }
 
-/* If rules or a filter apply to the packets of an interface, fast4 and fast6 are false. */
+/* Policy rules or a filter for packets of an interface turn off its fast4 or fast6. */
 static void
 an_interface_without_a_fast_path_takes_the_stages(void **state)
 {

@@ -47,8 +47,8 @@ static struct {
 } loop;
 
 /*
- * Return true for rounds in which no outer packet passes the stages. None of them is the
- * first round after a quiescent state. The last of them is timed.
+ * Return true for rounds in which only patterns decapsulate. None of them is the first
+ * round after a quiescent state. The last of them is timed.
  */
 static bool
 round_has_patterns_alone(unsigned int round)
@@ -79,7 +79,7 @@ is_tagged(unsigned int i)
 
 /*
  * Return the number of packets of a round that leave. The only pattern is one of WAN, so
- * the packets of the VLAN do not match it.
+ * packets of the VLAN do not match it, and do not leave in rounds with patterns alone.
  */
 static unsigned int
 round_sends(unsigned int round)

@@ -170,7 +170,9 @@ labels_are_swapped_and_popped_into_a_tunnel(void **state)
 	leaves(24 + 4 + 60, 0x0800, WAN);
 	assert_memory_equal(out + 20, "\0\0\x88\x47", 4);
 	assert_int_equal(get_be32(out + 24), label_entry(999, 3, true, 6));
-	/* A packet that loses its only label is an IP packet: the outer header inherits. */
+	/*
+	 * If a packet loses its only label, the outer header inherits from its IP header.
+	 */
 	out = labelled(PHP, false, 4, 7);
 	leaves(24 + 60, 0x0800, WAN);
 	assert_memory_equal(out + 20, "\0\0\x08\0", 4);

@@ -246,7 +246,7 @@ packet_write(uint8_t *ip, unsigned int family, unsigned int payload)
 	return 40 + payload;
 }
 
-/* Return a number of octets behind an IP packet: padding, in mixed rounds also too many. */
+/* Return the octets behind an IP packet: padding; in mixed rounds, maybe more octets. */
 static unsigned int
 padding(unsigned int ip_bytes)
 {

@@ -73,7 +73,7 @@ ring_empty(void)
 	conf.sample_ring->tail = conf.sample_ring->head;
 }
 
-/* Pass a burst of `n` packets. Returns the number of its samples. */
+/* Pass a burst of `n` packets. Return the number of its samples. */
 static unsigned int
 pass(uint16_t n)
 {

@@ -32,7 +32,7 @@ decapsulates_into_the_vrf(void **state)
 		for (unsigned int n = 0; n < 3; n++) {
 			sid(want[k].action, 0, RED);
 			build(n, 0, want[k].family);
-			if (!want[k].taken) { /* RFC 8986, 4.6 to 4.8: as 4.1.1 */
+			if (!want[k].taken) { /* RFC 8986, 4.6 to 4.8: see 4.1.1 */
 				refuses(DROP_srv6_upper,
 					n == 0 ? OUTER : OUTER + 8 + 16 * n);
 				continue;
@@ -674,7 +674,7 @@ packets_are_counted_in_the_vrf_whose_route_they_obey(void **state)
 	fib->sid_numbers->n_not_main = 0;
 }
 
-/* S13: RFC 8986, 4.13: first to the next segment, then behind the header of the policy. */
+/* S13: RFC 8986, 4.13: take the next segment, then put the header of the policy before. */
 static void
 b6_puts_the_packet_behind_its_policy(void **state)
 {

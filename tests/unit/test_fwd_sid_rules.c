@@ -93,7 +93,7 @@ rules_apply_to_the_neighbor_of_an_end_point(void **state)
 		build(action[k / 2] == SRV6_END_X ? 3 : 1,
 		      action[k / 2] == SRV6_END_X ? 2 : 0, inner);
 		assert_int_equal(pass(), k % 2 != 0 ? VERDICT_GO : PUNT_local);
-		if (k % 2 == 0) /* as it came: the kernel decides */
+		if (k % 2 == 0) /* unchanged, because the kernel decides */
 			assert_memory_equal(sent() + 24, sid6, 16);
 		rules_end();
 	}

@@ -161,7 +161,7 @@ ui_pump(void)
 	}
 }
 
-/* Do one round of main, which is an RCU reader and plays ui. */
+/* Run one round of main, which is an RCU reader and plays ui. */
 static void
 go_round(void)
 {
@@ -240,8 +240,9 @@ fact_choose(void)
 }
 
 /*
- * True if the fact can change now: its last change is settled. The routes of a VRF can be
- * seen only while the VRF exists, because zebra's message may reach rib after the kernel's.
+ * Return true if a fact can change now: its last change is settled. The routes of a VRF can
+ * be seen only while the VRF exists, because zebra's message may reach rib after the
+ * kernel's.
  */
 static bool
 may_change(unsigned int fact)

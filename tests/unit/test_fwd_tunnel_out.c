@@ -438,7 +438,7 @@ any_outer(void)
 /*
  * With random octets and lengths, nothing behind the frame is read. A sanitizer checks
  * this, because the memory ends where the frame ends. The outer checksum is corrected,
- * because it would stop most packets at once.
+ * because a wrong checksum would stop most packets at once.
  */
 static void
 no_packet_is_read_beyond_its_end(void **state)

@@ -138,7 +138,7 @@ teardown(void **state)
 }
 
 /*
- * Do a round of a forwarder with `own` frames of this router, whose numbers begin with
+ * Run a round of a forwarder with `own` frames of this router, whose numbers begin with
  * `from`, and `transit` frames in transit.
  */
 static void

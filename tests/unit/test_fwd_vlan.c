@@ -348,8 +348,8 @@ only_tags_that_lead_somewhere_are_taken(void **state)
 }
 
 /*
- * As in Linux, the second tag selects the VLAN. So a burst is divided although the first
- * tags of its frames are equal.
+ * As in Linux, the tag behind a tag with id 0 selects the VLAN. So a burst is divided
+ * although the first tags of its frames are equal.
  */
 static void
 a_tag_with_id_0_before_another_tag_is_passed_over(void **state)

@@ -158,7 +158,9 @@ types_of_the_kernel_are_taken_others_are_not(void **state)
 		rtm()->rtm_type = skipped[i];
 		assert_int_equal(decode(false), KERNEL_SKIP);
 	}
-	/* Linux drops packets to an IPv4 group as those to a broadcast address. */
+	/*
+	 * Linux drops packets to an IPv4 group, as it drops packets to a broadcast address.
+	 */
 	route("198.51.100.0/24");
 	rtm()->rtm_type = RTN_MULTICAST;
 	assert_int_equal(decode(false), KERNEL_TAKEN);
@@ -602,7 +604,7 @@ a_cut_message_is_malformed_or_decoded_up_to_the_cut(void **state)
 			len = header()->nlmsg_len;
 			if (MNL_NLMSG_HDRLEN + cut > len)
 				break;
-			/* Behind the copy there is nothing: a sanitizer sees an over-read. */
+			/* The memory ends with the copy: a sanitizer sees an over-read. */
 			copy = malloc(MNL_NLMSG_HDRLEN + cut);
 			assert_non_null(copy);
 			memcpy(copy, header(), MNL_NLMSG_HDRLEN + cut);
