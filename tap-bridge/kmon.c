@@ -11,6 +11,11 @@
  * generation are gone. Hence the first dump, a resync and the recovery from an overrun are
  * the same code, and a resync reports exactly the differences.
  *
+ * The kernel continues a dump of the forwarding database (FDB) of a VXLAN device by the number
+ * of entries that it has shown. For each shown entry that is deleted meanwhile, it passes over
+ * another one that it has not shown, and it does not set NLM_F_DUMP_INTR. So after such a dump
+ * the monitor handles the waiting events, and dumps again if one shows a deletion.
+ *
  * Runs in its owner's thread. kmon_dispatch() and kmon_resolve() never wait for an answer
  * that the kernel has not yet given.
  */
@@ -32,6 +37,7 @@
 #define EVENT_BUFFER_BYTES (4 << 20)
 #define MSG_BUFFER_BYTES   (32 << 10) /* largest datagram of a dump */
 #define DUMP_TRIES         8
+#define ANSWERS_MAX        4    /* to a dump during which entries are deleted */
 #define DISPATCH_BURST     4096 /* datagrams in a call: a storm must not starve the owner */
 
 int
@@ -163,6 +169,7 @@ kmon_on_message(struct nl_msg *msg, void *arg)
 	if (nlmsg_get_src(msg)->nl_pid != 0)
 		return NL_SKIP;
 	km->stats.events++;
+	km->n_deleted += nlmsg_hdr(msg)->nlmsg_type == RTM_DELNEIGH;
 	if (kmon_is_watched(km, KMON_VNI) && kmon_apply_vnis(km, nlmsg_hdr(msg)))
 		return NL_OK;
 	if (kmon_parse(msg, &change))
@@ -208,12 +215,29 @@ fdb_request_of(struct nl_sock *sk, unsigned int ifindex)
 }
 
 /*
- * Dump one kind of state. A kernel without MPLS sends the settings of all other families
+ * Handle the waiting events, after an answer. Return true if the answer may lack entries,
+ * because some were deleted meanwhile, or because events were lost.
+ */
+static bool
+answer_may_lack(struct kmon *km)
+{
+	uint64_t before = km->n_deleted;
+	int rc = 0;
+
+	for (int i = 0; i < DISPATCH_BURST && rc >= 0; i++)
+		rc = nl_recvmsgs_default(km->events);
+	if (rc < 0 && rc != -NLE_AGAIN)
+		km->lost_again = true;
+	return rc != -NLE_AGAIN || km->n_deleted != before;
+}
+
+/*
+ * Dump one kind of state once. A kernel without MPLS sends the settings of all other families
  * when it is asked for those of MPLS (rtnl_get_link() in net/core/rtnetlink.c). They are
  * applied, and change nothing.
  */
 static int
-kmon_dump(struct kmon *km, enum kmon_kind kind)
+kmon_dump_once(struct kmon *km, enum kmon_kind kind)
 {
 	static const int request[KMON_N_KINDS] = {
 		[KMON_LINK] = RTM_GETLINK,    [KMON_CONF] = RTM_GETNETCONF,
@@ -224,7 +248,6 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 	int rc;
 
 	for (int i = 0; i < DUMP_TRIES; i++) {
-		km->gen++;
 		kmon_drain(km->dumps);
 		if (kind == KMON_FDB)
 			rc = fdb_request(km->dumps);
@@ -244,8 +267,22 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 	if (rc < 0 && !((kind == KMON_MPLS || kind == KMON_FDB || kind == KMON_VNI) &&
 			error_is_refusal(rc)))
 		return kmon_errno(rc);
-	if (km->apply_rc < 0)
-		return km->apply_rc;
+	return km->apply_rc;
+}
+
+/* Dump one kind of state. Entries that no answer has shown are gone. */
+static int
+kmon_dump(struct kmon *km, enum kmon_kind kind)
+{
+	unsigned int answers = 0;
+	int rc;
+
+	km->gen++;
+	do {
+		rc = kmon_dump_once(km, kind);
+		if (rc < 0)
+			return rc;
+	} while (kind == KMON_FDB && ++answers < ANSWERS_MAX && answer_may_lack(km));
 	kmon_report_gone(km, kind,
 			 mirror_remove_if(&km->mirror[kind], entry_is_stale, &km->gen));
 	return 0;
@@ -258,12 +295,13 @@ kmon_dump_all(struct kmon *km)
 
 	km->apply_rc = 0;
 	km->lost = true;
+	km->lost_again = false;
 	kmon_drain(km->events);
 	for (int kind = 0; rc == 0 && kind < KMON_N_KINDS; kind++)
 		if (kmon_is_watched(km, kind))
 			rc = kmon_dump(km, kind);
 	if (rc == 0)
-		km->lost = false;
+		km->lost = km->lost_again;
 	return rc;
 }
 
@@ -295,15 +333,20 @@ kmon_read_inet6(struct kmon *km)
 int
 kmon_read_fdb(struct kmon *km, unsigned int ifindex)
 {
-	int rc = -NLE_DUMP_INTR;
+	unsigned int answers = 0;
+	int rc;
 
 	km->apply_rc = 0;
-	for (int i = 0; i < DUMP_TRIES && rc == -NLE_DUMP_INTR; i++) {
-		kmon_drain(km->dumps);
-		rc = fdb_request_of(km->dumps, ifindex);
-		if (rc >= 0)
-			rc = nl_recvmsgs_default(km->dumps);
-	}
+	do {
+		rc = -NLE_DUMP_INTR;
+		for (int i = 0; i < DUMP_TRIES && rc == -NLE_DUMP_INTR; i++) {
+			kmon_drain(km->dumps);
+			rc = fdb_request_of(km->dumps, ifindex);
+			if (rc >= 0)
+				rc = nl_recvmsgs_default(km->dumps);
+		}
+	} while (rc >= 0 && ++answers < ANSWERS_MAX && answer_may_lack(km));
+	km->lost |= km->lost_again;
 	return rc < 0 ? kmon_errno(rc) : km->apply_rc;
 }
 

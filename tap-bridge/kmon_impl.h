@@ -98,6 +98,8 @@ struct kmon {
 	struct mirror mirror[KMON_N_KINDS];
 	struct kmon_stats stats;
 	uint64_t gen;       /* of the present or the last dump */
+	uint64_t n_deleted; /* events about deleted neighbors and FDB entries */
+	bool lost_again;    /* events were lost during the present resync */
 	uint64_t n_reports; /* callbacks called */
 	int apply_rc;       /* reason why a message could not be applied; 0: none */
 	bool lost;          /* events were missed: the mirror may be wrong */
