@@ -49,7 +49,8 @@ PT_INLINE void
 entry_to(struct pt_fused *to, const struct pt_fused *direct, uint32_t addr)
 {
 	/*
-	 * Compute the octet offset directly, 16 an entry: less work than scaling an index.
+	 * Compute the offset in octets (an entry has 16), because this is less work than to
+	 * scale an index.
 	 */
 	const uint8_t *f = (const uint8_t *)direct + (addr >> (28 - PT4_BITS) & ~15u);
 	__m128i x;

@@ -209,9 +209,9 @@ struct poptrie {
 	uint32_t top; /* radix tree of the prefixes shorter than a slot */
 	struct pt_slot *slot;
 	uint64_t *used;  /* a bit for each slot with a root, to find the next such slot */
-	uint64_t *full;  /* a bit for each slot to visit without its prefixes in `dirty` */
+	uint64_t *full;  /* a bit for each slot to visit, whatever `dirty` lists in it */
 	uint64_t *whole; /* slots of `full` to rebuild; the others have only a new cover */
-	uint32_t full_lo, full_hi; /* words of `full` that may be set: lo <= w < hi */
+	uint32_t full_lo, full_hi; /* words of `full` that may have bits: lo <= w < hi */
 	struct pt_dirty *dirty;
 	uint32_t n_dirty, max_dirty;
 	struct pt_blocks fresh; /* new blocks of the slot that is being rebuilt, for undo */

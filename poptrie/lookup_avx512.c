@@ -120,7 +120,7 @@ entry_load(const struct pt_fused *f, uint32_t addr, unsigned int to_octet)
 PT_INLINE __m512i
 entries4(const struct pt_fused *f, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
-	unsigned int s = 32 - PT4_BITS - 4; /* from key to octet, 16 an entry */
+	unsigned int s = 32 - PT4_BITS - 4; /* from key to octet; an entry has 16 octets */
 	__m256i lo, hi;
 
 	IN_REGISTER(s);

@@ -96,7 +96,7 @@ struct kmon_link {
 	uint32_t vrf_table;  /* of a VRF: its table; else 0 */
 	uint32_t group;      /* of interfaces, `ip link set ... group` */
 	struct kmon_tunnel tunnel;
-	bool bridge, vlan_filtering; /* a bridge of the kernel, and one with VLANs */
+	bool bridge, vlan_filtering; /* a bridge of the kernel; such a bridge with VLANs */
 };
 
 struct kmon_addr {

@@ -21,8 +21,9 @@
 enum fpm_event_kind {
 	FPM_SESSION_UP,   /* a client connected: `gen` is the new generation */
 	FPM_SESSION_DOWN, /* the client left; its routes stay in force */
-	FPM_ZEBRA, /* zebra's netlink port id, if it is known late; or the end of a hold */
-	FPM_ROUTE, /* upsert, key (table, prefix) */
+	/* zebra's netlink port id, if FPM_SESSION_UP had none; or a hold and its end */
+	FPM_ZEBRA,
+	FPM_ROUTE,     /* upsert, key (table, prefix) */
 	FPM_ROUTE_DEL, /* delete by the same key */
 	FPM_NEXTHOP,   /* upsert of id `nhid`: one hop, a group, or a blackhole */
 	FPM_NEXTHOP_DEL,
@@ -189,7 +190,7 @@ struct fpm_status {
 	_Atomic uint32_t connected; /* W:fpm 1 while a client is connected */
 	/* W:fpm netlink port id of the last zebra, also if only the predecessor saw it */
 	_Atomic uint32_t nl_pid;
-	/* W:rib before fpm starts R:fpm  as in FPM_ZEBRA, from the last checkpoint */
+	/* W:rib before fpm starts R:fpm  the last FPM_ZEBRA that the checkpoint has */
 	_Atomic uint32_t old_nl_pid, old_held_until_s;
 	_Atomic uint64_t queue_bytes_in;   /* W:fpm accounted octets sent to rib */
 	_Atomic uint64_t queue_bytes_out;  /* W:rib accounted octets that rib has handled */

@@ -98,7 +98,7 @@ labels_more(const uint32_t *word, unsigned int k)
 	return (word[2 * k] & 0x3ffu) | (word[2 * k + 1] & 0x3ffu) << 10;
 }
 
-/* Add number `k`, which is 0 until now. */
+/* Set number `k`, which must be 0 before. */
 static inline void
 labels_add_more(uint32_t *word, unsigned int k, uint32_t number)
 {

@@ -21,7 +21,10 @@
 #define RULE_LACKS_UID     2u /* uidrange without 0, the user of a forwarded packet */
 #define RULE_LACKS_TUNNEL  4u /* tun_id */
 #define RULE_LACKS_UNKNOWN 8u /* a selector or an action that this version does not know */
-/* suppress_... of a rule for table local or for the tables of VRFs; it has no effect */
+/*
+ * suppress_ifgroup or suppress_prefixlength, in a rule for table local or for the tables of
+ * VRFs. Forwarders ignore it there.
+ */
 #define RULE_LACKS_IFGROUP  16u
 #define RULE_LACKS_SUPPRESS 32u
 #define RULE_LACKS_TABLE \

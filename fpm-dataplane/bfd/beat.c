@@ -78,8 +78,9 @@ slot_put(struct bfd *b, uint32_t number, struct bfd_beat *beat)
 	if (number >= atomic_load_explicit(&t->end, memory_order_relaxed))
 		atomic_store_explicit(&t->end, number + 1, memory_order_relaxed);
 	/*
-	 * Release: a forwarder that reads `beat` also sees the packet behind it; that reads
-	 * `version`, also `beat`; that reads `epoch`, also `end` and the slot.
+	 * Release: a forwarder that reads the new `beat` also sees the packet behind it. A
+	 * forwarder that reads the new `version` also sees the new `beat`. A forwarder that
+	 * reads the new `epoch` also sees `end` and the slot.
 	 */
 	atomic_store_explicit(&slot->beat, beat, memory_order_release);
 	atomic_fetch_add_explicit(&slot->version, 1, memory_order_release);

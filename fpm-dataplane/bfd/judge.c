@@ -10,7 +10,7 @@
 #include "port/packet.h"
 
 #define LOOK_MAX_NS \
-	1000000000ull /* longest wait: a forwarder without a round forwards nothing */
+	1000000000ull /* longest wait; a forwarder without a round in it forwards nothing */
 
 /* Note the rounds of all forwarders, and wake sleeping forwarders. */
 static void

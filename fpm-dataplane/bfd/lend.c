@@ -13,7 +13,7 @@
 #include "base/sched.h"
 #include "bfd/impl.h"
 
-#define LOOKS         4u       /* in the shortest interval between packets */
+#define LOOKS         4u       /* looks in the shortest interval between packets */
 #define LOOK_LEAST_NS 1000000u /* shortest time between two looks */
 
 static uint64_t

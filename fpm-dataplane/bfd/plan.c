@@ -207,7 +207,7 @@ plan_next(struct plan *p, unsigned int *at)
 		c->stale = c->doubtful || (c->stale && c->n > 0);
 	}
 	v = view_of(p);
-	/* If the last new connection got sessions, another one may get further sessions. */
+	/* If the newest connection got sessions, one more connection may get others. */
 	if (v.n_open == 0 ||
 	    (v.n_stale > 0 && (p->conn[v.newest].n > 0 || p->conn[v.newest].doubtful)))
 		return open_next(p, at);

@@ -22,8 +22,8 @@
 #include "ctl/cli.h"
 
 #define SILENCE_MS  30000u
-#define CHANGE_S    330  /* manage/hotplug.c gives a device 300 */
-#define HOLD_S      80   /* FRR's unit waits for fpmctl hold; systemd gives it 90 */
+#define CHANGE_S    330  /* manage/hotplug.c waits 300 s for a device */
+#define HOLD_S      80   /* FRR's unit waits for fpmctl hold; systemd waits 90 s for it */
 #define REQUEST_MAX 4096 /* base/rows.md */
 
 enum manner {

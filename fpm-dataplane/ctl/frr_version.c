@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_DIGITS 4 /* of one part of a version */
+#define NUMBER_DIGITS 4 /* most digits of one part of a version */
 
 /* Parse a number at *p and move *p past it; -1: none, or too long. */
 static int

@@ -501,8 +501,8 @@ struct fib {
 	/* W:neigh  by number of a VRF: its device, see fib_vrf_device_make() in urpf.h */
 	_Atomic uint64_t vrf_device[FIB_VRF_MAX];
 	/*
-	 * W:rib once  VRFs have the routes of before the start. From then on, a packet for
-	 * which its VRF has no route is looked up in table main.
+	 * W:rib once  true: the VRFs have the routes that existed before the start. Then a
+	 * packet for which its VRF has no route is looked up in table main.
 	 */
 	_Atomic bool vrfs_told;
 	/* W:rib once  table local, and so each VRF, had an IPv6 route that drops packets */

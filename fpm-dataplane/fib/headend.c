@@ -87,7 +87,7 @@ headend_look_up(const struct fib *fib, uint8_t ds, struct fib_headend_outer *out
 	outer->path = fib_resolve_packet(fib, NULL, 0, 6, head, sizeof(head));
 	outer->out = path_out(fib, outer->path);
 	outer->reason = outer_refusal(outer->path, outer->out, 0);
-	/* The kernel would encapsulate the packet again and again. */
+	/* The outer packet would get this outer header again and again. */
 	if (path_is_headend(fib, outer->path) &&
 	    &fib->headend[path_index(outer->path)] == outer->headend)
 		outer->reason = DROP_encap_loop;

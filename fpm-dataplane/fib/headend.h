@@ -72,8 +72,8 @@ fib_headend_segment(const struct fib_headend *h, unsigned int i)
 unsigned int fib_headend_pmtu(const struct fib *fib, const struct fib_headend *h);
 
 /*
- * Return the path MTU of outer packets with an inner packet of a family, where `pmtu` is
- * the known one. An IPv6 packet of 1280 octets is always sent, because its sender need not
+ * Return the path MTU of outer packets whose inner packet is of this family. `pmtu`: the
+ * known path MTU. An IPv6 packet of 1280 octets is always sent, because its sender need not
  * send less.
  */
 static inline unsigned int

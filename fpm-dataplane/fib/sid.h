@@ -19,9 +19,9 @@
 #define FIB_SIDS_MAX (1u + TABLE_MOST_end_points)
 #define SID_NO_IFACE UINT16_MAX
 /*
- * Paths of packets that are looked up in the table of the end point, but not in table main
- * if that table has no route. ALONE: an inner packet. NEXT: a packet that End.T sends to
- * its next segment.
+ * Paths of packets that are looked up in the table of the end point alone: if this table
+ * has no route, table main is not tried. ALONE: an inner packet. NEXT: a packet that End.T
+ * sends to its next segment.
  */
 #define SID_PATH_ALONE PATH(PATH_NONE, 1)
 #define SID_PATH_NEXT  PATH(PATH_NONE, 2)
@@ -78,7 +78,7 @@ sid_packet_read(const uint8_t *ip, unsigned int room, struct sid_packet *p)
 		if (proto == 43) {
 			if (p->srh_at != 0 || ip[at + 2] != SRH_TYPE)
 				return false;
-			/* With no segment left nothing reads the list. */
+			/* If no segment is left, nothing reads the list of segments. */
 			if (ip[at + 3] != 0 &&
 			    (bytes < SRH_FIXED_BYTES + 16 * (ip[at + 4] + 1u) ||
 			     ip[at + 3] > ip[at + 4] + 1u)) {

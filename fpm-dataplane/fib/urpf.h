@@ -4,9 +4,9 @@
  * expression `fib` of nft.
  *
  * The source is looked up as a destination is. Each group has a word beside its group word
- * (fib->egress) with the interfaces of all its next hops, dead ones too, because Linux regards
- * each next hop of a route (fib_info_nh_uses_dev()). The word of a group without a next hop
- * (no route, blackhole, an address of this router) is 0.
+ * (fib->egress) with the interfaces of all its next hops. Dead next hops are included,
+ * because Linux compares them, too (fib_info_nh_uses_dev()). The word of a group without a
+ * next hop (no route, blackhole, an address of this router) is 0.
  */
 #ifndef FIB_URPF_H
 #define FIB_URPF_H

@@ -71,7 +71,10 @@ on_message(const struct nlmsghdr *nlh, void *ctx)
 		return;
 	if (c->set != NULL && c->set != set && !c->published)
 		changes_make(c);
-	/* Two sets of a published ruleset would not change at the same moment. */
+	/*
+	 * Forwarders read a published ruleset, and would see the change of one set before
+	 * the change of another set. So the tables are read again instead.
+	 */
 	if (!set->changes || (c->published && c->set != NULL && c->set != set)) {
 		c->failed = true;
 		return;

@@ -92,8 +92,8 @@ datagram_take(struct filter_events *ev, struct filter_transaction *t)
 		if (attr_be32(message_attr(nlh, NFTA_GEN_ID), &generation) < 0)
 			continue;
 		/*
-		 * If they differ, the messages belong to a transaction whose end was
-		 * lost.
+		 * If the generations differ, the messages belong to a transaction whose
+		 * end was lost.
 		 */
 		ev->more |= ev->ours && ntohs(ev->generation_low) != (generation & 0xffff);
 		ev->heard = generation;

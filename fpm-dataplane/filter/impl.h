@@ -63,7 +63,7 @@ struct filter_gathered {
 	uint32_t from, heard;
 	bool awaits_from; /* the event of generation `from` has not arrived yet */
 	bool spoiled;     /* the tables changed by more than elements: read them again */
-	/* about elements: changes that the ruleset of this read still needs */
+	/* messages about elements, whose changes the ruleset of this read still needs */
 	struct filter_dump messages;
 };
 
@@ -176,9 +176,8 @@ struct ruleset *filter_build(const struct filter_dump *dump,
 
 /*
  * Change sets of a ruleset by messages of elements. Returns 0, or -errno if the tables
- * must be read instead: because a set does not change in place, or, if the ruleset is
- * `published`, because the messages change several sets, which would not change at the
- * same moment.
+ * must be read instead: a set does not change in place, or the ruleset is `published` and
+ * the messages change several sets, which forwarders would see change one after the other.
  */
 int filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
 		  const struct filter_dump *messages, const struct filter_build_conf *conf,

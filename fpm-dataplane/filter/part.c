@@ -13,7 +13,7 @@
 #include "filter/impl.h"
 #include "netlink/attributes.h"
 
-#define ROOM_MAX 4e18 /* most ticks of a bucket: years, but far below the end of 64 bits */
+#define ROOM_MAX 4e18 /* the most ticks that a bucket holds: years, and far below 2^64 */
 
 #define BURST_DEFAULT 5 /* packets, as in the kernel */
 

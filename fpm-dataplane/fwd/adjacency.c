@@ -56,9 +56,9 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 /*
  * Return true if this packet may be sent directly although earlier packets waited for its
  * neighbor. Those packets come back by the inject ring, which a forwarder empties before it
- * receives a burst. f->turn_since: the time since which packets find that earlier packets
- * may be under way. f->turn_last: the time at which a packet last found this. After a pause
- * longer than the limit, f->turn_since is set again.
+ * receives a burst. f->turn_last: the last time at which a packet found that earlier
+ * packets may be under way. f->turn_since: the first such time after a pause longer than
+ * the limit.
  */
 static bool
 packet_has_turn(struct burst *b, uint32_t adj)

@@ -221,7 +221,7 @@ struct fwd {
 	bool has_patterns, decap_tries;
 	struct fwd_decap_pattern pattern[FWD_PATTERNS];
 	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
-	uint64_t outer_epoch; /* grows with each quiescent state; checks cached pointers */
+	uint64_t outer_epoch; /* grows with each quiescent state: old pointers end */
 	struct fwd_outer outer[FWD_OUTERS]; /* see fwd_outer_into() */
 	struct fwd_leg leg[FWD_LEGS];       /* see outer_fast.c */
 	struct fwd_exit exit[BURST_MAX];    /* by entry of the burst, see outer_fast.c */

@@ -106,7 +106,10 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 		if (ring_has_room(f->conf->rings.punt[class])) {
 			counter_add(&f->count->reason[reason], 1);
 			counter_add(&f->count->class[class].passed, 1);
-			/* The punt thread drops the packet, and sends the error. */
+			/*
+			 * Record the drop here: the punt thread drops the packet, and
+			 * sends the ICMP error.
+			 */
 			if (reason == PUNT_too_big && class != CLASS_cut &&
 			    fwd_samples_drops(f))
 				fwd_sample_drop(b, i, DROP_mtu);

@@ -112,9 +112,9 @@ packet_fast6(struct burst *b, unsigned int i, unsigned int room)
 }
 
 /*
- * Set the hop count of the IP packet behind a label to the lower one of both hop counts,
- * less one (see label_packet_ttl()). b->hop_octets has the hop count of the packet, less
- * one.
+ * Set the hop count of the IP packet behind a label to the lower of the packet's and the
+ * label's hop count, less one (see label_packet_ttl()). On entry b->hop_octets has the hop
+ * count of the packet, less one.
  */
 static inline void
 hop_lower(struct burst *b, unsigned int i)

@@ -32,8 +32,8 @@
 #include "port/rxq.h"
 
 /*
- * Rounds with packets between two looks at the clock for BFD. As many rounds are one
- * interval of fwd.interval. A round with a full burst takes some microseconds.
+ * Rounds with packets between two looks at the clock for BFD. At each look fwd.interval
+ * grows by one. A round with a full burst takes some microseconds.
  */
 #define LOOK_EVERY 4
 /*

@@ -19,7 +19,7 @@
 
 #define CMDLINE_MAX    4096
 #define SESSIONS_BURST 58 /* sessions that a connection gets: frr_gives_bfd_in_parts() */
-#define ROUNDS         5  /* of counting, because both sides change meanwhile */
+#define ROUNDS         5  /* rounds of counting, because both sides change meanwhile */
 #define PAUSE_MS       300
 
 /* The bfdd of the control namespace. */

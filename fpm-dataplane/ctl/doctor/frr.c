@@ -15,7 +15,7 @@
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 
-#define ROUNDS   5 /* of counting, because both sides change meanwhile */
+#define ROUNDS   5 /* rounds of counting, because both sides change meanwhile */
 #define PAUSE_MS 300
 
 bool

@@ -226,7 +226,7 @@ class Helper:
             return
         self.due, self.new = self.new | self.due, {}
         self.check_until = self.clock() + CHECK_S
-        # No question is asked later, so each has at least half of the time.
+        # FRR is asked no question after `last`, so each question has at least half of the time.
         last = self.check_until - CHECK_S / 2
         while self.clock() <= last and (some := self._next_due()):
             try:
