@@ -93,7 +93,8 @@
 #include "poptrie/walk.h"
 
 /*
- * Make the compiler store lanes that become addresses in memory: its own choice costs more.
+ * Make the compiler store to memory the lanes that become addresses, because its own choice
+ * costs more.
  */
 #define IN_MEMORY(x) __asm__("" : "+m"(x))
 /* SHRX with a key in memory is one instruction, if its count is in a register. */

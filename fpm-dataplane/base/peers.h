@@ -23,9 +23,9 @@
 enum peer_kind {
 	PEER_BGP,     /* TCP connections to or from port 179: peer_tcp_key() */
 	PEER_TCP,     /* all other TCP connections */
-	PEER_BFD,     /* addresses: peer_addr_key() with what = 0 */
-	PEER_CONTROL, /* addresses, `what` the IP protocol, or UDP port << 8 */
-	PEER_ASKED,   /* neighbors that the kernel resolves, `what` is the ifidx */
+	PEER_BFD,     /* addresses: peer_addr_key(); `what` is 0 */
+	PEER_CONTROL, /* addresses; `what` is the IP protocol, or the UDP port << 8 */
+	PEER_ASKED,   /* neighbors that the kernel resolves; `what` is the ifidx */
 	PEER_LINK,    /* MAC addresses of peers and of gateways to peers: peer_mac_key() */
 	N_PEER_KIND
 };

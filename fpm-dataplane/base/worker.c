@@ -246,7 +246,7 @@ worker_launch(struct worker *w)
 	int rc;
 
 	atomic_store_explicit(&w->ending, false, memory_order_relaxed);
-	/* A thread that was stopped may have been sent several stop events. */
+	/* Discard stop events: a thread that was stopped may have been sent several. */
 	ev_async_stop(w->loop, &w->stop);
 	ev_async_start(w->loop, &w->stop);
 	pthread_barrier_init(&w->started, NULL, 2);

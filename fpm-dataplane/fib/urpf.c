@@ -58,7 +58,10 @@ packet_turn(const struct fib_back_key *key, uint8_t *out, unsigned int size)
 	return n;
 }
 
-/* Look up the source by the policy rules. Linux exchanges the interfaces, too. */
+/*
+ * Look up the source by the policy rules. As in Linux, the egress interface of the packet
+ * is the ingress interface for the rules.
+ */
 static uint32_t
 group_by_rules(const struct fib *fib, const struct fib_rules *rules,
 	       const struct fib_back_key *key)
