@@ -52,7 +52,10 @@ bits_filled(uint64_t x)
 	return x == 0 ? 0 : UINT64_MAX >> __builtin_clzll(x);
 }
 
-/* Shift left. Unless the distance is one number below `bits`, any result is possible. */
+/*
+ * Shift left. Any result is possible if the distance is not known, is at least `bits`, or
+ * shifts the largest value beyond 64 bits.
+ */
 static struct range
 range_left(struct range a, struct range b, unsigned int bits)
 {
@@ -65,7 +68,7 @@ static struct range
 range_right(struct range a, struct range b, unsigned int bits)
 {
 	if (!range_is_one(b) || b.min >= bits)
-		return (struct range){0, a.max}; /* by any distance: no result is larger */
+		return (struct range){0, a.max}; /* no distance gives a larger result */
 	return (struct range){a.min >> b.min, a.max >> b.min};
 }
 
@@ -105,7 +108,7 @@ range_alu(uint8_t op, unsigned int bits, struct range a, struct range b)
 		r = range_right(a, b, bits);
 		break;
 	case BPF_ARSH:
-		/* No value is negative. */
+		/* This shift equals BPF_RSH if no value of `a` is negative. */
 		if (a.max <= (bits == 32 ? (uint64_t)INT32_MAX : (uint64_t)INT64_MAX))
 			r = range_right(a, b, bits);
 		break;

@@ -37,7 +37,7 @@ range_bytes(unsigned int bytes)
 	return (struct range){0, bytes >= 8 ? UINT64_MAX : (1ull << 8 * bytes) - 1};
 }
 
-/* Return the smallest range that has both. */
+/* Return the smallest range that contains both ranges. */
 static inline struct range
 range_union(struct range a, struct range b)
 {
@@ -51,9 +51,9 @@ range_union(struct range a, struct range b)
 struct range range_alu(uint8_t op, unsigned int bits, struct range a, struct range b);
 
 /*
- * Narrow *a by a jump (BPF_JEQ, ...) that compares *a with `b`: to the values with which
- * the jump is taken; if `taken` is false, to the values with which it is not taken. Return
- * false if no value remains.
+ * Narrow *a by a jump (BPF_JEQ, ...) that compares *a with `b`. If `taken` is true, keep
+ * the values with which the jump is taken, else the values with which it is not taken.
+ * Return false if no value remains.
  */
 bool range_jump(uint8_t op, bool taken, struct range *a, struct range b);
 

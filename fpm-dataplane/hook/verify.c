@@ -21,7 +21,7 @@
 #define N_REGISTER  11
 #define STACK_BYTES 512
 #define WORD_BYTES  8
-/* Octets. A register never points so far from the start of its memory. */
+/* Octets. No register points further than this from the start of its memory. */
 #define FAR (1 << 20)
 
 enum kind {
@@ -230,8 +230,8 @@ access_check(struct verify *v, struct value address, int off, unsigned int bytes
 }
 
 /*
- * Write a value of `bytes` octets to the stack. Its place is somewhere in the octets from
- * `low` to before `end`, counted from the lowest address of the stack.
+ * Write a value of `bytes` octets to the stack. It lies somewhere in the octets `low` to
+ * `end` - 1, counted from the lowest address of the stack.
  */
 static void
 stack_write(struct state *s, int low, int end, unsigned int bytes, struct value value)

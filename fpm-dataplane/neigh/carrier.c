@@ -48,8 +48,8 @@ carrier_log_pending(struct neigh *n)
 /*
  * Queue the announcement of a carrier to FRR: for the TAP, and for each VLAN on it, because
  * the kernel itself updates VLANs later. Announcements are sent at the end of the round,
- * after forwarders have all carriers of the round, because each of them takes the kernel's
- * lock for all links.
+ * after forwarders have all carriers of the round, because each announcement takes the
+ * kernel's lock for all links.
  */
 static void
 carrier_queue(struct neigh *n, uint16_t ifidx, bool up)

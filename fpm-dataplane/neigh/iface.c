@@ -35,9 +35,9 @@ iface_copy_free(struct neigh *n, struct retired *r)
 }
 
 /*
- * Return the lenders among the 64 interfaces with numbers from 64 * `w` on, as bits: the
- * interfaces that may lend an address of a family in which one is missing. It is missing if
- * the best rank is below global (IPv4) or below unique local (IPv6).
+ * Return a bit for each of the 64 interfaces from number 64 * `w` on: it is set if the
+ * interface may lend an address that is missing. The address of a family is missing if the
+ * best rank is below global (IPv4) or below unique local (IPv6).
  */
 static uint64_t
 lenders_of(const struct neigh *n, unsigned int w, const struct ranks *best)
@@ -53,7 +53,7 @@ iface_borrow_from(struct neigh *n, uint32_t table, struct fib_iface *fi, struct 
 	for (unsigned int w = 0; w <= n->iface_end / 64u; w++) {
 		uint64_t left = UINT64_MAX, bits;
 
-		/* Each loan may leave fewer addresses missing. */
+		/* Search again after each loan, because fewer addresses may be missing. */
 		while ((bits = lenders_of(n, w, best) & left) != 0) {
 			unsigned int i = (unsigned int)__builtin_ctzll(bits);
 			const struct iface *other = &n->iface[w * 64 + i];

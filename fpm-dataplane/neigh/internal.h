@@ -57,8 +57,8 @@ enum source_rank {
 	RANK_ULA, /* the lowest rank of preferred addresses */
 	RANK_GLOBAL,
 	/*
-	 * The values from here on are no ranks, but indices of link.use, as the ranks are.
-	 * The first two are for link-local IPv6 addresses.
+	 * The values from here on are no ranks. Like the ranks, they are indices of
+	 * link.use. The first two are for link-local IPv6 addresses.
 	 */
 	USE_LINKLOCAL,
 	USE_LINKLOCAL_TENTATIVE,
@@ -181,12 +181,13 @@ struct iface {
 	bool dev_lost;
 	bool notify_due; /* (*) went admin up; addresses are to be announced: notify.c */
 	bool dev_told, dev_wanted_up; /* a link state was requested; the last one was up */
-	uint8_t dev_mac[6]; /* last MAC that the device got; a macvlan (*): in its filter */
-	struct mac_of *mac; /* (*) see mac_hold(); NULL: none */
+	/* last MAC that the device got; (*) a macvlan: its MAC in the device's filter */
+	uint8_t dev_mac[6];
+	struct mac_of *mac;           /* (*) see mac_hold(); NULL: none */
 	unsigned int dev_mtu_bytes;   /* MTU of the device */
 	unsigned int below_mtu_bytes; /* MTU of kernel_if; 0: no report yet */
 	unsigned int tap_mtu_bytes;   /* last reported MTU of the TAP */
-	/* at the first VLAN the device was asked to strip and insert tags; it does */
+	/* the device was asked, for the first VLAN, to strip and insert tags; it does so */
 	bool tags_asked, takes_tags;
 };
 

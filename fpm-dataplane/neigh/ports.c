@@ -201,14 +201,15 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	ifc->leaving = true;
 	/* From here on next hops and neighbors on it are dead. */
 	carrier_set(n, ifidx, false);
-	if (n->control != NULL && ifc->present) /* at once: this function clears `ifc` */
+	/* Announce it now, not in carrier_announce(): this function clears `ifc`. */
+	if (n->control != NULL && ifc->present)
 		kmon_operstate(n->control, ifc->kernel.ifindex, false);
 	kmon_reset_link(n->control, ifc->tap.ifindex, false);
 	ifc->present = false;
 	ifc->lost = true;
 	/*
-	 * Keep a last copy of the interface, which is down: a forwarder that is between two
-	 * stages reads it, and sends nothing.
+	 * Publish the interface as down, because a forwarder that is between two stages may
+	 * still read it. The forwarder then sends nothing.
 	 */
 	iface_publish(n, ifidx);
 	mac_release(ifc);

@@ -348,7 +348,10 @@ query_list_tunnels(struct neigh *n, struct msg_query *q)
 		}
 }
 
-/* Add one row: neighbors by family and state, and how many of them packets wait for. */
+/*
+ * Add one row: the number of neighbors by family and state, and the number of neighbors for
+ * which packets wait.
+ */
 static void
 query_summarize(const struct neigh *n, struct msg_query *q)
 {

@@ -176,8 +176,8 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	nb_forget_iface(n, ifidx);
 	ifc->present = false;
 	/*
-	 * The last copy stays: a forwarder between two stages finds the interface down, and
-	 * sends nothing.
+	 * Publish the interface as down, because a forwarder that is between two stages may
+	 * still read it. The forwarder then sends nothing.
 	 */
 	iface_refresh(n, ifidx);
 	iface_lends_no_more(n, ifidx);
