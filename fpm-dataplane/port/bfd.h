@@ -36,8 +36,8 @@
  */
 struct bfd_beat {
 	/*
-	 * The time between two packets is random, uniform between these: RFC 5880, 6.8.7.
-	 * 0: no packets are sent.
+	 * The limits of the time between two packets, which is random and uniform
+	 * (RFC 5880, 6.8.7). 0: no packets are sent.
 	 */
 	uint32_t least_us, most_us;
 	bool at_once;      /* the first packet is sent without a wait */

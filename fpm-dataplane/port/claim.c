@@ -19,7 +19,7 @@
 #include "base/errmsg.h"
 #include "base/log.h"
 
-#define HOLDER_MS 2000 /* longer than manage needs to reply, or a killed daemon to end */
+#define HOLDER_MS 2000 /* manage replies, and a killed daemon ends, in less time */
 #define TRIES     8    /* other processes may take and release the name meanwhile */
 
 static pid_t allowed;

@@ -62,16 +62,16 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
 
 /*
  * Devices that may strip and insert VLAN tags. DPDK reports the offloads of a port, but not
- * whether the device or its driver does the work, nor the cost. So the choice goes by
- * driver, from its source (22.11) and from trials.
+ * whether the device or its driver does the work, nor the cost. So this function chooses by
+ * the name of the driver, according to the driver's source (22.11) and to trials.
  *
- * Not here: net_virtio, net_vhost and net_af_packet, which do it in software, later than
- * forwarders do it. net_vmxnet3 strips 802.1ad tags too, and does not distinguish them from
- * 802.1Q (in QEMU). net_ixgbe and net_i40e use a slower transmit loop as soon as they may
- * insert tags, with VLANs or without. net_ixgbe also delivers frames without their tag and
- * without its TCI while stripping begins. net_e1000_igb looks like net_e1000_em in its
- * source, but has not been tried. A running net_bonding does not pass the setting on to its
- * members.
+ * These drivers are left out. net_virtio, net_vhost and net_af_packet do the work in
+ * software, later than forwarders do it. net_vmxnet3 strips 802.1ad tags too, and does not
+ * distinguish them from 802.1Q (in QEMU). net_ixgbe and net_i40e use a slower transmit loop
+ * as soon as they may insert tags, with VLANs or without. net_ixgbe also delivers frames
+ * without their tag and without its TCI while stripping begins. net_e1000_igb looks like
+ * net_e1000_em in its source, but has not been tried. A running net_bonding does not pass
+ * the setting on to its members.
  */
 bool
 nic_takes_tags(const struct rte_eth_dev_info *info)

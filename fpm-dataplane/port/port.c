@@ -24,8 +24,8 @@
 #include "port/nicd_client.h"
 
 /*
- * By port id: frames that found no room, as the sockets of net_af_packet have reported so
- * far. Guarded by nic_control.
+ * By port id: the number of frames that found no room in the sockets of net_af_packet,
+ * summed over all their reports. Guarded by nic_control.
  */
 static uint64_t missed[RTE_MAX_ETHPORTS];
 

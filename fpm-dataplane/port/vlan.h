@@ -91,10 +91,11 @@ vlan_room(struct rte_mbuf *m, unsigned int n)
 }
 
 /*
- * Put the tags of `out` before the EtherType of a packet that leaves by it. A tag gets the
- * priority of a tag that the packet was received with: the inner or only tag gets that of
- * the inner or only received tag, the outer tag that of the outer or only received tag.
- * Returns the first octet of the frame. The caller writes the MACs.
+ * Put the tags of `out` before the EtherType of a packet that leaves by it. The priority of
+ * a tag is from the tags that the packet was received with: the inner tag gets the priority
+ * of the received inner tag, the outer tag that of the received outer tag. A tag without
+ * another tag counts as inner if it is sent, and as both if it was received. Returns the
+ * first octet of the frame. The caller writes the MACs.
  */
 static inline uint8_t *
 vlan_push(struct rte_mbuf *m, const struct fib_iface *out)

@@ -139,7 +139,7 @@ enum watch_filter_verdict {
 enum watch_hook_verdict {
 	WATCH_HOOK_NONE, /* no program ran on the packet */
 	WATCH_HOOK_PASS,
-	WATCH_HOOK_CHANGE, /* passes with a DSCP, or by another table */
+	WATCH_HOOK_CHANGE, /* passes; the program set a DSCP or a table */
 	WATCH_HOOK_DROP,
 };
 

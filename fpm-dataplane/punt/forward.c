@@ -393,7 +393,7 @@ vxlan_find_outer(struct punt *p, struct forward_path *fp)
 	fib_vxlan_resolve(p->fib, fp->vxlan, fp->lp.family, l3_of(m),
 			  rte_pktmbuf_data_len(m) - L2_LEN, &fp->vo);
 	fp->neighbor = fp->vo.reason == N_REASON ? fp->vo.path : PATH(PATH_DOWN, 0);
-	/* Give the packet to the kernel by the VXLAN, which the kernel has, too. */
+	/* Give the packet to the kernel, which sends it by its own vxlan device. */
 	if (fp->vo.reason == PUNT_kernel_route)
 		fp->neighbor = PATH(PATH_KERNEL, iface->ifindex & PATH_INDEX_MASK);
 }
@@ -411,7 +411,7 @@ tunnel_find_outer(struct punt *p, struct forward_path *fp)
 				    : !tunnel_takes(t, label_packet_rest(lp), lp->family)))
 		fp->to.reason = PUNT_kernel_route;
 	fp->neighbor = fp->to.reason == N_REASON ? fp->to.path : PATH(PATH_DOWN, 0);
-	/* Give the packet to the kernel by the tunnel, which the kernel has, too. */
+	/* Give the packet to the kernel, which sends it by its own tunnel device. */
 	if (fp->to.reason == PUNT_kernel_route)
 		fp->neighbor = PATH(PATH_KERNEL, fp->tunnel->ifindex & PATH_INDEX_MASK);
 }

@@ -11,7 +11,7 @@
 
 #include "fib/fib.h"
 
-#define VTEP_SCANS_MAX 8u /* in a second; each scan reads a word of every adjacency */
+#define VTEP_SCANS_MAX 8u /* scans a second; a scan reads a word of each adjacency */
 
 /* An address of a VTEP. Family 0: the place is free. */
 struct punt_vtep {
