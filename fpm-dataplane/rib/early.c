@@ -71,10 +71,7 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 	if (r == NULL || r->zslot == 0 || !route_is_awaited(rib, r))
 		return false;
 	i = rib->early.n == 0 ? 0 : early_find(rib, r);
-	/*
-	 * This session itself gave the route its present slot: do not keep that slot
-	 * longer.
-	 */
+	/* The route waits only with a slot that is older than this session. */
 	if (r->gen == rib->session.gen && i == 0)
 		return false;
 	if (!nh_is_unresolved(rib, nh_find(rib, nhid)))

@@ -272,8 +272,8 @@ kroute_delete(struct rib *rib, uint32_t i)
 }
 
 /*
- * Stage the routes inside the prefix of the record again, because it hides them now, or no
- * longer does.
+ * Stage the routes inside the prefix of the record again, because the record has begun or
+ * ceased to hide them.
  */
 static void
 kernel_hide(struct rib *rib, uint32_t i)

@@ -52,8 +52,9 @@ void kernel_rebind(struct rib *rib);
  */
 bool kernel_sweep_round(struct rib *rib);
 /*
- * Continue the walk that decides again which routes of the kernel count, because a slot is
- * ignored now or no longer (slot_ignored()). Return true if there is more to do.
+ * Continue the walk that decides again which routes of the kernel count, because the kernel
+ * has begun or ceased to ignore a slot (slot_ignored()). Return true if there is more to
+ * do.
  */
 bool kernel_review_round(struct rib *rib);
 

@@ -28,7 +28,7 @@ struct kroute {
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
 	uint32_t details; /* IPv4: as in struct kernel_event; 0: not known (restart) */
-	/* `connected`: its place in rib_kroutes.connected; only `listed`: in .local */
+	/* index in rib_kroutes.connected if `connected`, else in .local if `listed` */
 	uint32_t on_list;
 	uint8_t protocol, rtm_type, scope;
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
@@ -68,7 +68,7 @@ struct rib_kroutes {
 	struct kernel_scope scope; /* of that dump */
 	bool sweeping;      /* the dump has ended: remove records that it did not show */
 	uint32_t sweep_at;  /* ... from this number on */
-	bool reviewing;     /* a slot is ignored now, or no longer: check again ... */
+	bool reviewing;     /* Linux began or ceased to ignore a slot: check ... */
 	uint32_t review_at; /* ... the records from this number on */
 	bool refused;       /* limits.routes left no room for some */
 	/* Linux looks up the IPv4 tables local and main one after the other. */

@@ -307,14 +307,14 @@ leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)
 }
 
 /*
- * Return the class of a leg without an adjacency whose link is up. If only IPv6 routes have
- * the slot and IPv6 is off on the link, other next hops carry the flows. If there are none,
- * forwarders drop the packets (ipv6_off).
+ * Return the class of a leg that has no adjacency and whose link is up. If only IPv6 routes
+ * have the slot and IPv6 is off on the link, other next hops carry the flows. If there are
+ * none, forwarders drop the packets (ipv6_off).
  */
 static enum leg_class
 leg_without_neighbor(const struct leg *leg)
 {
-	const struct slot *s = leg->slot; /* NULL: of a row of `show nexthops` */
+	const struct slot *s = leg->slot; /* NULL: made for `show nexthops` */
 	bool only_ipv6 = s != NULL && s->of_ipv6 && !s->of_others;
 
 	return leg->link->ipv6_off && only_ipv6 ? LEG_FAILED : LEG_ALIVE;

@@ -302,7 +302,8 @@ locals_set_behind(struct rib *rib, unsigned int family6, bool behind)
 	while ((vrf = local_next_vrf(rib, &at)) != NULL)
 		vrf->has_local = false;
 	rib->vrfs.lack_local = true;
-	if (rib->kroutes.wide.n > 0) /* routes inside are hidden now, or no longer */
+	/* Table local has begun or ceased to hide routes of VRFs inside its prefixes. */
+	if (rib->kroutes.wide.n > 0)
 		(void)resync_from(&rib->resync, rib->tables.main.high + 1);
 }
 

@@ -29,8 +29,8 @@ struct rib_prunes {
 };
 
 /*
- * Handle MSG_BFD_HOP: a next hop is dead, or no longer. Return true if its state changes;
- * the caller then updates the adjacencies.
+ * Handle MSG_BFD_HOP: BFD has found a next hop dead, or alive again. Return true if its
+ * state changes; the caller then updates the adjacencies.
  */
 bool prune_event(struct rib *rib, const struct msg_bfd_hop *m);
 /* Return true if BFD has found this next hop dead. */

@@ -279,9 +279,11 @@ nh_state_name(const struct rib *rib, const struct leg *leg)
 	switch (leg_path(rib, leg, &path)) {
 	case LEG_FAILED:
 		return rib->adjs.v[leg->adj].alive ? "bfd-down" : "failed";
-	case LEG_DOWN: /* link up: no route uses the next hop, or no adjacency is free */
+	/* If the link is up, no route uses the next hop, or no adjacency is free. */
+	case LEG_DOWN:
 		return leg->link->known && leg->link->up ? "no-adjacency" : "down";
-	case LEG_UNRESOLVED: /* "down": no route uses it, and its interface is missing */
+	/* If it names an interface, that is missing, and no route uses the next hop. */
+	case LEG_UNRESOLVED:
 		return leg->hop.ifindex != 0 ? "down" : "unresolved";
 	default:
 		return path_state_name(path_shown_kind(path));

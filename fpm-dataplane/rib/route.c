@@ -175,9 +175,9 @@ route_stage_thrown(struct rib *rib, const struct route *r)
 }
 
 /*
- * Return true if the tries may have to change although the slot of the route is the same: a
- * record of table local can decide for the prefix instead of one of main with equal content,
- * and then no shorter prefix hides it.
+ * Return true if the tries may have to change although the slot of the route is the same.
+ * A record of table local may have replaced a record of table main with equal content; then
+ * no shorter prefix hides the route.
  */
 static bool
 route_has_context(const struct rib *rib, const struct route *r)

@@ -69,7 +69,7 @@ struct slot {
 	bool mixed;           /* kernel_status.mixed counts it */
 	bool of_ipv6;         /* IPv6 routes have, or had, the slot */
 	bool of_others;       /* IPv4 routes or labels have, or had, it */
-	bool ignored[2];      /* slot_ignored() of both families, at the last word */
+	bool ignored[2];      /* slot_ignored() for IPv4, IPv6 at the last word */
 };
 
 #define SLOT_CHUNK 1024u

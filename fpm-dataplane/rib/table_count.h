@@ -25,7 +25,7 @@ struct table_count {
 struct rib_table_counts {
 	uint32_t n_zebra[2];   /* IPv4, IPv6 */
 	uint32_t n_labels;     /* labels among tables.n_not_ip */
-	uint32_t stale;        /* routes and labels among them not sent in session.gen */
+	uint32_t stale;        /* routes of main and labels not sent in session.gen */
 	uint32_t stale_other;  /* as `stale`, of all other tables */
 	struct table_count *v; /* by number, from 1 */
 	uint32_t high, cap;

@@ -41,8 +41,8 @@
 #define TRIES_MAX   8u /* attempts at a dump that changes of the tables interrupt */
 #define ANSWERS_MAX 4u /* to a dump of IPv6 routes during which routes are deleted */
 /*
- * Deleted routes are few if the answer has FEW times as many. An answer lacks one route of FEW
- * then, at most, and all answers lack one of FEW ^ ANSWERS_MAX.
+ * Deleted routes are few if the answer has at least FEW times as many. Then at most one
+ * route in FEW is missing in an answer, and about one in FEW ^ ANSWERS_MAX in all answers.
  */
 #define FEW 100u
 

@@ -116,7 +116,7 @@ struct rtnl {
 	 * route that ends dumps. Then no route is removed because a dump does not show it.
 	 */
 	bool cut[2];
-	bool has_large[2];  /* IPv4, IPv6: the last event of a large route has added it */
+	bool has_large[2];  /* IPv4, IPv6: the last event about a large route added it */
 	unsigned int tries; /* attempts at job[at] */
 	uint32_t seq;       /* of the request */
 	uint64_t dump_begin_ms, next_resync_ms;
