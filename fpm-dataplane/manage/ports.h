@@ -40,8 +40,8 @@ void ports_release(struct port *port);
 void ports_close(struct port *port, bool failed);
 
 /*
- * Return true if two daemons can have all ports open at a time: the ports of a
- * configuration, or the ports that are open.
+ * Return true if two daemons can have all ports open at a time. ports_could_be_shared()
+ * checks the ports of a configuration, ports_are_shared() checks the open ports.
  */
 bool ports_could_be_shared(const struct config *conf);
 bool ports_are_shared(const struct port *port);

@@ -25,7 +25,7 @@
 
 #define TURN_S         1.
 #define WAIT_MAX_TURNS 32
-#define KEPT_TURNS     4 /* time for which a kept TAP keeps its carrier, as with NICs */
+#define KEPT_TURNS     4 /* turns until kept TAPs lose their carrier; NICs: LINK_WAIT_S */
 
 static bool
 port_is(const struct reconnect_of *at, const struct config_port *cp)
@@ -62,8 +62,8 @@ port_tries(struct reconnect *r, const struct config_port *cp)
 
 /*
  * Return true if the port has its device. `kernel_if` is the name of the kernel interface
- * behind the port, or "". With an interface, do not ask for the link, because
- * net_af_packet always reports one.
+ * behind the port, or "". If the port has such an interface, its link shows nothing,
+ * because net_af_packet always reports the link as up.
  */
 static bool
 port_has_device(const struct port *port, const char *kernel_if)

@@ -33,8 +33,9 @@ struct device_bond {
 bool device_address(const char *text, char out[DEVICE_ADDRESS_STRLEN]);
 
 /*
- * Return true if `iface=` of the device is no interface of the kernel that was there before:
- * for net_vhost it is the path of a socket, and net_tap makes the interface.
+ * Return true if `iface=` of the device does not name an interface of the kernel that
+ * existed before. For net_vhost it is the path of a socket. For net_tap it is the name of
+ * the interface that net_tap makes.
  */
 bool device_makes_iface(const char *device);
 
