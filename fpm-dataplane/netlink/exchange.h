@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 struct nl_exchange {
-	int fd; /* a netlink socket; is_ending() is called at least once per SO_RCVTIMEO */
+	/* a netlink socket with SO_RCVTIMEO, the longest time between calls of is_ending() */
+	int fd;
 	uint8_t *buffer; /* for one datagram of an answer */
 	size_t buffer_bytes;
 	unsigned int wait_ms; /* the longest wait for a datagram */

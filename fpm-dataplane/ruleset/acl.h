@@ -53,9 +53,9 @@ unsigned int ruleset_acl_build(struct ruleset *r);
 void ruleset_acl_free(struct ruleset_acl *acl);
 
 /*
- * Classify packets of one family by a chain: result[k * n_category + s] is the rule, plus
- * one, at which packet k begins segment s; 0: the packet skips the whole segment. The
- * caller has called ruleset_look() for each packet. [RCU reader]
+ * Classify packets of one family by a chain. Packet k begins segment s at the rule with the
+ * index result[k * n_category + s] - 1. If this result is 0, the packet skips the whole
+ * segment. The caller has called ruleset_look() for each packet. [RCU reader]
  */
 void ruleset_acl_classify(const struct ruleset_acl *acl, struct ruleset_packet *const *p,
 			  unsigned int n, uint32_t *result);
