@@ -16,7 +16,8 @@
 #   CONFIG     your own configuration file, used unchanged; PORTS then only moves interfaces
 #   /etc/fpm-dataplane/extra.yaml  more keys for the generated configuration file
 #
-# An error in these is printed in one line, and the container exits with code 2.
+# An error in a variable or a file of this list is printed in one line, and the container exits
+# with code 2.
 set -eu
 generated=/run/fpm-dataplane/config.yaml extra=/etc/fpm-dataplane/extra.yaml
 frr_conf=/etc/frr/frr.conf begun=/etc/frr/frr.conf.begun
