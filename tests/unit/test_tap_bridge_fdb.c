@@ -88,7 +88,7 @@ deletions_during_the_first_dump_hide_no_entry(void **state)
 	assert_int_equal(kmon_open(&km, fdb.bed->netns, &ops, NULL), 0);
 	assert_int_equal(kmon_dispatch(km), 0);
 	known_must_be_the_kernels();
-	/* The same after lost events: no entry that exists is removed. */
+	/* After lost events, too, no entry that exists is removed. */
 	assert_int_equal(kmon_resync(km), 0);
 	known_must_be_the_kernels();
 	kmon_close(km);
