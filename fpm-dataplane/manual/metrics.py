@@ -25,7 +25,7 @@ series `_bucket` (label `le`), `_sum` and `_count`.
 | `table` of `table_used` and others | tables with a limit: `fpmctl show memory` |
 | `kind` of `kernel_not_obeyed` | kinds of [configuration that is not obeyed](limits.md#configuration-of-the-kernel-that-is-not-obeyed) |
 | `port` of `hook_packets_total` and others | the interface that has the program |
-| `vrf`, `table` of `srv6_sid_packets_total` and others | one of them, if the SID is not in table main |
+| `vrf`, `table` of `srv6_sid_packets_total` and others | a SID outside of table main has one of these labels |
 """
 # The headings of metrics.md, the condition under which the metrics are on the metrics page, and the
 # functions of metrics.c that write them.
@@ -37,12 +37,12 @@ SECTIONS = (
     ("Routes of the kernel", "", ("kernel_put", "warnings_put")),
     ("RIB and FIB", "", ("tables_put", "limits_put")),
     ("Neighbors", "", ("neighbors_put",)),
-    ("VRFs", "Present if a VRF has a FIB.", ("vrfs_put",)),
-    ("SRv6", "Present if the router has a SID.", ("sids_put",)),
-    ("Filter", "Present with the key `filter.table`.", ("filter_put",)),
-    ("sFlow", "Present while sFlow is on.", ("sflow_put",)),
-    ("BFD", "Present with the key `bfd.dplane`.", ("bfd_put",)),
-    ("Programs", "Present if an interface has a program.", ("hooks_put",)),
+    ("VRFs", "The daemon has these metrics if a VRF has a FIB.", ("vrfs_put",)),
+    ("SRv6", "The daemon has these metrics if the router has a SID.", ("sids_put",)),
+    ("Filter", "The daemon has these metrics if the configuration has the key `filter.table`.", ("filter_put",)),
+    ("sFlow", "The daemon has these metrics while sFlow is on.", ("sflow_put",)),
+    ("BFD", "The daemon has these metrics if the configuration has the key `bfd.dplane`.", ("bfd_put",)),
+    ("Programs", "The daemon has these metrics if an interface has a program.", ("hooks_put",)),
     ("HTTP API", "", ("api_put",)),
 )
 TYPES = {

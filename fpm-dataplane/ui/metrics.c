@@ -285,7 +285,7 @@ ports_put(const struct ui *ui, struct buf *b)
 					   json_object_get(row, metric[m].key)));
 	}
 	metric_head(b, "port_up", "gauge",
-		    "1 when the port may send: admin up with carrier.");
+		    "1 if the port is administratively up and has a carrier, else 0.");
 	json_array_foreach (rows, i, row)
 		buf_printf(b, P "port_up{port=\"%s\"} %d\n", port_label(row, name),
 			   strcmp(json_string_value(json_object_get(row, "link")), "up") ==
@@ -355,9 +355,11 @@ channel_put(const struct ui *ui, struct buf *b)
 	const char *now = channel_state(ui);
 	char name[64];
 
-	STATUS_GAUGE(b, listening, "1 while zebra can connect; 0: refused, or no address.");
+	STATUS_GAUGE(b, listening,
+		     "1 while zebra can connect; 0: the daemon refuses zebra, or does not "
+		     "listen.");
 	STATUS_GAUGE(b, connected, "1 while zebra is connected.");
-	gauge_put(b, "fpm_generation", "Number of the session; 0: none yet.",
+	gauge_put(b, "fpm_generation", "Number of the session; 0: no session yet.",
 		  fpm_status.gen);
 	gauge_put(b, "fpm_queue_bytes",
 		  "Octets of received events that rib has not handled yet.", queue_depth());
@@ -442,7 +444,7 @@ filter_put(struct buf *b)
 		return;
 	gauge_put(b, "filter_in_force",
 		  "1: the present ruleset of the kernel is in force; 0: it is refused, or "
-		  "there is none (fpmctl show filter).",
+		  "the kernel has no ruleset (fpmctl show filter).",
 		  FILTER(in_force));
 	gauge_put(b, "filter_generation", "Generation of the ruleset in force.",
 		  FILTER(generation));
@@ -465,7 +467,7 @@ sflow_put(struct buf *b)
 		 "Samples that were not sent: over the limit, or no address of the agent.",
 		 SFLOW(samples_over)},
 		{"sflow_over_limit_total", "{kind=\"drop\"}", NULL, SFLOW(discards_over)},
-		{"sflow_datagrams_total", "", "Datagrams sent, of all collectors.",
+		{"sflow_datagrams_total", "", "Datagrams sent to all collectors.",
 		 SFLOW(datagrams)},
 		{"sflow_send_errors_total", "", "Errors when datagrams were sent.",
 		 SFLOW(send_errors)},
@@ -556,7 +558,7 @@ bfd_put(const struct ui *ui, struct buf *b)
 	if (ui->conf.bfd_dplane == NULL)
 		return;
 	gauge_put(b, "bfd_connected",
-		  "1: a connection to bfdd is open; 0: none (fpmctl doctor bfd).",
+		  "1: a connection to bfdd is open; 0: no connection (fpmctl doctor bfd).",
 		  BFD(connections) > 0);
 	gauge_put(b, "bfd_connections", "Connections to bfdd that are open.",
 		  BFD(connections));
@@ -579,7 +581,7 @@ tables_put(const struct ui *ui, struct buf *b)
 		const char *name, *type, *key, *labels, *help;
 	} metric[] = {
 		{"rib_routes", "gauge", "routes4", "{family=\"ipv4\"}",
-		 "Prefixes of table main, all sources."},
+		 "Prefixes of table main, from all sources."},
 		{"rib_routes", "gauge", "routes6", "{family=\"ipv6\"}", NULL},
 		{"rib_zebra_routes", "gauge", "zebra4", "{family=\"ipv4\"}",
 		 "Prefixes of table main that zebra has sent."},

@@ -468,7 +468,7 @@ def test_explain_asks_the_program_and_counts_nothing(hooked, examples, lan, wan)
     done = hooked.fpmctl("explain", "port", "lan0", "dst", HOST, "ttl", "3")
     assert done.returncode == 3
     assert "hook       drop by program ttl_floor.o\n" in done.stdout
-    assert "DROPPED, hook: a program drops it" in done.stdout
+    assert "DROPPED, hook: a program drops the packet" in done.stdout
     done = hooked.fpmctl("explain", "port", "lan0", "dst", HOST, "ttl", "9")
     assert "hook       pass by program ttl_floor.o\n" in done.stdout
     assert "FORWARDED by wan0" in done.stdout
