@@ -329,8 +329,8 @@ def lookup_rows(lines):
 
 def lookups_table(rows):
     return table(
-        ["keys", "ours, M/s", "ratio to rte_fib 2 B", "4 B", "8 B",
-         "while another core uses the L3: 2 B", "4 B", "8 B"],
+        ["keys", "ours, M/s", "ratio to rte_fib 2 B", "ratio to 4 B", "ratio to 8 B",
+         "while another core uses the L3: ratio to 2 B", "to 4 B", "to 8 B"],
         [
             [r["what"], "" if r["mlps"] is None else ratio(r["mlps"], 0),
              *("" if x is None else ratio(x, 1) for x in r["times"])]
@@ -444,7 +444,7 @@ def sync_rows(lines):
 
 def sync_table(rows):
     return table(
-        ["method", "rate, relative to none (95 %)", "new FIB in use after"],
+        ["method", "rate, relative to no synchronization (95 %)", "time until the new FIB is in use"],
         [[r["what"], ratio(r["ratio"]), r["seen"]] for r in rows],
     )
 
@@ -456,7 +456,8 @@ GOALS = {
     "cycles a packet, v4 full table": "cycles a packet, IPv4, full table",
     "loss from replays at 80 % load": "frames lost during replays of the full table without a "
     "pause, at 80 % of the throughput (RFC 2544), 60 s",
-    "loss from replays at 80 % of the maximum rate": "the same, at 80 % of the maximum rate",
+    "loss from replays at 80 % of the maximum rate": "frames lost during such "
+    "replays, at 80 % of the maximum rate",
     "rate lost to 10 k updates/s": "rate lost while 10,000 routes a second change",
     "QSBR / no synchronisation": "rate with QSBR, relative to no synchronization",
     **{f"cycles with {x} / with none": f"cycles with {x}, relative to no tag" for x in bench_tags.ONE},
