@@ -214,10 +214,11 @@ doctor_help(FILE *out)
 {
 	fputs("      --vtysh COMMAND  the vtysh of the zebra to ask, such as 'vtysh -N "
 	      "r1'\n"
-	      "      Run it as root. A CHECK selects checks; without one all checks run. "
-	      "If the\n"
-	      "      daemon does not answer, checks that need it are n/a. Then the check\n"
-	      "      `daemon` runs even if it is not selected, and fails: exit code 3.\n"
+	      "      Run doctor as root. It runs each CHECK that is named. If no CHECK is\n"
+	      "      named, it runs all checks. If the daemon does not answer, checks that\n"
+	      "      need the daemon are n/a. Then the check `daemon` runs even if it is "
+	      "not\n"
+	      "      named, and fails: exit code 3.\n"
 	      "      If zebra does not answer for 10 s, doctor treats it as absent.\n"
 	      "      The checks:\n",
 	      out);

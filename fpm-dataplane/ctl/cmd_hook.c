@@ -29,10 +29,12 @@ hook_help(FILE *out)
 	      "      unload dev NAME     remove the program of NAME\n"
 	      "      Only root may do this. The daemon verifies the program before it "
 	      "runs. If\n"
-	      "      the daemon refuses the program, NAME keeps its previous one. `fpmctl "
-	      "show\n"
-	      "      hooks` lists the programs. They run until the daemon ends. The page\n"
-	      "      Programs of the manual describes how to write and compile a program.\n"
+	      "      the daemon refuses the program, NAME keeps its previous program.\n"
+	      "      `fpmctl show hooks` lists the programs. A program runs until the "
+	      "daemon\n"
+	      "      ends. The page Programs of the manual describes how to write and "
+	      "compile\n"
+	      "      a program.\n"
 	      "      Example:\n"
 	      "      fpmctl hook load drop_payload.o dev lan0\n",
 	      out);

@@ -23,7 +23,8 @@ port_help(FILE *out)
 	      "      add makes the TAP, set keeps it with its addresses, del deletes it. "
 	      "The\n"
 	      "      change lasts until the daemon ends. To keep it, add it to the\n"
-	      "      configuration file (`fpmctl config show` prints the running one).\n"
+	      "      configuration file. `fpmctl config show` prints the running\n"
+	      "      configuration.\n"
 	      "      Examples:\n"
 	      "      fpmctl port add wan1 device 0000:03:00.0 mtu 9000\n"
 	      "      fpmctl port add wan1 device net_af_packet,iface=eth1\n",

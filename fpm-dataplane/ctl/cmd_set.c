@@ -20,8 +20,8 @@ set_help(FILE *out)
 	      "The\n"
 	      "      change lasts until the daemon ends. To keep it, add it to `policers` "
 	      "in\n"
-	      "      the configuration file (`fpmctl config show` prints the running "
-	      "one).\n",
+	      "      the configuration file. `fpmctl config show` prints the running\n"
+	      "      configuration.\n",
 	      out);
 }
 

@@ -18,7 +18,7 @@ BEGIN = """\
 # Commands
 
 `make reference` writes this page from the help texts of the programs: `fpmctl help`, the help of each command, `fpm-dataplane --help` and
-`fpm-supervise --help`. [Monitoring](monitoring.md) and [Operation](operations.md) show the commands in use. The manual pages `fpmctl(1)`,
+`fpm-supervise --help`. [Monitoring](monitoring.md) and [Operations](operations.md) show the commands in use. The manual pages `fpmctl(1)`,
 `fpm-dataplane(8)` and `fpm-supervise(8)` have the same texts. In bash, TAB completes commands and names.
 
 ## fpmctl

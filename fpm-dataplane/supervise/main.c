@@ -526,10 +526,11 @@ usage_print(FILE *out)
 		"SIGHUP is passed to PROGRAM.\n"
 		"      --watchdog SECONDS  abort PROGRAM if it hangs for this time;\n"
 		"                          default 30, 0: never\n"
-		"      --start SECONDS     abort a start without progress for this time; "
-		"each\n"
-		"                          step, such as a device, is progress; default "
-		"90\n"
+		"      --start SECONDS     abort a start that makes no progress for this "
+		"time;\n"
+		"                          each step, such as the start of a device, "
+		"counts\n"
+		"                          as progress; default 90\n"
 		"      --version           print the version\n"
 		"  -h, --help              print this help\n");
 }
