@@ -5,10 +5,10 @@
  * octets of code, in a file FOLDER/PROGRAM.PID that is mapped: they outlive a program that is
  * killed, and a reader may set them to 0 while it runs. Without FOLDER nothing is noted.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,11 +37,16 @@ __attribute__((constructor(101))) static void
 notes_open(void)
 {
 	size_t bytes = (size_t)(etext - __executable_start) / 4 + 1;
-	char path[256];
+	char path[256], exe[128] = "";
+	const char *name;
 	void *map;
 	int fd;
 
-	snprintf(path, sizeof(path), FOLDER "/%s.%d", program_invocation_short_name,
+	/* A program that starts itself again may give the new process another name. */
+	if (readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0)
+		return;
+	name = strrchr(exe, '/');
+	snprintf(path, sizeof(path), FOLDER "/%s.%d", name == NULL ? exe : name + 1,
 		 (int)getpid());
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
