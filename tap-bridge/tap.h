@@ -54,8 +54,9 @@ int tap_adopt(struct tap *tap, int fd, const char *netns);
 int tap_name(int fd, char name[IFNAMSIZ]);
 
 /*
- * Move the descriptor to number `fd` in one step for all threads that use that number; the
- * descriptor that was open there is closed. Returns 0, or -errno with nothing changed.
+ * Move the descriptor to number `fd`. A thread that uses this number finds the old or the new
+ * file, never none. The file that was open at `fd` is closed. Returns 0, or -errno with
+ * nothing changed.
  */
 int tap_move(struct tap *tap, int fd);
 

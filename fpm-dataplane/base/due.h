@@ -14,7 +14,7 @@
 
 struct due {
 	uint32_t n;     /* ids in the heap */
-	uint32_t *heap; /* the ids, the first due at 0 */
+	uint32_t *heap; /* the ids; heap[0] is due first */
 	uint32_t *at;   /* by id: place in the heap + 1; 0: not in it */
 	uint64_t *when; /* by id */
 };

@@ -92,7 +92,7 @@ deferred_due(struct rcu_head *head)
 	GRACE_OVER();
 	to = d->to;
 	worker_send(to, &d->reclaim.m);
-	GRACE_RELEASE(to); /* `to` is freed after urcu_qsbr_barrier() */
+	GRACE_RELEASE(to); /* because `to` is freed after urcu_qsbr_barrier() */
 }
 
 void

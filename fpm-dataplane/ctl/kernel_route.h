@@ -24,7 +24,7 @@ struct kernel_route {
 	 * tos_condition() writes it. Length 0: all packets.
 	 */
 	struct prefix src;
-	uint32_t table; /* 254: main, and local if is_local */
+	uint32_t table; /* 254: table main, or table local if is_local */
 	uint32_t metric;
 	uint8_t protocol;
 	uint8_t preference; /* of IPv6, among equal metrics; the lowest counts */

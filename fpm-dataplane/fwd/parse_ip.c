@@ -192,7 +192,10 @@ fwd_parse_ip6(struct burst *b, unsigned int i)
 		 */
 		burst_leave(b, i, DROP_ip6_martian_src);
 	else if (dst[0] == 0xff) /* in any frame: RFC 6085, 3 */
-		/* An application may have joined a group of wider scope. */
+		/*
+		 * Groups of a scope above link-local go to the kernel, because an application may
+		 * have joined the group.
+		 */
 		burst_leave(b, i,
 			    (dst[1] & 15) <= 2
 				    ? fwd_group_reason(ip, burst_l3_room(b, i), 6)

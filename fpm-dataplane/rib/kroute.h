@@ -71,7 +71,10 @@ struct rib_kroutes {
 	bool reviewing;     /* Linux began or ceased to ignore a slot: check ... */
 	uint32_t review_at; /* ... the records from this number on */
 	bool refused;       /* limits.routes left no room for some */
-	/* Linux looks up the IPv4 tables local and main one after the other. */
+	/*
+	 * true: the rules of IPv4 were changed once, so Linux looks up table local, then main.
+	 * Before, both are one table in Linux.
+	 */
 	bool split4;
 	/* Connected subnets changed: bind gateways without an interface again. */
 	bool rebind;

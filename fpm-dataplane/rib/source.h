@@ -19,9 +19,10 @@
 #define SOURCES_MAX        TABLES_OF_RIB
 
 struct source {
-	uint32_t table;    /* of the kernel; 0: this entry is free */
-	uint32_t n;        /* routes */
-	struct prefix src; /* IPv6, at least one bit long; IPv4: tos_condition() */
+	uint32_t table; /* of the kernel; 0: this entry is free */
+	uint32_t n;     /* routes */
+	/* IPv6: the source prefix, at least one bit long. IPv4: a TOS, see tos_condition(). */
+	struct prefix src;
 };
 
 struct rib_sources {
