@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Deletions while Linux answers an IPv6 dump: they can make it skip existing routes (dump.c). A
- * third rtnetlink socket counts them. The socket of events cannot: its filter drops zebra's
- * routes, and its messages wait until the dump ends. [rtnl]
+ * Deletions while Linux answers a dump of IPv6 routes or of rules: they can make it skip
+ * existing routes or rules (dump.c). A third rtnetlink socket counts them. The socket of events
+ * cannot: its filter drops zebra's routes, and its messages wait until the dump ends. [rtnl]
  *
  * Linux reports each deleted IPv6 route, with two exceptions. If the sysctl
  * net.ipv6.route.skip_notify_on_dev_down is 1, only the event of a link that is set down shows
@@ -17,7 +17,8 @@
 
 #include "rtnl/rtnl_impl.h"
 
-static const int group[] = {RTNLGRP_IPV6_ROUTE, RTNLGRP_LINK, RTNLGRP_NEXTHOP};
+static const int group[] = {RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
+			    RTNLGRP_LINK, RTNLGRP_NEXTHOP};
 
 /* Join or leave the multicast groups. Returns 0 or -errno. */
 static int
@@ -32,7 +33,7 @@ changes_membership(const struct rtnl *r, int option)
 }
 
 /*
- * Return the number of IPv6 routes that an event shows as deleted; CHANGES_UNKNOWN: it shows
+ * Return the number of routes or rules that an event shows as deleted; CHANGES_UNKNOWN: it shows
  * deletions, but not their number.
  */
 static uint32_t
@@ -42,6 +43,7 @@ message_deletions(const struct nlmsghdr *nlh)
 
 	switch (nlh->nlmsg_type) {
 	case RTM_DELROUTE:
+	case RTM_DELRULE:
 		return 1;
 	case RTM_DELLINK:
 	case RTM_DELNEXTHOP:
@@ -59,7 +61,7 @@ message_deletions(const struct nlmsghdr *nlh)
 	}
 }
 
-/* Read the waiting events. Returns the number of deleted routes, or CHANGES_UNKNOWN. */
+/* Read the waiting events. Returns the number of deletions, or CHANGES_UNKNOWN. */
 static uint32_t
 changes_read(const struct rtnl *r)
 {

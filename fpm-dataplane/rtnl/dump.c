@@ -16,6 +16,10 @@
  * that no answer showed. If many routes were deleted, all answers may lack the same route: rib
  * removes no route then, and the thread reads all tables again later.
  *
+ * Linux continues a dump of rules by the number of rules that it has shown, too. An answer in
+ * whose time a rule was deleted is requested again, up to ANSWERS_MAX answers. After the last
+ * one the event of the deletion makes the thread read the rules once more.
+ *
  * Linux ends a dump at a route that does not fit in a datagram, and reports success. It dumps
  * table local last. So an answer of all tables without a route of table local is incomplete if
  * table local alone has routes. Then rib removes no routes, and the thread reads those of the
@@ -128,13 +132,14 @@ lookup_done(struct rtnl *r, const struct nlmsghdr *nlh)
 	}
 }
 
-/* Return true if deletions can make Linux skip routes in the answer to the present job. */
+/* Return true if deletions can make Linux skip entries in the answer to the present job. */
 static bool
 answer_may_skip(const struct rtnl *r)
 {
 	const struct dump_job *job = &r->job[r->at];
 
-	return job->kind == DUMP_ROUTES && job->scope.family == 6 && !r->checking;
+	return job->kind == DUMP_RULES ||
+	       (job->kind == DUMP_ROUTES && job->scope.family == 6 && !r->checking);
 }
 
 /* Send the request of the present job to the kernel. Returns 0 or -errno. */
@@ -287,7 +292,7 @@ answer_judge(struct rtnl *r, bool *complete)
 /* --- jobs --------------------------------------------------------------------------------- */
 
 /*
- * Handle the end of an answer in which Linux may have skipped routes. Returns true if the dump is
+ * Handle the end of an answer in which Linux may have skipped entries. Returns true if the dump is
  * requested again.
  */
 static bool

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IPv6 dumps during which routes are deleted. Linux may skip existing routes then, so the
- * answer lacks them. The test makes the steps of the thread itself, and deletes routes
- * between two parts of an answer.
+ * Dumps during which IPv6 routes or rules are deleted. Linux may skip existing ones then, so
+ * the answer lacks them. The test makes the steps of the thread itself, and deletes routes or
+ * rules between two parts of an answer.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/rtnl/ fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
  * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
@@ -272,6 +272,63 @@ four_answers_suffice_if_few_routes_are_deleted(void **state)
 	end(s);
 }
 
+/* --- rules -------------------------------------------------------------------------------- */
+
+#define N_RULES 1000u /* some parts of an answer */
+
+/* Add or delete rules, all with different prefixes. */
+static void
+rules_change(const struct scene *s, const char *command, unsigned int begin,
+	     unsigned int end)
+{
+	char line[96];
+	FILE *ip;
+
+	snprintf(line, sizeof(line), "ip -n %s -batch -", s->bed->netns);
+	ip = popen(line, "w");
+	assert_non_null(ip);
+	for (unsigned int i = begin; i < end; i++)
+		fprintf(ip, "rule %s pref %u from 10.%u.%u.0/24 table 100\n", command,
+			i + 1, i >> 8, i & 255);
+	assert_int_equal(pclose(ip), 0);
+}
+
+/*
+ * Rules that an answer has shown are deleted before its next part. This part lacks as many
+ * rules that exist, so the thread requests another answer.
+ */
+static void
+a_list_of_rules_is_complete_although_some_are_deleted_meanwhile(void **state)
+{
+	struct scene *s = scene_of(state);
+	struct rtnl *r = s->r;
+	unsigned int n_answers = 0, seq = 0, parts = 0;
+	int rc;
+
+	rules_change(s, "add", 0, N_RULES);
+	kernel_count(&kernel_status.in, KERNEL_QUEUE_PAUSE_BYTES + 1);
+	dump_plan_rules(r);
+	while ((rc = dump_continue(r)) == 0) {
+		const struct dump_job *job = &r->job[r->at];
+
+		if (job->kind != DUMP_RULES || job->scope.family != 4)
+			continue;
+		parts = seq == r->seq ? parts + 1 : 1;
+		n_answers += seq != r->seq;
+		seq = r->seq;
+		if (n_answers == 1 && parts == 2)
+			rules_change(s, "del", 0, 50);
+	}
+	assert_int_equal(rc, 1);
+	pass_flush(r);
+	rig_settle(s->g);
+	atomic_fetch_sub(&kernel_status.in, KERNEL_QUEUE_PAUSE_BYTES + 1);
+	assert_int_equal(n_answers, 2);
+	/* With the rules of tables local, main and default. */
+	assert_int_equal(s->g->rib->rules.list[0].n, N_RULES - 50 + 3);
+	end(s);
+}
+
 /* Linux may be configured to delete routes of a link without an event for each. */
 static void
 a_link_that_is_set_down_disturbs_an_answer(void **state)
@@ -307,6 +364,7 @@ main(void)
 		bed_test(routes_that_all_answers_lack_stay_and_the_tables_are_read_again),
 		bed_test(four_answers_suffice_if_few_routes_are_deleted),
 		bed_test(a_link_that_is_set_down_disturbs_an_answer),
+		bed_test(a_list_of_rules_is_complete_although_some_are_deleted_meanwhile),
 	};
 
 	return cmocka_run_group_tests_name("rtnl-changes", tests, NULL, NULL);
