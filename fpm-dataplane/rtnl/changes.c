@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Deletions while Linux answers a dump of IPv6 routes or of rules: they can make it skip
- * existing routes or rules (dump.c). A third rtnetlink socket counts them. The socket of events
- * cannot: its filter drops zebra's routes, and its messages wait until the dump ends. [rtnl]
+ * existing routes or rules (dump.c). A third rtnetlink socket counts them. The socket of
+ * events cannot: its filter drops zebra's routes, and its messages wait until the dump
+ * ends. [rtnl]
  *
  * Linux reports each deleted IPv6 route, with two exceptions. If the sysctl
- * net.ipv6.route.skip_notify_on_dev_down is 1, only the event of a link that is set down shows
- * that routes were deleted. If net.ipv4.nexthop_compat_mode is 0, only the event of a deleted
- * next-hop object does. The number of routes is unknown then.
+ * net.ipv6.route.skip_notify_on_dev_down is 1, only the event of a link that is set down
+ * shows that routes were deleted. If net.ipv4.nexthop_compat_mode is 0, only the event of a
+ * deleted next-hop object does. The number of routes is unknown then.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -33,8 +34,8 @@ changes_membership(const struct rtnl *r, int option)
 }
 
 /*
- * Return the number of routes or rules that an event shows as deleted; CHANGES_UNKNOWN: it shows
- * deletions, but not their number.
+ * Return the number of routes or rules that an event shows as deleted; CHANGES_UNKNOWN: it
+ * shows deletions, but not their number.
  */
 static uint32_t
 message_deletions(const struct nlmsghdr *nlh)

@@ -6,30 +6,32 @@
  * overruns a buffer, and the thread can pause in it. Each job begins and ends with a mark
  * for rib, which then removes the objects that the dump did not show. Rules come first and
  * without marks: each family has one list, which replaces its earlier list. Before them
- * lookups show if Linux has split the tables local and main of IPv4, and if it obeys the rules
- * of IPv6. It begins to obey these when the first rule is added (fib6_has_custom_rules).
+ * lookups show if Linux has split the tables local and main of IPv4, and if it obeys the
+ * rules of IPv6. It begins to obey these when the first rule is added
+ * (fib6_has_custom_rules).
  *
- * If a route is added during an IPv6 dump, Linux begins again, and passes over as many routes as
- * it has shown. If some of these were deleted meanwhile, it passes over other routes that it has
- * not shown, and does not set NLM_F_DUMP_INTR. An answer is complete if no route was deleted in its time (changes.c). Else
- * the thread requests the dump again, up to ANSWERS_MAX answers, and rib removes only routes
- * that no answer showed. If many routes were deleted, all answers may lack the same route: rib
- * removes no route then, and the thread reads all tables again later.
+ * If a route is added during an IPv6 dump, Linux begins again, and passes over as many
+ * routes as it has shown. If some of these were deleted meanwhile, it passes over other
+ * routes that it has not shown, and does not set NLM_F_DUMP_INTR. An answer is complete if
+ * no route was deleted in its time (changes.c). Else the thread requests the dump again, up
+ * to ANSWERS_MAX answers, and rib removes only routes that no answer showed. If many routes
+ * were deleted, all answers may lack the same route: rib removes no route then, and the
+ * thread reads all tables again later.
  *
- * Linux continues a dump of rules by the number of rules that it has shown, too. An answer in
- * whose time a rule was deleted is requested again, up to ANSWERS_MAX answers. After the last
- * one the event of the deletion makes the thread read the rules once more.
+ * Linux continues a dump of rules by the number of rules that it has shown, too. An answer
+ * in whose time a rule was deleted is requested again, up to ANSWERS_MAX answers. After the
+ * last one the event of the deletion makes the thread read the rules once more.
  *
- * Linux ends a dump at a route that does not fit in a datagram, and reports success. It dumps
- * table local last. So an answer of all tables without a route of table local is incomplete if
- * table local alone has routes. Then rib removes no routes, and the thread reads those of the
- * commonest protocols by requests of their own: only the answer for the protocol of the large
- * route ends early, too. Dumps of labels are not cut: a route of labels has 4096 octets at most
- * (MAX_MPLS_ROUTE_MEM), which a datagram has room for.
+ * Linux ends a dump at a route that does not fit in a datagram, and reports success. It
+ * dumps table local last. So an answer of all tables without a route of table local is
+ * incomplete if table local alone has routes. Then rib removes no routes, and the thread
+ * reads those of the commonest protocols by requests of their own: only the answer for the
+ * protocol of the large route ends early, too. Dumps of labels are not cut: a route of
+ * labels has 4096 octets at most (MAX_MPLS_ROUTE_MEM), which a datagram has room for.
  *
- * A kernel without MPLS answers a dump of labels with the routes of all other families. Beside a
- * large IPv6 route this answer has no end (Linux 6.18: empty datagrams). So a lookup shows first
- * if the kernel has MPLS.
+ * A kernel without MPLS answers a dump of labels with the routes of all other families.
+ * Beside a large IPv6 route this answer has no end (Linux 6.18: empty datagrams). So a
+ * lookup shows first if the kernel has MPLS.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -79,8 +81,8 @@ job_is_lookup(const struct dump_job *job)
 }
 
 /*
- * Write the request of a lookup. The answer comes from routes that Linux makes: ::1 in table
- * local when lo is up, and fe80::/64 in table main for an interface with IPv6.
+ * Write the request of a lookup. The answer comes from routes that Linux makes: ::1 in
+ * table local when lo is up, and fe80::/64 in table main for an interface with IPv6.
  */
 static void
 lookup_ask(struct nlmsghdr *nlh, const struct dump_job *job)
@@ -238,8 +240,8 @@ cut_store(struct rtnl *r, uint8_t family, bool cut)
 }
 
 /*
- * Handle an answer of all tables that was cut: read the routes of the kernel's own protocol, which
- * has the connected subnets, and those of other common protocols.
+ * Handle an answer of all tables that was cut: read the routes of the kernel's own
+ * protocol, which has the connected subnets, and those of other common protocols.
  */
 static void
 cut_add_jobs(struct rtnl *r, const struct dump_job *cut)
@@ -258,9 +260,9 @@ cut_add_jobs(struct rtnl *r, const struct dump_job *cut)
 }
 
 /*
- * Find out if Linux sent a complete answer to the present job. Returns false if this is not known
- * until the thread has requested table local alone. `*complete`: rib may remove the routes that
- * the answer lacks.
+ * Find out if Linux sent a complete answer to the present job. Returns false if this is not
+ * known until the thread has requested table local alone. `*complete`: rib may remove the
+ * routes that the answer lacks.
  */
 static bool
 answer_judge(struct rtnl *r, bool *complete)
@@ -292,8 +294,8 @@ answer_judge(struct rtnl *r, bool *complete)
 /* --- jobs --------------------------------------------------------------------------------- */
 
 /*
- * Handle the end of an answer in which Linux may have skipped entries. Returns true if the dump is
- * requested again.
+ * Handle the end of an answer in which Linux may have skipped entries. Returns true if the
+ * dump is requested again.
  */
 static bool
 answer_skipped(struct rtnl *r)
@@ -364,8 +366,8 @@ answer_is_foreign(const struct rtnl *r, const struct nlmsghdr *nlh)
  * Return the kernel's error in the last message of a dump, or 0. Kernels without next-hop
  * objects (before 5.3), or without policy routing, answer -EOPNOTSUPP: they have no such
  * objects. The answer is -EAFNOSUPPORT if one family alone has no policy routing. A kernel
- * without MPLS answers a dump of labels with any error, or with routes of other families. For
- * a table that has no route the answer is -ENOENT.
+ * without MPLS answers a dump of labels with any error, or with routes of other families.
+ * For a table that has no route the answer is -ENOENT.
  */
 static int
 job_error(struct rtnl *r, const struct nlmsghdr *nlh)

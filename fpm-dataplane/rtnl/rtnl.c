@@ -61,8 +61,8 @@ rtnl_schedule(struct rtnl *r, uint64_t in_ms)
 }
 
 /*
- * Decide that the tables are large if rib got many routes since all were read: from the events
- * of the kernel, or from zebra, which also gives them to the kernel.
+ * Decide that the tables are large if rib got many routes since all were read: from the
+ * events of the kernel, or from zebra, which also gives them to the kernel.
  */
 static void
 rtnl_note_growth(struct rtnl *r)
@@ -73,9 +73,9 @@ rtnl_note_growth(struct rtnl *r)
 /* --- causes of a dump --------------------------------------------------------------------- */
 
 /*
- * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits the
- * lifetime of the route of an IPv6 address's subnet, without messages. If the tables are
- * large, known lifetimes are read again at intervals anyway.
+ * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits
+ * the lifetime of the route of an IPv6 address's subnet, without messages. If the tables
+ * are large, known lifetimes are read again at intervals anyway.
  */
 static void
 rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
@@ -238,8 +238,8 @@ expiry_limit(struct rtnl *r)
 }
 
 /*
- * Start the timer after which all tables are read again if Linux has cut a dump. It is not the
- * timer of the next dump, which other events start with a shorter time.
+ * Start the timer after which all tables are read again if Linux has cut a dump. It is not
+ * the timer of the next dump, which other events start with a shorter time.
  */
 static void
 cut_arm(struct rtnl *r)
@@ -321,8 +321,8 @@ rtnl_on_dumps(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 /*
- * Read waiting events. If some were lost, note that everything must be read again: forwarding
- * continues with the old routes. Return what events_read() returns.
+ * Read waiting events. If some were lost, note that everything must be read again:
+ * forwarding continues with the old routes. Return what events_read() returns.
  */
 static int
 rtnl_read_events(struct rtnl *r)

@@ -184,9 +184,9 @@ int sockets_open(struct rtnl *r);
 void sockets_close(struct rtnl *r);
 
 /*
- * Attach the filter that drops events about routes of zebra's protocols. With `tables` it drops
- * them only in the tables main and local. If the kernel refuses the filter, it sends these
- * events, too, and the thread ignores them.
+ * Attach the filter that drops events about routes of zebra's protocols. With `tables` it
+ * drops them only in the tables main and local. If the kernel refuses the filter, it sends
+ * these events, too, and the thread ignores them.
  */
 void events_filter(struct rtnl *r, bool tables);
 
@@ -255,8 +255,8 @@ void rule_names_end(struct rtnl *r, uint8_t family);
 /* Handle an event: a rule was added or deleted. */
 void rule_names_event(struct rtnl *r, const struct nlmsghdr *nlh);
 /*
- * Handle the event of a link. Returns true if it may change the interface of a rule: read the rules
- * again.
+ * Handle the event of a link. Returns true if it may change the interface of a rule: read
+ * the rules again.
  */
 bool rule_names_link(struct rtnl *r, const struct nlmsghdr *nlh);
 /* Events were lost: forget the alternative names that events have told. */

@@ -2,18 +2,18 @@
 /*
  * Interfaces that rules name by an alternative name. [rtnl]
  *
- * Linux looks for the interfaces of a rule (iif, oif) when the rule is added, by primary and by
- * alternative names. The rule keeps the interface when the alternative name is removed, or is
- * given to another interface. It loses the interface when that is renamed or deleted, and is
- * then marked as detached in messages. Afterwards only an interface with this primary name
- * takes the place.
+ * Linux looks for the interfaces of a rule (iif, oif) when the rule is added, by primary
+ * and by alternative names. The rule keeps the interface when the alternative name is
+ * removed, or is given to another interface. It loses the interface when that is renamed or
+ * deleted, and is then marked as detached in messages. Afterwards only an interface with
+ * this primary name takes the place.
  *
  * rib follows primary names. No message has the interface of a rule. So this file finds it
  * when the rule is added, and keeps it while messages do not mark the rule.
  *
- * When the event of a rule is read, the name may be another interface's already. So events of
- * links are noted: Linux sends one when an alternative name of an interface that is up comes or
- * goes. Other names are asked of the kernel.
+ * When the event of a rule is read, the name may be another interface's already. So events
+ * of links are noted: Linux sends one when an alternative name of an interface that is up
+ * comes or goes. Other names are asked of the kernel.
  */
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
@@ -44,8 +44,8 @@ device_name(const struct rtnl *r, uint32_t ifindex, char name[IFNAMSIZ])
 }
 
 /*
- * Find the interface that has an alternative name, and its primary name. Returns 1; 0 if the
- * name is a primary one, or -1 if no interface has it.
+ * Find the interface that has an alternative name, and its primary name. Returns 1; 0 if
+ * the name is a primary one, or -1 if no interface has it.
  */
 static int
 device_find(const struct rtnl *r, const char *name, uint32_t *ifindex,
@@ -168,8 +168,8 @@ named_remove(struct rtnl *r, struct named_rule *named)
 }
 
 /*
- * Find the interface of one side of a rule of the kernel. Returns -1 if the rule has an interface
- * that cannot be found, or else 0.
+ * Find the interface of one side of a rule of the kernel. Returns -1 if the rule has an
+ * interface that cannot be found, or else 0.
  *
  * known  the interfaces that the rule had until now, or NULL
  * event  the message is an event, not part of a dump

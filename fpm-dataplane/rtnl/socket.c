@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The three rtnetlink sockets: for multicast events, for dumps, and for the changes during a
- * dump (changes.c). [rtnl]
+ * The three rtnetlink sockets: for multicast events, for dumps, and for the changes during
+ * a dump (changes.c). [rtnl]
  *
- * The kernel does not wait for a reader of events. Two measures keep events from being lost:
- * a receive buffer of 128 MiB, and a filter in the kernel that drops the copies of zebra's
- * own routes. With a full table in FRR these copies are nearly all events.
+ * The kernel does not wait for a reader of events. Two measures keep events from being
+ * lost: a receive buffer of 128 MiB, and a filter in the kernel that drops the copies of
+ * zebra's own routes. With a full table in FRR these copies are nearly all events.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,10 +29,10 @@
 #endif
 
 /*
- * Drop the copies of zebra's routes (rtproto_is_copy()), unless they replaced another route,
- * which may be the kernel's, or are for one source or TOS, which FPM does not carry. Copies in
- * the tables of rules are kept, too. The message has one octet for the table; it is 252 for
- * larger numbers. Routes of labels have no metric.
+ * Drop the copies of zebra's routes (rtproto_is_copy()), unless they replaced another
+ * route, which may be the kernel's, or are for one source or TOS, which FPM does not carry.
+ * Copies in the tables of rules are kept, too. The message has one octet for the table; it
+ * is 252 for larger numbers. Routes of labels have no metric.
  */
 void
 events_filter(struct rtnl *r, bool tables)

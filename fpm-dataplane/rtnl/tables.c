@@ -2,11 +2,11 @@
 /*
  * The tables that rules name. [rtnl]
  *
- * zebra replays main and the tables of VRFs over FPM, and no other table. After a start of the
- * daemon, a route that zebra has in the table of a rule is therefore known to the kernel alone.
- * While rules name tables, zebra's routes in them are taken from the kernel, with zebra's
- * next-hop objects. Each table that is added to or removed from the rules is read once, so
- * that rib has all its routes, or none of zebra's.
+ * zebra replays main and the tables of VRFs over FPM, and no other table. After a start of
+ * the daemon, a route that zebra has in the table of a rule is therefore known to the
+ * kernel alone. While rules name tables, zebra's routes in them are taken from the kernel,
+ * with zebra's next-hop objects. Each table that is added to or removed from the rules is
+ * read once, so that rib has all its routes, or none of zebra's.
  */
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
@@ -27,9 +27,9 @@ table_compare(const void *a, const void *b)
 }
 
 /*
- * Return true if packets may be looked up in the rule's table, and zebra may have routes in it
- * that FPM does not replay. Table default is left out: every kernel has a rule for it, and FRR
- * does not use it.
+ * Return true if packets may be looked up in the rule's table, and zebra may have routes in
+ * it that FPM does not replay. Table default is left out: every kernel has a rule for it,
+ * and FRR does not use it.
  */
 static bool
 rule_names_table(const struct rule *rule)

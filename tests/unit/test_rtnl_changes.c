@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dumps during which IPv6 routes or rules are deleted. Linux may skip existing ones then, so
- * the answer lacks them. The test makes the steps of the thread itself, and deletes routes or
- * rules between two parts of an answer.
- * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: fpm-dataplane/rtnl/ fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
- * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
- * link: tests/unit/rig_kernel.c
+ * Dumps during which IPv6 routes or rules are deleted. Linux may skip existing ones then,
+ * so the answer lacks them. The test makes the steps of the thread itself, and deletes
+ * routes or rules between two parts of an answer. link: fpm-dataplane/rib/
+ * fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/ link: fpm-dataplane/rtnl/
+ * fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c link: tests/unit/rib_rig.c
+ * tests/fuzz/invariants.c link: tests/unit/rig_kernel.c
  */
 #include "test_tap_bridge.h"
 
@@ -163,9 +162,9 @@ n_routes(const struct scene *s)
 }
 
 /*
- * Make an answer lack `n` existing routes after one of its parts. Because a route is added, Linux
- * begins again, and passes over as many routes as it has shown. The deleted routes exist again
- * before the answer ends.
+ * Make an answer lack `n` existing routes after one of its parts. Because a route is added,
+ * Linux begins again, and passes over as many routes as it has shown. The deleted routes
+ * exist again before the answer ends.
  */
 static void
 answer_shorten(struct scene *s, unsigned int n, unsigned int part, unsigned int at)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor and the forwarding database of a VXLAN device of the kernel, while entries
- * are deleted: Linux leaves other entries out of its answer.
+ * The kernel monitor and the forwarding database of a VXLAN device of the kernel, while
+ * entries are deleted: Linux leaves other entries out of its answer.
  *
  * link: tap-bridge/
  */
