@@ -276,7 +276,7 @@ pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 /* The state of eight keys during the walk. */
 struct group6 {
 	uint64_t at[8];  /* octet at which the reached node begins */
-	uint64_t key[8]; /* the next six bits are the top ones */
+	uint64_t key[8]; /* unread bits of the upper half, the next bits on top */
 	int64_t slot[8]; /* in the direct table, counted from entries_of() */
 	__m256i entry;   /* direct entries */
 	__mmask8 active; /* lanes that may have a node below */

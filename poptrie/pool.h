@@ -88,10 +88,10 @@ pt_pool_is_leaving(const struct pt_pool *p, uint32_t idx)
 	return p->page[idx / p->page_elems].leaving;
 }
 
-/* Return the octets of the pages that were ever used. */
+/* Return the number of octets of the pages that were ever used. */
 size_t pt_pool_bytes(const struct pt_pool *p);
 
-/* Return the octets of free blocks in pages that are partly used. */
+/* Return the number of octets of free blocks in pages that are partly used. */
 size_t pt_pool_frag(const struct pt_pool *p);
 
 #endif

@@ -104,9 +104,10 @@ inet6_doubt(struct kmon *km, const struct kmon_change *addr)
 }
 
 /*
- * Take the IPv6 settings of a new link from the message about the link. For a known link
- * only note that they must be read, if the message differs: its settings may be older than
- * the last reading, and a message about a new MTU may have the old MTU of IPv6.
+ * Take the IPv6 settings of a new link from the message about the link. For a known link,
+ * if the settings in the message differ, only note that the settings must be read again.
+ * Those in the message may be older than the last reading, and a message about a new MTU
+ * may have the old MTU of IPv6.
  */
 static void
 inet6_follow(struct kmon *km, struct nlmsghdr *hdr, unsigned int was_mtu_bytes)

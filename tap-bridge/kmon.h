@@ -73,7 +73,8 @@ struct kmon_tunnel {
 	uint16_t from_low, from_high; /* UDP source ports, both included; 0: not set */
 	bool csum;                    /* sends UDP checksums */
 	bool zero_csum6;              /* accepts packets over IPv6 without a checksum */
-	bool ttl_inherit;             /* ttl 0: from the inner packet; else the default */
+	/* if ttl is 0, outer packets get the TTL of the inner packet, not the default */
+	bool ttl_inherit;
 };
 
 struct kmon_link {
@@ -96,7 +97,8 @@ struct kmon_link {
 	uint32_t vrf_table;  /* of a VRF: its table; else 0 */
 	uint32_t group;      /* of interfaces, `ip link set ... group` */
 	struct kmon_tunnel tunnel;
-	bool bridge, vlan_filtering; /* a bridge of the kernel; such a bridge with VLANs */
+	/* bridge: a bridge of the kernel; vlan_filtering: a bridge with VLANs */
+	bool bridge, vlan_filtering;
 };
 
 struct kmon_addr {

@@ -229,8 +229,8 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	if (early)
 		return 0;
 	/*
-	 * The kernel changes the peer of an IPv6 address in place. To an owner that keeps
-	 * subnets, this is another subnet.
+	 * The kernel changes the peer of an IPv6 address in place. For an owner that keeps
+	 * subnets, the old subnet is gone then.
 	 */
 	if (kind == KMON_ADDR && !addr_is_same_subnet(&old, &now))
 		kmon_report(km, kind, &old, true);

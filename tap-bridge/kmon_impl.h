@@ -123,7 +123,7 @@ void kmon_drain(struct nl_sock *sk);
  * Send `msg`, free it, and receive the reply. The kernel handles a request within send(),
  * so the reply or the error is there at once, and no wait is needed.
  *
- * Returns the octets put into `buf`, 0 when the kernel did not reply, or -errno.
+ * Returns the number of octets put into `buf`, 0 when the kernel did not reply, or -errno.
  */
 int kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes);
 

@@ -25,7 +25,8 @@ struct tap {
 
 /*
  * Create or reattach TAP `name` in namespace `netns` (NULL or "": the caller's), set its
- * MAC and MTU, set it up when it is new, carrier off until tap_carrier(). [any thread]
+ * MAC and MTU, and set it up when it is new. The carrier is off until tap_carrier(). [any
+ * thread]
  *
  * Returns 0 or -errno with everything undone: -EBUSY when another process has it open (a
  * second daemon), -EEXIST when an interface of that name is not a single-queue TAP, -ENOENT
@@ -77,9 +78,9 @@ int tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex);
 int tap_carrier(struct tap *tap, bool up);
 
 /*
- * Read one frame into buf. Returns octets, 0 when none is waiting, or -errno (-EIO or
- * -EBADFD when the interface was deleted or is down: the caller counts it and tries again
- * later).
+ * Read one frame into buf. Returns the number of octets, 0 when none is waiting, or -errno
+ * (-EIO or -EBADFD when the interface was deleted or is down: the caller counts it and
+ * tries again later).
  */
 ssize_t tap_read(struct tap *tap, void *buf, size_t size);
 

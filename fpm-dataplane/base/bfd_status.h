@@ -15,11 +15,11 @@
 /* W:bfd  R:ui, relaxed */
 struct bfd_status {
 	_Atomic uint32_t connections; /* open connections to bfdd */
-	_Atomic uint32_t sessions[4]; /* by state, sessions that are not served included */
+	_Atomic uint32_t sessions[4]; /* by state, including sessions that are not served */
 	/* sessions that neither the forwarders nor the kernel serve */
 	_Atomic uint32_t not_served;
-	_Atomic uint64_t
-		downs; /* changes from Up to Down, of all sessions, ended ones included */
+	/* changes from Up to Down of all sessions, including ended sessions */
+	_Atomic uint64_t downs;
 	_Atomic uint64_t prunes; /* times that a next hop was taken out of all groups */
 	_Atomic uint64_t lends;  /* times that a forwarder got the priority of thread bfd */
 	_Atomic uint64_t rx_packets, tx_packets; /* control packets of all sessions */

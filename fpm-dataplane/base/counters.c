@@ -37,7 +37,10 @@ static atomic_uint n_block;
 struct counters *
 counters_register(const char *name)
 {
-	/* Zeroed pages: those of interfaces, VRFs and SIDs that do not exist cost no memory. */
+	/*
+	 * The kernel allocates a page when it is first written to. So the counters of
+	 * interfaces, VRFs and SIDs that do not exist cost no memory.
+	 */
 	struct counters *c = mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned int slot = atomic_load(&n_block);

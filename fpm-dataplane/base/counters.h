@@ -120,7 +120,7 @@ struct counters {
 	/* times that neigh read the kernel's tables again because netlink had overrun */
 	uint64_t resyncs;
 	uint64_t bursts, idle_polls, sleeps;
-	/* rounds of a forwarder's loop; a forwarder whose count stands still hangs */
+	/* rounds of a forwarder's loop; if the count stands still, the forwarder hangs */
 	uint64_t rounds;
 	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that are timed */
 	uint64_t timed_packets, timed_bursts; /* received in the timed rounds */

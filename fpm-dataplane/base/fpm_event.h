@@ -21,7 +21,7 @@
 enum fpm_event_kind {
 	FPM_SESSION_UP,   /* a client connected: `gen` is the new generation */
 	FPM_SESSION_DOWN, /* the client left; its routes stay in force */
-	/* zebra's netlink port id, if FPM_SESSION_UP had none; or a hold and its end */
+	/* zebra's netlink port id, if FPM_SESSION_UP had none; or a hold, or its end */
 	FPM_ZEBRA,
 	FPM_ROUTE,     /* upsert, key (table, prefix) */
 	FPM_ROUTE_DEL, /* delete by the same key */
@@ -47,7 +47,7 @@ table_is_reserved(uint32_t table)
 }
 
 /*
- * HOP_POP: next hop of a label's route that pushes no new label, so the label is popped.
+ * HOP_POP: the next hop of a label's route. It pushes no new label, so the label is popped.
  * HOP_SEG6: SRv6, an end point or a headend. HOP_LWTUNNEL: an encapsulation that the kernel
  * alone makes.
  */
@@ -183,7 +183,7 @@ struct fpm_status {
 		strangers; /* W:fpm connections refused because of their address or user */
 	_Atomic uint64_t accepts, replaced, closes; /* W:fpm connections */
 	_Atomic uint64_t feedback;                  /* W:fpm routes acknowledged to zebra */
-	/* W:fpm routes among them acknowledged as failed */
+	/* W:fpm part of `feedback`: routes acknowledged as failed */
 	_Atomic uint64_t feedback_failed;
 	_Atomic uint64_t overflows; /* W:fpm sessions closed: queue limit reached */
 	_Atomic uint32_t gen;       /* W:fpm session generation, 0: none yet */
@@ -212,7 +212,10 @@ struct fpm_status {
 };
 extern struct fpm_status fpm_status;
 
-/* Return the octets that fpm has sent to rib and rib has not handled.      [any thread] */
+/*
+ * Return the number of octets that fpm has sent to rib and rib has not handled.
+ *                                                                              [any thread]
+ */
 static inline uint64_t
 queue_depth(void)
 {

@@ -47,7 +47,10 @@ struct idle {
 	 */
 	void (*arm)(void *ctx, bool on);
 	void *ctx;
-	/* Return the ns until the owner has work that no thread announces; NULL: never. */
+	/*
+	 * Return the time in ns until the owner has work that no thread announces; NULL:
+	 * never.
+	 */
 	uint64_t (*until)(void *ctx);
 	void *until_ctx;
 };

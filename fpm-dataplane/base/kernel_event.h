@@ -128,7 +128,10 @@ extern struct kernel_status kernel_status;
 /* A table with more routes is large: a walk of the kernel over it takes more than 10 ms. */
 #define KERNEL_LARGE 50000u
 
-/* Return the octets that rtnl has sent to rib and rib has not handled.     [any thread] */
+/*
+ * Return the number of octets that rtnl has sent to rib and rib has not handled.
+ *                                                                              [any thread]
+ */
 static inline uint64_t
 kernel_queue_depth(void)
 {

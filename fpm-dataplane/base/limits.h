@@ -19,7 +19,7 @@ enum table {
 	N_TABLE
 };
 
-/* The largest limits that a file may set, as TABLE_MOST_hosts. */
+/* The largest limits that a file may set: TABLE_MOST_hosts is that of limits.hosts. */
 enum table_most {
 #define TABLE(name, room, max, text)                     TABLE_MOST_##name = (max),
 #define LIMIT(name, key, room, least, usual, most, text) TABLE_MOST_##name = (most),

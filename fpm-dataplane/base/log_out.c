@@ -73,7 +73,9 @@ stderr_is_journal(const struct stat *st)
 	return strcmp(stream, own) == 0;
 }
 
-/* Write where poll() reports room. Returns the octets written, or -1 and errno. */
+/*
+ * Write where poll() reports room. Returns the number of octets written, or -1 and errno.
+ */
 static ssize_t
 poll_and_write(const struct iovec *out, int n_out)
 {
@@ -104,7 +106,7 @@ line_put_by_octets(const struct iovec *out, int n_out)
 	return sent;
 }
 
-/* Write to standard error. Returns the octets written, or -1 and errno. */
+/* Write to standard error. Returns the number of octets written, or -1 and errno. */
 static ssize_t
 line_put(mode_t kind, struct iovec *out, int n_out)
 {

@@ -248,7 +248,7 @@ struct msg_query {
 	bool longest;        /* ... or the longest match of its address */
 	bool all_tables;
 	uint8_t of; /* routes: enum query_of */
-	/* routes: only of this VRF; 0: of main, and with all_tables of all VRFs */
+	/* routes: only of this VRF; 0: of main, and with all_tables of all other tables */
 	uint16_t vrf;
 	bool repair;
 	uint8_t breaking; /* enum query_break */

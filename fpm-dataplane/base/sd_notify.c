@@ -347,7 +347,7 @@ sd_manager_runs(void)
 
 	if (!sd_has_manager())
 		return false;
-	if (manager.fd >= 0) /* any datagram would do */
+	if (manager.fd >= 0) /* send any datagram, to see the error */
 		return !is_manager_gone(state_send("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)

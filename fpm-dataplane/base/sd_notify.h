@@ -14,8 +14,8 @@
 
 #define SD_EXIT_CONFIG  2  /* the configuration is wrong: do not start again */
 #define SD_EXIT_RESTART 75 /* start again at once: a restart was requested */
-#define SD_EXIT_ROOM    76 /* of a successor or of fpm-nics: no memory for two daemons */
-#define SD_EXIT_LATER   77 /* as 2, but start again, because descriptors are stored */
+#define SD_EXIT_ROOM    76 /* a successor or fpm-nics lacks memory for two daemons */
+#define SD_EXIT_LATER   77 /* as SD_EXIT_CONFIG, but start again: descriptors are stored */
 
 #define SD_FIRST_FD  3           /* first inherited descriptor */
 #define SD_SUCCESSOR "successor" /* name of a successor's socket to its predecessor */

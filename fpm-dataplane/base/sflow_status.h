@@ -8,7 +8,8 @@
 
 /* W:sflow  R:ui, relaxed */
 struct sflow_status {
-	_Atomic uint32_t collectors, failing;         /* all; those with errors */
+	/* all collectors; collectors with errors */
+	_Atomic uint32_t collectors, failing;
 	_Atomic uint32_t rate;                        /* one packet in `rate`; 0: off */
 	_Atomic uint64_t samples, discards, counters; /* sent, by kind */
 	_Atomic uint64_t samples_over, discards_over; /* not sent: over the limit */

@@ -144,9 +144,9 @@ srv6_sid_pack(const struct srv6_sid *sid, uint32_t *word)
 }
 
 /*
- * Return the octets of the routing header of a headend with `n` segments; 0: it has no such
- * header. With SRV6_ENCAP_RED the first segment is only in the destination address (RFC
- * 8754, 4.1.1; RFC 8986, 5.2).
+ * Return the length in octets of the routing header of a headend with `n` segments; 0: it
+ * has no such header. With SRV6_ENCAP_RED the first segment is only in the destination
+ * address (RFC 8754, 4.1.1; RFC 8986, 5.2).
  */
 static inline unsigned int
 srv6_srh_bytes(enum srv6_mode mode, unsigned int n)

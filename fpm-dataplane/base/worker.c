@@ -36,7 +36,8 @@ msg_new(enum msg_type type, size_t size)
 	struct msg *m = calloc(1, size);
 
 	if (m == NULL)
-		abort(); /* small control messages: the process cannot continue */
+		/* out of memory for a small message: the process cannot continue */
+		abort();
 	m->type = type;
 	cds_wfcq_node_init(&m->node);
 	return m;

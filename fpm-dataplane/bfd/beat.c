@@ -12,7 +12,10 @@
 
 #define IP4_DF 0x4000u
 
-/* Write IP and UDP headers before the payload, with checksums. Returns the octets. */
+/*
+ * Write IP and UDP headers before the payload, with checksums. Returns the number of
+ * octets.
+ */
 static uint8_t
 packet_make(uint8_t *out, uint8_t family, const struct ipaddr *src,
 	    const struct ipaddr *dst, uint16_t from, uint16_t to, const uint8_t *payload)

@@ -187,7 +187,8 @@ conn_read(struct bfd *b, struct conn *c)
 		return;
 	if (got <= 0) {
 		log_warn("bfd: connection to bfdd ended dplane=%s", b->setup.conf.name);
-		b->connect_failed = true; /* wait a tick: bfdd may end each new one, too */
+		/* wait a tick: bfdd may end each new connection, too */
+		b->connect_failed = true;
 		conn_close(b, c);
 		return;
 	}

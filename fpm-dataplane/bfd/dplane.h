@@ -103,9 +103,9 @@ struct bfd_dplane_counters {
  * msg  out: the message; it points to nothing in `buf`. Untouched unless the return value
  * is > 0.
  *
- * Returns the octets of the message; 0 if more are needed; -EPROTONOSUPPORT for another
- * version; -EPROTO if a length is below the minimum of its type. After an error the stream
- * is broken: close the connection.
+ * Returns the length of the message in octets; 0 if more are needed; -EPROTONOSUPPORT for
+ * another version; -EPROTO if a length is below the minimum of its type. After an error the
+ * stream is broken: close the connection.
  */
 int bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg);
 

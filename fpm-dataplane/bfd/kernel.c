@@ -181,7 +181,7 @@ session_open(struct bfd *b, struct session *s)
 		close(fd);
 }
 
-/* Write one control message. Returns its octets. */
+/* Write one control message. Returns its length in octets. */
 static size_t
 control_put(union control *control, int level, int type, const void *data, size_t n)
 {
@@ -196,8 +196,8 @@ control_put(union control *control, int level, int type, const void *data, size_
 }
 
 /*
- * Write the control messages with source address and interface of a packet. Returns the
- * octets.
+ * Write the control messages with source address and interface of a packet. Returns their
+ * length in octets.
  */
 static size_t
 control_write(const struct session *s, union control *control)

@@ -48,7 +48,7 @@ slot_count(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Return the octets of each packet of a session, from the IP header on. */
+/* Return the length in octets of each packet of a session, from the IP header on. */
 static uint64_t
 session_packet_bytes(const struct session *s)
 {

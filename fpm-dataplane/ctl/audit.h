@@ -25,8 +25,8 @@ struct comparison {
 	/* PEER_KERNEL: routes that the daemon does not read, in tables of rules */
 	unsigned long long n_not_obeyed;
 	/*
-	 * PEER_KERNEL: those of n_found in which only the kernel's copy of zebra's route
-	 * differs
+	 * PEER_KERNEL: the number of differences in n_found in which only the kernel's copy
+	 * of zebra's route differs
 	 */
 	unsigned long long n_copies;
 	bool done;
@@ -52,7 +52,8 @@ struct audit {
 	json_t *checked; /* the daemon's last row */
 	/* The route that was looked up: its next hops in the RIB and the other side. */
 	char *one, *theirs; /* NULL: no route */
-	char *one_copy;     /* as `one`, for zebra's copy: see audit_row_text() */
+	/* next hops in the RIB, as zebra's copy has them: see audit_row_text() */
+	char *one_copy;
 	uint64_t theirs_rank;
 	bool one_of_zebra, theirs_of_zebra;
 };

@@ -100,7 +100,7 @@ struct ask {
 	const struct options *opt;
 	const struct what *what;
 	const char *prefix, *name; /* NULL: all */
-	const char *vrf;           /* NULL: main, and others */
+	const char *vrf;           /* NULL: no VRF was given */
 	struct filter filter;
 	bool all, has_longest, longest;
 

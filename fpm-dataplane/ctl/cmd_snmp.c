@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl snmp`: serve ifTable and ifXTable (RFC 2863) to snmpd, which starts this program
- * and speaks pass_persist with it (snmpd.conf(5)): a line with the request, a line with the
- * object; the answer is the object, its type and its value, or NONE.
+ * `fpmctl snmp`: serve ifTable and ifXTable (RFC 2863) to snmpd. snmpd starts this program
+ * and speaks pass_persist with it (snmpd.conf(5)). A request is a line with the command and
+ * a line with the object. The answer is the object, its type and its value, or NONE.
  */
 #include <errno.h>
 #include <stdio.h>

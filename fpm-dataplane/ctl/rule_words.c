@@ -121,7 +121,9 @@ rule_words(const json_t *row, void (*word)(void *ctx, const char *text), void *c
 	if (strcmp(row_str(row, "to"), "all") != 0)
 		part_write(&w, &(struct part){"to", "to"});
 	iif_write(&w);
-	/* The daemon's row of a rule with a DSCP also has its octet as "tos". */
+	/*
+	 * The daemon's row of a rule with a DSCP has the octet of the DSCP as "tos", too.
+	 */
 	part_write(&w, row_has(row, "dscp") ? &(struct part){"dscp", "dscp"}
 					    : &(struct part){"tos", "tos"});
 	oif_write(&w);

@@ -27,8 +27,10 @@ struct snmp_row {
 	bool ours;           /* an interface of the dataplane */
 	bool has_connector;  /* ifConnectorPresent */
 	uint32_t mbit_per_s; /* 0: unknown */
-	uint32_t changed;    /* ifLastChange, in hundredths of a second; 0: earlier */
-	uint32_t restarted;  /* as `changed`: when counters last fell; 0: never */
+	/* ifLastChange, in hundredths of a second; 0: before the first read */
+	uint32_t changed;
+	/* time when a counter last fell, as `changed`; 0: no counter has fallen */
+	uint32_t restarted;
 	struct snmp_count count;
 };
 

@@ -93,8 +93,8 @@ colours_wanted(void)
 }
 
 /*
- * Return the columns of the terminal, at least 80, the width of the tables; 0: stdout is
- * no terminal.
+ * Return the number of columns of the terminal, at least 80, the width of the tables; 0:
+ * stdout is no terminal.
  */
 static int
 terminal_width(void)

@@ -61,8 +61,9 @@ struct dataplane {
 		unsigned int tries; /* earlier starts that began to read it */
 	} last_checkpoint;          /* valid until forwarding begins */
 	int predecessor;            /* socket to the predecessor; -1: there is none */
-	bool shared;                /* two daemons can have each port open at a time */
-	char **argv;                /* arguments of this process, for a successor */
+	/* each port can be open in two daemons at the same time */
+	bool shared;
+	char **argv; /* arguments of this process, for a successor */
 	/* signals that main waits for; mask of this process before signals_begin() */
 	sigset_t signals, start_mask;
 };

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Build the Debian package of the tree of this file in build/deb/. The source package is built from
-# a copy, because debian/ has to be at its top. $1 is the version of the programs. ARCH=arm64 builds for
-# another architecture; RUN_BY is then an emulator for its programs.
+# Build the Debian package from the source tree that has this file, and put it into build/deb/. The
+# source package is built from a copy of the tree, because debian/ has to be at the top of the copy. $1
+# is the version of the programs. ARCH=arm64 builds for another architecture; RUN_BY is then an emulator
+# for its programs.
 set -e
 cd "$(dirname "$0")/../.."
 out=$PWD/build/deb src=$PWD/build/deb/src

@@ -361,8 +361,8 @@ bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr)
 struct fib_macs {
 	uint32_t mask; /* number of entries less one; the number is a power of two */
 	uint32_t n_up, n_used; /* W:neigh R:neigh  entries with a macvlan; used entries */
-	bool shared; /* W:neigh R:neigh  a further macvlan has a MAC of an entry */
-	/* W:neigh R:fwd,punt  MAC << 16 | ifidx; ifidx 0: the macvlan is gone; 0: free */
+	bool shared; /* W:neigh R:neigh  another macvlan has the MAC of an entry */
+	/* W:neigh R:fwd,punt  MAC << 16 | ifidx; ifidx 0: macvlan gone; all bits 0: free */
 	_Atomic uint64_t entry[];
 };
 
@@ -374,7 +374,7 @@ struct fib_macs {
 struct fib_vlans {
 	_Atomic uint16_t ifidx[2][4096];
 	_Atomic(struct fib_macs *) macs; /* W:neigh R:fwd,punt  NULL: no macvlan is up */
-	/* W:neigh R:fwd  of a port: it, or a VLAN on it, has or had macvlans */
+	/* W:neigh R:fwd  of a port: the port, or a VLAN on it, has or had macvlans */
 	atomic_bool any_macs;
 };
 
@@ -495,7 +495,7 @@ struct fib {
 	_Atomic uint8_t *tunnel_told;
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
-	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never one */
+	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: none yet */
 	_Atomic(struct fib_vrf *) vrf[FIB_NUMBERS];   /* W:rib  NULL: no FIB (yet) */
 	struct fib_vrf_tries vrf_tries[FIB_NUMBERS];  /* W:rib  tries of vrf[] */
 	/* W:neigh  by number of a VRF: its device, see fib_vrf_device_make() in urpf.h */
@@ -548,7 +548,7 @@ struct fib_conf {
  * most 15 octets. Return NULL if out of memory. [rib]
  */
 struct fib_vrf *fib_vrf_new(const struct fib *fib, uint32_t table, const char *name);
-void fib_vrf_free(struct fib_vrf *vrf); /* tries included; NULL is allowed */
+void fib_vrf_free(struct fib_vrf *vrf); /* frees the tries, too; NULL is allowed */
 
 /*
  * Publish `vrf` as the FIB of VRF `number`, which is not 0. NULL: the VRF has no FIB. The
@@ -655,7 +655,7 @@ fib_vrf_named(const struct fib *fib, const char *name)
 	return 0;
 }
 
-/* Return the VLANs on an interface, or NULL if it never had one. [RCU reader] */
+/* Return the VLANs on an interface; NULL: it never had a VLAN or a macvlan. [RCU reader] */
 static inline const struct fib_vlans *
 fib_vlans(const struct fib *fib, unsigned int ifidx)
 {
@@ -736,7 +736,7 @@ fib_macvlan(const struct fib *fib, uint16_t ifidx, const uint8_t *mac)
 	return found != 0 ? found : ifidx;
 }
 
-/* Return the octets of tags that forwarders write before the packets of an interface. */
+/* Return the length of the tags that forwarders write before packets of an interface. */
 static inline unsigned int
 fib_tag_bytes(const struct fib_iface *iface)
 {
@@ -832,8 +832,8 @@ fib_mtu_of_path(const struct fib *fib, fib_path path, uint16_t mtu_bytes)
 }
 
 /*
- * Return the octets of the largest packet of a family that may leave `out` by `path`.
- * [any thread]
+ * Return the length in octets of the largest packet of a family that may leave `out` by
+ * `path`. [any thread]
  */
 static inline uint16_t
 fib_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out, uint8_t family)

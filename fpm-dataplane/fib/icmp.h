@@ -36,8 +36,8 @@ struct icmp_about {
 /*
  * Find out where the labels at `p` lead. `room` octets of the labels and the packet behind
  * them may be read. An address of the core or of another VRF must not be shown to a
- * customer: the source is an address of the interface by which the packet would leave, else
- * of any interface of the VRF. [RCU reader]
+ * customer. So the source is an address of the interface by which the packet would leave,
+ * else of any interface of the VRF. [RCU reader]
  */
 struct icmp_labels icmp_labels_of(const struct fib *fib, const uint8_t *p,
 				  unsigned int room);

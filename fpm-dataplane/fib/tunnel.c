@@ -94,7 +94,10 @@ gre_read(const struct fib *fib, const uint8_t *ip, unsigned int room, unsigned i
 	if (room < *at + 4)
 		return false;
 	flags = get_be16(ip + *at);
-	/* Forwarders handle only version 0 and no flag but that of a key: RFC 2784, 2.3. */
+	/*
+	 * Forwarders handle only version 0 and no flag except the flag of a key: RFC 2784,
+	 * 2.3.
+	 */
 	if ((flags & ~GRE_KEY) != 0 || !gre_family(fib, get_be16(ip + *at + 2), family))
 		return false;
 	*at += 4;
@@ -265,9 +268,9 @@ outer_has(const struct fib_tunnel_outer *outer, uint16_t ifidx)
 }
 
 /*
- * Return false if only the kernel can send outer packets of `t` into the tunnel `next`: it
- * is not the link that they must take, it does not accept their family, or an encapsulation
- * limit has to be decremented.
+ * Return false if only the kernel can send outer packets of `t` into the tunnel `next`. The
+ * reasons are: `next` is not the link that they must take; `next` does not accept their
+ * family; or an encapsulation limit has to be decremented.
  */
 static bool
 tunnel_enters(const struct fib_tunnel *t, const struct fib_iface *next)

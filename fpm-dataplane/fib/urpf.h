@@ -134,9 +134,9 @@ struct fib_back_key {
 };
 
 /*
- * Return the group of the source of a packet: by the rules of the kernel if there are any,
- * else in the FIB of its VRF, and in table main if the VRF has no route. 0: no route.
- * [RCU reader]
+ * Look up the source of a packet. Return its group; 0: no route. If the kernel has policy
+ * rules, they choose the table. Else look in the FIB of the packet's VRF, and then, if the
+ * VRF has no route, in table main. [RCU reader]
  */
 uint32_t fib_back_group(const struct fib *fib, const struct fib_back_key *key);
 

@@ -241,9 +241,10 @@ set_describe(struct ruleset_set *set, const struct raw_set *raw, uint8_t table)
 			 ((raw->key_type == TYPE_IPV4_ADDR && raw->key_len == 4) ||
 			  (raw->key_type == TYPE_IPV6_ADDR && raw->key_len == 16));
 	/*
-	 * A set of intervals with timeouts does not change in place: the kernel does not announce
-	 * that an interval expires, so its start and end would stay. Nor does a map: a new
-	 * value can name a chain that no rule reaches yet.
+	 * A set of intervals with timeouts does not change in place: the kernel does not
+	 * announce that an interval expires, so its start and end would stay. A map does
+	 * not change in place either, because a new value can name a chain that no rule
+	 * reaches yet.
 	 */
 	set->expires = (raw->flags & NFT_SET_TIMEOUT) != 0;
 	set->changes = !fixed && !set->is_map && !(set->interval && set->expires);

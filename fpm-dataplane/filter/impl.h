@@ -175,9 +175,10 @@ struct ruleset *filter_build(const struct filter_dump *dump,
 /* --- change.c ----------------------------------------------------------------------- */
 
 /*
- * Change sets of a ruleset by messages of elements. Returns 0, or -errno if the tables
- * must be read instead: a set does not change in place, or the ruleset is `published` and
- * the messages change several sets, which forwarders would see change one after the other.
+ * Change sets of a ruleset by messages of elements. Returns 0, or -errno if the tables must
+ * be read instead. This is so if a set does not change in place. It is also so if the
+ * ruleset is `published` and the messages change several sets, because forwarders would see
+ * the change of one set before the change of another.
  */
 int filter_change(struct ruleset *r, const struct filter_table *table, unsigned int n_table,
 		  const struct filter_dump *messages, const struct filter_build_conf *conf,
@@ -202,10 +203,14 @@ struct raw_chain {
 	char type[16];
 	uint32_t first, n_rule; /* in build.rule */
 	uint32_t number;        /* in the ruleset; RULESET_NONE: not reached yet */
-	/* chains on the longest way down from it, with itself; 0: unknown */
+	/*
+	 * number of chains on the longest path of jumps from this chain on, itself
+	 * included; 0: unknown
+	 */
 	uint8_t depth;
-	bool in_walk;    /* chain_walk() is at this chain or below it */
-	uint64_t passes; /* rules that one packet passes at most in it and below it */
+	bool in_walk; /* chain_walk() is at this chain or below it */
+	/* the most rules that one packet passes in this chain and below it */
+	uint64_t passes;
 };
 
 struct raw_rule {

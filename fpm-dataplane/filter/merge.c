@@ -11,7 +11,7 @@ array_append(void *to, uint32_t have, const void *from, uint32_t n, size_t size)
 {
 	to = realloc(to, ((size_t)have + n + 1) * size);
 	if (to == NULL)
-		/* out of memory, for a list no longer than those of the parts together */
+		/* out of memory: the list is no longer than those of the parts together */
 		abort();
 	if (n > 0)
 		memcpy((uint8_t *)to + have * size, from, n * size);

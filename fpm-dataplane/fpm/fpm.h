@@ -17,8 +17,9 @@ struct fpm_conf {
 	struct sockaddr_storage listen;
 	struct fpm_from from; /* peers and users that may connect */
 	uint64_t queue_limit_bytes;
-	bool off;          /* zebra cannot connect: all routes come from the kernel */
-	bool retry_listen; /* start while the address is in use; retry until it is free */
+	bool off; /* zebra cannot connect: all routes come from the kernel */
+	/* start even if the address is in use, and retry until it is free */
+	bool retry_listen;
 };
 
 /*

@@ -23,8 +23,8 @@ struct fpm_frame {
  *        buf is); points into buf, valid while buf is. Unchanged unless the function
  *        returns a number above 0.
  *
- * Returns the octets consumed, 0 when more octets are needed, -EPROTO when the stream is
- * invalid: the caller closes the session and does not resynchronize.
+ * Returns the number of octets consumed, 0 when more octets are needed, -EPROTO when the
+ * stream is invalid: the caller closes the session and does not resynchronize.
  */
 int fpm_frame_next(const uint8_t *buf, size_t len, struct fpm_frame *frame);
 

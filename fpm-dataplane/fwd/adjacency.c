@@ -387,8 +387,8 @@ path_is_ipv6_off(const struct fib *fib, fib_path path)
  * 3.2.1.3). IPv6 packets that have no route get the ICMP error of Linux.
  *
  * If the port is a member of a bond, team or bridge of the kernel, the kernel gets the
- * packet: Linux takes that device as the ingress interface, which may be in another VRF,
- * and ignores packets of a bond's idle member.
+ * packet. Linux takes that device as the ingress interface, and the device may be in
+ * another VRF. Linux also ignores packets of a bond's idle member.
  */
 static bool
 packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)

@@ -203,9 +203,10 @@ struct fwd {
 	const struct watch_set *watch;  /* filters of this round; NULL: no session */
 	const struct watch_set *sample; /* sFlow in this round; NULL: off. See sample.h */
 	uint32_t sample_skip;           /* packets up to and including the next sample */
-	uint32_t sample_epoch;          /* of the set that sample_skip is from */
-	uint64_t sample_random;         /* state of the generator; 0: not set yet */
-	const struct ruleset *filter;   /* of this round; NULL: no ruleset */
+	/* epoch of the watch_set by which sample_skip was drawn */
+	uint32_t sample_epoch;
+	uint64_t sample_random;        /* state of the generator; 0: not set yet */
+	const struct ruleset *filter;  /* of this round; NULL: no ruleset */
 	const struct fib_hooks *hooks; /* of this round; NULL: no program, see fwd/hook.h */
 	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
@@ -220,8 +221,9 @@ struct fwd {
 	/* A pattern has been made; packets are compared with pattern[]. */
 	bool has_patterns, decap_tries;
 	struct fwd_decap_pattern pattern[FWD_PATTERNS];
-	uint32_t ip_id;       /* lower 16 bits: ID of the next outer IPv4 header */
-	uint64_t outer_epoch; /* grows with each quiescent state: old pointers end */
+	uint32_t ip_id; /* lower 16 bits: ID of the next outer IPv4 header */
+	/* grows with each quiescent state; results with another epoch are invalid */
+	uint64_t outer_epoch;
 	struct fwd_outer outer[FWD_OUTERS]; /* see fwd_outer_into() */
 	struct fwd_leg leg[FWD_LEGS];       /* see outer_fast.c */
 	struct fwd_exit exit[BURST_MAX];    /* by entry of the burst, see outer_fast.c */
@@ -424,7 +426,10 @@ burst_hop_at(uint8_t family)
 }
 static_assert(16 - 2 * 4 == 8 && 16 - 2 * 6 == 4, "offsets of b->hop_octets");
 
-/* Return the bytes of the first segment from burst_l3() on, of a packet without tags. */
+/*
+ * Return the number of bytes of the first segment from burst_l3() on, of a packet without
+ * tags.
+ */
 static inline unsigned int
 burst_l3_segment(const struct burst *b, unsigned int i)
 {
@@ -432,7 +437,7 @@ burst_l3_segment(const struct burst *b, unsigned int i)
 	       (unsigned int)(burst_l3(b, i) - burst_frame(b, i));
 }
 
-/* Return the bytes of the IP packet that are in the first segment. */
+/* Return the number of bytes of the IP packet that are in the first segment. */
 static inline unsigned int
 burst_l3_room(const struct burst *b, unsigned int i)
 {

@@ -462,8 +462,8 @@ outer_is_usual(const uint8_t *ip, uint8_t family)
 }
 
 /*
- * Set all members of a pattern except the octets from a decapsulated packet. Return false
- * if a pattern cannot describe the packet.
+ * From a decapsulated packet, set all members of a pattern except the octets to compare.
+ * Return false if a pattern cannot describe the packet.
  */
 static bool
 pattern_describe(struct burst *b, unsigned int i, fib_path local,

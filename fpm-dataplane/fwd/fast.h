@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fast: select the packets for the fast path, in one pass over the headers of a burst. A
- * packet takes the fast path if it is unicast IP from one station to our MAC, without IPv4
- * options or IPv6 hop-by-hop options, valid, between addresses that may be forwarded, with
- * hops left, and if the frame is as long as the packet or is padded to the minimum of
- * Ethernet.
+ * packet takes the fast path if it meets four conditions. It is valid unicast IP from one
+ * station to our MAC. It has no IPv4 options and no IPv6 hop-by-hop options. Its addresses
+ * may be forwarded, and it has hops left. The frame is as long as the packet, or is padded
+ * to the minimum of Ethernet.
  *
  * The selection never drops a packet. All other packets take the slow path (parse.c), and
  * only the slow path finds the error of a packet. The slow path would forward each packet

@@ -31,7 +31,8 @@ struct fwd_conf {
 	struct fib *fib;
 	const struct fib_copy *tries; /* tries of `fib`; the copy on this NUMA node */
 	struct worker *punt;          /* woken after its rings got a packet */
-	struct worker *bfd_worker;    /* thread bfd, woken likewise; unused without `bfd` */
+	/* thread bfd, woken after it got a packet; unused if `bfd` is NULL */
+	struct worker *bfd_worker;
 	struct bfd_pace *bfd;   /* this forwarder's sessions; NULL: bfdd runs BFD itself */
 	struct fwd_rings rings; /* this forwarder's */
 	struct counters *count; /* this forwarder's; count->name is the thread's name */

@@ -18,7 +18,10 @@ bool fwd_headend_outer(struct burst *b, unsigned int i, struct fib_headend_outer
 /* Rewrite stage: write the outer headers. */
 void fwd_headend_rewrite(struct burst *b, unsigned int i);
 
-/* After the rewrite stage: return the octets of the outer headers of a packet; 0: none. */
+/*
+ * After the rewrite stage: return the length in octets of the outer headers of a packet; 0:
+ * none.
+ */
 static inline unsigned int
 fwd_headend_written(const struct burst *b, unsigned int i)
 {

@@ -225,7 +225,7 @@ sid_open(struct burst *b, unsigned int i, const struct fib_sid *sid,
 
 #define KEPT_MAX 256 /* the most octets before a routing header that is removed */
 
-/* Return the octets of the frame before the routing header. */
+/* Return the number of octets of the frame before the routing header. */
 static size_t
 kept_bytes(const struct burst *b, unsigned int i, const struct sid_packet *p)
 {

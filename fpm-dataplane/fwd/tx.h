@@ -85,9 +85,9 @@ void fwd_tx_flush(struct fwd *f);
  * this router; later frames are in transit.
  *
  * If the device does not take all frames of a buffer, frames of this router are kept at the
- * front of the buffer for the next round: up to half of a buffer, and until the device has
- * taken no frame for TX_KEEP_MS. Frames in transit are dropped. So a frame of this router
- * waits only for the frames in the device's ring, and is not lost.
+ * front of the buffer for the next round, at most half of a buffer. They are dropped when
+ * the device has taken no frame for TX_KEEP_MS. Frames in transit are dropped. So a frame
+ * of this router waits only for the frames in the device's ring, and is not lost.
  */
 void fwd_tx_own(struct fwd *f);
 void fwd_tx_own_end(struct fwd *f);

@@ -20,9 +20,10 @@
 #include "fwd/vlan.h"
 
 /*
- * Return true if the source of a slow-path packet is checked here: the route to its
- * destination has an egress interface, even if the neighbor does not resolve, or the packet
- * is the outer packet of a tunnel. The kernel checks packets to this host itself.
+ * Return true if the source of a slow-path packet is checked here. It is checked if the
+ * route to the destination has an egress interface, even if the neighbor does not resolve.
+ * It is also checked if the packet is the outer packet of a tunnel. The kernel itself
+ * checks other packets to this host.
  */
 static bool
 packet_is_checked(const struct burst *b, unsigned int i)

@@ -18,8 +18,8 @@ struct hooks;
 /* Return an empty list; NULL if out of memory.                                    [main] */
 struct hooks *hooks_new(struct fib *fib);
 /*
- * Log the programs that end with the daemon: a successor does not have them. Call this
- * after thread manage has stopped. NULL is allowed.                               [main]
+ * Log which programs end with the daemon, because a successor does not have them. Call this
+ * after thread manage has stopped. NULL is allowed.                                  [main]
  */
 void hooks_end(const struct hooks *hooks);
 /* Free the list and its programs, which no thread reads now; NULL is allowed.     [main] */

@@ -180,7 +180,11 @@ struct iface {
 	/* kernel_if was deleted; AF_PACKET does not open a new one of this name */
 	bool dev_lost;
 	bool notify_due; /* (*) went admin up; addresses are to be announced: notify.c */
-	bool dev_told, dev_wanted_up; /* a link state was requested; the last one was up */
+	/*
+	 * dev_told: a link state was requested; dev_wanted_up: the last requested state was
+	 * up
+	 */
+	bool dev_told, dev_wanted_up;
 	/* last MAC that the device got; (*) a macvlan: its MAC in the device's filter */
 	uint8_t dev_mac[6];
 	struct mac_of *mac;           /* (*) see mac_hold(); NULL: none */
@@ -286,8 +290,9 @@ struct neigh {
 	uint16_t announce_from; /* no interface with a lower number has an announcement */
 	uint16_t iface_end;     /* all interface numbers are less than this */
 	uint16_t next_vlan;     /* first number to try for a VLAN or tunnel */
-	uint16_t n_vlans;       /* their numbers in use, or not reused yet */
-	bool vlan_left_out;     /* VLANs or tunnels of the kernel have no number */
+	/* numbers of VLANs and tunnels that are in use, or not reused yet */
+	uint16_t n_vlans;
+	bool vlan_left_out; /* VLANs or tunnels of the kernel have no number */
 	/* stands for the port of a tunnel; it has no name and no number */
 	struct port no_port;
 	uint16_t n_tunnels, n_svis;

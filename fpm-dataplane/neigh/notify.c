@@ -119,7 +119,10 @@ frame_na(struct frame *f, const struct neigh *n, const struct iface *ifc,
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-/* Send a frame past the queue of the TAP, because the queue starts after the carrier. */
+/*
+ * Send a frame that bypasses the queue of the TAP, because the kernel starts the queue some
+ * time after the carrier.
+ */
 static void
 frame_send(struct neigh *n, const struct iface *ifc, const struct frame *f)
 {

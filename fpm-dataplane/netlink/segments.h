@@ -9,7 +9,7 @@
 /*
  * Decode the nested attributes of an end point (`local`) or of a headend, and give `hop`
  * the encapsulation HOP_SEG6. Content that the dataplane does not support is not an error:
- * the hop gets no words, but the reason (hop->refusal). Returns 0 or -EBADMSG.
+ * the hop gets no words, and hop->refusal gets the reason. Returns 0 or -EBADMSG.
  */
 int hop_segments(struct fpm_hop *hop, const struct nlattr *encap, bool local);
 

@@ -152,7 +152,7 @@ probe_here(const char *devargs)
 	if (rte_devargs_parse(&da, devargs) < 0)
 		return -EINVAL;
 	if (device_is_attached(da.name, &port_id)) {
-		rc = 0; /* an error is about another device */
+		rc = 0; /* the device is attached, so an error is about another device */
 	} else {
 		rte_devargs_remove(&da); /* else each later probe tries it again */
 		rc = rc < 0 ? rc : -ENODEV;

@@ -48,7 +48,10 @@ struct bfd_beat {
 	uint8_t n;         /* octets of `packet` */
 	uint16_t port;     /* UDP port of expected packets */
 	uint16_t vrf;
-	/* Interface of both directions; 0: the FIB chooses the egress, any may receive. */
+	/*
+	 * Interface of both directions. 0: the FIB chooses the egress, and any interface
+	 * may receive.
+	 */
 	uint16_t ifidx;
 	struct ipaddr local, remote;    /* an echo packet has `local` as both addresses */
 	uint8_t packet[BFD_PACKET_MAX]; /* from the IP header on, with its checksums */

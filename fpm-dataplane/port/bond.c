@@ -146,7 +146,8 @@ bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mod
 		return 0;
 	why_not(why, why_size, rc, "DPDK refuses the configuration of the bond");
 fail_bond:
-	rte_eth_dev_close(*port_id); /* removes the members, or the bond cannot be freed */
+	/* removes the members; otherwise the bond could not be freed */
+	rte_eth_dev_close(*port_id);
 	rte_eth_bond_free(name);
 fail_members:
 	while (n > 0)

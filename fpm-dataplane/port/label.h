@@ -160,8 +160,9 @@ label_packet_keeps(const struct label_packet *p)
 }
 
 /*
- * Return the octets of room that label_write() needs before the frame: for the labels, for
- * two tags, and for `outer` octets of headers of tunnels. 0: the frame does not grow.
+ * Return the number of octets of room that label_write() needs before the frame: for the
+ * labels, for two tags, and for `outer` octets of headers of tunnels. 0: the frame does not
+ * grow.
  */
 static inline unsigned int
 label_room(const struct label_packet *p, unsigned int outer)

@@ -65,11 +65,12 @@ struct port {
 	unsigned int n_socket;
 	int socket[FANOUT_QUEUES]; /* socket behind each queue, of net_af_packet */
 	struct if_counters base;   /* counters of its ifidx when it was added */
-	uint32_t opening;          /* new at each publication: the counters began at 0 */
-	bool tap_kept;             /* the TAP's descriptor is from the predecessor */
-	bool tap_new;              /* the TAP was made by port_open() */
-	struct tap tap;            /* W:punt after the start, except the number of its fd */
-	struct rte_mempool *pool;  /* packet buffers, the same for all ports */
+	/* a new number at each publication, because the counters begin at 0 */
+	uint32_t opening;
+	bool tap_kept;            /* the TAP's descriptor is from the predecessor */
+	bool tap_new;             /* the TAP was made by port_open() */
+	struct tap tap;           /* W:punt after the start, except the number of its fd */
+	struct rte_mempool *pool; /* packet buffers, the same for all ports */
 };
 
 #define PORT_SLOTS (PORT_MAX - 1)

@@ -20,7 +20,10 @@ static_assert(RTE_MBUF_DEFAULT_DATAROOM >= L2_LEN + QUOTE6, "an error fits one m
 
 #define EXTENSION_QUOTE 128 /* RFC 4884, 3: bytes quoted before an extension, at least */
 
-/* Return the bytes of the extension with the labels of a packet. 0: there are none. */
+/*
+ * Return the length in bytes of the extension with the labels of a packet. 0: there are
+ * none.
+ */
 static unsigned int
 extension_bytes(const struct punt_labels *labels)
 {
@@ -46,8 +49,8 @@ extension_fill(uint8_t *at, const struct punt_labels *labels)
 
 /*
  * Quote the packet `m` of `bytes` bytes, and add the extension, in at most `max` bytes from
- * `at` on. Return the bytes written. *words: the length of the quote in units of `unit`
- * bytes if there is an extension, else 0.
+ * `at` on. Return the number of bytes written. *words: the length of the quote in units of
+ * `unit` bytes if there is an extension, else 0.
  */
 static unsigned int
 quote_fill(struct punt *p, struct rte_mbuf *m, uint8_t *at, unsigned int bytes,

@@ -9,7 +9,7 @@
 #include "punt/internal.h"
 #include "punt/label.h"
 
-/* Return the octets of a frame that are not in its first segment. */
+/* Return the number of octets of a frame that are not in its first segment. */
 static unsigned int
 octets_behind(const struct rte_mbuf *m)
 {

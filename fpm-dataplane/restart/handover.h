@@ -43,7 +43,7 @@
 #include "restart/quiesce.h"
 
 #define HANDOVER_STOP_MS  3000  /* a forwarder stops after a burst or a sleep of 100 ms */
-#define HANDOVER_CLOSE_MS 30000 /* to close all devices */
+#define HANDOVER_CLOSE_MS 30000 /* time to close all devices */
 
 /* The daemon that hands over. */
 struct predecessor {

@@ -50,7 +50,7 @@ headend_text(const uint32_t *word, unsigned int n_words, char *text, size_t size
 	return true;
 }
 
-/* Write the flavors of an end point, each behind a space. Return the octets. */
+/* Write the flavors of an end point, each behind a space. Return the number of octets. */
 static size_t
 flavors_text(const struct srv6_sid *sid, char *text, size_t size)
 {

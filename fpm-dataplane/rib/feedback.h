@@ -20,8 +20,9 @@ struct rib_feedback {
 	uint64_t resend_lap; /* the routes are reported again after this lap of resync.h */
 };
 
-void feedback_put(struct rib *rib, const struct route *r);         /* zebra sent it */
-void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* rib did not take it */
+void feedback_put(struct rib *rib, const struct route *r); /* zebra sent it */
+/* rib did not take the route */
+void feedback_refuse(struct rib *rib, const struct fpm_event *ev);
 /* Report all routes again after lap `lap` of resync.h. For rib->conf.feedback only. */
 static inline void
 feedback_resend_after(struct rib_feedback *f, uint64_t lap)

@@ -291,10 +291,10 @@ link_is_kernels(const struct rib *rib, const struct link *link)
 }
 
 /*
- * Return true if the kernel has to serve a next hop: one with an encapsulation that only
- * the kernel has (HOP_LWTUNNEL), a headend of SRv6 that forwarders cannot serve, or an end
- * point without an entry. A restored headend with more segments than a record of the
- * checkpoint holds counts, too: it has neither segments nor a refusal.
+ * Return true if the kernel has to serve a next hop. This is so if the encapsulation is one
+ * that only the kernel has (HOP_LWTUNNEL), for a headend of SRv6 that forwarders cannot
+ * serve, and for an end point without an entry. A restored headend with more segments than
+ * a record of the checkpoint holds counts, too: it has neither segments nor a refusal.
  */
 bool
 leg_is_for_kernel(const struct rib *rib, const struct next_hop *hop)

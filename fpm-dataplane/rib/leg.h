@@ -19,8 +19,8 @@ struct rib_legs {
 
 void leg_attach(struct rib *rib, struct leg *leg);
 void leg_detach(struct rib *rib, struct leg *leg);
-void legs_rebind_floating(struct rib *rib); /* connected subnets changed */
-void legs_retry_adjs(struct rib *rib);      /* adjacencies or entries were freed */
+void legs_rebind_floating(struct rib *rib); /* after connected subnets changed */
+void legs_retry_adjs(struct rib *rib);      /* after adjacencies or entries were freed */
 /* Give all legs of the link other adjacencies, because the link is another port now. */
 void legs_renew_adjs(struct rib *rib, struct link *link);
 

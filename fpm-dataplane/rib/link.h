@@ -14,7 +14,8 @@
 struct link {
 	uint32_t ifindex;
 	uint32_t number;
-	uint16_t ifidx, vrf; /* number as interface of forwarders, as VRF; 0: it is none */
+	/* numbers as an interface of forwarders and as a VRF; 0: it is none */
+	uint16_t ifidx, vrf;
 	bool known, up;
 	bool tunnel;             /* a tunnel that forwarders serve: it has no neighbors */
 	bool gre;                /* a tunnel of GRE, which takes MPLS labels */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find the links whose routes Linux and forwarders use differently, for thread warn: links
- * without carrier whose connected subnets other routes take over, links with IPv6 off that
- * one of several next hops uses, and the loopback device as the egress of a route. Also
- * find out whether a route has a next hop whose encapsulation is unsupported. [rib]
+ * Find the links whose routes Linux and forwarders use differently, for thread warn. They
+ * are: a link without carrier, if another route takes over its connected subnet; a link
+ * with IPv6 off, if one of several next hops of a route uses it; and the loopback device,
+ * if it is the egress of a route. Also find out whether a route has a next hop whose
+ * encapsulation is unsupported. [rib]
  */
 #include "rib/link_row.h"
 

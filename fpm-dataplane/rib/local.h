@@ -3,8 +3,9 @@
  * Table local in the FIBs of VRFs. [rib]. In Linux the first rule looks up table local, and
  * the rule of VRFs (l3mdev) comes later. A match in table local ends the search, also if
  * the VRF has a longer prefix. So while the rules have this order, the trie of each VRF has
- * the prefixes of table local, and routes of the VRF inside these prefixes have the slot
- * for the type of the route of table local. Thus forwarders still make only one lookup.
+ * the prefixes of table local. A route of the VRF inside such a prefix has the slot that
+ * stands for the type (RTN_*) of the route of table local. Thus forwarders still make only
+ * one lookup.
  */
 #ifndef RIB_LOCAL_H
 #define RIB_LOCAL_H

@@ -279,10 +279,10 @@ nh_state_name(const struct rib *rib, const struct leg *leg)
 	switch (leg_path(rib, leg, &path)) {
 	case LEG_FAILED:
 		return rib->adjs.v[leg->adj].alive ? "bfd-down" : "failed";
-	/* If the link is up, no route uses the next hop, or no adjacency is free. */
+	/* With a link that is up: no route uses the next hop, or no adjacency is free. */
 	case LEG_DOWN:
 		return leg->link->known && leg->link->up ? "no-adjacency" : "down";
-	/* If it names an interface, that is missing, and no route uses the next hop. */
+	/* With an interface: the interface is missing, and no route uses the next hop. */
 	case LEG_UNRESOLVED:
 		return leg->hop.ifindex != 0 ? "down" : "unresolved";
 	default:

@@ -2,10 +2,10 @@
 /*
  * Find the end of a replay, for which FPM has no mark. [rib]
  *
- * The replay of main is over when the sentinel route ffff:...:ffff/128 (blackhole) arrives
- * after some other route, or after a time without events, or at the upper bound. zebra
- * replays VRFs after the sentinel, which is the last route of main. Their end is a time
- * without events of VRFs, or the same upper bound.
+ * The replay of main is over in one of three cases: the sentinel route ffff:...:ffff/128
+ * (blackhole) has arrived after some other route; no event has arrived for some time; or
+ * the upper bound is reached. zebra replays VRFs after the sentinel, which is the last
+ * route of main. Their end is a time without events of VRFs, or the same upper bound.
  */
 #include "rib/replay.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walks that complete tries. A trie can lack a prefix, or have an old value for it,
- * because memory ran out, because the VRF is new, or because a route of table local hides
- * other routes, or no longer does. The walk over all routes also withdraws foreign routes
- * (table_count.h).                                                                   [rib]
+ * The walks that complete tries. A trie can lack a prefix, or have an old value for it. The
+ * cause is that memory ran out, that the VRF is new, or that a route of table local began
+ * or ceased to hide other routes. The walk over all routes also withdraws foreign routes
+ * (table_count.h).                                                                    [rib]
  */
 #include "rib/resync.h"
 

@@ -421,7 +421,7 @@ static void
 compile_action(const struct rib *rib, struct fib_rule *to, const struct rule *rule)
 {
 	static const uint8_t path[] = {[FR_ACT_BLACKHOLE] = PATH_BLACKHOLE,
-				       /* Linux: the ICMP error of a missing route */
+				       /* Linux sends the ICMP error of a missing route. */
 				       [FR_ACT_UNREACHABLE] = PATH_NONE,
 				       [FR_ACT_PROHIBIT] = PATH_PROHIBIT};
 

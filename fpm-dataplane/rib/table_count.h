@@ -26,7 +26,7 @@ struct rib_table_counts {
 	uint32_t n_zebra[2];   /* IPv4, IPv6 */
 	uint32_t n_labels;     /* labels among tables.n_not_ip */
 	uint32_t stale;        /* routes of main and labels not sent in session.gen */
-	uint32_t stale_other;  /* as `stale`, of all other tables */
+	uint32_t stale_other;  /* stale routes of all other tables */
 	struct table_count *v; /* by number, from 1 */
 	uint32_t high, cap;
 	struct vec32 unused;

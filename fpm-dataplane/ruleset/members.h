@@ -24,7 +24,7 @@ struct ruleset_change {
 	bool leaves; /* the element is removed; else it is added */
 };
 
-/* The function that frees memory that readers may hold. */
+/* The function by which a set frees memory that readers may still have. */
 struct ruleset_reclaim {
 	/* Call fn(owner, memory) after a grace period; NULL: there are no readers. */
 	void (*defer)(void *ctx, void (*fn)(void *owner, void *memory), void *memory);

@@ -113,9 +113,12 @@ void records_take(struct sflow *s, uint64_t now_ns);
 void records_drop(struct sflow *s);
 /* Send the packets of a batch that rib has answered. Frees it. */
 void batch_answered(struct sflow *s, struct batch *b);
-/* Return the packets that a port has received since sFlow was turned on. */
+/* Return the number of packets that a port has received since sFlow was turned on. */
 uint64_t source_pool(const struct sflow *s, unsigned int port);
-/* Return the samples (with `discards`: dropped packets) of a port that were not sent. */
+/*
+ * Return the number of samples (with `discards`: dropped packets) of a port that were not
+ * sent.
+ */
 uint64_t source_lost(const struct sflow *s, unsigned int port, bool discards);
 
 /* --- counters.c --- */
@@ -154,7 +157,9 @@ const char *psample_error(const struct psample *ps);
  * the group, -EPROTO, or another error of the kernel.                     [any thread]
  */
 int psample_take_family(struct psample *ps, const void *answer, size_t len);
-/* Write the message of a sample. Returns its octets.                      [any thread] */
+/*
+ * Write the message of a sample. Returns its length in octets.                 [any thread]
+ */
 size_t psample_write(uint8_t buf[PSAMPLE_BYTES], const struct psample *ps, uint32_t group,
 		     const struct sflow_packet *p);
 /* Send a sample of `source`, if the kernel takes samples. */

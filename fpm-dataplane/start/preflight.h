@@ -31,6 +31,7 @@ int preflight_stack(void);
  * later, so another program may take an address in between. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
-int preflight_listen(const struct config *conf); /* all except descriptors, threads */
+/* the checks of preflight() except those of descriptors and threads */
+int preflight_listen(const struct config *conf);
 
 #endif

@@ -99,7 +99,10 @@ row_add_ip(json_t *row, const uint8_t *ip, unsigned int len, uint8_t family)
 	}
 }
 
-/* Return the octets of the labels of a frame, up to the last one or the end of the copy. */
+/*
+ * Return the number of octets of the labels of a frame, up to the last one or the end of
+ * the copy.
+ */
 static unsigned int
 labels_bytes(const struct watch_record *rec)
 {

@@ -125,7 +125,7 @@ struct request {
 	uint8_t of;     /* enum query_of */
 	struct prefix prefix;
 	char name[UI_NAME_MAX]; /* of the requested row; "": all */
-	char vrf[IFNAMSIZ];     /* show its routes; "": table main and others */
+	char vrf[IFNAMSIZ];     /* show the routes of this VRF; "": no VRF was given */
 	struct filter filter;   /* selects rows */
 	struct watch_want want; /* the trace thread answers */
 	char port[UI_NAME_MAX]; /* name of the port or VLAN of `want`; "": any */

@@ -26,10 +26,16 @@ struct exam {
 	const char *deny;
 	const char *path; /* file of the control namespace; set by exam_enter() */
 	const char *in;   /* prefix of commands for that namespace: "" or "ip netns ... " */
-	/* Set by zebra_find(): it was called; zebra's process in the namespace, 0: none. */
+	/*
+	 * Set by zebra_find(). `looked`: it was called. `zebra`: the process of zebra in
+	 * the namespace; 0: there is none.
+	 */
 	bool looked;
 	pid_t zebra;
-	/* zebra loads the module; it waits for acknowledgements */
+	/*
+	 * zebra_loads: zebra loads the module. zebra_listens: zebra waits for
+	 * acknowledgements.
+	 */
 	bool zebra_loads, zebra_listens;
 
 	const char *check, *about; /* the running check */

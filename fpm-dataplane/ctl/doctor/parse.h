@@ -63,9 +63,9 @@ bool bfdd_hears_at(const char *at, const char *dplane);
 
 /*
  * Count the routes of `show ip route summary json` that zebra has installed and that are
- * not the kernel's own. zebra passes on the routes of protocol kernel that have a gateway,
- * but the summary does not distinguish them: *least counts none of these routes, *most all
- * routes of protocol kernel. Returns 0 or -EPROTO.
+ * not the kernel's own. zebra passes on only those routes of protocol kernel that have a
+ * gateway. The summary does not show how many they are. So *least counts no route of
+ * protocol kernel, and *most counts all of them. Returns 0 or -EPROTO.
  */
 int summary_parse(const json_t *summary, long long *least, long long *most);
 

@@ -10,7 +10,7 @@
 #include "ctl/json_row.h"
 
 #define STRICT_MODE      "/proc/sys/net/vrf/strict_mode"
-#define ROUTES_ASKED_MAX 256u /* routes that are looked up, each in a request */
+#define ROUTES_ASKED_MAX 256u /* routes that are looked up at most, one in each request */
 
 /* Check the source address of outer headers. Return true if it is right. */
 static bool
@@ -85,7 +85,7 @@ decapsulates_ipv4(const struct exam *e)
 /*
  * Report rules of policy routing that match different packets than they do in Linux. A rule
  * with a TOS is no fault, because the dataplane sets the TOS by RFC 6040. Return false if
- * rules with a source match no outer packet.
+ * no rule that selects by source matches an outer packet.
  */
 static bool
 rules_check(struct exam *e, long long headends, long long sids)

@@ -9,7 +9,7 @@
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
-#define VTEPS_ASKED_MAX 256u /* VTEPs of a bridge whose route is looked up */
+#define VTEPS_ASKED_MAX 256u /* VTEPs of a bridge that are looked up at most */
 
 /* Return true for the tunnel without addresses that each module creates by itself. */
 static bool
