@@ -97,8 +97,8 @@ void bfd_fsm_begin(struct bfd_fsm *f, uint32_t my_discr, const struct bfd_conf *
 		   uint64_t now);
 
 /*
- * Take a new configuration. In Up, a change of min_tx_us or min_rx_us is announced by a poll
- * sequence; a value that could make either side miss packets is used only after the
+ * Take a new configuration. In Up, a poll sequence announces a change of min_tx_us or
+ * min_rx_us. A value with which one of the sides could miss packets is used only after the
  * sequence. The functions from here to bfd_fsm_echo_lost() return actions: bits of enum
  * bfd_act.
  */

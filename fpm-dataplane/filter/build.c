@@ -138,7 +138,7 @@ on_elements(const struct nlmsghdr *nlh, void *ctx)
 		return;
 	/*
 	 * The messages have the order of the sets, and most sets have one message: begin
-	 * the search at the set that has the number of this message.
+	 * the search at the set whose index is the number of this message.
 	 */
 	for (uint32_t k = 0; k < b->n_set; k++) {
 		struct raw_set *s = &b->set[(b->n_elements + k) % b->n_set];

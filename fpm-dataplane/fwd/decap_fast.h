@@ -11,8 +11,7 @@
  * are repeated once.
  *
  * FIB_TUNNELS_DEEP limits the passes through the stages. A packet that an end point passes
- * on here has one pass less, so it may visit one end point more than such a packet on the
- * slow path.
+ * on here needs one pass less. So it may visit one end point more than on the slow path.
  *
  * Private to fwd/. The functions read the packet and write the burst.           [fwd-n]
  */

@@ -133,7 +133,8 @@ macs_store(uint8_t *eth, __m128i x)
 
 /*
  * Add `by` to the 16-bit fields in the 32 octets of the mbuf from data_off on, with one
- * load and one store. The reference count is among them, but no other thread has the mbuf.
+ * load and one store. The reference count is one of these fields, but no other thread has
+ * the mbuf.
  */
 INLINE void
 frame_shorten(struct rte_mbuf *m, __m256i by)

@@ -284,8 +284,8 @@ load_verify(struct verify *v, const struct bpf_insn *i)
 			return verify_fail(v,
 					   "reads a part of the stack that has no value");
 	/*
-	 * A part of a stored address is a number. If the load may be from several places,
-	 * its result is also a number.
+	 * A part of a stored address counts as a number, and so does the result of a load
+	 * that may be from several places.
 	 */
 	if (address.low == address.high && bytes == WORD_BYTES && low % WORD_BYTES == 0)
 		*to = v->now.word[low / WORD_BYTES];

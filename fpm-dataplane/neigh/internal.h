@@ -144,7 +144,7 @@ struct iface {
 	struct port *port;
 	bool tunnel;            /* a tunnel or an SVI, which are on no port */
 	bool svi;               /* a bridge over a vxlan device, or a VLAN on that bridge */
-	bool svi_due, svi_came; /* is in n->svi_due; svi_catch_up() is to be called */
+	bool svi_due, svi_came; /* is in n->svi_due; needs svi_catch_up() */
 	unsigned int vxlan;     /* an SVI: ifindex of its vxlan device */
 	uint32_t vni;           /* an SVI: its VNI */
 	uint16_t next_svi;      /* an SVI: the next one in its chain of svi_at; 0: none */
@@ -191,7 +191,10 @@ struct iface {
 	unsigned int dev_mtu_bytes;   /* MTU of the device */
 	unsigned int below_mtu_bytes; /* MTU of kernel_if; 0: no report yet */
 	unsigned int tap_mtu_bytes;   /* last reported MTU of the TAP */
-	/* the device was asked, for the first VLAN, to strip and insert tags; it does so */
+	/*
+	 * tags_asked: at the first VLAN, the device was asked to strip and insert tags.
+	 * takes_tags: it does so.
+	 */
 	bool tags_asked, takes_tags;
 };
 

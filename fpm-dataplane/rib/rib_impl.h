@@ -103,7 +103,7 @@ struct ckpt;
 struct rib_counters {
 	uint64_t commits, commit_nomem, route_nomem;
 	uint64_t ignored_kernel, ignored_linklocal, del_unknown, nh_del_unknown;
-	uint64_t trie_writes; /* prefixes staged: the cost of changes */
+	uint64_t trie_writes; /* prefixes staged: a measure of the cost */
 	uint64_t word_writes; /* group words published */
 	uint64_t adopted;     /* slots that a newer session took over */
 	uint64_t sweeps, swept_routes;

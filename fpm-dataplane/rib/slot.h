@@ -48,14 +48,14 @@ struct slot {
 	uint32_t nhid;
 	uint32_t sibling; /* next slot of `nhid`; 0: none */
 	/*
-	 * The slot that the routes had before; 0: none. The first word of this slot keeps
-	 * the buckets of that slot. Valid until the first word is published.
+	 * The slot that the routes had before; 0: none. The first group word of this slot
+	 * keeps the buckets of `former`. Valid until that word is published.
 	 */
 	uint32_t former;
 	uint32_t n_legs;
 	struct leg *leg;
-	fib_path *block;           /* to which the group word points; NULL: one path */
-	struct fib_egress *egress; /* to which its word of fib->egress points; NULL: none */
+	fib_path *block;           /* the buckets of the group word; NULL: one path */
+	struct fib_egress *egress; /* the block of its word of fib->egress; NULL: none */
 	uint64_t version;   /* of the word, unique among all words; 0: none is published */
 	uint16_t mtu_class; /* SLOT_ID: the class of its routes */
 	uint8_t kind;

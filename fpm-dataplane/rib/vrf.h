@@ -57,10 +57,11 @@ struct vrf_retired {
 };
 
 struct rib_vrfs {
-	struct vrf *v[FIB_NUMBERS];           /* by number, from 1; NULL: none */
-	uint32_t n, n_published, n_for_rules; /* all; published; from FIB_VRF_MAX on */
-	struct vec32 views;                   /* numbers of the views */
-	uint16_t next; /* first number for rules to try, less FIB_VRF_MAX */
+	struct vrf *v[FIB_NUMBERS]; /* by number, from 1; NULL: none */
+	/* FIBs in v[]: all; published ones; FIBs for rules */
+	uint32_t n, n_published, n_for_rules;
+	struct vec32 views; /* numbers of the views */
+	uint16_t next;      /* first number for rules to try, less FIB_VRF_MAX */
 	struct hidx by_table;
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
 	struct vrf_retry *retries; /* VRFs whose FIB could not be allocated */
