@@ -67,7 +67,7 @@ ports_start(const struct config *conf)
 	return rc;
 }
 
-/* --- handover (restart/handover.h) ---------------------------------------------------------- */
+/* --- handover (restart/handover.h) ---------------------------------------------------- */
 
 static void
 stop_forwarding(void)

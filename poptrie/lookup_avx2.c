@@ -4,8 +4,8 @@
  * (three-operand shifts, VEX loads). Any reader thread.
  *
  * AVX2 has no popcount of 64-bit lanes, and its gathers are not faster than loads. A
- * popcount by a table of nibbles costs more than the scalar POPCNT, of which a CPU can begin
- * three in a cycle.
+ * popcount by a table of nibbles costs more than the scalar POPCNT, of which a CPU can
+ * begin three in a cycle.
  */
 #include <string.h>
 #define X86_ALL_INSTRUCTIONS

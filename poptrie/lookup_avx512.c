@@ -212,10 +212,10 @@ fused_finish16(const struct pt_view *v, const uint32_t *at, const uint32_t *addr
 }
 
 /*
- * Look up 16 to GROUP4 keys: all entries first, then all leaves, so that the misses overlap.
- * The compiler cannot unroll a loop of unknown length; see the top of the file. If at least
- * REST4_MIN keys remain after the groups of 16, the last 16 keys are looked up together, some
- * of them a second time. Fewer remaining keys are looked up one by one.
+ * Look up 16 to GROUP4 keys: all entries first, then all leaves, so that the misses
+ * overlap. The compiler cannot unroll a loop of unknown length; see the top of the file. If
+ * at least REST4_MIN keys remain after the groups of 16, the last 16 keys are looked up
+ * together, some of them a second time. Fewer remaining keys are looked up one by one.
  */
 PT_INLINE void
 fused_group(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,

@@ -27,7 +27,9 @@ ranges_find_one(const struct poptrie *pt, uint32_t addr)
 	return pt->ranges[at / 16].value[at % 16];
 }
 
-/* Return true if the writer has not begun to change the list since the caller read `turn`. */
+/*
+ * Return true if the writer has not begun to change the list since the caller read `turn`.
+ */
 PT_INLINE bool
 ranges_unchanged(const struct poptrie *pt, uint32_t turn)
 {

@@ -302,9 +302,9 @@ struct walk6 {
 
 /*
  * Read the direct entries into value[], the default in place of 0. Returns the OR of the
- * entries: it has PT_CHILD if one of them leads to a node. The entries are prefetched before
- * the first one is read. Keys outside 2000::/3 are rare, and only these need more than one
- * subtraction.
+ * entries: it has PT_CHILD if one of them leads to a node. The entries are prefetched
+ * before the first one is read. Keys outside 2000::/3 are rare, and only these need more
+ * than one subtraction.
  */
 PT_INLINE uint32_t
 entries6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
@@ -335,7 +335,9 @@ entries6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 	return any;
 }
 
-/* Collect the keys whose direct entries, in value[], lead to nodes, and prefetch the nodes. */
+/*
+ * Collect the keys whose direct entries, in value[], lead to nodes, and prefetch the nodes.
+ */
 PT_INLINE void
 walk6_begin(struct walk6 *w, const struct pt_view *v, const uint8_t *const *addr,
 	    const uint32_t *value, unsigned int n)

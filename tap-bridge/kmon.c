@@ -11,10 +11,11 @@
  * generation are gone. Hence the first dump, a resync and the recovery from an overrun are
  * the same code, and a resync reports exactly the differences.
  *
- * The kernel continues a dump of the forwarding database (FDB) of a VXLAN device by the number
- * of entries that it has shown. For each shown entry that is deleted meanwhile, it passes over
- * another one that it has not shown, and it does not set NLM_F_DUMP_INTR. So after such a dump
- * the monitor handles the waiting events, and dumps again if one shows a deletion.
+ * The kernel continues a dump of the forwarding database (FDB) of a VXLAN device by the
+ * number of entries that it has shown. For each shown entry that is deleted meanwhile, it
+ * passes over another one that it has not shown, and it does not set NLM_F_DUMP_INTR. So
+ * after such a dump the monitor handles the waiting events, and dumps again if one shows a
+ * deletion.
  *
  * Runs in its owner's thread. kmon_dispatch() and kmon_resolve() never wait for an answer
  * that the kernel has not yet given.
@@ -75,7 +76,7 @@ kmon_drain(struct nl_sock *sk)
 		;
 }
 
-/* --- IPv6 of a link: the kernel has events for few of its changes ------------------------- */
+/* --- IPv6 of a link: the kernel has events for few of its changes --------------------- */
 
 static struct mirror_entry *
 inet6_of(const struct kmon *km, unsigned int ifindex)
@@ -178,7 +179,7 @@ kmon_on_message(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* --- dumps ------------------------------------------------------------------------------ */
+/* --- dumps ---------------------------------------------------------------------------- */
 
 static bool
 entry_is_stale(const struct mirror_entry *e, const void *arg)
@@ -233,9 +234,9 @@ answer_may_lack(struct kmon *km)
 }
 
 /*
- * Dump one kind of state once. A kernel without MPLS sends the settings of all other families
- * when it is asked for those of MPLS (rtnl_get_link() in net/core/rtnetlink.c). They are
- * applied, and change nothing.
+ * Dump one kind of state once. A kernel without MPLS sends the settings of all other
+ * families when it is asked for those of MPLS (rtnl_get_link() in net/core/rtnetlink.c).
+ * They are applied, and change nothing.
  */
 static int
 kmon_dump_once(struct kmon *km, enum kmon_kind kind)
@@ -385,7 +386,7 @@ kmon_dispatch(struct kmon *km)
 	return km->lost ? kmon_resync(km) : 0;
 }
 
-/* --- opening and closing ---------------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------------------- */
 
 static int
 socket_open(struct nl_sock **out, struct kmon *km)

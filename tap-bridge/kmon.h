@@ -110,7 +110,9 @@ struct kmon_addr {
 	bool tentative;   /* IPv6 DAD under way or failed: not usable */
 	bool secondary;   /* IPv4: in the subnet of an older address */
 	bool deprecated;  /* its preferred lifetime has ended */
-	/* IPv4: RT_SCOPE_ of linux/rtnetlink.h; RT_SCOPE_HOST: no packet has it as source */
+	/*
+	 * IPv4: RT_SCOPE_ of linux/rtnetlink.h; RT_SCOPE_HOST: no packet has it as source
+	 */
 	uint8_t scope;
 };
 
@@ -208,9 +210,9 @@ struct kmon;
 
 /*
  * Open a monitor in namespace `netns` (NULL or "": the caller's), dump once, and report all
- * that is found through `ops` before returning: links, then settings, addresses, VNIs of VLANs,
- * forwarding databases, neighbors.
- * A NULL op leaves that kind out entirely (not subscribed). Returns 0 or -errno.
+ * that is found through `ops` before returning: links, then settings, addresses, VNIs of
+ * VLANs, forwarding databases, neighbors. A NULL op leaves that kind out entirely (not
+ * subscribed). Returns 0 or -errno.
  */
 int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);
 
@@ -258,7 +260,8 @@ int kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again);
  */
 void kmon_report_neighbors(struct kmon *km);
 /*
- * Report the neighbors on one link again, for a caller that ignored those of the link before.
+ * Report the neighbors on one link again, for a caller that ignored those of the link
+ * before.
  */
 void kmon_report_neighbors_on(struct kmon *km, unsigned int ifindex);
 
@@ -308,8 +311,8 @@ bool kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family,
 int kmon_operstate(struct kmon *km, unsigned int ifindex, bool up);
 
 /*
- * Find the entry of the forwarding database of vxlan device `ifindex` for a MAC, as reported last.
- * `from_vni` is 0 for a device with one VNI. Returns NULL if there is none.
+ * Find the entry of the forwarding database of vxlan device `ifindex` for a MAC, as
+ * reported last. `from_vni` is 0 for a device with one VNI. Returns NULL if there is none.
  */
 const struct kmon_fdb *kmon_fdb_find(const struct kmon *km, unsigned int ifindex,
 				     const uint8_t mac[6], uint32_t from_vni);

@@ -76,8 +76,8 @@ struct mirror_entry {
 };
 
 /*
- * A hash table with chains, by key and by link. It grows and never shrinks. All zero is an empty
- * table.
+ * A hash table with chains, by key and by link. It grows and never shrinks. All zero is an
+ * empty table.
  */
 struct mirror {
 	struct mirror_entry **bucket;
@@ -142,15 +142,17 @@ void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry 
 bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
 
 /*
- * Read the settings of IPv6 from an RTM_NEWLINK of a link. Returns false if it has none: the link
- * or the kernel has no IPv6.
+ * Read the settings of IPv6 from an RTM_NEWLINK of a link. Returns false if it has none:
+ * the link or the kernel has no IPv6.
  */
 bool kmon_parse_inet6_of_link(struct nlmsghdr *hdr, struct kmon_inet6 *inet6);
 
 /* Read the settings of a tunnel from an RTM_NEWLINK; another link: kind KMON_NO_TUNNEL. */
 void kmon_parse_tunnel(struct nlmsghdr *hdr, struct kmon_tunnel *tunnel);
 
-/* Read the settings of a vxlan or a bridge from an RTM_NEWLINK, after kmon_parse_tunnel(). */
+/*
+ * Read the settings of a vxlan or a bridge from an RTM_NEWLINK, after kmon_parse_tunnel().
+ */
 void kmon_parse_vxlan(struct nlmsghdr *hdr, struct kmon_link *link);
 
 /* Parse an AF_BRIDGE neighbor. Returns false if it names no VTEP. */
@@ -185,7 +187,8 @@ struct mirror_entry *mirror_remove_if(struct mirror *m,
 struct mirror_entry *mirror_remove_on(struct mirror *m, uint32_t ifindex);
 
 /*
- * Return the first entry on a link, or the next one after `e`, which is in the table. NULL: none.
+ * Return the first entry on a link, or the next one after `e`, which is in the table. NULL:
+ * none.
  */
 struct mirror_entry *mirror_first_on(struct mirror *m, uint32_t ifindex);
 struct mirror_entry *mirror_next_on(struct mirror *m, const struct mirror_entry *e);

@@ -226,8 +226,8 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 }
 
 /*
- * Parse a netconf message of MPLS. The kernel sends one for each link, none for `all` or the
- * defaults.
+ * Parse a netconf message of MPLS. The kernel sends one for each link, none for `all` or
+ * the defaults.
  */
 static bool
 parse_mpls(struct nlmsghdr *hdr, struct kmon_change *change)

@@ -57,7 +57,9 @@ static const struct numbers of_iptun = {.link = IFLA_IPTUN_LINK,
 
 #define ATTR_MAX (IFLA_GRE_MAX > IFLA_IPTUN_MAX ? IFLA_GRE_MAX : IFLA_IPTUN_MAX)
 
-/* Return the number in an attribute of at most 4 octets in host order; 0: it is not there. */
+/*
+ * Return the number in an attribute of at most 4 octets in host order; 0: it is not there.
+ */
 static uint32_t
 attr_number(const struct nlattr *a)
 {

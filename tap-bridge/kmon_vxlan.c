@@ -54,7 +54,7 @@ address_copy(uint8_t to[16], const struct nlattr *a)
 	return len == 4 ? 4 : 6;
 }
 
-/* --- links ------------------------------------------------------------------------------ */
+/* --- links ---------------------------------------------------------------------------- */
 
 /* Return true if the link has a kind. The kernel sends the name with a final null octet. */
 static bool
@@ -152,7 +152,7 @@ kmon_parse_vxlan(struct nlmsghdr *hdr, struct kmon_link *link)
 		link->vlan_filtering = attr_u8(of[IFLA_BR_VLAN_FILTERING]) != 0;
 }
 
-/* --- forwarding databases --------------------------------------------------------------- */
+/* --- forwarding databases ------------------------------------------------------------- */
 
 /*
  * Entries of the bridge itself name no VTEP. The MAC zero is the list of VTEPs that get
@@ -181,7 +181,7 @@ kmon_parse_fdb(struct nlmsghdr *hdr, struct kmon_fdb *fdb)
 	return true;
 }
 
-/* --- VNIs of VLANs ---------------------------------------------------------------------- */
+/* --- VNIs of VLANs -------------------------------------------------------------------- */
 
 int
 kmon_ask_vnis(struct nl_sock *sk)

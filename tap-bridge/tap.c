@@ -303,7 +303,9 @@ tap_move(struct tap *tap, int fd)
 	return 0;
 }
 
-/* Name the TAP in `ifr`. Return a socket of its namespace for requests about it, or -errno. */
+/*
+ * Name the TAP in `ifr`. Return a socket of its namespace for requests about it, or -errno.
+ */
 static int
 tap_control(const struct tap *tap, struct ifreq *ifr)
 {

@@ -55,8 +55,8 @@ int tap_adopt(struct tap *tap, int fd, const char *netns);
 int tap_name(int fd, char name[IFNAMSIZ]);
 
 /*
- * Move the descriptor to number `fd`. A thread that uses this number finds the old or the new
- * file, never none. The file that was open at `fd` is closed. Returns 0, or -errno with
+ * Move the descriptor to number `fd`. A thread that uses this number finds the old or the
+ * new file, never none. The file that was open at `fd` is closed. Returns 0, or -errno with
  * nothing changed.
  */
 int tap_move(struct tap *tap, int fd);

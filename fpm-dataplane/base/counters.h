@@ -113,8 +113,8 @@ struct counters {
 	/* records of fpmctl trace and capture for which the ring had no room */
 	uint64_t watch_lost;
 	/*
-	 * sFlow, by port: samples for which the ring had no room, and dropped packets that were
-	 * not recorded. Port 0: unknown.
+	 * sFlow, by port: samples for which the ring had no room, and dropped packets that
+	 * were not recorded. Port 0: unknown.
 	 */
 	uint64_t sample_lost[PORT_MAX], discard_lost[PORT_MAX];
 	/* times that neigh read the kernel's tables again because netlink had overrun */

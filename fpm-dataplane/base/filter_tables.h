@@ -10,8 +10,8 @@
 #define FILTER_TABLES_TEXT 512 /* octets of a list "inet a, inet b" */
 
 /*
- * Copy the first table of a list to `table`. Returns the rest of the list, which may be "", or
- * NULL if the list is empty. [any thread]
+ * Copy the first table of a list to `table`. Returns the rest of the list, which may be "",
+ * or NULL if the list is empty. [any thread]
  */
 const char *filter_tables_next(const char *list, char table[FILTER_TABLE_TEXT]);
 

@@ -33,13 +33,15 @@ enum fpm_event_kind {
 #define FPM_TABLE_NONE UINT32_MAX
 
 /*
- * rib uses these numbers for tables of its own (rib/source.h). Linux lets a user give them to
- * tables of the kernel, too.
+ * rib uses these numbers for tables of its own (rib/source.h). Linux lets a user give them
+ * to tables of the kernel, too.
  */
 #define TABLES_OF_RIB_FIRST 0xfff00000u
 #define TABLES_OF_RIB       65536u
 
-/* Return true if a table of the kernel has a number that is used here for something else. */
+/*
+ * Return true if a table of the kernel has a number that is used here for something else.
+ */
 static inline bool
 table_is_reserved(uint32_t table)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm_hook: the packet that a program of `fpmctl hook` gets, and the verdicts that it returns.
- * This header is for the daemon and for programs. It needs no other header of the project:
+ * fpm_hook: the packet that a program of `fpmctl hook` gets, and the verdicts that it
+ * returns. This header is for the daemon and for programs. It needs no other header of the
+ * project:
  *
  *     clang -target bpf -mcpu=v2 -O2 -ffreestanding -I DIRECTORY -c program.c
  *
@@ -27,11 +28,13 @@ struct fpm_hook {
 	uint32_t octets;  /* octets of it in packet[], at most FPM_HOOK_OCTETS */
 	uint32_t family;  /* 4 or 6 */
 	uint32_t ifindex; /* of the receiving interface, as in `ip link` */
-	/* The IP packet from the first octet of its header on, network order, then zeros. */
+	/*
+	 * The IP packet from the first octet of its header on, network order, then zeros.
+	 */
 	uint8_t packet[FPM_HOOK_OCTETS];
 	/*
-	 * Memory of the program, zero when it is loaded. Each forwarder has its own. `fpmctl
-	 * show hooks` adds up the counters of all forwarders.
+	 * Memory of the program, zero when it is loaded. Each forwarder has its own.
+	 * `fpmctl show hooks` adds up the counters of all forwarders.
 	 */
 	uint64_t counter[FPM_HOOK_COUNTERS];
 	uint64_t word[FPM_HOOK_WORDS];
@@ -50,9 +53,9 @@ struct fpm_hook {
 /*
  * Pass, and look the destination up in this table: the table of a VRF, a table that a rule
  * of the kernel names, or main (254). If the router has no FIB for the table, the packet is
- * dropped. It is also dropped if the route leads to the kernel, which would look the packet up
- * in its own tables. FPM_TABLE() has no effect on a packet whose destination is an address
- * of this router, or a broadcast address, in the table of the receiving interface.
+ * dropped. It is also dropped if the route leads to the kernel, which would look the packet
+ * up in its own tables. FPM_TABLE() has no effect on a packet whose destination is an
+ * address of this router, or a broadcast address, in the table of the receiving interface.
  */
 #define FPM_TABLE(table) (FPM_SET_TABLE | (uint64_t)(uint32_t)(table) << 32)
 

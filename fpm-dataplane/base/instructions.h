@@ -4,8 +4,8 @@
 #define BASE_INSTRUCTIONS_H
 
 /*
- * The instructions that the code of forwarding and of lookups may use. Each set includes the
- * smaller ones.
+ * The instructions that the code of forwarding and of lookups may use. Each set includes
+ * the smaller ones.
  */
 enum instructions {
 	INSTRUCTIONS_AUTO, /* all instructions that the CPU has */

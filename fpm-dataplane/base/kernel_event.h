@@ -112,8 +112,8 @@ struct kernel_status {
 	_Atomic uint32_t paused;  /* W:rtnl 1 while reading pauses because rib is behind */
 	_Atomic uint32_t in_step; /* W:rtnl 1 when all tables were read since an overrun */
 	/*
-	 * W:rib 1 if the restored checkpoint had more than KERNEL_LARGE routes, some of them of
-	 * the kernel.
+	 * W:rib 1 if the restored checkpoint had more than KERNEL_LARGE routes, some of
+	 * them of the kernel.
 	 */
 	_Atomic uint32_t restored;
 	/* W:rib groups with next hops both by ports and by interfaces of the kernel */

@@ -37,8 +37,8 @@ const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
 const char *log_escape_name(const char *name, char *out, size_t out_size);
 
 /*
- * Return true if a text is UTF-8, also with control characters. JSON and metrics need UTF-8,
- * and names of interfaces may be any octets.
+ * Return true if a text is UTF-8, also with control characters. JSON and metrics need
+ * UTF-8, and names of interfaces may be any octets.
  */
 bool log_is_utf8(const char *text);
 

@@ -19,7 +19,9 @@
 #define LABEL_REST  0xfffu /* TC, S and TTL of an entry in host order */
 #define LABELS_ALL  (1u << 20)
 
-/* Special-purpose labels: RFC 3032, RFC 6790, RFC 7274. Labels below 16 are never routed. */
+/*
+ * Special-purpose labels: RFC 3032, RFC 6790, RFC 7274. Labels below 16 are never routed.
+ */
 enum {
 	LABEL_IPV4_EXPLICIT_NULL = 0,
 	LABEL_ROUTER_ALERT = 1,
@@ -83,10 +85,10 @@ label_entry(uint32_t label, uint8_t tc, bool bottom, uint8_t ttl)
 }
 
 /*
- * Packed label stacks: up to LABELS_MAX labels in LABEL_WORDS words, in host order. Label i is
- * in the upper 20 bits of word i. The lower 10 bits of words 2k and 2k + 1 have the lower and
- * the upper half of one more number of 20 bits, for k from 0 to 6. Number 0 is label 14,
- * number 1 is label 15: they have no word of their own.
+ * Packed label stacks: up to LABELS_MAX labels in LABEL_WORDS words, in host order. Label i
+ * is in the upper 20 bits of word i. The lower 10 bits of words 2k and 2k + 1 have the
+ * lower and the upper half of one more number of 20 bits, for k from 0 to 6. Number 0 is
+ * label 14, number 1 is label 15: they have no word of their own.
  */
 #define LABELS_MAX  16u /* of a route: zebra sends at most 16 (FRR, MPLS_MAX_LABELS) */
 #define LABEL_WORDS 14u

@@ -18,9 +18,13 @@
 enum msg_type {
 	/* fpm -> rib: decoded events, in order. Bound: fpm's byte account */
 	MSG_FPM_BATCH,
-	/* rtnl -> rib: routes and next hops of the kernel, in order. Bound: rtnl's account */
+	/*
+	 * rtnl -> rib: routes and next hops of the kernel, in order. Bound: rtnl's account
+	 */
 	MSG_KERNEL_BATCH,
-	/* rtnl -> rib: all rules of a family (rule.h). Bound: one per change of the kernel */
+	/*
+	 * rtnl -> rib: all rules of a family (rule.h). Bound: one per change of the kernel
+	 */
 	MSG_RULES,
 	/* rib -> neigh: the interfaces that rules concern. Bound: one per change of them */
 	MSG_RULE_IFACES,
@@ -40,7 +44,9 @@ enum msg_type {
 	MSG_ADJ_STATE,
 	/* bfd -> rib: a next hop is dead, or alive again. Bound: sessions of BFD */
 	MSG_BFD_HOP,
-	/* bfd -> punt: a peer of a session, again every BFD_PEER_S. Bound: sessions of BFD */
+	/*
+	 * bfd -> punt: a peer of a session, again every BFD_PEER_S. Bound: sessions of BFD
+	 */
 	MSG_BFD_PEER,
 	/* punt -> neigh: packets wait for (ifidx, addr). Bound: hold table */
 	MSG_GLEAN,
@@ -58,8 +64,8 @@ enum msg_type {
 	 */
 	MSG_QUIESCE,
 	/*
-	 * ui, rib -> fpm: end the session, so that zebra connects and replays; -> rtnl: read
-	 * the kernel's tables again
+	 * ui, rib -> fpm: end the session, so that zebra connects and replays; -> rtnl:
+	 * read the kernel's tables again
 	 */
 	MSG_REPLAY,
 	/* fpm -> rib: a QUERY_HOLD is in force. Sent after the last batch of the session */
@@ -76,12 +82,15 @@ enum msg_type {
 	 */
 	MSG_RECLAIM,
 	/*
-	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter, sflow, bfd; warn,
-	 * sflow -> rib: a request for some rows. Bound: clients, one of warn,
+	 * ui, trace -> rib, neigh; ui -> trace, manage, fpm, warn, filter, sflow, bfd;
+	 * warn, sflow -> rib: a request for some rows. Bound: clients, one of warn,
 	 * SFLOW_BATCHES_MAX of sflow
 	 */
 	MSG_QUERY,
-	/* rib, neigh, trace, manage, warn, filter, sflow, bfd -> sender of the query: the rows */
+	/*
+	 * rib, neigh, trace, manage, warn, filter, sflow, bfd -> sender of the query: the
+	 * rows
+	 */
 	MSG_REPLY,
 };
 

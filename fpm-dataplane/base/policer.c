@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The policers of all classes. Forwarders and punt take tokens, manage sets rates. Rates and
- * token buckets are atomic, and no thread waits. All sources of a class share 256 token
+ * The policers of all classes. Forwarders and punt take tokens, manage sets rates. Rates
+ * and token buckets are atomic, and no thread waits. All sources of a class share 256 token
  * buckets, selected by a hash: two sources may share a bucket, and no source is stored.
  */
 #include "base/policer.h"

@@ -64,7 +64,7 @@ struct policer_conf {
 };
 extern const struct policer_conf policer_default[N_PUNT_CLASS];
 
-/* --- the bucket ------------------------------------------------------------------------- */
+/* --- the bucket ----------------------------------------------------------------------- */
 
 /* A tick is 1/16 of a cycle of the clock, so that intervals are exact enough. */
 #define POLICER_TICK_SHIFT 4
@@ -123,7 +123,7 @@ bucket_take(_Atomic uint64_t *full_at, const struct bucket_rate *br, uint64_t no
 	return true;
 }
 
-/* --- the policers ------------------------------------------------------------------------ */
+/* --- the policers --------------------------------------------------------------------- */
 
 /* Set the clock (cycles a second) and the rates of all classes.                  [main] */
 void policer_init(uint64_t hz, const struct policer_conf conf[N_PUNT_CLASS]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * port_options: options of a port's device that pass unchanged from the configuration file to
- * the driver. struct config_port and struct port_conf contain them, so no code copies them one
- * by one.
+ * port_options: options of a port's device that pass unchanged from the configuration file
+ * to the driver. struct config_port and struct port_conf contain them, so no code copies
+ * them one by one.
  */
 #ifndef BASE_PORT_OPTIONS_H
 #define BASE_PORT_OPTIONS_H

@@ -104,8 +104,8 @@ uint64_t prefix_hash(const struct prefix *p, uint64_t seed);
 uint64_t ipaddr_hash(const struct ipaddr *a, uint64_t seed);
 
 /*
- * Return true for prefixes of loopback, IPv6 link-local and multicast addresses. They are in
- * no FIB, because the forwarders have rules of their own for them.
+ * Return true for prefixes of loopback, IPv6 link-local and multicast addresses. They are
+ * in no FIB, because the forwarders have rules of their own for them.
  */
 static inline bool
 prefix_is_in_no_fib(const struct prefix *p)

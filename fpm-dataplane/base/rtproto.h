@@ -27,14 +27,14 @@ rtproto_name(uint8_t protocol)
 }
 
 /*
- * Protocol of the routes of FRR's pbrd, in tables of rules. zebra does not replay such tables
- * over FPM, so these routes come from the kernel.
+ * Protocol of the routes of FRR's pbrd, in tables of rules. zebra does not replay such
+ * tables over FPM, so these routes come from the kernel.
  */
 #define RTPROT_FRR_PBR 195
 
 /*
- * Return true if zebra has routes of this protocol (FRR, zebra/rt_netlink.c, zebra2proto()).
- * The routes of pbrd are left out.
+ * Return true if zebra has routes of this protocol (FRR, zebra/rt_netlink.c,
+ * zebra2proto()). The routes of pbrd are left out.
  */
 static inline bool
 rtproto_is_zebras(uint8_t protocol)
@@ -50,9 +50,9 @@ rtproto_is_zebras(uint8_t protocol)
 #define ZEBRA_METRIC 20u
 
 /*
- * Return true if zebra has installed this IP route in the kernel, so that it also arrives over
- * FPM. Other programs (babeld) and operators use numbers of these protocols, too, with other
- * metrics.
+ * Return true if zebra has installed this IP route in the kernel, so that it also arrives
+ * over FPM. Other programs (babeld) and operators use numbers of these protocols, too, with
+ * other metrics.
  */
 static inline bool
 rtproto_is_copy(uint8_t protocol, uint32_t metric)

@@ -26,7 +26,7 @@ int sched_real_time(void);
  */
 int sched_lend(int tid);
 
-/* Give back the priority of sched_lend(), and ask for short slices.          [any thread] */
+/* Give back the priority of sched_lend(), and ask for short slices.         [any thread] */
 void sched_short_slice_again(void);
 
 /*

@@ -18,7 +18,9 @@ void sysfs_read_line(const char *path, char *buf, size_t size);
 /* Read a number, decimal or 0x.... Returns `otherwise` if the file has no number. */
 long long sysfs_read_number(const char *path, long long otherwise);
 
-/* Read the last component of a symbolic link's target. Returns false with buf "" if none. */
+/*
+ * Read the last component of a symbolic link's target. Returns false with buf "" if none.
+ */
 bool sysfs_read_link(const char *path, char *buf, size_t size);
 
 /* Write `text`. Returns 0 or -errno, also if the kernel refuses the value. */

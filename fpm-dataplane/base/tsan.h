@@ -3,9 +3,9 @@
  * tsan: describe to ThreadSanitizer the order that liburcu 0.13 ensures by barriers which
  * ThreadSanitizer does not see. No code in other builds.
  *
- * A reader calls GRACE_QUIESCENT() before each quiescent state and before it goes offline. A
- * thread that has waited for a grace period, or a callback of call_rcu, calls GRACE_OVER()
- * and then may write to or free the objects that the readers had.
+ * A reader calls GRACE_QUIESCENT() before each quiescent state and before it goes offline.
+ * A thread that has waited for a grace period, or a callback of call_rcu, calls
+ * GRACE_OVER() and then may write to or free the objects that the readers had.
  */
 #ifndef BASE_TSAN_H
 #define BASE_TSAN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * warning: configuration of the kernel that a Linux router obeys and the dataplane does not.
- * Thread warn finds it and has the list; the numbers here are for the metrics.
+ * warning: configuration of the kernel that a Linux router obeys and the dataplane does
+ * not. Thread warn finds it and has the list; the numbers here are for the metrics.
  */
 #ifndef BASE_WARNING_H
 #define BASE_WARNING_H

@@ -74,7 +74,7 @@ worker_send(struct worker *to, struct msg *m)
 	ev_async_send(to->loop, &to->wake);
 }
 
-/* --- calls after a grace period --------------------------------------------------------- */
+/* --- calls after a grace period ------------------------------------------------------- */
 
 struct deferred {
 	struct msg_reclaim reclaim; /* first member: the message is the allocation */
@@ -117,7 +117,7 @@ worker_reclaim(struct worker *w, struct msg *m)
 	msg_free(m);
 }
 
-/* --- mailboxes ---------------------------------------------------------------------------- */
+/* --- mailboxes ------------------------------------------------------------------------ */
 
 static struct msg *
 mailbox_take(struct mailbox *box)

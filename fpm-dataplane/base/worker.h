@@ -139,7 +139,7 @@ void worker_settle(struct worker *const *w, unsigned int n);
  */
 void worker_stop_ask(struct worker *w);
 
-/* Return true if the thread is to stop: a long round then ends early.         [the worker] */
+/* Return true if the thread is to stop: a long round then ends early.       [the worker] */
 bool worker_is_ending(const struct worker *w);
 
 /* Stop the thread and wait for its end. Messages may still be sent to it.        [main] */

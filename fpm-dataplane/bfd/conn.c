@@ -7,8 +7,8 @@
  *
  * A partial message cannot stay in the socket: the kernel does not free the buffers of its
  * octets, and these can be larger than half of the socket's receive buffer. Then TCP closes
- * the window, the rest of the message never arrives, and epoll reports the socket as readable
- * all the time.
+ * the window, the rest of the message never arrives, and epoll reports the socket as
+ * readable all the time.
  *
  * plan.c decides which connections are opened and closed.                            [bfd]
  */
@@ -140,7 +140,9 @@ part_close(struct kept_part *p)
 	atomic_store_explicit(&p->moving, false, memory_order_relaxed);
 }
 
-/* Remove the first octets of the stream: the octets in `part`, then octets of the socket. */
+/*
+ * Remove the first octets of the stream: the octets in `part`, then octets of the socket.
+ */
 static void
 conn_remove(struct conn *c, size_t octets)
 {

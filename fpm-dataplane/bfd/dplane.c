@@ -29,7 +29,7 @@ put_be64(uint8_t *p, uint64_t v)
 	put_be32(p + 4, (uint32_t)v);
 }
 
-/* --- from bfdd ------------------------------------------------------------------------------ */
+/* --- from bfdd ------------------------------------------------------------------------ */
 
 static void
 read_session(const uint8_t *p, struct bfd_dplane_session *s)
@@ -122,7 +122,7 @@ bfd_dplane_conf(const struct bfd_dplane_session *s, struct bfd_conf *conf)
 	};
 }
 
-/* --- to bfdd -------------------------------------------------------------------------------- */
+/* --- to bfdd -------------------------------------------------------------------------- */
 
 void
 bfd_dplane_state_of(const struct bfd_fsm *f, uint32_t lid, struct bfd_dplane_state *state)

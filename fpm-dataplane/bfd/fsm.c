@@ -6,7 +6,8 @@
  * returns the differences as actions. So no path can forget to report a change to the
  * caller.
  *
- * Demand mode is never requested. A neighbor that requests it gets no periodic packets (6.6).
+ * Demand mode is never requested. A neighbor that requests it gets no periodic packets
+ * (6.6).
  */
 #include "bfd/fsm.h"
 
@@ -32,7 +33,7 @@ us_larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* --- intervals ------------------------------------------------------------------------------ */
+/* --- intervals ------------------------------------------------------------------------ */
 
 uint32_t
 bfd_fsm_tx_us(const struct bfd_fsm *f)
@@ -86,7 +87,7 @@ bfd_jitter_us(uint32_t interval_us, uint8_t mult, uint32_t random)
 	return us == 0 && interval_us != 0 ? 1 : (uint32_t)us;
 }
 
-/* --- actions -------------------------------------------------------------------------------- */
+/* --- actions -------------------------------------------------------------------------- */
 
 /* The intervals with which the caller works, and the state. */
 struct view {
@@ -133,7 +134,7 @@ acts_since(const struct view *before, const struct bfd_fsm *f, uint64_t now)
 	return acts;
 }
 
-/* --- our timers: 6.8.3 ------------------------------------------------------------------------ */
+/* --- our timers: 6.8.3 ---------------------------------------------------------------- */
 
 static bool
 intervals_are_announced(const struct bfd_fsm *f)
@@ -185,7 +186,7 @@ end_poll(struct bfd_fsm *f, uint64_t now)
 	f->poll_next_at = now + POLL_GAP_NS;
 }
 
-/* --- states ----------------------------------------------------------------------------------- */
+/* --- states --------------------------------------------------------------------------- */
 
 static void
 set_state(struct bfd_fsm *f, enum bfd_state state, enum bfd_diag diag, uint64_t now)
@@ -257,7 +258,7 @@ obey_state(struct bfd_fsm *f, enum bfd_state received, uint64_t now)
 	}
 }
 
-/* --- entry points ------------------------------------------------------------------------------ */
+/* --- entry points --------------------------------------------------------------------- */
 
 static void
 take_conf(struct bfd_fsm *f, const struct bfd_conf *conf)
@@ -304,8 +305,8 @@ bfd_fsm_configure(struct bfd_fsm *f, const struct bfd_conf *conf, uint64_t now)
 	acts = acts_since(&before, f, now);
 	bfd_fsm_packet(f, false, is);
 	/*
-	 * 6.8.7: new contents are sent between the periodic packets. 6.5: a poll sequence adds
-	 * no packets to the periodic ones.
+	 * 6.8.7: new contents are sent between the periodic packets. 6.5: a poll sequence
+	 * adds no packets to the periodic ones.
 	 */
 	if (memcmp(was, is, sizeof(is)) != 0 && !f->polling && bfd_fsm_tx_us(f) != 0 &&
 	    now < f->silent_at)
@@ -413,7 +414,7 @@ bfd_fsm_resume(struct bfd_fsm *f, uint64_t now)
 		f->heard_at = now;
 }
 
-/* --- packets ------------------------------------------------------------------------------------ */
+/* --- packets -------------------------------------------------------------------------- */
 
 void
 bfd_fsm_packet(const struct bfd_fsm *f, bool final, uint8_t out[BFD_PACKET_BYTES])

@@ -41,12 +41,16 @@ struct bfd_conf {
 	bool multihop; /* RFC 5883: no echo */
 };
 
-/* A session. Plain data without pointers: a copy in another process is a session as well. */
+/*
+ * A session. Plain data without pointers: a copy in another process is a session as well.
+ */
 struct bfd_fsm {
 	struct bfd_conf conf;
 	uint32_t my_discr, your_discr; /* your_discr 0: not known */
 
-	/* The last packet of the neighbor. Intervals stay as they are when it falls silent. */
+	/*
+	 * The last packet of the neighbor. Intervals stay as they are when it falls silent.
+	 */
 	uint32_t remote_min_tx_us, remote_min_rx_us, remote_min_echo_rx_us;
 	uint8_t remote_state, remote_diag, remote_mult;
 	bool remote_demand, remote_cbit;

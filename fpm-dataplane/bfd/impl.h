@@ -85,8 +85,8 @@ struct kept {
  */
 struct kept_part {
 	/*
-	 * Octets move from the socket. If the daemon is killed meanwhile, its successor does
-	 * not know whether the socket still has them, and closes the connection.
+	 * Octets move from the socket. If the daemon is killed meanwhile, its successor
+	 * does not know whether the socket still has them, and closes the connection.
 	 */
 	_Atomic bool moving;
 	uint32_t n;
@@ -306,7 +306,9 @@ void lend_pace(struct bfd *b);
  * between packets of forwarders so far. 0: no packets are sent.
  */
 void lend_faster(struct bfd *b, uint32_t interval_us);
-/* Lend the priority to forwarders that had no round since the last look, if a look is due. */
+/*
+ * Lend the priority to forwarders that had no round since the last look, if a look is due.
+ */
 void lend_look(struct bfd *b);
 
 /* --- kernel.c --- */
@@ -319,7 +321,8 @@ void kernel_close(struct bfd *b);
 void kernel_tick(struct bfd *b);
 /*
  * Read a packet from a receiving socket. `kind`: below BFD_KERNEL_SOCKETS. r->octets points
- * into `octets`. Returns 1; 0: there is none; -EBADMSG: it came without its control messages.
+ * into `octets`. Returns 1; 0: there is none; -EBADMSG: it came without its control
+ * messages.
  */
 int kernel_read(struct bfd *b, unsigned int kind, uint8_t octets[BFD_KERNEL_OCTETS],
 		struct received *r);

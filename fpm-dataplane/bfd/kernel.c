@@ -32,7 +32,7 @@ static const struct {
 	{AF_INET6, BFD_PORT_MULTI},
 };
 
-/* --- the receiving sockets ----------------------------------------------------------------- */
+/* --- the receiving sockets ------------------------------------------------------------ */
 
 static void
 kernel_on_packet(struct ev_loop *loop, ev_io *io, int revents)
@@ -157,7 +157,7 @@ kernel_read(struct bfd *b, unsigned int kind, uint8_t octets[BFD_KERNEL_OCTETS],
 	return control_read(&h, r) ? 1 : -EBADMSG;
 }
 
-/* --- sending ------------------------------------------------------------------------------- */
+/* --- sending -------------------------------------------------------------------------- */
 
 /* Open the socket of a session at its source port, or at another free port. */
 static void

@@ -81,7 +81,7 @@ bfd_packet_write(const struct bfd_packet *p, uint8_t wire[BFD_PACKET_BYTES])
 	put_be32(wire + 20, p->min_echo_rx_us);
 }
 
-/* --- names -------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------- */
 
 const char *
 bfd_state_name(unsigned int state)

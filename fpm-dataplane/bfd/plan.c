@@ -8,8 +8,8 @@
 #define ASK_TICKS 10 /* seconds to wait for an answer */
 
 /*
- * With more messages in one step, bfdd may have lost others. The first messages of a step may
- * have been counted for the previous step, so the limit is less than PLAN_ROOM.
+ * With more messages in one step, bfdd may have lost others. The first messages of a step
+ * may have been counted for the previous step, so the limit is less than PLAN_ROOM.
  */
 #define BURST_MOST (PLAN_ROOM / 2)
 

@@ -15,8 +15,8 @@
  * connections as all sessions need, and then closes the connections whose sessions arrived
  * at the start or may have missed a message.
  *
- * A step of bfdd is over when bfdd has answered two echo requests. The first answer may come
- * in the middle of the events that bfdd had found; the second comes after all of them.
+ * A step of bfdd is over when bfdd has answered two echo requests. The first answer may
+ * come in the middle of the events that bfdd had found; the second comes after all of them.
  */
 #ifndef BFD_PLAN_H
 #define BFD_PLAN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rows: the rows of `show bfd` (keys: dist/openapi.yaml).                           [bfd] */
+/* rows: the rows of `show bfd` (keys: dist/openapi.yaml).                          [bfd] */
 #include "bfd/rows.h"
 
 #include <net/if.h>

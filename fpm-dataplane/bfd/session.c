@@ -37,7 +37,7 @@ slot_clear(struct bfd_slot *slot)
 	atomic_store_explicit(&slot->n_sent, 0, memory_order_relaxed);
 }
 
-/* --- the effects of a change --------------------------------------------------------------- */
+/* --- the effects of a change ---------------------------------------------------------- */
 
 static const char *
 session_text(const struct session *s, char buf[PREFIX_STRLEN + 32])
@@ -130,7 +130,7 @@ session_obey(struct bfd *b, struct session *s, unsigned int act)
 		state_log(s, failed);
 }
 
-/* --- sessions come and go ------------------------------------------------------------------ */
+/* --- sessions come and go ------------------------------------------------------------- */
 
 /* Return a free number; 0: none. */
 static uint32_t

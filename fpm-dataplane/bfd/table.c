@@ -2,7 +2,8 @@
 /*
  * table: find a session by its numbers; read the counters and the times that the forwarders
  * write. session_hear() stores the time of the last packet in the session, and
- * sessions_keep_counters() stores the counters in the memory that outlives the daemon. [bfd]
+ * sessions_keep_counters() stores the counters in the memory that outlives the daemon.
+ * [bfd]
  */
 #include "base/clock.h"
 #include "bfd/impl.h"

@@ -3,7 +3,8 @@
  * Read and check configuration values that depend on this machine: plugins, namespaces,
  * paths, memory. Check values of the whole file against each other. This code runs in main
  * before any thread exists, in manage, and in fpmctl. It reads sysfs, /run/netns and the
- * drivers of interfaces, and changes none of them. The start makes the checks that need root.
+ * drivers of interfaces, and changes none of them. The start makes the checks that need
+ * root.
  */
 #include "config/check.h"
 

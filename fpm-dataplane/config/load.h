@@ -18,10 +18,10 @@ struct config_port;
  *
  *   FILE:LINE:COLUMN: KEY: error; expected value
  *
- * FILE is in the form of config_file_str(). Errors are for example unknown keys, wrong types,
- * duplicate names, an interface in `iface=` or a namespace that does not exist, a CPU that
- * this process may not use, and a TAP name or a socket path that is already in use. Return
- * 0, or the number of errors; do not use `conf` then.
+ * FILE is in the form of config_file_str(). Errors are for example unknown keys, wrong
+ * types, duplicate names, an interface in `iface=` or a namespace that does not exist, a
+ * CPU that this process may not use, and a TAP name or a socket path that is already in
+ * use. Return 0, or the number of errors; do not use `conf` then.
  */
 int config_load(const char *file, struct config *conf, FILE *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * audit: the state of `fpmctl audit`, and the reading of each side: the RIB, zebra, the kernel.
- * Private to cmd_audit.c and audit_read.c.
+ * audit: the state of `fpmctl audit`, and the reading of each side: the RIB, zebra, the
+ * kernel. Private to cmd_audit.c and audit_read.c.
  */
 #ifndef CTL_AUDIT_H
 #define CTL_AUDIT_H
@@ -59,8 +59,9 @@ struct audit {
 };
 
 /*
- * Ask the daemon, and call `on_row` with the state of the audit for each row. Owns `request`.
- * This and the functions below return an exit code of fpmctl, unless stated otherwise.
+ * Ask the daemon, and call `on_row` with the state of the audit for each row. Owns
+ * `request`. This and the functions below return an exit code of fpmctl, unless stated
+ * otherwise.
  */
 int audit_ask(struct audit *a, json_t *request,
 	      bool (*on_row)(const json_t *row, const char *text, void *ctx));

@@ -83,7 +83,7 @@ hops_join_json(json_t *hops)
 	return joined;
 }
 
-/* --- zebra ------------------------------------------------------------------------------ */
+/* --- zebra ---------------------------------------------------------------------------- */
 
 struct text {
 	char *s;
@@ -159,7 +159,7 @@ zebra_labels(const char *vtysh)
 	return labels;
 }
 
-/* --- the daemon --------------------------------------------------------------------------- */
+/* --- the daemon ----------------------------------------------------------------------- */
 
 static bool
 rib_on_row(const json_t *row, const char *text, void *ctx)
@@ -197,7 +197,7 @@ rib_labels(const char *socket)
 	return NULL;
 }
 
-/* --- comparison --------------------------------------------------------------------------- */
+/* --- comparison ----------------------------------------------------------------------- */
 
 static void
 difference_add(json_t *differences, const char *label, const json_t *zebra,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * audit_read: read the sides that `fpmctl audit` compares: the RIB from the daemon, zebra by
- * vtysh, the kernel by rtnetlink. A whole side is read to a table; one prefix is read to a->one and
- * a->theirs.
+ * audit_read: read the sides that `fpmctl audit` compares: the RIB from the daemon, zebra
+ * by vtysh, the kernel by rtnetlink. A whole side is read to a table; one prefix is read to
+ * a->one and a->theirs.
  */
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, voi
 	free(text);
 }
 
-/* --- the kernel's side ------------------------------------------------------------------ */
+/* --- the kernel's side ---------------------------------------------------------------- */
 
 /*
  * Return true if the kernel's route must agree with the RIB. The daemon takes zebra's
@@ -133,7 +133,7 @@ audit_on_kernel_one(struct kernel_route *r, void *ctx)
 	a->theirs_of_zebra = rtproto_is_copy(r->protocol, r->metric);
 }
 
-/* --- the RIB's side --------------------------------------------------------------------- */
+/* --- the RIB's side ------------------------------------------------------------------- */
 
 /* Return the place of a row of `show routes`. */
 static uint32_t
@@ -208,7 +208,7 @@ audit_on_route(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
-/* --- questions to the daemon ------------------------------------------------------------ */
+/* --- questions to the daemon ---------------------------------------------------------- */
 
 int
 audit_ask(struct audit *a, json_t *request,
@@ -321,7 +321,7 @@ audit_ask_rib(struct audit *a)
 	return rc;
 }
 
-/* --- one prefix --------------------------------------------------------------------------- */
+/* --- one prefix ----------------------------------------------------------------------- */
 
 int
 audit_ask_theirs(struct audit *a, const struct prefix *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read the rules of both sides as texts in the spelling of `ip rule`, "100: from all iif lan0
- * lookup 100", each side in its order. There are few rules, so each round reads all.
+ * Read the rules of both sides as texts in the spelling of `ip rule`, "100: from all iif
+ * lan0 lookup 100", each side in its order. There are few rules, so each round reads all.
  */
 #include "ctl/audit_rules.h"
 
@@ -31,7 +31,7 @@ struct side {
 
 static const char *const family_name[2] = {"ipv4", "ipv6"};
 
-/* --- texts ---------------------------------------------------------------------------------- */
+/* --- texts ---------------------------------------------------------------------------- */
 
 static void
 row_on_word(void *ctx, const char *text)
@@ -66,7 +66,7 @@ row_text(const json_t *row)
 	return json == NULL ? json_string("?") : json;
 }
 
-/* --- the kernel ------------------------------------------------------------------------------ */
+/* --- the kernel ----------------------------------------------------------------------- */
 
 static json_t *
 prefix_json(const struct prefix *p)
@@ -226,7 +226,7 @@ kernel_side(struct side *s)
 	       kernel_rules(6, kernel_on_rule, s->texts[1]) == 0;
 }
 
-/* --- the daemon ------------------------------------------------------------------------------ */
+/* --- the daemon ----------------------------------------------------------------------- */
 
 static bool
 rib_on_row(const json_t *row, const char *text, void *ctx)
@@ -252,7 +252,7 @@ rib_side(const char *socket, struct side *s)
 	return rc == CTL_OK;
 }
 
-/* --- comparison ------------------------------------------------------------------------------ */
+/* --- comparison ----------------------------------------------------------------------- */
 
 static void
 side_begin(struct side *s)
@@ -299,8 +299,8 @@ text_remove(json_t *texts, const json_t *text)
 }
 
 /*
- * Compare the rules of a family. If both sides have the same rules in another order, the first
- * pair of rules that differs is reported.
+ * Compare the rules of a family. If both sides have the same rules in another order, the
+ * first pair of rules that differs is reported.
  */
 static void
 family_compare(json_t *differences, unsigned int family, const json_t *kernel,
@@ -339,7 +339,10 @@ rules_compare(const char *socket, struct rule_audit *out)
 	json_decref(out->differences);
 	*out = (struct rule_audit){.differences = json_array()};
 	for (unsigned int i = 0; answered && i < 2; i++) {
-		/* A kernel without rules of a family behaves as if it had the standard ones. */
+		/*
+		 * A kernel without rules of a family behaves as if it had the standard
+		 * ones.
+		 */
 		if (json_array_size(kernel.texts[i]) > 0)
 			family_compare(out->differences, i, kernel.texts[i], rib.texts[i]);
 		out->n_kernel += json_array_size(kernel.texts[i]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compare the kernel's rules of policy routing (`ip rule`) with those of the daemon, for `audit`. */
+/*
+ * Compare the kernel's rules of policy routing (`ip rule`) with those of the daemon, for
+ * `audit`.
+ */
 #ifndef CTL_AUDIT_RULES_H
 #define CTL_AUDIT_RULES_H
 
@@ -13,9 +16,10 @@ struct rule_audit {
 };
 
 /*
- * Compare the rules of both families, in their order, in the present network namespace. Repeat the
- * comparison up to twice while rules differ, because both sides change meanwhile. Print no
- * differences. Return CTL_OK, or CTL_NO_DAEMON when a side does not answer.
+ * Compare the rules of both families, in their order, in the present network namespace.
+ * Repeat the comparison up to twice while rules differ, because both sides change
+ * meanwhile. Print no differences. Return CTL_OK, or CTL_NO_DAEMON when a side does not
+ * answer.
  */
 int audit_rules(const char *socket, struct rule_audit *out);
 void audit_rules_free(struct rule_audit *a);

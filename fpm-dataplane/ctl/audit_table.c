@@ -8,7 +8,7 @@
 #include "ctl/hops_text.h"
 #include "ctl/json_row.h"
 
-/* --- places ------------------------------------------------------------------------------ */
+/* --- places --------------------------------------------------------------------------- */
 
 static void *
 mem_or_die(void *mem)
@@ -93,7 +93,7 @@ places_free(struct places *p)
 	*p = (struct places){0};
 }
 
-/* --- routes ------------------------------------------------------------------------------ */
+/* --- routes --------------------------------------------------------------------------- */
 
 struct entry *
 table_add(struct table *t, uint32_t place, const struct prefix *p, uint64_t hops)
@@ -167,7 +167,7 @@ table_clear(struct table *t)
 	*t = (struct table){0};
 }
 
-/* --- rows of the daemon ------------------------------------------------------------------ */
+/* --- rows of the daemon --------------------------------------------------------------- */
 
 /* Return the word that the kernel's side has for the type of a row that is in no FIB. */
 static const char *

@@ -41,8 +41,8 @@ uint32_t places_find_vrf(struct places *p, const char *name);
 void places_free(struct places *p);
 
 /*
- * Return true if zebra shows the routes of this place: table main or the table of a VRF, but
- * not a part for a source.
+ * Return true if zebra shows the routes of this place: table main or the table of a VRF,
+ * but not a part for a source.
  */
 static inline bool
 place_is_zebras(const struct place *at)
@@ -89,8 +89,8 @@ enum spelling {
 };
 
 /*
- * Return the next hops of a row of `show routes`, for its prefixes of one family, in the spelling
- * of hops_text.h; the caller frees them.
+ * Return the next hops of a row of `show routes`, for its prefixes of one family, in the
+ * spelling of hops_text.h; the caller frees them.
  */
 char *audit_row_text(const struct place *at, const json_t *row, bool ip6, enum spelling as);
 uint64_t audit_row_hash(const struct place *at, const json_t *row, bool ip6,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bpf_object: read the sections of an ELF file without a library. The file is untrusted: each
- * offset is checked. The daemon gets only the instructions, not the file.
+ * bpf_object: read the sections of an ELF file without a library. The file is untrusted:
+ * each offset is checked. The daemon gets only the instructions, not the file.
  */
 #include "ctl/bpf_object.h"
 

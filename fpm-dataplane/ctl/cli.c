@@ -19,7 +19,7 @@
 #include "base/edit_distance.h"
 #include "ctl/text.h"
 
-/* --- wrong words -------------------------------------------------------------------------- */
+/* --- wrong words ---------------------------------------------------------------------- */
 
 int
 cli_usage(const struct command *c)
@@ -115,7 +115,7 @@ number_refused(const char *word, const char *text, const char *want)
 	return CTL_USAGE;
 }
 
-/* --- the end ------------------------------------------------------------------------------ */
+/* --- the end -------------------------------------------------------------------------- */
 
 int
 stdout_flush(int rc, int error)

@@ -55,7 +55,7 @@ struct command {
 	void (*complete)(FILE *out, int n, char **word);
 };
 
-/* --- wrong words -------------------------------------------------------------------------- */
+/* --- wrong words ---------------------------------------------------------------------- */
 
 /*
  * Print the usage of a command (NULL: of fpmctl) to stderr. The functions after cli_usage()
@@ -72,7 +72,7 @@ int cli_twice(const char *word, const struct command *c);
 /* Return true if `word` may be `known`, shortened or misspelt. For hints only. */
 bool word_is_near(const char *word, const char *known);
 
-/* --- numbers ------------------------------------------------------------------------------ */
+/* --- numbers -------------------------------------------------------------------------- */
 
 /*
  * Numbers on the command line. A number with a sign, a unit, an exponent or blanks is
@@ -97,7 +97,7 @@ bool number_decimal(const char *text, double *out);
  */
 int number_refused(const char *word, const char *text, const char *want);
 
-/* --- the end ------------------------------------------------------------------------------ */
+/* --- the end -------------------------------------------------------------------------- */
 
 /*
  * Flush stdout. `error` is the errno of an earlier write to stdout that failed, or 0.

@@ -3,9 +3,9 @@
  * fpmctl audit: compare zebra, the kernel, the RIB and the FIB, prefix by prefix and next
  * hop by next hop. The daemon compares its RIB with its FIB (rib/audit.c). audit_read.c
  * reads the RIB once. This file compares zebra's table with the RIB's routes of zebra, in
- * force or hidden by a route of the kernel. Then it compares the route that the kernel would
- * use for each prefix with the route in force. All sides change while they are read, so
- * each difference is looked up again by prefix, until both sides agree or have differed
+ * force or hidden by a route of the kernel. Then it compares the route that the kernel
+ * would use for each prefix with the route in force. All sides change while they are read,
+ * so each difference is looked up again by prefix, until both sides agree or have differed
  * ROUNDS times.
  *
  * The rules of policy routing are compared with the kernel's (audit_rules.c).
@@ -31,8 +31,8 @@
 #define ROUNDS   3
 #define PAUSE_MS 300
 /*
- * Differences that are looked up again. If there are more, SAMPLE of them are looked up first: if
- * all of these remain, a side is wrong, and the others are only counted.
+ * Differences that are looked up again. If there are more, SAMPLE of them are looked up
+ * first: if all of these remain, a side is wrong, and the others are only counted.
  */
 #define CHECK_MAX  200
 #define SAMPLE     20
@@ -79,7 +79,7 @@ audit_on_fib(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
-/* --- the verdict ------------------------------------------------------------------------ */
+/* --- the verdict ---------------------------------------------------------------------- */
 
 static const char *
 hops_or_none(const char *hops)
@@ -374,7 +374,9 @@ audit_with(struct audit *a, enum peer peer)
 	return rc;
 }
 
-/* Print rows of differences of labels or rules. `who`: the other side, whose key is `peer`. */
+/*
+ * Print rows of differences of labels or rules. `who`: the other side, whose key is `peer`.
+ */
 static void
 differences_print(struct audit *a, json_t *differences, const char *peer, const char *who)
 {
@@ -531,8 +533,8 @@ audit_has_zebra(struct audit *a)
 }
 
 /*
- * Compare zebra, the kernel, RIB and FIB, and print the differences; with `repair` repair them.
- * Returns an exit code: CTL_DIFFERENT when anything differed.
+ * Compare zebra, the kernel, RIB and FIB, and print the differences; with `repair` repair
+ * them. Returns an exit code: CTL_DIFFERENT when anything differed.
  */
 static int
 audit_run(const struct options *opt, int n, char **word)

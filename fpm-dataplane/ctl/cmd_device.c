@@ -41,7 +41,7 @@ device_help(FILE *out)
 	      out);
 }
 
-/* --- ports of the daemon ------------------------------------------------------------------ */
+/* --- ports of the daemon -------------------------------------------------------------- */
 
 /*
  * Get the ports of the daemon. Returns an exit code; without a daemon there are no ports.
@@ -86,7 +86,7 @@ device_port(const json_t *ports, const struct device *d)
 	return "";
 }
 
-/* --- list --------------------------------------------------------------------------------- */
+/* --- list ----------------------------------------------------------------------------- */
 
 /* Return "Vendor Model" from pci.ids, which need not be installed; "": unknown. */
 static void
@@ -242,7 +242,7 @@ device_complete(FILE *out, int n, char **word)
 	fputc('\n', out);
 }
 
-/* --- bind and unbind ---------------------------------------------------------------------- */
+/* --- bind and unbind ------------------------------------------------------------------ */
 
 struct search {
 	const char *ifname;

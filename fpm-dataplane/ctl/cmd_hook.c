@@ -48,8 +48,8 @@ file_refused(const char *file, const char *why)
 }
 
 /*
- * Read a whole file, of at most BPF_OBJECT_MAX octets, into memory that the caller frees. Returns
- * CTL_OK, or another exit code after printing an error.
+ * Read a whole file, of at most BPF_OBJECT_MAX octets, into memory that the caller frees.
+ * Returns CTL_OK, or another exit code after printing an error.
  */
 static int
 file_read(const char *file, uint8_t **data, size_t *size)

@@ -169,7 +169,7 @@ filter_complete(FILE *out, const char *show, const char *last)
 		fprintf(out, " %s", filter_words(show, buf));
 }
 
-/* --- help and completion ----------------------------------------------------------------- */
+/* --- help and completion -------------------------------------------------------------- */
 
 static void
 show_help(FILE *out)
@@ -263,7 +263,7 @@ show_names(const struct options *opt, const char *what)
 	return rc;
 }
 
-/* --- rows -------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------- */
 
 static bool
 row_is_wanted(const struct ask *ask, const json_t *row)
@@ -347,7 +347,7 @@ row_order(const void *a, const void *b)
 	return order != 0 ? order : (int)p.len - (int)q.len;
 }
 
-/* --- rates ------------------------------------------------------------------------------ */
+/* --- rates ---------------------------------------------------------------------------- */
 
 static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "tx_packets",
 				      "tx_bytes", "rx_missed",  "rx_errors",  "tx_errors",
@@ -355,8 +355,8 @@ static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "t
 				      "cpu_s",    "packets",    "bytes",      "errors"};
 
 /*
- * Find the row with the same name, kind, thread and VRF. A drop and a punt may have the same
- * name, and so may SIDs of two VRFs.
+ * Find the row with the same name, kind, thread and VRF. A drop and a punt may have the
+ * same name, and so may SIDs of two VRFs.
  */
 static const json_t *
 row_same(const json_t *rows, const json_t *row, const char *name)
@@ -398,7 +398,7 @@ rates_add(const struct ask *ask)
 	}
 }
 
-/* --- one answer ------------------------------------------------------------------------- */
+/* --- one answer ----------------------------------------------------------------------- */
 
 static void
 kept_print(struct ask *ask)
@@ -560,7 +560,7 @@ show_repeat(struct ask *ask)
 	return stop_wanted() ? CTL_OK : rc;
 }
 
-/* --- words ------------------------------------------------------------------------------- */
+/* --- words ---------------------------------------------------------------------------- */
 
 /*
  * Parse an ADDRESS or PREFIX. An address with the prefix length of its interface

@@ -60,7 +60,7 @@ frr_module_line(const char *line, char version[FRR_VERSION_STRLEN])
 	return true;
 }
 
-/* --- faults ------------------------------------------------------------------------------- */
+/* --- faults --------------------------------------------------------------------------- */
 
 static bool
 version_is(const struct frr_version *v, unsigned int major, unsigned int minor,
@@ -105,7 +105,7 @@ frr_announces_other_sids(const struct frr_version *v)
 	return version_is_before(v, 8, 5);
 }
 
-/* --- lines --------------------------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------------------- */
 
 /* Return true if the next word at *p is `word`, and move *p past it. */
 static bool

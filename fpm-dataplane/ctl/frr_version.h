@@ -29,7 +29,7 @@ int frr_version_parse(const char *text, struct frr_version *v);
  */
 bool frr_module_line(const char *line, char version[FRR_VERSION_STRLEN]);
 
-/* --- faults; doc/fpm.md, section 9, has their sources ------------------------------------- */
+/* --- faults; doc/fpm.md, section 9, has their sources --------------------------------- */
 
 /*
  * Return true if zebra keeps a static route without an interface when the link of its next
@@ -55,7 +55,7 @@ bool frr_gives_bfd_in_parts(const struct frr_version *v);
 /* Return true if bgpd announces SIDs of SRv6 as if their locator had 64 bits. */
 bool frr_announces_other_sids(const struct frr_version *v);
 
-/* --- lines that decide whether a fault matters -------------------------------------------- */
+/* --- lines that decide whether a fault matters ---------------------------------------- */
 
 /*
  * Parse a line of `show running-config`. Returns the position after the gateway of a static

@@ -2,10 +2,11 @@
 /*
  * Read a table of the kernel by rtnetlink(7).
  *
- * Linux ends a dump at an object that does not fit in its next message, and reports success.
- * It makes a message as large as the largest buffer of an earlier recv() with a result, up to
- * 32 KiB; at first 4 KiB (netlink_dump(), netlink_recvmsg()). So this file receives one short
- * answer into its buffer before it requests a dump. A route of 252 next hops has up to 7 KiB.
+ * Linux ends a dump at an object that does not fit in its next message, and reports
+ * success. It makes a message as large as the largest buffer of an earlier recv() with a
+ * result, up to 32 KiB; at first 4 KiB (netlink_dump(), netlink_recvmsg()). So this file
+ * receives one short answer into its buffer before it requests a dump. A route of 252 next
+ * hops has up to 7 KiB.
  */
 #include "ctl/kernel_dump.h"
 
@@ -37,8 +38,8 @@ end_result(const struct nlmsghdr *h)
 }
 
 /*
- * Take the messages of a datagram. Returns 1 after the end of the answer, 0 if more follows,
- * or -errno.
+ * Take the messages of a datagram. Returns 1 after the end of the answer, 0 if more
+ * follows, or -errno.
  */
 static int
 datagram_take(const char *buffer, size_t len, uint32_t seq, bool *interrupted,

@@ -16,8 +16,8 @@ struct dump_reader {
 };
 
 /*
- * Request a dump in the present network namespace. `type` is RTM_GETROUTE or another request
- * whose header begins with the address family `af` and has `header_bytes`.
+ * Request a dump in the present network namespace. `type` is RTM_GETROUTE or another
+ * request whose header begins with the address family `af` and has `header_bytes`.
  *
  * Returns 0 after the whole answer. -EINTR: changes of the table have interrupted each of
  * several answers; -ENODATA: the answer has no end; -ETIMEDOUT: the kernel does not answer;
@@ -27,8 +27,8 @@ int kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 		const struct dump_reader *to);
 
 /*
- * Request a dump of the routes of one of the tables 1 to 255, as kernel_dump(). Linux before
- * 4.20 shows all tables.
+ * Request a dump of the routes of one of the tables 1 to 255, as kernel_dump(). Linux
+ * before 4.20 shows all tables.
  */
 int kernel_dump_table(uint8_t af, uint8_t table, const struct dump_reader *to);
 

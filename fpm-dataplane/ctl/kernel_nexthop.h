@@ -26,8 +26,8 @@ struct kernel_nexthops {
 };
 
 /*
- * Read the objects of the present network namespace. Returns 0 or -errno. A kernel without such
- * objects has none.
+ * Read the objects of the present network namespace. Returns 0 or -errno. A kernel without
+ * such objects has none.
  */
 int kernel_nexthops_read(struct kernel_nexthops *all);
 /* Return the object, or NULL. */

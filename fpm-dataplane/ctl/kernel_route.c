@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Decode the kernel's messages about IP routes. Most messages of a full table differ in the
- * prefix only. So the other attributes are decoded once, and the result is kept (struct kept).
+ * prefix only. So the other attributes are decoded once, and the result is kept (struct
+ * kept).
  */
 #include "ctl/kernel_route.h"
 
@@ -24,7 +25,9 @@ struct octets {
 	size_t len;
 };
 
-/* The attributes of a message that the audit needs; `at` is NULL if the message has none. */
+/*
+ * The attributes of a message that the audit needs; `at` is NULL if the message has none.
+ */
 struct attributes {
 	struct octets dst, src, oif, gateway, via, multipath, priority, table, cacheinfo,
 		pref, nhid;
@@ -55,7 +58,7 @@ struct route_decoder {
 	uint8_t key[1 << 16]; /* a message without its prefix */
 };
 
-/* --- attributes ---------------------------------------------------------------------------- */
+/* --- attributes ----------------------------------------------------------------------- */
 
 static struct octets *
 attribute_find(struct attributes *a, uint16_t type)
@@ -154,7 +157,7 @@ prefix_take(const struct octets *value, uint8_t family, uint8_t len, struct pref
 	return true;
 }
 
-/* --- next hops ----------------------------------------------------------------------------- */
+/* --- next hops ------------------------------------------------------------------------ */
 
 static int
 link_order(const void *key, const void *link)
@@ -207,8 +210,8 @@ gateway_take(const struct attributes *a, uint8_t family, char text[INET6_ADDRSTR
 }
 
 /*
- * Add a next hop with these flags (RTNH_F_*). A route that is not unicast has no next hops in
- * the dataplane.
+ * Add a next hop with these flags (RTNH_F_*). A route that is not unicast has no next hops
+ * in the dataplane.
  */
 static bool
 hop_take(struct route_decoder *d, struct meaning *m, const struct attributes *a,
@@ -256,8 +259,8 @@ multipath_take(struct route_decoder *d, struct meaning *m, struct octets rest,
 }
 
 /*
- * Add the next hops of an object. The weight of a member has eight bits, as in RTA_MULTIPATH
- * (weight_in_kernel() of audit_table.c).
+ * Add the next hops of an object. The weight of a member has eight bits, as in
+ * RTA_MULTIPATH (weight_in_kernel() of audit_table.c).
  */
 static void
 object_take(struct route_decoder *d, struct meaning *m, uint32_t id, long long weight)
@@ -283,7 +286,7 @@ object_take(struct route_decoder *d, struct meaning *m, uint32_t id, long long w
 	m->all_down &= (nh->flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) != 0;
 }
 
-/* --- routes -------------------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------------------- */
 
 /*
  * Return the word of the dataplane for a route of this type. "": no FIB has routes of the

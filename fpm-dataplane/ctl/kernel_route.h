@@ -2,8 +2,8 @@
 /*
  * kernel_route: decode the kernel's messages about IP routes (rtnetlink(7)) for the audit.
  *
- * The daemon decodes the same messages. This decoder shares no code with it, so `fpmctl audit`
- * also finds errors of the daemon's decoder.
+ * The daemon decodes the same messages. This decoder shares no code with it, so `fpmctl
+ * audit` also finds errors of the daemon's decoder.
  */
 #ifndef CTL_KERNEL_ROUTE_H
 #define CTL_KERNEL_ROUTE_H
@@ -34,7 +34,9 @@ struct kernel_route {
 	 * route is connected and the dataplane prefers another route.
 	 */
 	bool is_down;
-	/* As hops_text.h spells them; for other types "local", "broadcast", "blackhole"... */
+	/*
+	 * As hops_text.h spells them; for other types "local", "broadcast", "blackhole"...
+	 */
 	struct hops_text hops;
 	/*
 	 * A reader may use these two fields as a cache: they are 0 at first, and keep their
@@ -48,14 +50,17 @@ struct route_decoder;
 
 /* Make a decoder for a network namespace with these interfaces (kernel_links()). */
 struct route_decoder *route_decoder_new(const struct kernel_link *links, int n_links);
-/* Set the objects that routes may name instead of their next hops. They stay with the caller. */
+/*
+ * Set the objects that routes may name instead of their next hops. They stay with the
+ * caller.
+ */
 void route_decoder_set_nexthops(struct route_decoder *d, const struct kernel_nexthops *all);
 void route_decoder_free(struct route_decoder *d);
 
 /*
  * Decode a message of type RTM_NEWROUTE. Returns the route, which is valid until the next
- * call, or NULL: *rc is 0 if no FIB has such a route, or -EBADMSG if an octet of the message
- * is not as rtnetlink(7) says.
+ * call, or NULL: *rc is 0 if no FIB has such a route, or -EBADMSG if an octet of the
+ * message is not as rtnetlink(7) says.
  */
 struct kernel_route *route_decode(struct route_decoder *d, const struct nlmsghdr *h,
 				  int *rc);

@@ -229,7 +229,10 @@ rule_decode(const struct nlmsghdr *h, struct kernel_rule *r)
 	r->flowlabel[1] = be32toh(raw.label[1]);
 	if (!raw.has_mask && r->fwmark[0] != 0)
 		r->fwmark[1] = UINT32_MAX;
-	/* Received packets have the mark 0, come from no tunnel, and belong to the superuser. */
+	/*
+	 * Received packets have the mark 0, come from no tunnel, and belong to the
+	 * superuser.
+	 */
 	r->mark = (r->fwmark[0] & r->fwmark[1]) != 0;
 	r->uid = r->has_uid_range && r->uid_range[0] != 0;
 	r->tunnel = raw.tunnel != 0;

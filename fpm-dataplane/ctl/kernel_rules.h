@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernel_rules: the kernel's rules of policy routing (linux/fib_rules.h). The daemon decodes the
- * same messages. This decoder shares no code with it, so `fpmctl audit` also finds errors of the
- * daemon's decoder.
+ * kernel_rules: the kernel's rules of policy routing (linux/fib_rules.h). The daemon
+ * decodes the same messages. This decoder shares no code with it, so `fpmctl audit` also
+ * finds errors of the daemon's decoder.
  */
 #ifndef CTL_KERNEL_RULES_H
 #define CTL_KERNEL_RULES_H
@@ -46,15 +46,16 @@ struct kernel_rule {
 };
 
 /*
- * Call on_rule() for each rule of a family in the present network namespace, in the kernel's order.
- * A kernel without rules has none. Returns 0, or -1 after printing an error.
+ * Call on_rule() for each rule of a family in the present network namespace, in the
+ * kernel's order. A kernel without rules has none. Returns 0, or -1 after printing an
+ * error.
  */
 int kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule, void *ctx),
 		 void *ctx);
 
 /*
- * Call on_table() for each table that a rule of the family looks up, except for rules that match no
- * received packet. Returns as kernel_rules().
+ * Call on_table() for each table that a rule of the family looks up, except for rules that
+ * match no received packet. Returns as kernel_rules().
  */
 int kernel_rule_tables(uint8_t family,
 		       void (*on_table)(uint8_t family, uint32_t table, void *ctx),

@@ -66,8 +66,8 @@ table_on_message(const struct nlmsghdr *h, void *ctx)
 }
 
 /*
- * Judge a dump without a route of table local. Returns 0 if that table has none; -EMSGSIZE: the
- * dump is incomplete; or another error.
+ * Judge a dump without a route of table local. Returns 0 if that table has none; -EMSGSIZE:
+ * the dump is incomplete; or another error.
  */
 static int
 table_cut(uint8_t af)

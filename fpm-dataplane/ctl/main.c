@@ -169,8 +169,8 @@ struct instead {
 };
 
 /*
- * Store one option that getopt_long() returned. `word` is the argument with it, `next` (NULL:
- * none) the argument after it. Returns CTL_OK or CTL_USAGE.
+ * Store one option that getopt_long() returned. `word` is the argument with it, `next`
+ * (NULL: none) the argument after it. Returns CTL_OK or CTL_USAGE.
  */
 static int
 option_take(int opt, struct options *o, unsigned int *given, struct instead *instead,

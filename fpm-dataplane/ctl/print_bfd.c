@@ -102,7 +102,7 @@ bfd_table_row(const json_t *row)
 		puts("    its next hop was removed from all groups");
 }
 
-/* --- one session ------------------------------------------------------------------------- */
+/* --- one session ---------------------------------------------------------------------- */
 
 static void
 counts_print(const json_t *row, const char *what, const char *const key[4])

@@ -367,7 +367,9 @@ port_head(void)
 	       "RX PACKETS", "TX PACKETS");
 }
 
-/* Format the row's rate `key` multiplied by `times`: "0 pps", "12.3 kbit/s". Returns buf. */
+/*
+ * Format the row's rate `key` multiplied by `times`: "0 pps", "12.3 kbit/s". Returns buf.
+ */
 static const char *
 per_s_text(const json_t *row, const char *key, double times, const char *unit, char buf[48])
 {

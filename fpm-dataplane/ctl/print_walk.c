@@ -86,8 +86,8 @@ route_table_print(const json_t *route)
 }
 
 /*
- * Print how many labels are popped, the route of the IP packet behind them if they end here, and
- * which labels are pushed.
+ * Print how many labels are popped, the route of the IP packet behind them if they end
+ * here, and which labels are pushed.
  */
 static void
 labels_print(const json_t *row)

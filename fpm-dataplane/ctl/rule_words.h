@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 /*
- * Call word() for each part of a rule, in the order of `ip rule`: "not", "from all", "iif lan0",
- * "lookup main". The number of the rule is left out.
+ * Call word() for each part of a rule, in the order of `ip rule`: "not", "from all", "iif
+ * lan0", "lookup main". The number of the rule is left out.
  */
 void rule_words(const json_t *row, void (*word)(void *ctx, const char *text), void *ctx);
 

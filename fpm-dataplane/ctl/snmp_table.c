@@ -360,7 +360,7 @@ snmp_table_refresh(struct snmp_table *t)
 	return 0;
 }
 
-/* --- values ---------------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------------------------- */
 
 static unsigned int
 if_type(const struct kernel_link *link)

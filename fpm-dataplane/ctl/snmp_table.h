@@ -49,9 +49,9 @@ struct snmp_table {
 };
 
 /*
- * Read the tables again if they are older than a second. Returns 0, or -errno with the table
- * as before. While the daemon does not run, its interfaces have no counters, because the
- * counters of their TAPs cover only the few packets that the kernel handled.
+ * Read the tables again if they are older than a second. Returns 0, or -errno with the
+ * table as before. While the daemon does not run, its interfaces have no counters, because
+ * the counters of their TAPs cover only the few packets that the kernel handled.
  */
 int snmp_table_refresh(struct snmp_table *t);
 

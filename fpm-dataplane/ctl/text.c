@@ -17,7 +17,7 @@
 /* fewest columns for text on a line; if fewer are left, a long word has its own line */
 #define WIDTH_MIN 20
 
-/* --- numbers --------------------------------------------------------------------------- */
+/* --- numbers -------------------------------------------------------------------------- */
 
 const char *
 human_bytes(long long bytes, char buf[32])
@@ -73,7 +73,7 @@ human_seconds(double seconds, char buf[32])
 	return buf;
 }
 
-/* --- the terminal ------------------------------------------------------------------------- */
+/* --- the terminal --------------------------------------------------------------------- */
 
 bool
 terminal_obeys(void)
@@ -110,7 +110,7 @@ terminal_width(void)
 	return width;
 }
 
-/* --- lines -------------------------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------------------- */
 
 /*
  * Return the length of the first piece of a word of `n` octets when `room` octets are

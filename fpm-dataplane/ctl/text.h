@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * Return the plural ending for `n` things, as in "%lld packet%s"; use text_noun() for nouns with
- * an irregular plural.
+ * Return the plural ending for `n` things, as in "%lld packet%s"; use text_noun() for nouns
+ * with an irregular plural.
  */
 static inline const char *
 text_plural(long long n)

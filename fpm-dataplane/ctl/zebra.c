@@ -223,7 +223,7 @@ zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
 	return is_table ? 0 : zebra_count(vtysh, family, true, &least, &most);
 }
 
-/* --- one prefix, as JSON --------------------------------------------------------------- */
+/* --- one prefix, as JSON -------------------------------------------------------------- */
 
 /* Read all output as JSON; names of interfaces may be malformed UTF-8. NULL: no JSON. */
 static json_t *

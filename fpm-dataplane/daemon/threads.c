@@ -147,7 +147,9 @@ kernel_state_confirm(struct dataplane *dp)
 int
 threads_start(struct dataplane *dp)
 {
-	/* bfd follows neigh, because the interfaces of its sessions have to be in the FIB. */
+	/*
+	 * bfd follows neigh, because the interfaces of its sessions have to be in the FIB.
+	 */
 	static const int start_order[] = {W_RIB,   W_RTNL,   W_PUNT,  W_FILTER,
 					  W_NEIGH, W_BFD,    W_TRACE, W_SFLOW,
 					  W_FPM,   W_MANAGE, W_WARN,  W_UI};

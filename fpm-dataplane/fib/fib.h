@@ -44,8 +44,8 @@ enum path_kind {
 	PATH_UNRESOLVED,  /* the route names a next hop that zebra never announced */
 	PATH_FOREIGN,     /* leaves by an interface that is not a port of the dataplane */
 	/*
-	 * index: labels to push, see label.h, or segments, see headend.h; 0: an encapsulation
-	 * that is not supported
+	 * index: labels to push, see label.h, or segments, see headend.h; 0: an
+	 * encapsulation that is not supported
 	 */
 	PATH_ENCAP,
 	PATH_DOWN, /* all its next hops are down */
@@ -262,8 +262,8 @@ struct fib_tunnel {
 	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
 	struct ipaddr local, remote;
 	/*
-	 * The outer header. Its fields for length, TTL, TOS, identification, checksum and the
-	 * type of the inner packet are zero.
+	 * The outer header. Its fields for length, TTL, TOS, identification, checksum and
+	 * the type of the inner packet are zero.
 	 */
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 };
@@ -744,8 +744,8 @@ fib_tag_bytes(const struct fib_iface *iface)
 }
 
 /*
- * Return an interface of VRF `vrf` that has a source of ICMP errors of a family; 0: there is
- * none. Searches all interfaces. [RCU reader]
+ * Return an interface of VRF `vrf` that has a source of ICMP errors of a family; 0: there
+ * is none. Searches all interfaces. [RCU reader]
  */
 uint16_t fib_iface_of_vrf(const struct fib *fib, uint16_t vrf, uint8_t family);
 

@@ -56,8 +56,8 @@ fib_headend_write(struct fib_headend *h, const uint32_t *word, unsigned int n)
 }
 
 /*
- * Choose the source as Linux does without `ip sr tunsrc` (RFC 6724): an address of the egress
- * interface, own or borrowed. Return false if there is none.
+ * Choose the source as Linux does without `ip sr tunsrc` (RFC 6724): an address of the
+ * egress interface, own or borrowed. Return false if there is none.
  */
 static bool
 source_choose(struct fib_headend_outer *outer)
@@ -74,8 +74,8 @@ source_choose(struct fib_headend_outer *outer)
 }
 
 /*
- * Look up the outer packet as a packet of this host, to which policy rules apply. `ds`: its traffic
- * class.
+ * Look up the outer packet as a packet of this host, to which policy rules apply. `ds`: its
+ * traffic class.
  */
 static void
 headend_look_up(const struct fib *fib, uint8_t ds, struct fib_headend_outer *outer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * headend: headends of SRv6 (RFC 8986, 5): routes that put a packet behind an outer IPv6 header
- * and a list of segments.
+ * headend: headends of SRv6 (RFC 8986, 5): routes that put a packet behind an outer IPv6
+ * header and a list of segments.
  *
  * The path of such a route is PATH_ENCAP, as that of a route with labels. Its entry in
  * fib->encap has no label and leads to no adjacency, so that code for labels finds no
@@ -23,7 +23,10 @@
 #define HEADEND_HOP_LIMIT 64 /* of outer headers: RFC 2473, 6.3 */
 #define SRH_ONE_BYTES     24 /* of a routing header with one segment */
 
-/* rib writes an entry before it publishes a path that leads here, and does not change it later. */
+/*
+ * rib writes an entry before it publishes a path that leads here, and does not change it
+ * later.
+ */
 struct fib_headend {
 	alignas(64) uint8_t bytes; /* of head[] */
 	uint8_t next_at; /* offset in head[] of the protocol of the inner packet */
@@ -35,8 +38,8 @@ struct fib_headend {
 static_assert(sizeof(struct fib_headend) == 128, "two cache lines");
 
 /*
- * The kernel's settings of SRv6 in the control namespace. Immutable: warn publishes a new copy for
- * each change.
+ * The kernel's settings of SRv6 in the control namespace. Immutable: warn publishes a new
+ * copy for each change.
  */
 struct fib_seg6 {
 	struct ipaddr source; /* `ip sr tunsrc`; all zero: chosen for each route */
@@ -164,9 +167,9 @@ headend_path(const struct fib *fib, const uint8_t *of_all, uint64_t route, uint3
 unsigned int fib_headend_mtu(const struct fib *fib, const struct fib_headend_outer *outer);
 
 /*
- * Write the outer headers before the packet of `len` octets at `ip`, and return the first octet.
- * The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal mode. Linux
- * 6.1 writes 0 if the packet is IPv4 (seg6_do_srh_encap()).
+ * Write the outer headers before the packet of `len` octets at `ip`, and return the first
+ * octet. The traffic class is that of the packet: RFC 2473, 6.4; RFC 6040, 4.1, normal
+ * mode. Linux 6.1 writes 0 if the packet is IPv4 (seg6_do_srh_encap()).
  *
  * head   the outer IPv6 header; its first four octets are not used
  * first  the first four octets to write, as a number: version and flow label

@@ -121,7 +121,8 @@ addr_label6(const struct ipaddr *a)
  * Return the source for an error to `to`, among the preferred addresses of the interface.
  * An address with the label of `to` is best (RFC 6724, 5, rule 6). If several have it, the
  * address with the longest prefix in common with `to` is best (rule 8). Linux compares only
- * the bits of the subnet, and so does this function. Among equal addresses the first is taken.
+ * the bits of the subnet, and so does this function. Among equal addresses the first is
+ * taken.
  */
 static const struct ipaddr *
 error_source6(const struct fib_iface *in, const struct ipaddr *to)
@@ -231,7 +232,10 @@ error_path(const struct fib *fib, uint16_t vrf, const struct icmp_about *about,
 	return fib_resolve_error(fib, vrf, family, ip);
 }
 
-/* Return true if a route leads to `to`: not an address of this router, not a broadcast address. */
+/*
+ * Return true if a route leads to `to`: not an address of this router, not a broadcast
+ * address.
+ */
 static bool
 addr_has_return_route(const struct fib *fib, uint16_t vrf, const struct icmp_about *about,
 		      const struct ipaddr *to, const struct ipaddr *src)

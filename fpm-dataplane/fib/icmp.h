@@ -67,8 +67,8 @@ struct icmp_kind {
 struct icmp_kind icmp_of_drop(enum reason cause, uint8_t family);
 
 /*
- * Return the TOS octet of an error about an IPv4 packet: precedence internetwork control (RFC
- * 1812, 4.3.2.5), and the bits 0x1e of the packet's TOS octet, as in Linux.
+ * Return the TOS octet of an error about an IPv4 packet: precedence internetwork control
+ * (RFC 1812, 4.3.2.5), and the bits 0x1e of the packet's TOS octet, as in Linux.
  */
 uint8_t icmp_tos(const uint8_t *ip4);
 

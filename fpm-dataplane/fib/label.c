@@ -127,7 +127,9 @@ fib_label_walk(const struct fib *fib, const uint8_t *p, unsigned int room,
 		room -= LABEL_BYTES;
 		walk->n++;
 		walk->bottom = label_is_bottom(entry);
-		/* RFC 6790, 4.2: the TTL of an entropy label is 0, its TC has no meaning. */
+		/*
+		 * RFC 6790, 4.2: the TTL of an entropy label is 0, its TC has no meaning.
+		 */
 		if (skip > 0)
 			skip--;
 		else if (walk->n > 1 && label_of(entry) == LABEL_ENTROPY_INDICATOR)

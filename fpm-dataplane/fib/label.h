@@ -26,12 +26,12 @@
 #include "fib/fib.h"
 
 /*
- * Labels to push, and the neighbor or the tunnel to which the packet goes. rib writes an entry
- * before it publishes a path that leads here, and does not change it later.
+ * Labels to push, and the neighbor or the tunnel to which the packet goes. rib writes an
+ * entry before it publishes a path that leads here, and does not change it later.
  *
- * An entry with more than LABEL_WORDS labels, or of a tunnel, is packed. It leads to adjacency
- * 0, which has no neighbor, so that fast code leaves the packet to the slow path without a test
- * of its own. encap_next() returns its path, and encap_label() its labels.
+ * An entry with more than LABEL_WORDS labels, or of a tunnel, is packed. It leads to
+ * adjacency 0, which has no neighbor, so that fast code leaves the packet to the slow path
+ * without a test of its own. encap_next() returns its path, and encap_label() its labels.
  */
 struct fib_encap {
 	alignas(64) fib_path next; /* PATH_ADJ */
@@ -79,8 +79,8 @@ encap_head_ttl(uint64_t head)
 static_assert(2 * ENCAP_TUNNEL <= LABELS_ALL, "labels_more() has all bits of the path");
 
 /*
- * Return the path of the neighbor, or of the tunnel (PATH_ONLINK); for a headend of SRv6, any
- * other path (fib/headend.h).
+ * Return the path of the neighbor, or of the tunnel (PATH_ONLINK); for a headend of SRv6,
+ * any other path (fib/headend.h).
  */
 static inline fib_path
 encap_next(const struct fib_encap *e)
@@ -104,8 +104,8 @@ encap_label(const struct fib_encap *e, unsigned int i)
 }
 
 /*
- * Set an entry that pushes `n` labels, at most LABELS_MAX, toward `next`: an adjacency, or a
- * tunnel (PATH_ONLINK). `ttl` as in struct fib_encap.
+ * Set an entry that pushes `n` labels, at most LABELS_MAX, toward `next`: an adjacency, or
+ * a tunnel (PATH_ONLINK). `ttl` as in struct fib_encap.
  */
 static inline void
 encap_set(struct fib_encap *e, fib_path next, const uint32_t *label, unsigned int n,
@@ -133,8 +133,8 @@ encap_set(struct fib_encap *e, fib_path next, const uint32_t *label, unsigned in
 struct label_walk {
 	/*
 	 * Valid if `reason` is N_REASON. PATH_ADJ and PATH_ENCAP send the packet. PATH_VRF
-	 * looks up the IP packet behind the labels in that VRF. Any other path means the same
-	 * as for an IP packet.
+	 * looks up the IP packet behind the labels in that VRF. Any other path means the
+	 * same as for an IP packet.
 	 */
 	fib_path path;
 	/* enum reason: a drop; PUNT_not_ip: to the kernel; N_REASON: follow `path`. */

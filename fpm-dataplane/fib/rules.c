@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Walk over the policy rules. Nothing is written.                            [RCU reader] */
+/* Walk over the policy rules. Nothing is written.                           [RCU reader] */
 #include "fib/rules.h"
 
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 #include "base/kernel_event.h"
 #include "base/msg.h"
 
-/* --- selectors ---------------------------------------------------------------------------- */
+/* --- selectors ------------------------------------------------------------------------ */
 
 struct ports {
 	uint16_t source, dest; /* 0: the packet has none */
@@ -18,7 +18,8 @@ struct ports {
 
 /*
  * Return the place of the ports behind the header of a protocol; -1: it has none. As in the
- * kernel, the halves of the SPI of ESP and of AH count as ports (proto_ports_offset() of Linux).
+ * kernel, the halves of the SPI of ESP and of AH count as ports (proto_ports_offset() of
+ * Linux).
  */
 static int
 ports_offset(uint8_t proto)
@@ -120,9 +121,9 @@ rule_label_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 }
 
 /*
- * Return true if the packet came in by the interface of the rule, or by a member of it if it is
- * a VRF. A packet of this host in a VRF, such as an ICMP error, came in by the loopback device
- * alone (l3mdev_fib_rule_iif_match() of Linux).
+ * Return true if the packet came in by the interface of the rule, or by a member of it if
+ * it is a VRF. A packet of this host in a VRF, such as an ICMP error, came in by the
+ * loopback device alone (l3mdev_fib_rule_iif_match() of Linux).
  */
 static bool
 rule_iif_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
@@ -146,7 +147,7 @@ rule_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 	return is != rule->invert;
 }
 
-/* --- actions ------------------------------------------------------------------------------ */
+/* --- actions -------------------------------------------------------------------------- */
 
 /* Return the FIB that replaces `base` for this packet's source (IPv6) or TOS (IPv4). */
 static uint16_t

@@ -54,7 +54,10 @@ struct sid_packet {
 	uint16_t upper_at;
 	uint8_t upper; /* protocol behind all headers that were read */
 	uint8_t left;  /* segments left; 0 without a header */
-	/* Only if the read fails: the octet with a wrong number of segments. 0: another reason. */
+	/*
+	 * Only if the read fails: the octet with a wrong number of segments. 0: another
+	 * reason.
+	 */
 	uint16_t wrong_at;
 };
 

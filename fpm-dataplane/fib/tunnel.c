@@ -298,8 +298,8 @@ outer_look_up(const struct fib *fib, const struct fib_tunnel *t, const uint8_t *
 }
 
 /*
- * Return the DS field by which an outer packet is looked up. Linux looks up an outer IPv6 packet
- * with the class of the device's settings; a class that is inherited does not count.
+ * Return the DS field by which an outer packet is looked up. Linux looks up an outer IPv6
+ * packet with the class of the device's settings; a class that is inherited does not count.
  */
 static uint8_t
 lookup_ds(const struct fib *fib, const struct fib_tunnel *t, uint8_t ds,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tunnel: tunnels of the kernel as interfaces of the dataplane: GRE (RFC 2784, 2890, 7676) and IP
- * in IP (RFC 2003, 2473, 4213).
+ * tunnel: tunnels of the kernel as interfaces of the dataplane: GRE (RFC 2784, 2890, 7676)
+ * and IP in IP (RFC 2003, 2473, 4213).
  *
  * neigh follows the links. A tunnel has an interface number as a VLAN has, and its
  * fib_iface has a template of the outer header. A route by a tunnel is PATH_ONLINK with
@@ -81,8 +81,8 @@ struct fib_tunnel_found {
 };
 
 /*
- * The tunnel of the last packet, because the next packet often has the same tunnel. The reader
- * clears it at each quiescent state (ifidx: 0).
+ * The tunnel of the last packet, because the next packet often has the same tunnel. The
+ * reader clears it at each quiescent state (ifidx: 0).
  */
 struct fib_tunnel_last {
 	struct fib_tunnel_words {
@@ -91,7 +91,9 @@ struct fib_tunnel_last {
 	uint16_t ifidx;
 };
 
-/* Return true if packets of this IP protocol to this host may be outer packets of a tunnel. */
+/*
+ * Return true if packets of this IP protocol to this host may be outer packets of a tunnel.
+ */
 static inline bool
 tunnel_proto(uint8_t proto)
 {
@@ -139,8 +141,8 @@ void fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, uint8_t ds,
 			struct fib_tunnel_outer *outer);
 
 /*
- * Look up an outer packet as one of this host, to which policy rules apply. `ds`: its DS field,
- * of which the ECN bits do not count.
+ * Look up an outer packet as one of this host, to which policy rules apply. `ds`: its DS
+ * field, of which the ECN bits do not count.
  */
 fib_path outer_look_up(const struct fib *fib, const struct fib_tunnel *t,
 		       const uint8_t *head, uint8_t ds);
@@ -195,10 +197,11 @@ ip_dsfield(const uint8_t *ip, uint8_t family)
 }
 
 /*
- * Write an outer IPv4 header. `first`: its first eight octets as a number, without the version.
+ * Write an outer IPv4 header. `first`: its first eight octets as a number, without the
+ * version.
  *
- * Sum words in registers, because a sum over octets that were just stored waits for the stores.
- * The sum has the byte order of its words (RFC 1071, 2), so it needs no conversion.
+ * Sum words in registers, because a sum over octets that were just stored waits for the
+ * stores. The sum has the byte order of its words (RFC 1071, 2), so it needs no conversion.
  */
 static inline void
 tunnel_put_ip4(const struct fib_tunnel *t, uint8_t *out, uint8_t family, uint64_t first,
@@ -242,7 +245,10 @@ tunnel_put4(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned in
 		       ttl);
 	if (t->bytes == 20)
 		return out;
-	/* Copy the headers of GRE without a key, and of VXLAN, by their length: it is faster. */
+	/*
+	 * Copy the headers of GRE without a key, and of VXLAN, by their length: it is
+	 * faster.
+	 */
 	if (t->bytes == 24)
 		memcpy(out + 20, t->head + 20, 4);
 	else if (t->bytes == FIB_VXLAN4_BYTES)
@@ -328,8 +334,8 @@ tunnel_put_labels(const struct fib_tunnel *t, uint8_t *labels, unsigned int len,
  * hash  of the packet's flow, for the flow label of an outer IPv6 header (RFC 6438)
  * df    set DF in an outer IPv4 header
  *
- * The ECN field is that of the packet (RFC 6040, 4.1, normal mode); Linux writes ECT(0) where the
- * packet has CE, as the older RFC 3168 says.
+ * The ECN field is that of the packet (RFC 6040, 4.1, normal mode); Linux writes ECT(0)
+ * where the packet has CE, as the older RFC 3168 says.
  */
 static inline uint8_t *
 tunnel_put_df(const struct fib_tunnel *t, uint8_t *ip, uint8_t family, unsigned int len,
@@ -390,7 +396,9 @@ tunnel_put_all_labels(const struct fib_tunnel_outer *outer, uint8_t *labels,
 	return ip;
 }
 
-/* Return the egress interface of a path that leads to a neighbor; NULL: it leads to none. */
+/*
+ * Return the egress interface of a path that leads to a neighbor; NULL: it leads to none.
+ */
 static inline const struct fib_iface *
 path_out(const struct fib *fib, fib_path path)
 {

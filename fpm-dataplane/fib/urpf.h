@@ -23,8 +23,8 @@ enum fib_urpf {
 /*
  * The egress of a next hop is 15 bits: the number of an interface, FIB_EGRESS_VRF with the
  * number of a VRF for a next hop that is the device of the VRF, or FIB_EGRESS_OTHER. A word
- * has up to four of them, the first in the lowest bits, or FIB_EGRESS_BLOCK and the address of
- * a struct fib_egress.
+ * has up to four of them, the first in the lowest bits, or FIB_EGRESS_BLOCK and the address
+ * of a struct fib_egress.
  */
 #define FIB_EGRESS_VRF   0x4000u
 #define FIB_EGRESS_OTHER 0x7fffu /* an interface that is no port */
@@ -85,8 +85,8 @@ enum fib_back fib_egress_judge(const struct fib *fib, const struct fib_iface *in
 			       uint64_t egress, bool by_vrf);
 
 /*
- * The device of a VRF in one word: its ifindex, and the check of the sources of packets that
- * an end point of SRv6 looks up in the VRF. 0: the VRF has no device.
+ * The device of a VRF in one word: its ifindex, and the check of the sources of packets
+ * that an end point of SRv6 looks up in the VRF. 0: the VRF has no device.
  */
 static inline uint64_t
 fib_vrf_device_make(uint32_t ifindex, enum fib_urpf urpf4)
@@ -106,7 +106,10 @@ fib_vrf_device_urpf4(uint64_t word)
 	return (enum fib_urpf)(word & 0xff);
 }
 
-/* Return true if `in` stands for the device of a VRF, as for inner packets of SRv6 (fwd/sid.c). */
+/*
+ * Return true if `in` stands for the device of a VRF, as for inner packets of SRv6
+ * (fwd/sid.c).
+ */
 static inline bool
 fib_iface_is_vrf(const struct fib_iface *in)
 {

@@ -16,7 +16,7 @@ fib_vxlan_hash(const struct fib *fib, uint16_t vrf, uint16_t port, uint32_t vni)
 			  32);
 }
 
-/* --- received packets ------------------------------------------------------------------- */
+/* --- received packets ----------------------------------------------------------------- */
 
 /* The outer header of a packet. */
 struct outer {
@@ -59,9 +59,9 @@ iface_takes(const struct fib_iface *iface, uint32_t vni, const struct outer *o)
 }
 
 /*
- * Return the interface that has the VNI, and the VRF, local address and port of the packet; NULL:
- * there is none that is up. *gone: such an interface is down or was just removed, so the kernel
- * decides about the packet.
+ * Return the interface that has the VNI, and the VRF, local address and port of the packet;
+ * NULL: there is none that is up. *gone: such an interface is down or was just removed, so
+ * the kernel decides about the packet.
  */
 static inline const struct fib_iface *
 iface_of(const struct fib *fib, const struct fib_vxlans *vxlans, const struct outer *o,
@@ -177,7 +177,7 @@ fib_vxlan_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_
 	return found;
 }
 
-/* --- sent packets ----------------------------------------------------------------------- */
+/* --- sent packets --------------------------------------------------------------------- */
 
 void
 fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_t family,

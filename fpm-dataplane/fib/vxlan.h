@@ -42,8 +42,9 @@ struct fib_vxlan_hop {
 };
 
 /*
- * The interfaces over VXLAN that are up, by VRF, port and VNI: a hash table with open addressing.
- * neigh adds and removes entries in place, and publishes a new table if this one is full.
+ * The interfaces over VXLAN that are up, by VRF, port and VNI: a hash table with open
+ * addressing. neigh adds and removes entries in place, and publishes a new table if this
+ * one is full.
  */
 struct fib_vxlans {
 	uint32_t mask; /* number of entries less one; the number is a power of two */
@@ -72,9 +73,9 @@ struct fib_vxlan_found {
 };
 
 /*
- * Find the interface of a VXLAN packet to this host. Its header is valid; `room` octets of it,
- * without padding, may be read. Fragments go to the kernel, and so do inner frames to multicast or
- * broadcast MACs, of ARP and of other protocols.
+ * Find the interface of a VXLAN packet to this host. Its header is valid; `room` octets of
+ * it, without padding, may be read. Fragments go to the kernel, and so do inner frames to
+ * multicast or broadcast MACs, of ARP and of other protocols.
  *
  * last  the interface of the last packet, because the next packet often has the same
  *       interface. The reader clears it (NULL) at each quiescent state.
@@ -184,7 +185,8 @@ vxlan_put(const struct fib_vxlan_hop *hop, uint8_t *ip, uint8_t family, unsigned
 }
 
 /*
- * Return the sum over the pseudo header of a UDP packet of `len` octets (RFC 768; RFC 8200, 8.1).
+ * Return the sum over the pseudo header of a UDP packet of `len` octets (RFC 768; RFC 8200,
+ * 8.1).
  */
 static inline uint32_t
 udp_pseudo_sum(const uint8_t *ip, uint8_t family, unsigned int len)

@@ -303,8 +303,8 @@ op_walk(struct build *b, const struct ruleset_op *op, unsigned int above,
 
 /*
  * Refuse chains with a loop, or with too many jumps in a row. The kernel refuses them, too.
- * Refuse chains that jump to each other so often that one packet would keep a forwarder busy
- * for seconds.
+ * Refuse chains that jump to each other so often that one packet would keep a forwarder
+ * busy for seconds.
  */
 static int
 chain_walk(struct build *b, uint32_t number, unsigned int above)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Translate one expression of nf_tables to operations of a ruleset. An unknown expression is
- * refused by its name. [filter]
+ * Translate one expression of nf_tables to operations of a ruleset. An unknown expression
+ * is refused by its name. [filter]
  */
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>

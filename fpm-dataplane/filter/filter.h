@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * filter: the thread that follows nft tables of the control namespace. It reads the tables
- * after each change, builds a ruleset of its chains at the hook forward (ruleset/ruleset.h),
- * and publishes it as a whole in fib->filter. A table that it does not understand changes
- * nothing: the previous ruleset stays in force.
+ * after each change, builds a ruleset of its chains at the hook forward
+ * (ruleset/ruleset.h), and publishes it as a whole in fib->filter. A table that it does not
+ * understand changes nothing: the previous ruleset stays in force.
  */
 #ifndef FILTER_FILTER_H
 #define FILTER_FILTER_H

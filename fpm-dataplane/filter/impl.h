@@ -147,8 +147,8 @@ const uint8_t *attr_value(const struct nlattr *data, unsigned int *len);
 const char *attr_string(const struct nlattr *a);
 
 /*
- * Return the configured table that attribute `attr` of a message names; NULL: the table is not
- * configured.
+ * Return the configured table that attribute `attr` of a message names; NULL: the table is
+ * not configured.
  */
 const struct filter_table *filter_table_of(const struct filter_table *table,
 					   unsigned int n_table, const struct nlmsghdr *nlh,
@@ -282,7 +282,9 @@ void *build_room(void *array, uint32_t n, uint32_t *room, size_t size);
 
 /* Compare the names of two chains, for qsort() and bsearch(). */
 int build_chain_compare(const void *a, const void *b);
-/* Return the chain of a name, after the chains are sorted; NULL: there is none, or no name. */
+/*
+ * Return the chain of a name, after the chains are sorted; NULL: there is none, or no name.
+ */
 struct raw_chain *build_chain_find(const struct build *b, const char *name);
 /* Note that a chain is reached. Return its number in the ruleset. */
 uint32_t build_chain_reach(struct build *b, struct raw_chain *c);
@@ -323,8 +325,8 @@ void kept_untake(struct build *b);
 int build_expression(struct build *b, const struct nlattr *expr, struct ruleset_rule *rule);
 
 /*
- * elements.c: find a set, load it with its elements at its first use, and store its number. Returns
- * 0 or -1.
+ * elements.c: find a set, load it with its elements at its first use, and store its number.
+ * Returns 0 or -1.
  */
 int build_set(struct build *b, const struct nlattr *name, uint32_t *number);
 /*

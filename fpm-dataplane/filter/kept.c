@@ -149,8 +149,8 @@ kept_append(struct build *b, uint64_t handle, struct ruleset_state *state)
 }
 
 /*
- * Keep the state of a handle, unless the ruleset has it. `rule`: the message of the rule; NULL: a
- * named object.
+ * Keep the state of a handle, unless the ruleset has it. `rule`: the message of the rule;
+ * NULL: a named object.
  */
 static void
 handle_keep(struct build *b, uint64_t handle, const struct nlmsghdr *rule)

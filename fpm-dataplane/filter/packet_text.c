@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The facts about a packet that Linux writes to its log (nf_log_ipv4, nf_log_ipv6), as key=value.
- * [any thread, no side effects]
+ * The facts about a packet that Linux writes to its log (nf_log_ipv4, nf_log_ipv6), as
+ * key=value. [any thread, no side effects]
  */
 #include "filter/packet_text.h"
 

@@ -7,7 +7,7 @@
 
 #define PACKET_TEXT 1024 /* octets, with the terminator */
 
-/* Describe a packet as key=value. Returns `out`.                 [any thread, no side effects] */
+/* Describe a packet as key=value. Returns `out`.           [any thread, no side effects] */
 const char *packet_text(const struct logged *l, char out[PACKET_TEXT]);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/msg.h"
 #include "filter/thread.h"
 
-/* Answer a query: append rows, move the cursor, set `done`.                      [filter] */
+/* Answer a query: append rows, move the cursor, set `done`.                     [filter] */
 void filter_rows(const struct filter *f, struct msg_query *q);
 
 #endif

@@ -243,7 +243,9 @@ fpm_hold_is_on(const struct fpm *fpm)
 
 /* --- session.c                                                                [fpm] */
 
-/* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
+/*
+ * Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed).
+ */
 int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
 
 /* Send acknowledgements to zebra, if the session by which the routes came still exists. */

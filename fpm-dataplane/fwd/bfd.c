@@ -4,9 +4,9 @@
  * A forwarder does both without another thread, so a session stays up while other threads
  * get no CPU time. Packets that change a session go to thread bfd.                  [fwd-n]
  *
- * Tried with no gain that could be measured, with 1,000 sessions on Zen 4: a heap of times whose
- * nodes have four children in one cache line, beats in fewer cache lines, and a look at the
- * clock each 50 us.
+ * Tried with no gain that could be measured, with 1,000 sessions on Zen 4: a heap of times
+ * whose nodes have four children in one cache line, beats in fewer cache lines, and a look
+ * at the clock each 50 us.
  */
 #include "fwd/bfd.h"
 
@@ -22,7 +22,7 @@
 
 #define SENDS_PER_ROUND 32 /* limits how long received packets wait */
 
-/* --- sending ---------------------------------------------------------------------------- */
+/* --- sending -------------------------------------------------------------------------- */
 
 /* Return the ticks until the next packet: RFC 5880, 6.8.7. */
 static uint64_t
@@ -200,7 +200,7 @@ fwd_bfd_send(struct fwd *f)
 	p->next = due_first(&p->due);
 }
 
-/* --- the priority of thread bfd ----------------------------------------------------------- */
+/* --- the priority of thread bfd ------------------------------------------------------- */
 
 void
 fwd_bfd_begin(struct fwd *f)
@@ -232,7 +232,7 @@ fwd_bfd_give_back(struct fwd *f)
 	sched_short_slice_again();
 }
 
-/* --- receiving -------------------------------------------------------------------------- */
+/* --- receiving ------------------------------------------------------------------------ */
 
 struct view {
 	const uint8_t *src, *dst; /* addresses, network order */

@@ -41,7 +41,7 @@ load32(const uint8_t *at)
 	return word;
 }
 
-/* --- match ------------------------------------------------------------------------------ */
+/* --- match ---------------------------------------------------------------------------- */
 
 /*
  * Return the offset of four octets that differ between flows of the same IPv4 addresses:
@@ -139,7 +139,7 @@ packet_match(struct burst *b, unsigned int i, unsigned int tag_bytes)
 	return p;
 }
 
-/* --- the lookups of a pattern ------------------------------------------------------------ */
+/* --- the lookups of a pattern --------------------------------------------------------- */
 
 /* Return true for an end point that passes packets on by the route of the next segment. */
 static bool
@@ -264,7 +264,7 @@ pattern_renew(struct burst *b, unsigned int i, struct fwd_decap_pattern *p)
 	return false;
 }
 
-/* --- packets ---------------------------------------------------------------------------- */
+/* --- packets -------------------------------------------------------------------------- */
 
 /* Count a packet for the SID of its pattern, without its tags. */
 static inline void
@@ -391,7 +391,7 @@ fwd_decap_fast(struct burst *b)
 	b->n = (uint16_t)kept;
 }
 
-/* --- learn ------------------------------------------------------------------------------ */
+/* --- learn ---------------------------------------------------------------------------- */
 
 /* The octets of a pattern while it is made. */
 struct octets {

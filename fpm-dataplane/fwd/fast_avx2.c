@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fast_avx2: fast_lanes.h, compiled for CPUs with AVX2.                           [fwd-n] */
+/* fast_avx2: fast_lanes.h, compiled for CPUs with AVX2.                          [fwd-n] */
 #include "fwd/target_x86.h"
 #include "fwd/fast.h"
 

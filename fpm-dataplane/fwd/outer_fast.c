@@ -15,7 +15,7 @@
 #include "fwd/frame.h"
 #include "port/vxlan.h"
 
-/* --- the path -------------------------------------------------------------------------- */
+/* --- the path ------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) void
 leg_find_vxlan(struct fwd *f, const struct fib_vxlan_hop *hop, struct fwd_leg *leg)
@@ -76,7 +76,7 @@ exit_find(const struct fwd *f, fib_path path, struct fwd_exit *e)
 	       e->out->ifidx < PORT_MAX;
 }
 
-/* --- adjacency -------------------------------------------------------------------------- */
+/* --- adjacency ------------------------------------------------------------------------ */
 
 static inline bool
 packet_to_vtep(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop)
@@ -155,7 +155,7 @@ fwd_outer_fast_adjacency(struct burst *b, uint64_t odd)
 	return into;
 }
 
-/* --- rewrite ---------------------------------------------------------------------------- */
+/* --- rewrite -------------------------------------------------------------------------- */
 
 /*
  * Set the start of the frame to `eth`, before an outer header, and its end to that of the

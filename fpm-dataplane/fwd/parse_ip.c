@@ -193,8 +193,8 @@ fwd_parse_ip6(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_ip6_martian_src);
 	else if (dst[0] == 0xff) /* in any frame: RFC 6085, 3 */
 		/*
-		 * Groups of a scope above link-local go to the kernel, because an application may
-		 * have joined the group.
+		 * Groups of a scope above link-local go to the kernel, because an
+		 * application may have joined the group.
 		 */
 		burst_leave(b, i,
 			    (dst[1] & 15) <= 2

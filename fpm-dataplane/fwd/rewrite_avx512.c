@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rewrite_avx512: rewrite_vectors.h, compiled for CPUs with AVX-512.               [fwd-n] */
+/* rewrite_avx512: rewrite_vectors.h, compiled for CPUs with AVX-512.             [fwd-n] */
 #include "fwd/target_x86.h"
 #include "fwd/fast.h"
 #include "port/vlan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spread_avx2: spread_vectors.h, compiled for CPUs with AVX2.                      [fwd-n] */
+/* spread_avx2: spread_vectors.h, compiled for CPUs with AVX2.                    [fwd-n] */
 #include "fwd/target_x86.h"
 #include "fwd/tx.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spread_avx512: spread_vectors.h, compiled for CPUs with AVX-512.                 [fwd-n] */
+/* spread_avx512: spread_vectors.h, compiled for CPUs with AVX-512.               [fwd-n] */
 #include "fwd/target_x86.h"
 #include "fwd/tx.h"
 

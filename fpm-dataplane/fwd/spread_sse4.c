@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spread_sse4: spread_vectors.h, compiled for x86-64-v2.                           [fwd-n] */
+/* spread_sse4: spread_vectors.h, compiled for x86-64-v2.                         [fwd-n] */
 #include "fwd/tx.h"
 
 #define INLINE static inline __attribute__((always_inline))

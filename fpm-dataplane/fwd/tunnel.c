@@ -13,7 +13,7 @@
 #include "fwd/label.h"
 #include "port/vlan.h"
 
-/* --- out of a tunnel -------------------------------------------------------------------- */
+/* --- out of a tunnel ------------------------------------------------------------------ */
 
 bool
 fwd_tunnel_decap(struct burst *b, unsigned int i)
@@ -245,7 +245,7 @@ fwd_tunnel_leave(struct burst *b, unsigned int i, const struct rte_mbuf *m)
 	return at;
 }
 
-/* --- into a tunnel ---------------------------------------------------------------------- */
+/* --- into a tunnel -------------------------------------------------------------------- */
 
 void
 fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w)

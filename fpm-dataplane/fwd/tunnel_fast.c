@@ -12,7 +12,7 @@
 #include "fwd/tunnel.h"
 #include "port/vlan.h"
 
-/* --- out of a tunnel -------------------------------------------------------------------- */
+/* --- out of a tunnel ------------------------------------------------------------------ */
 
 /* Return the offset at which a frame of the inner packet would begin. */
 static unsigned int
@@ -62,7 +62,7 @@ fwd_tunnel_fast_cut(struct burst *b)
 	}
 }
 
-/* --- into a tunnel ---------------------------------------------------------------------- */
+/* --- into a tunnel -------------------------------------------------------------------- */
 
 /* Return the neighbor's MAC address and interface; 0: the packet is not a usual one. */
 static inline uint64_t

@@ -11,7 +11,7 @@
 
 #define IP6_MTU_MIN 1280u /* RFC 8200, 5 */
 
-/* --- from a VTEP ------------------------------------------------------------------------ */
+/* --- from a VTEP ---------------------------------------------------------------------- */
 
 /*
  * Return true if the UDP checksum is right, or is 0, which fib_vxlan_find() has allowed.
@@ -78,7 +78,7 @@ fwd_vxlan_decap(struct burst *b, unsigned int i)
 	return true;
 }
 
-/* --- to a VTEP -------------------------------------------------------------------------- */
+/* --- to a VTEP ------------------------------------------------------------------------ */
 
 /*
  * Return the length of the largest packet that goes to a neighbor. It may be below 1280,

@@ -153,7 +153,9 @@ ins_check(const struct check *c, size_t at)
 	return 0;
 }
 
-/* Check that no jump leads to the second half of an instruction, and that each path ends. */
+/*
+ * Check that no jump leads to the second half of an instruction, and that each path ends.
+ */
 static int
 paths_check(const struct check *c, uint32_t *work)
 {

@@ -28,11 +28,11 @@ int hook_check(const struct bpf_insn *ins, size_t n, char *why, size_t why_size)
 /*
  * Return true if the compiler of DPDK may compile a program that hook_check() has passed.
  *
- * The compiler for x86-64 makes wrong code in three cases. After BPF_JSET with a constant of
- * one octet, the CPU reads instructions at wrong places. A shift of a register by itself has a
- * wrong result (22.11). If a second exit is 127 or 128 octets behind the first exit, the jump
- * to it has a wrong target. So only programs with one exit are compiled. On other CPUs no
- * program is compiled, because no test has compared the code with the interpreter.
+ * The compiler for x86-64 makes wrong code in three cases. After BPF_JSET with a constant
+ * of one octet, the CPU reads instructions at wrong places. A shift of a register by itself
+ * has a wrong result (22.11). If a second exit is 127 or 128 octets behind the first exit,
+ * the jump to it has a wrong target. So only programs with one exit are compiled. On other
+ * CPUs no program is compiled, because no test has compared the code with the interpreter.
  */
 bool hook_compiles(const struct bpf_insn *ins, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hook: the programs of `fpmctl hook`. Thread manage loads and removes them, and publishes their
- * list as fib->hooks. Forwarders run them (fwd/hook.c).
+ * hook: the programs of `fpmctl hook`. Thread manage loads and removes them, and publishes
+ * their list as fib->hooks. Forwarders run them (fwd/hook.c).
  */
 #ifndef HOOK_HOOK_H
 #define HOOK_HOOK_H
@@ -38,8 +38,8 @@ int hooks_load(struct hooks *hooks, const struct hook_want *want, char *why,
 int hooks_unload(struct hooks *hooks, const char *dev, char *why, size_t why_size);
 
 /*
- * Verify a program and make it ready to run, with memory for all forwarders. Return NULL, with a
- * sentence in `why`, if it is refused. hook_program_free() frees it.
+ * Verify a program and make it ready to run, with memory for all forwarders. Return NULL,
+ * with a sentence in `why`, if it is refused. hook_program_free() frees it.
  *
  * ins  `n` instructions of eBPF, 8 octets each, in the byte order of this CPU.
  */

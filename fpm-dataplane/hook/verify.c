@@ -74,7 +74,7 @@ value_number(struct range range)
 	return (struct value){.kind = NUMBER, .range = range};
 }
 
-/* --- where paths meet ----------------------------------------------------------------------- */
+/* --- where paths meet ----------------------------------------------------------------- */
 
 static struct value
 value_meet(struct value a, struct value b)
@@ -126,7 +126,7 @@ paths_take(struct verify *v)
 	v->reached = true;
 }
 
-/* --- arithmetic ----------------------------------------------------------------------------- */
+/* --- arithmetic ----------------------------------------------------------------------- */
 
 /* Return the second operand. A constant of 32 bits is extended with its sign to 64 bits. */
 static struct value
@@ -195,7 +195,7 @@ alu_verify(struct verify *v, const struct bpf_insn *i)
 	return 0;
 }
 
-/* --- memory --------------------------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------------------- */
 
 static unsigned int
 access_bytes(uint8_t code)
@@ -292,7 +292,7 @@ load_verify(struct verify *v, const struct bpf_insn *i)
 	return to->kind == NOTHING ? verify_fail(v, "reads different kinds of values") : 0;
 }
 
-/* --- jumps ---------------------------------------------------------------------------------- */
+/* --- jumps ---------------------------------------------------------------------------- */
 
 /* Narrow a register to the values of one path. Return false if the path is impossible. */
 static bool

@@ -61,7 +61,7 @@ row_add(struct msg_manage *mm, json_t *object)
 	json_array_append_new(mm->q.rows, object);
 }
 
-/* --- running configuration -------------------------------------------------------------- */
+/* --- running configuration ------------------------------------------------------------ */
 
 static void
 show_running(struct manage *mg, struct msg_manage *mm)
@@ -86,7 +86,7 @@ row_add_key(void *ctx, const struct config_key *key)
 			       key->required, "reload", key->live));
 }
 
-/* --- policers --------------------------------------------------------------------------- */
+/* --- policers ------------------------------------------------------------------------- */
 
 static const char *
 rate_str(uint32_t rate, char buf[16])
@@ -122,7 +122,7 @@ policer_change(struct manage *mg, struct msg_manage *mm)
 		 rate_str(now->source_rate, source_rate), now->source_burst);
 }
 
-/* --- programs --------------------------------------------------------------------------- */
+/* --- programs ------------------------------------------------------------------------- */
 
 static void
 hook_change(struct manage *mg, struct msg_manage *mm)
@@ -140,7 +140,7 @@ hook_change(struct manage *mg, struct msg_manage *mm)
 	change_unlock();
 }
 
-/* --- reload ----------------------------------------------------------------------------- */
+/* --- reload --------------------------------------------------------------------------- */
 
 struct reload {
 	struct msg_manage *mm;
@@ -305,9 +305,9 @@ change_apply(struct manage *mg, struct msg_manage *mm, const struct config *now,
 }
 
 /*
- * Change the running configuration to `next` as a whole, or refuse with a reason. `now`: the
- * settings in force. They are the running configuration, except for the MTU of a port that
- * port_change() changes.
+ * Change the running configuration to `next` as a whole, or refuse with a reason. `now`:
+ * the settings in force. They are the running configuration, except for the MTU of a port
+ * that port_change() changes.
  */
 static void
 change_make(struct manage *mg, struct msg_manage *mm, const struct config *now,
@@ -351,7 +351,7 @@ reload_file(struct manage *mg, struct msg_manage *mm)
 	free(next);
 }
 
-/* --- ports ------------------------------------------------------------------------------ */
+/* --- ports ---------------------------------------------------------------------------- */
 
 /*
  * Return true if a file could have this configuration. The code that loads files checks it:
@@ -480,7 +480,7 @@ port_request(struct manage *mg, struct msg_manage *mm)
 	free(next);
 }
 
-/* --- the thread ------------------------------------------------------------------------- */
+/* --- the thread ----------------------------------------------------------------------- */
 
 static void
 request_run(struct manage *mg, struct msg_manage *mm)

@@ -35,8 +35,9 @@ port_is(const struct reconnect_of *at, const struct config_port *cp)
 
 /*
  * Return the record of a port's attempts. Records are found by TAP and device, because the
- * numbers of ports change with the configuration. A new port takes over the record of a port
- * that the configuration no longer has; there are as many records as there can be ports.
+ * numbers of ports change with the configuration. A new port takes over the record of a
+ * port that the configuration no longer has; there are as many records as there can be
+ * ports.
  */
 static struct reconnect_of *
 port_tries(struct reconnect *r, const struct config_port *cp)
@@ -74,8 +75,8 @@ port_has_device(const struct port *port, const char *kernel_if)
 }
 
 /*
- * Return MEMIF_LISTENS if the device of the port can be opened: its kernel interface exists,
- * or its server listens.
+ * Return MEMIF_LISTENS if the device of the port can be opened: its kernel interface
+ * exists, or its server listens.
  */
 static enum memif_server
 device_server(const char *device, const char *kernel_if)

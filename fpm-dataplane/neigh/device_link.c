@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sets the link of a port's device as its TAP is set, and limits the log lines about links of
- * a port. [neigh]
+ * Sets the link of a port's device as its TAP is set, and limits the log lines about links
+ * of a port. [neigh]
  */
 #include <string.h>
 

@@ -442,8 +442,8 @@ iface_log_forwarding(struct neigh *n, uint16_t ifidx)
 /*
  * Follow a `forwarding` sysctl. IPv4: the kernel writes a value for all to each interface,
  * so the value of the interface decides. IPv6: the value for all decides, unless
- * `force_forwarding` of the interface is 1; `forwarding` of the interface makes it a host or a
- * router for neighbor discovery (ip-sysctl.rst).
+ * `force_forwarding` of the interface is 1; `forwarding` of the interface makes it a host
+ * or a router for neighbor discovery (ip-sysctl.rst).
  */
 void
 iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)

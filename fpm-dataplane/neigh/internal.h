@@ -336,7 +336,10 @@ struct neigh {
 	uint64_t n_publishes; /* calls of iface_publish(), for tests */
 	uint64_t n_tables;    /* tables of received packets that were made, for tests */
 	struct link *link[LINK_CHAINS];
-	/* chains of the known links by the ifindex of the link below them, and of their master */
+	/*
+	 * chains of the known links by the ifindex of the link below them, and of their
+	 * master
+	 */
 	struct cds_hlist_head above[LINK_CHAINS], member[LINK_CHAINS];
 	struct cds_hlist_head tagged[LINK_CHAINS]; /* ... by the link below and the VLAN */
 	struct vrf vrf[FIB_VRF_NONE];              /* by number, from 1 */
@@ -383,7 +386,9 @@ void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 struct link *link_find(struct neigh *n, uint32_t ifindex);
 /* Set the fields of a link that the kernel reports. */
 void link_set(struct neigh *n, struct link *l, const struct kmon_link *kl);
-/* Return the chain that has the links on interface `on` with this VLAN, and perhaps others. */
+/*
+ * Return the chain that has the links on interface `on` with this VLAN, and perhaps others.
+ */
 struct cds_hlist_head *link_tagged(struct neigh *n, unsigned int on, uint16_t vlan);
 /* Find or create a link. NULL if there is no memory (logged). */
 struct link *link_get(struct neigh *n, uint32_t ifindex);
@@ -416,7 +421,7 @@ void link_tell_settings(struct neigh *n, const struct link *l);
 /* Follow ignore_routes_with_linkdown of a link, or of all, and `forwarding` of IPv4. */
 void link_conf_event(struct neigh *n, const struct kmon_conf *kc);
 
-/* --- locals.c: the addresses of a link -------------------------------------------------- */
+/* --- locals.c: the addresses of a link ------------------------------------------------ */
 
 /* Return true if other links may borrow the address. */
 bool addr_is_lent(const struct kmon_addr *ka);
@@ -569,7 +574,7 @@ iface_next_on(struct neigh *n, uint16_t i)
 	return n->iface[i].next_on;
 }
 
-/* --- vlan_table.c: numbers of interfaces, tables of VLANs and macvlans ---------------------- */
+/* --- vlan_table.c: numbers of interfaces, tables of VLANs and macvlans ---------------- */
 
 /* Return a free number for a new VLAN or tunnel; 0: all are in use. */
 uint16_t vlan_take_number(struct neigh *n);
@@ -582,7 +587,7 @@ void vlan_retire_number(struct neigh *n, uint16_t ifidx);
  */
 struct fib_vlans *vlan_table(struct neigh *n, uint16_t ifidx);
 
-/* --- outer.c: the outer headers of tunnels ------------------------------------------------ */
+/* --- outer.c: the outer headers of tunnels -------------------------------------------- */
 
 /* Return the kernel's word for the kind of a tunnel; NULL: the link is no tunnel. */
 const char *tunnel_kind(const struct kmon_link *kl);
@@ -605,7 +610,7 @@ void tunnel_below(struct neigh *n, uint32_t dev, uint16_t *vrf, uint32_t *link);
 /* Return true if tunnel_below() now sets another VRF or link than `vrf` and `link`. */
 bool tunnel_below_changed(struct neigh *n, uint32_t dev, uint16_t vrf, uint32_t link);
 
-/* --- no_port.c: interfaces that are on no port ------------------------------------------ */
+/* --- no_port.c: interfaces that are on no port ---------------------------------------- */
 
 /*
  * Store the reason why the kernel keeps a tunnel, and log it once. `reason` is NULL if
@@ -617,7 +622,7 @@ uint16_t tunnel_take_number(struct neigh *n, struct link *l);
 /* Undo tunnel_take_number(). */
 void tunnel_drop_number(struct neigh *n, uint16_t ifidx);
 
-/* --- tunnel.c: tunnels ------------------------------------------------------------------ */
+/* --- tunnel.c: tunnels ---------------------------------------------------------------- */
 
 /*
  * Add a tunnel and return its number; 0: the link is no tunnel, or stays with the kernel
@@ -628,11 +633,11 @@ void tunnel_remove(struct neigh *n, uint16_t ifidx);
 /* Publish tunnels whose link below has changed, and their table. Once per round. */
 void tunnels_publish(struct neigh *n);
 
-/* --- tunnel_table.c: the table of tunnels ------------------------------------------------ */
+/* --- tunnel_table.c: the table of tunnels --------------------------------------------- */
 
 /*
- * Enter a tunnel that was published into the table by which received packets find their tunnel.
- * `old`: the former copy, or NULL.
+ * Enter a tunnel that was published into the table by which received packets find their
+ * tunnel. `old`: the former copy, or NULL.
  */
 void tunnel_enter(struct neigh *n, const struct fib_iface *old, const struct fib_iface *fi);
 /* Publish the table again if tunnel_enter() could not update it. */
@@ -662,7 +667,7 @@ void svis_apply(struct neigh *n);
 /* Publish interfaces whose link below has changed, and their table. Once per round. */
 void vxlans_publish(struct neigh *n);
 
-/* --- vxlan_table.c: the table of interfaces over VXLAN ------------------------------------ */
+/* --- vxlan_table.c: the table of interfaces over VXLAN -------------------------------- */
 
 /*
  * Enter an interface that was published into the table by which received packets find their
@@ -699,7 +704,7 @@ link_count_vxlan(struct neigh *n, struct link *l)
 	l->kernels_vxlan = is;
 }
 
-/* --- vxlan_hop.c: the headers of neighbors behind a VXLAN ------------------------------ */
+/* --- vxlan_hop.c: the headers of neighbors behind a VXLAN ----------------------------- */
 
 /* Write the VXLAN part of the copy for forwarders. */
 void svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi);
@@ -721,8 +726,8 @@ void nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop
 /* --- macvlan.c: the MACs of macvlans ------------------------------------------------- */
 
 /*
- * Enter a macvlan on interface `on` that was published into the table by which received frames
- * find it, and take its former copy out. `old`: that copy, or NULL.
+ * Enter a macvlan on interface `on` that was published into the table by which received
+ * frames find it, and take its former copy out. `old`: that copy, or NULL.
  */
 void macvlan_enter(struct neigh *n, uint16_t on, const struct fib_iface *old,
 		   const struct fib_iface *fi);

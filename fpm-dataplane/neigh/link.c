@@ -91,7 +91,9 @@ link_get(struct neigh *n, uint32_t ifindex)
 	return l;
 }
 
-/* Take a link out of the chains of the link below it and of its master, and out of counts. */
+/*
+ * Take a link out of the chains of the link below it and of its master, and out of counts.
+ */
 static void
 link_untie(struct neigh *n, struct link *l)
 {

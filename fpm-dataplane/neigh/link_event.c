@@ -17,8 +17,8 @@
 /* --- addresses ------------------------------------------------------------------------ */
 
 /*
- * Let interfaces choose again which addresses they borrow, if the link lends some, because the
- * link is in another VRF now.
+ * Let interfaces choose again which addresses they borrow, if the link lends some, because
+ * the link is in another VRF now.
  */
 static void
 link_lends_elsewhere(struct neigh *n, const struct link *l)
@@ -108,7 +108,9 @@ link_warn_same_name(const struct neigh *n, const struct kmon_link *kl)
 				 kl->ifindex);
 }
 
-/* Note a change of a link that tunnels may name: outer packets may be in another VRF now. */
+/*
+ * Note a change of a link that tunnels may name: outer packets may be in another VRF now.
+ */
 static void
 link_note_below(struct neigh *n, const struct link *l)
 {

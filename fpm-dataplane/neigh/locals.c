@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The addresses of a link, in the order of the kernel, and the choice of sources among them.
- * A link may have thousands of addresses, and each change of one of them publishes the
- * interface again. So no function here walks all of them: the addresses with the same use are
- * in a tree of their own, in the kernel's order. Runs in neigh.
+ * The addresses of a link, in the order of the kernel, and the choice of sources among
+ * them. A link may have thousands of addresses, and each change of one of them publishes
+ * the interface again. So no function here walks all of them: the addresses with the same
+ * use are in a tree of their own, in the kernel's order. Runs in neigh.
  */
 #include "neigh/internal.h"
 
@@ -72,8 +72,8 @@ place_order(const struct tree_node *a, const struct tree_node *b)
 }
 
 /*
- * A link may have an IPv4 address several times, with different subnets, but an IPv6 address
- * only once.
+ * A link may have an IPv4 address several times, with different subnets, but an IPv6
+ * address only once.
  */
 static int
 address_order(const struct tree_node *a, const struct tree_node *b)

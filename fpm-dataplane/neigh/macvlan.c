@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * macvlan: gives an interface the MACs of its macvlans. VRRP (FRR's vrrpd,
- * keepalived) makes a macvlan for each virtual router. Forwarders find a macvlan by the
- * destination MAC of a frame, in a table for each interface below. Thousands of macvlans may
- * be reported one by one, so a macvlan is added and removed in place, and a table is made again
- * only if it is full. This file also adds the MACs to the filter of the device. Runs in neigh.
+ * macvlan: gives an interface the MACs of its macvlans. VRRP (FRR's vrrpd, keepalived)
+ * makes a macvlan for each virtual router. Forwarders find a macvlan by the destination MAC
+ * of a frame, in a table for each interface below. Thousands of macvlans may be reported
+ * one by one, so a macvlan is added and removed in place, and a table is made again only if
+ * it is full. This file also adds the MACs to the filter of the device. Runs in neigh.
  */
 #include "neigh/internal.h"
 
@@ -25,7 +25,8 @@ entry_is_due(const struct fib_iface *fi)
 }
 
 /*
- * Put a macvlan into the table. If two macvlans have the same MAC, only the first gets an entry.
+ * Put a macvlan into the table. If two macvlans have the same MAC, only the first gets an
+ * entry.
  */
 static void
 entry_put(struct neigh *n, struct fib_macs *macs, const struct fib_iface *fi)

@@ -22,7 +22,7 @@
 #define SYSCTLS "/proc/sys/net/mpls"
 #define TTL_MAX 255
 
-/* --- the TTL of labels ------------------------------------------------------------------ */
+/* --- the TTL of labels ---------------------------------------------------------------- */
 
 void
 mpls_close(struct neigh *n)
@@ -79,7 +79,7 @@ mpls_read_ttl(struct neigh *n)
 	atomic_store_explicit(&n->fib->label_ttl, (uint8_t)ttl, memory_order_relaxed);
 }
 
-/* --- links ------------------------------------------------------------------------------ */
+/* --- links ---------------------------------------------------------------------------- */
 
 /* Count the links of which the kernel reports MPLS. */
 static void

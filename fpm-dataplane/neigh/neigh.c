@@ -48,10 +48,10 @@ neigh_dispatch(struct neigh *n, struct kmon *km)
 }
 
 /*
- * Read the kernel's settings of IPv6 and the TTL of labels, for which it has no events. T is
- * the CPU time of this reading, without the time in which other programs had the CPU. The next
- * reading follows after 20 T or IPV6_POLL_S, whichever is longer. If an event suggests a
- * change, it may follow after 4 T.
+ * Read the kernel's settings of IPv6 and the TTL of labels, for which it has no events. T
+ * is the CPU time of this reading, without the time in which other programs had the CPU.
+ * The next reading follows after 20 T or IPV6_POLL_S, whichever is longer. If an event
+ * suggests a change, it may follow after 4 T.
  */
 static void
 neigh_read_ipv6(struct neigh *n)

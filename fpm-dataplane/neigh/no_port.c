@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Interfaces that are not on a port: tunnels (tunnel.c), and bridges over a vxlan device
- * (vxlan.c). Give each interface its number. If the dataplane does not serve an interface and
- * leaves it to the kernel, store the reason. Runs in neigh.
+ * (vxlan.c). Give each interface its number. If the dataplane does not serve an interface
+ * and leaves it to the kernel, store the reason. Runs in neigh.
  */
 #include "neigh/internal.h"
 

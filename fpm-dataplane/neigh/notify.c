@@ -5,9 +5,9 @@
  *
  * The kernel sends a gratuitous ARP when a TAP is set up, and an unsolicited advertisement
  * for an IPv6 address without duplicate address detection. Both are lost, because the TAP
- * has no carrier then: the link of the device comes up later. So the same frames are sent by
- * the TAP when it has its carrier. A carrier that is lost and comes back announces nothing,
- * as in Linux.
+ * has no carrier then: the link of the device comes up later. So the same frames are sent
+ * by the TAP when it has its carrier. A carrier that is lost and comes back announces
+ * nothing, as in Linux.
  */
 #include "neigh/internal.h"
 
@@ -36,7 +36,7 @@ struct frame {
 static const char *const of_all[] = {"/proc/sys/net/ipv4/conf/all/arp_notify",
 				     "/proc/sys/net/ipv6/conf/all/ndisc_notify"};
 
-/* --- frames ----------------------------------------------------------------------------- */
+/* --- frames --------------------------------------------------------------------------- */
 
 static void
 frame_put(struct frame *f, const void *octets, unsigned int n)
@@ -117,7 +117,7 @@ frame_na(struct frame *f, const struct neigh *n, const struct iface *ifc,
 	put_be16(f->octets + icmp + 2, (uint16_t)~inet_fold(sum));
 }
 
-/* --- sending ------------------------------------------------------------------------------ */
+/* --- sending -------------------------------------------------------------------------- */
 
 /*
  * Send a frame that bypasses the queue of the TAP, because the kernel starts the queue some

@@ -120,7 +120,9 @@ source_json(uint8_t family, const struct ipaddr *addr)
 					 : json_string(ipaddr_str(addr, family, text));
 }
 
-/* Add the fields that a port has in `show ports` to the row of a VLAN, macvlan or tunnel. */
+/*
+ * Add the fields that a port has in `show ports` to the row of a VLAN, macvlan or tunnel.
+ */
 static void
 row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {
@@ -241,8 +243,8 @@ address_class(const struct kmon_addr *ka)
 }
 
 /*
- * Return the addresses of a link. The order of the list depends on whether an address was there
- * when the daemon started, so the classes are shown one after the other.
+ * Return the addresses of a link. The order of the list depends on whether an address was
+ * there when the daemon started, so the classes are shown one after the other.
  */
 static json_t *
 addresses_json(const struct link *l)

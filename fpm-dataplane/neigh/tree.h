@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tree: a balanced search tree of nodes that are in the caller's records (a treap: Seidel and
- * Aragon, "Randomized search trees"). A walk from the root to a node has about 2 log2(n)
- * steps. [neigh]
+ * tree: a balanced search tree of nodes that are in the caller's records (a treap: Seidel
+ * and Aragon, "Randomized search trees"). A walk from the root to a node has about 2
+ * log2(n) steps. [neigh]
  */
 #ifndef NEIGH_TREE_H
 #define NEIGH_TREE_H
@@ -14,7 +14,9 @@ struct tree_node {
 	uint32_t priority; /* at least the priority of each node below */
 };
 
-/* Return a negative value if `a` is before `b`, 0 if they are equal, or a positive value. */
+/*
+ * Return a negative value if `a` is before `b`, 0 if they are equal, or a positive value.
+ */
 typedef int tree_order(const struct tree_node *a, const struct tree_node *b);
 
 struct tree {

@@ -2,11 +2,11 @@
 /*
  * Tunnels of the kernel (gre, ipip, sit, ip6gre, ip6tnl) as interfaces of the dataplane.
  * Runs in neigh. A tunnel has a number as a VLAN has, but it is on no port: forwarders
- * write its outer header (outer.c), and look up the destination of the header. tunnel_table.c
- * has the table by which received packets find their tunnel.
+ * write its outer header (outer.c), and look up the destination of the header.
+ * tunnel_table.c has the table by which received packets find their tunnel.
  *
- * A tunnel that forwarders cannot serve stays an interface of the kernel, which then forwards its
- * packets.
+ * A tunnel that forwarders cannot serve stays an interface of the kernel, which then
+ * forwards its packets.
  */
 #include "neigh/internal.h"
 
@@ -47,7 +47,7 @@ tunnel_remove(struct neigh *n, uint16_t ifidx)
 	tunnel_drop_number(n, ifidx);
 }
 
-/* --- once per round --------------------------------------------------------------------- */
+/* --- once per round ------------------------------------------------------------------- */
 
 /* Return true if the VRF of a tunnel's outer packets has changed, or their link. */
 static bool

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table by which received packets find their tunnel. Runs in neigh. Thousands of tunnels may be
- * reported one by one, so a tunnel is added in place, and the table is made again only if it is
- * full, or if tunnels share a key.
+ * The table by which received packets find their tunnel. Runs in neigh. Thousands of
+ * tunnels may be reported one by one, so a tunnel is added in place, and the table is made
+ * again only if it is full, or if tunnels share a key.
  */
 #include "neigh/internal.h"
 
@@ -101,8 +101,8 @@ table_is_full(const struct neigh *n, const struct fib_tunnels *tunnels)
 }
 
 /*
- * A tunnel that is down, or has another key now, keeps its old entry, which leads no packet to
- * it: forwarders compare the key of the packet with the interface.
+ * A tunnel that is down, or has another key now, keeps its old entry, which leads no packet
+ * to it: forwarders compare the key of the packet with the interface.
  */
 void
 tunnel_enter(struct neigh *n, const struct fib_iface *old, const struct fib_iface *fi)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLANs and macvlans that the kernel has on a port's TAP, or on such a VLAN. Each becomes an
- * interface of the dataplane with a number of its own when it is reported. Runs in neigh.
- * Its state, MTU, MAC, addresses and neighbors are handled like those of a port. This file
- * handles its tag and its number only; macvlan.c publishes the MACs of macvlans.
+ * VLANs and macvlans that the kernel has on a port's TAP, or on such a VLAN. Each becomes
+ * an interface of the dataplane with a number of its own when it is reported. Runs in
+ * neigh. Its state, MTU, MAC, addresses and neighbors are handled like those of a port.
+ * This file handles its tag and its number only; macvlan.c publishes the MACs of macvlans.
  */
 #include "neigh/internal.h"
 

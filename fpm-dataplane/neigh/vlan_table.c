@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The numbers of interfaces that are no ports, and the tables of VLANs and macvlans. Runs in
- * neigh.
+ * The numbers of interfaces that are no ports, and the tables of VLANs and macvlans. Runs
+ * in neigh.
  *
  * Numbers are assigned in turn, and reused only when no forwarder and no neighbor record
  * has the old one. A frame that still waits with the old number is then dropped, and not

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IP over VXLAN. Runs in neigh. A bridge of the kernel whose only port is a vxlan device is an
- * interface of the dataplane (the SVI of an L3VNI of EVPN). If the bridge has VLANs and the device is
- * external (a single vxlan device), each VLAN on the bridge that has a VNI is an interface.
+ * IP over VXLAN. Runs in neigh. A bridge of the kernel whose only port is a vxlan device is
+ * an interface of the dataplane (the SVI of an L3VNI of EVPN). If the bridge has VLANs and
+ * the device is external (a single vxlan device), each VLAN on the bridge that has a VNI is
+ * an interface.
  *
  * vxlan_hop.c makes the headers of the neighbors of such an interface. vxlan_table.c has
  * the table by which received packets find their interface.
@@ -19,7 +20,7 @@
 #include "base/log.h"
 #include "fib/vxlan.h"
 
-/* --- which bridges ---------------------------------------------------------------------- */
+/* --- which bridges -------------------------------------------------------------------- */
 
 static bool
 link_is_port_of(const struct link *l, const struct link *bridge)
@@ -74,8 +75,8 @@ ports_of(struct neigh *n, const struct link *bridge)
 }
 
 /*
- * Return the vxlan device below a bridge if forwarders serve the bridge, or those of its VLANs that
- * have a VNI. NULL: forwarders serve neither, or there is no vxlan device.
+ * Return the vxlan device below a bridge if forwarders serve the bridge, or those of its
+ * VLANs that have a VNI. NULL: forwarders serve neither, or there is no vxlan device.
  */
 static struct link *
 bridge_vxlan(struct neigh *n, const struct link *bridge)
@@ -125,7 +126,10 @@ vni_find(struct neigh *n, unsigned int ifindex, uint16_t vlan)
 	return NULL;
 }
 
-/* Return the vxlan device below a link, and its VNI; NULL: the link is no interface over VXLAN. */
+/*
+ * Return the vxlan device below a link, and its VNI; NULL: the link is no interface over
+ * VXLAN.
+ */
 static struct link *
 svi_vxlan(struct neigh *n, const struct link *l, uint32_t *vni)
 {
@@ -167,7 +171,7 @@ vxlan_note(struct neigh *n, struct link *l)
 	link_count_vxlan(n, l);
 }
 
-/* --- numbers ---------------------------------------------------------------------------- */
+/* --- numbers -------------------------------------------------------------------------- */
 
 /* Return the SVI with this vxlan device and VNI; 0: none. */
 static uint16_t
@@ -257,7 +261,7 @@ svi_remove(struct neigh *n, uint16_t ifidx)
 	tunnel_drop_number(n, ifidx);
 }
 
-/* --- the forwarding database ------------------------------------------------------------ */
+/* --- the forwarding database ---------------------------------------------------------- */
 
 /*
  * Return true if a device's forwarding database is needed. Other devices may have the MACs
@@ -291,7 +295,7 @@ fdb_event(void *ctx, const struct kmon_fdb *kf, bool gone)
 			svi_note_due(n, i);
 }
 
-/* --- VLANs with a VNI ------------------------------------------------------------------- */
+/* --- VLANs with a VNI ----------------------------------------------------------------- */
 
 void
 vni_update(struct neigh *n, const struct kmon_vni *kv, bool gone)
@@ -327,7 +331,7 @@ vnis_free(struct neigh *n)
 		}
 }
 
-/* --- once per round --------------------------------------------------------------------- */
+/* --- once per round ------------------------------------------------------------------- */
 
 /* Read the forwarding database of an SVI's vxlan device, if this is still to be done. */
 static void

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The headers of neighbors behind a VXLAN. Runs in neigh. Each neighbor of an interface over a
- * vxlan device has headers that forwarders copy: the router MAC is from the neighbor table, the
- * VTEP from the forwarding database of the device, all else from the settings of the device.
+ * The headers of neighbors behind a VXLAN. Runs in neigh. Each neighbor of an interface
+ * over a vxlan device has headers that forwarders copy: the router MAC is from the neighbor
+ * table, the VTEP from the forwarding database of the device, all else from the settings of
+ * the device.
  */
 #include "neigh/internal.h"
 
@@ -16,7 +17,7 @@
 #define FROM_LOW  49152u
 #define FROM_HIGH 65535u
 
-/* --- the copy for forwarders ------------------------------------------------------------ */
+/* --- the copy for forwarders ---------------------------------------------------------- */
 
 void
 svi_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
@@ -57,7 +58,7 @@ svi_note(struct neigh *n, uint16_t ifidx, const struct fib_iface *old,
 	svi_note_due(n, ifidx);
 }
 
-/* --- neighbors -------------------------------------------------------------------------- */
+/* --- neighbors ------------------------------------------------------------------------ */
 
 struct hop_copy {
 	struct fib_vxlan_hop fib;
@@ -172,7 +173,10 @@ head_make(const struct fib_iface *fi, const struct nb *nb, const struct kmon_fdb
 	t->proto_at = t->bytes - 2;
 }
 
-/* Write the headers for a neighbor. Without a VTEP that forwarders can serve they are empty. */
+/*
+ * Write the headers for a neighbor. Without a VTEP that forwarders can serve they are
+ * empty.
+ */
 static void
 hop_make(struct neigh *n, const struct nb *nb, struct fib_vxlan_hop *h)
 {

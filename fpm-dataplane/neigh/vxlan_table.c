@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table by which received packets find their interface over VXLAN. Runs in neigh. Thousands of
- * interfaces may be reported one by one, so an interface is added and removed in place, and the
- * table is made again only if it is full.
+ * The table by which received packets find their interface over VXLAN. Runs in neigh.
+ * Thousands of interfaces may be reported one by one, so an interface is added and removed
+ * in place, and the table is made again only if it is full.
  */
 #include "neigh/internal.h"
 
@@ -56,7 +56,9 @@ entry_put(struct neigh *n, struct fib_vxlans *vxlans, const struct fib_iface *fi
 	n->n_svis_other += !end_is_same(&n->vxlan_end, &fi->vxlan);
 }
 
-/* Free the entry of an interface. The number of a port takes its place: a port has no VNI. */
+/*
+ * Free the entry of an interface. The number of a port takes its place: a port has no VNI.
+ */
 static void
 entry_remove(struct neigh *n, struct fib_vxlans *vxlans, const struct fib_iface *fi)
 {
@@ -134,8 +136,8 @@ vxlans_make(struct neigh *n)
 }
 
 /*
- * Return an interface of the table if all have the same VRF, local address and port, and the
- * kernel has no vxlan device of its own; else 0.
+ * Return an interface of the table if all have the same VRF, local address and port, and
+ * the kernel has no vxlan device of its own; else 0.
  */
 static uint16_t
 vxlans_one_end(struct neigh *n, const struct fib_vxlans *vxlans)

@@ -106,8 +106,8 @@ attr_find_in(const struct nlattr *outer, unsigned int type)
 }
 
 /*
- * Copy the text of an attribute to `out`, cut to `size` - 1 octets and terminated. A missing
- * attribute (NULL) gives an empty text.
+ * Copy the text of an attribute to `out`, cut to `size` - 1 octets and terminated. A
+ * missing attribute (NULL) gives an empty text.
  */
 static inline void
 attr_text(const struct nlattr *a, char *out, size_t size)

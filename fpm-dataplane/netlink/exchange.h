@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exchange: send a request to the kernel, and take the whole answer. Any thread that may wait.
+ * exchange: send a request to the kernel, and take the whole answer. Any thread that may
+ * wait.
  */
 #ifndef NETLINK_EXCHANGE_H
 #define NETLINK_EXCHANGE_H
@@ -11,7 +12,9 @@
 #include <stdint.h>
 
 struct nl_exchange {
-	/* a netlink socket with SO_RCVTIMEO, the longest time between calls of is_ending() */
+	/*
+	 * a netlink socket with SO_RCVTIMEO, the longest time between calls of is_ending()
+	 */
 	int fd;
 	uint8_t *buffer; /* for one datagram of an answer */
 	size_t buffer_bytes;

@@ -17,7 +17,10 @@
 #include "base/mpls.h"
 #include "netlink/segments.h"
 
-/* struct nexthop_grp with the high weight octet (Linux 6.12, zebra --nexthop-weight-16-bit). */
+/*
+ * struct nexthop_grp with the high weight octet (Linux 6.12, zebra
+ * --nexthop-weight-16-bit).
+ */
 struct group_member {
 	uint32_t id;
 	uint8_t weight, weight_high;
@@ -38,9 +41,9 @@ family_of_af(unsigned int af)
 }
 
 /*
- * Return the enum hop_encap of a type of lightweight tunnel. The types ip, ip6 and xfrm are data
- * for a tunnel device in mode `external`, which is a device of the kernel. All other devices
- * ignore them (net/ipv4/ip_tunnel_core.c: ip_tun_lwt_ops has no output).
+ * Return the enum hop_encap of a type of lightweight tunnel. The types ip, ip6 and xfrm are
+ * data for a tunnel device in mode `external`, which is a device of the kernel. All other
+ * devices ignore them (net/ipv4/ip_tunnel_core.c: ip_tun_lwt_ops has no output).
  */
 static uint8_t
 encap_kind(uint16_t type)
@@ -119,8 +122,8 @@ hop_mpls_tunnel(struct fpm_hop *hop, const struct nlattr *encap)
 }
 
 /*
- * Decode RTA_VIA: a gateway of a family other than the route's (RFC 8950). The route of a label
- * may have a MAC address instead, which is not supported: rib refuses the hop.
+ * Decode RTA_VIA: a gateway of a family other than the route's (RFC 8950). The route of a
+ * label may have a MAC address instead, which is not supported: rib refuses the hop.
  */
 static int
 hop_via(struct fpm_hop *hop, const struct nlattr *via)

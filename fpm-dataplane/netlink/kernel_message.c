@@ -59,7 +59,9 @@ message_order(const struct nlmsghdr *nlh, uint8_t family, bool dump)
 	return KERNEL_FIRST;
 }
 
-/* Set the remaining lifetime of a route in milliseconds. Returns false if it has expired. */
+/*
+ * Set the remaining lifetime of a route in milliseconds. Returns false if it has expired.
+ */
 static bool
 message_life(const struct attrs *attrs, uint32_t *expires_ms)
 {
@@ -79,8 +81,8 @@ message_life(const struct attrs *attrs, uint32_t *expires_ms)
 }
 
 /*
- * Read the preference of an IPv6 route (RFC 4191, 2.1): high 0, medium 1, low 2. Returns 0 or
- * -EBADMSG.
+ * Read the preference of an IPv6 route (RFC 4191, 2.1): high 0, medium 1, low 2. Returns 0
+ * or -EBADMSG.
  */
 static int
 message_preference(struct kernel_event *ev, const struct attrs *attrs)

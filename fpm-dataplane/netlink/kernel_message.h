@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kernel_message: decode one rtnetlink message of the kernel about a route or a next hop. */
+/*
+ * kernel_message: decode one rtnetlink message of the kernel about a route or a next hop.
+ */
 #ifndef NETLINK_KERNEL_MESSAGE_H
 #define NETLINK_KERNEL_MESSAGE_H
 

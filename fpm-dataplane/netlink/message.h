@@ -13,8 +13,9 @@
 #include "netlink/attributes.h"
 
 /*
- * The verdict about a message. SKIP_TYPE: the daemon does not use such messages. SKIP_ROUTE: the
- * daemon does not support routes of this kind. Errors are -EBADMSG (malformed) and -ENOMEM.
+ * The verdict about a message. SKIP_TYPE: the daemon does not use such messages.
+ * SKIP_ROUTE: the daemon does not support routes of this kind. Errors are -EBADMSG
+ * (malformed) and -ENOMEM.
  */
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 

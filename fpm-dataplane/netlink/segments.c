@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops of SRv6 (RFC 8754, 8986, 9800): attributes in, the words of base/srv6.h out. Any
- * thread, no state.
+ * Next hops of SRv6 (RFC 8754, 8986, 9800): attributes in, the words of base/srv6.h out.
+ * Any thread, no state.
  */
 #include "netlink/segments.h"
 
@@ -12,7 +12,10 @@
 
 static_assert(SRV6_WORDS_MAX <= FPM_WORDS_MAX, "the words fit a hop");
 
-/* Linux has some of these numbers only since 6.1, 6.6 and 7.0. End.X has LOCAL_OIF since 6.17. */
+/*
+ * Linux has some of these numbers only since 6.1, 6.6 and 7.0. End.X has LOCAL_OIF since
+ * 6.17.
+ */
 #define LOCAL_TABLE     3
 #define LOCAL_NH4       4
 #define LOCAL_NH6       5
@@ -39,8 +42,8 @@ hop_refused(struct fpm_hop *hop, enum srv6_refusal refusal)
 }
 
 /*
- * Decode a segment routing header (RFC 8754, 2) to the words of a headend. Returns the number of
- * words; 0 with a refusal; or -EBADMSG.
+ * Decode a segment routing header (RFC 8754, 2) to the words of a headend. Returns the
+ * number of words; 0 with a refusal; or -EBADMSG.
  */
 static int
 srh_decode(uint32_t mode, const uint8_t *srh, size_t len, uint32_t *word,

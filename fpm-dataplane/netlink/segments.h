@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* segments: NHA_ENCAP of SRv6, types seg6local and seg6, of one next hop. Pure functions. */
+/*
+ * segments: NHA_ENCAP of SRv6, types seg6local and seg6, of one next hop. Pure functions.
+ */
 #ifndef NETLINK_SEGMENTS_H
 #define NETLINK_SEGMENTS_H
 

@@ -58,7 +58,7 @@ static struct {
 	uint32_t began_with;
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- devices ------------------------------------------------------------------------------- */
+/* --- devices -------------------------------------------------------------------------- */
 
 static struct open_nic *
 nic_find(const char *device)
@@ -162,7 +162,7 @@ nics_close_unwanted(unsigned int client)
 	}
 }
 
-/* --- answers ------------------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------------------- */
 
 static void
 hello_answer(const struct conn *conn, struct nicd_reply *a)
@@ -236,7 +236,7 @@ request_answer(const struct conn *conn, struct nicd_request *q, struct nicd_repl
 	}
 }
 
-/* --- the end ------------------------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------------------- */
 
 static bool
 file_is_ours(const char *name, const char *prefix)
@@ -247,8 +247,8 @@ file_is_ours(const char *name, const char *prefix)
 }
 
 /*
- * Remove the hugepage files of the process with this prefix of EAL. DPDK leaves the files that
- * other processes may map.
+ * Remove the hugepage files of the process with this prefix of EAL. DPDK leaves the files
+ * that other processes may map.
  */
 static void
 hugepage_files_remove(const char *prefix)
@@ -356,7 +356,7 @@ static void __attribute__((noreturn)) server_exit(bool crashed)
 	_exit(0);
 }
 
-/* --- connections --------------------------------------------------------------------------- */
+/* --- connections ---------------------------------------------------------------------- */
 
 /* Names of the rings of a client, taken from the memzones by their suffix. */
 struct rings {

@@ -28,7 +28,7 @@
 
 extern char **environ;
 
-/* --- paths -------------------------------------------------------------------------------- */
+/* --- paths ---------------------------------------------------------------------------- */
 
 struct path {
 	char text[PATH_MAX];
@@ -223,9 +223,9 @@ device_node_path(const char *root, const struct device *d)
 }
 
 /*
- * Return a process other than `but1` and `but2` that has `node` open; 0: none. Any number of
- * processes may open a uio device, so this searches all descriptors of /proc; only root sees
- * them all.
+ * Return a process other than `but1` and `but2` that has `node` open; 0: none. Any number
+ * of processes may open a uio device, so this searches all descriptors of /proc; only root
+ * sees them all.
  */
 static pid_t
 node_opener(const char *root, const char *node, pid_t but1, pid_t but2)

@@ -69,7 +69,8 @@ bool device_vfio_is_unsafe(const char *root);
 bool device_is_open(const char *root, const struct device *d);
 /*
  * Return a process other than this one and `predecessor` (0: none) that has the device open
- * through uio; 0: none is found, or the driver is another one. vfio refuses a second process.
+ * through uio; 0: none is found, or the driver is another one. vfio refuses a second
+ * process.
  */
 pid_t device_uio_user(const char *root, const struct device *d, pid_t predecessor);
 
@@ -121,8 +122,8 @@ int device_bind(const char *root, struct device *d, bool force, char *why, size_
 
 /*
  * Check whether device_bind() can start with all `n` devices of `d`. Return 0, or the error
- * that it would return for the device with index *at. No device changes its driver. vfio-pci
- * is loaded if no device is refused for its kind or its use. [root]
+ * that it would return for the device with index *at. No device changes its driver.
+ * vfio-pci is loaded if no device is refused for its kind or its use. [root]
  */
 int device_bind_check(const char *root, const struct device *d, unsigned int n, bool force,
 		      unsigned int *at, char *why, size_t why_size);

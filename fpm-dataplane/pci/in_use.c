@@ -41,7 +41,7 @@ address_size(const struct address *a)
 	return a->family == AF_INET ? 4 : 16;
 }
 
-/* --- addresses of interfaces -------------------------------------------------------------- */
+/* --- addresses of interfaces ---------------------------------------------------------- */
 
 /*
  * Return true if the interface has a configured address. IPv6 link-local addresses do not
@@ -93,7 +93,7 @@ interface_owns_address(const char *ifname, const struct address *addr)
 	return found;
 }
 
-/* --- routes ------------------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------------------- */
 
 struct route_ask {
 	struct nlmsghdr nl;
@@ -211,7 +211,7 @@ interface_routes_to(unsigned int ifindex, const struct address *addr)
 	return routes_ask(&ask, route_uses_interface, &ifindex);
 }
 
-/* --- SSH sessions ------------------------------------------------------------------------- */
+/* --- SSH sessions --------------------------------------------------------------------- */
 
 struct session {
 	struct address local, remote;

@@ -43,7 +43,9 @@ kernel_if_ipv6_off(const char *name)
 	char path[PATH_SIZE];
 	int rc;
 
-	/* An interface named "all" or "default" has no IPv6, and no directory of its own. */
+	/*
+	 * An interface named "all" or "default" has no IPv6, and no directory of its own.
+	 */
 	if (strchr(name, '/') != NULL || if_nametoindex(name) == 0 ||
 	    strcmp(name, "all") == 0 || strcmp(name, "default") == 0)
 		return 0;

@@ -81,8 +81,8 @@ device_is_attached(const char *name, uint16_t *port_id)
 }
 
 /*
- * Log that another process has the device open. The kernel gives a device of uio to any number of
- * processes, and DPDK does not ask.
+ * Log that another process has the device open. The kernel gives a device of uio to any
+ * number of processes, and DPDK does not ask.
  */
 static void
 attach_warn_of_user(const char *name)

@@ -123,7 +123,7 @@ bfd_buffer(const struct bfd_pace *p)
 	return rte_pktmbuf_alloc(p->pool);
 }
 
-/* Return the packets that a slot sends and expects, or NULL.                 [RCU reader] */
+/* Return the packets that a slot sends and expects, or NULL.                [RCU reader] */
 static inline const struct bfd_beat *
 bfd_beat(const struct bfd_slot *s)
 {

@@ -271,7 +271,7 @@ bond_state(uint16_t port_id, struct bond_state *state)
 	return 0;
 }
 
-/* --- room for LACP ------------------------------------------------------------------------ */
+/* --- room for LACP -------------------------------------------------------------------- */
 
 /*
  * When a member of an 802.3ad bond gets its first link, DPDK 22.11 allocates packets and

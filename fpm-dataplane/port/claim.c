@@ -96,8 +96,8 @@ claim_listen(const struct sockaddr_un *name, socklen_t len)
 }
 
 /*
- * Return what claim_take() returns if another process has the name; 0 if that process has just
- * ended.
+ * Return what claim_take() returns if another process has the name; 0 if that process has
+ * just ended.
  */
 static int
 claim_refuse(const char *interface, const struct sockaddr_un *name, socklen_t len,

@@ -5,8 +5,8 @@
  * forward each packet twice.
  *
  * A claim is a listening socket in the abstract namespace. That namespace belongs to the
- * network namespace, as the interface does, and the kernel releases the name when the process
- * ends.
+ * network namespace, as the interface does, and the kernel releases the name when the
+ * process ends.
  */
 #ifndef PORT_CLAIM_H
 #define PORT_CLAIM_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * label: write a packet that loses or gets MPLS labels: TTL and TC (RFC 3032, 2.4; RFC 3443),
- * labels, EtherType, and the outer headers if it leaves by a tunnel (RFC 4023). Forwarders and
- * the punt thread share it.
+ * label: write a packet that loses or gets MPLS labels: TTL and TC (RFC 3032, 2.4; RFC
+ * 3443), labels, EtherType, and the outer headers if it leaves by a tunnel (RFC 4023).
+ * Forwarders and the punt thread share it.
  */
 #ifndef PORT_LABEL_H
 #define PORT_LABEL_H
@@ -17,8 +17,8 @@
 #define LABEL_L2_BYTES 14u /* of an Ethernet header without tags */
 
 /*
- * Return the length of the IP packet behind labels. Return 0 if it is no IP packet, or if its
- * length or its header do not fit into the frame.
+ * Return the length of the IP packet behind labels. Return 0 if it is no IP packet, or if
+ * its length or its header do not fit into the frame.
  *
  * room  octets from `ip` on that may be read
  * left  octets from `ip` on in all segments, with padding
@@ -247,8 +247,8 @@ label_tunnel_mtu(const struct fib *fib, fib_path path, const struct fib_iface *t
 }
 
 /*
- * Return the DS field by which the outer packet of a tunnel is looked up. As in Linux, it is 0
- * if the packet in the tunnel has labels.
+ * Return the DS field by which the outer packet of a tunnel is looked up. As in Linux, it
+ * is 0 if the packet in the tunnel has labels.
  */
 static inline uint8_t
 label_ds(const struct label_packet *p)

@@ -2,8 +2,8 @@
 /*
  * nic: open, configure, start, stop and close the device of a port. Runs in main at the
  * start, in manage later, or in fpm-nics (nicd/server.c). A virtual device may be unable to
- * turn promiscuous mode off, or to set its MAC or MTU; this is tolerated. A device that lacks
- * a required feature is refused with a sentence.
+ * turn promiscuous mode off, or to set its MAC or MTU; this is tolerated. A device that
+ * lacks a required feature is refused with a sentence.
  */
 #include "port/nic.h"
 

@@ -28,7 +28,7 @@ static struct {
 	bool connected;
 } nicd = {.sock = {-1, -1}, .lock = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER}};
 
-/* --- records ------------------------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------------------- */
 
 int
 nicd_send(int sock, const void *record, size_t len, int fd)
@@ -87,7 +87,7 @@ nicd_recv(int sock, void *record, size_t len, int *fd)
 	return (size_t)n == len && (m.msg_flags & MSG_TRUNC) == 0 ? 0 : -EPROTO;
 }
 
-/* --- requests ------------------------------------------------------------------------------ */
+/* --- requests ------------------------------------------------------------------------- */
 
 /* Exit, because the request gets no reply. The service manager treats this as a crash. */
 static void __attribute__((noreturn)) nicd_lost(int rc)
@@ -142,7 +142,7 @@ request_for_conf(enum nicd_op op, const struct port_conf *conf)
 	return (struct nicd_request){.op = op, .conf = *conf};
 }
 
-/* --- beginning and end --------------------------------------------------------------------- */
+/* --- beginning and end ---------------------------------------------------------------- */
 
 static int
 nicd_pair_new(bool first)
@@ -212,7 +212,7 @@ nicd_disconnect(bool bye)
 	nicd.connected = false;
 }
 
-/* --- devices ------------------------------------------------------------------------------- */
+/* --- devices -------------------------------------------------------------------------- */
 
 bool
 nicd_has_open(const struct port_conf *conf)

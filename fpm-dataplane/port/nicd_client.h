@@ -77,7 +77,7 @@ struct nicd_reply {
 	struct port port;
 };
 
-/* --- in the daemon ------------------------------------------------------------------------- */
+/* --- in the daemon -------------------------------------------------------------------- */
 
 /*
  * Begin to use `sock`, which the client owns from now on. Returns 0 and the reply to

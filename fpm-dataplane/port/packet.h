@@ -28,8 +28,8 @@ struct packet_meta {
 	 */
 	uint16_t out_ifidx;
 	/*
-	 * W:fwd PUNT_too_big: MTU of egress and route; of an ICMPv6 parameter problem: the offset
-	 * of the octet at fault
+	 * W:fwd PUNT_too_big: MTU of egress and route; of an ICMPv6 parameter problem: the
+	 * offset of the octet at fault
 	 */
 	uint16_t mtu_bytes;
 	uint16_t vrf; /* W:fwd VRF of in_ifidx at arrival; W:punt VRF of our own packet */
@@ -44,7 +44,10 @@ struct packet_meta {
 	uint16_t inner_at, outer_ifidx;
 	bool has_labels; /* W:fwd the frame has MPLS labels before the packet */
 	bool on_link; /* W:fwd our own packet to a neighbor on out_ifidx: no route decides */
-	/* W:fwd `lookup_vrf` is valid: a program of the interface chose it, or End.T of SRv6 */
+	/*
+	 * W:fwd `lookup_vrf` is valid: a program of the interface chose it, or End.T of
+	 * SRv6
+	 */
 	bool has_lookup_vrf;
 	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*

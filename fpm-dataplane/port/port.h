@@ -23,7 +23,10 @@
 
 struct rte_mempool;
 
-/* No pointers: the structure is sent as it is to the process that keeps NICs (nicd_client.h). */
+/*
+ * No pointers: the structure is sent as it is to the process that keeps NICs
+ * (nicd_client.h).
+ */
 struct port_conf {
 	char tap[IFNAMSIZ]; /* name */
 	char netns[64];     /* of the TAP, "": ours */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vxlan: write the headers of a packet that goes to a VTEP, and its UDP checksum. Forwarders and
- * the punt thread share it.
+ * vxlan: write the headers of a packet that goes to a VTEP, and its UDP checksum.
+ * Forwarders and the punt thread share it.
  */
 #ifndef PORT_VXLAN_H
 #define PORT_VXLAN_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * watch: records of packets that forwarders and the punt thread write for sessions of
- * `fpmctl trace` and `fpmctl capture`, and the filters of these sessions. sFlow has rings of
- * its own, of the same form, which thread sflow reads.
+ * `fpmctl trace` and `fpmctl capture`, and the filters of these sessions. sFlow has rings
+ * of its own, of the same form, which thread sflow reads.
  *
  * A producer has a ring of records, which thread trace reads. The filters are a set that is
  * published under RCU. Without a session the set is NULL, which costs a producer one load
@@ -87,9 +87,9 @@ struct watch_record {
 	uint16_t l3_bytes;  /* of the IP packet */
 	uint16_t vrf;       /* number of the FIB of the lookup; 0: table main */
 	/*
-	 * `tunnel`: the tunnel of an outer packet (WATCH_DECAPSULATED), or the tunnel that a
-	 * packet enters. `outer_ifidx`: the port that received the outer packet of an inner
-	 * packet. 0: none
+	 * `tunnel`: the tunnel of an outer packet (WATCH_DECAPSULATED), or the tunnel that
+	 * a packet enters. `outer_ifidx`: the port that received the outer packet of an
+	 * inner packet. 0: none
 	 */
 	uint16_t tunnel, outer_ifidx;
 	uint16_t to_vrf;   /* VRF of the route; path and via are from there; 0: none */

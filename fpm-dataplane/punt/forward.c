@@ -530,7 +530,7 @@ punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause)
 	rte_pktmbuf_free(m);
 }
 
-/* --- packets larger than the MTU: RFC 791 2.3, RFC 1191, RFC 8200 5 ----------------------- */
+/* --- packets larger than the MTU: RFC 791 2.3, RFC 1191, RFC 8200 5 ------------------- */
 
 /*
  * Drop a packet that must not be fragmented, and send an ICMP error with the MTU. Takes
@@ -626,7 +626,7 @@ punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	rte_pktmbuf_free(m);
 }
 
-/* --- packets that waited ------------------------------------------------------------------ */
+/* --- packets that waited -------------------------------------------------------------- */
 
 /*
  * Forward each packet of an entry by its present route. If it no longer has a route, or the

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headend: the parts of forward.c that concern packets that get an outer header of SRv6. [punt] */
+/*
+ * headend: the parts of forward.c that concern packets that get an outer header of SRv6.
+ * [punt]
+ */
 #include "punt/headend.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headend: packets that get an outer header of SRv6. Private to punt/.               [punt] */
+/* headend: packets that get an outer header of SRv6. Private to punt/.            [punt] */
 #ifndef PUNT_HEADEND_H
 #define PUNT_HEADEND_H
 

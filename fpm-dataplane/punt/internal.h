@@ -77,7 +77,7 @@ l3_of(struct rte_mbuf *m)
 	return rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
 }
 
-/* --- out.c -------------------------------------------------------------------------------- */
+/* --- out.c ---------------------------------------------------------------------------- */
 
 /*
  * Count a dropped packet and show it to watching sessions. Call this before the sender gets
@@ -98,7 +98,7 @@ void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
  */
 void punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path path);
 
-/* --- forward.c ---------------------------------------------------------------------------- */
+/* --- forward.c ------------------------------------------------------------------------ */
 
 /*
  * Forward one packet: lookup, neighbor, MTU, TTL (unless we originated the packet), MACs. A
@@ -118,7 +118,7 @@ void punt_release_answered(struct punt *p, const struct msg_neigh *answer);
 /* Drop the packets that have waited longer than QUEUE_MAX_S. */
 void punt_release_expired(struct punt *p, double now);
 
-/* --- filter.c ------------------------------------------------------------------------------ */
+/* --- filter.c ------------------------------------------------------------------------- */
 
 enum punt_judgment {
 	PUNT_PASSES,
@@ -133,7 +133,7 @@ enum punt_judgment {
 enum punt_judgment punt_filter(struct punt *p, struct rte_mbuf *m, uint8_t *ip,
 			       uint8_t family, const struct fib_iface *out);
 
-/* --- neigh_queue.c ------------------------------------------------------------------------ */
+/* --- neigh_queue.c -------------------------------------------------------------------- */
 
 /* The neighbor that a packet waits for. */
 struct neigh_key {
@@ -181,7 +181,7 @@ void neigh_queue_again(struct punt *p, const struct neigh_queue *was);
 int neigh_queue_begin(struct punt *p);
 void neigh_queue_clear(struct punt *p);
 
-/* --- icmp.c ------------------------------------------------------------------------------- */
+/* --- icmp.c --------------------------------------------------------------------------- */
 
 struct icmp_error {
 	uint8_t type, code; /* of the packet's family */
@@ -201,7 +201,7 @@ struct rte_mbuf *icmp_make(struct punt *p, struct rte_mbuf *m,
 struct rte_mbuf *icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause,
 				    const struct punt_labels *labels);
 
-/* --- learn.c ------------------------------------------------------------------------------ */
+/* --- learn.c -------------------------------------------------------------------------- */
 
 /*
  * Learn peers of the kernel from one of its frames, read from the TAP of port `ifidx`.
@@ -209,7 +209,7 @@ struct rte_mbuf *icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum rea
  */
 uint16_t learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx);
 
-/* --- tapio.c ------------------------------------------------------------------------------ */
+/* --- tapio.c -------------------------------------------------------------------------- */
 
 /*
  * Move frames from TAP to port and from port to TAP. tap_deliver() takes `m`. tap_poll()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* label: packets with MPLS labels in the punt thread. Private to punt/.            [punt] */
+/* label: packets with MPLS labels in the punt thread. Private to punt/.           [punt] */
 #ifndef PUNT_LABEL_H
 #define PUNT_LABEL_H
 

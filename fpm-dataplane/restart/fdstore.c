@@ -28,8 +28,8 @@ static const char *const checkpoint_name[2] = {"checkpoint", "checkpoint-2"};
 static unsigned int checkpoint_at; /* index of the name of this daemon's checkpoint */
 
 /*
- * TAPs of ports that wait for their devices. A change of ports and a handover never run at the
- * same time (restart/restart_lock.h), so no lock is needed. W:main, then manage
+ * TAPs of ports that wait for their devices. A change of ports and a handover never run at
+ * the same time (restart/restart_lock.h), so no lock is needed. W:main, then manage
  */
 static struct kept {
 	char tap[IFNAMSIZ]; /* name of the port's TAP; "": the entry is free */

@@ -322,7 +322,7 @@ handover_pass_reload(void)
 	kill(successor_pid, SIGHUP);
 }
 
-/* --- the successor -------------------------------------------------------------------------- */
+/* --- the successor -------------------------------------------------------------------- */
 
 /*
  * Discard the packets received until now: both daemons receive each packet, and the
@@ -382,8 +382,8 @@ predecessor_open(int sock)
 }
 
 /*
- * Kill a predecessor that hangs, or that has closed its connection (-EPIPE) and may not have
- * ended yet. When this returns, the process has ended or cannot be killed.
+ * Kill a predecessor that hangs, or that has closed its connection (-EPIPE) and may not
+ * have ended yet. When this returns, the process has ended or cannot be killed.
  */
 static void
 predecessor_end(int pidfd, int rc, const char *hanging)

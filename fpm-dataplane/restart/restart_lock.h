@@ -14,10 +14,9 @@
 	"refused, nothing changed: a restart is under way; ask again when it is over"
 
 /*
- * Begin a change. Returns true: no restart begins before change_unlock(). Returns false during
- * a restart: the caller replies CHANGE_REFUSED; with `later`, restart_unlock() reports the
- * refused change.
- * [manage]
+ * Begin a change. Returns true: no restart begins before change_unlock(). Returns false
+ * during a restart: the caller replies CHANGE_REFUSED; with `later`, restart_unlock()
+ * reports the refused change. [manage]
  */
 bool change_lock(bool later);
 void change_unlock(void);

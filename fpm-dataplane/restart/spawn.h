@@ -19,8 +19,8 @@ struct child {
 };
 
 /*
- * Start argv[0] with all CPUs and the signal mask `start_mask`. The child inherits copies of
- * the `n` descriptors (n < FDSTORE_MAX), its end of the socket pair under the name
+ * Start argv[0] with all CPUs and the signal mask `start_mask`. The child inherits copies
+ * of the `n` descriptors (n < FDSTORE_MAX), its end of the socket pair under the name
  * `sock_name`, and no other descriptors. The caller keeps its descriptors. Returns 0, or
  * -errno with nothing left open.
  */

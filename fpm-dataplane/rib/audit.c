@@ -298,7 +298,7 @@ audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 		route_stage_again(rib, r);
 }
 
-/* --- prefixes of a trie without a route --------------------------------------------------- */
+/* --- prefixes of a trie without a route ----------------------------------------------- */
 
 /* One trie of a walk over all tries of all FIBs. */
 struct walked_trie {
@@ -307,7 +307,10 @@ struct walked_trie {
 	uint8_t family;
 };
 
-/* Set *out to trie `number`, from 0; its pt is NULL if there is none. Return false at the end. */
+/*
+ * Set *out to trie `number`, from 0; its pt is NULL if there is none. Return false at the
+ * end.
+ */
 static bool
 trie_at(const struct rib *rib, uint32_t number, struct walked_trie *out)
 {
@@ -395,7 +398,7 @@ audit_next_prefix(struct rib *rib, struct msg_query *q)
 	return true;
 }
 
-/* --- groups ------------------------------------------------------------------------------- */
+/* --- groups --------------------------------------------------------------------------- */
 
 static void
 audit_group(struct rib *rib, struct msg_query *q, struct slot *s)
@@ -454,7 +457,7 @@ audit_slice(struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-/* --- tests -------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 /* Return the route of main for the prefix, or else its route of another table. */
 static struct route *
@@ -498,8 +501,8 @@ break_trie(struct rib *rib, const struct route *r)
 }
 
 /*
- * Falsify the RIB or the FIB on purpose, for tests of this file. FPM_DATAPLANE_TEST_HOOKS in
- * the environment allows it.
+ * Falsify the RIB or the FIB on purpose, for tests of this file. FPM_DATAPLANE_TEST_HOOKS
+ * in the environment allows it.
  */
 void
 audit_break(struct rib *rib, struct msg_query *q)

@@ -163,7 +163,7 @@ ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s)
 	c->head->held_until_s = held_until_s;
 }
 
-/* --- writing ------------------------------------------------------------------------------ */
+/* --- writing -------------------------------------------------------------------------- */
 
 unsigned int
 ckpt_part(uint32_t table)
@@ -529,8 +529,8 @@ ckpt_stack_is_valid(const struct ckpt *c, const struct ckpt_hop *hop, uint32_t n
 }
 
 /*
- * Return true if the record has the words of a hop of SRv6. An older writer wrote none: the hop
- * then is unsupported until zebra sends it again.
+ * Return true if the record has the words of a hop of SRv6. An older writer wrote none: the
+ * hop then is unsupported until zebra sends it again.
  */
 static bool
 ckpt_words_are_valid(const struct ckpt_hop *hop, const struct ckpt_stack *s)

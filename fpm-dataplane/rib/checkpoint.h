@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * checkpoint: all routes and next hops, copied record by record into memory that outlives
- * the process (a memfd that the service manager keeps). [rib]. The next daemon forwards by it
- * until zebra has connected and replayed its routes, and until rtnl has read the kernel's
- * tables.
+ * the process (a memfd that the service manager keeps). [rib]. The next daemon forwards by
+ * it until zebra has connected and replayed its routes, and until rtnl has read the
+ * kernel's tables.
  *
  *     page 0      header
  *     routes      32 octets each, by the route's number: of zebra, of table main
@@ -185,7 +185,9 @@ ckpt_crc(uint32_t seed, const void *record, size_t len)
 #define CKPT_CRC_OF(seed, r) ckpt_crc(seed, r, offsetof(__typeof__(*(r)), crc))
 #define CKPT_CRC(r)          CKPT_CRC_OF(0, r)
 
-/* Create an empty checkpoint. Return NULL if out of memory or if the kernel has no memfd. */
+/*
+ * Create an empty checkpoint. Return NULL if out of memory or if the kernel has no memfd.
+ */
 struct ckpt *ckpt_new(uint64_t netns);
 
 /*

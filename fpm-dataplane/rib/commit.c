@@ -176,7 +176,10 @@ commit_now(struct rib *rib, bool local)
 	reclaim_start(rib, commit_reclaim);
 }
 
-/* Log if a VRF lacks prefixes of table local for lack of memory, and when it has them again. */
+/*
+ * Log if a VRF lacks prefixes of table local for lack of memory, and when it has them
+ * again.
+ */
 static void
 commit_log_local(struct rib *rib, bool complete)
 {

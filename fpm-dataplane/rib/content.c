@@ -12,8 +12,8 @@
  * zebra makes a new id for each change of a route's next hops. A new slot therefore keeps
  * the buckets of the slot that the route had (`former`), as far as the members are equal,
  * and only the flows of members that left move. If the id has a slot already, and the flows
- * of the route would move between members there, the route gets a variant: another slot with
- * the same content and other buckets. This file writes no group words.
+ * of the route would move between members there, the route gets a variant: another slot
+ * with the same content and other buckets. This file writes no group words.
  */
 #include "rib/content.h"
 

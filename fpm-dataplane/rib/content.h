@@ -15,8 +15,8 @@
 #include "rib/nexthop.h"
 
 /*
- * The largest number of slots with one id (or content) and one MTU class. Routes whose flows
- * are on different members now have different slots.
+ * The largest number of slots with one id (or content) and one MTU class. Routes whose
+ * flows are on different members now have different slots.
  */
 #define SLOT_VARIANTS 16u
 
@@ -34,8 +34,8 @@ struct rib_contents {
 	 */
 	uint32_t hidden[RTN_THROW];
 	/*
-	 * A slot with PATH_THROW: for short prefixes in views, and for prefixes with a route
-	 * of type throw in table local and no route in main; 0: none yet.
+	 * A slot with PATH_THROW: for short prefixes in views, and for prefixes with a
+	 * route of type throw in table local and no route in main; 0: none yet.
 	 */
 	uint32_t suppressed;
 	uint32_t mtu_high; /* classes of fib->mtu_bytes in use; never freed */
@@ -67,9 +67,9 @@ uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hin
 /* Return a slot with this content that has no id (SLOT_INLINE); 0: there is none. */
 uint32_t slot_find_hops(struct rib *rib, const struct nh_list *hops);
 /*
- * Return a new slot with content from a checkpoint; 0 when all slots are in use. `of_kernel`:
- * make it a slot of content without an id, for routes of the kernel. Otherwise make it an
- * orphan.
+ * Return a new slot with content from a checkpoint; 0 when all slots are in use.
+ * `of_kernel`: make it a slot of content without an id, for routes of the kernel. Otherwise
+ * make it an orphan.
  */
 uint32_t slot_restore(struct rib *rib, const struct nh_list *hops, bool of_kernel);
 /* Return true if a is b, or if both have the same MTU class and the same id or content. */

@@ -30,8 +30,8 @@ leg_egress(const struct leg *leg)
 }
 
 /*
- * Store the egress interfaces of a slot in rib->words.egress, each once, in the order of the
- * legs. Return their number.
+ * Store the egress interfaces of a slot in rib->words.egress, each once, in the order of
+ * the legs. Return their number.
  */
 static uint32_t
 egress_collect(struct rib *rib, const struct slot *s)

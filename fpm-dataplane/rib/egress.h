@@ -12,7 +12,10 @@
 struct rib;
 struct slot;
 
-/* Store the egress interfaces of a slot for its present next hops, before a trie leads to it. */
+/*
+ * Store the egress interfaces of a slot for its present next hops, before a trie leads to
+ * it.
+ */
 void egress_publish(struct rib *rib, struct slot *s);
 /* Return true if the published interfaces of a slot agree with its present next hops. */
 bool egress_is_current(struct rib *rib, const struct slot *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Entries of fib->encap: one for each pair of a label stack and the adjacency or the tunnel to
- * which packets with these labels go, and one for each headend of SRv6. [rib]
+ * Entries of fib->encap: one for each pair of a label stack and the adjacency or the tunnel
+ * to which packets with these labels go, and one for each headend of SRv6. [rib]
  */
 #ifndef RIB_ENCAP_H
 #define RIB_ENCAP_H

@@ -45,7 +45,7 @@
 #include "rib/slot.h"
 #include "rib/source.h"
 
-/* --- which route is in force ------------------------------------------------------------ */
+/* --- which route is in force ---------------------------------------------------------- */
 
 void
 kernel_choose(struct rib *rib, struct route *r)
@@ -67,7 +67,7 @@ kernel_settle(struct rib *rib, struct route *r)
 		locals_stage(rib, &p);
 }
 
-/* --- content of an event ---------------------------------------------------------------- */
+/* --- content of an event -------------------------------------------------------------- */
 
 static bool
 event_is_connected(const struct kernel_event *ev)
@@ -146,7 +146,7 @@ event_slot_find(struct rib *rib, const struct kernel_event *ev)
 	return slot_find_hops(rib, &rib->scratch);
 }
 
-/* --- records ---------------------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------------------- */
 
 static bool
 kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
@@ -233,8 +233,8 @@ kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
 }
 
 /*
- * Compare the routes inside the prefix of `r` with the tries. Views may have routes that the
- * trie of main does not have; then compare all routes.
+ * Compare the routes inside the prefix of `r` with the tries. Views may have routes that
+ * the trie of main does not have; then compare all routes.
  */
 static void
 kernel_resync_inside(struct rib *rib, const struct route *r)
@@ -404,8 +404,8 @@ kroute_is_alone(const struct rib_kroutes *k, uint32_t i)
 /*
  * Give the record `i`, which the event has added or repeats, its place among the records of
  * equal metric. A dump of all protocols shows all of them in their order. A dump of one
- * protocol shows no place among those of other protocols, so known records stay where they are,
- * and an event that follows the dump gives new records their place.
+ * protocol shows no place among those of other protocols, so known records stay where they
+ * are, and an event that follows the dump gives new records their place.
  */
 static void
 kroute_place(struct rib *rib, uint32_t i, const struct kernel_event *ev, bool added)
@@ -566,7 +566,7 @@ kernel_route_replaced(struct rib *rib, const struct kernel_event *ev)
 		kroute_delete(rib, i);
 }
 
-/* --- dumps ------------------------------------------------------------------------------ */
+/* --- dumps ---------------------------------------------------------------------------- */
 
 static bool
 kroute_is_in_scope(const struct rib *rib, const struct kroute *kr,
@@ -711,7 +711,7 @@ rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b)
 	rib->pending.n_events += b->n;
 }
 
-/* --- links ------------------------------------------------------------------------------ */
+/* --- links ---------------------------------------------------------------------------- */
 
 /* Decide again whether the connected routes of a link count. */
 static void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Records of the kernel's routes: found by the route of their prefix and table, or by
- * number. [rib]. kernel.c applies the events and decides which record is in force. This file
- * does not use struct rib.
+ * number. [rib]. kernel.c applies the events and decides which record is in force. This
+ * file does not use struct rib.
  */
 #include "rib/kroute.h"
 
@@ -367,7 +367,9 @@ kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 	return best_record(k, links, r, false);
 }
 
-/* Return the slot of the record `best`, or 0 if there is none or zebra's route precedes it. */
+/*
+ * Return the slot of the record `best`, or 0 if there is none or zebra's route precedes it.
+ */
 static uint32_t
 best_slot(const struct rib_kroutes *k, const struct route *r, uint32_t best)
 {

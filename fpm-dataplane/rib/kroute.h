@@ -72,8 +72,8 @@ struct rib_kroutes {
 	uint32_t review_at; /* ... the records from this number on */
 	bool refused;       /* limits.routes left no room for some */
 	/*
-	 * true: the rules of IPv4 were changed once, so Linux looks up table local, then main.
-	 * Before, both are one table in Linux.
+	 * true: the rules of IPv4 were changed once, so Linux looks up table local, then
+	 * main. Before, both are one table in Linux.
 	 */
 	bool split4;
 	/* Connected subnets changed: bind gateways without an interface again. */
@@ -91,25 +91,25 @@ uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);
 void kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected);
 /*
- * Decide whether the record hides routes: it is in table local, shorter than a host, and has
- * no next hop. A route of type throw ends the effect of a shorter prefix. Return true if that
- * has changed: the caller then stages all routes inside the prefix again. In Linux routes by
- * a next hop in table local hide routes, too; here they do not, and
+ * Decide whether the record hides routes: it is in table local, shorter than a host, and
+ * has no next hop. A route of type throw ends the effect of a shorter prefix. Return true
+ * if that has changed: the caller then stages all routes inside the prefix again. In Linux
+ * routes by a next hop in table local hide routes, too; here they do not, and
  * kernel_status.short_local counts them.
  */
 bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
 /*
- * Return true if Linux looks up main only for the packets for which table local has no route.
- * Until the rules of IPv4 change, it keeps both tables of IPv4 in one trie, in which the
- * longest prefix counts (`split4`).
+ * Return true if Linux looks up main only for the packets for which table local has no
+ * route. Until the rules of IPv4 change, it keeps both tables of IPv4 in one trie, in which
+ * the longest prefix counts (`split4`).
  */
 bool kroutes_are_split(const struct rib_kroutes *k, uint8_t family);
 /* Record that Linux has split the tables of IPv4. */
 void kroutes_split4(struct rib_kroutes *k);
 /*
- * Return the type (RTN_*) of the route in table local, shorter than `p`, by which the kernel
- * decides for the packets of `p`; RTN_UNSPEC: none. `plain` is the route for `p` in table
- * main and local, or NULL.
+ * Return the type (RTN_*) of the route in table local, shorter than `p`, by which the
+ * kernel decides for the packets of `p`; RTN_UNSPEC: none. `plain` is the route for `p` in
+ * table main and local, or NULL.
  */
 uint8_t kroute_hider(const struct rib_kroutes *k, const struct rib_links *links,
 		     const struct prefix *p, const struct route *plain);
@@ -142,15 +142,18 @@ bool kroute_is_usable(const struct rib_kroutes *k, const struct kroute *kr,
  */
 uint32_t kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 		     const struct route *r);
-/* Return the slot of the kernel's route that precedes zebra's route; 0: zebra's route counts. */
+/*
+ * Return the slot of the kernel's route that precedes zebra's route; 0: zebra's route
+ * counts.
+ */
 uint32_t kroute_slot(const struct rib_kroutes *k, const struct rib_links *links,
 		     const struct route *r);
 /* Return the slot of `r` by table main alone, without table local; 0: none. */
 uint32_t kroute_main_slot(const struct rib_kroutes *k, const struct rib_links *links,
 			  const struct route *r);
 /*
- * Return the only interface whose connected subnet in table main covers `addr` best; 0: none
- * or several.
+ * Return the only interface whose connected subnet in table main covers `addr` best; 0:
+ * none or several.
  */
 uint32_t kroute_ifindex_of(const struct rib_kroutes *k, uint8_t family,
 			   const struct ipaddr *addr);

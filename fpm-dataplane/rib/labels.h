@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of MPLS labels that forwarders read, fib->label. [rib]. Routes of labels are kept
- * like IP routes; they differ only in the table in which forwarders find their group.
+ * The table of MPLS labels that forwarders read, fib->label. [rib]. Routes of labels are
+ * kept like IP routes; they differ only in the table in which forwarders find their group.
  */
 #ifndef RIB_LABELS_H
 #define RIB_LABELS_H

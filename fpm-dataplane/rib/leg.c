@@ -35,7 +35,10 @@ hop_is_headend(const struct rib *rib, const struct next_hop *hop)
 	       (*stack_labels(stack_at(rib, hop->stack)) & SRV6_HEADEND) != 0;
 }
 
-/* Take an entry for a headend or an end point. Neither its gateway nor its interface matters. */
+/*
+ * Take an entry for a headend or an end point. Neither its gateway nor its interface
+ * matters.
+ */
 static void
 leg_seg6_get(struct rib *rib, struct leg *leg)
 {
@@ -407,7 +410,9 @@ path_over_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 	}
 	if (link->tunnel && leg_has_labels(leg) && leg->encap == 0 &&
 	    rib->conf.through_kernel) {
-		/* Forwarders write labels into tunnels of GRE only, or no entry was left. */
+		/*
+		 * Forwarders write labels into tunnels of GRE only, or no entry was left.
+		 */
 		*path = PATH(PATH_KERNEL, link->ifindex & PATH_INDEX_MASK);
 		return LEG_ALIVE;
 	}

@@ -80,9 +80,9 @@ links_mark_lost_subnets(const struct rib *rib)
 }
 
 /*
- * Return true if a packet can take the slot, because the tries have it for a route. No packet
- * takes the slot of a hidden route: another route of the prefix is preferred, or table local
- * hides it, because the prefix is an address of this router.
+ * Return true if a packet can take the slot, because the tries have it for a route. No
+ * packet takes the slot of a hidden route: another route of the prefix is preferred, or
+ * table local hides it, because the prefix is an address of this router.
  */
 static bool
 slot_is_taken(const struct rib *rib, const struct slot *s)

@@ -13,11 +13,11 @@
 
 #define RETRIES 16u /* failures in a commit after which the other prefixes wait */
 
-/* --- which route counts ----------------------------------------------------------------- */
+/* --- which route counts --------------------------------------------------------------- */
 
 /*
- * Return the route for the prefix in the FIB that main and local share. NULL: there is none, or
- * table local has no prefix of this length.
+ * Return the route for the prefix in the FIB that main and local share. NULL: there is
+ * none, or table local has no prefix of this length.
  */
 static const struct route *
 local_route(const struct rib *rib, const struct prefix *p)
@@ -37,7 +37,10 @@ local_record(const struct rib *rib, const struct route *plain)
 	return best != 0 && kr->is_local && kr->rtm_type != RTN_THROW ? kr : NULL;
 }
 
-/* Return the slot of the longest route of the table that covers `p` and is shorter; 0: none. */
+/*
+ * Return the slot of the longest route of the table that covers `p` and is shorter; 0:
+ * none.
+ */
 static uint32_t
 covering_slot(const struct rib *rib, uint32_t table, struct prefix p)
 {
@@ -147,7 +150,7 @@ local_note_refusal(struct rib *rib, const struct kroute *kr)
 				      memory_order_relaxed);
 }
 
-/* --- tries ------------------------------------------------------------------------------- */
+/* --- tries ---------------------------------------------------------------------------- */
 
 /* Stage a prefix in the trie of a VRF. Return 0 or -ENOMEM. */
 static int
@@ -213,7 +216,10 @@ locals_stage(struct rib *rib, const struct prefix *p)
 		local_is_left(rib, p);
 }
 
-/* Remove prefix `i` from the prefixes that wait for memory. The last prefix takes its place. */
+/*
+ * Remove prefix `i` from the prefixes that wait for memory. The last prefix takes its
+ * place.
+ */
 static void
 left_remove(struct rib *rib, uint32_t i)
 {

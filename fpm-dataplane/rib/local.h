@@ -37,16 +37,16 @@ struct rib_locals {
 };
 
 /*
- * Return the slot that the trie of `table` has for prefix `p`; 0: none. `r` is the route of the
- * table for the prefix, or NULL. Only VRFs of the kernel have prefixes of table local.
+ * Return the slot that the trie of `table` has for prefix `p`; 0: none. `r` is the route of
+ * the table for the prefix, or NULL. Only VRFs of the kernel have prefixes of table local.
  */
 uint32_t local_fib_slot(const struct rib *rib, uint32_t table, const struct prefix *p,
 			const struct route *r);
 /* Return true if table local hides `r`, a route of a VRF. */
 bool local_hides(const struct rib *rib, const struct route *r);
 /*
- * Return the route of table main and local whose record of table local decides for the prefix in
- * a VRF; NULL: none.
+ * Return the route of table main and local whose record of table local decides for the
+ * prefix in a VRF; NULL: none.
  */
 const struct route *local_route_in(const struct rib *rib, const struct vrf *vrf,
 				   const struct prefix *p);
@@ -62,8 +62,8 @@ void locals_stage(struct rib *rib, const struct prefix *p);
  */
 void locals_stage_thrown(struct rib *rib, struct vrf *vrf, const struct prefix *of);
 /*
- * Return the next VRF of the kernel after number *at, which is 0 before the first call. NULL:
- * there is none.
+ * Return the next VRF of the kernel after number *at, which is 0 before the first call.
+ * NULL: there is none.
  */
 struct vrf *local_next_vrf(const struct rib *rib, uint32_t *at);
 /* Obey a new order of the rules. */

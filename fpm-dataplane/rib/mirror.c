@@ -26,8 +26,8 @@ mirror_is_on(const struct rib *rib, struct vec32 *missed, uint32_t number)
 }
 
 /*
- * Return true if a route of zebra can be written now, and its number. MACs of EVPN are in no
- * FIB in any session, so the checkpoint does not have them.
+ * Return true if a route of zebra can be written now, and its number. MACs of EVPN are in
+ * no FIB in any session, so the checkpoint does not have them.
  */
 static bool
 route_is_mirrored(struct rib *rib, const struct route *r, uint32_t *number)
@@ -133,9 +133,12 @@ mirror_alive(struct rib *rib)
 		ckpt_alive(rib->ckpt, boottime_ms());
 }
 
-/* --- after a cancelled handover ----------------------------------------------------------- */
+/* --- after a cancelled handover ------------------------------------------------------- */
 
-/* Write routes of zebra again, or remove them. `table`: one of the tables with these numbers. */
+/*
+ * Write routes of zebra again, or remove them. `table`: one of the tables with these
+ * numbers.
+ */
 static void
 routes_resume(struct rib *rib, struct vec32 *missed, struct routes *routes, uint32_t table)
 {

@@ -73,8 +73,8 @@ struct wanted_fib {
 };
 
 /*
- * List the route of table local that decides for the prefix in a VRF. Return true if there is
- * one.
+ * List the route of table local that decides for the prefix in a VRF. Return true if there
+ * is one.
  */
 static bool
 list_local(const struct rib *rib, struct msg_query *q, const struct vrf *vrf,
@@ -457,7 +457,7 @@ list_vrfs(struct rib *rib, struct msg_query *q)
 		json_array_append_new(q->rows, vrf_row(rib, vrf));
 }
 
-/* --- summary ---------------------------------------------------------------------------- */
+/* --- summary -------------------------------------------------------------------------- */
 
 /* Return the memory of the copies of the tries, one for each NUMA node. */
 static json_t *

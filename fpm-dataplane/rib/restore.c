@@ -3,11 +3,11 @@
  * Start with a checkpoint: the routes of the last daemon are in force before the first
  * packet, as routes of an ended session. [rib]. Slots return as orphans, by content, so
  * that zebra's replay adopts them and rewrites no prefix. The replay confirms routes and
- * the sweep removes the rest, as after any reconnect. Routes of the kernel are removed by the
- * first dump that does not show them. The checkpoint has no links, neighbors, rules or VRFs:
- * neigh and rtnl read them from the kernel at every start. Routes of tables other than main
- * wait until neigh reports which tables are VRFs. They then enter the FIBs of these VRFs like
- * routes that arrive before their VRF.
+ * the sweep removes the rest, as after any reconnect. Routes of the kernel are removed by
+ * the first dump that does not show them. The checkpoint has no links, neighbors, rules or
+ * VRFs: neigh and rtnl read them from the kernel at every start. Routes of tables other
+ * than main wait until neigh reports which tables are VRFs. They then enter the FIBs of
+ * these VRFs like routes that arrive before their VRF.
  */
 #include "rib/restore.h"
 

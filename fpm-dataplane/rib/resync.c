@@ -17,7 +17,7 @@
 #include "rib/table_count.h"
 #include "rib/zebra.h"
 
-/* --- routes inside a prefix --------------------------------------------------------------- */
+/* --- routes inside a prefix ----------------------------------------------------------- */
 
 /* Compare the next route inside a prefix. Return false after the last one. */
 static bool
@@ -60,7 +60,7 @@ inside_slice(struct rib *rib, uint32_t i)
 		}
 }
 
-/* --- all routes --------------------------------------------------------------------------- */
+/* --- all routes ----------------------------------------------------------------------- */
 
 /* Compare the route at a place of the walk. Return 0 or -ENOMEM. */
 static int

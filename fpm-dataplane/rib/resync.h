@@ -3,9 +3,9 @@
  * The walks that bring the tries in line with the routes. [rib]
  *
  * A walk compares routes with the tries, a slice a round. One walk reads all routes. Others
- * read the routes inside a prefix. A request for a walk that runs never starts it again: the
- * walk continues to its end and then reads the passed routes once more, so each route is read
- * however often requests come. The walks take turns.
+ * read the routes inside a prefix. A request for a walk that runs never starts it again:
+ * the walk continues to its end and then reads the passed routes once more, so each route
+ * is read however often requests come. The walks take turns.
  */
 #ifndef RIB_RESYNC_H
 #define RIB_RESYNC_H
@@ -40,12 +40,14 @@ struct rib_resync {
 };
 
 /*
- * Request the walk over all routes from `number` on. Return the number of the lap at whose end
- * these routes are compared.
+ * Request the walk over all routes from `number` on. Return the number of the lap at whose
+ * end these routes are compared.
  */
 uint64_t resync_from(struct rib_resync *s, uint32_t number);
 
-/* Request a walk over the routes inside a prefix. Return false if there are too many walks. */
+/*
+ * Request a walk over the routes inside a prefix. Return false if there are too many walks.
+ */
 bool resync_inside(struct rib_resync *s, const struct prefix *p);
 
 /* Request the walk over all routes, because memory was out for a route. */

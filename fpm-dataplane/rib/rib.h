@@ -50,7 +50,10 @@ int rib_checkpoint_fd(const struct worker *w);
  */
 unsigned int rib_checkpoint_attempts(int fd);
 
-/* Return CLOCK_BOOTTIME in ms when the writer of a checkpoint last ran; 0: unreadable. [main] */
+/*
+ * Return CLOCK_BOOTTIME in ms when the writer of a checkpoint last ran; 0: unreadable.
+ * [main]
+ */
 uint64_t rib_checkpoint_alive_ms(int fd);
 
 /* Return how many routes the last daemon's checkpoint claims to have. [main] */

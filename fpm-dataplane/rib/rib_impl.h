@@ -40,7 +40,8 @@
  * A lower file does not call a higher one when it has work for it. It sets a field in
  * struct rib, such as words.due, resync or feedback.resend_at, and the higher file reads
  * the field later. reclaim.c runs a function that commit.c hands to it. checkpoint.c,
- * kroute.c, link.c, routes.c, nh_list.c, group.c, order.c and index.c do not use struct rib.
+ * kroute.c, link.c, routes.c, nh_list.c, group.c, order.c and index.c do not use struct
+ * rib.
  */
 #ifndef RIB_RIB_IMPL_H
 #define RIB_RIB_IMPL_H

@@ -34,7 +34,7 @@
 
 #define RETRY_MS 1000u
 
-/* --- what a rule is ----------------------------------------------------------------------- */
+/* --- what a rule is ------------------------------------------------------------------- */
 
 /* Return true if table default has a route of the family. It is mostly empty. */
 static bool
@@ -85,8 +85,8 @@ rule_needs_fib(const struct rib *rib, const struct rule *rule)
 }
 
 /*
- * Return true if source-specific routes, or IPv4 routes of one TOS, are in a table that packets
- * look up.
+ * Return true if source-specific routes, or IPv4 routes of one TOS, are in a table that
+ * packets look up.
  */
 static bool
 sources_are_used(const struct rib *rib, unsigned int family6)
@@ -124,9 +124,9 @@ rule_is_base(const struct rule *rule, bool *has_main, bool *vrfs_done)
 }
 
 /*
- * Forwarders without a list look up the table of a packet's VRF, then main. This needs a rule
- * of VRFs (l3mdev) before the rule of main. Linux adds the rule of VRFs with the first VRF;
- * `ip rule flush` removes it.
+ * Forwarders without a list look up the table of a packet's VRF, then main. This needs a
+ * rule of VRFs (l3mdev) before the rule of main. Linux adds the rule of VRFs with the first
+ * VRF; `ip rule flush` removes it.
  */
 bool
 rules_are_default(const struct rib *rib, unsigned int family6)
@@ -152,7 +152,7 @@ rules_are_default(const struct rib *rib, unsigned int family6)
 	return has_main && vrfs_done;
 }
 
-/* --- FIBs --------------------------------------------------------------------------------- */
+/* --- FIBs ----------------------------------------------------------------------------- */
 
 static bool
 view_is(const struct vrf *at, uint32_t table, uint8_t view, int32_t longer_than,
@@ -180,8 +180,8 @@ fib_of_table(const struct rib *rib, uint32_t table, uint8_t view, int32_t longer
 }
 
 /*
- * Handle a FIB that could not be created. Without memory the last list stays. If all numbers
- * are in use, rules that have no FIB are not obeyed; all other rules are obeyed.
+ * Handle a FIB that could not be created. Without memory the last list stays. If all
+ * numbers are in use, rules that have no FIB are not obeyed; all other rules are obeyed.
  */
 static void
 fib_refused(struct rib *rib, uint32_t table)
@@ -238,8 +238,8 @@ source_want(struct rib *rib, const struct source *s, int32_t longer_than)
 }
 
 /*
- * Create the views that replace each FIB whose table has source-specific routes, or IPv4 routes
- * of one TOS.
+ * Create the views that replace each FIB whose table has source-specific routes, or IPv4
+ * routes of one TOS.
  */
 static void
 sources_want(struct rib *rib, unsigned int family6)
@@ -294,8 +294,9 @@ rules_drop_unused(struct rib *rib)
 }
 
 /*
- * Return true if packets of VRFs may look up the table of their VRF before table local, or never
- * look up table local. A published list has its own place for the lookup of table local.
+ * Return true if packets of VRFs may look up the table of their VRF before table local, or
+ * never look up table local. A published list has its own place for the lookup of table
+ * local.
  */
 static bool
 local_is_behind(const struct rib *rib, const struct rule_list *list)
@@ -353,7 +354,7 @@ rules_round(struct rib *rib)
 	r->publish_due = !r->nomem;
 }
 
-/* --- compiled lists ----------------------------------------------------------------------- */
+/* --- compiled lists ------------------------------------------------------------------- */
 
 /*
  * Return the number of the FIB of a table (0: main). If `longer_than` is not -1, return the
@@ -567,7 +568,7 @@ rules_are_equal(const struct fib_rules *a, const struct fib_rules *b)
 		memcmp(a->source, b->source, a->n_sources * sizeof(*a->source)) == 0);
 }
 
-/* --- interfaces --------------------------------------------------------------------------- */
+/* --- interfaces ----------------------------------------------------------------------- */
 
 static void
 ifaces_add(struct rule_ifaces *to, uint32_t ifindex)
@@ -628,7 +629,7 @@ ifaces_tell(struct rib *rib)
 	worker_send(rib->conf.neigh, &m->m);
 }
 
-/* --- publication -------------------------------------------------------------------------- */
+/* --- publication ---------------------------------------------------------------------- */
 
 static bool
 fibs_are_complete(const struct rib *rib)
@@ -688,7 +689,7 @@ rules_reclaim(struct rib *rib)
 	rules_drop_unused(rib);
 }
 
-/* --- lists of the kernel ------------------------------------------------------------------ */
+/* --- lists of the kernel -------------------------------------------------------------- */
 
 const char *
 rule_lacks(const struct rule *rule)

@@ -47,7 +47,9 @@ void rules_reclaim(struct rib *rib);
 bool rules_are_default(const struct rib *rib, unsigned int family6);
 /* Return the part of a rule that forwarders do not support; NULL: they obey the rule. */
 const char *rule_lacks(const struct rule *rule);
-/* Return true if the rule is not obeyed because all numbers of FIBs for rules are in use. */
+/*
+ * Return true if the rule is not obeyed because all numbers of FIBs for rules are in use.
+ */
 bool rule_lacks_fib(const struct rib *rib, const struct rule *rule);
 /* Return the interface of a rule's `iif`; NULL: there is no `iif`, or no such interface. */
 const struct link *rule_iif(const struct rib *rib, const struct rule *rule);

@@ -70,7 +70,9 @@ sid_find(const struct rib *rib, const struct next_hop *hop)
 	return s == NULL ? 0 : words_find(rib, s);
 }
 
-/* Return the number for forwarders of the interface that an end point names by its ifindex. */
+/*
+ * Return the number for forwarders of the interface that an end point names by its ifindex.
+ */
 static uint16_t
 sid_ifidx(const struct rib *rib, uint32_t oif)
 {

@@ -35,8 +35,8 @@ struct rib_sids {
 /* Return true if the next hop is an end point, with or without an entry. */
 bool hop_is_end_point(const struct rib *rib, const struct next_hop *hop);
 /*
- * Return the entry of an end point, and add a reference to it. Write the entry if there is none.
- * Return 0 if the table is full: the kernel then gets the packets, or without
+ * Return the entry of an end point, and add a reference to it. Write the entry if there is
+ * none. Return 0 if the table is full: the kernel then gets the packets, or without
  * routes.through-kernel they are dropped as unsupported.
  */
 uint32_t sid_get(struct rib *rib, const struct next_hop *hop);

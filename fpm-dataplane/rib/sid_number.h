@@ -28,7 +28,9 @@ struct rib_sid_numbers {
  * have a number.
  */
 void sid_number_settle(struct rib *rib, const struct route *r);
-/* Free the numbers of SIDs whose tables have lost their FIB. Called before a commit ends. */
+/*
+ * Free the numbers of SIDs whose tables have lost their FIB. Called before a commit ends.
+ */
 void sid_numbers_end_tables(struct rib *rib);
 /* Take a number back. It may be used again. */
 void sid_number_put(struct rib *rib, uint32_t number);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sources of source-specific IPv6 routes (`ip -6 route add X from S`), and TOS of IPv4 routes
- * for one TOS (`ip route add X tos N`). [rib]. The routes of one table for sources in one
- * prefix, or for one TOS, are kept as a table of their own, whose number is not the kernel's.
- * This file does not use struct rib.
+ * Sources of source-specific IPv6 routes (`ip -6 route add X from S`), and TOS of IPv4
+ * routes for one TOS (`ip route add X tos N`). [rib]. The routes of one table for sources
+ * in one prefix, or for one TOS, are kept as a table of their own, whose number is not the
+ * kernel's. This file does not use struct rib.
  */
 #ifndef RIB_SOURCE_H
 #define RIB_SOURCE_H
@@ -14,14 +14,18 @@
 #include "base/fpm_event.h"
 #include "base/prefix.h"
 
-/* Routes in tables of the kernel that have such a number are skipped (table_is_reserved()). */
+/*
+ * Routes in tables of the kernel that have such a number are skipped (table_is_reserved()).
+ */
 #define SOURCE_TABLE_FIRST TABLES_OF_RIB_FIRST
 #define SOURCES_MAX        TABLES_OF_RIB
 
 struct source {
 	uint32_t table; /* of the kernel; 0: this entry is free */
 	uint32_t n;     /* routes */
-	/* IPv6: the source prefix, at least one bit long. IPv4: a TOS, see tos_condition(). */
+	/*
+	 * IPv6: the source prefix, at least one bit long. IPv4: a TOS, see tos_condition().
+	 */
 	struct prefix src;
 };
 

@@ -126,8 +126,8 @@ view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct pr
 }
 
 /*
- * Return the slot for a prefix whose route in table local has type throw, so that the view of
- * main decides: the slot of the longest shorter prefix of main.
+ * Return the slot for a prefix whose route in table local has type throw, so that the view
+ * of main decides: the slot of the longest shorter prefix of main.
  */
 static uint32_t
 view_slot_of_thrown(const struct rib *rib, const struct vrf *view, const struct route *r)

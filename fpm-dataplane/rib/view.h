@@ -19,8 +19,8 @@ struct route;
 struct vrf;
 
 /*
- * Fill the chain of a view: the tables of the sources that cover its own, the longest first,
- * then its table. Return true if it has changed: then the walk of resync.c is due.
+ * Fill the chain of a view: the tables of the sources that cover its own, the longest
+ * first, then its table. Return true if it has changed: then the walk of resync.c is due.
  */
 bool view_set_chain(struct rib *rib, struct vrf *view);
 /*
@@ -32,8 +32,8 @@ int views_stage(struct rib *rib, const struct route *r);
 bool views_are_staged(const struct rib *rib, const struct route *r);
 /*
  * Return the next view after `*at` that may have a route for the prefix of `r` because of
- * `r`. `*at` is 0 before the first call. Set *slot to the slot that this route must have; 0:
- * the view must have no route. Return NULL after the last view.
+ * `r`. `*at` is 0 before the first call. Set *slot to the slot that this route must have;
+ * 0: the view must have no route. Return NULL after the last view.
  */
 struct vrf *views_next(const struct rib *rib, const struct route *r, uint32_t *at,
 		       uint32_t *slot);

@@ -248,10 +248,10 @@ vrf_retry_drop(struct rib *rib, uint16_t number)
 }
 
 /*
- * Return true if the VRFs have the routes that they had before this daemon started: from the
- * checkpoint, or from the kernel and from zebra. Until then a missing default route means
- * nothing, because it may still arrive. If the kernel has routes of zebra, wait for zebra
- * as well.
+ * Return true if the VRFs have the routes that they had before this daemon started: from
+ * the checkpoint, or from the kernel and from zebra. Until then a missing default route
+ * means nothing, because it may still arrive. If the kernel has routes of zebra, wait for
+ * zebra as well.
  */
 static bool
 vrfs_have_routes(const struct rib *rib)

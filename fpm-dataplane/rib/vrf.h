@@ -13,8 +13,8 @@ struct msg_vrf;
 struct rib;
 
 /*
- * A FIB of a table other than main: of a VRF of the kernel (numbers below FIB_VRF_MAX), of a
- * table that rules name, or a view of a table (view.c).
+ * A FIB of a table other than main: of a VRF of the kernel (numbers below FIB_VRF_MAX), of
+ * a table that rules name, or a view of a table (view.c).
  */
 struct vrf {
 	uint16_t number; /* in fib->vrf */
@@ -76,13 +76,15 @@ struct vrf *vrf_find(const struct rib *rib, uint32_t table);
 void vrfs_check_told(struct rib *rib);
 /* Return true if a VRF of the kernel has the table. */
 bool table_is_of_vrf(const struct rib *rib, uint32_t table);
-/* Return the number of the VRF of a table, 0 for table main; FIB_VRF_NONE: it is of no VRF. */
+/*
+ * Return the number of the VRF of a table, 0 for table main; FIB_VRF_NONE: it is of no VRF.
+ */
 uint16_t vrf_of_table(const struct rib *rib, uint32_t table);
 
 /*
  * Return the copies of a table's tries, and set *n to their number: table main has a copy
- * for each NUMA node or one in all (memory.fib-copies), a VRF has one. Without a FIB, return
- * NULL and set *n to 0.
+ * for each NUMA node or one in all (memory.fib-copies), a VRF has one. Without a FIB,
+ * return NULL and set *n to 0.
  */
 const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned int *n);
 

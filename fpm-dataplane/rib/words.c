@@ -46,8 +46,8 @@ leg_hash(const struct rib *rib, const struct leg *leg)
 }
 
 /*
- * Choose the paths of a slot: the paths of all legs of the best class. Add up the weights of
- * equal paths. Return the number of paths, at least one.
+ * Choose the paths of a slot: the paths of all legs of the best class. Add up the weights
+ * of equal paths. Return the number of paths, at least one.
  */
 static uint32_t
 word_choose_paths(struct rib *rib, const struct slot *s)

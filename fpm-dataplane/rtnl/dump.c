@@ -208,7 +208,7 @@ job_ask(struct rtnl *r)
 	return send(r->dumps, &request, request.nlh.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
-/* --- dumps that Linux cuts ---------------------------------------------------------------- */
+/* --- dumps that Linux cuts ------------------------------------------------------------ */
 
 /* Return true if a complete answer to the job has the routes of table local. */
 static bool
@@ -281,7 +281,10 @@ answer_judge(struct rtnl *r, bool *complete)
 		r->checking = true;
 		return false;
 	}
-	/* If table local has no routes, only an event shows that Linux may have cut the answer. */
+	/*
+	 * If table local has no routes, only an event shows that Linux may have cut the
+	 * answer.
+	 */
 	*complete = !r->checking || (!r->local_shown && !r->has_large[family == 6]);
 	r->checking = false;
 	if (!*complete)
@@ -291,7 +294,7 @@ answer_judge(struct rtnl *r, bool *complete)
 	return true;
 }
 
-/* --- jobs --------------------------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------------------- */
 
 /*
  * Handle the end of an answer in which Linux may have skipped entries. Returns true if the

@@ -206,7 +206,7 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 	fpm_event_clear(&ev.route);
 }
 
-/* --- rules -------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------- */
 
 void
 pass_rules_begin(struct rtnl *r, uint8_t family)

@@ -70,7 +70,7 @@ rtnl_note_growth(struct rtnl *r)
 	r->large |= table_state(TABLE_routes).used > r->n_routes_then + KERNEL_LARGE;
 }
 
-/* --- causes of a dump --------------------------------------------------------------------- */
+/* --- causes of a dump ----------------------------------------------------------------- */
 
 /*
  * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits
@@ -105,7 +105,9 @@ rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
 	}
 }
 
-/* Handle a change of a route that may cut dumps: read all tables, which shows if it does. */
+/*
+ * Handle a change of a route that may cut dumps: read all tables, which shows if it does.
+ */
 static void
 rtnl_on_large_route(struct rtnl *r, const struct nlmsghdr *nlh)
 {
@@ -149,7 +151,7 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	}
 }
 
-/* --- dumps -------------------------------------------------------------------------------- */
+/* --- dumps ---------------------------------------------------------------------------- */
 
 /* Read events only while no dump runs and rib keeps up. */
 static void
@@ -418,7 +420,7 @@ rtnl_on_cut(struct ev_loop *loop, ev_timer *timer, int revents)
 	rtnl_schedule(r, 0);
 }
 
-/* --- the thread --------------------------------------------------------------------------- */
+/* --- the thread ----------------------------------------------------------------------- */
 
 /* Make the planned dump before the thread's first wait. Returns 0 or -errno. */
 static int

@@ -72,7 +72,10 @@ enum dump_kind {
 	DUMP_NEXTHOPS,
 	DUMP_RULES,
 	DUMP_SPLIT, /* a lookup that shows if Linux has split the tables of IPv4 */
-	/* Lookups that show if Linux uses table local, or main, whatever the rules of IPv6 are. */
+	/*
+	 * Lookups that show if Linux uses table local, or main, whatever the rules of IPv6
+	 * are.
+	 */
 	DUMP_LOCAL6,
 	DUMP_MAIN6,
 	DUMP_HAS_LABELS, /* a lookup that shows if the kernel has MPLS */
@@ -202,7 +205,10 @@ int events_read(struct rtnl *r, void (*fn)(struct rtnl *r, const struct nlmsghdr
 
 /* Begin to count the IPv6 routes that the kernel deletes. Returns 0 or -errno. */
 int changes_begin(struct rtnl *r);
-/* End it. Returns the number of deleted routes; CHANGES_UNKNOWN: some were, or events were lost. */
+/*
+ * End it. Returns the number of deleted routes; CHANGES_UNKNOWN: some were, or events were
+ * lost.
+ */
 uint32_t changes_end(struct rtnl *r);
 
 /* --- pass.c                                                                   [rtnl] */

@@ -76,7 +76,7 @@ room_make(void *v, uint32_t n, uint32_t *room, size_t size)
 	return v;
 }
 
-/* --- alternative names that events have told ---------------------------------------------- */
+/* --- alternative names that events have told ------------------------------------------ */
 
 static void
 alt_remove(struct rtnl *r, uint32_t ifindex)
@@ -130,7 +130,7 @@ rule_names_lost(struct rtnl *r)
 	r->alt.n = 0;
 }
 
-/* --- rules -------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------- */
 
 /* Find a rule, without regard to its interfaces; NULL: it has no alternative names. */
 static struct named_rule *

@@ -606,8 +606,8 @@ segments_cut(const struct ruleset *r, const struct ruleset_chain *chain,
 }
 
 /*
- * Build the classifier of a chain for a family, and subtract its time from *left_ns. Returns NULL
- * if that failed, or if it would take more time.
+ * Build the classifier of a chain for a family, and subtract its time from *left_ns.
+ * Returns NULL if that failed, or if it would take more time.
  */
 static struct ruleset_acl *
 acl_build(struct ruleset *r, const struct ruleset_chain *chain, uint8_t family,

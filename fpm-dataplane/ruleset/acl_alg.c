@@ -3,9 +3,10 @@
  * acl_alg: choose the instructions with which rte_acl classifies.                [filter]
  *
  * The library prefers the widest vectors. Those of AVX2 gather the transitions of eight
- * packets with one instruction, which is slower than eight loads on Zen 1, and on Intel CPUs
- * whose microcode protects gathers. With 1,000 rules and a full table on Zen 1, all stages
- * take 1.80 times as many cycles as without a filter with AVX2, and 1.62 times with SSE.
+ * packets with one instruction, which is slower than eight loads on Zen 1, and on Intel
+ * CPUs whose microcode protects gathers. With 1,000 rules and a full table on Zen 1, all
+ * stages take 1.80 times as many cycles as without a filter with AVX2, and 1.62 times with
+ * SSE.
  */
 #include "ruleset/acl_alg.h"
 

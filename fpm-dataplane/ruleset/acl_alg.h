@@ -14,9 +14,9 @@
 #define ACL_KEY_BYTES 44 /* of the longest key */
 
 /*
- * Let a built context use the fastest instructions that this CPU has and the daemon may use.
- * The function measures them with this context, which takes 60 to 70 us with 1,000 rules on
- * Zen 1.
+ * Let a built context use the fastest instructions that this CPU has and the daemon may
+ * use. The function measures them with this context, which takes 60 to 70 us with 1,000
+ * rules on Zen 1.
  *
  * key_bytes   length of a key, at most ACL_KEY_BYTES; its first octet is the protocol
  * n_category  as in rte_acl_classify(), at most ACL_SEGMENTS_MAX

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * acl_context: build the context of rte_acl for the rules of a chain, unless it takes too
- * long. The time and the memory of a build are unknown before it: they depend on the number of
- * rules and on the way in which their ranges overlap. A build cannot be stopped. So
+ * long. The time and the memory of a build are unknown before it: they depend on the number
+ * of rules and on the way in which their ranges overlap. A build cannot be stopped. So
  * samples of the rules of a long chain are built first. [filter]
  */
 #include "ruleset/acl_context.h"
@@ -101,8 +101,8 @@ cpu_ns(void)
 }
 
 /*
- * Build a context of `n` of the rules, which have equal distances in the list. Returns the CPU
- * time, or INT64_MAX if the build fails.
+ * Build a context of `n` of the rules, which have equal distances in the list. Returns the
+ * CPU time, or INT64_MAX if the build fails.
  */
 static int64_t
 sample_time(const struct acl_build *b, uint32_t n, unsigned int n_category)
@@ -125,9 +125,9 @@ sample_time(const struct acl_build *b, uint32_t n, unsigned int n_category)
 }
 
 /*
- * Build a sample, and then larger ones. Return true if they take so little time that all rules
- * need at most `left_ns`. In measurements the time for each rule at most doubled when there were
- * 16 times as many rules.
+ * Build a sample, and then larger ones. Return true if they take so little time that all
+ * rules need at most `left_ns`. In measurements the time for each rule at most doubled when
+ * there were 16 times as many rules.
  */
 static bool
 samples_are_fast(const struct acl_build *b, unsigned int n_category, int64_t left_ns)

@@ -53,8 +53,8 @@ struct acl_build {
 };
 
 /*
- * Build a context, and subtract the CPU time from *left_ns. Returns NULL if the build failed, or if
- * it would take longer. Needs the EAL. [filter]
+ * Build a context, and subtract the CPU time from *left_ns. Returns NULL if the build
+ * failed, or if it would take longer. Needs the EAL. [filter]
  */
 struct rte_acl_ctx *acl_context_build(const struct acl_build *b, unsigned int n_category,
 				      int64_t *left_ns);

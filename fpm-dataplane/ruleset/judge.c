@@ -537,7 +537,9 @@ rule_ask(struct judged *j, const struct ruleset_rule *rule)
 
 /* --- chains ------------------------------------------------------------------------- */
 
-/* A place in a chain: the next rule of a segment. A chain that is walked has one segment. */
+/*
+ * A place in a chain: the next rule of a segment. A chain that is walked has one segment.
+ */
 struct place {
 	const struct ruleset_acl *acl;
 	uint32_t rule, end, segment;
@@ -567,8 +569,8 @@ chain_begin(struct judged *j, uint32_t number, const uint32_t *begins, struct pl
 }
 
 /*
- * Return the next rule that may match, and whether the classifier named it; or RULESET_NONE at
- * the end of the chain.
+ * Return the next rule that may match, and whether the classifier named it; or RULESET_NONE
+ * at the end of the chain.
  */
 static uint32_t
 rule_next(struct place *at, bool *named)

@@ -32,8 +32,8 @@ struct ruleset_reclaim {
 };
 
 /*
- * Fill a new set; `reclaim` lives as long as the set. The order of `list` changes. The kind of
- * the set becomes SET_PREFIXES if it has many addresses. Returns 0 or -ENOMEM.
+ * Fill a new set; `reclaim` lives as long as the set. The order of `list` changes. The kind
+ * of the set becomes SET_PREFIXES if it has many addresses. Returns 0 or -ENOMEM.
  */
 int ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uint32_t n,
 			 const struct ruleset_reclaim *reclaim);

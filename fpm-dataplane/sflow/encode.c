@@ -30,7 +30,7 @@
 #define ETHERNET_TYPE     6u /* ifType ethernetCsmacd */
 #define PROTOCOL_ETHERNET 1u
 
-/* --- words ------------------------------------------------------------------------------ */
+/* --- words ---------------------------------------------------------------------------- */
 
 /* A place in a datagram. Once `full` is set, nothing more is written. */
 struct xdr {
@@ -75,7 +75,9 @@ put_address(struct xdr *x, const struct ipaddr *addr, uint8_t family)
 	put_octets(x, addr->octet, family_octets(family));
 }
 
-/* Begin a structure: its format, and room for its length. Returns the place of the length. */
+/*
+ * Begin a structure: its format, and room for its length. Returns the place of the length.
+ */
 static unsigned int
 put_begin(struct xdr *x, uint32_t format)
 {
@@ -91,7 +93,7 @@ put_end(struct xdr *x, unsigned int begin)
 		put_be32(x->d->octets + begin, x->at - begin - 4);
 }
 
-/* --- the datagram ----------------------------------------------------------------------- */
+/* --- the datagram --------------------------------------------------------------------- */
 
 void
 datagram_begin(struct datagram *d, const struct ipaddr *agent, uint8_t family)
@@ -131,7 +133,7 @@ sample_end(struct xdr *x, unsigned int begin)
 	return true;
 }
 
-/* --- packets ---------------------------------------------------------------------------- */
+/* --- packets -------------------------------------------------------------------------- */
 
 static void
 put_header(struct xdr *x, const struct sflow_packet *p)
@@ -228,7 +230,7 @@ datagram_add_discard(struct datagram *d, const struct sflow_packet *p)
 	return sample_end(&x, begin);
 }
 
-/* --- counters --------------------------------------------------------------------------- */
+/* --- counters ------------------------------------------------------------------------- */
 
 static void
 put_counters(struct xdr *x, const struct sflow_counters *c)

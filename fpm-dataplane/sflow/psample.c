@@ -60,7 +60,7 @@ psample_error(const struct psample *ps)
 	}
 }
 
-/* --- the family --------------------------------------------------------------------------- */
+/* --- the family ----------------------------------------------------------------------- */
 
 /* Return the number of the multicast group "packets" of an answer; 0: it has none. */
 static uint32_t
@@ -189,7 +189,7 @@ psample_reset(struct sflow *s)
 	psample_look(s);
 }
 
-/* --- samples ------------------------------------------------------------------------------ */
+/* --- samples -------------------------------------------------------------------------- */
 
 size_t
 psample_write(uint8_t buf[PSAMPLE_BYTES], const struct psample *ps, uint32_t group,

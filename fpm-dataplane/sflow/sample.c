@@ -14,7 +14,7 @@
 
 #define NS_A_SECOND 1000000000u
 
-/* --- sources ---------------------------------------------------------------------------- */
+/* --- sources -------------------------------------------------------------------------- */
 
 uint64_t
 source_pool(const struct sflow *s, unsigned int port)
@@ -51,7 +51,7 @@ source_count_over(struct sflow *s, unsigned int port, bool discard)
 	}
 }
 
-/* --- records ---------------------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------------------- */
 
 static uint32_t
 ifindex_of(const struct sflow *s, unsigned int ifidx)
@@ -326,7 +326,7 @@ records_drop(struct sflow *s)
 	}
 }
 
-/* --- answers ---------------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------------------- */
 
 void
 batch_answered(struct sflow *s, struct batch *b)

@@ -16,7 +16,7 @@
 
 #define TICK_S 0.01
 
-/* --- settings --------------------------------------------------------------------------- */
+/* --- settings ------------------------------------------------------------------------- */
 
 static void
 set_free(void *owner, void *set)
@@ -85,7 +85,7 @@ settings_apply(struct sflow *s, const struct sflow_conf *conf)
 	}
 }
 
-/* --- the thread ------------------------------------------------------------------------- */
+/* --- the thread ----------------------------------------------------------------------- */
 
 static void
 sflow_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sflow: the thread that sends sFlow version 5 datagrams (sflow.org/sflow_version_5.txt). It
- * empties the rings of samples and dropped packets that forwarders fill (fwd/sample.c), asks
- * rib for the prefixes, adds the counters of interfaces, and sends to the collectors by UDP
- * from the control namespace. It also gives samples to the kernel's psample. The thread may be
- * slow, because no forwarder waits for it.
+ * sflow: the thread that sends sFlow version 5 datagrams (sflow.org/sflow_version_5.txt).
+ * It empties the rings of samples and dropped packets that forwarders fill (fwd/sample.c),
+ * asks rib for the prefixes, adds the counters of interfaces, and sends to the collectors
+ * by UDP from the control namespace. It also gives samples to the kernel's psample. The
+ * thread may be slow, because no forwarder waits for it.
  */
 #ifndef SFLOW_SFLOW_H
 #define SFLOW_SFLOW_H

@@ -138,7 +138,7 @@ eal_memory_error(const struct config *conf, int rc, pid_t old)
 	return -EACCES;
 }
 
-/* --- DPDK ----------------------------------------------------------------------------------- */
+/* --- DPDK ----------------------------------------------------------------------------- */
 
 #define PAGEMAP_FRAME ((UINT64_C(1) << 55) - 1) /* admin-guide/mm/pagemap.rst of Linux */
 

@@ -53,9 +53,9 @@ struct rte_mempool *eal_pool(const struct config *conf);
 uint32_t eal_hash(const struct config *conf);
 
 /*
- * For a successor of `old` that found too little memory (rc: -EACCES, -ENOMEM; another rc is
- * returned unchanged): return -ENOMEM if the memory is enough for one daemon, or -EACCES if
- * it is not. The latter is logged.
+ * For a successor of `old` that found too little memory (rc: -EACCES, -ENOMEM; another rc
+ * is returned unchanged): return -ENOMEM if the memory is enough for one daemon, or -EACCES
+ * if it is not. The latter is logged.
  */
 int eal_memory_error(const struct config *conf, int rc, pid_t old);
 

@@ -37,7 +37,9 @@
 #define FILES_OWN 64
 #define FILES_BFD 64 /* connections to bfdd, and sockets of sessions without a port */
 
-/* A forwarder has the tables of a burst on its stack: 576 KiB. EAL and drivers need more. */
+/*
+ * A forwarder has the tables of a burst on its stack: 576 KiB. EAL and drivers need more.
+ */
 #define STACK_BYTES (2u << 20)
 
 #define THREADS_TRIED 4
@@ -125,7 +127,8 @@ thread_that_waits(void *end)
 
 /*
  * Start a few threads, all at the same time, and end them. Limits of address space, data or
- * threads may forbid it, and liburcu aborts the process if one of its threads does not start.
+ * threads may forbid it, and liburcu aborts the process if one of its threads does not
+ * start.
  */
 static int
 threads_try(void)

@@ -16,7 +16,7 @@
 
 #define HUGE_2M "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
-/* --- hugepages ---------------------------------------------------------------------------- */
+/* --- hugepages ------------------------------------------------------------------------ */
 
 /*
  * Reserve as many free hugepages as `memory.size-mib` takes. Pages of a running daemon do
@@ -51,7 +51,7 @@ hugepages_reserve(const struct config *conf)
 	return 1;
 }
 
-/* --- NICs --------------------------------------------------------------------------------- */
+/* --- NICs ----------------------------------------------------------------------------- */
 
 static int
 nic_give_to_vfio(const char *address)
@@ -73,7 +73,7 @@ nic_give_to_vfio(const char *address)
 	return 0;
 }
 
-/* --- kernel interfaces -------------------------------------------------------------------- */
+/* --- kernel interfaces ---------------------------------------------------------------- */
 
 /*
  * Turn IPv6 off on the kernel interface of a port. The daemon cannot do this, because the

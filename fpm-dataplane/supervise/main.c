@@ -85,7 +85,7 @@ timer_set(int what, uint64_t in_ms)
 	sup.next_ms = what == DO_NOTHING ? NEVER : monotonic_ms() + in_ms;
 }
 
-/* --- the child ---------------------------------------------------------------------------- */
+/* --- the child ------------------------------------------------------------------------ */
 
 static void
 child_exec(void)
@@ -183,7 +183,7 @@ child_ended(int status)
 	return -1;
 }
 
-/* --- notices of the program --------------------------------------------------------------- */
+/* --- notices of the program ----------------------------------------------------------- */
 
 static void
 fd_put(const char *name, int fd)
@@ -334,7 +334,7 @@ notify_on_readable(void)
 			 missed);
 }
 
-/* --- signals, timer ----------------------------------------------------------------------- */
+/* --- signals, timer ------------------------------------------------------------------- */
 
 /* Handle a signal. Returns an exit code, or -1 to continue. */
 static int

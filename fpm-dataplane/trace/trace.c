@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "trace/internal.h"
 
-/* --- the rings --------------------------------------------------------------------------- */
+/* --- the rings ------------------------------------------------------------------------ */
 
 static void
 trace_drain(struct trace *t, struct watch_ring *ring)
@@ -41,7 +41,7 @@ trace_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	sessions_tick(t);
 }
 
-/* --- explain, and the replies of rib and neigh ------------------------------------------- */
+/* --- explain, and the replies of rib and neigh ---------------------------------------- */
 
 static void
 trace_explained(struct subject *u)
@@ -88,7 +88,7 @@ trace_explain(struct trace *t, struct msg_watch *mw)
 		trace_explained(u);
 }
 
-/* --- the worker -------------------------------------------------------------------------- */
+/* --- the worker ----------------------------------------------------------------------- */
 
 static void
 trace_on_msg(struct worker *w, struct msg *m)

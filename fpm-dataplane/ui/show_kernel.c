@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of thread rtnl, which reads the kernel's routing tables: the row of `show kernel`
- * and its counters. Runs in ui.
+ * The state of thread rtnl, which reads the kernel's routing tables: the row of `show
+ * kernel` and its counters. Runs in ui.
  */
 #include "ui/internal.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find labels of addresses (`ip addrlabel`) that differ from those of a new namespace. Linux
- * prefers a source address with the label of the destination (RFC 6724, 5, rule 6). The
- * dataplane chooses the sources of ICMPv6 errors with the kernel's default labels. [warn]
+ * Find labels of addresses (`ip addrlabel`) that differ from those of a new namespace.
+ * Linux prefers a source address with the label of the destination (RFC 6724, 5, rule 6).
+ * The dataplane chooses the sources of ICMPv6 errors with the kernel's default labels.
+ * [warn]
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -250,8 +250,8 @@ kind_check(struct warn *w, const struct device_message *m)
 }
 
 /*
- * Warn about a VRF whose device is down. The ICMP errors of RFC 1812, 4.3.3 do not depend on that
- * device, so forwarders send them.
+ * Warn about a VRF whose device is down. The ICMP errors of RFC 1812, 4.3.3 do not depend
+ * on that device, so forwarders send them.
  */
 static void
 vrf_check(struct warn *w, const struct device_message *m)
@@ -303,7 +303,7 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	sysctls_of_device(w, &m);
 }
 
-/* --- MACs of devices in other namespaces ------------------------------------------------ */
+/* --- MACs of devices in other namespaces ---------------------------------------------- */
 
 static bool
 mac_is_followed(const struct warn *w, const uint8_t *mac)

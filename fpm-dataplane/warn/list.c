@@ -152,7 +152,9 @@ list_end(struct warning_list *l)
 
 /* --- rows ----------------------------------------------------------------------------- */
 
-/* Append the row about the warnings for which the list has no room. Returns as list_rows(). */
+/*
+ * Append the row about the warnings for which the list has no room. Returns as list_rows().
+ */
 static bool
 rest_row(const struct warning_list *l, uint64_t *from, unsigned int max, json_t *rows)
 {

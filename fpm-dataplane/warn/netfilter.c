@@ -58,7 +58,10 @@ hook_name(const struct warn *w, const struct nft_chain *c)
 	return c->hook <= HOOK_INGRESS ? of_ip[c->hook] : NULL;
 }
 
-/* Return true if the forwarders obey the chain: it is a forward chain of a table of the filter. */
+/*
+ * Return true if the forwarders obey the chain: it is a forward chain of a table of the
+ * filter.
+ */
 static bool
 is_obeyed(const struct warn *w, const char *family, const struct nft_chain *c)
 {

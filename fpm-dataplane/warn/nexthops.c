@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find groups of next hops of type resilient that have an idle timer. Linux moves a bucket of
- * flows to an added next hop only when no packet has used the bucket for that time
+ * Find groups of next hops of type resilient that have an idle timer. Linux moves a bucket
+ * of flows to an added next hop only when no packet has used the bucket for that time
  * (net/ipv4/nexthop.c). The dataplane does not know when a flow was last used: it moves the
  * share of the added next hop at once. [warn]
  */

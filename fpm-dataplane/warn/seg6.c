@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Read the source address of the outer headers of SRv6 (`ip sr tunsrc`), and warn of keys
- * for the HMAC of routing headers (`ip sr hmac`). The kernel has no events for them, so each
- * scan reads both. Until the source is known, the kernel handles headends. [warn]
+ * for the HMAC of routing headers (`ip sr hmac`). The kernel has no events for them, so
+ * each scan reads both. Until the source is known, the kernel handles headends. [warn]
  *
  * The requests use generic netlink, whose families have dynamic numbers: the first request
  * reads the number of the family SEG6, the others read the values. A kernel without the

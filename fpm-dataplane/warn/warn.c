@@ -89,8 +89,8 @@ parts_scan(struct warn *w)
 }
 
 /*
- * Warn if the control namespace has lost its name: programs that are started by the name, such
- * as FRR, are then in another namespace than the TAPs.
+ * Warn if the control namespace has lost its name: programs that are started by the name,
+ * such as FRR, are then in another namespace than the TAPs.
  */
 static void
 namespace_scan(struct warn *w)
@@ -177,7 +177,7 @@ warnings_scan(struct warn *w)
 	events_watch(w);
 }
 
-/* --- the answers of rib and neigh -------------------------------------------------------- */
+/* --- the answers of rib and neigh ----------------------------------------------------- */
 
 /* Send the next query, or the last query again if its answer has more rows. */
 static void

@@ -263,7 +263,7 @@ exam_cpu_node(const struct exam *e, unsigned int cpu)
 	return node;
 }
 
-/* --- the daemon ------------------------------------------------------------------------ */
+/* --- the daemon ----------------------------------------------------------------------- */
 
 json_t *
 exam_ask(const struct exam *e, const char *show)
@@ -355,7 +355,7 @@ exam_enter(struct exam *e)
 		close(fd);
 }
 
-/* --- PCI devices ------------------------------------------------------------------------ */
+/* --- PCI devices ---------------------------------------------------------------------- */
 
 struct pci_walk {
 	struct exam *e;

@@ -91,7 +91,10 @@ int exam_cpu_node(const struct exam *e, unsigned int cpu);
  */
 json_t *exam_ask(const struct exam *e, const char *show);
 json_t *exam_ask_one(const struct exam *e, const char *show);
-/* Request the route to an address in a VRF, "": table main. NULL: there is none, or no answer. */
+/*
+ * Request the route to an address in a VRF, "": table main. NULL: there is none, or no
+ * answer.
+ */
 json_t *exam_route(const struct exam *e, const char *vrf, const char *address);
 
 /* Return the daemon's process id, 0: no answer. */

@@ -71,7 +71,7 @@ check_frr(struct exam *e)
 	}
 }
 
-/* --- the channel ---------------------------------------------------------------------------- */
+/* --- the channel ---------------------------------------------------------------------- */
 
 static void
 fpm_not_connected(struct exam *e)
@@ -148,7 +148,7 @@ check_fpm(struct exam *e)
 	}
 }
 
-/* --- the kernel's tables -------------------------------------------------------------------- */
+/* --- the kernel's tables -------------------------------------------------------------- */
 
 void
 check_kernel(struct exam *e)
@@ -173,7 +173,7 @@ check_kernel(struct exam *e)
 	json_decref(kernel);
 }
 
-/* --- routes --------------------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------------------- */
 
 /*
  * Return 1 if zebra has as many routes as the RIB, 0 if not, or the error of

@@ -16,7 +16,7 @@
 #define CAP_IPC_LOCK 14 /* capabilities(7) */
 #define FILES_SPARE  32 /* spare descriptors for zebra, fpmctl and scrapes */
 
-/* --- hugepages ---------------------------------------------------------------------------- */
+/* --- hugepages ------------------------------------------------------------------------ */
 
 struct huge {
 	unsigned long long total_mib, free_mib;
@@ -107,7 +107,7 @@ check_hugepages(struct exam *e)
 	}
 }
 
-/* --- drivers and the IOMMU ------------------------------------------------------------------ */
+/* --- drivers and the IOMMU ------------------------------------------------------------ */
 
 static void
 iommu_check_nic(struct exam *e, const char *address, const char *name, const json_t *port)
@@ -160,7 +160,7 @@ check_iommu(struct exam *e)
 		finding_add(e, VERDICT_NA, "", "no port is a PCI device");
 }
 
-/* --- limits of the process ------------------------------------------------------------------- */
+/* --- limits of the process ------------------------------------------------------------ */
 
 void
 check_memlock(struct exam *e)

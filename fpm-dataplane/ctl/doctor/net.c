@@ -26,7 +26,7 @@ ports_are_untold(struct exam *e)
 	return exam_no_daemon(e, ": ports unknown");
 }
 
-/* --- queues ------------------------------------------------------------------------------ */
+/* --- queues --------------------------------------------------------------------------- */
 
 static void
 port_check_rss(struct exam *e, const json_t *port)
@@ -237,7 +237,7 @@ check_members(struct exam *e)
 	}
 }
 
-/* --- VRFs --------------------------------------------------------------------------------- */
+/* --- VRFs ----------------------------------------------------------------------------- */
 
 void
 check_vrfs(struct exam *e)
@@ -278,7 +278,7 @@ check_vrfs(struct exam *e)
 	json_decref(rows);
 }
 
-/* --- sysctls ------------------------------------------------------------------------------- */
+/* --- sysctls -------------------------------------------------------------------------- */
 
 /* Read a sysctl of the control namespace; -1: it cannot be read. */
 static long long

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl doctor: check that the collectors of sFlow accept datagrams, the kernel's psample takes
- * samples, and no sample is lost.
+ * fpmctl doctor: check that the collectors of sFlow accept datagrams, the kernel's psample
+ * takes samples, and no sample is lost.
  */
 #include <string.h>
 

@@ -139,8 +139,8 @@ first_segment(const json_t *encap)
 }
 
 /*
- * Report a VRF with a route to the first segment of a headend. Linux uses this route for packets
- * of the VRF.
+ * Report a VRF with a route to the first segment of a headend. Linux uses this route for
+ * packets of the VRF.
  */
 static void
 vrfs_check(struct exam *e)

@@ -80,7 +80,9 @@ narrow_find(struct exam *e, struct narrow *n, const json_t *tunnel, const char *
 	json_decref(route);
 }
 
-/* Mention a tunnel whose MTU is larger than the packets that fit into its narrowest link. */
+/*
+ * Mention a tunnel whose MTU is larger than the packets that fit into its narrowest link.
+ */
 static void
 mtu_check(struct exam *e, const struct narrow *n, const json_t *tunnel)
 {

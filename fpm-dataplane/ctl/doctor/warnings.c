@@ -18,7 +18,7 @@
 #include "ctl/json_row.h"
 #include "pci/kernel_if.h"
 
-/* --- configuration that is not obeyed --------------------------------------------------- */
+/* --- configuration that is not obeyed ------------------------------------------------- */
 
 /*
  * Report how forwarders hash flows if the kernel hashes fewer fields: with the default 0 no
@@ -156,7 +156,7 @@ check_obeyed(struct exam *e)
 	json_decref(rows);
 }
 
-/* --- the kernel below ------------------------------------------------------------------- */
+/* --- the kernel below ----------------------------------------------------------------- */
 
 static void
 below_add(struct exam *e, const char *name)

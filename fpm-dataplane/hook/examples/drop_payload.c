@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Drop by payload: UDP datagrams that begin with "M-SEARCH", the requests of SSDP with which
- * attackers make devices answer to a victim. Counter 0: dropped packets.
+ * Drop by payload: UDP datagrams that begin with "M-SEARCH", the requests of SSDP with
+ * which attackers make devices answer to a victim. Counter 0: dropped packets.
  */
 #include <fpm_hook.h>
 
@@ -25,7 +25,9 @@ drop_payload(struct fpm_hook *hook)
 	uint32_t at = payload_at(hook);
 	const uint8_t *text;
 
-	/* The verifier accepts an index only if the program has compared it with a limit. */
+	/*
+	 * The verifier accepts an index only if the program has compared it with a limit.
+	 */
 	if (at == 0 || at > 68 || hook->octets < at + 8)
 		return FPM_PASS;
 	text = hook->packet + at;

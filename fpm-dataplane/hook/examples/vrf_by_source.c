@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VRF by source: packets from 192.0.2.128/25 and from 2001:db8:1::/48 are looked up in the VRF with
- * table 1001 (`ip link add red type vrf table 1001`), whatever VRF the interface is in. Counter 0:
- * the number of these packets.
+ * VRF by source: packets from 192.0.2.128/25 and from 2001:db8:1::/48 are looked up in the
+ * VRF with table 1001 (`ip link add red type vrf table 1001`), whatever VRF the interface
+ * is in. Counter 0: the number of these packets.
  */
 #include <fpm_hook.h>
 
