@@ -142,7 +142,7 @@ def test_directed_broadcast_is_dropped(dut, lan, wan):
 
 
 def test_a_host_part_of_zeros_is_a_host(dut, lan, wan):
-    """The first address of a subnet is a host, as in Linux since 5.18
+    """The first address of a subnet is a host, as in Linux since 5.14
     (draft-ietf-intarea-schoen-lowest-address). Linux before that adds a broadcast route for it,
     which the router obeys."""
     routes = netns.command(["ip", "-n", dut.ctl, "route", "show", "table", "local"])

@@ -228,7 +228,7 @@ def test_anyip(both, family, zebra_has_more):
 
 def test_broadcast_addresses(both):
     """A subnet's broadcast address is not forwarded (RFC 2644). The first address of a subnet is a
-    host's (Linux 5.18)."""
+    host's (Linux 5.14)."""
     both.answer("ext", "10.9.0.0")
     both.ip("addr add 10.9.0.1/16 broadcast 10.9.255.255 dev ext0")
     both.agree("address added", {"10.9.255.255": "nothing", "10.9.0.0": "ext"})
