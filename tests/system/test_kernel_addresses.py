@@ -245,9 +245,26 @@ def test_a_subnet_without_a_broadcast_address(both):
 
 
 def test_anycast_addresses(both):
-    """The subnet-router anycast address of a forwarding interface is ours (RFC 4291, 2.6.1)."""
+    """The subnet-router anycast address of a forwarding interface is ours (RFC 4291, 2.6.1), until
+    the address of the subnet is deleted."""
     both.ip(f"addr add {MORE[6][0]} dev ext0 nodad")
     both.agree("address added", {"2001:db8:9::": "local"})
+    both.ip(f"addr del {MORE[6][0]} dev ext0")
+    both.agree("address deleted", {"2001:db8:9::": "no route"})
+
+
+def test_an_anycast_route(both, family):
+    """`ip route add anycast`, in table local: Linux takes IPv6 packets to the address for its own, or
+    refuses them if the route is by lo. It drops IPv4 packets to it. A route in table main to the
+    address is used again when the anycast route is deleted."""
+    net, host = NET[family], HOST[family]
+    both.ip(line(family, f"route add {net} {via(both, 'wan', family)}"))
+    both.agree("route added", {host: "wan"})
+    for dev, fate in ("ext0", "local"), ("lo", LO6):
+        both.ip(line(family, f"route add anycast {host} dev {dev}"))
+        both.agree("anycast route added", {host: fate if family == 6 else "nothing"})
+        both.ip(line(family, f"route del anycast {host} dev {dev}"))
+        both.agree("anycast route deleted", {host: "wan"})
 
 
 def test_the_source_of_a_route_is_deleted(both):
@@ -267,14 +284,20 @@ def test_the_source_of_a_route_is_deleted(both):
         both.agree("route deleted", {host: "no route"})
 
 
-def test_the_gateways_subnet_is_deleted(both):
-    """A route by a gateway stays in force when the interface gets a second address of the gateway's
-    subnet (Linux keeps the route with its interface)."""
-    both.answer("ext", "10.9.0.5")
-    both.ip("addr add 10.9.0.1/16 dev ext0", f"route add {NET[4]} via 10.9.0.5")
-    both.agree("route added", {HOST[4]: "ext"})
-    both.ip("addr add 10.9.0.2/16 dev ext0")
-    both.agree("address added", {HOST[4]: "ext"})
+def test_the_gateways_subnet_is_deleted(both, family):
+    """A route by a gateway stays in force when the only address of the gateway's subnet is deleted,
+    and the gateway itself has no route then (Linux keeps the route with its interface)."""
+    prefix, gateway = MORE[family]
+    both.answer("ext", gateway)
+    both.ip(f"addr add {prefix} dev ext0" + nodad(family))
+    both.ip(line(family, f"route add {NET[family]} via {gateway}"))
+    both.agree("route added", {HOST[family]: "ext", gateway: "ext"})
+    both.ip(f"addr del {prefix} dev ext0")
+    both.agree("address deleted", {gateway: "no route", HOST[family]: "ext"})
+    both.ip(f"addr add {prefix} dev ext0" + nodad(family))
+    both.agree("address added", {gateway: "ext", HOST[family]: "ext"})
+    both.ip(line(family, f"route del {NET[family]}"))
+    both.agree("route deleted", {HOST[family]: "no route"})
 
 
 def test_the_last_address_of_a_link_is_deleted(both):
