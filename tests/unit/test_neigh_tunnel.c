@@ -365,28 +365,56 @@ what_forwarders_cannot_do_stays_with_the_kernel(void **state)
 	assert_non_null(tunnel_at(20));
 }
 
+/* Take the messages to rib. Store MSG_LINK about interface 20. Return their number. */
+static unsigned int
+rib_heard(struct msg_link heard[2])
+{
+	struct msg *m;
+	unsigned int n = 0;
+
+	while ((m = worker_take(&rib)) != NULL) {
+		const struct msg_link *l = (const struct msg_link *)m;
+
+		if (m->type == MSG_LINK && l->ifindex == 20) {
+			assert_true(n < 2);
+			heard[n++] = *l;
+		}
+		msg_free(m);
+	}
+	return n;
+}
+
 /*
  * rib gets one message about a new tunnel: the interface is a tunnel, is up, and has a
- * number.
+ * number. It gets one message when the tunnel is deleted. If the tunnel is left to the
+ * kernel, or no longer, rib loses the interface and gets it again, without or with a number.
  */
 static void
 rib_hears_of_tunnels(void **state)
 {
 	struct kmon_link t = gre_of(20, REMOTE, 0);
-	struct msg *m;
-	unsigned int n = 0;
+	struct msg_link heard[2];
 
 	add(t);
-	while ((m = worker_take(&rib)) != NULL) {
-		const struct msg_link *l = (const struct msg_link *)m;
+	assert_int_equal(rib_heard(heard), 1);
+	assert_true(heard[0].tunnel && heard[0].up && heard[0].ifidx >= PORT_MAX);
+	assert_false(heard[0].gone);
 
-		if (m->type == MSG_LINK && l->ifindex == 20) {
-			n++;
-			assert_true(l->tunnel && l->up && l->ifidx >= PORT_MAX);
-		}
-		msg_free(m);
-	}
-	assert_int_equal(n, 1);
+	t.tunnel.cannot = KMON_TUNNEL_CHECKSUM;
+	tell(&t, false);
+	assert_int_equal(rib_heard(heard), 2);
+	assert_true(heard[0].gone && !heard[1].gone);
+	assert_true(!heard[1].tunnel && heard[1].up && heard[1].ifidx == 0);
+
+	t.tunnel.cannot = KMON_TUNNEL_CAN;
+	tell(&t, false);
+	assert_int_equal(rib_heard(heard), 2);
+	assert_true(heard[0].gone && !heard[1].gone);
+	assert_true(heard[1].tunnel && heard[1].up && heard[1].ifidx >= PORT_MAX);
+
+	del(t);
+	assert_int_equal(rib_heard(heard), 1);
+	assert_true(heard[0].gone && !heard[0].up);
 }
 
 /* Return the number of rows in neigh's answer to a query. */
