@@ -83,6 +83,7 @@ def seeds():
 
 OWN = {4: IPv4Address("192.0.2.1").packed, 6: IPv6Address("2001:db8:0:1::1").packed}
 HOST = {4: IPv4Address("198.51.100.9").packed, 6: IPv6Address("2001:db8:0:77::9").packed}
+INTO = {4: IPv4Address("203.0.112.9").packed, 6: IPv6Address("2001:db8:0:7b::9").packed}
 PROTO = {4: 4, 6: 41}
 IP4, IP6, OPTIONS, GRE, ROUTING = 4, 41, 60, 47, 43
 
@@ -110,8 +111,8 @@ def sid(*numbers):
     return (struct.pack("!HH", 0xFC00, 1) + b"".join(n.to_bytes(2, "big") for n in numbers)).ljust(16, b"\0")
 
 
-def inside(family):
-    return ip(family, 17, far(family, 200), HOST[family], struct.pack("!4H", 4000, 53, 8, 0))
+def inside(family, to=HOST):
+    return ip(family, 17, far(family, 200), to[family], struct.pack("!4H", 4000, 53, 8, 0))
 
 
 def frame(family, packet, how=0):
@@ -125,7 +126,8 @@ def segments(proto, left, *them):
 
 
 def outer_seeds():
-    """Return inputs of fuzz_packet with outer headers: packets to each tunnel and to each SID."""
+    """Return inputs of fuzz_packet with outer headers: packets to each tunnel and to each SID, and
+    packets that get a label and the headers of a tunnel here."""
     limit = bytes((0, 4, 1, 4, 1, 1, 0))
     for each, packet in ((n, inside(n)) for n in (4, 6)):
         gre = struct.pack("!HH", 0, 0x0800 if each == 4 else 0x86DD)
@@ -142,6 +144,7 @@ def outer_seeds():
             (6, 6, OPTIONS, bytes([PROTO[each]]) + limit),
         ):
             yield frame(family, ip(family, proto, far(family, n), OWN[family], head + packet))
+        yield frame(each, inside(each, INTO))
         for label in range(16, 26):  # labels behind GRE, while the kernel has MPLS
             for n, family, head in ((0, 4, gre[:2]), (1, 4, key[:2]), (4, 6, gre[:2]), (5, 6, key[:2])):
                 labels = struct.pack("!I", label << 12 | (label % 2) << 8 | 9)

@@ -105,10 +105,10 @@ tables_make(void)
 		fib->adj[k].addr = ipaddr_from_v4(0xc0000242);
 	}
 	fib->group[GROUP_OWN] = group_word_single(PATH(PATH_LOCAL, 0));
-	MUST(poptrie_add(fib->copy[0].pt4, net4, 24, GROUP) == 0);
-	MUST(poptrie_add(fib->copy[0].pt4, own4, 32, GROUP_OWN) == 0);
-	MUST(poptrie_add(fib->copy[0].pt6, net6, 48, GROUP) == 0);
-	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
+	packet_route(fib, 4, net4, 24, GROUP);
+	packet_route(fib, 4, own4, 32, GROUP_OWN);
+	packet_route(fib, 6, net6, 48, GROUP);
+	packet_route(fib, 6, own6, 128, GROUP_OWN);
 	labels_make(fib, ADJ, VRF_RED, GROUPS, TUNNEL_FIRST + TUNNEL_SENDS);
 	segments_make(fib, GROUP_SEGMENTS, ENCAP_SEGMENTS);
 	vxlan_make(fib, OVER_VXLAN, ADJ_VXLAN, GROUP_VXLAN);
@@ -233,6 +233,9 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 		/* IPv6 with the hop limit that labels get, then the encapsulation limit. */
 		MUST(get_be16(left + 12) == 0x86dd && left[14] >> 4 == 6);
 		MUST(left[20] == PROTO_IP6_OPTS && left[21] == FIB_TUNNEL_TTL);
+		/* An IP packet gets this header, the options, GRE and one label. */
+		MUST(get_be16(ip - 2) == 0x8847 ||
+		     get_be16(left + 18) == 8 + 4 + LABEL_BYTES + rec->l3_bytes);
 		return;
 	}
 	if (get_be16(ip - 2) == 0x8847 || get_be16(left + 12) == 0x8847) {

@@ -41,6 +41,7 @@
 #include "must.h"
 #include "packet_bfd.h"
 #include "packet_frames.h"
+#include "packet_labels.h"
 #include "packet_tunnels.h"
 #include "port/vlan.h"
 
@@ -212,6 +213,23 @@ walk_inside(unsigned int i)
 	}
 }
 
+/* Check a frame that is not an inner packet, and that leaves behind a label in a tunnel. */
+static void
+labels_sent(unsigned int i)
+{
+	const struct watch_record *r = &rec[i];
+	const struct rte_mbuf *m = &alone[i].m;
+	const uint8_t *start = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	if (r->verdict != WATCH_GO || r->tunnel == 0 || r->outer_ifidx != 0 ||
+	    path_kind(r->path) != PATH_ENCAP)
+		return;
+	label_tunnel_sent_on(fwd.fib, &fib_iface(fwd.fib, r->tunnel)->tunnel,
+			     packet_of(given[i].frame, given[i].n),
+			     given[i].frame + given[i].n, packet_of(start, m->data_len),
+			     start + m->data_len, m->pkt_len - m->data_len);
+}
+
 /* Walk a packet on the slow path, as fwd_explain() does. */
 static void
 walk_alone(const struct packet_port *port, unsigned int i)
@@ -233,6 +251,7 @@ walk_alone(const struct packet_port *port, unsigned int i)
 				  p->m.buf_len - p->m.data_off - p->m.data_len);
 	fwd_walk_noted(&burst);
 	walk_inside(i);
+	labels_sent(i);
 }
 
 /* --- together ---------------------------------------------------------------------- */

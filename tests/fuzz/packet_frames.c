@@ -98,7 +98,7 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		put_be16(ip + 2, (uint16_t)(head + payload));
 		ip[8] = (uint8_t)(2 + below(254));
 		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
-		put_be32(ip + 16, below(4) == 0 ? 0xcb007100 + below(1024)
+		put_be32(ip + 16, below(4) == 0 ? 0xcb007000 + below(1280)
 						: 0xc6336400 | below(256));
 	} else {
 		ip[0] = 0x60;
@@ -107,7 +107,7 @@ good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
 		ip[7] = (uint8_t)(2 + below(254));
 		memcpy(ip + 8, src6, 15);
 		memcpy(ip + 24, dst6, 15);
-		ip[29] = (uint8_t)(ip[29] + (below(4) == 0 ? 1 + below(3) : 0));
+		ip[29] = (uint8_t)(ip[29] + (below(4) == 0 ? 1 + below(4) : 0));
 	}
 	g->n = (uint16_t)(ip - g->frame + head + payload);
 	if (over != PLAIN && is4) {

@@ -2,8 +2,11 @@
 /* Labels of fuzz_packet, see packet_labels.h. */
 #include "packet_labels.h"
 
+#include <string.h>
+
 #include "base/inet.h"
 #include "must.h"
+#include "packet_tunnels.h"
 
 enum {
 	GROUP_PHP,
@@ -35,8 +38,8 @@ labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group, uint16_
 {
 	static const uint8_t push4[4] = {203, 0, 113}, mix4[4] = {203, 0, 114};
 	static const uint8_t push6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x78};
-	static const uint8_t into4[4] = {203, 0, 115};
-	static const uint8_t into6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x79};
+	static const uint8_t into4[4] = {203, 0, 112};
+	static const uint8_t into6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x7b};
 	static fib_path ecmp[2];
 	const struct {
 		uint32_t group;
@@ -68,11 +71,11 @@ labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group, uint16_
 	fib->label[LABEL_UNSUPPORTED] = group + GROUP_NONE;
 	fib->label[LABEL_BLACKHOLE] = group + GROUP_HOLE;
 	fib->label[LABEL_INTO_TUNNEL] = group + GROUP_TUNNEL;
-	MUST(poptrie_add(fib->copy[0].pt4, push4, 24, group + GROUP_SWAP) == 0);
-	MUST(poptrie_add(fib->copy[0].pt4, mix4, 24, group + GROUP_ECMP) == 0);
-	MUST(poptrie_add(fib->copy[0].pt6, push6, 48, group + GROUP_MORE) == 0);
-	MUST(poptrie_add(fib->copy[0].pt4, into4, 24, group + GROUP_TUNNEL) == 0);
-	MUST(poptrie_add(fib->copy[0].pt6, into6, 48, group + GROUP_TUNNEL) == 0);
+	packet_route(fib, 4, push4, 24, group + GROUP_SWAP);
+	packet_route(fib, 4, mix4, 24, group + GROUP_ECMP);
+	packet_route(fib, 6, push6, 48, group + GROUP_MORE);
+	packet_route(fib, 4, into4, 24, group + GROUP_TUNNEL);
+	packet_route(fib, 6, into6, 48, group + GROUP_TUNNEL);
 }
 
 /* The labels that are removed, and the lowest TTL among them. */
@@ -130,7 +133,7 @@ labels_pop(const uint8_t *p, const uint8_t *end)
 static void
 pushed_well(const uint8_t *left, uint8_t tc, bool bottom, uint8_t ttl)
 {
-	uint32_t first = get_be32(left + 14), second = get_be32(left + 18);
+	uint32_t first = get_be32(left + 14), second;
 
 	MUST(first >> 12 == PUSH_ONE || first >> 12 == PUSH_MORE);
 	MUST((first & 0xff) == ttl && (first >> 9 & 7) == tc);
@@ -138,8 +141,21 @@ pushed_well(const uint8_t *left, uint8_t tc, bool bottom, uint8_t ttl)
 		MUST(((first & 0x100) != 0) == bottom);
 		return;
 	}
+	second = get_be32(left + 18);
 	MUST((first & 0x100) == 0 && second >> 12 == PUSH_MORE + 1);
 	MUST((second & 0xff) == ttl && (second >> 9 & 7) == tc && (second & 0x100) == 0);
+}
+
+/*
+ * Return the hop count that an IP packet has before it falls by one. `label_ttl`: the lowest TTL
+ * of the labels that were removed; 255: there were none.
+ */
+static uint8_t
+ip_ttl(const struct fib *fib, const uint8_t *ip, uint8_t label_ttl)
+{
+	uint8_t own = ip[0] >> 4 == 4 ? ip[8] : ip[7];
+
+	return fib->label_ttl == 0 ? lower(own, label_ttl) : own;
 }
 
 /* Check an IP packet that leaves, with labels or without. */
@@ -148,7 +164,7 @@ ip_sent_on(const struct fib *fib, const uint8_t *ip, const uint8_t *left, uint8_
 {
 	bool is4 = ip[0] >> 4 == 4;
 	uint8_t own = is4 ? ip[8] : ip[7];
-	uint8_t ttl = fib->label_ttl == 0 ? lower(own, label_ttl) : own;
+	uint8_t ttl = ip_ttl(fib, ip, label_ttl);
 	uint8_t tc = is4 ? ip[1] >> 5 : (uint8_t)((get_be16(ip) >> 4 & 0xff) >> 5);
 
 	MUST(own > 1 && ttl > 1 && (is4 || ip[0] >> 4 == 6));
@@ -161,9 +177,10 @@ ip_sent_on(const struct fib *fib, const uint8_t *ip, const uint8_t *left, uint8_
 	MUST(left[is4 ? 22 : 21] == ttl - 1);
 }
 
-void
-label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
-	      const uint8_t *left)
+/* Check a packet that leaves behind the labels that it got, in a tunnel or without one. */
+static void
+behind_labels(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
+	      const uint8_t *left, bool tunnel)
 {
 	struct popped o;
 
@@ -180,8 +197,9 @@ label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
 		   (get_be32(left + 14) >> 12 == PUSH_ONE ||
 		    get_be32(left + 14) >> 12 == PUSH_MORE) &&
 		   o.last != LABEL_PHP) {
-		MUST(o.last == LABEL_SWAP || o.last == LABEL_SWAP_MORE ||
-		     o.last == LABEL_ECMP);
+		MUST(tunnel ? o.last == LABEL_INTO_TUNNEL
+			    : o.last == LABEL_SWAP || o.last == LABEL_SWAP_MORE ||
+				      o.last == LABEL_ECMP);
 		pushed_well(left, o.tc, o.bottom,
 			    (uint8_t)((fib->label_ttl == 0 ? o.ttl : o.last_ttl) - 1));
 	} else if (o.bottom) {
@@ -196,4 +214,63 @@ label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
 		MUST(get_be16(left + 12) == 0x8847 && is >> 8 == was >> 8);
 		MUST((is & 0xff) + 1 == (fib->label_ttl == 0 ? lower(own, o.ttl) : own));
 	}
+}
+
+void
+label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
+	      const uint8_t *left)
+{
+	behind_labels(fib, packet, end, left, false);
+}
+
+/* Check that an IP packet leaves with the hop count `ttl` and a right checksum, else unchanged. */
+static void
+ip_kept(const uint8_t *ip, const uint8_t *end, uint8_t ttl, const uint8_t *left,
+	const uint8_t *left_end)
+{
+	bool is4 = ip[0] >> 4 == 4;
+	unsigned int bytes = is4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+
+	MUST(ip + bytes <= end);
+	if (bytes > left_end - left)
+		bytes = (unsigned int)(left_end - left);
+	MUST(bytes >= (is4 ? 20 : 40));
+	for (unsigned int k = 0; k < bytes; k++)
+		if (is4 ? k != 8 && k != 10 && k != 11 : k != 7)
+			MUST(left[k] == ip[k]);
+	MUST(left[is4 ? 8 : 7] == ttl);
+	MUST(!is4 || inet_fold(inet_sum(left, (left[0] & 15) * 4u, 0)) == 0xffff);
+}
+
+void
+label_tunnel_sent_on(const struct fib *fib, const struct fib_tunnel *t,
+		     const uint8_t *packet, const uint8_t *end, const uint8_t *left,
+		     const uint8_t *left_end, unsigned int behind)
+{
+	static const uint8_t limit[8] = {PROTO_GRE, 0, 4, 1, 4, 1, 1, 0};
+	const unsigned int outer = 40 + sizeof(limit) + 4;
+	const uint8_t *ip = packet;
+	uint8_t label_ttl = 255;
+
+	MUST(left_end - left >= outer + LABEL_BYTES);
+	MUST(get_be16(left - 2) == 0x86dd && get_be32(left) >> 20 == 0x600);
+	MUST(get_be16(left + 4) == left_end - left - 40 + (int)behind);
+	MUST(left[6] == PROTO_IP6_OPTS && left[7] == FIB_TUNNEL_TTL);
+	MUST(memcmp(left + 8, t->local.octet, 16) == 0);
+	MUST(memcmp(left + 24, t->remote.octet, 16) == 0);
+	MUST(memcmp(left + 40, limit, sizeof(limit)) == 0);
+	MUST(get_be16(left + 48) == 0 && get_be16(left + 50) == 0x8847);
+	MUST(get_be32(left + outer) >> 12 == PUSH_ONE);
+	/* The labels begin where they begin behind an Ethernet header. */
+	behind_labels(fib, packet, end, left + outer - 14, true);
+	if (get_be16(packet - 2) == 0x8847) {
+		struct popped o = labels_pop(packet, end);
+
+		if (!leads_to_lookup(o.last))
+			return;
+		ip = o.rest;
+		label_ttl = o.ttl;
+	}
+	ip_kept(ip, end, (uint8_t)(ip_ttl(fib, ip, label_ttl) - 1),
+		left + outer + LABEL_BYTES, left_end);
 }

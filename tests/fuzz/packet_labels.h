@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "fib/label.h"
+#include "fib/tunnel.h"
 
 enum {
 	LABEL_PHP = 16,  /* removed; the packet goes to the neighbor */
@@ -30,8 +31,8 @@ enum {
 
 /*
  * Fill the table of labels, and add routes: 203.0.113.0/24 and 2001:db8:78::/48 push
- * labels, 203.0.114.0/24 has a path with a label and a path without, 203.0.115.0/24 and
- * 2001:db8:79::/48 push a label into `tunnel`. `group` is the first of 16 free groups.
+ * labels, 203.0.114.0/24 has a path with a label and a path without, 203.0.112.0/24 and
+ * 2001:db8:7b::/48 push a label into `tunnel`. `group` is the first of 16 free groups.
  */
 void labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group,
 		 uint16_t tunnel);
@@ -42,5 +43,14 @@ void labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group,
  */
 void label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
 		   const uint8_t *left);
+
+/*
+ * Check a frame that leaves behind a label in tunnel `t`: the outer headers, the label, and
+ * the packet. The frame has the octets from `left`, behind its tags, to `left_end` in its
+ * first segment, and `behind` octets in the next.
+ */
+void label_tunnel_sent_on(const struct fib *fib, const struct fib_tunnel *t,
+			  const uint8_t *packet, const uint8_t *end, const uint8_t *left,
+			  const uint8_t *left_end, unsigned int behind);
 
 #endif

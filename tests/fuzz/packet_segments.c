@@ -4,6 +4,7 @@
 
 #include "base/inet.h"
 #include "must.h"
+#include "packet_tunnels.h"
 
 #define OUTER (40 + 8 + 32) /* octets: two segments */
 
@@ -23,8 +24,8 @@ segments_make(struct fib *fib, uint32_t group, uint32_t number)
 	MUST(fib_headend_write(&fib->headend[number], word,
 			       srv6_headend_pack(SRV6_ENCAP, segments, 2, word)));
 	fib->group[group] = group_word_single(PATH(PATH_ENCAP, number));
-	MUST(poptrie_add(fib->copy[0].pt4, net4, 24, group) == 0);
-	MUST(poptrie_add(fib->copy[0].pt6, net6, 48, group) == 0);
+	packet_route(fib, 4, net4, 24, group);
+	packet_route(fib, 6, net6, 48, group);
 }
 
 void

@@ -103,6 +103,16 @@ packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes)
 	return i;
 }
 
+void
+packet_route(struct fib *fib, uint8_t family, const uint8_t *net, unsigned int len,
+	     uint32_t group)
+{
+	struct poptrie *pt = family == 4 ? fib->copy[0].pt4 : fib->copy[0].pt6;
+
+	MUST(poptrie_exact(pt, net, len) == POPTRIE_NONE);
+	MUST(poptrie_add(pt, net, len, group) == 0);
+}
+
 /* Let packets go into a tunnel of GRE over IPv6 with an encapsulation limit. */
 static void
 template_make(struct fib *fib, struct fib_tunnel *t, uint32_t group)
@@ -114,7 +124,7 @@ template_make(struct fib *fib, struct fib_tunnel *t, uint32_t group)
 	memcpy(t->head + 8, t->local.octet, 16);
 	memcpy(t->head + 24, t->remote.octet, 16);
 	memcpy(t->head + 40, (uint8_t[]){PROTO_GRE, 0, 4, 1, 4, 1, 1, 0}, 8);
-	MUST(poptrie_add(fib->copy[0].pt6, t->remote.octet, 128, group) == 0);
+	packet_route(fib, 6, t->remote.octet, 128, group);
 }
 
 void
@@ -200,7 +210,7 @@ sids_make(struct fib *fib, uint16_t vrf, fib_path policy, uint32_t group)
 			sid->policy = policy;
 		fib->group[group + k] = group_word_single(PATH(PATH_LOCAL, k));
 		sid_address(net, k);
-		MUST(poptrie_add(fib->copy[0].pt6, net, SID_BITS, group + k) == 0);
+		packet_route(fib, 6, net, SID_BITS, group + k);
 		number_give(fib, k);
 	}
 }

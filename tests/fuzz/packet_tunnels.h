@@ -19,6 +19,12 @@
 /* Make an interface without a port that is up and forwards both families. */
 struct fib_iface *packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes);
 /*
+ * Add the route of `len` bits of `net`, of family 4 or 6, to table main. No other route has this
+ * prefix.
+ */
+void packet_route(struct fib *fib, uint8_t family, const uint8_t *net, unsigned int len,
+		  uint32_t group);
+/*
  * Make TUNNELS interfaces from `ifidx` on. `group`: the group of the route to the far end
  * of TUNNEL_SENDS.
  */

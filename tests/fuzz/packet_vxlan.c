@@ -82,8 +82,8 @@ vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group)
 	fib->adj[adj].family = 4;
 	fib->vxlan_hop[adj] = &hop;
 	fib->group[group] = group_word_single(PATH(PATH_ADJ, adj));
-	MUST(poptrie_add(fib->copy[0].pt4, net4, 24, group) == 0);
-	MUST(poptrie_add(fib->copy[0].pt6, net6, 48, group) == 0);
+	packet_route(fib, 4, net4, 24, group);
+	packet_route(fib, 6, net6, 48, group);
 }
 
 uint8_t *
