@@ -42,7 +42,8 @@ def twin(routers, dut):
 
 @pytest.fixture
 def rules(twin):
-    """A function that adds rules and routes to both routers for the length of a test."""
+    """A function that adds rules and routes to both routers for the length of a test, or until its
+    method undo() is called."""
     undo = []
 
     def add(*lines):
@@ -50,8 +51,13 @@ def rules(twin):
         undo.extend(line.replace(" add ", " del ", 1) for line in reversed(lines))
         return twin
 
+    def undo_all():
+        twin.ip(*undo)
+        undo.clear()
+
+    add.undo = undo_all
     yield add
-    twin.ip(*undo)
+    add.undo()
 
 
 def becomes(twin, want, name="lan", within=5, **probe):

@@ -4,6 +4,7 @@ it does. Each test gives both the same commands and the same frames."""
 
 import os
 import statistics
+from ipaddress import ip_address, ip_network
 
 import pytest
 
@@ -394,10 +395,14 @@ CASES = [
 @pytest.mark.parametrize("lines, probes", [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_rules_are_obeyed(rules, twin, lines, probes):
     """With each kind of selector and of action a packet leaves by the same wire as from Linux, or
-    causes the same ICMP error."""
+    causes the same ICMP error. After the rules are deleted, the packet leaves by table main."""
     rules(*lines)
     for want, probe in probes:
         becomes(twin, want, **probe)
+    rules.undo()
+    for _, probe in probes:
+        if any(ip_address(probe.get("dst", TO4)) in ip_network(net) for net in (NET4, NET6)):
+            becomes(twin, WAN, **probe)
 
 
 def forwards(wires, dst):
