@@ -2,6 +2,7 @@
 """The source of a packet in transit is checked by the kernel's `rp_filter` (RFC 3704). The Linux
 router beside ours gets the same sysctls, routes and frames, and has to do the same."""
 
+from itertools import product
 from statistics import median
 
 import pytest
@@ -16,6 +17,8 @@ OUT, BACK = "198.51.100.0/24", "203.0.113.0/24"
 DST, SRC = "198.51.100.9", "203.0.113.9"
 OFF, STRICT, LOOSE = 0, 1, 2
 MODES = {OFF: "off", STRICT: "strict", LOOSE: "loose"}
+# All values of an interface and of `all`.
+PAIRS = list(product(MODES, MODES))
 
 
 @pytest.fixture(scope="module")
@@ -152,18 +155,18 @@ def test_loose_wants_any_reverse_path(both):
 
 
 def test_the_larger_value_of_all_and_the_interface_counts(both):
-    """ip-sysctl.rst: the larger one of both values counts. If `all` has 2, the mode is loose for an
-    interface with 1, and also for an interface with 0."""
+    """ip-sysctl.rst: the larger one of both values counts, for each pair of 0, 1 and 2: `all` with 2
+    makes the mode loose for an interface with 1, and also for an interface with 0."""
     both.ip(by(both, "ext"))
 
-    for own, of_all, passes in ((0, 1, False), (1, 0, False), (1, 2, True), (2, 1, True)):
+    for own, of_all in PAIRS:
         both.set(own)
         both.set(of_all, "all")
-        assert both.passes("lan") == passes, (own, of_all)
-        assert both.passes("alt") == (of_all != 1), (own, of_all)
-    both.set(0)
-    both.set(0, "all")
-    assert both.passes("lan") and both.passes("lan", src="203.0.114.9")
+        mode = max(own, of_all)
+        assert both.passes("lan") == (mode != STRICT), (own, of_all)
+        assert both.passes("lan", src="203.0.114.9") == (mode == OFF), (own, of_all)
+        assert both.passes("alt") == (of_all != STRICT), (own, of_all)
+        assert both.passes("alt", src="203.0.114.9") == (of_all == OFF), (own, of_all)
 
 
 def test_a_value_that_linux_does_not_name_is_loose(both):
@@ -326,8 +329,14 @@ def test_other_packets_are_not_checked(both, dut, lan, wan):
     assert dut.moved(before, "drop") == {}
 
 
+def alive(dut):
+    """Return {gateway: true if it is alive} of the route to SRC."""
+    return {hop["via"]: hop["alive"] for hop in dut.route_row(BACK)["nexthops"]}
+
+
 def test_packets_of_zebras_routes_are_checked(both, dut, lan, alt):
-    """Routes of zebra with next-hop objects and groups are reverse paths like those of the kernel."""
+    """Routes of zebra with next-hop objects and groups are reverse paths like those of the kernel. A
+    next hop whose neighbor has failed gets no packets, and still is a reverse path."""
     twin_only = [f"route replace {BACK} nexthop via {lan.peer4} nexthop via {alt.peer4}"]
     netns.ip_batch(twin_only, both.twin.here)
     try:
@@ -336,7 +345,12 @@ def test_packets_of_zebras_routes_are_checked(both, dut, lan, alt):
         both.set(STRICT, "all")
 
         assert both.passes("lan") and both.passes("alt") and not both.passes("ext")
+
+        both.twin.ip(f"neigh replace {alt.peer4} dev alt0 nud failed")
+        eventually(lambda: alive(dut) == {lan.peer4: True, alt.peer4: False}, 5, 0.01, "alt has failed")
+        assert both.passes("lan") and both.passes("alt") and not both.passes("ext")
     finally:
+        both.twin.ip(f"neigh replace {alt.peer4} lladdr {alt.mac} dev alt0 nud permanent")
         netns.ip_batch([f"route del {BACK}"], both.twin.here)
 
 
@@ -363,13 +377,16 @@ def test_explain_and_interfaces_tell(both, dut, lan):
 
 
 def test_a_change_under_load_loses_no_packet_with_a_reverse_path(both, dut, lan, wan):
-    """While rp_filter of the interface changes between strict and loose, packets with a reverse path by
-    their interface pass, and packets without any reverse path are dropped."""
-    both.set(LOOSE)
+    """While rp_filter of the interface and of `all` changes, packets with a reverse path by their
+    interface pass, and packets without any reverse path are dropped unless both values are 0."""
     with dut.stream(lan, DST, rate=2000) as good:
-        for value in (STRICT, LOOSE) * 10:
-            both.set(value)
-            assert dut.not_forwarded(lan, lan.probe(DST, src=SRC)) == {"urpf": 1}
+        for own, of_all in PAIRS * 2:
+            both.set(own)
+            both.set(of_all, "all")
+            if max(own, of_all) == OFF:
+                dut.forwarded(lan, lan.probe(DST, src=SRC), wan)
+            else:
+                assert dut.not_forwarded(lan, lan.probe(DST, src=SRC)) == {"urpf": 1}
     assert good.lost(wan) == []
 
 
