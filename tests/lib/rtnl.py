@@ -62,7 +62,8 @@ def _dump(name, kind, head):
                     return
                 if what == NLMSG_ERROR:
                     (code,) = struct.unpack_from("=i", data, at + 16)
-                    raise OSError(-code, os.strerror(-code) if code else errno.errorcode[errno.EPROTO])
+                    number = -code or errno.EPROTO  # a dump has no acknowledgement
+                    raise OSError(number, os.strerror(number))
                 yield data[at + 16 : at + size]
                 at += (size + 3) & ~3
 

@@ -94,7 +94,6 @@ BY_WORDS = [
     (6, 91, "fwmark 0x10/0x30 lookup local", "from all fwmark 0x10/0x30 lookup local"),
 ]  # fmt: skip
 
-DSCP_OF = [(DSCP, u8(46))]
 # (family, pref, attributes, words), for rules that look up table 100
 BY_MESSAGE = [
     (4, 110, [(DSCP, u8(46))], "from all dscp 46 lookup 100"),

@@ -160,6 +160,18 @@ assert_answers(struct rig *g, const struct model *m, const struct prefix *p,
 	assert_answer(g, m, p->family, &a, what);
 }
 
+/* Return true if `line` is a whole line of `text`. */
+static bool
+text_has_line(const char *text, const char *line)
+{
+	size_t len = strlen(line);
+
+	for (const char *at = text; (at = strstr(at, line)) != NULL; at++)
+		if ((at == text || at[-1] == '\n') && (at[len] == '\n' || at[len] == '\0'))
+			return true;
+	return false;
+}
+
 /* Print the lines of `a` that `b` lacks. */
 static void
 print_missing(const char *a, const char *b, const char *title)
@@ -169,7 +181,7 @@ print_missing(const char *a, const char *b, const char *title)
 	assert_non_null(copy);
 	for (char *l = strtok_r(copy, "\n", &save); l != NULL;
 	     l = strtok_r(NULL, "\n", &save))
-		if (strstr(b, l) == NULL)
+		if (!text_has_line(b, l))
 			print_message("%s: %s\n", title, l);
 	free(copy);
 }

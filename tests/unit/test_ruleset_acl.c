@@ -114,7 +114,7 @@ beds_clear(void)
 }
 
 static void
-bed_add(struct bed *b, unsigned int n_op, int code)
+bed_add(struct bed *b, unsigned int n_op)
 {
 	uint32_t i = b->r.n_rule++;
 
@@ -145,8 +145,8 @@ rule_add(const struct ruleset_op *given, int code)
 	else if (code != CODE_CONTINUE)
 		to[n++] = (struct ruleset_op){
 			.kind = OP_VERDICT, .verdict = {.code = (uint8_t)code, .chain = 1}};
-	bed_add(&with, n, code);
-	bed_add(&without, n, code);
+	bed_add(&with, n);
+	bed_add(&without, n);
 }
 
 static void
