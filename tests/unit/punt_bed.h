@@ -58,7 +58,7 @@ static struct watch no_watch;
 static enum punt_judgment judgment;
 static unsigned int n_judged, n_delivered;
 static const struct fib_iface *judged_out;
-static uint16_t delivered_bytes;
+static uint16_t delivered_bytes, delivered_ifidx;
 static uint8_t delivered_l2[L2_LEN]; /* Ethernet header of the last one */
 
 /* --- functions that this program replaces ------------------------------------------------ */
@@ -81,6 +81,7 @@ tap_deliver(struct punt *of, struct rte_mbuf *m)
 {
 	n_delivered++;
 	delivered_bytes = rte_pktmbuf_data_len(m);
+	delivered_ifidx = packet_meta(m)->in_ifidx;
 	memcpy(delivered_l2, rte_pktmbuf_mtod(m, const uint8_t *), L2_LEN);
 	rte_pktmbuf_free(m);
 }

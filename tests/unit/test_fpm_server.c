@@ -84,13 +84,16 @@ hold(struct bench *b, unsigned int seconds)
 	worker_send(&b->w, &m->q.m);
 }
 
-/* Send a frame with one route from the zebra of port id `pid`. */
+/* Send a frame with one route, or one next hop, from the zebra of port id `pid`. */
 static void
-send_route_of(int fd, uint32_t pid)
+send_from(int fd, bool hop, uint32_t pid)
 {
 	struct wire *w = one_frame();
 
-	put_route(w, "198.51.100.0/24", 1);
+	if (hop)
+		put_nexthop(w, 1, "192.0.2.1", 2);
+	else
+		put_route(w, "198.51.100.0/24", 1);
 	((struct nlmsghdr *)(w->octet + w->msg))->nlmsg_pid = pid;
 	frame_end(w);
 	client_send(fd, w->octet, w->len);
@@ -109,19 +112,19 @@ zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
 	eventually(fpm_status.held == 1);
 	hold(b, 500); /* a second hold of the same zebra */
 	rib_hears(&b->rib, "zebra pid4242 held;");
-	/* The second client does not send its port id. */
-	for (int silent = 0; silent < 2; silent++) {
+	/* The third client does not send its port id. */
+	for (int i = 0; i < 3; i++) {
 		fd = client(b);
-		if (!silent)
-			send_route_of(fd, ZEBRA_PID);
+		if (i < 2)
+			send_from(fd, i == 1, ZEBRA_PID);
 		is_hung_up(fd);
 	}
 	assert_true(rib_text_is(&b->rib, ""));
 	assert_int_equal(fpm_status.held, 1);
 
 	fd = client(b);
-	send_route_of(fd, ZEBRA_PID + 1);
-	rib_hears(&b->rib, "zebra pid4242;up gen4 pid4243;route 198.51.100.0/24 t254 nh1;");
+	send_from(fd, false, ZEBRA_PID + 1);
+	rib_hears(&b->rib, "zebra pid4242;up gen5 pid4243;route 198.51.100.0/24 t254 nh1;");
 	eventually(fpm_status.held == 0);
 	close(fd);
 	bench_free(b);

@@ -261,6 +261,106 @@ a_member_that_expires_is_in_an_array(void **state)
 	ruleset_members_free(&s);
 }
 
+/* --- the kind of a set ---------------------------------------------------------------------- */
+
+/* Write number `i` as a key of four octets. */
+static uint8_t *
+key_of(uint32_t i, uint8_t key[4])
+{
+	for (int k = 0; k < 4; k++)
+		key[k] = (uint8_t)(i >> 8 * (3 - k));
+	return key;
+}
+
+/* Fill a set of `n` hosts or, with `kind` SET_RANGES, of `n` ranges: the numbers from 0. */
+static struct ruleset_set
+numbers_make(uint8_t kind, uint32_t n)
+{
+	struct ruleset_set s = {.kind = kind,
+				.key_len = 4,
+				.interval = kind == SET_RANGES,
+				.addresses = kind != SET_RANGES,
+				.changes = true,
+				.n_field = 1,
+				.field = {4}};
+	struct ruleset_member *m = calloc(n, sizeof(*m));
+	uint8_t(*key)[4] = calloc(n, sizeof(*key));
+
+	assert_non_null(m);
+	assert_non_null(key);
+	for (uint32_t i = 0; i < n; i++)
+		m[i].key = m[i].key_end = key_of(i, key[i]);
+	assert_int_equal(ruleset_members_fill(&s, m, n, &at_once), 0);
+	free(key);
+	free(m);
+	return s;
+}
+
+/* Add the `n` numbers from `from` on in one change. Return its result. */
+static int
+numbers_add(struct ruleset_set *s, uint32_t from, uint32_t n)
+{
+	struct ruleset_change *change = calloc(n, sizeof(*change));
+	uint8_t(*key)[4] = calloc(n, sizeof(*key));
+	int rc;
+
+	assert_non_null(change);
+	assert_non_null(key);
+	for (uint32_t i = 0; i < n; i++)
+		change[i].m.key = change[i].m.key_end = key_of(from + i, key[i]);
+	rc = ruleset_members_change(s, change, n, &at_once);
+	free(key);
+	free(change);
+	return rc;
+}
+
+/*
+ * Each kind of set has a limit: a change up to the limit succeeds, and a change beyond it
+ * changes nothing and returns -ERANGE. The rows have the size of the new set, the kind that
+ * it gets, and the most elements that a change can add.
+ */
+static void
+a_set_grows_up_to_the_limit_of_its_kind(void **state)
+{
+	static const struct {
+		uint8_t kind;
+		uint32_t n;
+		uint8_t becomes;
+		bool small;
+		uint32_t more;
+	} row[] = {
+		{SET_EXACT, 32, SET_EXACT, false, 256 - 32},
+		{SET_EXACT, 33, SET_PREFIXES, true, 8000 - 33},
+		{SET_EXACT, 1000, SET_PREFIXES, true, 8000 - 1000},
+		{SET_RANGES, 10000, SET_RANGES, false, 1000},
+	};
+
+	for (unsigned int i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct ruleset_set s = numbers_make(row[i].kind, row[i].n);
+		uint8_t key[4];
+
+		assert_int_equal(s.kind, row[i].becomes);
+		assert_int_equal(s.small, row[i].small);
+		assert_int_equal(numbers_add(&s, row[i].n, row[i].more + 1), -ERANGE);
+		assert_null(ruleset_find(&s, key_of(row[i].n, key), 0));
+		assert_int_equal(numbers_add(&s, row[i].n, row[i].more), 0);
+		key_of(row[i].n + row[i].more - 1, key);
+		assert_non_null(ruleset_find(&s, key, 0));
+		ruleset_members_free(&s);
+	}
+}
+
+static void
+a_large_poptrie_has_no_limit(void **state)
+{
+	struct ruleset_set s = numbers_make(SET_EXACT, 1001);
+
+	assert_int_equal(s.kind, SET_PREFIXES);
+	assert_false(s.small);
+	assert_int_equal(numbers_add(&s, 1001, 7000), 0);
+	ruleset_members_free(&s);
+}
+
 int
 main(void)
 {
@@ -270,6 +370,8 @@ main(void)
 		cmocka_unit_test(an_array_answers_as_a_list),
 		cmocka_unit_test(the_whole_address_space_comes_and_goes),
 		cmocka_unit_test(a_member_that_expires_is_in_an_array),
+		cmocka_unit_test(a_set_grows_up_to_the_limit_of_its_kind),
+		cmocka_unit_test(a_large_poptrie_has_no_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

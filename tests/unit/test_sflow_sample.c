@@ -288,12 +288,47 @@ the_numbers_of_psample_are_asked_for_again_by_the_same_socket(void **state)
 		assert_int_equal(sflow->psample.error, 0);
 		assert_int_equal(sflow->psample.family, family);
 	}
+	assert_int_equal(sflow->psample.errors, 0);
 	close(end[1]);
 	sflow->psample.look_ms = 0;
 	psample_look(sflow);
 	assert_int_equal(sflow->psample.fd, -1);
+	assert_int_equal(sflow->psample.errors, 1);
 	assert_int_not_equal(sflow->psample.error, 0);
 	assert_int_equal(fcntl(end[0], F_GETFD), -1);
+}
+
+/*
+ * A sample that the kernel does not take is an error, and no sample. The next samples wait
+ * for the next request of the numbers, which is no error if it succeeds.
+ */
+static void
+a_sample_that_psample_does_not_take_is_an_error(void **state)
+{
+	const struct sflow_packet p = {.rate = 1, .frame_len = 64};
+	struct source *source = &sflow->source[PORT];
+	struct psample *ps = &sflow->psample;
+	uint8_t buf[256];
+	int end[2];
+	size_t n;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
+	sflow->now.psample = 7;
+	*ps = (struct psample){.fd = end[0], .family = 30, .mcast = 32};
+	psample_send(sflow, &p, source); /* a stream takes no address */
+	assert_int_equal(ps->samples, 0);
+	assert_int_equal(ps->errors, 1);
+	assert_int_not_equal(ps->error, 0);
+	assert_non_null(psample_error(ps));
+	psample_send(sflow, &p, source);
+	assert_int_equal(ps->errors, 1);
+	n = write_family(buf, 30, 32);
+	assert_int_equal(send(end[1], buf, n, 0), n);
+	psample_look(sflow);
+	assert_null(psample_error(ps));
+	assert_int_equal(ps->errors, 1);
+	close(end[0]);
+	close(end[1]);
 }
 
 /*
@@ -360,6 +395,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			the_numbers_of_psample_are_asked_for_again_by_the_same_socket, up,
 			down),
+		cmocka_unit_test_setup_teardown(
+			a_sample_that_psample_does_not_take_is_an_error, up, down),
 		cmocka_unit_test(a_message_of_psample_has_the_attributes_of_the_kernel),
 		cmocka_unit_test_setup_teardown(
 			samples_over_the_limit_are_spread_over_the_second, up, down),

@@ -232,6 +232,8 @@ the_form_is_the_one_that_accept_prefers(void **state)
 		{"Accept: " OM ";q=0.000, text/plain;q=0\r\n", false},
 		{"Accept: " OM ";Q=0, */*\r\n", false},
 		{"Accept: " OM ";q=half\r\n", false},
+		{"Accept: " OM ";q=0.500, text/plain;q=0.1\r\n", true},
+		{"Accept: " OM ";q=0.5000, text/plain;q=0.1\r\n", false},
 		{"Accept: " OM ";q=1.1, text/plain;q=0.1\r\n", false},
 		{"Accept: x" OM ", " OM "x\r\n", false},
 		{"Accept: text/html;x=\"a," OM ",b\"\r\n", false},
@@ -425,20 +427,44 @@ every_request_of_the_api_is_counted_once(void **state)
 	static char chunked[8192] =
 		"POST /v1/ports HTTP/1.1\r\nHost: x\r\n"
 		"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n";
+	static char endless[70000] = "POST /v1/ports HTTP/1.1\r\nHost: x\r\n"
+				     "Transfer-Encoding: chunked\r\n\r\n10100\r\n";
 	char *text;
 
 	memset(chunked + strlen(chunked), ' ', 4097);
 	strcat(chunked, "\r\n0\r\n\r\n");
+	memset(endless + strlen(endless), ' ', 0x10100);
 	api_ask("GET /v1/version HTTP/1.0\r\n\r\n");
 	api_ask("GET /v1/nothing HTTP/1.0\r\n\r\n");
 	api_ask("POST /v1/ports HTTP/1.0\r\nContent-Length: 4097\r\n\r\n");
 	api_ask(chunked);
+	api_ask(endless);
 	api_ask("GET \r\n\r\n");
 	text = page();
-	assert_non_null(strstr(text, "\nfpmdp_api_requests_total 4\n"));
-	assert_non_null(strstr(text, "\nfpmdp_api_refused_total 3\n"));
+	assert_non_null(strstr(text, "\nfpmdp_api_requests_total 5\n"));
+	assert_non_null(strstr(text, "\nfpmdp_api_refused_total 4\n"));
 	assert_non_null(strstr(text, "\nfpmdp_api_garbage_total 1\n"));
 	free(text);
+}
+
+static void
+a_connection_without_room_is_a_refusal_and_no_request(void **state)
+{
+	struct peer p[64];
+	char *text;
+
+	for (int i = 0; i < 64; i++) {
+		p[i] = peer_open();
+		peer_say(&p[i], "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
+		assert_true(getline(&p[i].line, &p[i].size, p[i].in) > 0);
+	}
+	api_ask("GET /v1/version HTTP/1.0\r\n\r\n");
+	text = page();
+	assert_non_null(strstr(text, "\nfpmdp_api_requests_total 64\n"));
+	assert_non_null(strstr(text, "\nfpmdp_api_refused_total 1\n"));
+	free(text);
+	for (int i = 0; i < 64; i++)
+		peer_close(&p[i]);
 }
 
 #define ui_test(name) cmocka_unit_test_setup_teardown(name, house_up, house_down)
@@ -454,6 +480,7 @@ main(void)
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
 		ui_test(every_request_of_the_api_is_counted_once),
+		ui_test(a_connection_without_room_is_a_refusal_and_no_request),
 		ui_test(silent_connections_delay_no_other),
 	};
 
