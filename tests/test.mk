@@ -44,7 +44,7 @@ unit-asan: ## the unit tests under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory BUILD=asan unit
 
 # The tests with several threads.
-TSAN_BIN := $(addprefix $(O)/tests/unit/test_,base fpm_feedback fpm_listen fpm_server fwd_threads idle members_reader watchdog neigh neigh_adj policer \
+TSAN_BIN := $(addprefix $(O)/tests/unit/test_,base fpm_feedback fpm_listen fpm_server fwd_threads idle members_reader published watchdog neigh neigh_adj policer \
 	poptrie_stress port rib_thread ui ui_api ui_metrics)
 tsan-bins: $(TSAN_BIN)
 	@:

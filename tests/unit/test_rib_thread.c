@@ -19,6 +19,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
+#include "fib/sid_number.h"
 #include "patience.h"
 #include "rib/rib_impl.h"
 
@@ -391,6 +392,69 @@ readers_see_no_hole_and_no_stranger_while_all_is_replaced(void **state)
 	house_free(h);
 }
 
+/* --- numbers of SIDs ---------------------------------------------------------------------- */
+
+#define SIDS 64u
+
+static struct ipaddr
+sid_addr(uint32_t i)
+{
+	struct ipaddr a = {.octet = {0xfc}};
+
+	a.octet[14] = (uint8_t)(i >> 8);
+	a.octet[15] = (uint8_t)i;
+	return a;
+}
+
+/* Add SID `i` with the action End. */
+static void
+add_sid(struct msg_fpm_batch *b, uint32_t i)
+{
+	static const struct srv6_sid end = {.action = SRV6_END};
+	struct fpm_hop *hop;
+	struct fpm_event *ev;
+
+	add_hop(b, 100 + i, 0, 11);
+	hop = b->ev[b->n - 1].hops;
+	hop->gw_family = 0;
+	hop->encap = HOP_SEG6;
+	hop->n_labels = srv6_sid_pack(&end, hop->label);
+	ev = add(b, FPM_ROUTE);
+	ev->prefix = (struct prefix){.addr = sid_addr(i), .family = 6, .len = 128};
+	ev->nhid = 100 + i;
+}
+
+/*
+ * A forwarder finds the number of a SID by its address as soon as thread rib publishes it. No
+ * other object orders the two threads.
+ */
+static void
+a_reader_that_finds_the_number_of_a_sid_sees_its_address(void **state)
+{
+	struct house *h = house_new();
+
+	urcu_qsbr_thread_online();
+	for (uint32_t i = 1; i <= SIDS; i++) {
+		struct msg_fpm_batch *b = batch();
+		struct ipaddr a = sid_addr(i);
+		double end = monotonic_s() + PATIENCE_S;
+		uint32_t number;
+
+		add_sid(b, i);
+		worker_send(&h->rib, &b->m);
+		while ((number = fib_sid_number_find(h->fib, RT_TABLE_MAIN, a.octet)) ==
+		       0) {
+			assert_true(monotonic_s() < end);
+			quiescent(h);
+			sched_yield();
+		}
+		assert_int_equal(number, i);
+	}
+	GRACE_QUIESCENT();
+	urcu_qsbr_thread_offline();
+	house_free(h);
+}
+
 int
 main(void)
 {
@@ -399,6 +463,7 @@ main(void)
 		cmocka_unit_test(a_thread_without_work_makes_no_rounds),
 		cmocka_unit_test(a_replay_is_swept_by_the_threads_own_timer),
 		cmocka_unit_test(readers_see_no_hole_and_no_stranger_while_all_is_replaced),
+		cmocka_unit_test(a_reader_that_finds_the_number_of_a_sid_sees_its_address),
 	};
 
 	urcu_qsbr_register_thread();
