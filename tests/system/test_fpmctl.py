@@ -11,6 +11,7 @@ import subprocess
 import threading
 
 import pytest
+import yaml
 
 from lib import api, netns, preload
 from lib.built import only_release
@@ -567,6 +568,12 @@ def test_the_version_shows_the_daemon_that_answers(dut):
 
     assert row["pid"] == dut.daemon.process.pid
     assert row["config"] == dut.config
+    with open(dut.config, encoding="utf-8") as file:
+        conf = yaml.safe_load(file)
+    assert row["fpm_listen"] == conf["fpm"]["listen"] != conf["metrics"]
+    assert row["control_netns"] == conf["control-netns"]
+    assert row["memory_mib"] == conf["memory"]["size-mib"]
+    assert (row["routes_from"], row["bfd_dplane"]) == ("both", None)
 
 
 def test_connections_that_come_and_go_leave_nothing_behind(dut):
