@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Objects that one thread publishes while another thread reads them: blocks of counters,
- * logged packets, the source address of SRv6. For the thread sanitizer, which reports an access that no release and
+ * logged packets, the source address of SRv6, programs of hooks. For the thread sanitizer, which reports an access that no release and
  * acquire order.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/ruleset/logged.c
  * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/list.c
+ * link: fpm-dataplane/hook/ fpm-dataplane/fib/ poptrie/
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/genetlink.h>
 #include <linux/seg6_genl.h>
 #include <pthread.h>
@@ -27,7 +29,10 @@
 
 #include "base/counters.h"
 #include "base/tsan.h"
+#include "bpf_ins.h"
 #include "fib/headend.h"
+#include "fib/hook.h"
+#include "hook/hook.h"
 #include "ruleset/logged.h"
 #include "ruleset/ruleset.h"
 #include "warn/warn_impl.h"
@@ -35,6 +40,7 @@
 #define BLOCKS  8u
 #define PACKETS (4 * LOGGED_SLOTS)
 #define SOURCES 20u
+#define LOADS   20u
 #define FAMILY  0x21 /* number of SEG6 in generic netlink */
 
 /* --- blocks of counters ------------------------------------------------------------------- */
@@ -202,6 +208,67 @@ a_reader_of_the_source_of_srv6_sees_whole_addresses(void **state)
 	free(atomic_load(&fib.seg6));
 }
 
+/* --- programs of hooks -------------------------------------------------------------------- */
+
+static atomic_bool loaded; /* all LOADS programs were published */
+
+/*
+ * Read the program of port1 like a forwarder. Returns the number of programs that were not
+ * whole.
+ */
+static void *
+hooks_read(void *arg)
+{
+	const struct fib *of = arg;
+	uintptr_t wrong = 0;
+
+	urcu_qsbr_register_thread();
+	while (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
+		const struct fib_hooks *list = fib_hooks(of);
+
+		if (list != NULL)
+			wrong += list->n != 1 || strcmp(list->hook[0]->dev, "port1") != 0 ||
+				 list->hook[0]->n_instruction != 2;
+		GRACE_QUIESCENT();
+		urcu_qsbr_quiescent_state();
+		sched_yield();
+	}
+	urcu_qsbr_unregister_thread();
+	return (void *)wrong;
+}
+
+static void
+a_reader_of_the_hooks_sees_whole_programs(void **state)
+{
+	struct hook_want want = {.dev = "port1", .file = "p.o", .of = 2, .n = 2};
+	struct fib *of;
+	struct hooks *hooks;
+	pthread_t reader;
+	char why[256];
+	void *wrong;
+
+	assert_int_equal(fib_create(&of, &(struct fib_conf){0}), 0);
+	of->iface[1] = calloc(1, sizeof(struct fib_iface));
+	assert_non_null(of->iface[1]);
+	of->iface[1]->ifidx = 1;
+	of->iface[1]->ifindex = 1;
+	strcpy(of->iface[1]->name, "port1");
+	hooks = hooks_new(of);
+	assert_non_null(hooks);
+	assert_int_equal(pthread_create(&reader, NULL, hooks_read, of), 0);
+	for (unsigned int i = 0; i < LOADS; i++) {
+		const struct bpf_insn ins[2] = {MOV_K(0, (int)i), EXIT()};
+
+		memcpy(want.part, ins, sizeof(ins));
+		assert_int_equal(hooks_load(hooks, &want, why, sizeof(why)), 0);
+	}
+	atomic_store_explicit(&loaded, true, memory_order_relaxed);
+	pthread_join(reader, &wrong);
+	assert_null(wrong);
+	hooks_free(hooks);
+	fib_destroy(of);
+}
+
 int
 main(void)
 {
@@ -210,6 +277,7 @@ main(void)
 		cmocka_unit_test(
 			a_slot_of_the_ring_of_logged_packets_is_copied_before_it_is_used_again),
 		cmocka_unit_test(a_reader_of_the_source_of_srv6_sees_whole_addresses),
+		cmocka_unit_test(a_reader_of_the_hooks_sees_whole_programs),
 	};
 
 	return cmocka_run_group_tests_name("published", tests, NULL, NULL);
