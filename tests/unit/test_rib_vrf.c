@@ -544,6 +544,43 @@ a_fib_that_found_no_memory_is_tried_again(void **state)
 	rig_free(g);
 }
 
+/* Return the pages of the address space of this process. */
+static unsigned long
+pages_mapped(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long n = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu", &n), 1);
+	fclose(file);
+	return n;
+}
+
+/* The routes are in mappings, so that no leak checker sees whether they are freed. */
+static void
+a_rib_that_ends_unmaps_its_routes(void **state)
+{
+	unsigned long before = 0;
+
+	for (unsigned int i = 0; i < 9; i++) {
+		struct rig *g = rig_two_vrfs();
+
+		rig_route_in(g, 254, "198.51.100.0/24", "192.0.2.9", 11);
+		rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+		rig_go(g);
+		rig_free(g);
+		if (i == 0)
+			before = pages_mapped();
+	}
+#ifndef __SANITIZE_ADDRESS__ /* it keeps freed memory for a while */
+	assert_true(pages_mapped() <
+		    before + (8ul << 20) / (unsigned long)sysconf(_SC_PAGESIZE));
+#else
+	assert_true(before > 0);
+#endif
+}
+
 int
 main(void)
 {
@@ -567,6 +604,7 @@ main(void)
 		cmocka_unit_test(
 			a_vrf_counts_from_its_start_and_not_from_that_of_its_number),
 		cmocka_unit_test(a_fib_that_found_no_memory_is_tried_again),
+		cmocka_unit_test(a_rib_that_ends_unmaps_its_routes),
 	};
 
 	return cmocka_run_group_tests_name("rib_vrf", tests, NULL, NULL);
