@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* --- messages of bfdd ------------------------------------------------------------------------- */
+/* --- messages of bfdd ----------------------------------------------------------------- */
 
 static void
 read_stream(const uint8_t *data, size_t size)
@@ -67,7 +67,7 @@ read_stream(const uint8_t *data, size_t size)
 	MUST(n == 0 || n == -EPROTO || n == -EPROTONOSUPPORT);
 }
 
-/* --- a session ---------------------------------------------------------------------------------- */
+/* --- a session ------------------------------------------------------------------------ */
 
 struct script {
 	const uint8_t *data;

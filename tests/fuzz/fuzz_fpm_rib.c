@@ -224,7 +224,10 @@ breaks_and_mends(uint8_t arg)
 	for (uint32_t i = 1; i <= rig->rib->tables.main.high; i++) {
 		const struct route *r = route_at(&rig->rib->tables.main, i);
 
-		/* Only a dump, which this fuzzer lacks, gives a lost route of the kernel back. */
+		/*
+		 * Only a dump, which this fuzzer lacks, gives a lost route of the kernel
+		 * back.
+		 */
 		if (r->family == 0 || r->zslot == 0 || seen++ != arg / 4u)
 			continue;
 		q.prefix = route_prefix(r);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any octets as messages of the kernel: they pass the decoder and become routes and next-hop
- * objects of a RIB, while dumps begin and end, links change, and zebra has routes of the same
- * prefixes. The decoder makes sound events, the RIB stays sound (invariants.c), and a dump
- * that shows nothing leaves no record of the kernel.
+ * Any octets as messages of the kernel: they pass the decoder and become routes and
+ * next-hop objects of a RIB, while dumps begin and end, links change, and zebra has routes
+ * of the same prefixes. The decoder makes sound events, the RIB stays sound (invariants.c),
+ * and a dump that shows nothing leaves no record of the kernel.
  *
  * A libFuzzer target. An input is a script: an octet chooses a step, the octets after it
  * are the values of the step. STEP_MESSAGE decodes the octets as a netlink message. The

@@ -95,7 +95,7 @@ tables_make(void)
 	MUST(poptrie_commit(fib->copy[0].pt6) == 0);
 }
 
-/* --- an error ------------------------------------------------------------------------------------- */
+/* --- an error ------------------------------------------------------------------------- */
 
 enum kind { OF_GRE, OF_VXLAN, OF_IP6, OF_HEADEND, N_KINDS };
 
@@ -192,7 +192,7 @@ error_look(const struct error *e, uint8_t inner_at)
 	free(octet);
 }
 
-/* --- invariants ----------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------- */
 
 static void
 table_check(void)
@@ -237,7 +237,7 @@ learned_check(enum kind kind, uint32_t told)
 	     (told < least ? least : told));
 }
 
-/* --- scripts -------------------------------------------------------------------------------------- */
+/* --- scripts -------------------------------------------------------------------------- */
 
 static void
 step_error(struct script *s)

@@ -6,8 +6,8 @@
  * answer of rules_oracle.c, which keeps the same events in plain arrays. At the end all is
  * removed, and no FIB, view, source, slot or list is left.
  *
- * A libFuzzer target. An input is a script: an octet chooses a step, the octets after it are
- * the values of the step.
+ * A libFuzzer target. An input is a script: an octet chooses a step, the octets after it
+ * are the values of the step.
  */
 #include "../unit/rib_rig.h"
 
@@ -92,7 +92,7 @@ octet(const uint8_t **p, const uint8_t *end)
 	return *p < end ? *(*p)++ : 0;
 }
 
-/* --- rules -------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------- */
 
 static void
 put_prefix(struct nlmsghdr *nlh, uint16_t type, const struct prefix *p)
@@ -301,7 +301,7 @@ step_raw(const uint8_t **p, const uint8_t *end)
 	MUST(memchr(rule.iif, '\0', sizeof(rule.iif)) != NULL);
 }
 
-/* --- routes, links, VRFs ------------------------------------------------------------------ */
+/* --- routes, links, VRFs -------------------------------------------------------------- */
 
 static void
 route_tell(const struct oracle_route *o, bool gone)
@@ -425,7 +425,7 @@ step_base(uint8_t arg)
 	rules_tell(family);
 }
 
-/* --- comparison --------------------------------------------------------------------------- */
+/* --- comparison ----------------------------------------------------------------------- */
 
 static bool
 is_concerned(unsigned int v, uint32_t ifindex)
@@ -484,7 +484,7 @@ compare(void)
 	}
 }
 
-/* --- the script --------------------------------------------------------------------------- */
+/* --- the script ----------------------------------------------------------------------- */
 
 static void
 settle(void)

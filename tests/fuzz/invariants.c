@@ -2,8 +2,8 @@
 /*
  * The invariants of a RIB after every round, counted from its objects: routes against
  * tries, records of the kernel's routes against both, slots against routes, ids against
- * slots, legs against links and adjacencies, group words against legs, labels against the table of
- * forwarders. Reads everything, changes nothing.
+ * slots, legs against links and adjacencies, group words against legs, labels against the
+ * table of forwarders. Reads everything, changes nothing.
  */
 #include "invariants.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BFD in the burst: the checks know the octets of the expected packets, and do not use the code of
- * the forwarder.
+ * BFD in the burst: the checks know the octets of the expected packets, and do not use the
+ * code of the forwarder.
  */
 #include "packet_bfd.h"
 

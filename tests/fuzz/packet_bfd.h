@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BFD in the burst of fuzz_packet: a session of each family with a peer on the port, and frames of
- * that peer.
+ * BFD in the burst of fuzz_packet: a session of each family with a peer on the port, and
+ * frames of that peer.
  */
 #ifndef PACKET_BFD_H
 #define PACKET_BFD_H

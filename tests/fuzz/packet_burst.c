@@ -15,10 +15,10 @@
  * outer headers, with which later walks decapsulate (fwd/decap_fast.h). A packet that is
  * walked alone always passes the stages.
  *
- * A form is the code that handles a burst. form_set() selects code with or without vectors, as
- * fwd_cpu_choose() does. In the form RULES no packet takes the fast path: the linker puts
- * __wrap_fwd_fast() in the place of fwd_fast(), and the same for labels and for packets out of a
- * VXLAN (--wrap, see fuzz.mk).
+ * A form is the code that handles a burst. form_set() selects code with or without vectors,
+ * as fwd_cpu_choose() does. In the form RULES no packet takes the fast path: the linker
+ * puts __wrap_fwd_fast() in the place of fwd_fast(), and the same for labels and for
+ * packets out of a VXLAN (--wrap, see fuzz.mk).
  */
 #include "packet_burst.h"
 
@@ -580,7 +580,10 @@ whole_ones(unsigned int n)
 	return whole;
 }
 
-/* Forget the patterns of earlier inputs, and let packets be compared with patterns from now on. */
+/*
+ * Forget the patterns of earlier inputs, and let packets be compared with patterns from now
+ * on.
+ */
 static void
 patterns_begin(void)
 {
@@ -636,7 +639,9 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 		walk_together(port, entries, bfd);
 		patterns_age();
 	}
-	/* If the CPU has no vector code, walk once more: the first walk has made patterns. */
+	/*
+	 * If the CPU has no vector code, walk once more: the first walk has made patterns.
+	 */
 	if (fwd_isa_best() == FWD_SCALAR)
 		walk_together(port, entries, bfd);
 	for (unsigned int i = 0; i < entries; i++)

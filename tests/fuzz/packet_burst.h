@@ -29,8 +29,9 @@ struct packet_port {
 };
 
 /*
- * Pass a burst of up to BURST_MAX frames: the frame (`n` octets, 14 to FRAME_MAX), changes of
- * it, and good frames of either family. Only `seed` decides the choices. Aborts at a difference.
+ * Pass a burst of up to BURST_MAX frames: the frame (`n` octets, 14 to FRAME_MAX), changes
+ * of it, and good frames of either family. Only `seed` decides the choices. Aborts at a
+ * difference.
  */
 void packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
 		  uint16_t n, uint64_t seed);

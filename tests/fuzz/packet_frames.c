@@ -33,7 +33,10 @@ below(unsigned int n)
 	return (unsigned int)(chance >> 32) % n;
 }
 
-/* Write up to four labels at `p`, each with a few hops or many. Return the octet behind them. */
+/*
+ * Write up to four labels at `p`, each with a few hops or many. Return the octet behind
+ * them.
+ */
 static uint8_t *
 good_labels(uint8_t *p)
 {

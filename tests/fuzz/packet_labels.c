@@ -147,8 +147,8 @@ pushed_well(const uint8_t *left, uint8_t tc, bool bottom, uint8_t ttl)
 }
 
 /*
- * Return the hop count that an IP packet has before it falls by one. `label_ttl`: the lowest TTL
- * of the labels that were removed; 255: there were none.
+ * Return the hop count that an IP packet has before it falls by one. `label_ttl`: the
+ * lowest TTL of the labels that were removed; 255: there were none.
  */
 static uint8_t
 ip_ttl(const struct fib *fib, const uint8_t *ip, uint8_t label_ttl)
@@ -223,7 +223,10 @@ label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
 	behind_labels(fib, packet, end, left, false);
 }
 
-/* Check that an IP packet leaves with the hop count `ttl` and a right checksum, else unchanged. */
+/*
+ * Check that an IP packet leaves with the hop count `ttl` and a right checksum, else
+ * unchanged.
+ */
 static void
 ip_kept(const uint8_t *ip, const uint8_t *end, uint8_t ttl, const uint8_t *left,
 	const uint8_t *left_end)

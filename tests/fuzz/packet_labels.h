@@ -38,8 +38,8 @@ void labels_make(struct fib *fib, uint32_t adj, uint16_t vrf, uint32_t group,
 		 uint16_t tunnel);
 
 /*
- * Check the first octets of a frame that leaves. `packet` and `end` are those of the frame that
- * came, behind its tags.
+ * Check the first octets of a frame that leaves. `packet` and `end` are those of the frame
+ * that came, behind its tags.
  */
 void label_sent_on(const struct fib *fib, const uint8_t *packet, const uint8_t *end,
 		   const uint8_t *left);

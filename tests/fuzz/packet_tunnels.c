@@ -215,7 +215,10 @@ sids_make(struct fib *fib, uint16_t vrf, fib_path policy, uint32_t group)
 	}
 }
 
-/* Write an outer header of a family without lengths and checksum. Return the octet behind it. */
+/*
+ * Write an outer header of a family without lengths and checksum. Return the octet behind
+ * it.
+ */
 static uint8_t *
 outer_begin(uint8_t *ip, bool six, uint8_t proto)
 {
@@ -320,6 +323,8 @@ frame_has_inside(const uint8_t *frame, uint16_t n)
 	if (ip + 20 > frame + n)
 		return false;
 	proto = ip[ip[0] >> 4 == 4 ? 9 : 6];
-	/* Behind hop-by-hop options and a routing header there may be an inner packet, too. */
+	/*
+	 * Behind hop-by-hop options and a routing header there may be an inner packet, too.
+	 */
 	return tunnel_proto(proto) || (ip[0] >> 4 == 6 && (proto == 0 || proto == SRH));
 }

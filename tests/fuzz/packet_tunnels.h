@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tunnels and SIDs of SRv6 for fuzz_packet: interfaces and end points whose packets come in frames
- * from the wire (RFC 2003, 2473, 2784, 2890, 4213, 8754, 8986, 9800). They remove outer headers or
- * change the destination, and the packet passes the stages once more.
+ * Tunnels and SIDs of SRv6 for fuzz_packet: interfaces and end points whose packets come in
+ * frames from the wire (RFC 2003, 2473, 2784, 2890, 4213, 8754, 8986, 9800). They remove
+ * outer headers or change the destination, and the packet passes the stages once more.
  */
 #ifndef PACKET_TUNNELS_H
 #define PACKET_TUNNELS_H
@@ -19,8 +19,8 @@
 /* Make an interface without a port that is up and forwards both families. */
 struct fib_iface *packet_iface(struct fib *fib, uint16_t ifidx, uint32_t mtu_bytes);
 /*
- * Add the route of `len` bits of `net`, of family 4 or 6, to table main. No other route has this
- * prefix.
+ * Add the route of `len` bits of `net`, of family 4 or 6, to table main. No other route has
+ * this prefix.
  */
 void packet_route(struct fib *fib, uint8_t family, const uint8_t *net, unsigned int len,
 		  uint32_t group);

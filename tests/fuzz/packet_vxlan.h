@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VXLAN for fuzz_packet: interfaces whose packets come in frames from the wire, a neighbor behind one
- * of them, and a model of the frames that go to it (RFC 7348, 5).
+ * VXLAN for fuzz_packet: interfaces whose packets come in frames from the wire, a neighbor
+ * behind one of them, and a model of the frames that go to it (RFC 7348, 5).
  */
 #ifndef PACKET_VXLAN_H
 #define PACKET_VXLAN_H
@@ -32,7 +32,10 @@ void vxlan_end(uint8_t *ip, bool six, unsigned int inside_bytes);
  */
 bool frame_is_vxlan(const uint8_t *frame, uint16_t n);
 
-/* Check the first octets of a frame that leaves: `ip` is the packet of `bytes` octets that came. */
+/*
+ * Check the first octets of a frame that leaves: `ip` is the packet of `bytes` octets that
+ * came.
+ */
 void vxlan_sent_on(const uint8_t *ip, unsigned int bytes, const uint8_t *left);
 
 #endif

@@ -49,7 +49,7 @@ covers(const struct prefix *p, const struct prefix *host)
 	return p->family == host->family && prefix_covers(p, &host->addr);
 }
 
-/* --- events ------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------- */
 
 void
 oracle_begin(void)
@@ -164,7 +164,7 @@ oracle_route_del(const struct oracle_route *like, struct oracle_route *old)
 	return false;
 }
 
-/* --- routes ------------------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------------------- */
 
 /* Write the path by a link of a route with the prefix length `len`. */
 static struct answer
@@ -313,7 +313,7 @@ local_lookup(const struct oracle_packet *k)
 	return a;
 }
 
-/* --- rules -------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------- */
 
 static bool
 port_matches(const struct oracle_ports *want, uint16_t port)
@@ -425,7 +425,7 @@ oracle_answer(const struct oracle_packet *k, char *out, size_t size)
 	snprintf(out, size, "none");
 }
 
-/* --- packets ------------------------------------------------------------------------------ */
+/* --- packets -------------------------------------------------------------------------- */
 
 static const char *const src_of[2][4] = {
 	{"192.0.2.9", "192.0.2.20", "10.1.1.1", "203.0.113.77"},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A naive model of policy routing in Linux, for fuzz_rules. It has the rules and the routes
- * in plain arrays, and searches them from end to end for each packet. It shares no code with
- * the RIB, except for the comparison of addresses.
+ * in plain arrays, and searches them from end to end for each packet. It shares no code
+ * with the RIB, except for the comparison of addresses.
  */
 #ifndef RULES_ORACLE_H
 #define RULES_ORACLE_H

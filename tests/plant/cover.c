@@ -2,8 +2,8 @@
 /*
  * Note which blocks of code a program has entered. gcc's -fsanitize-coverage=trace-pc calls
  * __sanitizer_cov_trace_pc() at the start of each block. The notes are one octet for each 4
- * octets of code, in a file FOLDER/PROGRAM.PID that is mapped: they outlive a program that is
- * killed, and a reader may set them to 0 while it runs. Without FOLDER nothing is noted.
+ * octets of code, in a file FOLDER/PROGRAM.PID that is mapped: they outlive a program that
+ * is killed, and a reader may set them to 0 while it runs. Without FOLDER nothing is noted.
  */
 #include <fcntl.h>
 #include <stdint.h>

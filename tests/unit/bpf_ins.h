@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bpf_ins: write instructions of eBPF as in an assembler: destination, source, offset, constant. */
+/*
+ * bpf_ins: write instructions of eBPF as in an assembler: destination, source, offset,
+ * constant.
+ */
 #ifndef TESTS_BPF_INS_H
 #define TESTS_BPF_INS_H
 

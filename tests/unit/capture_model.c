@@ -208,7 +208,10 @@ labels_rewrite(char *braces)
 	memcpy(braces, text, n);
 }
 
-/* Replace "{SRH mode=encap ... segs=[fc00::1]}" by " HEADEND=fc00::1", filled up with blanks. */
+/*
+ * Replace "{SRH mode=encap ... segs=[fc00::1]}" by " HEADEND=fc00::1", filled up with
+ * blanks.
+ */
 static void
 segment_rewrite(char *braces)
 {

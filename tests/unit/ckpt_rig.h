@@ -11,8 +11,8 @@
 #define NETNS 4711
 
 /*
- * Send six routes of both families in a session: with ids, with a group, with an inline next
- * hop, without a next hop. The sixth route is the sentinel.
+ * Send six routes of both families in a session: with ids, with a group, with an inline
+ * next hop, without a next hop. The sixth route is the sentinel.
  */
 void ckpt_teach(struct rig *g);
 /*

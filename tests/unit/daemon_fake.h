@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that takes the place of the daemon: it reads one request from the control socket,
- * and answers. Include cmocka.h before.
+ * A thread that takes the place of the daemon: it reads one request from the control
+ * socket, and answers. Include cmocka.h before.
  */
 #ifndef DAEMON_FAKE_H
 #define DAEMON_FAKE_H
@@ -66,7 +66,10 @@ fake_daemon_run(void *ctx)
 	return NULL;
 }
 
-/* Give this answer to the next request. fake_daemon_end() waits for the end of the connection. */
+/*
+ * Give this answer to the next request. fake_daemon_end() waits for the end of the
+ * connection.
+ */
 static inline void
 fake_daemon_answer(const char *answer)
 {

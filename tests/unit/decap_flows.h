@@ -34,7 +34,7 @@ struct flow {
 static struct rte_mbuf tails[2];
 static uint8_t tail_room[2][TAIL];
 
-/* --- tables ------------------------------------------------------------------------------- */
+/* --- tables --------------------------------------------------------------------------- */
 
 static inline void
 number_give(uint32_t number, uint32_t table)
@@ -118,7 +118,7 @@ tables_make(uint16_t vrf)
 	fib->sid_numbers->of[NUMBER].len = 128;
 }
 
-/* --- packets ------------------------------------------------------------------------------ */
+/* --- packets -------------------------------------------------------------------------- */
 
 static inline unsigned int
 tunnel_write(uint8_t *out, const struct fib_tunnel *t, uint8_t family, unsigned int len)

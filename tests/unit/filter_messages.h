@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of nf_tables as the kernel sends them, for tests and the fuzzer of the filter. */
+/*
+ * Messages of nf_tables as the kernel sends them, for tests and the fuzzer of the filter.
+ */
 #ifndef TESTS_FILTER_MESSAGES_H
 #define TESTS_FILTER_MESSAGES_H
 

@@ -40,7 +40,7 @@ checksum_set(uint8_t *ip)
 	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
 }
 
-/* --- packets ------------------------------------------------------------------------------ */
+/* --- packets -------------------------------------------------------------------------- */
 
 /* Write a random packet of `family` and return its length. `back`: see inner_write(). */
 static inline unsigned int
@@ -96,7 +96,7 @@ frame_give(unsigned int i, uint16_t in, uint8_t family, unsigned int len)
 	slow.packet[i].m.buf_addr = slow.packet[i].buffer;
 }
 
-/* --- both routers ------------------------------------------------------------------------- */
+/* --- both routers --------------------------------------------------------------------- */
 
 static inline void
 fast_path_set(bool on)

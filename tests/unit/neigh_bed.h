@@ -33,7 +33,7 @@
 static const uint8_t mac_a[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0a};
 static const uint8_t mac_b[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0b};
 
-/* --- port -------------------------------------------------------------------------------- */
+/* --- port ----------------------------------------------------------------------------- */
 
 int
 tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
@@ -65,7 +65,7 @@ tap_speed(const struct tap *tap, unsigned int mbit_per_s, bool full_duplex)
 	return 0;
 }
 
-/* --- set up, tear down -------------------------------------------------------------------- */
+/* --- set up, tear down ---------------------------------------------------------------- */
 
 static struct fib *fib;
 static struct port port;

@@ -64,7 +64,7 @@ conf_make(void)
 			       .port = {{.mtu_bytes = 1500}}};
 }
 
-/* --- functions that this program replaces ---------------------------------------------- */
+/* --- functions that this program replaces --------------------------------------------- */
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -252,7 +252,7 @@ endmntent(FILE *stream)
 	return 1;
 }
 
-/* --- the processes ---------------------------------------------------------------------- */
+/* --- the processes -------------------------------------------------------------------- */
 
 static struct config conf;
 static pid_t nics;      /* process id of fpm-nics */

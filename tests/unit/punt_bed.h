@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The punt thread without a thread, on the tables of vxlan_bed.h, for tests of the packets
- * that it forwards. LAN receives them, and they leave by WAN. The test plays the filter, the
- * TAPs and neigh. At the end of a test all buffers must be in the pool again.
+ * that it forwards. LAN receives them, and they leave by WAN. The test plays the filter,
+ * the TAPs and neigh. At the end of a test all buffers must be in the pool again.
  */
 #ifndef PUNT_BED_H
 #define PUNT_BED_H
@@ -61,7 +61,7 @@ static const struct fib_iface *judged_out;
 static uint16_t delivered_bytes, delivered_ifidx;
 static uint8_t delivered_l2[L2_LEN]; /* Ethernet header of the last one */
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 enum punt_judgment
 punt_filter(struct punt *of, struct rte_mbuf *m, uint8_t *ip, uint8_t family,
@@ -86,7 +86,7 @@ tap_deliver(struct punt *of, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-/* --- the bed ------------------------------------------------------------------------------ */
+/* --- the bed -------------------------------------------------------------------------- */
 
 static inline int
 bed_up(void **state)

@@ -542,7 +542,10 @@ poor_free(void *ctx, void *mem)
 	free(mem);
 }
 
-/* Replace an IPv4 trie without routes by one that gets no memory while rig_no_memory is set. */
+/*
+ * Replace an IPv4 trie without routes by one that gets no memory while rig_no_memory is
+ * set.
+ */
 static void
 trie_make_poor(struct rig *g, struct poptrie **pt, bool small)
 {

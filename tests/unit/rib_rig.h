@@ -165,7 +165,10 @@ struct rig *rig_two_vrfs(void);
  * addresses and the next hops 7 (192.0.2.1) and 8 (192.0.2.129).
  */
 struct rig *rig_poor(unsigned int n_nodes);
-/* Add a VRF whose IPv4 trie gets no memory while rig_no_memory is set. The next commit fills it. */
+/*
+ * Add a VRF whose IPv4 trie gets no memory while rig_no_memory is set. The next commit
+ * fills it.
+ */
 void rig_vrf_poor(struct rig *g, uint16_t number, uint32_t table, const char *name);
 extern bool rig_no_memory;
 

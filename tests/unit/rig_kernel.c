@@ -4,7 +4,7 @@
 
 #include "rib_rig.h"
 
-/* --- the kernel's tables --------------------------------------------------------------- */
+/* --- the kernel's tables -------------------------------------------------------------- */
 
 struct kernel_event *
 rig_kernel(struct rig *g, enum kernel_event_kind kind)
@@ -112,7 +112,7 @@ rig_kernel_dump(struct rig *g, bool begin, uint8_t family, uint8_t protocol)
 	ev->dump = (struct kernel_scope){.family = family, .protocol = protocol};
 }
 
-/* --- addresses, and the routes that Linux makes of them --------------------------------- */
+/* --- addresses, and the routes that Linux makes of them ------------------------------- */
 
 #define TYPE_ADDRESS 255u /* type of an entry that is an address; others are RTN_* */
 

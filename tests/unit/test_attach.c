@@ -214,7 +214,7 @@ attach_nic(void)
 	return attach(ARGS, NIC, &port_id, why, sizeof(why));
 }
 
-/* --- attach() ------------------------------------------------------------------------------ */
+/* --- attach() ------------------------------------------------------------------------- */
 
 static void
 a_device_is_attached_with_its_arguments(void **state)
@@ -305,7 +305,7 @@ a_refusal_that_sys_does_not_explain_is_that_of_the_driver(void **state)
 	assert_memory_equal(why, "DPDK's driver refuses", 21);
 }
 
-/* --- attach_here() -------------------------------------------------------------------------- */
+/* --- attach_here() -------------------------------------------------------------------- */
 
 static int
 attach_nic_here(void)
@@ -357,7 +357,7 @@ a_device_that_is_not_attached_leaves_no_arguments(void **state)
 	assert_string_equal(t.calls, "add(" ARGS ")");
 }
 
-/* --- the log ------------------------------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------------------- */
 
 static void
 another_process_that_has_the_device_is_told(void **state)
@@ -371,7 +371,7 @@ another_process_that_has_the_device_is_told(void **state)
 	assert_int_equal(t.n_warnings, 1);
 }
 
-/* --- attach_is_by_uio() ---------------------------------------------------------------------- */
+/* --- attach_is_by_uio() --------------------------------------------------------------- */
 
 static void
 only_a_nic_with_a_uio_driver_is_by_uio(void **state)

@@ -473,8 +473,8 @@ manager_open(void)
 }
 
 /*
- * A successor sends nothing until it has taken over. Later tests have a manager, too, because
- * sd_init() keeps the address.
+ * A successor sends nothing until it has taken over. Later tests have a manager, too,
+ * because sd_init() keeps the address.
  */
 static void
 a_successor_sends_nothing_until_it_takes_over(void **state)
@@ -490,7 +490,9 @@ a_successor_sends_nothing_until_it_takes_over(void **state)
 	assert_string_equal(manager_heard(manager), "");
 	sd_unmute();
 	sd_start_step("port lan0");
-	/* Two datagrams: EXTEND_TIMEOUT_USEC comes after WATCHDOG=1, which would cancel it. */
+	/*
+	 * Two datagrams: EXTEND_TIMEOUT_USEC comes after WATCHDOG=1, which would cancel it.
+	 */
 	assert_string_equal(
 		manager_heard(manager),
 		"[WATCHDOG=1][EXTEND_TIMEOUT_USEC=90000000\nSTATUS=starting: port lan0]");

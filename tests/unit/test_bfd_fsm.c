@@ -305,7 +305,7 @@ a_required_interval_of_0_of_ours_ends_detection(void **state)
 	assert_int_equal(bfd_fsm_expire_at(&f), LATER + 101 * S + 200 * MS);
 }
 
-/* --- passive, AdminDown, echo ------------------------------------------------------------- */
+/* --- passive, AdminDown, echo --------------------------------------------------------- */
 
 static void
 a_passive_session_is_silent_until_it_is_spoken_to(void **state)
@@ -523,7 +523,9 @@ a_steady_session_ignores_exactly_the_expected_packet(void **state)
 			bfd_fsm_heard(&f, T0 + MS);
 			assert_memory_equal(&g, &f, sizeof(g));
 		} else if (!p.final) {
-			/* A Final that no poll sequence waits for changes nothing either. */
+			/*
+			 * A Final that no poll sequence waits for changes nothing either.
+			 */
 			assert_int_not_equal(bfd_fsm_receive(&g, &p, T0 + MS), 0);
 		}
 	}

@@ -150,7 +150,7 @@ obey(struct link *l, unsigned int who, unsigned int acts)
 	}
 }
 
-/* --- claims ------------------------------------------------------------------------------- */
+/* --- claims --------------------------------------------------------------------------- */
 
 /* Check `who`: its state was `before`, and `acts` are the actions of the change. */
 static void
@@ -199,7 +199,7 @@ check(struct link *l, unsigned int who, const struct bfd_fsm *before, unsigned i
 	assert_int_equal(f->silent_at == BFD_NEVER, f->state != BFD_ADMIN_DOWN);
 }
 
-/* --- events --------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------- */
 
 static void
 begin(struct link *l, unsigned int who, const struct bfd_conf *conf)
@@ -341,7 +341,7 @@ random_conf(struct link *l)
 	};
 }
 
-/* --- tests ------------------------------------------------------------------------------------ */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 both_sides_come_up(void **state)

@@ -15,8 +15,8 @@
 #include "bfd/packet.h"
 
 /*
- * Up, poll, multiplier 3, my discriminator 1, your discriminator 2; intervals: transmit 50 ms, receive
- * 60 ms, echo receive 70 ms. Written by hand.
+ * Up, poll, multiplier 3, my discriminator 1, your discriminator 2; intervals: transmit 50
+ * ms, receive 60 ms, echo receive 70 ms. Written by hand.
  */
 static const uint8_t good[BFD_PACKET_BYTES] = {
 	0x23, 0xe0, 3,    24,   0, 0, 0,    1,    0, 0, 0,    2,

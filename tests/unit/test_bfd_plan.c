@@ -324,7 +324,7 @@ a_bfdd_that_does_not_listen_is_tried_again(void **state)
 	assert_int_equal(plan_next(&m->plan, &at), PLAN_OPEN);
 }
 
-/* --- one step of bfdd, without the model --------------------------------------------------- */
+/* --- one step of bfdd, without the model ---------------------------------------------- */
 
 /* Ask for the next step. If it names a connection, assert that it is `want`. */
 static enum plan_step

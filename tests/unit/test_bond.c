@@ -47,7 +47,7 @@ static struct {
 static uint16_t bond;
 static enum bond_mode mode;
 
-/* --- functions that this program replaces ---------------------------------------------- */
+/* --- functions that this program replaces --------------------------------------------- */
 
 #define NAME(name) #name /* the name of a function in this version of DPDK */
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, NAME(name)))
@@ -120,7 +120,7 @@ rte_eth_bond_8023ad_setup(uint16_t bond_, struct rte_eth_bond_8023ad_conf *conf)
 	return t.conf_refused ? -EINVAL : REAL(rte_eth_bond_8023ad_setup)(bond_, conf);
 }
 
-/* --- tests ----------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static int
 reset(void **state)
@@ -303,8 +303,8 @@ the_state_of_active_backup_is_that_of_its_links(void **state)
 	assert_false(s.member[0].active || s.member[1].active);
 	bond_start();
 	/*
-	 * DPDK polls the links of net_null one after the other. The first member may be active
-	 * until the link of the primary is seen.
+	 * DPDK polls the links of net_null one after the other. The first member may be
+	 * active until the link of the primary is seen.
 	 */
 	for (unsigned int i = 0; i < PATIENCE_MS; i++, usleep(1000)) {
 		assert_int_equal(bond_state(bond, &s), 0);

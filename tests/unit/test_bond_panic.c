@@ -104,8 +104,9 @@ start_with(size_t kib, int say)
 		_exit(BROKEN);
 	/*
 	 * DPDK has seen links that were up at the start by now, or its alarm will see them.
-	 * For each link it creates the ring for sending last, and a ring can be looked up only
-	 * when it is complete. The pool of packets can be looked up before it has memory.
+	 * For each link it creates the ring for sending last, and a ring can be looked up
+	 * only when it is complete. The pool of packets can be looked up before it has
+	 * memory.
 	 */
 	for (unsigned int i = 0; i < PATIENCE_MS / 10; i++) {
 		if (rte_ring_lookup(DPDK_BOND_MEMBER "_1_tx") != NULL &&
@@ -140,7 +141,7 @@ tried(size_t kib)
 	return said ? REFUSED : FITS;
 }
 
-/* --- tests ----------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 a_bond_that_fits_starts_and_one_that_would_end_dpdk_is_refused(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The comparison of the rules of policy routing in `fpmctl audit`. The test takes the place of the
- * kernel and of the daemon.
+ * The comparison of the rules of policy routing in `fpmctl audit`. The test takes the place
+ * of the kernel and of the daemon.
  *
  * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/rule_words.c

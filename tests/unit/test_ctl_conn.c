@@ -46,7 +46,7 @@ static struct {
 	char said[1024]; /* text on standard error */
 } t;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 int
 poll(struct pollfd *fds, nfds_t n, int timeout)
@@ -68,7 +68,7 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	return (int)syscall(SYS_setsockopt, fd, level, name, value, len);
 }
 
-/* --- rig ---------------------------------------------------------------------------------- */
+/* --- rig ------------------------------------------------------------------------------ */
 
 static int
 setup(void **state)
@@ -132,7 +132,7 @@ ask(const char *request, const char *answer)
 	return exchange(conn_ask, fake_daemon.path, request, answer);
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 each_row_of_the_answer_is_passed_on(void **state)

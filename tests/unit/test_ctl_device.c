@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl device`: the NIC that a word names, refusals before the first NIC is moved, and the
- * rows. The test plays the machine and the daemon.
+ * `fpmctl device`: the NIC that a word names, refusals before the first NIC is moved, and
+ * the rows. The test plays the machine and the daemon.
  *
  * link: fpm-dataplane/ctl/cmd_device.c fpm-dataplane/ctl/cli.c fpm-dataplane/ctl/text.c
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/pci/devargs.c fpm-dataplane/base/
@@ -41,7 +41,7 @@ static struct {
 	char out[4096], err[4096];
 } t;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 uid_t
 geteuid(void)
@@ -152,7 +152,7 @@ conn_fetch(const char *path, json_t *request, json_t *rows)
 	return CTL_OK;
 }
 
-/* --- rig ----------------------------------------------------------------------------------- */
+/* --- rig ------------------------------------------------------------------------------ */
 
 static int
 setup(void **state)
@@ -214,7 +214,7 @@ refused(const char *text, const char *why)
 	assert_string_equal(t.out, "");
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 a_nic_is_named_by_its_address_or_its_interface(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl audit reads dumps of the kernel to their end, and says so if it cannot. The test takes
- * the place of the kernel: each recv() gets the next datagram of `answer`.
+ * fpmctl audit reads dumps of the kernel to their end, and says so if it cannot. The test
+ * takes the place of the kernel: each recv() gets the next datagram of `answer`.
  *
  * link: fpm-dataplane/base/prefix.c
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder of `fpmctl audit` for the kernel's routes: its result for each kind of route, and
- * for messages that are not as rtnetlink(7) says.
+ * The decoder of `fpmctl audit` for the kernel's routes: its result for each kind of route,
+ * and for messages that are not as rtnetlink(7) says.
  *
  * link: fpm-dataplane/ctl/kernel_route.c fpm-dataplane/ctl/hops_text.c
  * link: fpm-dataplane/ctl/kernel_nexthop.c fpm-dataplane/ctl/kernel_dump.c
@@ -201,7 +201,7 @@ rich(void)
 	mnl_attr_nest_end(h, all);
 }
 
-/* --- good messages ------------------------------------------------------------------------- */
+/* --- good messages -------------------------------------------------------------------- */
 
 static void
 a_route_by_a_gateway(void **state)
@@ -470,7 +470,7 @@ notes_stay_while_only_the_prefix_changes(void **state)
 	assert_int_equal(decoded()->noted, 0);
 }
 
-/* --- bad messages -------------------------------------------------------------------------- */
+/* --- bad messages --------------------------------------------------------------------- */
 
 static void
 a_message_cut_at_any_octet_is_no_other_route(void **state)

@@ -106,7 +106,7 @@ fpm_line(const char *row, const char *subject, const char *want)
 	assert_string_equal(line_of(printed(status_fpm, row), subject), want);
 }
 
-/* --- show fpm ---------------------------------------------------------------------------- */
+/* --- show fpm ------------------------------------------------------------------------- */
 
 static void
 the_session_has_its_state_in_words(void **state)
@@ -327,7 +327,7 @@ limits_that_were_hit_are_in_one_line(void **state)
 	fpm_line("{'routes4': 0, 'groups_full': 0}", "Limits hit", "");
 }
 
-/* --- the other commands ------------------------------------------------------------------- */
+/* --- the other commands --------------------------------------------------------------- */
 
 static void
 the_kernel_is_shown_as_a_source(void **state)

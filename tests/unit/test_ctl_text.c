@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers as fpmctl prints them: the first and the last value of each unit. Members of rows,
- * and arrays of rows for --json.
+ * Numbers as fpmctl prints them: the first and the last value of each unit. Members of
+ * rows, and arrays of rows for --json.
  *
  * link: fpm-dataplane/ctl/text.c fpm-dataplane/ctl/json_row.c
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
@@ -60,7 +60,7 @@ rates_and_counts_change_their_unit_at_powers_of_1000(void **state)
 	assert_string_equal(human_count(10000000, buf), "10.0 M");
 }
 
-/* --- rows ---------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------- */
 
 static void
 a_member_that_a_row_lacks_is_empty(void **state)

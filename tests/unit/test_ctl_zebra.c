@@ -132,7 +132,9 @@ names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
 	}
 }
 
-/* The gateway of an IPv6 route of EVPN is an IPv4-mapped address, which has two spellings. */
+/*
+ * The gateway of an IPv6 route of EVPN is an IPv4-mapped address, which has two spellings.
+ */
 static void
 a_mapped_gateway_has_one_spelling(void **state)
 {

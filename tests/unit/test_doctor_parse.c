@@ -17,7 +17,7 @@
 #include "ctl/doctor/parse.h"
 #include "ctl/doctor/pci.h"
 
-/* --- PCI ------------------------------------------------------------------------------- */
+/* --- PCI ------------------------------------------------------------------------------ */
 
 #define CAP 0xa0 /* offset of the PCI Express capability of a 40GbE card */
 
@@ -147,7 +147,7 @@ a_link_carries_what_line_coding_leaves(void **state)
 	assert_int_equal((int)pci_gbit_per_s(15, 8), 0);
 }
 
-/* --- texts ------------------------------------------------------------------------------ */
+/* --- texts ---------------------------------------------------------------------------- */
 
 static void
 lists_of_cpus_come_and_go(void **state)

@@ -74,7 +74,7 @@ has(const char *prefix, int file)
 	return false;
 }
 
-/* --- the calls of fdstore.c ---------------------------------------------------------------- */
+/* --- the calls of fdstore.c ----------------------------------------------------------- */
 
 int
 sd_fdstore(const char *name, int fd)
@@ -175,7 +175,7 @@ tap_fd_carrier(int fd, bool on)
 	return 0;
 }
 
-/* --- a daemon ------------------------------------------------------------------------------ */
+/* --- a daemon ------------------------------------------------------------------------- */
 
 static void
 check_nothing(void)

@@ -273,7 +273,9 @@ protocol_and_ports_select(void **state)
 	assert_int_equal(group(), MAIN);
 }
 
-/* As in Linux, the halves of the SPI of ESP and of AH count as ports, and DCCP has ports. */
+/*
+ * As in Linux, the halves of the SPI of ESP and of AH count as ports, and DCCP has ports.
+ */
 static void
 headers_of_ipsec_and_dccp_have_ports(void **state)
 {

@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 static bool no_memory;    /* there is no memory for datagrams and messages */
 static bool only_count;   /* messages are counted, and not stored */
@@ -86,7 +86,7 @@ poll_wait(struct pollfd *p, nfds_t n, int ms)
 #undef filter_dump_append
 #undef recvmsg
 
-/* --- the kernel ---------------------------------------------------------------------------- */
+/* --- the kernel ----------------------------------------------------------------------- */
 
 static const struct filter_table tables[] = {{.family = NFPROTO_INET, .name = "t"},
 					     {.family = NFPROTO_IPV4, .name = "u"}};
@@ -199,7 +199,7 @@ down(void **state)
 	return 0;
 }
 
-/* --- transactions -------------------------------------------------------------------------- */
+/* --- transactions --------------------------------------------------------------------- */
 
 static void
 without_memory_there_is_no_reader(void **state)
@@ -406,7 +406,7 @@ elements_beyond_16_mib_need_the_whole_table(void **state)
 	next_is(62, true, false, 0);
 }
 
-/* --- transactions while the tables are read ------------------------------------------------- */
+/* --- transactions while the tables are read ------------------------------------------- */
 
 static void
 changes_of_elements_are_gathered(void **state)
@@ -518,7 +518,7 @@ other_changes_spoil_the_read(void **state)
 	ev.gathered.messages.n = 0;
 }
 
-/* --- the wait for transactions -------------------------------------------------------------- */
+/* --- the wait for transactions -------------------------------------------------------- */
 
 static unsigned int ends_after; /* polls after which the thread must end; 0: never */
 

@@ -209,7 +209,8 @@ last_becomes(struct wire *w, const char *expected)
 }
 
 /*
- * End the open message and frame. Assert that there is no event. The caller checks the counter.
+ * End the open message and frame. Assert that there is no event. The caller checks the
+ * counter.
  */
 static inline struct fpm_decoded
 last_is_nothing(struct wire *w)

@@ -155,8 +155,8 @@ queue_that_swings_about_its_half_fills_no_log(void **state)
 	assert_int_equal(bench_run(b), 0);
 	log_set_level(LOG_LEVEL_INFO);
 	/*
-	 * Wait for two lines of each kind, and for a pause without a line. This takes at least a
-	 * second.
+	 * Wait for two lines of each kind, and for a pause without a line. This takes at
+	 * least a second.
 	 */
 	while (now.lines - before.lines < 2 || now.missed == before.missed ||
 	       log_said("fpm: listen resumed") - on < 2) {

@@ -58,7 +58,10 @@ keep_hop(void *arg, const struct fpm_event *ev)
 	return 0;
 }
 
-/* Decode a stream, and keep the next hops of its objects. Return the number of malformed messages. */
+/*
+ * Decode a stream, and keep the next hops of its objects. Return the number of malformed
+ * messages.
+ */
 static uint64_t
 decode(const uint8_t *octet, size_t len)
 {
@@ -162,7 +165,7 @@ a_headend_of_zebra_has_its_outer_header(void **state)
 	assert_false(fib_headend_write(&h, hop[0].label, hop[0].n_labels - 1u));
 }
 
-/* --- built next hops ---------------------------------------------------------------------- */
+/* --- built next hops ------------------------------------------------------------------ */
 
 #define NESTED 0x8000u
 

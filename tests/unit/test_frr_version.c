@@ -27,7 +27,7 @@
 #include "ctl/frr_version.h"
 #include "ctl/json_row.h"
 
-/* --- the parser ------------------------------------------------------------------------- */
+/* --- the parser ----------------------------------------------------------------------- */
 
 static void
 versions_are_parsed(void **state)
@@ -62,7 +62,9 @@ versions_are_parsed(void **state)
 			fail_msg("'%s' is no version", bad[i]);
 }
 
-/* Return the letters of the faults of a version: s(tatic), k(ernel), e(vpn), o(ther SIDs). */
+/*
+ * Return the letters of the faults of a version: s(tatic), k(ernel), e(vpn), o(ther SIDs).
+ */
 static const char *
 faults_of(const char *text)
 {
@@ -164,7 +166,7 @@ a_static_route_lacks_an_interface_behind_its_gateway(void **state)
 	}
 }
 
-/* --- the check --------------------------------------------------------------------------- */
+/* --- the check ------------------------------------------------------------------------ */
 
 #define MODULES                                                                  \
 	"Module information for zebra:\nModule Name  Version                   " \

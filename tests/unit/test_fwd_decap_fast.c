@@ -30,7 +30,7 @@ static unsigned int n_hits;
 static unsigned int tags; /* number of tags of each frame; all frames have the same tags */
 static uint64_t hit;      /* bits of the packets of the last burst that matched */
 
-/* --- both routers ------------------------------------------------------------------------- */
+/* --- both routers --------------------------------------------------------------------- */
 
 static void
 epoch_next(unsigned int by)
@@ -217,7 +217,7 @@ seen_write(unsigned int i, const struct flow *flow)
 		checksum_set(inner);
 }
 
-/* --- random bursts ------------------------------------------------------------------------ */
+/* --- random bursts -------------------------------------------------------------------- */
 
 static const uint64_t flag_sets[] = {0, RTE_MBUF_F_RX_IP_CKSUM_GOOD,
 				     RTE_MBUF_F_RX_IP_CKSUM_BAD,
@@ -370,7 +370,7 @@ patterns_and_stages_agree(void **state)
 	assert_true(n_hits > n_all / 4);
 }
 
-/* --- single rules ------------------------------------------------------------------------- */
+/* --- single rules --------------------------------------------------------------------- */
 
 /* Return the number of patterns of the first router. */
 static unsigned int

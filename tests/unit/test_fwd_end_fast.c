@@ -60,7 +60,7 @@ end_up(void **state)
 	return 0;
 }
 
-/* --- packets ------------------------------------------------------------------------------ */
+/* --- packets -------------------------------------------------------------------------- */
 
 /* The headers of a packet that visits the end point. */
 struct visit {
@@ -108,7 +108,7 @@ visit_write(unsigned int i, const struct visit *w)
 		memcpy(ip + 48 + 16 * (w->left - 1), next6[below(4)], 16);
 }
 
-/* --- both routers ------------------------------------------------------------------------- */
+/* --- both routers --------------------------------------------------------------------- */
 
 static void
 epoch_next(unsigned int by)
@@ -324,7 +324,7 @@ end_points_agree(void **state)
 	assert_true(n_hits > ROUNDS && n_gone > 10 * ROUNDS);
 }
 
-/* --- single rules ------------------------------------------------------------------------- */
+/* --- single rules --------------------------------------------------------------------- */
 
 /* Let the first router learn from packet 0. Return the number of its patterns. */
 static unsigned int

@@ -292,8 +292,8 @@ a_vrf_whose_name_is_not_utf8_has_the_name_of_its_table(void **state)
 }
 
 /*
- * Table main has the route. A VRF uses its own FIB; without a FIB it drops the packet. If its
- * FIB has no route, or one of type throw, the route of main counts. If its FIB has a
+ * Table main has the route. A VRF uses its own FIB; without a FIB it drops the packet. If
+ * its FIB has no route, or one of type throw, the route of main counts. If its FIB has a
  * route that refuses packets, the packet is refused.
  */
 static void

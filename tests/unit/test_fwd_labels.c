@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loops for usual packets with labels (fwd/label_fast.c) give the result of fwd/label.c,
- * octet by octet. The frames are good frames with random changes. The seed is printed.
+ * The loops for usual packets with labels (fwd/label_fast.c) give the result of
+ * fwd/label.c, octet by octet. The frames are good frames with random changes. The seed is
+ * printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -557,8 +558,8 @@ the_mode_of_a_label_decides_where_its_ttl_goes(void **state)
 }
 
 /*
- * RFC 6790, 4.2: the indicator and the entropy label belong to the label above. That label alone
- * decides about the VRF, the TTL and the TC.
+ * RFC 6790, 4.2: the indicator and the entropy label belong to the label above. That label
+ * alone decides about the VRF, the TTL and the TC.
  */
 static void
 an_entropy_label_belongs_to_the_label_above(void **state)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loops for usual packets to VTEPs and behind headends of SRv6 (fwd/outer_fast.c), and for
- * packets out of a VXLAN or of an end point, give the result of fwd/vxlan.c, fwd/headend.c and
- * fwd/sid.c, octet by octet, for random bursts. The second router has no fast path.
+ * The loops for usual packets to VTEPs and behind headends of SRv6 (fwd/outer_fast.c), and
+ * for packets out of a VXLAN or of an end point, give the result of fwd/vxlan.c,
+ * fwd/headend.c and fwd/sid.c, octet by octet, for random bursts. The second router has no
+ * fast path.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -26,7 +27,7 @@ static const fib_path both[2] = {PATH(PATH_ADJ, 1), PATH(PATH_ADJ, 2)};
 static struct fib_seg6 seg6;
 static unsigned int n_into, n_out, n_odd, n_through;
 
-/* --- packets that come from a VTEP, or to a SID -------------------------------------------- */
+/* --- packets that come from a VTEP, or to a SID --------------------------------------- */
 
 static void
 ip4_write(uint8_t *ip, unsigned int len)
@@ -135,7 +136,7 @@ frame_write(unsigned int i, enum kind kind)
 	frame_give(i, kind == FROM_VTEP || kind == TO_SID ? WAN : LAN, outer, len);
 }
 
-/* --- tables ------------------------------------------------------------------------------- */
+/* --- tables --------------------------------------------------------------------------- */
 
 /* Choose the settings of the vxlan device and of its neighbor. */
 static void

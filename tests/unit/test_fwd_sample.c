@@ -87,8 +87,9 @@ pass(uint16_t n)
 }
 
 /*
- * The distances are uniform between 1 and 2N-1: their variance is (N^2 - N) / 3, so the number of
- * samples of n packets has the variance n (N - 1) / (3 N^2). The limit is five deviations.
+ * The distances are uniform between 1 and 2N-1: their variance is (N^2 - N) / 3, so the
+ * number of samples of n packets has the variance n (N - 1) / (3 N^2). The limit is five
+ * deviations.
  */
 static void
 one_of_n_packets_is_a_sample(void **state)

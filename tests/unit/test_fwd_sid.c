@@ -63,8 +63,8 @@ pass_from(uint64_t egress)
 
 /*
  * As in Linux (end_dt_vrf_rcv()), the inner packet comes by the device of the VRF: its
- * rp_filter counts, and each member of the VRF is a reverse path. The hook forward of nft sees
- * this device.
+ * rp_filter counts, and each member of the VRF is a reverse path. The hook forward of nft
+ * sees this device.
  */
 static void
 sources_are_checked_by_the_device_of_the_vrf(void **state)

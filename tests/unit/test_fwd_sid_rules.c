@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables and rules that decide about packets of SRv6 end points, as in Linux (seg6_local.c).
+ * Tables and rules that decide about packets of SRv6 end points, as in Linux
+ * (seg6_local.c).
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -40,8 +41,9 @@ rules_end(void)
 }
 
 /*
- * In Linux (end_dt_vrf_rcv()) the device of the VRF has received the inner packet, so rules without
- * an interface and rules for this device apply to it, and rules for the port do not.
+ * In Linux (end_dt_vrf_rcv()) the device of the VRF has received the inner packet, so rules
+ * without an interface and rules for this device apply to it, and rules for the port do
+ * not.
  */
 static void
 rules_apply_to_packets_inside_by_the_device_of_the_vrf(void **state)
@@ -66,7 +68,10 @@ rules_apply_to_packets_inside_by_the_device_of_the_vrf(void **state)
 	fib->vrf_device[RED] = 0;
 }
 
-/* In Linux (seg6_lookup_nexthop(), ip_route_input()) rules see the neighbor as the destination. */
+/*
+ * In Linux (seg6_lookup_nexthop(), ip_route_input()) rules see the neighbor as the
+ * destination.
+ */
 static void
 rules_apply_to_the_neighbor_of_an_end_point(void **state)
 {
@@ -195,8 +200,9 @@ the_kernel_gets_packets_of_end_t_before_their_source_chooses_it(void **state)
 }
 
 /*
- * The FIBs of VRFs have the routes of table local, which a SID that names its table does not look up.
- * So the kernel decides about a packet if the route that refuses it may be one of table local.
+ * The FIBs of VRFs have the routes of table local, which a SID that names its table does
+ * not look up. So the kernel decides about a packet if the route that refuses it may be one
+ * of table local.
  */
 static void
 routes_of_table_local_that_refuse_are_none_of_a_table_that_is_named(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts of a port with VLANs and macvlans. The verdict on a packet and the sent frame are the same as
- * for the packet alone with its tags removed first. They depend neither on the other
- * packets nor on whether a NIC removes and inserts tags. The frames are good frames with
- * random changes of octets and lengths. The seed is printed.
+ * Bursts of a port with VLANs and macvlans. The verdict on a packet and the sent frame are
+ * the same as for the packet alone with its tags removed first. They depend neither on the
+ * other packets nor on whether a NIC removes and inserts tags. The frames are good frames
+ * with random changes of octets and lengths. The seed is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/

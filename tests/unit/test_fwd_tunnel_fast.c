@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loops for usual packets into and out of tunnels (fwd/tunnel_fast.c) give the result of
- * fwd/tunnel.c, octet by octet, for random bursts. The second router has no fast path.
+ * The loops for usual packets into and out of tunnels (fwd/tunnel_fast.c) give the result
+ * of fwd/tunnel.c, octet by octet, for random bursts. The second router has no fast path.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -67,7 +67,7 @@ frame_write(unsigned int i, uint16_t in, uint16_t tunnel)
 	frame_give(i, in, in == LAN ? family : t->family, len);
 }
 
-/* --- both routers ------------------------------------------------------------------------- */
+/* --- both routers --------------------------------------------------------------------- */
 
 static uint16_t
 tunnel_make(void)
@@ -91,7 +91,10 @@ tunnel_make(void)
 	}
 }
 
-/* T1: outer packets without DF may be fragmented, so their identifications differ: RFC 6864, 4.3. */
+/*
+ * T1: outer packets without DF may be fragmented, so their identifications differ: RFC
+ * 6864, 4.3.
+ */
 static void
 identifications_differ(const struct burst *of)
 {
@@ -147,7 +150,7 @@ usual_packets_and_others_agree(void **state)
 	assert_true(n_into > ROUNDS * 5 && n_out > ROUNDS * 5 && n_odd > ROUNDS);
 }
 
-/* --- packets of several tunnels in a burst ------------------------------------------------- */
+/* --- packets of several tunnels in a burst -------------------------------------------- */
 
 #define N_MORE    5
 #define FIRST     (T6 + 1)
@@ -192,7 +195,10 @@ rings_make(void)
 	policer_init(1000000000, none);
 }
 
-/* Make tunnels of which some are unlike the others, and routes that some packets cannot take. */
+/*
+ * Make tunnels of which some are unlike the others, and routes that some packets cannot
+ * take.
+ */
 static void
 tunnels_make(void)
 {
@@ -260,7 +266,10 @@ inner_walk(struct side *s, const struct fwd_decap *decap, unsigned int n, bool o
 	fwd_tunnels_walk(&s->fwd);
 }
 
-/* Note where each packet is: a port, the ring of the punt thread (PORT_MAX), or dropped (0). */
+/*
+ * Note where each packet is: a port, the ring of the punt thread (PORT_MAX), or dropped
+ * (0).
+ */
 static void
 places_find(struct side *s, uint16_t place[N_PACKETS])
 {

@@ -34,7 +34,9 @@ labels_begin(uint32_t key)
 	fib->group[GROUP_PHP + 3] = group_word_single(PATH(PATH_KERNEL, 0));
 }
 
-/* Begin a frame of T4 with labels behind the header of GRE. Return where the labels begin. */
+/*
+ * Begin a frame of T4 with labels behind the header of GRE. Return where the labels begin.
+ */
 static uint8_t *
 outer4(uint32_t key)
 {
@@ -80,7 +82,9 @@ label(uint8_t *p, uint32_t value, bool bottom, uint8_t ttl)
 	return p + 4;
 }
 
-/* Write the lengths of the outer packet, which ends at `end`, and let it pass the stages. */
+/*
+ * Write the lengths of the outer packet, which ends at `end`, and let it pass the stages.
+ */
 static void
 receive(const uint8_t *end, unsigned int padding)
 {

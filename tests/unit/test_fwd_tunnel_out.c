@@ -10,9 +10,11 @@
  */
 #include "tunnel_bed.h"
 
-/* --- out of a tunnel ---------------------------------------------------------------------- */
+/* --- out of a tunnel ------------------------------------------------------------------ */
 
-/* Write an outer header of T4 from the far end, and return where the inner packet begins. */
+/*
+ * Write an outer header of T4 from the far end, and return where the inner packet begins.
+ */
 static uint8_t *
 outer4(uint8_t proto, uint8_t dscp, unsigned int len, const char *gre, unsigned int n_gre)
 {
@@ -306,7 +308,9 @@ rp_filter_concerns_the_outer_packet(void **state)
 	opened_leaves(T4, 60, 0x0800);
 }
 
-/* A packet from or to the MAC of a group gets no ICMP error. An inner packet has MACs of 0. */
+/*
+ * A packet from or to the MAC of a group gets no ICMP error. An inner packet has MACs of 0.
+ */
 static void
 a_packet_that_came_out_has_no_addresses_of_its_outer_header(void **state)
 {

@@ -495,7 +495,8 @@ frame_to_send(void)
 
 /*
  * Send two frames by the port and four by a VLAN. The device inserts the tag of the first
- * and the last of these four; the two others have their tag. The device takes `takes` frames.
+ * and the last of these four; the two others have their tag. The device takes `takes`
+ * frames.
  */
 static void
 send_six(unsigned int takes)
@@ -564,7 +565,7 @@ a_captured_frame_has_its_tag(void **state)
 	conf.watch_ring = NULL;
 }
 
-/* --- samples of sFlow ------------------------------------------------------------------- */
+/* --- samples of sFlow ----------------------------------------------------------------- */
 
 static void
 walk_sampled(struct burst *b)

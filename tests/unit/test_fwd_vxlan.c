@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets to VTEPs and from them, octet by octet: RFC 7348, 6040, 9135. The Linux kernel as the other
- * router is in tests/system/test_vxlan.py.
+ * Packets to VTEPs and from them, octet by octet: RFC 7348, 6040, 9135. The Linux kernel as
+ * the other router is in tests/system/test_vxlan.py.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
@@ -10,7 +10,7 @@
  */
 #include "vxlan_bed.h"
 
-/* --- to a VTEP ---------------------------------------------------------------------------- */
+/* --- to a VTEP ------------------------------------------------------------------------ */
 
 /* Check all headers of a packet that leaves, and return the inner packet. */
 static uint8_t *
@@ -271,7 +271,7 @@ a_buffer_without_room_is_dropped(void **state)
 	}
 }
 
-/* --- from a VTEP -------------------------------------------------------------------------- */
+/* --- from a VTEP ---------------------------------------------------------------------- */
 
 /*
  * Write a VXLAN packet from the far end. Return its UDP header. *len: of the outer packet.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The predecessor in a handover: its steps, the reasons for which there is no successor, and
- * its wait. While the predecessor waits, it sends WATCHDOG=1 to the service manager each
- * second. The test plays the successor, the manager and the kernel. Time passes only while
- * poll() or nanosleep() of the test waits.
+ * The predecessor in a handover: its steps, the reasons for which there is no successor,
+ * and its wait. While the predecessor waits, it sends WATCHDOG=1 to the service manager
+ * each second. The test plays the successor, the manager and the kernel. Time passes only
+ * while poll() or nanosleep() of the test waits.
  *
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  * link: fpm-dataplane/restart/restart_lock.c
@@ -36,7 +36,7 @@ static struct {
 	char why[256];      /* the reason that clients get */
 } t;
 
-/* --- functions that this program replaces ---------------------------------------------- */
+/* --- functions that this program replaces --------------------------------------------- */
 
 int
 clock_gettime(clockid_t clock, struct timespec *now)
@@ -73,7 +73,7 @@ port_discard(const struct port *port)
 	t.n_discarded++;
 }
 
-/* --- the other functions that handover.c calls ------------------------------------------ */
+/* --- the other functions that handover.c calls ---------------------------------------- */
 
 bool
 nicd_is_connected(void)
@@ -187,7 +187,7 @@ NOT_CALLED(bool, worker_has_begun, (const struct worker *w))
 NOT_CALLED(void, worker_settle, (struct worker *const *w, unsigned int n))
 NOT_CALLED(void, sd_unmute, (void))
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 stop_forwarding(void)

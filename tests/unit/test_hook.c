@@ -38,7 +38,7 @@
 #define EM_BPF 247
 #endif
 
-/* --- instructions ---------------------------------------------------------------------------- */
+/* --- instructions --------------------------------------------------------------------- */
 
 #define SIZE ((int)sizeof(struct fpm_hook))
 
@@ -197,7 +197,7 @@ the_longest_program_is_accepted(void **state)
 	free(ins);
 }
 
-/* --- object files ---------------------------------------------------------------------------- */
+/* --- object files --------------------------------------------------------------------- */
 
 enum { S_NULL, S_CODE, S_SYMBOLS, S_OTHER, N_SECTIONS };
 
@@ -331,7 +331,7 @@ a_damaged_object_file_never_leads_outside(void **state)
 	}
 }
 
-/* --- the list -------------------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------------- */
 
 static struct fib *fib;
 static struct hooks *hooks;
@@ -470,7 +470,7 @@ the_list_has_a_limit(void **state)
 	assert_int_equal(run("port64"), 64);
 }
 
-/* --- random programs ------------------------------------------------------------------------- */
+/* --- random programs ------------------------------------------------------------------ */
 
 static struct fpm_hook *fenced; /* between pages without access */
 
@@ -565,7 +565,7 @@ program_make(struct bpf_insn ins[64])
 	return n;
 }
 
-/* --- an interpreter that checks each access ---------------------------------------------------- */
+/* --- an interpreter that checks each access ------------------------------------------- */
 
 struct machine {
 	uint64_t reg[11];
@@ -670,7 +670,9 @@ machine_jumps(uint8_t op, uint64_t a, uint64_t b)
 	}
 }
 
-/* Run a program of program_make(). Return false if it touches memory that is not its own. */
+/*
+ * Run a program of program_make(). Return false if it touches memory that is not its own.
+ */
 static bool
 interpret(const struct bpf_insn *ins, struct fpm_hook *argument, uint64_t *result)
 {

@@ -122,7 +122,7 @@ a_second_exit_is_right_at_any_distance(void **state)
 	}
 }
 
-/* --- ranges ------------------------------------------------------------------------------- */
+/* --- ranges --------------------------------------------------------------------------- */
 
 static void
 range_is(struct range r, uint64_t min, uint64_t max)

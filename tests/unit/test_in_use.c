@@ -117,7 +117,7 @@ session_end(struct session *s)
 	close(s->listening);
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 an_address_is_a_use_but_not_one_that_the_kernel_makes(void **state)

@@ -229,7 +229,10 @@ table_local_is_a_mark_and_table_main(void **state)
 	assert_int_equal(decode(false), KERNEL_TAKEN);
 	assert_int_equal(sample.ev.route.table, 100000);
 
-	/* Numbers that the RIB uses for keys that are no IP routes, and for tables of its own. */
+	/*
+	 * Numbers that the RIB uses for keys that are no IP routes, and for tables of its
+	 * own.
+	 */
 	for (unsigned int i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
 		route_open(RTM_NEWROUTE, "198.51.100.1/32");
 		attr_u32(&sample.w, RTA_TABLE, reserved[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sets of a ruleset whose elements come and go: the answers are those of a list that is searched
- * from its start to its end.
+ * Sets of a ruleset whose elements come and go: the answers are those of a list that is
+ * searched from its start to its end.
  *
  * link: fpm-dataplane/ruleset/ poptrie/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
@@ -261,7 +261,7 @@ a_member_that_expires_is_in_an_array(void **state)
 	ruleset_members_free(&s);
 }
 
-/* --- the kind of a set ---------------------------------------------------------------------- */
+/* --- the kind of a set ---------------------------------------------------------------- */
 
 /* Write number `i` as a key of four octets. */
 static uint8_t *

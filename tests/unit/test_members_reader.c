@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that searches a set of a ruleset while its elements change; for the thread sanitizer.
+ * A thread that searches a set of a ruleset while its elements change; for the thread
+ * sanitizer.
  *
  * link: fpm-dataplane/ruleset/ poptrie/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */

@@ -343,7 +343,9 @@ settings_of_ipv6_are_followed(void **state)
 	struct rig *r = rig_up(state);
 
 	assert_int_equal(iface_now(r).mtu6_bytes, 1500);
-	/* When the kernel handles the carrier, it sets the MTU of IPv6 to that of the link. */
+	/*
+	 * When the kernel handles the carrier, it sets the MTU of IPv6 to that of the link.
+	 */
 	wait_for(r, run("ip -n %s link show t0 | grep -q 'state UP'", r->bed->netns) == 0);
 	bed_sysctl(r->bed, "ipv6/conf/t0/mtu", "1400");
 	wait_for(r, iface_now(r).mtu6_bytes == 1400);

@@ -399,8 +399,8 @@ rig_stop(struct rig *r)
 }
 
 /*
- * Return true if the kernel sends packets to the TAP. It drops them until its linkwatch, which
- * may take more than a second, has seen the carrier; a neighbor fails before that.
+ * Return true if the kernel sends packets to the TAP. It drops them until its linkwatch,
+ * which may take more than a second, has seen the carrier; a neighbor fails before that.
  */
 static inline bool
 tap_sends(const struct rig *r)

@@ -24,7 +24,7 @@ random_below(uint32_t n)
 	return (uint32_t)(random_state >> 32) % n;
 }
 
-/* --- the walk ------------------------------------------------------------------------------ */
+/* --- the walk ------------------------------------------------------------------------- */
 
 /* Return the rank of an address as a source, 1 to 5. 0: it is never a source. */
 static int
@@ -99,7 +99,7 @@ assert_published(void)
 	assert_memory_equal(fi->on_link6, want.on_link6, sizeof(want.on_link6));
 }
 
-/* --- events -------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------- */
 
 static bool
 same_address(const struct kmon_addr *a, const struct kmon_addr *b)

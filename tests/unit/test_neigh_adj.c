@@ -28,8 +28,8 @@ kernel_says(struct rig *r, const char *addr, const char *state)
 }
 
 /*
- * Let the kernel wait 3 s for the far end before it gives up, not 0.3 s. The far end answers
- * only when this program has a CPU.
+ * Let the kernel wait 3 s for the far end before it gives up, not 0.3 s. The far end
+ * answers only when this program has a CPU.
  */
 static void
 be_patient(struct rig *r)

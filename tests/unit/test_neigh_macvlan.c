@@ -172,7 +172,9 @@ next_below(unsigned int n)
 	return (unsigned int)((state >> 33) % n);
 }
 
-/* Macvlans come, go, change their state and their MAC. Some have the same MAC for a while. */
+/*
+ * Macvlans come, go, change their state and their MAC. Some have the same MAC for a while.
+ */
 static void
 macvlans_are_found_by_their_macs_after_each_change(void **state)
 {
@@ -182,7 +184,9 @@ macvlans_are_found_by_their_macs_after_each_change(void **state)
 	uint8_t mac[6] = {0, 0, 0x5e, 0, 1, 0};
 
 	for (unsigned int i = 0; i < CHANGES; i++) {
-		/* Half of the changes are of few macvlans, so that the table becomes empty. */
+		/*
+		 * Half of the changes are of few macvlans, so that the table becomes empty.
+		 */
 		unsigned int k = next_below(i / 500 % 2 == 0 ? N : 3);
 		unsigned int n_on[MACS] = {0};
 

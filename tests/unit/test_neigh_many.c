@@ -57,7 +57,7 @@ address_said(uint32_t ifindex, uint32_t i, bool gone)
 	round_over();
 }
 
-/* --- links, made and removed ----------------------------------------------------------- */
+/* --- links, made and removed ---------------------------------------------------------- */
 
 static struct kmon_link
 tunnel_of(uint32_t i)
@@ -201,7 +201,7 @@ a_vlan_with_a_macvlan(uint32_t i, bool gone)
 		link_said(vlan, true);
 }
 
-/* --- counts ----------------------------------------------------------------------------- */
+/* --- counts --------------------------------------------------------------------------- */
 
 struct work {
 	uint64_t steps, publishes, tables;
@@ -325,7 +325,7 @@ work_for_macvlans_with_one_mac_is_linear(void **state)
 	measure_both(state, a_vlan_with_a_macvlan);
 }
 
-/* --- addresses of one interface ------------------------------------------------------------ */
+/* --- addresses of one interface ------------------------------------------------------- */
 
 #define N_ADDRESSES 2000u
 

@@ -272,7 +272,10 @@ tunnels_between_link_local_addresses_stay_with_the_kernel(void **state)
 	assert_non_null(tunnel_at(20));
 }
 
-/* `dev` of a tunnel is a VRF, a member of a VRF, or an interface. A member may change its VRF. */
+/*
+ * `dev` of a tunnel is a VRF, a member of a VRF, or an interface. A member may change its
+ * VRF.
+ */
 static void
 outer_packets_are_in_the_vrf_of_the_link_below(void **state)
 {
@@ -387,7 +390,8 @@ rib_heard(struct msg_link heard[2])
 /*
  * rib gets one message about a new tunnel: the interface is a tunnel, is up, and has a
  * number. It gets one message when the tunnel is deleted. If the tunnel is left to the
- * kernel, or no longer, rib loses the interface and gets it again, without or with a number.
+ * kernel, or no longer, rib loses the interface and gets it again, without or with a
+ * number.
  */
 static void
 rib_hears_of_tunnels(void **state)

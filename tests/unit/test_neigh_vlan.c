@@ -10,7 +10,7 @@
 #include "log_said.h"
 #include "neigh_bed.h"
 
-/* --- tests -------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 a_vlan_is_found_by_its_tag_until_it_goes(void **state)

@@ -197,7 +197,9 @@ a_bridge_over_a_vxlan_device_is_an_interface_until_it_goes(void **state)
 	assert_null(iface_at(BRIDGE));
 }
 
-/* Check that forwarders do not serve the bridge, and that the log has said why `n` times. */
+/*
+ * Check that forwarders do not serve the bridge, and that the log has said why `n` times.
+ */
 static void
 is_the_kernels(const char *reason, unsigned int n)
 {

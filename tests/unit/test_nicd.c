@@ -50,7 +50,7 @@ fds_count(void)
 	return n;
 }
 
-/* --- tests: records --------------------------------------------------------------------- */
+/* --- tests: records ------------------------------------------------------------------- */
 
 static void
 a_record_of_another_length_is_refused_and_a_descriptor_is_passed(void **state)
@@ -127,7 +127,7 @@ an_fpm_nics_of_another_version_is_left(void **state)
 	assert_int_equal(fds_count(), n_fd);
 }
 
-/* --- tests: the start ------------------------------------------------------------------- */
+/* --- tests: the start ----------------------------------------------------------------- */
 
 /* Receive a datagram that the service manager would get. Return its descriptor, or -1. */
 static int
@@ -326,7 +326,7 @@ processes_that_share_dpdk_must_agree_about_its_memory(void **state)
 	assert_int_not_equal(eal_hash(&conf), sum);
 }
 
-/* --- tests: devices --------------------------------------------------------------------- */
+/* --- tests: devices ------------------------------------------------------------------- */
 
 static void
 a_device_is_opened_by_fpm_nics_and_attached_here(void **state)
@@ -488,7 +488,7 @@ requests_for_a_device_reach_it(void **state)
 	port_detach(&port);
 }
 
-/* --- tests: connections ----------------------------------------------------------------- */
+/* --- tests: connections --------------------------------------------------------------- */
 
 static void
 there_are_two_daemons_at_a_time(void)
@@ -591,7 +591,7 @@ what_a_daemon_leaves_is_freed_with_its_last_connection(void **state)
 	port_detach(&port);
 }
 
-/* --- tests: the end --------------------------------------------------------------------- */
+/* --- tests: the end ------------------------------------------------------------------- */
 
 static void
 bye_closes_the_devices_and_removes_the_files(void **state)
@@ -669,7 +669,7 @@ files_of_a_killed_process_are_removed_by_the_next_and_no_others(void **state)
 	nics_end(state);
 }
 
-/* --- tests: the successor --------------------------------------------------------------- */
+/* --- tests: the successor ------------------------------------------------------------- */
 
 static bool
 refused_because(const char *reason)
@@ -799,7 +799,7 @@ a_successor_takes_fpm_nics_over_if_it_fits(void **state)
 	port_detach(&port);
 }
 
-/* --- main ------------------------------------------------------------------------------- */
+/* --- main ----------------------------------------------------------------------------- */
 
 /* Play the service manager of this process. */
 static void

@@ -175,7 +175,7 @@ threads_together_get_the_rate_of_one(void **state)
 	assert_int_equal(n[0] + n[1] + n[2] + n[3], 100 + 999 * 5);
 }
 
-/* --- classes ------------------------------------------------------------------------------ */
+/* --- classes -------------------------------------------------------------------------- */
 
 static void
 set(enum punt_class class, uint32_t rate, uint32_t burst, uint32_t source_rate,
@@ -245,7 +245,7 @@ ticks_are_seconds(void **state)
 	assert_int_equal(policer_seconds(86400 * S), 86400);
 }
 
-/* --- peers --------------------------------------------------------------------------------- */
+/* --- peers ---------------------------------------------------------------------------- */
 
 static const uint8_t a4[4] = {192, 0, 2, 1}, b4[4] = {192, 0, 2, 2};
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `fpm-dataplane --prepare`: the hugepages that it asks for, the NICs that it gives to
- * vfio-pci, IPv6 of kernel interfaces, and its lines in the log. The test plays the machine.
+ * vfio-pci, IPv6 of kernel interfaces, and its lines in the log. The test plays the
+ * machine.
  *
  * link: fpm-dataplane/start/prepare.c fpm-dataplane/pci/devargs.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
@@ -31,7 +32,7 @@ static struct {
 
 static struct config conf;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 long long
 sysfs_read_number(const char *path, long long none)
@@ -98,7 +99,7 @@ kernel_if_ipv6_off(const char *name)
 	return t.ipv6_rc;
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static int
 setup(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Objects that one thread publishes while another thread reads them: blocks of counters,
- * logged packets, the source address of SRv6, programs of hooks. For the thread sanitizer, which reports an access that no release and
- * acquire order.
+ * logged packets, the source address of SRv6, programs of hooks. For the thread sanitizer,
+ * which reports an access that no release and acquire order.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/ruleset/logged.c
  * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/list.c
@@ -43,7 +43,7 @@
 #define LOADS   20u
 #define FAMILY  0x21 /* number of SEG6 in generic netlink */
 
-/* --- blocks of counters ------------------------------------------------------------------- */
+/* --- blocks of counters --------------------------------------------------------------- */
 
 /* Read all blocks until there are BLOCKS. Returns the number of names that were wrong. */
 static void *
@@ -84,7 +84,7 @@ a_reader_of_the_number_of_blocks_sees_the_blocks(void **state)
 	assert_null(wrong);
 }
 
-/* --- logged packets ----------------------------------------------------------------------- */
+/* --- logged packets ------------------------------------------------------------------- */
 
 static struct logged_ring ring;
 
@@ -129,7 +129,7 @@ a_slot_of_the_ring_of_logged_packets_is_copied_before_it_is_used_again(void **st
 	assert_false(logged_take(&ring, &l));
 }
 
-/* --- the source address of SRv6 ----------------------------------------------------------- */
+/* --- the source address of SRv6 ------------------------------------------------------- */
 
 static struct fib fib;
 static uint8_t source[16] = {0x20, 1}; /* the address of the kernel */
@@ -208,7 +208,7 @@ a_reader_of_the_source_of_srv6_sees_whole_addresses(void **state)
 	free(atomic_load(&fib.seg6));
 }
 
-/* --- programs of hooks -------------------------------------------------------------------- */
+/* --- programs of hooks ---------------------------------------------------------------- */
 
 static atomic_bool loaded; /* all LOADS programs were published */
 

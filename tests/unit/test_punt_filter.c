@@ -36,7 +36,7 @@ static struct {
 	enum reason reason;
 } u;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 enum ruleset_verdict
 ruleset_judge(const struct ruleset *r, struct ruleset_packet *packet)
@@ -82,7 +82,7 @@ fib_egress_judge(const struct fib *f, const struct fib_iface *in, uint64_t egres
 	return (enum fib_back)2;
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static int
 setup(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that the punt thread forwards, octet by octet: plain ones and fragments; each drop
- * with its reason and its ICMP error; packets that wait for a neighbor.
+ * Packets that the punt thread forwards, octet by octet: plain ones and fragments; each
+ * drop with its reason and its ICMP error; packets that wait for a neighbor.
  *
  * link: fpm-dataplane/punt/forward.c fpm-dataplane/punt/tunnel.c fpm-dataplane/punt/headend.c
  * link: fpm-dataplane/punt/label.c fpm-dataplane/punt/out.c fpm-dataplane/punt/icmp.c
@@ -12,7 +12,7 @@
  */
 #include "punt_bed.h"
 
-/* --- plain packets --------------------------------------------------------------------------- */
+/* --- plain packets -------------------------------------------------------------------- */
 
 static void
 a_packet_leaves_with_a_lower_ttl_and_without_padding(void **state)
@@ -165,7 +165,10 @@ packets_for_the_kernel_go_to_the_tap(void **state)
 		forward(m);
 		assert_int_equal(n_delivered, i + 1);
 		counted(DROP_foreign_oif, 0, 0, 0);
-		/* A packet of this host: the kernel sends it, but there is no raw socket here. */
+		/*
+		 * A packet of this host: the kernel sends it, but there is no raw socket
+		 * here.
+		 */
 		originate(packet_make(4, 60));
 		assert_int_equal(n_delivered, i + 1);
 		counted(i == 0 ? DROP_no_route : DROP_foreign_oif, 0, 0, 0);
@@ -185,7 +188,7 @@ the_buffers_come_back_if_the_ring_is_full(void **state)
 		rte_pktmbuf_free(frame_left(60, 0x0800, WAN));
 }
 
-/* --- packets larger than the MTU ----------------------------------------------------------- */
+/* --- packets larger than the MTU ------------------------------------------------------ */
 
 static void
 fragments_have_offsets_and_checksums(void **state)
@@ -293,7 +296,7 @@ a_packet_that_cannot_be_cut_is_dropped(void **state)
 		rte_pktmbuf_free(kept[--n]);
 }
 
-/* --- packets that wait ---------------------------------------------------------------------- */
+/* --- packets that wait ---------------------------------------------------------------- */
 
 static struct msg_neigh
 answer(uint16_t ifidx, uint8_t family, const uint8_t *addr, bool resolved)

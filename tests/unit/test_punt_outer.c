@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that the punt thread sends with labels, into tunnels, to VTEPs and behind headends of
- * SRv6, octet by octet; each drop with its reason and its ICMP error.
+ * Packets that the punt thread sends with labels, into tunnels, to VTEPs and behind
+ * headends of SRv6, octet by octet; each drop with its reason and its ICMP error.
  *
  * link: fpm-dataplane/punt/forward.c fpm-dataplane/punt/tunnel.c fpm-dataplane/punt/headend.c
  * link: fpm-dataplane/punt/label.c fpm-dataplane/punt/out.c fpm-dataplane/punt/icmp.c
@@ -22,7 +22,7 @@ static struct fib_seg6 seg6;
 
 static const uint8_t tunsrc6[16] = {0x20, 1, 0xd, 0xb8, 0, 0xff, [15] = 1};
 
-/* --- labels ----------------------------------------------------------------------------------- */
+/* --- labels --------------------------------------------------------------------------- */
 
 /*
  * Let LABEL lead to WAN: without a new label if `encap` is 0, otherwise by this entry of
@@ -145,7 +145,10 @@ labels_that_lead_nowhere_have_their_reasons(void **state)
 	counted(N_REASON, 0, 0, 0);
 }
 
-/* The length in the header may leave out octets of the frame, but not name more than it has. */
+/*
+ * The length in the header may leave out octets of the frame, but not name more than it
+ * has.
+ */
 static void
 a_wrong_length_behind_the_last_label_is_dropped(void **state)
 {
@@ -284,7 +287,9 @@ an_error_about_a_packet_with_labels_has_them(void **state)
 		assert_non_null(m);
 		ip = l3_of(m);
 		assert_int_equal(rte_pktmbuf_pkt_len(m), L2_LEN + quote + 128 + 12);
-		/* The length of the quote: in 32-bit words, or for ICMPv6 in 64-bit words. */
+		/*
+		 * The length of the quote: in 32-bit words, or for ICMPv6 in 64-bit words.
+		 */
 		assert_int_equal(ip[l4 + (family == 4 ? 5 : 4)], family == 4 ? 32 : 16);
 		ip += quote + 128;
 		assert_int_equal(ip[0], 0x20); /* version 2 */
@@ -298,7 +303,9 @@ an_error_about_a_packet_with_labels_has_them(void **state)
 	}
 }
 
-/* An ICMP error of this thread is counted in its class as taken, because no ring passes it. */
+/*
+ * An ICMP error of this thread is counted in its class as taken, because no ring passes it.
+ */
 static void
 an_error_is_counted_in_its_class(void **state)
 {
@@ -356,7 +363,7 @@ fragments_get_the_labels_of_the_packet(void **state)
 	counted(DROP_mtu, 0, 0, 0);
 }
 
-/* --- tunnels ----------------------------------------------------------------------------------- */
+/* --- tunnels -------------------------------------------------------------------------- */
 
 static void
 into_t4(uint32_t key)
@@ -549,7 +556,7 @@ an_inner_packet_loses_its_outer_headers(void **state)
 	}
 }
 
-/* --- VXLAN -------------------------------------------------------------------------------------- */
+/* --- VXLAN ---------------------------------------------------------------------------- */
 
 static void
 a_packet_gets_the_headers_of_its_vtep(void **state)
@@ -636,7 +643,7 @@ a_vtep_has_an_mtu_and_a_neighbor(void **state)
 	counted(DROP_egress_down, 0, 0, 1);
 }
 
-/* --- headends of SRv6 ---------------------------------------------------------------------------- */
+/* --- headends of SRv6 ----------------------------------------------------------------- */
 
 /* Routes to HOST4 and host6 lead to a headend with the only segment remote6. */
 static void

@@ -121,7 +121,9 @@ look4(uint8_t *ip, unsigned int len)
 	punt_pmtu_look(&punt, &frame.m);
 }
 
-/* Write "fragmentation needed" about a packet from LOCAL to `dst`. Returns the IP header. */
+/*
+ * Write "fragmentation needed" about a packet from LOCAL to `dst`. Returns the IP header.
+ */
 static uint8_t *
 error4(uint32_t dst, uint8_t proto, uint16_t mtu)
 {
@@ -256,7 +258,9 @@ forged_errors_do_not_stop_the_discovery(void **state)
 		atomic_store(&fib->vxlan_hop[ADJ + i], NULL);
 }
 
-/* If forged errors have used all scans, a new or a removed VTEP is noticed after a second. */
+/*
+ * If forged errors have used all scans, a new or a removed VTEP is noticed after a second.
+ */
 static void
 vteps_come_and_go(void **state)
 {
@@ -348,8 +352,8 @@ an_error_that_came_in_a_tunnel_counts(void **state)
 }
 
 /*
- * Write "packet too big" about a packet of a headend to segment `n`, with `len` octets in all. Returns
- * the IP header.
+ * Write "packet too big" about a packet of a headend to segment `n`, with `len` octets in
+ * all. Returns the IP header.
  */
 static uint8_t *
 error6(uint32_t n, uint32_t mtu, unsigned int len)
@@ -424,8 +428,8 @@ no_ipv6_path_has_less_than_1280_octets(void **state)
 }
 
 /*
- * The quoted packet ends within its IPv6 header, or behind it. An option of RFC 2473 need not be
- * quoted, but its next header counts if it is.
+ * The quoted packet ends within its IPv6 header, or behind it. An option of RFC 2473 need
+ * not be quoted, but its next header counts if it is.
  */
 static void
 a_cut_error_of_ipv6_does_not_count(void **state)

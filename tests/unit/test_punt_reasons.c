@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reason of a punted packet that came in a tunnel decides whether the kernel gets it with
- * the headers of the tunnel, or the punt thread handles the inner packet.
+ * The reason of a punted packet that came in a tunnel decides whether the kernel gets it
+ * with the headers of the tunnel, or the punt thread handles the inner packet.
  *
  * link: fpm-dataplane/punt/punt.c
  * link: fpm-dataplane/punt/forward.c fpm-dataplane/punt/tunnel.c fpm-dataplane/punt/headend.c
@@ -19,7 +19,7 @@
 
 #define OUTER_BYTES 24u /* IPv4 and GRE */
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 static unsigned int n_looked; /* calls of punt_pmtu_look() */
 
@@ -70,7 +70,7 @@ tap_replace(struct punt *of, const struct msg_tap *t)
 {
 }
 
-/* --- packets out of a tunnel -------------------------------------------------------------- */
+/* --- packets out of a tunnel ---------------------------------------------------------- */
 
 static struct worker thread; /* punt, but its functions run on the bed */
 
@@ -83,7 +83,10 @@ handle(struct rte_mbuf *m)
 	assert_int_equal(rte_ring_count(rings[1].punt[CLASS_FIRST_OPEN]), 0);
 }
 
-/* Make a packet of `len` octets that LAN received from a tunnel, whose outer packets WAN got. */
+/*
+ * Make a packet of `len` octets that LAN received from a tunnel, whose outer packets WAN
+ * got.
+ */
 static struct rte_mbuf *
 inner_make(enum reason reason, unsigned int len)
 {

@@ -34,7 +34,7 @@ static struct {
 	unsigned int n_answers;
 } t;
 
-/* --- functions that reconnect.c calls ------------------------------------------------------ */
+/* --- functions that reconnect.c calls ------------------------------------------------- */
 
 void
 kernel_if_of(const char *device, char name[IF_NAMESIZE])
@@ -99,7 +99,7 @@ ports_answer(struct port *port)
 	t.n_answers++;
 }
 
-/* --- rig ----------------------------------------------------------------------------------- */
+/* --- rig ------------------------------------------------------------------------------ */
 
 static void
 with_port(const char *tap, const char *device)
@@ -135,7 +135,7 @@ turns(unsigned int n)
 		ev_invoke(t.loop, &t.r.timer, EV_TIMER);
 }
 
-/* --- tests --------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 a_removed_port_leaves_the_tries_of_the_others_as_they_are(void **state)

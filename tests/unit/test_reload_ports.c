@@ -57,7 +57,7 @@ static struct {
 	char unstored[2 * IFNAMSIZ]; /* names of TAPs that are kept no longer */
 } t;
 
-/* --- functions that reload_ports.c calls -------------------------------------------------- */
+/* --- functions that reload_ports.c calls ---------------------------------------------- */
 
 void
 port_rxq(const struct port *port, uint16_t queue, struct rxq *q)
@@ -152,7 +152,7 @@ hotplug_unstore(const char *tap)
 	strcat(strcat(t.unstored, tap), " ");
 }
 
-/* --- rig ---------------------------------------------------------------------------------- */
+/* --- rig ------------------------------------------------------------------------------ */
 
 static int
 setup(void **state)
@@ -233,7 +233,7 @@ start(const struct config *conf)
 	assert_int_equal(reload_ports(&t.h, &nothing, conf, why, sizeof(why)), 0);
 }
 
-/* --- tests -------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 a_queue_that_a_forwarder_had_needs_no_memory_again(void **state)

@@ -294,8 +294,8 @@ a_lab_day_of_reconnects_ends_as_its_decodes_say(void **state)
 }
 
 /*
- * FRR 8.4 sends a replace as two messages in one frame. However the stream is cut, no reader
- * sees the state between the two.
+ * FRR 8.4 sends a replace as two messages in one frame. However the stream is cut, no
+ * reader sees the state between the two.
  */
 static void
 replaces_of_a_live_stream_are_never_seen_half_done(void **state)

@@ -143,7 +143,7 @@ zebras_port_id_and_its_hold_are_kept(void **state)
 	rig_free(g);
 }
 
-/* --- checkpoints that are refused --------------------------------------------------------- */
+/* --- checkpoints that are refused ----------------------------------------------------- */
 
 static struct ckpt_route *
 nth(struct ckpt *c, unsigned int n)

@@ -14,7 +14,7 @@
 #define NET "198.51.100.0/24"
 #define DST "198.51.100.9"
 
-/* --- new next hop ---------------------------------------------------------------------- */
+/* --- new next hop --------------------------------------------------------------------- */
 
 static void
 a_new_next_hop_is_used_when_neigh_has_answered(void **state)
@@ -179,7 +179,7 @@ a_commit_does_not_wait_for_a_next_hop_that_is_gone(void **state)
 	rig_free(g);
 }
 
-/* --- replayed route -------------------------------------------------------------------- */
+/* --- replayed route ------------------------------------------------------------------- */
 
 static struct rig *
 replaying(void)
@@ -317,7 +317,9 @@ outside_of_a_replay_an_unknown_id_is_unresolved(void **state)
 	rig_free(g);
 }
 
-/* A route that waited once may wait again. A chain with the route twice would be endless. */
+/*
+ * A route that waited once may wait again. A chain with the route twice would be endless.
+ */
 static void
 routes_may_wait_in_each_replay(void **state)
 {

@@ -11,7 +11,10 @@
 
 #include "fib/urpf.h"
 
-/* Return the egress interfaces of a source as text: "1 2 other vrf1"; valid until the next call. */
+/*
+ * Return the egress interfaces of a source as text: "1 2 other vrf1"; valid until the next
+ * call.
+ */
 static const char *
 egress_of(const struct rig *g, const char *src)
 {

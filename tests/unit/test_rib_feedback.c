@@ -123,7 +123,7 @@ an_unsupported_route_has_failed(void **state)
 	rig_free(g);
 }
 
-/* --- full tables ----------------------------------------------------------------------- */
+/* --- full tables ---------------------------------------------------------------------- */
 
 static void
 a_route_that_is_refused_has_failed(void **state)

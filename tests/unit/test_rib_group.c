@@ -596,8 +596,8 @@ paths_by_the_kernel_are_equal_to_paths_by_ports(void **state)
 }
 
 /*
- * A tunnel has no neighbors: a gateway behind it takes no adjacency. It was an interface of the
- * kernel before its first report as a tunnel, and may be one again.
+ * A tunnel has no neighbors: a gateway behind it takes no adjacency. It was an interface of
+ * the kernel before its first report as a tunnel, and may be one again.
  */
 static void
 paths_by_tunnels_have_no_adjacency(void **state)

@@ -90,7 +90,9 @@ a_subnet_whose_link_is_down_yields_to_zebras_route(void **state)
 	rig_free(g);
 }
 
-/* The sysctl ignore_routes_with_linkdown, with groups whose members are on several links. */
+/*
+ * The sysctl ignore_routes_with_linkdown, with groups whose members are on several links.
+ */
 static void
 routes_by_links_without_carrier_count_as_the_sysctl_says(void **state)
 {

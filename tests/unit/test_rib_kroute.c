@@ -257,7 +257,7 @@ a_connected_route_yields_while_its_link_is_down(void **state)
 	end(g);
 }
 
-/* --- IPv6 ------------------------------------------------------------------------------ */
+/* --- IPv6 ----------------------------------------------------------------------------- */
 
 static void
 linux_joins_ipv6_routes_with_gateways_and_deletes_one_by_one(void **state)
@@ -327,7 +327,7 @@ an_ipv6_replace_takes_the_route_that_is_joined_as_it_is(void **state)
 	end(g);
 }
 
-/* --- next-hop objects ------------------------------------------------------------------ */
+/* --- next-hop objects ----------------------------------------------------------------- */
 
 static void
 objects_and_groups_of_the_kernel_change_the_routes_by_them(void **state)
@@ -411,7 +411,7 @@ an_id_of_the_kernel_takes_over_no_slot_of_an_ended_session(void **state)
 	rig_free(g);
 }
 
-/* --- dumps ----------------------------------------------------------------------------- */
+/* --- dumps ---------------------------------------------------------------------------- */
 
 static void
 routes_of_its_scope_that_a_dump_does_not_show_are_removed(void **state)
@@ -608,7 +608,7 @@ a_gateway_without_interface_leaves_a_subnet_that_a_sweep_removed(void **state)
 	end(g);
 }
 
-/* --- full tables ----------------------------------------------------------------------- */
+/* --- full tables ---------------------------------------------------------------------- */
 
 static bool
 rtnl_is_asked(struct rig *g)

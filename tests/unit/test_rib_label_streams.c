@@ -359,7 +359,9 @@ entry_is_covered(const struct model *m, const struct entry *e)
 	return false;
 }
 
-/* Count the labels in force. Most of the table is 0, and memcmp() is fast with ASan, too. */
+/*
+ * Count the labels in force. Most of the table is 0, and memcmp() is fast with ASan, too.
+ */
 static unsigned int
 labels_in_fib(const struct fib *fib)
 {

@@ -503,7 +503,10 @@ teach_stack(struct rig *g, unsigned int n)
 	rig_settle(g);
 }
 
-/* Check that a group leads to an adjacency of an interface, behind `n` labels of teach_stack(). */
+/*
+ * Check that a group leads to an adjacency of an interface, behind `n` labels of
+ * teach_stack().
+ */
 static void
 stack_is_pushed(const struct rig *g, uint32_t group, unsigned int n, uint32_t ifidx)
 {
@@ -742,7 +745,10 @@ the_audit_finds_wrong_labels_and_mends_them(void **state)
 	rig_settle(g);
 	assert_int_equal(n_different(g, false), 0);
 
-	/* The route of 100 is missing, that of 1048575 is wrong. 101 and 2047 must have none. */
+	/*
+	 * The route of 100 is missing, that of 1048575 is wrong. 101 and 2047 must have
+	 * none.
+	 */
 	group = g->fib->label[100];
 	g->fib->label[100] = 0;
 	g->fib->label[1048575] = group;

@@ -378,8 +378,8 @@ a_vrf_without_memory_gets_what_table_local_has_when_there_is_some_again(void **s
 }
 
 /*
- * The prefixes that wait for memory are found by a hash, and a commit tries some of them again:
- * the work for an event does not depend on their number.
+ * The prefixes that wait for memory are found by a hash, and a commit tries some of them
+ * again: the work for an event does not depend on their number.
  */
 static void
 work_for_addresses_without_memory_is_linear(void **state)

@@ -18,7 +18,9 @@
 #define N_STREAM (N_ID + N_GROUP + N_ROUTE + N_LINK + N_LINK)
 #define N_STEP   4u /* steps of each stream, in order */
 #define N_PROBE  64u
-/* A sequence takes a second with AddressSanitizer. Each run of the program draws new ones. */
+/*
+ * A sequence takes a second with AddressSanitizer. Each run of the program draws new ones.
+ */
 #ifdef __SANITIZE_ADDRESS__
 #define N_ROUND 5u
 #else

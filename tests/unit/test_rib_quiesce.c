@@ -98,8 +98,8 @@ a_checkpoint_that_rested_is_whole_after_it(void **state)
 }
 
 /*
- * rtnl does not stop while a successor starts: rib obeys the kernel meanwhile. If the successor
- * does not take over, the checkpoint gets these changes.
+ * rtnl does not stop while a successor starts: rib obeys the kernel meanwhile. If the
+ * successor does not take over, the checkpoint gets these changes.
  */
 static void
 changes_of_the_kernel_reach_a_checkpoint_that_rested(void **state)
@@ -123,7 +123,9 @@ changes_of_the_kernel_reach_a_checkpoint_that_rested(void **state)
 	rig_settle(g);
 	assert_true(g->rib->missed.kernel.n > 0 && g->rib->missed.slots.n > 0);
 	quiesce(g, NULL);
-	/* zebra's new session has a route with the next hop of a group that was made then. */
+	/*
+	 * zebra's new session has a route with the next hop of a group that was made then.
+	 */
 	rig_session(g, 101);
 	rig_route_inline(g, "203.0.113.128/25", "192.0.2.8", 11);
 	rig_flush_batch(g);
@@ -141,8 +143,8 @@ changes_of_the_kernel_reach_a_checkpoint_that_rested(void **state)
 }
 
 /*
- * Routes of zebra that are swept after the session has ended, or whose prefix's record is used
- * again, are not in the checkpoint.
+ * Routes of zebra that are swept after the session has ended, or whose prefix's record is
+ * used again, are not in the checkpoint.
  */
 static void
 routes_that_go_meanwhile_leave_a_checkpoint_that_rested(void **state)

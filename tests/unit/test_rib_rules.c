@@ -597,8 +597,8 @@ all_types_of_table_local_hide_routes(void **state)
 }
 
 /*
- * A route of table local for the prefix of a hidden route counts, although it has the content
- * of the hidden one.
+ * A route of table local for the prefix of a hidden route counts, although it has the
+ * content of the hidden one.
  */
 static void
 a_local_route_with_the_content_of_a_hidden_one_counts(void **state)
@@ -672,7 +672,10 @@ a_throw_of_table_local_leaves_its_prefix_to_main(void **state)
 		assert_from(g, "192.0.2.9", dst, "192.0.2.1@1");
 		assert_seen(g, around, "blackhole");
 		rig_kernel_route(g, KERNEL_ROUTE, "203.0.0.0/16", 0, "192.0.2.129", 12);
-		/* The hiding prefix gets another route of main. The hidden routes stay hidden. */
+		/*
+		 * The hiding prefix gets another route of main. The hidden routes stay
+		 * hidden.
+		 */
 		rig_kernel_route(g, KERNEL_ROUTE, "203.0.112.0/20", 0, "192.0.2.1", 11);
 		rig_settle(g);
 		assert_seen(g, dst, "192.0.2.1@1");
@@ -747,7 +750,9 @@ vrf_new(uint16_t number, uint32_t table, const char *name)
 	return m;
 }
 
-/* A route of table local that comes and goes in each round delays the other walks little. */
+/*
+ * A route of table local that comes and goes in each round delays the other walks little.
+ */
 static void
 a_flapping_local_prefix_starves_nothing(void **state)
 {

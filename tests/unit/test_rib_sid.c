@@ -307,7 +307,9 @@ flows_see(const struct rig *g, fib_path path[N_FLOWS])
 		path[i] = fib_resolve(g->fib, 0, 4, &p.addr, i << 22);
 }
 
-/* Three far ends are behind one gateway. One of them leaves, and comes back to its flows. */
+/*
+ * Three far ends are behind one gateway. One of them leaves, and comes back to its flows.
+ */
 static void
 flows_stay_with_their_segments(void **state)
 {
@@ -370,7 +372,9 @@ long_headends_are_the_kernels_after_a_restart(void **state)
 	rig_free(g);
 }
 
-/* End.B6.Encaps has an entry for its policy, which a route with the same segments shares. */
+/*
+ * End.B6.Encaps has an entry for its policy, which a route with the same segments shares.
+ */
 static void
 a_policy_is_a_headend(void **state)
 {

@@ -264,7 +264,7 @@ a_replay_is_swept_by_the_threads_own_timer(void **state)
 	house_free(h);
 }
 
-/* --- forwarders read while all changes -------------------------------------------------- */
+/* --- forwarders read while all changes ------------------------------------------------ */
 
 struct reader {
 	pthread_t thread;
@@ -392,7 +392,7 @@ readers_see_no_hole_and_no_stranger_while_all_is_replaced(void **state)
 	house_free(h);
 }
 
-/* --- numbers of SIDs ---------------------------------------------------------------------- */
+/* --- numbers of SIDs ------------------------------------------------------------------ */
 
 #define SIDS 64u
 
@@ -425,8 +425,8 @@ add_sid(struct msg_fpm_batch *b, uint32_t i)
 }
 
 /*
- * A forwarder finds the number of a SID by its address as soon as thread rib publishes it. No
- * other object orders the two threads.
+ * A forwarder finds the number of a SID by its address as soon as thread rib publishes it.
+ * No other object orders the two threads.
  */
 static void
 a_reader_that_finds_the_number_of_a_sid_sees_its_address(void **state)

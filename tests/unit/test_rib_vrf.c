@@ -45,7 +45,9 @@ addresses_and_subnets_are_those_of_the_vrf(void **state)
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.9", "none");
 	assert_int_equal(g->rib->tables.n_main[0], 0);
-	/* The interface leaves the VRF: its routes are in main, which answers for the VRF. */
+	/*
+	 * The interface leaves the VRF: its routes are in main, which answers for the VRF.
+	 */
 	rig_addr_in(g, 100, 11, "192.0.2.1/24", true);
 	rig_addr(g, 11, "192.0.2.1/24", false);
 	assert_seen_in(g, 1, "192.0.2.1", "local");

@@ -185,7 +185,7 @@ release(struct scene *s)
 	worker_wake(&s->rtnl);
 }
 
-/* --- the first tables, and changes ------------------------------------------------------ */
+/* --- the first tables, and changes ---------------------------------------------------- */
 
 static void
 routes_of_the_start_are_there_before_the_threads_first_wait(void **state)
@@ -374,7 +374,9 @@ a_route_of_a_protocol_of_zebra_with_another_metric_is_passed_on(void **state)
 	stop(s);
 }
 
-/* zebra has no routes of a TOS: FPM does not carry such a route, whatever its protocol is. */
+/*
+ * zebra has no routes of a TOS: FPM does not carry such a route, whatever its protocol is.
+ */
 static void
 a_route_of_a_tos_comes_whatever_its_protocol_is(void **state)
 {
@@ -388,7 +390,7 @@ a_route_of_a_tos_comes_whatever_its_protocol_is(void **state)
 	stop(s);
 }
 
-/* --- deletions without an event -------------------------------------------------------- */
+/* --- deletions without an event ------------------------------------------------------- */
 
 static void
 ipv4_routes_of_a_link_that_is_set_down_go(void **state)
@@ -502,7 +504,7 @@ a_route_that_stays_expired_is_read_ever_less(void **state)
 	stop(s);
 }
 
-/* --- many, and too many ---------------------------------------------------------------- */
+/* --- many, and too many --------------------------------------------------------------- */
 
 static void
 add_many(const struct scene *s, unsigned int n4, unsigned int n6)
@@ -678,7 +680,9 @@ all_rules_deleted_are_an_empty_list(void **state)
 	stop(s);
 }
 
-/* Linux obeys the rules of IPv6 from the first rule that is added (fib6_has_custom_rules). */
+/*
+ * Linux obeys the rules of IPv6 from the first rule that is added (fib6_has_custom_rules).
+ */
 static void
 deleted_rules_of_ipv6_count_once_a_rule_was_added(void **state)
 {
@@ -815,7 +819,9 @@ new_links_cause_no_dump(void **state)
 	stop(s);
 }
 
-/* Linux answers the request for table local with ENOENT until an interface has an address. */
+/*
+ * Linux answers the request for table local with ENOENT until an interface has an address.
+ */
 static void
 a_namespace_without_addresses_has_complete_tables(void **state)
 {

@@ -29,7 +29,9 @@ struct scene {
 	void (*on_part)(struct scene *s, unsigned int answer, unsigned int part);
 };
 
-/* Run `ip -6 route COMMAND` for the routes 0 to n - 1, of which each begins with 2001:db8. */
+/*
+ * Run `ip -6 route COMMAND` for the routes 0 to n - 1, of which each begins with 2001:db8.
+ */
 static void
 routes_change(const struct scene *s, const char *command, unsigned int n)
 {
@@ -201,7 +203,7 @@ each_answer_lacks_another_route(struct scene *s, unsigned int answer, unsigned i
 	answer_shorten(s, 1, part, 2 + answer % 2);
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 /*
  * If no route is deleted during an answer, this answer suffices, however many parts it has.
@@ -271,7 +273,7 @@ four_answers_suffice_if_few_routes_are_deleted(void **state)
 	end(s);
 }
 
-/* --- rules -------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------- */
 
 #define N_RULES 1000u /* some parts of an answer */
 

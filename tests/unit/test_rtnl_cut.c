@@ -23,7 +23,7 @@
 /* The message of a route with so many next hops has more than 32 KiB. */
 #define MANY 2500u
 
-/* --- timers ------------------------------------------------------------------------------ */
+/* --- timers --------------------------------------------------------------------------- */
 
 /* Make a thread without sockets. Its dump of all tables was cut and has ended. */
 static struct rtnl *
@@ -52,8 +52,8 @@ end(struct worker *w)
 }
 
 /*
- * Return the milliseconds until the timer of the next dump; 0: its time is over, because this
- * program had no CPU for a while; UINT_MAX: it does not run.
+ * Return the milliseconds until the timer of the next dump; 0: its time is over, because
+ * this program had no CPU for a while; UINT_MAX: it does not run.
  */
 static unsigned int
 next_dump_ms(struct rtnl *r)
@@ -129,7 +129,7 @@ a_large_table_that_is_cut_is_read_again_after_a_minute(void **state)
 	end(&w);
 }
 
-/* --- table local without routes ------------------------------------------------------------ */
+/* --- table local without routes ------------------------------------------------------- */
 
 struct scene {
 	struct bed *bed;
@@ -164,7 +164,9 @@ has(const struct scene *s, const char *text)
 	return found != NULL && kroute_first(&s->g->rib->kroutes, found) != 0;
 }
 
-/* Add 198.18.0.0/24 with MANY next hops, or delete it. A line for `ip` has room for fewer. */
+/*
+ * Add 198.18.0.0/24 with MANY next hops, or delete it. A line for `ip` has room for fewer.
+ */
 static void
 large_route(struct scene *s, uint16_t type)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When the rtnl thread reads routes with limited lifetimes again. test_rtnl.c shows with a kernel
- * that such routes go; here are the exact times, by the results of dumps at given times.
+ * When the rtnl thread reads routes with limited lifetimes again. test_rtnl.c shows with a
+ * kernel that such routes go; here are the exact times, by the results of dumps at given
+ * times.
  *
  * link: fpm-dataplane/rtnl/new_link.c fpm-dataplane/rtnl/dump.c fpm-dataplane/rtnl/pass.c fpm-dataplane/rtnl/plan.c
  * link: fpm-dataplane/rtnl/socket.c fpm-dataplane/rtnl/tables.c fpm-dataplane/netlink/
@@ -77,7 +78,10 @@ dumps_are_repeated_until_no_lifetime_can_be_hidden(void **state)
 		setup(NULL);
 		r.large = large != 0;
 		assert_int_equal(after_dump(begin, 0, 50), 50);
-		/* Twice, because the time of the first is forgotten when a lifetime is seen. */
+		/*
+		 * Twice, because the time of the first is forgotten when a lifetime is
+		 * seen.
+		 */
 		for (unsigned int i = 0; i < 2; i++) {
 			begin += 1000;
 			assert_int_equal(after_dump(begin, 0, 0), again[large]);

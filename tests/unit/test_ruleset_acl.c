@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The classifier of long chains (acl.c) never changes a verdict, a deciding rule or a counter, and
- * it is exact for the rules that it calls sure. Each packet is judged by two equal rulesets, of
- * which one has the classifier.
+ * The classifier of long chains (acl.c) never changes a verdict, a deciding rule or a
+ * counter, and it is exact for the rules that it calls sure. Each packet is judged by two
+ * equal rulesets, of which one has the classifier.
  *
  * link: fpm-dataplane/ruleset/ poptrie/ fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
@@ -35,7 +35,7 @@ struct given {
 	struct ruleset_op op[OPS];
 };
 
-/* --- operations --------------------------------------------------------------------------- */
+/* --- operations ----------------------------------------------------------------------- */
 
 #define NETWORK(from, octets)                                                           \
 	{                                                                               \
@@ -88,7 +88,7 @@ enum {
 	SET_HOSTS6
 };
 
-/* --- the two rulesets --------------------------------------------------------------------- */
+/* --- the two rulesets ----------------------------------------------------------------- */
 
 static struct ruleset_op op[RULES * OPS];
 static struct ruleset_set set[SETS];
@@ -238,7 +238,7 @@ packets_agree(const char *name, unsigned int exact)
 		assert_int_equal(with.count[i].packets, without.count[i].packets);
 }
 
-/* --- packets ------------------------------------------------------------------------------ */
+/* --- packets -------------------------------------------------------------------------- */
 
 static uint8_t *
 packet_new(uint8_t family, unsigned int room)
@@ -341,7 +341,7 @@ packets_make(void)
 	}
 }
 
-/* --- sets --------------------------------------------------------------------------------- */
+/* --- sets ----------------------------------------------------------------------------- */
 
 static uint8_t keys[SETS][20 * 16];
 static struct ruleset_element elements[SETS][20];
@@ -394,7 +394,7 @@ sets_make(void)
 	keys[SET_HOSTS6][15] = 1;
 }
 
-/* --- rules -------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------- */
 
 static const struct given given[] = {
 	{"all packets", 3, {COUNT}},

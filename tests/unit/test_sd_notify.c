@@ -32,7 +32,7 @@ format_counted(char **out, const char *fmt, va_list ap)
 
 static char dir[] = "/tmp/test_sd_notify.XXXXXX";
 
-/* --- the bed ------------------------------------------------------------------------------ */
+/* --- the bed -------------------------------------------------------------------------- */
 
 /* Forget the manager, as a process that has just begun. */
 static int
@@ -179,7 +179,7 @@ hears(int sock, const char *want)
 	assert_int_equal(fd, -1);
 }
 
-/* --- variables ----------------------------------------------------------------------------- */
+/* --- variables ------------------------------------------------------------------------ */
 
 static void
 without_variables_nothing_is_sent(void **state)
@@ -302,7 +302,7 @@ a_name_may_have_107_octets(void **state)
 	close(sock);
 }
 
-/* --- inherited descriptors ------------------------------------------------------------------ */
+/* --- inherited descriptors ------------------------------------------------------------ */
 
 static void
 descriptors_are_those_from_3_on_by_their_names(void **state)
@@ -467,7 +467,7 @@ a_successor_inherits_without_a_process_id_and_is_no_restart(void **state)
 	files_close(1);
 }
 
-/* --- datagrams ------------------------------------------------------------------------------ */
+/* --- datagrams ------------------------------------------------------------------------ */
 
 /* Run with both kinds of managers: by path, and in the abstract namespace. */
 #define FOR_MANAGERS(sock)                                                              \
@@ -594,7 +594,7 @@ a_stranger_with_the_name_of_the_manager_hears_nothing(void **state)
 	close(other);
 }
 
-/* --- successors ------------------------------------------------------------------------------ */
+/* --- successors ----------------------------------------------------------------------- */
 
 /* Assert the words of the environment behind those of this process. */
 static void

@@ -25,7 +25,7 @@ static struct sflow *sflow;
 static struct port ports[PORT_SLOTS];
 static uint32_t sent[300]; /* number of the last sample by ifIndex */
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 struct port_link
 port_link(const struct port *port)
@@ -59,7 +59,9 @@ out_flush(struct sflow *s)
 {
 }
 
-/* --------------------------------------------------------------------------------------- */
+/*
+ * ---------------------------------------------------------------------------------------
+ */
 
 static void
 iface_make(struct fib *fib, uint16_t ifidx, uint32_t ifindex)

@@ -41,7 +41,7 @@ static struct {
 	uint8_t got[2048]; /* the last datagram */
 } t;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 int
 port_stats(const struct port *port, struct port_stats *st)
@@ -64,7 +64,7 @@ port_takes_all(const struct port *port)
 	return t.takes_all;
 }
 
-/* --- rig ---------------------------------------------------------------------------------- */
+/* --- rig ------------------------------------------------------------------------------ */
 
 static void
 iface_make(struct fib *fib, uint16_t ifidx)
@@ -162,7 +162,7 @@ add(unsigned int ifidx, uint64_t n)
 	c->tx_bytes += 300 * n;
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 a_port_has_its_counters_since_it_was_added_and_those_of_its_device(void **state)

@@ -38,7 +38,7 @@ static struct {
 } bed;
 static struct snmp_table known;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 int
 kernel_links(struct kernel_link **links)
@@ -215,7 +215,7 @@ refresh(void)
 	assert_int_equal(snmp_table_refresh(&known), 0);
 }
 
-/* --- tests ---------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static void
 rows_are_found_by_their_number(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start of a program that inherits named descriptors: its descriptors, names, CPUs and signal
- * mask, and the descriptors that the parent keeps.
+ * The start of a program that inherits named descriptors: its descriptors, names, CPUs and
+ * signal mask, and the descriptors that the parent keeps.
  *
  * link: fpm-dataplane/restart/spawn.c fpm-dataplane/start/cpus.c fpm-dataplane/base/sd_notify.c
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The socket by which a program reports to fpm-supervise, with datagrams of any sender, and the
- * table of stored descriptors.
+ * The socket by which a program reports to fpm-supervise, with datagrams of any sender, and
+ * the table of stored descriptors.
  *
  * link: fpm-dataplane/supervise/notify.c fpm-dataplane/supervise/store.c
  */
@@ -158,7 +158,7 @@ a_report_has_at_most_one_descriptor(void **state)
 	close(zero);
 }
 
-/* --- the store ---------------------------------------------------------------------------- */
+/* --- the store ------------------------------------------------------------------------ */
 
 static struct store store;
 

@@ -7,7 +7,7 @@
  */
 #include "test_tap_bridge_model.h"
 
-/* --- state when the monitor opens ------------------------------------------------------- */
+/* --- state when the monitor opens ----------------------------------------------------- */
 
 static void
 opening_reports_everything_that_is_there(void **state)
@@ -73,7 +73,7 @@ a_kind_without_a_callback_is_left_out(void **state)
 	unwatch(m);
 }
 
-/* --- forwarding ------------------------------------------------------------------------- */
+/* --- forwarding ----------------------------------------------------------------------- */
 
 static void
 forwarding_of_one_and_of_all_is_followed(void **state)
@@ -133,7 +133,9 @@ routes_by_links_without_carrier_are_followed(void **state)
 	unwatch(m);
 }
 
-/* kmon reports the value of the link and the value for all; the user takes the larger one. */
+/*
+ * kmon reports the value of the link and the value for all; the user takes the larger one.
+ */
 static void
 rp_filter_is_followed(void **state)
 {
@@ -185,7 +187,7 @@ forwarding_of_a_new_link_is_reported_with_it(void **state)
 	unwatch(m);
 }
 
-/* --- IPv6 of links ---------------------------------------------------------------------- */
+/* --- IPv6 of links -------------------------------------------------------------------- */
 
 /*
  * Read the IPv6 settings of all links again. Return those of a link. NULL: it has no IPv6.
@@ -275,7 +277,7 @@ the_message_about_a_new_link_has_its_ipv6(void **state)
 	unwatch(m);
 }
 
-/* --- links ------------------------------------------------------------------------------ */
+/* --- links ---------------------------------------------------------------------------- */
 
 static void
 carrier_follows_tap_carrier(void **state)
@@ -374,7 +376,7 @@ leaving_a_bridge_is_not_leaving(void **state)
 	unwatch(m);
 }
 
-/* --- addresses -------------------------------------------------------------------------- */
+/* --- addresses ------------------------------------------------------------------------ */
 
 static void
 addresses_come_and_go(void **state)

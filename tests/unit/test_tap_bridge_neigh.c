@@ -8,7 +8,7 @@
 
 #include <sys/socket.h>
 
-/* --- neighbors ------------------------------------------------------------------------- */
+/* --- neighbors ------------------------------------------------------------------------ */
 
 static void
 a_neighbor_is_followed_through_state_mac_and_deletion(void **state)
@@ -281,7 +281,7 @@ resolving_nonsense_is_refused(void **state)
 	unwatch(m);
 }
 
-/* --- resync ----------------------------------------------------------------------------- */
+/* --- resync --------------------------------------------------------------------------- */
 
 /* Change `count` neighbors 10.x.y.z of t0 in one run of ip(8). */
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor for VXLAN: messages about vxlan devices, bridges and forwarding databases, as
- * Linux sends them.
+ * The kernel monitor for VXLAN: messages about vxlan devices, bridges and forwarding
+ * databases, as Linux sends them.
  *
  * link: tap-bridge/
  */
@@ -24,7 +24,7 @@
 
 static const uint8_t mac[6] = {2, 0, 0x5e, 0, 0x53, 0x99};
 
-/* --- links ------------------------------------------------------------------------------ */
+/* --- links ---------------------------------------------------------------------------- */
 
 /*
  * An RTM_NEWLINK of a link of `kind`. Its IFLA_INFO_DATA is open: attributes can be added.
@@ -65,7 +65,9 @@ link_end(struct link_msg *m)
 	return change.item.link;
 }
 
-/* Begin the message about `ip link add vx1 type vxlan id 5001 local 192.0.2.1 nolearning`. */
+/*
+ * Begin the message about `ip link add vx1 type vxlan id 5001 local 192.0.2.1 nolearning`.
+ */
 static struct link_msg
 vxlan_begin(void)
 {
@@ -195,7 +197,7 @@ test_a_bridge(void **state)
 	assert_false(link_end(&m).bridge);
 }
 
-/* --- forwarding databases --------------------------------------------------------------- */
+/* --- forwarding databases ------------------------------------------------------------- */
 
 static struct nl_msg *
 fdb_begin(int type, uint8_t family, const uint8_t *lladdr)
@@ -372,7 +374,7 @@ test_entries_of_other_devices_are_not_kept(void **state)
 		mirror_free(&km.mirror[kind]);
 }
 
-/* --- VNIs of VLANs ---------------------------------------------------------------------- */
+/* --- VNIs of VLANs -------------------------------------------------------------------- */
 
 static struct kmon_vni vni[8];
 static unsigned int n_vni, n_vni_gone;

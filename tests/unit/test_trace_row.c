@@ -179,8 +179,9 @@ the_source_of_an_error_in_the_vrf_of_a_sid_is_of_the_vrf(void **state)
 }
 
 /*
- * Packets to groups come to the stages behind labels only. RFC 4443, 2.4 (e.3): packet too big is
- * sent about them, because multicast needs path MTU discovery, too; other errors are not.
+ * Packets to groups come to the stages behind labels only. RFC 4443, 2.4 (e.3): packet too
+ * big is sent about them, because multicast needs path MTU discovery, too; other errors are
+ * not.
  */
 static void
 only_packet_too_big_is_sent_about_groups(void **state)
@@ -207,7 +208,7 @@ a_frame_that_is_too_short_has_neither(void **state)
 	assert_null(json_object_get(row, "icmp_refused"));
 }
 
-/* --- fields of the row ------------------------------------------------------------------------ */
+/* --- fields of the row ---------------------------------------------------------------- */
 
 /* Make the row of the present record again. */
 static void
@@ -437,7 +438,9 @@ labels_are_shown_up_to_the_last_one(void **state)
 	assert_null(json_object_get(row, "src"));
 }
 
-/* Find the packet behind labels that end here, and the VRF in which it is looked up again. */
+/*
+ * Find the packet behind labels that end here, and the VRF in which it is looked up again.
+ */
 static void
 the_packet_behind_labels_that_end_here_is_found(void **state)
 {

@@ -34,7 +34,7 @@
 #include "port/port.h"
 #include "ui/ui.h"
 
-/* --- functions of port/ that ui calls -------------------------------------------------- */
+/* --- functions of port/ that ui calls ------------------------------------------------- */
 
 int
 port_stats(const struct port *port, struct port_stats *st)
@@ -86,7 +86,7 @@ port_link(const struct port *port)
 	return (struct port_link){.up = true};
 }
 
-/* --- threads around ui ----------------------------------------------------------------- */
+/* --- threads around ui ---------------------------------------------------------------- */
 
 static struct {
 	char dir[32], socket[64];
@@ -341,7 +341,7 @@ house_down(void **state)
 	return 0;
 }
 
-/* --- client ---------------------------------------------------------------------------- */
+/* --- client --------------------------------------------------------------------------- */
 
 struct peer {
 	int fd;

@@ -22,7 +22,7 @@ static struct {
 	unsigned int n_sysctls;
 } t;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 int
 device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
@@ -90,7 +90,7 @@ NOT_CALLED(void, unread_add, (struct warn * w, const char *part, int error))
 NOT_CALLED(int, mac_message_decode, (const struct nlmsghdr *nlh, struct mac_message *m))
 NOT_CALLED(int, qdisc_message_decode, (const struct nlmsghdr *nlh, struct qdisc_message *m))
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------- */
 
 static int
 setup(void **state)

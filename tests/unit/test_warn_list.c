@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of warnings: its order, its limit, its rows, and the lines of the log about its changes.
+ * The list of warnings: its order, its limit, its rows, and the lines of the log about its
+ * changes.
  *
  * link: fpm-dataplane/warn/list.c fpm-dataplane/base/
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The warnings that the scans of the warn thread make from the kernel's answers and from rows of
- * rib and neigh: IPsec, IPVS, nf_tables, groups of next hops, SRv6, rules, tunnels. The test makes the
- * answers, so that it needs no kernel with these parts.
+ * The warnings that the scans of the warn thread make from the kernel's answers and from
+ * rows of rib and neigh: IPsec, IPVS, nf_tables, groups of next hops, SRv6, rules, tunnels.
+ * The test makes the answers, so that it needs no kernel with these parts.
  *
  * link: fpm-dataplane/warn/ipsec.c fpm-dataplane/warn/netfilter.c fpm-dataplane/warn/nexthops.c
  * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/rules.c fpm-dataplane/warn/tunnels.c
@@ -60,7 +60,7 @@ static struct {
 	json_t *rows;
 } t;
 
-/* --- functions that this program replaces ------------------------------------------------ */
+/* --- functions that this program replaces --------------------------------------------- */
 
 int
 ask_open(int protocol)
@@ -103,7 +103,7 @@ unread_add(struct warn *w, const char *part, int error)
 	t.unread = error;
 }
 
-/* --- answers ------------------------------------------------------------------------------ */
+/* --- answers -------------------------------------------------------------------------- */
 
 /* Begin a message of the answer to requests of a type, with a header of `len` octets. */
 static struct nlmsghdr *
@@ -206,7 +206,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* --- IPVS --------------------------------------------------------------------------------- */
+/* --- IPVS ----------------------------------------------------------------------------- */
 
 static const char *services; /* the content of /proc/net/ip_vs */
 
@@ -247,7 +247,7 @@ virtual_services_of_ipvs_are_counted(void **state)
 	row_is(0, "nat", "2 virtual services of IPVS");
 }
 
-/* --- IPsec -------------------------------------------------------------------------------- */
+/* --- IPsec ---------------------------------------------------------------------------- */
 
 /* Let the kernel have these default policies and these numbers of policies. */
 static void
@@ -369,7 +369,7 @@ tunnels_are_allowed_by_a_kernel_without_ipsec_only(void **state)
 	assert_int_equal(t.unread, 0);
 }
 
-/* --- nf_tables ---------------------------------------------------------------------------- */
+/* --- nf_tables ------------------------------------------------------------------------ */
 
 #define GET_CHAINS (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETCHAIN)
 #define NEW_CHAIN  (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWCHAIN)
@@ -602,7 +602,7 @@ a_kernel_without_a_part_is_no_error(void **state)
 	assert_int_equal(t.unread, -EMFILE);
 }
 
-/* --- groups of next hops ------------------------------------------------------------------ */
+/* --- groups of next hops -------------------------------------------------------------- */
 
 static void
 a_resilient_group_with_an_idle_timer_is_told(void **state)
@@ -649,7 +649,7 @@ a_resilient_group_with_an_idle_timer_is_told(void **state)
 		NHA_GROUPS);
 }
 
-/* --- SRv6 --------------------------------------------------------------------------------- */
+/* --- SRv6 ----------------------------------------------------------------------------- */
 
 static void
 seg6_is(uint16_t family, const uint8_t source[16])
@@ -759,7 +759,7 @@ a_number_that_is_no_family_is_refused(void **state)
 	assert_int_equal(t.w.seg6_family, NLMSG_MIN_TYPE);
 }
 
-/* --- rules, routes and tunnels ------------------------------------------------------------ */
+/* --- rules, routes and tunnels -------------------------------------------------------- */
 
 static json_t *
 rule(const char *family, int pref, int table)

@@ -236,7 +236,10 @@ a_chain_without_a_hook_is_no_base_chain(void **state)
 	assert_false(nft_chain_is_at(&c, "lan0"));
 }
 
-/* Decode a message as each kind, in memory of its exact size, so that a sanitizer sees overruns. */
+/*
+ * Decode a message as each kind, in memory of its exact size, so that a sanitizer sees
+ * overruns.
+ */
 static void
 decode_all(const uint8_t *message, size_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel, kmon and rtnl as tables for the real neigh thread and the real rib thread. The
- * tables belong to neigh, except before it starts. The test sends events of the kernel to
- * the mailbox of neigh; the answers of neighbors also come this way.
+ * The kernel, kmon and rtnl as tables for the real neigh thread and the real rib thread.
+ * The tables belong to neigh, except before it starts. The test sends events of the kernel
+ * to the mailbox of neigh; the answers of neighbors also come this way.
  */
 #ifndef THREADS_KERNEL_H
 #define THREADS_KERNEL_H
@@ -113,7 +113,9 @@ batch_add_route(struct msg_kernel_batch *b, uint16_t port, struct prefix p, uint
 	r->hops[0] = (struct fpm_hop){.ifindex = TAP_IFINDEX(port), .weight = 1};
 }
 
-/* Tell rib the connected and local routes of a port, in the table that the port uses now. */
+/*
+ * Tell rib the connected and local routes of a port, in the table that the port uses now.
+ */
 static inline void
 tell_routes(uint16_t port, bool gone)
 {
@@ -259,7 +261,7 @@ kernel_make(struct worker *neigh, struct worker *rib)
 	}
 }
 
-/* --- the kernel's end of the TAPs, in main ------------------------------------------------ */
+/* --- the kernel's end of the TAPs, in main -------------------------------------------- */
 
 static int kernel_end[N_PORT + 1];
 static uint32_t n_sent_of_kernel, kernel_seq[N_PORT + 1];
@@ -297,7 +299,7 @@ kernel_sends(uint16_t p)
 	n_sent_of_kernel++;
 }
 
-/* --- functions of kmon that neigh calls ---------------------------------------------------- */
+/* --- functions of kmon that neigh calls ----------------------------------------------- */
 
 int
 kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx)

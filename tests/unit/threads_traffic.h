@@ -109,7 +109,7 @@ static atomic_int in_flight;
 static _Atomic uint64_t n_came, n_left, n_dropped, n_to_us, n_read_to_us, n_of_kernel,
 	n_icmp, n_swapped, n_popped, n_pushed;
 
-/* --- addresses ---------------------------------------------------------------------------- */
+/* --- addresses ------------------------------------------------------------------------ */
 
 static inline uint32_t
 net4(unsigned int port)
@@ -166,7 +166,7 @@ versioned_mtu(uint32_t version)
 	return (uint16_t)(1500 - 100 * (version % 2));
 }
 
-/* --- correct answers ------------------------------------------------------------------------ */
+/* --- correct answers ------------------------------------------------------------------ */
 
 /* Return the gateways of a route (its fact) as bits. 0: the route is withdrawn. */
 static inline uint32_t
@@ -407,7 +407,7 @@ transmit(void *q, struct rte_mbuf **m, uint16_t n)
 	return n;
 }
 
-/* --- packets received ------------------------------------------------------------------------ */
+/* --- packets received ----------------------------------------------------------------- */
 
 static inline uint32_t
 below(struct queue *q, uint32_t n)
@@ -492,8 +492,8 @@ frame_make(uint8_t *f, uint8_t family, const struct ipaddr *src, const struct ip
 }
 
 /*
- * Turn a frame of `n` octets into one with two labels. No IP packet follows them, so that no
- * ICMP error is sent about it. Return the length.
+ * Turn a frame of `n` octets into one with two labels. No IP packet follows them, so that
+ * no ICMP error is sent about it. Return the length.
  */
 static inline unsigned int
 frame_label(uint8_t *f, unsigned int n, const struct ride *r)
@@ -555,7 +555,7 @@ receive(void *data, struct rte_mbuf **m, uint16_t most)
 	return (uint16_t)n;
 }
 
-/* --- buffers: a stack with a lock, which ThreadSanitizer understands --------------------------- */
+/* --- buffers: a stack with a lock, which ThreadSanitizer understands ------------------ */
 
 static struct {
 	pthread_mutex_t lock;

@@ -17,7 +17,7 @@
 static struct worker rib;
 static struct fib *fib;
 
-/* --- zebra ------------------------------------------------------------------------------------ */
+/* --- zebra ---------------------------------------------------------------------------- */
 
 static struct msg_fpm_batch *batch;
 
@@ -171,7 +171,7 @@ batch_send(void)
 	batch = NULL;
 }
 
-/* --- checks of the FIB ------------------------------------------------------------------------- */
+/* --- checks of the FIB ---------------------------------------------------------------- */
 
 /* Return the gateway of a path as a bit. 0: none. */
 static inline uint32_t
@@ -231,7 +231,10 @@ route_is(unsigned int fact, uint32_t version)
 	return gateways_seen(k, 4, of_vrf) == hops && gateways_seen(k, 6, of_vrf) == hops;
 }
 
-/* Return the gateway of the path of label `k` as a bit. 0: none, or labels of another version. */
+/*
+ * Return the gateway of the path of label `k` as a bit. 0: none, or labels of another
+ * version.
+ */
 static inline uint32_t
 label_path_seen(fib_path path, unsigned int k, uint32_t version)
 {

@@ -54,7 +54,7 @@ static struct {
 	uint8_t buffer[128 + 2048];
 } packet;
 
-/* --- tables ------------------------------------------------------------------------------- */
+/* --- tables --------------------------------------------------------------------------- */
 
 static inline struct fib_iface *
 iface_make(uint16_t ifidx, const uint8_t mac[6])
@@ -243,7 +243,7 @@ down(void **state)
 	return 0;
 }
 
-/* --- packets ------------------------------------------------------------------------------ */
+/* --- packets -------------------------------------------------------------------------- */
 
 /*
  * Write an IP packet with UDP at `ip`, and return its length. `back`: from HOST4 (host6) to

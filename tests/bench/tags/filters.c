@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filters: rulesets of nft for the rows with rules. Each rule has a source prefix, a protocol
- * and a port, and drops. No frame of the benchmark matches one, so each passes all of them.
+ * filters: rulesets of nft for the rows with rules. Each rule has a source prefix, a
+ * protocol and a port, and drops. No frame of the benchmark matches one, so each passes all
+ * of them.
  */
 #define MESSAGES_BYTES (1u << 20)
 #include "../../unit/filter_messages.h"

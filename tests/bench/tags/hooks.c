@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hooks: load a program of `fpmctl hook` for each row of the benchmark that has one. The programs
- * are the examples, which `make bench-tags` compiles beside this program. No program matches a
- * frame of the benchmark, except the sampling counter.
+ * hooks: load a program of `fpmctl hook` for each row of the benchmark that has one. The
+ * programs are the examples, which `make bench-tags` compiles beside this program. No
+ * program matches a frame of the benchmark, except the sampling counter.
  */
 #include <limits.h>
 #include <stdio.h>

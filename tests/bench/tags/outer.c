@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * outer: the outer headers of tunnels, VXLAN and SRv6, and the tables of the last two. All neighbors
- * behind VXLAN are on one interface; each has a VTEP. Each headend has one segment.
+ * outer: the outer headers of tunnels, VXLAN and SRv6, and the tables of the last two. All
+ * neighbors behind VXLAN are on one interface; each has a VTEP. Each headend has one
+ * segment.
  */
 #include <string.h>
 
@@ -27,7 +28,7 @@ static struct fib_vxlan_hop hop[N_ADJ];
 static struct fib_seg6 seg6;
 static struct fib_vxlans *received;
 
-/* --- headers -------------------------------------------------------------------------------- */
+/* --- headers -------------------------------------------------------------------------- */
 
 /* Write the IPv6 address with a number: the first address of a locator of 48 bits. */
 static void
@@ -143,7 +144,7 @@ outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port, unsigned i
 	return own_take(how, got) && memcmp(got, want, tunnel_bytes(how)) == 0;
 }
 
-/* --- tables --------------------------------------------------------------------------------- */
+/* --- tables --------------------------------------------------------------------------- */
 
 /* Make the interface of a VNI, and let its packets find it. */
 static void

@@ -80,8 +80,8 @@ beats_make(unsigned int ms)
 }
 
 /*
- * Give all sessions the packets of a row. If the packets were written here, they would take the
- * place of routes in the caches before each turn.
+ * Give all sessions the packets of a row. If the packets were written here, they would take
+ * the place of routes in the caches before each turn.
  */
 static void
 sessions_set(struct bfd_beat *of_row)
@@ -92,8 +92,8 @@ sessions_set(struct bfd_beat *of_row)
 
 /*
  * Set the next packet of each session to a random time within an interval. The forwarder
- * itself would draw 75 to 100 % of the interval. A turn is shorter than that, so it would have
- * no packet.
+ * itself would draw 75 to 100 % of the interval. A turn is shorter than that, so it would
+ * have no packet.
  */
 static void
 phases_set(uint64_t interval_tsc)

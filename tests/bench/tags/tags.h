@@ -39,9 +39,9 @@
 #define URGENT 0xa000u /* priority of every other frame, as in a TCI */
 
 /*
- * How a packet is in another one: not at all, with GRE without a key, directly in IPv4, with VXLAN
- * over IPv4, behind a list of one segment, behind IPv6 alone (one segment, reduced), or behind a
- * list of two segments, of which this router is the first.
+ * How a packet is in another one: not at all, with GRE without a key, directly in IPv4,
+ * with VXLAN over IPv4, behind a list of one segment, behind IPv6 alone (one segment,
+ * reduced), or behind a list of two segments, of which this router is the first.
  */
 enum tunnelled { BARE, GRE, IPIP, VXLAN, SRV6, SRV6_RED, SRV6_TWO, N_TUNNELLED };
 
@@ -70,8 +70,8 @@ struct row {
 	bool mixed; /* true: another interface for each frame; false: for each burst */
 	bool vlans; /* the port has VLANs, but frames have no tags */
 	/*
-	 * macvlans: the port has this number of them. to_macvlans: the frames have their MACs,
-	 * and not that of the port.
+	 * macvlans: the port has this number of them. to_macvlans: the frames have their
+	 * MACs, and not that of the port.
 	 */
 	unsigned int macvlans;
 	bool to_macvlans;
@@ -86,8 +86,8 @@ struct row {
 	uint8_t push;
 	/*
 	 * into: kind of encapsulation, with a tunnel, VTEP or segment for each next hop.
-	 * out_of: kind of decapsulation, with one tunnel, VNI or end point, or if `mixed`, `n` tunnels
-	 * or VNIs; with SRV6_TWO the end point (End) leaves the outer header.
+	 * out_of: kind of decapsulation, with one tunnel, VNI or end point, or if `mixed`,
+	 * `n` tunnels or VNIs; with SRV6_TWO the end point (End) leaves the outer header.
 	 */
 	enum tunnelled into, out_of;
 	bool unused; /* there are tunnels, VNIs, headends and end points, and no frame uses them */
@@ -159,8 +159,9 @@ world_port(unsigned int adj)
 /* --- outer.c ------------------------------------------------------------------------ */
 
 /*
- * Write the outer headers of a packet of `len` octets. The TTL is 64, and DF is set except for
- * VXLAN. The fields that differ for each packet are zero: identification, source port, flow label.
+ * Write the outer headers of a packet of `len` octets. The TTL is 64, and DF is set except
+ * for VXLAN. The fields that differ for each packet are zero: identification, source port,
+ * flow label.
  */
 void outer_write(uint8_t *head, enum tunnelled how, uint32_t from, uint32_t to,
 		 unsigned int len);
@@ -179,9 +180,9 @@ bool outer_right(enum tunnelled how, const uint8_t *ip, unsigned int port,
 		 unsigned int len);
 
 /*
- * Make the objects that VXLAN and SRv6 need: MANY interfaces from `svi` on, the neighbors behind the
- * first, headends, an end point, and their routes. Group `far` plus the number of a next hop leads to
- * it; group `own` is free.
+ * Make the objects that VXLAN and SRv6 need: MANY interfaces from `svi` on, the neighbors
+ * behind the first, headends, an end point, and their routes. Group `far` plus the number
+ * of a next hop leads to it; group `own` is free.
  */
 int outer_make(struct fib *fib, uint16_t svi, uint32_t far, uint32_t own);
 
@@ -220,7 +221,9 @@ int sessions_make(struct rte_mempool *pool, const uint8_t head[14]);
 /* Let the sessions of a row begin. Called as world_turn() is. */
 void sessions_turn(struct fwd_conf *conf, const struct row *row);
 
-/* Write the packets of peers that are due into the first of these frames. Returns how many. */
+/*
+ * Write the packets of peers that are due into the first of these frames. Returns how many.
+ */
 unsigned int sessions_receive(struct rte_mbuf **m, unsigned int n);
 
 /* Return true if a frame that is sent is a packet of our sessions. */

@@ -154,7 +154,7 @@ labels_turn(struct fib *fib, unsigned int push)
 		fib->group[LABEL_GROUP + port] = group_word_single(PATH(kind, port));
 }
 
-/* --- tunnels -------------------------------------------------------------------------------- */
+/* --- tunnels -------------------------------------------------------------------------- */
 
 #define TUNNEL_GROUP \
 	(LABEL_GROUP + 1 + N_OUT) /* plus the index of the next hop: routes to far ends */
