@@ -2,6 +2,7 @@
 /*
  * Checks of fpmctl doctor on synthetic machines: a folder stands for /.
  *
+ * link: fpm-dataplane/base/sysfs.c
  * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/pci.c
  * link: fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/ctl/doctor/pcie.c
  * link: fpm-dataplane/ctl/doctor/cpu.c fpm-dataplane/ctl/doctor/memory.c

@@ -2,6 +2,7 @@
 /*
  * The check `srv6` of fpmctl doctor, on synthetic machines: a folder stands for /.
  *
+ * link: fpm-dataplane/base/sysfs.c
  * link: fpm-dataplane/ctl/doctor/srv6.c
  * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/pci/
  * link: fpm-dataplane/ctl/run.c fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/text.c
