@@ -2,10 +2,11 @@
 /*
  * Dumps during which IPv6 routes or rules are deleted. Linux may skip existing ones then,
  * so the answer lacks them. The test makes the steps of the thread itself, and deletes
- * routes or rules between two parts of an answer. link: fpm-dataplane/rib/
- * fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/ link: fpm-dataplane/rtnl/
- * fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c link: tests/unit/rib_rig.c
- * tests/fuzz/invariants.c link: tests/unit/rig_kernel.c
+ * routes or rules between two parts of an answer.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: fpm-dataplane/rtnl/ fpm-dataplane/netlink/ tap-bridge/netns.c tap-bridge/tap.c
+ * link: tests/unit/rib_rig.c tests/fuzz/invariants.c
+ * link: tests/unit/rig_kernel.c
  */
 #include "test_tap_bridge.h"
 
