@@ -170,7 +170,7 @@ peer_query_begin(struct fpm *fpm)
 	rc = peer_begin(&fpm->peers, fpm->netns, &own);
 	if (rc != -EOPNOTSUPP)
 		return rc;
-	/* Send no more requests: each request makes the kernel search for a module. */
+	/* Stop these requests, because each one makes the kernel search for a module. */
 	fpm->no_sock_diag = true;
 	log_warn("fpm: user of peers not checked reason=no-sock-diag");
 	return 0;

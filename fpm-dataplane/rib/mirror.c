@@ -26,8 +26,8 @@ mirror_is_on(const struct rib *rib, struct vec32 *missed, uint32_t number)
 }
 
 /*
- * Return true if a route of zebra can be written now, and its number. MACs of EVPN are in
- * no FIB in any session, so the checkpoint does not have them.
+ * Return true if a route of zebra can be written now, and set *number to its number. MACs
+ * of EVPN are in no FIB in any session, so the checkpoint does not have them.
  */
 static bool
 route_is_mirrored(struct rib *rib, const struct route *r, uint32_t *number)

@@ -68,7 +68,8 @@ void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
 
 /*
  * End the session of zebra, after its last event (fpm has ended). This sweeps no routes.
- * rib writes no more changes to the checkpoint, which the successor reads. Then set *done.
+ * From then on rib does not change the checkpoint, because the successor reads it. Then
+ * set *done.
  * [main]
  */
 void rib_quiesce(struct worker *w, _Atomic bool *done);
