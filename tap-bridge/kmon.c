@@ -234,12 +234,11 @@ answer_may_lack(struct kmon *km)
 }
 
 /*
- * Dump one kind of state once. A kernel without MPLS sends the settings of all other
- * families when it is asked for those of MPLS (rtnl_get_link() in net/core/rtnetlink.c).
- * They are applied, and change nothing.
+ * Send the request for a dump of one kind of state. `ifindex`: of one device, for its
+ * forwarding database; 0: of all.
  */
 static int
-kmon_dump_once(struct kmon *km, enum kmon_kind kind)
+dump_request(struct nl_sock *sk, enum kmon_kind kind, unsigned int ifindex)
 {
 	static const int request[KMON_N_KINDS] = {
 		[KMON_LINK] = RTM_GETLINK,    [KMON_CONF] = RTM_GETNETCONF,
@@ -247,17 +246,27 @@ kmon_dump_once(struct kmon *km, enum kmon_kind kind)
 		[KMON_ADDR] = RTM_GETADDR,    [KMON_NEIGH] = RTM_GETNEIGH};
 	static const int family[KMON_N_KINDS] = {
 		[KMON_MPLS] = AF_MPLS, [KMON_INET6] = AF_INET6};
+
+	if (kind == KMON_FDB)
+		return ifindex == 0 ? fdb_request(sk) : fdb_request_of(sk, ifindex);
+	if (kind == KMON_VNI)
+		return kmon_ask_vnis(sk);
+	return nl_rtgen_request(sk, request[kind], family[kind], NLM_F_DUMP);
+}
+
+/*
+ * Dump one kind of state once. A kernel without MPLS sends the settings of all other
+ * families when it is asked for those of MPLS (rtnl_get_link() in net/core/rtnetlink.c).
+ * They are applied, and change nothing.
+ */
+static int
+kmon_dump_once(struct kmon *km, enum kmon_kind kind, unsigned int ifindex)
+{
 	int rc;
 
 	for (int i = 0; i < DUMP_TRIES; i++) {
 		kmon_drain(km->dumps);
-		if (kind == KMON_FDB)
-			rc = fdb_request(km->dumps);
-		else if (kind == KMON_VNI)
-			rc = kmon_ask_vnis(km->dumps);
-		else
-			rc = nl_rtgen_request(km->dumps, request[kind], family[kind],
-					      NLM_F_DUMP);
+		rc = dump_request(km->dumps, kind, ifindex);
 		if (rc >= 0)
 			rc = nl_recvmsgs_default(km->dumps);
 		/*
@@ -272,19 +281,30 @@ kmon_dump_once(struct kmon *km, enum kmon_kind kind)
 	return km->apply_rc;
 }
 
+/* Dump one kind of state until an answer lacks nothing. Return -EAGAIN if none does. */
+static int
+kmon_dump_whole(struct kmon *km, enum kmon_kind kind, unsigned int ifindex)
+{
+	int rc;
+
+	for (unsigned int i = 0; i < ANSWERS_MAX; i++) {
+		rc = kmon_dump_once(km, kind, ifindex);
+		if (rc < 0 || kind != KMON_FDB || !answer_may_lack(km))
+			return rc;
+	}
+	return -EAGAIN;
+}
+
 /* Dump one kind of state. Entries that no answer has shown are gone. */
 static int
 kmon_dump(struct kmon *km, enum kmon_kind kind)
 {
-	unsigned int answers = 0;
 	int rc;
 
 	km->gen++;
-	do {
-		rc = kmon_dump_once(km, kind);
-		if (rc < 0)
-			return rc;
-	} while (kind == KMON_FDB && ++answers < ANSWERS_MAX && answer_may_lack(km));
+	rc = kmon_dump_whole(km, kind, 0);
+	if (rc < 0)
+		return rc;
 	kmon_report_gone(km, kind,
 			 mirror_remove_if(&km->mirror[kind], entry_is_stale, &km->gen));
 	return 0;
@@ -299,9 +319,13 @@ kmon_dump_all(struct kmon *km)
 	km->lost = true;
 	km->lost_again = false;
 	kmon_drain(km->events);
-	for (int kind = 0; rc == 0 && kind < KMON_N_KINDS; kind++)
-		if (kmon_is_watched(km, kind))
-			rc = kmon_dump(km, kind);
+	/* A kind that has no whole answer yet must not delay the others. */
+	for (int kind = 0; (rc == 0 || rc == -EAGAIN) && kind < KMON_N_KINDS; kind++)
+		if (kmon_is_watched(km, kind)) {
+			int error = kmon_dump(km, kind);
+
+			rc = error != 0 ? error : rc;
+		}
 	if (rc == 0)
 		km->lost = km->lost_again;
 	return rc;
@@ -335,21 +359,12 @@ kmon_read_inet6(struct kmon *km)
 int
 kmon_read_fdb(struct kmon *km, unsigned int ifindex)
 {
-	unsigned int answers = 0;
 	int rc;
 
 	km->apply_rc = 0;
-	do {
-		rc = -NLE_DUMP_INTR;
-		for (int i = 0; i < DUMP_TRIES && rc == -NLE_DUMP_INTR; i++) {
-			kmon_drain(km->dumps);
-			rc = fdb_request_of(km->dumps, ifindex);
-			if (rc >= 0)
-				rc = nl_recvmsgs_default(km->dumps);
-		}
-	} while (rc >= 0 && ++answers < ANSWERS_MAX && answer_may_lack(km));
+	rc = kmon_dump_whole(km, KMON_FDB, ifindex);
 	km->lost |= km->lost_again;
-	return rc < 0 ? kmon_errno(rc) : km->apply_rc;
+	return rc;
 }
 
 bool
@@ -490,6 +505,9 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 	}
 	if (rc == 0)
 		rc = kmon_dump_all(km);
+	/* The state changes all the time. The event of a change leads to a new dump. */
+	if (rc == -EAGAIN)
+		rc = 0;
 	if (rc < 0) {
 		kmon_close(km);
 		return rc;

@@ -212,7 +212,8 @@ struct kmon;
  * Open a monitor in namespace `netns` (NULL or "": the caller's), dump once, and report all
  * that is found through `ops` before returning: links, then settings, addresses, VNIs of
  * VLANs, forwarding databases, neighbors. A NULL op leaves that kind out entirely (not
- * subscribed). Returns 0 or -errno.
+ * subscribed). If the kernel's state changed during each try of a dump, entries may be
+ * missing until kmon_dispatch() handles the next event. Returns 0 or -errno.
  */
 int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);
 
@@ -243,7 +244,11 @@ int kmon_read_inet6(struct kmon *km);
  */
 bool kmon_inet6_is_due(const struct kmon *km);
 
-/* Dump all state again and report the differences. Returns 0 or -errno. */
+/*
+ * Dump all state again and report the differences. Returns 0 or -errno: -EAGAIN if the
+ * kernel's state changed during each try of a dump, so that entries may be missing. Then no
+ * entry of that kind was reported as gone, and the caller calls this again later.
+ */
 int kmon_resync(struct kmon *km);
 
 /*
@@ -319,7 +324,7 @@ const struct kmon_fdb *kmon_fdb_find(const struct kmon *km, unsigned int ifindex
 
 /*
  * Read the forwarding database of a device for which `fdb_wanted` returned false before,
- * and report its entries. Returns 0 or -errno.
+ * and report its entries. Returns 0 or -errno, as kmon_resync().
  */
 int kmon_read_fdb(struct kmon *km, unsigned int ifindex);
 /* Remove the entries of a device that the owner no longer needs, without a report. */

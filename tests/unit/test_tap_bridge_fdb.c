@@ -135,12 +135,51 @@ deletions_while_one_database_is_read_hide_no_entry(void **state)
 	kmon_close(km);
 }
 
+static int n_left; /* entries of every_answer_is_disturbed() that may be deleted */
+
+/* Delete an entry during each answer, which has more than 1,000 entries. */
+static bool
+on_wanted_delete(void *ctx, unsigned int ifindex)
+{
+	static int n_calls;
+
+	if (n_calls++ % 500 == 0 && n_left > 0)
+		assert_int_equal(run("bridge -n %s fdb del 02:00:5e:00:00:%02x dev vx0 "
+				     "dst 192.0.2.9",
+				     fdb.bed->netns, --n_left),
+				 0);
+	return true;
+}
+
+static void
+a_database_that_changes_during_every_answer_is_read_again_later(void **state)
+{
+	static const struct kmon_ops ops = {
+		.link = on_link, .fdb = on_entry, .fdb_wanted = on_wanted_delete};
+	struct kmon *km;
+
+	fdb_begin(state);
+	fdb.deleted = true; /* on_entry() deletes nothing */
+	n_left = 0;
+	assert_int_equal(kmon_open(&km, fdb.bed->netns, &ops, NULL), 0);
+	n_left = 200;
+	assert_int_equal(kmon_read_fdb(km, index_of_vx0()), -EAGAIN);
+	assert_int_equal(kmon_resync(km), -EAGAIN);
+	assert_true(n_left > 0);
+	n_left = 0;
+	assert_int_equal(kmon_dispatch(km), 0);
+	for (int i = 200; i < N_ENTRIES; i++)
+		assert_true(fdb.known[i]);
+	kmon_close(km);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		bed_test(deletions_during_the_first_dump_hide_no_entry),
 		bed_test(deletions_while_one_database_is_read_hide_no_entry),
+		bed_test(a_database_that_changes_during_every_answer_is_read_again_later),
 	};
 
 	return cmocka_run_group_tests_name("tap-bridge fdb", tests, NULL, NULL);
