@@ -261,7 +261,7 @@ def isis(lab):
     prefixes = ("198.51.100.0/24", "2001:db8:c0::/64")
     for prefix in prefixes:
         steps.by(lab, prefix, "core0")
-    yield "IS-IS is Up on core0 and core1; both families go by core0, its metric is less."
+    yield "IS-IS is Up on core0 and core1; both families go by core0, the shorter way."
     yield f"h1 pings h2: {evidence.crossing(lab, 'h1', hosts, 'core0')}"
 
     def metric(n):
