@@ -55,9 +55,10 @@ struct poptrie_conf {
 	void *(*alloc)(void *ctx, size_t bytes, size_t align);
 	void (*free)(void *ctx, void *mem);
 	/*
-	 * A bit for each NUMA node that the memory of lookups should be on; 0: any node. It
-	 * is ignored if `alloc` is set. It is only a preference: the memory is on another
-	 * node if a node has no room or the kernel refuses.
+	 * The bit of the NUMA node that the memory of lookups should be on; 0: any node.
+	 * Linux uses the lowest bit if there are several. The mask is ignored if `alloc` is
+	 * set. It is only a preference: the memory is on another node if the node has no
+	 * room or the kernel refuses.
 	 */
 	uint64_t nodes;
 	/*

@@ -140,11 +140,9 @@ ckpt_file_bytes(uint32_t layout)
 size_t
 ckpt_bytes(const struct ckpt *c)
 {
-	size_t bytes = HEADER_BYTES + c->head->hop_high * sizeof(struct ckpt_hop);
+	struct stat st;
 
-	for (unsigned int part = 0; part < CKPT_PARTS; part++)
-		bytes += *ckpt_high(c->head, part) * sizeof(struct ckpt_route);
-	return bytes + c->head->kernel_high * sizeof(struct ckpt_kernel);
+	return fstat(c->fd, &st) < 0 ? 0 : (size_t)st.st_blocks * 512;
 }
 
 void

@@ -230,6 +230,7 @@ void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops,
 void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
 void ckpt_alive(struct ckpt *c, uint64_t now_ms);
 void ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s);
+/* Return the memory that the kernel has allocated for the checkpoint. */
 size_t ckpt_bytes(const struct ckpt *c);
 
 /* Return the address of the highest number ever in use, or of the count, of an array. */
