@@ -154,7 +154,8 @@ short_bursts_leave_as_by_the_stages(void **state)
 		fwd_dispatch(&slow.burst);
 		packets_are_alike(n);
 		buffers_are_alike();
-		assert_memory_equal(&fast.count, &slow.count, sizeof(fast.count));
+		/* assert_memory_equal() would take most of the test's time for so much memory. */
+		assert_true(memcmp(&fast.count, &slow.count, sizeof(fast.count)) == 0);
 		n_forwarded++;
 	}
 	print_message("%u forwarded, %u left to the stages\n", n_forwarded, n_left);
