@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * arch: differences between x86-64 and arm64 outside of the forwarders. poptrie/arch.h and
- * fwd/frame.h have the rest.
+ * fwd/frame_header.h have the rest.
  *
  * A file that uses ARCH_ELF includes elf.h, whose EV_NONE conflicts with libev's; for
  * ARCH_AUDIT it includes linux/audit.h, for ARCH_SYS_NONE sys/syscall.h.

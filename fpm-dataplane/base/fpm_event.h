@@ -63,7 +63,7 @@ enum hop_encap {
 	N_HOP_ENCAP,
 };
 
-/* Words of base/srv6.h. */
+/* Words of base/srv6_words.h. */
 #define FPM_WORDS_MAX 28
 
 /* A next hop; or a member of a group, which has only id and weight. */
@@ -77,7 +77,7 @@ struct fpm_hop {
 	uint8_t n_labels; /* HOP_MPLS; 0: no label, or more than LABELS_MAX */
 	/*
 	 * 20 bits each, host order, outermost first. HOP_SEG6: n_labels words of
-	 * base/srv6.h; if n_labels is 0, it is unsupported, and `refusal` is the cause.
+	 * base/srv6_words.h; if n_labels is 0, it is unsupported, and `refusal` is the cause.
 	 */
 	uint32_t label[FPM_WORDS_MAX];
 	uint8_t refusal;    /* HOP_SEG6: enum srv6_refusal */

@@ -8,7 +8,7 @@
 #include "base/idle.h"
 #include "base/inet.h"
 #include "bfd/impl.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 #define IP4_DF 0x4000u
 

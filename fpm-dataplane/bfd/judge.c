@@ -7,7 +7,7 @@
 #include "base/idle.h"
 #include "base/log.h"
 #include "bfd/impl.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 #define LOOK_MAX_NS \
 	1000000000ull /* longest wait; a forwarder without a round in it forwards nothing */

@@ -8,8 +8,8 @@
 #include "base/inet.h"
 #include "bfd/impl.h"
 #include "fib/fib.h"
-#include "port/label.h"
-#include "port/packet.h"
+#include "port/label_write.h"
+#include "port/packet_meta.h"
 
 #define BURST   64
 #define PACKETS 64u /* read from one socket in one round */

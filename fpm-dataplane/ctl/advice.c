@@ -5,7 +5,7 @@
  * ADDRESS stands for the destination, PORT for the ingress port, [vrf NAME] for the VRF of
  * the lookup.
  */
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 #include "ctl/json_row.h"

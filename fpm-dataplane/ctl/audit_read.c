@@ -10,7 +10,7 @@
 
 #include "base/kernel_event.h"
 #include "base/rtproto.h"
-#include "ctl/audit.h"
+#include "ctl/audit_state.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 #include "ctl/kernel_rules.h"

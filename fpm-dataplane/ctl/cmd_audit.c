@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "ctl/audit.h"
+#include "ctl/audit_state.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 #include "ctl/text.h"

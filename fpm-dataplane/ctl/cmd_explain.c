@@ -12,7 +12,7 @@
 #include "base/prefix.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 #include "ctl/words.h"
 
 #define L2_LEN      14

@@ -7,7 +7,7 @@
 #include "ctl/change.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 static void
 set_help(FILE *out)

@@ -15,7 +15,7 @@
 #include "base/prefix.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 

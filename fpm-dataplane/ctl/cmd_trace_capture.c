@@ -13,7 +13,7 @@
 #include "base/base64.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 #include "ctl/text.h"
 #include "ctl/words.h"
 

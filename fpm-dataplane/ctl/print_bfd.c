@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ctl/json_row.h"
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 #include "ctl/text.h"
 
 #define WIDTH         80

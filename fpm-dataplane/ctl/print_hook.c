@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Print the programs of interfaces, a paragraph each. */
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Print sFlow: its settings, its collectors, psample and its ports, a paragraph each. */
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 #include <stdio.h>
 #include <string.h>

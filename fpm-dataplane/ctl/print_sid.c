@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of SIDs. */
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 #include <linux/rtnetlink.h>
 #include <stdio.h>

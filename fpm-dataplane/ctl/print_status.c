@@ -3,7 +3,7 @@
  * Print the state of the FPM channel, of memory, and the version. Each is one row, printed
  * as paragraphs with a subject. Missing members print no paragraph.
  */
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 #include <stdarg.h>
 #include <stdio.h>

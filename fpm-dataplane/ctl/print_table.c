@@ -3,7 +3,7 @@
  * Print tables: routes, next hops, neighbors, ports, counters. Column widths are fixed, so
  * that a million rows need no memory; 80 columns where the values allow it.
  */
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 #include <linux/rtnetlink.h>
 #include <stdarg.h>

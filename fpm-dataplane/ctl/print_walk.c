@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Print the path of a packet, one line per stage, for explain and trace. */
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 #include <linux/rtnetlink.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "fwd/fwd.h"
 #include "manage/hotplug.h"
 #include "manage/rxq_assign.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 #include "port/port.h"
 #include "port/rxq_set.h"
 

@@ -27,7 +27,7 @@
 #include "port/bfd.h"
 #include "port/nic.h"
 #include "port/nicd_client.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 #include "port/watch.h"
 #include "punt/punt.h"
 #include "sflow/sflow.h"

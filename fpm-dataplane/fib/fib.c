@@ -23,7 +23,7 @@
 #include "base/tsan.h"
 #include "fib/label.h"
 #include "fib/headend.h"
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fib/sid_number.h"
 
 /*

@@ -3,9 +3,9 @@
 #include "fib/headend.h"
 
 #include "fib/icmp.h"
-#include "fib/pmtu.h"
+#include "fib/path_mtu.h"
 #include "fib/rules.h"
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 
 #define PROTO_ROUTING 43u
 

@@ -16,7 +16,7 @@
 #define FIB_HEADEND_H
 
 #include "base/inet.h"
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 #include "fib/label.h"
 #include "fib/tunnel.h"
 

@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fib/fib.h"
 
 /*
@@ -40,7 +40,7 @@ struct fib_encap {
 	uint16_t ttl; /* LABEL_TTL_OWN | TTL of labels on an IP packet; 0: fib->label_ttl */
 	/*
 	 * Outermost first, as in a packet in network order; TC, S and TTL are 0. A packed
-	 * entry has packed labels in host order (base/mpls.h), and behind them its path.
+	 * entry has packed labels in host order (base/mpls_entry.h), and behind them its path.
 	 */
 	uint32_t entry[LABEL_WORDS];
 };

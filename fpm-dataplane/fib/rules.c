@@ -218,7 +218,7 @@ path_is_in_group(const struct fib *fib, fib_path path, uint32_t group)
 	return out != NULL && out->group == group;
 }
 
-/* Return true for a path of table local. A SID (fib/sid.h) is in no table local. */
+/* Return true for a path of table local. A SID (fib/sid_entry.h) is in no table local. */
 static bool
 path_is_of_local(fib_path path)
 {

@@ -4,8 +4,8 @@
  */
 #include "fib/tunnel.h"
 
-#include "base/mpls.h"
-#include "fib/pmtu.h"
+#include "base/mpls_entry.h"
+#include "fib/path_mtu.h"
 #include "fib/rules.h"
 
 #define GRE_KEY      0x2000u

@@ -17,7 +17,7 @@
 #include <endian.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fib/fib.h"
 
 #define FIB_TUNNELS_DEEP 4 /* tunnels in tunnels, at most */

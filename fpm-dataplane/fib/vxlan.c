@@ -5,7 +5,7 @@
  */
 #include "fib/vxlan.h"
 
-#include "fib/pmtu.h"
+#include "fib/path_mtu.h"
 #include "fib/rules.h"
 
 uint32_t

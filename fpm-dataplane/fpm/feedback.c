@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "fpm/server.h"
+#include "fpm/impl.h"
 
 #ifndef RTM_F_OFFLOAD_FAILED
 #define RTM_F_OFFLOAD_FAILED 0x20000000

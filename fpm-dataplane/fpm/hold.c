@@ -4,7 +4,7 @@
  * connects or the hold time is over. The checkpoint stores the port id and the time, so
  * that the successor continues the hold.                                             [fpm]
  */
-#include "fpm/server.h"
+#include "fpm/impl.h"
 
 /* Start the hold until fpm->hold_until_ms. Returns false if no hold is in force. */
 static bool

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/sockaddr.h"
-#include "fpm/server.h"
+#include "fpm/impl.h"
 #include "tap-bridge/netns.h"
 
 #define RETRY_S      0.1

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fpm/server.h"
+#include "fpm/impl.h"
 #include "tap-bridge/netns.h"
 
 /* Fill one side of an inet_diag_sockid. */

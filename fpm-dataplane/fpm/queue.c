@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fpm/server.h"
+#include "fpm/impl.h"
 
 /*
  * Size of the smallest message that becomes an event: nlmsghdr and rtmsg of a default

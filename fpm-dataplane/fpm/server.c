@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/msg_manage.h"
-#include "fpm/server.h"
+#include "fpm/impl.h"
 
 static void
 fpm_on_accept(struct ev_loop *loop, ev_io *io, int revents)

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "fpm/server.h"
+#include "fpm/impl.h"
 
 /* Limit per call. Other sockets and the flush follow; then libev calls again at once. */
 #define ROUND_BYTES (4u << 20)

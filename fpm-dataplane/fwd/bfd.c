@@ -18,7 +18,7 @@
 #include "fwd/label.h"
 #include "fwd/tx.h"
 #include "fwd/watch.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 #define SENDS_PER_ROUND 32 /* limits how long received packets wait */
 

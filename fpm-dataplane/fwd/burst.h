@@ -16,7 +16,7 @@
 
 #include "fib/tunnel.h"
 #include "fwd/fwd.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 #include "port/watch.h"
 
 #define BURST_MAX 64 /* packets that pass the stages together */

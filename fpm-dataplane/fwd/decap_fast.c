@@ -12,7 +12,7 @@
 #include "fwd/label.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 #define GRE_HAS_KEY  0x20u /* in the first octet, RFC 2890 */
 #define FRAME_MIN    60u   /* octets without the frame check sequence */

@@ -18,7 +18,7 @@
 #ifndef FWD_DECAP_FAST_H
 #define FWD_DECAP_FAST_H
 
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fwd/hook.h"
 
 /*

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/worker.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "fwd/fast.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"

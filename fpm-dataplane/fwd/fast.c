@@ -12,7 +12,7 @@
 #include "fwd/fast.h"
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fwd/cpu.h"
 
 /* Keep this out of line, so that the calls of vector code are tail calls. */

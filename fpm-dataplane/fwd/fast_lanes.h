@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fwd/fast.h"
 
 #define LANES_ALL ((1u << LANES) - 1)

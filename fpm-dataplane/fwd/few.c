@@ -10,7 +10,7 @@
 
 #include "fwd/cycles.h"
 #include "fwd/fast.h"
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/tx.h"
 
 /* With fewer packets it takes less time to look up, or to check, each of them alone. */

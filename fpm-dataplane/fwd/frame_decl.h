@@ -11,7 +11,7 @@
 
 #include "base/inet.h"
 #include "fib/fib.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /* Tags of the fast-path packets of a burst. */
 struct tagged {

@@ -14,7 +14,7 @@
 
 #include "base/instructions.h"
 #include "base/counters.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 struct bfd_pace;
 struct fib;

@@ -6,11 +6,11 @@
 #include "fwd/headend.h"
 
 #include "base/inet.h"
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/label.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 static void
 outer_find(const struct burst *b, unsigned int i, struct fib_headend_outer *outer)

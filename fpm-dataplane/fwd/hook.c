@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/inet.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "fib/vxlan.h"
 #include "fwd/vlan.h"
 

@@ -8,10 +8,10 @@
 
 #include "base/inet.h"
 #include "fib/label.h"
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/parse_ip.h"
-#include "port/label.h"
-#include "port/vlan.h"
+#include "port/label_write.h"
+#include "port/vlan_tags.h"
 
 static bool
 path_leaves(fib_path path)

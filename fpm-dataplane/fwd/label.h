@@ -9,7 +9,7 @@
 #define FWD_LABEL_H
 
 #include "fwd/burst.h"
-#include "port/label.h"
+#include "port/label_write.h"
 
 /* Return true if entry `i` came with labels, and the interface accepts labels. */
 static inline bool

@@ -10,9 +10,9 @@
 #include "fib/label.h"
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/label.h"
-#include "port/label.h"
+#include "port/label_write.h"
 
 static bool
 path_is_fast(fib_path path)

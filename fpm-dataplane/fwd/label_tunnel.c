@@ -7,7 +7,7 @@
 #include "base/inet.h"
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /*
  * Return true if only the kernel can send the packet: its outer packet needs fragments, or

@@ -16,7 +16,7 @@
 #include "base/sched.h"
 #include "base/tsan.h"
 #include "base/worker.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "fwd/bfd.h"
 #include "fwd/cpu.h"
 #include "fwd/cycles.h"

@@ -10,10 +10,10 @@
 
 #include "base/inet.h"
 #include "fib/headend.h"
-#include "fib/pmtu.h"
+#include "fib/path_mtu.h"
 #include "fib/vxlan.h"
-#include "fwd/frame.h"
-#include "port/vxlan.h"
+#include "fwd/frame_header.h"
+#include "port/vxlan_write.h"
 
 /* --- the path ------------------------------------------------------------------------- */
 

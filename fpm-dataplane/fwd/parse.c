@@ -6,7 +6,7 @@
  *                                                                               [fwd-n]
  */
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fwd/fast.h"
 #include "fwd/label.h"
 #include "fwd/parse_ip.h"

@@ -11,13 +11,13 @@
 #include "base/inet.h"
 #include "fwd/cpu.h"
 #include "fwd/fast.h"
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/headend.h"
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
 #include "fwd/vxlan.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /* Write the tags of `out`. Returns the first octet of the frame that leaves by it. */
 static inline uint8_t *

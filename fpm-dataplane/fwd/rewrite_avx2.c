@@ -2,7 +2,7 @@
 /* rewrite_avx2: rewrite_vectors.h, compiled for CPUs with AVX2.                  [fwd-n] */
 #include "fwd/target_x86.h"
 #include "fwd/fast.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 FWD_TARGET_BEGIN("avx2,bmi,bmi2,popcnt")
 

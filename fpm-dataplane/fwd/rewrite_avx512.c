@@ -2,7 +2,7 @@
 /* rewrite_avx512: rewrite_vectors.h, compiled for CPUs with AVX-512.             [fwd-n] */
 #include "fwd/target_x86.h"
 #include "fwd/fast.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,bmi")
 

@@ -21,8 +21,8 @@
 
 #include "fib/label.h"
 #include "fwd/fast.h"
-#include "port/label.h"
-#include "port/vlan.h"
+#include "port/label_write.h"
+#include "port/vlan_tags.h"
 
 INLINE void entries_load(struct entries *e, const struct burst *b);
 /* Return a bit for each entry that leaves by this interface. */

@@ -10,7 +10,7 @@
 #include "fwd/headend.h"
 #include "fwd/label.h"
 #include "fwd/note.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /* Return the distance to the next sample: the high half of a random number, scaled. */
 static uint32_t

@@ -7,7 +7,7 @@
 #include "fwd/send.h"
 
 #include "fwd/tx.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 uint16_t
 fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)

@@ -7,7 +7,7 @@
 #ifndef FWD_SID_H
 #define FWD_SID_H
 
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fwd/burst.h"
 
 /*

@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fib/urpf.h"
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/label.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /* --- out of a tunnel ------------------------------------------------------------------ */
 

@@ -6,11 +6,11 @@
  */
 #include "base/inet.h"
 #include "fwd/fast.h"
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/outer_fast.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /* --- out of a tunnel ------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 #include "fwd/cycles.h"
 #include "fwd/sample.h"
 #include "fwd/send.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /*
  * The VLANs and lengths of a buffer's frames. They are noted before the transmit call,

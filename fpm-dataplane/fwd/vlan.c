@@ -11,7 +11,7 @@
 
 #include "fib/urpf.h"
 #include "fwd/fast.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 /* Return the VLAN of a frame whose tag the NIC stripped, by the tag's TCI; 0: no VLAN. */
 static uint16_t

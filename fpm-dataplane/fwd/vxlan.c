@@ -2,12 +2,12 @@
 /* vxlan: packets to VTEPs and from VTEPs, on the slow path. [fwd-n] */
 #include "fwd/vxlan.h"
 
-#include "fwd/frame.h"
+#include "fwd/frame_header.h"
 #include "fwd/label.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
-#include "port/vlan.h"
-#include "port/vxlan.h"
+#include "port/vlan_tags.h"
+#include "port/vxlan_write.h"
 
 #define IP6_MTU_MIN 1280u /* RFC 8200, 5 */
 

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/tsan.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 
 struct hooks {
 	struct fib *fib;

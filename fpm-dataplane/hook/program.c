@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/inet.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "hook/check.h"
 #include "hook/verify.h"
 

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "netlink/segments.h"
 
 /*

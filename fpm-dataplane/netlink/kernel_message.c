@@ -10,7 +10,7 @@
 #include <linux/rtnetlink.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "netlink/hops.h"
 
 /* A tick of rta_expires is 1 / USER_HZ: 10 ms on all architectures that DPDK supports. */

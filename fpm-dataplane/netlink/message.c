@@ -11,7 +11,7 @@
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "netlink/hops.h"
 
 int

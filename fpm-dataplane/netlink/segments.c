@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops of SRv6 (RFC 8754, 8986, 9800): attributes in, the words of base/srv6.h out.
+ * Next hops of SRv6 (RFC 8754, 8986, 9800): attributes in, the words of base/srv6_words.h out.
  * Any thread, no state.
  */
 #include "netlink/segments.h"
@@ -8,7 +8,7 @@
 #include <linux/seg6_iptunnel.h>
 #include <linux/seg6_local.h>
 
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 
 static_assert(SRV6_WORDS_MAX <= FPM_WORDS_MAX, "the words fit a hop");
 

@@ -34,7 +34,7 @@
 #include "start/eal.h"
 #include "port/nic.h"
 #include "port/nicd_client.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 #include "start/privileges.h"
 
 struct open_nic {

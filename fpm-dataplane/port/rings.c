@@ -7,7 +7,7 @@
 #include <rte_errno.h>
 
 #include "base/log.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 #define PUNT_RING_PROTECTED 1024
 #define PUNT_RING_OPEN      512

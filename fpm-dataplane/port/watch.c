@@ -13,7 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fib/fib.h"
 
 #define L2_LEN 14

@@ -17,10 +17,10 @@
 
 #include "base/inet.h"
 #include "fib/rules.h"
-#include "port/label.h"
-#include "port/vlan.h"
+#include "port/label_write.h"
+#include "port/vlan_tags.h"
 #include "punt/headend.h"
-#include "port/vxlan.h"
+#include "port/vxlan_write.h"
 #include "punt/internal.h"
 #include "punt/label.h"
 #include "punt/tunnel.h"

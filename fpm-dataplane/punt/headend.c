@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/inet.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 static unsigned int
 packet_bytes(struct rte_mbuf *m, uint8_t family)

@@ -5,7 +5,7 @@
 
 #include "fib/icmp.h"
 #include "fib/label.h"
-#include "port/label.h"
+#include "port/label_write.h"
 
 struct punt;
 

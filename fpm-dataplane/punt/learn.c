@@ -8,7 +8,7 @@
  */
 #include "base/inet.h"
 #include "base/peers.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 #include "punt/internal.h"
 
 struct frame {

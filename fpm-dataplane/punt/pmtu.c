@@ -24,7 +24,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "fib/headend.h"
-#include "fib/pmtu.h"
+#include "fib/path_mtu.h"
 #include "fib/tunnel.h"
 #include "fib/vxlan.h"
 #include "punt/internal.h"

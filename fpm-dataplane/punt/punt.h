@@ -8,7 +8,7 @@
 #define PUNT_PUNT_H
 
 #include "base/worker.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 struct fib;
 struct port;

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 #include "punt/internal.h"
 
 #define L2_BYTES_MAX 22u /* Ethernet header and two VLAN tags */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
-#include "port/vlan.h"
+#include "base/mpls_entry.h"
+#include "port/vlan_tags.h"
 #include "punt/internal.h"
 
 void

@@ -20,7 +20,7 @@
 #include "base/limits.h"
 #include "rib/index.h"
 #include "rib/link.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/slot.h"
 
 #define ANSWER_MS 50

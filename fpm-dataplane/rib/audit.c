@@ -32,7 +32,7 @@
 #include "rib/kernel.h"
 #include "rib/labels.h"
 #include "rib/local.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/rules.h"

@@ -21,7 +21,7 @@
 
 #include "base/fpm_event.h"
 #include "base/inet.h"
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 #include "fib/fib.h"
 #include "rib/index.h"
 #include "rib/order.h"

@@ -118,7 +118,7 @@ enum {
 
 #define CKPT_WORDS LABEL_WORDS
 
-/* Labels of a hop whose encap is HOP_MPLS, or words of base/srv6.h of HOP_SEG6. */
+/* Labels of a hop whose encap is HOP_MPLS, or words of base/srv6_words.h of HOP_SEG6. */
 struct ckpt_stack {
 	uint16_t n;   /* 0: the hop is unsupported */
 	uint16_t ttl; /* as in struct stack; 0 in older layouts */

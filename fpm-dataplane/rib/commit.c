@@ -28,7 +28,7 @@
 #include "rib/local.h"
 #include "rib/query.h"
 #include "rib/reclaim.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/rules.h"
 #include "rib/sid.h"

@@ -26,7 +26,7 @@
 #include "rib/leg.h"
 #include "rib/mirror.h"
 #include "rib/nexthop.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/sid.h"
 #include "rib/slot.h"
 #include "rib/nh_list.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/fpm_event.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fib/fib.h"
 #include "rib/index.h"
 #include "rib/nexthop.h"

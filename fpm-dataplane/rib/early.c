@@ -17,7 +17,7 @@
 #include "rib/feedback.h"
 #include "rib/index.h"
 #include "rib/nexthop.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 

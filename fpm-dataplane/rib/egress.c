@@ -11,7 +11,7 @@
 #include "fib/urpf.h"
 #include "rib/index.h"
 #include "rib/reclaim.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/slot.h"
 
 /* Return the egress of a leg (fib/urpf.h); 0: the leg has no egress interface. */

@@ -13,7 +13,7 @@
 #include "base/inet.h"
 #include "base/limits.h"
 #include "fib/headend.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/stack.h"
 
 static uint64_t

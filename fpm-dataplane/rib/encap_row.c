@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 #include "base/inet.h"
-#include "base/srv6.h"
-#include "rib/rib_impl.h"
+#include "base/srv6_words.h"
+#include "rib/impl.h"
 
 /* Return the labels that a next hop pushes; an empty array: it pops a label. */
 static json_t *

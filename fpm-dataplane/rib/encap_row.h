@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/msg.h"
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 
 struct next_hop;
 struct rib;

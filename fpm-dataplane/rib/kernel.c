@@ -39,7 +39,7 @@
 #include "rib/mirror.h"
 #include "rib/nexthop.h"
 #include "rib/nh_list.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"

@@ -7,7 +7,7 @@
 #include "base/inet.h"
 #include "fib/headend.h"
 #include "rib/encap_row.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route_row.h"
 #include "rib/routes.h"
 

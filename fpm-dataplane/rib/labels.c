@@ -10,7 +10,7 @@
 
 #include "base/inet.h"
 #include "fib/label.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 
 static uint32_t

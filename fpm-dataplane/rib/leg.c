@@ -9,14 +9,14 @@
  */
 #include "rib/leg.h"
 
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 #include "rib/adj.h"
 #include "rib/encap.h"
 #include "rib/index.h"
 #include "rib/link.h"
 #include "rib/kroute.h"
 #include "rib/reclaim.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/sid.h"
 #include "rib/slot.h"
 #include "rib/nh_list.h"

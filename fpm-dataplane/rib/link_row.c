@@ -12,7 +12,7 @@
 
 #include "rib/kroute.h"
 #include "rib/leg.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"

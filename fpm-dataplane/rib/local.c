@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "rib/kroute.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/vrf.h"
 

@@ -3,7 +3,7 @@
 #include "rib/masks.h"
 
 #include "fib/fib.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 
 void
 masks_fill(const struct rib *rib, struct msg_masks *masks)

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "rib/checkpoint.h"
 #include "rib/kroute.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/nh_list.h"
 #include "rib/source.h"

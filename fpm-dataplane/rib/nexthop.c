@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "rib/index.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/slot.h"
 #include "rib/stack.h"
 #include "rib/nh_list.h"

@@ -18,7 +18,7 @@
 
 #include "base/inet.h"
 #include "rib/kroute.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/route_row.h"
 #include "rib/routes.h"

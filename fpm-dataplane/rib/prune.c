@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 
 static uint64_t
 prune_hash(const struct rib *rib, uint32_t ifindex, uint8_t family,

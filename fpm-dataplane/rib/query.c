@@ -30,7 +30,7 @@
 #include "rib/packed.h"
 #include "rib/replay.h"
 #include "rib/kroute.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/route_row.h"
 #include "rib/routes.h"

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "rib/index.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 
 struct reclaim *
 reclaim_open(struct rib *rib)

@@ -9,7 +9,7 @@
  */
 #include "rib/replay.h"
 
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/session.h"
 #include "rib/table_count.h"
 

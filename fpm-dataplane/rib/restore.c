@@ -26,7 +26,7 @@
 #include "rib/kernel.h"
 #include "rib/kroute.h"
 #include "rib/mirror.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/stack.h"

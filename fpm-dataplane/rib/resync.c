@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/sid_number.h"

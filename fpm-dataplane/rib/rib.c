@@ -31,7 +31,7 @@
 #include "rib/reclaim.h"
 #include "rib/restore.h"
 #include "rib/resync.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/rules.h"

@@ -15,7 +15,7 @@
 #include "rib/labels.h"
 #include "rib/local.h"
 #include "rib/mirror.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/sid_number.h"
 #include "rib/slot.h"

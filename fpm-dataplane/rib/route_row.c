@@ -16,7 +16,7 @@
 #include "rib/encap_row.h"
 #include "rib/kroute.h"
 #include "rib/leg.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/rule_row.h"

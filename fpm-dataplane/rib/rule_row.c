@@ -10,7 +10,7 @@
 #include "base/rtproto.h"
 #include "base/rule_action.h"
 #include "rib/link.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/rules.h"
 
 static json_t *

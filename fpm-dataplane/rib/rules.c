@@ -25,7 +25,7 @@
 #include "rib/link.h"
 #include "rib/local.h"
 #include "rib/reclaim.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
 #include "rib/source.h"

@@ -17,7 +17,7 @@
 #include "rib/feedback.h"
 #include "rib/mirror.h"
 #include "rib/nexthop.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/table_count.h"
 #include "rib/words.h"

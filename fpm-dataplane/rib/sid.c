@@ -9,11 +9,11 @@
 
 #include "base/inet.h"
 #include "base/limits.h"
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "rib/encap.h"
 #include "rib/link.h"
 #include "rib/nh_list.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/stack.h"
 #include "rib/vrf.h"
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 #include "rib/index.h"
 #include "rib/stack.h"
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "fib/sid_number.h"
 #include "rib/reclaim.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
 #include "rib/vrf.h"

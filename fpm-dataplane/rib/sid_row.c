@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "fib/sid_number.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/route_row.h"
 #include "rib/routes.h"
 #include "rib/vrf.h"

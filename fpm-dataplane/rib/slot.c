@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "rib/index.h"
 #include "rib/link.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 
 static void
 slot_push_idle(struct rib *rib, struct slot *s)

@@ -9,7 +9,7 @@
 #include "rib/checkpoint.h"
 #include "rib/nexthop.h"
 #include "rib/nh_list.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/slot.h"
 
 #define COLLECT_MIN 1024u

@@ -76,7 +76,7 @@ size_t stacks_bytes(const struct rib_stacks *stacks);
 
 /*
  * Return the labels of a stack: 20 bits each, host order, outermost first; or words of
- * base/srv6.h. They are valid until the next stack_number().
+ * base/srv6_words.h. They are valid until the next stack_number().
  */
 static inline const uint32_t *
 stack_labels(const struct stack *stack)

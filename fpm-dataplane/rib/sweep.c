@@ -29,7 +29,7 @@
 #include "base/log.h"
 #include "rib/early.h"
 #include "rib/replay.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/session.h"
 #include "rib/table_count.h"

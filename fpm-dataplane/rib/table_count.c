@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "rib/index.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 
 static uint32_t

@@ -8,7 +8,7 @@
 
 #include "rib/index.h"
 #include "rib/kroute.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/source.h"
 #include "rib/vrf.h"

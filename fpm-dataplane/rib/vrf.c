@@ -21,7 +21,7 @@
 #include "rib/feedback.h"
 #include "rib/index.h"
 #include "rib/reclaim.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/routes.h"
 #include "rib/replay.h"
 #include "rib/table_count.h"

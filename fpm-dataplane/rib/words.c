@@ -18,7 +18,7 @@
 #include "rib/leg.h"
 #include "rib/nexthop.h"
 #include "rib/reclaim.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 #include "rib/slot.h"
 #include "rib/stack.h"
 #include "rib/egress.h"

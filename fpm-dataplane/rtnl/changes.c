@@ -16,7 +16,7 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 static const int group[] = {RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
 			    RTNLGRP_LINK, RTNLGRP_NEXTHOP};

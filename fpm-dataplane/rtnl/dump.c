@@ -42,7 +42,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 #define TRIES_MAX   8u /* attempts at a dump that changes of the tables interrupt */
 #define ANSWERS_MAX 4u /* to a dump of IPv6 routes during which routes are deleted */

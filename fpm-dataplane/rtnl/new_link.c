@@ -13,7 +13,7 @@
 #include <linux/if.h>
 #include <linux/rtnetlink.h>
 
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 /* Return the record of a new link; NULL: the link is not new. */
 static struct new_link *

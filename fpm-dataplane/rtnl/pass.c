@@ -13,7 +13,7 @@
 #include "base/rtproto.h"
 #include "netlink/kernel_message.h"
 #include "netlink/rule_message.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 void
 pass_flush(struct rtnl *r)

@@ -3,7 +3,7 @@
 #include <linux/rtnetlink.h>
 
 #include "base/clock.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 static void
 job_add(struct rtnl *r, enum dump_kind kind, uint8_t family, uint8_t protocol)

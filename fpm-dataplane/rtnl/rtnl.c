@@ -25,7 +25,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 /*
  * The time from the event of a link, an address or a next-hop object to the dump. The

@@ -24,7 +24,7 @@
 
 #include "netlink/attributes.h"
 #include "netlink/rule_message.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 enum side {
 	IIF,

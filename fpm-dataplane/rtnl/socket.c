@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/rtproto.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 #include "tap-bridge/netns.h"
 
 #define EVENTS_BUFFER_BYTES  (128 << 20)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/rule.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 #define TABLES_ALONE 16u
 

@@ -25,7 +25,7 @@
 #include "pci/device.h"
 #include "base/sysfs.h"
 #include "port/nicd_client.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 #define POOL "packets"
 

@@ -22,7 +22,7 @@
 #include "base/sflow_status.h"
 #include "base/warning.h"
 #include "fib/fib.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "fib/sid_number.h"
 #include "port/port.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 
 static_assert(sizeof(((struct hook_sum *)0)->counter) / 8 == FPM_HOOK_COUNTERS,
 	      "a sum for each counter");

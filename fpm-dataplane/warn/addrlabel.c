@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "netlink/attributes.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 /* Defaults of net/ipv6/addrlabel.c: the kernel reports them as entries, too. */
 static const struct {

@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "netlink/exchange.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define ANSWER_MS 2000u /* for one part of an answer */
 #define LOOK_MS   50u   /* period of the check whether the daemon ends */

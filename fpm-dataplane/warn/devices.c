@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "netlink/device_message.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 /*
  * The parents of filters of the qdiscs ingress and clsact: TC_H_CLSACT with

@@ -13,7 +13,7 @@
 
 #include "fib/fib.h"
 #include "netlink/attributes.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 static void
 tunnels_allow(const struct warn *w, bool allowed)

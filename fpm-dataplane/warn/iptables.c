@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define TABLE_BYTES_MAX (4u << 20) /* larger tables are not read for their policies */
 

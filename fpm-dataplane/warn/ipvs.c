@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 /* The services of the thread's namespace. The file exists only if the module is loaded. */
 #define SERVICES "/proc/thread-self/net/ip_vs"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define LINES_MAX 16u /* lines that one scan writes to the log */
 

@@ -16,7 +16,7 @@
 #include "base/filter_tables.h"
 #include "base/log.h"
 #include "netlink/nft_message.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define HOOK_INGRESS 5 /* NF_INET_INGRESS, of the family inet */
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "netlink/attributes.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 static bool
 has_idle_timer(const struct nlmsghdr *nlh)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/kernel_event.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 static void
 rule_add(struct warn *w, const json_t *row)

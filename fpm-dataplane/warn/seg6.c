@@ -21,7 +21,7 @@
 #include "base/tsan.h"
 #include "fib/headend.h"
 #include "netlink/attributes.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define NOT_SUPPORTED 524 /* ENOTSUPP of the kernel: it is built without HMAC for SRv6 */
 

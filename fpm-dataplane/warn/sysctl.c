@@ -17,7 +17,7 @@
 
 #include "base/sysfs.h"
 #include "netlink/device_message.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define RATES_LINUX      "Linux limits ICMP errors by this value, more than by default."
 #define RATES            "They are limited by the rates of their classes: fpmctl show punt."

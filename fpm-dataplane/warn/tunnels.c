@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 void
 kernel_tunnel_add(struct warn *w, const char *kind, const char *name, const char *reason)

@@ -35,7 +35,7 @@
 #include "base/tsan.h"
 #include "fib/fib.h"
 #include "tap-bridge/netns.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define POLL_MS      5000u
 #define SCAN_MAX_MS  300000u /* more than a scan of all devices needs */

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/worker.h"
 #include "fib/headend.h"
-#include "fib/pmtu.h"
+#include "fib/path_mtu.h"
 #include "fib/vxlan.h"
 #include "must.h"
 #include "punt/internal.h"

@@ -10,7 +10,7 @@
 #include "../unit/rib_rig.h"
 #include "base/inet.h"
 #include "fib/headend.h"
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fib/sid_number.h"
 #include "rib/group.h"
 #include "rib/route.h"

@@ -43,7 +43,7 @@
 #include "packet_frames.h"
 #include "packet_labels.h"
 #include "packet_tunnels.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 #define HEADROOM   RTE_PKTMBUF_HEADROOM
 #define RING_SLOTS 128u /* more than a burst */

@@ -12,7 +12,7 @@
 #include "packet_labels.h"
 #include "packet_tunnels.h"
 #include "packet_vxlan.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 #define KINDS 4 /* kinds of valid frames; they differ in their tags */
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 
 #define TUNNELS      7u
 #define TUNNEL_SENDS 4u /* index of the tunnel into which packets with labels are sent */

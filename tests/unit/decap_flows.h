@@ -11,7 +11,7 @@
 
 #include "vxlan_bed.h"
 
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fib/sid_number.h"
 
 #include "fwd_sides.h"

@@ -7,7 +7,7 @@
 #ifndef PUNT_BED_H
 #define PUNT_BED_H
 
-#include "port/label.h" /* before a global `fib` */
+#include "port/label_write.h" /* before a global `fib` */
 #include "vxlan_bed.h"
 
 #include <arpa/inet.h>

@@ -5,7 +5,7 @@
 #include "rib_print.h"
 
 #include "fib/label.h"
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 
 #define N_HASH 4096u /* the largest block of buckets */
 

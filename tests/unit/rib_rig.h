@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 
 /* An address, or a route that Linux makes of addresses. */
 struct rig_entry {

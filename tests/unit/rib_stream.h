@@ -9,7 +9,7 @@
 #include "rib_rig.h"
 
 #include "fpm/decode.h"
-#include "fpm/server.h"
+#include "fpm/impl.h"
 
 struct stream {
 	struct rig *g;

@@ -8,7 +8,7 @@
 
 #include "tunnel_bed.h"
 
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 
 #define RED       5 /* a VRF, whose hosts are on LAN */
 #define RED_TABLE 1001

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/counters.h"
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 static void
 every_drop_has_advice(void **state)

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/print.h"
+#include "ctl/print_rows.h"
 
 /* Paragraphs continue below the text of the first line. */
 #define CONTINUED "\n           "

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "fpm/server.h"
+#include "fpm/impl.h"
 #include "patience.h"
 #include "test_fpm_events.h"
 

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "fpm/decode.h"
 #include "test_fpm_build.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 #include "fib/headend.h"
 #include "test_fpm_events.h"
 

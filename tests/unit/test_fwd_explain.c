@@ -16,7 +16,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "base/policer.h"
 #include "fib/icmp.h"
 #include "fib/rules.h"

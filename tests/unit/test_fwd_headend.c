@@ -13,7 +13,7 @@
 
 #include "tunnel_bed.h"
 
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 
 #define HEADEND 1 /* index in fib->encap and fib->headend */
 #define OUTER   40

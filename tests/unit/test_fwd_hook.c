@@ -9,7 +9,7 @@
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
-#include "fib/hook.h" /* before `fib` of tunnel_bed.h */
+#include "fib/hook_list.h" /* before `fib` of tunnel_bed.h */
 
 #include "tunnel_bed.h"
 

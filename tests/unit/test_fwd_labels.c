@@ -24,7 +24,7 @@
 #include "fwd/fast.h"
 #include "fwd/label.h"
 #include "fwd_isas.h"
-#include "port/label.h"
+#include "port/label_write.h"
 #include "random_fill.h"
 
 #define ROUNDS   4000

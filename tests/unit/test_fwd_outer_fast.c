@@ -10,7 +10,7 @@
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fwd/vxlan.h"
 
 #include "fwd_sides.h"

@@ -26,7 +26,7 @@
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
 #include "fwd_isas.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 #include "random_fill.h"
 
 #define IN      1

@@ -8,7 +8,7 @@
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "tunnel_bed.h"
 
 enum { PHP = 100, SWAP, HERE, KERNEL }; /* labels */

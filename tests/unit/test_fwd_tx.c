@@ -23,7 +23,7 @@
 #include "fib/fib.h"
 #include "fwd/fwd.h"
 #include "fwd/tx.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 #define PORT    1
 #define VLAN    PORT_MAX

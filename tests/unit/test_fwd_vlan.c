@@ -22,10 +22,10 @@
 #include "fwd/fast.h"
 #include "fwd/sample.h"
 #include "fwd/tx.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "fwd/vlan.h"
 #include "fwd_isas.h"
-#include "port/vlan.h"
+#include "port/vlan_tags.h"
 
 #define PORT  1
 #define ONE   (PORT_MAX)      /* VLAN 100 on the port */

@@ -27,7 +27,7 @@
 
 #include "base/arch.h"
 #include "ctl/bpf_object.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "hook/check.h"
 #include "hook/hook.h"
 #include "hook/range.h"

@@ -16,7 +16,7 @@
 #include <rte_log.h>
 #include <string.h>
 
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "hook/check.h"
 #include "hook/hook.h"
 #include "hook/range.h"

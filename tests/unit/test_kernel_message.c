@@ -13,7 +13,7 @@
 #include <linux/lwtunnel.h>
 #include <linux/mpls_iptunnel.h>
 
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "netlink/kernel_message.h"
 #include "test_fpm_build.h"
 

@@ -31,11 +31,11 @@
 #include "base/tsan.h"
 #include "bpf_ins.h"
 #include "fib/headend.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "hook/hook.h"
 #include "ruleset/logged.h"
 #include "ruleset/ruleset.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define BLOCKS  8u
 #define PACKETS (4 * LOGGED_SLOTS)

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/inet.h"
 #include "fib/headend.h"
-#include "fib/pmtu.h"
+#include "fib/path_mtu.h"
 #include "fib/vxlan.h"
 #include "punt/internal.h"
 #include "punt/pmtu.h"

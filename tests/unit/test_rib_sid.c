@@ -14,7 +14,7 @@
 #include "base/inet.h"
 #include "base/limits.h"
 #include "fib/headend.h"
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fib/sid_number.h"
 #include "rib/kernel.h"
 #include "../fuzz/invariants.h"

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "fib/sid_number.h"
 #include "patience.h"
-#include "rib/rib_impl.h"
+#include "rib/impl.h"
 
 struct house {
 	struct worker rib, neigh;

@@ -13,7 +13,7 @@
 
 #include "../fuzz/invariants.h"
 #include "rib_rig.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 #define NET "198.51.100.0/24"
 

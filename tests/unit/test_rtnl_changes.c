@@ -14,7 +14,7 @@
 
 #include "../fuzz/invariants.h"
 #include "rib_rig.h"
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 #define N_ROUTES 1500u /* so many that an answer has several parts */
 #define N_SHORT  40u   /* routes deleted during an answer, which then lacks 40 others */

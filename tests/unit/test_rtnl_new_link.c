@@ -11,7 +11,7 @@
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 
-#include "rtnl/rtnl_impl.h"
+#include "rtnl/impl.h"
 
 /* Give the code of rtnl an event of a link. Return true if the event causes a dump. */
 static bool

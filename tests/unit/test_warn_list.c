@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "log_said.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 static struct warn w;
 static json_t *rows;

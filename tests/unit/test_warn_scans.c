@@ -32,7 +32,7 @@
 
 #include "base/kernel_event.h"
 #include "fib/headend.h"
-#include "warn/warn_impl.h"
+#include "warn/impl.h"
 
 #define ANSWERS 8
 #define FAMILY  0x21              /* number of SEG6 in generic netlink */

@@ -23,9 +23,9 @@
 #include <rte_mempool.h>
 
 #include "base/inet.h"
-#include "base/mpls.h"
+#include "base/mpls_entry.h"
 #include "base/prefix.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 #define N_PORT     4  /* packets come by ports 1 and 2, and leave by ports 3 and 4 */
 #define FIRST_PORT 10 /* DPDK's port of interface 0, if it existed */

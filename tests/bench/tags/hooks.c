@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ctl/bpf_object.h"
-#include "fib/hook.h"
+#include "fib/hook_list.h"
 #include "hook/hook.h"
 #include "tags.h"
 

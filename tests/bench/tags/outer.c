@@ -11,7 +11,7 @@
 
 #include "base/inet.h"
 #include "fib/headend.h"
-#include "fib/sid.h"
+#include "fib/sid_entry.h"
 #include "fib/tunnel.h"
 #include "fib/vxlan.h"
 #include "tags.h"

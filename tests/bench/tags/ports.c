@@ -18,7 +18,7 @@
 #include "../forward/stream.h"
 #include "base/inet.h"
 #include "fib/label.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 #include "tags.h"
 
 #define N_BUFFERS 32767

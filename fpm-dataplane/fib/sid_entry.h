@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sid: end points of SRv6 (RFC 8754, 8986, 9800), and the headers of a packet to one.
+ * sid_entry: end points of SRv6 (RFC 8754, 8986, 9800), and the headers of a packet to one.
  *
  * The path of a SID is PATH_LOCAL with the number of its entry in fib->sid, so that a
  * reader that knows no SIDs gives the packet to the kernel, which has the same end point.
  * Forwarders, too, give some packets to the kernel: ICMPv6 to a SID, fragments, and packets
  * with truncated headers.
  */
-#ifndef FIB_SID_H
-#define FIB_SID_H
+#ifndef FIB_SID_ENTRY_H
+#define FIB_SID_ENTRY_H
 
 #include "base/limits.h"
-#include "base/srv6.h"
+#include "base/srv6_words.h"
 #include "fib/fib.h"
 #include "fib/tunnel.h"
 

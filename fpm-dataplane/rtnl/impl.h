@@ -12,8 +12,8 @@
  * dumps are never mixed: while a dump runs, events wait in their socket. They are newer
  * than the dump, or repeat its content.
  */
-#ifndef RTNL_RTNL_IMPL_H
-#define RTNL_RTNL_IMPL_H
+#ifndef RTNL_IMPL_H
+#define RTNL_IMPL_H
 
 #include <ev.h>
 #include <libmnl/libmnl.h>

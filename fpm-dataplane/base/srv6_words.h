@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * srv6: the behavior of a next hop of SRv6 (RFC 8986), packed into words of 32 bits like a
- * label stack, so that next hops with segments are stored and compared like next hops with
- * labels. Pure functions.
+ * srv6_words: the behavior of a next hop of SRv6 (RFC 8986), packed into words of 32 bits
+ * like a label stack, so that next hops with segments are stored and compared like next
+ * hops with labels. Pure functions.
  *
  * End point: word 0 has the action. Word 1 has the table, or with an IPv6 next hop the
  *            interface to this next hop. The other words have the next hop. For
@@ -12,8 +12,8 @@
  *            the next hop has its own source address for the outer header, four more words
  *            have it.
  */
-#ifndef BASE_SRV6_H
-#define BASE_SRV6_H
+#ifndef BASE_SRV6_WORDS_H
+#define BASE_SRV6_WORDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

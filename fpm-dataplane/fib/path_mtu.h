@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmtu: the path MTUs that routers have reported for outer packets of tunnels, VXLAN and
- * SRv6 (RFC 1191, RFC 8201; RFC 2003, 5.1). Linux keeps them with the route of the
+ * path_mtu: the path MTUs that routers have reported for outer packets of tunnels, VXLAN
+ * and SRv6 (RFC 1191, RFC 8201; RFC 2003, 5.1). Linux keeps them with the route of the
  * destination, for all packets of the host. The punt thread learns them from ICMP errors to
  * this host (punt/pmtu.c).
  */
-#ifndef FIB_PMTU_H
-#define FIB_PMTU_H
+#ifndef FIB_PATH_MTU_H
+#define FIB_PATH_MTU_H
 
 #include "fib/fib.h"
 

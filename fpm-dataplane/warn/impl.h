@@ -6,8 +6,8 @@
  *   sysctl.c, devices.c, netfilter.c, iptables.c, ipvs.c, addrlabel.c, ipsec.c, seg6.c,
  *   nexthops.c -> list.c -> log, metrics, rows
  */
-#ifndef WARN_WARN_IMPL_H
-#define WARN_WARN_IMPL_H
+#ifndef WARN_IMPL_H
+#define WARN_IMPL_H
 
 #include <ev.h>
 #include <jansson.h>

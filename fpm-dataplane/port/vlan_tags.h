@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vlan: the VLAN tags of a frame. A frame that belongs to the interface of a VLAN loses its
- * tags when it comes in. So the stages and the punt thread see an untagged frame of the
- * VLAN's interface. The TCIs of the tags are kept in the mbuf, where a NIC that strips tags
- * puts them. Such a NIC strips one tag at most, and only of type 802.1Q. It inserts only
- * such a tag.
+ * vlan_tags: the VLAN tags of a frame. A frame that belongs to the interface of a VLAN
+ * loses its tags when it comes in. So the stages and the punt thread see an untagged frame
+ * of the VLAN's interface. The TCIs of the tags are kept in the mbuf, where a NIC that
+ * strips tags puts them. Such a NIC strips one tag at most, and only of type 802.1Q. It
+ * inserts only such a tag.
  */
-#ifndef PORT_VLAN_H
-#define PORT_VLAN_H
+#ifndef PORT_VLAN_TAGS_H
+#define PORT_VLAN_TAGS_H
 
 #include <rte_mbuf.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * audit: the state of `fpmctl audit`, and the reading of each side: the RIB, zebra, the
- * kernel. Private to cmd_audit.c and audit_read.c.
+ * audit_state: the state of `fpmctl audit`, and the reading of each side: the RIB, zebra,
+ * the kernel. Private to cmd_audit.c and audit_read.c.
  */
-#ifndef CTL_AUDIT_H
-#define CTL_AUDIT_H
+#ifndef CTL_AUDIT_STATE_H
+#define CTL_AUDIT_STATE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpls: label stack entries (RFC 3032, 2.1) and the special-purpose labels. Pure functions.
+ * mpls_entry: label stack entries (RFC 3032, 2.1) and the special-purpose labels. Pure
+ * functions.
  *
  *     | label, 20 bits | TC, 3 | S, 1 | TTL, 8 |      32 bits in network order
  *
  * The entry next to the payload has S set.
  */
-#ifndef BASE_MPLS_H
-#define BASE_MPLS_H
+#ifndef BASE_MPLS_ENTRY_H
+#define BASE_MPLS_ENTRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

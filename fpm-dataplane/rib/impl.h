@@ -43,8 +43,8 @@
  * kroute.c, link.c, routes.c, nh_list.c, group.c, order.c and index.c do not use struct
  * rib.
  */
-#ifndef RIB_RIB_IMPL_H
-#define RIB_RIB_IMPL_H
+#ifndef RIB_IMPL_H
+#define RIB_IMPL_H
 
 #include <assert.h>
 #include <ev.h>

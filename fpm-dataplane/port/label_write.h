@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * label: write a packet that loses or gets MPLS labels: TTL and TC (RFC 3032, 2.4; RFC
- * 3443), labels, EtherType, and the outer headers if it leaves by a tunnel (RFC 4023).
+ * label_write: write a packet that loses or gets MPLS labels: TTL and TC (RFC 3032, 2.4;
+ * RFC 3443), labels, EtherType, and the outer headers if it leaves by a tunnel (RFC 4023).
  * Forwarders and the punt thread share it.
  */
-#ifndef PORT_LABEL_H
-#define PORT_LABEL_H
+#ifndef PORT_LABEL_WRITE_H
+#define PORT_LABEL_WRITE_H
 
 #include <rte_mbuf.h>
 
 #include "base/inet.h"
 #include "fib/label.h"
 #include "fib/tunnel.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 #define LABEL_L2_BYTES 14u /* of an Ethernet header without tags */
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vxlan: write the headers of a packet that goes to a VTEP, and its UDP checksum.
+ * vxlan_write: write the headers of a packet that goes to a VTEP, and its UDP checksum.
  * Forwarders and the punt thread share it.
  */
-#ifndef PORT_VXLAN_H
-#define PORT_VXLAN_H
+#ifndef PORT_VXLAN_WRITE_H
+#define PORT_VXLAN_WRITE_H
 
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
 #include "fib/vxlan.h"
-#include "port/packet.h"
+#include "port/packet_meta.h"
 
 /* Return true if the buffer has room for the headers, and for two tags. */
 static inline bool

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * packet: the metadata of a packet that forwarders and the punt thread exchange, in the
- * mbuf's private area, and the rings between them.
+ * packet_meta: the metadata of a packet that forwarders and the punt thread exchange, in
+ * the mbuf's private area, and the rings between them.
  */
-#ifndef PORT_PACKET_H
-#define PORT_PACKET_H
+#ifndef PORT_PACKET_META_H
+#define PORT_PACKET_META_H
 
 #include <assert.h>
 #include <rte_cycles.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * server: the internals of the fpm thread. Private to fpm/ and its tests.
+ * impl: the internals of the fpm thread. Private to fpm/ and its tests.
  *
  *   socket -> session.c (bytes, frames) -> decode.c (events) -> queue.c (batches) -> rib
  *      ^---- feedback.c (acknowledgements) <-------------------------------------------'
@@ -10,8 +10,8 @@
  *
  * server.c calls session.c, and both call the other files. No file calls back.
  */
-#ifndef FPM_SERVER_H
-#define FPM_SERVER_H
+#ifndef FPM_IMPL_H
+#define FPM_IMPL_H
 
 #include <ev.h>
 #include <stdatomic.h>

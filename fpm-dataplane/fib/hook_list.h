@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hook: programs of `fpmctl hook` as forwarders run them. A program belongs to the name of
- * an interface, because the number of an interface is reused. Thread manage replaces the
- * list under QSBR; hook/ loads the programs.
+ * hook_list: programs of `fpmctl hook` as forwarders run them. A program belongs to the
+ * name of an interface, because the number of an interface is reused. Thread manage
+ * replaces the list under QSBR; hook/ loads the programs.
  */
-#ifndef FIB_HOOK_H
-#define FIB_HOOK_H
+#ifndef FIB_HOOK_LIST_H
+#define FIB_HOOK_LIST_H
 
 #include <stdalign.h>
 

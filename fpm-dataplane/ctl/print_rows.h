@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * print: rows as text on stdout. Tables (print_table.c), paragraphs about a state
+ * print_rows: rows as text on stdout. Tables (print_table.c), paragraphs about a state
  * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c),
  * sFlow (print_sflow.c), SIDs (print_sid.c), the path of a packet (print_walk.c), and
  * advice (advice.c).
  */
-#ifndef CTL_PRINT_H
-#define CTL_PRINT_H
+#ifndef CTL_PRINT_ROWS_H
+#define CTL_PRINT_ROWS_H
 
 #include <jansson.h>
 #include <stdio.h>
