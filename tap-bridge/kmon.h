@@ -184,19 +184,19 @@ struct kmon_inet6 {
  * call kmon_drop_fdb(). Callbacks may call no other function of this file.
  */
 struct kmon_ops {
-	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
-	void (*conf)(void *ctx, const struct kmon_conf *conf, bool gone);
-	void (*mpls)(void *ctx, const struct kmon_mpls *mpls, bool gone);
-	void (*inet6)(void *ctx, const struct kmon_inet6 *inet6, bool gone);
-	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
-	void (*vni)(void *ctx, const struct kmon_vni *vni, bool gone);
-	void (*fdb)(void *ctx, const struct kmon_fdb *fdb, bool gone);
+	void (*on_link)(void *ctx, const struct kmon_link *link, bool gone);
+	void (*on_conf)(void *ctx, const struct kmon_conf *conf, bool gone);
+	void (*on_mpls)(void *ctx, const struct kmon_mpls *mpls, bool gone);
+	void (*on_inet6)(void *ctx, const struct kmon_inet6 *inet6, bool gone);
+	void (*on_addr)(void *ctx, const struct kmon_addr *addr, bool gone);
+	void (*on_vni)(void *ctx, const struct kmon_vni *vni, bool gone);
+	void (*on_fdb)(void *ctx, const struct kmon_fdb *fdb, bool gone);
 	/*
 	 * Return false for a vxlan device whose entries the owner does not need; they may
 	 * be many. The monitor does not keep them. NULL: all are needed.
 	 */
-	bool (*fdb_wanted)(void *ctx, unsigned int ifindex);
-	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
+	bool (*wants_fdb)(void *ctx, unsigned int ifindex);
+	void (*on_neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
 };
 
 struct kmon_stats {
@@ -323,7 +323,7 @@ const struct kmon_fdb *kmon_fdb_find(const struct kmon *km, unsigned int ifindex
 				     const uint8_t mac[6], uint32_t from_vni);
 
 /*
- * Read the forwarding database of a device for which `fdb_wanted` returned false before,
+ * Read the forwarding database of a device for which `wants_fdb` returned false before,
  * and report its entries. Returns 0 or -errno, as kmon_resync().
  */
 int kmon_read_fdb(struct kmon *km, unsigned int ifindex);

@@ -17,21 +17,21 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 {
 	switch (kind) {
 	case KMON_LINK:
-		return km->ops.link != NULL;
+		return km->ops.on_link != NULL;
 	case KMON_CONF:
-		return km->ops.conf != NULL;
+		return km->ops.on_conf != NULL;
 	case KMON_MPLS:
-		return km->ops.mpls != NULL;
+		return km->ops.on_mpls != NULL;
 	case KMON_INET6:
-		return km->ops.inet6 != NULL;
+		return km->ops.on_inet6 != NULL;
 	case KMON_ADDR:
-		return km->ops.addr != NULL;
+		return km->ops.on_addr != NULL;
 	case KMON_VNI:
-		return km->ops.vni != NULL;
+		return km->ops.on_vni != NULL;
 	case KMON_FDB:
-		return km->ops.fdb != NULL;
+		return km->ops.on_fdb != NULL;
 	default:
-		return km->ops.neigh != NULL;
+		return km->ops.on_neigh != NULL;
 	}
 }
 
@@ -43,25 +43,25 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 	km->n_reports++;
 	switch (kind) {
 	case KMON_LINK:
-		km->ops.link(km->ctx, &item->link, gone);
+		km->ops.on_link(km->ctx, &item->link, gone);
 		break;
 	case KMON_CONF:
-		km->ops.conf(km->ctx, &item->conf, gone);
+		km->ops.on_conf(km->ctx, &item->conf, gone);
 		break;
 	case KMON_MPLS:
-		km->ops.mpls(km->ctx, &item->mpls, gone);
+		km->ops.on_mpls(km->ctx, &item->mpls, gone);
 		break;
 	case KMON_INET6:
-		km->ops.inet6(km->ctx, &item->inet6, gone);
+		km->ops.on_inet6(km->ctx, &item->inet6, gone);
 		break;
 	case KMON_ADDR:
-		km->ops.addr(km->ctx, &item->addr, gone);
+		km->ops.on_addr(km->ctx, &item->addr, gone);
 		break;
 	case KMON_VNI:
-		km->ops.vni(km->ctx, &item->vni, gone);
+		km->ops.on_vni(km->ctx, &item->vni, gone);
 		break;
 	case KMON_FDB:
-		km->ops.fdb(km->ctx, &item->fdb, gone);
+		km->ops.on_fdb(km->ctx, &item->fdb, gone);
 		break;
 	default:
 		report = item->neigh;
@@ -69,7 +69,7 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 			report.nud = 0;
 			report.has_mac = false;
 		}
-		km->ops.neigh(km->ctx, &report, gone);
+		km->ops.on_neigh(km->ctx, &report, gone);
 		break;
 	}
 }
@@ -113,7 +113,7 @@ kmon_has_link(const struct kmon *km, const struct kmon_key *key)
 {
 	struct kmon_key link = {.ifindex = key->ifindex};
 
-	return km->ops.link == NULL || key->ifindex == KMON_CONF_ALL ||
+	return km->ops.on_link == NULL || key->ifindex == KMON_CONF_ALL ||
 	       mirror_find(&km->mirror[KMON_LINK], &link) != NULL;
 }
 
@@ -149,7 +149,7 @@ kmon_report_early(struct kmon *km, unsigned int ifindex)
 static bool
 fdb_is_wanted(const struct kmon *km, unsigned int ifindex)
 {
-	return km->ops.fdb_wanted == NULL || km->ops.fdb_wanted(km->ctx, ifindex);
+	return km->ops.wants_fdb == NULL || km->ops.wants_fdb(km->ctx, ifindex);
 }
 
 static int

@@ -10,6 +10,7 @@
 #include "fwd/decap_fast.h"
 #include "fwd/headend.h"
 #include "fwd/label.h"
+#include "fwd/local_reason.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"

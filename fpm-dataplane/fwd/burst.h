@@ -14,6 +14,7 @@
 #include <stdalign.h>
 #include <stdint.h>
 
+#include "fib/sid_entry.h"
 #include "fib/tunnel.h"
 #include "fwd/fwd.h"
 #include "port/packet_meta.h"
@@ -531,6 +532,31 @@ uint64_t fwd_lookup_each(struct burst *b);
 uint64_t fwd_dispatch_fast(struct burst *b); /* returns a bit per slow-path packet */
 void fwd_dispatch(struct burst *b);          /* transmit buffers, punt rings, drops */
 
+/* Return true if entry `i` came with labels, and the interface accepts labels. */
+static inline bool
+burst_has_labels(const struct burst *b, unsigned int i)
+{
+	return (b->labels >> i & 1) != 0;
+}
+
+/* Return true if an end point has chosen the neighbor, or the headend, of these packets. */
+static inline bool
+burst_has_sid_path(const struct burst *b)
+{
+	return b->inside && b->by_sid && path_kind(b->sid_path) != PATH_NONE;
+}
+
+/*
+ * Return true if an end point has chosen a table for these packets, and only this table is
+ * looked up: no rules, and no table main if the table has no route.
+ */
+static inline bool
+burst_has_sid_table(const struct burst *b)
+{
+	return b->inside && b->by_sid &&
+	       (b->sid_path == SID_PATH_ALONE || b->sid_path == SID_PATH_NEXT);
+}
+
 /*
  * Return the punt class of a packet that leaves with `reason`. fwd_police() returns true if
  * the policer lets the packet pass, and counts the refusal if not.
@@ -551,28 +577,5 @@ struct fib_rules_hit;
  * has no rules for its interface.
  */
 bool fwd_rules_ask(const struct burst *b, unsigned int i, struct fib_rules_hit *hit);
-
-/* Return the punt reason of a packet to this router: PUNT_local_control or PUNT_local. */
-enum reason fwd_local_reason(const uint8_t *l3, unsigned int len, uint8_t family);
-/*
- * Return true if this IPv4 packet is a reply of a DHCP server to a client on this router.
- * The destination is not checked, because a server sends the reply to the address that it
- * offers, which no host has yet (RFC 2131, 4.1). Only an interface without an address has
- * such a client. Replies to other clients may pass through this router; their client MACs
- * differ.
- */
-bool fwd_dhcp_answer(const struct burst *b, unsigned int i);
-/* Return true if this IPv4 packet is a reply of a DHCP server to any client. */
-bool fwd_dhcp_answer_any(const struct burst *b, unsigned int i);
-/*
- * Return the punt reason of a packet to a link-local group or to broadcast:
- * PUNT_group_control or PUNT_group.
- */
-static inline enum reason
-fwd_group_reason(const uint8_t *l3, unsigned int len, uint8_t family)
-{
-	return fwd_local_reason(l3, len, family) == PUNT_local_control ? PUNT_group_control
-								       : PUNT_group;
-}
 
 #endif

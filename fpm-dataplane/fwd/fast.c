@@ -14,6 +14,7 @@
 #include "base/inet.h"
 #include "base/mpls_entry.h"
 #include "fwd/cpu.h"
+#include "fwd/local_reason.h"
 
 /* Keep this out of line, so that the calls of vector code are tail calls. */
 static __attribute__((noinline)) uint64_t

@@ -11,13 +11,6 @@
 #include "fwd/burst.h"
 #include "port/label_write.h"
 
-/* Return true if entry `i` came with labels, and the interface accepts labels. */
-static inline bool
-burst_has_labels(const struct burst *b, unsigned int i)
-{
-	return (b->labels >> i & 1) != 0;
-}
-
 /*
  * Parse stage: look up the labels of a frame of EtherType MPLS, and set b->path. If the
  * labels lead to a lookup of the IP packet behind them, or to a neighbor, move b->l2 so

@@ -4,7 +4,7 @@
  * The parse and adjacency stages call this; classify.c chooses the policer later. [fwd-n]
  */
 #include "base/inet.h"
-#include "fwd/burst.h"
+#include "fwd/local_reason.h"
 
 #define CHADDR (8u + 28u) /* offset of chaddr from the UDP header: RFC 2131, 2 */
 

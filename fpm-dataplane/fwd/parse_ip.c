@@ -2,6 +2,7 @@
 /*
  * parse_ip: validate an IPv4 or IPv6 packet before forwarding, on the slow path. [fwd-n]
  */
+#include "fwd/local_reason.h"
 #include "fwd/parse_ip.h"
 
 #include "base/inet.h"

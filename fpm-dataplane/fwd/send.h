@@ -11,6 +11,20 @@
 
 #include "fwd/burst.h"
 
+/*
+ * Return the index behind the last frame that is kept, if the port has taken `sent` frames.
+ * The kept frames begin at index `sent`.
+ */
+static inline uint16_t
+tx_keep_end(const struct fwd *f, const struct tx_buffer *tx, uint16_t sent)
+{
+	uint16_t own = f->tx_own ? tx->n : tx->n_own, room = f->tx_burst / 2;
+
+	if (sent >= own)
+		return sent;
+	return own - sent > room ? (uint16_t)(sent + room) : own;
+}
+
 /* Give a buffer to its port. Returns the number of frames that the port took. */
 static inline uint16_t
 fwd_send(struct fwd *f, struct tx_buffer *tx)

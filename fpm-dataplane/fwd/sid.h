@@ -26,24 +26,6 @@ uint32_t fwd_sid_number(const struct burst *b, unsigned int i);
 /* Return true for an end point that decapsulates packets of a family, and looks them up. */
 bool fwd_sid_decapsulates(const struct fib_sid *sid, uint8_t family);
 
-/* Return true if an end point has chosen the neighbor, or the headend, of these packets. */
-static inline bool
-burst_has_sid_path(const struct burst *b)
-{
-	return b->inside && b->by_sid && path_kind(b->sid_path) != PATH_NONE;
-}
-
-/*
- * Return true if an end point has chosen a table for these packets, and only this table is
- * looked up: no rules, and no table main if the table has no route.
- */
-static inline bool
-burst_has_sid_table(const struct burst *b)
-{
-	return b->inside && b->by_sid &&
-	       (b->sid_path == SID_PATH_ALONE || b->sid_path == SID_PATH_NEXT);
-}
-
 /*
  * Return the VRF of ICMP errors about these packets. End.T looks a packet up in another
  * table, but the sender of the packet is in the VRF of the ingress interface.

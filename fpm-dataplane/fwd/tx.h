@@ -96,20 +96,6 @@ void fwd_tx_drop(struct fwd *f);
 #define TX_KEEP_MS 100u
 
 /*
- * Return the index behind the last frame that is kept, if the port has taken `sent` frames.
- * The kept frames begin at index `sent`.
- */
-static inline uint16_t
-tx_keep_end(const struct fwd *f, const struct tx_buffer *tx, uint16_t sent)
-{
-	uint16_t own = f->tx_own ? tx->n : tx->n_own, room = f->tx_burst / 2;
-
-	if (sent >= own)
-		return sent;
-	return own - sent > room ? (uint16_t)(sent + room) : own;
-}
-
-/*
  * Put a whole burst into the buffers. Returns a bit for each entry that is left over,
  * because a buffer is full or the burst leaves by too many ports.
  */

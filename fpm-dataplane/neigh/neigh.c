@@ -256,15 +256,15 @@ neigh_fini(struct worker *w)
 static int
 neigh_init(struct worker *w)
 {
-	static const struct kmon_ops control_ops = {.link = link_event,
-						    .conf = iface_conf_event,
-						    .mpls = mpls_event,
-						    .inet6 = iface_inet6_event,
-						    .addr = addr_event,
-						    .vni = vni_event,
-						    .fdb = fdb_event,
-						    .fdb_wanted = fdb_wanted,
-						    .neigh = neigh_event};
+	static const struct kmon_ops control_ops = {.on_link = link_event,
+						    .on_conf = iface_conf_event,
+						    .on_mpls = mpls_event,
+						    .on_inet6 = iface_inet6_event,
+						    .on_addr = addr_event,
+						    .on_vni = vni_event,
+						    .on_fdb = fdb_event,
+						    .wants_fdb = fdb_wanted,
+						    .on_neigh = neigh_event};
 	struct neigh *n = w->ctx;
 	/* Set carriers first, so that the first reports of TAPs have their final state. */
 	int rc = ports_setup(n);

@@ -75,7 +75,7 @@ ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 	}
 }
 
-static const struct kmon_ops device_ops = {.link = ports_device_event};
+static const struct kmon_ops device_ops = {.on_link = ports_device_event};
 
 static bool
 ports_have_devices(const struct neigh *n, bool of_kernel)

@@ -41,7 +41,7 @@
 #include "rib/view.h"
 #include "rib/vrf.h"
 #include "rib/words.h"
-#include "rib/zebra.h"
+#include "rib/withdraw.h"
 
 #define STEPS_A_SLICE 1024u
 #define ROWS_A_ROUTE  6u /* maximum */

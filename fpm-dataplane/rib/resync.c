@@ -15,7 +15,7 @@
 #include "rib/routes.h"
 #include "rib/sid_number.h"
 #include "rib/table_count.h"
-#include "rib/zebra.h"
+#include "rib/withdraw.h"
 
 /* --- routes inside a prefix ----------------------------------------------------------- */
 

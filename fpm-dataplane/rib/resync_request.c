@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* resync_request: record which routes the walks of resync.c have to compare. [rib] */
-#include "rib/resync.h"
+#include "rib/resync_request.h"
 
 uint64_t
 resync_from(struct rib_resync *s, uint32_t number)

@@ -213,7 +213,9 @@ rib_round(struct rib *rib)
 	walks = rib->resync.due;
 	rib_commit(rib);
 	vrfs_check_told(rib);
-	stacks_collect(rib);
+	/* A quiesced checkpoint names the stacks of its next hops by their numbers. */
+	if (!ckpt_is_quiesced(rib->ckpt))
+		stacks_collect(rib);
 	/* The commit may begin a review, or a walk. */
 	return more || rib->kroutes.reviewing || (rib->resync.due && !walks);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/inet.h"
-#include "rib/checkpoint.h"
 #include "rib/nexthop.h"
 #include "rib/nh_list.h"
 #include "rib/impl.h"
@@ -119,8 +118,7 @@ stacks_collect(struct rib *rib)
 {
 	struct rib_stacks *s = &rib->stacks;
 
-	/* A quiesced checkpoint names the stacks of its next hops by their numbers. */
-	if (s->n < s->collect_at || s->n < COLLECT_MIN || ckpt_is_quiesced(rib->ckpt))
+	if (s->n < s->collect_at || s->n < COLLECT_MIN)
 		return;
 	stacks_mark(rib);
 	for (uint32_t i = 1; i <= s->high; i++) {

@@ -68,7 +68,7 @@ uint32_t stack_hash(const struct stack *stack);
 const struct stack *stack_at(const struct rib *rib, uint32_t number);
 /*
  * Free the stacks that no next hop of an id or of a slot names, if there are many. No list
- * of next hops may be under construction.
+ * of next hops may be under construction, and the checkpoint must not be quiesced.
  */
 void stacks_collect(struct rib *rib);
 void stacks_free(struct rib_stacks *stacks);

@@ -34,7 +34,7 @@
 #include "rib/session.h"
 #include "rib/table_count.h"
 #include "rib/vrf.h"
-#include "rib/zebra.h"
+#include "rib/withdraw.h"
 
 /*
  * Return true if nothing is left to be confirmed: neither stale routes nor routes that wait

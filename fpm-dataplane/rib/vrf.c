@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "rib/feedback.h"
 #include "rib/index.h"
 #include "rib/reclaim.h"
 #include "rib/impl.h"

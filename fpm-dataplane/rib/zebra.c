@@ -33,6 +33,7 @@
 #include "rib/slot.h"
 #include "rib/stack.h"
 #include "rib/table_count.h"
+#include "rib/withdraw.h"
 #include "rib/nh_list.h"
 
 static bool
@@ -45,20 +46,6 @@ static bool
 event_is_route(const struct fpm_event *ev)
 {
 	return ev->kind == FPM_ROUTE || ev->kind == FPM_ROUTE_DEL;
-}
-
-void
-zebra_withdraw(struct rib *rib, struct route *r)
-{
-	uint32_t was = route_effective(r), old = r->zslot;
-
-	mirror_route_gone(rib, r);
-	r->zslot = 0;
-	kernel_choose(rib, r);
-	early_forget(rib, r);
-	table_count_remove(rib, r);
-	route_settle(rib, r, was);
-	slot_unref(rib, old);
 }
 
 static bool

@@ -5,9 +5,7 @@
 
 struct msg_fpm_batch;
 struct rib;
-struct route;
 
 void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
-void zebra_withdraw(struct rib *rib, struct route *r);
 
 #endif

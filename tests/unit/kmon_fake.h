@@ -107,8 +107,8 @@ kmon_read_fdb(struct kmon *km, unsigned int ifindex)
 	fdb.n_reads++;
 	for (unsigned int i = 0; i < fdb.n; i++)
 		if (fdb.row[i].ifindex == ifindex &&
-		    monitor.ops.fdb_wanted(monitor.ctx, ifindex))
-			monitor.ops.fdb(monitor.ctx, &fdb.row[i], false);
+		    monitor.ops.wants_fdb(monitor.ctx, ifindex))
+			monitor.ops.on_fdb(monitor.ctx, &fdb.row[i], false);
 	return 0;
 }
 

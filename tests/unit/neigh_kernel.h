@@ -21,7 +21,7 @@ static struct {
 static void
 tell(const struct kmon_link *link, bool gone)
 {
-	monitor.ops.link(monitor.ctx, link, gone);
+	monitor.ops.on_link(monitor.ctx, link, gone);
 }
 
 int
@@ -70,7 +70,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	if (!arp_off)
 		return 0;
 	memcpy(kn.addr, addr, family == 4 ? 4 : 16);
-	monitor.ops.neigh(monitor.ctx, &kn, false);
+	monitor.ops.on_neigh(monitor.ctx, &kn, false);
 	return 1;
 }
 

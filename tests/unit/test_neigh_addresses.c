@@ -158,7 +158,7 @@ say(const struct kmon_addr *ka, bool gone)
 		memmove(&list[1], &list[0], n_list++ * sizeof(list[0]));
 		list[0] = *ka;
 	}
-	monitor.ops.addr(monitor.ctx, ka, gone);
+	monitor.ops.on_addr(monitor.ctx, ka, gone);
 	round_over();
 }
 

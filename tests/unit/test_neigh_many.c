@@ -42,7 +42,7 @@ neighbor_said(uint32_t ifindex, uint32_t i, bool gone)
 				.nud = gone ? 0 : NUD_NOARP};
 
 	put_be32(kn.addr, 0x0a000000u + i);
-	monitor.ops.neigh(monitor.ctx, &kn, gone);
+	monitor.ops.on_neigh(monitor.ctx, &kn, gone);
 	round_over();
 }
 
@@ -53,7 +53,7 @@ address_said(uint32_t ifindex, uint32_t i, bool gone)
 
 	put_be32(ka.addr, 0x0a000001u + 4 * i);
 	memcpy(ka.peer, ka.addr, sizeof(ka.peer));
-	monitor.ops.addr(monitor.ctx, &ka, gone);
+	monitor.ops.on_addr(monitor.ctx, &ka, gone);
 	round_over();
 }
 
@@ -101,7 +101,7 @@ a_vni(uint32_t i, bool gone)
 	link_said(bridge, false);
 	link_said(vxlan, false);
 	neighbor_said(bridge.ifindex, i, false);
-	monitor.ops.fdb(monitor.ctx, &kf, false);
+	monitor.ops.on_fdb(monitor.ctx, &kf, false);
 	round_over();
 }
 
@@ -129,9 +129,9 @@ a_vlan_with_a_vni(uint32_t i, bool gone)
 	}
 	if (!gone)
 		link_said(vlan, false);
-	monitor.ops.vni(monitor.ctx, &kv, gone);
+	monitor.ops.on_vni(monitor.ctx, &kv, gone);
 	round_over();
-	monitor.ops.fdb(monitor.ctx, &kf, gone);
+	monitor.ops.on_fdb(monitor.ctx, &kf, gone);
 	round_over();
 	if (gone)
 		link_said(vlan, true);
@@ -343,7 +343,7 @@ address4_said(uint32_t i, bool secondary, bool gone)
 
 	put_be32(ka.addr, 0x0a000001u + 4 * i);
 	memcpy(ka.peer, ka.addr, sizeof(ka.peer));
-	monitor.ops.addr(monitor.ctx, &ka, gone);
+	monitor.ops.on_addr(monitor.ctx, &ka, gone);
 	round_over();
 }
 
@@ -360,7 +360,7 @@ address6_said(uint32_t i, bool tentative, bool deprecated, bool gone)
 			  : i % 3 == 1 ? 0x20010db8u
 				       : 0xfd000000u);
 	put_be32(ka.addr + 12, i + 1);
-	monitor.ops.addr(monitor.ctx, &ka, gone);
+	monitor.ops.on_addr(monitor.ctx, &ka, gone);
 	round_over();
 }
 

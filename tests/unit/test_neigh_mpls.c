@@ -21,7 +21,7 @@ mpls(uint32_t ifindex, bool input, bool gone)
 {
 	struct kmon_mpls km = {.ifindex = ifindex, .input = input};
 
-	monitor.ops.mpls(monitor.ctx, &km, gone);
+	monitor.ops.on_mpls(monitor.ctx, &km, gone);
 }
 
 static bool

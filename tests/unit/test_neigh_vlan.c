@@ -252,7 +252,7 @@ hear(uint16_t nud, bool gone)
 	kn.nud = nud;
 	kn.has_mac = nud == NUD_REACHABLE;
 	memcpy(kn.mac, mac_b, sizeof(mac_b));
-	monitor.ops.neigh(monitor.ctx, &kn, gone);
+	monitor.ops.on_neigh(monitor.ctx, &kn, gone);
 }
 
 /* Let a packet wait for 192.0.2.9. */

@@ -114,7 +114,7 @@ set_rp_filter(uint32_t ifindex, uint8_t value)
 	struct kmon_conf kc = {
 		.ifindex = ifindex, .family = 4, .forwarding = true, .rp_filter = value};
 
-	monitor.ops.conf(monitor.ctx, &kc, false);
+	monitor.ops.on_conf(monitor.ctx, &kc, false);
 }
 
 static void
@@ -126,7 +126,7 @@ give_address(uint32_t ifindex, bool gone)
 			       .addr = {192, 0, 2, 200},
 			       .peer = {192, 0, 2, 200}};
 
-	monitor.ops.addr(monitor.ctx, &ka, gone);
+	monitor.ops.on_addr(monitor.ctx, &ka, gone);
 	round_over();
 }
 
@@ -261,10 +261,10 @@ rib_is_told_which_links_without_carrier_are_ignored(void **state)
 		kc.forwarding = i % 2 != 0;
 		empty(&rib);
 		kc.ignore_linkdown = true;
-		monitor.ops.conf(monitor.ctx, &kc, false);
+		monitor.ops.on_conf(monitor.ctx, &kc, false);
 		assert_true(linkdown_said(kc.family));
 		kc.ignore_linkdown = false;
-		monitor.ops.conf(monitor.ctx, &kc, false);
+		monitor.ops.on_conf(monitor.ctx, &kc, false);
 		assert_false(linkdown_said(kc.family));
 	}
 	round_over();
@@ -361,7 +361,7 @@ a_borrowed_address_is_of_the_same_vrf(void **state)
 	add(one);
 	add(two);
 	add(vrf_link(50, 100));
-	monitor.ops.addr(monitor.ctx, &addr, false);
+	monitor.ops.on_addr(monitor.ctx, &addr, false);
 	round_over();
 	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
 	/*

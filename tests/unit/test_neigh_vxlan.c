@@ -74,7 +74,7 @@ neighbor_on(uint32_t ifindex, uint8_t family, const uint8_t *addr, const uint8_t
 	memcpy(kn.addr, addr, family == 4 ? 4 : 16);
 	if (mac != NULL)
 		memcpy(kn.mac, mac, sizeof(kn.mac));
-	monitor.ops.neigh(monitor.ctx, &kn, gone);
+	monitor.ops.on_neigh(monitor.ctx, &kn, gone);
 }
 
 /* Report a neighbor of the bridge. */
@@ -100,7 +100,7 @@ entry(struct kmon_fdb e)
 {
 	fdb.row[0] = e;
 	fdb.n = 1;
-	monitor.ops.fdb(monitor.ctx, &e, false);
+	monitor.ops.on_fdb(monitor.ctx, &e, false);
 	round_over();
 }
 
@@ -325,7 +325,7 @@ a_host_of_the_subnet_is_no_vtep(void **state)
 	neighbor(4, gateway4, rmac, NUD_NOARP, false);
 	round_over();
 	assert_int_equal(gateway_hop()->t.family, 4);
-	monitor.ops.addr(monitor.ctx, &subnet, false);
+	monitor.ops.on_addr(monitor.ctx, &subnet, false);
 	round_over();
 	assert_int_equal(gateway_hop()->t.family, 0);
 	/* A multicast address, or no address, is no VTEP. */
@@ -556,12 +556,12 @@ forwarding_that_was_off_before_stays_off(void **state)
 	struct kmon_conf conf = {.ifindex = BRIDGE, .family = 4};
 
 	add(bridge_of(BRIDGE));
-	monitor.ops.conf(monitor.ctx, &conf, false);
+	monitor.ops.on_conf(monitor.ctx, &conf, false);
 	add(vxlan_of(VXLAN, BRIDGE, VNI));
 	round_over();
 	assert_false(iface_at(BRIDGE)->forward4);
 	conf.forwarding = true;
-	monitor.ops.conf(monitor.ctx, &conf, false);
+	monitor.ops.on_conf(monitor.ctx, &conf, false);
 	assert_true(iface_at(BRIDGE)->forward4);
 }
 
@@ -609,11 +609,11 @@ forwarding_databases_of_other_devices_are_not_kept(void **state)
 	fdb.n = 1;
 	add(vxlan);
 	round_over();
-	assert_false(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_false(monitor.ops.wants_fdb(monitor.ctx, VXLAN));
 	assert_int_equal(fdb.n_reads, 0);
 	add(bridge_of(BRIDGE));
-	assert_true(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
-	assert_false(monitor.ops.fdb_wanted(monitor.ctx, OTHER));
+	assert_true(monitor.ops.wants_fdb(monitor.ctx, VXLAN));
+	assert_false(monitor.ops.wants_fdb(monitor.ctx, OTHER));
 	neighbor(4, gateway4, rmac, NUD_NOARP, false);
 	round_over();
 	assert_int_equal(fdb.n_reads, 1);
@@ -624,15 +624,15 @@ forwarding_databases_of_other_devices_are_not_kept(void **state)
 	vxlan.master = 0;
 	tell(&vxlan, false);
 	round_over();
-	assert_false(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_false(monitor.ops.wants_fdb(monitor.ctx, VXLAN));
 	assert_int_equal(fdb.n_drops, 1);
 	vxlan.master = BRIDGE;
 	tell(&vxlan, false);
 	round_over();
-	assert_true(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_true(monitor.ops.wants_fdb(monitor.ctx, VXLAN));
 	assert_int_equal(fdb.n_reads, 2);
 	del(vxlan);
-	assert_false(monitor.ops.fdb_wanted(monitor.ctx, VXLAN));
+	assert_false(monitor.ops.wants_fdb(monitor.ctx, VXLAN));
 }
 
 static void
@@ -640,7 +640,7 @@ vni_of(uint16_t vlan, uint32_t vni, bool gone)
 {
 	struct kmon_vni kv = {.ifindex = VXLAN, .vlan = vlan, .vni = vni};
 
-	monitor.ops.vni(monitor.ctx, &kv, gone);
+	monitor.ops.on_vni(monitor.ctx, &kv, gone);
 	round_over();
 }
 
@@ -726,7 +726,7 @@ the_end_frees_the_vnis_of_each_chain(void **state)
 	while (n->vni[0].next == NULL || n->vni[LINK_CHAINS - 1].next == NULL) {
 		kv.vni = kv.vlan = kv.vlan % 4000 + 1u;
 		kv.ifindex += kv.vlan == 1;
-		monitor.ops.vni(monitor.ctx, &kv, false);
+		monitor.ops.on_vni(monitor.ctx, &kv, false);
 	}
 	round_over();
 }

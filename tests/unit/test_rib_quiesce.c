@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "rib/replay.h"
-#include "rib/zebra.h"
+#include "rib/withdraw.h"
 
 static void
 quiesce(struct rig *g, _Atomic bool *done)

@@ -81,7 +81,7 @@ known_must_be_the_kernels(void)
 static void
 deletions_during_the_first_dump_hide_no_entry(void **state)
 {
-	static const struct kmon_ops ops = {.link = on_link, .fdb = on_entry};
+	static const struct kmon_ops ops = {.on_link = on_link, .on_fdb = on_entry};
 	struct kmon *km;
 
 	fdb_begin(state);
@@ -121,7 +121,7 @@ static void
 deletions_while_one_database_is_read_hide_no_entry(void **state)
 {
 	static const struct kmon_ops ops = {
-		.link = on_link, .fdb = on_entry, .fdb_wanted = on_wanted};
+		.on_link = on_link, .on_fdb = on_entry, .wants_fdb = on_wanted};
 	struct kmon *km;
 
 	fdb_begin(state);
@@ -155,7 +155,7 @@ static void
 a_database_that_changes_during_every_answer_is_read_again_later(void **state)
 {
 	static const struct kmon_ops ops = {
-		.link = on_link, .fdb = on_entry, .fdb_wanted = on_wanted_delete};
+		.on_link = on_link, .on_fdb = on_entry, .wants_fdb = on_wanted_delete};
 	struct kmon *km;
 
 	fdb_begin(state);

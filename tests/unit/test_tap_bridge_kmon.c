@@ -56,7 +56,7 @@ closing_leaks_no_descriptor(void **state)
 static void
 a_kind_without_a_callback_is_left_out(void **state)
 {
-	struct kmon_ops links_only = {.link = on_link};
+	struct kmon_ops links_only = {.on_link = on_link};
 	struct bed *bed = bed_of(state);
 	struct model *m = calloc(1, sizeof(*m));
 

@@ -102,7 +102,7 @@ link_apply(struct kmon *km, uint32_t ifindex, bool gone)
 static void
 removing_links_walks_over_their_own_entries(void **state)
 {
-	struct kmon km = {.ops = {.link = on_link, .neigh = on_neigh}};
+	struct kmon km = {.ops = {.on_link = on_link, .on_neigh = on_neigh}};
 	uint64_t n_steps = 0;
 
 	for (uint32_t i = 1; i <= HOSTS; i++)

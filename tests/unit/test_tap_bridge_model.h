@@ -243,12 +243,12 @@ on_mpls(void *ctx, const struct kmon_mpls *mpls, bool gone)
 		breach(m, "MPLS of an unknown link");
 }
 
-static const struct kmon_ops all_ops = {.link = on_link,
-					.conf = on_conf,
-					.mpls = on_mpls,
-					.inet6 = on_inet6,
-					.addr = on_addr,
-					.neigh = on_neigh};
+static const struct kmon_ops all_ops = {.on_link = on_link,
+					.on_conf = on_conf,
+					.on_mpls = on_mpls,
+					.on_inet6 = on_inet6,
+					.on_addr = on_addr,
+					.on_neigh = on_neigh};
 
 static inline struct model *
 watch(struct bed *bed)

@@ -43,7 +43,7 @@ on_mpls(void *ctx, const struct kmon_mpls *mpls, bool gone)
 			       : "-off");
 }
 
-static const struct kmon_ops ops = {.link = on_link, .mpls = on_mpls};
+static const struct kmon_ops ops = {.on_link = on_link, .on_mpls = on_mpls};
 
 /* Return the reports since the last call. */
 static const char *

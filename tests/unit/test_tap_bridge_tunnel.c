@@ -260,7 +260,7 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 static void
 test_a_change_is_reported(void **state)
 {
-	static const struct kmon_ops ops = {.link = on_link};
+	static const struct kmon_ops ops = {.on_link = on_link};
 	struct kmon km = {.ops = ops};
 	struct kmon_change change = {.kind = KMON_LINK, .item.link.ifindex = 9};
 

@@ -292,7 +292,7 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 static void
 test_entries_are_found_until_they_go(void **state)
 {
-	static const struct kmon_ops ops = {.link = on_link, .fdb = on_fdb};
+	static const struct kmon_ops ops = {.on_link = on_link, .on_fdb = on_fdb};
 	struct kmon km = {.ops = ops};
 	struct kmon_change link = {.kind = KMON_LINK, .item.link.ifindex = 9};
 	struct kmon_change c = {
@@ -343,7 +343,7 @@ static void
 test_entries_of_other_devices_are_not_kept(void **state)
 {
 	static const struct kmon_ops ops = {
-		.link = on_link, .fdb = on_fdb, .fdb_wanted = on_wanted};
+		.on_link = on_link, .on_fdb = on_fdb, .wants_fdb = on_wanted};
 	struct kmon km = {.ops = ops};
 	struct kmon_change c = {.kind = KMON_FDB,
 				.item.fdb = {.family = 4, .remote = {192, 0, 2, 2}}};
@@ -421,7 +421,7 @@ vnis_told(struct kmon *km, int type, int flags, unsigned int ifindex, uint16_t v
 static void
 test_vlans_have_vnis(void **state)
 {
-	static const struct kmon_ops ops = {.link = on_link, .vni = on_vni};
+	static const struct kmon_ops ops = {.on_link = on_link, .on_vni = on_vni};
 	struct kmon km = {.ops = ops};
 	struct kmon_change link = {.kind = KMON_LINK, .item.link.ifindex = 9};
 	struct link_msg other = vxlan_begin();

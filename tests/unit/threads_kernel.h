@@ -67,7 +67,7 @@ tell_neighbor(unsigned int n, uint16_t nud)
 	memcpy(kn.addr, addr.octet, sizeof(kn.addr));
 	kn.has_mac = nud == NUD_REACHABLE;
 	versioned_mac(kn.mac, (uint8_t)n, kernel.version[n]);
-	monitor.ops.neigh(monitor.ctx, &kn, nud == NUD_NONE);
+	monitor.ops.on_neigh(monitor.ctx, &kn, nud == NUD_NONE);
 }
 
 static inline void
@@ -80,7 +80,7 @@ tell_addr(uint16_t port, uint8_t family)
 
 	memcpy(ka.addr, addr.octet, sizeof(ka.addr));
 	memcpy(ka.peer, addr.octet, sizeof(ka.peer));
-	monitor.ops.addr(monitor.ctx, &ka, false);
+	monitor.ops.on_addr(monitor.ctx, &ka, false);
 }
 
 /* Add to a batch a route that the kernel makes of an address. `gone`: delete the route. */
@@ -136,7 +136,7 @@ tell_routes(uint16_t port, bool gone)
 static inline void
 tell_link(uint16_t port)
 {
-	monitor.ops.link(monitor.ctx, &kernel.link[port], false);
+	monitor.ops.on_link(monitor.ctx, &kernel.link[port], false);
 }
 
 static inline void
@@ -165,13 +165,13 @@ tell_vrf(bool comes)
 				.vrf_table = VRF_TABLE};
 
 	if (comes)
-		monitor.ops.link(monitor.ctx, &vrf, false);
+		monitor.ops.on_link(monitor.ctx, &vrf, false);
 	tell_routes(2, true);
 	kernel.link[2].master = comes ? VRF_IFINDEX : 0;
 	tell_link(2);
 	tell_routes(2, false);
 	if (!comes)
-		monitor.ops.link(monitor.ctx, &vrf, true);
+		monitor.ops.on_link(monitor.ctx, &vrf, true);
 }
 
 static inline void
@@ -309,12 +309,12 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 	monitor_open(out, ops, ctx);
 	for (uint16_t p = 1; p <= N_PORT; p++)
 		tell_link(p);
-	ops->conf(ctx, &conf, false);
+	ops->on_conf(ctx, &conf, false);
 	for (uint16_t p = 1; p <= N_PORT; p++)
 		for (uint8_t family = 4; family <= 6; family += 2) {
 			conf.ifindex = TAP_IFINDEX(p);
 			conf.family = family;
-			ops->conf(ctx, &conf, false);
+			ops->on_conf(ctx, &conf, false);
 			tell_addr(p, family);
 		}
 	for (uint16_t p = 1; p <= N_PORT; p++)
