@@ -56,13 +56,24 @@ def find_headers(texts):
 
 
 def check(root, folders, problem):
-    """Report a circle in each folder that has one."""
+    """Report a circle in each folder that has one, and headers with misleading names."""
     for folder in folders:
         paths = {path.name: path for path in (root / folder).glob("*.c")}
         circle = find({name: path.read_text() for name, path in paths.items()})
         if circle:
             problem(paths[circle[0]], 1, f"a circle of files that call each other: {', '.join(circle)}")
     check_headers(root, folders, problem)
+    check_names(root, folders, problem)
+
+
+def check_names(root, folders, problem):
+    """Report a header without a source file whose name is that of a source file of another folder."""
+    sources = {path.stem: path for folder in folders for path in (root / folder).glob("*.c")}
+    for folder in folders:
+        for path in (root / folder).glob("*.h"):
+            other = sources.get(path.stem)
+            if other and not path.with_suffix(".c").exists():
+                problem(path, 1, f"it has the name of {other.relative_to(root)}, which does something else")
 
 
 def check_headers(root, folders, problem):

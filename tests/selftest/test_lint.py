@@ -93,6 +93,16 @@ def test_a_circle_of_files_is_found():
     assert circles.find({**texts, "three.c": static + three % "one()"}) is None
 
 
+def test_a_header_with_the_name_of_a_strange_source_is_found(tmp_path):
+    """A header may have the name of a source file of another folder only if it has its own source."""
+    for name in ("a/one.c", "a/two.c", "b/one.h", "b/two.h", "b/two.c", "b/three.h"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    found = []
+    circles.check_names(tmp_path, ("a", "b"), lambda path, line, text: found.append((path.name, text)))
+    assert found == [("one.h", "it has the name of a/one.c, which does something else")]
+
+
 def test_a_circle_of_headers_is_found():
     """Headers that include each other by a third header are a circle. Two headers that include a
     third one, which does not include them, are none."""
