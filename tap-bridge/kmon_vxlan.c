@@ -23,6 +23,7 @@
 #define TOS_INHERIT     1u
 #define FLOW_LABEL_MASK 0xfffffu
 #define MAC_BYTES       6
+#define GEN_MARK        UINT64_MAX /* no dump has this generation */
 
 static uint8_t
 attr_u8(const struct nlattr *a)
@@ -263,7 +264,18 @@ spec_apply(struct kmon *km, unsigned int ifindex, struct nlattr *spec)
 	}
 }
 
-/* Report as gone the VNIs of a port that the message just applied did not have. */
+/* Before a message about a port is applied: mark the VNIs that the port had. */
+static void
+vnis_mark(struct kmon *km, uint32_t ifindex)
+{
+	struct mirror *m = &km->mirror[KMON_VNI];
+
+	for (struct mirror_entry *e = mirror_first_on(m, ifindex); e != NULL;
+	     e = mirror_next_on(m, e))
+		e->gen = GEN_MARK;
+}
+
+/* Report as gone the marked VNIs, which the message did not have. */
 static void
 vnis_sweep(struct kmon *km, uint32_t ifindex)
 {
@@ -272,7 +284,7 @@ vnis_sweep(struct kmon *km, uint32_t ifindex)
 
 	for (struct mirror_entry *e = mirror_first_on(m, ifindex); e != NULL; e = next) {
 		next = mirror_next_on(m, e);
-		if (e->gen == km->gen)
+		if (e->gen != GEN_MARK)
 			continue;
 		mirror_remove(m, e);
 		e->next = lost;
@@ -290,9 +302,12 @@ kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr)
 	if ((hdr->nlmsg_type != RTM_NEWLINK && hdr->nlmsg_type != RTM_DELLINK) ||
 	    !nlmsg_valid_hdr(hdr, sizeof(*link)) || link->ifi_family != AF_BRIDGE)
 		return false;
-	/* A message of a dump has the generation of the dump; any other gets its own. */
+	/*
+	 * The sweep after a dump handles the VNIs that its messages do not have. An event
+	 * must not change km->gen, because a dump of forwarding databases may be under way.
+	 */
 	if ((hdr->nlmsg_flags & NLM_F_MULTI) == 0)
-		km->gen++;
+		vnis_mark(km, (uint32_t)link->ifi_index);
 	spec = nlmsg_find_attr(hdr, sizeof(*link), IFLA_AF_SPEC);
 	if (spec != NULL && hdr->nlmsg_type == RTM_NEWLINK)
 		spec_apply(km, (unsigned int)link->ifi_index, spec);

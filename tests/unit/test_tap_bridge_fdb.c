@@ -42,6 +42,23 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 {
 }
 
+static void
+on_vni(void *ctx, const struct kmon_vni *vni, bool gone)
+{
+}
+
+/* After a quarter of the entries, change a port of a bridge. */
+static void
+on_entry_set_port(void *ctx, const struct kmon_fdb *entry, bool gone)
+{
+	int i = entry->mac[4] << 8 | entry->mac[5];
+
+	fdb.known[i] = !gone;
+	if (++fdb.n_reports == N_ENTRIES / 4)
+		assert_int_equal(
+			run("bridge -n %s link set dev vx0 priority 7", fdb.bed->netns), 0);
+}
+
 /* After a quarter of the entries, delete half of all. */
 static void
 on_entry(void *ctx, const struct kmon_fdb *entry, bool gone)
@@ -91,6 +108,24 @@ deletions_during_the_first_dump_hide_no_entry(void **state)
 	/* After lost events, too, no entry that exists is removed. */
 	assert_int_equal(kmon_resync(km), 0);
 	known_must_be_the_kernels();
+	kmon_close(km);
+}
+
+static void
+an_event_about_a_bridge_port_removes_no_entry(void **state)
+{
+	static const struct kmon_ops ops = {
+		.on_link = on_link, .on_vni = on_vni, .on_fdb = on_entry_set_port};
+	struct kmon *km;
+
+	fdb_begin(state);
+	if (run("ip -n %s link add br0 type bridge", fdb.bed->netns) != 0)
+		skip(); /* a kernel without bridges */
+	ip(fdb.bed, "link set vx0 master br0");
+	assert_int_equal(kmon_open(&km, fdb.bed->netns, &ops, NULL), 0);
+	assert_true(fdb.n_reports >= N_ENTRIES);
+	for (int i = 0; i < N_ENTRIES; i++)
+		assert_true(fdb.known[i]);
 	kmon_close(km);
 }
 
@@ -177,6 +212,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		bed_test(an_event_about_a_bridge_port_removes_no_entry),
 		bed_test(deletions_during_the_first_dump_hide_no_entry),
 		bed_test(deletions_while_one_database_is_read_hide_no_entry),
 		bed_test(a_database_that_changes_during_every_answer_is_read_again_later),
