@@ -154,6 +154,7 @@ struct iface {
 	struct tap tap;          /* a port: its TAP; punt uses the descriptor, too */
 	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
 	bool present;            /* (*) the TAP, VLAN or tunnel exists */
+	bool came;               /* (*) see link_catch_up() */
 	struct if_counters base; /* (*) not of a port: counters of its number when added */
 	uint64_t urpf_base;      /* (*) counters_urpf() of its number when it was added */
 	bool number_retired;     /* (*) removed; its number is not reused yet */
@@ -296,6 +297,7 @@ struct neigh {
 	/* numbers of VLANs and tunnels that are in use, or not reused yet */
 	uint16_t n_vlans;
 	bool vlan_left_out; /* VLANs or tunnels of the kernel have no number */
+	bool came;          /* some interface has `came` */
 	/* stands for the port of a tunnel; it has no name and no number */
 	struct port no_port;
 	uint16_t n_tunnels, n_svis;
@@ -454,6 +456,11 @@ void vni_event(void *ctx, const struct kmon_vni *kv, bool gone);
 void link_forget_vlans(struct neigh *n, unsigned int ifindex);
 /* Read the kernel's links again, if VLANs were left out and numbers are free again. */
 void link_retry_vlans(struct neigh *n);
+/*
+ * Let the monitor report the neighbors on links again that it reported before the links
+ * became ours. Once per round.
+ */
+void link_catch_up(struct neigh *n);
 
 /* --- ports.c: adding and removing ports, and their TAPs ------------------------------- */
 
@@ -547,10 +554,10 @@ bool carrier_log_allowed(struct iface *ifc);
 /* --- vlan.c: VLANs and macvlans on ports and on VLANs ------------------------------- */
 
 /*
- * Add the VLAN or macvlan `kl` and return its number; 0 when it is not on our interfaces or
+ * Add the VLAN or macvlan `l` and return its number; 0 when it is not on our interfaces or
  * unsupported (logged).
  */
-uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
+uint16_t vlan_add(struct neigh *n, const struct link *l);
 /* Return true if the VLAN has the same interface below and the same tag as when added. */
 bool vlan_is_same(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 /* Remove a VLAN that was deleted, or whose interface below was deleted. */

@@ -259,7 +259,7 @@ link_number(struct neigh *n, struct link *l)
 		ifidx = tunnel_add(n, l);
 	if (ifidx == 0)
 		ifidx = svi_add(n, l);
-	return ifidx != 0 ? ifidx : vlan_add(n, &l->kernel);
+	return ifidx != 0 ? ifidx : vlan_add(n, l);
 }
 
 /* Return true if an interface that is no port is the same as when it was added. */
@@ -273,6 +273,32 @@ iface_is_same(struct neigh *n, const struct link *l)
 	if (n->iface[l->ifidx].tunnel)
 		return kl->tunnel.kind != KMON_NO_TUNNEL && tunnel_refusal(kl) == NULL;
 	return vlan_is_same(n, l->ifidx, kl);
+}
+
+/*
+ * Note a VLAN or macvlan that became ours after it was reported as a link that is none of
+ * ours, as after `ip link set type macvlan mode`. Its neighbors were ignored until now.
+ */
+static void
+link_note_came(struct neigh *n, const struct link *l)
+{
+	struct iface *ifc = &n->iface[l->ifidx];
+
+	if (l->name[0] != '\0' && n->control != NULL && !ifc->tunnel)
+		ifc->came = n->came = true;
+}
+
+void
+link_catch_up(struct neigh *n)
+{
+	for (uint16_t i = 1; n->came && i < n->iface_end; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (ifc->came && ifc->present)
+			kmon_report_neighbors_on(n->control, ifc->kernel.ifindex);
+		ifc->came = false;
+	}
+	n->came = false;
 }
 
 static void
@@ -292,10 +318,12 @@ link_changed(struct neigh *n, struct link *l)
 	}
 	if (l->ifidx == 0) {
 		l->ifidx = link_number(n, l);
-		if (l->ifidx != 0)
+		if (l->ifidx != 0) {
 			link_withdraw(n, l);
-		else if (l->name[0] == '\0')
+			link_note_came(n, l);
+		} else if (l->name[0] == '\0') {
 			link_warn_same_name(n, kl);
+		}
 	}
 	link_update_table(n, l);
 	link_update_owner(n, l);

@@ -219,6 +219,7 @@ neigh_on_round(struct worker *w)
 	macvlan_publish(n); /* before the numbers of removed macvlans are retired */
 	neigh_publish_tunnels(n);
 	svis_apply(n);
+	link_catch_up(n);
 	nb_ask_flush(n);
 	neigh_retire_flush(n);
 	carrier_announce(n);

@@ -95,8 +95,9 @@ vlan_unlist(struct neigh *n, uint16_t ifidx)
 }
 
 uint16_t
-vlan_add(struct neigh *n, const struct kmon_link *kl)
+vlan_add(struct neigh *n, const struct link *l)
 {
+	const struct kmon_link *kl = &l->kernel;
 	uint16_t on = kl->on == 0 ? 0 : iface_by_ifindex(n, kl->on), ifidx;
 	struct fib_vlans *table;
 	const char *reason;
@@ -134,7 +135,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 	table_used(TABLE_vlans, ++n->n_vlans);
 	n->iface[ifidx] = (struct iface){.port = n->iface[on].port,
 					 .on = on,
-					 .forward4 = true,
+					 .forward4 = !l->forward4_off,
 					 .kernel = *kl,
 					 .present = true};
 	vlan_list(n, ifidx);

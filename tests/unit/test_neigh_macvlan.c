@@ -276,6 +276,30 @@ some_are_not_followed_and_the_log_says_so(void **state)
 	assert_null(fib_vlans(fib, fib_macvlan(fib, PORT, mac_b)));
 }
 
+/* The monitor has reported the macvlan, its sysctls and neighbors already. */
+static void
+a_macvlan_that_leaves_mode_source_gets_its_sysctls_and_neighbors(void **state)
+{
+	struct kmon_conf conf = {.ifindex = 20, .family = 4};
+	struct kmon_link m = macvlan_of(20, TAP, vmac);
+
+	m.macvlan = KMON_MACVLAN_BY_SOURCE;
+	add(m);
+	monitor.ops.on_conf(monitor.ctx, &conf, false);
+	round_over();
+	reported.n = 0;
+	m.macvlan = KMON_MACVLAN_BY_MAC;
+	tell(&m, false);
+	round_over();
+	assert_int_equal(found(PORT, vmac), 20);
+	assert_false(fib_iface(fib, fib_macvlan(fib, PORT, vmac))->forward4);
+	assert_int_equal(reported.n, 1);
+	assert_int_equal(reported.last, 20);
+	tell(&m, false);
+	round_over();
+	assert_int_equal(reported.n, 1);
+}
+
 int
 main(void)
 {
@@ -288,6 +312,7 @@ main(void)
 		bed_test(macvlans_are_found_by_their_macs_after_each_change),
 		bed_test(a_flap_of_the_port_costs_steps_in_proportion_to_its_interfaces),
 		bed_test(some_are_not_followed_and_the_log_says_so),
+		bed_test(a_macvlan_that_leaves_mode_source_gets_its_sysctls_and_neighbors),
 	};
 
 	urcu_qsbr_register_thread();
