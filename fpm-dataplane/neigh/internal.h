@@ -119,6 +119,7 @@ struct link {
 	const char *tunnel_refused;
 	uint16_t n_svis;    /* a vxlan device: number of interfaces (SVIs) over it */
 	bool fdb_due;       /* ... its forwarding database is still to be read */
+	bool fdb_refused;   /* ... fdb_wanted() refused an entry of it */
 	bool kernels_vxlan; /* the link counts in n->n_kernels_vxlan */
 	struct cds_list_head locals;
 	int64_t place_first, place_last; /* the places in `locals` are from first to last */

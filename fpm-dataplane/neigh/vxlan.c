@@ -226,10 +226,13 @@ svi_add(struct neigh *n, struct link *l)
 	svi_chain(n, ifidx);
 	n->n_svis++;
 	svi_note_due(n, ifidx);
-	/* The first dump includes the database of the device, and the neighbors. */
-	ifc->svi_came = n->control != NULL;
+	/*
+	 * The first dump includes the neighbors, and the database of the device, unless an
+	 * event made this interface after the dump had passed over the database.
+	 */
 	if (vxlan->n_svis++ == 0)
-		vxlan->fdb_due = n->control != NULL;
+		vxlan->fdb_due = n->control != NULL || vxlan->fdb_refused;
+	ifc->svi_came = n->control != NULL || vxlan->fdb_due;
 	iface_publish(n, ifidx);
 	log_info("neigh: interface over vxlan added dev=%s vxlan=%s vni=%u", l->kernel.name,
 		 vxlan->kernel.name, vni);
@@ -270,8 +273,10 @@ svi_remove(struct neigh *n, uint16_t ifidx)
 bool
 fdb_wanted(void *ctx, unsigned int ifindex)
 {
-	const struct link *l = link_find(ctx, ifindex);
+	struct link *l = link_find(ctx, ifindex);
 
+	if (l != NULL && l->n_svis == 0)
+		l->fdb_refused = true;
 	return l != NULL && l->n_svis > 0;
 }
 

@@ -635,6 +635,34 @@ forwarding_databases_of_other_devices_are_not_kept(void **state)
 	assert_false(monitor.ops.wants_fdb(monitor.ctx, VXLAN));
 }
 
+/*
+ * At the start: while the monitor reads the forwarding databases, an event shows that the
+ * device, whose entries were refused, has joined the bridge.
+ */
+static void
+entries_refused_during_the_first_dump_are_read_later(void **state)
+{
+	struct kmon_link vxlan = vxlan_of(VXLAN, 0, VNI);
+	struct neigh *n = neigh.ctx;
+	struct kmon *control = n->control;
+
+	fdb.row[0] = entry_of(0x0a000001);
+	fdb.n = 1;
+	n->control = NULL; /* kmon_open() has not returned */
+	add(bridge_of(BRIDGE));
+	add(vxlan);
+	assert_false(monitor.ops.wants_fdb(monitor.ctx, VXLAN));
+	vxlan.master = BRIDGE;
+	tell(&vxlan, false);
+	neighbor(4, gateway4, rmac, NUD_NOARP, false);
+	n->control = control;
+	round_over();
+	assert_int_equal(fdb.n_reads, 1);
+	assert_int_equal(get_be32(gateway_hop()->t.remote.octet), 0x0a000001);
+	round_over();
+	assert_int_equal(fdb.n_reads, 1);
+}
+
 static void
 vni_of(uint16_t vlan, uint32_t vni, bool gone)
 {
@@ -749,6 +777,7 @@ main(void)
 		vxlan_test(forwarding_that_was_off_before_stays_off),
 		vxlan_test(an_event_of_another_link_publishes_nothing),
 		vxlan_test(forwarding_databases_of_other_devices_are_not_kept),
+		vxlan_test(entries_refused_during_the_first_dump_are_read_later),
 		vxlan_test(vlans_of_a_bridge_have_vnis),
 		vxlan_test(the_end_frees_the_vnis_of_each_chain),
 	};
