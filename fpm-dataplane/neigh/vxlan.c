@@ -344,12 +344,15 @@ fdb_read(struct neigh *n, uint16_t ifidx)
 {
 	static struct log_limit limit;
 	struct link *vxlan = link_find(n, n->iface[ifidx].vxlan);
+	char name[sizeof(vxlan->name)];
 	unsigned int missed;
 	int rc;
 
 	if (vxlan == NULL || !vxlan->fdb_due)
 		return;
 	vxlan->fdb_due = false;
+	/* Events that come during the reading may delete the device, and free `vxlan`. */
+	memcpy(name, vxlan->name, sizeof(name));
 	rc = kmon_read_fdb(n->control, vxlan->ifindex);
 	if (rc == 0)
 		return;
@@ -357,7 +360,7 @@ fdb_read(struct neigh *n, uint16_t ifidx)
 	if (log_allowed(&limit, &missed))
 		log_warn(
 			"neigh: forwarding database not read dev=%s error=\"%s\" missed=%u",
-			vxlan->kernel.name, strerror(-rc), missed);
+			name, strerror(-rc), missed);
 }
 
 /*

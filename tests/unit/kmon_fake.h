@@ -98,6 +98,8 @@ static struct {
 	struct kmon_fdb row[8];
 	unsigned int n;
 	unsigned int n_reads, n_drops; /* calls */
+	void (*during_read)(void);     /* events during a read; NULL: none */
+	int rc;                        /* of a read */
 } fdb;
 
 /* Report the entries of a device, if the owner wants them. */
@@ -109,7 +111,9 @@ kmon_read_fdb(struct kmon *km, unsigned int ifindex)
 		if (fdb.row[i].ifindex == ifindex &&
 		    monitor.ops.wants_fdb(monitor.ctx, ifindex))
 			monitor.ops.on_fdb(monitor.ctx, &fdb.row[i], false);
-	return 0;
+	if (fdb.during_read != NULL)
+		fdb.during_read();
+	return fdb.rc;
 }
 
 void

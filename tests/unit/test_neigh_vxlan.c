@@ -664,6 +664,28 @@ entries_refused_during_the_first_dump_are_read_later(void **state)
 }
 
 static void
+delete_device(void)
+{
+	struct kmon_link vxlan = vxlan_of(VXLAN, BRIDGE, VNI);
+
+	del(vxlan);
+}
+
+/* An event that comes while the database is read deletes the device. */
+static void
+a_device_may_go_while_its_entries_are_read(void **state)
+{
+	add(bridge_of(BRIDGE));
+	add(vxlan_of(VXLAN, BRIDGE, VNI));
+	fdb.during_read = delete_device;
+	fdb.rc = -EAGAIN;
+	round_over();
+	assert_int_equal(fdb.n_reads, 1);
+	assert_null(iface_at(BRIDGE));
+	assert_int_equal(log_said("forwarding database not read dev=vx31"), 1);
+}
+
+static void
 vni_of(uint16_t vlan, uint32_t vni, bool gone)
 {
 	struct kmon_vni kv = {.ifindex = VXLAN, .vlan = vlan, .vni = vni};
@@ -778,6 +800,7 @@ main(void)
 		vxlan_test(an_event_of_another_link_publishes_nothing),
 		vxlan_test(forwarding_databases_of_other_devices_are_not_kept),
 		vxlan_test(entries_refused_during_the_first_dump_are_read_later),
+		vxlan_test(a_device_may_go_while_its_entries_are_read),
 		vxlan_test(vlans_of_a_bridge_have_vnis),
 		vxlan_test(the_end_frees_the_vnis_of_each_chain),
 	};
