@@ -373,6 +373,12 @@ kmon_inet6_is_due(const struct kmon *km)
 	return km->inet6_due || km->n_doubted > 0;
 }
 
+bool
+kmon_is_lost(const struct kmon *km)
+{
+	return km->lost;
+}
+
 int
 kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again)
 {

@@ -228,6 +228,13 @@ int kmon_fd(const struct kmon *km);
 int kmon_dispatch(struct kmon *km);
 
 /*
+ * Return true if events were lost that no resync has made up for, as after a failed resync,
+ * or if the events of a resync were too many. The state may then be wrong until the next
+ * kmon_dispatch() or kmon_resync(), even if the descriptor is not readable.
+ */
+bool kmon_is_lost(const struct kmon *km);
+
+/*
  * Read `inet6` of all links and report the differences. The kernel has no events for these
  * settings, so the caller does this periodically. Returns 0 or -errno.
  */

@@ -117,7 +117,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct neigh *n = timer->data;
 
 	link_retry_vlans(n);
-	if (n->resync) {
+	if (n->resync || kmon_is_lost(n->control)) {
 		n->resync = kmon_resync(n->control) < 0 ||
 			    (n->device_mon != NULL && kmon_resync(n->device_mon) < 0);
 	}

@@ -50,6 +50,14 @@ kmon_dispatch(struct kmon *km)
 	return 0;
 }
 
+static bool monitor_is_lost;
+
+bool
+kmon_is_lost(const struct kmon *km)
+{
+	return monitor_is_lost;
+}
+
 void
 kmon_stats(const struct kmon *km, struct kmon_stats *st)
 {

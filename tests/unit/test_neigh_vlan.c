@@ -310,6 +310,20 @@ a_link_of_arp_off_is_asked_again(void **state)
 	assert_int_equal(answer(), 1);
 }
 
+/* No event of the kernel reminds neigh of the events that the monitor has lost. */
+static void
+lost_events_are_made_up_for_within_a_second(void **state)
+{
+	struct neigh *n = neigh.ctx;
+
+	kernel.row[kernel.n++].link = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+	monitor_is_lost = true;
+	ev_invoke(neigh.loop, &n->retry_timer, EV_TIMER);
+	monitor_is_lost = false;
+	round_over();
+	assert_non_null(iface_of(VLAN_C_TYPE, 100));
+}
+
 int
 main(void)
 {
@@ -327,6 +341,7 @@ main(void)
 		bed_test(packets_that_wait_outlive_events_of_the_old_entry),
 		bed_test(a_neighbor_may_be_reported_within_the_request),
 		bed_test(a_link_of_arp_off_is_asked_again),
+		bed_test(lost_events_are_made_up_for_within_a_second),
 	};
 
 	urcu_qsbr_register_thread();

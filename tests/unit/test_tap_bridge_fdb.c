@@ -129,6 +129,59 @@ an_event_about_a_bridge_port_removes_no_entry(void **state)
 	kmon_close(km);
 }
 
+static int n_addresses; /* that the monitor has reported, and not as gone */
+
+static void
+on_addr(void *ctx, const struct kmon_addr *addr, bool gone)
+{
+	n_addresses += gone ? -1 : 1;
+}
+
+/*
+ * After a quarter of the entries, add 500 addresses: more messages than the socket holds.
+ */
+static bool
+on_wanted_add_addresses(void *ctx, unsigned int ifindex)
+{
+	if (++fdb.n_reports == N_ENTRIES / 4)
+		assert_int_equal(run("for i in $(seq 250); do"
+				     " echo addr add 10.0.0.$i/24 dev vx0;"
+				     " echo addr add 10.0.1.$i/24 dev vx0;"
+				     " done | ip -n %s -batch -",
+				     fdb.bed->netns),
+				 0);
+	return true;
+}
+
+/* The owner must learn that events were lost, because no further event may come. */
+static void
+events_lost_during_a_resync_are_noticed(void **state)
+{
+	static const struct kmon_ops ops = {.on_link = on_link,
+					    .on_addr = on_addr,
+					    .on_fdb = on_entry,
+					    .wants_fdb = on_wanted_add_addresses};
+	struct kmon *km;
+	int bytes = 8192;
+
+	fdb_begin(state);
+	fdb.deleted = true;        /* on_entry() deletes nothing */
+	fdb.n_reports = N_ENTRIES; /* no change during the first dump */
+	assert_int_equal(kmon_open(&km, fdb.bed->netns, &ops, NULL), 0);
+	assert_false(kmon_is_lost(km));
+	assert_int_equal(
+		setsockopt(kmon_fd(km), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+	fdb.n_reports = n_addresses = 0;
+	(void)kmon_resync(km);
+	assert_true(fdb.n_reports >= N_ENTRIES);
+	assert_true(n_addresses < 500);
+	assert_true(kmon_is_lost(km));
+	assert_int_equal(kmon_resync(km), 0);
+	assert_false(kmon_is_lost(km));
+	assert_int_equal(n_addresses, 500);
+	kmon_close(km);
+}
+
 /* Return the number of the device in the bed. */
 static unsigned int
 index_of_vx0(void)
@@ -213,6 +266,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		bed_test(an_event_about_a_bridge_port_removes_no_entry),
+		bed_test(events_lost_during_a_resync_are_noticed),
 		bed_test(deletions_during_the_first_dump_hide_no_entry),
 		bed_test(deletions_while_one_database_is_read_hide_no_entry),
 		bed_test(a_database_that_changes_during_every_answer_is_read_again_later),
