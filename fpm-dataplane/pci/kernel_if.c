@@ -31,10 +31,25 @@ kernel_if_of(const char *device, char name[IF_NAMESIZE])
 		snprintf(name, IF_NAMESIZE, "%.*s", (int)strcspn(p + 6, ","), p + 6);
 }
 
+void
+kernel_if_primary(char name[IF_NAMESIZE])
+{
+	unsigned int ifindex = if_nametoindex(name);
+	char primary[IF_NAMESIZE];
+
+	if (ifindex != 0 && if_indextoname(ifindex, primary) != NULL)
+		snprintf(name, IF_NAMESIZE, "%s", primary);
+}
+
+/* /proc/sys has primary names only. */
 static void
 sysctl_path(const char *name, char path[PATH_SIZE])
 {
-	snprintf(path, PATH_SIZE, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
+	char primary[IF_NAMESIZE];
+
+	snprintf(primary, sizeof(primary), "%s", name);
+	kernel_if_primary(primary);
+	snprintf(path, PATH_SIZE, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", primary);
 }
 
 int

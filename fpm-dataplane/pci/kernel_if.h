@@ -14,6 +14,12 @@
 void kernel_if_of(const char *device, char name[IF_NAMESIZE]);
 
 /*
+ * Replace an alternative name of an interface in this network namespace by its primary
+ * name, which messages of the kernel and /proc/sys have.
+ */
+void kernel_if_primary(char name[IF_NAMESIZE]);
+
+/*
  * Turn IPv6 of an interface in this network namespace off. Returns 1 if it was on; 0 if it
  * was off, or if there is no such interface; -errno if it stays on.
  */

@@ -118,6 +118,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
 	snprintf(port->device, sizeof(port->device), "%s", conf->device);
 	kernel_if_of(port->device, port->kernel_if);
+	kernel_if_primary(port->kernel_if);
 	if (port->kernel_if[0] != '\0')
 		claim = claim_take(port->kernel_if, why, why_size);
 	if (claim == -EBUSY)

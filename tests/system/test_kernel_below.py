@@ -74,6 +74,24 @@ def test_a_port_that_is_added_later_is_alone_too(below):
     assert not ipv6_on(below, "p-lan")
 
 
+def test_an_interface_may_be_named_by_an_alternative_name(below):
+    """`iface=` takes an alternative name (`ip link property`), as the kernel does. The port has the
+    carrier of the interface, and IPv6 of the interface goes off."""
+    netns.ip_batch(["link property add dev p-lan altname lan-port"], below.dp)
+    below.edit_config("iface=p-lan", "iface=lan-port")
+
+    below.start()
+
+    assert not ipv6_on(below, "p-lan")
+    lan = below.wires["lan"]
+    eventually(lambda: below.port_row(lan)["link"] == "up", 2, 0.01)
+    netns.ip_batch([f"link set {lan.name} down"], below.far)
+    eventually(lambda: below.port_row(lan)["link"] == "down", 2, 0.01)
+    ipv6_on(below, "p-lan", True)
+    assert "IPv6 is on in the kernel" in below.fpmctl("doctor", "below").stdout
+    eventually(lambda: not ipv6_on(below, "p-lan"), 5, 0.02)
+
+
 def test_ipv6_that_is_turned_on_later_goes_off_again(below):
     """`sysctl net.ipv6.conf.all.disable_ipv6=0` turns IPv6 on for each interface. The daemon turns it off
     again on the interfaces of its ports."""

@@ -159,10 +159,12 @@ check_obeyed(struct exam *e)
 /* --- the kernel below ----------------------------------------------------------------- */
 
 static void
-below_add(struct exam *e, const char *name)
+below_add(struct exam *e, char name[IF_NAMESIZE])
 {
-	long long off = exam_number(e, -1, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
+	long long off;
 
+	kernel_if_primary(name);
+	off = exam_number(e, -1, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
 	if (if_nametoindex(name) == 0) {
 		finding_add(e, VERDICT_WARN, name, "this interface does not exist");
 		finding_cost(e, "The port does not forward. The daemon opens it again when "
