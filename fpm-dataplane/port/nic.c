@@ -118,11 +118,22 @@ nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
 	return beyond;
 }
 
+bool
+nic_has_lost_name(const struct port *port)
+{
+	char name[IF_NAMESIZE];
+
+	kernel_if_of(port->device, name);
+	return name[0] != '\0' && if_nametoindex(name) != port->kernel_ifindex;
+}
+
 int
 nic_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
 	int rc;
 
+	if (nic_has_lost_name(port))
+		return -ENODEV;
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	if (nic_mtu_is_fixed(port))
 		rc = nic_mtu_is_more(port, mtu_bytes) ? -EBUSY : 0;
@@ -135,10 +146,13 @@ nic_set_mtu(const struct port *port, unsigned int mtu_bytes)
 int
 nic_set_link(const struct port *port, bool up)
 {
+	char name[IF_NAMESIZE];
 	int rc;
 
 	if (port->kernel_if[0] != '\0')
-		return kernel_if_set_up(port->kernel_if, up);
+		return if_indextoname(port->kernel_ifindex, name) == NULL
+			       ? -ENODEV
+			       : kernel_if_set_up(name, up);
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	if (port->bond != BOND_NONE)
 		rc = bond_set_link(port->port_id, up);

@@ -37,6 +37,12 @@ int nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool
 int nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
 		 char *why, unsigned int why_size);
 
+/*
+ * Return true if the kernel interface behind the port was renamed or deleted. The driver
+ * still uses the former name, which another interface may have now.
+ */
+bool nic_has_lost_name(const struct port *port);
+
 /* See port_set_mtu(). */
 int nic_set_mtu(const struct port *port, unsigned int mtu_bytes);
 /* See port_set_link(). */

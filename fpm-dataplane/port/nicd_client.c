@@ -239,6 +239,7 @@ port_adopt(struct port *port, const struct port *it)
 	memcpy(port->name, own.name, sizeof(port->name));
 	memcpy(port->device, own.device, sizeof(port->device));
 	memcpy(port->kernel_if, own.kernel_if, sizeof(port->kernel_if));
+	port->kernel_ifindex = own.kernel_ifindex;
 	port->tap = own.tap;
 	port->pool = own.pool;
 	port->n_socket = 0; /* the sockets are descriptors of fpm-nics */

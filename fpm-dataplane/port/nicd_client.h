@@ -24,7 +24,7 @@
 /* A record of another layout is not read. */
 #define NICD_LAYOUT                                    \
 	((uint32_t)sizeof(struct nicd_request) << 16 | \
-	 (uint32_t)(sizeof(struct nicd_reply) & 0xfff) << 4 | 1u)
+	 (uint32_t)(sizeof(struct nicd_reply) & 0xfff) << 4 | 2u)
 
 #define NICD_FD "nics" /* name of the inherited socket to fpm-nics (base/sd_notify.h) */
 

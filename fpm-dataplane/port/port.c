@@ -32,17 +32,22 @@ static uint64_t missed[RTE_MAX_ETHPORTS];
 int
 port_quiet_kernel(const struct port *port, char *why, unsigned int why_size)
 {
-	int rc = port->kernel_if[0] == '\0' ? 0 : kernel_if_ipv6_off(port->kernel_if);
+	char name[IF_NAMESIZE];
+	int rc;
 
+	if (port->kernel_if[0] == '\0' ||
+	    if_indextoname(port->kernel_ifindex, name) == NULL)
+		return 0;
+	rc = kernel_if_ipv6_off(name);
 	if (rc > 0)
 		log_info("port: kernel ipv6 turned off name=%s interface=%s", port->name,
-			 port->kernel_if);
+			 name);
 	if (rc < 0)
 		why_not(why, why_size, rc,
 			"the kernel has IPv6 on %s and would answer in the place of the "
 			"port, and IPv6 cannot be turned off here (%s): first run sysctl "
 			"-w net/ipv6/conf/%s/disable_ipv6=1",
-			port->kernel_if, strerror(-rc), port->kernel_if);
+			name, strerror(-rc), name);
 	return rc;
 }
 
@@ -119,6 +124,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	snprintf(port->device, sizeof(port->device), "%s", conf->device);
 	kernel_if_of(port->device, port->kernel_if);
 	kernel_if_primary(port->kernel_if);
+	port->kernel_ifindex = if_nametoindex(port->kernel_if);
 	if (port->kernel_if[0] != '\0')
 		claim = claim_take(port->kernel_if, why, why_size);
 	if (claim == -EBUSY)
@@ -330,6 +336,8 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 
 	if (port->held)
 		return nicd_set_mac(port, mac);
+	if (nic_has_lost_name(port))
+		return -ENODEV;
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	rc = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
@@ -373,6 +381,8 @@ port_add_mac(const struct port *port, const uint8_t mac[6])
 
 	if (port->held)
 		return nicd_add_mac(port, mac);
+	if (nic_has_lost_name(port))
+		return -ENODEV;
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	refusal = rc = rte_eth_dev_mac_addr_add(port->port_id, &addr, 0);

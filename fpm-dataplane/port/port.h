@@ -53,11 +53,12 @@ struct port {
 	char device[256];           /* as configured */
 	char driver[32];            /* in DPDK, for example "net_af_packet" */
 	char kernel_if[IFNAMSIZ]; /* kernel interface behind the port (iface=); "": none */
-	int claim;                /* descriptor of its claim (port/claim.h); -1: none */
-	bool without_if;          /* W:neigh R:manage  kernel_if was deleted or moved */
-	bool held;                /* fpm-nics keeps the device: port/nicd_client.h */
-	enum bond_mode bond;      /* a bond of several NICs: port/bond.h */
-	int node;                 /* NUMA node of the device, -1: unknown */
+	unsigned int kernel_ifindex; /* ... it may be renamed, and another get its name */
+	int claim;                   /* descriptor of its claim (port/claim.h); -1: none */
+	bool without_if;             /* W:neigh R:manage  kernel_if was deleted or moved */
+	bool held;                   /* fpm-nics keeps the device: port/nicd_client.h */
+	enum bond_mode bond;         /* a bond of several NICs: port/bond.h */
+	int node;                    /* NUMA node of the device, -1: unknown */
 	uint64_t rss_hf;   /* RTE_ETH_RSS_ types that it hashes over its queues ... */
 	bool rss_untold;   /* ... `rss_hf` was only requested: the driver reports none */
 	bool cksum_able;   /* the device can verify IPv4 header checksums ... */

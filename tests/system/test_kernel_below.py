@@ -2,6 +2,7 @@
 """The kernel interface behind a port of net_af_packet has the MAC address of the TAP. With IPv6 on it
 would have the TAP's link-local address too, and answer in the place of the port."""
 
+import json
 import subprocess
 from socket import AF_INET6, inet_ntop, inet_pton
 
@@ -23,6 +24,16 @@ def ipv6_on(dut, name, value=None):
     if value is not None:
         netns.sysctl(dut.dp, {key: 0 if value else 1})
     return netns.run(dut.dp, ["sysctl", "-n", key]).strip() == "0"
+
+
+def link_of(dut, name):
+    """Return a link of the daemon's namespace as ip(8) shows it."""
+    return json.loads(netns.command(["ip", "-n", dut.dp, "-j", "link", "show", name]))[0]
+
+
+def is_up(dut, name):
+    """Return whether a link of the daemon's namespace is set up."""
+    return "UP" in link_of(dut, name)["flags"]
 
 
 def answers(dut, wire, address):
@@ -90,6 +101,30 @@ def test_an_interface_may_be_named_by_an_alternative_name(below):
     ipv6_on(below, "p-lan", True)
     assert "IPv6 is on in the kernel" in below.fpmctl("doctor", "below").stdout
     eventually(lambda: not ipv6_on(below, "p-lan"), 5, 0.02)
+
+
+def test_a_renamed_interface_is_followed(below):
+    """The kernel interface below a port is renamed, and another interface gets its name. The daemon sets
+    IPv6, state, MTU and MAC of no interface but its own."""
+    below.start()
+    lan = below.wires["lan"]
+    netns.ip_batch(["link set p-lan name p-moved"], below.dp)
+    netns.ip_batch(["link add p-lan type veth peer name p-peer", "link set p-lan up"], below.dp)
+    ipv6_on(below, "p-lan", True)
+    ipv6_on(below, "p-moved", True)
+
+    eventually(lambda: not ipv6_on(below, "p-moved"), 5, 0.02)
+    mac = link_of(below, "p-lan")["address"]
+    below.ip(f"link set {lan.tap} mtu 1400 address 02:00:5e:00:53:77")
+    eventually(lambda: below.port_row(lan)["mtu"] == 1400, 5, 0.02)
+    below.ip(f"link set {lan.tap} down")
+    eventually(lambda: not is_up(below, "p-moved"), 5, 0.02)
+    assert ipv6_on(below, "p-lan") and is_up(below, "p-lan")
+    assert link_of(below, "p-lan")["mtu"] == 1500
+    assert link_of(below, "p-lan")["address"] == mac
+    below.ip(f"link set {lan.tap} up")
+    eventually(lambda: is_up(below, "p-moved"), 5, 0.02)
+    eventually(lambda: below.port_row(lan)["link"] == "up", 5, 0.02)
 
 
 def test_ipv6_that_is_turned_on_later_goes_off_again(below):

@@ -342,6 +342,7 @@ a_device_is_opened_by_fpm_nics_and_attached_here(void **state)
 	strcpy(port.name, "tap0");
 	strcpy(port.device, "net_null0");
 	strcpy(port.kernel_if, "eth7");
+	port.kernel_ifindex = 7;
 	assert_false(nicd_has_open(&c));
 	assert_int_equal(nicd_open(&port, &c, why, sizeof(why)), 0);
 	assert_int_equal(port.ifidx, 7);
@@ -352,6 +353,7 @@ a_device_is_opened_by_fpm_nics_and_attached_here(void **state)
 	assert_string_equal(port.name, "tap0");
 	assert_string_equal(port.device, "net_null0");
 	assert_string_equal(port.kernel_if, "eth7");
+	assert_int_equal(port.kernel_ifindex, 7);
 	assert_true(port.held);
 	assert_int_equal(port.n_socket, 0);
 	assert_string_equal(port.driver, "net_null");
