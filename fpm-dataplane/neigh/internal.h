@@ -285,6 +285,7 @@ struct neigh {
 	struct kmon *control;    /* control namespace */
 	struct kmon *device_mon; /* our namespace, for devices; NULL: not needed */
 	bool resync;             /* a monitor failed: resync when retry_timer fires */
+	bool taps_unchecked;     /* no dump was whole: see ports_check_taps() */
 	ev_io control_io, device_io;
 	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer, ipv6_timer;
 	double ipv6_read_at_s; /* monotonic: from then on IPv6 settings may be read again */
@@ -472,7 +473,10 @@ void link_catch_up(struct neigh *n);
 int ports_setup(struct neigh *n);
 /* Start to watch or poll the links of devices. */
 void ports_watch(struct neigh *n);
-/* Check after the first dump: a TAP that the kernel did not report is gone. */
+/*
+ * Check after a whole dump: a TAP that the kernel did not report is gone. After another
+ * dump set n->taps_unchecked.
+ */
 void ports_check_taps(struct neigh *n);
 /* Add or remove a port while packets are forwarded. */
 void ports_add(struct neigh *n, struct port *port);

@@ -121,6 +121,8 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 		n->resync = kmon_resync(n->control) < 0 ||
 			    (n->device_mon != NULL && kmon_resync(n->device_mon) < 0);
 	}
+	if (n->taps_unchecked)
+		ports_check_taps(n);
 	ports_reopen_lost(n);
 	ports_quiet_kernel(n);
 	mpls_open(n);

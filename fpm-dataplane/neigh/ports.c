@@ -221,15 +221,16 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 void
 ports_check_taps(struct neigh *n)
 {
-	for (unsigned int i = 0; i < n->conf.n_port; i++) {
-		uint16_t ifidx = n->conf.port[i].ifidx;
+	n->taps_unchecked = kmon_is_lost(n->control);
+	for (uint16_t i = 1; i < PORT_MAX; i++) {
+		const struct iface *ifc = &n->iface[i];
 
-		if (!port_is_there(&n->conf.port[i]))
+		if (ifc->port == NULL)
 			continue;
-		if (n->iface[ifidx].present)
-			iface_publish(n, ifidx);
+		if (ifc->present || ifc->lost || n->taps_unchecked)
+			iface_publish(n, i);
 		else
-			iface_tap_gone(n, ifidx);
+			iface_tap_gone(n, i);
 	}
 }
 

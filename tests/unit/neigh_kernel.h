@@ -35,11 +35,15 @@ kmon_resync(struct kmon *km)
 	return 0;
 }
 
+/* The kernel's state changes during the first dump, which shows nothing. */
+static bool first_dump_is_disturbed;
+
 int
 kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx)
 {
 	monitor_open(out, ops, ctx);
-	return kmon_resync(*out);
+	monitor_is_lost = first_dump_is_disturbed;
+	return first_dump_is_disturbed ? 0 : kmon_resync(*out);
 }
 
 int

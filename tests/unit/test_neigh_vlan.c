@@ -324,6 +324,53 @@ lost_events_are_made_up_for_within_a_second(void **state)
 	assert_non_null(iface_of(VLAN_C_TYPE, 100));
 }
 
+static int
+disturbed_up(void **state)
+{
+	int rc;
+
+	first_dump_is_disturbed = true;
+	rc = up(state);
+	first_dump_is_disturbed = false;
+	return rc;
+}
+
+/* A TAP that the first dump did not show is no deleted TAP. */
+static void
+a_tap_that_a_later_dump_shows_is_used(void **state)
+{
+	struct neigh *n = neigh.ctx;
+	unsigned int n_deleted = log_said("neigh: tap deleted port=wan0");
+
+	round_over();
+	assert_false(fib_iface(fib, PORT)->up);
+	ev_invoke(neigh.loop, &n->retry_timer, EV_TIMER);
+	monitor_is_lost = false;
+	ev_invoke(neigh.loop, &n->retry_timer, EV_TIMER);
+	round_over();
+	assert_true(fib_iface(fib, PORT)->up);
+	assert_int_equal(fib_iface(fib, PORT)->ifindex, TAP);
+	assert_int_equal(log_said("neigh: tap deleted port=wan0"), n_deleted);
+}
+
+/* A whole dump does not show the TAP. */
+static void
+a_tap_that_no_dump_shows_is_deleted(void **state)
+{
+	struct neigh *n = neigh.ctx;
+	unsigned int n_deleted = log_said("neigh: tap deleted port=wan0");
+
+	kernel.n = 0;
+	ev_invoke(neigh.loop, &n->retry_timer, EV_TIMER);
+	assert_int_equal(log_said("neigh: tap deleted port=wan0"), n_deleted);
+	monitor_is_lost = false;
+	for (unsigned int i = 0; i < 2; i++)
+		ev_invoke(neigh.loop, &n->retry_timer, EV_TIMER);
+	round_over();
+	assert_int_equal(log_said("neigh: tap deleted port=wan0"), n_deleted + 1);
+	assert_false(fib_iface(fib, PORT)->up);
+}
+
 int
 main(void)
 {
@@ -342,6 +389,10 @@ main(void)
 		bed_test(a_neighbor_may_be_reported_within_the_request),
 		bed_test(a_link_of_arp_off_is_asked_again),
 		bed_test(lost_events_are_made_up_for_within_a_second),
+		cmocka_unit_test_setup_teardown(a_tap_that_a_later_dump_shows_is_used,
+						disturbed_up, down),
+		cmocka_unit_test_setup_teardown(a_tap_that_no_dump_shows_is_deleted,
+						disturbed_up, down),
 	};
 
 	urcu_qsbr_register_thread();
