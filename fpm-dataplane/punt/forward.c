@@ -554,12 +554,17 @@ packet_too_big(struct punt *p, struct rte_mbuf *m, uint16_t mtu,
 	rte_pktmbuf_free(m);
 }
 
-/* Forward a fragment. `labels` are the labels of the whole packet; NULL: none. */
+/*
+ * Forward a fragment. `labels` are the labels of the whole packet; NULL: none. An ICMP
+ * error of our own has no ingress interface.
+ */
 static void
 piece_forward(struct punt *p, struct rte_mbuf *piece, const struct punt_labels *labels)
 {
+	bool originated = packet_meta(piece)->in_ifidx == 0;
+
 	if (labels == NULL || punt_labels_put(piece, labels, 0))
-		punt_forward(p, piece, 4, false, true);
+		punt_forward(p, piece, 4, originated, true);
 	else
 		punt_drop(p, piece, DROP_no_headroom);
 }

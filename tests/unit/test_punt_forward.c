@@ -226,6 +226,30 @@ fragments_have_offsets_and_checksums(void **state)
 	counted(N_REASON, 3, 0, 0);
 }
 
+/* The filter concerns packets of others only. */
+static void
+fragments_of_an_error_are_packets_of_this_host(void **state)
+{
+	struct rte_mbuf *m = packet_make(4, 1000);
+	uint16_t mtu_bytes = fib->iface[LAN]->mtu_bytes;
+
+	ttl_write(m, 1);
+	fib->iface[LAN]->mtu_bytes = 400;
+	judgment = PUNT_DROPPED;
+	forward(m);
+	for (unsigned int i = 0; i < 2; i++) {
+		unsigned int bytes = i == 0 ? 396 : 200;
+
+		m = frame_left(bytes, 0x0800, LAN);
+		assert_int_equal(l3_of(m)[8], 64);
+		assert_true(ip4_checksum_ok(l3_of(m), 20));
+		rte_pktmbuf_free(m);
+	}
+	counted(DROP_ttl, 0, 0, 1);
+	assert_int_equal(n_judged, 0);
+	fib->iface[LAN]->mtu_bytes = mtu_bytes;
+}
+
 /* A packet leaves with a tag of the priority that its tag had on arrival. */
 static void
 fragments_have_the_priority_of_the_packet(void **state)
@@ -589,6 +613,7 @@ main(void)
 		PUNT_TEST(packets_for_the_kernel_go_to_the_tap),
 		PUNT_TEST(the_buffers_come_back_if_the_ring_is_full),
 		PUNT_TEST(fragments_have_offsets_and_checksums),
+		PUNT_TEST(fragments_of_an_error_are_packets_of_this_host),
 		PUNT_TEST(fragments_have_the_priority_of_the_packet),
 		PUNT_TEST(packets_that_must_not_be_cut_are_told_the_mtu),
 		PUNT_TEST(a_packet_that_cannot_be_cut_is_dropped),
