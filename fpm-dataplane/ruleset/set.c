@@ -89,5 +89,7 @@ ruleset_find(const struct ruleset_set *s, const uint8_t *key, uint64_t now)
 	else
 		e = element_find(s, atomic_load_explicit(&s->content, memory_order_acquire),
 				 key, now);
-	return e != NULL ? e : s->other;
+	if (e == NULL && s->other != NULL && element_lives(s->other, now))
+		return s->other;
+	return e;
 }

@@ -459,10 +459,11 @@ def test_changes_of_two_sets_in_one_transaction_are_one_change(both, lan):
     assert [r["packets"] for r in both.rules()] == [2, 1]
 
 
-def test_an_element_with_a_timeout_ends_with_it(both, lan):
+@pytest.mark.parametrize("element", ["10.1.2.3", "*"])
+def test_an_element_with_a_timeout_ends_with_it(both, lan, element):
     """An element of a set is in force until its time is over."""
     both.load("set bad { type ipv4_addr; flags timeout; }\n" + chain("ip saddr @bad drop"))
-    both.nft(f"add element {TABLE} bad {{ 10.1.2.3 timeout 4s }}\n")
+    both.nft(f"add element {TABLE} bad {{ {element} timeout 4s }}\n")
     assert not passes(both, lan.probe("198.51.100.9", src="10.1.2.3"))
     eventually(lambda: passes(both, lan.probe("198.51.100.9", src="10.1.2.3")), 15, 0.05)
 

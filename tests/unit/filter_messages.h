@@ -219,6 +219,31 @@ put_element(struct messages *m, const char *set, const void *key, size_t len,
 	message_end(m);
 }
 
+/*
+ * Add an element that expires in `left_ms` to a set, in a message of its own. `key` NULL:
+ * the element is for all other keys.
+ */
+static inline void
+put_timed_element(struct messages *m, const char *set, const void *key, size_t len,
+		  uint64_t left_ms)
+{
+	const uint32_t catchall = 2; /* NFT_SET_ELEM_CATCHALL of newer headers */
+	struct nlattr *list, *elem;
+
+	message_begin(m, NFT_MSG_NEWSETELEM);
+	mnl_attr_put_strz(m->nlh, NFTA_SET_ELEM_LIST_SET, set);
+	list = mnl_attr_nest_start(m->nlh, NFTA_SET_ELEM_LIST_ELEMENTS);
+	elem = mnl_attr_nest_start(m->nlh, NFTA_LIST_ELEM);
+	if (key != NULL)
+		put_value(m, NFTA_SET_ELEM_KEY, key, len);
+	else
+		put_be32_attr(m, NFTA_SET_ELEM_FLAGS, catchall);
+	mnl_attr_put_u64(m->nlh, NFTA_SET_ELEM_EXPIRATION, htobe64(left_ms));
+	mnl_attr_nest_end(m->nlh, elem);
+	mnl_attr_nest_end(m->nlh, list);
+	message_end(m);
+}
+
 static inline struct filter_build_conf
 messages_conf(const struct ruleset *old)
 {

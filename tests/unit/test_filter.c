@@ -451,16 +451,22 @@ base_chains_of_two_tables_are_joined(void **state)
 }
 
 static void
-rule_of_set(void)
+rule_of_set_with(uint32_t flags)
 {
 	begin();
-	put_set(&m, "s", NFT_SET_INTERVAL, 4);
+	put_set(&m, "s", flags, 4);
 	rule_begin(&m, "forward", 10);
 	put_payload(&m, NFT_PAYLOAD_NETWORK_HEADER, 12, 4, NFT_REG_1);
 	put_lookup(&m, "s", NFT_REG_1);
 	put_plain(&m, "counter");
 	put_immediate(&m, NF_DROP, NULL);
 	rule_end(&m);
+}
+
+static void
+rule_of_set(void)
+{
+	rule_of_set_with(NFT_SET_INTERVAL);
 }
 
 static void
@@ -489,6 +495,24 @@ an_interval_ends_before_its_end(void **state)
 	put_element(&m, "s", a, 4, 0);
 	r = build(NULL);
 	assert_int_equal(judge(r), RULESET_DROP);
+	ruleset_free(r);
+}
+
+/* The kernel does not announce that an element expires. */
+static void
+an_element_for_all_other_keys_expires(void **state)
+{
+	static const uint8_t other[] = {10, 9, 9, 9};
+	const uint64_t expiry = 1000 + 3 * 1000000; /* ticks: 3 ms after the build */
+	struct ruleset *r;
+
+	rule_of_set_with(NFT_SET_TIMEOUT);
+	put_timed_element(&m, "s", other, 4, 60000);
+	put_timed_element(&m, "s", NULL, 0, 3);
+	r = build(NULL);
+	assert_non_null(r);
+	assert_int_equal(judge_at(r, sizeof(packet4), expiry - 1), RULESET_DROP);
+	assert_int_equal(judge_at(r, sizeof(packet4), expiry), RULESET_PASS);
 	ruleset_free(r);
 }
 
@@ -798,6 +822,7 @@ main(void)
 		cmocka_unit_test(base_chains_are_in_the_order_of_the_kernel),
 		cmocka_unit_test(base_chains_of_two_tables_are_joined),
 		cmocka_unit_test(an_interval_ends_before_its_end),
+		cmocka_unit_test(an_element_for_all_other_keys_expires),
 		cmocka_unit_test(counters_stay_with_the_rule_of_the_table),
 		cmocka_unit_test(counters_stay_while_no_packet_reaches_the_rule),
 		cmocka_unit_test(a_rule_that_replaces_another_has_its_own_limit),
