@@ -84,10 +84,14 @@ static uint64_t
 expiry_of(const struct nlattr *elem, uint64_t now, double ticks_s)
 {
 	uint64_t left_ms, until;
+	double ticks;
 
 	if (attr_be64(attr_find_in(elem, NFTA_SET_ELEM_EXPIRATION), &left_ms) < 0)
 		return 0;
-	until = now + (uint64_t)((double)left_ms * ticks_s / 1000.);
+	ticks = (double)left_ms * ticks_s / 1000.;
+	if (ticks >= (double)(UINT64_MAX - now))
+		return 0; /* the ticks end before, in more than ten years */
+	until = now + (uint64_t)ticks;
 	return until == 0 ? 1 : until;
 }
 

@@ -516,6 +516,25 @@ an_element_for_all_other_keys_expires(void **state)
 	ruleset_free(r);
 }
 
+/* The ticks of 9999 days have more than 64 bits. */
+static void
+an_element_with_a_timeout_of_decades_stays(void **state)
+{
+	static const uint8_t source[] = {10, 1, 2, 3};
+	struct filter_dump dump = {.octet = m.octet, .table_handle = 7};
+	struct filter_build_conf conf = messages_conf(NULL);
+	struct ruleset *r;
+
+	rule_of_set_with(NFT_SET_TIMEOUT);
+	put_timed_element(&m, "s", source, 4, 9999ull * 24 * 3600 * 1000);
+	dump.n = m.n;
+	conf.ticks_s = 48e9; /* a CPU of 3 GHz */
+	r = filter_build(&dump, &conf, why);
+	assert_non_null(r);
+	assert_int_equal(judge(r), RULESET_DROP);
+	ruleset_free(r);
+}
+
 static void
 counters_stay_with_the_rule_of_the_table(void **state)
 {
@@ -823,6 +842,7 @@ main(void)
 		cmocka_unit_test(base_chains_of_two_tables_are_joined),
 		cmocka_unit_test(an_interval_ends_before_its_end),
 		cmocka_unit_test(an_element_for_all_other_keys_expires),
+		cmocka_unit_test(an_element_with_a_timeout_of_decades_stays),
 		cmocka_unit_test(counters_stay_with_the_rule_of_the_table),
 		cmocka_unit_test(counters_stay_while_no_packet_reaches_the_rule),
 		cmocka_unit_test(a_rule_that_replaces_another_has_its_own_limit),
