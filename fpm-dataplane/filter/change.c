@@ -56,7 +56,8 @@ set_of(const struct change *c, const struct nlmsghdr *nlh)
 static void
 changes_make(struct change *c)
 {
-	if (c->n > 0 && ruleset_members_change(c->set, c->list, c->n, c->conf->reclaim) < 0)
+	if (c->n > 0 && ruleset_members_change(c->set, c->list, c->n, c->conf->now,
+					       c->conf->reclaim) < 0)
 		c->failed = true;
 	c->n = 0;
 }

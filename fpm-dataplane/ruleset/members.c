@@ -55,11 +55,35 @@ content_new(const struct ruleset_set *s, uint32_t room)
 	return c;
 }
 
+/* Append element `i` of another content. */
+static void
+element_copy(const struct ruleset_set *s, struct ruleset_content *c,
+	     const struct ruleset_content *from, uint32_t i)
+{
+	size_t len = s->key_len;
+
+	memcpy(c->key + c->n * len, from->key + i * len, len);
+	if (c->key_end != NULL)
+		memcpy(c->key_end + c->n * len, from->key_end + i * len, len);
+	c->element[c->n++] = from->element[i];
+}
+
+/*
+ * Copy the elements that have not expired at `now`, with room for `more` elements. The
+ * kernel removes expired elements without an announcement.
+ */
 static struct ruleset_content *
-content_copy(const struct ruleset_set *s, const struct ruleset_content *old, uint32_t more)
+content_copy(const struct ruleset_set *s, const struct ruleset_content *old, uint32_t more,
+	     uint64_t now)
 {
 	struct ruleset_content *c = content_new(s, old->n + more);
 
+	if (s->expires) {
+		for (uint32_t i = 0; i < old->n; i++)
+			if (old->element[i].until == 0 || old->element[i].until > now)
+				element_copy(s, c, old, i);
+		return c;
+	}
 	c->n = old->n;
 	memcpy(c->key, old->key, (size_t)c->n * s->key_len);
 	if (c->key_end != NULL)
@@ -472,7 +496,7 @@ kind_suits(const struct ruleset_set *s, uint32_t n)
 
 int
 ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list, uint32_t n,
-		       const struct ruleset_reclaim *reclaim)
+		       uint64_t now, const struct ruleset_reclaim *reclaim)
 {
 	struct ruleset_content *old, *new;
 
@@ -481,7 +505,7 @@ ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list,
 	if (s->kind == SET_PREFIXES)
 		return prefixes_change(s, list, n);
 	old = atomic_load_explicit(&s->content, memory_order_relaxed);
-	new = content_copy(s, old, n);
+	new = content_copy(s, old, n, now);
 	for (uint32_t i = 0; i < n; i++)
 		content_change(s, new, &list[i]);
 	/* Release: a reader of the pointer sees all elements. */

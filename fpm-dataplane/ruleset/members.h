@@ -39,12 +39,13 @@ int ruleset_members_fill(struct ruleset_set *s, struct ruleset_member *list, uin
 			 const struct ruleset_reclaim *reclaim);
 
 /*
- * Make the changes in their order, and copy their keys. Returns 0; -ENOMEM: the set may
+ * Make the changes in their order, and copy their keys. Elements that have expired at
+ * `now`, in ticks, are removed. Returns 0; -ENOMEM: the set may
  * have a part of the changes, so build the ruleset again; -ERANGE: nothing changed, because
  * the kind of the set is not suitable for so many elements.
  */
 int ruleset_members_change(struct ruleset_set *s, const struct ruleset_change *list,
-			   uint32_t n, const struct ruleset_reclaim *reclaim);
+			   uint32_t n, uint64_t now, const struct ruleset_reclaim *reclaim);
 
 /*
  * Free a ruleset after a grace period. Use it for a published ruleset, and also for

@@ -172,7 +172,7 @@ some_change(struct ruleset_set *s)
 		else
 			list_add(key[i], end);
 	}
-	return ruleset_members_change(s, change, n, &at_once);
+	return ruleset_members_change(s, change, n, 0, &at_once);
 }
 
 static void
@@ -236,7 +236,7 @@ the_whole_address_space_comes_and_goes(void **state)
 			list_del(zero, false);
 		else
 			list_add(zero, false);
-		assert_int_equal(ruleset_members_change(&s, &all, 1, &at_once), 0);
+		assert_int_equal(ruleset_members_change(&s, &all, 1, 0, &at_once), 0);
 		same_answers(&s);
 	}
 	ruleset_members_free(&s);
@@ -255,9 +255,39 @@ a_member_that_expires_is_in_an_array(void **state)
 	set_make(&s, false);
 	expires = false;
 	assert_int_equal(s.kind, SET_EXACT);
-	assert_int_equal(ruleset_members_change(&s, &change, 1, &at_once), 0);
+	assert_int_equal(ruleset_members_change(&s, &change, 1, 0, &at_once), 0);
 	assert_non_null(ruleset_find(&s, key, 4));
 	assert_null(ruleset_find(&s, key, 5));
+	ruleset_members_free(&s);
+}
+
+/*
+ * The kernel removes an expired element without a message. The next change of the set
+ * removes it here. Otherwise a set grows without end.
+ */
+static void
+expired_members_leave_with_the_next_change(void **state)
+{
+	struct ruleset_set s;
+
+	list_make(4, 0, false);
+	expires = true;
+	set_make(&s, false);
+	expires = false;
+	for (uint8_t i = 0; i < 100; i++) {
+		const uint8_t key[4] = {192, 0, 2, i};
+		struct ruleset_change change = {{key, key, {.until = i + 10u}}, false};
+
+		if (i == 50)
+			change.m.e.until = 0;
+		assert_int_equal(ruleset_members_change(&s, &change, 1, i, &at_once), 0);
+		assert_in_range(atomic_load(&s.content)->n, 1, 11);
+	}
+	for (uint8_t i = 0; i < 100; i++) {
+		const uint8_t key[4] = {192, 0, 2, i};
+
+		assert_int_equal(ruleset_find(&s, key, 99) != NULL, i == 50 || i > 89);
+	}
 	ruleset_members_free(&s);
 }
 
@@ -308,7 +338,7 @@ numbers_add(struct ruleset_set *s, uint32_t from, uint32_t n)
 	assert_non_null(key);
 	for (uint32_t i = 0; i < n; i++)
 		change[i].m.key = change[i].m.key_end = key_of(from + i, key[i]);
-	rc = ruleset_members_change(s, change, n, &at_once);
+	rc = ruleset_members_change(s, change, n, 0, &at_once);
 	free(key);
 	free(change);
 	return rc;
@@ -370,6 +400,7 @@ main(void)
 		cmocka_unit_test(an_array_answers_as_a_list),
 		cmocka_unit_test(the_whole_address_space_comes_and_goes),
 		cmocka_unit_test(a_member_that_expires_is_in_an_array),
+		cmocka_unit_test(expired_members_leave_with_the_next_change),
 		cmocka_unit_test(a_set_grows_up_to_the_limit_of_its_kind),
 		cmocka_unit_test(a_large_poptrie_has_no_limit),
 	};

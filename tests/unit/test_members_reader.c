@@ -66,7 +66,7 @@ a_reader_finds_whole_contents_while_a_set_changes(void **state)
 		struct ruleset_change change = {.m = {.key = key}};
 		unsigned int before = atomic_load_explicit(&n_found, memory_order_relaxed);
 
-		assert_int_equal(ruleset_members_change(&shared, &change, 1, &later), 0);
+		assert_int_equal(ruleset_members_change(&shared, &change, 1, 0, &later), 0);
 		while (atomic_load_explicit(&n_found, memory_order_relaxed) < before + 2)
 			sched_yield();
 	}
