@@ -431,8 +431,6 @@ op_mark(struct judged *j, const struct ruleset_op *op)
 	uint8_t *ip = j->p->ip, now[2] = {ip[0], ip[1]};
 	uint32_t sum;
 
-	if (j->p->dry)
-		return;
 	for (unsigned int i = 0; i < op->len; i++)
 		now[op->at + i] = (uint8_t)((now[op->at + i] & ~mask[op->at + i]) |
 					    (value[i] & mask[op->at + i]));

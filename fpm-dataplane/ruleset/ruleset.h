@@ -244,7 +244,7 @@ struct ruleset_packet {
 	unsigned int room;             /* octets that can be read; 20 or 40 at least */
 	uint16_t l3_bytes;             /* of the whole packet */
 	uint8_t family;                /* 4 or 6 */
-	bool dry;                      /* change no counter, limit or octet */
+	bool dry;                      /* change no counter and no limit, log nothing */
 	uint32_t iif, oif;             /* interface indexes of the kernel */
 	const char *iifname, *oifname; /* 16 octets, zeros after the name */
 	uint64_t now;                  /* ticks */

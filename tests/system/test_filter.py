@@ -84,6 +84,19 @@ def test_a_rule_drops_counts_and_is_shown(both, lan):
     assert (row["reason"], named) == ("filter", ["drop", "forward", rule["handle"], "no dns"])
 
 
+def test_explain_has_the_dscp_that_a_rule_sets(both, lan):
+    """A rule sees the DSCP that an earlier rule has set: explain names the rule that decides."""
+    both.load(chain("udp dport 55 ip dscp set ef", "udp dport 56 ip dscp set ef accept", "ip dscp ef counter drop"))
+    assert not passes(both, lan.probe("198.51.100.9", dport=55))
+    assert passes(both, lan.probe("198.51.100.9", dport=56))
+    rule = both.rules()[-1]
+    assert rule["packets"] == 1
+    asked = ["explain", "dst", "198.51.100.9", "src", lan.peer4, "proto", "udp", "port", "lan0", "dport"]
+    assert f"drop by chain forward, handle {rule['handle']}" in both.dut.fpmctl(*asked, "55").stdout
+    assert "FORWARDED by wan0" in both.dut.fpmctl(*asked, "56").stdout
+    assert both.rules()[-1] == rule, "explain counts nothing"
+
+
 def logged(both, prefix):
     """Return the lines of the log about packets of the rule whose log has this prefix."""
     with open(both.dut.log_file, encoding="utf-8", errors="replace") as file:

@@ -163,6 +163,30 @@ put_cmp(struct messages *m, uint32_t reg, uint32_t op, const void *value, size_t
 	expr_end(m);
 }
 
+/* Set the DSCP of IPv4 packets, as `ip dscp set` does. */
+static inline void
+put_dscp_set(struct messages *m, uint8_t dscp)
+{
+	const uint8_t mask[2] = {0xff, 0x03}, value[2] = {0, (uint8_t)(dscp << 2)};
+
+	put_payload(m, NFT_PAYLOAD_NETWORK_HEADER, 0, 2, NFT_REG_1);
+	expr_begin(m, "bitwise");
+	put_be32_attr(m, NFTA_BITWISE_SREG, NFT_REG_1);
+	put_be32_attr(m, NFTA_BITWISE_DREG, NFT_REG_1);
+	put_be32_attr(m, NFTA_BITWISE_LEN, 2);
+	put_value(m, NFTA_BITWISE_MASK, mask, 2);
+	put_value(m, NFTA_BITWISE_XOR, value, 2);
+	expr_end(m);
+	expr_begin(m, "payload");
+	put_be32_attr(m, NFTA_PAYLOAD_SREG, NFT_REG_1);
+	put_be32_attr(m, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
+	put_be32_attr(m, NFTA_PAYLOAD_OFFSET, 0);
+	put_be32_attr(m, NFTA_PAYLOAD_LEN, 2);
+	put_be32_attr(m, NFTA_PAYLOAD_CSUM_TYPE, NFT_PAYLOAD_CSUM_INET);
+	put_be32_attr(m, NFTA_PAYLOAD_CSUM_OFFSET, 10);
+	expr_end(m);
+}
+
 static inline void
 put_fib(struct messages *m, uint32_t result, uint32_t flags, uint32_t reg)
 {

@@ -82,6 +82,47 @@ rule_with_verdict(const char *chain, uint64_t handle, int code, const char *to)
 	rule_end(&m);
 }
 
+/*
+ * `explain` (dry) gets the verdict that packets get: a rule sees the DSCP that an earlier
+ * rule has set. It changes no counter.
+ */
+static void
+a_later_rule_sees_the_dscp_that_is_set(void **state)
+{
+	static const char name[16] = "lan0";
+	static const uint8_t ef = 46 << 2;
+	struct ruleset *r;
+
+	begin();
+	rule_begin(&m, "forward", 5);
+	put_dscp_set(&m, 46);
+	rule_end(&m);
+	rule_begin(&m, "forward", 6);
+	put_payload(&m, NFT_PAYLOAD_NETWORK_HEADER, 1, 1, NFT_REG_1);
+	put_cmp(&m, NFT_REG_1, NFT_CMP_EQ, &ef, 1);
+	put_immediate(&m, NF_DROP, NULL);
+	rule_end(&m);
+	r = build(NULL);
+	assert_non_null(r);
+	for (int dry = 0; dry < 2; dry++) {
+		uint8_t copy[sizeof(packet4)];
+		struct ruleset_packet p = {.ip = copy,
+					   .room = sizeof(copy),
+					   .l3_bytes = sizeof(copy),
+					   .family = 4,
+					   .dry = dry != 0,
+					   .iifname = name,
+					   .oifname = name};
+
+		memcpy(copy, packet4, sizeof(copy));
+		assert_int_equal(ruleset_judge(r, &p), RULESET_DROP);
+		assert_int_equal(r->rule[p.rule].handle, 6);
+		assert_int_equal(r->rule[p.rule].state->count->packets, 1);
+		assert_true(p.marked);
+	}
+	ruleset_free(r);
+}
+
 static void
 put_log(const char *prefix, uint32_t level, bool group)
 {
@@ -830,6 +871,7 @@ main(void)
 		cmocka_unit_test(a_rule_with_log_copies_the_packet_before_its_verdict),
 		cmocka_unit_test(log_of_a_group_has_its_number_and_audit_is_refused),
 		cmocka_unit_test(the_text_of_a_packet_has_what_its_headers_have),
+		cmocka_unit_test(a_later_rule_sees_the_dscp_that_is_set),
 		cmocka_unit_test(the_reverse_path_is_asked),
 		cmocka_unit_test(other_questions_to_the_fib_are_refused),
 		cmocka_unit_test(chains_in_a_circle_are_refused),
