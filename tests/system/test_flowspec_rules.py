@@ -344,6 +344,27 @@ def test_a_flow_that_flaps_does_not_postpone_the_checks(tmp_path):
     assert "neighbor is AS 65001" in fed.states()["destination 198.51.100.8/32"]
 
 
+def test_a_session_that_flaps_does_not_keep_old_flows(tmp_path):
+    """With --stale-time 60 a flow that a lost session had announced stays for 60 s, unless it is announced
+    again. A further loss of the session does not keep it longer."""
+    fed = Fed(tmp_path, None, validate=False, stale_s=60)
+    fed.event("state", state="up")
+    fed.flow(host(7))
+    fed.flow(host(8))
+    for _ in range(2):
+        fed.event("state", state="down")
+        fed.wait(1)
+        fed.event("state", state="up")
+        fed.flow(host(8))
+        fed.wait(39)
+    assert fed.states() == {"destination 198.51.100.8/32": None}
+    fed.event("state", state="down")
+    fed.wait(59)
+    assert fed.states() == {"destination 198.51.100.8/32": None}
+    fed.wait(2)
+    assert fed.states() == {}
+
+
 def test_no_neighbor_takes_the_room_of_the_others(tmp_path):
     """A neighboring AS has at most its share of the flows and of the rules. Flows above it wait until
     there is room, or until they are withdrawn."""

@@ -39,8 +39,15 @@ class Route:
     rules: translate.Rules = None
     refused: str = None  # permanent reason why it is not installed; None: there is none
     unchecked: str = "not checked yet"  # present reason why its announcer may not filter
-    stale: bool = False  # the session that sent it is lost
+    # The session that sent it is lost: the time of the clock at which it is removed. None: it is not
+    # lost.
+    stale_until: float = None
     logged: str = ""  # state and reason in its last line of the log
+
+    @property
+    def stale(self):
+        """True if the session that sent it is lost."""
+        return self.stale_until is not None
 
 
 @dataclass
@@ -123,11 +130,17 @@ class Helper:
         self.sessions[peer] = state
         log("session changed", peer=peer, state=state)
         if state == "down":
+            until = self.clock() + self.options.stale_s
             for (whose, _, _), route in self.routes.items():
-                route.stale |= whose == peer
+                if whose == peer and not route.stale:
+                    route.stale_until = until
             self.waiting = {key: x for key, x in self.waiting.items() if key[0] != peer}
-            self.stale_at = self.clock() + self.options.stale_s
+            self._stale_next()
         self._soon()
+
+    def _stale_next(self):
+        """Set the time at which the next stale flow is removed."""
+        self.stale_at = min((r.stale_until for r in self.routes.values() if r.stale), default=None)
 
     def _message(self, peer, body):
         try:
@@ -201,9 +214,9 @@ class Helper:
         """Run the work that is due."""
         now = self.clock()
         if self.stale_at is not None and now >= self.stale_at:
-            self.stale_at = None
-            for key in [key for key, route in self.routes.items() if route.stale]:
+            for key in [key for key, r in self.routes.items() if r.stale and r.stale_until <= now]:
                 self._forget(key)
+            self._stale_next()
             self.load_at = now
         if self.recheck_at is not None and now >= self.recheck_at:
             self.recheck_at = None
