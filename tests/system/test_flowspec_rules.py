@@ -287,15 +287,15 @@ class Fed:
         options = helper.Options(folder=str(tmp_path), **options)
         self.helper = helper.Helper(options, self.table, ask, lambda: self.now)
 
-    def flow(self, nlri, path=(65001,), withdraw=False):
-        """Announce or withdraw a flow that drops."""
+    def flow(self, nlri, path=(65001,), withdraw=False, act="8006000000000000"):
+        """Announce or withdraw a flow, which drops unless `act` is another extended community."""
         if withdraw:
             unreach = bytes.fromhex("000185") + bytes([len(nlri)]) + nlri
             attributes = b"\x80\x0f" + bytes([len(unreach)]) + unreach
         else:
             reach = bytes.fromhex("0001850000") + bytes([len(nlri)]) + nlri
             attributes = b"\x80\x0e" + bytes([len(reach)]) + reach + bytes([0x40, 2, 2 + 4 * len(path), 2, len(path)])
-            attributes += struct.pack(f"!{len(path)}I", *path) + bytes.fromhex("c010088006000000000000")
+            attributes += struct.pack(f"!{len(path)}I", *path) + bytes.fromhex("c01008" + act)
         body = b"\0\0" + struct.pack("!H", len(attributes)) + attributes
         message = {"category": 2, "body": body.hex()}
         self.event("update", message=message)
@@ -342,6 +342,18 @@ def test_a_flow_that_flaps_does_not_postpone_the_checks(tmp_path):
         fed.flow(host(7), [65001, number + 1])
         fed.wait(1)
     assert "neighbor is AS 65001" in fed.states()["destination 198.51.100.8/32"]
+
+
+def test_a_flow_is_checked_when_its_action_becomes_one_that_is_supported(tmp_path):
+    """A flow with an action that is not supported is not checked. If its peer announces it again with
+    another action, it is checked and installed at once."""
+    fed = Fed(tmp_path, lambda commands, *_: Frr({"198.51.100.0/24": [65001]})(commands))
+    fed.flow(host(8), act="8008fde800000001")
+    fed.wait(1)
+    assert "action redirect" in fed.states()["destination 198.51.100.8/32"]
+    fed.flow(host(8))
+    fed.wait(1)
+    assert fed.states() == {"destination 198.51.100.8/32": None}
 
 
 def test_a_session_that_flaps_does_not_keep_old_flows(tmp_path):

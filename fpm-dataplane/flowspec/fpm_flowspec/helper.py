@@ -168,8 +168,8 @@ class Helper:
             route.unchecked = None
         elif route.refused is None and (reason := origin.refused(route.flow, announcer)):
             route.refused = f"not validated: {reason}"
-        elif old is not None and old.announcer == announcer:
-            route.unchecked = old.unchecked
+        elif old is not None and old.refused is None and old.announcer == announcer:
+            route.unchecked = old.unchecked  # it was checked, or waits for a check
         else:
             self.new[key] = None
         self.routes[key] = route
