@@ -403,6 +403,47 @@ def test_no_neighbor_takes_the_room_of_the_others(tmp_path):
     assert not fed.states() and not fed.helper.waiting and not +fed.helper.flows_of
 
 
+def ports(numbers):
+    """Return the octets of a component with destination ports."""
+    terms = b"".join(struct.pack("!BH", 0x11, number) for number in numbers)
+    return b"\x05" + terms[:-3] + bytes([0x91]) + terms[-2:]
+
+
+def test_long_lists_count_as_several_rules(tmp_path):
+    """nft needs as much time for a rule with a long list as for many rules. If such a rule counted once,
+    one neighboring AS could make each load of the table too slow, so that no flow of any peer is
+    installed or removed."""
+    fed = Fed(tmp_path, None, validate=False, max_rules=100)
+    for number in range(60):
+        fed.flow(host(number) + ports(range(1000, 1180, 3)))
+    fed.flow(host(200), [65002])
+    fed.wait(1)
+    states = fed.states()
+    assert states.pop("destination 198.51.100.200/32") is None
+    assert list(states.values()) == [None] * 25 + ["more than 50 rules of AS 65001"] * 35
+    lines = [line for rules in fed.table.want[4].values() for line in rules.lines]
+    assert sum(map(len, lines)) <= 100 * translate.RULE_OCTETS
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        "09" + "0000" * 1900 + "8102",
+        "09" + "42ff" * 1900 + "8102",
+        "04" + "".join(f"56{3 * n:04x}" for n in range(1300)) + "d60001",
+    ],
+    ids=("flags-or", "flags-and", "ports-and"),
+)
+def test_the_longest_flows_cost_little_time(octets):
+    """A flow that fills a BGP message costs some milliseconds, so that its peer does not delay the flows of
+    other peers."""
+    began = time.process_time()
+    rules_of(4, octets)
+    assert time.process_time() - began < 0.5
+    one = flow.parse(4, bytes.fromhex(octets))
+    assert str(one) is str(one), "each load of the table writes the text"
+
+
 def test_a_path_that_hides_its_neighbor_has_a_share(tmp_path):
     """The flows of all paths that hide their neighbor have one share together. Only a controller of this
     AS may have all the room."""

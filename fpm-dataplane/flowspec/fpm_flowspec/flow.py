@@ -91,6 +91,12 @@ class Flow:
         return next((c.value for c in self.components if c.kind == kind), None)
 
     def __str__(self):
+        return self.text
+
+    @functools.cached_property
+    def text(self):
+        """The text, which each load of the table writes into the status file. It may have thousands of
+        words."""
         return " ".join(_text(c) for c in self.components) or "all packets"
 
 
@@ -160,24 +166,29 @@ def groups(values):
 
 def ranges(kind, values):
     """Return the values of packets for which a component with numbers holds."""
-    largest, found = LARGEST[kind], []
-    for group in groups(values):
-        have = [(0, largest)]
-        for operator, value in group:
-            have = _both(have, _term(operator, value, largest))
-        found += have
-    return _merged(found)
+    return _merged(one for group in groups(values) for one in _all_of(group, LARGEST[kind]))
 
 
-def _term(operator, value, largest):
+def _all_of(group, largest):
+    """Return the numbers for which all terms of a group hold. A flow may have 1,300 terms, so the time
+    must not grow with the square of their number."""
+    low, high, without = 0, largest, set()
+    for operator, value in group:
+        sign = operator & (LESS | GREATER | EQUAL)
+        if sign == 0:
+            return []  # the term never holds
+        if sign == LESS | GREATER:
+            without.add(value)
+        elif sign != LESS | GREATER | EQUAL:
+            if not sign & GREATER:
+                high = min(high, value if sign & EQUAL else value - 1)
+            if not sign & LESS:
+                low = max(low, value if sign & EQUAL else value + 1)
     found = []
-    if operator & LESS:
-        found.append((0, min(value - 1, largest)))
-    if operator & EQUAL:
-        found.append((value, value))
-    if operator & GREATER:
-        found.append((value + 1, largest))
-    return _merged((a, b) for a, b in found if a <= b and a <= largest)
+    for value in sorted(x for x in without if low <= x <= high):
+        found.append((low, value - 1))
+        low = value + 1
+    return [(a, b) for a, b in (*found, (low, high)) if a <= b]
 
 
 def _merged(some):
@@ -190,11 +201,6 @@ def _merged(some):
     return found
 
 
-def _both(some, others):
-    pairs = ((max(a, c), min(b, d)) for a, b in some for c, d in others)
-    return _merged((a, b) for a, b in pairs if a <= b)
-
-
 def holds(values, bits):
     """Return true if a component with bitmasks holds for a packet with these bits (RFC 8955,
     4.2.1.2)."""
@@ -204,6 +210,31 @@ def holds(values, bits):
         return seen != bool(operator & NOT)
 
     return any(all(term(*each) for each in group) for group in groups(values))
+
+
+def held(values, width):
+    """Return all numbers of `width` bits for which a component with bitmasks holds, as a number whose
+    bit N stands for N. It is faster than holds() for each of them: a flow may have 1,900 terms."""
+    everything, found = (1 << (1 << width)) - 1, 0
+    having = [_having(bit, width) for bit in range(width)]
+    for group in groups(values):
+        have = everything
+        for operator, value in group:
+            wanted = [numbers for bit, numbers in enumerate(having) if value >> bit & 1]
+            if operator & MATCH:
+                seen = functools.reduce(int.__and__, wanted, everything if value >> width == 0 else 0)
+            else:
+                seen = functools.reduce(int.__or__, wanted, 0)
+            have &= everything & ~seen if operator & NOT else seen
+        found |= have
+    return found
+
+
+@functools.cache
+def _having(bit, width):
+    """Return the numbers of `width` bits that have a bit, in the form of held()."""
+    half = 1 << bit  # half of the period of the pattern
+    return sum(((1 << half) - 1) << at for at in range(half, 1 << width, 2 * half))
 
 
 # --- order (RFC 8955, 5.1; RFC 8956, 4) ----------------------------------------------------------

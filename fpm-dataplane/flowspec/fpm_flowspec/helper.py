@@ -306,7 +306,7 @@ class Helper:
             reason = route.refused or (f"not validated: {route.unchecked}" if route.unchecked else None)
             reason = reason or self.bad.get(route.rules)
             if reason is None:
-                number, whose = len(route.rules.lines), route.announcer.neighbor
+                number, whose = route.rules.number, route.announcer.neighbor
                 share = self._share(self.options.max_rules, route.announcer)
                 if number > room:
                     reason = f"more than {self.options.max_rules} rules"

@@ -16,7 +16,8 @@ from .flow import Refused
 TCP, UDP = 6, 17
 ICMP = {4: 1, 6: 58}
 COMMENT_MAX = 120  # nft takes 128 octets
-ALL_TCP_FLAGS, RESERVED_TCP_FLAGS = range(256), range(256, 4096)
+RULE_OCTETS = 500  # longer than a rule without long lists
+ALL_TCP_FLAGS, RESERVED_BITS = range(256), 4
 # The kinds of packets, as bits of the component `fragment` without DF.
 WHOLE, FIRST, MIDDLE, LAST = 0, f.FIRST, f.IS_FRAGMENT, f.IS_FRAGMENT | f.LAST
 
@@ -28,6 +29,12 @@ class Rules:
     lines: tuple
     chain: str = None  # None: it has no chain of its own
     chain_lines: tuple = ()
+
+    @property
+    def number(self):
+        """The number of rules. A rule with long lists counts as several, because nft needs as much
+        time for it."""
+        return sum(-(-len(line) // RULE_OCTETS) for line in self.lines)
 
 
 def rules(flow, actions):
@@ -155,9 +162,11 @@ def _tcp_flags(flow):
     if values is None:
         return [""]
     # The four bits of the data offset count as zero (RFC 8955, 4.2.2.9).
-    good = [flags for flags in ALL_TCP_FLAGS if f.holds(values, flags)]
-    if any(f.holds(values, flags) != f.holds(values, flags & 0xFF) for flags in RESERVED_TCP_FLAGS):
+    held, size = f.held(values, 8 + RESERVED_BITS), len(ALL_TCP_FLAGS)
+    plain = held & (1 << size) - 1  # the reserved bits are 0
+    if held != sum(plain << size * n for n in range(1 << RESERVED_BITS)):
         raise Refused("tcp-flags beyond the eight of RFC 9293 are not supported")
+    good = [flags for flags in ALL_TCP_FLAGS if plain >> flags & 1]
     if len(good) == len(ALL_TCP_FLAGS):
         return ["tcp flags >= 0"]
     if not good:
