@@ -726,7 +726,7 @@ def test_the_greatest_rates_are_taken_by_nft(judged):
 
 
 class Frr:
-    """Answers `show bgp` from {prefix: AS path} of unicast routes."""
+    """Answers `show bgp` from {prefix: AS path} of unicast routes. None: its next hop is not reachable."""
 
     def __init__(self, routes):
         self.routes = routes
@@ -739,13 +739,16 @@ class Frr:
         nets = {ipaddress.ip_network(p): path for p, path in self.routes.items()}
         if "longer-prefixes" in words:
             below = {n: path for n, path in nets.items() if n.version == asked.version and n.subnet_of(asked)}
-            return {"routes": {str(n): [{"valid": True, "path": " ".join(map(str, x))}] for n, x in below.items()}}
+            rows = {n: {"path": " ".join(map(str, x or ())), **({} if x is None else {"valid": True})} for n, x in below.items()}
+            return {"routes": {str(n): [row] for n, row in rows.items()}}
         some = [n for n in nets if n.version == asked.version and asked.subnet_of(n)]
         if "/" in words[4]:
             some = [n for n in some if n == asked]
         if not some:
             return {}
         best = max(some, key=lambda n: n.prefixlen)
+        if nets[best] is None:
+            return {"prefix": str(best), "paths": [{"aspath": {"segments": []}}]}
         segments = [{"type": "as-sequence", "list": nets[best]}] if nets[best] else []
         return {"prefix": str(best), "paths": [{"bestpath": {"overall": True}, "aspath": {"segments": segments}}]}
 
@@ -762,6 +765,8 @@ class Frr:
         ("0119c6336680", [65002], "its neighbor is AS 65002"),
         ("0118cb0071", [65001], "that of the unicast route is this AS"),
         ("0118c00002", [], "a more specific route is of another AS: 192.0.2.128/25"),
+        ("0120c6336809", [65001], None),
+        ("0120c6336809", [65002], "its neighbor is AS 65002"),
         ("038106", [65001], "no destination"),
         ("0100", [65001], "shorter than /8"),
     ],
@@ -773,6 +778,8 @@ def test_only_the_neighbor_of_the_unicast_route_may_filter(octets, as_path, why)
         "198.51.100.0/24": [65001, 65009],
         "198.51.102.0/23": [65002],
         "198.51.102.128/25": [65003],
+        "198.51.104.0/22": [65001],
+        "198.51.104.0/24": None,  # it is not used, so the /22 is the best match
         "203.0.113.0/24": [],
         "192.0.2.0/24": [],
         "192.0.2.128/25": [65003],

@@ -156,8 +156,11 @@ def _best_matches(prefixes, ask):
     found = {}
     for prefix, row in zip(prefixes, rows):
         longer = row and int(row.get("prefix", "/0").rpartition("/")[2]) > prefix.length
-        # If the longest match is below the destination, ask for each prefix that covers it.
-        found[prefix] = _covering(prefix, ask) if longer else _best_path(row)
+        found[prefix] = None if longer else _best_path(row)
+        # If the longest match is below the destination, or has no best path because no next hop can be
+        # reached, ask for each prefix that covers the destination.
+        if row and found[prefix] is None:
+            found[prefix] = _covering(prefix, ask)
     return found
 
 
