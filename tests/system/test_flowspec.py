@@ -307,6 +307,16 @@ def test_no_rule_outlives_its_announcement(flows, loss):
     eventually(lambda: not flows.passes(flows.lan.probe(VICTIM)), 20)
 
 
+def test_rules_that_another_program_removes_are_made_again(flows):
+    """The rules are in force again within seconds after another program has deleted the table."""
+    flows.peer.flow(f"destination {VICTIM}/32 protocol udp source-port 53")
+    flows.helper.settled(**{DNS: "installed"})
+    netns.run(flows.dut.ctl, ["nft", "delete", "table", "inet", "flowspec"])
+    eventually(lambda: flows.passes(flows.lan.probe(VICTIM, sport=53)), 10, 0.01)
+    flows.helper.settled(**{DNS: "installed"})
+    assert not flows.passes(flows.lan.probe(VICTIM, sport=53))
+
+
 def test_options_keep_rules_and_trust_the_peer(flows):
     """With --stale-time the rules stay that long after bgpd has died. With --no-validate a flow needs no
     unicast route."""

@@ -16,6 +16,7 @@ import pytest
 
 import flowspec_random as made
 from flowspec import TABLE
+from flowspec_fed import Fed, Frr, NoTable, host
 from lib import netns
 from lib.flowspec import FOLDER, PROGRAM
 from lib.wait import eventually
@@ -56,7 +57,11 @@ class Judged:
 
     def __init__(self, dut):
         self.dut, self.lan = dut, dut.wires["lan"]
-        self.table, self.transactions = table.Table(self._nft), 0
+        self.table, self.transactions = table.Table(self._nft, number=self._generation), 0
+
+    def _generation(self):
+        with netns.entered(self.dut.ctl):
+            return table.generation()
 
     def _nft(self, text, *options):
         argv = ["nft", *options, *(["-f", "-"] if text is not None else [])]
@@ -238,18 +243,6 @@ def test_another_exabgp_runs_with_its_decoder(tmp_path):
     assert done.stdout == "__main__ ['a', '-b']\n" and "exabgp decodes flows" in done.stderr
 
 
-class NoTable:
-    """Takes the place of the nft table."""
-
-    want = None
-
-    def load(self, want):
-        """Keep the rules."""
-        self.want = want
-
-    check = load
-
-
 def test_no_message_ends_the_helper(tmp_path, capsys):
     """Random changes of an UPDATE, and lines that ExaBGP does not write: the helper goes on."""
     table_of, rnd = NoTable(), random.Random(SEED)
@@ -277,55 +270,6 @@ def test_no_message_ends_the_helper(tmp_path, capsys):
     assert len(done.routes) > 100 and "update malformed" in capsys.readouterr().err
     done.end()
     assert table_of.want == {4: {}, 6: {}}
-
-
-class Fed:
-    """A helper with a clock, a table and an FRR that the test controls, and one peer."""
-
-    def __init__(self, tmp_path, ask, **options):
-        self.now, self.table = 100.0, NoTable()
-        options = helper.Options(folder=str(tmp_path), **options)
-        self.helper = helper.Helper(options, self.table, ask, lambda: self.now)
-
-    def flow(self, nlri, path=(65001,), withdraw=False, act="8006000000000000"):
-        """Announce or withdraw a flow, which drops unless `act` is another extended community."""
-        if withdraw:
-            unreach = bytes.fromhex("000185") + bytes([len(nlri)]) + nlri
-            attributes = b"\x80\x0f" + bytes([len(unreach)]) + unreach
-        else:
-            reach = bytes.fromhex("0001850000") + bytes([len(nlri)]) + nlri
-            attributes = b"\x80\x0e" + bytes([len(reach)]) + reach + bytes([0x40, 2, 2 + 4 * len(path), 2, len(path)])
-            attributes += struct.pack(f"!{len(path)}I", *path) + bytes.fromhex("c01008" + act)
-        body = b"\0\0" + struct.pack("!H", len(attributes)) + attributes
-        message = {"category": 2, "body": body.hex()}
-        self.event("update", message=message)
-
-    def event(self, kind, **facts):
-        """Hand an event of ExaBGP to the helper."""
-        neighbor = {"address": {"peer": "127.0.0.1"}, **facts}
-        self.helper.line(json.dumps({"type": kind, "neighbor": neighbor}))
-
-    def wait(self, seconds):
-        """Let the time pass. Meanwhile the helper does its work whenever it is due."""
-        end = self.now + seconds
-        while (due := self.helper.wait_s()) is not None and self.now + due <= end:
-            self.now += due
-            self.helper.on_time()
-        self.now = end
-
-    def status(self):
-        """Return the content of the status file."""
-        with open(self.helper.options.status, encoding="utf-8") as file:
-            return json.load(file)
-
-    def states(self):
-        """Return {match: None if it is installed, or the reason}."""
-        return {str(route.flow): reason for route, _, reason in self.helper.states()}
-
-
-def host(number):
-    """Return the octets of a flow to 198.51.100.NUMBER."""
-    return bytes([1, 32, 198, 51, 100, number])
 
 
 def test_a_flow_that_flaps_does_not_postpone_the_checks(tmp_path):
@@ -703,6 +647,40 @@ def test_rules_of_another_program_are_replaced(judged):
     judged.load({4: {}, 6: {}})
 
 
+def test_a_table_that_another_program_removes_is_made_again(judged):
+    """`nft flush ruleset`, which a reload of nftables.service runs, removes the rules of all flows. The
+    next load makes them again, although no flow has changed."""
+    one = flow.parse(4, host(1))
+    want = {4: {one.nlri: translate.rules(one, DROP)}, 6: {}}
+    judged.load(want)
+    assert not judged.table.touched()
+    for change in (f"delete table {TABLE}", f"flush chain {TABLE} flow4"):
+        netns.run(judged.dut.ctl, ["nft", *change.split()])
+        assert judged.table.touched()
+        assert judged.table.load(want)
+        assert str(one) in netns.run(judged.dut.ctl, ["nft", "list", "chain", *TABLE.split(), "flow4"])
+    done = judged.transactions
+    netns.run(judged.dut.ctl, ["nft", "add", "table", "inet", "another"])
+    assert judged.table.touched() and not judged.table.load(want)
+    assert judged.transactions == done and not judged.table.touched()
+    netns.run(judged.dut.ctl, ["nft", "delete", "table", "inet", "another"])
+    judged.load({4: {}, 6: {}})
+
+
+def test_changes_of_another_program_are_looked_for(tmp_path):
+    """The table is verified every 5 s. It is loaded if another program may have changed it."""
+    fed = Fed(tmp_path, None, validate=False)
+    fed.helper.start()
+    fed.flow(host(1))
+    fed.wait(60)
+    loads = fed.table.loads
+    fed.table.changed = True
+    fed.wait(6)
+    assert fed.table.loads == loads + 1
+    fed.wait(60)
+    assert fed.table.loads == loads + 1
+
+
 def test_reserved_tcp_flags_are_refused_by_name():
     """nft has no word for reserved flags. A rule without them would hold for more packets than the flow,
     so the flow is not installed."""
@@ -723,34 +701,6 @@ def test_the_greatest_rates_are_taken_by_nft(judged):
 
 
 # --- permission to filter (RFC 8955, 6; RFC 9117) ---
-
-
-class Frr:
-    """Answers `show bgp` from {prefix: AS path} of unicast routes. None: its next hop is not reachable."""
-
-    def __init__(self, routes):
-        self.routes = routes
-
-    def __call__(self, commands, *_):
-        return [self._one(command.split()) for command in commands]
-
-    def _one(self, words):
-        asked = ipaddress.ip_network(words[4])
-        nets = {ipaddress.ip_network(p): path for p, path in self.routes.items()}
-        if "longer-prefixes" in words:
-            below = {n: path for n, path in nets.items() if n.version == asked.version and n.subnet_of(asked)}
-            rows = {n: {"path": " ".join(map(str, x or ())), **({} if x is None else {"valid": True})} for n, x in below.items()}
-            return {"routes": {str(n): [row] for n, row in rows.items()}}
-        some = [n for n in nets if n.version == asked.version and asked.subnet_of(n)]
-        if "/" in words[4]:
-            some = [n for n in some if n == asked]
-        if not some:
-            return {}
-        best = max(some, key=lambda n: n.prefixlen)
-        if nets[best] is None:
-            return {"prefix": str(best), "paths": [{"aspath": {"segments": []}}]}
-        segments = [{"type": "as-sequence", "list": nets[best]}] if nets[best] else []
-        return {"prefix": str(best), "paths": [{"bestpath": {"overall": True}, "aspath": {"segments": segments}}]}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from .table import CHAINS, TABLE, NftError, NftTimeout, Table
 DEBOUNCE_S = 0.05  # seconds until a load of the table, which serves a burst of messages
 RETRY_S = 5  # seconds until the next attempt after nft failed
 BAD_S = 600  # seconds until rules that nft refuses are tried again
+VERIFY_S = 5  # seconds between two looks whether another program has changed the table
 RECHECK_S = 5  # seconds until refused flows are checked again: their unicast route may come later
 # Most seconds of a check and of a load. The loop reads no events meanwhile, so the sum is below the
 # hold time of 9 s (exabgp.conf).
@@ -101,13 +102,14 @@ class Helper:
         self.waiting_logged = 0
         self.bad = {}  # {Rules: error}: nft refuses these rules
         # Times of the clock at which work is due; None: there is no such work.
-        self.load_at = self.recheck_at = self.stale_at = self.bad_at = None
+        self.load_at = self.recheck_at = self.stale_at = self.bad_at = self.verify_at = None
 
     # -- events --
 
     def start(self):
         """Remove the rules that an earlier helper left."""
         self._load()
+        self.verify_at = self.clock() + VERIFY_S
 
     def line(self, text):
         """Take one line of ExaBGP."""
@@ -207,7 +209,8 @@ class Helper:
 
     def wait_s(self):
         """Return the seconds until on_time() has work; None: it has none."""
-        due = [at for at in (self.load_at, self.recheck_at, self.stale_at, self.bad_at) if at is not None]
+        times = (self.load_at, self.recheck_at, self.stale_at, self.bad_at, self.verify_at)
+        due = [at for at in times if at is not None]
         return max(0.0, min(due) - self.clock()) if due else None
 
     def on_time(self):
@@ -225,6 +228,10 @@ class Helper:
         if self.bad_at is not None and now >= self.bad_at:
             self.bad, self.bad_at = {}, None
             self.load_at = now
+        if self.verify_at is not None and now >= self.verify_at:
+            self.verify_at = now + VERIFY_S
+            if self.table.touched():
+                self.load_at = now
         if self.load_at is not None and now >= self.load_at:
             self.load_at = None
             self._let_in()
@@ -332,12 +339,14 @@ class Helper:
         self.bad = {rules: error for rules, error in self.bad.items() if rules in there}
         try:
             try:
-                self.table.load(self._wanted())
+                made_again = self.table.load(self._wanted())
             except NftTimeout:
                 raise
             except NftError:
                 self._find_bad()
-                self.table.load(self._wanted())
+                made_again = self.table.load(self._wanted())
+            if made_again:
+                log("table made again", table=TABLE, reason="another program changed it")
             self.error = None
         except NftError as why:
             if self.error != str(why):

@@ -3,6 +3,8 @@
 so their counters and limits stay, too."""
 
 import json
+import socket
+import struct
 import subprocess
 import time
 
@@ -36,6 +38,33 @@ def nft(text, *options, limit_s=60):
     return done.stdout
 
 
+# Numbers of linux/netfilter/nfnetlink.h and nf_tables.h.
+NETLINK_NETFILTER, NEW_GENERATION, GET_GENERATION, GENERATION_ID = 12, 10 << 8 | 15, 10 << 8 | 16, 1
+ANSWER_S = 1
+
+
+def generation():
+    """Return the number of the kernel's ruleset. Each change of any table changes it. None: the kernel
+    does not answer."""
+    ask = struct.pack("=IHHIIBBH", 20, GET_GENERATION, 1, 1, 0, 0, 0, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as kernel:
+            kernel.settimeout(ANSWER_S)
+            kernel.sendto(ask, (0, 0))
+            answer = kernel.recv(4096)
+    except OSError:
+        return None
+    at = 20  # behind both headers
+    if len(answer) < at or struct.unpack_from("=H", answer, 4)[0] != NEW_GENERATION:
+        return None
+    while at + 8 <= len(answer):
+        size, kind = struct.unpack_from("=HH", answer, at)
+        if kind == GENERATION_ID and size == 8:
+            return struct.unpack_from("!I", answer, at + 4)[0]
+        at += max(4, size + 3 & ~3)
+    return None
+
+
 def skeleton():
     """Return the commands that make the table without rules of flows, whatever it was before."""
     return f"""\
@@ -55,8 +84,9 @@ table {TABLE} {{
 class Table:
     """The table in the kernel. `want` is {family: {key: Rules}}, with the rules in their order."""
 
-    def __init__(self, run=nft, clock=time.monotonic):
-        self._nft, self.clock = run, clock
+    def __init__(self, run=nft, clock=time.monotonic, number=generation):
+        self._nft, self.clock, self._generation = run, clock, number
+        self.seen = None  # generation of the kernel when the table was read last
         # Time of the clock before which all calls of nft have to end; None: each may take a minute.
         self.until = None
         self.known = None  # {family: {key: (Rules, handles)}}; None: the table is not known
@@ -76,17 +106,25 @@ class Table:
         self.run(skeleton())
         self.known = {4: {}, 6: {}}
 
+    def touched(self):
+        """Return true if a program may have changed the table since it was read last."""
+        now = self._generation()
+        return now is None or now != self.seen
+
     def load(self, want):
-        """Load rules. Raises NftError; then the kernel has the rules of the last load that succeeded,
-        or no rules if none succeeded. Raises NftTimeout as nft() does."""
-        if self.known is not None:
+        """Load rules. Return true if another program had changed the table, so that it was made again.
+        Raises NftError; then the kernel has the rules of the last load that succeeded, or no rules if
+        none succeeded. Raises NftTimeout as nft() does."""
+        was_known = self.known is not None
+        if was_known:
             text = self._changes(want)
-            if text == "":
-                return
+            if text == "" and not self.touched():
+                return False
             try:
-                self.run(text)
+                if text != "":
+                    self.run(text)
                 self._read(want)
-                return
+                return False
             except NftTimeout:
                 self.known = None
                 raise
@@ -95,6 +133,7 @@ class Table:
         self.known = None
         self.run(_whole(want))
         self._read(want)
+        return was_known
 
     def check(self, want):
         """Raise NftError if nft would refuse these rules in a table of their own."""
@@ -122,6 +161,7 @@ class Table:
 
     def _read(self, want):
         """Read the handles of the rules. Raises NftError if the kernel has other rules than `want`."""
+        self.seen = self._generation()
         listed = json.loads(self.run(None, "-j", "-a", "list", "table", *TABLE.split()))
         handles, comments = {chain: [] for chain in CHAINS.values()}, {c: [] for c in CHAINS.values()}
         for row in listed["nftables"]:
