@@ -617,6 +617,8 @@ def test_actions_have_the_meaning_of_the_rfc(community, said):
     [
         ("8008fde800000001", "redirect (0x8008)"),
         ("0800c00002010000", "redirect (0x0800)"),
+        ("000d20010db8000000000000000000000001fde8", "redirect (0x000d)"),  # RFC 8956, 6.1
+        ("0900000000000001", "redirect (0x0900)"),
         ("0702fde800000001", "interface-set"),
         ("8099000000000000", "0x8099"),
         ("800600007fc00000", "not a number"),
@@ -625,8 +627,9 @@ def test_actions_have_the_meaning_of_the_rfc(community, said):
 def test_an_unsupported_action_is_refused_by_name(community, why):
     """A flow with an unsupported action is refused, because without its action it would do something
     else."""
+    octets = bytes.fromhex(community)
     with pytest.raises(flow.Refused, match=re.escape(why)):
-        action.parse([bytes.fromhex(community)])
+        action.parse([octets] if len(octets) == 8 else [], [octets] if len(octets) == 20 else [])
 
 
 def test_rules_of_another_program_are_replaced(judged):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from .flow import Refused
 
 RATE_BYTES, RATE_PACKETS, ACTION, MARKING = 0x8006, 0x800C, 0x8007, 0x8009
-REDIRECTS = {0x8008, 0x8108, 0x8208, 0x0800, 0x010C, 0x000C, 0x010B, 0x000B}
+REDIRECTS = {0x8008, 0x8108, 0x8208, 0x0800, 0x010C, 0x000C, 0x010B, 0x000B, 0x000D}
+TO_INDIRECTION = 0x09  # high octet of the types of redirects to an indirection-id
 INTERFACE_SETS = {0x0702, 0x4702, 0x0802, 0x4802}
 EXPERIMENTAL = {0x80, 0x81, 0x82}  # high octets of the types of all actions of RFC 8955
 SAMPLE, TERMINAL = 0x02, 0x01  # bits of the last octet of 0x8007
@@ -61,7 +62,7 @@ def parse(communities, communities6=()):
 
 
 def _refuse(kind):
-    if kind in REDIRECTS:
+    if kind in REDIRECTS or kind >> 8 == TO_INDIRECTION:
         raise Refused(f"action redirect (0x{kind:04x}) is not supported")
     if kind in INTERFACE_SETS:
         raise Refused(f"action interface-set (0x{kind:04x}) is not supported")
