@@ -87,10 +87,11 @@ class Announcer(Daemon):
         self.run("-f", path, "--api-hosts", "127.0.0.1:50051", "-l", "warn")
         eventually(lambda: str(AS_THEIRS) in self._client("global", check=False), 20, what="GoBGP answers")
 
-    def route(self, prefix, verb="add"):
+    def route(self, prefix, verb="add", via=None):
         """Announce a unicast route, or withdraw it with the verb "del"."""
         family = 6 if ":" in prefix else 4
-        self._client("global", "rib", verb, "-a", f"ipv{family}", prefix, "nexthop", self.wan.peer(family))
+        via = via or self.wan.peer(family)
+        self._client("global", "rib", verb, "-a", f"ipv{family}", prefix, "nexthop", via)
 
     def flow(self, match, then="discard", family=4):
         """Announce a flow specification in the words of GoBGP."""

@@ -166,6 +166,19 @@ def test_a_flow_follows_its_unicast_route(flows):
     flows.helper.settled(**{match: "no unicast route"})
 
 
+def test_a_unicast_route_that_is_not_used_is_skipped(flows):
+    """The best match of a destination is the longest route that FRR uses (RFC 8955, 6)."""
+    half, via = "198.51.100.0/25", "203.0.113.99"
+    flows.peer.route(half, via=via)
+    row = eventually(lambda: flows.frr.json(f"show bgp ipv4 unicast {half} json"), 10, 0.05)
+    assert row["prefix"] == half and "bestpath" not in row["paths"][0]
+    try:
+        flows.peer.flow(f"destination {VICTIM}/32")
+        flows.helper.settled(**{f"destination {VICTIM}/32": "installed"})
+    finally:
+        flows.peer.route(half, "del", via)
+
+
 @contextlib.contextmanager
 def speaking(flows, asn, *lines):
     """Run a peer of the AS `asn`. FRR's configuration of the peer has the additional `lines`."""
