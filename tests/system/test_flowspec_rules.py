@@ -300,6 +300,28 @@ def test_a_flow_is_checked_when_its_action_becomes_one_that_is_supported(tmp_pat
     assert fed.states() == {"destination 198.51.100.8/32": None}
 
 
+def test_a_new_path_by_the_same_neighbor_keeps_the_verdict(tmp_path):
+    """FRR does not answer when a flow comes again by another path of the same neighbor: the last verdict
+    counts. With another neighbor the flow has no verdict."""
+    answers = True
+
+    def ask(commands, *_):
+        if not answers:
+            raise origin.FrrTimeout("vtysh takes too long")
+        return Frr({"198.51.100.0/24": [65001]})(commands)
+
+    fed = Fed(tmp_path, ask)
+    fed.flow(host(8))
+    fed.wait(1)
+    answers = False
+    fed.flow(host(8), [65001, 65007])
+    fed.wait(1)
+    assert fed.states() == {"destination 198.51.100.8/32": None}
+    fed.flow(host(8), [65002, 65007])
+    fed.wait(1)
+    assert "not checked yet" in fed.states()["destination 198.51.100.8/32"]
+
+
 def test_a_session_that_flaps_does_not_keep_old_flows(tmp_path):
     """With --stale-time 60 a flow that a lost session had announced stays for 60 s, unless it is announced
     again. A further loss of the session does not keep it longer."""

@@ -170,8 +170,9 @@ class Helper:
             route.unchecked = None
         elif route.refused is None and (reason := origin.refused(route.flow, announcer)):
             route.refused = f"not validated: {reason}"
-        elif old is not None and old.refused is None and old.announcer == announcer:
-            route.unchecked = old.unchecked  # it was checked, or waits for a check
+        elif old is not None and old.refused is None and old.announcer.neighbor == announcer.neighbor:
+            # The verdict depends on the neighbor only. The old flow was checked, or waits for a check.
+            route.unchecked = old.unchecked
         else:
             self.new[key] = None
         self.routes[key] = route
