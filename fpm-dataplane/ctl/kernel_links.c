@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/kernel_dump.h"
+
 struct reader {
 	struct kernel_link *link;
 	int n, room;
@@ -88,20 +90,20 @@ attribute_take(const struct nlattr *a, void *data)
 }
 
 static int
-link_take(const struct nlmsghdr *h, void *data)
+link_take(const struct nlmsghdr *h, void *ctx)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(h);
-	struct reader *r = data;
+	struct reader *r = ctx;
 	struct kernel_link *link;
 
 	if (h->nlmsg_type != RTM_NEWLINK)
-		return MNL_CB_OK;
+		return 0;
 	if (r->n == r->room) {
 		int room = r->room == 0 ? 64 : 2 * r->room;
 
 		link = realloc(r->link, (size_t)room * sizeof(*link));
 		if (link == NULL)
-			return MNL_CB_ERROR;
+			return -ENOMEM;
 		r->link = link;
 		r->room = room;
 	}
@@ -110,12 +112,12 @@ link_take(const struct nlmsghdr *h, void *data)
 				     .flags = info->ifi_flags,
 				     .hardware = info->ifi_type};
 	if (mnl_attr_parse(h, sizeof(*info), attribute_take, link) < 0)
-		return MNL_CB_ERROR;
+		return -EBADMSG;
 	/* The attribute of a veth names its peer, which is not a device below it. */
 	if (link->abroad ||
 	    (strcmp(link->kind, "vlan") != 0 && strcmp(link->kind, "macvlan") != 0))
 		link->below = 0;
-	return MNL_CB_OK;
+	return 0;
 }
 
 static int
@@ -126,54 +128,23 @@ ifindex_order(const void *a, const void *b)
 	return (x->ifindex > y->ifindex) - (x->ifindex < y->ifindex);
 }
 
-/*
- * Request all interfaces, and read the answer. Returns 0 or -errno; -EINTR: interfaces
- * changed meanwhile, so the answer may be incomplete.
- */
-static int
-links_dump(struct mnl_socket *sock, unsigned int seq, struct reader *r)
+static void
+links_begin(void *ctx)
 {
-	char buf[32768];
-	struct nlmsghdr *h = mnl_nlmsg_put_header(buf);
-	struct ifinfomsg *info;
-	ssize_t len;
-	int rc = MNL_CB_OK;
+	struct reader *r = ctx;
 
-	h->nlmsg_type = RTM_GETLINK;
-	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	h->nlmsg_seq = seq;
-	info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
-	info->ifi_family = AF_UNSPEC;
-	if (mnl_socket_sendto(sock, h, h->nlmsg_len) < 0)
-		return -errno;
-	while (rc > MNL_CB_STOP) {
-		len = mnl_socket_recvfrom(sock, buf, sizeof(buf));
-		if (len < 0)
-			return -errno;
-		rc = mnl_cb_run(buf, (size_t)len, seq, mnl_socket_get_portid(sock),
-				link_take, r);
-	}
-	return rc < 0 ? -errno : 0;
+	r->n = 0;
 }
-
-#define TRIES 5 /* until no interface changes during the answer */
 
 int
 kernel_links(struct kernel_link **links)
 {
-	struct mnl_socket *sock = mnl_socket_open(NETLINK_ROUTE);
 	struct reader r = {0};
-	int rc;
+	const struct dump_reader to = {
+		.on_begin = links_begin, .on_message = link_take, .ctx = &r};
+	int rc = kernel_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), &to);
 
 	*links = NULL;
-	if (sock == NULL)
-		return -errno;
-	rc = mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 1;
-	for (unsigned int i = 0; (rc == 1 || rc == -EINTR) && i < TRIES; i++) {
-		r.n = 0;
-		rc = links_dump(sock, i + 1, &r);
-	}
-	mnl_socket_close(sock);
 	if (rc < 0) {
 		free(r.link);
 		return rc;

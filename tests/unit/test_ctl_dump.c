@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpmctl audit reads dumps of the kernel to their end, and says so if it cannot. The test
- * takes the place of the kernel: each recv() gets the next datagram of `answer`.
+ * fpmctl audit and fpmctl snmp read dumps of the kernel to their end, and say so if they
+ * cannot. The test takes the place of the kernel: each recv() gets the next datagram of
+ * `answer`.
  *
- * link: fpm-dataplane/base/prefix.c
+ * link: fpm-dataplane/base/prefix.c fpm-dataplane/ctl/kernel_links.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@ static ssize_t fake_send(int fd, const void *buf, size_t size, int flags);
 #define recv fake_recv
 #define send fake_send
 #include "ctl/kernel_dump.c"
+#include "ctl/kernel_links.h"
 #undef recv
 #undef send
 
@@ -308,6 +310,43 @@ another_error_is_not_requested_again(void **state)
 	assert_int_equal(n_requests, 2);
 }
 
+/* Append a message about the interface with this index to the last datagram. */
+static void
+interface(uint32_t seq, uint16_t flags, int ifindex)
+{
+	struct ifinfomsg info = {.ifi_index = ifindex};
+
+	memcpy(NLMSG_DATA(message(RTM_NEWLINK, flags, seq, sizeof(info))), &info,
+	       sizeof(info));
+}
+
+/*
+ * An interface is deleted between two datagrams of an answer. The rest of the answer comes
+ * before the next answer.
+ */
+static void
+interfaces_that_change_are_read_again(void **state)
+{
+	struct kernel_link *link;
+
+	acknowledge();
+	datagram();
+	interface(2, 0, 7);
+	interface(2, 0, 1);
+	datagram();
+	interface(2, NLM_F_DUMP_INTR, 9);
+	done(2, NLM_F_DUMP_INTR, 0);
+	datagram();
+	interface(3, 0, 9);
+	interface(3, 0, 1);
+	done(3, 0, 0);
+	assert_int_equal(kernel_links(&link), 2);
+	assert_int_equal(link[0].ifindex, 1);
+	assert_int_equal(link[1].ifindex, 9);
+	assert_int_equal(n_received, n_answers);
+	free(link);
+}
+
 int
 main(void)
 {
@@ -324,6 +363,7 @@ main(void)
 		cmocka_unit_test_setup(a_dump_that_is_always_interrupted_is_an_error,
 				       setup),
 		cmocka_unit_test_setup(another_error_is_not_requested_again, setup),
+		cmocka_unit_test_setup(interfaces_that_change_are_read_again, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
