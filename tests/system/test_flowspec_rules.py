@@ -572,6 +572,23 @@ def test_nft_is_bounded(slow):
     assert now == 4.0 and loaded.known is None
 
 
+def test_a_look_at_the_table_that_takes_too_long_is_repeated():
+    """If no flow has changed, and nft takes too long to list the table, the rules keep their counters. The
+    next load looks again."""
+    numbers, asked = iter(range(100)), []
+
+    def nft(text, *_options, **_limit):
+        asked.append(text)
+        raise table.NftTimeout("nft takes too long")
+
+    loaded = table.Table(nft, number=lambda: next(numbers))
+    loaded.known = {4: {}, 6: {}}
+    for _ in range(2):
+        with pytest.raises(table.NftTimeout):
+            loaded.load({4: {}, 6: {}})
+    assert asked == [None, None] and loaded.known is not None and loaded.touched()
+
+
 def test_commands_that_hang_are_ended(tmp_path):
     """vtysh and nft are killed when their time is over."""
     program = tmp_path / "nft"

@@ -126,7 +126,8 @@ class Table:
                 self._read(want)
                 return False
             except NftTimeout:
-                self.known = None
+                if text != "":
+                    self.known = None
                 raise
             except NftError:
                 pass  # another program has changed the table: make it again
@@ -161,7 +162,7 @@ class Table:
 
     def _read(self, want):
         """Read the handles of the rules. Raises NftError if the kernel has other rules than `want`."""
-        self.seen = self._generation()
+        seen = self._generation()
         listed = json.loads(self.run(None, "-j", "-a", "list", "table", *TABLE.split()))
         handles, comments = {chain: [] for chain in CHAINS.values()}, {c: [] for c in CHAINS.values()}
         for row in listed["nftables"]:
@@ -177,7 +178,7 @@ class Table:
             if [_comment(x) for r in some.values() for x in r.lines] != comments[CHAINS[family]]:
                 self.known = None
                 raise NftError("the table has other rules than were loaded")
-        self.known = known
+        self.known, self.seen = known, seen
 
 
 def _whole(want):
