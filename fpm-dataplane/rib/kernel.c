@@ -340,6 +340,38 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 }
 
 /*
+ * Return the record that equals an event of IPv4 which replaces a route; 0: there is none.
+ * Linux has no two equal routes of IPv4, so a dump that is newer than the event has shown
+ * the record. Records for which no slot was free may differ in their next hops.
+ */
+static uint32_t
+kroute_of_newer_dump(const struct rib *rib, const struct route *r,
+		     const struct kernel_event *ev, uint32_t slot)
+{
+	uint32_t i = r->family == 4 ? kroute_equal_to(rib, r, ev, slot) : 0;
+	uint32_t none = rib->contents.unresolved;
+
+	if (i == 0 || rib->kroutes.v[i].unplaced)
+		return i;
+	return slot == none || rib->kroutes.v[i].slot == none ? 0 : i;
+}
+
+/*
+ * Delete the route that an event of IPv4 has replaced by record `i`, which a newer dump has
+ * shown already. If the route is still here, an event that is older than that dump, too,
+ * has added it again.
+ */
+static void
+kroute_drop_replaced(struct rib *rib, const struct kernel_event *ev, uint32_t i)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t was = kroute_of_metric(rib, k->v[i].route, ev, -1);
+
+	if (was != i && k->v[was].by_event && k->v[was].dump == k->dump)
+		kroute_delete(rib, was);
+}
+
+/*
  * Return the record that the event changes; 0: the event adds a record. An event that
  * repeats a known route, as each dump does, changes nothing.
  */
@@ -350,9 +382,11 @@ kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_even
 	uint32_t i;
 
 	if (ev->order == KERNEL_REPLACE) {
-		i = r->family == 4 ? kroute_equal_to(rib, r, ev, slot) : 0;
-		if (i != 0 && rib->kroutes.v[i].unplaced)
-			return i; /* a dump that is newer than the event has added it */
+		i = kroute_of_newer_dump(rib, r, ev, slot);
+		if (i != 0) {
+			kroute_drop_replaced(rib, ev, i);
+			return i;
+		}
 		i = r->family == 6 ? kroute_of_metric(rib, r, ev, event_joins(ev)) : 0;
 		return i != 0 ? i : kroute_of_metric(rib, r, ev, -1);
 	}
@@ -414,6 +448,7 @@ kroute_place(struct rib *rib, uint32_t i, const struct kernel_event *ev, bool ad
 	bool of_one = ev->order == KERNEL_LISTED && k->scope.protocol != 0;
 	struct kroute *kr = &k->v[i];
 
+	kr->by_event = ev->order != KERNEL_LISTED && (added || kr->by_event);
 	if (added) {
 		kroute_set_order(k, i, ev->order);
 		kr->unplaced = of_one && kr->route->family == 4;

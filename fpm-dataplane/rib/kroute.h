@@ -49,6 +49,7 @@ struct kroute {
 	 * protocols is not known.
 	 */
 	bool unplaced : 1;
+	bool by_event : 1; /* an event has added it, and no dump has shown it since */
 };
 static_assert(sizeof(struct kroute) == 48, "a million routes of the kernel");
 

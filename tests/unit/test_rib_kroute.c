@@ -563,7 +563,6 @@ an_event_gives_a_route_of_such_a_dump_its_place(void **state)
 	rig_kernel_route(g, NEW, NET, 0, GW(4), 11)->order = KERNEL_REPLACE;
 	go(g);
 	assert_seen(g, HOST, "192.0.2.4@1");
-	DUMP_OF(g, RTPROT_STATIC, GW(4), GW(3)); /* without GW(2) */
 	(void)rig_kernel_route(g, DEL, NET, 0, GW(4), 11);
 	go(g);
 	assert_seen(g, HOST, "192.0.2.3@1");
@@ -571,6 +570,40 @@ an_event_gives_a_route_of_such_a_dump_its_place(void **state)
 	go(g);
 	assert_seen(g, HOST, "192.0.2.1@1");
 	end(g);
+}
+
+/*
+ * A route that was added and then replaced before a dump must not stay here when the events
+ * about it follow the dump. Otherwise it would be in force after the other is deleted.
+ */
+static void
+a_replace_that_a_newer_dump_overtook_leaves_one_route(void **state)
+{
+	static const uint8_t protocol[] = {0, RTPROT_STATIC}; /* a dump of all, or of one */
+
+	for (unsigned int i = 0; i < sizeof(protocol); i++) {
+		struct rig *g = rig_two_ports();
+
+		(void)rig_kernel_route(g, NEW, NET, 9, GW(9), 11);
+		rig_kernel_dump(g, true, 4, protocol[i]);
+		rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->order = KERNEL_LISTED;
+		rig_kernel_route(g, NEW, NET, 0, GW(3), 11)->order = KERNEL_LISTED;
+		rig_kernel_route(g, NEW, NET, 9, GW(9), 11)->order = KERNEL_LISTED;
+		rig_kernel_dump(g, false, 4, protocol[i]);
+		go(g);
+		rig_kernel_route(g, NEW, NET, 0, GW(3), 11)->order = KERNEL_LAST;
+		(void)rig_kernel_route(g, NEW, NET, 0, GW(1), 11);
+		rig_kernel_route(g, NEW, NET, 0, GW(2), 11)->order = KERNEL_REPLACE;
+		go(g);
+		assert_seen(g, HOST, "192.0.2.2@1");
+		(void)rig_kernel_route(g, DEL, NET, 0, GW(2), 11);
+		go(g);
+		assert_seen(g, HOST, "192.0.2.3@1");
+		(void)rig_kernel_route(g, DEL, NET, 0, GW(3), 11);
+		go(g);
+		assert_seen(g, HOST, "192.0.2.9@1");
+		end(g);
+	}
 }
 
 static void
@@ -785,6 +818,7 @@ main(void)
 		cmocka_unit_test(
 			a_dump_of_one_protocol_keeps_the_order_of_routes_of_several),
 		cmocka_unit_test(an_event_gives_a_route_of_such_a_dump_its_place),
+		cmocka_unit_test(a_replace_that_a_newer_dump_overtook_leaves_one_route),
 		cmocka_unit_test(objects_that_a_dump_does_not_show_are_removed),
 		cmocka_unit_test(
 			a_gateway_without_interface_leaves_a_subnet_that_a_sweep_removed),
