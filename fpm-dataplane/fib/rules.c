@@ -201,6 +201,24 @@ number_answers(const struct fib *fib, const struct fib_rules *rules,
 }
 
 /*
+ * Look up the destination in the FIB of the packet's VRF. Returns true if it has a route,
+ * or if the VRF has no FIB or not all its routes yet: the next rules must not decide then.
+ */
+static bool
+vrf_answers(const struct fib *fib, const struct fib_rules *rules,
+	    const struct fib_rules_key *key, struct fib_rules_hit *hit)
+{
+	if (number_answers(fib, rules, key, key->vrf, hit))
+		return true;
+	if (key->vrf == 0 || (fib_vrf(fib, key->vrf) != NULL &&
+			      atomic_load_explicit(&fib->vrfs_told, memory_order_relaxed)))
+		return false;
+	hit->group = 0;
+	hit->path = PATH(PATH_NO_FIB, 0);
+	return true;
+}
+
+/*
  * Return true if the path leaves by an interface of the group. Linux checks the first next
  * hop of a route (fib4_rule_suppress()); this function checks the next hop of the packet.
  */
@@ -236,7 +254,7 @@ rule_answers(const struct fib *fib, const struct fib_rules *rules,
 		return number_answers(fib, rules, key, rule->number, hit) &&
 		       !path_is_in_group(fib, hit->path, rule->suppress_group);
 	case FIB_RULE_VRF:
-		return number_answers(fib, rules, key, key->vrf, hit);
+		return vrf_answers(fib, rules, key, hit);
 	case FIB_RULE_LOCAL:
 		if (key->vrf != 0)
 			number_resolve(fib, key, key->vrf, hit);

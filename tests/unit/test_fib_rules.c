@@ -60,6 +60,7 @@ set_up(void **state)
 	table = table_add(TABLE);
 	vrf = table_add(VRF);
 	table_add(EMPTY);
+	fib->vrfs_told = true;
 	fib->group[MAIN] = PATH(PATH_ADJ, MAIN);
 	fib->group[OF_TABLE] = PATH(PATH_ADJ, OF_TABLE);
 	fib->group[OF_VRF] = PATH(PATH_ADJ, OF_VRF);
@@ -381,6 +382,30 @@ vrfs_have_their_own_table(void **state)
 	assert_int_equal(walk().number, VRF);
 }
 
+/*
+ * Without rules such a packet has the path PATH_NO_FIB, too (test_fwd_tags.c). A rule of
+ * all interfaces must not lead it out of its VRF.
+ */
+static void
+a_packet_of_a_vrf_without_its_routes_does_not_get_to_main(void **state)
+{
+	begin(4);
+	rule_add(FIB_RULE_VRF, 0);
+	rule_add(FIB_RULE_TABLE, TABLE);
+	key.vrf = VRF;
+	put_be32(ip + 16, 0xcb007109); /* 203.0.113.9, to which the VRF has no route */
+	assert_int_equal(group(), OF_TABLE);
+	fib->vrfs_told = false;
+	assert_int_equal(group(), 0);
+	assert_int_equal(path_kind(walk().path), PATH_NO_FIB);
+	assert_int_equal(walk().at, 0);
+	fib->vrfs_told = true;
+	key.vrf = FIB_VRF_NONE;
+	assert_int_equal(path_kind(walk().path), PATH_NO_FIB);
+	key.vrf = 0; /* the rule is for all VRFs, and this packet has none */
+	assert_int_equal(group(), OF_TABLE);
+}
+
 static void
 a_rule_may_be_the_answer(void **state)
 {
@@ -521,6 +546,7 @@ main(void)
 		cmocka_unit_test(a_table_without_an_answer_leaves_the_next_rule),
 		cmocka_unit_test(own_addresses_are_those_of_the_local_rule),
 		cmocka_unit_test(vrfs_have_their_own_table),
+		cmocka_unit_test(a_packet_of_a_vrf_without_its_routes_does_not_get_to_main),
 		cmocka_unit_test(a_rule_may_be_the_answer),
 		cmocka_unit_test(goto_leaves_out_the_rules_between),
 		cmocka_unit_test(a_source_has_another_fib),
