@@ -76,6 +76,10 @@ rtnl_note_growth(struct rtnl *r)
  * Handle an address. The kernel deletes IPv4 routes with a deleted address, and it limits
  * the lifetime of the route of an IPv6 address's subnet, without messages. If the tables
  * are large, known lifetimes are read again at intervals anyway.
+ *
+ * A link loses its link-local address when IPv6 ends there: disable_ipv6, or an MTU below
+ * 1280. With skip_notify_on_dev_down the kernel sends no message about the IPv6 routes of
+ * the link, which it then deletes.
  */
 static void
 rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
@@ -85,12 +89,15 @@ rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
 
 	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifa))
 		return;
-	if (ifa->ifa_family != AF_INET6) {
-		r->silent_due |= nlh->nlmsg_type == RTM_DELADDR;
+	if (nlh->nlmsg_type == RTM_DELADDR) {
+		r->silent_due |=
+			ifa->ifa_family != AF_INET6 || ifa->ifa_scope == RT_SCOPE_LINK;
 		return;
 	}
+	if (ifa->ifa_family != AF_INET6)
+		return;
 	rtnl_note_growth(r);
-	if (nlh->nlmsg_type == RTM_DELADDR || (r->large && ev_is_active(&r->expiry)))
+	if (r->large && ev_is_active(&r->expiry))
 		return;
 	mnl_attr_for_each(attr, nlh, sizeof(*ifa))
 	{
