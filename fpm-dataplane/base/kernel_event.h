@@ -64,7 +64,8 @@ struct kernel_event {
 	/*
 	 * KERNEL_ROUTE*, KERNEL_NEXTHOP*: as in events of zebra, and also with the types
 	 * local, broadcast, anycast and throw. The table is 254 if `is_local`. The event of
-	 * a deleted route has its next hops, unless it is the route of a label.
+	 * a deleted route has its next hops, unless it is the route of a label. A route of
+	 * type blackhole has its next-hop id, too: the object may be the blackhole.
 	 */
 	struct fpm_event route;
 };

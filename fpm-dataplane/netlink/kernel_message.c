@@ -243,6 +243,10 @@ decode_route(const struct nlmsghdr *nlh, bool dump, struct kernel_event *ev,
 	if (attrs_have(&attrs, RTA_METRICS) &&
 	    message_mtu(r, attr_of(&attrs, RTA_METRICS)) < 0)
 		return -EBADMSG;
+	/* The kernel shows a route by an object that is a blackhole as a blackhole. */
+	if (type == RTN_BLACKHOLE &&
+	    attrs_copy(&attrs, RTA_NH_ID, &r->nhid, sizeof(r->nhid)) < 0)
+		return -EBADMSG;
 	return type == RTN_UNICAST ? message_hops(r, &attrs, rtm->rtm_flags) : KERNEL_TAKEN;
 }
 

@@ -149,6 +149,7 @@ slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 	s->n_legs = hops->n;
 	rib->contents.leg_bytes += hops->n * sizeof(*leg);
 	slot_note_end_point(rib, s);
+	slot_note_refusal(rib, s);
 	mirror_slot(rib, s->number, hops);
 	slot_dirty(rib, s, SLOT_PATHS);
 }

@@ -704,11 +704,51 @@ kernel_source_event(struct rib *rib, const struct kernel_event *ev)
 		kernel_event_apply(rib, &of_source);
 }
 
+/*
+ * Return true if a route of type blackhole has this type because its next-hop object is a
+ * blackhole. Also return true if the kernel has deleted the object, and now deletes the
+ * route. A route that is a blackhole itself may have any object. Routes of table local are
+ * left out, because the type decides whether they hide other routes.
+ */
+static bool
+blackhole_is_the_objects(struct rib *rib, const struct kernel_event *ev)
+{
+	const struct nh *nh = nh_find(rib, nh_id_of_kernel(ev->route.nhid));
+
+	if (nh == NULL || ev->is_local)
+		return false;
+	if (!nh->known)
+		return ev->kind == KERNEL_ROUTE_DEL;
+	nh_hops(rib, nh, 0, &rib->scratch);
+	return rib->scratch.n == 1 && rib->scratch.v[0].kind == PATH_BLACKHOLE;
+}
+
+/*
+ * Apply the event of a route of type blackhole that has a next-hop object. If the type is
+ * the object's, the route follows the object, which may get a next hop later.
+ */
+static void
+kernel_blackhole_event(struct rib *rib, const struct kernel_event *ev)
+{
+	struct kernel_event either = *ev;
+
+	if (blackhole_is_the_objects(rib, ev))
+		either.route.rtm_type = RTN_UNICAST;
+	else
+		either.route.nhid = 0;
+	kernel_event_apply(rib, &either);
+}
+
 static void
 kernel_event_apply(struct rib *rib, const struct kernel_event *ev)
 {
 	if (ev->src.len != 0) {
 		kernel_source_event(rib, ev);
+		return;
+	}
+	if (ev->kind <= KERNEL_ROUTE_DEL && ev->route.rtm_type == RTN_BLACKHOLE &&
+	    ev->route.nhid != 0) {
+		kernel_blackhole_event(rib, ev);
 		return;
 	}
 	switch ((enum kernel_event_kind)ev->kind) {

@@ -101,6 +101,19 @@ slot_note_end_point(struct rib *rib, struct slot *s)
 }
 
 void
+slot_note_refusal(struct rib *rib, struct slot *s)
+{
+	enum path_kind kind = s->n_legs == 1 ? s->leg[0].hop.kind : PATH_NONE;
+	bool refuses =
+		kind == PATH_BLACKHOLE || kind == PATH_UNREACHABLE || kind == PATH_PROHIBIT;
+
+	/* The walk gives the slot's routes their place in the views (view.c). */
+	if (refuses != s->refuses && s->refs > 0 && rib->vrfs.views.n > 0)
+		(void)resync_from(&rib->resync, 1);
+	s->refuses = refuses;
+}
+
+void
 slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 {
 	s->dirty |= what;

@@ -66,6 +66,7 @@ struct slot {
 	bool idle;            /* in rib->slots.idle */
 	bool indexed, exempt; /* in contents.by_hops; not counted by limits.groups */
 	bool end_point;       /* a leg is an end point of SRv6 */
+	bool refuses;         /* blackhole, unreachable or prohibit */
 	bool mixed;           /* kernel_status.mixed counts it */
 	bool of_ipv6;         /* IPv6 routes have, or had, the slot */
 	bool of_others;       /* IPv4 routes or labels have, or had, it */
@@ -101,6 +102,8 @@ void slot_set_exempt(struct rib *rib, struct slot *s, bool exempt);
 void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
 /* Set s->end_point, after a leg of the slot got the entry of an end point, or lost it. */
 void slot_note_end_point(struct rib *rib, struct slot *s);
+/* Set s->refuses, after the next hops of the slot have changed. */
+void slot_note_refusal(struct rib *rib, struct slot *s);
 /* Record whether the slot has paths both by ports and by interfaces of the kernel. */
 void slot_set_mixed(struct slot *s, bool mixed);
 /*

@@ -82,25 +82,14 @@ plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct rout
 }
 
 /*
- * Return true if routes with this slot are errors, which Linux does not suppress: it only
- * suppresses routes that it could forward by (fib_rules_lookup()).
+ * Return `slot`, or contents.suppressed if the prefix of `r` is too short for the view.
+ * Linux only suppresses routes that it could forward by (fib_rules_lookup()).
  */
-static bool
-slot_is_error(const struct rib *rib, uint32_t slot)
-{
-	const struct slot *s = slot_at(&rib->slots, slot);
-	enum path_kind kind = s->n_legs == 1 ? s->leg[0].hop.kind : PATH_NONE;
-
-	return s->kind != SLOT_ID && (kind == PATH_BLACKHOLE || kind == PATH_UNREACHABLE ||
-				      kind == PATH_PROHIBIT);
-}
-
-/* Return `slot`, or contents.suppressed if the prefix of `r` is too short for the view. */
 static uint32_t
 unless_suppressed(const struct rib *rib, const struct vrf *view, const struct route *r,
 		  uint32_t slot)
 {
-	return (int32_t)r->len <= view->longer_than && !slot_is_error(rib, slot)
+	return (int32_t)r->len <= view->longer_than && !slot_at(&rib->slots, slot)->refuses
 		       ? rib->contents.suppressed
 		       : slot;
 }

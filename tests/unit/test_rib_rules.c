@@ -351,6 +351,7 @@ errors_are_not_suppressed(void **state)
 		     {RTN_UNREACHABLE, "unreachable"},
 		     {RTN_PROHIBIT, "prohibit"}};
 	struct rig *g = rig_with_table();
+	struct kernel_event *ev;
 
 	for (unsigned int i = 0; i < sizeof(error) / sizeof(error[0]); i++) {
 		for (unsigned int v = 0; v < 2; v++) {
@@ -370,8 +371,16 @@ errors_are_not_suppressed(void **state)
 					error[i].type)
 				->route.table = 100;
 	}
+	/* The object of a short route becomes a blackhole. */
+	rig_kernel_nexthop(g, 5, "192.0.2.3", 11);
+	rig_kernel_by_id(g, KERNEL_ROUTE, "0.0.0.0/0", 10, 5)->route.table = 100;
 	rig_settle(g);
 	assert_from(g, "192.0.2.9", "203.0.113.9", "none");
+	ev = rig_kernel(g, KERNEL_NEXTHOP);
+	ev->route.nhid = 5;
+	ev->route.blackhole = true;
+	rig_settle(g);
+	assert_from(g, "192.0.2.9", "203.0.113.9", "blackhole");
 	rig_free(g);
 }
 

@@ -320,6 +320,44 @@ routes_go_with_their_next_hop_object(void **state)
 	stop(s);
 }
 
+/*
+ * A route by an object that is a blackhole is the same route after the object gets a next
+ * hop, and when it loses it. With nexthop_compat_mode 0 no event of the route tells that.
+ */
+static void
+routes_of_an_object_that_is_a_blackhole_follow_it(void **state)
+{
+	static const char *const net[] = {NET, NET6};
+	struct scene *s = started(state);
+
+	for (unsigned int compat = 0; compat < 2; compat++) {
+		bed_sysctl(s->bed, "ipv4/nexthop_compat_mode", compat == 0 ? "0" : "1");
+		for (unsigned int v = 0; v < 2; v++) {
+			const char *gw = v == 0 ? "192.0.2.9" : "2001:db8::9";
+			const char *of = v == 0 ? "" : "-6 ";
+
+			ip(s->bed, "%snexthop add id 5 blackhole", of);
+			ip(s->bed, "%sroute add %s nhid 5", of, net[v]);
+			wait_for(s, n_of(s, net[v]) == 1);
+			assert_true(gateways_are(s, net[v], "-"));
+			ip(s->bed, "%sroute append %s via %s0", of, net[v], gw);
+			wait_for(s, n_of(s, net[v]) == 2);
+			ip(s->bed, "%snexthop replace id 5 via %s dev t0", of, gw);
+			wait_for(s, gateways_are(s, net[v], gw));
+			ip(s->bed, "%snexthop replace id 5 blackhole", of);
+			wait_for(s, gateways_are(s, net[v], "-"));
+			ip(s->bed, "%snexthop replace id 5 via %s dev t0", of, gw);
+			wait_for(s, gateways_are(s, net[v], gw));
+			ip(s->bed, "%sroute del %s nhid 5", of, net[v]);
+			wait_for(s, n_of(s, net[v]) == 1);
+			ip(s->bed, "%sroute del %s", of, net[v]);
+			wait_for(s, n_of(s, net[v]) == 0);
+			ip(s->bed, "nexthop del id 5");
+		}
+	}
+	stop(s);
+}
+
 static void
 a_route_with_a_limited_life_goes_when_it_is_over(void **state)
 {
@@ -731,6 +769,7 @@ main(void)
 		bed_test(routes_go_with_the_address_that_is_their_source),
 		bed_test(ipv6_routes_go_when_ipv6_ends_on_their_link),
 		bed_test(routes_go_with_their_next_hop_object),
+		bed_test(routes_of_an_object_that_is_a_blackhole_follow_it),
 		bed_test(a_route_with_a_limited_life_goes_when_it_is_over),
 		bed_test(a_route_that_stays_expired_is_read_ever_less),
 		bed_test(a_dump_of_several_parts_shows_all),
