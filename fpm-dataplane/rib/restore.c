@@ -69,6 +69,25 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 }
 
 /*
+ * Return true if rib takes a route of the checkpoint from the kernel. Routes of zebra are
+ * taken in the tables of rules. The rules are not known yet, so the route stays if its
+ * table can be one of them (rtnl/tables.c). If no rule names the table any longer, the
+ * first dump removes the route.
+ */
+static bool
+kernel_is_source(const struct rib *rib, const struct ckpt_route *r,
+		 const struct ckpt_kernel *k)
+{
+	enum routes_from from = rib->conf.from;
+
+	if (routes_from_kernel(from, r->protocol,
+			       r->family == FAMILY_LABEL ? ZEBRA_METRIC : k->metric))
+		return true;
+	return from == ROUTES_FROM_BOTH && family_is_ip(r->family) &&
+	       r->table != RIB_TABLE_MAIN && r->table != RIB_TABLE_DEFAULT;
+}
+
+/*
  * Restore a route of the kernel, unless a changed configuration no longer takes it from the
  * kernel.
  */
@@ -91,8 +110,7 @@ kernel_restore(struct rib *rib, const struct ckpt_route *old, const struct ckpt_
 	struct prefix p = ckpt_route_prefix(old);
 	struct route *r;
 
-	if (!routes_from_kernel(rib->conf.from, old->protocol,
-				p.family == FAMILY_LABEL ? ZEBRA_METRIC : k->metric))
+	if (!kernel_is_source(rib, old, k))
 		return true;
 	r = kernel_route_get(rib, old->table, &p, old->protocol, hash);
 	if (r == NULL || !kernel_route_restore(rib, r, &was))

@@ -215,6 +215,49 @@ routes_of_a_source_that_is_off_are_left_out(void **state)
 	rig_free(g);
 }
 
+/*
+ * zebra replays no tables but main and those of VRFs, so its routes in the tables of rules
+ * come from the kernel. A rule without these routes would lead packets to another table
+ * until the kernel's tables are read.
+ */
+static void
+routes_of_zebra_in_a_table_of_rules_are_in_force(void **state)
+{
+	static const struct {
+		uint32_t table;
+		enum routes_from from;
+		uint32_t n;
+	} c[] = {{200, ROUTES_FROM_BOTH, 1},
+		 {200, ROUTES_FROM_KERNEL, 1},
+		 {200, ROUTES_FROM_FPM, 0},
+		 {RT_TABLE_MAIN, ROUTES_FROM_BOTH, 0}, /* `from: kernel` was taken away */
+		 {RT_TABLE_DEFAULT, ROUTES_FROM_BOTH, 0}};
+
+	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		struct rig *g = rig_begun(-1, NETNS);
+		struct kernel_event *ev;
+		uint32_t n;
+
+		ev = rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", ZEBRA_METRIC,
+				      "192.0.2.1", 11);
+		ev->route.table = c[i].table;
+		ev->route.protocol = 196; /* static routes of FRR */
+		rig_settle(g);
+		n = g->rib->kroutes.n - 1;
+		g = begun_from(ckpt_of_killed(g), c[i].from);
+		assert_int_equal(g->rib->kroutes.n, n + c[i].n);
+		if (c[i].n == 1) {
+			rig_vrf(g, 1, 200, "red");
+			rig_settle(g);
+			assert_seen_in(g, 1, "203.0.113.9", "192.0.2.1@1");
+		}
+		dump(g, NULL);
+		assert_int_equal(g->rib->kroutes.n, 0);
+		rib_must_be_sound(g);
+		rig_free(g);
+	}
+}
+
 static void
 octets_of_both_records_count(void **state)
 {
@@ -311,6 +354,7 @@ main(void)
 		cmocka_unit_test(of_equal_metrics_the_order_is_kept),
 		cmocka_unit_test(a_route_of_the_kernel_takes_no_slot_from_zebra),
 		cmocka_unit_test(routes_of_a_source_that_is_off_are_left_out),
+		cmocka_unit_test(routes_of_zebra_in_a_table_of_rules_are_in_force),
 		cmocka_unit_test(octets_of_both_records_count),
 		cmocka_unit_test(the_layout_before_is_read),
 		cmocka_unit_test(records_of_a_layout_begin_where_the_file_before_ends),
