@@ -517,7 +517,9 @@ kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was)
 /*
  * Remove the next hops of the event from the record, which may have more of them. Return
  * false if none is left, or if the record or the event has a next-hop id: the caller then
- * deletes the record.
+ * deletes the record. A record for which no slot was free has an unknown number of next
+ * hops, unless it has an interface. If it has several, it stays until a dump shows which
+ * are left.
  */
 static bool
 kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
@@ -528,6 +530,8 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 
 	if (s->kind != SLOT_INLINE || ev->route.nhid != 0)
 		return false;
+	if (s->number == rib->contents.unresolved)
+		return rib->kroutes.v[i].ifindex == 0 && ev->route.n_hops == 1;
 	nh_list_clear(hops);
 	for (uint32_t leg = 0; leg < s->n_legs; leg++) {
 		const struct next_hop *hop = &s->leg[leg].hop;

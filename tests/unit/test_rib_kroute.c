@@ -700,8 +700,14 @@ a_route_without_a_group_gets_one_with_the_dump_that_rib_asks_for(void **state)
 		snprintf(gw, sizeof(gw), "192.0.2.%u", i + 1);
 		(void)rig_kernel_route(g, NEW, rig_net(i), 0, gw, 11);
 	}
+	(void)rig_kernel_route(g, NEW, NET6, 1024, GW6(9), 11);
 	go(g);
 	assert_seen(g, "10.0.64.1", "unresolved");
+	assert_seen(g, HOST6, "unresolved");
+	/* Its record has no next hop to compare with those of the event. */
+	(void)rig_kernel_route(g, DEL, NET6, 1024, GW6(9), 11);
+	go(g);
+	assert_seen(g, HOST6, "none");
 	for (unsigned int i = 0; i < 8; i++) {
 		snprintf(gw, sizeof(gw), "192.0.2.%u", i + 1);
 		(void)rig_kernel_route(g, DEL, rig_net(i), 0, gw, 11);
