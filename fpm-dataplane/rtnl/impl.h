@@ -111,9 +111,10 @@ struct rtnl {
 	unsigned int n_answers; /* answers to job[at] that rib got since the last mark */
 	uint32_t n_messages;    /* of the answer */
 	bool many_deleted;      /* many routes were deleted during one of the answers */
-	bool interrupted;       /* the tables changed while the kernel answered */
-	bool local_shown;       /* one of these answers has a route of table local */
-	bool checking;          /* the request for job[at] is for table local alone */
+	/* the tables changed while the kernel answered, or memory was out for a route */
+	bool interrupted;
+	bool local_shown; /* one of these answers has a route of table local */
+	bool checking;    /* the request for job[at] is for table local alone */
 	/*
 	 * IPv4, IPv6: Linux ended the last dump of all tables before its end, or has sent a
 	 * route that ends dumps. Then no route is removed because a dump does not show it.
@@ -139,7 +140,7 @@ struct rtnl {
 	bool no_labels;         /* the kernel has no MPLS */
 	bool no_rules;    /* the kernel has no rules of the family of the present job */
 	uint64_t n_shown; /* messages of the present dump */
-	bool all_due;     /* read all tables again: events were lost */
+	bool all_due;     /* read all tables again: events were lost, or memory was out */
 	bool silent_due;  /* read objects again that may have been deleted silently */
 	bool lives_due;   /* read routes with a limited lifetime again */
 	struct new_link

@@ -4,6 +4,7 @@
  * batches. [rtnl]
  */
 #include <assert.h>
+#include <errno.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -173,15 +174,33 @@ pass_unchanged(struct rtnl *r, const struct nlmsghdr *nlh, struct kernel_event *
 	}
 }
 
+/*
+ * Handle a message that was not decoded. If memory was out, rib does not get the event, so
+ * read all tables. If the message is part of an answer, the answer is not complete: without
+ * this mark rib would remove the route.
+ */
+static void
+pass_failed(struct rtnl *r, const struct nlmsghdr *nlh, bool dump, int error)
+{
+	unsigned int missed;
+
+	kernel_count(&kernel_status.malformed, 1);
+	if (log_allowed(&r->malformed_log, &missed))
+		log_warn("rtnl: message not decoded type=%u missed=%u", nlh->nlmsg_type,
+			 missed);
+	r->interrupted |= error == -ENOMEM && dump;
+	r->all_due |= error == -ENOMEM && !dump;
+}
+
 void
 pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 {
 	struct kernel_event ev = {0};
-	unsigned int missed;
 	uint32_t expires_ms;
+	int rc = kernel_message_decode(nlh, dump, &ev, &expires_ms);
 
 	kernel_count(&kernel_status.messages, 1);
-	switch (kernel_message_decode(nlh, dump, &ev, &expires_ms)) {
+	switch (rc) {
 	case KERNEL_TAKEN:
 		if (!dump)
 			pass_unchanged(r, nlh, &ev);
@@ -196,11 +215,7 @@ pass_message(struct rtnl *r, const struct nlmsghdr *nlh, bool dump)
 		pass_expired(r, nlh, ev.route.protocol);
 		break;
 	default:
-		/* Out of memory or malformed: the next dump shows the route again. */
-		kernel_count(&kernel_status.malformed, 1);
-		if (log_allowed(&r->malformed_log, &missed))
-			log_warn("rtnl: message not decoded type=%u missed=%u",
-				 nlh->nlmsg_type, missed);
+		pass_failed(r, nlh, dump, rc);
 		break;
 	}
 	fpm_event_clear(&ev.route);

@@ -368,11 +368,10 @@ rtnl_on_events(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct rtnl *r = io->data;
 
-	if (rtnl_read_events(r) < 0)
-		rtnl_schedule(r, 0);
+	(void)rtnl_read_events(r);
 	expiry_arm(r);
-	if ((r->silent_due || r->lives_due) && !r->all_due)
-		rtnl_schedule(r, SILENT_MS);
+	if (r->all_due || r->silent_due || r->lives_due)
+		rtnl_schedule(r, r->all_due ? 0 : SILENT_MS);
 	rtnl_read_rules(r);
 }
 
