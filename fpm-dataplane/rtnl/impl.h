@@ -186,6 +186,11 @@ kernel_count(_Atomic uint64_t *counter, uint64_t n)
 /* Open the sockets events, changes and dumps in the namespace. Returns 0 or -errno. */
 int sockets_open(struct rtnl *r);
 void sockets_close(struct rtnl *r);
+/*
+ * Open the socket of dumps in place of the present one. The kernel refuses a request
+ * (EBUSY) while the socket has an answer that was not read to its end. Returns 0 or -errno.
+ */
+int dumps_open(struct rtnl *r);
 
 /*
  * Attach the filter that drops events about routes of zebra's protocols. With `tables` it

@@ -296,11 +296,15 @@ dump_finished(struct rtnl *r)
 	cut_arm(r);
 }
 
+/* Give up a dump whose answer may not have ended. */
 static void
 dump_failed(struct rtnl *r, int error)
 {
 	unsigned int missed;
 
+	ev_io_stop(r->w->loop, &r->dumps_io);
+	if (dumps_open(r) == 0) /* else the next request fails, which is tried again */
+		ev_io_set(&r->dumps_io, r->dumps, EV_READ);
 	if (log_allowed(&r->dump_log, &missed))
 		log_error("rtnl: routing tables not read error=\"%s\" missed=%u",
 			  strerror(-error), missed);

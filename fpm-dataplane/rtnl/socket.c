@@ -141,25 +141,37 @@ events_open(struct rtnl *r)
 }
 
 int
-sockets_open(struct rtnl *r)
+dumps_open(struct rtnl *r)
 {
-	int on = 1, rc = events_open(r);
+	int on = 1;
 
-	if (rc < 0)
-		return rc;
-	r->changes = listener_open(r, CHANGES_BUFFER_BYTES);
-	if (r->changes < 0)
-		return r->changes;
+	if (r->dumps >= 0)
+		close(r->dumps);
 	r->dumps =
 		netns_socket(r->netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (r->dumps < 0)
-		return r->dumps;
+	if (r->dumps < 0) {
+		int rc = r->dumps;
+
+		r->dumps = -1;
+		return rc;
+	}
 	/*
 	 * Without this option the kernel ignores the filter of a dump, which then shows
 	 * more.
 	 */
 	(void)setsockopt(r->dumps, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
 	return 0;
+}
+
+int
+sockets_open(struct rtnl *r)
+{
+	int rc = events_open(r);
+
+	if (rc < 0)
+		return rc;
+	r->changes = listener_open(r, CHANGES_BUFFER_BYTES);
+	return r->changes < 0 ? r->changes : dumps_open(r);
 }
 
 void

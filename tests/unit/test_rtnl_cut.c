@@ -129,6 +129,65 @@ a_large_table_that_is_cut_is_read_again_after_a_minute(void **state)
 	end(&w);
 }
 
+/* --- answers that are given up -------------------------------------------------------- */
+
+/* Add so many IPv6 routes that their answer has several parts. */
+static void
+routes_add(const struct bed *bed)
+{
+	char line[96];
+	FILE *ip;
+
+	snprintf(line, sizeof(line), "ip -6 -n %s -batch -", bed->netns);
+	ip = popen(line, "w");
+	assert_non_null(ip);
+	for (unsigned int i = 0; i < 1500; i++)
+		fprintf(ip, "route add 2001:db8:%x::/48 dev t0\n", i);
+	assert_int_equal(pclose(ip), 0);
+}
+
+/* Linux refuses a request while an earlier answer was not read to its end. */
+static void
+the_request_after_an_answer_that_failed_is_answered(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct rig *g = rig_new();
+	struct worker w = {0};
+	struct rtnl *r = after_a_cut(&w);
+	int rc;
+
+	bed_tap(bed);
+	ip(bed, "link set lo up");
+	ip(bed, "link set t0 up");
+	routes_add(bed);
+	r->cut[1] = false;
+	r->conf = (struct rtnl_conf){.rib = &g->w, .from = ROUTES_FROM_BOTH};
+	snprintf(r->netns, sizeof(r->netns), "%s", bed->netns);
+	r->buffer = malloc(DUMP_BUFFER_BYTES);
+	assert_non_null(r->buffer);
+	assert_int_equal(sockets_open(r), 0);
+
+	/* rib seems to be behind, so that the dump pauses after each part. */
+	kernel_count(&kernel_status.in, KERNEL_QUEUE_PAUSE_BYTES + 1);
+	dump_plan(r, DUMP_ALL);
+	while (r->job[r->at].kind != DUMP_ROUTES || r->job[r->at].scope.family != 6 ||
+	       r->n_messages < 100)
+		assert_int_equal(dump_continue(r), 0);
+	atomic_fetch_sub(&kernel_status.in, KERNEL_QUEUE_PAUSE_BYTES + 1);
+	dump_failed(r, -ENOBUFS);
+
+	dump_plan(r, DUMP_ALL);
+	while ((rc = dump_continue(r)) == 0)
+		poll(NULL, 0, 1);
+	assert_int_equal(rc, 1);
+	assert_true(r->n_shown > 1500);
+	pass_flush(r);
+	rig_settle(g);
+	rtnl_end(r);
+	end(&w);
+	rig_free(g);
+}
+
 /* --- table local without routes ------------------------------------------------------- */
 
 struct scene {
@@ -281,6 +340,7 @@ main(void)
 		cmocka_unit_test(a_cut_list_is_read_again_later_and_delays_no_other_dump),
 		cmocka_unit_test(the_timer_of_a_cut_list_causes_a_dump_while_it_is_cut),
 		cmocka_unit_test(a_large_table_that_is_cut_is_read_again_after_a_minute),
+		bed_test(the_request_after_an_answer_that_failed_is_answered),
 		bed_test(without_own_addresses_the_event_of_a_large_route_shows_the_cut),
 	};
 
