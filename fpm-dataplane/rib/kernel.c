@@ -81,17 +81,31 @@ event_is_connected(const struct kernel_event *ev)
 
 /*
  * Return true if the kernel joins the route with others of its metric: it has a gateway of
- * its own, not a next-hop object, and no router advertisement made it (Linux,
- * rt6_qualify_for_ecmp()).
+ * its own, not a next-hop object, and the kernel did not make it of a router advertisement
+ * (Linux, rt6_qualify_for_ecmp()). A program makes routes of protocol ra, too, which the
+ * kernel joins. Only several next hops in an event tell them from the kernel's own.
  */
 static bool
 event_joins(const struct kernel_event *ev)
 {
 	const struct fpm_event *r = &ev->route;
+	unsigned int alone = r->protocol == RTPROT_RA ? 1 : 0;
 
-	return r->prefix.family == 6 && r->rtm_type == RTN_UNICAST &&
-	       r->protocol != RTPROT_RA && r->nhid == 0 && r->n_hops > 0 &&
-	       r->hops[0].gw_family != 0;
+	return r->prefix.family == 6 && r->rtm_type == RTN_UNICAST && r->nhid == 0 &&
+	       r->n_hops > alone && r->hops[0].gw_family != 0;
+}
+
+static bool
+event_has_hop(const struct kernel_event *ev, const struct next_hop *hop)
+{
+	const struct fpm_event *r = &ev->route;
+
+	for (uint32_t i = 0; i < r->n_hops; i++)
+		if (hop->ifindex == r->hops[i].ifindex &&
+		    hop->gw_family == r->hops[i].gw_family &&
+		    ipaddr_equal(&hop->gw, &r->hops[i].gw))
+			return true;
+	return false;
 }
 
 /* Collect the next hops of an event without a next-hop id in rib->scratch. */
@@ -148,31 +162,6 @@ event_slot_find(struct rib *rib, const struct kernel_event *ev)
 
 /* --- records -------------------------------------------------------------------------- */
 
-static bool
-kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
-{
-	return kr->metric == ev->metric && kr->is_local == ev->is_local;
-}
-
-/*
- * Return true if the record equals the event in all fields that are not in the slot. The
- * interface of a next-hop object may have changed since.
- */
-static bool
-kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
-{
-	return (kr->ifindex == ev->ifindex || ev->route.nhid != 0) &&
-	       kr->source4 == ev->source4 && kr->rtm_type == ev->route.rtm_type &&
-	       kr->protocol == ev->route.protocol && kr->scope == ev->scope;
-}
-
-/* Return true if the record and the event may be one route, as far as `details` show. */
-static bool
-details_agree(const struct kroute *kr, const struct kernel_event *ev)
-{
-	return kr->details == 0 || kr->details == ev->details;
-}
-
 /* Return the first record with the event's metric, and with `joins` if that is not -1. */
 static uint32_t
 kroute_of_metric(const struct rib *rib, const struct route *r,
@@ -188,6 +177,28 @@ kroute_of_metric(const struct rib *rib, const struct route *r,
 	return found;
 }
 
+/*
+ * Return the record of the joined route; 0: there is none. The first next hop of a route of
+ * protocol ra came alone, so that its record is not marked yet.
+ */
+static uint32_t
+kroute_joined(const struct rib *rib, const struct route *r, const struct kernel_event *ev)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t i = kroute_of_metric(rib, r, ev, true);
+
+	if (i != 0 || ev->route.protocol != RTPROT_RA)
+		return i;
+	for (i = kroute_first(k, r); i != 0; i = kroute_next(k, i)) {
+		const struct slot *s = slot_at(&rib->slots, k->v[i].slot);
+
+		if (kroute_has_key(&k->v[i], ev) && k->v[i].protocol == RTPROT_RA &&
+		    s->n_legs == 1 && event_has_hop(ev, &s->leg[0].hop))
+			return i;
+	}
+	return 0;
+}
+
 static uint32_t
 kroute_with_slot(const struct rib *rib, const struct route *r,
 		 const struct kernel_event *ev, uint32_t slot)
@@ -196,7 +207,7 @@ kroute_with_slot(const struct rib *rib, const struct route *r,
 	uint32_t found = 0;
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if (kroute_has_key(&k->v[i], ev) && details_agree(&k->v[i], ev) &&
+		if (kroute_has_key(&k->v[i], ev) && kroute_details_agree(&k->v[i], ev) &&
 		    slots_are_variants(rib, k->v[i].slot, slot) &&
 		    kroute_has_members(&k->v[i], ev) &&
 		    (found == 0 || k->v[i].details == ev->details))
@@ -391,7 +402,7 @@ kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_even
 		return i != 0 ? i : kroute_of_metric(rib, r, ev, -1);
 	}
 	/* The event has all next hops of the joined route. */
-	if (event_joins(ev) && (i = kroute_of_metric(rib, r, ev, true)) != 0)
+	if (event_joins(ev) && (i = kroute_joined(rib, r, ev)) != 0)
 		return i;
 	return kroute_equal_to(rib, r, ev, slot);
 }
@@ -535,13 +546,8 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 	nh_list_clear(hops);
 	for (uint32_t leg = 0; leg < s->n_legs; leg++) {
 		const struct next_hop *hop = &s->leg[leg].hop;
-		bool gone = false;
 
-		for (uint32_t j = 0; j < ev->route.n_hops; j++)
-			gone |= hop->ifindex == ev->route.hops[j].ifindex &&
-				hop->gw_family == ev->route.hops[j].gw_family &&
-				ipaddr_equal(&hop->gw, &ev->route.hops[j].gw);
-		if (gone)
+		if (event_has_hop(ev, hop))
 			continue;
 		*nh_list_push(hops) = *hop;
 		kept++;
@@ -554,6 +560,15 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 }
 
 static void
+kroute_delete_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
+{
+	if (kroute_remove_hops(rib, i, ev))
+		kernel_settle(rib, rib->kroutes.v[i].route);
+	else
+		kroute_delete(rib, i);
+}
+
+static void
 kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 {
 	struct route *r = kernel_route_find(rib, ev);
@@ -562,10 +577,7 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 	if (r == NULL)
 		return;
 	if (event_joins(ev) && (i = kroute_of_metric(rib, r, ev, true)) != 0) {
-		if (kroute_remove_hops(rib, i, ev))
-			kernel_settle(rib, r);
-		else
-			kroute_delete(rib, i);
+		kroute_delete_hops(rib, i, ev);
 		return;
 	}
 	if (r->family == FAMILY_LABEL) {
@@ -581,6 +593,9 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 	i = kroute_equal_to(rib, r, ev, event_slot_find(rib, ev));
 	if (i != 0)
 		kroute_delete(rib, i);
+	else if (ev->route.protocol == RTPROT_RA && ev->route.nhid == 0 &&
+		 (i = kroute_of_metric(rib, r, ev, true)) != 0)
+		kroute_delete_hops(rib, i, ev); /* one next hop of a joined route */
 }
 
 void

@@ -52,6 +52,26 @@ kroute_add(struct rib_kroutes *k, struct route *r)
 	return i;
 }
 
+bool
+kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
+{
+	return kr->metric == ev->metric && kr->is_local == ev->is_local;
+}
+
+bool
+kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
+{
+	return (kr->ifindex == ev->ifindex || ev->route.nhid != 0) &&
+	       kr->source4 == ev->source4 && kr->rtm_type == ev->route.rtm_type &&
+	       kr->protocol == ev->route.protocol && kr->scope == ev->scope;
+}
+
+bool
+kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev)
+{
+	return kr->details == 0 || kr->details == ev->details;
+}
+
 /* Return the place of the record, which is `listed`, in k->local. */
 static uint32_t
 local_place(struct rib_kroutes *k, uint32_t number)

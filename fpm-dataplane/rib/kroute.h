@@ -87,6 +87,15 @@ struct rib_kroutes {
  */
 uint32_t kroute_first(const struct rib_kroutes *k, const struct route *r);
 uint32_t kroute_next(const struct rib_kroutes *k, uint32_t number);
+/* Return true if the record has the metric of the event, and is of the same table. */
+bool kroute_has_key(const struct kroute *kr, const struct kernel_event *ev);
+/*
+ * Return true if the record equals the event in all fields that are not in the slot. The
+ * interface of a next-hop object may have changed since.
+ */
+bool kroute_has_members(const struct kroute *kr, const struct kernel_event *ev);
+/* Return true if the record and the event may be one route, as far as `details` show. */
+bool kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev);
 /* Add a record, whose members the caller fills. It is in none of the lists yet. */
 uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);

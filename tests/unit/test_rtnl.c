@@ -288,6 +288,30 @@ ipv6_routes_go_when_ipv6_ends_on_their_link(void **state)
 	stop(s);
 }
 
+/*
+ * Linux joins the routes that a program makes of router advertisements (systemd-networkd,
+ * dhcpcd), but not its own routes of advertisements.
+ */
+static void
+routes_of_advertisements_that_linux_joins_are_one_route(void **state)
+{
+	struct scene *s = started(state);
+
+	ip(s->bed, "-6 route append " NET6 " via 2001:db8::9 proto ra");
+	wait_for(s, gateways_are(s, NET6, "2001:db8::9"));
+	ip(s->bed, "-6 route append " NET6 " via 2001:db8::a proto ra");
+	wait_for(s, gateways_are(s, NET6, "2001:db8::9 2001:db8::a"));
+	assert_int_equal(n_of(s, NET6), 1);
+	ip(s->bed, "-6 route del " NET6 " via 2001:db8::9 proto ra");
+	wait_for(s, gateways_are(s, NET6, "2001:db8::a"));
+	ip(s->bed, "-6 route append " NET6 " via 2001:db8::b proto ra");
+	wait_for(s, gateways_are(s, NET6, "2001:db8::a 2001:db8::b"));
+	ip(s->bed, "-6 route del " NET6 " via 2001:db8::b proto ra");
+	ip(s->bed, "-6 route del " NET6 " via 2001:db8::a proto ra");
+	wait_for(s, n_of(s, NET6) == 0);
+	stop(s);
+}
+
 static void
 routes_go_with_their_next_hop_object(void **state)
 {
@@ -768,6 +792,7 @@ main(void)
 		bed_test(ipv4_routes_of_a_link_that_is_set_down_go),
 		bed_test(routes_go_with_the_address_that_is_their_source),
 		bed_test(ipv6_routes_go_when_ipv6_ends_on_their_link),
+		bed_test(routes_of_advertisements_that_linux_joins_are_one_route),
 		bed_test(routes_go_with_their_next_hop_object),
 		bed_test(routes_of_an_object_that_is_a_blackhole_follow_it),
 		bed_test(a_route_with_a_limited_life_goes_when_it_is_over),
