@@ -83,6 +83,12 @@ parse_frame(struct burst *b, unsigned int i)
 	else
 		burst_leave(b, i,
 			    ethertype_is_control(type) ? PUNT_l2_control : PUNT_not_ip);
+	/*
+	 * A bridge forwards a frame to its other members whatever the frame contains, for
+	 * example a broadcast of a subnet that this router does not know.
+	 */
+	if (b->in->member && b->verdict[i] < N_DROP)
+		frame_leave(b, i, true, (enum reason)b->verdict[i]);
 }
 
 /* Prepare the results of a burst that is parsed. */

@@ -154,7 +154,9 @@ ip6_is_linklocal(const uint8_t *a)
 /*
  * Validate an IPv6 packet before forwarding (RFC 8200, RFC 4291). If IPv6 is off on the
  * interface, the packet is dropped, because the kernel would drop it. This does not apply
- * to a packet under labels, which the interface received as MPLS.
+ * to a packet under labels, which the interface received as MPLS, nor to a packet of a
+ * member of a bridge, bond or team of the kernel. For Linux that device has received the
+ * packet, and the link-local addresses of that device are not known here.
  */
 void
 fwd_parse_ip6(struct burst *b, unsigned int i)
@@ -166,7 +168,7 @@ fwd_parse_ip6(struct burst *b, unsigned int i)
 	bool l2_group = (burst_frame(b, i)[0] & 1) != 0;
 	unsigned int len;
 
-	if (b->in->ipv6_off && !burst_has_labels(b, i)) {
+	if (b->in->ipv6_off && !b->in->member && !burst_has_labels(b, i)) {
 		burst_leave(b, i, DROP_ipv6_off);
 		return;
 	}
@@ -210,7 +212,7 @@ fwd_parse_ip6(struct burst *b, unsigned int i)
 		 * Even the kernel never forwards to a link-local address: RFC 4291, 2.5.6.
 		 */
 		burst_leave(b, i,
-			    fib_iface_has_linklocal(b->in, dst)
+			    b->in->member || fib_iface_has_linklocal(b->in, dst)
 				    ? fwd_local_reason(ip, burst_l3_room(b, i), 6)
 				    : DROP_ip6_linklocal_dst);
 }

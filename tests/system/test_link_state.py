@@ -5,7 +5,7 @@ come back."""
 
 import pytest
 from scapy.layers.inet import IP
-from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Ether
 
 from lib import netns
@@ -13,7 +13,7 @@ from lib.wait import eventually
 from pair import HOST, NET, line, peer
 from pair import both, routers  # noqa: F401
 from router import is_icmp_error
-from wire import token_of
+from wire import token, token_of
 
 ZEROS, VMAC = "00:00:00:00:00:00", "00:00:5e:00:01:05"
 FAMILIES = pytest.mark.parametrize("family", [4, 6])
@@ -433,3 +433,41 @@ def test_the_bridge_decides_about_packets_of_its_members(both, wan):  # noqa: F8
     finally:
         both.sysctl({"net.ipv4.conf.all.rp_filter": 0, "net.ipv6.conf.all.forwarding": 1})
         undo(both, "link del br7", f"addr replace {wan.ip6}/64 dev wan0 nodad")
+
+
+def test_a_bridge_has_link_local_addresses_and_ipv6_of_its_own(both, wan):  # noqa: F811
+    """A frame that a member of a bridge receives is one of the bridge for Linux. So a link-local
+    address of the bridge is reached although the port lacks it, and IPv6 that is off on the port is
+    on at the bridge. A bridge forwards a broadcast frame whatever its IP addresses are."""
+
+    def replies(router, dst, frame_dst):
+        wire, mark = router.wires["wan"], token()
+        wire.send(Ether(src=wire.mac, dst=frame_dst) / IPv6(src="fe80::9", dst=dst) / ICMPv6EchoRequest(data=mark))
+        router.fence(router.wires["lan"])
+        return bool(wire.got(mark))
+
+    def bridged(router):
+        wire = router.wires["wan"]
+        probe = wire.probe("198.18.5.255", src="198.18.5.1")
+        probe[Ether].dst = "ff:ff:ff:ff:ff:ff"
+        wire.send(probe)
+        router.fence(router.wires["lan"])
+        return bool(router.wires["alt"].got(token_of(probe)))
+
+    both.ip(
+        f"link add br7 address {wan.port_mac} type bridge", "link set br7 up",
+        "link set wan0 master br7", "link set alt0 master br7", "addr add fe80::7/64 dev br7 nodad",
+        f"neigh replace fe80::9 lladdr {wan.mac} dev br7 nud permanent",
+    )  # fmt: skip
+    try:
+        for router in both.both:
+            eventually(lambda r=router: replies(r, "fe80::7", wan.port_mac), 5, 0.1, "an address of the bridge")
+            eventually(lambda r=router: bridged(r), 5, 0.1, "a broadcast of another subnet")
+        both.sysctl({"net.ipv6.conf.wan0.disable_ipv6": 1})
+        eventually(lambda: both.ours.port_row(wan)["forwarding"] == "ipv4", 5, 0.05, "the setting is read")
+        for router in both.both:
+            for dst, to in (("fe80::7", wan.port_mac), ("ff02::1", "33:33:00:00:00:01")):
+                eventually(lambda r=router, d=dst, t=to: replies(r, d, t), 5, 0.1, f"IPv6 of the bridge: {dst}")
+    finally:
+        both.sysctl({"net.ipv6.conf.wan0.disable_ipv6": 0})
+        undo(both, "link del br7", *(f"addr replace {both.ours.wires[n].ip6}/64 dev {n}0 nodad" for n in ("wan", "alt")))
