@@ -71,9 +71,12 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
 	enum reason drop = DROP_policed;
 
-	/* BFD packets out of tunnels go to the kernel. */
+	/*
+	 * The kernel gets BFD packets out of tunnels, and those of a bridge, bond or team.
+	 * Thread bfd serves such sessions by sockets.
+	 */
 	if (f->conf->bfd != NULL && reason == PUNT_local_control && !b->inside &&
-	    packet_is_taken_by_bfd(b, i))
+	    !b->in->member && packet_is_taken_by_bfd(b, i))
 		return;
 	class = fwd_class(b, i, reason);
 	/* The ring of class bfd leads to thread bfd, which does not know S-BFD. */
