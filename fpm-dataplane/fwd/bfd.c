@@ -333,6 +333,56 @@ bfd_refusal(struct burst *b, const struct view *v)
 	return N_DROP;
 }
 
+/*
+ * Return true for an echo packet of a peer that is addressed to this router. By RFC 5881,
+ * 4, the destination makes this router forward the packet back, so most senders use their
+ * own address. But bfdd sends an echo packet of IPv6 to the address of its peer, whose bfdd
+ * returns it.
+ */
+static bool
+echo_is_of_peer(const struct burst *b, unsigned int i, const struct view *v)
+{
+	return v->port == BFD_PORT_ECHO && v->ttl == 255 && !burst_has_labels(b, i) &&
+	       memcmp(v->src, v->dst, family_octets(v->family)) != 0;
+}
+
+static void
+octets_swap(uint8_t *a, uint8_t *b, unsigned int n)
+{
+	uint8_t was[16];
+
+	memcpy(was, a, n);
+	memcpy(a, b, n);
+	memcpy(b, was, n);
+}
+
+/*
+ * Return an echo packet to its sender, with the next lower TTL. The UDP checksum stays
+ * right, because addresses and ports only change places.
+ */
+static void
+echo_return(struct burst *b, unsigned int i, const struct view *v)
+{
+	unsigned int octets = family_octets(v->family);
+	unsigned int bytes = L2_LEN + b->l3_len[i];
+	uint8_t *ip = burst_l3(b, i), *eth, mac[6];
+	uint8_t *src = ip + (v->src - ip), *udp = ip + (v->bfd - ip) - 8;
+
+	octets_swap(src, src + octets, octets);
+	octets_swap(udp, udp + 2, 2);
+	if (v->family == 4)
+		ip4_ttl_dec(ip);
+	else
+		ip[7]--;
+	if (rte_pktmbuf_pkt_len(b->m[i]) > bytes)
+		packet_cut(b->m[i], bytes);
+	memcpy(mac, burst_frame(b, i) + 6, sizeof(mac));
+	eth = vlan_push(b->m[i], b->in);
+	memcpy(eth, mac, sizeof(mac));
+	memcpy(eth + 6, b->in->mac, sizeof(b->in->mac));
+	fwd_tx(b->fwd, b->ifidx, b->m[i]);
+}
+
 enum bfd_fate
 fwd_bfd_take(struct burst *b, unsigned int i, enum reason *refused)
 {
@@ -353,6 +403,13 @@ fwd_bfd_take(struct burst *b, unsigned int i, enum reason *refused)
 	*refused = bfd_refusal(b, &v);
 	if (*refused == N_DROP && !fwd_police(b, i, CLASS_bfd))
 		*refused = DROP_policed;
+	if (*refused == N_DROP && echo_is_of_peer(b, i, &v)) {
+		counter_add(&f->count->reason[PUNT_local_control], 1);
+		counter_add(&count->passed, 1);
+		counter_add(&count->taken, 1);
+		echo_return(b, i, &v);
+		return BFD_TAKEN;
+	}
 	if (*refused == N_DROP && !ring_has_room(f->conf->rings.punt[CLASS_bfd])) {
 		counter_add(&count->ring_full, 1);
 		*refused = DROP_punt_ring_full;

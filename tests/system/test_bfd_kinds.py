@@ -318,8 +318,15 @@ def test_an_echo_session_is_judged_by_packets_that_the_peer_loops(bfd):
     up(bfd, ours, theirs)
 
 
-def test_our_router_loops_the_echo_packets_of_its_peer(bfd):
-    ours, theirs = own(bfd, "10.57.0.1/24", "10.57.0.2/24")
+@pytest.mark.parametrize(
+    "addresses",
+    [("10.57.0.1/24", "10.57.0.2/24"), ("2001:db8:57::1/64", "2001:db8:57::2/64"), ("fe80::57:1/64", "fe80::57:2/64")],
+    ids=["ipv4", "ipv6", "link_local"],
+)
+def test_our_router_loops_the_echo_packets_of_its_peer(bfd, addresses):
+    """bfdd sends echo packets of IPv4 to its own address, which our router forwards, and those of IPv6
+    to our address."""
+    ours, theirs = own(bfd, *addresses)
     pair(
         bfd,
         ours,
