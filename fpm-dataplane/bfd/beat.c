@@ -164,7 +164,7 @@ echo_publish(struct bfd *b, struct session *s)
 {
 	uint32_t number = BFD_SESSIONS + s->number;
 	struct bfd_slot *slot = &b->setup.table->slot[number];
-	uint32_t echo_us = s->place.ifidx == 0 ? 0 : bfd_fsm_echo_us(&s->k->fsm);
+	uint32_t echo_us = session_echo_us(s);
 	struct bfd_beat *beat;
 
 	if (echo_us == 0) {

@@ -61,7 +61,7 @@ session_row(struct bfd *b, struct session *s, json_t *rows)
 			      .remote_rx_us = f->remote_min_rx_us,
 			      .interval_us = bfd_fsm_tx_us(f),
 			      .detect_us = bfd_fsm_detect_us(f),
-			      .echo_us = bfd_fsm_echo_us(f),
+			      .echo_us = session_echo_us(s),
 			      .multihop = f->conf.multihop,
 			      .echo = f->conf.echo,
 			      .passive = f->conf.passive,

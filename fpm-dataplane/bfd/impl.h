@@ -256,6 +256,12 @@ kept_close(struct kept *k)
 /* --- table.c --- */
 /* Return the interval between sent packets; 0: none are sent. */
 uint32_t session_tx_us(const struct session *s);
+/*
+ * Return the interval between sent echo packets; 0: none are sent. Forwarders send them, and
+ * the peer forwards them to our own address. No router forwards a packet to a link-local
+ * address (RFC 4291, 2.5.6), so a link-local session has none.
+ */
+uint32_t session_echo_us(const struct session *s);
 /* Find a session; NULL: none. */
 struct session *session_by_lid(struct bfd *b, uint32_t lid);
 struct session *session_by_discr(struct bfd *b, uint32_t discr);

@@ -99,10 +99,10 @@ echo_due(struct bfd *b, struct session *s, uint64_t when, bool looked)
 {
 	const struct bfd_slot *slot = &b->setup.table->slot[BFD_SESSIONS + s->number];
 	uint64_t heard = atomic_load_explicit(&slot->heard_ns, memory_order_relaxed);
-	uint64_t end = heard + bfd_fsm_echo_us(&s->k->fsm) * 1000ull * s->k->fsm.conf.mult;
+	uint64_t end = heard + session_echo_us(s) * 1000ull * s->k->fsm.conf.mult;
 	unsigned int act;
 
-	if (bfd_fsm_echo_us(&s->k->fsm) == 0) {
+	if (session_echo_us(s) == 0) {
 		timer_set(b, s, TIMER_ECHO, DUE_NEVER);
 		return;
 	}

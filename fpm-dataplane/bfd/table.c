@@ -97,6 +97,15 @@ session_tx_us(const struct session *s)
 	return monotonic_ns() >= s->k->fsm.silent_at ? 0 : bfd_fsm_tx_us(&s->k->fsm);
 }
 
+uint32_t
+session_echo_us(const struct session *s)
+{
+	bool loops = s->place.ifidx != 0 &&
+		     (s->k->told.family == 4 || !ipaddr_is_linklocal6(&s->k->told.dst));
+
+	return loops ? bfd_fsm_echo_us(&s->k->fsm) : 0;
+}
+
 void
 session_hear(struct bfd *b, struct session *s)
 {

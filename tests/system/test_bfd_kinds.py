@@ -341,6 +341,17 @@ def test_our_router_loops_the_echo_packets_of_its_peer(bfd, addresses):
     assert counters(bfd, ours)["session-down"] == 0
 
 
+def test_a_link_local_session_has_no_echo_packets_of_ours(bfd):
+    """No router forwards a packet to a link-local address, so such an echo packet never comes back."""
+    ours, theirs = own(bfd, "fe80::58:1/64", "fe80::58:2/64")
+    netns.run(bfd.router.far, ["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1"])
+    pair(bfd, ours, theirs, "echo-mode", **links(ours, theirs), theirs_lines=("echo receive-interval 50",))
+    row = up(bfd, ours, theirs)
+    eventually(lambda: bfd.row(theirs)["rx_packets"] > row["rx_packets"] + 12, 20, what="time goes on")
+    row = bfd.row(theirs)
+    assert (row["state"], row["downs"], row["echo_us"], row["echo_tx_packets"]) == ("up", 0, 0, 0), row
+
+
 def crash(frr):
     """Kill bfdd with SIGKILL, and start it again."""
     frr.kill("bfdd", signal.SIGKILL)
