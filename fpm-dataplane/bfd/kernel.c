@@ -235,6 +235,13 @@ packet_send(struct bfd *b, struct session *s, bool final)
 	unsigned int missed;
 
 	bfd_fsm_packet(&s->k->fsm, final, octets);
+	/*
+	 * Announce that echo packets of IPv6 do not come back: bfdd of the peer would send
+	 * them to our address, where no program returns them. The kernel itself forwards
+	 * those of IPv4.
+	 */
+	if (family == AF_INET6)
+		memset(octets + BFD_MIN_ECHO_RX, 0, 4);
 	if (s->kernel_tx < 0)
 		session_open(b, s);
 	if (s->kernel_tx >= 0 && sendmsg(s->kernel_tx, &h, MSG_DONTWAIT) >= 0)

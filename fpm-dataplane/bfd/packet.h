@@ -12,6 +12,7 @@
 
 #define BFD_VERSION      1
 #define BFD_PACKET_BYTES 24
+#define BFD_MIN_ECHO_RX  20 /* offset of the required minimum echo interval */
 
 /* The values are those of the wire, and those of bfdd. */
 enum bfd_state { BFD_ADMIN_DOWN, BFD_DOWN, BFD_INIT, BFD_UP };

@@ -269,10 +269,11 @@ def test_a_forwarder_that_hangs_does_not_stop_detection(bfd):
 
 
 def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd):
+    """bfdd of the peer would send echo packets of IPv6 to our address, where no program returns them."""
     pairs = management(bfd)
     for ours, theirs in pairs.values():
         bfd.ours.configure("bfd", f"peer {theirs} interface mgmt0")
-        bfd.theirs.configure("bfd", f"peer {ours} interface mgmt1")
+        bfd.theirs.configure("bfd", f"peer {ours} interface mgmt1", "echo-mode", "echo transmit-interval 50")
     for _, theirs in pairs.values():
         eventually(lambda peer=theirs: bfd.state(peer) == "up", 20, what=f"{theirs} is up")
         row = bfd.row(theirs)
@@ -284,6 +285,13 @@ def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd
         return [p["status"] for p in peers if p["peer"] in {ours for ours, _ in pairs.values()}] == ["up"] * 2
 
     eventually(both_up, 20, what="the peer has both sessions up")
+
+    def counters(ours):
+        return next(r for r in bfd.theirs.json("show bfd peers counters json") if r["peer"] == ours)
+
+    for ours, _ in pairs.values():
+        eventually(lambda peer=ours: counters(peer)["control-packet-input"] >= 12, 20, what="time goes on")
+        assert counters(ours)["session-down"] == 0, counters(ours)
     for ours, theirs in pairs.values():
         was, drops = bfd.row(theirs), bfd.router.counters()
         say_down(bfd, was, theirs, ours, 254)  # it crossed a router
