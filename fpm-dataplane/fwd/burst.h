@@ -209,6 +209,7 @@ struct fwd {
 	uint64_t sample_random;        /* state of the generator; 0: not set yet */
 	const struct ruleset *filter;  /* of this round; NULL: no ruleset */
 	const struct fib_hooks *hooks; /* of this round; NULL: no program, see fwd/hook.h */
+	bool explains;                 /* no real packet passes the stages: fwd_explain() */
 	bool timed;                    /* this round is timed, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	/* Decapsulated packets of the burst, see fwd/tunnel.h. */

@@ -70,6 +70,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.fib = fib;
 	fwd.tries = &fib->copy[0];
 	fwd.count = &count;
+	fwd.explains = true;
 	fwd.filter = fib_filter(fib);
 	fwd.hooks = fib_hooks(fib);
 	fwd.adj_used = adj_used;

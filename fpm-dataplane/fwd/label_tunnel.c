@@ -54,8 +54,7 @@ fwd_label_outer(struct burst *b, unsigned int i, uint16_t ifidx)
 	w = fwd_outer_of(b->fwd, ifidx, label_ds(&p));
 	reason = (enum reason)w->outer.reason;
 	if (reason == N_REASON &&
-	    (is_for_kernel(b, i, &p, w) ||
-	     (w->told && fib_tunnel_take_told(b->fwd->fib, &w->outer))))
+	    (is_for_kernel(b, i, &p, w) || fwd_outer_take_told(b->fwd, w)))
 		reason = PUNT_kernel_route;
 	if (reason == N_REASON)
 		return &w->outer;

@@ -312,8 +312,7 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 	reason = (enum reason)w->outer.reason;
 	if (reason == N_REASON &&
 	    (!tunnel_takes(&w->outer.tunnel[0]->tunnel, ip, b->family[i]) ||
-	     needs_fragments(b, i, w) ||
-	     (w->told && fib_tunnel_take_told(b->fwd->fib, &w->outer))))
+	     needs_fragments(b, i, w) || fwd_outer_take_told(b->fwd, w)))
 		reason = PUNT_kernel_route;
 	if (reason == N_REASON)
 		return &w->outer;

@@ -148,6 +148,16 @@ fwd_outer_into(const struct burst *b, unsigned int i, uint16_t ifidx)
 			    ip_dsfield(burst_l3(b, i), b->family[i]) & (uint8_t)~ECN_MASK);
 }
 
+/*
+ * Return true if the kernel gets the next packet into a tunnel, because of an ICMP error
+ * about an outer packet. `explain` leaves the error to a real packet.
+ */
+static inline bool
+fwd_outer_take_told(const struct fwd *f, const struct fwd_outer *w)
+{
+	return w->told && (f->explains || fib_tunnel_take_told(f->fib, &w->outer));
+}
+
 /* Return the hop of the neighbor of an outer packet; 0: it is not resolved. */
 static inline uint64_t
 fwd_outer_hop(const struct fwd *f, const struct fwd_outer *w)

@@ -383,6 +383,15 @@ explain_follows_labels_into_a_tunnel(void **state)
 	assert_int_equal(rec.out_ifidx, WAN);
 	assert_int_equal(rec.mtu_bytes, 1476);
 	assert_int_equal(rec.rewritten[14 + 8], 64);
+
+	/* It shows an error about the tunnel, and leaves it to the next packet. */
+	fib_tunnel_tell(fib, T4);
+	thread_role = ROLE_TRACE;
+	fwd_explain(fib, LAN, packet.buffer + 128, 74, 74, &rec);
+	thread_role = ROLE_NONE;
+	assert_int_equal(rec.verdict, PUNT_kernel_route);
+	into(4, 60, NULL);
+	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 }
 
 int
