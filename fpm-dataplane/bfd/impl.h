@@ -321,8 +321,9 @@ void lend_look(struct bfd *b);
 void kernel_begin(struct bfd *b);
 void kernel_close(struct bfd *b);
 /*
- * Open the receiving sockets if they are needed. Close them when the last session that
- * needs them ends, or when bfdd ends, because the next bfdd may need the UDP ports itself.
+ * Open the receiving sockets if they are needed: by sessions of kernel.c, and by sessions
+ * over several hops. Close them when the last session that needs them ends, or when bfdd
+ * ends, because the next bfdd may need the UDP ports itself.
  */
 void kernel_tick(struct bfd *b);
 /*

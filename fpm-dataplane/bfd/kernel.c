@@ -301,14 +301,25 @@ kernel_begin(struct bfd *b)
 		b->kernel_rx[kind] = -1;
 }
 
+/*
+ * Return true if packets of the session may arrive at an interface that is not a port.
+ * Those of a session over several hops may, even if forwarders send its packets: the peer
+ * chooses their way.
+ */
+static bool
+session_needs_sockets(const struct session *s)
+{
+	return s->k != NULL && (s->place.by == BY_KERNEL ||
+				(s->place.by == BY_FORWARDERS && s->place.ifidx == 0));
+}
+
 void
 kernel_tick(struct bfd *b)
 {
 	bool needed = false;
 
 	for (uint32_t i = 1; i < b->high; i++)
-		needed = needed ||
-			 (b->session[i].k != NULL && b->session[i].place.by == BY_KERNEL);
+		needed = needed || session_needs_sockets(&b->session[i]);
 	if (!needed || !plan_is_connected(&b->plan))
 		receive_end(b);
 	else

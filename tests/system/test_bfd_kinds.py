@@ -131,6 +131,28 @@ def test_a_session_over_several_hops(bfd, ours, theirs, via):
     up(bfd, ours, theirs)
 
 
+def test_a_session_over_several_hops_follows_its_route_to_an_interface_that_is_no_port(bfd):
+    """The route of either side moves to an interface of the kernel, as to a tunnel that is the backup of
+    a port. The session stays Up: packets that arrive there count, too."""
+    wan = bfd.router.wires["wan"]
+    ours, theirs = own(bfd, "10.43.0.1/32", "10.43.0.2/32", ("lo", "lo"))
+    netns.run(bfd.router.ctl, ["ip", "link", "add", "back0", "type", "veth", "peer", "back1", "netns", bfd.router.far])
+    for space, dev, last in ((bfd.router.ctl, "back0", 1), (bfd.router.far, "back1", 2)):
+        netns.ip_batch([f"addr add 10.43.9.{last}/30 dev {dev}", f"link set {dev} up"], space)
+    netns.run(bfd.router.far, ["ip", "route", "replace", ours, "via", wan.ip4])
+    bfd.ours.configure(f"ip route {theirs}/32 {wan.peer4}")
+    ends = {"here": f"multihop local-address {ours}", "there": f"multihop local-address {theirs}"}
+    pair(bfd, ours, theirs, "minimum-ttl 250", **ends)
+    row = up(bfd, ours, theirs)
+    assert (row["by"], row["downs"]) == ("forwarders", 0), row
+    netns.run(bfd.router.far, ["ip", "route", "replace", ours, "via", "10.43.9.1"])
+    bfd.ours.configure(f"ip route {theirs}/32 10.43.9.2", f"no ip route {theirs}/32 {wan.peer4}")
+    eventually(lambda: bfd.row(theirs)["rx_packets"] > row["rx_packets"] + 15, 30, what="packets still count")
+    assert (bfd.row(theirs)["state"], bfd.row(theirs)["downs"]) == ("up", 0), bfd.row(theirs)
+    bfd.ours.configure("bfd", f"no peer {theirs} {ends['here']}")
+    netns.run(bfd.router.ctl, ["ip", "link", "del", "back0"])
+
+
 def say_down(bfd, row, ttl):
     """Send a Down packet as the peer of a session does, with this TTL."""
     wire, six = bfd.router.wires["wan"], ":" in row["peer"]
