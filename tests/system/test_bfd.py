@@ -268,6 +268,32 @@ def test_a_forwarder_that_hangs_does_not_stop_detection(bfd):
     bfd.up()
 
 
+def test_a_session_by_a_bridge_over_a_port_is_served_over_the_kernel(bfd):
+    """The members of a bridge or bond of the kernel may be ports. The forwarders leave the BFD packets
+    that such a port receives to the kernel."""
+    router, lan = bfd.router, bfd.router.wires["lan"]
+    ends = {4: ("203.0.113.129", "203.0.113.130"), 6: ("fe80::81", "fe80::82")}
+    router.ip(f"link add br7 address {lan.port_mac} type bridge", "link set br7 up", f"link set {lan.tap} master br7")
+    netns.run(router.ctl, ["sysctl", "-qw", "net.ipv6.conf.br7.disable_ipv6=0"])
+    netns.run(router.far, ["sysctl", "-qw", "net.ipv6.conf.lan.disable_ipv6=0"])
+    for space, dev, side in ((router.ctl, "br7", 0), (router.far, "lan", 1)):
+        netns.ip_batch([f"addr add {ends[4][side]}/30 dev {dev}", f"addr add {ends[6][side]}/64 dev {dev} nodad"], space)
+    try:
+        for ours, theirs in ends.values():
+            bfd.ours.configure("bfd", f"peer {theirs} local-address {ours} interface br7")
+            bfd.theirs.configure("bfd", f"peer {ours} local-address {theirs} interface lan")
+        for _, theirs in ends.values():
+            eventually(lambda peer=theirs: bfd.state(peer) == "up", 20, what=f"{theirs} is up")
+            assert (bfd.row(theirs)["by"], bfd.row(theirs)["dev"]) == ("kernel", "br7"), bfd.row(theirs)
+    finally:
+        for ours, theirs in ends.values():
+            bfd.ours.configure("bfd", f"no peer {theirs} local-address {ours} interface br7")
+            bfd.theirs.configure("bfd", f"no peer {ours} local-address {theirs} interface lan")
+            eventually(lambda peer=theirs: bfd.row(peer) is None, 20, what=f"{theirs} has ended")
+        router.ip("link del br7")
+        netns.ip_batch([f"addr del {ends[4][1]}/30 dev lan", f"addr del {ends[6][1]}/64 dev lan"], router.far)
+
+
 def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd):
     """bfdd of the peer would send echo packets of IPv6 to our address, where no program returns them."""
     pairs = management(bfd)
@@ -310,31 +336,6 @@ def test_a_session_by_an_interface_that_is_no_port_is_served_over_the_kernel(bfd
     netns.run(bfd.router.far, ["ip", "link", "set", "mgmt1", "down"])
     eventually(lambda: bfd.state("192.0.2.2") == "down", 20, what="it fails")
     assert bfd.row("192.0.2.2")["diag"] == "control detection time expired"
-
-
-def test_a_session_by_a_bridge_over_a_port_is_served_over_the_kernel(bfd):
-    """The members of a bridge or bond of the kernel may be ports. The forwarders leave the BFD packets
-    that such a port receives to the kernel."""
-    router, lan = bfd.router, bfd.router.wires["lan"]
-    ends = {4: ("203.0.113.129", "203.0.113.130"), 6: ("fe80::81", "fe80::82")}
-    router.ip(f"link add br7 address {lan.port_mac} type bridge", "link set br7 up", f"link set {lan.tap} master br7")
-    netns.run(router.ctl, ["sysctl", "-qw", "net.ipv6.conf.br7.disable_ipv6=0"])
-    netns.run(router.far, ["sysctl", "-qw", "net.ipv6.conf.lan.disable_ipv6=0"])
-    for space, dev, side in ((router.ctl, "br7", 0), (router.far, "lan", 1)):
-        netns.ip_batch([f"addr add {ends[4][side]}/30 dev {dev}", f"addr add {ends[6][side]}/64 dev {dev} nodad"], space)
-    try:
-        for ours, theirs in ends.values():
-            bfd.ours.configure("bfd", f"peer {theirs} local-address {ours} interface br7")
-            bfd.theirs.configure("bfd", f"peer {ours} local-address {theirs} interface lan")
-        for _, theirs in ends.values():
-            eventually(lambda peer=theirs: bfd.state(peer) == "up", 20, what=f"{theirs} is up")
-            assert (bfd.row(theirs)["by"], bfd.row(theirs)["dev"]) == ("kernel", "br7"), bfd.row(theirs)
-    finally:
-        for ours, theirs in ends.values():
-            bfd.ours.configure("bfd", f"no peer {theirs} local-address {ours} interface br7")
-            bfd.theirs.configure("bfd", f"no peer {ours} local-address {theirs} interface lan")
-        router.ip("link del br7")
-        netns.ip_batch([f"addr del {ends[4][1]}/30 dev lan", f"addr del {ends[6][1]}/64 dev lan"], router.far)
 
 
 def examined(bfd, vtysh=None):
