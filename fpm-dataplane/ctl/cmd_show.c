@@ -352,7 +352,8 @@ row_order(const void *a, const void *b)
 static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "tx_packets",
 				      "tx_bytes", "rx_missed",  "rx_errors",  "tx_errors",
 				      "passed",   "policed",    "over_share", "ring_full",
-				      "cpu_s",    "packets",    "bytes",      "errors"};
+				      "cpu_s",    "packets",    "bytes",      "errors",
+				      "dropped",  "marked",     "moved"};
 
 /*
  * Find the row with the same name, kind, thread and VRF. A drop and a punt may have the

@@ -4,6 +4,7 @@ Its exit code gives the result: 0 done, 1 no daemon, 2 wrong words, 3 nothing fo
 
 import http.client
 import ipaddress
+import itertools
 import json
 import re
 import socket
@@ -17,6 +18,7 @@ from lib import api, netns, preload
 from lib.built import only_release
 from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.wait import LONG, eventually
+from impostor import Impostor
 from on_time import Clock
 from wire import token_of
 
@@ -187,6 +189,31 @@ def test_rates_are_what_moved(taught, lan):
 
     assert found[0]["value_per_s"] > 50
     assert "now rx " in text and "pps" in text
+
+
+def rates_of(dut, tmp_path, what, *answers):
+    """Return the rows and the table of `show WHAT --rates`. The daemon gives these two answers in turn."""
+    path, turns = str(tmp_path / f"{what}.sock"), itertools.cycle(answers)
+    impostor = Impostor(path, lambda _: next(turns))
+    try:
+        done = dut.fpmctl("--json", "--rates=0.1", "show", what, socket_path=path)
+        return json.loads(done.stdout), dut.fpmctl("--rates=0.1", "show", what, socket_path=path).stdout
+    finally:
+        impostor.close()
+
+
+def test_drops_of_a_vrf_and_of_a_program_have_rates(dut, tmp_path):
+    """--rates has the rate of each counter of a VRF and of a program, also of the drops."""
+    red = {"name": "red", "table": 10, "published": True, "rx_packets": 0, "rx_bytes": 0, "dropped": 0}
+    more = red | {"rx_packets": 900_000, "rx_bytes": 90_000_000, "dropped": 500_000}
+    hook = {"dev": "lan0", "packets": 0, "dropped": 0, "marked": 0, "moved": 0, "errors": 0}
+
+    (row,), text = rates_of(dut, tmp_path, "vrfs", [red], [more])
+    (program,), _ = rates_of(dut, tmp_path, "hooks", [hook], [hook | dict.fromkeys(list(hook)[1:], 500)])
+
+    assert row["rx_packets_per_s"] > row["dropped_per_s"] > 0
+    assert re.search(r"^per second +\S+ [kM] +\S+ [kM] +\S+ [kM]$", text, re.M), text
+    assert {key for key in program if key.endswith("_per_s")} == {f"{key}_per_s" for key in list(hook)[1:]}
 
 
 def test_watch_shows_again_and_again(taught):
