@@ -374,6 +374,19 @@ row_same(const json_t *rows, const json_t *row, const char *name)
 	return NULL;
 }
 
+/*
+ * Return true if a counter of the row is lower than before. The daemon or the port has
+ * started again, and how much the old counters grew is unknown.
+ */
+static bool
+row_began_again(const json_t *was, const json_t *row)
+{
+	for (unsigned int k = 0; k < sizeof(counted) / sizeof(counted[0]); k++)
+		if (row_real(row, counted[k]) < row_real(was, counted[k]))
+			return true;
+	return false;
+}
+
 /* Add KEY_per_s to each row for each counter KEY that it has. */
 static void
 rates_add(const struct ask *ask)
@@ -385,11 +398,13 @@ rates_add(const struct ask *ask)
 	json_array_foreach (ask->rows, i, row) {
 		const json_t *was = row_same(ask->before, row, ask->what->name);
 
+		if (was == NULL || row_began_again(was, row) || seconds <= 0)
+			continue;
 		for (unsigned int k = 0; k < sizeof(counted) / sizeof(counted[0]); k++) {
 			double by = row_real(row, counted[k]) - row_real(was, counted[k]);
 			char key[32];
 
-			if (was == NULL || !row_has(row, counted[k]) || seconds <= 0)
+			if (!row_has(row, counted[k]))
 				continue;
 			snprintf(key, sizeof(key), "%s_per_s", counted[k]);
 			json_object_set_new(

@@ -216,6 +216,18 @@ def test_drops_of_a_vrf_and_of_a_program_have_rates(dut, tmp_path):
     assert {key for key in program if key.endswith("_per_s")} == {f"{key}_per_s" for key in list(hook)[1:]}
 
 
+def test_counters_that_begin_again_have_no_rates(dut, lan, tmp_path):
+    """After a restart of the daemon, --rates prints no negative rate: how much the old counters grew is unknown."""
+    row = dut.port_row(lan)
+    old = row | {"rx_packets": 5_000_000, "rx_bytes": 400_000_000, "tx_packets": 0, "tx_bytes": 0}
+    new = row | {"rx_packets": 12, "rx_bytes": 900, "tx_packets": 500_000, "tx_bytes": 40_000_000}
+
+    (rates,), text = rates_of(dut, tmp_path, "ports", [old], [new])
+
+    assert [key for key in rates if key.endswith("_per_s")] == []
+    assert "lan0 " in text and "now rx " not in text
+
+
 def test_watch_shows_again_and_again(taught):
     """--watch prints each page as an array of its own, until a signal ends fpmctl."""
     argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "--watch=0.1", "show", "ports"]
