@@ -356,8 +356,8 @@ static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "t
 				      "dropped",  "marked",     "moved"};
 
 /*
- * Find the row with the same name, kind, thread and VRF. A drop and a punt may have the
- * same name, and so may SIDs of two VRFs.
+ * Find the row with the same name, kind, thread, VRF and table. A drop and a punt may have
+ * the same name, and so may SIDs of two VRFs or of two tables.
  */
 static const json_t *
 row_same(const json_t *rows, const json_t *row, const char *name)
@@ -369,6 +369,7 @@ row_same(const json_t *rows, const json_t *row, const char *name)
 		if (strcmp(row_str(other, name), row_str(row, name)) == 0 &&
 		    strcmp(row_str(other, "kind"), row_str(row, "kind")) == 0 &&
 		    strcmp(row_str(other, "vrf"), row_str(row, "vrf")) == 0 &&
+		    row_int(other, "table") == row_int(row, "table") &&
 		    row_int(other, "tid") == row_int(row, "tid"))
 			return other;
 	return NULL;

@@ -228,6 +228,18 @@ def test_counters_that_begin_again_have_no_rates(dut, lan, tmp_path):
     assert "lan0 " in text and "now rx " not in text
 
 
+def test_a_sid_of_two_tables_has_two_rates(dut, tmp_path):
+    """A table that a rule names may have the SID of another table. --rates compares each with itself."""
+    hop = {"dev": "wan0", "srv6": "End.DT6 table 254"}
+    sid = {"sid": "2001:db8:5::1/128", "nexthops": [hop], "packets": 0, "bytes": 0, "errors": 0}
+    old = [sid | {"table": 100, "packets": 10_000}, sid | {"table": 254}]
+    new = [sid | {"table": 100, "packets": 30_000}, sid | {"table": 254, "packets": 10_000}]
+
+    (first, second), _ = rates_of(dut, tmp_path, "sids", old, new)
+
+    assert first["packets_per_s"] > second["packets_per_s"] > 0
+
+
 def test_watch_shows_again_and_again(taught):
     """--watch prints each page as an array of its own, until a signal ends fpmctl."""
     argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "--watch=0.1", "show", "ports"]
