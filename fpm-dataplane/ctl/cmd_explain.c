@@ -22,19 +22,14 @@
 struct explain {
 	struct words words;
 	const char *socket;
-	json_t *ports; /* rows of `show ports`; VLANs, macvlans of `show interfaces` */
+	json_t *ports;      /* rows of `show ports`; VLANs, macvlans of `show interfaces` */
+	json_t *interfaces; /* rows of `show interfaces` */
 	const json_t *port;
 	struct prefix src, dst;
 	uint8_t frame[HEADERS_MAX];
 	unsigned int n_frame, frame_bytes;
 	json_t *answer;
 };
-
-static bool
-vlan_keep(const json_t *row, const char *text, void *rows)
-{
-	return !row_has(row, "on") || rows_keep(row, text, rows);
-}
 
 static const json_t *
 port_find(const struct explain *e, const char *name)
@@ -121,7 +116,33 @@ port_choose(struct explain *e)
 	return CTL_USAGE;
 }
 
-/* Choose a source: an address next to the port's own. */
+/*
+ * Return the length of the subnet of an address of the port; 0: the address is that of
+ * another interface.
+ */
+static unsigned int
+subnet_length(const struct explain *e, const char *own)
+{
+	const json_t *row, *one;
+	size_t i, k, n = strlen(own);
+
+	json_array_foreach (e->interfaces, i, row) {
+		if (row_int(row, "ifindex") != row_int(e->port, "ifindex"))
+			continue;
+		json_array_foreach (json_object_get(row, "addresses"), k, one) {
+			const char *text = json_string_value(one);
+
+			if (strncmp(text, own, n) == 0 && text[n] == '/')
+				return (unsigned int)strtoul(text + n + 1, NULL, 10);
+		}
+	}
+	return 0;
+}
+
+/*
+ * Choose a source: an address next to the port's own. A subnet of two addresses has only
+ * one (RFC 3021, RFC 6164).
+ */
 static int
 src_choose(struct explain *e)
 {
@@ -137,7 +158,12 @@ src_choose(struct explain *e)
 			row_str(e->port, "name"), e->dst.family);
 		return CTL_USAGE;
 	}
-	*last = (uint8_t)((*last & 1) != 0 ? *last + 1 : *last - 1);
+	if (subnet_length(e, own) == family_bits(e->dst.family) - 1)
+		*last ^= 1;
+	else if (*last == 0 || (*last % 2 != 0 && *last != 255))
+		++*last;
+	else
+		--*last;
 	return CTL_OK;
 }
 
@@ -259,16 +285,20 @@ explain_check_words(const struct words *w)
 	return CTL_OK;
 }
 
-/* Get the daemon's ports, and the VLANs on them. */
+/* Get the daemon's interfaces and ports, and the VLANs on the ports. */
 static int
 explain_ask_ports(struct explain *e)
 {
-	json_t *request = json_pack("{s:s}", "show", "interfaces");
 	int rc = conn_fetch(e->socket, json_pack("{s:s}", "show", "ports"), e->ports);
+	json_t *row;
+	size_t i;
 
 	if (rc == CTL_OK)
-		rc = conn_ask(e->socket, request, vlan_keep, e->ports);
-	json_decref(request);
+		rc = conn_fetch(e->socket, json_pack("{s:s}", "show", "interfaces"),
+				e->interfaces);
+	json_array_foreach (e->interfaces, i, row)
+		if (row_has(row, "on"))
+			json_array_append(e->ports, row);
 	return rc;
 }
 
@@ -291,8 +321,10 @@ explain_ask(struct explain *e)
 static int
 explain_run(const struct options *opt, int n, char **word)
 {
-	struct explain e = {
-		.socket = opt->socket, .ports = json_array(), .answer = json_array()};
+	struct explain e = {.socket = opt->socket,
+			    .ports = json_array(),
+			    .interfaces = json_array(),
+			    .answer = json_array()};
 	const json_t *row;
 	int rc = words_take(&e.words, WORDS_EXPLAIN, n, word);
 
@@ -312,6 +344,7 @@ explain_run(const struct options *opt, int n, char **word)
 	if (rc == CTL_OK && strcmp(row_str(row, "verdict"), "dropped") == 0)
 		rc = CTL_DROPPED;
 	json_decref(e.ports);
+	json_decref(e.interfaces);
 	json_decref(e.answer);
 	return rc;
 }

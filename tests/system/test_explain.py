@@ -14,6 +14,7 @@ from scapy.packet import Raw
 
 from lib.fpm_speaker import RTN_BLACKHOLE, RTN_PROHIBIT, RTN_UNREACHABLE
 from lib.wait import eventually
+from impostor import Impostor
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -209,6 +210,45 @@ def test_words_that_were_not_said_are_guessed(taught, lan, wan):
     assert f"arrived    {wan.tap}" in said(taught, "src", wan.peer4, "dst", HOST)
     assert f"packet     {lan.peer4} -> {HOST}, udp" in said(taught, "dst", HOST)
     assert f"{wan.peer6} -> {HOST6}" in said(taught, "port", wan.tap, "dst", HOST6)
+
+
+@pytest.mark.parametrize(
+    "own, source",
+    [
+        ("192.0.2.1/31", "192.0.2.0"),
+        ("192.0.2.2/31", "192.0.2.3"),
+        ("192.0.2.254/31", "192.0.2.255"),
+        ("192.0.2.1/30", "192.0.2.2"),
+        ("192.0.2.255/16", "192.0.2.254"),
+        ("192.0.2.0/16", "192.0.2.1"),
+        ("2001:db8::1/127", "2001:db8::"),
+        ("2001:db8::2/127", "2001:db8::3"),
+        ("2001:db8::2/64", "2001:db8::1"),
+    ],
+)
+def test_the_guessed_source_is_in_the_subnet_of_the_port(dut, lan, tmp_path, own, source):
+    """The guess is the only neighbor of a point-to-point link (RFC 3021, RFC 6164), and otherwise an
+    address next to the port's own. Another source could fail the check of the source."""
+    address, four = own.split("/")[0], "." in own
+    port = dut.port_row(lan) | {"addresses4" if four else "addresses6": address}
+    interface = {"name": lan.tap, "ifindex": port["ifindex"], "up": True, "port": True, "addresses": [own]}
+    rows, frames = {"ports": [port], "interfaces": [interface]}, []
+
+    def answer(request):
+        if "explain" in request:
+            frames.append(bytes.fromhex(request["explain"]["frame"]))
+            return [{"verdict": "forwarded"}]
+        return rows.get(request["show"], [])
+
+    impostor = Impostor(str(tmp_path / "impostor.sock"), answer)
+    try:
+        words = ("port", lan.tap, "dst", HOST if four else HOST6)
+        dut.fpmctl("--json", "explain", *words, socket_path=tmp_path / "impostor.sock")
+    finally:
+        impostor.close()
+
+    (frame,) = frames
+    assert (IP(frame[14:]) if four else IPv6(frame[14:])).src == source
 
 
 @pytest.mark.parametrize(
