@@ -408,8 +408,13 @@ port_device(const json_t *row)
 		abort(); /* out of memory for some hundred octets */
 	fprintf(out, "%s, %lld queue%s", row_str(row, "device"), row_int(row, "queues"),
 		text_plural(row_int(row, "queues")));
-	json_array_foreach (json_object_get(row, "cpus"), q, cpu)
-		fprintf(out, "%s%lld", q == 0 ? " on CPU " : " ", json_integer_value(cpu));
+	json_array_foreach (json_object_get(row, "cpus"), q, cpu) {
+		fputs(q == 0 ? " on CPU " : " ", out);
+		if (json_is_integer(cpu))
+			fprintf(out, "%lld", json_integer_value(cpu));
+		else
+			fputc('-', out); /* no CPU serves the queue */
+	}
 	if (row_int(row, "queues") > 1)
 		fprintf(out, ", RSS %s", row_str(row, "rss"));
 	if (json_is_true(json_object_get(row, "vlan_offload")))

@@ -190,6 +190,18 @@ def test_an_interface_that_takes_labels_is_told(dut, tmp_path):
         impostor.close()
 
 
+def test_a_queue_that_no_cpu_serves_has_a_dash(dut, lan, tmp_path):
+    """CPU 0 is a CPU: the line of a port names it only for the queues that it serves."""
+    path = str(tmp_path / "impostor.sock")
+    row = dut.port_row(lan) | {"queues": 3, "cpus": [2, None, 0]}
+    impostor = Impostor(path, lambda _: [row])
+    try:
+        done = dut.fpmctl("show", "ports", socket_path=path)
+        assert "3 queues on CPU 2 - 0, RSS" in done.stdout, done.stdout
+    finally:
+        impostor.close()
+
+
 MANY = ("routes", "prefixes", "groups", "adjacencies", "messages", "frames", "types", "lookups", "differ",
         "queues", "sweeps", "buffers", "ids", "packets", "octets", "VRFs", "errors", "members")  # fmt: skip
 
