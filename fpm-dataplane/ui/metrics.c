@@ -330,7 +330,7 @@ seconds_put(struct buf *b, const char *name, const char *help, uint64_t ms)
 static void
 histogram_put(struct buf *b, const char *name, const char *help, const struct histogram *h)
 {
-	uint64_t n = 0;
+	uint64_t n = 0, us = atomic_load_explicit(&h->sum_us, memory_order_relaxed);
 
 	metric_head(b, name, "histogram", help);
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
@@ -340,10 +340,12 @@ histogram_put(struct buf *b, const char *name, const char *help, const struct hi
 				   (double)histogram_below_us(i) / 1e6,
 				   (unsigned long long)n);
 	}
-	buf_printf(b, P "%s_bucket{le=\"+Inf\"} %llu\n" P "%s_sum %g\n" P "%s_count %llu\n",
-		   name, (unsigned long long)n, name,
-		   (double)atomic_load_explicit(&h->sum_us, memory_order_relaxed) / 1e6,
-		   name, (unsigned long long)n);
+	/* All digits: the sum of days must still grow by the microseconds of a commit. */
+	buf_printf(b,
+		   P "%s_bucket{le=\"+Inf\"} %llu\n" P "%s_sum %llu.%06llu\n" P
+		     "%s_count %llu\n",
+		   name, (unsigned long long)n, name, (unsigned long long)us / 1000000,
+		   (unsigned long long)us % 1000000, name, (unsigned long long)n);
 }
 
 /* Append a field of fpm_status as a gauge of the same name. */

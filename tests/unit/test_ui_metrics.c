@@ -288,7 +288,7 @@ values_are_those_of_the_counters(void **state)
 		strstr(text, "\nfpmdp_rib_commit_seconds_bucket{le=\"0.524288\"} 3\n"));
 	assert_non_null(strstr(text, "\nfpmdp_rib_commit_seconds_bucket{le=\"+Inf\"} 4\n"));
 	assert_non_null(strstr(text, "\nfpmdp_rib_commit_seconds_count 4\n"));
-	assert_non_null(strstr(text, "\nfpmdp_rib_commit_seconds_sum 5.00005\n"));
+	assert_non_null(strstr(text, "\nfpmdp_rib_commit_seconds_sum 5.000046\n"));
 	assert_non_null(strstr(
 		text, "\nfpmdp_drop_packets_total{reason=\"ttl\",lcore=\"fwd-0\"} 17\n"));
 	assert_non_null(strstr(
@@ -317,6 +317,19 @@ values_are_those_of_the_counters(void **state)
 		text,
 		"\nfpmdp_build_info{version=\"1.0-test\",instructions=\"scalar\"} 1\n"));
 	free(text);
+}
+
+/* The sum of a router that has run for weeks has all microseconds. */
+static void
+the_sum_of_durations_keeps_its_digits(void **state)
+{
+	char *text;
+
+	atomic_store(&fpm_status.grace.sum_us, 1234567000009);
+	text = page();
+	assert_non_null(strstr(text, "\nfpmdp_rib_grace_seconds_sum 1234567.000009\n"));
+	free(text);
+	atomic_store(&fpm_status.grace.sum_us, 0);
 }
 
 /* The present state is 1. All other states exist and are 0. */
@@ -477,6 +490,7 @@ main(void)
 		ui_test(openmetrics_is_served_on_request),
 		ui_test(the_form_is_the_one_that_accept_prefers),
 		ui_test(values_are_those_of_the_counters),
+		ui_test(the_sum_of_durations_keeps_its_digits),
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
 		ui_test(every_request_of_the_api_is_counted_once),
