@@ -360,7 +360,11 @@ channel_put(const struct ui *ui, struct buf *b)
 	STATUS_GAUGE(b, listening,
 		     "1 while zebra can connect; 0: the daemon refuses zebra, or does not "
 		     "listen.");
-	STATUS_GAUGE(b, connected, "1 while zebra is connected.");
+	/* Without FPM there is no zebra whose loss an alert could report. */
+	if (strcmp(ui->conf.routes_from, "kernel") != 0)
+		STATUS_GAUGE(b, connected,
+			     "1 while zebra is connected; absent with "
+			     "routes.from: kernel.");
 	gauge_put(b, "fpm_generation", "Number of the session; 0: no session yet.",
 		  fpm_status.gen);
 	gauge_put(b, "fpm_queue_bytes",

@@ -332,6 +332,24 @@ the_sum_of_durations_keeps_its_digits(void **state)
 	atomic_store(&fpm_status.grace.sum_us, 0);
 }
 
+/* A router that takes all routes from the kernel has no zebra, and is not disconnected. */
+static void
+without_fpm_no_zebra_is_disconnected(void **state)
+{
+	struct ui_conf conf = ui_conf_make();
+	char *text = page();
+
+	assert_non_null(strstr(text, "\nfpmdp_fpm_connected "));
+	free(text);
+	ui_end(&t.ui);
+	conf.routes_from = "kernel";
+	assert_int_equal(ui_start(&t.ui, &conf), 0);
+	text = page();
+	assert_null(strstr(text, "fpmdp_fpm_connected"));
+	assert_non_null(strstr(text, "\nfpmdp_fpm_listening "));
+	free(text);
+}
+
 /* The present state is 1. All other states exist and are 0. */
 static void
 the_state_of_the_channel_is_one_of_a_set(void **state)
@@ -491,6 +509,7 @@ main(void)
 		ui_test(the_form_is_the_one_that_accept_prefers),
 		ui_test(values_are_those_of_the_counters),
 		ui_test(the_sum_of_durations_keeps_its_digits),
+		ui_test(without_fpm_no_zebra_is_disconnected),
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
 		ui_test(every_request_of_the_api_is_counted_once),
