@@ -109,12 +109,13 @@ void
 check_isolation(struct exam *e)
 {
 	char text[LIST_SIZE], list[LIST_SIZE], words[3 * LIST_SIZE + 64];
-	cpu_set_t isolated, shared;
+	cpu_set_t isolated, shared, all;
 
 	if (cpus_are_untold(e))
 		return;
 	exam_read(e, text, sizeof(text), CPU_DIR "/isolated");
 	(void)cpulist_parse(text, &isolated);
+	CPU_OR(&all, &isolated, &e->cpus);
 	CPU_AND(&isolated, &isolated, &e->cpus);
 	CPU_XOR(&shared, &isolated, &e->cpus);
 	cpulist_text(&shared, list, sizeof(list));
@@ -126,6 +127,8 @@ check_isolation(struct exam *e)
 	finding_add(e, VERDICT_WARN, "", "forwarding CPUs that are not isolated: %s", list);
 	finding_cost(e, "Other programs, timers and interrupts also run there: losses at "
 			"high load, packets late by milliseconds.");
+	/* The kernel obeys the first of two such lists, and the words go to the front. */
+	cpulist_text(&all, list, sizeof(list));
 	snprintf(words, sizeof(words),
 		 "isolcpus=managed_irq,domain,%s nohz_full=%s rcu_nocbs=%s", list, list,
 		 list);
