@@ -439,6 +439,25 @@ a_renamed_tap_is_looked_at_by_its_new_name(void **state)
 	assert_string_equal(command(), "sysctl -w net.ipv4.conf.uplink.rp_filter=0");
 }
 
+/* Packets of a VLAN obey the settings of the VLAN. Those of its port do not count. */
+static void
+the_vlans_on_ports_are_looked_at(void **state)
+{
+	t.e.interfaces = json_loads("[{\"name\": \"wan0.5\", \"port\": false, "
+				    "\"on\": \"wan0\", \"urpf\": \"off\"}]",
+				    0, NULL);
+	root_put("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
+	root_put("/proc/sys/net/ipv4/conf/wan0.5/rp_filter", "1\n");
+	assert_string_equal(verdict(check_rp_filter), "warn");
+	assert_string_equal(command(), "sysctl -w net.ipv4.conf.wan0/5.rp_filter=0");
+	root_put("/proc/sys/net/ipv4/conf/all/forwarding", "1\n");
+	root_put("/proc/sys/net/ipv4/conf/wan0.5/forwarding", "0\n");
+	root_put("/proc/sys/net/ipv6/conf/all/forwarding", "1\n");
+	root_put("/proc/sys/net/ipv6/conf/wan0.5/disable_ipv6", "0\n");
+	assert_string_equal(verdict(check_forwarding), "warn");
+	assert_string_equal(command(), "sysctl -w net.ipv4.conf.wan0/5.forwarding=1");
+}
+
 int
 main(void)
 {
@@ -458,6 +477,7 @@ main(void)
 		TEST(a_port_of_uio_is_for_vfio_where_that_can_take_it),
 		TEST(a_port_that_a_bond_has_taken_is_warned_of),
 		TEST(a_renamed_tap_is_looked_at_by_its_new_name),
+		TEST(the_vlans_on_ports_are_looked_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,9 +310,13 @@ netns_is_untold(struct exam *e)
 	return e->deny != NULL;
 }
 
-/* Check each port's TAP in the control namespace, by its current name. */
+/*
+ * Check each interface that forwarders serve, by its name in the control namespace: TAPs,
+ * VLANs, macvlans, tunnels and bridges. Only a TAP has a finding if nothing is wrong,
+ * because there may be thousands of VLANs.
+ */
 static void
-taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
+served_check(struct exam *e, void (*check)(struct exam *e, const char *dev, bool port))
 {
 	const json_t *row;
 	size_t i;
@@ -320,8 +324,8 @@ taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 	if (netns_is_untold(e))
 		return;
 	json_array_foreach (e->interfaces, i, row)
-		if (row_true(row, "port"))
-			check(e, row_str(row, "name"));
+		if (row_true(row, "port") || row_has(row, "urpf"))
+			check(e, row_str(row, "name"), row_true(row, "port"));
 }
 
 /*
@@ -330,19 +334,22 @@ taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
  * ingress interface (RFC 3704, 2.2).
  */
 static void
-tap_check_rp_filter(struct exam *e, const char *tap)
+dev_check_rp_filter(struct exam *e, const char *dev, bool port)
 {
 	long long all = sysctl_get(e, "ipv4", "all", "rp_filter");
-	long long own = sysctl_get(e, "ipv4", tap, "rp_filter");
+	long long own = sysctl_get(e, "ipv4", dev, "rp_filter");
 	char name[KEY_SIZE];
 
 	if (all < 0 || own < 0) {
-		finding_add(e, VERDICT_NA, tap,
-			    "no such interface in the control namespace");
+		if (port)
+			finding_add(e, VERDICT_NA, dev,
+				    "no such interface in the control namespace");
 	} else if ((all > own ? all : own) != 1) {
-		finding_add(e, VERDICT_OK, tap, "%s", all > 1 || own > 1 ? "loose" : "off");
+		if (port)
+			finding_add(e, VERDICT_OK, dev, "%s",
+				    all > 1 || own > 1 ? "loose" : "off");
 	} else {
-		finding_add(e, VERDICT_WARN, tap, "strict");
+		finding_add(e, VERDICT_WARN, dev, "strict");
 		finding_cost(e, "Where the routes of the two directions differ, the kernel "
 				"drops packets for the router itself (BGP sessions do not "
 				"come up, pings are not answered), and the router drops "
@@ -352,14 +359,14 @@ tap_check_rp_filter(struct exam *e, const char *tap)
 			finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
 		if (own == 1)
 			finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.rp_filter=0", e->in,
-				    sysctl_name(tap, name));
+				    sysctl_name(dev, name));
 	}
 }
 
 void
 check_rp_filter(struct exam *e)
 {
-	taps_check(e, tap_check_rp_filter);
+	served_check(e, dev_check_rp_filter);
 }
 
 /*
@@ -367,27 +374,29 @@ check_rp_filter(struct exam *e)
  * force_forwarding of the interface (Linux 6.17).
  */
 static void
-tap_check_forwarding(struct exam *e, const char *tap)
+dev_check_forwarding(struct exam *e, const char *dev, bool port)
 {
-	long long on4 = sysctl_get(e, "ipv4", tap, "forwarding");
+	long long on4 = sysctl_get(e, "ipv4", dev, "forwarding");
 	long long all6 = sysctl_get(e, "ipv6", "all", "forwarding");
-	bool no6 = sysctl_get(e, "ipv6", tap, "disable_ipv6") != 0;
-	bool forced6 = sysctl_get(e, "ipv6", tap, "force_forwarding") == 1;
+	bool no6 = sysctl_get(e, "ipv6", dev, "disable_ipv6") != 0;
+	bool forced6 = sysctl_get(e, "ipv6", dev, "force_forwarding") == 1;
 	bool off4 = on4 == 0, off6 = !no6 && all6 == 0 && !forced6;
 	char name[KEY_SIZE];
 
-	sysctl_name(tap, name);
+	sysctl_name(dev, name);
 	if (on4 < 0) {
-		finding_add(e, VERDICT_NA, tap,
-			    "no such interface in the control namespace");
+		if (port)
+			finding_add(e, VERDICT_NA, dev,
+				    "no such interface in the control namespace");
 		return;
 	}
 	if (!off4 && !off6) {
-		finding_add(e, VERDICT_OK, tap, "IPv4%s",
-			    no6 ? "; it has no IPv6" : " and IPv6");
+		if (port)
+			finding_add(e, VERDICT_OK, dev, "IPv4%s",
+				    no6 ? "; it has no IPv6" : " and IPv6");
 		return;
 	}
-	finding_add(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, tap,
+	finding_add(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, dev,
 		    "off: %s%s%s", off4 ? "IPv4" : "", off4 && off6 ? " and " : "",
 		    off6 ? "IPv6" : "");
 	finding_cost(e, "Packets of that family that arrive there and are not for the "
@@ -403,5 +412,5 @@ tap_check_forwarding(struct exam *e, const char *tap)
 void
 check_forwarding(struct exam *e)
 {
-	taps_check(e, tap_check_forwarding);
+	served_check(e, dev_check_forwarding);
 }
