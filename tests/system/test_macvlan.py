@@ -296,6 +296,34 @@ def test_mode_source_is_not_followed(dut, lan, wan, macvlan):
     assert not passes(dut, lan, OTHER_MAC, HOST[4], wan)
 
 
+def test_forwarding_that_was_off_in_mode_source_stays_off(dut, lan, wan, macvlan):
+    """The kernel sends the sysctl while the router does not follow the macvlan, and does not send it
+    again when the mode changes."""
+    dut.route(NET[4], wan.peer4, wan)
+    make(dut, "vrs", OTHER_MAC, mode="source")
+    netns.sysctl(dut.ctl, {"net.ipv4.conf.vrs.forwarding": 0})
+
+    dut.ip("link set vrs type macvlan mode bridge")
+
+    eventually(lambda: row(dut, "vrs").get("on") == lan.tap, 5, 0.01)
+    assert dut.not_forwarded(lan, to_mac(lan, OTHER_MAC, HOST[4])) == {"forwarding_off": 1}
+
+
+def test_neighbors_from_mode_source_are_known(dut, lan, wan, macvlan):
+    """Packets go to a neighbor that the kernel had before the mode changed. The kernel does not send it
+    again: packets to it waited, and were dropped."""
+    host, mac = "203.0.113.2", "02:aa:aa:aa:aa:aa"
+    make(dut, "vrs", OTHER_MAC, mode="source")
+    dut.ip("addr add 203.0.113.1/24 dev vrs", f"neigh add {host} lladdr {mac} dev vrs nud permanent")
+    eventually(lambda: any(r["name"] == "vrs" and r["addresses"] for r in dut.control.ask("interfaces")), 5, 0.01)
+
+    dut.ip("link set vrs type macvlan mode bridge")
+
+    eventually(lambda: row(dut, "vrs").get("on") == lan.tap, 5, 0.01)
+    wan.send(probe := wan.probe(host))
+    assert lan.expect(token_of(probe)).dst == mac
+
+
 def test_255_virtual_routers_on_one_port(dut, lan, wan, macvlan):
     """VRRP has 255 virtual routers on a link. Each MAC is accepted until its macvlan is deleted."""
     dut.route(NET[4], wan.peer4, wan)
