@@ -147,7 +147,7 @@ peer_tell(struct bfd *b, const struct session *s)
 {
 	struct msg_bfd_peer *m;
 
-	if (s->place.by != BY_FORWARDERS)
+	if (s->place.by == BY_NONE)
 		return;
 	m = msg_new(MSG_BFD_PEER, sizeof(*m));
 	m->vrf = s->place.vrf;

@@ -79,9 +79,12 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	    !b->in->member && packet_is_taken_by_bfd(b, i))
 		return;
 	class = fwd_class(b, i, reason);
-	/* The ring of class bfd leads to thread bfd, which does not know S-BFD. */
+	/*
+	 * The ring of class bfd leads to thread bfd. A packet of a peer that is for the
+	 * kernel, also of S-BFD, has another class that unknown senders cannot use.
+	 */
 	if (class == CLASS_bfd && f->conf->bfd != NULL)
-		class = CLASS_control_new;
+		class = CLASS_signalling;
 	if (icmp)
 		count_drop(b, i, b->cause[i]);
 	if (fwd_police(b, i, class)) {

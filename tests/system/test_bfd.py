@@ -285,7 +285,15 @@ def test_a_session_by_a_bridge_over_a_port_is_served_over_the_kernel(bfd):
         for _, theirs in ends.values():
             eventually(lambda peer=theirs: bfd.state(peer) == "up", 20, what=f"{theirs} is up")
             assert (bfd.row(theirs)["by"], bfd.row(theirs)["dev"]) == ("kernel", "br7"), bfd.row(theirs)
+        # Packets of unknown senders do not use up the rate of these peers.
+        assert router.fpmctl("set", "policer", "control-new", "rate", "1", "burst", "1").returncode == 0
+        rows = [bfd.row(theirs) for _, theirs in ends.values()]
+        for row in rows:
+            more = lambda r=row: bfd.row(r["peer"])["rx_packets"] > r["rx_packets"] + 10  # noqa: E731
+            eventually(more, 20, what="its packets are received")
+            assert bfd.row(row["peer"])["downs"] == row["downs"], bfd.row(row["peer"])
     finally:
+        router.fpmctl("set", "policer", "control-new", "rate", "1000", "burst", "1000")
         for ours, theirs in ends.values():
             bfd.ours.configure("bfd", f"no peer {theirs} local-address {ours} interface br7")
             bfd.theirs.configure("bfd", f"no peer {ours} local-address {theirs} interface lan")
