@@ -79,20 +79,27 @@ event_is_connected(const struct kernel_event *ev)
 	       r->hops[0].encap == HOP_PLAIN;
 }
 
+/* Return true for an IPv6 route with a gateway of its own, not a next-hop object. */
+static bool
+event_has_gateway6(const struct kernel_event *ev)
+{
+	const struct fpm_event *r = &ev->route;
+
+	return r->prefix.family == 6 && r->rtm_type == RTN_UNICAST && r->nhid == 0 &&
+	       r->n_hops > 0 && r->hops[0].gw_family != 0;
+}
+
 /*
- * Return true if the kernel joins the route with others of its metric: it has a gateway of
- * its own, not a next-hop object, and the kernel did not make it of a router advertisement
- * (Linux, rt6_qualify_for_ecmp()). A program makes routes of protocol ra, too, which the
- * kernel joins. Only several next hops in an event tell them from the kernel's own.
+ * Return true if the kernel joins the route with others of its metric: it has a gateway,
+ * and the kernel did not make it of a router advertisement (Linux,
+ * rt6_qualify_for_ecmp()). A program makes routes of protocol ra, too, which the kernel
+ * joins. Only several next hops in an event tell them from the kernel's own.
  */
 static bool
 event_joins(const struct kernel_event *ev)
 {
-	const struct fpm_event *r = &ev->route;
-	unsigned int alone = r->protocol == RTPROT_RA ? 1 : 0;
-
-	return r->prefix.family == 6 && r->rtm_type == RTN_UNICAST && r->nhid == 0 &&
-	       r->n_hops > alone && r->hops[0].gw_family != 0;
+	return event_has_gateway6(ev) &&
+	       (ev->route.protocol != RTPROT_RA || ev->route.n_hops > 1);
 }
 
 static bool
@@ -178,21 +185,22 @@ kroute_of_metric(const struct rib *rib, const struct route *r,
 }
 
 /*
- * Return the record of the joined route; 0: there is none. The first next hop of a route of
- * protocol ra came alone, so that its record is not marked yet.
+ * Return the record of the joined route that the event is about; 0: there is none. A route
+ * of protocol ra that is alone may be the kernel's own, and is not marked as joined.
  */
 static uint32_t
 kroute_joined(const struct rib *rib, const struct route *r, const struct kernel_event *ev)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
-	uint32_t i = kroute_of_metric(rib, r, ev, true);
+	uint32_t of_metric = kroute_of_metric(rib, r, ev, true);
 
-	if (i != 0 || ev->route.protocol != RTPROT_RA)
-		return i;
-	for (i = kroute_first(k, r); i != 0; i = kroute_next(k, i)) {
+	if (event_joins(ev) && (of_metric != 0 || ev->route.n_hops == 1))
+		return of_metric;
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i)) {
 		const struct slot *s = slot_at(&rib->slots, k->v[i].slot);
 
-		if (kroute_has_key(&k->v[i], ev) && k->v[i].protocol == RTPROT_RA &&
+		if ((i == of_metric || k->v[i].protocol == RTPROT_RA) &&
+		    kroute_has_key(&k->v[i], ev) && s->kind == SLOT_INLINE &&
 		    s->n_legs == 1 && event_has_hop(ev, &s->leg[0].hop))
 			return i;
 	}
@@ -334,7 +342,7 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 	kr->preference = ev->preference;
 	kr->is_local = ev->is_local;
 	kr->scope = ev->scope;
-	kr->protocol = ev->route.protocol;
+	kroute_set_protocol(kr, ev, event_joins(ev));
 	kr->rtm_type = ev->route.rtm_type;
 	kr->joins = event_joins(ev);
 	kr->dump = rib->kroutes.dump;
@@ -402,7 +410,7 @@ kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_even
 		return i != 0 ? i : kroute_of_metric(rib, r, ev, -1);
 	}
 	/* The event has all next hops of the joined route. */
-	if (event_joins(ev) && (i = kroute_joined(rib, r, ev)) != 0)
+	if (event_has_gateway6(ev) && (i = kroute_joined(rib, r, ev)) != 0)
 		return i;
 	return kroute_equal_to(rib, r, ev, slot);
 }
@@ -555,6 +563,7 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 	if (kept == 0)
 		return false;
 	kroute_set_slot(rib, i, slot_for_hops(rib, hops, s->number));
+	rib->kroutes.v[i].mixed |= rib->kroutes.v[i].protocol != ev->route.protocol;
 	mirror_kernel(rib, i);
 	return true;
 }
@@ -593,8 +602,7 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 	i = kroute_equal_to(rib, r, ev, event_slot_find(rib, ev));
 	if (i != 0)
 		kroute_delete(rib, i);
-	else if (ev->route.protocol == RTPROT_RA && ev->route.nhid == 0 &&
-		 (i = kroute_of_metric(rib, r, ev, true)) != 0)
+	else if (event_has_gateway6(ev) && (i = kroute_of_metric(rib, r, ev, true)) != 0)
 		kroute_delete_hops(rib, i, ev); /* one next hop of a joined route */
 }
 
@@ -627,7 +635,7 @@ kroute_is_in_scope(const struct rib *rib, const struct kroute *kr,
 		   const struct kernel_scope *scope)
 {
 	return kr->route->family == scope->family &&
-	       (scope->protocol == 0 || scope->protocol == kr->protocol) &&
+	       (scope->protocol == 0 || (scope->protocol == kr->protocol && !kr->mixed)) &&
 	       (scope->table == 0 ||
 		scope->table == source_kernel_table(&rib->sources, kr->route->table));
 }

@@ -72,6 +72,19 @@ kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev)
 	return kr->details == 0 || kr->details == ev->details;
 }
 
+void
+kroute_set_protocol(struct kroute *kr, const struct kernel_event *ev, bool joins)
+{
+	bool appended = joins && ev->order == KERNEL_LAST && kr->protocol != RTPROT_UNSPEC;
+
+	if (appended && kr->protocol != ev->route.protocol) {
+		kr->mixed = true;
+		return;
+	}
+	kr->protocol = ev->route.protocol;
+	kr->mixed &= joins && ev->order == KERNEL_LISTED;
+}
+
 /* Return the place of the record, which is `listed`, in k->local. */
 static uint32_t
 local_place(struct rib_kroutes *k, uint32_t number)

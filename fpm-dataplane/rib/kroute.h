@@ -45,6 +45,11 @@ struct kroute {
 	bool listed : 1;  /* in rib_kroutes.local */
 	bool joins : 1;   /* IPv6: the kernel joins it with routes of the same metric */
 	/*
+	 * Its next hops may be of several protocols. The kernel shows it in dumps of one of
+	 * them only, and which it is is not known.
+	 */
+	bool mixed : 1;
+	/*
 	 * IPv4: a dump of one protocol has added it, so its place among the routes of other
 	 * protocols is not known.
 	 */
@@ -96,6 +101,12 @@ bool kroute_has_key(const struct kroute *kr, const struct kernel_event *ev);
 bool kroute_has_members(const struct kroute *kr, const struct kernel_event *ev);
 /* Return true if the record and the event may be one route, as far as `details` show. */
 bool kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev);
+/*
+ * Set the protocol of a new or changed record. A route that the kernel joins keeps the
+ * protocol of its first next hop. The event of a further next hop has the protocol of that
+ * next hop.
+ */
+void kroute_set_protocol(struct kroute *kr, const struct kernel_event *ev, bool joins);
 /* Add a record, whose members the caller fills. It is in none of the lists yet. */
 uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);

@@ -296,6 +296,7 @@ static void
 routes_of_advertisements_that_linux_joins_are_one_route(void **state)
 {
 	struct scene *s = started(state);
+	uint64_t dumps;
 
 	ip(s->bed, "-6 route append " NET6 " via 2001:db8::9 proto ra");
 	wait_for(s, gateways_are(s, NET6, "2001:db8::9"));
@@ -307,6 +308,20 @@ routes_of_advertisements_that_linux_joins_are_one_route(void **state)
 	ip(s->bed, "-6 route append " NET6 " via 2001:db8::b proto ra");
 	wait_for(s, gateways_are(s, NET6, "2001:db8::a 2001:db8::b"));
 	ip(s->bed, "-6 route del " NET6 " via 2001:db8::b proto ra");
+	ip(s->bed, "-6 route del " NET6 " via 2001:db8::a proto ra");
+	wait_for(s, n_of(s, NET6) == 0);
+
+	/* Linux shows a route of two protocols in the dumps of the first one. */
+	ip(s->bed, "-6 route append " NET6 " via 2001:db8::9 proto static");
+	ip(s->bed, "-6 route append " NET6 " via 2001:db8::a proto ra");
+	wait_for(s, gateways_are(s, NET6, "2001:db8::9 2001:db8::a"));
+	dumps = count(&kernel_status.dumps);
+	ip(s->bed, "-6 route append 2001:db8:7::/48 via 2001:db8::a proto ra");
+	wait_for(s, count(&kernel_status.dumps) >= dumps + 6);
+	rig_settle(s->g);
+	assert_true(gateways_are(s, NET6, "2001:db8::9 2001:db8::a"));
+	ip(s->bed, "-6 route del " NET6 " via 2001:db8::9 proto static");
+	wait_for(s, gateways_are(s, NET6, "2001:db8::a"));
 	ip(s->bed, "-6 route del " NET6 " via 2001:db8::a proto ra");
 	wait_for(s, n_of(s, NET6) == 0);
 	stop(s);
