@@ -660,7 +660,8 @@ kernel_sweep_round(struct rib *rib)
 		const struct kroute *kr = &k->v[k->sweep_at];
 
 		if (kr->route != NULL && kr->dump != k->dump &&
-		    kroute_is_in_scope(rib, kr, &k->scope)) {
+		    kroute_is_in_scope(rib, kr, &k->scope) &&
+		    !kroute_may_be_passed_over(k, k->sweep_at)) {
 			rib->count.kernel_swept++;
 			kroute_delete(rib, k->sweep_at);
 		}

@@ -72,6 +72,23 @@ kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev)
 	return kr->details == 0 || kr->details == ev->details;
 }
 
+bool
+kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number)
+{
+	const struct kroute *kr = &k->v[number];
+
+	if (kr->route->family != 6 || kr->protocol == RTPROT_RA)
+		return false;
+	for (uint32_t i = kroute_first(k, kr->route); i != 0; i = kroute_next(k, i)) {
+		const struct kroute *joined = &k->v[i];
+
+		if (joined->joins && joined->ifindex == 0 && joined->dump == k->dump &&
+		    joined->metric == kr->metric && joined->is_local == kr->is_local)
+			return i != number;
+	}
+	return false;
+}
+
 void
 kroute_set_protocol(struct kroute *kr, const struct kernel_event *ev, bool joins)
 {

@@ -102,6 +102,13 @@ bool kroute_has_members(const struct kroute *kr, const struct kernel_event *ev);
 /* Return true if the record and the event may be one route, as far as `details` show. */
 bool kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev);
 /*
+ * Return true if the kernel may have the route although the last dump does not show it. In
+ * a dump Linux goes from the first next hop of a joined IPv6 route to the last one, and
+ * passes over other routes of the metric between them (fib6_dump_node()). Routes of router
+ * advertisements are not meant, because no dump shows them after they have expired.
+ */
+bool kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number);
+/*
  * Set the protocol of a new or changed record. A route that the kernel joins keeps the
  * protocol of its first next hop. The event of a further next hop has the protocol of that
  * next hop.

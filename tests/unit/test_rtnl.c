@@ -327,6 +327,33 @@ routes_of_advertisements_that_linux_joins_are_one_route(void **state)
 	stop(s);
 }
 
+/*
+ * In a dump Linux passes over the routes of a prefix that are between the next hops of a
+ * joined route.
+ */
+static void
+a_route_between_the_next_hops_of_another_stays(void **state)
+{
+	struct scene *s = started(state);
+	uint64_t dumps;
+
+	ip(s->bed, "-6 route append " NET6 " via 2001:db8::9");
+	ip(s->bed, "-6 route append " NET6 " dev t0");
+	ip(s->bed, "-6 route append " NET6 " via 2001:db8::a");
+	wait_for(s, gateways_are(s, NET6, "2001:db8::9 2001:db8::a"));
+	wait_for(s, n_of(s, NET6) == 2 && atomic_load(&kernel_status.in_step) == 1);
+	dumps = count(&kernel_status.dumps);
+	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	wait_for(s, count(&kernel_status.dumps) >= dumps + 9);
+	wait_for(s, kernel_queue_depth() == 0);
+	ip(s->bed, "-6 route del " NET6 " via 2001:db8::9");
+	ip(s->bed, "-6 route del " NET6 " via 2001:db8::a");
+	wait_for(s, gateways_are(s, NET6, "-"));
+	ip(s->bed, "-6 route del " NET6 " dev t0");
+	wait_for(s, n_of(s, NET6) == 0);
+	stop(s);
+}
+
 static void
 routes_go_with_their_next_hop_object(void **state)
 {
@@ -808,6 +835,7 @@ main(void)
 		bed_test(routes_go_with_the_address_that_is_their_source),
 		bed_test(ipv6_routes_go_when_ipv6_ends_on_their_link),
 		bed_test(routes_of_advertisements_that_linux_joins_are_one_route),
+		bed_test(a_route_between_the_next_hops_of_another_stays),
 		bed_test(routes_go_with_their_next_hop_object),
 		bed_test(routes_of_an_object_that_is_a_blackhole_follow_it),
 		bed_test(a_route_with_a_limited_life_goes_when_it_is_over),
