@@ -53,8 +53,9 @@ kmon_errno(int nlerr)
 	case NLE_NOACCESS:
 		return -EPERM;
 	case NLE_DUMP_INTR:
-	case NLE_AGAIN:
 		return -EAGAIN;
+	case NLE_AGAIN: /* of a socket that waits: the kernel has not answered in time */
+		return -ETIMEDOUT;
 	case NLE_BUSY:
 		return -EBUSY;
 	case NLE_OPNOTSUPP:

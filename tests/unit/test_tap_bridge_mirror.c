@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <netlink/errno.h>
 #include <string.h>
 
 #include "tap-bridge/kmon_impl.h"
@@ -119,12 +121,21 @@ removing_links_walks_over_their_own_entries(void **state)
 	assert_in_range(n_steps, HOSTS, 4 * HOSTS);
 }
 
+/* kmon_open() accepts -EAGAIN, because an event of the change leads to a new dump. */
+static void
+a_dump_without_an_answer_differs_from_a_disturbed_one(void **state)
+{
+	assert_int_equal(kmon_errno(-NLE_DUMP_INTR), -EAGAIN);
+	assert_int_equal(kmon_errno(-NLE_AGAIN), -ETIMEDOUT);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_that_has_grown_is_still_seeded),
 		cmocka_unit_test(removing_links_walks_over_their_own_entries),
+		cmocka_unit_test(a_dump_without_an_answer_differs_from_a_disturbed_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
