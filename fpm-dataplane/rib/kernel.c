@@ -93,13 +93,15 @@ event_has_gateway6(const struct kernel_event *ev)
  * Return true if the kernel joins the route with others of its metric: it has a gateway,
  * and the kernel did not make it of a router advertisement (Linux,
  * rt6_qualify_for_ecmp()). A program makes routes of protocol ra, too, which the kernel
- * joins. Only several next hops in an event tell them from the kernel's own.
+ * joins. Only several next hops in an event, or a replaced route, tell them from the
+ * kernel's own.
  */
 static bool
 event_joins(const struct kernel_event *ev)
 {
 	return event_has_gateway6(ev) &&
-	       (ev->route.protocol != RTPROT_RA || ev->route.n_hops > 1);
+	       (ev->route.protocol != RTPROT_RA || ev->route.n_hops > 1 ||
+		ev->order == KERNEL_REPLACE);
 }
 
 static bool

@@ -314,6 +314,7 @@ static void
 an_ipv6_replace_takes_the_route_that_is_joined_as_it_is(void **state)
 {
 	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
 
 	(void)rig_kernel_route(g, NEW, NET6, 1024, NULL, 12);
 	(void)rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
@@ -321,9 +322,16 @@ an_ipv6_replace_takes_the_route_that_is_joined_as_it_is(void **state)
 	go(g);
 	assert_int_equal(g->rib->kroutes.n, 14);
 	assert_seen(g, HOST6, "onlink@2");
+	/* A program has made it of a router advertisement: the kernel replaces no route. */
+	ev = rig_kernel_route(g, NEW, NET6, 1024, GW6(3), 11);
+	ev->order = KERNEL_REPLACE;
+	ev->route.protocol = RTPROT_RA;
+	go(g);
+	assert_int_equal(g->rib->kroutes.n, 14);
+	assert_seen(g, HOST6, "onlink@2");
 	(void)rig_kernel_route(g, DEL, NET6, 1024, NULL, 12);
 	go(g);
-	assert_seen(g, HOST6, "2001:db8:1::2@1");
+	assert_seen(g, HOST6, "2001:db8:1::3@1");
 	end(g);
 }
 
