@@ -53,6 +53,19 @@ type_json(uint8_t rtm_type)
 	return json_name_or_number(rtm_type <= RTN_THROW ? name[rtm_type] : NULL, rtm_type);
 }
 
+/*
+ * Return the type of a route as Linux reports it. A route by a next-hop object that is a
+ * blackhole is of type blackhole as long as the object is one.
+ */
+static uint8_t
+row_type(const struct slot *s, uint8_t rtm_type)
+{
+	return rtm_type == RTN_UNICAST && s->n_legs == 1 &&
+			       s->leg[0].hop.kind == PATH_BLACKHOLE
+		       ? RTN_BLACKHOLE
+		       : rtm_type;
+}
+
 enum path_kind
 path_shown_kind(fib_path path)
 {
@@ -200,8 +213,8 @@ route_json(const struct rib *rib, const struct route *r, const struct shown_rout
 		"vrf", vrf_json(vrf), "source",
 		kr == NULL ? "zebra" : kroute_source_name(kr), "protocol",
 		protocol_json(kr == NULL ? (uint8_t)r->protocol : kr->protocol), "type",
-		type_json(kr == NULL ? (uint8_t)r->rtm_type : kr->rtm_type), "metric",
-		kr == NULL ? json_null() : json_integer(kr->metric), "nexthop_id",
+		type_json(row_type(s, kr == NULL ? (uint8_t)r->rtm_type : kr->rtm_type)),
+		"metric", kr == NULL ? json_null() : json_integer(kr->metric), "nexthop_id",
 		(json_int_t)s->nhid, "group", (json_int_t)s->number, "state",
 		has_fib  ? path_state_name(kind)
 		: not_ip ? "unsupported"

@@ -482,6 +482,13 @@ def test_weights_of_sixteen_bits_are_obeyed_and_audit_finds_no_difference(both):
     both.audit()
 
 
+def test_routes_by_an_object_that_is_a_blackhole_are_equal_in_the_audit(both):
+    """Linux reports such a route with the type blackhole, also in a table that no packet asks."""
+    both.ip("nexthop add id 5 blackhole", f"route add {NET[4]} nhid 5", f"route add {NET[4]} table 77 nhid 5")
+    both.agree("added", {HOST[4]: "nothing"})
+    both.audit()
+
+
 def test_a_table_without_a_rule_is_not_asked(both, family):
     """Routes of a table that no rule names have no effect."""
     both.ip(line(family, f"route add {NET[family]} {via(both, 'wan', family)} table 77"))
