@@ -77,14 +77,14 @@ kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number)
 {
 	const struct kroute *kr = &k->v[number];
 
-	if (kr->route->family != 6 || kr->protocol == RTPROT_RA)
+	if (kr->route->family != 6 || kr->protocol == RTPROT_RA || kr->dump == 0)
 		return false;
 	for (uint32_t i = kroute_first(k, kr->route); i != 0; i = kroute_next(k, i)) {
 		const struct kroute *joined = &k->v[i];
 
 		if (joined->joins && joined->ifindex == 0 && joined->dump == k->dump &&
 		    joined->metric == kr->metric && joined->is_local == kr->is_local)
-			return i != number;
+			return i != number && kroute_precedes(joined, kr);
 	}
 	return false;
 }
@@ -94,8 +94,8 @@ kroute_set_protocol(struct kroute *kr, const struct kernel_event *ev, bool joins
 {
 	bool appended = joins && ev->order == KERNEL_LAST && kr->protocol != RTPROT_UNSPEC;
 
-	if (appended && kr->protocol != ev->route.protocol) {
-		kr->mixed = true;
+	if (appended) {
+		kr->mixed |= kr->protocol != ev->route.protocol;
 		return;
 	}
 	kr->protocol = ev->route.protocol;

@@ -104,8 +104,10 @@ bool kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev
 /*
  * Return true if the kernel may have the route although the last dump does not show it. In
  * a dump Linux goes from the first next hop of a joined IPv6 route to the last one, and
- * passes over other routes of the metric between them (fib6_dump_node()). Routes of router
- * advertisements are not meant, because no dump shows them after they have expired.
+ * passes over other routes of the metric between them (fib6_dump_node()). So only a route
+ * behind a joined one is meant, and such a route is not in force. Two kinds are not meant:
+ * routes of router advertisements, because no dump shows them after they have expired, and
+ * routes of a checkpoint, because they may be old.
  */
 bool kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number);
 /*

@@ -513,6 +513,37 @@ a_dump_puts_routes_of_equal_metric_in_its_order(void **state)
 	end(g);
 }
 
+/*
+ * Linux passes over routes between the next hops of a joined route, so a route behind the
+ * joined route stays. A route before it has been replaced, and the event about this was
+ * lost.
+ */
+static void
+of_the_routes_beside_a_joined_one_a_dump_removes_those_before_it(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
+	uint32_t n;
+
+	(void)rig_kernel_route(g, NEW, NET6, 1024, NULL, 12);
+	go(g);
+	n = g->rib->kroutes.n;
+	for (unsigned int i = 0; i < 2; i++) {
+		rig_kernel_dump(g, true, 6, 0);
+		ev = rig_kernel_route(g, NEW, NET6, 1024, GW6(1), 11);
+		ev->order = KERNEL_LISTED;
+		rig_kernel_hop(ev, GW6(2), 11);
+		rig_kernel_dump(g, false, 6, 0);
+		go(g);
+		assert_seen(g, HOST6, BOTH6);
+		(void)rig_kernel_route(g, NEW, NET6, 1024, NULL, 12);
+		go(g);
+		assert_true(i == 0 || g->rib->kroutes.n == n);
+		n = g->rib->kroutes.n;
+	}
+	end(g);
+}
+
 /* Send a dump of one protocol. It shows a route to NET for each gateway of `gw`. */
 static void
 dump_of(struct rig *g, uint8_t protocol, const char *const *gw)
@@ -829,6 +860,8 @@ main(void)
 		cmocka_unit_test(what_comes_while_a_dump_runs_or_is_swept_stays),
 		cmocka_unit_test(a_dump_that_begins_again_counts_from_its_second_begin),
 		cmocka_unit_test(a_dump_puts_routes_of_equal_metric_in_its_order),
+		cmocka_unit_test(
+			of_the_routes_beside_a_joined_one_a_dump_removes_those_before_it),
 		cmocka_unit_test(
 			a_dump_of_one_protocol_keeps_the_order_of_routes_of_several),
 		cmocka_unit_test(an_event_gives_a_route_of_such_a_dump_its_place),
