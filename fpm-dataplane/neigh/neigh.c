@@ -117,7 +117,8 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct neigh *n = timer->data;
 
 	link_retry_vlans(n);
-	if (n->resync || kmon_is_lost(n->control)) {
+	if (n->resync || kmon_is_lost(n->control) ||
+	    (n->device_mon != NULL && kmon_is_lost(n->device_mon))) {
 		n->resync = kmon_resync(n->control) < 0 ||
 			    (n->device_mon != NULL && kmon_resync(n->device_mon) < 0);
 	}
