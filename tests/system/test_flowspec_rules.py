@@ -572,21 +572,30 @@ def test_nft_is_bounded(slow):
     assert now == 4.0 and loaded.known is None
 
 
-def test_a_look_at_the_table_that_takes_too_long_is_repeated():
-    """If no flow has changed, and nft takes too long to list the table, the rules keep their counters. The
-    next load looks again."""
+@pytest.mark.parametrize("why", [table.NftTimeout, table.NftError])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_look_at_the_table_that_fails_is_repeated(tmp_path, capsys, why, named):
+    """If no flow has changed, and nft cannot list the table in time, or at all, the rules keep their
+    counters. The helper reports the failure, and looks again."""
     numbers, asked = iter(range(100)), []
 
-    def nft(text, *_options, **_limit):
-        asked.append(text)
-        raise table.NftTimeout("nft takes too long")
+    def nft(text, *options, **_limit):
+        asked.append((text, options))
+        if named and options == ("list", "tables"):
+            return f"table inet another\ntable {TABLE}\n"
+        raise why("nft does not list it")
 
-    loaded = table.Table(nft, number=lambda: next(numbers))
+    fed = Fed(tmp_path, None, validate=False)
+    fed.table = fed.helper.table = loaded = table.Table(nft, lambda: fed.now, lambda: next(numbers))
     loaded.known = {4: {}, 6: {}}
-    for _ in range(2):
-        with pytest.raises(table.NftTimeout):
-            loaded.load({4: {}, 6: {}})
-    assert asked == [None, None] and loaded.known is not None and loaded.touched()
+    fed.helper.start()
+    assert fed.status()["error"] == "nft does not list it"
+    before = len(asked)
+    fed.wait(6)
+    assert len(asked) == 2 * before and loaded.known is not None
+    assert {text for text, _ in asked} == {None} and not any("-c" in options for _, options in asked)
+    said = capsys.readouterr().err
+    assert "nft does not list it" in said and "another program" not in said
 
 
 def test_commands_that_hang_are_ended(tmp_path):

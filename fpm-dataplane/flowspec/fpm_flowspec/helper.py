@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from . import action, origin, translate, update
 from .flow import Flow, Refused, order, parse
-from .table import CHAINS, TABLE, NftError, NftTimeout, Table
+from .table import CHAINS, TABLE, NftError, NftTimeout, NotListed, Table
 
 DEBOUNCE_S = 0.05  # seconds until a load of the table, which serves a burst of messages
 RETRY_S = 5  # seconds until the next attempt after nft failed
@@ -341,8 +341,8 @@ class Helper:
         try:
             try:
                 made_again = self.table.load(self._wanted())
-            except NftTimeout:
-                raise
+            except (NftTimeout, NotListed):
+                raise  # no rule is bad
             except NftError:
                 self._find_bad()
                 made_again = self.table.load(self._wanted())

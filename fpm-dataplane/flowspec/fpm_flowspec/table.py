@@ -21,6 +21,14 @@ class NftTimeout(NftError):
     """nft did not end in time. The kernel has the old rules, or the rules of the transaction."""
 
 
+class OtherTable(NftError):
+    """Another program has changed or deleted the table."""
+
+
+class NotListed(NftError):
+    """nft failed to list the table."""
+
+
 def nft(text, *options, limit_s=60):
     """Run nft commands as one transaction within `limit_s` seconds; return its output. Raises
     NftError."""
@@ -129,6 +137,10 @@ class Table:
                 if text != "":
                     self.known = None
                 raise
+            except NotListed:
+                if text == "":
+                    raise
+                # The handles of the new rules are not known: make the table again.
             except NftError:
                 pass  # another program has changed the table: make it again
         self.known = None
@@ -160,12 +172,29 @@ class Table:
             text += "".join(reversed(new))
         return text
 
+    def _list(self):
+        try:
+            return json.loads(self.run(None, "-j", "-a", "list", "table", *TABLE.split()))["nftables"]
+        except NftTimeout:
+            raise
+        except NftError as why:
+            if self._missing():
+                raise OtherTable("the table is missing") from why
+            raise NotListed(str(why)) from why
+
+    def _missing(self):
+        try:
+            return f"table {TABLE}" not in self.run(None, "list", "tables").splitlines()
+        except NftError:
+            return False  # unknown
+
     def _read(self, want):
-        """Read the handles of the rules. Raises NftError if the kernel has other rules than `want`."""
+        """Read the handles of the rules. Raises OtherTable if the kernel has other rules than `want`,
+        NotListed if nft does not say which rules it has."""
         seen = self._generation()
-        listed = json.loads(self.run(None, "-j", "-a", "list", "table", *TABLE.split()))
+        listed = self._list()
         handles, comments = {chain: [] for chain in CHAINS.values()}, {c: [] for c in CHAINS.values()}
-        for row in listed["nftables"]:
+        for row in listed:
             rule = row.get("rule")
             if rule and rule["chain"] in handles:
                 handles[rule["chain"]].append(rule["handle"])
@@ -177,7 +206,7 @@ class Table:
                 known[family][key] = (rules, [h for _, h in zip(rules.lines, left)])
             if [_comment(x) for r in some.values() for x in r.lines] != comments[CHAINS[family]]:
                 self.known = None
-                raise NftError("the table has other rules than were loaded")
+                raise OtherTable("the table has other rules than were loaded")
         self.known, self.seen = known, seen
 
 
