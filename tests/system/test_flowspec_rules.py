@@ -2,7 +2,6 @@
 """fpm_flowspec makes nft rules that hold for exactly the packets of a flow specification."""
 
 import functools
-import ipaddress
 import json
 import os
 import random
@@ -552,68 +551,6 @@ def test_events_are_read_while_frr_is_slow(tmp_path):
     assert fed.table.want == {4: {}, 6: {}}
 
 
-@pytest.mark.parametrize("slow", [2.5, 9.0])
-def test_nft_is_bounded(slow):
-    """All calls of nft for one load end within the time of the load."""
-    now = 0.0
-
-    def nft(_text, *_options, limit_s):
-        nonlocal now
-        now += min(slow, limit_s)
-        if slow >= limit_s:
-            raise table.NftTimeout("nft takes too long")
-        raise table.NftError("no")
-
-    loaded = table.Table(nft, lambda: now)
-    loaded.known, loaded.until = {4: {}, 6: {}}, 4.0
-    one = flow.parse(4, host(1))
-    with pytest.raises(table.NftTimeout):
-        loaded.load({4: {one.nlri: translate.rules(one, DROP)}, 6: {}})
-    assert now == 4.0 and loaded.known is None
-
-
-@pytest.mark.parametrize("why", [table.NftTimeout, table.NftError])
-@pytest.mark.parametrize("named", [True, False])
-def test_a_look_at_the_table_that_fails_is_repeated(tmp_path, capsys, why, named):
-    """If no flow has changed, and nft cannot list the table in time, or at all, the rules keep their
-    counters. The helper reports the failure, and looks again."""
-    numbers, asked = iter(range(100)), []
-
-    def nft(text, *options, **_limit):
-        asked.append((text, options))
-        if named and options == ("list", "tables"):
-            return f"table inet another\ntable {TABLE}\n"
-        raise why("nft does not list it")
-
-    fed = Fed(tmp_path, None, validate=False)
-    fed.table = fed.helper.table = loaded = table.Table(nft, lambda: fed.now, lambda: next(numbers))
-    loaded.known = {4: {}, 6: {}}
-    fed.helper.start()
-    assert fed.status()["error"] == "nft does not list it"
-    before = len(asked)
-    fed.wait(6)
-    assert len(asked) == 2 * before and loaded.known is not None
-    assert {text for text, _ in asked} == {None} and not any("-c" in options for _, options in asked)
-    said = capsys.readouterr().err
-    assert "nft does not list it" in said and "another program" not in said
-
-
-def test_commands_that_hang_are_ended(tmp_path):
-    """vtysh and nft are killed when their time is over."""
-    program = tmp_path / "nft"
-    program.write_text("#!/bin/sh\nexec sleep 60\n")
-    program.chmod(0o755)
-    with pytest.raises(origin.FrrTimeout):
-        origin.vtysh(["show version"], 0.1, [str(program)])
-    path = os.environ["PATH"]
-    os.environ["PATH"] = f"{tmp_path}:{path}"
-    try:
-        with pytest.raises(table.NftTimeout):
-            table.nft("", limit_s=0.1)
-    finally:
-        os.environ["PATH"] = path
-
-
 @pytest.mark.parametrize(
     ("octets", "line"),
     [
@@ -701,35 +638,35 @@ def test_rules_of_another_program_are_replaced(judged):
 def test_a_table_that_another_program_removes_is_made_again(judged):
     """`nft flush ruleset`, which a reload of nftables.service runs, removes the rules of all flows. The
     next load makes them again, although no flow has changed."""
-    one = flow.parse(4, host(1))
-    want = {4: {one.nlri: translate.rules(one, DROP)}, 6: {}}
+    one, two = (flow.parse(4, host(number)) for number in (1, 2))
+    limited = translate.rules(two, action.parse([rate(0x8006, 1000.0)]))
+    want = {4: {one.nlri: translate.rules(one, DROP), two.nlri: limited}, 6: {}}
     judged.load(want)
     assert not judged.table.touched()
-    for change in (f"delete table {TABLE}", f"flush chain {TABLE} flow4"):
+    listed = ["nft", "--stateless", "list", "table", *TABLE.split()]
+    text = netns.run(judged.dut.ctl, listed)
+    assert str(one) in text and "limit rate" in text
+    for change in (
+        f"delete table {TABLE}",
+        f"flush table {TABLE}",
+        f"flush chain {TABLE} flow4",
+        f"flush chain {TABLE} {limited.chain}",
+        f"flush chain {TABLE} forward",
+        f"delete chain {TABLE} forward",
+        f"add chain {TABLE} forward {{ policy drop ; }}",
+        f"add rule {TABLE} flow6 accept",
+        f"add table {TABLE} {{ flags dormant ; }}",
+    ):
         netns.run(judged.dut.ctl, ["nft", *change.split()])
         assert judged.table.touched()
-        assert judged.table.load(want)
-        assert str(one) in netns.run(judged.dut.ctl, ["nft", "list", "chain", *TABLE.split(), "flow4"])
+        assert judged.table.load(want), change
+        assert netns.run(judged.dut.ctl, listed) == text
     done = judged.transactions
     netns.run(judged.dut.ctl, ["nft", "add", "table", "inet", "another"])
     assert judged.table.touched() and not judged.table.load(want)
     assert judged.transactions == done and not judged.table.touched()
     netns.run(judged.dut.ctl, ["nft", "delete", "table", "inet", "another"])
     judged.load({4: {}, 6: {}})
-
-
-def test_changes_of_another_program_are_looked_for(tmp_path):
-    """The table is verified every 5 s. It is loaded if another program may have changed it."""
-    fed = Fed(tmp_path, None, validate=False)
-    fed.helper.start()
-    fed.flow(host(1))
-    fed.wait(60)
-    loads = fed.table.loads
-    fed.table.changed = True
-    fed.wait(6)
-    assert fed.table.loads == loads + 1
-    fed.wait(60)
-    assert fed.table.loads == loads + 1
 
 
 def test_reserved_tcp_flags_are_refused_by_name():
@@ -745,8 +682,8 @@ def test_the_greatest_rates_are_taken_by_nft(judged):
     for number, value in enumerate((1.0, 1e6, 1.2e10, action.UNLIMITED_BYTES)):
         for kind in (0x8006, 0x800C):
             act = action.parse([rate(kind, min(value, 1e10) if kind == 0x800C else value)])
-            octets = bytes([3, 0x81, number, 5, 0x81, kind & 0xFF])
-            want[4][octets] = translate.rules(flow.parse(4, b"\x03\x81\x11" + octets[3:]), act)
+            one = flow.parse(4, bytes([3, 0x81, 17, 5, 0x81, (kind & 0xFF) + number]))
+            want[4][one.nlri] = translate.rules(one, act)
     judged.load(want)
     judged.load({4: {}, 6: {}})
 

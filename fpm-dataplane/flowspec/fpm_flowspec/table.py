@@ -10,7 +10,7 @@ import time
 
 TABLE = "inet flowspec"
 PRIORITY = -10  # before the operator's rules, so dropped packets take nothing from their limits
-CHAINS = {4: "flow4", 6: "flow6"}
+BASE, CHAINS = "forward", {4: "flow4", 6: "flow6"}
 
 
 class NftError(Exception):
@@ -81,7 +81,7 @@ delete table {TABLE}
 table {TABLE} {{
 	chain flow4 {{ }}
 	chain flow6 {{ }}
-	chain forward {{
+	chain {BASE} {{
 		type filter hook forward priority {PRIORITY}; policy accept;
 		meta nfproto vmap {{ ipv4 : jump flow4, ipv6 : jump flow6 }}
 	}}
@@ -193,20 +193,18 @@ class Table:
         NotListed if nft does not say which rules it has."""
         seen = self._generation()
         listed = self._list()
-        handles, comments = {chain: [] for chain in CHAINS.values()}, {c: [] for c in CHAINS.values()}
+        rules = {}  # {chain: its rules}
         for row in listed:
-            rule = row.get("rule")
-            if rule and rule["chain"] in handles:
-                handles[rule["chain"]].append(rule["handle"])
-                comments[rule["chain"]].append(rule.get("comment"))
+            if "rule" in row:
+                rules.setdefault(row["rule"]["chain"], []).append(row["rule"])
         known = {}
         for family, some in want.items():
-            left, known[family] = iter(handles[CHAINS[family]]), {}
-            for key, rules in some.items():
-                known[family][key] = (rules, [h for _, h in zip(rules.lines, left)])
-            if [_comment(x) for r in some.values() for x in r.lines] != comments[CHAINS[family]]:
-                self.known = None
-                raise OtherTable("the table has other rules than were loaded")
+            left = iter(rules.get(CHAINS[family], ()))
+            known[family] = {key: (x, [y["handle"] for _, y in zip(x.lines, left)]) for key, x in some.items()}
+        comments = {chain: [rule.get("comment") for rule in some] for chain, some in rules.items()}
+        if not _has_hook(listed) or comments != _comments(want):
+            self.known = None
+            raise OtherTable("the table has other rules than were loaded")
         self.known, self.seen = known, seen
 
 
@@ -214,6 +212,26 @@ def _whole(want):
     """Return the commands that make the table again, with rules."""
     each = (_add(CHAINS[f], rules) for f, some in want.items() for rules in some.values())
     return skeleton() + "".join(each)
+
+
+def _has_hook(listed):
+    """Return true if packets reach the rules: the base chain is there, and the table is not dormant."""
+    # nft 1.0.6 writes a wrong word as the flag. The table has no other flag.
+    dormant = any("flags" in row.get("table", {}) for row in listed)
+    chains = {row["chain"]["name"]: row["chain"] for row in listed if "chain" in row}
+    base = chains.get(BASE, {})
+    return not dormant and base.get("hook") == "forward" and base.get("policy") == "accept"
+
+
+def _comments(want):
+    """Return {chain: the comments of its rules} of each chain that has rules. None: a rule has none."""
+    found = {BASE: [None]}
+    for family, some in want.items():
+        for rules in some.values():
+            found.setdefault(CHAINS[family], []).extend(map(_comment, rules.lines))
+            if rules.chain is not None:
+                found[rules.chain] = [None] * len(rules.chain_lines)
+    return found
 
 
 def _comment(line):

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""fpm_flowspec loads the table again after a failure of nft, or after a change by another program."""
+
+import os
+import sys
+
+import pytest
+
+from flowspec_fed import Fed, host
+from lib.flowspec import FOLDER
+
+sys.path.insert(0, FOLDER)
+
+from fpm_flowspec import action, flow, origin, table, translate  # noqa: E402
+
+
+@pytest.mark.parametrize("slow", [2.5, 9.0])
+def test_nft_is_bounded(slow):
+    """All calls of nft for one load end within the time of the load."""
+    now = 0.0
+
+    def nft(_text, *_options, limit_s):
+        nonlocal now
+        now += min(slow, limit_s)
+        if slow >= limit_s:
+            raise table.NftTimeout("nft takes too long")
+        raise table.NftError("no")
+
+    loaded = table.Table(nft, lambda: now)
+    loaded.known, loaded.until = {4: {}, 6: {}}, 4.0
+    one = flow.parse(4, host(1))
+    with pytest.raises(table.NftTimeout):
+        loaded.load({4: {one.nlri: translate.rules(one, action.Actions(bytes_s=0))}, 6: {}})
+    assert now == 4.0 and loaded.known is None
+
+
+@pytest.mark.parametrize("why", [table.NftTimeout, table.NftError])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_look_at_the_table_that_fails_is_repeated(tmp_path, capsys, why, named):
+    """If no flow has changed, and nft cannot list the table in time, or at all, the rules keep their
+    counters. The helper reports the failure, and looks again."""
+    numbers, asked = iter(range(100)), []
+
+    def nft(text, *options, **_limit):
+        asked.append((text, options))
+        if named and options == ("list", "tables"):
+            return f"table inet another\ntable {table.TABLE}\n"
+        raise why("nft does not list it")
+
+    fed = Fed(tmp_path, None, validate=False)
+    fed.table = fed.helper.table = loaded = table.Table(nft, lambda: fed.now, lambda: next(numbers))
+    loaded.known = {4: {}, 6: {}}
+    fed.helper.start()
+    assert fed.status()["error"] == "nft does not list it"
+    before = len(asked)
+    fed.wait(6)
+    assert len(asked) == 2 * before and loaded.known is not None
+    assert {text for text, _ in asked} == {None} and not any("-c" in options for _, options in asked)
+    said = capsys.readouterr().err
+    assert "nft does not list it" in said and "another program" not in said
+
+
+def test_commands_that_hang_are_ended(tmp_path):
+    """vtysh and nft are killed when their time is over."""
+    program = tmp_path / "nft"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    with pytest.raises(origin.FrrTimeout):
+        origin.vtysh(["show version"], 0.1, [str(program)])
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{tmp_path}:{path}"
+    try:
+        with pytest.raises(table.NftTimeout):
+            table.nft("", limit_s=0.1)
+    finally:
+        os.environ["PATH"] = path
+
+
+def test_changes_of_another_program_are_looked_for(tmp_path):
+    """The table is verified every 5 s. It is loaded if another program may have changed it."""
+    fed = Fed(tmp_path, None, validate=False)
+    fed.helper.start()
+    fed.flow(host(1))
+    fed.wait(60)
+    loads = fed.table.loads
+    fed.table.changed = True
+    fed.wait(6)
+    assert fed.table.loads == loads + 1
+    fed.wait(60)
+    assert fed.table.loads == loads + 1
