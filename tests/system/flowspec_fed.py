@@ -76,7 +76,8 @@ class Fed:
 
 
 class Frr:
-    """Answers `show bgp` from {prefix: AS path} of unicast routes. None: its next hop is not reachable."""
+    """Answers `show bgp` from {prefix: AS path} of unicast routes. The next hop of a path that is a tuple
+    cannot be reached."""
 
     def __init__(self, routes):
         self.routes = routes
@@ -89,7 +90,9 @@ class Frr:
         nets = {ipaddress.ip_network(p): path for p, path in self.routes.items()}
         if "longer-prefixes" in words:
             below = {n: path for n, path in nets.items() if n.version == asked.version and n.subnet_of(asked)}
-            rows = {n: {"path": " ".join(map(str, x or ())), **({} if x is None else {"valid": True})} for n, x in below.items()}
+            rows = {n: {"path": " ".join(map(str, path))} for n, path in below.items()}
+            # FRR leaves the key out of a path that it does not use.
+            rows = {n: row if isinstance(below[n], tuple) else {"valid": True, **row} for n, row in rows.items()}
             return {"routes": {str(n): [row] for n, row in rows.items()}}
         some = [n for n in nets if n.version == asked.version and asked.subnet_of(n)]
         if "/" in words[4]:
@@ -97,10 +100,9 @@ class Frr:
         if not some:
             return {}
         best = max(some, key=lambda n: n.prefixlen)
-        if nets[best] is None:
-            return {"prefix": str(best), "paths": [{"aspath": {"segments": []}}]}
-        segments = [{"type": "as-sequence", "list": nets[best]}] if nets[best] else []
-        return {"prefix": str(best), "paths": [{"bestpath": {"overall": True}, "aspath": {"segments": segments}}]}
+        segments = [{"type": "as-sequence", "list": list(nets[best])}] if nets[best] else []
+        used = {} if isinstance(nets[best], tuple) else {"bestpath": {"overall": True}}
+        return {"prefix": str(best), "paths": [{**used, "aspath": {"segments": segments}}]}
 
 
 def host(number):

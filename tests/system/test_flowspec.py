@@ -172,6 +172,8 @@ def test_a_unicast_route_that_is_not_used_is_skipped(flows):
     flows.peer.route(half, via=via)
     row = eventually(lambda: flows.frr.json(f"show bgp ipv4 unicast {half} json"), 10, 0.05)
     assert row["prefix"] == half and "bestpath" not in row["paths"][0]
+    below = flows.frr.json("show bgp ipv4 unicast 198.51.100.0/24 longer-prefixes json")["routes"]
+    assert below[half][0]["path"] == str(AS_THEIRS) and "valid" not in below[half][0]
     try:
         flows.peer.flow(f"destination {VICTIM}/32")
         flows.helper.settled(**{f"destination {VICTIM}/32": "installed"})

@@ -705,6 +705,9 @@ def test_the_greatest_rates_are_taken_by_nft(judged):
         ("0118c00002", [], "a more specific route is of another AS: 192.0.2.128/25"),
         ("0120c6336809", [65001], None),
         ("0120c6336809", [65002], "its neighbor is AS 65002"),
+        ("0120c6336809", [65003], "its neighbor is AS 65003"),
+        ("0116c63368", [65001], "a more specific route is of another AS: 198.51.104.0/24"),
+        ("0118c6336a", [65001], None),
         ("038106", [65001], "no destination"),
         ("0100", [65001], "shorter than /8"),
     ],
@@ -717,7 +720,8 @@ def test_only_the_neighbor_of_the_unicast_route_may_filter(octets, as_path, why)
         "198.51.102.0/23": [65002],
         "198.51.102.128/25": [65003],
         "198.51.104.0/22": [65001],
-        "198.51.104.0/24": None,  # it is not used, so the /22 is the best match
+        "198.51.104.0/24": (65003,),  # not used: the /22 is the best match, but this route is received, too
+        "198.51.106.0/25": (65001,),
         "203.0.113.0/24": [],
         "192.0.2.0/24": [],
         "192.0.2.128/25": [65003],

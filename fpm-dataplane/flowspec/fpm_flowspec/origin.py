@@ -190,7 +190,8 @@ def _best_path(row):
 
 
 def _more_specific(prefixes, ask):
-    """Return {prefix: {more specific prefix: AS paths of its routes}}."""
+    """Return {prefix: {more specific prefix: AS paths of its routes}}. Routes that FRR does not use count,
+    too: condition c of the RFC is about all routes that "have been received"."""
     some = [prefix for prefix in prefixes if prefix.length < prefix.bits]
     if not some:
         return {}
@@ -199,7 +200,7 @@ def _more_specific(prefixes, ask):
     found = {}
     for itself, row in zip(some, rows):
         found[itself] = {
-            prefix: [_path_of(p.get("path", "")) for p in paths if p.get("valid", True)]
+            prefix: [_path_of(p.get("path", "")) for p in paths]
             for prefix, paths in row.get("routes", {}).items()
             if prefix != str(itself)
         }
