@@ -68,6 +68,13 @@ ipaddr_from_v4(uint32_t v4)
 	return a;
 }
 
+/* Return true for 169.254/16. */
+static inline bool
+ipaddr_is_linklocal4(const struct ipaddr *a)
+{
+	return a->octet[0] == 169 && a->octet[1] == 254;
+}
+
 /* Return true for fe80::/10. */
 static inline bool
 ipaddr_is_linklocal6(const struct ipaddr *a)

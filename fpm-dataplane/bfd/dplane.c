@@ -108,10 +108,16 @@ bfd_dplane_next(const uint8_t *buf, size_t len, struct bfd_dplane_msg *msg)
 void
 bfd_dplane_conf(const struct bfd_dplane_session *s, struct bfd_conf *conf)
 {
+	/*
+	 * Echo packets of IPv4 have the address of the peer as source and destination. No
+	 * router forwards those of a link-local address (RFC 3927, 7): announce this.
+	 */
+	bool loops = s->family != 4 || !ipaddr_is_linklocal4(&s->dst);
+
 	*conf = (struct bfd_conf){
 		.min_tx_us = s->min_tx_us,
 		.min_rx_us = s->min_rx_us,
-		.min_echo_rx_us = s->min_echo_rx_us,
+		.min_echo_rx_us = loops ? s->min_echo_rx_us : 0,
 		.echo_tx_us = s->min_echo_tx_us,
 		.mult = s->mult,
 		.passive = (s->flags & BFD_DPLANE_PASSIVE) != 0,

@@ -258,8 +258,9 @@ kept_close(struct kept *k)
 uint32_t session_tx_us(const struct session *s);
 /*
  * Return the interval between sent echo packets; 0: none are sent. Forwarders send them, and
- * the peer forwards them to our own address. No router forwards a packet to a link-local
- * address (RFC 4291, 2.5.6), so a link-local session has none.
+ * the peer forwards them to our own address. No router forwards a packet of a link-local
+ * address (RFC 3927, 7; RFC 4291, 2.5.6), so a session with such an address of ours has
+ * none.
  */
 uint32_t session_echo_us(const struct session *s);
 /* Find a session; NULL: none. */

@@ -100,10 +100,11 @@ session_tx_us(const struct session *s)
 uint32_t
 session_echo_us(const struct session *s)
 {
-	bool loops = s->place.ifidx != 0 &&
-		     (s->k->told.family == 4 || !ipaddr_is_linklocal6(&s->k->told.dst));
+	const struct ipaddr *own = &s->place.local;
+	bool scoped = s->k->told.family == 4 ? ipaddr_is_linklocal4(own)
+					     : ipaddr_is_linklocal6(own);
 
-	return loops ? bfd_fsm_echo_us(&s->k->fsm) : 0;
+	return s->place.ifidx == 0 || scoped ? 0 : bfd_fsm_echo_us(&s->k->fsm);
 }
 
 void

@@ -363,15 +363,21 @@ def test_our_router_loops_the_echo_packets_of_its_peer(bfd, addresses):
     assert counters(bfd, ours)["session-down"] == 0
 
 
-def test_a_link_local_session_has_no_echo_packets_of_ours(bfd):
-    """No router forwards a packet to a link-local address, so such an echo packet never comes back."""
-    ours, theirs = own(bfd, "fe80::58:1/64", "fe80::58:2/64")
-    netns.run(bfd.router.far, ["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1"])
-    pair(bfd, ours, theirs, "echo-mode", **links(ours, theirs), theirs_lines=("echo receive-interval 50",))
+@pytest.mark.parametrize(
+    "addresses", [("169.254.58.1/30", "169.254.58.2/30"), ("fe80::58:1/64", "fe80::58:2/64")], ids=["ipv4", "ipv6"]
+)
+def test_a_link_local_session_has_no_echo_packets_of_ours(bfd, addresses):
+    """No router forwards a packet of a link-local address, so such an echo packet never comes back. For
+    the same reason our router announces to an IPv4 peer that it takes none."""
+    ours, theirs = own(bfd, *addresses)
+    netns.run(bfd.router.far, ["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1", "net.ipv4.ip_forward=1"])
+    lines = ("echo-mode", "echo receive-interval 50", "echo transmit-interval 50")
+    pair(bfd, ours, theirs, *lines, **links(ours, theirs))
     row = up(bfd, ours, theirs)
     eventually(lambda: bfd.row(theirs)["rx_packets"] > row["rx_packets"] + 12, 20, what="time goes on")
     row = bfd.row(theirs)
     assert (row["state"], row["downs"], row["echo_us"], row["echo_tx_packets"]) == ("up", 0, 0, 0), row
+    assert counters(bfd, ours)["session-down"] == 0
 
 
 def crash(frr):

@@ -301,6 +301,25 @@ each_flag_sets_its_part_of_the_configuration(void **state)
 	}
 }
 
+/* No router forwards the echo packets of such a peer (RFC 3927, 7). */
+static void
+a_link_local_peer_of_ipv4_must_send_no_echo_packets(void **state)
+{
+	struct bfd_dplane_session s = {
+		.family = 4, .dst = {{169, 254, 0, 2}}, .min_echo_rx_us = 4};
+	struct bfd_conf c;
+
+	bfd_dplane_conf(&s, &c);
+	assert_int_equal(c.min_echo_rx_us, 0);
+	s.dst.octet[1] = 253;
+	bfd_dplane_conf(&s, &c);
+	assert_int_equal(c.min_echo_rx_us, 4);
+	s.dst.octet[1] = 254;
+	s.family = 6;
+	bfd_dplane_conf(&s, &c);
+	assert_int_equal(c.min_echo_rx_us, 4);
+}
+
 static void
 a_state_change_is_written_as_bfdd_reads_it(void **state)
 {
@@ -420,6 +439,7 @@ main(void)
 		cmocka_unit_test(messages_follow_each_other),
 		cmocka_unit_test(the_largest_message_fits),
 		cmocka_unit_test(each_flag_sets_its_part_of_the_configuration),
+		cmocka_unit_test(a_link_local_peer_of_ipv4_must_send_no_echo_packets),
 		cmocka_unit_test(a_state_change_is_written_as_bfdd_reads_it),
 		cmocka_unit_test(
 			the_state_of_a_session_is_its_own_with_the_neighbors_timers),
