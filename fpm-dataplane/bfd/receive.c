@@ -32,11 +32,12 @@ packet_is_of(const struct received *r, const struct session *s)
 	    s->k->told.family != r->family || at->vrf != r->vrf ||
 	    !ipaddr_equal(&s->k->told.dst, &r->remote))
 		return false;
-	/* The kernel chose the local address, and the interface if bfdd named none. */
-	if (at->by == BY_KERNEL && ipaddr_equal(&at->local, &any))
-		return at->ifindex == 0 || at->ifindex == r->ifindex;
-	return ipaddr_equal(&at->local, &r->local) &&
-	       (r->multihop || at->ifindex == 0 || at->ifindex == r->ifindex);
+	/* A packet over several hops may arrive by any interface. */
+	if (!r->multihop && at->ifindex != 0 && at->ifindex != r->ifindex)
+		return false;
+	/* The kernel chose the local address of some sessions. */
+	return (at->by == BY_KERNEL && ipaddr_equal(&at->local, &any)) ||
+	       ipaddr_equal(&at->local, &r->local);
 }
 
 /* Find the session of a packet without your_discr: RFC 5881, 3. NULL: there is none. */

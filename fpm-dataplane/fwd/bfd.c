@@ -269,6 +269,17 @@ bfd_find(const struct burst *b, unsigned int i, struct view *v)
 	return true;
 }
 
+/*
+ * Return true for a packet of a session of one hop by a bridge, bond or team, which thread
+ * bfd serves by sockets. The session of a packet over several hops does not depend on the
+ * interface, but on the VRF, and the sockets receive from no VRF.
+ */
+static bool
+is_for_sockets(const struct burst *b, const struct view *v)
+{
+	return b->in->member && v->port != BFD_PORT_MULTI;
+}
+
 /* Note a packet that changes no session. Returns false for every other packet. */
 static bool
 bfd_note(const struct burst *b, const struct view *v)
@@ -391,7 +402,7 @@ fwd_bfd_take(struct burst *b, unsigned int i, enum reason *refused)
 	struct packet_meta *meta = packet_meta(b->m[i]);
 	struct view v;
 
-	if (!bfd_find(b, i, &v))
+	if (!bfd_find(b, i, &v) || is_for_sockets(b, &v))
 		return BFD_NOT;
 	if (bfd_note(b, &v)) {
 		counter_add(&f->count->reason[PUNT_local_control], 1);

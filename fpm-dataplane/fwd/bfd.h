@@ -56,7 +56,7 @@ fwd_bfd_round_end(struct fwd *f)
 
 /* Results of fwd_bfd_take(). */
 enum bfd_fate {
-	BFD_NOT, /* not BFD */
+	BFD_NOT, /* not BFD, or for the sockets of thread bfd */
 	BFD_TAKEN,
 	BFD_REFUSED, /* the caller drops it */
 };

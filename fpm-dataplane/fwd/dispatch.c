@@ -72,11 +72,11 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 	enum reason drop = DROP_policed;
 
 	/*
-	 * The kernel gets BFD packets out of tunnels, and those of a bridge, bond or team.
-	 * Thread bfd serves such sessions by sockets.
+	 * The kernel gets BFD packets out of tunnels. Thread bfd serves such sessions by
+	 * sockets.
 	 */
 	if (f->conf->bfd != NULL && reason == PUNT_local_control && !b->inside &&
-	    !b->in->member && packet_is_taken_by_bfd(b, i))
+	    packet_is_taken_by_bfd(b, i))
 		return;
 	class = fwd_class(b, i, reason);
 	/*

@@ -5,7 +5,7 @@
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/ruleset/
- * link: fpm-dataplane/port/rxq.c fpm-dataplane/punt/learn.c
+ * link: fpm-dataplane/port/rxq.c fpm-dataplane/port/bfd.c fpm-dataplane/punt/learn.c
  * link: poptrie/
  */
 #include <setjmp.h>
@@ -19,6 +19,7 @@
 
 #include "base/inet.h"
 #include "base/peers.h"
+#include "fwd/bfd.h"
 #include "fwd/burst.h"
 #include "punt/internal.h"
 
@@ -26,7 +27,7 @@
 #define BLUE  2
 #define MAIN  3 /* in no VRF */
 #define VLAN  PORT_MAX
-#define BYTES 80
+#define BYTES 96
 #define HZ    2600000000ull
 
 static const uint8_t ours[4] = {10, 0, 0, 1}, peer[4] = {10, 0, 0, 2};
@@ -293,6 +294,88 @@ the_same_mac_has_a_share_in_each_vlan(void **state)
 	assert_in_range(passed(CLASS_arp), conf.source_burst, conf.source_burst + 1);
 }
 
+/* --- BFD packets of a port that is a member of a bridge, bond or team ------------------ */
+
+#define SLOT      5u /* of the session */
+#define RING_SIZE 8
+
+/* Pass the burst on as a packet to this router. Return its class; N_PUNT_CLASS: BFD took it. */
+static enum punt_class
+class_by_dispatch(uint8_t family, uint16_t port, struct bfd_table *table)
+{
+	static struct {
+		struct rte_mbuf m;
+		struct packet_meta meta;
+	} buffer;
+	static alignas(64) char room[4096];
+	struct rte_ring *ring = (struct rte_ring *)room;
+	struct bfd_pace pace = {.table = table};
+	struct fwd_conf conf = {.fib = fwd.fib, .bfd = &pace, .count = &count};
+	unsigned int len = packet(family, false, 17, 49200, port);
+	uint8_t *udp = frame + L2_LEN + (family == 4 ? 20 : 40);
+	void *m;
+
+	len += 8 + BFD_OCTETS - 20;
+	put_be16(udp + 4, 8 + BFD_OCTETS);
+	memset(udp + 8, 0, BFD_OCTETS);
+	put_be32(udp + 8 + BFD_YOUR_DISCR, SLOT);
+	comes_by(RED, family, len);
+	buffer.m = mbuf;
+	rte_mbuf_refcnt_set(&buffer.m, 2); /* it is never freed */
+	buffer.m.nb_segs = 1;
+	burst.m[0] = &buffer.m;
+	burst.verdict[0] = PUNT_local_control;
+	assert_in_range(rte_ring_get_memsize(RING_SIZE), 1, sizeof(room));
+	assert_int_equal(
+		rte_ring_init(ring, "punt", RING_SIZE, RING_F_SP_ENQ | RING_F_SC_DEQ), 0);
+	for (unsigned int i = 0; i < N_PUNT_CLASS; i++)
+		conf.rings.punt[i] = ring;
+	fwd.conf = &conf;
+	fwd_dispatch(&burst);
+	fwd.conf = NULL;
+	if (rte_ring_sc_dequeue(ring, &m) != 0)
+		return N_PUNT_CLASS;
+	assert_ptr_equal(m, &buffer.m);
+	return buffer.meta.class;
+}
+
+/*
+ * The kernel has the session of one hop by the device above. Forwarders have that over
+ * several hops, in the VRF of the device, from which thread bfd has no sockets.
+ */
+static void
+only_multihop_packets_of_a_member_are_for_the_forwarders(void **state)
+{
+	struct fib *fib = *state;
+
+	fib->iface[RED]->member = true;
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct bfd_table *table = bfd_table_create();
+		struct bfd_beat beat = {.expects = true,
+					.family = family,
+					.ttl_least = 255,
+					.vrf = RED,
+					.port = BFD_PORT_MULTI};
+
+		assert_non_null(table);
+		memcpy(beat.local.octet, family == 4 ? ours : ours6, family_octets(family));
+		memcpy(beat.remote.octet, family == 4 ? peer : peer6,
+		       family_octets(family));
+		put_be32(beat.expect + BFD_YOUR_DISCR, SLOT);
+		atomic_store(&table->slot[SLOT].beat, &beat);
+		the_host_says_by(RED, family, 17, 49200, BFD_PORT);
+		assert_int_equal(class_by_dispatch(family, BFD_PORT, table),
+				 CLASS_signalling);
+		assert_int_equal(class_by_dispatch(family, BFD_PORT_ECHO, table),
+				 CLASS_signalling);
+		assert_int_equal(class_by_dispatch(family, BFD_PORT_MULTI, table),
+				 N_PUNT_CLASS);
+		assert_int_equal(atomic_load(&table->slot[SLOT].n_heard), 1);
+		atomic_store(&table->slot[SLOT].beat, NULL);
+		bfd_table_free(table);
+	}
+}
+
 int
 main(void)
 {
@@ -307,6 +390,8 @@ main(void)
 			a_neighbor_waited_for_has_a_share_on_each_link, up, down),
 		cmocka_unit_test_setup_teardown(the_same_mac_has_a_share_in_each_vlan, up,
 						down),
+		cmocka_unit_test_setup_teardown(
+			only_multihop_packets_of_a_member_are_for_the_forwarders, up, down),
 	};
 
 	if (fwd_cpu_choose(INSTRUCTIONS_AUTO) != 0)
