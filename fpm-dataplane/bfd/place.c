@@ -72,6 +72,18 @@ place_refuse(struct place *place, const char *reason)
 	place->reason = reason;
 }
 
+/*
+ * Return true for a member of a bridge, bond or team. As in Linux, packets of one hop that
+ * it receives come from the device above, so no session has it as its interface.
+ */
+static bool
+iface_is_member(const struct fib *fib, uint16_t ifidx)
+{
+	const struct fib_iface *iface = ifidx == 0 ? NULL : fib_iface(fib, ifidx);
+
+	return iface != NULL && iface->member;
+}
+
 /* Find the place of a session that names an interface. */
 static void
 place_named(const struct bfd *b, const struct bfd_dplane_session *told, struct place *place)
@@ -229,7 +241,9 @@ place_find(const struct bfd *b, const struct bfd_dplane_session *told, struct pl
 		if (n == 0 && place->by != BY_KERNEL)
 			place_refuse(place, "no interface has the local address");
 	}
-	if (place->by == BY_FORWARDERS && addr_is_zero(&place->local))
+	if (place->by == BY_FORWARDERS && iface_is_member(b->fib, place->ifidx))
+		place_refuse(place, "the interface is a member of a bridge, bond or team");
+	else if (place->by == BY_FORWARDERS && addr_is_zero(&place->local))
 		place_refuse(place, "the kernel has no source address for the peer");
 }
 
@@ -279,7 +293,7 @@ place_holds(const struct bfd *b, const struct bfd_dplane_session *told,
 		       path_kind(fib_resolve(b->fib, place->vrf, told->family, &told->src,
 					     0)) == PATH_LOCAL;
 	iface = fib_iface(b->fib, place->ifidx);
-	return iface != NULL && iface->ifindex == place->ifindex &&
+	return iface != NULL && !iface->member && iface->ifindex == place->ifindex &&
 	       iface->vrf == place->vrf && local_holds(b, told, place, up) &&
 	       route_holds(b, told, place);
 }

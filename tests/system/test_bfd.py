@@ -273,6 +273,7 @@ def test_a_session_by_a_bridge_over_a_port_is_served_over_the_kernel(bfd):
     that such a port receives to the kernel."""
     router, lan = bfd.router, bfd.router.wires["lan"]
     ends = {4: ("203.0.113.129", "203.0.113.130"), 6: ("fe80::81", "fe80::82")}
+    elsewhere = "203.0.113.134"
     router.ip(f"link add br7 address {lan.port_mac} type bridge", "link set br7 up", f"link set {lan.tap} master br7")
     netns.run(router.ctl, ["sysctl", "-qw", "net.ipv6.conf.br7.disable_ipv6=0"])
     netns.run(router.far, ["sysctl", "-qw", "net.ipv6.conf.lan.disable_ipv6=0"])
@@ -285,6 +286,11 @@ def test_a_session_by_a_bridge_over_a_port_is_served_over_the_kernel(bfd):
         for _, theirs in ends.values():
             eventually(lambda peer=theirs: bfd.state(peer) == "up", 20, what=f"{theirs} is up")
             assert (bfd.row(theirs)["by"], bfd.row(theirs)["dev"]) == ("kernel", "br7"), bfd.row(theirs)
+        # The kernel takes what the member receives as received by the bridge.
+        bfd.ours.configure("bfd", f"peer {elsewhere} local-address {ends[4][0]} interface {lan.tap}")
+        eventually(lambda: bfd.row(elsewhere) is not None, 20, what="the session of the member is known")
+        row = bfd.row(elsewhere)
+        assert (row["by"], row["reason"]) == (None, "the interface is a member of a bridge, bond or team"), row
         # Packets of unknown senders do not use up the rate of these peers.
         assert router.fpmctl("set", "policer", "control-new", "rate", "1", "burst", "1").returncode == 0
         rows = [bfd.row(theirs) for _, theirs in ends.values()]
@@ -294,6 +300,7 @@ def test_a_session_by_a_bridge_over_a_port_is_served_over_the_kernel(bfd):
             assert bfd.row(row["peer"])["downs"] == row["downs"], bfd.row(row["peer"])
     finally:
         router.fpmctl("set", "policer", "control-new", "rate", "1000", "burst", "1000")
+        bfd.ours.configure("bfd", f"no peer {elsewhere} local-address {ends[4][0]} interface {lan.tap}")
         for ours, theirs in ends.values():
             bfd.ours.configure("bfd", f"no peer {theirs} local-address {ours} interface br7")
             bfd.theirs.configure("bfd", f"no peer {ours} local-address {theirs} interface lan")
