@@ -188,8 +188,13 @@ row_add_tunnel(json_t *row, struct neigh *n, const struct link *l)
 	row_set(row, "remote", source_json(t->family, &remote));
 	row_set(row, "outer_vrf",
 		fi == NULL ? json_null() : outer_vrf_json(n, fi->tunnel.vrf));
-	if (fi != NULL)
+	if (fi != NULL) {
+		row_set(row, "inner",
+			json_string(!fi->tunnel.inner6   ? "ipv4"
+				    : !fi->tunnel.inner4 ? "ipv6"
+							 : "any"));
 		row_set(row, "overhead", json_integer(fi->tunnel.bytes));
+	}
 	row_set(row, "by_kernel", by_kernel == NULL ? json_null() : json_string(by_kernel));
 }
 

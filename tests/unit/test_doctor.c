@@ -458,6 +458,81 @@ the_vlans_on_ports_are_looked_at(void **state)
 	assert_string_equal(command(), "sysctl -w net.ipv4.conf.wan0/5.forwarding=1");
 }
 
+/* Write the sysctls of a VLAN or tunnel. */
+static void
+sysctls_put(const char *dev, const char *rp_filter, const char *forwarding)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", dev);
+	root_put(path, rp_filter);
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/forwarding", dev);
+	root_put(path, forwarding);
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/disable_ipv6", dev);
+	root_put(path, "0\n");
+}
+
+static size_t
+n_found(void (*check)(struct exam *e))
+{
+	json_array_clear(t.e.rows);
+	check(&t.e);
+	return json_array_size(t.e.rows);
+}
+
+static void
+sysctls_without_effect_are_not_looked_at(void **state)
+{
+	t.e.interfaces =
+		json_loads("[{\"name\": \"wan0.10\", \"port\": false, \"urpf\": \"off\","
+			   " \"part_of\": \"br10\"},"
+			   "{\"name\": \"six\", \"port\": false, \"urpf\": \"strict\","
+			   " \"part_of\": null, \"tunnel\": \"sit\", \"inner\": \"ipv6\"}]",
+			   0, NULL);
+	root_put("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
+	root_put("/proc/sys/net/ipv4/conf/all/forwarding", "1\n");
+	root_put("/proc/sys/net/ipv6/conf/all/forwarding", "1\n");
+	sysctls_put("wan0.10", "1\n", "0\n");
+	sysctls_put("six", "1\n", "0\n");
+	assert_int_equal(n_found(check_rp_filter), 0);
+	assert_int_equal(n_found(check_forwarding), 0);
+	root_put("/proc/sys/net/ipv6/conf/all/forwarding", "0\n");
+	assert_string_equal(verdict(check_forwarding), "fail");
+	assert_string_equal(told("text"), "off: IPv6");
+}
+
+/* There may be thousands of VLANs, and one command mends them all. */
+static void
+a_sysctl_of_all_is_told_of_once(void **state)
+{
+	t.e.interfaces =
+		json_loads("[{\"name\": \"wan0.5\", \"port\": false, \"urpf\": \"strict\"},"
+			   "{\"name\": \"wan0.6\", \"port\": false, \"urpf\": \"strict\"}]",
+			   0, NULL);
+	root_put("/proc/sys/net/ipv4/conf/all/rp_filter", "1\n");
+	root_put("/proc/sys/net/ipv4/conf/all/forwarding", "0\n");
+	root_put("/proc/sys/net/ipv6/conf/all/forwarding", "1\n");
+	sysctls_put("wan0.5", "0\n", "0\n");
+	sysctls_put("wan0.6", "0\n", "0\n");
+	assert_string_equal(verdict(check_rp_filter), "warn");
+	assert_string_equal(told("subject"), "all");
+	assert_string_equal(command(), "sysctl -w net.ipv4.conf.all.rp_filter=0");
+	assert_string_equal(verdict(check_forwarding), "warn");
+	assert_string_equal(told("subject"), "all");
+	assert_string_equal(command(), "sysctl -w net.ipv4.ip_forward=1");
+	root_put("/proc/sys/net/ipv6/conf/all/forwarding", "0\n");
+	assert_string_equal(verdict(check_forwarding), "fail");
+	assert_string_equal(told("text"), "off: IPv4 and IPv6");
+	/* The finding about a port has the same command. */
+	json_array_append_new(t.e.interfaces,
+			      json_pack("{s:s, s:b}", "name", "wan0", "port", true));
+	sysctls_put("wan0", "0\n", "0\n");
+	assert_string_equal(verdict(check_rp_filter), "warn");
+	assert_string_equal(told("subject"), "wan0");
+	assert_string_equal(verdict(check_forwarding), "fail");
+	assert_string_equal(told("subject"), "wan0");
+}
+
 int
 main(void)
 {
@@ -478,6 +553,8 @@ main(void)
 		TEST(a_port_that_a_bond_has_taken_is_warned_of),
 		TEST(a_renamed_tap_is_looked_at_by_its_new_name),
 		TEST(the_vlans_on_ports_are_looked_at),
+		TEST(sysctls_without_effect_are_not_looked_at),
+		TEST(a_sysctl_of_all_is_told_of_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

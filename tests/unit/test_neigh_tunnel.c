@@ -421,12 +421,12 @@ rib_hears_of_tunnels(void **state)
 	assert_true(heard[0].gone && !heard[0].up);
 }
 
-/* Return the number of rows in neigh's answer to a query. */
-static size_t
-rows_of(enum query_kind kind)
+/* Return the rows of neigh's answer to a query. */
+static json_t *
+answer_to(enum query_kind kind)
 {
 	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
-	size_t n;
+	json_t *rows;
 
 	q->kind = kind;
 	q->from = &rib;
@@ -434,10 +434,56 @@ rows_of(enum query_kind kind)
 	empty(&rib);
 	neigh.ops->on_msg(&neigh, &q->m);
 	assert_ptr_equal(worker_take(&rib), &q->m);
-	n = json_array_size(q->rows);
-	json_decref(q->rows);
+	rows = q->rows;
 	msg_free(&q->m);
+	return rows;
+}
+
+/* Return the number of rows in neigh's answer to a query. */
+static size_t
+rows_of(enum query_kind kind)
+{
+	json_t *rows = answer_to(kind);
+	size_t n = json_array_size(rows);
+
+	json_decref(rows);
 	return n;
+}
+
+/* Assert that the row of the only tunnel has these families of inner packets. */
+static void
+inner_is(const char *families)
+{
+	json_t *rows = answer_to(QUERY_INTERFACES);
+	const json_t *row, *inner = NULL;
+	size_t i;
+
+	json_array_foreach (rows, i, row)
+		if (inner == NULL)
+			inner = json_object_get(row, "inner");
+	assert_non_null(inner);
+	assert_string_equal(json_string_value(inner), families);
+	json_decref(rows);
+}
+
+static void
+the_families_that_a_tunnel_takes_are_told(void **state)
+{
+	struct kmon_link t = gre_of(20, REMOTE, 0);
+
+	fib->tunnels_state = FIB_TUNNELS_ALLOWED;
+	add(t);
+	round_over();
+	inner_is("any");
+	t.tunnel.kind = KMON_SIT;
+	t.tunnel.proto = PROTO_IP6;
+	tell(&t, false);
+	round_over();
+	inner_is("ipv6");
+	t.tunnel.proto = PROTO_IP4;
+	tell(&t, false);
+	round_over();
+	inner_is("ipv4");
 }
 
 /* The rows name tunnels that the kernel serves. No other answer has them. */
@@ -472,6 +518,7 @@ main(void)
 		bed_test(what_forwarders_cannot_do_stays_with_the_kernel),
 		bed_test(rib_hears_of_tunnels),
 		bed_test(a_question_about_tunnels_has_the_tunnels_alone),
+		bed_test(the_families_that_a_tunnel_takes_are_told),
 	};
 
 	urcu_qsbr_register_thread();

@@ -310,22 +310,61 @@ netns_is_untold(struct exam *e)
 	return e->deny != NULL;
 }
 
+/* An interface that forwarders serve. */
+struct served {
+	const char *dev;
+	bool port;
+	bool no4, no6; /* a tunnel that takes no packets of the family */
+};
+
+/*
+ * Families whose sysctl of `all` is wrong. Findings about ports say so. Other interfaces
+ * have no finding about it, because there may be thousands of them.
+ */
+#define ALL4 1u
+#define ALL6 2u
+struct all_wrong {
+	unsigned int said, unsaid;
+	bool neither; /* an interface with `unsaid` forwards neither family */
+};
+
 /*
  * Check each interface that forwarders serve, by its name in the control namespace: TAPs,
- * VLANs, macvlans, tunnels and bridges. Only a TAP has a finding if nothing is wrong,
- * because there may be thousands of VLANs.
+ * VLANs, macvlans, tunnels and bridges. Only a TAP has a finding if nothing is wrong. The
+ * sysctls of a member of a bridge, bond or team have no effect. Returns the families for
+ * which one finding about `all` is missing.
  */
-static void
-served_check(struct exam *e, void (*check)(struct exam *e, const char *dev, bool port))
+static unsigned int
+served_check(struct exam *e,
+	     void (*check)(struct exam *e, const struct served *s, struct all_wrong *all),
+	     struct all_wrong *all)
 {
 	const json_t *row;
 	size_t i;
 
+	*all = (struct all_wrong){0};
 	if (netns_is_untold(e))
-		return;
-	json_array_foreach (e->interfaces, i, row)
-		if (row_true(row, "port") || row_has(row, "urpf"))
-			check(e, row_str(row, "name"), row_true(row, "port"));
+		return 0;
+	json_array_foreach (e->interfaces, i, row) {
+		struct served s = {.dev = row_str(row, "name"),
+				   .port = row_true(row, "port"),
+				   .no4 = strcmp(row_str(row, "inner"), "ipv6") == 0,
+				   .no6 = strcmp(row_str(row, "inner"), "ipv4") == 0};
+
+		if ((s.port || row_has(row, "urpf")) && !row_has(row, "part_of"))
+			check(e, &s, all);
+	}
+	return all->unsaid & ~all->said;
+}
+
+static void
+strict_add(struct exam *e, const char *subject)
+{
+	finding_add(e, VERDICT_WARN, subject, "strict");
+	finding_cost(e, "Where the routes of the two directions differ, the kernel drops "
+			"packets for the router itself (BGP sessions do not come up, pings "
+			"are not answered), and the router drops packets in transit "
+			"(urpf), unless the key rp-filter is ignore.");
 }
 
 /*
@@ -334,39 +373,65 @@ served_check(struct exam *e, void (*check)(struct exam *e, const char *dev, bool
  * ingress interface (RFC 3704, 2.2).
  */
 static void
-dev_check_rp_filter(struct exam *e, const char *dev, bool port)
+dev_check_rp_filter(struct exam *e, const struct served *s, struct all_wrong *all)
 {
-	long long all = sysctl_get(e, "ipv4", "all", "rp_filter");
-	long long own = sysctl_get(e, "ipv4", dev, "rp_filter");
+	long long of_all = sysctl_get(e, "ipv4", "all", "rp_filter");
+	long long own = sysctl_get(e, "ipv4", s->dev, "rp_filter");
 	char name[KEY_SIZE];
 
-	if (all < 0 || own < 0) {
-		if (port)
-			finding_add(e, VERDICT_NA, dev,
+	if (of_all < 0 || own < 0) {
+		if (s->port)
+			finding_add(e, VERDICT_NA, s->dev,
 				    "no such interface in the control namespace");
-	} else if ((all > own ? all : own) != 1) {
-		if (port)
-			finding_add(e, VERDICT_OK, dev, "%s",
-				    all > 1 || own > 1 ? "loose" : "off");
-	} else {
-		finding_add(e, VERDICT_WARN, dev, "strict");
-		finding_cost(e, "Where the routes of the two directions differ, the kernel "
-				"drops packets for the router itself (BGP sessions do not "
-				"come up, pings are not answered), and the router drops "
-				"packets in transit (urpf), unless the key rp-filter is "
-				"ignore.");
-		if (all == 1)
-			finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
-		if (own == 1)
-			finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.rp_filter=0", e->in,
-				    sysctl_name(dev, name));
+		return;
 	}
+	if (s->no4 || (of_all > own ? of_all : own) != 1) {
+		if (s->port)
+			finding_add(e, VERDICT_OK, s->dev, "%s",
+				    of_all > 1 || own > 1 ? "loose" : "off");
+		return;
+	}
+	if (of_all == 1)
+		*(s->port ? &all->said : &all->unsaid) |= ALL4;
+	if (!s->port && own != 1)
+		return;
+	strict_add(e, s->dev);
+	if (of_all == 1 && s->port)
+		finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
+	if (own == 1)
+		finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.rp_filter=0", e->in,
+			    sysctl_name(s->dev, name));
 }
 
 void
 check_rp_filter(struct exam *e)
 {
-	served_check(e, dev_check_rp_filter);
+	struct all_wrong all;
+
+	if (served_check(e, dev_check_rp_filter, &all) == 0)
+		return;
+	strict_add(e, "all");
+	finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
+}
+
+/* Add a finding. `by_all`: the families that the sysctls of `all` turn off. */
+static void
+forwarding_add(struct exam *e, bool neither, const char *subject, bool off4, bool off6,
+	       unsigned int by_all)
+{
+	char name[KEY_SIZE];
+
+	finding_add(e, neither ? VERDICT_FAIL : VERDICT_WARN, subject, "off: %s%s%s",
+		    off4 ? "IPv4" : "", off4 && off6 ? " and " : "", off6 ? "IPv6" : "");
+	finding_cost(e, "Packets of that family that arrive there and are not for the "
+			"router are dropped silently (`show counters`: forwarding_off).");
+	if (off4 && (by_all & ALL4) != 0)
+		finding_fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
+	else if (off4)
+		finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.forwarding=1", e->in,
+			    sysctl_name(subject, name));
+	if (off6)
+		finding_fix(e, "%ssysctl -w net.ipv6.conf.all.forwarding=1", e->in);
 }
 
 /*
@@ -374,43 +439,46 @@ check_rp_filter(struct exam *e)
  * force_forwarding of the interface (Linux 6.17).
  */
 static void
-dev_check_forwarding(struct exam *e, const char *dev, bool port)
+dev_check_forwarding(struct exam *e, const struct served *s, struct all_wrong *all)
 {
-	long long on4 = sysctl_get(e, "ipv4", dev, "forwarding");
-	long long all6 = sysctl_get(e, "ipv6", "all", "forwarding");
-	bool no6 = sysctl_get(e, "ipv6", dev, "disable_ipv6") != 0;
-	bool forced6 = sysctl_get(e, "ipv6", dev, "force_forwarding") == 1;
-	bool off4 = on4 == 0, off6 = !no6 && all6 == 0 && !forced6;
-	char name[KEY_SIZE];
+	long long on4 = sysctl_get(e, "ipv4", s->dev, "forwarding");
+	bool all4 = sysctl_get(e, "ipv4", "all", "forwarding") == 0;
+	bool all6 = sysctl_get(e, "ipv6", "all", "forwarding") == 0;
+	bool no6 = s->no6 || sysctl_get(e, "ipv6", s->dev, "disable_ipv6") != 0;
+	bool forced6 = sysctl_get(e, "ipv6", s->dev, "force_forwarding") == 1;
+	bool off4 = on4 == 0 && !s->no4, off6 = !no6 && all6 && !forced6;
+	bool neither = (off4 || s->no4) && (off6 || no6);
+	unsigned int by_all = (off4 && all4 ? ALL4 : 0) | (off6 ? ALL6 : 0);
 
-	sysctl_name(dev, name);
 	if (on4 < 0) {
-		if (port)
-			finding_add(e, VERDICT_NA, dev,
+		if (s->port)
+			finding_add(e, VERDICT_NA, s->dev,
 				    "no such interface in the control namespace");
 		return;
 	}
 	if (!off4 && !off6) {
-		if (port)
-			finding_add(e, VERDICT_OK, dev, "IPv4%s",
+		if (s->port)
+			finding_add(e, VERDICT_OK, s->dev, "IPv4%s",
 				    no6 ? "; it has no IPv6" : " and IPv6");
 		return;
 	}
-	finding_add(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, dev,
-		    "off: %s%s%s", off4 ? "IPv4" : "", off4 && off6 ? " and " : "",
-		    off6 ? "IPv6" : "");
-	finding_cost(e, "Packets of that family that arrive there and are not for the "
-			"router are dropped silently (`show counters`: forwarding_off).");
-	if (off4 && sysctl_get(e, "ipv4", "all", "forwarding") == 0)
-		finding_fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
-	else if (off4)
-		finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.forwarding=1", e->in, name);
-	if (off6)
-		finding_fix(e, "%ssysctl -w net.ipv6.conf.all.forwarding=1", e->in);
+	*(s->port ? &all->said : &all->unsaid) |= by_all;
+	if (s->port) {
+		forwarding_add(e, neither, s->dev, off4, off6, by_all);
+		return;
+	}
+	all->neither = all->neither || (neither && by_all != 0);
+	if (off4 && !all4)
+		forwarding_add(e, neither, s->dev, true, false, 0);
 }
 
 void
 check_forwarding(struct exam *e)
 {
-	served_check(e, dev_check_forwarding);
+	struct all_wrong all;
+	unsigned int missing = served_check(e, dev_check_forwarding, &all);
+
+	if (missing != 0)
+		forwarding_add(e, all.neither, "all", (missing & ALL4) != 0,
+			       (missing & ALL6) != 0, missing);
 }
