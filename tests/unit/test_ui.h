@@ -258,8 +258,9 @@ ui_end(struct worker *w)
 	ui_teardown(w, true);
 }
 
+/* `routes_from`: as in struct ui_conf. */
 static inline int
-house_up(void **state)
+house_begin(const char *routes_from)
 {
 	static struct counters *fwd;
 	struct ui_conf conf;
@@ -311,8 +312,15 @@ house_up(void **state)
 	assert_int_equal(worker_start(&t.rib), 0);
 	assert_int_equal(worker_start(&t.neigh), 0);
 	conf = ui_conf_make();
+	conf.routes_from = routes_from;
 	assert_int_equal(ui_start(&t.ui, &conf), 0);
 	return 0;
+}
+
+static inline int
+house_up(void **state)
+{
+	return house_begin("both");
 }
 
 static inline int

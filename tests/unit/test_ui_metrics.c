@@ -336,14 +336,12 @@ the_sum_of_durations_keeps_its_digits(void **state)
 static void
 without_fpm_no_zebra_is_disconnected(void **state)
 {
-	struct ui_conf conf = ui_conf_make();
 	char *text = page();
 
 	assert_non_null(strstr(text, "\nfpmdp_fpm_connected "));
 	free(text);
-	ui_end(&t.ui);
-	conf.routes_from = "kernel";
-	assert_int_equal(ui_start(&t.ui, &conf), 0);
+	assert_int_equal(house_down(state), 0);
+	assert_int_equal(house_begin("kernel"), 0);
 	text = page();
 	assert_null(strstr(text, "fpmdp_fpm_connected"));
 	assert_non_null(strstr(text, "\nfpmdp_fpm_listening "));
