@@ -371,8 +371,6 @@ meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm
 	m->r.is_local = m->r.table == RT_TABLE_LOCAL;
 	if (m->r.is_local)
 		m->r.table = RT_TABLE_MAIN;
-	if (m->r.src.len > 0)
-		m->r.is_local = false; /* the dataplane has no table local for sources */
 	/* The sysctl ignore_routes_with_linkdown makes next hops without carrier dead. */
 	m->r.is_down = m->state == NULL &&
 		       (m->all_dead || (m->all_down && m->r.protocol == RTPROT_KERNEL));

@@ -323,14 +323,13 @@ kernel_split_tables(struct rib *rib)
 	if (k->split4)
 		return;
 	kroutes_split4(k);
-	for (uint32_t at = 0; at < k->wide.n; at++) {
-		struct route *r = k->v[k->wide.v[at]].route;
-
-		if (r->family != 4)
-			continue;
-		kernel_hide(rib, k->wide.v[at]);
-		kernel_settle(rib, r); /* a route of type throw no longer counts */
-	}
+	for (uint32_t at = 0; at < k->wide.n; at++)
+		if (k->v[k->wide.v[at]].route->family == 4)
+			kernel_hide(rib, k->wide.v[at]);
+	/* Routes of type throw no longer count, those for a TOS included. */
+	for (uint32_t i = 1; i <= k->high; i++)
+		if (k->v[i].is_local && k->v[i].rtm_type == RTN_THROW)
+			kernel_settle(rib, k->v[i].route);
 }
 
 /* Fill the record `i` from the event. */
@@ -727,7 +726,6 @@ kernel_source_event(struct rib *rib, const struct kernel_event *ev)
 	struct kernel_event of_source = *ev;
 
 	of_source.src.len = 0;
-	of_source.is_local = false;
 	of_source.route.table = source_find(&rib->sources, ev->route.table, &ev->src,
 					    ev->kind == KERNEL_ROUTE);
 	if (of_source.route.table != 0)

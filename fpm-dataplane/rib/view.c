@@ -66,18 +66,27 @@ hidden_slot(const struct rib *rib, const struct route *r, const struct route *pl
 /*
  * Return true if the plain route of a prefix is hidden, because the prefix also has a
  * source-specific route. Linux does the same (fib6_node_lookup_1()), except for the default
- * route.
+ * route. A source-specific route of table local hides no route of main, which is another
+ * table.
  */
 static bool
 plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
 	const struct rib_sources *s = &rib->sources;
+	struct prefix p = route_prefix(r);
+	const struct route *found;
 
 	for (uint32_t at = 0; view->hides && view->view == 6 && r->len > 0 && at < s->n;
-	     at++)
-		if (s->v[at].table == view->fib->table && s->v[at].n > 0 &&
-		    slot_in_table(rib, source_table(at), r) != 0)
+	     at++) {
+		if (s->v[at].table != view->fib->table || s->v[at].n == 0)
+			continue;
+		found = source_table(at) == r->table
+				? r
+				: tables_find(&rib->tables, source_table(at), &p);
+		if (found != NULL &&
+		    kroute_main_slot(&rib->kroutes, &rib->links, found) != 0)
 			return true;
+	}
 	return false;
 }
 

@@ -385,6 +385,35 @@ CASES = [
         ],
     ),
     (
+        "a source in table local",
+        [
+            f"-6 route add blackhole {NET6} from {LAN6} table local",
+            f"-6 route add {NET6} from {LAN6} via 2001:db8:3::2 metric 10",
+        ],
+        [(("nothing",), {"dst": TO6})],
+    ),
+    (
+        "a source in table local only",
+        [f"-6 route add blackhole {NET6} from {LAN6} table local"],
+        [(("nothing",), {"dst": TO6}), (WAN, {"dst": TO6, "name": "alt"})],
+    ),
+    (
+        "throw for a source in table local",
+        [
+            f"-6 route add throw {NET6} from {LAN6} table local",
+            f"-6 route add {NET6} from {LAN6} via 2001:db8:3::2",
+        ],
+        [(EXT, {"dst": TO6})],
+    ),
+    (
+        "a TOS in table local",
+        [
+            f"route add blackhole {NET4} tos 0x10 metric 5 table local",
+            f"route add {NET4} tos 0x10 via 192.0.2.194",
+        ],
+        [(("nothing",), {"tos": 0x10}), (WAN, {})],
+    ),
+    (
         "no main table",
         ["rule add pref 100 from 192.0.2.2 lookup main"],
         [(WAN, {}), (WAN, {"name": "alt"})],

@@ -566,6 +566,7 @@ all_types_of_table_local_hide_routes(void **state)
 		  {RTN_BROADCAST, "bcast", "bcast"},
 		  {RTN_THROW, "throw", "192.0.2.1@1"}};
 	struct rig *g = rig_two_ports();
+	struct kernel_event *of_tos;
 
 	rig_kernel_route(g, KERNEL_ROUTE, "203.0.112.0/20", 0, "192.0.2.1", 11);
 	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.128/25", 0, "192.0.2.129", 12);
@@ -577,9 +578,16 @@ all_types_of_table_local_hide_routes(void **state)
 		local(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", of[i].type);
 	}
 	local(g, KERNEL_ROUTE, "203.0.113.0/24", RTN_THROW);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.114.0/24", 0, "192.0.2.129", 12)->src =
+		tos_condition(0);
+	of_tos = rig_kernel_type(g, KERNEL_ROUTE, "203.0.114.0/24", 0, RTN_THROW);
+	of_tos->is_local = true;
+	of_tos->src = tos_condition(0);
+	rig_settle(g);
 	lookup(100, 100)->iif[0] = 'x';
 	tell(g, 4);
 	assert_seen(g, "203.0.113.9", "192.0.2.1@1");
+	assert_from(g, "192.0.2.9", "203.0.114.9", "192.0.2.129@2");
 	local(g, KERNEL_ROUTE_DEL, "203.0.113.0/24", RTN_THROW);
 	tell(g, 4);
 	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
