@@ -10,6 +10,7 @@
  */
 #include "ctl/kernel_dump.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <stdbool.h>
@@ -177,4 +178,29 @@ kernel_dump_table(uint8_t af, uint8_t table, const struct dump_reader *to)
 	const struct rtmsg header = {.rtm_family = af, .rtm_table = table};
 
 	return header_dump(RTM_GETROUTE, &header, sizeof(header), to);
+}
+
+int
+kernel_lookup4(uint32_t addr, const struct dump_reader *to)
+{
+	const struct {
+		struct rtmsg rtm;
+		struct nlattr attr;
+		uint32_t dst; /* network order */
+	} request = {.rtm = {.rtm_family = AF_INET,
+			     .rtm_dst_len = 32,
+			     .rtm_flags = RTM_F_LOOKUP_TABLE},
+		     .attr = {.nla_len = NLA_HDRLEN + sizeof(addr), .nla_type = RTA_DST},
+		     .dst = htobe32(addr)};
+	uint32_t seq = 1;
+	int fd = socket_open(seq), rc;
+
+	if (fd < 0)
+		return fd;
+	/* NLM_F_ACK: the answer ends with a result, as a dump does. */
+	rc = request_send(fd, RTM_GETROUTE, NLM_F_ACK, ++seq, &request, sizeof(request));
+	if (rc == 0)
+		rc = kernel_dump_read(fd, seq, to);
+	close(fd);
+	return rc;
 }

@@ -33,6 +33,13 @@ int kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 int kernel_dump_table(uint8_t af, uint8_t table, const struct dump_reader *to);
 
 /*
+ * Look up an IPv4 address, in host order, in the routes of the kernel. The answer is one
+ * message RTM_NEWROUTE, which has the number of the table. Arguments and results as of
+ * kernel_dump().
+ */
+int kernel_lookup4(uint32_t addr, const struct dump_reader *to);
+
+/*
  * Read one answer to request `seq` from a socket that preserves message boundaries. Other
  * arguments and results as of kernel_dump(); -EINTR: the kernel reports that the table
  * changed.

@@ -54,6 +54,7 @@ struct route_decoder {
 	const struct kernel_link *links;
 	int n_links;
 	const struct kernel_nexthops *nexthops; /* NULL: none */
+	bool split4;                            /* route_decoder_set_split4() */
 	struct kept kept[KEPT];
 	uint8_t key[1 << 16]; /* a message without its prefix */
 };
@@ -463,7 +464,7 @@ route_decode(struct route_decoder *d, const struct nlmsghdr *h, int *rc)
 		return NULL;
 	*rc = 0;
 	m->r.prefix = p;
-	if (p.family == 6 && m->r.is_local && m->state != NULL &&
+	if ((p.family == 6 || d->split4) && m->r.is_local && m->state != NULL &&
 	    strcmp(m->state, "throw") == 0)
 		return NULL; /* Linux then looks up main */
 	return m->counts ? &m->r : NULL;
@@ -485,6 +486,12 @@ void
 route_decoder_set_nexthops(struct route_decoder *d, const struct kernel_nexthops *all)
 {
 	d->nexthops = all;
+}
+
+void
+route_decoder_set_split4(struct route_decoder *d, bool split4)
+{
+	d->split4 = split4;
 }
 
 void

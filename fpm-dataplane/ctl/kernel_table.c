@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "ctl/kernel_dump.h"
+#include "ctl/kernel_rules.h"
 
 struct table_read {
 	const struct prefix *only; /* NULL: all prefixes */
@@ -82,19 +84,67 @@ table_cut(uint8_t af)
 	return rc == 0 && has ? -EMSGSIZE : rc;
 }
 
+static int
+lookup_on_message(const struct nlmsghdr *h, void *ctx)
+{
+	*(bool *)ctx |= message_is_local(h);
+	return 0;
+}
+
+/* The rules of IPv4 with which Linux begins. */
+struct first_rules {
+	uint32_t n, n_other;
+};
+
+static void
+first_on_rule(const struct kernel_rule *r, void *ctx)
+{
+	struct first_rules *rules = ctx;
+
+	rules->n++;
+	rules->n_other += r->pref != 0 && r->pref != 32766 && r->pref != 32767;
+}
+
+/*
+ * Set *split to true if Linux looks up table local and then table main for IPv4. It uses
+ * both as one table until the rules of IPv4 are changed for the first time, and then names
+ * table main as the table of its own address (fib_lookup()). Returns 0, or -1 after
+ * printing an error.
+ */
+static int
+tables_are_split4(bool *split)
+{
+	struct first_rules rules = {0};
+
+	*split = false;
+	/* An error: lo is down, so no answer says anything about the tables. */
+	(void)kernel_lookup4(
+		INADDR_LOOPBACK,
+		&(struct dump_reader){.on_message = lookup_on_message, .ctx = split});
+	if (kernel_rules(4, first_on_rule, &rules) < 0)
+		return -1;
+	*split |= rules.n > 0 && (rules.n != 3 || rules.n_other > 0);
+	return 0;
+}
+
 int
 kernel_table(uint8_t family, const struct prefix *p, const struct route_reader *to)
 {
 	struct table_read t = {.only = p, .to = to};
 	struct kernel_nexthops nexthops = {0};
 	struct kernel_link *links = NULL;
-	int rc = kernel_nexthops_read(&nexthops);
+	bool split4 = false;
+	int rc;
 
+	if (family == 4 && tables_are_split4(&split4) < 0)
+		return -1;
+	rc = kernel_nexthops_read(&nexthops);
 	if (rc == 0)
 		rc = kernel_links(&links);
 	if (rc >= 0) {
 		t.decoder = route_decoder_new(links, rc);
 		route_decoder_set_nexthops(t.decoder, &nexthops);
+		route_decoder_set_split4(t.decoder, split4);
 		rc = kernel_dump(RTM_GETROUTE, family == 4 ? AF_INET : AF_INET6,
 				 sizeof(struct rtmsg),
 				 &(struct dump_reader){.on_begin = table_on_begin,

@@ -528,6 +528,44 @@ def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, l
     assert_equal(dut, vtysh)
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_table_local_precedes_main_for_a_source_and_a_tos(dut, ext, vtysh, lines, turn):
+    """Linux looks up table local before main, also for source-specific routes and routes of one TOS.
+    The order in which the routes were added does not matter."""
+    lines(
+        *[
+            f"-6 route add local {FROM_NET} from {SOURCE} dev lo table local",
+            f"-6 route add {FROM_NET} from {SOURCE} via {ext.peer6} dev {ext.tap}",
+            f"route add local {TABLE_NETS[0]} tos 0x10 dev lo table local",
+            f"route add {TABLE_NETS[0]} tos 0x10 via {ext.peer4} dev {ext.tap}",
+        ][::turn]
+    )
+    assert_equal(dut, vtysh)
+    rows = dut.control.ask("routes", all_tables=True)
+    states = {row["prefix"]: row["state"] for row in rows if row.get("from") or row.get("tos")}
+    assert states == {FROM_NET: "local", TABLE_NETS[0]: "local"}
+
+
+def test_a_throw_in_table_local_leads_to_main(dut, ext, vtysh, lines):
+    """Once the rules of IPv4 were changed, Linux looks up table main after a route of type throw in
+    table local, as it always does for IPv6. The audit reports no difference, neither with other rules
+    nor with the first ones again."""
+    rule = "rule add pref 99 from 203.0.113.7 lookup 99"
+    dut.ip(rule)
+    lines(
+        f"route add throw {TABLE_NETS[0]} table local",
+        f"route add {TABLE_NETS[0]} via {ext.peer4} dev {ext.tap}",
+        f"route add throw {TABLE_NETS[0]} tos 0x10 table local",
+        f"route add blackhole {TABLE_NETS[0]} tos 0x10",
+        "route add throw 203.0.113.0/24 table local",
+        f"-6 route add throw {TABLE_NETS[1]} table local",
+        f"-6 route add {TABLE_NETS[1]} via {ext.peer6} dev {ext.tap}",
+    )
+    assert_equal(dut, vtysh)
+    dut.ip(rule.replace(" add ", " del "))
+    assert_equal(dut, vtysh)
+
+
 @pytest.mark.parametrize("table, proto", [("default", "boot metric 5"), ("101", "bgp metric 20")])
 def test_a_rule_of_ipv4_uses_no_ipv6_routes_of_its_table(dut, ext, vtysh, lines, table, proto):
     """A rule of IPv4 looks up the table, and no rule of IPv6 does. Every kernel has such a rule for

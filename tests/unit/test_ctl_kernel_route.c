@@ -359,6 +359,16 @@ table_local_is_before_main(void **state)
 	rtm->rtm_table = RT_TABLE_LOCAL;
 	rtm->rtm_type = RTN_THROW;
 	assert_no_route();
+	for (int split = 0; split < 2; split++) {
+		route_decoder_set_split4(decoder, split);
+		begin(AF_INET, 0);
+		rtm->rtm_table = RT_TABLE_LOCAL;
+		rtm->rtm_type = RTN_THROW;
+		if (split)
+			assert_no_route();
+		else
+			assert_true(decoded()->is_local);
+	}
 }
 
 static void
