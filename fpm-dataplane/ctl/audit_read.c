@@ -29,8 +29,12 @@ static void
 audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, void *ctx)
 {
 	struct audit *a = ctx;
-	char *text = hops_join(w);
+	char *text;
 
+	/* The daemon takes no such route of zebra: each link has these addresses. */
+	if (p->family == 6 && p->len >= 10 && ipaddr_is_linklocal6(&p->addr))
+		return;
+	text = hops_join(w);
 	table_add(&a->other, vrf == NULL ? 0 : places_find_vrf(&a->places, vrf), p,
 		  audit_hops_undecided(text) ? HOPS_UNDECIDED : hops_hash(text));
 	free(text);
