@@ -325,7 +325,8 @@ trie_at(const struct rib *rib, uint32_t number, struct walked_trie *out)
 	if (rib->vrfs.n == 0 || of >= FIB_NUMBERS)
 		return false;
 	out->vrf = rib->vrfs.v[of];
-	if (out->vrf != NULL && (out->vrf->view == 0 || out->vrf->view == out->family))
+	if (out->vrf != NULL &&
+	    (out->vrf->view == 0 || view_has_family(out->vrf, out->family)))
 		out->pt = fib_trie(&out->vrf->fib->tries, out->family);
 	return true;
 }

@@ -281,8 +281,7 @@ locals_stage_thrown(struct rib *rib, struct vrf *vrf, const struct prefix *of)
 	}
 }
 
-/* Stage all prefixes of table local in a VRF. Return false if memory is out. */
-static bool
+bool
 local_fill(struct rib *rib, struct vrf *vrf)
 {
 	const struct rib_kroutes *k = &rib->kroutes;

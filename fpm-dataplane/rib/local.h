@@ -66,6 +66,11 @@ void locals_stage_thrown(struct rib *rib, struct vrf *vrf, const struct prefix *
  * NULL: there is none.
  */
 struct vrf *local_next_vrf(const struct rib *rib, uint32_t *at);
+/*
+ * Stage all prefixes of table local in a FIB: add them in that of a VRF, remove them in that
+ * of rules. Return false if memory is out.
+ */
+bool local_fill(struct rib *rib, struct vrf *vrf);
 /* Obey a new order of the rules. */
 void locals_set_behind(struct rib *rib, unsigned int family6, bool behind);
 /*

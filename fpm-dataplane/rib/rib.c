@@ -147,6 +147,8 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		sids_bind_link(rib, ((struct msg_link *)m)->ifindex);
 		break;
 	case MSG_VRF:
+		if (((struct msg_vrf *)m)->gone)
+			rules_keep_fib(rib, ((struct msg_vrf *)m)->number);
 		rib_vrf_event(rib, (struct msg_vrf *)m);
 		sids_bind(rib);
 		break;

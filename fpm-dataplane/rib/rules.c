@@ -334,7 +334,7 @@ rules_round(struct rib *rib)
 	r->retry_ms = 0;
 	for (unsigned int v = 0; v < 2; v++)
 		locals_set_behind(rib, v, local_is_behind(rib, &r->list[v]));
-	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
+	for (uint32_t i = 1; rib->vrfs.n > 0 && i < FIB_NUMBERS; i++)
 		if (rib->vrfs.v[i] != NULL)
 			rib->vrfs.v[i]->wanted = false;
 	for (unsigned int v = 0; v < 2; v++)
@@ -631,10 +631,11 @@ ifaces_tell(struct rib *rib)
 
 /* --- publication ---------------------------------------------------------------------- */
 
+/* Return true if all FIBs that rules want are complete, also those of VRFs. */
 static bool
 fibs_are_complete(const struct rib *rib)
 {
-	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++) {
+	for (uint32_t i = 1; rib->vrfs.n > 0 && i < FIB_NUMBERS; i++) {
 		const struct vrf *vrf = rib->vrfs.v[i];
 
 		if (vrf != NULL && vrf->wanted &&
@@ -675,6 +676,7 @@ rules_publish(struct rib *rib)
 		if (rib->vrfs.v[i] != NULL) {
 			rib->vrfs.v[i]->listed_now = rib->vrfs.v[i]->wanted;
 			rib->vrfs.v[i]->in_use |= rib->vrfs.v[i]->wanted;
+			rib->vrfs.v[i]->former_listed = false;
 		}
 	rules_drop_unused(rib);
 	ifaces_tell(rib);
@@ -684,9 +686,44 @@ void
 rules_reclaim(struct rib *rib)
 {
 	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
-		if (rib->vrfs.v[i] != NULL)
+		if (rib->vrfs.v[i] != NULL) {
 			rib->vrfs.v[i]->in_use = rib->vrfs.v[i]->listed_now;
+			if (!rib->vrfs.v[i]->former_listed)
+				vrf_drop_former(rib, rib->vrfs.v[i]);
+		}
 	rules_drop_unused(rib);
+}
+
+/* Return true if the published list of a family names the FIB. */
+static bool
+list_names(const struct fib_rules *list, uint16_t number)
+{
+	bool names = false;
+
+	for (uint32_t i = 0; list != NULL && i < list->n; i++)
+		names |= list->rule[i].action == FIB_RULE_TABLE &&
+			 list->rule[i].number == number;
+	return names;
+}
+
+void
+rules_keep_fib(struct rib *rib, uint16_t number)
+{
+	struct vrf *vrf = rib->vrfs.v[number];
+
+	if (vrf == NULL || !vrf->published ||
+	    (!list_names(rib->rules.published[0], number) &&
+	     !list_names(rib->rules.published[1], number)) ||
+	    !vrf_give_to_rules(rib, vrf))
+		return;
+	/* Remove the prefixes of table local, which only FIBs of VRFs have. */
+	if (!local_fill(rib, vrf)) {
+		vrf_end(rib, vrf);
+		return;
+	}
+	/* Table local hides no routes of the table any longer. */
+	if (rib->kroutes.wide.n > 0)
+		(void)resync_from(&rib->resync, rib->tables.main.high + 1);
 }
 
 /* --- lists of the kernel -------------------------------------------------------------- */

@@ -41,6 +41,11 @@ void rules_publish(struct rib *rib);
 /* After a grace period: free the FIBs that no list uses any longer. */
 void rules_reclaim(struct rib *rib);
 /*
+ * Before a VRF is removed: keep its FIB if the published list names it, so that packets of
+ * the rule do not take the next rule before there is another list.
+ */
+void rules_keep_fib(struct rib *rib, uint16_t number);
+/*
  * Return true if a family has only the rules that every kernel has, or if its rules are not
  * known.
  */

@@ -61,6 +61,13 @@ table_is_looked_up(const struct rib *rib, uint32_t table)
 }
 
 static void
+number_set_vrf(struct rib *rib, uint32_t number, uint32_t table)
+{
+	atomic_store_explicit(&rib->fib->sid_numbers->of[number].vrf,
+			      vrf_of_table(rib, table), memory_order_relaxed);
+}
+
+static void
 number_add(struct rib *rib, uint32_t table, const struct prefix *p)
 {
 	struct fib_sid_numbers *t = rib->fib->sid_numbers;
@@ -128,8 +135,7 @@ sid_number_settle(struct rib *rib, const struct route *r)
 	else if (!is_sid && number != 0)
 		number_del(rib, number);
 	else if (is_sid) /* rules may have named the table before its VRF came */
-		atomic_store_explicit(&rib->fib->sid_numbers->of[number].vrf,
-				      vrf_of_table(rib, r->table), memory_order_relaxed);
+		number_set_vrf(rib, number, r->table);
 }
 
 void
@@ -141,10 +147,14 @@ sid_numbers_end_tables(struct rib *rib)
 	if (!rib->vrfs.table_ended)
 		return;
 	rib->vrfs.table_ended = false;
-	for (uint32_t i = 1; i <= high && rib->sid_numbers.n_not_main > 0; i++)
-		if (atomic_load_explicit(&t->of[i].len, memory_order_relaxed) != 0 &&
-		    !table_is_looked_up(rib, t->of[i].table))
+	for (uint32_t i = 1; i <= high && rib->sid_numbers.n_not_main > 0; i++) {
+		if (atomic_load_explicit(&t->of[i].len, memory_order_relaxed) == 0)
+			continue;
+		if (!table_is_looked_up(rib, t->of[i].table))
 			number_del(rib, i);
+		else
+			number_set_vrf(rib, i, t->of[i].table);
+	}
 }
 
 void

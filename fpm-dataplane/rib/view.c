@@ -17,7 +17,7 @@
 static bool
 view_depends_on(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
-	return view->view == r->family &&
+	return view_has_family(view, (uint8_t)r->family) &&
 	       view->fib->table == source_kernel_table(&rib->sources, r->table);
 }
 

@@ -104,6 +104,16 @@ static void
 vrf_publish(struct rib *rib, const struct vrf *vrf)
 {
 	fib_vrf_publish(rib->fib, vrf->number, vrf->fib);
+	if (vrf->former != 0)
+		fib_vrf_publish(rib->fib, vrf->former, vrf->fib);
+}
+
+void
+vrf_drop_former(struct rib *rib, struct vrf *vrf)
+{
+	if (vrf->former != 0)
+		fib_vrf_publish(rib->fib, vrf->former, NULL);
+	vrf->former = 0;
 }
 
 /* Replace the FIB of a VRF. The old one is freed later, without its tries. */
@@ -194,15 +204,71 @@ vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view)
 	return vrf;
 }
 
+bool
+vrf_give_to_rules(struct rib *rib, struct vrf *vrf)
+{
+	uint16_t number = vrf_number_for_rules(rib), former = vrf->number;
+
+	if (number == 0)
+		return false;
+	log_info("rib: vrf fib removed name=%s table=%u", vrf->fib->name, vrf->fib->table);
+	table_count_vrf_removed(rib, vrf->fib->table, vrf->fib->name);
+	hidx_del(&rib->vrfs.by_table, former);
+	hidx_add(&rib->vrfs.by_table, hash32(vrf->fib->table), number);
+	rib->vrfs.v[former] = NULL;
+	rib->vrfs.v[number] = vrf;
+	table_used(TABLE_rule_fibs, ++rib->vrfs.n_for_rules);
+	if (vrf->listed)
+		vec32_push(&rib->vrfs.staged, number);
+	vrf->number = number;
+	vrf->former = former;
+	vrf->former_listed = vrf->listed_now = vrf->in_use = true;
+	vrf_rename(rib, vrf, (char[sizeof(vrf->fib->name)]){""});
+	rib->vrfs.table_ended = true; /* the SIDs of the table are of no VRF now */
+	return true;
+}
+
+/*
+ * A VRF has got the table of a FIB for rules. Keep the FIB while a list may name it, as a
+ * view.
+ */
+static void
+vrf_takes_table(struct rib *rib, struct vrf *of_rules)
+{
+	if (!of_rules->listed_now && !of_rules->in_use) {
+		vrf_end(rib, of_rules);
+		return;
+	}
+	hidx_del(&rib->vrfs.by_table, of_rules->number);
+	of_rules->view = VIEW_WHOLE;
+	of_rules->chain = mem_or_abort(malloc(sizeof(*of_rules->chain)));
+	of_rules->chain[0] = of_rules->fib->table;
+	of_rules->n_chain = 1;
+	vec32_push(&rib->vrfs.views, of_rules->number);
+}
+
+/* End the second number of the FIB that a removed VRF had, because a VRF gets the number. */
+static void
+vrf_number_returns(struct rib *rib, uint16_t number)
+{
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
+		if (rib->vrfs.v[i] != NULL && rib->vrfs.v[i]->former == number)
+			vrf_drop_former(rib, rib->vrfs.v[i]);
+}
+
 /* Create the FIB of a VRF. Return 0 or -ENOMEM. */
 static int
 vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 {
 	struct fib_vrf *fib = fib_vrf_new(rib->fib, table, name);
-	struct vrf *vrf;
+	struct vrf *vrf, *of_rules = vrf_find(rib, table);
 
 	if (fib == NULL)
 		return -ENOMEM;
+	if (of_rules != NULL)
+		vrf_takes_table(rib, of_rules);
+	vrf_number_returns(rib, number);
+	rib->rules.due = true;
 	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
 	vrf = vrf_add(rib, number, fib);
 	hidx_add(&rib->vrfs.by_table, hash32(table), number);
@@ -294,6 +360,7 @@ vrf_end(struct rib *rib, struct vrf *vrf)
 {
 	struct vrf_retired *old = vrf_retired_new(rib);
 
+	vrf_drop_former(rib, vrf);
 	fib_vrf_publish(rib->fib, vrf->number, NULL);
 	old->fib = vrf->fib;
 	old->trie[0] = vrf->fib->tries.pt4;
@@ -328,12 +395,6 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 	vrf_retry_drop(rib, m->number);
 	rib->rules.due =
 		true; /* a table may have another FIB number now, or need a FIB of rules */
-	if (!m->gone && vrf == NULL) {
-		struct vrf *of_rules = vrf_find(rib, m->table);
-
-		if (of_rules != NULL) /* the VRF's FIB replaces it */
-			vrf_end(rib, of_rules);
-	}
 	if (m->gone && vrf != NULL)
 		vrf_end(rib, vrf);
 	else if (!m->gone && vrf != NULL)
@@ -471,6 +532,7 @@ vrfs_free(struct rib *rib)
 
 		if (vrf == NULL)
 			continue;
+		vrf_drop_former(rib, vrf);
 		fib_vrf_publish(rib->fib, i, NULL);
 		fib_vrf_free(vrf->fib);
 		free(vrf->chain);

@@ -13,6 +13,12 @@ struct msg_vrf;
 struct rib;
 
 /*
+ * A view of all routes of its table: the FIB that rules had before a VRF got the table. It
+ * exists until no reader has a list that names it.
+ */
+#define VIEW_WHOLE 46u
+
+/*
  * A FIB of a table other than main: of a VRF of the kernel (numbers below FIB_VRF_MAX), of
  * a table that rules name, or a view of a table (view.c).
  */
@@ -23,7 +29,14 @@ struct vrf {
 	 * still use it.
 	 */
 	bool wanted, listed_now, in_use;
-	uint8_t view; /* a view of IPv4 (4) or IPv6 (6) routes; 0: all of the table */
+	/* A view of IPv4 (4) or IPv6 (6) routes, or VIEW_WHOLE; 0: all of the table. */
+	uint8_t view;
+	/*
+	 * The number of the removed VRF that had the FIB, under which the published list,
+	 * or a reader, may still name it; 0: none.
+	 */
+	uint16_t former;
+	bool former_listed;  /* the published list names `former` */
 	int32_t longer_than; /* a view: it has only routes with longer prefixes; -1: all */
 	struct prefix src;   /* a view: for packets from here; length 0: for all */
 	bool hides;          /* a view: without the plain routes that Linux hides */
@@ -95,11 +108,24 @@ vrf_is_for_rules(const struct vrf *vrf)
 	return vrf->number >= FIB_VRF_MAX;
 }
 
+/* Return true if the view has routes of the family. */
+static inline bool
+view_has_family(const struct vrf *view, uint8_t family)
+{
+	return view->view == family || (view->view == VIEW_WHOLE && family_is_ip(family));
+}
+
 /*
  * Create a FIB for rules: of a table, or with `view` (4 or 6) a view, whose members the
  * caller fills. Return NULL if memory or numbers are exhausted.
  */
 struct vrf *vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view);
+/*
+ * Make the FIB of a VRF that is removed a FIB for rules, with a number for rules. Forwarders
+ * find it under both numbers until vrf_drop_former(). Return false if no number is free.
+ */
+bool vrf_give_to_rules(struct rib *rib, struct vrf *vrf);
+void vrf_drop_former(struct rib *rib, struct vrf *vrf);
 /* Unpublish the FIB, and free it after the grace period. */
 void vrf_end(struct rib *rib, struct vrf *vrf);
 void rib_vrf_event(struct rib *rib, const struct msg_vrf *m);

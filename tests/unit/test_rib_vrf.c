@@ -7,8 +7,11 @@
  */
 #include "rib_rig.h"
 
+#include <linux/fib_rules.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#include "fib/rules.h"
 
 static void
 the_same_prefix_has_a_path_in_each_vrf(void **state)
@@ -583,6 +586,158 @@ a_rib_that_ends_unmaps_its_routes(void **state)
 #endif
 }
 
+/* --- tables of rules ------------------------------------------------------------------ */
+
+/* Tell rib the rules of the kernel, with a rule for table 100 or without it. */
+static void
+tell_rules(struct rig *g, bool with)
+{
+	static const struct {
+		uint32_t pref, table;
+	} rules[] = {{0, RT_TABLE_LOCAL}, {100, 100}, {1000, 0}, {32766, RT_TABLE_MAIN}};
+	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + 4 * sizeof(m->rule[0]));
+
+	m->family = 4;
+	for (unsigned int i = 0; i < 4; i++)
+		if (with || rules[i].table != 100)
+			m->rule[m->n++] = (struct rule){.family = 4,
+							.src.family = 4,
+							.dst.family = 4,
+							.action = FR_ACT_TO_TBL,
+							.pref = rules[i].pref,
+							.table = rules[i].table,
+							.l3mdev = rules[i].table == 0,
+							.suppress = -1,
+							.suppress_group = RULE_NO_GROUP};
+	rib_on_msg(g->rib, &m->m);
+	rig_settle(g);
+}
+
+/* Two ports, a rule for table 100, and a prefix with routes in main and in table 100. */
+static struct rig *
+rig_with_rule(void)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_route(g, KERNEL_ROUTE, "198.51.100.0/24", 0, "192.0.2.1", 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "198.51.100.0/24", 0, "192.0.2.129", 12)
+		->route.table = 100;
+	rig_settle(g);
+	tell_rules(g, true);
+	return g;
+}
+
+/* Check the path of a packet to 198.51.100.9 by the published rules. */
+static void
+assert_by_rule(const struct rig *g, const char *want)
+{
+	struct fib_iface in = {.ifindex = 11, .rules4 = true};
+	uint8_t ip[64] = {0x45, [12] = 192, 0, 2, 9, 198, 51, 100, 9};
+	char text[80];
+
+	rig_path_text(g, fib_resolve_packet(g->fib, &in, 0, 4, ip, sizeof(ip)), text,
+		      sizeof(text));
+	assert_string_equal(text, want);
+}
+
+static void
+tell_vrf(struct rig *g, uint16_t number, bool gone)
+{
+	struct msg_vrf *m = msg_new(MSG_VRF, sizeof(*m));
+
+	m->number = number;
+	m->table = 100;
+	m->gone = gone;
+	snprintf(m->name, sizeof(m->name), "%s", gone ? "" : "red");
+	rib_on_msg(g->rib, &m->m);
+}
+
+/*
+ * A table that a rule names becomes that of a VRF, and ceases to be. Until there is another
+ * list, packets of the rule follow the routes of the table, also new ones.
+ */
+static void
+packets_of_a_rule_never_miss_the_table_of_a_vrf(void **state)
+{
+	struct rig *g = rig_with_rule();
+
+	rig_kernel_type(g, KERNEL_ROUTE, "203.0.113.1/32", 0, RTN_LOCAL);
+	for (unsigned int i = 0; i < 20000; i++)
+		rig_kernel_route(g, KERNEL_ROUTE, rig_net(i), 0, "192.0.2.129", 12)
+			->route.table = 100;
+	rig_settle(g);
+	for (uint16_t number = 1; number < 4; number++) {
+		tell_vrf(g, number, false);
+		assert_by_rule(g, "192.0.2.129@2");
+		rig_kernel_type(g, KERNEL_ROUTE, "198.51.100.0/25", 0, RTN_PROHIBIT)
+			->route.table = 100;
+		rig_flush_batch(g);
+		for (unsigned int round = 0; rib_round(g->rib) && round < 100; round++)
+			assert_by_rule(g, "prohibit");
+		assert_by_rule(g, "prohibit");
+		rig_settle(g);
+		assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+		assert_int_equal(g->rib->vrfs.views.n, 0);
+		assert_by_rule(g, "prohibit");
+		tell_vrf(g, number, true);
+		assert_by_rule(g, "prohibit");
+		rig_kernel_type(g, KERNEL_ROUTE_DEL, "198.51.100.0/25", 0, RTN_PROHIBIT)
+			->route.table = 100;
+		rig_flush_batch(g);
+		for (unsigned int round = 0; rib_round(g->rib) && round < 100; round++)
+			assert_by_rule(g, "192.0.2.129@2");
+		rig_settle(g);
+		assert_by_rule(g, "192.0.2.129@2");
+		assert_int_equal(g->rib->vrfs.n_for_rules, 1);
+		assert_null(fib_vrf(g->fib, number));
+	}
+	tell_rules(g, false);
+	assert_int_equal(g->rib->vrfs.n, 0);
+	rig_free(g);
+}
+
+/* The device of a VRF is deleted and made again within one burst of events. */
+static void
+a_vrf_made_again_keeps_the_routes_of_a_rule(void **state)
+{
+	for (uint16_t again = 1; again < 3; again++) {
+		struct rig *g = rig_with_rule();
+
+		rig_vrf(g, 1, 100, "red");
+		rig_settle(g);
+		tell_vrf(g, 1, true);
+		tell_vrf(g, again, false);
+		tell_vrf(g, again, true);
+		tell_vrf(g, 3, false);
+		if (again != 1)
+			assert_by_rule(g, "192.0.2.129@2");
+		rig_settle(g);
+		assert_by_rule(g, "192.0.2.129@2");
+		assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+		assert_int_equal(g->rib->vrfs.n, 1);
+		tell_vrf(g, 3, true);
+		rig_free(g);
+	}
+}
+
+/* A VRF whose FIB got memory late takes the table that a rule names, as other VRFs do. */
+static void
+a_vrf_that_got_memory_late_takes_the_table_of_a_rule(void **state)
+{
+	struct rig *g = rig_with_rule();
+	struct vrf_retry *retry = calloc(1, sizeof(*retry));
+
+	*retry = (struct vrf_retry){.number = 1, .table = 100, .name = "red"};
+	g->rib->vrfs.retries = retry;
+	rig_settle(g);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+	rig_kernel_route(g, KERNEL_ROUTE_DEL, "198.51.100.0/24", 0, "192.0.2.129", 12)
+		->route.table = 100;
+	rig_settle(g);
+	assert_by_rule(g, "192.0.2.1@1");
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -607,6 +762,9 @@ main(void)
 			a_vrf_counts_from_its_start_and_not_from_that_of_its_number),
 		cmocka_unit_test(a_fib_that_found_no_memory_is_tried_again),
 		cmocka_unit_test(a_rib_that_ends_unmaps_its_routes),
+		cmocka_unit_test(packets_of_a_rule_never_miss_the_table_of_a_vrf),
+		cmocka_unit_test(a_vrf_made_again_keeps_the_routes_of_a_rule),
+		cmocka_unit_test(a_vrf_that_got_memory_late_takes_the_table_of_a_rule),
 	};
 
 	return cmocka_run_group_tests_name("rib_vrf", tests, NULL, NULL);
