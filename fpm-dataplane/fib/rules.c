@@ -241,7 +241,8 @@ static bool
 path_is_of_local(fib_path path)
 {
 	return (path_kind(path) == PATH_LOCAL && path_index(path) == 0) ||
-	       path_kind(path) == PATH_BCAST;
+	       path_kind(path) == PATH_BCAST ||
+	       (path_refuses(path_kind(path)) && path_index(path) == PATH_REFUSES_IN_LOCAL);
 }
 
 static bool

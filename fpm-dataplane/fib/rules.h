@@ -17,8 +17,24 @@
 #include "base/rule.h"
 #include "fib/fib.h"
 
+/*
+ * The index of the path of a route that refuses packets, if the route is of table local.
+ * That of other such routes is 0.
+ */
+#define PATH_REFUSES_IN_LOCAL 1u
+
+/* Return true for the path of a route that refuses all packets. */
+static inline bool
+path_refuses(enum path_kind kind)
+{
+	return kind == PATH_BLACKHOLE || kind == PATH_UNREACHABLE || kind == PATH_PROHIBIT;
+}
+
 enum fib_rule_action {
-	/* look up only own and broadcast addresses: in the FIB of the VRF, then of main */
+	/*
+	 * look up only own and broadcast addresses, and prefixes that table local refuses:
+	 * in the FIB of the VRF, then of main
+	 */
 	FIB_RULE_LOCAL,
 	FIB_RULE_TABLE, /* the FIB `number` */
 	/*

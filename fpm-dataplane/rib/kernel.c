@@ -124,7 +124,8 @@ event_hops(struct rib *rib, const struct kernel_event *ev)
 	const struct fpm_event *r = &ev->route;
 	struct nh_list *hops = &rib->scratch;
 
-	if (nh_list_set_type(hops, r->rtm_type))
+	if (ev->is_local ? nh_list_set_local_type(hops, r->rtm_type)
+			 : nh_list_set_type(hops, r->rtm_type))
 		return;
 	for (uint32_t i = 0; i < r->n_hops; i++)
 		stack_next_hop(rib, nh_list_push(hops), &r->hops[i]);
@@ -304,7 +305,7 @@ kernel_hide(struct rib *rib, uint32_t i)
 	struct prefix p;
 
 	if (kr->wide != RTN_UNSPEC && kr->wide != RTN_THROW && *hidden == 0) {
-		(void)nh_list_set_type(&rib->scratch, kr->wide);
+		(void)nh_list_set_local_type(&rib->scratch, kr->wide);
 		*hidden = slot_for_hops(rib, &rib->scratch, 0);
 		slot_ref(rib, *hidden);
 	}

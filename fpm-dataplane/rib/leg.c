@@ -10,6 +10,7 @@
 #include "rib/leg.h"
 
 #include "base/srv6_words.h"
+#include "fib/rules.h"
 #include "rib/adj.h"
 #include "rib/encap.h"
 #include "rib/index.h"
@@ -442,7 +443,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	const struct next_hop *hop = &leg->hop;
 
 	if (hop->kind != PATH_NONE) {
-		*path = PATH(hop->kind, 0);
+		*path = PATH(hop->kind, hop->vrf_subnet != 0 ? PATH_REFUSES_IN_LOCAL : 0);
 		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
 	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg))

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fib/rules.h"
 #include "rib/index.h"
 
 void
@@ -60,6 +61,15 @@ nh_list_set_type(struct nh_list *hops, uint8_t rtm_type)
 	if (rtm_type >= sizeof(kind) || kind[rtm_type] == PATH_NONE)
 		return false;
 	next_hop_special(nh_list_push(hops), (enum path_kind)kind[rtm_type]);
+	return true;
+}
+
+bool
+nh_list_set_local_type(struct nh_list *hops, uint8_t rtm_type)
+{
+	if (!nh_list_set_type(hops, rtm_type))
+		return false;
+	hops->v[0].vrf_subnet = path_refuses((enum path_kind)hops->v[0].kind);
 	return true;
 }
 

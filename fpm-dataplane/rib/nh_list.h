@@ -26,7 +26,11 @@ struct next_hop {
 	uint32_t mtu_class : 10; /* of the route: the same in all next hops of a slot */
 	uint32_t stack : 20;     /* HOP_MPLS, HOP_SEG6: number in stack.h; 0: unsupported */
 	uint32_t onlink : 1;
-	uint32_t vrf_subnet : 1; /* connected subnet: no lookup in the VRF of its link */
+	/*
+	 * A connected subnet: no lookup in the VRF of its link. A path that refuses
+	 * packets: the route is of table local.
+	 */
+	uint32_t vrf_subnet : 1;
 };
 static_assert(sizeof(struct next_hop) == 32, "no padding: memcmp compares");
 static_assert(FIB_MTU_MAX <= 1u << 10, "a class fits");
@@ -48,6 +52,8 @@ void nh_list_clear(struct nh_list *hops);
  * or blackhole. Return false, with an empty list, for a type that has next hops.
  */
 bool nh_list_set_type(struct nh_list *hops, uint8_t rtm_type);
+/* As nh_list_set_type(), for a route of table local. */
+bool nh_list_set_local_type(struct nh_list *hops, uint8_t rtm_type);
 struct next_hop *nh_list_push(struct nh_list *hops);
 void nh_list_sort(struct nh_list *hops);
 void nh_list_set_mtu(struct nh_list *hops, uint16_t mtu_class);

@@ -15,6 +15,7 @@
 
 #include "base/kernel_event.h"
 #include "base/limits.h"
+#include "fib/rules.h"
 #include "rib/index.h"
 #include "rib/link.h"
 #include "rib/impl.h"
@@ -104,8 +105,7 @@ void
 slot_note_refusal(struct rib *rib, struct slot *s)
 {
 	enum path_kind kind = s->n_legs == 1 ? s->leg[0].hop.kind : PATH_NONE;
-	bool refuses =
-		kind == PATH_BLACKHOLE || kind == PATH_UNREACHABLE || kind == PATH_PROHIBIT;
+	bool refuses = path_refuses(kind);
 
 	/* The walk gives the slot's routes their place in the views (view.c). */
 	if (refuses != s->refuses && s->refs > 0 && rib->vrfs.views.n > 0)

@@ -738,6 +738,30 @@ a_vrf_that_got_memory_late_takes_the_table_of_a_rule(void **state)
 	rig_free(g);
 }
 
+/* A route of table local that refuses packets precedes the rules behind table local. */
+static void
+a_refusal_of_table_local_precedes_a_rule(void **state)
+{
+	struct rig *g = rig_with_rule();
+
+	rig_kernel_type(g, KERNEL_ROUTE, "198.51.100.0/24", 0, RTN_PROHIBIT)->is_local =
+		true;
+	rig_settle(g);
+	assert_by_rule(g, "prohibit");
+	rig_kernel_type(g, KERNEL_ROUTE_DEL, "198.51.100.0/24", 0, RTN_PROHIBIT)->is_local =
+		true;
+	rig_kernel_type(g, KERNEL_ROUTE, "198.51.0.0/16", 0, RTN_BLACKHOLE)->is_local =
+		true;
+	rig_settle(g);
+	assert_by_rule(g, "blackhole");
+	rig_kernel_type(g, KERNEL_ROUTE_DEL, "198.51.0.0/16", 0, RTN_BLACKHOLE)->is_local =
+		true;
+	rig_kernel_type(g, KERNEL_ROUTE, "198.51.100.0/25", 0, RTN_UNREACHABLE);
+	rig_settle(g);
+	assert_by_rule(g, "192.0.2.129@2"); /* table main refuses behind the rule */
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -765,6 +789,7 @@ main(void)
 		cmocka_unit_test(packets_of_a_rule_never_miss_the_table_of_a_vrf),
 		cmocka_unit_test(a_vrf_made_again_keeps_the_routes_of_a_rule),
 		cmocka_unit_test(a_vrf_that_got_memory_late_takes_the_table_of_a_rule),
+		cmocka_unit_test(a_refusal_of_table_local_precedes_a_rule),
 	};
 
 	return cmocka_run_group_tests_name("rib_vrf", tests, NULL, NULL);
