@@ -292,6 +292,7 @@ main(int argc, char **argv)
 		return code;
 	if (preflight_stack() < 0)
 		return 1;
+	fdstore_begin(dp.port, PORT_SLOTS);
 	if (!options_load(&opt, &dp.conf, &code))
 		return code;
 	if (opt.prepare)

@@ -21,6 +21,7 @@
 #include <yaml.h>
 
 #include "base/arch.h"
+#include "config/load.h"
 #include "config/print.h"
 #include "config/types.h"
 #include "pci/devargs.h"
@@ -286,6 +287,14 @@ check_listeners(struct cfg *c, const struct config *conf)
 			     config_listen_str(&conf->metrics_listen, text));
 }
 
+static bool (*tap_is_held)(const char *tap); /* W:main before threads */
+
+void
+config_taps_held(bool (*is_held)(const char *tap))
+{
+	tap_is_held = is_held;
+}
+
 /*
  * Return true if an interface has the port's TAP name and is not a TAP. The interface of
  * the port's own NIC does not count, because a router keeps the names of its interfaces
@@ -302,7 +311,7 @@ ifname_taken(const struct config_port *port)
 	struct ifreq ifr = {.ifr_data = (void *)&info};
 	int fd, rc;
 
-	if (if_nametoindex(name) == 0)
+	if (if_nametoindex(name) == 0 || (tap_is_held != NULL && tap_is_held(name)))
 		return false;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)

@@ -7,6 +7,7 @@
 #define CONFIG_LOAD_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -31,6 +32,12 @@ int config_load(const char *file, struct config *conf, FILE *err);
  */
 int config_parse(const char *file, const void *octets, size_t len, struct config *conf,
 		 FILE *err);
+
+/*
+ * Let later checks ask whether the daemon has the TAP of port `tap`. Such a TAP may have been
+ * renamed, so another interface may have its old name. NULL, the initial value: it has none.
+ */
+void config_taps_held(bool (*is_held)(const char *tap));
 
 /* Fill a port with the defaults of its optional keys. */
 void config_port_defaults(struct config_port *port);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/haste.h"
 #include "base/log.h"
+#include "config/load.h"
 #include "tap-bridge/tap.h"
 
 #define TAP_PREFIX "tap-"
@@ -56,6 +57,43 @@ tap_fd_name(const char *tap, char buf[64])
 {
 	snprintf(buf, 64, TAP_PREFIX "%.*s", IFNAMSIZ, tap);
 	return buf;
+}
+
+/* Return true if the descriptor `fd` has the key of TAP `ctx`, and the TAP exists. */
+static bool
+tap_has_key(void *ctx, const char *key, int fd)
+{
+	char name[IFNAMSIZ], of[64];
+
+	return strcmp(key, tap_fd_name(ctx, of)) == 0 && tap_name(fd, name) == 0;
+}
+
+static struct {
+	const struct port *port;
+	unsigned int n_port;
+} opened; /* W:main, before the configuration is read */
+
+static bool
+tap_is_held(const char *tap)
+{
+	const struct kept *k = kept_find(tap);
+	char want[IFNAMSIZ], name[IFNAMSIZ];
+
+	for (unsigned int i = 0; i < opened.n_port; i++)
+		if (port_is_there(&opened.port[i]) && strcmp(opened.port[i].name, tap) == 0)
+			return tap_name(opened.port[i].tap.fd, name) == 0;
+	if (k != NULL)
+		return tap_name(k->fd, name) == 0;
+	snprintf(want, sizeof(want), "%s", tap);
+	return sd_find(tap_has_key, want) >= 0;
+}
+
+void
+fdstore_begin(const struct port *port, unsigned int n_port)
+{
+	opened.port = port;
+	opened.n_port = n_port;
+	config_taps_held(tap_is_held);
 }
 
 unsigned int

@@ -18,6 +18,13 @@
 	 FDSTORE_THREADS) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
 
 /*
+ * Let checks of the configuration know the TAPs that this daemon has: of the ports in
+ * `port`, of ports that wait, and inherited ones. Call it before the configuration is read.
+ *                                                                                    [main]
+ */
+void fdstore_begin(const struct port *port, unsigned int n_port);
+
+/*
  * List the descriptors of the TAPs, kept TAPs included, and of the checkpoint (-1: none).
  * Returns their number.
  */

@@ -129,13 +129,24 @@ config_load_retry(const char *file, struct config *conf)
 	return errors == 0;
 }
 
+/* The daemon that started fpm-nics has checked the names of TAPs and has the TAPs. */
+static bool
+tap_is_of_daemon(const char *tap)
+{
+	(void)tap;
+	return true;
+}
+
 bool
 options_load(const struct options *opt, struct config *conf, int *code)
 {
 	bool next = sd_is_restarted() && !opt->check && !opt->prepare;
-	int errors = config_load(opt->file, conf, stderr);
 	char file[CONFIG_FILE_STRLEN];
+	int errors;
 
+	if (opt->nics)
+		config_taps_held(tap_is_of_daemon);
+	errors = config_load(opt->file, conf, stderr);
 	config_file_str(opt->file, file);
 	if (errors == 0) {
 		if (opt->check)

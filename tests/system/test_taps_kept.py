@@ -147,6 +147,31 @@ def test_a_name_that_was_made_the_ports_own(kept):
     assert "tap released name=wan0" in dut.daemon.log(1000)
 
 
+def test_the_old_name_of_a_renamed_tap_may_have_another_interface(kept):
+    """A TAP is renamed, and another kind of interface gets its old name. A reload, a change of a
+    port, a planned restart and a crash use the renamed TAP as before."""
+    dut, wan = kept, kept.wires["wan"]
+    renamed(dut, wan)
+    whole_again(dut, wan)
+    before = taps(dut)
+    dut.ip("link add wan0 type bridge")
+    dut.edit_config("sweep-quiet-s: 1", "sweep-quiet-s: 2")
+
+    with LinkWatch(dut.ctl) as watch:
+        for words in (["config", "reload"], ["port", "set", "alt0", "mtu", "1400"]):
+            done = dut.fpmctl(*words)
+            assert done.returncode == 0, done.stderr
+        for end in (restarted, killed):
+            end(dut)
+            forwards(dut, wan)
+
+    assert watch.lost_carrier() == []
+    after = taps(dut)["uplink"]
+    assert (after["ifindex"], after["address"]) == (before["uplink"]["ifindex"], before["uplink"]["address"])
+    checked = dut.fpmctl("config", "check", dut.config)
+    assert "an interface 'wan0' exists and is not a TAP" in checked.stdout + checked.stderr
+
+
 def test_a_renamed_tap_obeys(kept):
     """`port set` finds a renamed TAP by its port, to change the MTU or to open a device again
     behind it. `port del` deletes the TAP."""

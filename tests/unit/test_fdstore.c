@@ -13,12 +13,14 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "config/load.h"
 #include "descriptors.h"
 #include "port/port.h"
 #include "restart/fdstore.h"
@@ -152,13 +154,23 @@ sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
 	return -1;
 }
 
+static bool (*is_held)(const char *tap); /* the function that fdstore.c gives config/ */
+
+void
+config_taps_held(bool (*function)(const char *tap))
+{
+	is_held = function;
+}
+
 /*
  * Return the name of a TAP in the kernel. The operator has renamed the TAP of wan0 (file
- * 102).
+ * 102), and has deleted a TAP (file 103).
  */
 int
 tap_name(int fd, char name[IFNAMSIZ])
 {
+	if (file_of(fd) == 103)
+		return -ENODEV;
 	snprintf(name, IFNAMSIZ, "%s", file_of(fd) == 102 ? "wan1" : "lan0");
 	return 0;
 }
@@ -300,6 +312,27 @@ a_tap_that_was_renamed_is_stored_under_its_new_name(void **state)
 	assert_int_equal(m.n, 3);
 }
 
+/* The check of the configuration asks by the name of the port, not of the TAP. */
+static void
+a_renamed_tap_is_held_for_its_port(void **state)
+{
+	struct port port = {.ifidx = 1, .name = "dmz0", .tap.fd = file_new(102)};
+	int deleted = file_new(103);
+
+	fdstore_begin(&port, 1);
+	sd_fdstore("tap-old0", deleted);
+	memcpy(m.in, m.stored, sizeof(m.in));
+	m.n_in = m.n;
+	assert_true(is_held("wan0")); /* inherited */
+	assert_true(is_held("dmz0")); /* open */
+	assert_false(is_held("wan1") || is_held("new0") || is_held("old0"));
+	close(port.tap.fd);
+	port.tap.fd = deleted;
+	assert_false(is_held("dmz0"));
+	close(deleted);
+	fdstore_begin(NULL, 0);
+}
+
 #define STORE(f) cmocka_unit_test_setup(f, manager_new)
 
 int
@@ -310,6 +343,7 @@ main(void)
 		STORE(of_two_checkpoints_the_later_one_is_taken_and_one_stays),
 		STORE(a_name_that_no_port_has_is_removed),
 		STORE(a_tap_that_was_renamed_is_stored_under_its_new_name),
+		STORE(a_renamed_tap_is_held_for_its_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
