@@ -36,7 +36,7 @@ struct attributes {
 /* The decoded content of a message, without its prefix. */
 struct meaning {
 	struct kernel_route r;
-	bool all_down;     /* all next hops are without carrier, or dead */
+	bool all_down;     /* all next hops are down (hop_is_down()) */
 	bool all_dead;     /* the kernel uses no next hop */
 	bool is_over;      /* the route has expired: the kernel does not use it */
 	bool counts;       /* a FIB may have the route, so the audit compares it */
@@ -169,6 +169,30 @@ link_order(const void *key, const void *link)
 	return (x > y) - (x < y);
 }
 
+static const struct kernel_link *
+link_find(const struct route_decoder *d, uint32_t ifindex)
+{
+	return d->n_links == 0 ? NULL
+			       : bsearch(&ifindex, d->links, (size_t)d->n_links,
+					 sizeof(*d->links), link_order);
+}
+
+/*
+ * Return true if a next hop with these flags (RTNH_F_*) cannot be used: it is dead or has no
+ * carrier, or the interface below its interface is down. A macvlan keeps its carrier
+ * (IFF_LOWER_UP) when the interface below it is set down, so the kernel sets no flag then.
+ */
+static bool
+hop_is_down(const struct route_decoder *d, uint32_t ifindex, unsigned int flags)
+{
+	const struct kernel_link *link = link_find(d, ifindex);
+	const struct kernel_link *below =
+		link == NULL || link->below == 0 ? NULL : link_find(d, link->below);
+
+	return (flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) != 0 ||
+	       (below != NULL && (below->flags & IFF_UP) == 0);
+}
+
 /*
  * Return the name of an interface, or a text if it has none. `text` is memory for this
  * text.
@@ -176,10 +200,7 @@ link_order(const void *key, const void *link)
 static const char *
 link_name(const struct route_decoder *d, uint32_t ifindex, char text[IF_NAMESIZE])
 {
-	const struct kernel_link *link =
-		d->n_links == 0 ? NULL
-				: bsearch(&ifindex, d->links, (size_t)d->n_links,
-					  sizeof(*d->links), link_order);
+	const struct kernel_link *link = link_find(d, ifindex);
 
 	if (link != NULL)
 		return link->name;
@@ -227,7 +248,7 @@ hop_take(struct route_decoder *d, struct meaning *m, const struct attributes *a,
 		return true;
 	hops_add(&m->r.hops, via, link_name(d, ifindex, name), weight);
 	m->all_dead &= (flags & RTNH_F_DEAD) != 0;
-	m->all_down &= (flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) != 0;
+	m->all_down &= hop_is_down(d, ifindex, flags);
 	return true;
 }
 
@@ -284,7 +305,7 @@ object_take(struct route_decoder *d, struct meaning *m, uint32_t id, long long w
 	hops_add(&m->r.hops, nh->via[0] != '\0' ? nh->via : NULL,
 		 link_name(d, nh->ifindex, name), weight);
 	m->all_dead &= (nh->flags & RTNH_F_DEAD) != 0;
-	m->all_down &= (nh->flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) != 0;
+	m->all_down &= hop_is_down(d, nh->ifindex, nh->flags);
 }
 
 /* --- routes --------------------------------------------------------------------------- */

@@ -25,8 +25,10 @@
 #include "base/kernel_event.h"
 #include "ctl/kernel_route.h"
 
-static const struct kernel_link links[] = {{.ifindex = 2, .name = "lan0"},
+static const struct kernel_link links[] = {{.ifindex = 2, .name = "lan0", .flags = IFF_UP},
 					   {.ifindex = 5, .name = "wan0"},
+					   {.ifindex = 6, .name = "vrrp2", .below = 2},
+					   {.ifindex = 7, .name = "vrrp5", .below = 5},
 					   {.ifindex = 70000, .name = "far0"}};
 
 static struct route_decoder *decoder;
@@ -236,6 +238,31 @@ every_attribute_of_an_ipv6_route(void **state)
 	assert_int_equal(r->metric, 77);
 	assert_int_equal(r->preference, 2);
 	assert_false(r->is_local || r->is_down);
+}
+
+/* Add the connected subnet of an interface to the message. */
+static void
+connected(uint32_t ifindex)
+{
+	begin(AF_INET, 24);
+	rtm->rtm_protocol = RTPROT_KERNEL;
+	put_address(RTA_DST, "10.9.0.0");
+	mnl_attr_put_u32(h, RTA_OIF, ifindex);
+}
+
+/*
+ * A macvlan keeps its carrier when the interface below it is set down. The dataplane does
+ * not use the connected subnet then, as without a carrier.
+ */
+static void
+a_subnet_of_a_macvlan_is_down_with_the_interface_below(void **state)
+{
+	connected(6);
+	assert_false(decoded()->is_down);
+	connected(7);
+	assert_true(decoded()->is_down);
+	connected(5); /* the kernel has removed the routes of this interface, or will */
+	assert_false(decoded()->is_down);
 }
 
 static void
@@ -626,6 +653,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_route_by_a_gateway),
 		TEST(every_attribute_of_an_ipv6_route),
+		TEST(a_subnet_of_a_macvlan_is_down_with_the_interface_below),
 		TEST(gateways_of_the_other_family_encapsulations_and_unknown_interfaces),
 		TEST(a_route_of_252_next_hops),
 		TEST(next_hops_of_an_object),
