@@ -129,7 +129,10 @@ config_load_retry(const char *file, struct config *conf)
 	return errors == 0;
 }
 
-/* The daemon that started fpm-nics has checked the names of TAPs and has the TAPs. */
+/*
+ * fpm-nics and --prepare make no TAPs, and cannot see the TAPs of the daemon. The daemon
+ * checks the names.
+ */
 static bool
 tap_is_of_daemon(const char *tap)
 {
@@ -144,7 +147,7 @@ options_load(const struct options *opt, struct config *conf, int *code)
 	char file[CONFIG_FILE_STRLEN];
 	int errors;
 
-	if (opt->nics)
+	if (opt->nics || opt->prepare)
 		config_taps_held(tap_is_of_daemon);
 	errors = config_load(opt->file, conf, stderr);
 	config_file_str(opt->file, file);

@@ -170,6 +170,8 @@ def test_the_old_name_of_a_renamed_tap_may_have_another_interface(kept):
     assert (after["ifindex"], after["address"]) == (before["uplink"]["ifindex"], before["uplink"]["address"])
     checked = dut.fpmctl("config", "check", dut.config)
     assert "an interface 'wan0' exists and is not a TAP" in checked.stdout + checked.stderr
+    # systemd runs this before each start, without the stored descriptors.
+    netns.command(["ip", "netns", "exec", dut.dp, dut.daemon.program, "--prepare", "-c", dut.config])
 
 
 def test_a_renamed_tap_obeys(kept):
