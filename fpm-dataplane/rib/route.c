@@ -182,7 +182,8 @@ route_stage_thrown(struct rib *rib, const struct route *r)
 static bool
 route_has_context(const struct rib *rib, const struct route *r)
 {
-	return r->table == RIB_TABLE_MAIN && r->family != FAMILY_LABEL &&
+	return (r->table == RIB_TABLE_MAIN || source_is_table(r->table)) &&
+	       r->family != FAMILY_LABEL &&
 	       (route_effective(r) == 0 || rib->kroutes.wide.n > 0 ||
 		rib->vrfs.views.n > 0);
 }

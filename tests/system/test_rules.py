@@ -631,6 +631,21 @@ def test_source_specific_routes_go(twin):
     assert max(statistics.median(added), statistics.median(deleted)) < 0.1
 
 
+def test_a_source_in_main_counts_behind_one_in_table_local(twin):
+    """A route of main for a source hides the plain route from other sources, and no longer hides it
+    after its deletion, also while table local decides for the source itself."""
+    of_local, of_main = f"blackhole {NET6} from {LAN6} table local", f"{NET6} from {LAN6} via 2001:db8:3::2"
+    twin.ip(f"-6 route add {of_local}")
+    becomes(twin, ("nothing",), dst=TO6)
+    becomes(twin, WAN, dst=TO6, name="alt")
+    twin.ip(f"-6 route add {of_main}")
+    becomes(twin, ("icmp", "alt", 1, 0), dst=TO6, name="alt")
+    twin.ip(f"-6 route del {of_main}")
+    becomes(twin, WAN, dst=TO6, name="alt")
+    twin.ip(f"-6 route del {of_local}")
+    becomes(twin, WAN, dst=TO6)
+
+
 def test_a_route_of_a_tos_is_followed_and_shown(rules, twin, dut):
     """A next-hop object under a route of a TOS is replaced, and then deleted, which deletes the route
     without a message. `show routes` and the audit have the route."""
