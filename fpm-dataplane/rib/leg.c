@@ -443,7 +443,10 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	const struct next_hop *hop = &leg->hop;
 
 	if (hop->kind != PATH_NONE) {
-		*path = PATH(hop->kind, hop->vrf_subnet != 0 ? PATH_REFUSES_IN_LOCAL : 0);
+		*path = PATH(hop->kind,
+			     path_refuses((enum path_kind)hop->kind) && hop->vrf_subnet
+				     ? PATH_REFUSES_IN_LOCAL
+				     : 0);
 		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
 	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg))

@@ -661,7 +661,10 @@ rules_store(struct rib *rib, unsigned int family6, struct fib_rules *now)
 void
 rules_publish(struct rib *rib)
 {
-	if (!rib->rules.publish_due || !fibs_are_complete(rib))
+	bool unlisted = false; /* some FIB waits only for readers of older lists */
+
+	/* If the rules are due again, it is not known which FIBs they want. */
+	if (!rib->rules.publish_due || rib->rules.due || !fibs_are_complete(rib))
 		return;
 	rib->rules.publish_due = false;
 	for (unsigned int v = 0; v < 2; v++) {
@@ -677,7 +680,10 @@ rules_publish(struct rib *rib)
 			rib->vrfs.v[i]->listed_now = rib->vrfs.v[i]->wanted;
 			rib->vrfs.v[i]->in_use |= rib->vrfs.v[i]->wanted;
 			rib->vrfs.v[i]->former_listed = false;
+			unlisted |= rib->vrfs.v[i]->in_use && !rib->vrfs.v[i]->listed_now;
 		}
+	if (unlisted)
+		reclaim_open(rib)->rules_replaced = true;
 	rules_drop_unused(rib);
 	ifaces_tell(rib);
 }

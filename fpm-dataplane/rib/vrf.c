@@ -240,6 +240,7 @@ vrf_takes_table(struct rib *rib, struct vrf *of_rules)
 		return;
 	}
 	hidx_del(&rib->vrfs.by_table, of_rules->number);
+	of_rules->wanted = false;
 	of_rules->view = VIEW_WHOLE;
 	of_rules->chain = mem_or_abort(malloc(sizeof(*of_rules->chain)));
 	of_rules->chain[0] = of_rules->fib->table;
@@ -263,11 +264,11 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	struct fib_vrf *fib = fib_vrf_new(rib->fib, table, name);
 	struct vrf *vrf, *of_rules = vrf_find(rib, table);
 
+	vrf_number_returns(rib, number);
 	if (fib == NULL)
 		return -ENOMEM;
 	if (of_rules != NULL)
 		vrf_takes_table(rib, of_rules);
-	vrf_number_returns(rib, number);
 	rib->rules.due = true;
 	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
 	vrf = vrf_add(rib, number, fib);
