@@ -228,9 +228,9 @@ int kmon_fd(const struct kmon *km);
 int kmon_dispatch(struct kmon *km);
 
 /*
- * Return true if events were lost that no resync has made up for, as after a failed resync,
- * or if the events of a resync were too many. The state may then be wrong until the next
- * kmon_dispatch() or kmon_resync(), even if the descriptor is not readable.
+ * Return true if events were lost, and no resync has succeeded since or the last resync has
+ * lost events itself. The state may then be wrong until the next kmon_dispatch() or
+ * kmon_resync(). The descriptor need not become readable.
  */
 bool kmon_is_lost(const struct kmon *km);
 

@@ -82,6 +82,13 @@ ipaddr_is_linklocal6(const struct ipaddr *a)
 	return a->octet[0] == 0xfe && (a->octet[1] & 0xc0) == 0x80;
 }
 
+/* Return true for a prefix inside fe80::/10. */
+static inline bool
+prefix_is_linklocal6(const struct prefix *p)
+{
+	return p->family == 6 && p->len >= 10 && ipaddr_is_linklocal6(&p->addr);
+}
+
 /* Return true for ::1. */
 static inline bool
 ipaddr_is_loopback6(const struct ipaddr *a)

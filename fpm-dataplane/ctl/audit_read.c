@@ -32,7 +32,7 @@ audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, voi
 	char *text;
 
 	/* The daemon takes no such route of zebra: each link has these addresses. */
-	if (p->family == 6 && p->len >= 10 && ipaddr_is_linklocal6(&p->addr))
+	if (prefix_is_linklocal6(p))
 		return;
 	text = hops_join(w);
 	table_add(&a->other, vrf == NULL ? 0 : places_find_vrf(&a->places, vrf), p,

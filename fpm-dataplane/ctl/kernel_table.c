@@ -117,7 +117,7 @@ tables_are_split4(bool *split)
 	struct first_rules rules = {0};
 
 	*split = false;
-	/* An error: lo is down, so no answer says anything about the tables. */
+	/* An error means that lo is down. Then only the rules tell. */
 	(void)kernel_lookup4(
 		INADDR_LOOPBACK,
 		&(struct dump_reader){.on_message = lookup_on_message, .ctx = split});

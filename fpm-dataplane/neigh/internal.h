@@ -459,8 +459,8 @@ void link_forget_vlans(struct neigh *n, unsigned int ifindex);
 /* Read the kernel's links again, if VLANs were left out and numbers are free again. */
 void link_retry_vlans(struct neigh *n);
 /*
- * Let the monitor report the neighbors on links again that it reported before the links
- * became ours. Once per round.
+ * Let the monitor report again the neighbors on links that the router has begun to serve.
+ * They were ignored before. Call this once per round.
  */
 void link_catch_up(struct neigh *n);
 
@@ -474,8 +474,8 @@ int ports_setup(struct neigh *n);
 /* Start to watch or poll the links of devices. */
 void ports_watch(struct neigh *n);
 /*
- * Check after a whole dump: a TAP that the kernel did not report is gone. After another
- * dump set n->taps_unchecked.
+ * After a whole dump: a TAP that the kernel did not report is gone. After a dump that was
+ * not whole: set n->taps_unchecked, so that this is called again.
  */
 void ports_check_taps(struct neigh *n);
 /* Add or remove a port while packets are forwarded. */

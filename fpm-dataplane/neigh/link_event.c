@@ -276,8 +276,9 @@ iface_is_same(struct neigh *n, const struct link *l)
 }
 
 /*
- * Note a VLAN or macvlan that became ours after it was reported as a link that is none of
- * ours, as after `ip link set type macvlan mode`. Its neighbors were ignored until now.
+ * Note a VLAN or macvlan that the router begins to serve some time after its first report,
+ * for example because `ip link set type macvlan mode` changed its mode. Its neighbors were
+ * ignored until now.
  */
 static void
 link_note_came(struct neigh *n, const struct link *l)

@@ -12,11 +12,14 @@ struct rib_feedback {
 	uint32_t n, cap;
 	/* the next route to report again (tables_walk_at()); 0: none is due again */
 	uint32_t resend_at;
-	uint64_t
-		resend_lap; /* the routes are reported again after this lap of resync_request.h */
+	/* the routes are reported again after this lap of resync_request.h */
+	uint64_t resend_lap;
 };
 
-/* Report all routes again after lap `lap` of resync_request.h. For rib->conf.feedback only. */
+/*
+ * Report all routes again after lap `lap` of resync_request.h. Call this only if
+ * rib->conf.feedback is set.
+ */
 static inline void
 feedback_resend_after(struct rib_feedback *f, uint64_t lap)
 {

@@ -93,8 +93,8 @@ event_has_gateway6(const struct kernel_event *ev)
  * Return true if the kernel joins the route with others of its metric: it has a gateway,
  * and the kernel did not make it of a router advertisement (Linux,
  * rt6_qualify_for_ecmp()). A program makes routes of protocol ra, too, which the kernel
- * joins. Only several next hops in an event, or a replaced route, tell them from the
- * kernel's own.
+ * joins. An event with several next hops, or one that replaces a route, shows that a
+ * program made the route.
  */
 static bool
 event_joins(const struct kernel_event *ev)

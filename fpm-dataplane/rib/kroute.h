@@ -45,8 +45,8 @@ struct kroute {
 	bool listed : 1;  /* in rib_kroutes.local */
 	bool joins : 1;   /* IPv6: the kernel joins it with routes of the same metric */
 	/*
-	 * Its next hops may be of several protocols. The kernel shows it in dumps of one of
-	 * them only, and which it is is not known.
+	 * Its next hops may be of several protocols. The kernel shows it only in dumps of
+	 * one of these protocols. Which one is not known.
 	 */
 	bool mixed : 1;
 	/*
@@ -104,10 +104,10 @@ bool kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev
 /*
  * Return true if the kernel may have the route although the last dump does not show it. In
  * a dump Linux goes from the first next hop of a joined IPv6 route to the last one, and
- * passes over other routes of the metric between them (fib6_dump_node()). So only a route
- * behind a joined one is meant, and such a route is not in force. Two kinds are not meant:
- * routes of router advertisements, because no dump shows them after they have expired, and
- * routes of a checkpoint, because they may be old.
+ * passes over other routes of the metric between them (fib6_dump_node()). Such a
+ * route is behind the joined one, so it is not in force. Return false for two kinds of
+ * routes: those of router advertisements, because no dump shows them after they have
+ * expired, and those of a checkpoint, because they may be old.
  */
 bool kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number);
 /*

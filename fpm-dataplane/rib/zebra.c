@@ -37,12 +37,6 @@
 #include "rib/nh_list.h"
 
 static bool
-prefix_is_linklocal(const struct prefix *p)
-{
-	return p->family == 6 && p->len >= 10 && ipaddr_is_linklocal6(&p->addr);
-}
-
-static bool
 event_is_route(const struct fpm_event *ev)
 {
 	return ev->kind == FPM_ROUTE || ev->kind == FPM_ROUTE_DEL;
@@ -223,7 +217,7 @@ event_apply(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		return;
 	case FPM_ROUTE:
 	case FPM_ROUTE_DEL:
-		if (prefix_is_linklocal(&ev->prefix))
+		if (prefix_is_linklocal6(&ev->prefix))
 			rib->count.ignored_linklocal++;
 		else if (ev->kind == FPM_ROUTE)
 			route_upsert(rib, ev, hash);
