@@ -516,7 +516,8 @@ def test_a_damaged_checkpoint_is_no_reason_to_forward_nothing(kept):
     files = Path(f"/proc/{dut.daemon.pid()}/fd").iterdir()
     checkpoint = next(file for file in files if "checkpoint" in os.readlink(file))
     with open(checkpoint, "r+b", buffering=0) as file:
-        os.pwrite(file.fileno(), b"\xff", 24)  # in the checkpoint's header
+        (octet,) = os.pread(file.fileno(), 1, 24)  # in the checkpoint's header
+        os.pwrite(file.fileno(), bytes([octet ^ 0xFF]), 24)
 
     refused(dut, dut.fpmctl_begin("restart"), FAILED)
 
