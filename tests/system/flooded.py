@@ -38,6 +38,7 @@ from wire import Wire
 
 OUR4, PEER4 = "203.0.113.1", "203.0.113.2"
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
+LASTING, LASTING_HOST = "198.51.150.0/24", "198.51.150.9"  # by lan0, also without BGP
 BEHIND = "198.51.200.0/24"  # by vk0, an interface of the kernel that is no port
 LINK4, LINK6 = "198.18.0.1", "2001:db8:3::1"  # ext0; the addresses of RFC 2544: a /16
 VARIANTS = 2048 if LONG else 512  # different frames of a flood
@@ -123,12 +124,13 @@ class Flooded:
         dut.edit_config("control-netns:", peer + "control-netns:")
         Dut.start(dut)  # this router has a real zebra
         dut.kernel_defaults()
-        ext = dut.wires["ext"]
+        ext, lan = dut.wires["ext"], dut.wires["lan"]
         dut.ip(
             "link set peer0 up",
             f"addr add {OUR4}/30 dev peer0",
             f"addr add {LINK4}/16 dev ext0",
             f"route add 198.19.0.0/16 via {ext.peer4} dev ext0",
+            f"route add {LASTING} via {lan.peer4} dev lan0",
             f"-6 route add 2001:db8:f000::/36 via {ext.peer6} dev ext0",
         )
         self._host_behind()
@@ -303,10 +305,11 @@ class Maker:
         return eth / IPv6(src=src, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=LINK6)
 
     def ttl(self):
-        """Make a transit packet whose TTL expires at the router."""
+        """Make a transit packet whose TTL expires at the router. Its route does not end with the
+        BGP session: without a route the packet would be of class no_route."""
         return (
             self._eth()
-            / IP(src=self._host(), dst=HOST, ttl=1)
+            / IP(src=self._host(), dst=LASTING_HOST, ttl=1)
             / UDP(dport=33434)
             / Raw(b"x")
         )
