@@ -64,8 +64,9 @@ struct collector {
 	int fd;    /* connected; -1: none */
 	int error; /* errno of the last failure; 0: none, or it works again */
 	bool logged_failing;
-	uint64_t datagrams, errors;  /* errors: datagrams not sent, failed sockets */
-	uint64_t error_ms, retry_ms; /* monotonic: last failure; next attempt */
+	uint64_t datagrams, errors; /* errors: datagrams not sent, failed sockets */
+	uint64_t sent_ms;  /* monotonic: first datagram since the last failure; 0: none */
+	uint64_t retry_ms; /* monotonic: next attempt to open the socket */
 };
 
 /* The kernel's psample, for programs such as hsflowd. */

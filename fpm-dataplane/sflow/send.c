@@ -18,14 +18,14 @@
 #include "tap-bridge/netns.h"
 
 #define RETRY_MS 1000u
-#define QUIET_MS 10000u /* time without an error until a collector counts as working */
+#define QUIET_MS 10000u /* from a datagram without an error to "works again" */
 
 static void
 collector_fail(struct collector *c, int error)
 {
 
 	c->error = error;
-	c->error_ms = monotonic_ms();
+	c->sent_ms = 0;
 	c->errors++;
 	STATUS_ADD(send_errors, 1);
 	if (c->logged_failing)
@@ -161,7 +161,8 @@ collectors_look(struct sflow *s)
 			continue;
 		if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && error != 0)
 			collector_fail(c, error);
-		if (c->error == 0 || now_ms - c->error_ms < haste_ms(QUIET_MS))
+		if (c->error == 0 || c->sent_ms == 0 ||
+		    now_ms - c->sent_ms < haste_ms(QUIET_MS))
 			continue;
 		c->error = 0;
 		c->logged_failing = false;
@@ -178,6 +179,8 @@ collector_send(struct collector *c, const struct datagram *d)
 		return;
 	}
 	if (send(c->fd, d->octets, d->len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+		if (c->error != 0 && c->sent_ms == 0)
+			c->sent_ms = monotonic_ms();
 		c->datagrams++;
 		STATUS_ADD(datagrams, 1);
 		return;

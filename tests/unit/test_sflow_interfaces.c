@@ -352,6 +352,39 @@ the_rows_have_settings_collectors_psample_and_ports(void **state)
 	row_is(1, NULL);
 }
 
+static void
+a_collector_works_again_only_after_datagrams_without_an_error(void **state)
+{
+	struct sflow *s = t.sflow;
+	struct collector *c = &s->collector[0];
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+	uint64_t began_ms;
+
+	setenv("FPM_DATAPLANE_HASTE", "1000", 1); /* ten seconds take 10 ms */
+	assert_int_equal(getsockname(t.collector, (struct sockaddr *)&at, &len), 0);
+	close(t.collector);
+	s->out.n = 1;
+	out_flush(s);
+	collectors_look(s);
+	assert_int_equal(c->error, ECONNREFUSED);
+	/* No datagram is sent for a long time. */
+	for (began_ms = monotonic_ms(); monotonic_ms() - began_ms < 20;)
+		;
+	collectors_look(s);
+	assert_int_equal(c->error, ECONNREFUSED);
+	t.collector = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(t.collector, (struct sockaddr *)&at, sizeof(at)), 0);
+	s->out.n = 1;
+	out_flush(s);
+	for (began_ms = monotonic_ms(); c->error != 0; collectors_look(s))
+		assert_true(monotonic_ms() - began_ms < 20000);
+	assert_true(monotonic_ms() - began_ms >= 9);
+	assert_false(c->logged_failing);
+	assert_int_equal(c->errors, 1);
+	unsetenv("FPM_DATAPLANE_HASTE");
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, up, down)
 
 int
@@ -362,6 +395,7 @@ main(void)
 		test(the_state_is_that_of_link_and_interface),
 		test(each_interface_is_sent_once_in_an_interval),
 		test(the_rows_have_settings_collectors_psample_and_ports),
+		test(a_collector_works_again_only_after_datagrams_without_an_error),
 	};
 
 	return cmocka_run_group_tests_name("sflow_interfaces", tests, NULL, NULL);
