@@ -49,6 +49,10 @@ exit
 
 ADMIN_DOWN, DOWN, INIT, UP = range(4)
 
+# For a session that has to stay Up while the machine has no CPU for a second: three times 300 ms is
+# too short for it.
+PATIENT = "detect-multiplier 10"
+
 
 @dataclass
 class Packet:

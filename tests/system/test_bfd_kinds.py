@@ -14,7 +14,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
-from bfd_bed import ADMIN_DOWN, UP, bed, dissected, sniffed, undisturbed
+from bfd_bed import ADMIN_DOWN, PATIENT, UP, bed, dissected, sniffed, undisturbed
 from lib import frr_at, netns
 from lib.wait import eventually
 
@@ -38,10 +38,14 @@ def own(bfd, ours, theirs, dev=("wan0", "wan")):
 
 def pair(bfd, ours, theirs, *lines, here="", there="", theirs_lines=None):
     """Configure a session on both sides, with these lines. `here` ends the line `peer ...` of our side,
-    and `there` that of the other side. The other side has `theirs_lines` instead, if given."""
-    bfd.ours.configure("bfd", f"peer {theirs} {here}".strip(), *lines)
-    lines = lines if theirs_lines is None else theirs_lines
-    bfd.theirs.configure("bfd", f"peer {ours} {there}".strip(), *lines)
+    and `there` that of the other side. The other side has `theirs_lines` instead, if given. A side
+    without a profile has the line PATIENT first."""
+    for frr, peer, its in (
+        (bfd.ours, f"peer {theirs} {here}", lines),
+        (bfd.theirs, f"peer {ours} {there}", lines if theirs_lines is None else theirs_lines),
+    ):
+        first = [] if any(line.startswith("profile") for line in its) else [PATIENT]
+        frr.configure("bfd", peer.strip(), *first, *its)
 
 
 def links(ours, theirs):
@@ -167,22 +171,22 @@ def say_down(bfd, row, ttl):
 
 def test_a_profile_changes_the_timers_of_a_session_that_stays_up(bfd):
     ours, theirs = own(bfd, "10.51.0.1/24", "10.51.0.2/24")
-    bfd.ours.configure("bfd", "profile fast", "transmit-interval 100", "receive-interval 100")
+    bfd.ours.configure("bfd", "profile fast", "transmit-interval 100", "receive-interval 100", PATIENT)
     pair(bfd, ours, theirs, "profile fast", theirs_lines=("receive-interval 60",))
     was = up(bfd, ours, theirs)
     eventually(lambda: bfd.row(theirs)["interval_us"] == 100000, 10, what="the profile holds")
     bfd.ours.configure(
-        "bfd", "profile fast", "transmit-interval 200", "receive-interval 400", "detect-multiplier 5"
+        "bfd", "profile fast", "transmit-interval 200", "receive-interval 400", "detect-multiplier 12"
     )
     # 200 ms from us; the peer's interval of 300 ms is less than the 400 that we require.
     eventually(
-        lambda: (row := bfd.row(theirs))["interval_us"] == 200000 and row["mult"] == 5,
+        lambda: (row := bfd.row(theirs))["interval_us"] == 200000 and row["mult"] == 12,
         10,
         what="the new timers hold",
     )
     eventually(
         lambda: peer_row(bfd, ours)["remote-receive-interval"] == 400
-        and peer_row(bfd, ours)["remote-detect-multiplier"] == 5,
+        and peer_row(bfd, ours)["remote-detect-multiplier"] == 12,
         10,
         what="the peer knows them",
     )
@@ -354,7 +358,7 @@ def test_our_router_loops_the_echo_packets_of_its_peer(bfd, addresses):
         ours,
         theirs,
         **links(ours, theirs),
-        theirs_lines=("echo-mode", "echo transmit-interval 100"),
+        theirs_lines=("echo-mode", "echo transmit-interval 200"),
     )
     up(bfd, ours, theirs)
     eventually(
@@ -371,7 +375,7 @@ def test_a_link_local_session_has_no_echo_packets_of_ours(bfd, addresses):
     the same reason our router announces to an IPv4 peer that it takes none."""
     ours, theirs = own(bfd, *addresses)
     netns.run(bfd.router.far, ["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1", "net.ipv4.ip_forward=1"])
-    lines = ("echo-mode", "echo receive-interval 50", "echo transmit-interval 50")
+    lines = ("echo-mode", "echo receive-interval 50", "echo transmit-interval 200")
     pair(bfd, ours, theirs, *lines, **links(ours, theirs))
     row = up(bfd, ours, theirs)
     eventually(lambda: bfd.row(theirs)["rx_packets"] > row["rx_packets"] + 12, 20, what="time goes on")
@@ -398,19 +402,24 @@ def crash(frr):
 )
 def test_a_restart_keeps_the_sessions_on_the_wire(bfd, last, again):
     ours, theirs = own(bfd, f"10.{last}.0.1/24", f"10.{last}.0.2/24")
-    pair(bfd, ours, theirs)
+    pair(bfd, ours, theirs, "detect-multiplier 3")
     was = up(bfd, ours, theirs)
     bfd.ours.vtysh("write memory")
-    before = counters(bfd, ours)["session-down"]
-    again(bfd.ours)
-    eventually(
-        lambda: {p["status"] for p in bfd.ours.json("show bfd peers json")
-                 if p["peer"] == theirs} == {"up"},
-        30, what="the new bfdd has the session Up",
-    )  # fmt: skip
-    row = bfd.row(theirs)
-    assert (row["discr"], row["downs"]) == (was["discr"], was["downs"]), row
-    assert counters(bfd, ours)["session-down"] == before
+
+    def restarted():
+        """Return how often both sides saw the session go down, and whether it is the same session."""
+        before, downs = counters(bfd, ours)["session-down"], bfd.row(theirs)["downs"]
+        again(bfd.ours)
+        eventually(
+            lambda: {p["status"] for p in bfd.ours.json("show bfd peers json")
+                     if p["peer"] == theirs} == {"up"},
+            30, what="the new bfdd has the session Up",
+        )  # fmt: skip
+        row = bfd.row(theirs)
+        same = row["discr"] == was["discr"]
+        return counters(bfd, ours)["session-down"] - before, row["downs"] - downs, same
+
+    assert undisturbed(bfd, (ours, theirs), 0.9, restarted) == (0, 0, True)
 
 
 def test_sessions_that_bfdd_does_not_take_back_end_after_ten_seconds(bfd):
@@ -486,7 +495,7 @@ def test_a_session_takes_the_address_that_its_interface_gets_later(bfd):
 
 def test_a_planned_restart_keeps_a_session_that_names_no_interface(bfd):
     ours, theirs = own(bfd, "10.61.0.1/24", "10.61.0.2/24")
-    fast = ("transmit-interval 50", "receive-interval 50")
+    fast = ("transmit-interval 50", "receive-interval 50", "detect-multiplier 3")
     pair(bfd, ours, theirs, *fast)
     was = up(bfd, ours, theirs)
     eventually(lambda: bfd.row(theirs)["detect_us"] == 150000, 10, what="the timers are agreed")
