@@ -161,7 +161,12 @@ worker_on_wake(struct ev_loop *loop, ev_async *async, int revents)
 static void
 worker_on_stop(struct ev_loop *loop, ev_async *async, int revents)
 {
-	ev_break(loop, EVBREAK_ALL);
+	struct worker *w = async->data;
+	enum worker_stopping asked = STOP_ASKED;
+
+	/* If main has cancelled the request, the thread goes on. */
+	if (atomic_compare_exchange_strong(&w->stop_state, &asked, STOP_BEGUN))
+		ev_break(loop, EVBREAK_ALL);
 }
 
 /* End a round. libev calls this before each wait. */
@@ -246,7 +251,7 @@ worker_launch(struct worker *w)
 {
 	int rc;
 
-	atomic_store_explicit(&w->ending, false, memory_order_relaxed);
+	atomic_store(&w->stop_state, STOP_NONE);
 	/* Discard stop events: a thread that was stopped may have been sent several. */
 	ev_async_stop(w->loop, &w->stop);
 	ev_async_start(w->loop, &w->stop);
@@ -267,12 +272,31 @@ worker_await(struct worker *w)
 	return w->init_rc;
 }
 
+/*
+ * Cancel a request to stop. Returns true if the thread goes on; otherwise it has begun to
+ * stop, so wait for its end and return false.
+ */
+static bool
+worker_stop_cancel(struct worker *w)
+{
+	enum worker_stopping asked = STOP_ASKED;
+
+	if (atomic_compare_exchange_strong(&w->stop_state, &asked, STOP_NONE) ||
+	    asked == STOP_NONE)
+		return true;
+	worker_stop(w);
+	return false;
+}
+
 int
 worker_start(struct worker *w)
 {
-	int rc = w->running || w->launched ? 0 : worker_launch(w);
+	int rc;
 
-	return rc < 0 || w->running ? rc : worker_await(w);
+	if (w->running && worker_stop_cancel(w))
+		return 0;
+	rc = w->launched ? 0 : worker_launch(w);
+	return rc < 0 ? rc : worker_await(w);
 }
 
 bool
@@ -348,15 +372,17 @@ worker_watchdog_is_suspended(const struct worker *w, uint64_t now_ms)
 bool
 worker_is_ending(const struct worker *w)
 {
-	return atomic_load_explicit(&w->ending, memory_order_relaxed);
+	return atomic_load_explicit(&w->stop_state, memory_order_relaxed) != STOP_NONE;
 }
 
 void
 worker_stop_ask(struct worker *w)
 {
+	enum worker_stopping none = STOP_NONE;
+
 	if (!w->running && !w->launched)
 		return;
-	atomic_store_explicit(&w->ending, true, memory_order_relaxed);
+	atomic_compare_exchange_strong(&w->stop_state, &none, STOP_ASKED);
 	ev_async_send(w->loop, &w->stop);
 }
 

@@ -81,6 +81,13 @@ struct worker_ops {
 	void (*fini)(struct worker *w);
 };
 
+/* Whether a thread is to stop. */
+enum worker_stopping {
+	STOP_NONE,
+	STOP_ASKED, /* main may still cancel the request: worker_start() */
+	STOP_BEGUN, /* the loop has ended, or ends after this round */
+};
+
 struct worker {
 	const struct worker_ops *ops;
 	void *ctx; /* the thread's state, passed to the callbacks */
@@ -89,9 +96,9 @@ struct worker {
 	/* private to base/worker.c */
 	pthread_t thread;
 	bool launched, running;
-	atomic_bool begun;  /* W:the worker */
-	atomic_bool busy;   /* W:the worker, by worker_busy() */
-	atomic_bool ending; /* W:main  R:the worker */
+	atomic_bool begun;                       /* W:the worker */
+	atomic_bool busy;                        /* W:the worker, by worker_busy() */
+	_Atomic enum worker_stopping stop_state; /* W:main, the worker */
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
@@ -110,7 +117,9 @@ void worker_init(struct worker *w, const struct worker_ops *ops, void *ctx);
  * worker_prepare() creates the loop and the mailboxes; messages may be sent from then on.
  * worker_start() starts the thread, unless it is launched or runs, and waits until its init
  * has run. Returns 0 or -errno of init (the thread has then ended). A thread that was
- * stopped may be started again: init and fini must match.                           [main]
+ * stopped may be started again: init and fini must match. If the thread was asked to stop
+ * and has not begun to, worker_start() cancels the request. If it has begun to stop,
+ * worker_start() waits for its end.                                                 [main]
  */
 int worker_prepare(struct worker *w);
 int worker_start(struct worker *w);

@@ -4,6 +4,7 @@
  * link: fpm-dataplane/base/ fpm-dataplane/restart/restart_lock.c
  */
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <urcu/urcu-qsbr.h>
 
 #include "restart/restart_lock.h"
 #include "base/counters.h"
@@ -421,6 +423,89 @@ worker_start_returns_what_init_returns(void **state)
 	worker_free(&w);
 }
 
+/* A worker that hangs, while it handles a message or while it ends, until `go` is posted. */
+static sem_t hangs, go;
+static atomic_uint n_begun;
+static bool hangs_at_its_end;
+
+static int
+count_begin(struct worker *w)
+{
+	atomic_fetch_add(&n_begun, 1);
+	return 0;
+}
+
+static void
+hang(void)
+{
+	urcu_qsbr_thread_offline();
+	sem_post(&hangs);
+	sem_wait(&go);
+	urcu_qsbr_thread_online();
+}
+
+static void
+hang_in_message(struct worker *w, struct msg *m)
+{
+	bool waits = m->type == MSG_RECLAIM;
+
+	msg_free(m);
+	if (waits)
+		hang();
+	else
+		atomic_fetch_add(&received, 1);
+}
+
+static void
+hang_in_fini(struct worker *w)
+{
+	if (hangs_at_its_end)
+		hang();
+}
+
+/* After a stop that came to nothing, a started worker handles messages. */
+static void
+worker_goes_on_when_it_is_started_before_it_has_stopped(void **state)
+{
+	static const struct worker_ops ops = {.name = "test",
+					      .init = count_begin,
+					      .on_msg = hang_in_message,
+					      .fini = hang_in_fini};
+	struct timespec tick = {.tv_nsec = 1000000};
+	struct worker w;
+
+	assert_int_equal(sem_init(&hangs, 0, 0) | sem_init(&go, 0, 0), 0);
+	worker_init(&w, &ops, NULL);
+	assert_int_equal(worker_prepare(&w), 0);
+	assert_int_equal(worker_start(&w), 0);
+	for (unsigned int at_its_end = 0; at_its_end < 2; at_its_end++) {
+		atomic_store(&received, 0);
+		hangs_at_its_end = at_its_end == 1;
+		if (!hangs_at_its_end)
+			worker_send(&w, msg_new(MSG_RECLAIM, sizeof(struct msg)));
+		else
+			assert_false(worker_stop_try(&w));
+		sem_wait(&hangs);
+		assert_false(worker_stop_try(&w));
+		assert_true(worker_is_ending(&w));
+		if (hangs_at_its_end)
+			sem_post(&go);
+		assert_int_equal(worker_start(&w), 0);
+		assert_false(worker_is_ending(&w));
+		if (!hangs_at_its_end)
+			sem_post(&go);
+		worker_send(&w, msg_new(MSG_GLEAN, sizeof(struct msg_neigh)));
+		for (int i = 0; i < PATIENCE_MS && atomic_load(&received) == 0; i++)
+			nanosleep(&tick, NULL);
+		assert_int_equal(atomic_load(&received), 1);
+		/* One that had not begun to stop was not started a second time. */
+		assert_int_equal(atomic_load(&n_begun), 1 + at_its_end);
+	}
+	hangs_at_its_end = false;
+	worker_stop(&w);
+	worker_free(&w);
+}
+
 /* AddressSanitizer checks that all memory is freed. */
 static void
 a_successors_environment_is_ours_and_five_words_more(void **state)
@@ -608,6 +693,7 @@ main(void)
 		cmocka_unit_test(
 			worker_takes_routes_last_but_in_every_round_and_each_kind_in_order),
 		cmocka_unit_test(worker_start_returns_what_init_returns),
+		cmocka_unit_test(worker_goes_on_when_it_is_started_before_it_has_stopped),
 		cmocka_unit_test(a_successors_environment_is_ours_and_five_words_more),
 		cmocka_unit_test(a_change_and_a_restart_exclude_one_another),
 		cmocka_unit_test(a_successor_sends_nothing_until_it_takes_over),
