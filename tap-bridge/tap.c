@@ -283,6 +283,24 @@ tap_adopt(struct tap *tap, int fd, const char *netns)
 }
 
 int
+tap_open_without(struct tap *tap, const char *name, const char *netns)
+{
+	memset(tap, 0, sizeof(*tap));
+	tap->fd = -1;
+	if (!name_is_usable(name))
+		return -EINVAL;
+	if (netns != NULL && strlen(netns) >= sizeof(tap->netns))
+		return -ENAMETOOLONG;
+	tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (tap->fd < 0)
+		return -errno;
+	memcpy(tap->name, name, strlen(name) + 1);
+	if (netns != NULL)
+		memcpy(tap->netns, netns, strlen(netns) + 1);
+	return 0;
+}
+
+int
 tap_name(int fd, char name[IFNAMSIZ])
 {
 	struct ifreq ifr;

@@ -49,6 +49,13 @@ int tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t
 int tap_adopt(struct tap *tap, int fd, const char *netns);
 
 /*
+ * Open a descriptor without a TAP, as a descriptor is after its TAP was deleted: ifindex is
+ * 0, and requests and frames return -EBADFD or -ENODEV until tap_move() gives its number to
+ * a TAP. Returns 0 or -errno.                                             [any thread]
+ */
+int tap_open_without(struct tap *tap, const char *name, const char *netns);
+
+/*
  * Read the present name of the TAP behind `fd`, in any namespace. Returns 0 or -errno,
  * -ENODEV.
  */

@@ -49,9 +49,10 @@ ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 		log_info("main: port opened name=%s device=%s ifindex=%u queues=%u tap=%s "
 			 "took_ms=%llu",
 			 cp->tap, cp->device, port->tap.ifindex, port->n_rxq,
-			 port->tap_kept  ? "kept"
-			 : port->tap_new ? "made"
-					 : "found",
+			 port->tap.ifindex == 0 ? "none"
+			 : port->tap_kept       ? "kept"
+			 : port->tap_new        ? "made"
+						: "found",
 			 (unsigned long long)(monotonic_ms() - begin));
 	}
 	return 0;

@@ -144,7 +144,10 @@ port_begin(struct neigh *n, struct port *port)
 	struct iface *ifc = &n->iface[port->ifidx];
 
 	assert(port->ifidx > 0 && port->ifidx < PORT_MAX && ifc->port == NULL);
-	*ifc = (struct iface){.port = port, .tap = port->tap, .forward4 = true};
+	*ifc = (struct iface){.port = port,
+			      .tap = port->tap,
+			      .lost = port->tap.ifindex == 0,
+			      .forward4 = true};
 	ifc->urpf_base = counters_urpf(port->ifidx);
 	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
 	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
@@ -185,9 +188,11 @@ ports_add(struct neigh *n, struct port *port)
 	 * The kernel may have reported the TAP and its VLANs before, as interfaces that are
 	 * not ours.
 	 */
-	link_forget_vlans(n, n->iface[ifidx].tap.ifindex);
-	if (kmon_reset_link(n->control, n->iface[ifidx].tap.ifindex, true) < 0)
-		n->resync = true;
+	if (!n->iface[ifidx].lost) {
+		link_forget_vlans(n, n->iface[ifidx].tap.ifindex);
+		if (kmon_reset_link(n->control, n->iface[ifidx].tap.ifindex, true) < 0)
+			n->resync = true;
+	}
 	iface_publish(n, ifidx);
 }
 

@@ -230,6 +230,43 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
     assert watch.lost_carrier() == []
 
 
+def test_a_port_without_a_tap_outlives_the_daemon(kept):
+    """A TAP is deleted, and another port's TAP is renamed to its name. The daemon crashes and is
+    restarted, and the other ports forward. When the name is free, the port gets a TAP."""
+    dut, ext = kept, kept.wires["ext"]
+    whole_again(dut, ext)
+    dut.ip("link set alt0 down", "link del wan0", "link set alt0 name wan0 up")
+    dut.control.close()
+
+    def ports():
+        return {row["name"]: (row["ifindex"] != 0, row["link"]) for row in dut.control.ask("ports")}
+
+    known = dict.fromkeys(ports(), (True, "up"))
+    lacks = "tap not recreated port=wan0 error=\"Device or resource busy\""
+    eventually(lambda: lacks in dut.daemon.log(1000), 10)
+    for restart in (False, True):
+        was = dut.daemon.pid()
+        if restart:
+            done = dut.fpmctl("restart")
+            assert done.returncode == 0, done.stderr
+        else:
+            dut.daemon.crash()
+        dut.control.close()
+        dut.daemon.back(was)
+        eventually(lambda: ports() == known | {"wan0": (False, "down")}, 10)
+        eventually(lambda: dut.route_row(NET), 10)
+        forwards(dut, ext)
+    assert "tap=none" in dut.daemon.log(1000)
+
+    rename(dut, wan0="alt0")
+    eventually(lambda: ports() == known, 10)
+    with LinkWatch(dut.ctl) as watch:
+        dut.daemon.back(dut.daemon.crash())
+        dut.control.close()
+        eventually(lambda: ports() == known, 10)
+    assert watch.lost_carrier() == []
+
+
 def test_a_renamed_tap_is_not_kept_over_a_stop(kept):
     """After a stop no program holds the TAPs. The next start finds the port's TAP by its name
     or makes one. If the file has the new name, the start finds the renamed TAP with its

@@ -156,6 +156,28 @@ reattaching_leaves_an_interface_down_that_was_down(void **state)
 }
 
 static void
+a_descriptor_without_a_tap_gets_one_later(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct tap without, made;
+	char name[IFNAMSIZ];
+	uint8_t frame[64];
+
+	assert_int_equal(tap_open_without(&without, "a%d", bed->netns), -EINVAL);
+	assert_int_equal(tap_open_without(&without, "t0", bed->netns), 0);
+	assert_int_equal(without.ifindex, 0);
+	assert_int_equal(tap_name(without.fd, name), -ENODEV);
+	assert_int_equal(tap_read(&without, frame, sizeof(frame)), -EBADFD);
+	assert_int_equal(tap_write(&without, frame, sizeof(frame)), -EBADFD);
+	assert_int_equal(tap_carrier(&without, true), -EBADFD);
+	made = *bed_tap(bed);
+	assert_int_equal(tap_move(&made, without.fd), 0);
+	bed->tap = made;
+	assert_int_equal(tap_name(without.fd, name), 0);
+	assert_string_equal(name, "t0");
+}
+
+static void
 a_second_open_is_busy(void **state)
 {
 	struct bed *bed = bed_of(state);
@@ -578,6 +600,7 @@ main(void)
 		bed_test(reattaching_changes_mac_and_mtu_of_an_interface_that_is_up),
 		bed_test(reattaching_leaves_an_interface_down_that_was_down),
 		bed_test(a_second_open_is_busy),
+		bed_test(a_descriptor_without_a_tap_gets_one_later),
 		bed_test(a_name_that_is_not_a_tap_exists),
 		bed_test(a_namespace_that_is_not_there_is_enoent),
 		bed_test(names_that_the_kernel_would_expand_are_refused),
