@@ -29,7 +29,8 @@ enum table_most {
 };
 
 /* Bounds of ui's sockets; preflight counts their descriptors. */
-#define SCRAPES_MAX 32 /* connections to the metrics page; further ones wait */
+#define SCRAPES_MAX        32 /* connections to the metrics page; a further one ends the oldest */
+#define SCRAPES_ENDING_MAX 32 /* and connections that were ended and are not closed yet */
 /* connections that have sent no request yet, beyond the limit of the control socket */
 #define WAITING_MAX 16
 

@@ -53,7 +53,7 @@ descriptors_try(const struct config *conf)
 		      conf->n_port * (3 + conf->n_core) +
 		      table_limit(&conf->limits, TABLE_clients) +
 		      table_limit(&conf->limits, TABLE_http_clients) + WAITING_MAX +
-		      SCRAPES_MAX;
+		      SCRAPES_MAX + SCRAPES_ENDING_MAX;
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)

@@ -263,6 +263,8 @@ struct ui {
 	bool buffers_short; /* the last log line about buffers reported a lack */
 
 	struct http *metrics;
+	struct cds_list_head scrapes; /* its connections, the oldest last: scrape.c */
+	unsigned int n_scrape;
 	struct api *api;
 };
 

@@ -181,6 +181,62 @@ connection_asks_openmetrics(struct MHD_Connection *conn)
 	return f.openmetrics.by == ACCEPT_BY_NAME && f.openmetrics.weight > 0;
 }
 
+/* --- connections ---------------------------------------------------------------------- */
+
+/*
+ * A connection. Its age counts from its last complete request, or from its start. So
+ * clients that send half a request, or nothing, do not keep other clients from the page.
+ */
+struct scrape {
+	struct cds_list_head list; /* ui->scrapes; unlinked when it was ended */
+	int fd;
+};
+
+static void
+scrape_unlink(struct ui *ui, struct scrape *s)
+{
+	cds_list_del(&s->list);
+	CDS_INIT_LIST_HEAD(&s->list);
+	ui->n_scrape--;
+}
+
+static void
+scrape_on_connection(void *ctx, struct MHD_Connection *conn, void **scrape,
+		     enum MHD_ConnectionNotificationCode code)
+{
+	struct ui *ui = ctx;
+	struct scrape *s = *scrape;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (s != NULL && !cds_list_empty(&s->list))
+			scrape_unlink(ui, s);
+		free(s);
+		return;
+	}
+	*scrape = s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return; /* it ends by its timeout only */
+	s->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)
+			->connect_fd;
+	cds_list_add(&s->list, &ui->scrapes);
+	if (++ui->n_scrape <= SCRAPES_MAX)
+		return;
+	s = cds_list_entry(ui->scrapes.prev, struct scrape, list);
+	scrape_unlink(ui, s);
+	(void)shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd then closes it */
+}
+
+/* Note a complete request: the connection is the newest. */
+static void
+scrape_renew(struct ui *ui, struct MHD_Connection *conn)
+{
+	struct scrape *s = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+				   ->socket_context;
+
+	if (s != NULL && !cds_list_empty(&s->list))
+		cds_list_move(&s->list, &ui->scrapes);
+}
+
 /* --- the listener --------------------------------------------------------------------- */
 
 static enum MHD_Result
@@ -205,6 +261,7 @@ scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
 		*upload_size = 0;
 		return MHD_YES;
 	}
+	scrape_renew(ctx, conn);
 	if (strcmp(url, "/metrics") != 0 || !get) {
 		buf_printf(&page, "Not found: the page is /metrics\n");
 		return http_answer(conn,
@@ -253,9 +310,10 @@ scrape_listen(const char *netns, const struct sockaddr_storage *addr)
 int
 metrics_open(struct ui *ui)
 {
-	static const struct MHD_OptionItem options[] = {
-		{MHD_OPTION_CONNECTION_LIMIT, SCRAPES_MAX, NULL},
+	const struct MHD_OptionItem options[] = {
+		{MHD_OPTION_CONNECTION_LIMIT, SCRAPES_MAX + SCRAPES_ENDING_MAX, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
+		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)scrape_on_connection, ui},
 		{MHD_OPTION_END, 0, NULL},
 	};
 	int fd = scrape_listen(ui->conf.netns, &ui->conf.metrics_listen);

@@ -184,6 +184,7 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 	CDS_INIT_LIST_HEAD(&ui->waiting);
 	CDS_INIT_LIST_HEAD(&ui->answers);
 	CDS_INIT_LIST_HEAD(&ui->flights);
+	CDS_INIT_LIST_HEAD(&ui->scrapes);
 	worker_init(w, &ui_ops, ui);
 	return 0;
 }

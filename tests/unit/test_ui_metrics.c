@@ -437,6 +437,49 @@ silent_connections_delay_no_other(void **state)
 	peer_close(&p);
 }
 
+#define N_HALF 65
+
+/* Clients that send requests octet by octet, without end, keep no other from the page. */
+static void
+half_requests_delay_no_page(void **state)
+{
+	static const char head[] = "GET /metrics HTTP/1.1\r\nHost: ",
+			  request[] = "GET /metrics HTTP/1.0\r\n\r\n";
+	struct pollfd whole = {.events = POLLIN};
+	int fd[N_HALF], came = 0, n_over = 0;
+	char first[13], rest[4096];
+
+	for (int i = 0; i < N_HALF; i++) {
+		fd[i] = http_open();
+		assert_int_equal(send(fd[i], head, strlen(head), MSG_NOSIGNAL),
+				 strlen(head));
+	}
+	whole.fd = http_open();
+	assert_int_equal(send(whole.fd, request, strlen(request), MSG_NOSIGNAL),
+			 strlen(request));
+	for (int ms = 0; ms < PATIENCE_MS && came == 0; ms += 100) {
+		came = poll(&whole, 1, 100);
+		for (int i = 0; i < N_HALF; i++) /* fails when the server has closed */
+			(void)!send(fd[i], "x", 1, MSG_NOSIGNAL);
+	}
+	assert_int_equal(came, 1);
+	assert_int_equal(recv(whole.fd, first, sizeof(first), MSG_WAITALL), sizeof(first));
+	assert_memory_equal(first, "HTTP/1.1 200 ", sizeof(first));
+	while (recv(whole.fd, rest, sizeof(rest), 0) > 0)
+		continue;
+	close(whole.fd);
+	/* The server ends the oldest first, and no more of them than it has to. */
+	for (int i = 0; i < N_HALF; i++) {
+		struct pollfd half = {.fd = fd[i], .events = POLLRDHUP};
+		bool over = poll(&half, 1, i <= N_HALF - 32 ? PATIENCE_MS : 0) == 1;
+
+		assert_true(over == (i <= N_HALF - 32));
+		n_over += over;
+		close(fd[i]);
+	}
+	assert_int_equal(n_over, N_HALF - 31);
+}
+
 /* Send a request to the API, and read until the server closes. */
 static void
 api_ask(const char *request)
@@ -513,6 +556,7 @@ main(void)
 		ui_test(every_request_of_the_api_is_counted_once),
 		ui_test(a_connection_without_room_is_a_refusal_and_no_request),
 		ui_test(silent_connections_delay_no_other),
+		ui_test(half_requests_delay_no_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
