@@ -10,8 +10,11 @@
 #include "config/config.h"
 #include "config/yaml_walk.h"
 
-/* Fill the list of users for `fpm.users: auto`: frr if /etc/passwd has it, else none. */
-void cfg_find_users(struct config *);
+/*
+ * Fill the list of users for `fpm.users: auto`: frr if /etc/passwd has it, else none.
+ * Report an error if /etc/passwd exists and cannot be read.
+ */
+void cfg_find_users(struct cfg *, struct config *);
 
 /*
  * Report an error for each port whose `cores` list names a CPU that does not forward, or

@@ -5,7 +5,11 @@
  *                                                                   [main, manage, fpmctl]
  */
 #include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -60,6 +64,33 @@ check_pci(struct cfg *c, const struct cfg_at *at, const char *address)
 	return false;
 }
 
+/*
+ * Return 1 if this network namespace has the interface, 0 if it has not, or -errno after an
+ * error message if the kernel does not tell, as without a free descriptor.
+ */
+static int
+ifname_look_up(struct cfg *c, const struct cfg_at *at, const char *name)
+{
+	struct ifreq ifr = {.ifr_ifindex = 0};
+	int fd, rc;
+
+	if (!ifname_valid(name))
+		return 0;
+	/* if_nametoindex(3) of glibc hides that there is no descriptor. */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	rc = fd >= 0 && ioctl(fd, SIOCGIFINDEX, &ifr) == 0 ? 1 : -errno;
+	if (fd >= 0)
+		close(fd);
+	if (rc > 0 || rc == -ENODEV)
+		return rc > 0;
+	cfg_error(c, at,
+		  "the interface '%s' cannot be looked up: %s; expected a free "
+		  "descriptor",
+		  name, strerror(-rc));
+	return rc;
+}
+
 static void
 check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 {
@@ -77,7 +108,7 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p + 7, ","), p + 7);
-	if (!ifname_valid(name) || if_nametoindex(name) == 0)
+	if (ifname_look_up(c, at, name) == 0)
 		cfg_error(c, at,
 			  "no network interface '%s' here; expected one that "
 			  "`ip link` shows in the daemon's network namespace",
@@ -105,6 +136,7 @@ take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 {
 	const char *text = cfg_text(c, key, at, NULL);
 	char address[DEVICE_ADDRESS_STRLEN];
+	int is_if;
 
 	if (text == NULL)
 		return;
@@ -138,14 +170,19 @@ take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 	if (device_is_bond(text)) {
 		if (check_bond(c, at, text))
 			snprintf(out, key->size, "%s", text);
-	} else if (strncmp(text, "net_", 4) == 0) {
+		return;
+	}
+	if (strncmp(text, "net_", 4) == 0) {
 		snprintf(out, key->size, "%s", text);
 		check_iface(c, at, text);
-	} else if (ifname_valid(text) && if_nametoindex(text) != 0) {
+		return;
+	}
+	is_if = ifname_look_up(c, at, text);
+	if (is_if > 0) {
 		cfg_error(c, at,
 			  "'%s' is a kernel interface; expected net_af_packet,iface=%s",
 			  text, text);
-	} else {
+	} else if (is_if == 0) {
 		cfg_error(c, at, "'%s' is not a device; expected %s", cfg_escape(text),
 			  key->expected);
 	}

@@ -15,9 +15,11 @@
 #include "config/check.h"
 #include "config/types.h"
 
-#define FRR "frr" /* user of the daemons in FRR's own and all distributions' builds */
+#define PASSWD_UNREADABLE "/etc/passwd cannot be read: %s; expected a readable file"
+#define FRR               "frr" /* user of the daemons in FRR's own and all distributions' builds */
 
-static bool
+/* Return 1 if /etc/passwd has the user, 0 if not or if there is no such file, or -errno. */
+static int
 user_find_by_name(const char *name, uid_t *uid)
 {
 	struct passwd entry, *found = NULL;
@@ -25,25 +27,29 @@ user_find_by_name(const char *name, uid_t *uid)
 	char room[16384];
 	bool is_it = false;
 
-	while (!is_it && f != NULL &&
-	       fgetpwent_r(f, &entry, room, sizeof(room), &found) == 0) {
+	if (f == NULL)
+		return errno == ENOENT ? 0 : -errno;
+	while (!is_it && fgetpwent_r(f, &entry, room, sizeof(room), &found) == 0) {
 		is_it = strcmp(entry.pw_name, name) == 0;
 		*uid = entry.pw_uid;
 	}
-	if (f != NULL)
-		fclose(f);
+	fclose(f);
 	return is_it;
 }
 
-/* Find a user by name, or by a number that need not have a name. Return 0 or -ENOENT. */
+/*
+ * Find a user by name, or by a number that need not have a name. Return 0, -ENOENT if there
+ * is none, or another -errno if /etc/passwd cannot be read.
+ */
 static int
 user_find(const char *name, uid_t *uid)
 {
 	char *end;
 	unsigned long number = strtoul(name, &end, 10);
+	int rc = user_find_by_name(name, uid);
 
-	if (user_find_by_name(name, uid))
-		return 0;
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	/* UINT32_MAX is not a user: chown(2) reads it as "do not change". */
 	if (name[0] < '0' || name[0] > '9' || *end != '\0' || number >= UINT32_MAX)
 		return -ENOENT;
@@ -58,10 +64,16 @@ take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
 						    "a name in /etc/passwd, or a number"};
 	const char *name = cfg_text(c, &user, item, NULL);
 	uid_t uid;
+	int rc;
 
 	if (name == NULL)
 		return;
-	if (strlen(name) >= FPM_USER_NAME_SIZE || user_find(name, &uid) < 0) {
+	rc = strlen(name) < FPM_USER_NAME_SIZE ? user_find(name, &uid) : -ENOENT;
+	if (rc < 0 && rc != -ENOENT) {
+		cfg_error(c, item, PASSWD_UNREADABLE, strerror(-rc));
+		return;
+	}
+	if (rc < 0) {
 		cfg_error(c, item, "there is no user '%s' here; expected %s",
 			  cfg_escape(name), user.expected);
 		return;
@@ -139,12 +151,17 @@ cfg_text_users(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MA
 }
 
 void
-cfg_find_users(struct config *conf)
+cfg_find_users(struct cfg *c, struct config *conf)
 {
+	static const struct config_pos top = {1, 1};
 	struct fpm_from *from = &conf->fpm_from;
+	int rc;
 
 	if (from->users != FPM_USERS_AUTO)
 		return;
 	strcpy(from->user[0].name, FRR);
-	from->n_user = user_find(FRR, &from->user[0].uid) == 0;
+	rc = user_find(FRR, &from->user[0].uid);
+	from->n_user = rc == 0;
+	if (rc < 0 && rc != -ENOENT)
+		cfg_error_at(c, top, "fpm.users", PASSWD_UNREADABLE, strerror(-rc));
 }

@@ -139,7 +139,7 @@ document_check(struct cfg *c, struct config *conf)
 		return;
 	}
 	cfg_walk(c, cfg_top_keys, &top, conf);
-	cfg_find_users(conf);
+	cfg_find_users(c, conf);
 	cfg_check_whole(c, conf);
 }
 

@@ -12,8 +12,10 @@
 
 #include <elf.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -305,6 +307,45 @@ users_are_known_here_or_numbers(void **state)
 	     "2: fpm.users[8]: is one too many; expected at most 8\n");
 }
 
+/*
+ * Without a free descriptor neither interfaces nor users can be looked up. The messages do
+ * not report that they do not exist.
+ */
+static void
+the_lack_of_descriptors_is_no_lack_of_interfaces_and_users(void **state)
+{
+	static const char text[] =
+		"ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\"}\n"
+		"  - {tap: b, device: lo}\n";
+	static const char users[] = PORT "fpm: {users: [root]}\n";
+	struct rlimit some, none;
+	char *lines = NULL;
+	size_t size;
+	FILE *f = open_memstream(&lines, &size);
+	int n[2];
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &some), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = some.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	n[0] = config_parse("x", text, strlen(text), &conf, f);
+	n[1] = config_parse("x", users, strlen(users), &conf, f);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &some), 0);
+	fclose(f);
+	assert_string_equal(
+		lines,
+		"x:1:1: fpm.users: /etc/passwd cannot be read: Too many open files; "
+		"expected a readable file\n"
+		"x:2:14: ports[a].device: the interface 'lo' cannot be looked up: Too many "
+		"open files; expected a free descriptor\n"
+		"x:3:14: ports[b].device: the interface 'lo' cannot be looked up: Too many "
+		"open files; expected a free descriptor\n"
+		"x:2:15: fpm.users[0]: /etc/passwd cannot be read: Too many open files; "
+		"expected a readable file\n");
+	assert_int_equal(n[0], 3);
+	assert_int_equal(n[1], 1);
+	free(lines);
+}
+
 int
 main(void)
 {
@@ -321,6 +362,8 @@ main(void)
 		cmocka_unit_test(the_control_socket_has_a_place_of_its_own),
 		cmocka_unit_test(two_listeners_need_two_ports),
 		cmocka_unit_test(users_are_known_here_or_numbers),
+		cmocka_unit_test(
+			the_lack_of_descriptors_is_no_lack_of_interfaces_and_users),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
