@@ -155,9 +155,11 @@ answer_replay(struct answer *a)
 		atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) != 0;
 
 	/* If all routes come from the kernel, zebra need not be connected. */
-	if (!connected && strcmp(a->ui->conf.routes_from, "kernel") != 0)
+	if (!connected && strcmp(a->ui->conf.routes_from, "kernel") != 0) {
 		answer_refuse(a, REFUSED_STATE,
 			      "zebra is not connected; it replays when it connects");
+		return;
+	}
 	if (connected)
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	worker_send(a->ui->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));

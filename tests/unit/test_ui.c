@@ -337,6 +337,31 @@ an_invalid_request_gets_a_sentence(void **state)
 	peer_close(&p);
 }
 
+/* Without zebra a replay is refused, and reads no tables of the kernel either. */
+static void
+a_refused_replay_reads_nothing(void **state)
+{
+	struct peer p = peer_open();
+	json_t *row;
+	struct msg *m;
+
+	row = peer_error(&p, "{\"do\": \"replay\"}\n");
+	peer_close(&p);
+	assert_string_equal(str_of(row, "error"),
+			    "zebra is not connected; it replays when it connects");
+	json_decref(row);
+	assert_null(worker_take(&t.rtnl));
+	assert_int_equal(house_down(state), 0);
+	assert_int_equal(house_begin("kernel"), 0); /* no zebra is expected */
+	p = peer_open();
+	json_decref(peer_ask(&p, "{\"do\": \"replay\"}"));
+	peer_close(&p);
+	m = worker_take(&t.rtnl);
+	assert_non_null(m);
+	assert_int_equal(m->type, MSG_REPLAY);
+	msg_free(m);
+}
+
 static void
 a_line_without_end_is_cut_at_4_kib(void **state)
 {
@@ -616,6 +641,7 @@ main(void)
 		ui_test(a_client_may_leave_between_two_slices),
 		ui_test(the_end_may_come_while_queries_travel),
 		ui_test(an_invalid_request_gets_a_sentence),
+		ui_test(a_refused_replay_reads_nothing),
 		ui_test(a_line_without_end_is_cut_at_4_kib),
 		ui_test(random_octets_never_crash),
 		ui_test(requests_in_one_write_are_answered_in_order),
