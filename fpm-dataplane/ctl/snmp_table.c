@@ -324,19 +324,22 @@ int
 snmp_table_refresh(struct snmp_table *t)
 {
 	struct snmp_table old = *t;
+	double now_s = boottime_s();
+	bool is_valid = t->read_s != 0 && now_s - t->read_s < SNMP_KEEP_S;
 	struct kernel_link *link;
 	int n;
 
-	if (t->read_s != 0 && boottime_s() - t->read_s < MAX_AGE_S)
+	if (is_valid && now_s - t->tried_s < MAX_AGE_S)
 		return 0;
+	t->tried_s = now_s;
 	n = kernel_links(&link);
 	if (n < 0)
-		return n;
+		return is_valid ? 0 : n;
 	t->row = calloc((size_t)n + 1, sizeof(*t->row));
 	if (t->row == NULL) {
 		t->row = old.row;
 		free(link);
-		return -ENOMEM;
+		return is_valid ? 0 : -ENOMEM;
 	}
 	t->n = (unsigned int)n;
 	for (unsigned int i = 0; i < t->n; i++) {
@@ -356,7 +359,7 @@ snmp_table_refresh(struct snmp_table *t)
 			last_restart(row_find(&old, row->link.ifindex), &row->count);
 	}
 	free(old.row);
-	t->read_s = boottime_s();
+	t->read_s = t->tried_s = boottime_s();
 	return 0;
 }
 

@@ -39,6 +39,7 @@ struct snmp_table {
 	struct snmp_row *row; /* by ascending ifindex */
 	unsigned int n;
 	double read_s;     /* CLOCK_BOOTTIME of the last read; 0: none */
+	double tried_s;    /* CLOCK_BOOTTIME of the last attempt to read */
 	double ask_from_s; /* CLOCK_BOOTTIME until which requests to the daemon pause */
 	/*
 	 * ifCounterDiscontinuityTime of interfaces of the dataplane, unless `restarted` of
@@ -50,9 +51,12 @@ struct snmp_table {
 
 /*
  * Read the tables again if they are older than a second. Returns 0, or -errno with the
- * table as before. While the daemon does not run, its interfaces have no counters, because
+ * table as before. If the kernel's interfaces cannot be read, as while they change all the
+ * time, the table is valid for SNMP_KEEP_S, and a second passes until the next attempt.
+ * While the daemon does not run, its interfaces have no counters, because
  * the counters of their TAPs cover only the few packets that the kernel handled.
  */
+#define SNMP_KEEP_S 10.0
 int snmp_table_refresh(struct snmp_table *t);
 
 /*
