@@ -8,6 +8,7 @@
 #include "config/types.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,10 @@ cfg_text_filter_tables(const struct cfg_key *key, const void *base, char buf[CFG
 	const char *list = cfg_value(key, base);
 	char table[FILTER_TABLE_TEXT], quoted[CFG_TEXT_MAX];
 	size_t n = 0;
+
+	/* Each octet may need an escape, and each name quotes. */
+	static_assert(2 * FILTER_TABLES_TEXT + 2 * FILTER_TABLES_MAX + 2 < CFG_TEXT_MAX,
+		      "a list is never cut");
 
 	if (strchr(list, ',') == NULL)
 		return cfg_text_string(key, base, buf);

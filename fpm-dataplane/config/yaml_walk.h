@@ -14,9 +14,9 @@
 
 #include "config/config.h"
 
-#define CFG_PATH_MAX      256 /* "ports[wan0].device", octets */
-#define CFG_PORT_PATH_MAX 216 /* "ports[wan0]": a key behind it fits into a path */
-#define CFG_TEXT_MAX      768 /* a path of 255 octets, all escaped */
+#define CFG_PATH_MAX      256  /* "ports[wan0].device", octets */
+#define CFG_PORT_PATH_MAX 216  /* "ports[wan0]": a key behind it fits into a path */
+#define CFG_TEXT_MAX      1056 /* a list of 511 octets, all escaped: filter.table */
 
 struct yaml_document_s; /* yaml.h: yaml_document_t */
 struct yaml_node_s;     /* yaml.h: yaml_node_t */

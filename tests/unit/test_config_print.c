@@ -98,6 +98,23 @@ a_printed_configuration_reads_back_as_the_same(void **state)
 	free(yaml);
 }
 
+/* A list of the longest names in which each octet is escaped is not cut. */
+static void
+a_long_list_of_tables_is_printed_whole(void **state)
+{
+	char name[1000], text[2048];
+
+	memset(name, '\\', sizeof(name));
+	for (unsigned int n = 100; n <= 249; n += 149) {
+		snprintf(text, sizeof(text),
+			 PORT "filter: {table: [\"inet %.*s\", \"ip %.*s\"]}\n", 2 * (int)n,
+			 name, 2 * (int)n, name);
+		assert_int_equal(load(text), 0);
+		assert_int_equal(strlen(conf.filter_table), 2 * n + 10);
+		reads_back();
+	}
+}
+
 /* True for paths that the machine decides or that other tests cover. */
 static bool
 is_elsewhere(const char *path)
@@ -277,6 +294,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_printed_configuration_reads_back_as_the_same),
+		cmocka_unit_test(a_long_list_of_tables_is_printed_whole),
 		cmocka_unit_test(every_key_there_is_reads_back),
 		cmocka_unit_test(the_example_has_every_key_that_is_shown),
 		cmocka_unit_test(differences_are_named_with_what_a_reload_can_apply),
