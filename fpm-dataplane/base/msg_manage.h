@@ -36,9 +36,10 @@ enum manage_op {
 
 struct manage_want {
 	enum manage_op op;
-	bool dry_run;                        /* RELOAD: report only */
-	char file[MANAGE_FILE_MAX];          /* RELOAD; "": the file of the start */
-	char tap[IFNAMSIZ], device[256];     /* "": not given */
+	bool dry_run;               /* RELOAD: report only */
+	char file[MANAGE_FILE_MAX]; /* RELOAD; "": the file of the start */
+	/* 64: ui replaces an alternative name by the name of the port */
+	char tap[64], device[256];           /* "": not given */
 	unsigned int mtu_bytes, n_rxq;       /* 0: not given */
 	bool cores_auto;                     /* cores: auto */
 	unsigned int n_core;                 /* 0: not given */

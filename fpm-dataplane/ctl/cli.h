@@ -47,7 +47,8 @@ struct command {
 	const char *name, *words, *text;
 	/* Run the command with the words after its name. Returns an exit code. */
 	int (*run)(const struct options *opt, int n, char **word);
-	unsigned int options;    /* OPT_ bits that the command accepts */
+	unsigned int options; /* OPT_ bits that the command accepts */
+	int file_word; /* index of a word that may be a file name, with any octet; 0: none */
 	void (*help)(FILE *out); /* describe its words; NULL: the command has none */
 	/*
 	 * Print on a line the words that may follow these words; NULL: no word may follow.

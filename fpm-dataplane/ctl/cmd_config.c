@@ -224,6 +224,7 @@ const struct command cmd_config = {
 	.text = "show, check or change the configuration",
 	.run = config_run,
 	.options = OPT_JSON | OPT_DRY_RUN,
+	.file_word = 1,
 	.help = config_help,
 	.complete = config_complete,
 };

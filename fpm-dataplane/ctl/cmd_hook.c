@@ -15,6 +15,7 @@
 #include "base/base64.h"
 #include "base/hook_conf.h"
 #include "base/inet.h"
+#include "base/log.h"
 #include "ctl/bpf_object.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
@@ -43,7 +44,10 @@ hook_help(FILE *out)
 static int
 file_refused(const char *file, const char *why)
 {
-	fprintf(stderr, "fpmctl: %s: %s\n", file, why);
+	char shown[256];
+
+	fprintf(stderr, "fpmctl: %s: %s\n", log_escape_name(file, shown, sizeof(shown)),
+		why);
 	return CTL_USAGE;
 }
 
@@ -191,6 +195,7 @@ const struct command cmd_hook = {
 	.text = "run a program on the packets of an interface",
 	.run = hook_run,
 	.options = OPT_JSON,
+	.file_word = 1,
 	.help = hook_help,
 	.complete = hook_complete,
 };

@@ -149,9 +149,12 @@ option_refuse(int opt, const char *given)
 static int
 words_check_utf8(const struct command *c, int n, char **word)
 {
-	for (int i = 0; i < n && c != &cmd_config; i++) {
-		json_t *json = json_string(word[i]);
+	for (int i = 0; i < n; i++) {
+		json_t *json;
 
+		if (c->file_word != 0 && i == c->file_word)
+			continue;
+		json = json_string(word[i]);
 		json_decref(json);
 		if (json == NULL) {
 			fprintf(stderr, "fpmctl: word %d after %s is not UTF-8\n", i + 1,

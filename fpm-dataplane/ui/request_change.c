@@ -122,8 +122,10 @@ port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 					      : MANAGE_NOTHING;
 	if (want->op == MANAGE_NOTHING)
 		return change_refuse(why, why_size, PORT_KEYS);
-	if (name[0] == '\0' || strlen(name) >= sizeof(want->tap))
+	if (name[0] == '\0' || (want->op == MANAGE_PORT_ADD && strlen(name) >= IF_NAMESIZE))
 		return change_refuse(why, why_size, "a port's name has 1 to 15 characters");
+	if (strlen(name) >= sizeof(want->tap))
+		return change_refuse(why, why_size, "a port's name has 1 to 63 octets");
 	if (device != NULL && strlen(device) >= sizeof(want->device))
 		return change_refuse(why, why_size, "device is longer than 255 characters");
 	/* manage checks the range of a number, because it knows the device. */
@@ -207,7 +209,7 @@ hook_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 			   &program) < 0)
 		return change_refuse(why, why_size, HOOK_KEYS);
 	if (dev[0] == '\0' || strlen(dev) >= sizeof(hook->dev))
-		return change_refuse(why, why_size, "dev has 1 to 15 octets");
+		return change_refuse(why, why_size, "dev has 1 to 63 octets");
 	strcpy(hook->dev, dev);
 	if (strcmp(what, "unload") == 0 && json_object_size(value) == 2) {
 		req->change.op = MANAGE_HOOK_UNLOAD;

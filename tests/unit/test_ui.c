@@ -234,8 +234,15 @@ an_invalid_request_gets_a_sentence(void **state)
 		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"a\", \"file\": \"f\"}}",
 		 "hook takes an object: do (load, unload), dev; and for load: file, id, "
 		 "at, of, program"},
-		{"{\"hook\": {\"do\": \"unload\", \"dev\": \"interface-of-16-\"}}",
-		 "dev has 1 to 15 octets"},
+		{"{\"hook\": {\"do\": \"unload\", \"dev\": "
+		 "\"0123456789012345678901234567890123456789012345678901234567890123\"}}",
+		 "dev has 1 to 63 octets"},
+		{"{\"port\": {\"do\": \"add\", \"name\": \"interface-of-16-\", \"device\": "
+		 "\"x\"}}",
+		 "a port's name has 1 to 15 characters"},
+		{"{\"port\": {\"do\": \"del\", \"name\": "
+		 "\"0123456789012345678901234567890123456789012345678901234567890123\"}}",
+		 "a port's name has 1 to 63 octets"},
 		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\", \"id\": 4294967296}}",
 		 "id '4294967296' is not a whole number from 0 to 4294967295"},
 		{"{\"hook\": {\"do\": \"load\", \"dev\": \"a\"}}",
