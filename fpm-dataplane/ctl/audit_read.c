@@ -277,8 +277,8 @@ audit_ask_zebra(struct audit *a)
 	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
 		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
-		if (zebra_table(a->vtysh, a->n_vrfs > 0, audit_kernels_by_zebra(a), family,
-				audit_on_zebra, a) < 0)
+		if (zebra_table(a->vtysh, audit_kernels_by_zebra(a), family, audit_on_zebra,
+				a) < 0)
 			return CTL_NO_DAEMON;
 	a->n_vrfs = 0;
 	for (uint32_t i = 0; i < a->places.n; i++)
@@ -317,7 +317,6 @@ audit_ask_rib(struct audit *a)
 	    kernel_rule_tables(6, audit_on_ruled, a) < 0)
 		return CTL_NO_DAEMON;
 	rc = audit_ask(a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
-	a->n_vrfs = a->places.n - 1;
 	if (rc == CTL_OK)
 		rc = audit_ask(a, json_pack("{s:s, s:s}", "show", "routes", "of", "each"),
 			       audit_on_rib);

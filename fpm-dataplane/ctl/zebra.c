@@ -173,12 +173,11 @@ vrf_line_take(const char *line, char vrf[IFNAMSIZ])
 }
 
 int
-zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
-	    zebra_on_route *on_route, void *ctx)
+zebra_table(const char *vtysh, bool kernels, uint8_t family, zebra_on_route *on_route,
+	    void *ctx)
 {
-	static const char *const command[2][2] = {
-		{"show ip route", "show ip route vrf all"},
-		{"show ipv6 route", "show ipv6 route vrf all"}};
+	static const char *const command[2] = {"show ip route vrf all",
+					       "show ipv6 route vrf all"};
 	char vrf[IFNAMSIZ] = "", next[IFNAMSIZ];
 	struct hops_text w = {0};
 	struct prefix p = {0};
@@ -189,7 +188,7 @@ zebra_table(const char *vtysh, bool all_vrfs, bool kernels, uint8_t family,
 	long long least, most;
 	int rc;
 
-	if (run_start(&run, vtysh, command[family == 6][all_vrfs]) < 0)
+	if (run_start(&run, vtysh, command[family == 6]) < 0)
 		return -1;
 	while (getline(&line, &size, run.out) > 0) {
 		if (strlen(line) <= HOP_STATE_COLUMN)

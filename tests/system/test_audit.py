@@ -24,8 +24,9 @@ NET, NET6 = "198.51.100.0/24", "2001:db8:f000::/36"
 SCRIPT = """#!/bin/sh
 shift
 case "$*" in
-"show ip route") cat {dir}/ip ;;
-"show ipv6 route") cat {dir}/ipv6 ;;
+"show ip route vrf all") cat {dir}/ip ;;
+"show ipv6 route vrf all") cat {dir}/ipv6 ;;
+*" vrf lost "*) cat {dir}/lost ;;
 *summary*) echo '{{"routes": []}}' ;;
 *) echo '{{}}' ;;
 esac
@@ -67,6 +68,24 @@ def audit(dut, vtysh, *words):
     """Run one audit. Returns (exit code, stdout, stderr)."""
     done = dut.fpmctl("audit", "--vtysh", vtysh, *words)
     return done.returncode, done.stdout, done.stderr
+
+
+def test_a_vrf_that_only_zebra_has_is_told(dut, lan, vtysh, tmp_path):
+    """The daemon has no VRF, as when it has lost the last one: the routes of zebra's VRF are
+    differences."""
+    dut.route(NET, via=lan.peer4, wire=lan)
+    line = f"S>* {NET} [1/0] via {lan.peer4}, {lan.tap}, weight 1, 00:00:06\n"
+    zebra = vtysh(f"\nVRF default:\n{line}\nVRF lost:\n{line}")
+    hops = [{"fib": True, "ip": lan.peer4, "interfaceName": lan.tap, "weight": 1}]
+    known = {"selected": True, "installed": True, "protocol": "static", "nexthops": hops}
+    (tmp_path / "lost").write_text(json.dumps({NET: [known]}))
+
+    code, out, err = audit(dut, zebra)
+
+    assert (code, err) == (3, "")
+    has = f"via {lan.peer4} dev {lan.tap} weight 1"
+    assert out.splitlines()[0] == f"VRF lost: DIFFERS {NET}: zebra has {has}, the dataplane has no route"
+    assert "zebra   2 routes in table main and 1 VRF\n" in out
 
 
 @pytest.mark.smoke

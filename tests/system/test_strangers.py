@@ -249,8 +249,8 @@ def test_whoever_is_forged_in_a_question_for_a_mac_gets_one_answer(dut, lan, ext
 
 ZEBRA = """#!/bin/sh
 case "$*" in
-*"show ip route") printf 'Codes:\\n\\n%s\\n' '{}' ;;
-*"show ipv6 route") ;;
+*"show ip route vrf all") printf 'Codes:\\n\\n%s\\n' '{}' ;;
+*"show ipv6 route vrf all") ;;
 *summary*) echo '{{"routes": []}}' ;;
 *) echo '{{}}' ;;
 esac

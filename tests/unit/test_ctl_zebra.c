@@ -71,8 +71,7 @@ hops_of_table(const char *dev)
 		 "Codes: K - kernel route\n\n"
 		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, %s, weight 1, 00:00:06",
 		 dev);
-	assert_int_equal(
-		zebra_table(vtysh_that_says(text), false, true, 4, keep_hops, &hops), 0);
+	assert_int_equal(zebra_table(vtysh_that_says(text), true, 4, keep_hops, &hops), 0);
 	return hops;
 }
 
@@ -197,8 +196,8 @@ each_of_many_next_hops_is_read(void **state)
 			      "00:00:06\n",
 			      i >> 8, i & 255, i >> 8, i & 255);
 	many_seen = 0;
-	assert_int_equal(
-		zebra_table(vtysh_that_says(text), false, true, 4, each_of_many, &hops), 0);
+	assert_int_equal(zebra_table(vtysh_that_says(text), true, 4, each_of_many, &hops),
+			 0);
 	assert_int_equal(many_seen, N);
 	free(text);
 }
@@ -214,7 +213,7 @@ a_line_that_names_no_next_hop_adds_none(void **state)
 				    "Codes: B - BGP\n"
 				    "B>* 10.0.0.0/24 [20/0] somehow, weight 1, 00:00:06\n"
 				    "B>* 10.0.1.0/24 [20/0] somehow, weight 1, 00:00:07\n"),
-			    false, true, 4, keep_hops, &hops),
+			    true, 4, keep_hops, &hops),
 		0);
 	assert_true(hops == NULL || hops[0] == '\0');
 	free(hops);
