@@ -264,7 +264,7 @@ kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule, voi
 						   .ctx = &answer});
 
 	if (rc == -EOPNOTSUPP || rc == -EAFNOSUPPORT)
-		rc = 0; /* a kernel without rules */
+		return KERNEL_RULES_ABSENT;
 	for (size_t i = 0; rc == 0 && i < answer.n; i++)
 		on_rule(&answer.v[i], ctx);
 	free(answer.v);
@@ -296,6 +296,7 @@ int
 kernel_rule_tables(uint8_t family,
 		   void (*on_table)(uint8_t family, uint32_t table, void *ctx), void *ctx)
 {
-	return kernel_rules(family, table_on_rule,
-			    &(struct on_table){.call = on_table, .ctx = ctx});
+	struct on_table to = {.call = on_table, .ctx = ctx};
+
+	return kernel_rules(family, table_on_rule, &to) < 0 ? -1 : 0;
 }

@@ -47,15 +47,17 @@ struct kernel_rule {
 
 /*
  * Call on_rule() for each rule of a family in the present network namespace, in the
- * kernel's order. A kernel without rules has none. Returns 0, or -1 after printing an
- * error.
+ * kernel's order. Returns 0; KERNEL_RULES_ABSENT if the kernel was built or started without
+ * rules of the family, so that it behaves as if it had the standard ones; or -1 after
+ * printing an error.
  */
+#define KERNEL_RULES_ABSENT 1
 int kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule, void *ctx),
 		 void *ctx);
 
 /*
  * Call on_table() for each table that a rule of the family looks up, except for rules that
- * match no received packet. Returns as kernel_rules().
+ * match no received packet. Returns 0, or -1 after printing an error.
  */
 int kernel_rule_tables(uint8_t family,
 		       void (*on_table)(uint8_t family, uint32_t table, void *ctx),

@@ -20,6 +20,7 @@ static struct kernel_rule of_kernel[2][RULES_MAX];
 static unsigned int n_of_kernel[2];
 static json_t *of_rib; /* rows of `show rules` */
 static int kernel_rc, rib_rc;
+static bool is_absent[2]; /* the kernel knows no rules of the family */
 static unsigned int n_asked;
 static struct rule_audit audit;
 
@@ -43,7 +44,7 @@ kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule, voi
 {
 	for (unsigned int i = 0; i < n_of_kernel[family == 6]; i++)
 		on_rule(&of_kernel[family == 6][i], ctx);
-	return kernel_rc;
+	return kernel_rc == 0 && is_absent[family == 6] ? KERNEL_RULES_ABSENT : kernel_rc;
 }
 
 /* Add a rule to the kernel that looks up a table. */
@@ -83,6 +84,7 @@ setup(void **state)
 {
 	n_of_kernel[0] = n_of_kernel[1] = n_asked = 0;
 	kernel_rc = rib_rc = 0;
+	is_absent[0] = is_absent[1] = false;
 	of_rib = json_array();
 	return 0;
 }
@@ -291,8 +293,36 @@ a_family_without_rules_in_the_kernel_is_not_compared(void **state)
 	put_rib(4, 0, 255);
 	put_rib(6, 0, 255);
 	put_rib(6, 32766, 254);
+	is_absent[1] = true;
 
 	assert_string_equal(compared(), "equal");
+}
+
+/* Without any rule Linux forwards no IPv4 packet. */
+static void
+a_family_whose_rules_were_all_deleted_is_compared(void **state)
+{
+	put_rib(4, 0, 255);
+	put_rib(4, 32766, 254);
+
+	assert_string_equal(compared(), "ipv4 rule:  | 0: from all lookup local");
+	assert_int_equal(audit.n_found, 2);
+}
+
+/* Linux obeys standard rules of IPv6 that were deleted, and so does the daemon. */
+static void
+deleted_standard_rules_of_ipv6_are_no_difference(void **state)
+{
+	put_rib(6, 0, 255);
+	put_rib(6, 32766, 254);
+	assert_string_equal(compared(), "equal");
+	audit_rules_free(&audit);
+	put_kernel(6, 32766, 254);
+	assert_string_equal(compared(), "equal");
+	audit_rules_free(&audit);
+	put_rib(6, 32767, 253);
+	assert_string_equal(compared(), "ipv6 rule:  | 0: from all lookup local");
+	assert_int_equal(audit.n_found, 2);
 }
 
 static void
@@ -321,6 +351,8 @@ main(void)
 		RULES_TEST(actions_are_told_apart),
 		RULES_TEST(selectors_of_no_received_packet_count),
 		RULES_TEST(a_family_without_rules_in_the_kernel_is_not_compared),
+		RULES_TEST(a_family_whose_rules_were_all_deleted_is_compared),
+		RULES_TEST(deleted_standard_rules_of_ipv6_are_no_difference),
 		RULES_TEST(a_side_that_does_not_answer_ends_the_audit),
 	};
 
