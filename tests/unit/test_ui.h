@@ -131,11 +131,11 @@ fake_answer(struct msg_query *q)
 	if (q->rows == NULL)
 		q->rows = json_array();
 	if (q->kind == QUERY_SUMMARY) {
-		json_array_append_new(q->rows,
-				      json_pack("{s:i, s:i, s:s, s:i, s:{s:i}, s:{s:i}}",
-						"routes4", 42, "generation", 99, "phase",
-						"holding", "stale", 5, "fib4", "bytes",
-						1000, "fib6", "bytes", 2000));
+		json_array_append_new(
+			q->rows, json_pack("{s:i, s:i, s:s, s:i, s:i, s:{s:i}, s:{s:i}}",
+					   "routes4", 42, "generation", 99, "phase",
+					   "holding", "stale", 5, "vrf_stale", 3, "fib4",
+					   "bytes", 1000, "fib6", "bytes", 2000));
 		q->done = true;
 	} else if (q->kind == QUERY_NEIGH_SUMMARY) {
 		json_array_append_new(q->rows,

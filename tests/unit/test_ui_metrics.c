@@ -313,6 +313,8 @@ values_are_those_of_the_counters(void **state)
 	assert_non_null(strstr(text, "\nfpmdp_fpm_messages_total 0\n"));
 	assert_non_null(strstr(text, "\nfpmdp_rib_routes{family=\"ipv4\"} 42\n"));
 	assert_non_null(strstr(text, "\nfpmdp_fib_bytes{family=\"ipv6\"} 2000\n"));
+	assert_non_null(strstr(text, "\nfpmdp_rib_stale_routes 5\n"));
+	assert_non_null(strstr(text, "\nfpmdp_rib_vrf_stale_routes 3\n"));
 	assert_non_null(strstr(
 		text,
 		"\nfpmdp_build_info{version=\"1.0-test\",instructions=\"scalar\"} 1\n"));
