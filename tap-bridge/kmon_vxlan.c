@@ -244,14 +244,29 @@ vnis_apply(struct kmon *km, unsigned int ifindex, unsigned int from, unsigned in
 	}
 }
 
+/*
+ * Return the number of octets in IFLA_AF_SPEC, the last attribute of the message. Its length
+ * has 16 bits, and Linux sends the low bits of a larger length (more than 1820 VLANs with a
+ * VNI each).
+ */
+static int
+spec_bytes(const struct nlmsghdr *hdr, const struct nlattr *spec)
+{
+	size_t rest = hdr->nlmsg_len - (size_t)((const char *)spec - (const char *)hdr);
+
+	return rest > UINT16_MAX && (uint16_t)rest == spec->nla_len ? (int)rest - NLA_HDRLEN
+								    : nla_len(spec);
+}
+
 static void
-spec_apply(struct kmon *km, unsigned int ifindex, struct nlattr *spec)
+spec_apply(struct kmon *km, const struct nlmsghdr *hdr, unsigned int ifindex,
+	   struct nlattr *spec)
 {
 	struct vlan_tunnel first = {0}, v;
 	struct nlattr *a;
 	int left;
 
-	nla_for_each_nested(a, spec, left)
+	nla_for_each_attr(a, nla_data(spec), spec_bytes(hdr, spec), left)
 	{
 		if (!vlan_tunnel_parse(a, &v))
 			continue;
@@ -310,7 +325,7 @@ kmon_apply_vnis(struct kmon *km, struct nlmsghdr *hdr)
 		vnis_mark(km, (uint32_t)link->ifi_index);
 	spec = nlmsg_find_attr(hdr, sizeof(*link), IFLA_AF_SPEC);
 	if (spec != NULL && hdr->nlmsg_type == RTM_NEWLINK)
-		spec_apply(km, (unsigned int)link->ifi_index, spec);
+		spec_apply(km, hdr, (unsigned int)link->ifi_index, spec);
 	if ((hdr->nlmsg_flags & NLM_F_MULTI) == 0)
 		vnis_sweep(km, (uint32_t)link->ifi_index);
 	return true;

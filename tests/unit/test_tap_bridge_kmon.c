@@ -5,6 +5,8 @@
  *
  * link: tap-bridge/
  */
+#include <linux/rtnetlink.h>
+
 #include "test_tap_bridge_model.h"
 
 /* --- state when the monitor opens ----------------------------------------------------- */
@@ -471,6 +473,37 @@ an_ipv6_peer_exchanged_in_place_leaves_no_old_one(void **state)
 	unwatch(m);
 }
 
+/*
+ * Linux sends a message of up to 144 KiB about a port of a bridge with many VNIs. The test
+ * sends a datagram of this size itself; messages of programs have no other effect.
+ */
+static void
+a_large_message_loses_no_events(void **state)
+{
+	static struct {
+		struct nlmsghdr head;
+		uint8_t rest[(144 << 10) - sizeof(struct nlmsghdr)];
+	} message = {.head = {.nlmsg_len = sizeof(message), .nlmsg_type = RTM_NEWLINK}};
+	struct bed *bed = bed_of(state);
+	struct model *m = watch(bed);
+	struct sockaddr_nl to = {.nl_family = AF_NETLINK};
+	socklen_t len = sizeof(to);
+	struct kmon_stats before, after;
+	int fd = netns_socket(bed->netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+
+	assert_true(fd >= 0);
+	assert_int_equal(getsockname(kmon_fd(m->km), (struct sockaddr *)&to, &len), 0);
+	kmon_stats(m->km, &before);
+	assert_int_equal(sendto(fd, &message, sizeof(message), 0, (struct sockaddr *)&to,
+				sizeof(to)),
+			 sizeof(message));
+	close(fd);
+	assert_int_equal(kmon_dispatch(m->km), 0);
+	kmon_stats(m->km, &after);
+	assert_int_equal(after.resyncs, before.resyncs);
+	unwatch(m);
+}
+
 int
 main(void)
 {
@@ -497,6 +530,7 @@ main(void)
 		bed_test(one_ipv4_address_with_two_masks_is_two),
 		bed_test(a_peer_differs_from_the_address),
 		bed_test(an_ipv6_peer_exchanged_in_place_leaves_no_old_one),
+		bed_test(a_large_message_loses_no_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -418,6 +418,60 @@ vnis_told(struct kmon *km, int type, int flags, unsigned int ifindex, uint16_t v
 	nlmsg_free(msg);
 }
 
+/*
+ * A port with many VLANs, each with a VNI that does not follow the VNI before. The length of
+ * the attribute wraps, as in Linux.
+ */
+static void
+test_thousands_of_vlans_have_vnis(void **state)
+{
+	static const struct kmon_ops ops = {.on_link = on_link, .on_vni = on_vni};
+	static const uint16_t n_vlan[] = {900, 1820, 1821, 4094};
+	struct ifinfomsg body = {.ifi_family = AF_BRIDGE, .ifi_index = 9};
+	struct kmon_change link = {.kind = KMON_LINK, .item.link.ifindex = 9};
+	struct kmon km = {.ops = ops};
+
+	assert_int_equal(kmon_apply(&km, &link), 0);
+	for (unsigned int i = 0; i < 4; i++) {
+		struct nl_msg *msg = nlmsg_alloc_size(256 << 10);
+		struct nlattr *spec;
+
+		assert_non_null(nlmsg_put(msg, 0, 0, RTM_NEWLINK, 0, 0));
+		assert_int_equal(nlmsg_append(msg, &body, sizeof(body), NLMSG_ALIGNTO), 0);
+		nla_put_string(msg, IFLA_IFNAME, "vx1");
+		spec = nla_nest_start(msg, IFLA_AF_SPEC);
+		for (uint16_t v = 1; v <= n_vlan[i]; v++) {
+			const struct bridge_vlan_info info = {.vid = v};
+
+			assert_int_equal(
+				nla_put(msg, IFLA_BRIDGE_VLAN_INFO, sizeof(info), &info),
+				0);
+		}
+		for (uint16_t v = 1; v <= n_vlan[i]; v++) {
+			struct nlattr *one =
+				nla_nest_start(msg, IFLA_BRIDGE_VLAN_TUNNEL_INFO);
+
+			nla_put_u32(msg, IFLA_BRIDGE_VLAN_TUNNEL_ID, 10000u + 2u * v);
+			nla_put_u16(msg, IFLA_BRIDGE_VLAN_TUNNEL_VID, v);
+			assert_int_equal(nla_put_u16(msg, IFLA_BRIDGE_VLAN_TUNNEL_FLAGS, 0),
+					 0);
+			nla_nest_end(msg, one);
+		}
+		spec->nla_len =
+			(uint16_t)((char *)nlmsg_tail(nlmsg_hdr(msg)) - (char *)spec);
+		n_vni = n_vni_gone = 0;
+		assert_true(kmon_apply_vnis(&km, nlmsg_hdr(msg)));
+		nlmsg_free(msg);
+		/* The VLANs of the message before have kept their VNIs. */
+		assert_int_equal(n_vni, n_vlan[i] - (i == 0 ? 0 : n_vlan[i - 1]));
+		assert_int_equal(n_vni_gone, 0);
+		assert_true(vni[(n_vni - 1) % 8].vlan == n_vlan[i] &&
+			    vni[(n_vni - 1) % 8].vni == 10000u + 2u * n_vlan[i]);
+	}
+	for (int kind = 0; kind < KMON_N_KINDS; kind++)
+		mirror_free(&km.mirror[kind]);
+}
+
 static void
 test_vlans_have_vnis(void **state)
 {
@@ -470,6 +524,7 @@ main(void)
 		cmocka_unit_test(test_entries_are_found_until_they_go),
 		cmocka_unit_test(test_entries_of_other_devices_are_not_kept),
 		cmocka_unit_test(test_vlans_have_vnis),
+		cmocka_unit_test(test_thousands_of_vlans_have_vnis),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
