@@ -121,11 +121,29 @@ beat_new(const struct session *s, uint32_t interval_us, uint8_t mult)
 	return beat;
 }
 
+/*
+ * Ask the new beat for the packets that the present beat of the slot asks for, if the
+ * forwarder may not have sent them yet. A peer ignores a Final that it gets twice.
+ */
+static void
+unsent_keep(const struct bfd_slot *slot, struct bfd_beat *beat)
+{
+	const struct bfd_beat *old = bfd_beat(slot);
+
+	if (old == NULL ||
+	    atomic_load_explicit(&slot->taken, memory_order_relaxed) ==
+		    atomic_load_explicit(&slot->version, memory_order_relaxed))
+		return;
+	beat->at_once |= old->at_once;
+	beat->has_first |= old->has_first;
+}
+
 static void
 control_publish(struct bfd *b, struct session *s, bool now, bool final)
 {
 	const struct bfd_fsm *f = &s->k->fsm;
 	bool multihop = f->conf.multihop;
+	const struct bfd_slot *slot = &b->setup.table->slot[s->number];
 	struct bfd_beat *beat = beat_new(s, session_tx_us(s), f->conf.mult);
 	uint8_t octets[BFD_OCTETS];
 
@@ -135,14 +153,15 @@ control_publish(struct bfd *b, struct session *s, bool now, bool final)
 	beat->n = packet_make(beat->packet, beat->family, &beat->local, &beat->remote,
 			      s->k->src_port, beat->port, octets);
 	beat->expects = bfd_fsm_is_steady(f, beat->expect);
-	if (final) {
+	beat->at_once = now;
+	beat->has_first = final;
+	unsent_keep(slot, beat);
+	if (beat->has_first) {
 		bfd_fsm_packet(f, true, octets);
 		packet_make(beat->first, beat->family, &beat->local, &beat->remote,
 			    s->k->src_port, beat->port, octets);
-		beat->has_first = true;
 	}
-	beat->at_once = now;
-	if (beats_equal(beat, bfd_beat(&b->setup.table->slot[s->number])) && !now && !final)
+	if (beats_equal(beat, bfd_beat(slot)) && !now && !final)
 		free(beat);
 	else
 		slot_put(b, s->number, beat);

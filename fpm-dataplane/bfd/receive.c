@@ -84,8 +84,7 @@ packet_take(struct bfd *b, const struct received *r)
 	session_obey(b, s, act);
 	/*
 	 * If there was no action, publish the beat here, because forwarders may now expect
-	 * the same packet again. After an action, session_obey() has published a beat. A
-	 * second beat could replace it before a forwarder has sent the answer to a Poll.
+	 * the same packet again. After an action, session_obey() has published a beat.
 	 */
 	if ((act & ~(unsigned int)BFD_ACT_FOREIGN) == 0)
 		beat_publish(b, s, false, false);

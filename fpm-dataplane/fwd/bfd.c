@@ -167,13 +167,13 @@ slots_renew(struct fwd *f, uint64_t now)
 	p->epoch = atomic_load_explicit(&p->table->epoch, memory_order_acquire);
 	end = atomic_load_explicit(&p->table->end, memory_order_relaxed);
 	for (uint32_t i = p->index; i < end; i += p->n_fwd) {
-		uint32_t version = atomic_load_explicit(&p->table->slot[i].version,
-							memory_order_acquire);
+		struct bfd_slot *s = &p->table->slot[i];
+		uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire);
 
-		if (version == p->seen[i])
+		if (version == atomic_load_explicit(&s->taken, memory_order_relaxed))
 			continue;
-		p->seen[i] = version;
 		slot_renew(f, i, now);
+		atomic_store_explicit(&s->taken, version, memory_order_relaxed);
 	}
 }
 

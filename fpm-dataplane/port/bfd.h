@@ -62,6 +62,8 @@ struct bfd_beat {
 struct bfd_slot {
 	alignas(64) _Atomic(struct bfd_beat *) beat; /* W:bfd R:fwd  NULL: none */
 	_Atomic uint32_t version;                    /* W:bfd  changes with `beat` */
+	/* W:fwd R:bfd  the version whose changes have been sent; only its forwarder */
+	_Atomic uint32_t taken;
 	/* CLOCK_MONOTONIC, ns, of the last expected packet; 0: none came yet */
 	alignas(64) _Atomic uint64_t heard_ns; /* W:fwd, bfd when the slot gets a session */
 	_Atomic uint64_t n_heard;              /* W:fwd  expected packets */
@@ -96,8 +98,6 @@ struct bfd_pace {
 	uint64_t random;
 	uint64_t ticks_us; /* TSC ticks in a microsecond */
 	struct due due;    /* slots by the time (TSC) of their next packet */
-	/* By slot: version of the slot that this forwarder has read. */
-	uint32_t seen[BFD_SLOTS];
 };
 
 /* Make the table; NULL: out of memory.                                            [main] */
