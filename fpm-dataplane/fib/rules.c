@@ -245,6 +245,27 @@ path_is_of_local(fib_path path)
 	       (path_refuses(path_kind(path)) && path_index(path) == PATH_REFUSES_IN_LOCAL);
 }
 
+/*
+ * Look up table local, whose prefixes are in the FIB of main and in those of VRFs. Its
+ * routes for a source or a TOS are in views of main alone, so a view is looked up first.
+ */
+static bool
+local_answers(const struct fib *fib, const struct fib_rules *rules,
+	      const struct fib_rules_key *key, struct fib_rules_hit *hit)
+{
+	uint16_t view = number_for_packet(rules, key, 0);
+
+	if (key->vrf != 0 && view == 0) {
+		number_resolve(fib, key, key->vrf, hit);
+		if (path_is_of_local(hit->path))
+			return true;
+	}
+	number_resolve(fib, key, view, hit);
+	if (key->vrf != 0 && view != 0 && !path_is_of_local(hit->path))
+		number_resolve(fib, key, key->vrf, hit);
+	return path_is_of_local(hit->path);
+}
+
 static bool
 rule_answers(const struct fib *fib, const struct fib_rules *rules,
 	     const struct fib_rule *rule, const struct fib_rules_key *key,
@@ -257,12 +278,7 @@ rule_answers(const struct fib *fib, const struct fib_rules *rules,
 	case FIB_RULE_VRF:
 		return vrf_answers(fib, rules, key, hit);
 	case FIB_RULE_LOCAL:
-		if (key->vrf != 0)
-			number_resolve(fib, key, key->vrf, hit);
-		if (key->vrf != 0 && path_is_of_local(hit->path))
-			return true;
-		return number_answers(fib, rules, key, 0, hit) &&
-		       path_is_of_local(hit->path);
+		return local_answers(fib, rules, key, hit);
 	case FIB_RULE_PATH:
 		*hit = (struct fib_rules_hit){.path = PATH((enum path_kind)rule->path, 0),
 					      .at = hit->at};

@@ -21,70 +21,70 @@ view_depends_on(const struct rib *rib, const struct vrf *view, const struct rout
 	       view->fib->table == source_kernel_table(&rib->sources, r->table);
 }
 
-/* Return the slot of a table's route for the prefix of `r`; 0: it has none. */
-static uint32_t
-slot_in_table(const struct rib *rib, uint32_t table, const struct route *r)
-{
-	struct prefix p = route_prefix(r);
-	const struct route *found =
-		table == r->table ? r : tables_find(&rib->tables, table, &p);
-
-	return found == NULL ? 0 : route_effective(found);
-}
-
-/* Return the route of table main and local for the prefix of `r`; NULL: none. */
+/*
+ * Return the route of a table for the prefix; NULL: none. `r` is a route for the prefix, or
+ * NULL.
+ */
 static const struct route *
-plain_route(const struct rib *rib, const struct route *r)
+route_in_table(const struct rib *rib, uint32_t table, const struct prefix *p,
+	       const struct route *r)
 {
-	struct prefix p = route_prefix(r);
-
-	return r->table == RIB_TABLE_MAIN ? r
-					  : tables_find(&rib->tables, RIB_TABLE_MAIN, &p);
+	return r != NULL && r->table == table ? r : tables_find(&rib->tables, table, p);
 }
 
 /*
  * Return true if the route is of table local, which Linux looks up before routes of one TOS
- * (fib_find_alias()) and source-specific routes.
+ * (fib_find_alias()) and source-specific routes of main. `r`: a route of main, or of main
+ * for a source or a TOS; NULL: none.
  */
 static bool
-local_is_first(const struct rib *rib, const struct route *plain)
+local_is_first(const struct rib *rib, const struct route *r)
 {
-	uint32_t best = plain == NULL ? 0 : kroute_best(&rib->kroutes, &rib->links, plain);
+	uint32_t best = r == NULL ? 0 : kroute_best(&rib->kroutes, &rib->links, r);
 
 	return best != 0 && rib->kroutes.v[best].is_local;
 }
 
-/* Return the slot of the view of main where table local hides `r`; 0: it does not. */
-static uint32_t
-hidden_slot(const struct rib *rib, const struct route *r, const struct route *plain)
+/* Return true if the route is of table local, and leads to main (type throw). */
+static bool
+local_is_thrown(const struct rib *rib, const struct route *r)
 {
-	struct prefix p = route_prefix(r);
+	const struct rib_kroutes *k = &rib->kroutes;
+	uint32_t first = r == NULL ? 0 : kroute_best(k, NULL, r);
 
-	return rib->contents.hidden[kroute_hider(&rib->kroutes, &rib->links, &p, plain)];
+	return first != 0 && k->v[first].is_local && k->v[first].rtm_type == RTN_THROW &&
+	       kroutes_are_split(k, (uint8_t)r->family);
+}
+
+/* Return the slot of the view of main where table local hides `p`; 0: it does not. */
+static uint32_t
+hidden_slot(const struct rib *rib, const struct prefix *p, const struct route *plain)
+{
+	return rib->contents.hidden[kroute_hider(&rib->kroutes, &rib->links, p, plain)];
 }
 
 /*
  * Return true if the plain route of a prefix is hidden, because the prefix also has a
- * source-specific route. Linux does the same (fib6_node_lookup_1()), except for the default
- * route. A source-specific route of table local hides no route of main, which is another
- * table.
+ * source-specific route in the same table, which is local or the table of the view. Linux
+ * does the same (fib6_node_lookup_1()), except for the default route.
  */
 static bool
-plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct route *r)
+plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct route *r,
+		bool in_local)
 {
 	const struct rib_sources *s = &rib->sources;
 	struct prefix p = route_prefix(r);
-	const struct route *found;
 
 	for (uint32_t at = 0; view->hides && view->view == 6 && r->len > 0 && at < s->n;
 	     at++) {
+		const struct route *found;
+
 		if (s->v[at].table != view->fib->table || s->v[at].n == 0)
 			continue;
-		found = source_table(at) == r->table
-				? r
-				: tables_find(&rib->tables, source_table(at), &p);
-		if (found != NULL &&
-		    kroute_main_slot(&rib->kroutes, &rib->links, found) != 0)
+		found = route_in_table(rib, source_table(at), &p, r);
+		if (in_local ? local_is_first(rib, found)
+			     : found != NULL && kroute_main_slot(&rib->kroutes, &rib->links,
+								 found) != 0)
 			return true;
 	}
 	return false;
@@ -103,22 +103,53 @@ unless_suppressed(const struct rib *rib, const struct vrf *view, const struct ro
 		       : slot;
 }
 
-/* Return the slot of the view for a prefix without the routes of table local; 0: none. */
+/*
+ * Return the slot of the view for a prefix without the routes of table local; 0: none. `r`
+ * is a route for the prefix, or NULL.
+ */
 static uint32_t
-view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct prefix *p)
+view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct prefix *p,
+		  const struct route *r)
 {
-	for (uint32_t i = 0; i < view->n_chain; i++) {
-		uint32_t table = view->chain[i], slot;
-		const struct route *r = tables_find(&rib->tables, table, p);
+	bool of_main = view->fib->table == RIB_TABLE_MAIN;
 
-		slot = r == NULL ? 0
-		       : table == RIB_TABLE_MAIN
-			       ? kroute_main_slot(&rib->kroutes, &rib->links, r)
-			       : route_effective(r);
-		if (slot != 0 && i == view->n_chain - 1 && plain_is_hidden(rib, view, r))
+	for (uint32_t i = 0; i < view->n_chain; i++) {
+		const struct route *found = route_in_table(rib, view->chain[i], p, r);
+		uint32_t slot =
+			found == NULL ? 0
+			: of_main     ? kroute_main_slot(&rib->kroutes, &rib->links, found)
+				      : route_effective(found);
+
+		if (slot != 0 && i == view->n_chain - 1 &&
+		    plain_is_hidden(rib, view, found, false))
 			slot = 0;
 		if (slot != 0)
-			return unless_suppressed(rib, view, r, slot);
+			return unless_suppressed(rib, view, found, slot);
+	}
+	return 0;
+}
+
+/*
+ * Return the slot of table local in a view of main for the prefix of `r`; 0: main decides.
+ * Set *thrown if a route for the source or the TOS of the view leads to main. As in every
+ * table, the routes for a source or a TOS precede the plain route.
+ */
+static uint32_t
+view_slot_of_local(const struct rib *rib, const struct vrf *view, const struct route *r,
+		   bool *thrown)
+{
+	struct prefix p = route_prefix(r);
+
+	for (uint32_t i = 0; i < view->n_chain; i++) {
+		const struct route *found = route_in_table(rib, view->chain[i], &p, r);
+		bool plain = i == view->n_chain - 1;
+
+		*thrown = !plain && local_is_thrown(rib, found);
+		if (*thrown)
+			return 0;
+		if (local_is_first(rib, found) &&
+		    !(plain && plain_is_hidden(rib, view, found, true)))
+			return route_effective(found);
 	}
 	return 0;
 }
@@ -136,7 +167,7 @@ view_slot_of_thrown(const struct rib *rib, const struct vrf *view, const struct 
 	while (p.len > 0 && slot == 0) {
 		p.len--;
 		prefix_mask(&p);
-		slot = view_slot_of_main(rib, view, &p);
+		slot = view_slot_of_main(rib, view, &p, NULL);
 	}
 	return slot != 0 ? slot : rib->contents.suppressed;
 }
@@ -145,22 +176,22 @@ view_slot_of_thrown(const struct rib *rib, const struct vrf *view, const struct 
 static uint32_t
 view_slot(const struct rib *rib, const struct vrf *view, const struct route *r)
 {
-	bool of_main = view->fib->table == RIB_TABLE_MAIN;
-	const struct route *plain = of_main ? plain_route(rib, r) : NULL;
-	uint32_t slot = 0, hidden, i = 0;
+	bool of_main = view->fib->table == RIB_TABLE_MAIN, thrown = false;
+	struct prefix p = route_prefix(r);
+	const struct route *plain =
+		of_main ? route_in_table(rib, RIB_TABLE_MAIN, &p, r) : NULL;
+	uint32_t slot, hidden;
 
-	if (of_main && local_is_first(rib, plain))
-		return route_effective(plain);
-	for (; i < view->n_chain && slot == 0; i++)
-		slot = slot_in_table(rib, view->chain[i], r);
-	if (i == view->n_chain && slot != 0 && plain_is_hidden(rib, view, r))
-		slot = 0;
+	slot = of_main ? view_slot_of_local(rib, view, r, &thrown) : 0;
+	if (slot != 0)
+		return slot;
+	slot = view_slot_of_main(rib, view, &p, r);
 	if (slot == 0)
 		return plain != NULL && kroute_is_thrown(&rib->kroutes, plain)
 			       ? view_slot_of_thrown(rib, view, r)
 			       : 0;
-	hidden = of_main ? hidden_slot(rib, r, plain) : 0;
-	return hidden != 0 ? hidden : unless_suppressed(rib, view, r, slot);
+	hidden = of_main && !thrown ? hidden_slot(rib, &p, plain) : 0;
+	return hidden != 0 ? hidden : slot;
 }
 
 int

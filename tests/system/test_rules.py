@@ -414,6 +414,16 @@ CASES = [
         [(("nothing",), {"tos": 0x10}), (WAN, {})],
     ),
     (
+        "a TOS before a route for all in table local",
+        [f"route add {of} {NET4} table local" for of in ("unreachable", "tos 0x10 blackhole")],
+        [(("nothing",), {"tos": 0x10}), (UNREACHABLE4, {})],
+    ),
+    (
+        "a source before a route for all in table local",
+        [f"-6 route add unreachable {NET6} table local", f"-6 route add blackhole {NET6} from {LAN6} table local"],
+        [(("nothing",), {"dst": TO6}), (WAN, {"dst": TO6, "name": "alt"})],
+    ),
+    (
         "no main table",
         ["rule add pref 100 from 192.0.2.2 lookup main"],
         [(WAN, {}), (WAN, {"name": "alt"})],

@@ -251,6 +251,53 @@ a_local_address_precedes_the_routes_of_a_vrf_for_one_tos(void **state)
 	rig_free(g);
 }
 
+/* Assert the path of a packet with a TOS from port 11 in a VRF, or in none (0). */
+static void
+assert_tos(const struct rig *g, uint16_t vrf, uint8_t tos, const char *want)
+{
+	struct fib_iface in = {.ifindex = 11, .rules4 = true};
+	uint8_t ip[64] = {0x45, tos, [16] = 10, [17] = 9, [19] = 1};
+	char text[80];
+
+	rig_path_text(g, fib_resolve_packet(g->fib, &in, vrf, 4, ip, sizeof(ip)), text,
+		      sizeof(text));
+	assert_string_equal(text, want);
+}
+
+static void
+a_route_of_table_local_for_a_tos_precedes_that_for_all(void **state)
+{
+	struct rig *g = rig_with_routes();
+	struct kernel_event *ev;
+
+	rig_kernel_route(g, KERNEL_ROUTE, "10.9.0.0/24", 0, "192.0.2.5", 11);
+	for (int turn = 0; turn < 2; turn++) {
+		ev = rig_kernel_type(g, KERNEL_ROUTE, "10.9.0.1/32", 0, RTN_BLACKHOLE);
+		ev->is_local = true;
+		ev->src = tos_condition(8);
+		rig_settle(g);
+		for (uint16_t vrf = 0; vrf < 3; vrf++)
+			assert_tos(g, vrf, 8, "blackhole");
+		assert_tos(g, 0, 0, "192.0.2.5@1");
+		assert_tos(g, 1, 0, "192.0.2.7@1");
+		local(g, KERNEL_ROUTE, "10.9.0.1/32", RTN_UNREACHABLE);
+		rig_settle(g);
+		for (uint16_t vrf = 0; vrf < 3; vrf++) {
+			assert_tos(g, vrf, 8, "blackhole");
+			assert_tos(g, vrf, 0, "unreachable");
+		}
+		ev = rig_kernel_type(g, KERNEL_ROUTE_DEL, "10.9.0.1/32", 0, RTN_BLACKHOLE);
+		ev->is_local = true;
+		ev->src = tos_condition(8);
+		rig_settle(g);
+		assert_tos(g, 0, 8, "unreachable");
+		local(g, KERNEL_ROUTE_DEL, "10.9.0.1/32", RTN_UNREACHABLE);
+		rig_settle(g);
+		assert_tos(g, 0, 8, "192.0.2.5@1");
+	}
+	rig_free(g);
+}
+
 /* Assert the table and the state of row `at` in a list of routes of red. */
 static void
 assert_row(struct rig *g, const char *dst, bool longest, size_t at, json_int_t table,
@@ -519,6 +566,7 @@ main(void)
 		cmocka_unit_test(
 			a_new_vrf_has_the_prefixes_of_table_local_from_its_first_packet),
 		cmocka_unit_test(a_local_address_precedes_the_routes_of_a_vrf_for_one_tos),
+		cmocka_unit_test(a_route_of_table_local_for_a_tos_precedes_that_for_all),
 		cmocka_unit_test(lists_of_a_vrf_name_table_local_and_the_hidden_route),
 		cmocka_unit_test(the_audit_compares_table_local_in_vrfs_and_repairs_it),
 		cmocka_unit_test(
