@@ -743,6 +743,7 @@ static void
 a_refusal_of_table_local_precedes_a_rule(void **state)
 {
 	struct rig *g = rig_with_rule();
+	struct kernel_event *ev;
 
 	rig_kernel_type(g, KERNEL_ROUTE, "198.51.100.0/24", 0, RTN_PROHIBIT)->is_local =
 		true;
@@ -756,6 +757,33 @@ a_refusal_of_table_local_precedes_a_rule(void **state)
 	assert_by_rule(g, "blackhole");
 	rig_kernel_type(g, KERNEL_ROUTE_DEL, "198.51.0.0/16", 0, RTN_BLACKHOLE)->is_local =
 		true;
+	ev = rig_kernel(g, KERNEL_NEXTHOP);
+	ev->route.nhid = 5;
+	ev->route.blackhole = true;
+	ev = rig_kernel_type(g, KERNEL_ROUTE, "198.51.0.0/16", 0, RTN_BLACKHOLE);
+	ev->route.nhid = 5;
+	ev->is_local = true;
+	rig_settle(g);
+	assert_by_rule(g, "blackhole");
+	/* Linux sends the route again when its object has changed. */
+	rig_kernel_nexthop(g, 5, "192.0.2.3", 11);
+	ev = rig_kernel_by_id(g, KERNEL_ROUTE, "198.51.0.0/16", 0, 5);
+	ev->is_local = true;
+	ev->order = KERNEL_REPLACE;
+	rig_settle(g);
+	assert_by_rule(g, "192.0.2.129@2");
+	ev = rig_kernel(g, KERNEL_NEXTHOP);
+	ev->route.nhid = 5;
+	ev->route.blackhole = true;
+	ev = rig_kernel_type(g, KERNEL_ROUTE, "198.51.0.0/16", 0, RTN_BLACKHOLE);
+	ev->route.nhid = 5;
+	ev->is_local = true;
+	ev->order = KERNEL_REPLACE;
+	rig_settle(g);
+	assert_by_rule(g, "blackhole");
+	ev = rig_kernel_type(g, KERNEL_ROUTE_DEL, "198.51.0.0/16", 0, RTN_BLACKHOLE);
+	ev->route.nhid = 5;
+	ev->is_local = true;
 	rig_kernel_type(g, KERNEL_ROUTE, "198.51.100.0/25", 0, RTN_UNREACHABLE);
 	rig_settle(g);
 	assert_by_rule(g, "192.0.2.129@2"); /* table main refuses behind the rule */
