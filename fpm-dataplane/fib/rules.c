@@ -123,14 +123,14 @@ rule_label_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 /*
  * Return true if the packet came in by the interface of the rule, or by a member of it if
  * it is a VRF. A packet of this host in a VRF, such as an ICMP error, came in by the
- * loopback device alone (l3mdev_fib_rule_iif_match() of Linux).
+ * loopback device alone, so its key has no VRF device (l3mdev_fib_rule_iif_match() of
+ * Linux).
  */
 static bool
 rule_iif_matches(const struct fib_rule *rule, const struct fib_rules_key *key)
 {
 	return rule->ifindex == 0 || rule->ifindex == key->ifindex ||
-	       (rule->iif_vrf != 0 && rule->iif_vrf == key->vrf &&
-		key->ifindex != LOOPBACK_IFINDEX);
+	       rule->ifindex == key->vrf_ifindex;
 }
 
 static bool
@@ -327,6 +327,8 @@ fib_resolve_packet(const struct fib *fib, const struct fib_iface *in, uint16_t v
 				    .ip = ip,
 				    .room = room,
 				    .ifindex = in == NULL ? LOOPBACK_IFINDEX : in->ifindex,
+				    .vrf_ifindex =
+					    in == NULL ? 0 : fib_rules_vrf_device(in),
 				    .flow_hash = flow_hash(ip, room, family, fib->seed),
 				    .vrf = vrf,
 				    .family = family};

@@ -49,12 +49,15 @@ enum fib_rule_action {
 
 struct fib_rule {
 	uint32_t pref, table; /* of the kernel, for display */
-	uint32_t ifindex; /* ingress of the packet; 0: any; 1, lo: a packet of this host */
-	uint16_t iif_vrf; /* the ingress may also be a member of this VRF; 0: none */
-	uint16_t number;  /* FIB_RULE_TABLE: of the FIB; 0: main */
-	uint16_t next;    /* FIB_RULE_GOTO */
-	uint8_t action;   /* enum fib_rule_action */
-	uint8_t path;     /* FIB_RULE_PATH: enum path_kind */
+	/*
+	 * Ingress of the packet, or the VRF of which the ingress is a member; 0: any; 1,
+	 * lo: a packet of this host.
+	 */
+	uint32_t ifindex;
+	uint16_t number; /* FIB_RULE_TABLE: of the FIB; 0: main */
+	uint16_t next;   /* FIB_RULE_GOTO */
+	uint8_t action;  /* enum fib_rule_action */
+	uint8_t path;    /* FIB_RULE_PATH: enum path_kind */
 	bool invert;
 	bool never; /* a selector matches no packet; with `invert` each packet matches */
 	uint8_t tos, tos_mask, ip_proto;
@@ -89,8 +92,9 @@ struct fib_rules {
 struct fib_rules_key {
 	const struct fib_copy *main; /* the reader's copy of the tries of main */
 	const uint8_t *ip;           /* header */
-	unsigned int room; /* octets of the packet that can be read, 20 or 40 at least */
-	uint32_t ifindex;  /* of the ingress TAP; 1: this host made it */
+	unsigned int room;    /* octets of the packet that can be read, 20 or 40 at least */
+	uint32_t ifindex;     /* of the ingress TAP; 1: this host made it */
+	uint32_t vrf_ifindex; /* fib_rules_vrf_device() of the ingress; 0: none */
 	uint32_t flow_hash;
 	uint16_t vrf; /* 0: none */
 	uint8_t family;
@@ -102,6 +106,16 @@ struct fib_rules_hit {
 	uint32_t at;     /* place of the rule in the list; the list's length: none */
 	uint16_t number; /* FIB that had the route; 0: main, or none */
 };
+
+/*
+ * Return the ifindex of the VRF of which an interface is a member; 0: none. Several VRFs
+ * may have one table, and then one number.
+ */
+static inline uint32_t
+fib_rules_vrf_device(const struct fib_iface *in)
+{
+	return in->vrf == 0 ? 0 : in->hook_ifindex;
+}
 
 /* Try the rules in order. PATH_NONE: no rule decides.                     [RCU reader] */
 void fib_rules_walk(const struct fib *fib, const struct fib_rules *rules,

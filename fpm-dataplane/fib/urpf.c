@@ -72,6 +72,7 @@ group_by_rules(const struct fib *fib, const struct fib_rules *rules,
 				    .ip = turned,
 				    .room = room,
 				    .ifindex = key->oif,
+				    .vrf_ifindex = fib_rules_vrf_device(key->in),
 				    .vrf = key->in->vrf,
 				    .family = key->family};
 	struct fib_rules_hit hit;

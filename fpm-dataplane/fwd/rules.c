@@ -20,6 +20,7 @@ fwd_rules_ask(const struct burst *b, unsigned int i, struct fib_rules_hit *hit)
 				    .ip = burst_l3(b, i),
 				    .room = burst_l3_room(b, i),
 				    .ifindex = b->in->ifindex,
+				    .vrf_ifindex = fib_rules_vrf_device(b->in),
 				    .vrf = b->in->vrf,
 				    .family = family};
 

@@ -475,7 +475,6 @@ compile_rule(const struct rib *rib, struct fib_rule *to, const struct rule *rule
 	if (rule->iif[0] != '\0') {
 		iif = rule_iif(rib, rule);
 		to->ifindex = iif == NULL ? UINT32_MAX : iif->ifindex;
-		to->iif_vrf = iif == NULL ? 0 : iif->vrf;
 	}
 	compile_action(rib, to, rule);
 }

@@ -443,6 +443,7 @@ static void
 packet_compare(const struct oracle_packet *k)
 {
 	struct fib_iface in = {.ifindex = k->ifindex,
+			       .hook_ifindex = k->vrf != 0 ? 21 : k->ifindex,
 			       .vrf = k->vrf,
 			       .rules4 = is_concerned(0, k->ifindex),
 			       .rules6 = is_concerned(1, k->ifindex)};

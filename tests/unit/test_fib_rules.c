@@ -198,16 +198,38 @@ interfaces_select(void **state)
 	assert_int_equal(group(), OF_TABLE);
 	key.ifindex = 12;
 	assert_int_equal(group(), MAIN);
-	rule->iif_vrf = VRF; /* the interface of the rule is a VRF */
-	assert_int_equal(group(), MAIN);
-	key.vrf = VRF;
-	assert_int_equal(group(), OF_TABLE);
-	key.ifindex = 1; /* a packet of this host in the VRF */
-	assert_int_equal(group(), MAIN);
-	key.ifindex = 12;
 	rule->ifindex = UINT32_MAX; /* the interface of the rule does not exist */
-	rule->iif_vrf = 0;
 	assert_int_equal(group(), MAIN);
+}
+
+/* Return the group of the route for the packet of `key` from an interface; NULL: our own. */
+static uint32_t
+group_from(const struct fib_iface *in)
+{
+	fib_path path;
+
+	fib->rules[0] = rules;
+	path = fib_resolve_packet(fib, in, VRF, 4, ip, sizeof(ip));
+	fib->rules[0] = NULL;
+	return path_index(path);
+}
+
+/* Two VRFs with one table have one number. A rule of one of them is not for the other. */
+static void
+a_vrf_selects_its_members(void **state)
+{
+	struct fib_iface member = {
+		.ifindex = 11, .hook_ifindex = 21, .vrf = VRF, .rules4 = true};
+	struct fib_iface other = {
+		.ifindex = 12, .hook_ifindex = 22, .vrf = VRF, .rules4 = true};
+
+	one_rule(4)->ifindex = 21;
+	assert_int_equal(group_from(&member), OF_TABLE);
+	assert_int_equal(group_from(&other), MAIN);
+	assert_int_equal(group_from(NULL), MAIN);
+	member.vrf = 0;
+	member.hook_ifindex = 11;
+	assert_int_equal(group_from(&member), MAIN);
 }
 
 static void
@@ -537,6 +559,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_select),
 		cmocka_unit_test(interfaces_select),
+		cmocka_unit_test(a_vrf_selects_its_members),
 		cmocka_unit_test(tos_selects),
 		cmocka_unit_test(the_flow_label_selects),
 		cmocka_unit_test(protocol_and_ports_select),
