@@ -523,7 +523,6 @@ kernel_route_restore(struct rib *rib, struct route *r, const struct kroute *was)
 	k->v[i].route = r;
 	k->v[i].slot = 0;
 	k->v[i].connected = false;
-	kroute_note_order(k, was->order);
 	kroute_set_connected(k, i, was->connected);
 	k->rebind |= was->connected;
 	if (kroute_set_wide(k, i))

@@ -340,20 +340,20 @@ kroute_remove(struct rib_kroutes *k, uint32_t number)
 void
 kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order)
 {
-	if (k->last == 0)
-		k->first = k->last = ORDER_MIDDLE;
-	k->v[number].order = order == KERNEL_FIRST ? --k->first : ++k->last;
-}
+	const struct route *r = k->v[number].route;
+	uint32_t first = ORDER_MIDDLE, last = ORDER_MIDDLE;
+	bool alone = true;
 
-void
-kroute_note_order(struct rib_kroutes *k, uint32_t order)
-{
-	if (k->last == 0)
-		k->first = k->last = ORDER_MIDDLE;
-	if (order < k->first)
-		k->first = order;
-	if (order > k->last)
-		k->last = order;
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i)) {
+		if (i == number)
+			continue;
+		first = alone || k->v[i].order < first ? k->v[i].order : first;
+		last = alone || k->v[i].order > last ? k->v[i].order : last;
+		alone = false;
+	}
+	if (!alone)
+		first = order == KERNEL_FIRST ? first - 1 : last + 1;
+	k->v[number].order = first;
 }
 
 bool

@@ -23,7 +23,7 @@ struct kroute {
 	struct route *route; /* of its prefix and table; NULL: entry is free */
 	uint32_t slot;       /* a reference */
 	uint32_t metric;
-	uint32_t order;   /* among equal metrics; the lowest counts */
+	uint32_t order;   /* among equal metrics of its prefix; the lowest counts */
 	uint32_t dump;    /* the last dump that showed it, or during which it was added */
 	uint32_t ifindex; /* its interface; 0: none, or several */
 	uint32_t source4; /* IPv4: its preferred source; 0: none */
@@ -69,7 +69,6 @@ struct rib_kroutes {
 	struct vec32 local;        /* records of table local; few */
 	uint64_t n_list_steps;     /* entries of `local` that removals passed, for tests */
 	uint32_t n_local[2][129];  /* size of `local` by family (IPv4, IPv6) and length */
-	uint32_t first, last;      /* values of `order` in use */
 	uint32_t dump;             /* number of the last dump */
 	struct kernel_scope scope; /* of that dump */
 	bool sweeping;      /* the dump has ended: remove records that it did not show */
@@ -152,10 +151,12 @@ uint8_t kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *lin
  * packets.
  */
 bool kroute_is_thrown(const struct rib_kroutes *k, const struct route *r);
-/* Give the record its place among equal metrics: before all, or after all. */
+/*
+ * Give the record its place among equal metrics: before all, or after all. `order` is
+ * relative to the other records of the prefix, so that it cannot wrap around: a router gets
+ * more than 2^31 routes of the kernel in its lifetime, but not for one prefix.
+ */
 void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
-/* Note a value of `order` from a checkpoint. Later values are below or above it. */
-void kroute_note_order(struct rib_kroutes *k, uint32_t order);
 
 /* Return true if the kernel prefers `a` to `b`, which has the same prefix. */
 bool kroute_precedes(const struct kroute *a, const struct kroute *b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Addresses of the kernel: local, connected and broadcast routes, and their place before
- * routes of zebra. test_rib_kroute.c has all other routes of the kernel.
+ * routes of zebra; the places of the routes of a prefix. test_rib_kroute.c has all other
+ * routes of the kernel.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
@@ -285,11 +286,32 @@ a_point_to_point_peer_is_on_link(void **state)
 	rig_free(g);
 }
 
+/* A router that runs for weeks gets more than 2^32 routes. */
+static void
+routes_of_other_prefixes_take_no_places_of_a_prefix(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t order[2];
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct prefix p = rig_prefix(rig_net(i));
+		const struct route *r;
+
+		(void)rig_kernel_route(g, KERNEL_ROUTE, rig_net(i), 0, "192.0.2.1", 11);
+		rig_settle(g);
+		r = tables_find(&g->rib->tables, RIB_TABLE_MAIN, &p);
+		order[i] = g->rib->kroutes.v[kroute_first(&g->rib->kroutes, r)].order;
+	}
+	assert_int_equal(order[0], order[1]);
+	rig_free(g);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_own_address_is_local_and_its_subnet_on_link),
+		cmocka_unit_test(routes_of_other_prefixes_take_no_places_of_a_prefix),
 		cmocka_unit_test(
 			the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host),
 		cmocka_unit_test(local_beats_connected_beats_zebra),
