@@ -39,7 +39,8 @@
 /*
  * The largest datagram. Linux packs messages of dumps into datagrams of 32 KiB, but never
  * splits a message. The message about a port of a bridge with 4094 VLANs, each with a VNI
- * of its own, has 144 KiB.
+ * of its own, has 144 KiB. The message about a link has two lists of at most 64 KiB: the
+ * alternative names, and settings of its kind, such as the source MACs of a macvlan.
  */
 #define MSG_BUFFER_BYTES (256 << 10)
 #define DUMP_TRIES       8
@@ -201,6 +202,25 @@ error_is_refusal(int nlerr)
 	       nlerr == -NLE_PROTO_MISMATCH || nlerr == -NLE_INVAL;
 }
 
+/*
+ * Ask for all links. With a mask of extensions the kernel makes room for the largest link.
+ * Without one it ends the list at a link that needs more than 32 KiB, and reports success
+ * (rtnl_calcit()).
+ */
+static int
+links_request(struct nl_sock *sk)
+{
+	struct {
+		struct ifinfomsg info;
+		struct nlattr attr;
+		uint32_t mask;
+	} all = {.attr = {.nla_len = sizeof(all.attr) + sizeof(all.mask),
+			  .nla_type = IFLA_EXT_MASK},
+		 .mask = RTEXT_FILTER_SKIP_STATS};
+
+	return nl_send_simple(sk, RTM_GETLINK, NLM_F_DUMP, &all, sizeof(all));
+}
+
 /* Ask for all forwarding databases. Here the kernel refuses the short header of a dump. */
 static int
 fdb_request(struct nl_sock *sk)
@@ -246,13 +266,16 @@ answer_may_lack(struct kmon *km)
 static int
 dump_request(struct nl_sock *sk, enum kmon_kind kind, unsigned int ifindex)
 {
-	static const int request[KMON_N_KINDS] = {
-		[KMON_LINK] = RTM_GETLINK,    [KMON_CONF] = RTM_GETNETCONF,
-		[KMON_MPLS] = RTM_GETNETCONF, [KMON_INET6] = RTM_GETLINK,
-		[KMON_ADDR] = RTM_GETADDR,    [KMON_NEIGH] = RTM_GETNEIGH};
+	static const int request[KMON_N_KINDS] = {[KMON_CONF] = RTM_GETNETCONF,
+						  [KMON_MPLS] = RTM_GETNETCONF,
+						  [KMON_INET6] = RTM_GETLINK,
+						  [KMON_ADDR] = RTM_GETADDR,
+						  [KMON_NEIGH] = RTM_GETNEIGH};
 	static const int family[KMON_N_KINDS] = {
 		[KMON_MPLS] = AF_MPLS, [KMON_INET6] = AF_INET6};
 
+	if (kind == KMON_LINK)
+		return links_request(sk);
 	if (kind == KMON_FDB)
 		return ifindex == 0 ? fdb_request(sk) : fdb_request_of(sk, ifindex);
 	if (kind == KMON_VNI)

@@ -6,7 +6,9 @@
  * success. It makes a message as large as the largest buffer of an earlier recv() with a
  * result, up to 32 KiB; at first 4 KiB (netlink_dump(), netlink_recvmsg()). So this file
  * receives one short answer into its buffer before it requests a dump. A route of 252 next
- * hops has up to 7 KiB.
+ * hops has up to 7 KiB. An interface may have more than 32 KiB: its alternative names, or
+ * the source MACs of a macvlan. With a mask of extensions, Linux makes a message as large
+ * as the largest interface (rtnl_calcit()).
  */
 #include "ctl/kernel_dump.h"
 
@@ -22,7 +24,7 @@
 
 #include "base/haste.h"
 
-#define BUFFER_BYTES (64u << 10)
+#define BUFFER_BYTES (192u << 10) /* an interface may have two lists of 64 KiB */
 #define PATIENCE_MS  120000
 #define TRIES_MAX    8 /* attempts at a dump that changes interrupt */
 
@@ -170,6 +172,21 @@ kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 	const uint8_t header[32] = {af};
 
 	return header_dump(type, header, header_bytes, to);
+}
+
+int
+kernel_dump_links(const struct dump_reader *to)
+{
+	const struct {
+		struct ifinfomsg info;
+		struct nlattr attr;
+		uint32_t mask;
+	} header = {.attr = {.nla_len = NLA_HDRLEN + sizeof(header.mask),
+			     .nla_type = IFLA_EXT_MASK},
+		    /* changes nothing in this list, but the kernel makes room */
+		    .mask = RTEXT_FILTER_BRVLAN_COMPRESSED};
+
+	return header_dump(RTM_GETLINK, &header, sizeof(header), to);
 }
 
 int

@@ -26,6 +26,9 @@ struct dump_reader {
 int kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 		const struct dump_reader *to);
 
+/* Request a dump of all interfaces, as kernel_dump(). */
+int kernel_dump_links(const struct dump_reader *to);
+
 /*
  * Request a dump of the routes of one of the tables 1 to 255, as kernel_dump(). Linux
  * before 4.20 shows all tables.

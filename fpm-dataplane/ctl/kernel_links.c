@@ -142,7 +142,7 @@ kernel_links(struct kernel_link **links)
 	struct reader r = {0};
 	const struct dump_reader to = {
 		.on_begin = links_begin, .on_message = link_take, .ctx = &r};
-	int rc = kernel_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), &to);
+	int rc = kernel_dump_links(&to);
 
 	*links = NULL;
 	if (rc < 0) {

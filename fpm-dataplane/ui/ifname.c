@@ -15,8 +15,8 @@
 #include "tap-bridge/netns.h"
 #include "ui/internal.h"
 
-#define ANSWER_MS    500u  /* longest wait for the kernel */
-#define ANSWER_BYTES 16384 /* more than an answer without counters has */
+#define ANSWER_MS    500u         /* longest wait for the kernel */
+#define ANSWER_BYTES (192u << 10) /* more than two lists of 64 KiB (tap-bridge/kmon.c) */
 
 /* Request the interface with this alternative or primary name. */
 static int

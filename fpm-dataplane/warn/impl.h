@@ -116,7 +116,8 @@ void list_back(struct warning_list *l, const struct list_mark *mark);
 
 /* --- ask.c                                                                   [warn] */
 
-#define ASK_BUFFER_BYTES (64u << 10)
+#define ASK_BUFFER_BYTES \
+	(192u << 10) /* more than two lists of 64 KiB (tap-bridge/kmon.c) */
 
 /* Function that ask_dump() calls for each message of an answer. */
 typedef void (*ask_fn)(struct warn *w, const struct nlmsghdr *nlh, void *ctx);

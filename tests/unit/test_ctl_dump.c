@@ -48,7 +48,7 @@ fake_recv(int fd, void *buf, size_t size, int flags)
 	struct datagram *d = &answer[n_received];
 
 	assert_true(n_received++ < n_answers);
-	assert_true(size >= 64 << 10);
+	assert_true(size >= BUFFER_BYTES);
 	assert_true((flags & MSG_TRUNC) != 0);
 	if (d->n < 0) {
 		errno = (int)-d->n;
@@ -205,7 +205,7 @@ static void
 a_message_that_does_not_fit_is_an_error(void **state)
 {
 	datagram();
-	answer[0].n = (64 << 10) + 1;
+	answer[0].n = BUFFER_BYTES + 1;
 	assert_int_equal(result(), -EMSGSIZE);
 }
 

@@ -504,6 +504,35 @@ a_large_message_loses_no_events(void **state)
 	unwatch(m);
 }
 
+/*
+ * Without a mask of extensions Linux ends a list of links at a message of more than 32 KiB,
+ * and reports success. Source MACs of a macvlan make its message as large as these names.
+ */
+static void
+a_link_with_a_large_message_hides_no_other(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+
+	bed_tap(bed);
+	ip(bed, "link add br9 type bridge");
+	assert_int_equal(run("for n in $(seq 400); do printf 'link property add dev t0 "
+			     "altname %%0120d\\n' $n; done | ip -n %s -batch -",
+			     bed->netns),
+			 0);
+	m = watch(bed);
+	assert_non_null(find_link(m, "t0"));
+	assert_non_null(find_link(m, "br9"));
+	assert_false(kmon_is_lost(m->km));
+
+	ip(bed, "link set t0 mtu 1400");
+	eventually(m, find_link(m, "t0") != NULL && find_link(m, "t0")->mtu_bytes == 1400);
+	assert_non_null(find_link(m, "br9"));
+	assert_false(kmon_is_lost(m->km));
+	assert_model_is_the_kernels(m, bed);
+	unwatch(m);
+}
+
 int
 main(void)
 {
@@ -531,6 +560,7 @@ main(void)
 		bed_test(a_peer_differs_from_the_address),
 		bed_test(an_ipv6_peer_exchanged_in_place_leaves_no_old_one),
 		bed_test(a_large_message_loses_no_events),
+		bed_test(a_link_with_a_large_message_hides_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
