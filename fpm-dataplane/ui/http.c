@@ -5,15 +5,22 @@
  */
 #include "ui/http.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "ui/internal.h"
 
-#define WAIT_MAX_MS 1000
+#define WAIT_MAX_MS    1000
+#define ACCEPT_PAUSE_S 0.2
 
 struct http {
+	int listen_fd; /* -1: none */
 	struct MHD_Daemon *mhd;
 	struct ev_loop *loop;
 	ev_io io;
@@ -44,16 +51,51 @@ http_run(struct http *h)
 	http_run_in(h, (double)ms / 1000);
 }
 
+/* Return -errno if a connection waits that cannot get a descriptor, else 0. */
+static int
+http_lacks_descriptor(const struct http *h)
+{
+	struct pollfd p = {.fd = h->listen_fd, .events = POLLIN};
+	int fd;
+
+	if (h->listen_fd < 0 || poll(&p, 1, 0) <= 0)
+		return 0;
+	fd = fcntl(h->listen_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/*
+ * Without a descriptor for a connection that waits, libmicrohttpd fails to accept it, and
+ * epoll reports it again at once. So pause then, instead of running all the time.
+ */
 static void
 http_on_io(struct ev_loop *loop, ev_io *io, int revents)
 {
-	http_run(io->data);
+	static struct log_limit paused;
+	struct http *h = io->data;
+	unsigned int missed;
+	int rc;
+
+	http_run(h);
+	rc = http_lacks_descriptor(h);
+	if (rc == 0)
+		return;
+	if (log_allowed(&paused, &missed))
+		log_warn("ui: accept paused error=\"%s\" missed=%u", strerror(-rc), missed);
+	ev_io_stop(loop, io);
+	http_run_in(h, ACCEPT_PAUSE_S);
 }
 
 static void
 http_on_timeout(struct ev_loop *loop, ev_timer *t, int revents)
 {
-	http_run(t->data);
+	struct http *h = t->data;
+
+	ev_io_start(loop, &h->io);
+	http_run(h);
 }
 
 struct http *
@@ -67,6 +109,7 @@ http_open(struct ui *ui, int listen_fd, MHD_AccessHandlerCallback handler, void 
 	if (h == NULL)
 		return NULL;
 	h->loop = ui->w->loop;
+	h->listen_fd = listen_fd;
 	if (listen_fd < 0)
 		flags |= MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
 	h->mhd = MHD_start_daemon(flags, 0, NULL, NULL, handler, ctx, MHD_OPTION_ARRAY,

@@ -102,6 +102,7 @@ static struct {
 	/* fake rib */
 	_Atomic uint64_t n_routes;     /* number of its rows */
 	_Atomic uint64_t n_asked;      /* queries for routes */
+	_Atomic uint64_t n_summaries;  /* queries for a summary: one a second */
 	_Atomic uint64_t n_travelling; /* sent to rib and not answered yet */
 	_Atomic uint64_t max_asked;    /* largest requested slice */
 	_Atomic bool hold;             /* keep queries ... */
@@ -137,6 +138,7 @@ fake_answer(struct msg_query *q)
 					   "holding", "stale", 5, "vrf_stale", 3, "fib4",
 					   "bytes", 1000, "fib6", "bytes", 2000));
 		q->done = true;
+		t.n_summaries++;
 	} else if (q->kind == QUERY_NEIGH_SUMMARY) {
 		json_array_append_new(q->rows,
 				      json_pack("{s:{s:i}, s:{s:i}, s:i}", "ipv4", "stale",

@@ -8,18 +8,26 @@
 #include "test_ui.h"
 
 #include <ctype.h>
+#include <sys/resource.h>
 
-static int
-http_open(void)
+static void
+http_connect(int fd)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				  .sin_port = htons(t.metrics_port)};
 	struct timeval limit = {.tv_sec = PATIENCE_S};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+}
+
+static int
+http_open(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	http_connect(fd);
 	return fd;
 }
 
@@ -495,6 +503,42 @@ api_ask(const char *request)
 	peer_close(&p);
 }
 
+/*
+ * A connection waits, and the process may open no further descriptor. In the time of two
+ * summaries, which is a second or more, the thread tries a few times. When there are
+ * descriptors again, the connection is served.
+ */
+static void
+a_lack_of_descriptors_is_waited_for(void **state)
+{
+	static const char request[] =
+		"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct rlimit was, none;
+	unsigned long rounds;
+	char answer[16] = "";
+	uint64_t seen;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	/* The descriptors below are in use. poll() takes as many as the limit. */
+	none = (struct rlimit){.rlim_cur = 3, .rlim_max = was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	http_connect(fd);
+	send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL);
+	seen = t.n_summaries;
+	while (t.n_summaries == seen)
+		usleep(1000);
+	rounds = worker_rounds(&t.ui);
+	while (t.n_summaries < seen + 2)
+		usleep(1000);
+	rounds = worker_rounds(&t.ui) - rounds;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_true(rounds < 100);
+	assert_int_equal(recv(fd, answer, 13, MSG_WAITALL), 13);
+	assert_string_equal(answer, "HTTP/1.1 200 ");
+	close(fd);
+}
+
 static void
 every_request_of_the_api_is_counted_once(void **state)
 {
@@ -555,6 +599,7 @@ main(void)
 		ui_test(without_fpm_no_zebra_is_disconnected),
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
+		ui_test(a_lack_of_descriptors_is_waited_for),
 		ui_test(every_request_of_the_api_is_counted_once),
 		ui_test(a_connection_without_room_is_a_refusal_and_no_request),
 		ui_test(silent_connections_delay_no_other),
