@@ -35,7 +35,12 @@
 static struct {
 	struct sockaddr_un addr;
 	socklen_t addr_len; /* 0: there is no manager */
-	int fd;          /* connected to the manager; -1: each datagram goes to the path */
+	int fd; /* connected to the manager; -1: each datagram goes to the path */
+	/*
+	 * for datagrams to the path that do not wait: WATCHDOG=1 must not fail because the
+	 * process cannot open a descriptor; -1: none
+	 */
+	int path_fd;
 	bool is_stalled; /* the manager did not read within SD_SEND_MS */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as in NOTIFY_SOCKET */
 	unsigned int watchdog_ms;
@@ -45,7 +50,7 @@ static struct {
 		char name[104];
 	} in[FDS_MAX];
 	unsigned int n_in;
-} manager = {.fd = -1};
+} manager = {.fd = -1, .path_fd = -1};
 
 /* The restarts that were requested and refused. */
 static struct {
@@ -148,6 +153,8 @@ manager_find(void)
 				       (path[0] == '/'));
 	if (path[0] == '@')
 		manager_connect();
+	else
+		manager.path_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
 void
@@ -303,7 +310,8 @@ state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 	}
 	if (manager.fd >= 0)
 		return state_send_connected(&msg, flags, most_ms);
-	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	sock = (flags & MSG_DONTWAIT) != 0 ? manager.path_fd
+					   : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
 	if (most_ms > 0)
@@ -311,7 +319,8 @@ state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 	do
 		rc = sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
 	while (rc == -EINTR);
-	close(sock);
+	if (sock != manager.path_fd)
+		close(sock);
 	return rc;
 }
 

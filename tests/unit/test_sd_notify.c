@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "log_said.h"
@@ -46,8 +47,10 @@ begin(void **state)
 		unsetenv(names[i]);
 	if (manager.fd >= 0)
 		close(manager.fd);
+	if (manager.path_fd >= 0)
+		close(manager.path_fd);
 	memset(&manager, 0, sizeof(manager));
-	manager.fd = -1;
+	manager.fd = manager.path_fd = -1;
 	formats = format_fails = 0;
 	return 0;
 }
@@ -579,6 +582,30 @@ the_end_of_a_manager_is_found_and_logged_once(void **state)
 	}
 }
 
+/*
+ * The manager would end a daemon that has no further descriptor, if it got no WATCHDOG=1
+ * from it.
+ */
+static void
+the_watchdog_needs_no_descriptor(void **state)
+{
+	struct rlimit was, none;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
+	FOR_MANAGERS(sock)
+	{
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+		assert_true(socket(AF_UNIX, SOCK_DGRAM, 0) < 0);
+		sd_send_nowait("WATCHDOG=1");
+		assert_int_equal(sd_fdreplace_try("bfd-0", -1), 0);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+		hears(sock, "WATCHDOG=1");
+		hears(sock, "FDSTOREREMOVE=1\nFDNAME=bfd-0");
+		close(sock);
+	}
+}
+
 /* A program that takes the name of a manager that has ended gets no descriptor. */
 static void
 a_stranger_with_the_name_of_the_manager_hears_nothing(void **state)
@@ -700,6 +727,7 @@ main(void)
 		TEST(descriptors_are_stored_and_removed_by_name),
 		TEST(a_removal_ends_when_the_manager_closes_the_barrier),
 		TEST(the_end_of_a_manager_is_found_and_logged_once),
+		TEST(the_watchdog_needs_no_descriptor),
 		TEST(a_stranger_with_the_name_of_the_manager_hears_nothing),
 		TEST(a_successor_gets_the_manager_and_the_descriptors),
 		TEST(without_memory_a_successor_gets_no_environment),
