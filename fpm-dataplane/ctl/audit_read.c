@@ -179,8 +179,6 @@ audit_on_rib(const json_t *row, const char *text, void *ctx)
 		if (prefix_parse(json_string_value(prefix), &p, NULL) < 0)
 			continue;
 		ip6 = p.family == 6;
-		if (of_zebra && !place_is_zebras(at) && !at->ruled[ip6])
-			continue; /* the table is not used */
 		if (!is_noted[ip6]) {
 			hash[ip6] = audit_row_hash(at, row, ip6, AS_TOLD);
 			copy[ip6] =

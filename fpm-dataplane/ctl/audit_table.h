@@ -50,6 +50,17 @@ place_is_zebras(const struct place *at)
 	return at->src.len == 0 && (at->table == 254 || at->vrf != NULL);
 }
 
+/*
+ * Return true for a table that is neither main, nor of a VRF, nor named by a rule of the
+ * family. No packet uses it, and zebra does not replay its routes, so the daemon may have
+ * all of zebra's routes or none.
+ */
+static inline bool
+place_lacks_zebra(const struct place *at, uint8_t family)
+{
+	return !place_is_zebras(at) && !at->ruled[family == 6];
+}
+
 struct entry {
 	struct prefix prefix;
 	uint32_t place; /* in struct places */

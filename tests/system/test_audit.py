@@ -548,6 +548,25 @@ def test_a_route_of_zebra_counts_in_the_tables_that_rules_use(dut, ext, vtysh, l
     assert_equal(dut, vtysh)
 
 
+@pytest.mark.parametrize("net, via, six", [(TABLE_NETS[0], "peer4", ""), (TABLE_NETS[1], "peer6", "-6 ")])
+def test_a_route_of_zebra_in_a_table_that_no_rule_uses_is_not_compared(dut, wan, ext, vtysh, lines, net, via, six):
+    """A table that no rule names has a route of zebra and another route for one prefix. No packet uses
+    them, and the audit finds no difference, before and after a rule names the table."""
+    lines(
+        f"{six}route add {net} via {getattr(ext, via)} dev {ext.tap} proto bgp metric 20 table 101",
+        f"{six}route add {net} via {getattr(wan, via)} dev {wan.tap} metric 1024 table 101",
+    )
+    dut.zebra.add(net, dut.zebra.hop(getattr(ext, via), ext), table=101)
+    ask = lambda: dut.control.ask("routes", prefix=net, longest=False, all_tables=True)  # noqa: E731
+    eventually(lambda: [r for r in ask() if r["source"] == "zebra"], 5, 0.02, "zebra's route")
+    assert_equal(dut, vtysh)
+    rule = f"{six}rule add pref 100 lookup 101"
+    dut.ip(rule)
+    assert_equal(dut, vtysh)
+    dut.ip(rule.replace(" add ", " del "))
+    assert_equal(dut, vtysh)
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 def test_table_local_precedes_main_for_a_source_and_a_tos(dut, ext, vtysh, lines, turn):
     """Linux looks up table local before main, also for source-specific routes and routes of one TOS.
