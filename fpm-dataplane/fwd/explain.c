@@ -60,7 +60,6 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	packet.m.priv_size = PACKET_PRIV_BYTES;
 	rte_mbuf_refcnt_set(&packet.m, 1);
 	memset(rec, 0, sizeof(*rec));
-	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
 	/*
 	 * Old pointers are invalid: this thread had quiescent states since the last packet.
 	 */
@@ -78,6 +77,8 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
 	burst.fwd = &fwd;
 	burst.ifidx = fwd_enter(fib, ifidx, &packet.m);
+	/* As in a record of a received frame, the tags that lead to a VLAN are missing. */
+	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
 	burst.now = 0;
 	burst.inside = false;
 	burst.n = 1;

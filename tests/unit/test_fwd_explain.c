@@ -515,10 +515,69 @@ a_route_by_the_kernel_is_punted_whatever_its_ttl_and_size(void **state)
 	assert_int_equal(explain(fib, 100, 64, false).verdict, DROP_forwarding_off);
 }
 
+#define OUTER PORT_MAX
+#define INNER (PORT_MAX + 1)
+
+/* Add VLAN 100 on IN, and VLAN 30 on that VLAN, with the MACs. */
+static void
+vlans_make(struct fib *fib, const uint8_t outer[6], const uint8_t inner[6])
+{
+	const struct fib_tag s100 = {VLAN_S_TYPE, 100}, c30 = {VLAN_C_TYPE, 30};
+
+	fib->vlans[IN] = calloc(1, sizeof(struct fib_vlans));
+	fib->vlans[IN]->ifidx[1][100] = OUTER;
+	fib->vlans[OUTER] = calloc(1, sizeof(struct fib_vlans));
+	fib->vlans[OUTER]->ifidx[0][30] = INNER;
+	iface_make(fib, OUTER, outer);
+	iface_make(fib, INNER, inner);
+	fib->iface[OUTER]->port = fib->iface[INNER]->port = IN;
+	fib->iface[OUTER]->tag[0] = fib->iface[INNER]->tag[0] = s100;
+	fib->iface[INNER]->tag[1] = c30;
+	fib->iface[OUTER]->n_tags = 1;
+	fib->iface[INNER]->n_tags = 2;
+}
+
+/* Explain a frame of these VLANs. */
+static struct watch_record
+explain_tagged(struct fib *fib, const uint8_t *plain, uint16_t n, unsigned int tags,
+	       const uint8_t mac[6])
+{
+	uint8_t f[72];
+	struct watch_record rec;
+
+	memcpy(f, mac, 6);
+	memcpy(f + 6, plain + 6, 6);
+	put_be32(f + 12, 0x88a86064);
+	put_be32(f + 16, 0x8100001e);
+	memcpy(f + 12 + 4 * tags, plain + 12, n - 12u);
+	fwd_explain(fib, IN, f, (uint16_t)(n + 4 * tags), 114 + 4 * tags, &rec);
+	return rec;
+}
+
+/* The record shows the packet behind the tags, as that of a received frame does. */
+static void
+a_frame_with_tags_has_the_record_of_its_packet(void **state)
+{
+	uint8_t plain[64];
+	uint16_t n = frame_make(plain, 100, 64, false);
+
+	vlans_make(*state, mac_in, mac_in);
+	for (unsigned int tags = 1; tags <= 2; tags++) {
+		struct watch_record rec = explain_tagged(*state, plain, n, tags, mac_in);
+
+		assert_int_equal(rec.verdict, WATCH_GO);
+		assert_int_equal(rec.in_ifidx, tags == 1 ? OUTER : INNER);
+		assert_int_equal(rec.frame_bytes, 114);
+		assert_memory_equal(rec.frame, plain, n);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_frame_with_tags_has_the_record_of_its_packet, fib_up, fib_down),
 		cmocka_unit_test_setup_teardown(a_packet_passes_all_stages, fib_up,
 						fib_down),
 		cmocka_unit_test_setup_teardown(nothing_is_marked_as_used, fib_up,
