@@ -25,17 +25,31 @@ ethertype_is_control(uint16_t type)
 	       type == 0x8870 || type < 0x0600;
 }
 
+static bool
+mac_is_of(const struct burst *b, uint16_t ifidx, const uint8_t *mac)
+{
+	const struct fib_iface *ifc = ifidx == 0 ? NULL : fib_iface(b->fwd->fib, ifidx);
+
+	return ifc != NULL && memcmp(mac, ifc->mac, sizeof(ifc->mac)) == 0;
+}
+
 /*
- * Return true if a frame is for the MAC of the port of a VLAN. As in Linux, a VLAN with a
- * MAC of its own accepts such frames, too.
+ * Return true if a frame is for the MAC of the port of a VLAN, or of the VLAN with the
+ * outer tag. As in Linux, a VLAN with a MAC of its own accepts such frames, too.
  */
 static bool
-mac_is_of_port(const struct burst *b, const uint8_t *mac)
+mac_is_below(const struct burst *b, const uint8_t *mac)
 {
-	const struct fib_iface *port =
-		b->in->n_tags == 0 ? NULL : fib_iface(b->fwd->fib, b->in->port);
+	const struct fib_iface *in = b->in;
+	uint8_t tag[VLAN_BYTES];
 
-	return port != NULL && memcmp(mac, port->mac, sizeof(port->mac)) == 0;
+	if (in->n_tags == 0)
+		return false;
+	if (mac_is_of(b, in->port, mac))
+		return true;
+	put_be16(tag, in->tag[0].type);
+	put_be16(tag + 2, in->tag[0].id);
+	return mac_is_of(b, fib_vlan(b->fwd->fib, in->port, tag), mac);
 }
 
 /* Drop a frame that no interface of the router takes, or give it to the kernel. */
@@ -58,8 +72,7 @@ parse_frame(struct burst *b, unsigned int i)
 		return;
 	}
 	type = get_be16(eth + 12);
-	if ((eth[0] & 1) == 0 && memcmp(eth, b->in->mac, 6) != 0 &&
-	    !mac_is_of_port(b, eth)) {
+	if ((eth[0] & 1) == 0 && memcmp(eth, b->in->mac, 6) != 0 && !mac_is_below(b, eth)) {
 		frame_leave(b, i, b->in->member, DROP_l2_foreign);
 		return;
 	}

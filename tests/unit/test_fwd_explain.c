@@ -572,12 +572,34 @@ a_frame_with_tags_has_the_record_of_its_packet(void **state)
 	}
 }
 
+/* A VLAN takes frames to its own MAC and to those of the interfaces below, as in Linux. */
+static void
+a_vlan_takes_frames_to_the_macs_below(void **state)
+{
+	static const uint8_t mac[3][6] = {
+		{2, 0, 0, 0, 0, 7}, {2, 0, 0, 0, 0, 8}, {2, 0, 0, 0, 0, 9}};
+	uint8_t plain[64];
+	uint16_t n = frame_make(plain, 100, 64, false);
+
+	vlans_make(*state, mac[0], mac[1]);
+	for (unsigned int tags = 1; tags <= 2; tags++) {
+		assert_int_equal(explain_tagged(*state, plain, n, tags, mac_in).verdict,
+				 WATCH_GO);
+		for (unsigned int i = 0; i < 3; i++)
+			assert_int_equal(
+				explain_tagged(*state, plain, n, tags, mac[i]).verdict,
+				i < tags ? WATCH_GO : DROP_l2_foreign);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_frame_with_tags_has_the_record_of_its_packet, fib_up, fib_down),
+		cmocka_unit_test_setup_teardown(a_vlan_takes_frames_to_the_macs_below,
+						fib_up, fib_down),
 		cmocka_unit_test_setup_teardown(a_packet_passes_all_stages, fib_up,
 						fib_down),
 		cmocka_unit_test_setup_teardown(nothing_is_marked_as_used, fib_up,
