@@ -40,9 +40,10 @@ typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct hops
 
 /*
  * Call on_route() for each route that zebra has selected, in table main and in every VRF,
- * whether the daemon has the VRF or not. Leave out the kernel's own routes: connected, local, and, unless `kernels`,
- * all of protocol kernel. `vtysh` is a command, its words separated by blanks. Returns 0,
- * -ETIMEDOUT when vtysh was silent, or -1 on another error. Prints errors to stderr.
+ * whether the daemon has the VRF or not. Leave out the kernel's own routes: connected,
+ * local, and, unless `kernels`, all of protocol kernel. `vtysh` is a command, its words
+ * separated by blanks. Returns 0, -ETIMEDOUT when vtysh was silent, or -1 on another error.
+ * Prints errors to stderr.
  */
 int zebra_table(const char *vtysh, bool kernels, uint8_t family, zebra_on_route *on_route,
 		void *ctx);
