@@ -52,7 +52,7 @@ class Share:
         """Return {(process, thread, name): (seconds that it ran, seconds that it was ready and did
         not run)} (proc(5), schedstat)."""
         found = {}
-        for pid in {*self.pids(), os.getpid(), *_softirq_threads()}:
+        for pid in {*self.pids(), os.getpid(), *softirq_threads()}:
             with contextlib.suppress(OSError):
                 for tid in os.listdir(f"/proc/{pid}/task"):
                     with contextlib.suppress(OSError):
@@ -131,7 +131,7 @@ def _own_s():
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
-def _softirq_threads():
+def softirq_threads():
     """Return the process ids of the kernel threads that handle packets for us."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):

@@ -12,6 +12,7 @@ from statistics import median
 
 from lib import netns
 from lib.built import sanitized
+from lib.machine import softirq_threads
 from lib.wait import eventually
 from wire import token_of
 
@@ -21,8 +22,10 @@ RTMGRP_LINK, RTM_NEWLINK, IFF_RUNNING = 1, 16, 0x40
 
 class Clock:
     """Measure the seconds since the clock was made. It leaves out the time in which the machine had
-    no CPU for this process or for a thread of the daemon, and the time in which the host had no CPU
-    for the machine: such time says nothing about the daemon. A machine at rest has none."""
+    no CPU for this process, for a thread of the daemon or for the kernel's packets, and the time in
+    which the host had no CPU for the machine: such time says nothing about the daemon. The waits of
+    all threads count, because a change passes one thread after the other. A machine at rest has no
+    such time."""
 
     def __init__(self, dut):
         self._pid = dut.daemon.process.pid
@@ -31,7 +34,8 @@ class Clock:
     def _waits(self):
         """Return {thread: ns in which it was ready to run and did not run} (proc(5), schedstat)."""
         found = {}
-        for path in ["/proc/thread-self", *_tasks(self._pid)]:
+        kernels = [f"/proc/{pid}" for pid in softirq_threads()]
+        for path in ["/proc/thread-self", *kernels, *_tasks(self._pid)]:
             try:
                 with open(path + "/schedstat", encoding="ascii") as file:
                     found[path] = int(file.read().split()[1])
@@ -42,9 +46,7 @@ class Clock:
     def seconds(self):
         """Return the seconds so far."""
         took, now = time.monotonic() - self._begin, self._waits()
-        waits = {path: now[path] - self._before.get(path, 0) for path in now}
-        ours = waits.pop("/proc/thread-self")
-        waited = (ours + max(waits.values(), default=0)) / 1e9
+        waited = sum(now[path] - self._before.get(path, 0) for path in now) / 1e9
         stolen = (s - self._stolen.get(cpu, s) for cpu, s in _stolen_s().items())
         return took - waited - max(stolen, default=0)
 
