@@ -347,6 +347,8 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 	kroute_set_protocol(kr, ev, event_joins(ev));
 	kr->rtm_type = ev->route.rtm_type;
 	kr->joins = event_joins(ev);
+	kr->of_advert =
+		event_has_gateway6(ev) && ev->route.protocol == RTPROT_RA && !kr->joins;
 	kr->dump = rib->kroutes.dump;
 	if (connected || kr->connected)
 		rib->kroutes.rebind = true;
@@ -636,7 +638,7 @@ kroute_is_in_scope(const struct rib *rib, const struct kroute *kr,
 		   const struct kernel_scope *scope)
 {
 	return kr->route->family == scope->family &&
-	       (scope->protocol == 0 || (scope->protocol == kr->protocol && !kr->mixed)) &&
+	       kroute_is_of_protocol(kr, scope->protocol) &&
 	       (scope->table == 0 ||
 		scope->table == source_kernel_table(&rib->sources, kr->route->table));
 }

@@ -77,12 +77,14 @@ kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number)
 {
 	const struct kroute *kr = &k->v[number];
 
-	if (kr->route->family != 6 || kr->protocol == RTPROT_RA || kr->dump == 0)
+	if (kr->route->family != 6 || kr->of_advert || kr->dump == 0)
 		return false;
 	for (uint32_t i = kroute_first(k, kr->route); i != 0; i = kroute_next(k, i)) {
 		const struct kroute *joined = &k->v[i];
 
-		if (joined->joins && joined->ifindex == 0 && joined->dump == k->dump &&
+		if (joined->joins && joined->ifindex == 0 &&
+		    (joined->dump == k->dump ||
+		     !kroute_is_of_protocol(joined, k->scope.protocol)) &&
 		    joined->metric == kr->metric && joined->is_local == kr->is_local)
 			return i != number && kroute_precedes(joined, kr);
 	}

@@ -54,7 +54,8 @@ struct kroute {
 	 * protocols is not known.
 	 */
 	bool unplaced : 1;
-	bool by_event : 1; /* an event has added it, and no dump has shown it since */
+	bool by_event : 1;  /* an event has added it, and no dump has shown it since */
+	bool of_advert : 1; /* IPv6: perhaps the kernel's own, of a router advertisement */
 };
 static_assert(sizeof(struct kroute) == 48, "a million routes of the kernel");
 
@@ -91,6 +92,13 @@ struct rib_kroutes {
  */
 uint32_t kroute_first(const struct rib_kroutes *k, const struct route *r);
 uint32_t kroute_next(const struct rib_kroutes *k, uint32_t number);
+/* Return true if a dump of a protocol (0: of all) shows the record. */
+static inline bool
+kroute_is_of_protocol(const struct kroute *kr, uint8_t protocol)
+{
+	return protocol == 0 || (protocol == kr->protocol && !kr->mixed);
+}
+
 /* Return true if the record has the metric of the event, and is of the same table. */
 bool kroute_has_key(const struct kroute *kr, const struct kernel_event *ev);
 /*
@@ -103,10 +111,11 @@ bool kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev
 /*
  * Return true if the kernel may have the route although the last dump does not show it. In
  * a dump Linux goes from the first next hop of a joined IPv6 route to the last one, and
- * passes over other routes of the metric between them (fib6_dump_node()). Such a
- * route is behind the joined one, so it is not in force. Return false for two kinds of
- * routes: those of router advertisements, because no dump shows them after they have
- * expired, and those of a checkpoint, because they may be old.
+ * passes over other routes of the metric between them (fib6_dump_node()). It does so in a
+ * dump of one protocol, too, which may not show the joined route. Such a route is behind
+ * the joined one, so it is not in force. Return false for a route that the kernel made of
+ * a router advertisement, because no dump shows it after it has expired, and for a route of
+ * a checkpoint, because it may be old.
  */
 bool kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number);
 /*

@@ -328,29 +328,53 @@ routes_of_advertisements_that_linux_joins_are_one_route(void **state)
 }
 
 /*
+ * Make the thread read the protocols one after the other, and wait until it has read the
+ * last one.
+ */
+static void
+dumps_of_each_protocol(struct scene *s)
+{
+	ip(s->bed, "addr add 203.0.113.1/32 dev t0");
+	ip(s->bed, "route add " NET " via 192.0.2.9 src 203.0.113.1 proto 250");
+	wait_for(s, n_of(s, NET) == 1);
+	ip(s->bed, "addr del 203.0.113.1/32 dev t0");
+	wait_for(s, n_of(s, NET) == 0);
+}
+
+/*
  * In a dump Linux passes over the routes of a prefix that are between the next hops of a
  * joined route.
  */
 static void
 a_route_between_the_next_hops_of_another_stays(void **state)
 {
+	static const char *const protocol[] = {"boot", "static", "ra"};
 	struct scene *s = started(state);
-	uint64_t dumps;
 
-	ip(s->bed, "-6 route append " NET6 " via 2001:db8::9");
-	ip(s->bed, "-6 route append " NET6 " dev t0");
-	ip(s->bed, "-6 route append " NET6 " via 2001:db8::a");
-	wait_for(s, gateways_are(s, NET6, "2001:db8::9 2001:db8::a"));
-	wait_for(s, n_of(s, NET6) == 2 && atomic_load(&kernel_status.in_step) == 1);
-	dumps = count(&kernel_status.dumps);
-	worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
-	wait_for(s, count(&kernel_status.dumps) >= dumps + 9);
-	wait_for(s, kernel_queue_depth() == 0);
-	ip(s->bed, "-6 route del " NET6 " via 2001:db8::9");
-	ip(s->bed, "-6 route del " NET6 " via 2001:db8::a");
-	wait_for(s, gateways_are(s, NET6, "-"));
-	ip(s->bed, "-6 route del " NET6 " dev t0");
-	wait_for(s, n_of(s, NET6) == 0);
+	for (unsigned int i = 0; i < 6; i++) {
+		const char *proto = protocol[i / 2];
+		uint64_t dumps;
+
+		ip(s->bed, "-6 route append " NET6 " via 2001:db8::9");
+		ip(s->bed, "-6 route append " NET6 " dev t0 proto %s", proto);
+		ip(s->bed, "-6 route append " NET6 " via 2001:db8::a");
+		wait_for(s, gateways_are(s, NET6, "2001:db8::9 2001:db8::a"));
+		wait_for(s, n_of(s, NET6) == 2 && atomic_load(&kernel_status.in_step) == 1);
+		if (i % 2 == 0) {
+			dumps = count(&kernel_status.dumps);
+			worker_send(&s->rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+			wait_for(s, count(&kernel_status.dumps) >= dumps + 9);
+		} else {
+			dumps_of_each_protocol(s);
+		}
+		wait_for(s, kernel_queue_depth() == 0);
+		assert_int_equal(n_of(s, NET6), 2);
+		ip(s->bed, "-6 route del " NET6 " via 2001:db8::9");
+		ip(s->bed, "-6 route del " NET6 " via 2001:db8::a");
+		wait_for(s, gateways_are(s, NET6, "-"));
+		ip(s->bed, "-6 route del " NET6 " dev t0 proto %s", proto);
+		wait_for(s, n_of(s, NET6) == 0);
+	}
 	stop(s);
 }
 
