@@ -172,21 +172,6 @@ event_slot_find(struct rib *rib, const struct kernel_event *ev)
 
 /* --- records -------------------------------------------------------------------------- */
 
-/* Return the first record with the event's metric, and with `joins` if that is not -1. */
-static uint32_t
-kroute_of_metric(const struct rib *rib, const struct route *r,
-		 const struct kernel_event *ev, int joins)
-{
-	const struct rib_kroutes *k = &rib->kroutes;
-	uint32_t found = 0;
-
-	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
-		if (kroute_has_key(&k->v[i], ev) && (joins < 0 || k->v[i].joins == joins) &&
-		    (found == 0 || kroute_precedes(&k->v[i], &k->v[found])))
-			found = i;
-	return found;
-}
-
 /*
  * Return the record of the joined route that the event is about; 0: there is none. A route
  * of protocol ra that is alone may be the kernel's own, and is not marked as joined.
@@ -195,7 +180,7 @@ static uint32_t
 kroute_joined(const struct rib *rib, const struct route *r, const struct kernel_event *ev)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
-	uint32_t of_metric = kroute_of_metric(rib, r, ev, true);
+	uint32_t of_metric = kroute_of_metric(&rib->kroutes, r, ev, true);
 
 	if (event_joins(ev) && (of_metric != 0 || ev->route.n_hops == 1))
 		return of_metric;
@@ -363,35 +348,54 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 }
 
 /*
- * Return the record that equals an event of IPv4 which replaces a route; 0: there is none.
- * Linux has no two equal routes of IPv4, so a dump that is newer than the event has shown
- * the record. Records for which no slot was free may differ in their next hops.
+ * Return true if `i`, the record that equals an event of IPv4 which replaces a route, was
+ * shown by a dump that is newer than the event, because Linux has no two equal routes of
+ * IPv4. Records for which no slot was free may differ in their next hops.
  */
-static uint32_t
-kroute_of_newer_dump(const struct rib *rib, const struct route *r,
-		     const struct kernel_event *ev, uint32_t slot)
+static bool
+kroute_is_of_newer_dump(const struct rib *rib, uint32_t i, uint32_t slot)
 {
-	uint32_t i = r->family == 4 ? kroute_equal_to(rib, r, ev, slot) : 0;
+	const struct kroute *kr = &rib->kroutes.v[i];
 	uint32_t none = rib->contents.unresolved;
 
-	if (i == 0 || rib->kroutes.v[i].unplaced)
-		return i;
-	return slot == none || rib->kroutes.v[i].slot == none ? 0 : i;
+	return kr->unplaced || (slot != none && kr->slot != none);
+}
+
+/* Ask for all tables: some record may be of a route that Linux has replaced. */
+static void
+kernel_read_again(struct rib *rib)
+{
+	worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
 
 /*
  * Delete the route that an event of IPv4 has replaced by record `i`, which a newer dump has
- * shown already. If the route is still here, an event that is older than that dump, too,
- * has added it again.
+ * shown. An event that is older than that dump has added the route again, or an earlier
+ * dump of another protocol has shown it.
  */
 static void
 kroute_drop_replaced(struct rib *rib, const struct kernel_event *ev, uint32_t i)
 {
 	const struct rib_kroutes *k = &rib->kroutes;
-	uint32_t was = kroute_of_metric(rib, k->v[i].route, ev, -1);
+	uint32_t was = kroute_of_metric(&rib->kroutes, k->v[i].route, ev, -1);
 
 	if (was != i && k->v[was].by_event && k->v[was].dump == k->dump)
 		kroute_delete(rib, was);
+	else if (was != i && k->v[i].unplaced)
+		kernel_read_again(rib);
+}
+
+/* Return the record that an event of IPv6 replaces. `equal`: as the event, or 0. */
+static uint32_t
+kroute_replaced6(struct rib *rib, const struct route *r, const struct kernel_event *ev,
+		 uint32_t equal)
+{
+	uint32_t i = kroute_of_metric(&rib->kroutes, r, ev, event_joins(ev));
+
+	if (equal != 0 && !event_joins(ev) &&
+	    (equal != i || kroute_has_newcomer(&rib->kroutes, equal, ev)))
+		kernel_read_again(rib);
+	return i != 0 ? i : kroute_of_metric(&rib->kroutes, r, ev, -1);
 }
 
 /*
@@ -405,13 +409,13 @@ kroute_of_event(struct rib *rib, const struct route *r, const struct kernel_even
 	uint32_t i;
 
 	if (ev->order == KERNEL_REPLACE) {
-		i = kroute_of_newer_dump(rib, r, ev, slot);
-		if (i != 0) {
-			kroute_drop_replaced(rib, ev, i);
-			return i;
-		}
-		i = r->family == 6 ? kroute_of_metric(rib, r, ev, event_joins(ev)) : 0;
-		return i != 0 ? i : kroute_of_metric(rib, r, ev, -1);
+		i = kroute_equal_to(rib, r, ev, slot);
+		if (r->family == 6)
+			return kroute_replaced6(rib, r, ev, i);
+		if (i == 0 || !kroute_is_of_newer_dump(rib, i, slot))
+			return kroute_of_metric(&rib->kroutes, r, ev, -1);
+		kroute_drop_replaced(rib, ev, i);
+		return i;
 	}
 	/* The event has all next hops of the joined route. */
 	if (event_has_gateway6(ev) && (i = kroute_joined(rib, r, ev)) != 0)
@@ -449,13 +453,6 @@ static struct route *
 kernel_route_find(struct rib *rib, const struct kernel_event *ev)
 {
 	return tables_find(&rib->tables, ev->route.table, &ev->route.prefix);
-}
-
-/* Return true if the route has no other record of the kernel. */
-static bool
-kroute_is_alone(const struct rib_kroutes *k, uint32_t i)
-{
-	return kroute_first(k, k->v[i].route) == i && kroute_next(k, i) == 0;
 }
 
 /*
@@ -588,12 +585,13 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 
 	if (r == NULL)
 		return;
-	if (event_joins(ev) && (i = kroute_of_metric(rib, r, ev, true)) != 0) {
+	if (event_joins(ev) && (i = kroute_of_metric(&rib->kroutes, r, ev, true)) != 0) {
 		kroute_delete_hops(rib, i, ev);
 		return;
 	}
 	if (r->family == FAMILY_LABEL) {
-		i = kroute_of_metric(rib, r, ev, -1); /* a label has at most one record */
+		i = kroute_of_metric(&rib->kroutes, r, ev,
+				     -1); /* a label has at most one record */
 		if (i != 0)
 			kroute_delete(rib, i);
 		return;
@@ -605,7 +603,8 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 	i = kroute_equal_to(rib, r, ev, event_slot_find(rib, ev));
 	if (i != 0)
 		kroute_delete(rib, i);
-	else if (event_has_gateway6(ev) && (i = kroute_of_metric(rib, r, ev, true)) != 0)
+	else if (event_has_gateway6(ev) &&
+		 (i = kroute_of_metric(&rib->kroutes, r, ev, true)) != 0)
 		kroute_delete_hops(rib, i, ev); /* one next hop of a joined route */
 }
 
@@ -625,7 +624,7 @@ static void
 kernel_route_replaced(struct rib *rib, const struct kernel_event *ev)
 {
 	struct route *r = kernel_route_find(rib, ev);
-	uint32_t i = r == NULL ? 0 : kroute_of_metric(rib, r, ev, -1);
+	uint32_t i = r == NULL ? 0 : kroute_of_metric(&rib->kroutes, r, ev, -1);
 
 	if (i != 0)
 		kroute_delete(rib, i);

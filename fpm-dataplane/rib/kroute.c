@@ -58,6 +58,37 @@ kroute_has_key(const struct kroute *kr, const struct kernel_event *ev)
 	return kr->metric == ev->metric && kr->is_local == ev->is_local;
 }
 
+uint32_t
+kroute_of_metric(const struct rib_kroutes *k, const struct route *r,
+		 const struct kernel_event *ev, int joins)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
+		if (kroute_has_key(&k->v[i], ev) && (joins < 0 || k->v[i].joins == joins) &&
+		    (found == 0 || kroute_precedes(&k->v[i], &k->v[found])))
+			found = i;
+	return found;
+}
+
+bool
+kroute_has_newcomer(const struct rib_kroutes *k, uint32_t number,
+		    const struct kernel_event *ev)
+{
+	for (uint32_t i = kroute_first(k, k->v[number].route); i != 0;
+	     i = kroute_next(k, i))
+		if (i != number && kroute_has_key(&k->v[i], ev) && !k->v[i].joins &&
+		    k->v[i].by_event && k->v[i].dump == k->dump)
+			return true;
+	return false;
+}
+
+bool
+kroute_is_alone(const struct rib_kroutes *k, uint32_t number)
+{
+	return kroute_first(k, k->v[number].route) == number && kroute_next(k, number) == 0;
+}
+
 bool
 kroute_has_members(const struct kroute *kr, const struct kernel_event *ev)
 {

@@ -101,6 +101,17 @@ kroute_is_of_protocol(const struct kroute *kr, uint8_t protocol)
 
 /* Return true if the record has the metric of the event, and is of the same table. */
 bool kroute_has_key(const struct kroute *kr, const struct kernel_event *ev);
+/* Return the first record with the event's metric, and with `joins` if that is not -1. */
+uint32_t kroute_of_metric(const struct rib_kroutes *k, const struct route *r,
+			  const struct kernel_event *ev, int joins);
+/*
+ * Return true if another record with the event's metric, which the kernel does not join,
+ * was added by an event that may be older than the last dump.
+ */
+bool kroute_has_newcomer(const struct rib_kroutes *k, uint32_t number,
+			 const struct kernel_event *ev);
+/* Return true if the route has no other record of the kernel. */
+bool kroute_is_alone(const struct rib_kroutes *k, uint32_t number);
 /*
  * Return true if the record equals the event in all fields that are not in the slot. The
  * interface of a next-hop object may have changed since.

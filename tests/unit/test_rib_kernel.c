@@ -306,12 +306,73 @@ routes_of_other_prefixes_take_no_places_of_a_prefix(void **state)
 	rig_free(g);
 }
 
+static bool
+rtnl_is_asked(struct rig *g)
+{
+	struct msg *m = worker_take(&g->rtnl);
+	bool asked = m != NULL;
+
+	if (asked) {
+		assert_int_equal(m->type, MSG_REPLAY);
+		msg_free(m);
+	}
+	return asked;
+}
+
+/* The dump of the first protocol was over when the route was replaced. */
+static void
+a_replace_between_the_dumps_of_two_protocols_asks_for_all(void **state)
+{
+	static const uint8_t protocol[] = {RTPROT_BOOT, RTPROT_STATIC};
+	static const char *const gw[] = {"192.0.2.1", "192.0.2.2"};
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		if (i < 2)
+			rig_kernel_dump(g, true, 4, protocol[i]);
+		ev = rig_kernel_route(g, KERNEL_ROUTE, "198.51.100.0/24", 0,
+				      gw[i == 0 ? 0 : 1], 11);
+		ev->order = i < 2 ? KERNEL_LISTED : KERNEL_REPLACE;
+		ev->route.protocol = protocol[i == 0 ? 0 : 1];
+		if (i < 2)
+			rig_kernel_dump(g, false, 4, protocol[i]);
+		rig_settle(g);
+		assert_int_equal(rtnl_is_asked(g), i == 2);
+	}
+	rig_free(g);
+}
+
+/* A dump has shown the route that replaces another before the events of both arrive. */
+static void
+an_ipv6_replace_that_a_newer_dump_overtook_asks_for_all(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_dump(g, true, 6, 0);
+	rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 1024, NULL, 12)->order =
+		KERNEL_LISTED;
+	rig_kernel_dump(g, false, 6, 0);
+	rig_settle(g);
+	rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 1024, NULL, 11)->order =
+		KERNEL_LAST;
+	rig_settle(g);
+	assert_false(rtnl_is_asked(g));
+	rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 1024, NULL, 12)->order =
+		KERNEL_REPLACE;
+	rig_settle(g);
+	assert_true(rtnl_is_asked(g));
+	rig_free(g);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_own_address_is_local_and_its_subnet_on_link),
 		cmocka_unit_test(routes_of_other_prefixes_take_no_places_of_a_prefix),
+		cmocka_unit_test(a_replace_between_the_dumps_of_two_protocols_asks_for_all),
+		cmocka_unit_test(an_ipv6_replace_that_a_newer_dump_overtook_asks_for_all),
 		cmocka_unit_test(
 			the_last_address_of_ipv4_subnets_up_to_30_is_broadcast_the_first_is_a_host),
 		cmocka_unit_test(local_beats_connected_beats_zebra),
