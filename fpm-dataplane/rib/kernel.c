@@ -563,7 +563,7 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 	if (kept == 0)
 		return false;
 	kroute_set_slot(rib, i, slot_for_hops(rib, hops, s->number));
-	rib->kroutes.v[i].mixed |= rib->kroutes.v[i].protocol != ev->route.protocol;
+	kroute_lost_hops(&rib->kroutes.v[i], ev);
 	mirror_kernel(rib, i);
 	return true;
 }

@@ -132,7 +132,7 @@ kroute_set_protocol(struct kroute *kr, const struct kernel_event *ev, bool joins
 		return;
 	}
 	kr->protocol = ev->route.protocol;
-	kr->mixed &= joins && ev->order == KERNEL_LISTED;
+	kr->mixed &= joins && ev->order == KERNEL_LISTED && ev->route.n_hops > 1;
 }
 
 /* Return the place of the record, which is `listed`, in k->local. */

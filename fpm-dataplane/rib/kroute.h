@@ -135,6 +135,16 @@ bool kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number);
  * next hop.
  */
 void kroute_set_protocol(struct kroute *kr, const struct kernel_event *ev, bool joins);
+/*
+ * Note that an event has deleted some next hops of a joined route. The rest may be of other
+ * protocols: a dump shows only the protocol of the first next hop.
+ */
+static inline void
+kroute_lost_hops(struct kroute *kr, const struct kernel_event *ev)
+{
+	kr->mixed |= !kr->by_event || kr->protocol != ev->route.protocol;
+}
+
 /* Add a record, whose members the caller fills. It is in none of the lists yet. */
 uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);

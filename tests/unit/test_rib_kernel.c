@@ -365,12 +365,54 @@ an_ipv6_replace_that_a_newer_dump_overtook_asks_for_all(void **state)
 	rig_free(g);
 }
 
+/* Send a dump of one protocol; 0: of all. It shows these gateways of a joined route. */
+static void
+joined_dump(struct rig *g, uint8_t protocol, uint8_t of, const char *one, const char *other)
+{
+	struct kernel_event *ev;
+
+	rig_kernel_dump(g, true, 6, protocol);
+	if (one != NULL) {
+		ev = rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 1024, one, 11);
+		ev->order = KERNEL_LISTED;
+		ev->route.protocol = of;
+		if (other != NULL)
+			rig_kernel_hop(ev, other, 11);
+	}
+	rig_kernel_dump(g, false, 6, protocol);
+	rig_settle(g);
+}
+
+/*
+ * The dump at the start does not show that the second next hop has another protocol than
+ * the first one, which is deleted later.
+ */
+static void
+the_rest_of_a_joined_route_may_be_of_another_protocol(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	joined_dump(g, 0, RTPROT_STATIC, "2001:db8:1::1", "2001:db8:1::2");
+	rig_kernel_route(g, KERNEL_ROUTE_DEL, "2001:db8:9::/48", 1024, "2001:db8:1::1", 11)
+		->route.protocol = RTPROT_STATIC;
+	rig_settle(g);
+	joined_dump(g, RTPROT_STATIC, 0, NULL, NULL);
+	assert_seen(g, "2001:db8:9::1", "2001:db8:1::2@1");
+	joined_dump(g, RTPROT_BOOT, RTPROT_BOOT, "2001:db8:1::2", NULL);
+	joined_dump(g, RTPROT_STATIC, 0, NULL, NULL);
+	assert_seen(g, "2001:db8:9::1", "2001:db8:1::2@1");
+	joined_dump(g, RTPROT_BOOT, 0, NULL, NULL);
+	assert_seen(g, "2001:db8:9::1", "none");
+	rig_free(g);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_own_address_is_local_and_its_subnet_on_link),
 		cmocka_unit_test(routes_of_other_prefixes_take_no_places_of_a_prefix),
+		cmocka_unit_test(the_rest_of_a_joined_route_may_be_of_another_protocol),
 		cmocka_unit_test(a_replace_between_the_dumps_of_two_protocols_asks_for_all),
 		cmocka_unit_test(an_ipv6_replace_that_a_newer_dump_overtook_asks_for_all),
 		cmocka_unit_test(
