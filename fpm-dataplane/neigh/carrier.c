@@ -115,7 +115,7 @@ carrier_set_speed(struct iface *ifc, const struct port_link *link)
 	if (link->mbit_per_s == 0 || ifc->lost)
 		return;
 	ifc->speed = *link;
-	rc = tap_speed(&ifc->tap, link->mbit_per_s, link->full_duplex);
+	rc = device_result(ifc, tap_speed(&ifc->tap, link->mbit_per_s, link->full_duplex));
 	if (rc == -EOPNOTSUPP && !is_refused_by_kernel) {
 		is_refused_by_kernel = true;
 		log_warn("neigh: speed of taps not set error=\"%s\" effect=costs-of-ospf",

@@ -3,6 +3,7 @@
  * Sets the link of a port's device as its TAP is set, and limits the log lines about links
  * of a port. [neigh]
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -24,6 +25,13 @@ carrier_log_allowed(struct iface *ifc)
 		return false;
 	ifc->log_credit--;
 	return true;
+}
+
+int
+device_result(struct iface *port, int rc)
+{
+	port->dev_due |= rc == -EMFILE || rc == -ENFILE;
+	return rc;
 }
 
 /*
@@ -54,7 +62,7 @@ carrier_follow_tap(struct iface *ifc, bool admin_up)
 	ifc->dev_wanted_up = admin_up;
 	if (first && admin_up && !carrier_may_be_taken_down(ifc->port))
 		return;
-	rc = port_set_link(ifc->port, admin_up);
+	rc = device_result(ifc, port_set_link(ifc->port, admin_up));
 	if (rc == 0 && first && admin_up)
 		return;
 	if (!carrier_log_allowed(ifc))

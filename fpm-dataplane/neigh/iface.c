@@ -578,7 +578,7 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 	const struct port *port = ifc->port;
 	unsigned int want =
 		mtu_bytes < port->mtu_max_bytes ? mtu_bytes : port->mtu_max_bytes;
-	int rc = port_set_mtu(port, want);
+	int rc = device_result(ifc, port_set_mtu(port, want));
 
 	/* A device without an MTU setting accepts frames up to its longest frame. */
 	if (rc == 0 || rc == -ENOTSUP)
@@ -589,7 +589,11 @@ iface_set_dev_mtu(struct iface *ifc, unsigned int mtu_bytes)
 	 */
 	if (rc == 0)
 		ifc->below_mtu_bytes = 0;
-	if (mtu_bytes <= ifc->dev_mtu_bytes)
+	if (rc == -EMFILE || rc == -ENFILE)
+		log_warn("neigh: mtu of device not set port=%s mtu=%u error=\"%s\" "
+			 "retry=yes",
+			 port->name, mtu_bytes, strerror(-rc));
+	else if (mtu_bytes <= ifc->dev_mtu_bytes)
 		log_info("neigh: mtu changed port=%s mtu=%u", port->name, mtu_bytes);
 	else
 		log_warn("neigh: tap mtu above device limit port=%s tap_mtu=%u mtu=%u "
@@ -612,7 +616,7 @@ iface_set_dev(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 	if (memcmp(kl->mac, zero, sizeof(zero)) != 0 &&
 	    memcmp(kl->mac, ifc->dev_mac, sizeof(ifc->dev_mac)) != 0) {
 		memcpy(ifc->dev_mac, kl->mac, sizeof(ifc->dev_mac));
-		rc = port_set_mac(ifc->port, kl->mac);
+		rc = device_result(ifc, port_set_mac(ifc->port, kl->mac));
 		n->macs_due = true;
 		log_info("neigh: mac changed port=%s mac=%s%s%s%s", ifc->port->name,
 			 mac_str(kl->mac, mac), rc < 0 ? " error=\"" : "",
@@ -622,14 +626,14 @@ iface_set_dev(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 
 /* Make the port accept frames to a MAC of its VLAN that differs from its own. */
 static void
-iface_add_vlan_mac(const struct neigh *n, const struct iface *ifc)
+iface_add_vlan_mac(struct neigh *n, const struct iface *ifc)
 {
-	const struct iface *port = &n->iface[ifc->port->ifidx];
+	struct iface *port = &n->iface[ifc->port->ifidx];
 	int rc;
 
 	if (memcmp(ifc->kernel.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
 		return;
-	rc = port_add_mac(ifc->port, ifc->kernel.mac);
+	rc = device_result(port, port_add_mac(ifc->port, ifc->kernel.mac));
 	if (rc < 0)
 		log_warn("neigh: vlan mac refused by device dev=%s port=%s error=\"%s\"",
 			 ifc->kernel.name, ifc->port->name, strerror(-rc));
@@ -647,6 +651,25 @@ iface_vlan_macs(struct neigh *n)
 		    n->iface[i].kernel.macvlan == KMON_NO_MACVLAN && !n->iface[i].tunnel)
 			iface_add_vlan_mac(n, &n->iface[i]);
 	n->macs_due = false;
+}
+
+void
+iface_set_dev_again(struct neigh *n, struct iface *ifc)
+{
+	iface_set_dev_mtu(ifc, ifc->tap_mtu_bytes);
+	(void)device_result(ifc, port_set_mac(ifc->port, ifc->dev_mac));
+	n->macs_due = true;
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++) {
+		struct iface *on = &n->iface[i];
+
+		if (on->port != ifc->port || on->kernel.macvlan == KMON_NO_MACVLAN)
+			continue;
+		memset(on->dev_mac, 0, sizeof(on->dev_mac));
+		macvlan_set_mac(n, i);
+	}
+	if (ifc->dev_told)
+		(void)device_result(ifc, port_set_link(ifc->port, ifc->dev_wanted_up));
+	iface_refresh(n, ifc->port->ifidx);
 }
 
 void

@@ -187,6 +187,8 @@ struct iface {
 	 * up
 	 */
 	bool dev_told, dev_wanted_up;
+	/* of a port: its device or TAP lacks settings; see device_result() */
+	bool dev_due;
 	/* last MAC that the device got; (*) a macvlan: its MAC in the device's filter */
 	uint8_t dev_mac[6];
 	struct mac_of *mac;           /* (*) see mac_hold(); NULL: none */
@@ -485,6 +487,8 @@ void ports_remove(struct neigh *n, uint16_t ifidx);
 void ports_quiet_kernel(struct neigh *n);
 /* Create TAPs again that were deleted. */
 void ports_reopen_lost(struct neigh *n);
+/* Give devices and TAPs the settings that are due. */
+void ports_set_again(struct neigh *n);
 
 /* --- iface.c: ports and VLANs as forwarders see them ---------------------------------- */
 
@@ -509,6 +513,11 @@ void iface_address_changed(struct neigh *n, const struct link *l, uint8_t family
 void iface_borrow(struct neigh *n);
 /* Accept a port's former MAC that its VLANs still have. Once per round. */
 void iface_vlan_macs(struct neigh *n);
+/*
+ * Set all that the kernel interface behind a port may lack. Other devices need no
+ * descriptor for their settings.
+ */
+void iface_set_dev_again(struct neigh *n, struct iface *port);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 void iface_inet6_event(void *ctx, const struct kmon_inet6 *ki, bool gone);
 /* After the kernel listed all links with IPv6: turn IPv6 off on the others. */
@@ -553,6 +562,11 @@ void carrier_log_pending(struct neigh *n); /* log pending changes, once a second
  * keeps its link (logged).
  */
 void carrier_follow_tap(struct iface *ifc, bool admin_up);
+/*
+ * Return `rc`, the result of a setting of a port's device or TAP. Without a descriptor
+ * nothing was set; note that the settings are due.
+ */
+int device_result(struct iface *port, int rc);
 /* Return true if a line about the link of a port may be logged now. */
 bool carrier_log_allowed(struct iface *ifc);
 

@@ -227,7 +227,8 @@ macvlan_set_mac(struct neigh *n, uint16_t ifidx)
 		return;
 	macvlan_forget_mac(n, ifidx);
 	memcpy(ifc->dev_mac, ifc->kernel.mac, sizeof(ifc->dev_mac));
-	rc = port_add_mac(ifc->port, ifc->dev_mac);
+	rc = device_result(&n->iface[ifc->port->ifidx],
+			   port_add_mac(ifc->port, ifc->dev_mac));
 	if (rc < 0)
 		log_warn("neigh: macvlan mac refused by device dev=%s port=%s error=\"%s\"",
 			 ifc->kernel.name, ifc->port->name, strerror(-rc));

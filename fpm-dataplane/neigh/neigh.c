@@ -125,6 +125,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	if (n->taps_unchecked)
 		ports_check_taps(n);
 	ports_reopen_lost(n);
+	ports_set_again(n);
 	ports_quiet_kernel(n);
 	mpls_open(n);
 	carrier_restore(n);

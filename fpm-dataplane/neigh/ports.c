@@ -10,7 +10,9 @@
  */
 #include "neigh/internal.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -289,4 +291,26 @@ ports_reopen_lost(struct neigh *n)
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && n->iface[i].lost)
 			port_reopen_tap(n, &n->iface[i]);
+}
+
+/* --- settings of devices that are due ------------------------------------------------- */
+
+void
+ports_set_again(struct neigh *n)
+{
+	for (uint16_t i = 1; i < PORT_MAX; i++) {
+		struct iface *ifc = &n->iface[i];
+		int fd;
+
+		if (ifc->port == NULL || !ifc->dev_due || !ifc->present)
+			continue;
+		fd = fcntl(ifc->tap.fd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			return; /* still without a descriptor */
+		close(fd);
+		ifc->dev_due = false;
+		carrier_set_speed(ifc, &ifc->speed);
+		if (ifc->port->kernel_if[0] != '\0')
+			iface_set_dev_again(n, ifc);
+	}
 }

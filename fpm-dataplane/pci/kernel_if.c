@@ -81,15 +81,28 @@ kernel_if_ipv6_on(const char *name)
 }
 
 int
-kernel_if_set_up(const char *name, bool up)
+kernel_if_index(const char *name)
 {
-	struct ifreq ifr = {.ifr_flags = 0};
-	int rc = 0, sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = {.ifr_ifindex = 0};
+	int rc, sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (sock < 0)
 		return -errno;
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (ioctl(sock, SIOCGIFFLAGS, &ifr) < 0) {
+	rc = ioctl(sock, SIOCGIFINDEX, &ifr) < 0 ? -errno : ifr.ifr_ifindex;
+	close(sock);
+	return rc;
+}
+
+int
+kernel_if_set_up(unsigned int ifindex, bool up)
+{
+	struct ifreq ifr = {.ifr_ifindex = (int)ifindex};
+	int rc = 0, sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (sock < 0)
+		return -errno;
+	if (ioctl(sock, SIOCGIFNAME, &ifr) < 0 || ioctl(sock, SIOCGIFFLAGS, &ifr) < 0) {
 		rc = -errno;
 	} else if (((ifr.ifr_flags & IFF_UP) != 0) != up) {
 		ifr.ifr_flags ^= IFF_UP;

@@ -29,9 +29,16 @@ int kernel_if_ipv6_off(const char *name);
 void kernel_if_ipv6_on(const char *name);
 
 /*
+ * Return the index of an interface in this network namespace, by its primary or an
+ * alternative name, or -errno; -ENODEV: there is no such interface. (if_nametoindex() does
+ * not tell the error.)
+ */
+int kernel_if_index(const char *name);
+
+/*
  * Set an interface in this network namespace up or down. Does nothing if it is in that
  * state already. Returns 0 or -errno; -ENODEV: there is no such interface.
  */
-int kernel_if_set_up(const char *name, bool up);
+int kernel_if_set_up(unsigned int ifindex, bool up);
 
 #endif

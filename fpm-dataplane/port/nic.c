@@ -118,22 +118,28 @@ nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
 	return beyond;
 }
 
-bool
-nic_has_lost_name(const struct port *port)
+int
+nic_check_name(const struct port *port)
 {
 	char name[IF_NAMESIZE];
+	int ifindex;
 
 	kernel_if_of(port->device, name);
-	return name[0] != '\0' && if_nametoindex(name) != port->kernel_ifindex;
+	if (name[0] == '\0')
+		return 0;
+	ifindex = kernel_if_index(name);
+	if (ifindex < 0)
+		return ifindex;
+	return (unsigned int)ifindex == port->kernel_ifindex ? 0 : -ENODEV;
 }
 
 int
 nic_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
-	int rc;
+	int rc = nic_check_name(port);
 
-	if (nic_has_lost_name(port))
-		return -ENODEV;
+	if (rc < 0)
+		return rc;
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	if (nic_mtu_is_fixed(port))
 		rc = nic_mtu_is_more(port, mtu_bytes) ? -EBUSY : 0;
@@ -146,13 +152,10 @@ nic_set_mtu(const struct port *port, unsigned int mtu_bytes)
 int
 nic_set_link(const struct port *port, bool up)
 {
-	char name[IF_NAMESIZE];
 	int rc;
 
 	if (port->kernel_if[0] != '\0')
-		return if_indextoname(port->kernel_ifindex, name) == NULL
-			       ? -ENODEV
-			       : kernel_if_set_up(name, up);
+		return kernel_if_set_up(port->kernel_ifindex, up);
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	if (port->bond != BOND_NONE)
 		rc = bond_set_link(port->port_id, up);

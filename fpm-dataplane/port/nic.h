@@ -38,10 +38,11 @@ int nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_b
 		 char *why, unsigned int why_size);
 
 /*
- * Return true if the kernel interface behind the port was renamed or deleted. The driver
- * still uses the former name, which another interface may have now.
+ * Return 0 if the kernel interface behind the port has the name that the driver uses, or if
+ * there is none. -ENODEV: it was renamed or deleted, so another interface may have the name
+ * now. -EMFILE or another -errno: the kernel could not be asked.
  */
-bool nic_has_lost_name(const struct port *port);
+int nic_check_name(const struct port *port);
 
 /* See port_set_mtu(). */
 int nic_set_mtu(const struct port *port, unsigned int mtu_bytes);

@@ -345,8 +345,9 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 
 	if (port->held)
 		return nicd_set_mac(port, mac);
-	if (nic_has_lost_name(port))
-		return -ENODEV;
+	rc = nic_check_name(port);
+	if (rc < 0)
+		return rc;
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	rc = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
@@ -390,8 +391,9 @@ port_add_mac(const struct port *port, const uint8_t mac[6])
 
 	if (port->held)
 		return nicd_add_mac(port, mac);
-	if (nic_has_lost_name(port))
-		return -ENODEV;
+	rc = nic_check_name(port);
+	if (rc < 0)
+		return rc;
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	pthread_mutex_lock(&nic_control[port->port_id]);
 	refusal = rc = rte_eth_dev_mac_addr_add(port->port_id, &addr, 0);

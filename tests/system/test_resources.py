@@ -4,8 +4,10 @@ at most once a second, and recovers without help."""
 
 import collections
 import glob
+import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -326,6 +328,39 @@ def _available():
     with open("/proc/meminfo", encoding="ascii") as file:
         rows = dict(line.split(":") for line in file)
     return int(rows["MemAvailable"].split()[0]) << 10
+
+
+# -- descriptors -------------------------------------------------------------------------------
+
+
+def device(dut, name):
+    """Return the row of `ip -j link` of the kernel interface behind a port."""
+    return json.loads(netns.command(["ip", "-n", dut.dp, "-j", "link", "show", name]))[0]
+
+
+def test_changes_without_a_descriptor_are_made_when_there_is_one(tough):
+    """The daemon may open no further descriptor (RLIMIT_NOFILE) while MTU, MAC and state of TAPs
+    change and a port's link comes up. The devices get these settings when the limit is raised."""
+    dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
+    pid = dut.daemon.pid()
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    mac = "02:00:00:77:00:01"
+    dut.ip("link set alt0 down")
+    eventually(lambda: device(dut, "p-alt")["operstate"] == "DOWN", 5)
+
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
+    dut.ip("link set lan0 mtu 1400", f"link set ext0 address {mac}", "link set alt0 up")
+    eventually(lambda: "mtu of device not set port=lan0" in dut.log(20), 5)
+    eventually(lambda: dut.port_row(dut.wires["ext"])["mac"] == mac, 5)
+    assert device(dut, "p-lan")["mtu"] == 1500 and device(dut, "p-ext")["address"] != mac
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+    eventually(lambda: device(dut, "p-lan")["mtu"] == 1400, 5)
+    eventually(lambda: device(dut, "p-ext")["address"] == mac, 5)
+    eventually(lambda: "UP" in device(dut, "p-alt")["flags"], 5)
+    eventually(lambda: dut.port_row(lan)["mtu"] == 1400, 5)
+    assert dut.daemon.pid() == pid
 
 
 # -- the machine ----------------------------------------------------------------------------------
