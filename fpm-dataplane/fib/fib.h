@@ -247,8 +247,9 @@ static_assert(sizeof(struct fib_source) == 17, "no padding");
 struct fib_tunnel {
 	uint8_t family; /* of the outer header: 4 or 6; 0: the interface is no tunnel */
 	bool gre;       /* GRE; false: an IP packet follows the outer header directly */
-	bool inner4, inner6;            /* takes IPv4, IPv6 */
-	bool has_key;                   /* received packets have a key */
+	bool inner4, inner6; /* takes IPv4, IPv6 */
+	bool has_key : 1;    /* received packets have a key */
+	bool only_link : 1;  /* receives packets by `link` only, if it is not 0 */
 	bool tos_inherit, flow_inherit; /* copy TOS, flow label from the inner packet */
 	bool df;                        /* set DF in each outer header */
 	bool ignore_df;                 /* do not copy DF */

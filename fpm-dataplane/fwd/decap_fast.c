@@ -233,8 +233,8 @@ tunnel_is_same(struct burst *b, unsigned int i, const struct fwd_decap_pattern *
 {
 	struct fib_tunnel_found found;
 
-	return fib_tunnel_find(b->fwd->fib, b->in->vrf, p->family, burst_l3(b, i),
-			       burst_l3_segment(b, i), &b->fwd->found, &found) &&
+	return fwd_tunnel_find(b, burst_l3(b, i), p->family, burst_l3_segment(b, i),
+			       &found) &&
 	       found.ifidx == p->decap.ifidx && found.at == p->decap.at;
 }
 

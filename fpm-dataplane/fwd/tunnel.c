@@ -16,6 +16,20 @@
 /* --- out of a tunnel ------------------------------------------------------------------ */
 
 bool
+fwd_tunnel_find(struct burst *b, const uint8_t *ip, uint8_t family, unsigned int room,
+		struct fib_tunnel_found *found)
+{
+	const struct fib_iface *tunnel;
+
+	if (!fib_tunnel_find(b->fwd->fib, b->in->vrf, family, ip, room, &b->fwd->found,
+			     found))
+		return false;
+	tunnel = fib_iface(b->fwd->fib, found->ifidx);
+	return tunnel != NULL && (!tunnel->tunnel.only_link || tunnel->tunnel.link == 0 ||
+				  tunnel->tunnel.link == b->in->ifindex);
+}
+
+bool
 fwd_tunnel_decap(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i);
@@ -23,8 +37,7 @@ fwd_tunnel_decap(struct burst *b, unsigned int i)
 
 	/* The kernel takes a packet with MPLS labels, because it must pop them. */
 	if (burst_has_labels(b, i) ||
-	    !fib_tunnel_find(b->fwd->fib, b->in->vrf, b->family[i], ip, burst_l3_room(b, i),
-			     &b->fwd->found, &found))
+	    !fwd_tunnel_find(b, ip, b->family[i], burst_l3_room(b, i), &found))
 		return false;
 	if (!burst_outer_is_right(b, i)) {
 		burst_leave(b, i, DROP_ip4_checksum);

@@ -11,6 +11,14 @@
 #include "fwd/burst.h"
 
 /*
+ * Find the tunnel of a packet of the burst to this host, as fib_tunnel_find() does. Return
+ * false also if the tunnel does not receive packets of this interface: the kernel refuses
+ * them.
+ */
+bool fwd_tunnel_find(struct burst *b, const uint8_t *ip, uint8_t family, unsigned int room,
+		     struct fib_tunnel_found *found);
+
+/*
  * Adjacency stage: if a packet to this host is the outer packet of a tunnel, let the inner
  * packet pass the stages as received by the tunnel, and return true. Only the ECN field of
  * the inner packet changes in the frame, because the kernel gets the whole frame if the

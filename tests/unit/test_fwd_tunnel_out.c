@@ -350,6 +350,27 @@ a_key_of_zero_is_a_key(void **state)
 	assert_false(fib_tunnel_is(t, &key));
 }
 
+/* A sit tunnel with `dev` receives packets by this link only, as in Linux. */
+static void
+a_tunnel_may_receive_by_its_link_only(void **state)
+{
+	struct fib_tunnel *t = ip4();
+
+	for (unsigned int only = 0; only < 2; only++)
+		for (unsigned int k = 0; k < 3; k++) {
+			uint32_t link[3] = {0, fib->iface[b.ifidx]->ifindex, 99};
+
+			t->only_link = only;
+			t->link = link[k];
+			inner_write(outer4(4, 0, 60, "", 0), 4, 60, true);
+			walk(80);
+			if (only == 1 && k == 2)
+				assert_int_equal(b.verdict[0], PUNT_local);
+			else
+				assert_int_equal(b.verdict[0], VERDICT_DECAPSULATED);
+		}
+}
+
 /* Tags of the outer packet do not go on with the inner packet. */
 static void
 tags_stay_with_the_outer_packet(void **state)
@@ -555,6 +576,7 @@ main(void)
 		cmocka_unit_test(rp_filter_concerns_the_outer_packet),
 		cmocka_unit_test(
 			a_packet_that_came_out_has_no_addresses_of_its_outer_header),
+		cmocka_unit_test(a_tunnel_may_receive_by_its_link_only),
 		cmocka_unit_test(tags_stay_with_the_outer_packet),
 		cmocka_unit_test(checksums_are_verified_whatever_the_device_says),
 		cmocka_unit_test(a_buffer_without_room_is_dropped),
