@@ -10,6 +10,7 @@ build/vm/ has the output of the guests.
     run.py --package [WORDS]  the tests of the package, systemd and the manual instead
     run.py --part NAME TESTS  one guest with some tests, in pytest's words; build first
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
+    run.py --uml TESTS        some tests that need no NICs, with user-mode-linux (uml.py); build first
     run.py --topotests WORDS  `make topotests-vm`: FRR's topotests, in the words of their run.py
     run.py --topotests-uml WORDS  the same with user-mode-linux (uml.py)
     run.py --fetch            download the guests' kernel, for later runs without a network
@@ -40,7 +41,7 @@ NAMES = 4  # wires of the device under test
 # prints whole reasons, whatever the width of the terminal is.
 ENVIRONMENT = "CI=true FDP_PATIENCE=4 FDP_BUILT=1" + "".join(
     # Sizes for a run by hand.
-    f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS", "REPEAT", "ROUTES") if os.environ.get(word)
+    f" {word}={int(os.environ[word])}" for word in ("FIRST_SEED", "N_ROUTES", "N_VLANS", "REPEAT", "ROUTES", "SEEDS") if os.environ.get(word)
 )
 PYTEST = (
     f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rfEs "
@@ -232,6 +233,7 @@ def all_parts(kernel):
             some(two_nodes, kernel, "twins"),
             "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py",
         ),
+        "random": (some(two_nodes, kernel, "random"), "tests/vm/test_links_random.py"),
         "service": (
             some(packaged, kernel, "service", "e1000e", "", 2),
             "tests/vm/test_service.py tests/vm/test_upgrade.py",
@@ -435,15 +437,20 @@ def run_topotests(kernel, words):
     return in_guest(kernel, "topotests", command, seconds=TOPOTESTS_S, shares=[kept])
 
 
-def run_topotests_uml(words):
-    """Run FRR's topotests with a kernel that is a process of this machine. Return their exit code."""
+def in_uml(what, command, shares=()):
+    """Run text for bash with a kernel that is a process of this machine. Return its exit code."""
     if reason := uml.why_not():
-        print(f"topotests-uml: {reason}")
+        print(f"{what}: {reason}")
         return 1
     directory = f"{ROOT}/build/vm/uml"
     uml.fetch(directory)
+    return uml.run(directory, command, TOPOTESTS_S, shares)
+
+
+def run_topotests_uml(words):
+    """Run FRR's topotests in user-mode-linux. Return their exit code."""
     kept = kept_topotests("uml")
-    return uml.run(directory, topotests_command(words, kept), TOPOTESTS_S, [kept])
+    return in_uml("topotests-uml", topotests_command(words, kept), [kept])
 
 
 def can_run(what, kernel):
@@ -503,6 +510,8 @@ def main(words):
             return run_topotests(kernel, " ".join(words[1:]))
         if words[:1] == ["--topotests-uml"]:
             return run_topotests_uml(" ".join(words[1:]))
+        if words[:1] == ["--uml"]:
+            return in_uml("run.py", f"cd {ROOT}\n{PYTEST} -s {' '.join(words[1:])}\n")
         if not can_run(f"{target(which)}: skipped", kernel):
             return 0
         kernel.prepare()
