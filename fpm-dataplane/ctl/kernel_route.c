@@ -393,9 +393,14 @@ meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm
 	m->r.is_local = m->r.table == RT_TABLE_LOCAL;
 	if (m->r.is_local)
 		m->r.table = RT_TABLE_MAIN;
-	/* The sysctl ignore_routes_with_linkdown makes next hops without carrier dead. */
-	m->r.is_down = m->state == NULL &&
-		       (m->all_dead || (m->all_down && m->r.protocol == RTPROT_KERNEL));
+	/*
+	 * The sysctl ignore_routes_with_linkdown makes next hops and broadcast addresses
+	 * without carrier dead.
+	 */
+	m->r.is_down = m->state == NULL ? m->all_dead || (m->all_down &&
+							  m->r.protocol == RTPROT_KERNEL)
+					: strcmp(m->state, "broadcast") == 0 &&
+						  (rtm->rtm_flags & RTNH_F_DEAD) != 0;
 	m->counts = !m->is_over && m->r.hops.n > 0;
 	return well;
 }

@@ -234,7 +234,7 @@ kroute_set_slot(struct rib *rib, uint32_t i, uint32_t slot)
 	slot_ref(rib, slot);
 	slot_note_family(rib, slot, (uint8_t)kr->route->family);
 	kr->slot = slot;
-	kr->ignored = slot_ignored(slot_at(&rib->slots, slot), (uint8_t)kr->route->family);
+	kr->ignored = kroute_is_ignored(kr, slot_at(&rib->slots, slot), &rib->links);
 	if (old != 0)
 		slot_unref(rib, old);
 }
@@ -687,8 +687,8 @@ kernel_review_round(struct rib *rib)
 
 		if (kr->route == NULL)
 			continue;
-		ignored = slot_ignored(slot_at(&rib->slots, kr->slot),
-				       (uint8_t)kr->route->family);
+		ignored =
+			kroute_is_ignored(kr, slot_at(&rib->slots, kr->slot), &rib->links);
 		if (kr->ignored == ignored)
 			continue;
 		kr->ignored = ignored;
@@ -858,6 +858,8 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	link->known = !m->gone;
 	rib->rules.due = true; /* rules name interfaces */
 	link->up = up;
+	if (changed || link->ignore_linkdown[0])
+		kroutes_review(&rib->kroutes);
 	if (link->ifidx != ifidx) {
 		link->ifidx = ifidx;
 		link->tunnel = !m->gone && m->tunnel;

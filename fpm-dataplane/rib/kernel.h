@@ -53,8 +53,8 @@ void kernel_rebind(struct rib *rib);
 bool kernel_sweep_round(struct rib *rib);
 /*
  * Continue the walk that decides again which routes of the kernel count, because the kernel
- * has begun or ceased to ignore a slot (slot_ignored()). Return true if there is more to
- * do.
+ * may have begun or ceased to ignore some (kroute_is_ignored()). Return true if there is
+ * more to do.
  */
 bool kernel_review_round(struct rib *rib);
 

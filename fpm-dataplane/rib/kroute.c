@@ -11,6 +11,7 @@
 
 #include "rib/link.h"
 #include "rib/routes.h"
+#include "rib/slot.h"
 
 #define ORDER_MIDDLE (1u << 31)
 
@@ -406,6 +407,25 @@ kroute_leads_to_main(const struct rib_kroutes *k, const struct kroute *kr)
 {
 	return kr->is_local && kr->rtm_type == RTN_THROW &&
 	       kroutes_are_split(k, kr->route->family);
+}
+
+bool
+kroute_is_ignored(const struct kroute *kr, const struct slot *s,
+		  const struct rib_links *links)
+{
+	const struct link *link;
+
+	if (kr->rtm_type != RTN_BROADCAST || kr->ifindex == 0)
+		return slot_ignored(s, (uint8_t)kr->route->family);
+	link = rib_link_find(links, kr->ifindex);
+	return link != NULL && link->known && !link->up && link->ignore_linkdown[0];
+}
+
+void
+kroutes_review(struct rib_kroutes *k)
+{
+	k->reviewing = true;
+	k->review_at = 1;
 }
 
 bool

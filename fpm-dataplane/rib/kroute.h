@@ -18,6 +18,7 @@
 
 struct rib_links;
 struct route;
+struct slot;
 
 struct kroute {
 	struct route *route; /* of its prefix and table; NULL: entry is free */
@@ -41,7 +42,7 @@ struct kroute {
 	 * prefixes, here it does not.
 	 */
 	bool short_local : 1;
-	bool ignored : 1; /* slot_ignored() at the last check: it does not count */
+	bool ignored : 1; /* kroute_is_ignored() at the last check: it does not count */
 	bool listed : 1;  /* in rib_kroutes.local */
 	bool joins : 1;   /* IPv6: the kernel joins it with routes of the same metric */
 	/*
@@ -163,6 +164,15 @@ bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
  * the longest prefix counts (`split4`).
  */
 bool kroutes_are_split(const struct rib_kroutes *k, uint8_t family);
+/*
+ * Return true if Linux ignores the route, whose slot is `s`, because its links have no
+ * carrier and have the sysctl ignore_routes_with_linkdown set. Linux ignores broadcast
+ * addresses of IPv4, too, but not own addresses (fib_sync_down_dev()).
+ */
+bool kroute_is_ignored(const struct kroute *kr, const struct slot *s,
+		       const struct rib_links *links);
+/* Check all records again: Linux may have begun or ceased to ignore some. */
+void kroutes_review(struct rib_kroutes *k);
 /* Record that Linux has split the tables of IPv4. */
 void kroutes_split4(struct rib_kroutes *k);
 /*

@@ -186,8 +186,7 @@ slot_note_ignored(struct rib *rib, struct slot *s)
 		if (s->ignored[v] == ignored)
 			continue;
 		s->ignored[v] = ignored;
-		rib->kroutes.reviewing = true;
-		rib->kroutes.review_at = 1;
+		kroutes_review(&rib->kroutes);
 	}
 }
 

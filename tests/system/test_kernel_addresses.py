@@ -426,6 +426,21 @@ WIDER = {4: "203.0.0.0/16", 6: "2001:db8:e000::/40"}
 OUTSIDE = {4: "203.0.113.9", 6: "2001:db8:e000::9"}
 
 
+def test_the_broadcast_address_of_a_link_without_carrier(carriers):
+    """ignore_routes_with_linkdown: a default route is used in the place of the broadcast address of a
+    link without carrier, but the own address stays (fib_sync_down_dev())."""
+    both = carriers
+    own, broadcast = "192.0.2.193", "192.0.2.255"
+    both.sysctl({f"net.ipv4.conf.ext0.{LINKDOWN}": 1})
+    both.ip(f"route add default {via(both, 'wan', 4)}")
+    both.agree("route added", {OUTSIDE[4]: "wan", broadcast: "nothing", own: "local"})
+    set_carrier(both, "ext", False)
+    both.agree("carrier lost", {broadcast: "wan", own: "local"})
+    both.audit()
+    set_carrier(both, "ext", True)
+    both.agree("carrier is back", {broadcast: "nothing", own: "local"})
+
+
 def test_a_link_with_an_id_loses_its_carrier(carriers, family):
     """The kernel deletes the ids of a link that loses its carrier, and their routes, whatever the
     sysctl says (bisdn, basebox #469)."""

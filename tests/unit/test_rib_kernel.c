@@ -135,6 +135,34 @@ routes_by_links_without_carrier_count_as_the_sysctl_says(void **state)
 	rig_free(g);
 }
 
+/*
+ * Linux also ignores the broadcast addresses of a link without carrier, but not its own
+ * addresses (fib_sync_down_dev()).
+ */
+static void
+broadcasts_by_links_without_carrier_count_as_the_sysctl_says(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct kernel_event *ev = rig_kernel_type(
+			g, KERNEL_ROUTE, i == 0 ? "203.0.113.255/32" : "203.0.113.1/32", 0,
+			i == 0 ? RTN_BROADCAST : RTN_LOCAL);
+
+		ev->is_local = true;
+		ev->ifindex = 11;
+	}
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.201", 12);
+	rig_link(g, 11, 1, false);
+	assert_seen(g, "203.0.113.255", "bcast");
+	rig_link_ignoring(g, 11, 1, false, 4);
+	assert_seen(g, "203.0.113.255", "192.0.2.201@2");
+	assert_seen(g, "203.0.113.1", "local");
+	rig_link_ignoring(g, 11, 1, true, 4);
+	assert_seen(g, "203.0.113.255", "bcast");
+	rig_free(g);
+}
+
 static void
 one_slot_serves_all_subnets_of_an_interface(void **state)
 {
@@ -420,6 +448,8 @@ main(void)
 		cmocka_unit_test(local_beats_connected_beats_zebra),
 		cmocka_unit_test(a_subnet_whose_link_is_down_yields_to_zebras_route),
 		cmocka_unit_test(routes_by_links_without_carrier_count_as_the_sysctl_says),
+		cmocka_unit_test(
+			broadcasts_by_links_without_carrier_count_as_the_sysctl_says),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
 		cmocka_unit_test(an_address_reported_twice_counts_once),
 		cmocka_unit_test(a_second_address_in_a_subnet_keeps_it_when_the_first_goes),
