@@ -474,6 +474,8 @@ kroute_place(struct rib *rib, uint32_t i, const struct kernel_event *ev, bool ad
 		kr->unplaced = of_one && kr->route->family == 4;
 		return;
 	}
+	if (kr->route->family == 6 && ev->order == KERNEL_LISTED)
+		kroute_move_behind_shown(k, i);
 	if (kr->route->family != 4 || of_one)
 		return;
 	if (ev->order == KERNEL_LAST || ev->order == KERNEL_LISTED) {
@@ -571,10 +573,13 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 static void
 kroute_delete_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 {
-	if (kroute_remove_hops(rib, i, ev))
-		kernel_settle(rib, rib->kroutes.v[i].route);
-	else
+	if (!kroute_remove_hops(rib, i, ev)) {
 		kroute_delete(rib, i);
+		return;
+	}
+	kernel_settle(rib, rib->kroutes.v[i].route);
+	if (kroute_place_is_unknown(&rib->kroutes, i))
+		worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
 
 static void

@@ -391,6 +391,61 @@ kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order
 }
 
 bool
+kroute_is_alone(const struct rib_kroutes *k, uint32_t number)
+{
+	return kroute_first(k, k->v[number].route) == number && kroute_next(k, number) == 0;
+}
+
+static bool
+kroutes_have_one_metric(const struct kroute *a, const struct kroute *b)
+{
+	return a->metric == b->metric && a->is_local == b->is_local;
+}
+
+bool
+kroute_place_is_unknown(const struct rib_kroutes *k, uint32_t number)
+{
+	const struct kroute *kr = &k->v[number];
+
+	for (uint32_t i = kroute_first(k, kr->route); i != 0; i = kroute_next(k, i))
+		if (kroutes_have_one_metric(&k->v[i], kr) && k->v[i].order > kr->order)
+			return true;
+	return false;
+}
+
+/* Return the first record of the metric of `number` behind the place `order`; 0: none. */
+static uint32_t
+kroute_behind(const struct rib_kroutes *k, uint32_t number, uint32_t order)
+{
+	const struct kroute *kr = &k->v[number];
+	uint32_t found = 0;
+
+	for (uint32_t i = kroute_first(k, kr->route); i != 0; i = kroute_next(k, i))
+		if (i != number && kroutes_have_one_metric(&k->v[i], kr) &&
+		    k->v[i].order > order &&
+		    (found == 0 || k->v[i].order < k->v[found].order))
+			found = i;
+	return found;
+}
+
+void
+kroute_move_behind_shown(struct rib_kroutes *k, uint32_t number)
+{
+	uint32_t order = k->v[number].order, behind = order, end, i;
+
+	for (i = kroute_behind(k, number, order); i != 0;
+	     i = kroute_behind(k, number, k->v[i].order))
+		if (k->v[i].dump == k->dump)
+			behind = k->v[i].order;
+	if (behind == order)
+		return;
+	kroute_set_order(k, number, KERNEL_LAST);
+	end = k->v[number].order;
+	while ((i = kroute_behind(k, number, behind)) != 0 && k->v[i].order < end)
+		kroute_set_order(k, i, KERNEL_LAST);
+}
+
+bool
 kroute_precedes(const struct kroute *a, const struct kroute *b)
 {
 	if (a->is_local != b->is_local)

@@ -146,6 +146,20 @@ kroute_lost_hops(struct kroute *kr, const struct kernel_event *ev)
 	kr->mixed |= !kr->by_event || kr->protocol != ev->route.protocol;
 }
 
+/* Return true if the route has no other record of the kernel. */
+bool kroute_is_alone(const struct rib_kroutes *k, uint32_t number);
+/*
+ * Return true if a joined IPv6 route, which has lost a next hop, may have changed its place.
+ * Linux keeps each next hop in a list with the other routes of the metric, and obeys the
+ * first route of the list. So if the first next hop of the joined route was deleted, a route
+ * that was behind it may be the first now. Only a dump shows the order.
+ */
+bool kroute_place_is_unknown(const struct rib_kroutes *k, uint32_t number);
+/*
+ * Move the record, which a dump shows now, behind all records of its metric that this dump
+ * has shown before. The other records keep their order.
+ */
+void kroute_move_behind_shown(struct rib_kroutes *k, uint32_t number);
 /* Add a record, whose members the caller fills. It is in none of the lists yet. */
 uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);

@@ -221,6 +221,22 @@ def test_a_next_hop_that_is_appended_to_an_ipv6_route(both):
     both.agree("next hop deleted", {HOST[6]: "alt"})
 
 
+@pytest.mark.parametrize("between, fate", [("dev alt0", "alt"), ("unreachable", "no route")])
+def test_a_route_between_two_next_hops_of_another(both, between, fate):
+    """Linux keeps IPv6 routes of one metric in a list, and obeys the first. A joined route has the place
+    of its first next hop: when this next hop is deleted, a route behind it can be the first
+    (fib6_add_rt2node())."""
+    net, host = NET[6], HOST[6]
+    both.answer("alt", host)
+    both.ip(f"-6 route add {net} {via(both, 'wan', 6)} metric 9")
+    both.ip(f"-6 route append {f'{net} {between}' if 'dev' in between else f'{between} {net}'} metric 9")
+    both.ip(f"-6 route append {net} {via(both, 'ext', 6)} metric 9")
+    both.ip(f"-6 route del {net} {via(both, 'wan', 6)} metric 9")
+    both.agree("first next hop deleted", {host: fate})
+    both.ip(f"-6 route del {f'{net} {between}' if 'dev' in between else f'{between} {net}'} metric 9")
+    both.agree("route between next hops deleted", {host: "ext"})
+
+
 @pytest.mark.parametrize(
     "kind, fate",
     [("unreachable", "unreachable"), ("prohibit", "prohibited"), ("blackhole", "nothing")],

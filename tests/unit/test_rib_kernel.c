@@ -163,6 +163,48 @@ broadcasts_by_links_without_carrier_count_as_the_sysctl_says(void **state)
 	rig_free(g);
 }
 
+/*
+ * Linux keeps the next hops of a joined route in one list with the other routes of the
+ * metric. If the first next hop is deleted, a route that was behind it may be the first
+ * now, which a dump shows.
+ */
+static void
+a_route_between_two_next_hops_counts_when_the_first_is_deleted(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
+
+	(void)rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 5, "2001:db8:1::1", 11);
+	(void)rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 5, NULL, 12);
+	(void)rig_kernel_type(g, KERNEL_ROUTE, "2001:db8:9::/48", 5, RTN_UNREACHABLE);
+	ev = rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 5, "2001:db8:1::2", 11);
+	rig_kernel_hop(ev, "2001:db8:1::1", 11);
+	rig_go(g);
+	assert_seen(g, "2001:db8:9::1", "2001:db8:1::1@1*2048 2001:db8:1::2@1*2048");
+	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, "2001:db8:9::/48", 5, "2001:db8:1::1",
+			       11);
+	for (unsigned int i = 0; i < 2; i++) {
+		rig_kernel_dump(g, true, 6, 0);
+		rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 5, NULL, 12)->order =
+			KERNEL_LISTED;
+		rig_kernel_route(g, KERNEL_ROUTE, "2001:db8:9::/48", 5, "2001:db8:1::2", 11)
+			->order = KERNEL_LISTED;
+		rig_kernel_type(g, KERNEL_ROUTE, "2001:db8:9::/48", 5, RTN_UNREACHABLE)
+			->order = KERNEL_LISTED;
+		rig_kernel_dump(g, false, 6, 0);
+		rig_go(g);
+		assert_seen(g, "2001:db8:9::1", "onlink@2");
+	}
+	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, "2001:db8:9::/48", 5, NULL, 12);
+	rig_go(g);
+	assert_seen(g, "2001:db8:9::1", "2001:db8:1::2@1");
+	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, "2001:db8:9::/48", 5, "2001:db8:1::2",
+			       11);
+	rig_go(g);
+	assert_seen(g, "2001:db8:9::1", "unreachable");
+	rig_free(g);
+}
+
 static void
 one_slot_serves_all_subnets_of_an_interface(void **state)
 {
@@ -450,6 +492,8 @@ main(void)
 		cmocka_unit_test(routes_by_links_without_carrier_count_as_the_sysctl_says),
 		cmocka_unit_test(
 			broadcasts_by_links_without_carrier_count_as_the_sysctl_says),
+		cmocka_unit_test(
+			a_route_between_two_next_hops_counts_when_the_first_is_deleted),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
 		cmocka_unit_test(an_address_reported_twice_counts_once),
 		cmocka_unit_test(a_second_address_in_a_subnet_keeps_it_when_the_first_goes),
