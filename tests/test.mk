@@ -91,6 +91,9 @@ filter-commands: system-bins ## random nft commands, one transaction after anoth
 	@FDP_FILTER_SEQUENCES=$(or $(SEQUENCES),100) FDP_FILTER_STEPS=$(or $(STEPS),40) \
 		FDP_FILTER_SEED=$(or $(SEED),1) $(MAKE) --no-print-directory system T=random_commands
 
+route-commands: system-bins ## random commands about routes: our router against Linux (SEQUENCES=1000 SEED=1)
+	@FDP_ROUTE_SEEDS=$(or $(SEED),1):$(or $(SEQUENCES),1000) $(MAKE) --no-print-directory system T=test_route_random
+
 selftest: system-bins ## tests of the test tools
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-selftest -rfEs tests/selftest
 
@@ -192,6 +195,6 @@ lint: ## check layers, format, words
 analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
-.PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan filter-twin filter-commands system-bins selftest \
+.PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan filter-twin filter-commands route-commands system-bins selftest \
 	chaos soak plant test-vm test-vm-all test-vm-package vm-kernel test-arm64 test-trixie frr-root topotests topotests-vm topotests-uml topotests-source peers collectors \
 	reference lint analyze
