@@ -390,12 +390,6 @@ kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order
 	k->v[number].order = first;
 }
 
-bool
-kroute_is_alone(const struct rib_kroutes *k, uint32_t number)
-{
-	return kroute_first(k, k->v[number].route) == number && kroute_next(k, number) == 0;
-}
-
 static bool
 kroutes_have_one_metric(const struct kroute *a, const struct kroute *b)
 {

@@ -146,8 +146,6 @@ kroute_lost_hops(struct kroute *kr, const struct kernel_event *ev)
 	kr->mixed |= !kr->by_event || kr->protocol != ev->route.protocol;
 }
 
-/* Return true if the route has no other record of the kernel. */
-bool kroute_is_alone(const struct rib_kroutes *k, uint32_t number);
 /*
  * Return true if a joined IPv6 route, which has lost a next hop, may have changed its place.
  * Linux keeps each next hop in a list with the other routes of the metric, and obeys the
