@@ -63,23 +63,29 @@ neigh_request(int type, int flags, const struct kmon_neigh *neigh, uint8_t ndm_f
 	return msg;
 }
 
+/* Return the flags of the entry that are in NDA_FLAGS_EXT. */
+static uint32_t
+neigh_ext_flags(struct nlmsghdr *hdr)
+{
+	struct nlattr *ext = nlmsg_find_attr(hdr, sizeof(struct ndmsg), NDA_FLAGS_EXT);
+
+	return ext == NULL ? 0 : nla_get_u32(ext);
+}
+
 /*
  * Return true if NTF_USE must not be applied to the entry. NTF_USE turns a permanent entry
- * into an incomplete one without a MAC, and clears the externally-learned and managed
- * flags.
+ * into an incomplete one without a MAC, and clears flags that neigh_solicit() does not
+ * know.
  */
 static bool
 neigh_is_protected(struct nlmsghdr *hdr)
 {
 	const struct ndmsg *ndm = nlmsg_data(hdr);
-	struct nlattr *ext;
 
 	if (hdr->nlmsg_type != RTM_NEWNEIGH || !nlmsg_valid_hdr(hdr, sizeof(*ndm)))
 		return true;
-	ext = nlmsg_find_attr(hdr, sizeof(*ndm), NDA_FLAGS_EXT);
 	return (ndm->ndm_state & (NUD_PERMANENT | NUD_NOARP)) ||
-	       (ndm->ndm_flags & NTF_EXT_LEARNED) ||
-	       (ext != NULL && (nla_get_u32(ext) & NTF_EXT_MANAGED));
+	       (neigh_ext_flags(hdr) & ~(uint32_t)NTF_EXT_MANAGED) != 0;
 }
 
 /*
@@ -111,18 +117,28 @@ neigh_get(struct kmon *km, const struct kmon_neigh *neigh, void *answer,
 }
 
 /*
- * Make the kernel solicit the neighbor, in an existing or a new entry. Returns 0 or -errno.
+ * Make the kernel solicit the neighbor, in the existing entry `was` or in a new one (NULL).
+ * The entry keeps the flags "externally learned" and "managed", which NTF_USE alone would
+ * clear. Returns 0 or -errno.
  */
 static int
-neigh_solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
+neigh_solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags,
+	      struct nlmsghdr *was)
 {
+	const struct ndmsg *ndm = was == NULL ? NULL : nlmsg_data(was);
+	uint8_t kept = ndm == NULL ? 0 : ndm->ndm_flags & NTF_EXT_LEARNED;
+	uint32_t ext = was == NULL ? 0 : neigh_ext_flags(was) & NTF_EXT_MANAGED;
 	struct nl_msg *msg =
-		neigh_request(RTM_NEWNEIGH, NLM_F_REQUEST | flags, neigh, NTF_USE);
+		neigh_request(RTM_NEWNEIGH, NLM_F_REQUEST | flags, neigh, NTF_USE | kept);
 	uint32_t answer[1024];
 	int rc;
 
 	if (msg == NULL)
 		return -ENOMEM;
+	if (ext != 0 && nla_put_u32(msg, NDA_FLAGS_EXT, ext) < 0) {
+		nlmsg_free(msg);
+		return -ENOMEM;
+	}
 	rc = kmon_exchange(km, msg, answer, sizeof(answer));
 	if (rc < 0)
 		return rc;
@@ -190,8 +206,11 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	 * that another process deletes now, which the lookup cannot detect, is created
 	 * again.
 	 */
-	rc = neigh_solicit(km, &neigh,
-			   NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));
+	if (rc > 0)
+		rc = neigh_solicit(km, &neigh, NLM_F_CREATE | NLM_F_REPLACE,
+				   (struct nlmsghdr *)answer);
+	else
+		rc = neigh_solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL, NULL);
 	if (rc < 0)
 		return rc == -EEXIST ? 0 : rc;
 	if (!link_may_be_noarp(km, ifindex))
@@ -237,7 +256,7 @@ kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family, const uin
 	 * This waits for the RTNL lock, under which the kernel reports the failure and
 	 * removes the entry.
 	 */
-	rc = neigh_solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL);
+	rc = neigh_solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL, NULL);
 	if (rc != -EEXIST)
 		return rc < 0;
 	rc = neigh_get(km, &neigh, answer, sizeof(answer));

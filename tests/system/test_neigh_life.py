@@ -125,6 +125,20 @@ def test_a_neighbor_that_asked_us_is_known(dut, lan, wan):
     assert "unresolved" not in dut.moved(before, "punt")
 
 
+@pytest.mark.parametrize("flag", ["extern_learn", "managed"])
+def test_a_failed_neighbor_of_another_program_is_asked_again(dut, lan, wan, family, flag):
+    """As in Linux, a packet lets the kernel ask again for a failed neighbor that is externally learned or
+    managed. The entry keeps its flag."""
+    host = case(family, 76)[0]
+    wan.answer(host)
+    dut.ip(f"neigh replace {host} dev {wan.tap} nud failed {flag}")
+
+    dut.forwarded(lan, lan.probe(host), wan, timeout=3)
+
+    assert flag in netns.command(["ip", "neigh", "show", host, "dev", wan.tap], name=dut.ctl)
+    dut.ip(f"neigh del {host} dev {wan.tap}")
+
+
 def test_an_unsolicited_advertisement_moves_the_traffic(dut, lan, wan):
     """RFC 4861, 7.2.5: an advertisement with the override flag replaces the cached address."""
     gateway = "2001:db8:1::124"

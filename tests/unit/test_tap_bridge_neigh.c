@@ -198,19 +198,45 @@ resolving_a_static_neighbor_leaves_it_alone(void **state)
 	 */
 	ip(bed, "neigh add 192.0.2.7 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
 	ip(bed, "neigh add 192.0.2.8 lladdr 02:00:5e:00:53:0b dev t0 nud noarp");
-	ip(bed,
-	   "neigh add 192.0.2.9 lladdr 02:00:5e:00:53:0b dev t0 nud stale extern_learn");
 	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.7")), 0);
 	/* The kernel announces no entry that it made itself with state NOARP. */
 	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.8")), 1);
 	assert_true(neigh_is(m, "192.0.2.8", NUD_NOARP, mac_b));
-	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.9")), 0);
 
 	assert_int_equal(kmon_resync(m->km), 0);
 	assert_true(neigh_is(m, "192.0.2.7", NUD_PERMANENT, mac_b));
 	assert_true(neigh_is(m, "192.0.2.8", NUD_NOARP, mac_b));
-	assert_true(neigh_is(m, "192.0.2.9", NUD_STALE, mac_b));
+	unwatch(m);
+}
+
+/*
+ * A packet would make Linux solicit such an entry, too. A failed entry would stay failed
+ * otherwise.
+ */
+static void
+resolving_an_external_neighbor_keeps_its_flags(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	unsigned int t0 = bed->tap.ifindex;
+
+	ip(bed,
+	   "neigh add 192.0.2.8 lladdr 02:00:5e:00:53:0b dev t0 nud stale extern_learn");
+	ip(bed, "neigh add 192.0.2.9 dev t0 nud failed extern_learn");
+	ip(bed, "neigh add 192.0.2.10 dev t0 nud failed managed");
+	for (unsigned int i = 0; i < 3; i++) {
+		static const char *const addr[] = {"192.0.2.8", "192.0.2.9", "192.0.2.10"};
+
+		assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets(addr[i])), 0);
+	}
+
+	assert_int_equal(kmon_resync(m->km), 0);
+	assert_true(neigh_is(m, "192.0.2.8", NUD_DELAY, mac_b));
+	assert_int_equal(find_neigh(m, "192.0.2.9")->nud, NUD_INCOMPLETE);
+	assert_int_equal(find_neigh(m, "192.0.2.10")->nud, NUD_INCOMPLETE);
+	ip(bed, "neigh show 192.0.2.8 | grep -q extern_learn");
 	ip(bed, "neigh show 192.0.2.9 | grep -q extern_learn");
+	ip(bed, "neigh show 192.0.2.10 | grep -q managed");
 	unwatch(m);
 }
 
@@ -433,6 +459,7 @@ main(void)
 		bed_test(a_resolve_that_is_answered_ends_in_reachable),
 		bed_test(resolving_a_stale_neighbor_keeps_its_mac),
 		bed_test(resolving_a_static_neighbor_leaves_it_alone),
+		bed_test(resolving_an_external_neighbor_keeps_its_flags),
 		bed_test(on_a_link_of_arp_off_a_neighbor_has_the_mac_of_the_link),
 		bed_test(a_neighbor_of_a_link_that_is_just_set_arp_off_is_reported_later),
 		bed_test(resolving_takes_two_messages),
