@@ -18,7 +18,7 @@ IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU = 1, 3, 4  # linux/if_link.h
 IFA_ADDRESS, IFA_LOCAL = 1, 2  # linux/if_addr.h
 NDA_DST, NDA_LLADDR = 1, 2  # linux/neighbour.h
 NUD_NOARP, NUD_PERMANENT = 0x40, 0x80
-IFF_UP = 0x1  # linux/if.h
+IFF_UP, IFF_LOWER_UP = 0x1, 0x10000  # linux/if.h
 
 
 class Link(NamedTuple):
@@ -27,6 +27,7 @@ class Link(NamedTuple):
     name: str
     index: int
     up: bool
+    running: bool
     mtu: int
     mac: str
 
@@ -87,7 +88,7 @@ def links(name):
         ifname = has[IFLA_IFNAME].rstrip(b"\0").decode()
         (mtu,) = struct.unpack("=I", has[IFLA_MTU])
         mac = has.get(IFLA_ADDRESS, b"").hex(":")
-        found[ifname] = Link(ifname, index, bool(flags & IFF_UP), mtu, mac)
+        found[ifname] = Link(ifname, index, bool(flags & IFF_UP), bool(flags & IFF_LOWER_UP), mtu, mac)
     return found
 
 
