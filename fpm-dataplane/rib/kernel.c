@@ -439,7 +439,7 @@ kernel_route_get(struct rib *rib, uint32_t table, const struct prefix *p, uint8_
 	}
 	r = routes_insert(of, table, p, hash);
 	if (r == NULL) {
-		rib->count.route_nomem++;
+		routes_lack_memory(rib);
 		return NULL;
 	}
 	tables_count(&rib->tables, table, p->family, 1);

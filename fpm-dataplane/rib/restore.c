@@ -56,7 +56,7 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	}
 	r = routes_insert(t, old->table, &p, hash);
 	if (r == NULL) {
-		rib->count.route_nomem++;
+		routes_lack_memory(rib);
 		return false;
 	}
 	tables_count(&rib->tables, old->table, p.family, 1);
@@ -295,6 +295,7 @@ checkpoint_restore(struct rib *rib, const struct ckpt *old)
 	 * necessary.
 	 */
 	rib->slots.refused = rib->tables.refused = false;
+	rib->tables.retry_ms = 0;
 	rib_commit(rib);
 }
 

@@ -249,11 +249,12 @@ rib_worker_round(struct worker *w)
 		ev_idle_start(w->loop, &rib->more);
 	else
 		ev_idle_stop(w->loop, &rib->more);
-	timed = rib->rules.retry_ms != 0 || rib->session.vrfs_replaying ||
-		rib->resync.due || rib->pending.staged[0] || rib->pending.staged[1] ||
-		rib->vrfs.staged.n > 0 || rib->vrfs.retries != NULL ||
-		rib->vrfs.lack_local || rib->locals.n_left > 0 ||
-		(rib->vrfs.n > 0 && !rib->vrfs.told) || rib->adjs.n_asked > 0;
+	timed = rib->rules.retry_ms != 0 || rib->tables.retry_ms != 0 ||
+		rib->session.vrfs_replaying || rib->resync.due || rib->pending.staged[0] ||
+		rib->pending.staged[1] || rib->vrfs.staged.n > 0 ||
+		rib->vrfs.retries != NULL || rib->vrfs.lack_local ||
+		rib->locals.n_left > 0 || (rib->vrfs.n > 0 && !rib->vrfs.told) ||
+		rib->adjs.n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))

@@ -23,6 +23,12 @@
 #include "rib/view.h"
 #include "rib/vrf.h"
 
+/*
+ * From the last route that was not stored to the request for all routes. zebra needs
+ * seconds for a replay.
+ */
+#define RETRY_MS 10000u
+
 void
 route_log_nomem(const char *what, uint64_t count)
 {
@@ -245,6 +251,32 @@ routes_refuse(struct rib *rib)
 }
 
 void
+routes_lack_memory(struct rib *rib)
+{
+	rib->count.route_nomem++;
+	route_log_nomem("routes", rib->count.route_nomem);
+	rib->tables.retry_ms = rib->clock_ms() + RETRY_MS;
+}
+
+/* Ask for all routes, if some were not stored and there is memory for thousands. */
+static void
+routes_ask_again(struct rib *rib)
+{
+	uint64_t now_ms = rib->clock_ms();
+
+	if (rib->tables.retry_ms == 0 || now_ms < rib->tables.retry_ms || rib->stopping)
+		return;
+	if (!routes_make_room(&rib->tables.main) || !routes_make_room(&rib->tables.other)) {
+		rib->tables.retry_ms = now_ms + RETRY_MS;
+		return;
+	}
+	rib->tables.retry_ms = 0;
+	log_info("rib: routes requested again reason=out-of-memory-before");
+	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+}
+
+void
 routes_report(struct rib *rib)
 {
 	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
@@ -252,6 +284,7 @@ routes_report(struct rib *rib)
 
 	table_used(TABLE_routes, n);
 	table_used(TABLE_nexthops, rib->nhs.n);
+	routes_ask_again(rib);
 	/* The refused routes are not recorded: a replay sends all routes again. */
 	if (rib->stopping || n > table_capacity(max))
 		return;

@@ -42,8 +42,13 @@ bool routes_are_full(const struct rib *rib);
 /* Count a route that is not taken. zebra is asked for a replay when there is room again. */
 void routes_refuse(struct rib *rib);
 /*
- * Once a round: report the number of routes, and ask for a replay if routes were refused
- * and there is room again.
+ * Count and log a route that is not stored for lack of memory. zebra and rtnl are asked for
+ * all routes when there is memory again.
+ */
+void routes_lack_memory(struct rib *rib);
+/*
+ * Once a round: report the number of routes, and ask for a replay if routes were refused or
+ * not stored, and there is room again.
  */
 void routes_report(struct rib *rib);
 

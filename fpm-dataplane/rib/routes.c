@@ -176,6 +176,18 @@ routes_chunk_new(struct routes *t, uint8_t family)
 	return true;
 }
 
+bool
+routes_make_room(struct routes *t)
+{
+	static const uint8_t family[] = {4, 6};
+
+	for (unsigned int v = 0; v < 2; v++)
+		if (t->of[v].free == 0 && t->of[v].at == t->of[v].end &&
+		    !routes_chunk_new(t, family[v]))
+			return false;
+	return true;
+}
+
 /* Return a number for a new route; 0: none. */
 static uint32_t
 routes_number_new(struct routes *t, uint8_t family)

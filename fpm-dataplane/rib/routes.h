@@ -78,6 +78,8 @@ void routes_expect(struct routes *t, uint32_t n);
 /* Insert a route; the key must be absent. Return NULL if out of memory. */
 struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
 			    uint64_t hash);
+/* Return true if there is memory for some thousand more routes of each size. */
+bool routes_make_room(struct routes *t);
 void routes_remove(struct routes *t, struct route *r);
 uint32_t routes_number(struct routes *t, const struct route *r);
 size_t routes_bytes(const struct routes *t);
@@ -135,6 +137,11 @@ struct rib_tables {
 	uint32_t n_main[2], n_default[2]; /* of tables main and default: IPv4, IPv6 */
 	uint32_t n_not_ip;                /* entries of `other` that are no IP routes */
 	bool refused;                     /* some routes found no room */
+	/*
+	 * Some routes were not stored for lack of memory: ask for them from this time on;
+	 * 0: none.
+	 */
+	uint64_t retry_ms;
 };
 
 static inline struct routes *

@@ -155,7 +155,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	if (r == NULL) {
 		r = routes_insert(t, table, &ev->prefix, hash);
 		if (r == NULL) {
-			rib->count.route_nomem++;
+			routes_lack_memory(rib);
 			feedback_refuse(rib, ev);
 			return;
 		}

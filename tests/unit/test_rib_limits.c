@@ -100,6 +100,48 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 	rig_free(g);
 }
 
+/*
+ * There is no memory for another chunk of numbers. The route is counted and logged. When
+ * there is memory, zebra and rtnl are asked for all routes once.
+ */
+static void
+routes_without_memory_are_asked_for_when_there_is_some(void **state)
+{
+	unsigned int said = log_said("rib: out of memory in=routes");
+	struct rig *g = rig_two_ports();
+	struct routes *t = &g->rib->tables.main;
+	uint32_t n_chunks, end;
+
+	g->rib->conf.fpm = &g->fpm;
+	rig_session(g, 100);
+	teach(g, 0, 1);
+	n_chunks = t->n_chunks;
+	end = t->of[0].end;
+	assert_int_equal(t->of[0].free, 0);
+	t->n_chunks = ROUTE_CHUNKS;
+	t->of[0].end = t->of[0].at;
+	teach(g, 1, 2);
+	assert_seen(g, "11.0.0.1", "192.0.2.1@1");
+	assert_seen(g, "11.0.1.1", "none");
+	assert_int_equal(g->rib->count.route_nomem, 1);
+	assert_int_equal(log_said("rib: out of memory in=routes"), said + 1);
+	rig_now_ms += 20000;
+	rig_settle(g);
+	assert_false(is_asked_to_say_all_again(g));
+
+	t->n_chunks = n_chunks;
+	t->of[0].end = end;
+	rig_now_ms += 20000;
+	rig_settle(g);
+	assert_true(is_asked_to_say_all_again(g));
+	teach(g, 1, 2);
+	assert_seen(g, "11.0.1.1", "192.0.2.1@1");
+	rig_now_ms += 20000;
+	rig_settle(g);
+	assert_false(is_asked_to_say_all_again(g));
+	rig_free(g);
+}
+
 /* Teach `n` routes, each by a gateway of its own. */
 static void
 teach_paths(struct rig *g, unsigned int n)
@@ -301,6 +343,8 @@ main(void)
 		cmocka_unit_test_teardown(
 			routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free,
 			no_limit),
+		cmocka_unit_test_teardown(
+			routes_without_memory_are_asked_for_when_there_is_some, no_limit),
 		cmocka_unit_test_teardown(groups_and_adjacencies_have_the_configured_room,
 					  no_limit),
 		cmocka_unit_test_teardown(own_subnets_take_no_room_of_groups, no_limit),
