@@ -127,8 +127,8 @@ commit_reclaim(void *owner, void *arg)
 	vrf_retired_free(p->vrfs);
 	free(p->rules[0]);
 	free(p->rules[1]);
-	if (p->rules_replaced && !rib->stopping)
-		rules_reclaim(rib);
+	if (p->rules_round != 0 && !rib->stopping)
+		rules_reclaim(rib, p->rules_round);
 	feedback_send(rib, p->feedback);
 	reclaim_free(p);
 }

@@ -34,7 +34,10 @@ struct reclaim {
 	struct vec32 adjs, encaps, end_points; /* one reference each */
 	struct vrf_retired *vrfs;
 	struct fib_rules *rules[2]; /* replaced lists */
-	bool rules_replaced;        /* a list was published: a replacement or the first */
+	/*
+	 * rib_rules.n_rounds when lists, or FIBs that they name, were replaced; 0: none were
+	 */
+	uint64_t rules_round;
 	struct msg_feedback *feedback, **feedback_end;
 	void **blocks;
 	uint32_t n_blocks, cap_blocks;

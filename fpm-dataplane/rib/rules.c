@@ -654,7 +654,20 @@ rules_store(struct rib *rib, unsigned int family6, struct fib_rules *now)
 	rib->rules.published[family6] = now;
 	rib->rules.n_published++;
 	reclaim_open(rib)->rules[family6] = old;
-	reclaim_open(rib)->rules_replaced = true;
+	reclaim_open(rib)->rules_round = rib->rules.n_rounds;
+}
+
+/* Note which numbers of a FIB the lists of this round name. */
+static void
+vrf_set_listed(struct vrf *vrf, uint64_t round)
+{
+	if (vrf->listed_now && !vrf->wanted)
+		vrf->left = round;
+	if (vrf->former_listed)
+		vrf->former_left = round;
+	vrf->listed_now = vrf->wanted;
+	vrf->in_use |= vrf->wanted;
+	vrf->former_listed = false;
 }
 
 void
@@ -666,6 +679,7 @@ rules_publish(struct rib *rib)
 	if (!rib->rules.publish_due || rib->rules.due || !fibs_are_complete(rib))
 		return;
 	rib->rules.publish_due = false;
+	rib->rules.n_rounds++;
 	for (unsigned int v = 0; v < 2; v++) {
 		struct fib_rules *now = rules_compile(rib, v);
 
@@ -676,26 +690,27 @@ rules_publish(struct rib *rib)
 	}
 	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
 		if (rib->vrfs.v[i] != NULL) {
-			rib->vrfs.v[i]->listed_now = rib->vrfs.v[i]->wanted;
-			rib->vrfs.v[i]->in_use |= rib->vrfs.v[i]->wanted;
-			rib->vrfs.v[i]->former_listed = false;
+			vrf_set_listed(rib->vrfs.v[i], rib->rules.n_rounds);
 			unlisted |= rib->vrfs.v[i]->in_use && !rib->vrfs.v[i]->listed_now;
 		}
 	if (unlisted)
-		reclaim_open(rib)->rules_replaced = true;
+		reclaim_open(rib)->rules_round = rib->rules.n_rounds;
 	rules_drop_unused(rib);
 	ifaces_tell(rib);
 }
 
 void
-rules_reclaim(struct rib *rib)
+rules_reclaim(struct rib *rib, uint64_t round)
 {
-	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++)
-		if (rib->vrfs.v[i] != NULL) {
-			rib->vrfs.v[i]->in_use = rib->vrfs.v[i]->listed_now;
-			if (!rib->vrfs.v[i]->former_listed)
-				vrf_drop_former(rib, rib->vrfs.v[i]);
-		}
+	for (uint32_t i = FIB_VRF_MAX; rib->vrfs.n_for_rules > 0 && i < FIB_NUMBERS; i++) {
+		struct vrf *vrf = rib->vrfs.v[i];
+
+		if (vrf == NULL)
+			continue;
+		vrf->in_use &= vrf->listed_now || vrf->left > round;
+		if (!vrf->former_listed && vrf->former_left <= round)
+			vrf_drop_former(rib, vrf);
+	}
 	rules_drop_unused(rib);
 }
 

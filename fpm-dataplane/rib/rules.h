@@ -29,6 +29,7 @@ struct rib_rules {
 	bool nomem;               /* a FIB got no memory: the published lists stay */
 	struct fib_rules *published[2];
 	uint32_t n_published;       /* lists published since the start */
+	uint64_t n_rounds;          /* times that both lists were compiled */
 	struct rule_ifaces told[2]; /* content of the last message to neigh */
 };
 
@@ -38,8 +39,11 @@ void rules_event(struct rib *rib, const struct msg_rules *m);
 void rules_round(struct rib *rib);
 /* Within a commit, after the FIBs were published: publish the lists. */
 void rules_publish(struct rib *rib);
-/* After a grace period: free the FIBs that no list uses any longer. */
-void rules_reclaim(struct rib *rib);
+/*
+ * After the grace period of a round: free the FIBs that no list has used since that round.
+ * A later round may have ended the use of others, which readers may still have.
+ */
+void rules_reclaim(struct rib *rib, uint64_t round);
 /*
  * Before a VRF is removed: keep its FIB if the published list names it, so that packets of
  * the rule do not take the next rule before there is another list.

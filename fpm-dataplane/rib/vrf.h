@@ -29,6 +29,7 @@ struct vrf {
 	 * still use it.
 	 */
 	bool wanted, listed_now, in_use;
+	uint64_t left; /* the round (rules.h) in which lists ceased to name the FIB */
 	/* A view of IPv4 (4) or IPv6 (6) routes, or VIEW_WHOLE; 0: all of the table. */
 	uint8_t view;
 	/*
@@ -36,11 +37,12 @@ struct vrf {
 	 * or a reader, may still name it; 0: none.
 	 */
 	uint16_t former;
-	bool former_listed;  /* the published list names `former` */
-	int32_t longer_than; /* a view: it has only routes with longer prefixes; -1: all */
-	struct prefix src;   /* a view: for packets from here; length 0: for all */
-	bool hides;          /* a view: without the plain routes that Linux hides */
-	uint32_t *chain;     /* a view: tables looked up in turn, its own table last */
+	bool former_listed;   /* the published list names `former` */
+	uint64_t former_left; /* the round in which lists ceased to name `former` */
+	int32_t longer_than;  /* a view: it has only routes with longer prefixes; -1: all */
+	struct prefix src;    /* a view: for packets from here; length 0: for all */
+	bool hides;           /* a view: without the plain routes that Linux hides */
+	uint32_t *chain;      /* a view: tables looked up in turn, its own table last */
 	uint32_t n_chain;
 	bool has_local;      /* a VRF: prefixes of table local were staged (local.h) */
 	bool published;      /* for forwarders, after all routes of the table were in it */

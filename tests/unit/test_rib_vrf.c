@@ -5,6 +5,7 @@
  * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
+#include "grace.h"
 #include "rib_rig.h"
 
 #include <linux/fib_rules.h>
@@ -588,18 +589,21 @@ a_rib_that_ends_unmaps_its_routes(void **state)
 
 /* --- tables of rules ------------------------------------------------------------------ */
 
-/* Tell rib the rules of the kernel, with a rule for table 100 or without it. */
+/*
+ * Tell rib the rules of the kernel, with a rule for table 100 of this preference; 0: without
+ * it.
+ */
 static void
-tell_rules(struct rig *g, bool with)
+tell_rules_with(struct rig *g, uint32_t pref)
 {
-	static const struct {
+	const struct {
 		uint32_t pref, table;
-	} rules[] = {{0, RT_TABLE_LOCAL}, {100, 100}, {1000, 0}, {32766, RT_TABLE_MAIN}};
+	} rules[] = {{0, RT_TABLE_LOCAL}, {pref, 100}, {1000, 0}, {32766, RT_TABLE_MAIN}};
 	struct msg_rules *m = msg_new(MSG_RULES, sizeof(*m) + 4 * sizeof(m->rule[0]));
 
 	m->family = 4;
 	for (unsigned int i = 0; i < 4; i++)
-		if (with || rules[i].table != 100)
+		if (pref != 0 || rules[i].table != 100)
 			m->rule[m->n++] = (struct rule){.family = 4,
 							.src.family = 4,
 							.dst.family = 4,
@@ -610,6 +614,12 @@ tell_rules(struct rig *g, bool with)
 							.suppress = -1,
 							.suppress_group = RULE_NO_GROUP};
 	rib_on_msg(g->rib, &m->m);
+}
+
+static void
+tell_rules(struct rig *g, bool with)
+{
+	tell_rules_with(g, with ? 100 : 0);
 	rig_settle(g);
 }
 
@@ -738,6 +748,30 @@ a_vrf_that_got_memory_late_takes_the_table_of_a_rule(void **state)
 	rig_free(g);
 }
 
+/*
+ * The message that the grace period of an older list is over comes after the list that no
+ * longer names the FIB. Packets may still have the list between them.
+ */
+static void
+the_fib_of_a_rule_waits_for_the_readers_of_its_last_list(void **state)
+{
+	struct rig *g = rig_with_rule();
+	struct msg *m;
+
+	tell_rules_with(g, 101);
+	rig_go(g);
+	grace_over();
+	tell_rules_with(g, 0);
+	rig_go(g);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 1);
+	while ((m = worker_take(&g->w)) != NULL)
+		rib_on_msg(g->rib, m);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 1);
+	rig_settle(g);
+	assert_int_equal(g->rib->vrfs.n_for_rules, 0);
+	rig_free(g);
+}
+
 /* A route of table local that refuses packets precedes the rules behind table local. */
 static void
 a_refusal_of_table_local_precedes_a_rule(void **state)
@@ -817,6 +851,7 @@ main(void)
 		cmocka_unit_test(packets_of_a_rule_never_miss_the_table_of_a_vrf),
 		cmocka_unit_test(a_vrf_made_again_keeps_the_routes_of_a_rule),
 		cmocka_unit_test(a_vrf_that_got_memory_late_takes_the_table_of_a_rule),
+		cmocka_unit_test(the_fib_of_a_rule_waits_for_the_readers_of_its_last_list),
 		cmocka_unit_test(a_refusal_of_table_local_precedes_a_rule),
 	};
 
