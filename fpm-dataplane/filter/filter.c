@@ -375,6 +375,12 @@ transaction_take(struct filter *f, const struct filter_transaction *t)
 		f->again = true;
 		return false;
 	}
+	/*
+	 * Without a table that was read, `seen` says nothing: the generations begin again
+	 * at 1 when the module nf_tables is loaded again.
+	 */
+	if (t->ours && f->again)
+		return false;
 	if (!filter_generation_after(t->generation, f->seen))
 		return true; /* the tables were read after this change */
 	if (t->generation != next)
