@@ -240,6 +240,8 @@ path_is_in_group(const struct fib *fib, fib_path path, uint32_t group)
 static bool
 path_is_of_local(fib_path path)
 {
+	if (path_mtu_class(path) == PATH_CLASS_NOT_OF_LOCAL)
+		return false;
 	return (path_kind(path) == PATH_LOCAL && path_index(path) == 0) ||
 	       path_kind(path) == PATH_BCAST ||
 	       (path_refuses(path_kind(path)) && path_index(path) == PATH_REFUSES_IN_LOCAL);

@@ -22,6 +22,11 @@
  * That of other such routes is 0.
  */
 #define PATH_REFUSES_IN_LOCAL 1u
+/*
+ * The MTU class of the path of a route of type local, anycast or broadcast, if the route is
+ * of another table than local. The class has no MTU, and no packet is sent by such a path.
+ */
+#define PATH_CLASS_NOT_OF_LOCAL FIB_CLASS_UNIFORM
 
 /* Return true for the path of a route that refuses all packets. */
 static inline bool

@@ -437,16 +437,24 @@ path_over_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 	return path_to_gateway(rib, leg, path);
 }
 
+/* Return the path of a route that has no next hops. It says if the table is table local. */
+static fib_path
+path_of_type(const struct next_hop *hop)
+{
+	if (!hop->vrf_subnet)
+		return PATH(hop->kind, 0);
+	return path_refuses((enum path_kind)hop->kind)
+		       ? PATH(hop->kind, PATH_REFUSES_IN_LOCAL)
+		       : path_with_mtu(PATH(hop->kind, 0), PATH_CLASS_NOT_OF_LOCAL);
+}
+
 enum leg_class
 leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 {
 	const struct next_hop *hop = &leg->hop;
 
 	if (hop->kind != PATH_NONE) {
-		*path = PATH(hop->kind,
-			     path_refuses((enum path_kind)hop->kind) && hop->vrf_subnet
-				     ? PATH_REFUSES_IN_LOCAL
-				     : 0);
+		*path = path_of_type(hop);
 		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
 	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg))

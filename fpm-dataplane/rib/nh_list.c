@@ -61,6 +61,8 @@ nh_list_set_type(struct nh_list *hops, uint8_t rtm_type)
 	if (rtm_type >= sizeof(kind) || kind[rtm_type] == PATH_NONE)
 		return false;
 	next_hop_special(nh_list_push(hops), (enum path_kind)kind[rtm_type]);
+	hops->v[0].vrf_subnet =
+		kind[rtm_type] == PATH_LOCAL || kind[rtm_type] == PATH_BCAST;
 	return true;
 }
 

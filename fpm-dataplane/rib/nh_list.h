@@ -28,7 +28,8 @@ struct next_hop {
 	uint32_t onlink : 1;
 	/*
 	 * A connected subnet: no lookup in the VRF of its link. A path that refuses
-	 * packets: the route is of table local.
+	 * packets: the route is of table local. PATH_LOCAL, PATH_BCAST: the route is of
+	 * another table.
 	 */
 	uint32_t vrf_subnet : 1;
 };

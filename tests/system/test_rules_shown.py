@@ -170,3 +170,30 @@ def test_masks_of_ports_and_of_the_dscp_are_obeyed(messages, twin):
         (WAN, {"dst": TO6, "fl": 0}),
     ]:
         becomes(twin, want, **{"dst": TO4, **probe})
+
+
+def test_routes_of_type_local_in_main_do_not_precede_rules(rules, twin, dut):
+    """The rule for table local finds only the routes of table local: a route of main of type local or
+    broadcast counts at the rule for main. `explain` says so."""
+    rules(
+        "route add broadcast 203.0.113.0/25 dev wan0 table main",
+        "route add local 203.0.113.128/25 dev lo table main",
+        "-6 route add local 2001:db8:300::/48 dev lo table main",
+    )
+    lan, dsts = dut.wires["lan"], ("203.0.113.9", "203.0.113.200", "2001:db8:300::9")
+
+    def verdict(dst):
+        words = ("explain", "port", lan.tap, "src", lan.peer(6 if ":" in dst else 4), "dst", dst)
+        return dut.fpmctl(*words).stdout
+
+    for dst in dsts:
+        eventually(lambda dst=dst: "FORWARDED" not in verdict(dst) and "no_route" not in verdict(dst), 5, 0.02)
+    rules(
+        "route add default via 192.0.2.194 table 123",
+        "-6 route add default via 2001:db8:3::2 table 123",
+        "rule add pref 100 from all lookup 123",
+        "-6 rule add pref 100 from all lookup 123",
+    )
+    for dst in dsts:
+        becomes(twin, EXT, dst=dst)
+        assert "FORWARDED by ext0" in verdict(dst)

@@ -390,6 +390,13 @@ own_addresses_are_those_of_the_local_rule(void **state)
 	ip[19] = 1;
 	assert_int_equal(path_kind(walk().path), PATH_LOCAL);
 	assert_int_equal(walk().at, 0);
+	for (unsigned int turn = 0; turn < 2; turn++) {
+		enum path_kind kind = turn == 0 ? PATH_LOCAL : PATH_BCAST;
+
+		fib->group[OWN] = path_with_mtu(PATH(kind, 0), PATH_CLASS_NOT_OF_LOCAL);
+		assert_int_equal(group(), OF_TABLE);
+	}
+	fib->group[OWN] = PATH(PATH_LOCAL, 0);
 }
 
 static void
