@@ -88,6 +88,9 @@ rule_ports_match(const struct fib_rule *rule, const struct fib_rules_key *key)
 	if (rule->ip_proto == 0 && rule->sport.last == 0 && rule->dport.last == 0)
 		return true;
 	has = packet_ports(key);
+	if (key->back)
+		has = (struct ports){
+			.source = has.dest, .dest = has.source, .proto = has.proto};
 	return (rule->ip_proto == 0 || rule->ip_proto == has.proto) &&
 	       port_matches(&rule->sport, has.source) &&
 	       port_matches(&rule->dport, has.dest);

@@ -103,6 +103,7 @@ struct fib_rules_key {
 	uint32_t flow_hash;
 	uint16_t vrf; /* 0: none */
 	uint8_t family;
+	bool back; /* the way back of a packet: its ports are exchanged for the rules */
 };
 
 struct fib_rules_hit {

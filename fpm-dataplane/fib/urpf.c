@@ -43,8 +43,8 @@ fib_egress_judge(const struct fib *fib, const struct fib_iface *in, uint64_t egr
 }
 
 /*
- * Copy the headers of a packet with the addresses exchanged. Ports stay as they are, as in
- * Linux. Returns the number of octets.
+ * Copy the headers of a packet with the addresses exchanged. fib_rules_walk() exchanges the
+ * ports. Returns the number of octets.
  */
 static unsigned int
 packet_turn(const struct fib_back_key *key, uint8_t *out, unsigned int size)
@@ -74,7 +74,8 @@ group_by_rules(const struct fib *fib, const struct fib_rules *rules,
 				    .ifindex = key->oif,
 				    .vrf_ifindex = fib_rules_vrf_device(key->in),
 				    .vrf = key->in->vrf,
-				    .family = key->family};
+				    .family = key->family,
+				    .back = true};
 	struct fib_rules_hit hit;
 
 	fib_rules_walk(fib, rules, &ask, &hit);

@@ -301,6 +301,18 @@ def test_the_check_comes_before_the_hop_count_and_after_the_route(both):
     eventually(both_tell, 10, 0.5, "an error for a missing route: Linux sends one a second")
 
 
+def test_rules_see_the_ports_exchanged(both):
+    """Linux asks the rules about the source with the ports exchanged, too (__fib_validate_source())."""
+    both.ip(f"{by(both, 'lan')} table 100", "rule add sport 7000 lookup 100 pref 900")
+    both.set(STRICT)
+    assert not both.passes(sport=7000, dport=53)
+    assert both.passes(sport=53, dport=7000)
+    both.undo_last()
+    both.ip("rule add dport 7000 lookup 100 pref 900")
+    assert both.passes(sport=7000, dport=53)
+    assert not both.passes(sport=53, dport=7000)
+
+
 def test_rules_decide_about_the_source(both):
     """Linux asks the rules about the source with the addresses exchanged, as if the packet came by
     the interface by which it leaves."""
