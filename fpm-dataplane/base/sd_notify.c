@@ -292,6 +292,7 @@ state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 			     .msg_namelen = manager.fd < 0 ? manager.addr_len : 0,
 			     .msg_iov = &iov,
 			     .msg_iovlen = 1};
+	int kept = (flags & MSG_DONTWAIT) != 0 ? manager.path_fd : -1;
 	int sock, rc;
 
 	if (!sd_has_manager())
@@ -310,8 +311,7 @@ state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 	}
 	if (manager.fd >= 0)
 		return state_send_connected(&msg, flags, most_ms);
-	sock = (flags & MSG_DONTWAIT) != 0 ? manager.path_fd
-					   : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	sock = kept >= 0 ? kept : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
 	if (most_ms > 0)
@@ -319,7 +319,7 @@ state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 	do
 		rc = sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
 	while (rc == -EINTR);
-	if (sock != manager.path_fd)
+	if (sock != kept)
 		close(sock);
 	return rc;
 }
