@@ -27,8 +27,8 @@
 /* The rules of one side: for each family an array of texts. */
 struct side {
 	json_t *texts[2];
-	bool is_absent
-		[2]; /* the kernel has no rules of the family, as with ipv6.disable=1 */
+	/* The kernel has no rules of the family, as with ipv6.disable=1. */
+	bool is_absent[2];
 };
 
 static const char *const family_name[2] = {"ipv4", "ipv6"};
