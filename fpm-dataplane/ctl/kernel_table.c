@@ -115,15 +115,17 @@ static int
 tables_are_split4(bool *split)
 {
 	struct first_rules rules = {0};
+	int rc;
 
 	*split = false;
 	/* An error means that lo is down. Then only the rules tell. */
 	(void)kernel_lookup4(
 		INADDR_LOOPBACK,
 		&(struct dump_reader){.on_message = lookup_on_message, .ctx = split});
-	if (kernel_rules(4, first_on_rule, &rules) < 0)
+	rc = kernel_rules(4, first_on_rule, &rules);
+	if (rc < 0)
 		return -1;
-	*split |= rules.n > 0 && (rules.n != 3 || rules.n_other > 0);
+	*split |= rc != KERNEL_RULES_ABSENT && (rules.n != 3 || rules.n_other > 0);
 	return 0;
 }
 
