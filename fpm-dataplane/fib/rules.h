@@ -103,7 +103,7 @@ struct fib_rules_key {
 	uint32_t flow_hash;
 	uint16_t vrf; /* 0: none */
 	uint8_t family;
-	bool back; /* the way back of a packet: its ports are exchanged for the rules */
+	bool back; /* the reverse path of a packet: rules see its ports exchanged */
 };
 
 struct fib_rules_hit {

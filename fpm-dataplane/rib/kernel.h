@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Apply events of the kernel: links, routes, next-hop objects. [rib] */
+/* Apply events of the kernel: routes, next-hop objects. [rib] */
 #ifndef RIB_KERNEL_H
 #define RIB_KERNEL_H
 
@@ -8,15 +8,11 @@
 
 struct kroute;
 struct msg_kernel_batch;
-struct msg_link;
 struct prefix;
 struct rib;
 struct route;
 
 void rib_kernel_batch(struct rib *rib, const struct msg_kernel_batch *b);
-void rib_link_event(struct rib *rib, const struct msg_link *m);
-/* `on`: let the kernel forward packets to interfaces that are no ports. Else drop them. */
-void links_set_through_kernel(struct rib *rib, bool on);
 /*
  * Decide again which route of the kernel is in force for `r`, if any, after zebra's route
  * was added or removed. The caller stages the route.

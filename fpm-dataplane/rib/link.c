@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Interfaces of the control namespace, and stubs of interfaces that a leg names and the
- * kernel has not reported (yet). [rib]. kernel.c applies changes of links.
+ * kernel has not reported (yet). [rib]. link_change.c applies changes of links.
  */
 #include "rib/link.h"
 

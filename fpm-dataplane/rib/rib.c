@@ -22,6 +22,7 @@
 #include "rib/encap.h"
 #include "rib/feedback.h"
 #include "rib/kernel.h"
+#include "rib/link_change.h"
 #include "rib/labels.h"
 #include "rib/leg.h"
 #include "rib/link.h"

@@ -11,6 +11,7 @@
 
 #include "rib/group.h"
 #include "rib/kernel.h"
+#include "rib/link_change.h"
 
 #define MOST  4096
 #define BLOCK (MOST * 3 / 2) /* room for the paths and the homes; homes need half as much */

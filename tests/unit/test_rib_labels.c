@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "fib/headend.h"
 #include "rib/kernel.h"
+#include "rib/link_change.h"
 #include "log_said.h"
 #include "../fuzz/invariants.h"
 

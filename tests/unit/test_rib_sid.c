@@ -17,6 +17,7 @@
 #include "fib/sid_entry.h"
 #include "fib/sid_number.h"
 #include "rib/kernel.h"
+#include "rib/link_change.h"
 #include "../fuzz/invariants.h"
 
 /*
