@@ -134,7 +134,7 @@ class Both:
                     except netns.CommandError as error:
                         words.append(str(error))
             said.append("\n".join(words))
-        said = [[x for x in words.splitlines() if x not in OF_NEIGHBORS] for words in said]
+        said = [[x for x in words.splitlines() if x and x not in OF_NEIGHBORS] for words in said]
         return None if said[0] == said[1] else ["\n".join(x) for x in said]
 
     def settle(self):

@@ -137,7 +137,7 @@ def bonds(kernel, tests):
 SLOT = "-device pcie-root-port,id=sixteen,chassis=1,x-speed=8,x-width=16 -device e1000e,bus=sixteen"
 
 
-def two_nodes(kernel, name, tests):
+def two_nodes(kernel, name, tests, seconds=1200):
     """Run tests on a machine of two NUMA nodes with one CPU and half of the memory each. Its
     only NIC is one for the doctor to examine. Its kernel has every kind of link."""
     devices = SLOT.split()
@@ -146,7 +146,7 @@ def two_nodes(kernel, name, tests):
             "-object", f"memory-backend-ram,id=mem{node},size={guest.MIB // 2}M",
             "-numa", f"node,nodeid={node},cpus={node},memdev=mem{node}",
         ]  # fmt: skip
-    return in_guest(kernel, name, f"{PYTEST} {tests}", devices)
+    return in_guest(kernel, name, f"{PYTEST} {tests}", devices, seconds=seconds)
 
 
 # The configuration of a dataplane on the host, in QEMU's network namespace, with a port for
@@ -233,7 +233,7 @@ def all_parts(kernel):
             some(two_nodes, kernel, "twins"),
             "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py",
         ),
-        "random": (some(two_nodes, kernel, "random"), "tests/vm/test_links_random.py"),
+        "random": (some(two_nodes, kernel, "random", seconds=2400), "tests/vm/test_links_random.py"),
         "service": (
             some(packaged, kernel, "service", "e1000e", "", 2),
             "tests/vm/test_service.py tests/vm/test_upgrade.py",

@@ -11,7 +11,7 @@ there /tmp tmpfs -o mode=1777 tmpfs
 there /sys/fs/cgroup cgroup2 cgroup2
 mkdir -p "/lib/modules/$(uname -r)"
 mount --bind "/old$modules" "/lib/modules/$(uname -r)"
-while read -r shared; do there "$shared" hostfs -o "$shared" none; done <"/old$exchange/shares"
+while read -r shared; do [ -z "$shared" ] || there "$shared" hostfs -o "$shared" none; done <"/old$exchange/shares"
 there /run/vm hostfs -o "$exchange" none
 modprobe -a tun veth bridge vrf mpls_router mpls_iptunnel
 # scapy reads this whole list of NIC vendors at each import. The tests do not need it.
