@@ -137,7 +137,7 @@ class Beside:
         self._give(some)
 
     def _rpf(self, mode):
-        """Set rp_filter. Without it, ours takes its own address as an ordinary source."""
+        """Set rp_filter. Without it, ours forwards packets from addresses of this router."""
         self.pair.sysctl({"net.ipv4.conf.all.rp_filter": mode, "net.ipv4.conf.all.accept_local": int(mode == "0")})
 
     def _down(self, name):

@@ -67,7 +67,7 @@ FAMILIES = (Family(False), Family(True))
 
 
 class Sequence:
-    """A random sequence of steps. `first`: commands that every sequence begins with."""
+    """A random sequence of steps."""
 
     def __init__(self, rnd):
         self.rnd = rnd
