@@ -7,6 +7,7 @@
  * link: tests/unit/rig_kernel.c
  */
 #include "../fuzz/invariants.h"
+#include "fib/rules.h"
 #include "rib_rig.h"
 
 #define NET    "198.51.100.0/24"
@@ -184,11 +185,18 @@ types_without_next_hops_have_their_own_paths(void **state)
 		 {RTN_PROHIBIT, "prohibit"},   {RTN_LOCAL, "local"},
 		 {RTN_BROADCAST, "bcast"},     {RTN_THROW, "throw"}};
 	struct rig *g = rig_two_ports();
+	struct prefix host = rig_prefix(HOST);
 
 	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		fib_path path;
+
 		(void)rig_kernel_type(g, NEW, NET, 5, c[i].type);
 		go(g);
 		assert_seen(g, HOST, c[i].seen);
+		/* The rule for table local does not find this route of main. */
+		path = fib_resolve(g->fib, 0, 4, &host.addr, 0);
+		assert_int_equal(path_mtu_class(path) == PATH_CLASS_NOT_OF_LOCAL,
+				 c[i].type == RTN_LOCAL || c[i].type == RTN_BROADCAST);
 		(void)rig_kernel_type(g, DEL, NET, 5, c[i].type);
 		go(g);
 		assert_seen(g, HOST, "none");
