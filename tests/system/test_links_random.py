@@ -411,10 +411,11 @@ def both(possible):
 
 
 def seeds():
-    """Return the seeds of this run: fixed ones, and one of the date."""
+    """Return the seeds of this run: fixed ones, or with FDP_LONG=1 the numbers after the date."""
     if FIRST or SEEDS:
-        return range(FIRST or 1000, (FIRST or 1000) + max(SEEDS, 1))
-    return [*SHORT, int(datetime.date.today().strftime("%Y%m%d"))]
+        first = FIRST or int(datetime.date.today().strftime("%Y%m%d"))
+        return range(first, first + max(SEEDS, 1))
+    return SHORT
 
 
 def test_random_commands_about_links_and_neighbors(both):
