@@ -17,6 +17,29 @@
 #include "fwd/vxlan.h"
 
 /*
+ * Return true if a packet that must not be cut is longer than its path and interface `ifidx`
+ * permit. As in Linux, its sender then gets the error before the neighbor is known. A
+ * packet in labels or in another packet was judged before.
+ */
+static bool
+packet_is_too_big(const struct burst *b, unsigned int i, unsigned int ifidx)
+{
+	const struct fib_iface *out = fib_iface(b->fwd->fib, ifidx);
+	enum path_kind kind = path_kind(b->path[i]);
+	unsigned int mtu;
+
+	if (out == NULL || b->family[i] == 0 || burst_has_labels(b, i) ||
+	    (kind != PATH_ADJ && kind != PATH_ONLINK) ||
+	    (b->family[i] == 4 && (burst_l3(b, i)[6] & 0x40) == 0))
+		return false;
+	mtu = fib_mtu(b->fwd->fib, b->path[i], out, b->family[i]);
+	if (b->l3_len[i] <= mtu)
+		return false;
+	packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
+	return true;
+}
+
+/*
  * Give a packet to the punt thread, where it waits for its neighbor on `ifidx`. If the TTL
  * is used up, the sender gets the ICMP error at once (RFC 1812, 5.3.1), because the packet
  * would be dropped in any case. If IPv6 is off on the interface, an IPv6 neighbor never has
@@ -42,6 +65,10 @@ packet_unresolved(struct burst *b, unsigned int i, uint8_t family, unsigned int 
 	}
 	if (off) {
 		burst_icmp(b, i, PUNT_unreach, DROP_ipv6_off);
+		return;
+	}
+	if (packet_is_too_big(b, i, ifidx)) {
+		burst_leave(b, i, PUNT_too_big);
 		return;
 	}
 	burst_leave(b, i, PUNT_unresolved);

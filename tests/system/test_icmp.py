@@ -442,6 +442,24 @@ def test_too_big_for_ipv6_says_the_mtu(dut, lan, wan, narrow):
     dut.forwarded(lan, lan.probe(HOST6, size=1300), wan)
 
 
+@pytest.mark.parametrize("family", [4, 6])
+def test_too_big_is_said_before_the_neighbor_is_known(dut, lan, wan, family):
+    """The gateway is not known yet, and never answers. The error comes at once, and the gateway is not
+    asked for, as in Linux."""
+    net, host = (NET, HOST) if family == 4 else (NET6, HOST6)
+    gateway = "192.0.2.98" if family == 4 else wan.peer6[:-1] + "98"
+    dut.route(net, nhid=dut.zebra.hop(gateway, wan), mtu=1300)
+    eventually(lambda: wan.solicitations(gateway), 5, what="the new next hop is asked for")
+    before = dut.counters()
+
+    reply = lan.srp1(lan.probe(host, size=1301, **({"flags": "DF"} if family == 4 else {})))
+
+    said = reply[ICMP].nexthopmtu if family == 4 else reply[ICMPv6PacketTooBig].mtu
+    assert said == 1300
+    assert dut.drops(before) == {"mtu": 1}
+    assert "unresolved" not in dut.moved(before, "punt")
+
+
 def reassemble(frames):
     """Check every fragment. Return the fragments in order, and the payload of all of them."""
     pieces = sorted((Ether(f)[IP] for f in frames), key=lambda ip: ip.frag)

@@ -163,6 +163,13 @@ each_stage_can_be_the_last(void **state)
 	assert_int_equal(rec.stage, STAGE_ADJACENCY);
 	assert_int_equal(rec.verdict, PUNT_unresolved);
 	assert_int_equal(rec.hop, 0);
+	/* A packet that must not be cut is refused before its neighbor is known. */
+	rec = explain(fib, 1401, 64, true);
+	assert_int_equal(watch_reason(&rec), DROP_mtu);
+	rec = explain(fib, 1400, 64, true);
+	assert_int_equal(rec.verdict, PUNT_unresolved);
+	rec = explain(fib, 1401, 64, false);
+	assert_int_equal(rec.verdict, PUNT_unresolved);
 	fib->group[GROUP] = group_word_single(PATH(PATH_BLACKHOLE, 0));
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(watch_reason(&rec), DROP_blackhole);
