@@ -281,8 +281,8 @@ void kmon_report_neighbors_on(struct kmon *km, unsigned int ifindex);
  * Ask the kernel to resolve or confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
  * none). The kernel solicits the neighbor three times, at intervals of a second, and then
  * reports NUD_FAILED. This function does not wait; the result arrives as a neigh event. It
- * does not touch entries that the kernel does not resolve (permanent, NOARP, externally
- * learned, managed).
+ * does not touch entries that the kernel does not resolve (permanent, NOARP). An entry that
+ * is externally learned or managed keeps these flags.
  *
  * On a link with `arp off` the kernel gives a neighbor the MAC of the link and state NOARP,
  * without an event. This function then calls the neigh callback itself, if the entry is
@@ -297,7 +297,8 @@ int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
 
 /*
  * Cancel a resolution: the kernel removes an entry without a reply and stops soliciting the
- * neighbor. Any other entry stays. Returns 0 or -errno.
+ * neighbor. Any other entry stays, and so does one that is externally learned or managed.
+ * Returns 0 or -errno.
  */
 int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
 

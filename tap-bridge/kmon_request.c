@@ -89,6 +89,18 @@ neigh_is_protected(struct nlmsghdr *hdr)
 }
 
 /*
+ * Return true if another program wrote the entry, and wants it to stay: it is externally
+ * learned, or managed. Such an entry is solicited, but not deleted.
+ */
+static bool
+neigh_is_of_program(struct nlmsghdr *hdr)
+{
+	const struct ndmsg *ndm = nlmsg_data(hdr);
+
+	return (ndm->ndm_flags & NTF_EXT_LEARNED) || neigh_ext_flags(hdr) != 0;
+}
+
+/*
  * Note in the mirror that the kernel tries a failed entry again, because the kernel
  * announces only the next failure. Without the note that failure would look like no change.
  */
@@ -234,6 +246,7 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 		return rc == -ENOENT ? 0 : rc;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
 	if (neigh_is_protected((struct nlmsghdr *)answer) ||
+	    neigh_is_of_program((struct nlmsghdr *)answer) ||
 	    (ndm->ndm_state & (NUD_INCOMPLETE | NUD_FAILED)) == 0)
 		return 0;
 	msg = neigh_request(RTM_DELNEIGH, NLM_F_REQUEST, &neigh, 0);

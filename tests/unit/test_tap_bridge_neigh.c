@@ -237,6 +237,12 @@ resolving_an_external_neighbor_keeps_its_flags(void **state)
 	ip(bed, "neigh show 192.0.2.8 | grep -q extern_learn");
 	ip(bed, "neigh show 192.0.2.9 | grep -q extern_learn");
 	ip(bed, "neigh show 192.0.2.10 | grep -q managed");
+
+	/* The other program wants them to stay, although they do not answer. */
+	assert_int_equal(kmon_forget(m->km, t0, 4, ip_octets("192.0.2.9")), 0);
+	assert_int_equal(kmon_forget(m->km, t0, 4, ip_octets("192.0.2.10")), 0);
+	ip(bed, "neigh show 192.0.2.9 | grep -q extern_learn");
+	ip(bed, "neigh show 192.0.2.10 | grep -q managed");
 	unwatch(m);
 }
 
