@@ -361,7 +361,10 @@ kroute_is_of_newer_dump(const struct rib *rib, uint32_t i, uint32_t slot)
 	return kr->unplaced || (slot != none && kr->slot != none);
 }
 
-/* Ask for all tables: some record may be of a route that Linux has replaced. */
+/*
+ * Ask for all tables: some record may be of a route that Linux has replaced, or may have
+ * another place. rtnl limits how often it reads them.
+ */
 static void
 kernel_read_again(struct rib *rib)
 {
@@ -579,7 +582,7 @@ kroute_delete_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 	}
 	kernel_settle(rib, rib->kroutes.v[i].route);
 	if (kroute_place_is_unknown(&rib->kroutes, i))
-		worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));
+		kernel_read_again(rib);
 }
 
 static void
