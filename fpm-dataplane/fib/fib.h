@@ -118,7 +118,8 @@ path_is_no_route(fib_path p)
 /*
  * The MTU class of a path is an index of fib->mtu_bytes. Class 0: the path has no MTU, so
  * only the interface's MTU counts. The last two classes have no MTU, either. They are for
- * routes of labels, which never have an MTU, and say where the TTL of the label goes.
+ * routes of labels, which never have an MTU, and say where the TTL of the label goes. The
+ * last class also marks some paths that send nothing: PATH_CLASS_NOT_OF_LOCAL in rules.h.
  */
 #define FIB_MTU_MAX       1024u
 #define FIB_CLASS_PIPE    (FIB_MTU_MAX - 2) /* LABEL_MODE_PIPE */
