@@ -427,9 +427,9 @@ kroute_move_behind_shown(struct rib_kroutes *k, uint32_t number)
 {
 	uint32_t order = k->v[number].order, behind = order, end, i;
 
-	for (i = kroute_behind(k, number, order); i != 0;
-	     i = kroute_behind(k, number, k->v[i].order))
-		if (k->v[i].dump == k->dump)
+	for (i = kroute_first(k, k->v[number].route); i != 0; i = kroute_next(k, i))
+		if (kroutes_have_one_metric(&k->v[i], &k->v[number]) &&
+		    k->v[i].dump == k->dump && k->v[i].order > behind)
 			behind = k->v[i].order;
 	if (behind == order)
 		return;
