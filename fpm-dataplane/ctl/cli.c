@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/edit_distance.h"
+#include "base/log.h"
 #include "ctl/text.h"
 
 /* --- wrong words ---------------------------------------------------------------------- */
@@ -41,11 +42,14 @@ cli_unexpected(const char *word, const struct command *c)
 int
 cli_unexpected_but(const char *word, const char *meant, const struct command *c)
 {
+	char shown[256];
+
+	log_escape_name(word, shown, sizeof(shown)); /* it may be no UTF-8 */
 	if (meant != NULL)
-		fprintf(stderr, "fpmctl: unexpected word '%s'; did you mean %s?\n", word,
+		fprintf(stderr, "fpmctl: unexpected word '%s'; did you mean %s?\n", shown,
 			meant);
 	else
-		fprintf(stderr, "fpmctl: unexpected word '%s'\n", word);
+		fprintf(stderr, "fpmctl: unexpected word '%s'\n", shown);
 	return cli_usage(c);
 }
 

@@ -509,7 +509,7 @@ bad_words_of_changes_are_one_sentence(void **state)
 		{"hook load x dev \"$(printf 'a\\377')\"",
 		 "fpmctl: word 4 after hook is not UTF-8\n"},
 		{"hook unload \"$(printf '\\377')\" wan0",
-		 "fpmctl: word 2 after hook is not UTF-8\n"},
+		 "fpmctl: unexpected word '\\xff'\nusage:"},
 		{"trace port \"$(printf '\\377')\" for 1",
 		 "fpmctl: word 2 after trace is not UTF-8\n"},
 		{"port add x device \"$(printf %05000d 0)\"",
