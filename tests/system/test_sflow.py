@@ -421,8 +421,14 @@ def test_a_collector_that_is_away_delays_nothing(dut, sink, settings, lan, wan):
     eventually(lambda: len(sink.samples(FLOW)) >= stream.sent, 5)
     new = lambda word: len(logged(dut, f"sflow: collector {word} collector={name}")) - old[word]  # noqa: E731
     assert new("fails") == 1
+
+    def works():
+        """Return True if the collector works again. That takes a datagram without an error."""
+        lan.send(lan.probe(HOST4))
+        return collector()["state"] == "open"
+
     with Sink(dut.ctl, port=OTHER_PORT) as other:
-        eventually(lambda: collector()["state"] == "open", 10)
+        eventually(works, 10)
         probe = lan.probe(HOST4)
         lan.send(probe)
         sample_of(other, probe)
@@ -461,7 +467,13 @@ def test_a_collector_without_a_route_is_told(dut, sink, settings, lan, wan):
     assert "Network is unreachable" in dut.fpmctl("doctor", "sflow").stdout
     eventually(lambda: len(sink.samples(FLOW)) >= stream.sent, 5)
     dut.ip(f"route add {there}/32 via {wan.peer4}")
-    eventually(lambda: row()["state"] == "open", 20, 0.1, "it works again")
+
+    def works():
+        """Return True if the collector works again. That takes a datagram without an error."""
+        lan.send(lan.probe(HOST4))
+        return row()["state"] == "open"
+
+    eventually(works, 20, 0.1, "it works again")
     probe = lan.probe(HOST4)
     lan.send(probe)
     wan.expect(lambda data: data[36:38] == (9).to_bytes(2) and token_of(probe) in data, 5)
