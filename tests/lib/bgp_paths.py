@@ -2,6 +2,7 @@
 """A BGP neighbor with several paths for a prefix (RFC 7911): iBGP, both families, IPv4 paths with IPv6
 next hops (RFC 8950), and the link bandwidth community."""
 
+import contextlib
 import ipaddress
 import selectors
 import socket
@@ -85,7 +86,8 @@ class Neighbor(threading.Thread):
         with self.lock:
             if self.sock:
                 self._send(bgp_wire.notification(bgp_wire.CEASE, 4))
-                self.sock.shutdown(socket.SHUT_RDWR)
+                with contextlib.suppress(OSError):  # it is not connected, or has just ended
+                    self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self):
         """End the thread."""
@@ -109,7 +111,8 @@ class Neighbor(threading.Thread):
                 pass
             with self.lock:
                 self.established = False
-                self.sock.close()
+                if self.sock:
+                    self.sock.close()
                 self.sock = None
 
     def _session(self):
