@@ -428,6 +428,8 @@ class Runner:
         """Return the kind of a difference: whether our router has the routes of its zebra, and whether
         both zebras have the same route."""
         ours, linux = (side.frr for side in self.pair.sides)
+        if not all(isinstance(key, tuple) for key in found):
+            return OURS, "the router contradicts itself"
         done = self.pair.dut.fpmctl("audit", "--vtysh", " ".join(ours.vtysh_argv()))
         said = done.stdout + done.stderr
         if done.returncode not in (0, 3):
@@ -442,8 +444,6 @@ class Runner:
                 return "kernel keeps", f"{wrong}"
             return OURS, said
         for key in found:
-            if not isinstance(key, tuple):
-                return OURS, said
             word = "ipv6" if ":" in key[0] else "ip"
             one, other = ({_hops(frr, word, key[0])} for frr in (ours, linux))
             if one != other:
@@ -533,8 +533,9 @@ class Runner:
         return found or self._explained()
 
     def _explained(self):
-        """Return {(dst, src): (explanation, outcome)} where `explain` does not tell the outcome."""
-        wrong = {}
+        """Return {"explain": rows} of (packet, explanation, outcome) where `explain` does not tell the
+        outcome, or {}."""
+        wrong = []
         for key in random.sample(list(self.explained), 4):
             ((_, frame),), outcome = self.explained[key]
             want = {"port": "lan0", "frame": frame.hex(), "frame_bytes": len(frame)}
@@ -546,8 +547,8 @@ class Runner:
             else:
                 told = "nothing"
             if set(outcome) != {told}:
-                wrong[key] = (told, outcome, row)
-        return wrong
+                wrong.append((key, told, outcome, row))
+        return {"explain": wrong} if wrong else {}
 
     def run(self, steps, seconds=6):
         """Run a sequence. Return (number of the step, difference), or None."""
