@@ -134,12 +134,12 @@ class Side:
 
     def vty(self, daemon, *lines):
         """Run lines in the configuration of a daemon."""
-        if daemon not in self.vtys:
-            self.vtys[daemon] = Vty(self.frr, daemon)
         try:
+            if daemon not in self.vtys:
+                self.vtys[daemon] = Vty(self.frr, daemon)
             return self.vtys[daemon].run(*lines)
         except OSError as error:
-            del self.vtys[daemon]
+            self.vtys.pop(daemon, None)
             return [(255, f"{error}")]
 
     def restart(self, how):
@@ -199,17 +199,22 @@ class Pair:
         self.linux.destroy()
 
     def both(self, do):
-        """Call a function for both sides at the same time. Return both results."""
-        results = [None, None]
+        """Call a function for both sides at the same time. Return both results. Raise what a call raises."""
+        results, errors = [None, None], []
 
         def one(n):
-            results[n] = do(self.sides[n])
+            try:
+                results[n] = do(self.sides[n])
+            except Exception as error:  # for the thread of the test
+                errors.append(error)
 
         threads = [threading.Thread(target=one, args=(n,)) for n in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        if errors:
+            raise errors[0]
         return results
 
     # -- frames --
