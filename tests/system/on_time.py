@@ -3,6 +3,7 @@
 other work."""
 
 import contextlib
+import functools
 import os
 import re
 import socket
@@ -34,8 +35,7 @@ class Clock:
     def _waits(self):
         """Return {thread: ns in which it was ready to run and did not run} (proc(5), schedstat)."""
         found = {}
-        kernels = [f"/proc/{pid}" for pid in softirq_threads()]
-        for path in ["/proc/thread-self", *kernels, *_tasks(self._pid)]:
+        for path in ["/proc/thread-self", *_kernels(), *_tasks(self._pid)]:
             try:
                 with open(path + "/schedstat", encoding="ascii") as file:
                     found[path] = int(file.read().split()[1])
@@ -49,6 +49,13 @@ class Clock:
         waited = sum(now[path] - self._before.get(path, 0) for path in now) / 1e9
         stolen = (s - self._stolen.get(cpu, s) for cpu, s in _stolen_s().items())
         return took - waited - max(stolen, default=0)
+
+
+@functools.cache
+def _kernels():
+    """Return the folders of the kernel's threads for packets. They are the same all the time; a search
+    in all processes would count as time of the daemon."""
+    return [f"/proc/{pid}" for pid in softirq_threads()]
 
 
 def _tasks(pid):
