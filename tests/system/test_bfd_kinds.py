@@ -403,12 +403,12 @@ def crash(frr):
 def test_a_restart_keeps_the_sessions_on_the_wire(bfd, last, again):
     ours, theirs = own(bfd, f"10.{last}.0.1/24", f"10.{last}.0.2/24")
     pair(bfd, ours, theirs, "detect-multiplier 3")
-    was = up(bfd, ours, theirs)
+    up(bfd, ours, theirs)
     bfd.ours.vtysh("write memory")
 
     def restarted():
         """Return how often both sides saw the session go down, and whether it is the same session."""
-        before, downs = counters(bfd, ours)["session-down"], bfd.row(theirs)["downs"]
+        before, was = counters(bfd, ours)["session-down"], bfd.row(theirs)
         again(bfd.ours)
         eventually(
             lambda: {p["status"] for p in bfd.ours.json("show bfd peers json")
@@ -417,7 +417,7 @@ def test_a_restart_keeps_the_sessions_on_the_wire(bfd, last, again):
         )  # fmt: skip
         row = bfd.row(theirs)
         same = row["discr"] == was["discr"]
-        return counters(bfd, ours)["session-down"] - before, row["downs"] - downs, same
+        return counters(bfd, ours)["session-down"] - before, row["downs"] - was["downs"], same
 
     assert undisturbed(bfd, (ours, theirs), 0.9, restarted) == (0, 0, True)
 
