@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from lib import netns, procs
+from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
 from test_restart import come_back, taps
@@ -235,7 +236,8 @@ def test_a_port_without_a_tap_outlives_the_daemon(kept):
     restarted, and the other ports forward. When the name is free, the port gets a TAP."""
     dut, ext = kept, kept.wires["ext"]
     whole_again(dut, ext)
-    dut.ip("link set alt0 down", "link del wan0", "link set alt0 name wan0 up")
+    with frozen(dut.daemon.pid(), "fdp-neigh"):  # it would make wan0 again
+        dut.ip("link set alt0 down", "link del wan0", "link set alt0 name wan0 up")
     dut.control.close()
 
     def ports():
