@@ -64,6 +64,9 @@ OF_DEV4 = {"forwarding": 1, "rp_filter": 0, "arp_ignore": 0, "proxy_arp": 0, "ac
            "ignore_routes_with_linkdown": 0}  # fmt: skip
 OF_DEV6 = {"disable_ipv6": 0, "mtu": 1500, "ignore_routes_with_linkdown": 0, "keep_addr_on_down": 0, "accept_dad": 0,
            "proxy_ndp": 0, "forwarding": 1, "force_forwarding": 0, "accept_ra": 0}  # fmt: skip
+# Linux before 6.17 has no such setting.
+if not os.path.exists("/proc/sys/net/ipv6/conf/all/force_forwarding"):
+    del OF_DEV6["force_forwarding"]
 NEIGH = {"proxy_delay": 0, "retrans_time_ms": 100, "mcast_solicit": 40}
 
 
