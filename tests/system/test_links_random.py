@@ -67,7 +67,8 @@ OF_DEV6 = {"disable_ipv6": 0, "mtu": 1500, "ignore_routes_with_linkdown": 0, "ke
 # Linux before 6.17 has no such setting.
 if not os.path.exists("/proc/sys/net/ipv6/conf/all/force_forwarding"):
     del OF_DEV6["force_forwarding"]
-NEIGH = {"proxy_delay": 0, "retrans_time_ms": 100, "mcast_solicit": 40}
+# Each kernel draws the time for which a neighbor is reachable, 0.5 to 1.5 times the base.
+NEIGH = {"proxy_delay": 0, "retrans_time_ms": 100, "mcast_solicit": 40, "base_reachable_time_ms": 3600000}
 
 
 class Both:
