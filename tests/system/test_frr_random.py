@@ -64,6 +64,7 @@ def test_our_router_follows_frr_as_linux_does(pair):
     failed = pair.dut.fpm()["feedback_failed"]
     for seed in seeds():
         steps = maker.sequence(seed, bool(SEQUENCES))
+        print(f"seed {seed}")
         found = runner.run(steps)
         if found:
             kind, said = runner.kind(found[1])

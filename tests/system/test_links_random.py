@@ -428,6 +428,7 @@ def test_random_commands_about_links_and_neighbors(both):
     bad = {}
     for seed in seeds():
         steps = Generator(random.Random(seed), both.linux.wires).sequence(STEPS)
+        print(f"seed {seed}")
         found = both.run(seed, steps)
         if found and FIRST:
             steps, text = shortest(both, seed, steps) or (steps[: found[0]], found[1])

@@ -39,7 +39,9 @@ def test_random_commands_have_the_same_effect_as_in_linux(both):
     for seed in seeds():
         made = Generator(seed)
         sequence = made.sequence()
+        print(f"seed {seed}, {made.settings}")
         if not (found := both.play(sequence, made.settings)):
             continue
+        print(f"{found} in {sequence[: found[0] + 1]}", flush=True)
         shortest = reduced(both, sequence[: found[0] + 1], made.settings)
         pytest.fail(f"seed {seed}, {made.settings}: {found}; shortest: {shortest}")

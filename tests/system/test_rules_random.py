@@ -36,6 +36,7 @@ def test_random_rules_and_routes_have_the_same_effect_as_in_linux(beside, seed):
     wrong = beside.sequence(sequence.steps, packets) or beside.same_after_a_dump(packets)
     if wrong:
         state = beside.state()
+        print(f"(packet, Linux, ours): {wrong}", flush=True)
         steps = beside.shortest(sequence.steps, wrong[0][0])
         text = "\n".join(f"  {line}" for step in steps for line in [*step, "--"])
         pytest.fail(f"seed {seed}\n(packet, Linux, ours): {wrong}\n{text}\n{state}")
