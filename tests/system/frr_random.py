@@ -430,6 +430,8 @@ class Runner:
         ours, linux = (side.frr for side in self.pair.sides)
         if not all(isinstance(key, tuple) for key in found):
             return OURS, "the router contradicts itself"
+        if wrong := self._explained([key for key in found if key in self.explained]):
+            return OURS, str(wrong)
         done = self.pair.dut.fpmctl("audit", "--vtysh", " ".join(ours.vtysh_argv()))
         said = done.stdout + done.stderr
         if done.returncode not in (0, 3):
@@ -530,13 +532,13 @@ class Runner:
         rows = control.ask("audit")
         if not found and rows[-1]["differences"]:
             return {"audit": rows}
-        return found or self._explained()
+        return found or self._explained(random.sample(list(self.explained), 4))
 
-    def _explained(self):
+    def _explained(self, keys):
         """Return {"explain": rows} of (packet, explanation, outcome) where `explain` does not tell the
         outcome, or {}."""
         wrong = []
-        for key in random.sample(list(self.explained), 4):
+        for key in keys:
             ((_, frame),), outcome = self.explained[key]
             want = {"port": "lan0", "frame": frame.hex(), "frame_bytes": len(frame)}
             (row,) = self.pair.dut.control.request({"explain": want})
