@@ -314,6 +314,7 @@ class Runner:
         self.done = []  # (daemon, context, line)
         self.down = {}
         self.fpm_cut = False
+        self.rnd = random.Random(0)
 
     # -- operations --
 
@@ -416,8 +417,8 @@ class Runner:
         other = [k for k in out if set(ours[k]) != set(its[k])]
         if not other:
             several = [k for k in out if len(ours[k]) > 1]
-            if several and random.random() < 0.15:
-                some = random.sample(several, min(3, len(several)))
+            if several and self.rnd.random() < 0.15:
+                some = self.rnd.sample(several, min(3, len(several)))
                 ours, its = self.pair.outcomes([(*k, 400) for k in some])
                 return {k: (ours[k], its[k]) for k in some if any(abs(ours[k].get(w, 0) - its[k].get(w, 0)) > 56 for w in its[k])}
             return {}
@@ -532,7 +533,7 @@ class Runner:
         rows = control.ask("audit")
         if not found and rows[-1]["differences"]:
             return {"audit": rows}
-        return found or self._explained(random.sample(list(self.explained), 4))
+        return found or self._explained(self.rnd.sample(list(self.explained), 4))
 
     def _explained(self, keys):
         """Return {"explain": rows} of (packet, explanation, outcome) where `explain` does not tell the
@@ -554,6 +555,7 @@ class Runner:
 
     def run(self, steps, seconds=6):
         """Run a sequence. Return (number of the step, difference), or None."""
+        self.rnd.seed(str(steps))
         for n, step in enumerate(steps):
             for op in step:
                 self.do(op)
