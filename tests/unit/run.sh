@@ -28,7 +28,7 @@ one() {
 	else
 		ok=0 skip=0 failed=1
 		# The first line that names the fault is in the summary of `make test`, too.
-		why=$(grep -m 1 -E '^\[ *LINE *\]|ERROR: |runtime error: |ThreadSanitizer: |ssertion ' "$out" |
+		why=$(grep -m 1 -E ': not so: |^fact [0-9]|^\[ *LINE *\]|ERROR: |runtime error: |ThreadSanitizer: |ssertion ' "$out" |
 			cut -c 1-150)
 		printf 'unit %-8s %-28s FAILED %s\n' "$1" "$name" "${why:-with code $code}"
 		tail -60 "$out" | sed 's/^/    /'
