@@ -167,6 +167,19 @@ tap_open_inside(struct tap *tap, const char *name, const uint8_t mac[6],
 	return rc;
 }
 
+/* Clear `tap`, and check the names. Returns 0, -EINVAL or -ENAMETOOLONG. */
+static int
+tap_begin(struct tap *tap, const char *name, const char *netns)
+{
+	memset(tap, 0, sizeof(*tap));
+	tap->fd = -1;
+	if (!name_is_usable(name))
+		return -EINVAL;
+	if (netns != NULL && strlen(netns) >= sizeof(tap->netns))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
 int
 tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
 	 unsigned int mtu_bytes, bool *created)
@@ -175,12 +188,9 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 	bool is_new = false;
 	int rc;
 
-	memset(tap, 0, sizeof(*tap));
-	tap->fd = -1;
-	if (!name_is_usable(name))
-		return -EINVAL;
-	if (netns != NULL && strlen(netns) >= sizeof(tap->netns))
-		return -ENAMETOOLONG;
+	rc = tap_begin(tap, name, netns);
+	if (rc < 0)
+		return rc;
 	rc = netns_enter(netns, &guard);
 	if (rc < 0)
 		return rc;
@@ -285,12 +295,10 @@ tap_adopt(struct tap *tap, int fd, const char *netns)
 int
 tap_open_without(struct tap *tap, const char *name, const char *netns)
 {
-	memset(tap, 0, sizeof(*tap));
-	tap->fd = -1;
-	if (!name_is_usable(name))
-		return -EINVAL;
-	if (netns != NULL && strlen(netns) >= sizeof(tap->netns))
-		return -ENAMETOOLONG;
+	int rc = tap_begin(tap, name, netns);
+
+	if (rc < 0)
+		return rc;
 	tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (tap->fd < 0)
 		return -errno;

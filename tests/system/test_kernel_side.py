@@ -274,7 +274,7 @@ def test_taps_deleted_again_and_again_under_load(busy):
     print(f"made anew after {took[len(took) // 2]:.2f} s, at most {took[-1]:.2f} s")
     assert aside.lost(wan) == []
     # A scan of the kernel has a descriptor for a moment.
-    eventually(lambda: len(descriptors(pid)) <= len(before), 10, 0.05, f"no more than {before}")
+    eventually(lambda: len(descriptors(pid)) <= len(before), 10, 0.05, f"at most {len(before)} descriptors")
 
 
 def test_addresses_are_shown_by_family(busy):

@@ -501,7 +501,7 @@ half_requests(bool over[N_HALF])
 
 /*
  * Clients that send requests octet by octet, without end, keep no other from the page. The
- * server ends the oldest first, and no more of them than it has to.
+ * server ends the oldest first, one for each new connection.
  */
 static void
 half_requests_delay_no_page(void **state)
