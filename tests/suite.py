@@ -9,6 +9,9 @@ passed. At the end: the reasons of skipped tests, a time table, the twenty slowe
 failures, and a last line `TIER: N passed, N failed, N skipped`. The same text stays in
 build/suite/TIER.txt, the output of each job in build/suite/TIER/.
 
+With RESUME=1 a job that passed in an earlier run on the same sources is not run again, and the
+report says so (lib/resume.py). RESUME=COMMIT also takes what passed on that commit or a later one.
+
 tests/tiers.py defines the content of a tier; tests/lib/beside.py decides the order of jobs.
 """
 
@@ -23,7 +26,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tiers  # noqa: E402
-from lib import beside, neigh_limits, results  # noqa: E402
+from lib import beside, neigh_limits, results, resume  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SLOWEST = 20
@@ -64,7 +67,7 @@ def time_table(done, took):
         parts.setdefault(job.part, []).append(job)
     lines = [f"{'PART':<14}{'JOBS':>5}{'WALL S':>8}{'SUM S':>8}{'CPU S':>8}{'PASSED':>8}{'FAILED':>8}{'SKIPPED':>8}"]
     for part, jobs in parts.items():
-        ran = [job for job in jobs if job.code is not None]
+        ran = [job for job in jobs if job.code is not None and not job.before]
         wall = max((j.begin + j.took for j in ran), default=0) - min((j.begin for j in ran), default=0)
         count = [sum(getattr(job.result, what) for job in jobs) for what in results.OUTCOMES]
         lines.append(
@@ -85,12 +88,15 @@ def ended(job, report):
     """Print the result of a job, and its whole output if it failed."""
     result = job.result
     state = "not run, its build failed" if job.code is None else "FAILED" if result.failed else "ok"
+    if job.before:
+        state = "before"
     if result.failed and job.code is not None:
         sys.stdout.flush()
         job.show()
     report.say(
         f"{state:<7}{job.name:<28}{result.passed:>5} passed, {result.failed} failed, "
         f"{result.skipped} skipped in {job.took:.0f} s, {job.cpu:.0f} s of CPU"
+        + (f" on {job.before}" if job.before else "")
     )
 
 
@@ -105,11 +111,17 @@ def main(tier, *make):
     short = tempfile.mkdtemp(prefix="suite-")
     os.chmod(short, 0o755)  # some tests call fpmctl as another user
     jobs, absent = tiers.jobs(tier, make, f"{where}/{tier}", short)
+    kept = resume.Kept(f"{where}/{tier}.passed", ROOT, os.environ.get("RESUME", ""))
+    done += [job for job in jobs if kept.take(job)]
+    for job in done:
+        ended(job, report)
     with neigh_limits.at_least(*neigh_limits.SIDE_BY_SIDE):
-        for job in beside.run(jobs, beside.capacity(), ROOT):
+        left, there = [job for job in jobs if not job.before], {job.name for job in done}
+        for job in beside.run(left, beside.capacity(), ROOT, there=there):
             job.result = job.read(job)
             done.append(job)
             ended(job, report)
+            kept.keep(job)
     took = time.monotonic() - begin
     tiers.finished(tier, done)
     with contextlib.suppress(OSError):  # the files of failed tests stay

@@ -24,6 +24,7 @@ from lib.beside import ALONE, Job
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIMIT_S = 900  # the time limit of a shard of system tests; no shard should need it
+LONG_LIMIT_S = 7200  # the same with sanitizers and FDP_LONG
 # Load of a process whose tests mostly wait. Such a process takes 0.26 of a CPU on average. With a load
 # of 0.5 the CPUs were idle for 11 % of a run.
 WAITS = 0.4
@@ -66,6 +67,7 @@ class Tier:
     def __init__(self, make, where, short):
         self.make, self.where, self.short = list(make), where, short
         self.jobs, self.absent = [], []
+        self.limit_s = LIMIT_S
 
     def add(self, name, argv, part, read, **kw):
         """Append a job whose output is kept below `where`."""
@@ -86,7 +88,7 @@ class Tier:
         """Add a pytest process. `words` select the tests."""
         # Without blanks, because some tests give a path to a program that splits it into words.
         base = os.path.join(self.where, name.replace(" ", "-"))
-        argv = ["timeout", "-k", "60", str(LIMIT_S), sys.executable, "-m", "pytest", "-q", "-rfEs"]
+        argv = ["timeout", "-k", "60", str(self.limit_s), sys.executable, "-m", "pytest", "-q", "-rfEs"]
         argv += ["--no-header", "-p", "no:cacheprovider", f"--basetemp={self.short}/{len(self.jobs)}"]
         argv += [f"--junit-xml={base}.xml", *words]
         job = self.add(name, argv, part, results.of_pytest, needs=needs, load=load, more=more)
@@ -147,6 +149,21 @@ class Tier:
             self.pytest("selftest alone", "selftest", single, ["build release"], ALONE)
         else:
             self.absent.append("selftest: the test tools have not changed since it passed")
+
+    def guests(self):
+        """Add each guest of `make test-vm-all` and `make test-vm-package` as a job. They need the kernel
+        that the job `guest` prepares, and most of a CPU of this machine each."""
+        if not any(job.name == "guest" for job in self.jobs):
+            return
+        more = {"DEB_BUILD_OPTIONS": "noautodbgsym"}  # debug symbols take a quarter of the time
+        self.add("package", self.target("deb"), "build", results.of_build, needs="build release", more=more)
+        for which in ("--all", "--package"):
+            run = [sys.executable, "tests/vm/run.py"]
+            names = subprocess.run([*run, "--list", which], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+            for name in names.stdout.split():
+                argv = ["nice", "-n", "5", *run, "--part", name]
+                needs = {"guest", "package"} if which == "--package" else "guest"
+                self.add(f"guest {name}", argv, "guest", results.of_guests, needs=needs, load=1.5)
 
     def optional(self, packages):
         """Try to install these packages. Return True if they are installed; a machine may lack
@@ -247,6 +264,8 @@ def test(t):
 def test_all(t):
     """Make the tier with all tests, without a limit of time."""
     os.environ["FDP_LONG"] = "1"
+    t.limit_s = LONG_LIMIT_S
+    t.optional("$(PKGS_DEB)")
     test(t)
     seed = time.strftime("%Y%m%d")
     t.fetch("frr-root", "tests with a newer FRR")
@@ -254,8 +273,7 @@ def test_all(t):
     t.units("release", "unit", "unit")
     t.system("asan", "system-asan", RELEASE_ONLY, **sanitized())
     t.alone("asan", "system-asan", **sanitized())
-    for name in ("test-vm-all", "test-vm-package"):
-        t.add(name, t.target(name), name, results.of_guests, needs="build release", load=ALONE)
+    t.guests()
     for name in ("test-deb", "test-image", "test-bench", "test-trixie", "test-arm64"):
         t.add(name, t.target(name), name, results.by_exit_code, needs="build release", load=ALONE)
     if t.fetch("topotests-source", "FRR's topotests"):

@@ -50,6 +50,7 @@ class Job:
         self.read, self.result = read, None  # lib/results.py
         self.report = self.temporary = None  # of pytest: its XML, the folder for files of its tests
         self.code = None  # exit code; None: it never ran
+        self.before = None  # the commit on which it passed in an earlier run (lib/resume.py)
         self.begin = self.took = self.cpu = 0.0  # monotonic seconds, seconds, seconds of CPU
         self._log, self._output, self._process = log, None, None
 
@@ -107,12 +108,12 @@ def choose(waiting, running, there, limit):
     return able[0] if able else None
 
 
-def run(jobs, limit, cwd, live=None):
+def run(jobs, limit, cwd, live=None, there=()):
     """Run all jobs and yield each when it has ended. A job whose need has failed is yielded at the
-    end without having run. The output of jobs goes to stdout if `live`; None: if there is only one
-    job."""
+    end without having run. `there`: needs that are met already. The output of jobs goes to stdout if
+    `live`; None: if there is only one job."""
     live = len(jobs) == 1 if live is None else live
-    waiting, running, there = list(jobs), {}, set()
+    waiting, running, there = list(jobs), {}, set(there)
     try:
         while waiting or running:
             while job := choose(waiting, running.values(), there, limit):

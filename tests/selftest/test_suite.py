@@ -14,7 +14,7 @@ import alone
 import shards
 import suite
 import tiers
-from lib import beside, results
+from lib import beside, results, resume
 from lib.dataplane import ROOT
 
 SYSTEM = Path(ROOT, "tests/system")
@@ -235,3 +235,50 @@ def test_a_unit_program_that_hangs_has_failed(tmp_path):
     )
     assert done.returncode == 1
     assert "FAILED ERROR: not ended after 1 s" in done.stdout
+
+
+def run_git(where, *words):
+    """Run git in a directory, and return what it prints."""
+    names = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    return subprocess.run(["git", *names, *words], cwd=where, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_an_interrupted_run_goes_on_with_the_jobs_that_have_not_passed(tmp_path):
+    """RESUME=1 takes only what passed on the same sources, RESUME=COMMIT what passed since COMMIT, and a
+    run without RESUME takes nothing."""
+    root, kept = tmp_path / "root", str(tmp_path / "kept")
+    root.mkdir()
+    run_git(root, "init", "-q")
+
+    def commit(text):
+        (root / "file").write_text(text)
+        run_git(root, "add", "file")
+        run_git(root, "commit", "-q", "-m", text)
+        return run_git(root, "rev-parse", "--short", "HEAD")
+
+    def ended(name, code, part="system"):
+        job = beside.Job(name, ["true"], part=part)
+        job.code, job.took, job.cpu = code, 12.5, 3.0
+        outcome = {("test_x", "test_a"): "passed" if code == 0 else "failed"}
+        job.result = results.Result(int(code == 0), int(code != 0), 0, [(1.0, "a")], [], [], outcome)
+        return job
+
+    def taken(wish):
+        return [
+            (job.before, job.result.passed, job.result.outcome, job.took)
+            for job in (beside.Job(name, ["true"]) for name in ("one", "two", "make"))
+            if resume.Kept(kept, str(root), wish).take(job)
+        ]
+
+    first = commit("1")
+    store = resume.Kept(kept, str(root), "")
+    for job in (ended("one", 0), ended("two", 1), ended("make", 0, "build")):
+        store.keep(job)
+    one = (first, 1, {("test_x", "test_a"): "passed"}, 12.5)
+    assert taken("1") == [one]
+    (root / "file").write_text("changed, not committed")
+    assert taken("1") == []
+    second = commit("2")
+    assert (taken("1"), taken(first), taken(second)) == ([], [one], [])
+    assert taken("") == []
+    assert taken(first) == []  # removed by the run without RESUME

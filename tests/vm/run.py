@@ -8,7 +8,8 @@ build/vm/ has the output of the guests.
     run.py --all              all tests, as `make test-vm-all`
     run.py WORDS              the tests of all that WORDS choose, as pytest's -k does
     run.py --package [WORDS]  the tests of the package, systemd and the manual instead
-    run.py --part NAME TESTS  one guest with some tests, in pytest's words; build first
+    run.py --part NAME [TESTS]  one guest with its own tests, or with TESTS, in pytest's words; build first
+    run.py --list --all       print the names of the parts of --all; or of --package
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
     run.py --uml TESTS        some tests that need no NICs, with user-mode-linux (uml.py); build first
     run.py --topotests WORDS  `make topotests-vm`: FRR's topotests, in the words of their run.py
@@ -391,14 +392,23 @@ def slots():
     return max(1, min(len(os.sched_getaffinity(0)), guest.memory_mib() // guest.NEEDS_MIB, 4))
 
 
-def run_part(kernel, name, tests):
-    """Run one guest. Return its exit code."""
+def run_part(kernel, name, tests=None):
+    """Run one guest, with all its tests and a last line as a run of several if `tests` is None. Return its
+    exit code."""
     parts = all_parts(kernel)
     if name not in parts:
         print(f"run.py: there is no part {name}; there are {', '.join(parts)}")
         return 2
-    part, _ = parts[name]
-    return part(tests)
+    part, own = parts[name]
+    if tests is not None:
+        return part(tests)
+    start, code = time.monotonic(), part(own)
+    found = how_it_went(name, code)
+    if found.get("failed") and stood_still(name):
+        print(f"a CPU of the guest stood still (build/vm/{name}.log.console)")
+    total = {key: found.get(key, 0) for key in ("passed", "failed", "skipped")}
+    print(summary(f"test-vm-{name}", total, time.monotonic() - start, "--part"))
+    return code
 
 
 def run_lab(kernel, name):
@@ -479,6 +489,9 @@ def no_scenario(words):
 
 def main(words):
     """Run the command line. Return the exit code."""
+    if words[:1] == ["--list"]:
+        print(*chosen_parts(words[1]), sep="\n")
+        return 0
     if words[:1] == ["--lab"]:
         code = no_scenario(words[1:])
         if code is not None:
