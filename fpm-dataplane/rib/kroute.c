@@ -464,6 +464,9 @@ kroute_is_ignored(const struct kroute *kr, const struct slot *s,
 {
 	const struct link *link;
 
+	if (kr->route->family == 4 && kr->rtm_type == RTN_UNICAST &&
+	    kr->scope == RT_SCOPE_HOST)
+		return false;
 	if (kr->rtm_type != RTN_BROADCAST || kr->ifindex == 0)
 		return slot_ignored(s, (uint8_t)kr->route->family);
 	link = rib_link_find(links, kr->ifindex);

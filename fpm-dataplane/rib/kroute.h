@@ -179,7 +179,8 @@ bool kroutes_are_split(const struct rib_kroutes *k, uint8_t family);
 /*
  * Return true if Linux ignores the route, whose slot is `s`, because its links have no
  * carrier and have the sysctl ignore_routes_with_linkdown set. Linux ignores broadcast
- * addresses of IPv4, too, but not own addresses (fib_sync_down_dev()).
+ * addresses of IPv4, too, but neither own addresses nor IPv4 routes with `scope host`
+ * (fib_sync_down_dev()).
  */
 bool kroute_is_ignored(const struct kroute *kr, const struct slot *s,
 		       const struct rib_links *links);

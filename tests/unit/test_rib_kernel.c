@@ -137,8 +137,24 @@ routes_by_links_without_carrier_count_as_the_sysctl_says(void **state)
 
 /*
  * Linux also ignores the broadcast addresses of a link without carrier, but not its own
- * addresses (fib_sync_down_dev()).
+ * addresses and not IPv4 routes with `scope host` (fib_sync_down_dev()).
  */
+static void
+routes_with_scope_host_count_without_carrier(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev =
+		rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/25", 5, NULL, 11);
+
+	ev->scope = RT_SCOPE_HOST;
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.128/25", 5, NULL, 11);
+	rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 0, "192.0.2.201", 12);
+	rig_link_ignoring(g, 11, 1, false, 4);
+	assert_seen(g, "203.0.113.9", "down");
+	assert_seen(g, "203.0.113.129", "192.0.2.201@2");
+	rig_free(g);
+}
+
 static void
 broadcasts_by_links_without_carrier_count_as_the_sysctl_says(void **state)
 {
@@ -490,6 +506,7 @@ main(void)
 		cmocka_unit_test(local_beats_connected_beats_zebra),
 		cmocka_unit_test(a_subnet_whose_link_is_down_yields_to_zebras_route),
 		cmocka_unit_test(routes_by_links_without_carrier_count_as_the_sysctl_says),
+		cmocka_unit_test(routes_with_scope_host_count_without_carrier),
 		cmocka_unit_test(
 			broadcasts_by_links_without_carrier_count_as_the_sysctl_says),
 		cmocka_unit_test(
