@@ -167,10 +167,14 @@ last_set(const struct fib *fib, const struct fib_tunnels *tunnels,
 	 struct fib_tunnel_last *last, struct fib_tunnel_key *key,
 	 struct fib_tunnel_words words)
 {
+	const struct fib_iface *tunnel;
+
 	memcpy(key->remote.octet, words.remote, 16);
 	memcpy(key->local.octet, words.local, 16);
 	last->words = words;
 	last->ifidx = tunnel_of(fib, tunnels, key);
+	tunnel = last->ifidx != 0 ? fib_iface(fib, last->ifidx) : NULL;
+	last->link = tunnel != NULL && tunnel->tunnel.only_link ? tunnel->tunnel.link : 0;
 }
 
 /*
@@ -178,8 +182,8 @@ last_set(const struct fib *fib, const struct fib_tunnels *tunnels,
  * because the loads would wait for the stores.
  */
 bool
-fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
-		unsigned int room, struct fib_tunnel_last *last,
+fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint32_t ifindex, uint8_t family,
+		const uint8_t *ip, unsigned int room, struct fib_tunnel_last *last,
 		struct fib_tunnel_found *found)
 {
 	const struct fib_tunnels *tunnels =
@@ -230,7 +234,7 @@ fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8
 	found->at = (uint16_t)at;
 	found->family = inside;
 	found->ecn = ip_dsfield(ip, family) & ECN_MASK;
-	return found->ifidx != 0;
+	return found->ifidx != 0 && (last->link == 0 || last->link == ifindex);
 }
 
 bool

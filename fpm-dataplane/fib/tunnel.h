@@ -89,6 +89,7 @@ struct fib_tunnel_last {
 		uint64_t remote[2], local[2], rest;
 	} words; /* its key */
 	uint16_t ifidx;
+	uint32_t link; /* the tunnel receives by this kernel interface only; 0: by all */
 };
 
 /*
@@ -102,14 +103,15 @@ tunnel_proto(uint8_t proto)
 }
 
 /*
- * Find the tunnel of a packet to this host. Its header is valid; `room` octets of it,
- * without padding, may be read. Returns false if the packet is for the kernel: there is no
- * tunnel, or only the kernel can handle the packet (fragments, GRE with a checksum, a
- * sequence number, routing or another version, payloads that are neither IP nor MPLS, and
- * MPLS if the kernel has none).
+ * Find the tunnel of a packet to this host, which came by the kernel interface `ifindex` of
+ * `vrf`. Its header is valid; `room` octets of it, without padding, may be read. Returns
+ * false if the packet is for the kernel: there is no tunnel, the tunnel does not receive
+ * packets of this interface, or only the kernel can handle the packet (fragments, GRE with a
+ * checksum, a sequence number, routing or another version, payloads that are neither IP nor
+ * MPLS, and MPLS if the kernel has none).
  */
-bool fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint8_t family, const uint8_t *ip,
-		     unsigned int room, struct fib_tunnel_last *last,
+bool fib_tunnel_find(const struct fib *fib, uint16_t vrf, uint32_t ifindex, uint8_t family,
+		     const uint8_t *ip, unsigned int room, struct fib_tunnel_last *last,
 		     struct fib_tunnel_found *found);
 
 /*

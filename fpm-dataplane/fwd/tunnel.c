@@ -16,20 +16,6 @@
 /* --- out of a tunnel ------------------------------------------------------------------ */
 
 bool
-fwd_tunnel_find(struct burst *b, const uint8_t *ip, uint8_t family, unsigned int room,
-		struct fib_tunnel_found *found)
-{
-	const struct fib_iface *tunnel;
-
-	if (!fib_tunnel_find(b->fwd->fib, b->in->vrf, family, ip, room, &b->fwd->found,
-			     found))
-		return false;
-	tunnel = fib_iface(b->fwd->fib, found->ifidx);
-	return tunnel != NULL && (!tunnel->tunnel.only_link || tunnel->tunnel.link == 0 ||
-				  tunnel->tunnel.link == b->in->ifindex);
-}
-
-bool
 fwd_tunnel_decap(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i);

@@ -10,13 +10,14 @@
 #include "fib/tunnel.h"
 #include "fwd/burst.h"
 
-/*
- * Find the tunnel of a packet of the burst to this host, as fib_tunnel_find() does. Return
- * false also if the tunnel does not receive packets of this interface: the kernel refuses
- * them.
- */
-bool fwd_tunnel_find(struct burst *b, const uint8_t *ip, uint8_t family, unsigned int room,
-		     struct fib_tunnel_found *found);
+/* Find the tunnel of a packet of the burst to this host, as fib_tunnel_find() does. */
+static inline bool
+fwd_tunnel_find(struct burst *b, const uint8_t *ip, uint8_t family, unsigned int room,
+		struct fib_tunnel_found *found)
+{
+	return fib_tunnel_find(b->fwd->fib, b->in->vrf, b->in->ifindex, family, ip, room,
+			       &b->fwd->found, found);
+}
 
 /*
  * Adjacency stage: if a packet to this host is the outer packet of a tunnel, let the inner

@@ -64,6 +64,8 @@ tunnel_at(uint32_t ifindex)
 	return NULL;
 }
 
+static uint32_t came_by = TAP; /* ifindex of the interface of received packets */
+
 /* Return the ifindex of the tunnel that a received packet belongs to; 0: none. */
 static uint32_t
 tunnel_for(uint16_t vrf, uint32_t remote, uint8_t proto, uint32_t key)
@@ -85,7 +87,7 @@ tunnel_for(uint16_t vrf, uint32_t remote, uint8_t proto, uint32_t key)
 	}
 	packet[at] = proto == PROTO_IP6 ? 0x60 : 0x45;
 	put_be16(packet + at + 2, proto == PROTO_IP6 ? 0 : 40);
-	return fib_tunnel_find(fib, vrf, 4, packet, sizeof(packet), &last, &found)
+	return fib_tunnel_find(fib, vrf, came_by, 4, packet, sizeof(packet), &last, &found)
 		       ? fib_iface(fib, found.ifidx)->ifindex
 		       : 0;
 }
@@ -203,6 +205,15 @@ received_packets_find_their_tunnel(void **state)
 	/* Linux obeys the link of received packets for sit only. */
 	assert_true(tunnel_at(24)->tunnel.only_link);
 	assert_false(tunnel_at(20)->tunnel.only_link || tunnel_at(23)->tunnel.only_link);
+	ip.tunnel.link = sit.tunnel.link = TAP;
+	tell(&ip, false);
+	tell(&sit, false);
+	round_over();
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP6, 0), 24);
+	came_by = TAP + 1;
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP6, 0), 0);
+	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP4, 0), 23);
+	came_by = TAP;
 	fib->tunnels_state = FIB_TUNNELS_IPSEC;
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_GRE, 0), 0);
 }
