@@ -177,9 +177,27 @@ error_source4(const struct fib *fib, const struct fib_iface *in, const struct ip
 }
 
 /*
- * Set *src to an address of the interface that received the packet, or to the address that
- * this interface borrows (neigh/iface.c). In IPv6, it has the scope of the receiver of the
- * error: RFC 6724, 5 (rule 2). Return false if there is none.
+ * Return true if an IPv6 packet without labels was sent to an address of this router. A rule
+ * before table local may refuse such a packet.
+ */
+static bool
+packet_was_for_router6(const struct fib *fib, const struct icmp_about *about)
+{
+	struct ipaddr to;
+
+	if (about->family != 6 || about->labels != NULL)
+		return false;
+	memcpy(to.octet, about->ip + 24, 16);
+	return !ipaddr_is_linklocal6(&to) &&
+	       path_kind(fib_resolve(fib, fib_vrf_of(fib, about->in_ifidx), 6, &to, 0)) ==
+		       PATH_LOCAL;
+}
+
+/*
+ * Set *src to the address to which an IPv6 packet was sent, if it is an address of this
+ * router (RFC 4443, 2.2 (a)), else to an address of the interface that received the packet,
+ * or to the address that this interface borrows (neigh/iface.c). In IPv6, it has the scope
+ * of the receiver of the error: RFC 6724, 5 (rule 2). Return false if there is none.
  */
 static bool
 icmp_source(const struct fib *fib, const struct icmp_about *about, const struct ipaddr *to,
@@ -195,6 +213,10 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 	if (about->family == 4) {
 		src4 = in == NULL ? 0 : error_source4(fib, in, to);
 		*src = ipaddr_from_v4(src4 == 0 ? DUMMY4 : src4);
+		return true;
+	}
+	if (packet_was_for_router6(fib, about)) {
+		memcpy(src->octet, about->ip + 24, 16);
 		return true;
 	}
 	*src = none;

@@ -269,3 +269,18 @@ def test_an_error_is_sent_about_an_echo_behind_options(dut, lan, wan):
     )
 
     assert lan.expect(mark)[ICMPv6TimeExceeded].code == 0
+
+
+def test_an_error_about_a_packet_to_an_own_ipv6_address_has_that_address(dut, lan, wan):
+    """If a rule before table local refuses a packet to an address of the router, the source of the error
+    is that address (RFC 4443, 2.2 (a); icmp6_send() of Linux)."""
+    rules = ("-6 rule {} pref 10 lookup local", f"-6 rule {{}} pref 5 to {wan.ip6} iif {lan.tap} prohibit")
+    dut.ip(*(rule.format("add") for rule in rules), "-6 rule del pref 0")
+    try:
+        sent = lambda: lan.srp1(lan.probe(wan.ip6))  # noqa: E731
+        replies = []
+        eventually(lambda: replies.append(sent()) or ICMPv6DestUnreach in replies[-1], 5, 0.02)
+        assert (replies[-1][ICMPv6DestUnreach].code, replies[-1][IPv6].src) == (1, wan.ip6)
+    finally:
+        dut.ip("-6 rule add pref 0 lookup local", *(rule.format("del") for rule in rules))
+        eventually(lambda: lan.srp1(lan.probe(wan.ip6))[ICMPv6DestUnreach].code == 4, 5, 0.02)
