@@ -206,6 +206,10 @@ class Beside(Pair):
         """Change both routers by one step."""
         if isinstance(step, list):
             self.run_all(step)
+            # Linux forgets the neighbors of an interface that loses its last IPv4 address (fib_disable_ip()).
+            for name in LINKS:
+                if name not in self.down and any(line.startswith("addr del") and f"dev {name}0" in line for _, line in step):
+                    self.run_all([line for line in self.neighbors(name) if line[0] == 4])
             return
         what, wire = step
         lost = [w for w in LINKS if not netns.is_up(self.linux.far, w)]

@@ -225,7 +225,8 @@ class Generator:
         if not refuses and family == 4 and rnd.random() < 0.12:
             more.append(rnd.choice(MTUS))
         if not refuses and family == 6:
-            more.append(self.mtus[prefix])
+            # All IPv6 routes of a next-hop object share cached routes in Linux, and with them an MTU.
+            more.append("" if "nhid" in words else self.mtus[prefix])
             if self.preferences and rnd.random() < 0.3:
                 more.append(rnd.choice(("pref high", "pref low", "pref medium")))
         if not refuses and rnd.random() < 0.1:
@@ -338,7 +339,9 @@ class Generator:
         rnd = self.rnd
         verb = rnd.choices(("add", "del", "replace"), (6, 2, 1))[0]
         dev = f"{rnd.choice(LINKS)}0"
-        if rnd.random() < 0.06:
+        # manual/limits.md: next hops by an interface without an IPv4 address
+        stays = family == 4 and any("nexthop via" in command for _, command in self.done)
+        if rnd.random() < 0.06 and not stays:
             own = {"wan0": 1, "alt0": 2, "ext0": 3}[dev]
             text = f"192.0.2.{64 * own + 1}/26" if family == 4 else f"2001:db8:{own}::1/64"
             return f"addr del {text} dev {dev}"
