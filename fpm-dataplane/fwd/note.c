@@ -119,11 +119,45 @@ packet_enters(const struct burst *b, unsigned int i)
 	return path_enters(fib, path);
 }
 
-void
-fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
+/*
+ * Return the interface of the neighbor that a packet waits for. The record names it, because
+ * its reader may find another neighbor at the number of the adjacency. 0: below labels or
+ * an outer header
+ */
+static uint16_t
+note_waits_on(const struct fib *fib, fib_path path)
+{
+	if (path_kind(path) == PATH_ADJ)
+		return fib->adj[path_index(path)].ifidx;
+	return path_kind(path) == PATH_ONLINK ? (uint16_t)path_index(path) : 0;
+}
+
+/* Note the egress of a packet that has reached the adjacency stage. */
+static void
+note_egress(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const struct fib_iface *out;
 
+	/*
+	 * A packet that was dropped or punted in the adjacency stage may have the hop of an
+	 * earlier packet.
+	 */
+	if (rec->stage >= STAGE_REWRITE)
+		rec->hop = b->hop[i];
+	rec->out_ifidx = rec->hop & 0xffff;
+	out = packet_enters(b, i);
+	if (out == NULL || rec->hop == 0)
+		out = fib_iface(b->fwd->fib, rec->out_ifidx);
+	if (out != NULL)
+		rec->mtu_bytes =
+			fib_mtu(b->fwd->fib, b->path[i], out, b->family[i] == 6 ? 6 : 4);
+	if (rec->verdict == VERDICT_GO)
+		note_rewritten(b, i, rec);
+}
+
+void
+fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
+{
 	rec->verdict = b->verdict[i];
 	rec->family = b->family[i];
 	if (b->inside)
@@ -145,21 +179,8 @@ fwd_note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->icmp_vrf = b->in == NULL ? 0 : burst_icmp_vrf(b);
 	if (rec->family != 0)
 		rec->l3_bytes = b->l3_len[i];
-	if (rec->stage < STAGE_ADJACENCY)
-		return;
-	/*
-	 * A packet that was dropped or punted in the adjacency stage may have the hop of an
-	 * earlier packet.
-	 */
-	if (rec->stage >= STAGE_REWRITE)
-		rec->hop = b->hop[i];
-	rec->out_ifidx = rec->hop & 0xffff;
-	out = packet_enters(b, i);
-	if (out == NULL || rec->hop == 0)
-		out = fib_iface(b->fwd->fib, rec->out_ifidx);
-	if (out != NULL)
-		rec->mtu_bytes =
-			fib_mtu(b->fwd->fib, b->path[i], out, b->family[i] == 6 ? 6 : 4);
-	if (rec->verdict == VERDICT_GO)
-		note_rewritten(b, i, rec);
+	if (rec->stage >= STAGE_ADJACENCY)
+		note_egress(b, i, rec);
+	if (rec->verdict == PUNT_unresolved)
+		rec->out_ifidx = note_waits_on(b->fwd->fib, rec->path);
 }

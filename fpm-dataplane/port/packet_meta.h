@@ -49,7 +49,6 @@ struct packet_meta {
 	 * SRv6
 	 */
 	bool has_lookup_vrf;
-	uint32_t path; /* W:fwd PUNT_unresolved: the path without a neighbor */
 	/*
 	 * W:punt the forwarder that sends it, by its inject ring. For a punted packet this
 	 * is the forwarder that punted it, so that packets keep their order.
@@ -61,8 +60,7 @@ struct packet_meta {
 	 */
 	uint16_t lookup_vrf;
 };
-static_assert(sizeof(struct packet_meta) == 32,
-	      "half a cache line, without padding at the end");
+static_assert(sizeof(struct packet_meta) == 28, "at most half a cache line");
 
 static inline struct packet_meta *
 packet_meta(struct rte_mbuf *m)

@@ -443,48 +443,80 @@ path_hop(struct punt *p, struct forward_path *fp)
 	return atomic_load_explicit(&p->fib->adj[adj].hop, memory_order_acquire);
 }
 
-void
-punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
-	     bool may_wait)
+/*
+ * Find the path of a packet, and the neighbor's MAC address and interface in `*hop`. Return
+ * false if the packet has none and is already given away.
+ */
+static bool
+packet_find_hop(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+		struct forward_path *fp, uint64_t *hop)
 {
-	struct packet_meta *meta = packet_meta(m);
-	struct forward_path fp = {.has_labels = meta->has_labels};
 	uint16_t reason = N_REASON;
-	struct neigh_key key;
-	enum path_kind kind;
-	uint64_t hop;
 
-	if (fp.has_labels) {
-		reason = punt_label_resolve(p, m, &fp.lp, &fp.path);
-		family = fp.lp.family;
-	} else {
-		packet_find_path(p, m, family, originated, &fp);
-	}
+	*fp = (struct forward_path){.has_labels = packet_meta(m)->has_labels};
+	if (fp->has_labels)
+		reason = punt_label_resolve(p, m, &fp->lp, &fp->path);
+	else
+		packet_find_path(p, m, family, originated, fp);
 	if (reason == PUNT_not_ip) {
 		tap_deliver(p, m);
-		return;
+		return false;
 	}
 	if (reason != N_REASON) {
 		punt_drop(p, m, (enum reason)reason);
-		return;
+		return false;
 	}
-	hop = path_hop(p, &fp);
-	if (hop != 0) {
-		if (fp.has_headend)
-			headend_send_by(p, m, family, originated, fp.path, &fp.ho, hop);
-		else if (fp.has_labels || path_kind(fp.path) == PATH_ENCAP)
-			labels_send_by(p, &fp.lp, originated, fp.path,
-				       fp.tunnel == NULL ? NULL : &fp.to, hop);
-		else if (fp.tunnel != NULL)
-			tunnel_send_by(p, m, family, originated, fp.path, &fp.to, hop);
-		else if (fp.vxlan != NULL)
-			vxlan_send_by(p, m, family, originated, fp.path, fp.vxlan, &fp.vo,
-				      hop);
-		else
-			packet_send_by(p, m, family, originated, fp.path, hop);
-		return;
-	}
-	kind = path_kind(fp.neighbor);
+	*hop = path_hop(p, fp);
+	return true;
+}
+
+/* Return the neighbor of a packet; family 0: its path leads to no neighbor. */
+static struct neigh_key
+forward_path_key(const struct punt *p, const struct forward_path *fp)
+{
+	enum path_kind kind = path_kind(fp->neighbor);
+
+	if (kind != PATH_ADJ && kind != PATH_ONLINK)
+		return (struct neigh_key){0};
+	if (fp->tunnel != NULL && kind == PATH_ONLINK)
+		return punt_tunnel_key(&fp->to);
+	if (fp->vxlan != NULL)
+		return punt_vxlan_key(p, fp->vxlan, fp->neighbor);
+	if (fp->has_headend)
+		return punt_headend_key(p, &fp->ho);
+	return neigh_key_of(p, fp->neighbor, fp->lp.family, label_packet_rest(&fp->lp));
+}
+
+/* Send a packet to a neighbor whose MAC address is known. Takes `m`. */
+static void
+forward_to_hop(struct punt *p, struct rte_mbuf *m, bool originated, struct forward_path *fp,
+	       uint64_t hop)
+{
+	uint8_t family = fp->lp.family;
+
+	if (fp->has_headend)
+		headend_send_by(p, m, family, originated, fp->path, &fp->ho, hop);
+	else if (fp->has_labels || path_kind(fp->path) == PATH_ENCAP)
+		labels_send_by(p, &fp->lp, originated, fp->path,
+			       fp->tunnel == NULL ? NULL : &fp->to, hop);
+	else if (fp->tunnel != NULL)
+		tunnel_send_by(p, m, family, originated, fp->path, &fp->to, hop);
+	else if (fp->vxlan != NULL)
+		vxlan_send_by(p, m, family, originated, fp->path, fp->vxlan, &fp->vo, hop);
+	else
+		packet_send_by(p, m, family, originated, fp->path, hop);
+}
+
+/* Forward a packet whose neighbor's MAC address is not known. Takes `m`. */
+static void
+forward_without_hop(struct punt *p, struct rte_mbuf *m, bool originated, bool may_wait,
+		    const struct forward_path *fp)
+{
+	struct packet_meta *meta = packet_meta(m);
+	enum path_kind kind = path_kind(fp->neighbor);
+	uint8_t family = fp->lp.family;
+	struct neigh_key key;
+
 	if ((kind == PATH_LOCAL || kind == PATH_KERNEL) && !originated) {
 		if (meta->has_lookup_vrf) /* the kernel would use another table */
 			punt_drop(p, m, DROP_foreign_oif);
@@ -492,8 +524,8 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			tap_deliver(p, m);
 		return;
 	}
-	if (kind == PATH_KERNEL && !fp.has_labels) {
-		punt_originate(p, m, family, fp.neighbor);
+	if (kind == PATH_KERNEL && !fp->has_labels) {
+		punt_originate(p, m, family, fp->neighbor);
 		return;
 	}
 	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
@@ -501,14 +533,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
-	if (fp.tunnel != NULL && kind == PATH_ONLINK)
-		key = punt_tunnel_key(&fp.to);
-	else if (fp.vxlan != NULL)
-		key = punt_vxlan_key(p, fp.vxlan, fp.neighbor);
-	else if (fp.has_headend)
-		key = punt_headend_key(p, &fp.ho);
-	else
-		key = neigh_key_of(p, fp.neighbor, family, label_packet_rest(&fp.lp));
+	key = forward_path_key(p, fp);
 	if (family == 6 && fib_ipv6_is_off(p->fib, key.family, key.ifidx)) {
 		packet_give_up(p, m, originated, DROP_ipv6_off);
 		return;
@@ -521,6 +546,45 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	if (originated)
 		meta->in_ifidx = 0;
 	neigh_queue_add(p, m, &key);
+}
+
+void
+punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+	     bool may_wait)
+{
+	struct forward_path fp;
+	uint64_t hop;
+
+	if (!packet_find_hop(p, m, family, originated, &fp, &hop))
+		return;
+	if (hop != 0)
+		forward_to_hop(p, m, originated, &fp, hop);
+	else
+		forward_without_hop(p, m, originated, may_wait, &fp);
+}
+
+void
+punt_forward_in_turn(struct punt *p, struct rte_mbuf *m)
+{
+	struct packet_meta *meta = packet_meta(m);
+	struct forward_path fp;
+	struct neigh_key key;
+	uint64_t hop;
+
+	if (!packet_find_hop(p, m, meta->family, false, &fp, &hop))
+		return;
+	key = forward_path_key(p, &fp);
+	if (hop != 0 && neigh_queue_exists(p, &key)) {
+		meta->family = fp.lp.family;
+		neigh_queue_add(p, m, &key);
+		return;
+	}
+	if (hop != 0)
+		forward_to_hop(p, m, false, &fp, hop);
+	else
+		forward_without_hop(p, m, false, true, &fp);
+	if (key.family != 0 && !neigh_queue_exists(p, &key))
+		neigh_queue_over(p, &key);
 }
 
 void

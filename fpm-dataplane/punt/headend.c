@@ -53,12 +53,8 @@ punt_headend_key(const struct punt *p, const struct fib_headend_outer *outer)
 
 	if (outer->reason != N_REASON)
 		return key;
-	if (path_kind(outer->path) == PATH_ADJ) {
-		const struct fib_adj *adj = &p->fib->adj[path_index(outer->path)];
-
-		return (struct neigh_key){adj->ifidx, adj->family, adj->addr,
-					  path_index(outer->path)};
-	}
+	if (path_kind(outer->path) == PATH_ADJ)
+		return neigh_key_of_adj(p, path_index(outer->path));
 	key.ifidx = outer->out->ifidx;
 	key.family = 6;
 	memcpy(key.addr.octet, outer->head + 24, sizeof(key.addr.octet));

@@ -107,6 +107,13 @@ void punt_originate(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path
 void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 		  bool may_wait);
 
+/*
+ * Forward a packet whose neighbor a forwarder did not know. The lookup is made again, because
+ * routes may have changed while the packet was in the ring. The packet waits if the neighbor
+ * is not resolved yet, or if other packets still wait for it. Takes `m`.
+ */
+void punt_forward_in_turn(struct punt *p, struct rte_mbuf *m);
+
 /* Send the ICMP error about a dropped packet, if the drop causes one. Takes `m`. */
 void punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause);
 
@@ -142,6 +149,19 @@ struct neigh_key {
 	struct ipaddr addr;
 	uint32_t adj; /* adjacency of the next hop; 0: a host of the link */
 };
+
+/*
+ * Return the neighbor of an adjacency. `adj` is from a lookup that this thread has just
+ * made: after a grace period the number may belong to another neighbor.
+ */
+static inline struct neigh_key
+neigh_key_of_adj(const struct punt *p, uint32_t adj)
+{
+	const struct fib_adj *its = &p->fib->adj[adj];
+
+	return (struct neigh_key){its->ifidx, its->family, its->addr,
+				  adj < p->fib->adj_hosts ? adj : 0};
+}
 
 /*
  * Return the neighbor that a packet waits for. The IP header of the packet is at `ip`

@@ -94,11 +94,8 @@ neigh_key_of(const struct punt *p, fib_path path, uint8_t family, const uint8_t 
 		path = outer.path;
 		index = path_index(path);
 	}
-	if (path_kind(path) == PATH_ADJ) {
-		const struct fib_adj *adj = &p->fib->adj[index];
-
-		return (struct neigh_key){adj->ifidx, adj->family, adj->addr, index};
-	}
+	if (path_kind(path) == PATH_ADJ)
+		return neigh_key_of_adj(p, index);
 	if (ip == NULL) /* labels, and no IP packet behind them: no address */
 		return (struct neigh_key){0};
 	memcpy(key.addr.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));

@@ -18,9 +18,7 @@
 #include "base/msg_manage.h"
 #include "base/peers.h"
 #include "base/limits.h"
-#include "punt/headend.h"
 #include "punt/internal.h"
-#include "punt/label.h"
 #include "punt/pmtu.h"
 #include "punt/tunnel.h"
 
@@ -32,46 +30,6 @@
 #define TURNS          16
 #define TURN_PROTECTED 64
 #define TURN_OPEN      8
-
-/* Return the neighbor that a packet waits for. */
-static struct neigh_key
-neigh_key_missing(struct punt *p, struct rte_mbuf *m)
-{
-	const struct packet_meta *meta = packet_meta(m);
-	struct fib_headend_outer outer;
-	unsigned int n;
-	uint16_t bytes;
-
-	if (path_is_headend(p->fib, meta->path)) {
-		punt_headend_outer(p, m, meta->family, meta->path, &outer);
-		return punt_headend_key(p, &outer);
-	}
-	return neigh_key_of(p, meta->path, meta->family,
-			    meta->has_labels ? label_ip_find(m, 0, &n, &bytes) : l3_of(m));
-}
-
-static void
-punt_unresolved(struct punt *p, struct rte_mbuf *m)
-{
-	const struct packet_meta *meta = packet_meta(m);
-	struct neigh_key key = neigh_key_missing(p, m);
-
-	if (key.family == 0) {
-		punt_forward(p, m, meta->family, false, true);
-		return;
-	}
-	if (neigh_queue_exists(p, &key)) {
-		neigh_queue_add(p, m, &key);
-		return;
-	}
-	/*
-	 * The neighbor may have been resolved meanwhile. Look up the packet again: it is
-	 * sent, or becomes the first packet that waits.
-	 */
-	punt_forward(p, m, meta->family, false, true);
-	if (!neigh_queue_exists(p, &key))
-		neigh_queue_over(p, &key);
-}
 
 static void
 punt_handle(struct punt *p, struct rte_mbuf *m)
@@ -90,7 +48,7 @@ punt_handle(struct punt *p, struct rte_mbuf *m)
 	}
 	switch (meta->reason) {
 	case PUNT_unresolved:
-		punt_unresolved(p, m);
+		punt_forward_in_turn(p, m);
 		break;
 	case PUNT_ttl_expired:
 	case PUNT_unreach:

@@ -72,11 +72,8 @@ punt_vxlan_key(const struct punt *p, const struct fib_vxlan_hop *hop, fib_path p
 {
 	uint32_t index = path_index(path);
 
-	if (path_kind(path) == PATH_ADJ) {
-		const struct fib_adj *adj = &p->fib->adj[index];
-
-		return (struct neigh_key){adj->ifidx, adj->family, adj->addr, index};
-	}
+	if (path_kind(path) == PATH_ADJ)
+		return neigh_key_of_adj(p, index);
 	return (struct neigh_key){
 		.ifidx = (uint16_t)index, .family = hop->t.family, .addr = hop->t.remote};
 }

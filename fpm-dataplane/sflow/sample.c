@@ -100,17 +100,11 @@ output_of(const struct sflow *s, const struct watch_record *rec)
 	if (rec->verdict == WATCH_GO)
 		return ifindex_of(s, rec->out_ifidx);
 	switch (watch_reason(rec)) {
-	case PUNT_too_big: /* the packet is fragmented */
+	case PUNT_too_big:    /* the packet is fragmented */
+	case PUNT_unresolved: /* the packet leaves when its neighbor has answered */
 		return ifindex_of(s, rec->out_ifidx);
 	case PUNT_kernel_route:
 		return path_index(rec->path);
-	case PUNT_unresolved: /* the packet leaves when its neighbor has answered */
-		if (path_kind(rec->path) == PATH_ADJ)
-			return ifindex_of(s,
-					  s->setup.fib->adj[path_index(rec->path)].ifidx);
-		return path_kind(rec->path) == PATH_ONLINK
-			       ? ifindex_of(s, path_index(rec->path))
-			       : 0;
 	default:
 		return SFLOW_HOST;
 	}

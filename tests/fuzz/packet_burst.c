@@ -501,8 +501,6 @@ punted(void)
 			     (p->meta.has_lookup_vrf && p->meta.lookup_vrf == r->vrf &&
 			      p->meta.vrf == r->icmp_vrf));
 			MUST(p->meta.mtu_bytes == alone[i].meta.mtu_bytes);
-			MUST(p->meta.has_labels || r->verdict != PUNT_unresolved ||
-			     p->meta.path == path_in_the_end(r));
 		}
 	}
 }

@@ -228,8 +228,7 @@ main(void)
 
 	if (eal_begin("bfd_beat", "net_null0", "net_null1") < 0)
 		return 1;
-	pool = rte_pktmbuf_pool_create("bfd_beat", 63, 0, sizeof(struct packet_meta), 256,
-				       0);
+	pool = rte_pktmbuf_pool_create("bfd_beat", 63, 0, PACKET_PRIV_BYTES, 256, 0);
 	if (pool == NULL)
 		return 1;
 	urcu_qsbr_register_thread();

@@ -267,8 +267,7 @@ main(void)
 
 	if (eal_begin("fwd_tx", "net_null0", "net_null1") < 0)
 		return 1;
-	pool = rte_pktmbuf_pool_create("fwd_tx", N_MBUF, 0, sizeof(struct packet_meta), 256,
-				       0);
+	pool = rte_pktmbuf_pool_create("fwd_tx", N_MBUF, 0, PACKET_PRIV_BYTES, 256, 0);
 	if (pool == NULL)
 		return 1;
 	urcu_qsbr_register_thread();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The reason of a punted packet that came in a tunnel decides whether the kernel gets it
- * with the headers of the tunnel, or the punt thread handles the inner packet.
+ * with the headers of the tunnel, or the punt thread handles the inner packet. Packets
+ * without a neighbor wait for the neighbor of their present route.
  *
  * link: fpm-dataplane/punt/punt.c
  * link: fpm-dataplane/punt/forward.c fpm-dataplane/punt/tunnel.c fpm-dataplane/punt/headend.c
@@ -122,7 +123,6 @@ an_inner_packet_waits_for_its_own_neighbor(void **state)
 
 	put_be32(host, HOST4);
 	put_be32(a.addr.octet, HOST4);
-	packet_meta(m)->path = PATH(PATH_ONLINK, WAN);
 	fib->group[10] = group_word_single(PATH(PATH_ONLINK, WAN));
 	handle(m);
 	assert_int_equal(sent.n_gleans, 1);
@@ -134,6 +134,63 @@ an_inner_packet_waits_for_its_own_neighbor(void **state)
 	m = frame_left(60, 0x0800, WAN);
 	packet_is(l3_of(m), 4, 60, 8);
 	rte_pktmbuf_free(m);
+	counted(N_REASON, 1, 0, 0);
+}
+
+/*
+ * Packets for 192.0.2.254 wait, although its MAC address is known by now. A packet whose
+ * neighbor a forwarder did not know waits behind them.
+ */
+static void
+a_packet_waits_behind_earlier_ones(void **state)
+{
+	struct msg_neigh a = {.ifidx = WAN, .family = 4, .resolved = true};
+	struct rte_mbuf *m[2] = {packet_make(4, 60), packet_make(4, 60)}, *left;
+
+	put_be32(a.addr.octet, 0xc00002fe);
+	fib->adj[2].addr = a.addr;
+	atomic_store(&fib->adj[2].hop, 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		packet_meta(m[i])->reason = PUNT_unresolved;
+		atomic_store(&fib->adj_used[2], ADJ_BEHIND);
+		handle(m[i]);
+		assert_int_equal(p.n_waiting, i + 1);
+		assert_int_equal(fib->adj_used[2], ADJ_BEHIND);
+		atomic_store(&fib->adj[2].hop, adj_hop_make(wan_peer, WAN));
+	}
+	punt_release_answered(&p, &a);
+	assert_int_equal(fib->adj_used[2], ADJ_OPEN);
+	for (unsigned int i = 0; i < 2; i++) {
+		left = frame_left(60, 0x0800, WAN);
+		assert_ptr_equal(left, m[i]);
+		rte_pktmbuf_free(left);
+	}
+	counted(N_REASON, 2, 0, 0);
+}
+
+/*
+ * Adjacency 2 belongs to another neighbor, for which a packet waits, when the next packet is
+ * taken from the ring. Its route now leads to adjacency 3, so it must not wait.
+ */
+static void
+the_present_route_decides_where_a_packet_waits(void **state)
+{
+	struct rte_mbuf *m = packet_make(4, 60);
+
+	put_be32(fib->adj[2].addr.octet, 0xc00002fe);
+	atomic_store(&fib->adj[2].hop, 0);
+	forward(packet_make(4, 60));
+	assert_int_equal(p.n_waiting, 1);
+	fib->adj[3] = fib->adj[2];
+	put_be32(fib->adj[3].addr.octet, 0xc00002fd);
+	atomic_store(&fib->adj[3].hop, adj_hop_make(wan_peer, WAN));
+	atomic_store(&fib->adj_used[3], ADJ_BEHIND);
+	fib->group[10] = group_word_single(PATH(PATH_ADJ, 3));
+	packet_meta(m)->reason = PUNT_unresolved;
+	handle(m);
+	assert_int_equal(p.n_waiting, 1);
+	assert_int_equal(fib->adj_used[3], ADJ_OPEN);
+	rte_pktmbuf_free(frame_left(60, 0x0800, WAN));
 	counted(N_REASON, 1, 0, 0);
 }
 
@@ -158,7 +215,6 @@ an_inner_packet_that_is_too_big_is_cut_without_its_outer_headers(void **state)
 {
 	struct rte_mbuf *m = inner_make(PUNT_too_big, 1000);
 
-	packet_meta(m)->path = PATH(PATH_ADJ, 2);
 	packet_meta(m)->mtu_bytes = 576;
 	fib->iface[WAN]->mtu_bytes = 576;
 	handle(m);
@@ -202,6 +258,8 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(the_kernel_gets_the_outer_packet_by_its_port),
 		TEST(an_inner_packet_waits_for_its_own_neighbor),
+		TEST(a_packet_waits_behind_earlier_ones),
+		TEST(the_present_route_decides_where_a_packet_waits),
 		TEST(the_sender_of_an_inner_packet_is_told),
 		TEST(an_inner_packet_that_is_too_big_is_cut_without_its_outer_headers),
 	};
