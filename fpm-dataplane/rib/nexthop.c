@@ -3,7 +3,7 @@
  * Nexthop ids of the present session: single next hops and groups, in any order. [rib]
  *
  * A NEWNEXTHOP binds late: it marks the slots of the id and of the groups that name it, and
- * never changes a prefix. An id that zebra has not announced yet is kept as a stub, so that
+ * never changes a prefix. A group in a group is replaced by its next hops. An id that zebra has not announced yet is kept as a stub, so that
  * its routes and groups change as soon as zebra announces it.
  *
  * A DELNEXTHOP of an id in use marks it absent and keeps its last content in force. FRR 8.4
@@ -26,6 +26,9 @@
 #include "rib/slot.h"
 #include "rib/stack.h"
 #include "rib/nh_list.h"
+
+/* A group that has more next hops than this, by its groups, is not followed further. */
+#define NESTED_MAX UINT16_MAX
 
 static uint64_t
 nh_id_hash(nh_id id)
@@ -109,6 +112,30 @@ nh_maybe_free(struct rib *rib, struct nh *nh)
 	rib->nhs.freeing = false;
 }
 
+/*
+ * Append the next hop of a member, with its weight times `factor`: the weight of the group that
+ * has the member, if this group is in another group.
+ */
+static void
+member_add_hop(const struct member *m, uint32_t factor, struct nh_list *out)
+{
+	struct next_hop *hop = nh_list_push(out);
+	uint64_t weight = (uint64_t)m->weight * factor;
+
+	if (!m->nh->known || m->nh->is_group) {
+		next_hop_special(hop, PATH_UNRESOLVED);
+		out->unresolved = true;
+		return;
+	}
+	*hop = m->nh->hop;
+	if (hop->kind == PATH_NONE)
+		hop->weight = weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX;
+}
+
+/*
+ * Two levels are followed: a group may have groups (doc/fpm.md, "Next hops"), but these have
+ * single next hops.
+ */
 void
 nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list *out)
 {
@@ -117,17 +144,13 @@ nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list
 		*nh_list_push(out) = nh->hop;
 	for (uint32_t i = 0; i < nh->n_member; i++) {
 		const struct member *m = &nh->member[i];
-		struct next_hop *hop = nh_list_push(out);
+		uint32_t n = m->nh->known && m->nh->is_group ? m->nh->n_member : 0;
 
-		/* Groups are flat (doc/fpm.md, 3.2): a group in a group is not followed. */
-		if (m->nh->known && !m->nh->is_group) {
-			*hop = m->nh->hop;
-			if (hop->kind == PATH_NONE)
-				hop->weight = m->weight;
-		} else {
-			next_hop_special(hop, PATH_UNRESOLVED);
-			out->unresolved = true;
-		}
+		if (n == 0 || out->n + n > NESTED_MAX)
+			member_add_hop(m, 1, out);
+		else
+			for (uint32_t k = 0; k < n; k++)
+				member_add_hop(&m->nh->member[k], m->weight, out);
 	}
 	if (out->n == 0) {
 		next_hop_special(nh_list_push(out), PATH_UNRESOLVED);
@@ -184,19 +207,22 @@ nh_mark_slots(struct rib *rib, const struct nh *nh)
 }
 
 /*
- * Mark the slots of the id and of the groups that name it. Their content changes at the end
- * of the round.
+ * Mark the slots of the id, of the groups that name it, and of the groups of these groups.
+ * Their content changes at the end of the round.
  */
 static void
 nh_changed(struct rib *rib, struct nh *nh)
 {
-	struct member *m;
+	struct member *m, *outer;
 
 	rib->nhs.changed = true;
 	rib->nhs.n_changes++;
 	nh_mark_slots(rib, nh);
-	cds_list_for_each_entry (m, &nh->member_of, in)
+	cds_list_for_each_entry (m, &nh->member_of, in) {
 		nh_mark_slots(rib, m->group);
+		cds_list_for_each_entry (outer, &m->group->member_of, in)
+			nh_mark_slots(rib, outer->group);
+	}
 }
 
 void

@@ -102,6 +102,22 @@ paths_add(struct cm_paths *paths, struct cm_path path)
 	paths->v[paths->n++] = path;
 }
 
+/* Add the path of a member. A group in a group has multiplied weights and no groups. */
+static void
+member_add_path(const struct model *m, const struct cm_member *member, uint32_t factor,
+		struct cm_paths *out)
+{
+	static const struct cm_path unresolved = {.kind = CM_UNRESOLVED};
+	const struct cm_nh *one = nh_find(m, member->id);
+
+	if (one == NULL || !one->known || one->group) {
+		paths_add(out, unresolved);
+		return;
+	}
+	paths_add(out, one->path);
+	out->v[out->n - 1].weight = member->weight * factor;
+}
+
 static void
 paths_of_nh(const struct model *m, uint32_t id, struct cm_paths *out)
 {
@@ -117,13 +133,14 @@ paths_of_nh(const struct model *m, uint32_t id, struct cm_paths *out)
 		return;
 	}
 	for (uint32_t i = 0; i < nh->n_member; i++) {
+		uint32_t weight = nh->member[i].weight;
+
 		one = nh_find(m, nh->member[i].id);
-		if (one == NULL || !one->known || one->group) {
-			paths_add(out, unresolved);
-			continue;
-		}
-		paths_add(out, one->path);
-		out->v[out->n - 1].weight = nh->member[i].weight;
+		if (one != NULL && one->known && one->group && one->n_member > 0)
+			for (uint32_t k = 0; k < one->n_member; k++)
+				member_add_path(m, &one->member[k], weight, out);
+		else
+			member_add_path(m, &nh->member[i], 1, out);
 	}
 }
 

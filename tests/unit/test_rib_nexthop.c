@@ -158,6 +158,39 @@ a_long_chain_of_groups_is_forgotten_without_recursion(void **state)
 }
 
 static void
+a_group_in_a_group_stands_for_its_next_hops(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_route(g, "198.51.100.0/24", 21);
+	rig_group(g, 21, 2, 20, 3, 9, 2);
+	rig_hop(g, 9, "192.0.2.129", 12);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2"); /* group 20 is not known */
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.2", 11);
+	rig_group(g, 20, 2, 7, 1, 8, 1);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2*1024 192.0.2.1@1*1536 192.0.2.2@1*1536");
+	rig_group(g, 20, 2, 7, 2, 8, 1); /* weights 6 : 3 : 2 */
+	rig_go(g);
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2*768 192.0.2.1@1*2208 192.0.2.2@1*1120");
+	rig_group(g, 20, 1, 8, 1);
+	rig_hop(g, 8, "192.0.2.3", 11);
+	rig_group(g, 21, 1, 20, 3);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.3@1");
+	/* A third level is not followed. */
+	rig_group(g, 22, 2, 21, 1, 9, 1);
+	rig_route(g, "203.0.113.0/24", 22);
+	rig_go(g);
+	assert_seen(g, "203.0.113.1", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
 a_group_in_a_group_or_in_itself_does_no_harm(void **state)
 {
 	struct rig *g = rig_two_ports();
@@ -169,7 +202,7 @@ a_group_in_a_group_or_in_itself_does_no_harm(void **state)
 	rig_route(g, "203.0.113.0/24", 21);
 	rig_go(g);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
-	assert_seen(g, "203.0.113.1", "unresolved");
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	rig_nh_del(g, 20);
 	rig_nh_del(g, 21);
 	rig_session(g, 1);
@@ -406,6 +439,7 @@ main(void)
 		cmocka_unit_test(delnexthop_deletes_no_route_and_keeps_the_last_content),
 		cmocka_unit_test(a_deleted_id_is_forgotten_with_its_last_user),
 		cmocka_unit_test(a_long_chain_of_groups_is_forgotten_without_recursion),
+		cmocka_unit_test(a_group_in_a_group_stands_for_its_next_hops),
 		cmocka_unit_test(a_group_in_a_group_or_in_itself_does_no_harm),
 		cmocka_unit_test(a_blackhole_nexthop_and_an_id_that_changes_kind),
 		cmocka_unit_test(two_ids_of_one_session_never_share_a_slot),
