@@ -273,8 +273,9 @@ no_room_print(const json_t *row)
 		{"groups_full", "beyond limits.groups"},
 		{"adjacencies_full", "gateways beyond limits.adjacencies"},
 		{"mtus_full", "MTUs beyond the maximum"},
+		{"flows_moved", "route changes that moved flows of next hops that stay"},
 	};
-	char text[256] = "";
+	char text[384] = "";
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < sizeof(lack) / sizeof(lack[0]); i++)

@@ -185,8 +185,8 @@ memo_at(struct rib *rib, uint32_t former, uint64_t what)
 	return &rib->contents.memo[mix >> 55];
 }
 
-/* Return the slot that was chosen, if it has not changed since, or NULL. */
-static struct slot *
+/* Return the entry of the slot that was chosen, if it has not changed since, or NULL. */
+static const struct choice_memo *
 memo_recall(struct rib *rib, uint32_t former, uint64_t what)
 {
 	const struct choice_memo *memo;
@@ -199,16 +199,38 @@ memo_recall(struct rib *rib, uint32_t former, uint64_t what)
 	    memo->from != slot_at(&rib->slots, former)->version)
 		return NULL;
 	s = slot_at(&rib->slots, memo->slot);
-	return s->version == memo->version ? s : NULL;
+	return s->version == memo->version ? memo : NULL;
 }
 
-/* Record and return the choice. */
+/* Choose the slot of an entry for one more route. */
 static uint32_t
-memo_record(struct rib *rib, uint32_t former, uint64_t what, const struct slot *s)
+memo_use(struct rib *rib, const struct choice_memo *memo)
+{
+	rib->count.flows_moved += memo->moves;
+	return memo->slot;
+}
+
+/*
+ * Record and return the choice. `moves`: it moves flows of next hops that stay, because no
+ * slot of this content has the flows of `former`, and none may be added.
+ */
+static uint32_t
+memo_record(struct rib *rib, uint32_t former, uint64_t what, const struct slot *s,
+	    bool moves)
 {
 	if (former != 0)
-		*memo_at(rib, former, what) = (struct choice_memo){
-			slot_at(&rib->slots, former)->version, what, s->version, s->number};
+		*memo_at(rib, former, what) =
+			(struct choice_memo){slot_at(&rib->slots, former)->version, what,
+					     s->version, s->number, moves};
+	rib->count.flows_moved += moves;
+	return s->number;
+}
+
+/* Choose a slot that moves flows of next hops that stay, because there is no free slot. */
+static uint32_t
+slot_make_do(struct rib *rib, const struct slot *s)
+{
+	rib->count.flows_moved++;
 	return s->number;
 }
 
@@ -274,6 +296,7 @@ uint32_t
 slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 {
 	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint), *chosen;
+	const struct choice_memo *memo;
 	uint32_t former;
 	struct choice best;
 	uint64_t hash;
@@ -282,25 +305,28 @@ slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 		return hint;
 	hash = nh_list_hash(hops, rib->fib->seed);
 	former = slot_former(rib, hint);
-	chosen = memo_recall(rib, former, hash);
+	memo = memo_recall(rib, former, hash);
+	chosen = memo == NULL ? NULL : slot_at(&rib->slots, memo->slot);
 	if (chosen != NULL && chosen->kind == SLOT_INLINE && slot_has_hops(chosen, hops))
-		return chosen->number;
+		return memo_use(rib, memo);
 	best = content_choose(rib, hops, hash, former);
 	if (!choice_is_poor(rib, &best))
-		return memo_record(rib, former, hash, slot_inherit(best.slot, former));
+		return memo_record(rib, former, hash, slot_inherit(best.slot, former),
+				   best.excess > 0);
 	/* zebra may have stopped using nexthop ids: the route keeps an equal orphan. */
 	if (s == NULL || s->kind != SLOT_ORPHAN || !slot_has_hops(s, hops))
 		s = best.slot != NULL ? NULL : content_find(rib, hops, hash, SLOT_ORPHAN);
 	if (s != NULL) {
 		slot_adopt(rib, s, SLOT_INLINE, 0, nh_list_needs_no_neighbor(hops));
-		return memo_record(rib, former, hash, s);
+		return memo_record(rib, former, hash, s, false);
 	}
 	s = slot_new(rib, SLOT_INLINE, nh_list_needs_no_neighbor(hops));
 	if (s == NULL)
-		return best.slot != NULL ? best.slot->number : rib->contents.unresolved;
+		return best.slot != NULL ? slot_make_do(rib, best.slot)
+					 : rib->contents.unresolved;
 	slot_set_hops(rib, s, hops);
 	content_add(rib, s, hash);
-	return memo_record(rib, former, hash, slot_inherit(s, former));
+	return memo_record(rib, former, hash, slot_inherit(s, former), false);
 }
 
 uint32_t
@@ -418,6 +444,7 @@ uint32_t
 slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 {
 	uint64_t what = id << 16 | mtu_class;
+	const struct choice_memo *memo;
 	struct choice best;
 	uint32_t former;
 	struct slot *s;
@@ -426,13 +453,14 @@ slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 	if (hint != 0 && slot_follows(slot_at(&rib->slots, hint), id, mtu_class))
 		return hint;
 	former = slot_former(rib, hint);
-	s = memo_recall(rib, former, what);
-	if (s != NULL && slot_follows(s, id, mtu_class))
-		return s->number;
+	memo = memo_recall(rib, former, what);
+	if (memo != NULL && slot_follows(slot_at(&rib->slots, memo->slot), id, mtu_class))
+		return memo_use(rib, memo);
 	nh = nh_get(rib, id);
 	best = id_choose(rib, nh, mtu_class, former);
 	if (!choice_is_poor(rib, &best))
-		return memo_record(rib, former, what, slot_inherit(best.slot, former));
+		return memo_record(rib, former, what, slot_inherit(best.slot, former),
+				   best.excess > 0);
 	nh_hops(rib, nh, mtu_class, &rib->scratch);
 	/* An orphan has routes of zebra, which must not follow an id of the kernel. */
 	s = (id & NH_OF_KERNEL) != 0
@@ -444,7 +472,7 @@ slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 	} else {
 		s = slot_new(rib, SLOT_ID, false);
 		if (s == NULL && best.slot != NULL)
-			return best.slot->number;
+			return slot_make_do(rib, best.slot);
 		if (s == NULL) {
 			nh_maybe_free(rib, nh);
 			return rib->contents.unresolved;
@@ -457,7 +485,7 @@ slot_for_id(struct rib *rib, nh_id id, uint16_t mtu_class, uint32_t hint)
 	s->mtu_class = mtu_class;
 	s->sibling = nh->slot;
 	nh->slot = s->number;
-	return memo_record(rib, former, what, s);
+	return memo_record(rib, former, what, s, false);
 }
 
 /*

@@ -107,6 +107,7 @@ struct rib_counters {
 	uint64_t trie_writes; /* prefixes staged: a measure of the cost */
 	uint64_t word_writes; /* group words published */
 	uint64_t adopted;     /* slots that a newer session took over */
+	uint64_t flows_moved; /* route changes that moved flows of next hops that stay */
 	uint64_t sweeps, swept_routes;
 	uint64_t kernel_swept;           /* routes of the kernel removed without an event */
 	uint64_t restored, restore_lost; /* routes of the checkpoint, at the start */

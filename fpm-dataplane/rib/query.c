@@ -623,6 +623,7 @@ list_summary(const struct rib *rib, struct msg_query *q)
 	json_set_int(o, "adjacencies_full", table_state(TABLE_adjacencies).refused);
 	json_set_int(o, "mtus_full", table_state(TABLE_mtus).refused);
 	json_set_int(o, "groups_adopted", rib->count.adopted);
+	json_set_int(o, "flows_moved", rib->count.flows_moved);
 	json_set_int(o, "prefix_writes", rib->count.trie_writes);
 	json_set_int(o, "group_writes", rib->count.word_writes);
 	json_set_int(o, "rib_bytes", rib_bytes(rib));

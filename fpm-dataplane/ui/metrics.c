@@ -603,6 +603,9 @@ tables_put(const struct ui *ui, struct buf *b)
 		 "of "
 		 "SRv6."},
 		{"rib_groups", "gauge", "groups", "", "Next-hop groups in use."},
+		{"rib_flows_moved_total", "counter", "flows_moved", "",
+		 "Changes of routes that moved flows of next hops that stay, for lack of "
+		 "groups."},
 		{"rib_nexthop_ids", "gauge", "nexthop_ids", "",
 		 "Next-hop ids zebra has announced."},
 		{"rib_adjacencies", "gauge", "adjacencies", "",

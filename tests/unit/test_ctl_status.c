@@ -317,11 +317,12 @@ static void
 limits_that_were_hit_are_in_one_line(void **state)
 {
 	fpm_line("{'routes4': 0, 'out_of_memory': 1, 'routes_full': 2, 'groups_full': 3, "
-		 "'adjacencies_full': 4, 'mtus_full': 5}",
+		 "'adjacencies_full': 4, 'mtus_full': 5, 'flows_moved': 6}",
 		 "Limits hit",
 		 "Limits hit 1 out of memory, 2 beyond limits.routes, 3 beyond "
 		 "limits.groups, "
-		 "4 gateways beyond limits.adjacencies, 5 MTUs beyond the maximum");
+		 "4 gateways beyond limits.adjacencies, 5 MTUs beyond the maximum, "
+		 "6 route changes that moved flows of next hops that stay");
 	fpm_line("{'routes4': 0, 'groups_full': 3}", "Limits hit",
 		 "Limits hit 3 beyond limits.groups");
 	fpm_line("{'routes4': 0, 'groups_full': 0}", "Limits hit", "");

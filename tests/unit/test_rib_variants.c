@@ -273,6 +273,7 @@ routes_with_different_flows_have_variants(void **state)
 	assert_left(g, &before[0], &after[0], 2);
 	assert_left(g, &before[1], &after[1], 1);
 	assert_int_equal(slots_of(g, 20), 2);
+	assert_int_equal(rig_summary_int(g, "flows_moved"), 0);
 	/*
 	 * A new route takes one of the variants. A route that already has a variant keeps
 	 * it.
@@ -359,6 +360,7 @@ variants_have_a_limit(void **state)
 
 	many_come_to_one(g, SLOT_VARIANTS + 8);
 	assert_int_equal(slots_of(g, 20), SLOT_VARIANTS);
+	assert_int_equal(rig_summary_int(g, "flows_moved"), 8);
 	assert_seen(
 		g, "10.0.14.1",
 		"192.0.2.132@2*1024 192.0.2.134@2*1024 192.0.2.3@1*1024 192.0.2.5@1*1024");
@@ -374,6 +376,7 @@ variants_leave_half_of_the_groups_free(void **state)
 	g = eight_gateways();
 	many_come_to_one(g, 15);
 	assert_int_equal(slots_of(g, 20), 1);
+	assert_int_equal(rig_summary_int(g, "flows_moved"), 14);
 	assert_int_equal(table_state(TABLE_groups).refused, 0);
 	rig_free(g);
 	rig_limits = NULL;
