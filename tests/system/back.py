@@ -4,12 +4,14 @@
 import contextlib
 import os
 import re
+import signal
 import socket
 
-from lib import netns
+from lib import netns, procs
 from lib.wait import eventually
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
+BURST = 64  # packets that a forwarder takes at once, at most
 
 
 def forwards(dut):
@@ -27,6 +29,41 @@ def come_back(dut, was):
     eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
     own = [f"{w.ip4}/32" for w in dut.wires.values()]
     eventually(lambda: all(dut.route_row(prefix) for prefix in own), 5)
+
+
+def end_under(dut, how, stream, outs, meanwhile=()):
+    """End the daemon under a stream, by `fpmctl restart` ("restart") or by SIGKILL ("kill"), run the
+    lines `meanwhile` of `ip`, and wait until the next daemon answers. It answers after its
+    forwarders have begun. Return the first and the last number of the packets without a daemon."""
+    was = dut.daemon.pid()
+    # The packets of a burst do not leave in order.
+    first = max(stream.arrived(*outs), default=0) - BURST
+    dut.control.close()
+    if how == "restart":
+        assert dut.fpmctl("restart").returncode == 0
+    else:
+        procs.signal_pid(was, signal.SIGKILL)
+    if meanwhile:
+        dut.ip(*meanwhile)
+    dut.daemon.back(was)
+    return first, stream.sent
+
+
+def drops_since_start(dut):
+    """Return the counters of drops that are not 0."""
+    drops = {reason: n for reason, n in dut.counters("drop").items() if n}
+    print(f"drops of process {dut.daemon.pid()}: {drops}")
+    return drops
+
+
+def astray(dut, stream, egresses):
+    """Return {wire: numbers} of the packets that left by another wire than that of their destination.
+    `egresses` are the destinations of the stream with their wires, in order."""
+    out, found = list(egresses.values()), {}
+    for wire in dut.wires.values():
+        wrong = sorted(n for n in stream.arrived(wire) if out[n % len(out)] is not wire)
+        found.update({wire.name: wrong[:5]} if wrong else {})
+    return found
 
 
 @contextlib.contextmanager

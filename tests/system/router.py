@@ -264,10 +264,13 @@ class Stream(threading.Thread):
             self.dut.fence(self.wire)
 
     def arrived(self, *wires):
-        """Return {number: how often} of the packets seen on `wires`."""
+        """Return {number: how often} of the packets seen on `wires`. ICMP errors, which quote packets, do
+        not count."""
         seen = {}
         for wire in wires:
             for data in wire.got(self.mark):
+                if is_icmp_error(data):
+                    continue
                 at = data.index(self.mark) + len(self.mark)
                 number = struct.unpack("!I", data[at : at + 4])[0]
                 seen[number] = seen.get(number, 0) + 1

@@ -3,12 +3,12 @@
 after lost events: each packet is numbered. The expected next hop is that of `ip route get`."""
 
 import json
-import os
 import signal
 
 import pytest
 
-from lib import netns, procs
+from back import astray, drops_since_start, end_under
+from lib import freeze, netns
 from lib.frr import beside as frr_beside
 from lib.wait import eventually, never
 from on_time import outside
@@ -18,7 +18,8 @@ OF_ZEBRA, AT_ZEBRA = "198.51.100.0/24", "198.51.100.9"
 OF_KERNEL, AT_KERNEL = "203.0.113.0/24", "203.0.113.9"
 ON_LINK, AT_LINK = "10.8.0.0/16", "10.8.0.9"
 OF_ID, AT_ID = "10.70.0.0/16", "10.70.0.9"
-BURST = 64  # packets that a forwarder takes at once, at most
+GOES, AT_GOES = "10.71.0.0/16", "10.71.0.9"
+COMES, COMES_BY_ID = "10.72.0.0/16", "10.73.0.0/16"
 ANYIP, AT_ANYIP = "198.18.5.0/24", "198.18.5.9"
 CONF = """\
 hostname r1
@@ -193,7 +194,7 @@ def test_routes_of_the_kernel_are_in_force_when_forwarding_begins(kept, how):
     """The daemon is restarted (fpmctl restart) or killed. The next one has the kernel's routes in
     force with its first packet, as it has those of zebra: packets go round robin over routes of
     both, no packet has no route, none goes astray, and packets are lost only from the last packet of
-    a daemon until the next one answers. It answers after its forwarders have begun."""
+    a daemon until the next one answers."""
     dut = kept
     teach(dut)
     lan, wan, alt, ext = (dut.wires[n] for n in ("lan", "wan", "alt", "ext"))
@@ -205,28 +206,48 @@ def test_routes_of_the_kernel_are_in_force_when_forwarding_begins(kept, how):
     ends = []  # the numbers of the packets without a daemon, as (first, last)
     with dut.stream(lan, list(egresses), rate=800) as stream:
         for _ in range(3):
-            was = dut.daemon.pid()
-            # The packets of a burst do not leave in order.
-            first = max(stream.arrived(wan, alt, ext), default=0) - BURST
-            dut.control.close()
-            if how == "restart":
-                assert dut.fpmctl("restart").returncode == 0
-            else:
-                procs.signal_pid(was, signal.SIGKILL)
-            dut.daemon.back(was)
-            ends.append((first, stream.sent))
+            ends.append(end_under(dut, how, stream, (wan, alt, ext)))
             eventually(lambda n=stream.sent: max(stream.arrived(ext), default=0) > n + 200, 10, 0.02)
-            drops = {k: n for k, n in dut.counters("drop").items() if n}
-            print(f"drops of process {dut.daemon.pid()}: {drops}")
             # The first packets may come before the MAC address of the port is read.
-            assert drops.keys() <= {"l2_foreign"}
+            assert drops_since_start(dut).keys() <= {"l2_foreign"}
 
     lost = stream.lost(wan, alt, ext)
     print(f"{stream.sent} packets, without a daemon: {ends}, lost (first, last): {gaps(lost)}")
     assert outside(lost, ends) == []
-    for wire in (lan, wan, alt, ext):
-        found = {n for n in stream.arrived(wire) if egresses[list(egresses)[n % len(egresses)]] is not wire}
-        assert not found, f"astray on {wire.name}: {sorted(found)[:5]}"
+    assert astray(dut, stream, egresses) == {}
+
+
+def test_a_start_without_a_checkpoint_has_the_routes_of_the_kernel(own_dut):
+    """A daemon starts without a checkpoint; the kernel has its routes, because the supervisor has kept
+    the TAPs. The kernel's routes are in force with the first packet. Packets of zebra's route have
+    no route until zebra has connected. No packet goes astray, before or after this."""
+    dut = own_dut(supervised=True)
+    dut.edit_config("control-socket:", "checkpoint-max-age-s: 0\ncontrol-socket:")
+    dut.start()
+    teach(dut)
+    lan, wan, alt, ext = (dut.wires[n] for n in ("lan", "wan", "alt", "ext"))
+    dut.route(OF_ZEBRA, via=wan.peer4, wire=wan)
+    egresses = {AT_ZEBRA: wan, AT_KERNEL: ext, AT_LINK: ext, AT_ID: alt}
+    for wire in dut.wires.values():
+        wire.clear()
+
+    ends, of_zebra = [], []  # the numbers of the packets without a daemon, and without zebra's route
+    with dut.stream(lan, list(egresses), rate=800) as stream:
+        for _ in range(2):
+            ends.append(end_under(dut, "kill", stream, (wan, alt, ext)))
+            eventually(lambda n=stream.sent: max(stream.arrived(ext), default=0) > n + 200, 10, 0.02)
+            assert dut.fpm()["checkpoint"] is None and not dut.route_row(OF_ZEBRA)
+            assert set(drops_since_start(dut)) - {"l2_foreign"} == {"no_route"}
+            dut.zebra.connect()
+            dut.route(OF_ZEBRA, via=wan.peer4, wire=wan)
+            of_zebra.append((ends[-1][0], stream.sent))
+            eventually(lambda n=stream.sent: max(stream.arrived(wan), default=0) > n + 200, 10, 0.02)
+
+    lost = stream.lost(wan, alt, ext)
+    print(f"{stream.sent} packets, without a daemon: {ends}, lost (first, last): {gaps(lost)}")
+    assert outside([n for n in lost if n % len(egresses) != 0], ends) == []
+    assert outside(lost, of_zebra) == []
+    assert astray(dut, stream, egresses) == {}
 
 
 def events_dropped(dut):
@@ -236,38 +257,44 @@ def events_dropped(dut):
 
 
 def test_events_that_were_lost_lead_to_a_new_dump(own_dut):
-    """The daemon stands still while the tables change more often than its socket holds. It then
-    says that events were lost, reads all tables again, and has the routes of the kernel."""
+    """The thread that reads the kernel's tables stands still while they change more often than its
+    socket holds. It then says that events were lost, reads all tables again, and has the routes of
+    the kernel. Packets of the routes that stay, of zebra and of the kernel, are all forwarded
+    meanwhile."""
     dut = own_dut()
     dut.start()
-    lan, ext = dut.wires["lan"], dut.wires["ext"]
-    dut.ip(f"route add {OF_ZEBRA} via {dut.wires['wan'].peer4} dev wan0")
-    as_the_kernel(dut, AT_ZEBRA, "wan0")
-    pid = dut.daemon.pid()
+    teach(dut)
+    lan, wan, alt, ext = (dut.wires[n] for n in ("lan", "wan", "alt", "ext"))
+    dut.route(OF_ZEBRA, via=wan.peer4, wire=wan)
+    dut.ip(f"route add {GOES} via {wan.peer4} dev wan0")
+    as_the_kernel(dut, AT_GOES, "wan0")
     nets = [f"11.{b}.{c}.0/24" for b in range(150) for c in range(200)]
     several = "".join(f"route add {n} via {ext.peer4} dev ext0\n" for n in nets)
     several += "".join(f"route del {n}\n" for n in nets)
-    before = events_dropped(dut)
-    dut.control.close()
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        for _ in range(20):
-            if events_dropped(dut) > before:
-                break
-            netns.command(["ip", "-n", dut.ctl, "-batch", "-"], stdin=several, timeout=200)
-        assert events_dropped(dut) > before
-        dut.ip(
-            f"route del {OF_ZEBRA}",
-            f"route add {OF_KERNEL} via {ext.peer4} dev ext0",
-            f"nexthop add id 9 via {ext.peer4} dev ext0",
-            f"route add {OF_ID} nhid 9",
-            "rule add pref 77 from 203.0.113.0/24 lookup 100",
-        )
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    as_the_kernel(dut, AT_KERNEL, "ext0")
-    as_the_kernel(dut, AT_ID, "ext0")
-    eventually(lambda: not dut.route_row(OF_ZEBRA), 20, 0.02, "the deleted route is gone")
+    egresses = {AT_ZEBRA: wan, AT_KERNEL: ext, AT_LINK: ext, AT_ID: alt}
+    for wire in dut.wires.values():
+        wire.clear()
+
+    with dut.stream(lan, list(egresses), rate=400) as stream:
+        with freeze.frozen(dut.daemon.pid(), "fdp-rtnl"):
+            before = events_dropped(dut)
+            for _ in range(20):
+                if events_dropped(dut) > before:
+                    break
+                netns.command(["ip", "-n", dut.ctl, "-batch", "-"], stdin=several, timeout=200)
+            assert events_dropped(dut) > before
+            dut.ip(
+                f"route del {GOES}",
+                f"route add {COMES} via {ext.peer4} dev ext0",
+                f"nexthop add id 9 via {alt.peer4} dev alt0",
+                f"route add {COMES_BY_ID} nhid 9",
+                "rule add pref 77 from 203.0.113.0/24 lookup 100",
+            )
+        eventually(lambda: dut.route_row(COMES) and dut.route_row(COMES_BY_ID), 20, 0.02, "the new routes")
+        eventually(lambda: not dut.route_row(GOES), 20, 0.02, "the deleted route is gone")
+        eventually(lambda n=stream.sent: max(stream.arrived(ext), default=0) > n + 100, 10, 0.02)
+    assert stream.lost(wan, alt, ext) == [] and astray(dut, stream, egresses) == {}
+
     assert 77 in [row["pref"] for row in dut.control.ask("rules")]
     assert "rtnl: route events lost effect=tables-read-again" in dut.log(100)
     assert dut.not_forwarded(lan, lan.probe("11.3.4.5")) == {"no_route": 1}
