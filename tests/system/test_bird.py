@@ -9,10 +9,11 @@ import time
 
 import pytest
 
+from back import astray, drops_since_start, end_under
 from lib import bird, machine, netns, procs
 from lib.bird import Bird
 from lib.wait import LONG, PATIENCE, eventually
-from on_time import Clock, slowness
+from on_time import Clock, outside, slowness
 from router import Router, running
 
 KERNEL_ONLY = ("control-socket:", "routes: {from: kernel}\ncontrol-socket:")
@@ -20,6 +21,7 @@ N4, N6 = (1_000_000, 200_000) if LONG else (20_000, 4_000)
 STAY4, STAY6 = "198.51.100.0/25", "2001:db8:b1d:1::/64"
 BOTH4, BOTH6 = "198.51.100.128/25", "2001:db8:b1d:2::/64"
 GOES4, COMES4 = "203.0.113.0/25", "203.0.113.128/25"
+LARGE = 60_000  # above 50,000, a starting daemon reads the kernel's tables after its first packet
 RING_S = 2.0  # the ring of a port holds 2,048 frames; the stream has 1,000 packets a second
 AFTER_KERNEL_S = 1.0  # until the FIB has the last route that the kernel has
 CHANGES, CHANGES_S = 200_000 if LONG else 100_000, 20_000
@@ -169,9 +171,9 @@ def via(prefix, *gateways):
     return f"route {prefix} {' '.join('via ' + gateway for gateway in gateways)};"
 
 
-def many4():
-    """Yield N4 prefixes from 16.0.0.0 on, without 127.0.0.0/8."""
-    for n in range(N4):
+def many4(count=N4):
+    """Yield `count` prefixes from 16.0.0.0 on, without 127.0.0.0/8."""
+    for n in range(count):
         at = (16 << 24) + (n << 8)
         at += (1 << 24) * (at >> 24 >= 127)
         yield f"{at >> 24}.{at >> 16 & 255}.{at >> 8 & 255}.0/24"
@@ -337,3 +339,42 @@ def test_a_full_table_is_in_the_fib_soon_after_the_kernel_has_it(dut):
     print(f"median {median:.2f} s")
     dut.equal()
     assert median < AFTER_KERNEL_S * slowness(dut), took
+
+
+def test_a_large_table_over_the_end_of_the_daemon(own_dut):
+    """The kernel has more routes than a starting daemon reads before its first packet. The daemon is
+    restarted (fpmctl restart), and killed twice. The next one has the kernel's routes from the
+    checkpoint with its first packet: no packet has no route, none goes astray, and packets are lost
+    only from the last packet of a daemon until the next one answers. It then reads the tables: routes
+    that the kernel deleted or added meanwhile go and come."""
+    dut = own_dut(Alone, supervised=True)
+    dut.edit_config(*KERNEL_ONLY)
+    dut.start()
+    lan, wan, ext = (dut.wires[name] for name in ("lan", "wan", "ext"))
+    nets, by = list(many4(LARGE)), [(wan, ext)[n % 3 == 0] for n in range(LARGE)]
+    lines = [f"route add {net} via {out.peer4} dev {out.tap}\n" for net, out in zip(nets, by)]
+    netns.command(["ip", "-n", dut.ctl, "-batch", "-"], stdin="".join(lines), timeout=200)
+    eventually(lambda: dut.in_fib()[0] >= LARGE, 60, 0.05, "the table in the FIB")
+    egresses = {host(nets[n]): by[n] for n in (0, 1, LARGE // 2, LARGE - 1)}
+    for wire in dut.wires.values():
+        wire.clear()
+
+    ends = []  # the numbers of the packets without a daemon, as (first, last)
+    with dut.stream(lan, list(egresses), rate=800) as stream:
+        for n, how in enumerate(("restart", "kill", "kill")):
+            eventually(lambda: dut.fpm()["checkpoint"]["kernel_routes"] >= LARGE, 30, 0.05, "the checkpoint")
+            goes, comes = nets[100 + n], f"10.80.{n}.0/24"
+            meanwhile = [f"route del {goes}", f"route add {comes} via {ext.peer4} dev ext0"]
+            ends.append(end_under(dut, how, stream, (wan, ext), meanwhile if how == "kill" else ()))
+            eventually(lambda n=stream.sent: max(stream.arrived(wan), default=0) > n + 200, 10, 0.02)
+            # The first packets may come before the MAC address of the port is read.
+            assert drops_since_start(dut).keys() <= {"l2_foreign"}
+            assert dut.fpm()["checkpoint"]["restored_kernel"] >= LARGE - 2
+            if how == "kill":
+                eventually(lambda g=goes, c=comes: dut.has(c) and not dut.has(g), 20, 0.02, "the tables were read")
+            dut.equal()
+
+    lost = stream.lost(wan, ext)
+    print(f"{stream.sent} packets, without a daemon: {ends}, {len(lost)} lost")
+    assert outside(lost, ends) == []
+    assert astray(dut, stream, egresses) == {}
