@@ -5,10 +5,12 @@
  * a->one and a->theirs.
  */
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/kernel_event.h"
+#include "base/log.h"
 #include "base/rtproto.h"
 #include "ctl/audit_state.h"
 #include "ctl/cmd.h"
@@ -83,22 +85,37 @@ kernel_route_place(struct audit *a, struct kernel_route *r)
 				     r->src.len == 0 ? &all_sources : &r->src);
 }
 
+/* Join the next hops of the kernel's route as a copy of zebra's route. */
+static char *
+copy_join(struct kernel_route *r)
+{
+	if (r->prefix.family == 6)
+		hops_drop_bare_push(&r->hops);
+	return hops_join(&r->hops);
+}
+
 static void
 audit_on_kernel(struct kernel_route *r, void *ctx)
 {
 	struct audit *a = ctx;
+	struct entry *e;
 	char *text;
 
 	if (r->noted == 0) {
 		text = hops_join(&r->hops);
 		r->noted = hops_hash(text);
-		r->noted_place = kernel_route_place(a, r);
 		free(text);
+		text = copy_join(r);
+		r->noted_copy = hops_hash(text);
+		free(text);
+		r->noted_place = kernel_route_place(a, r);
 	}
-	if (kernel_route_counts(a, r, &a->places.v[r->noted_place]))
-		table_add(&a->other, r->noted_place, &r->prefix,
-			  r->is_down ? HOPS_UNDECIDED : r->noted)
-			->rank = kernel_route_rank(a, r);
+	if (!kernel_route_counts(a, r, &a->places.v[r->noted_place]))
+		return;
+	e = table_add(&a->other, r->noted_place, &r->prefix,
+		      r->is_down ? HOPS_UNDECIDED : r->noted);
+	e->copy = r->noted_copy;
+	e->rank = kernel_route_rank(a, r);
 }
 
 /* Discard the routes of an answer that changes interrupted. */
@@ -112,12 +129,17 @@ audit_on_kernel_begin(void *ctx)
 }
 
 static void
+theirs_free(struct audit *a)
+{
+	free(a->theirs);
+	free(a->theirs_copy);
+	a->theirs = a->theirs_copy = NULL;
+}
+
+static void
 audit_on_kernel_one_begin(void *ctx)
 {
-	struct audit *a = ctx;
-
-	free(a->theirs);
-	a->theirs = NULL;
+	theirs_free(ctx);
 }
 
 /* Keep the best route of the queried place. */
@@ -131,8 +153,9 @@ audit_on_kernel_one(struct kernel_route *r, void *ctx)
 	if (place != a->asking || !kernel_route_counts(a, r, &a->places.v[place]) ||
 	    (a->theirs != NULL && rank >= a->theirs_rank))
 		return;
-	free(a->theirs);
+	theirs_free(a);
 	a->theirs = r->is_down ? strdup(ZEBRA_UNDECIDED) : hops_join(&r->hops);
+	a->theirs_copy = copy_join(r);
 	a->theirs_rank = rank;
 	a->theirs_of_zebra = rtproto_is_copy(r->protocol, r->metric);
 }
@@ -263,11 +286,46 @@ audit_kernels_by_zebra(const struct audit *a)
 	return strcmp(a->from, "fpm") == 0;
 }
 
+static const struct kernel_link *
+link_by_name(const struct audit *a, const char *dev)
+{
+	char name[IF_NAMESIZE];
+
+	for (int i = 0; i < a->n_links; i++) {
+		memcpy(name, a->links[i].name, sizeof(name));
+		log_harmless(name);
+		if (strcmp(name, dev) == 0)
+			return &a->links[i];
+	}
+	return NULL;
+}
+
+/* Return true if the interface is a bridge, or a VLAN of a bridge. */
+static bool
+dev_is_of_bridge(const char *dev, void *ctx)
+{
+	const struct audit *a = ctx;
+	const struct kernel_link *link = link_by_name(a, dev);
+
+	if (link == NULL || strcmp(link->kind, "vlan") != 0)
+		return link != NULL && strcmp(link->kind, "bridge") == 0;
+	for (int i = 0; i < a->n_links; i++)
+		if (a->links[i].ifindex == link->below)
+			return strcmp(a->links[i].kind, "bridge") == 0;
+	return false;
+}
+
 int
 audit_ask_zebra(struct audit *a)
 {
 	long long least, most;
 
+	if (a->links == NULL && (a->n_links = kernel_links(&a->links)) < 0) {
+		fprintf(stderr, "fpmctl: cannot read the kernel's interfaces: %s\n",
+			strerror(-a->n_links));
+		return CTL_NO_DAEMON;
+	}
+	zebra_set_overlay(dev_is_of_bridge, a);
 	/*
 	 * A short query detects a zebra that hangs. The query for the whole table may take
 	 * long.
@@ -330,8 +388,7 @@ audit_ask_theirs(struct audit *a, const struct prefix *p)
 	unsigned long long counted = a->with[PEER_KERNEL].n_not_obeyed;
 	int rc;
 
-	free(a->theirs);
-	a->theirs = NULL;
+	theirs_free(a);
 	if (a->peer == PEER_ZEBRA)
 		return zebra_prefix(a->vtysh, a->places.v[a->asking].vrf, p,
 				    audit_kernels_by_zebra(a), &a->theirs);

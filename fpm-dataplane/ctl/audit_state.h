@@ -15,6 +15,7 @@
 #include "ctl/audit_labels.h"
 #include "ctl/audit_rules.h"
 #include "ctl/audit_table.h"
+#include "ctl/kernel_links.h"
 
 /* The side with which the RIB is compared. */
 enum peer { PEER_ZEBRA, PEER_KERNEL, N_PEERS };
@@ -44,6 +45,8 @@ struct audit {
 	/* other.n and n_not_obeyed at the start of the kernel's present answer */
 	size_t other_kept;
 	unsigned long long not_obeyed_kept;
+	struct kernel_link *links; /* of the kernel; NULL: not read */
+	int n_links;
 	struct places places; /* 0: main; then the VRFs with a FIB */
 	uint32_t n_vrfs;      /* VRFs of the daemon, and VRFs that only zebra has */
 	uint32_t asking;      /* the place of the current query */
@@ -52,8 +55,8 @@ struct audit {
 	json_t *checked; /* the daemon's last row */
 	/* The route that was looked up: its next hops in the RIB and the other side. */
 	char *one, *theirs; /* NULL: no route */
-	/* next hops in the RIB, as zebra's copy has them: see audit_row_text() */
-	char *one_copy;
+	/* next hops in the RIB and the kernel, as zebra's copy has them: enum spelling */
+	char *one_copy, *theirs_copy;
 	uint64_t theirs_rank;
 	bool one_of_zebra, theirs_of_zebra;
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/hop_push.h"
 #include "ctl/hops_text.h"
 #include "ctl/json_row.h"
 
@@ -200,6 +201,7 @@ row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
 {
 	bool no_fib = strcmp(row_str(row, "state"), "not-installed") == 0;
 	bool of_kernel = as != AS_TOLD || strcmp(row_str(row, "source"), "zebra") != 0;
+	struct hop_push push;
 	const json_t *hop;
 	size_t i;
 
@@ -214,10 +216,13 @@ row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
 
 		if (as == AS_COPY6 && via != NULL && strchr(via, ':') == NULL)
 			via = NULL;
-		hops_add(w, via, row_str(hop, "dev"),
+		push_row(&push, hop);
+		hops_add(w, via, row_str(hop, "dev"), push.text,
 			 of_kernel ? weight_in_kernel(row_int(hop, "weight"))
 				   : row_int(hop, "weight"));
 	}
+	if (as == AS_COPY6)
+		hops_drop_bare_push(w);
 	if (w->n == 0) /* blackhole, unresolved, ... */
 		hops_add_kind(w, no_fib ? row_type_state(row) : row_str(row, "state"));
 }

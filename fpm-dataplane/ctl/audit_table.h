@@ -66,8 +66,8 @@ struct entry {
 	uint32_t place; /* in struct places */
 	uint64_t hops;  /* hash of the text of the next hops */
 	/*
-	 * entries of the RIB: hash of the next hops as zebra's copy of the route in the
-	 * kernel has them, see enum spelling
+	 * hash of the next hops as zebra's copy of the route in the kernel has them, see
+	 * enum spelling; 0 in entries of zebra
 	 */
 	uint64_t copy;
 	uint64_t rank; /* the kernel uses the route of a prefix with the lowest rank */
@@ -96,7 +96,11 @@ void table_clear(struct table *t);
 enum spelling {
 	AS_TOLD,   /* as their source reports them: zebra has weights of 16 bits */
 	AS_KERNEL, /* as in the kernel: only the low eight bits of weight - 1 (rtnh_hops) */
-	AS_COPY6,  /* AS_KERNEL of IPv6 routes, without IPv4 gateways (doc/fpm.md, 5.2) */
+	/*
+	 * AS_KERNEL of IPv6 routes, without IPv4 gateways (doc/fpm.md, 5.2). A next hop
+	 * without a gateway has no labels or segments: the kernel's copy may lack them.
+	 */
+	AS_COPY6,
 };
 
 /*

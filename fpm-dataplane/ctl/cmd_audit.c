@@ -213,11 +213,11 @@ looked_up_the_same(const struct audit *a, const struct prefix *p)
 	if (a->peer == PEER_KERNEL && a->theirs == NULL && a->one_of_zebra &&
 	    place_is_zebras(&a->places.v[a->asking]))
 		return true;
-	if (a->peer == PEER_KERNEL && a->one_of_zebra && a->theirs != NULL &&
-	    a->one_copy != NULL && strcmp(a->theirs, a->one_copy) == 0)
+	if (audit_hops_undecided(a->theirs))
 		return true;
-	return audit_hops_undecided(a->theirs) ||
-	       strcmp(hops_or_none(a->theirs), hops_or_none(a->one)) == 0;
+	if (a->peer == PEER_KERNEL && a->one_of_zebra && a->theirs != NULL)
+		return a->one_copy != NULL && strcmp(a->theirs_copy, a->one_copy) == 0;
+	return strcmp(hops_or_none(a->theirs), hops_or_none(a->one)) == 0;
 }
 
 /* A difference to look up again. */
@@ -363,9 +363,9 @@ audit_compare(struct audit *a)
 		if (difference_is_expected(a, order <= 0 ? in_rib : NULL,
 					   order >= 0 ? other : NULL))
 			continue;
-		if (order == 0 && (in_rib->hops == other->hops ||
-				   (a->peer == PEER_KERNEL && in_rib->of_zebra &&
-				    in_rib->copy == other->hops)))
+		if (order == 0 && (a->peer == PEER_KERNEL && in_rib->of_zebra
+					   ? in_rib->copy == other->copy
+					   : in_rib->hops == other->hops))
 			continue;
 		all++;
 		if (n < CHECK_MAX)
@@ -604,6 +604,8 @@ audit_run(const struct options *opt, int n, char **word)
 	free(a.one);
 	free(a.one_copy);
 	free(a.theirs);
+	free(a.theirs_copy);
+	free(a.links);
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 #include "ctl/hops_text.h"
 
 #include <arpa/inet.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,14 +57,16 @@ via_of_one_spelling(const char *via, char text[INET6_ADDRSTRLEN])
 }
 
 void
-hops_add(struct hops_text *w, const char *via, const char *dev, long long weight)
+hops_add(struct hops_text *w, const char *via, const char *dev, const char *push,
+	 long long weight)
 {
+	bool pushes = push != NULL && push[0] != '\0';
 	char text[INET6_ADDRSTRLEN], *hop;
 
 	via = via_of_one_spelling(via, text);
-	if (asprintf(&hop, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
-		     via != NULL ? via : "", via != NULL ? " " : "", dev,
-		     weight > 0 ? weight : 1) < 0)
+	if (asprintf(&hop, "%s%s%sdev %s%s%s weight %lld", via != NULL ? "via " : "",
+		     via != NULL ? via : "", via != NULL ? " " : "", dev, pushes ? " " : "",
+		     pushes ? push : "", weight > 0 ? weight : 1) < 0)
 		abort();
 	/*
 	 * Rows of the daemon are made safe for a terminal as well, so both sides can be
@@ -71,6 +74,20 @@ hops_add(struct hops_text *w, const char *via, const char *dev, long long weight
 	 */
 	log_harmless(hop);
 	hops_push(w, hop);
+}
+
+void
+hops_drop_bare_push(struct hops_text *w)
+{
+	for (unsigned int i = 0; i < w->n; i++) {
+		char *name = w->hop[i] + strlen("dev "), *weight;
+
+		if (strncmp(w->hop[i], "dev ", strlen("dev ")) != 0)
+			continue;
+		weight = strstr(name, " weight ");
+		if (weight != NULL)
+			memmove(name + strcspn(name, " "), weight, strlen(weight) + 1);
+	}
 }
 
 static int

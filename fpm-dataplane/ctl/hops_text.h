@@ -5,16 +5,23 @@
 
 #include <stdint.h>
 
-/* The next hops of a route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
+/*
+ * The next hops of a route in one spelling, sorted: "via 10.0.1.2 dev wan0 weight 1", with
+ * labels "via 10.0.1.2 dev wan0 label 300 weight 1".
+ */
 struct hops_text {
 	unsigned int n, cap;
 	char **hop;
 };
 void hops_reset(struct hops_text *w);
-void hops_add(struct hops_text *w, const char *via, const char *dev, long long weight);
+/* Add a next hop. `push`: the text of hop_push.h; NULL or "": it pushes nothing. */
+void hops_add(struct hops_text *w, const char *via, const char *dev, const char *push,
+	      long long weight);
 void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
 /* Join all next hops with "; ". The caller frees the text. NULL: there are no next hops. */
 char *hops_join(struct hops_text *w);
+/* Remove what IPv6 next hops without a gateway push: see AS_COPY6 of audit_table.h. */
+void hops_drop_bare_push(struct hops_text *w);
 void hops_free(struct hops_text *w);
 
 /* The hash of next hops that a side has not decided about; no text has this hash. */

@@ -9,12 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/hop_push.h"
 #include "ctl/kernel_dump.h"
+
+/* The object that is decoded. */
+struct decoded {
+	struct kernel_nexthop *nh;
+	const struct nlattr *encap;
+	uint16_t encap_type; /* LWTUNNEL_ENCAP_*; 0: none */
+};
 
 static int
 attribute_take(const struct nlattr *a, void *ctx)
 {
-	struct kernel_nexthop *nh = ctx;
+	struct decoded *d = ctx;
+	struct kernel_nexthop *nh = d->nh;
 	size_t len = mnl_attr_get_payload_len(a);
 	const void *value = mnl_attr_get_payload(a);
 
@@ -43,6 +52,14 @@ attribute_take(const struct nlattr *a, void *ctx)
 			abort();
 		memcpy(nh->member, value, len);
 		break;
+	case NHA_ENCAP:
+		d->encap = a;
+		break;
+	case NHA_ENCAP_TYPE:
+		if (len != sizeof(d->encap_type))
+			return MNL_CB_ERROR;
+		memcpy(&d->encap_type, value, sizeof(d->encap_type));
+		break;
 	default:
 		break;
 	}
@@ -60,7 +77,8 @@ all_on_message(const struct nlmsghdr *h, void *ctx)
 {
 	struct kernel_nexthops *all = ctx;
 	const struct nhmsg *nhm = mnl_nlmsg_get_payload(h);
-	struct kernel_nexthop *nh;
+	struct decoded d = {0};
+	struct hop_push push;
 
 	if (h->nlmsg_type != RTM_NEWNEXTHOP)
 		return 0;
@@ -69,9 +87,16 @@ all_on_message(const struct nlmsghdr *h, void *ctx)
 	all->v = realloc(all->v, (all->n + 1) * sizeof(*all->v));
 	if (all->v == NULL)
 		abort();
-	nh = &all->v[all->n++];
-	*nh = (struct kernel_nexthop){.flags = (uint8_t)nhm->nh_flags};
-	return mnl_attr_parse(h, sizeof(*nhm), attribute_take, nh) < 0 ? -EBADMSG : 0;
+	d.nh = &all->v[all->n++];
+	*d.nh = (struct kernel_nexthop){.flags = (uint8_t)nhm->nh_flags};
+	if (mnl_attr_parse(h, sizeof(*nhm), attribute_take, &d) < 0 ||
+	    !push_kernel(&push, d.encap_type,
+			 d.encap == NULL ? NULL : mnl_attr_get_payload(d.encap),
+			 d.encap == NULL ? 0 : mnl_attr_get_payload_len(d.encap)))
+		return -EBADMSG;
+	if (push.text[0] != '\0' && (d.nh->push = strdup(push.text)) == NULL)
+		abort();
+	return 0;
 }
 
 static int
@@ -111,8 +136,10 @@ kernel_nexthop_find(const struct kernel_nexthops *all, uint32_t id)
 void
 kernel_nexthops_free(struct kernel_nexthops *all)
 {
-	for (size_t i = 0; i < all->n; i++)
+	for (size_t i = 0; i < all->n; i++) {
 		free(all->v[i].member);
+		free(all->v[i].push);
+	}
 	free(all->v);
 	*all = (struct kernel_nexthops){0};
 }

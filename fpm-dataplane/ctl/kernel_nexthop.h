@@ -16,6 +16,7 @@ struct kernel_nexthop {
 	uint32_t id, ifindex;
 	uint8_t flags;              /* RTNH_F_* */
 	char via[INET6_ADDRSTRLEN]; /* "": it has no gateway */
+	char *push;                 /* as hop_push.h writes it; NULL: it pushes nothing */
 	struct nexthop_grp *member; /* members of a group; NULL: it is no group */
 	size_t n_members;
 };

@@ -16,6 +16,7 @@
 
 #include "base/inet.h"
 #include "base/kernel_event.h"
+#include "ctl/hop_push.h"
 
 #define KEPT 4096 /* a power of two */
 
@@ -30,7 +31,7 @@ struct octets {
  */
 struct attributes {
 	struct octets dst, src, oif, gateway, via, multipath, priority, table, cacheinfo,
-		pref, nhid;
+		pref, nhid, encap, encap_type;
 };
 
 /* The decoded content of a message, without its prefix. */
@@ -87,6 +88,10 @@ attribute_find(struct attributes *a, uint16_t type)
 		return &a->pref;
 	case RTA_NH_ID:
 		return &a->nhid;
+	case RTA_ENCAP:
+		return &a->encap;
+	case RTA_ENCAP_TYPE:
+		return &a->encap_type;
 	default:
 		return NULL;
 	}
@@ -231,6 +236,20 @@ gateway_take(const struct attributes *a, uint8_t family, char text[INET6_ADDRSTR
 	return true;
 }
 
+/* Decode what a next hop pushes. Returns false if the attributes are malformed. */
+static bool
+push_take(const struct attributes *a, struct hop_push *push)
+{
+	uint16_t type = 0;
+
+	if (a->encap_type.at != NULL) {
+		if (a->encap_type.len != sizeof(type))
+			return false;
+		memcpy(&type, a->encap_type.at, sizeof(type));
+	}
+	return push_kernel(push, type, a->encap.at, a->encap.len);
+}
+
 /*
  * Add a next hop with these flags (RTNH_F_*). A route that is not unicast has no next hops
  * in the dataplane.
@@ -240,13 +259,14 @@ hop_take(struct route_decoder *d, struct meaning *m, const struct attributes *a,
 	 uint32_t ifindex, unsigned int flags, long long weight, uint8_t family)
 {
 	char text[INET6_ADDRSTRLEN], name[IF_NAMESIZE];
+	struct hop_push push;
 	const char *via;
 
-	if (!gateway_take(a, family, text, &via))
+	if (!gateway_take(a, family, text, &via) || !push_take(a, &push))
 		return false;
 	if (ifindex == 0 || m->state != NULL)
 		return true;
-	hops_add(&m->r.hops, via, link_name(d, ifindex, name), weight);
+	hops_add(&m->r.hops, via, link_name(d, ifindex, name), push.text, weight);
 	m->all_dead &= (flags & RTNH_F_DEAD) != 0;
 	m->all_down &= hop_is_down(d, ifindex, flags);
 	return true;
@@ -303,7 +323,7 @@ object_take(struct route_decoder *d, struct meaning *m, uint32_t id, long long w
 	if (nh->ifindex == 0)
 		return;
 	hops_add(&m->r.hops, nh->via[0] != '\0' ? nh->via : NULL,
-		 link_name(d, nh->ifindex, name), weight);
+		 link_name(d, nh->ifindex, name), nh->push, weight);
 	m->all_dead &= (nh->flags & RTNH_F_DEAD) != 0;
 	m->all_down &= hop_is_down(d, nh->ifindex, nh->flags);
 }

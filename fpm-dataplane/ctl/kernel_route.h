@@ -39,10 +39,10 @@ struct kernel_route {
 	 */
 	struct hops_text hops;
 	/*
-	 * A reader may use these two fields as a cache: they are 0 at first, and keep their
+	 * A reader may use these fields as a cache: they are 0 at first, and keep their
 	 * values while only the prefix changes from one route to the next.
 	 */
-	uint64_t noted;
+	uint64_t noted, noted_copy;
 	uint32_t noted_place;
 };
 

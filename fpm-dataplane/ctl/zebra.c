@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "ctl/doctor/parse.h"
+#include "ctl/hop_push.h"
 #include "ctl/json_row.h"
 #include "ctl/run.h"
 
@@ -62,11 +63,101 @@ hop_is_undecided(char state)
 	return state == 'r' || state == 'q';
 }
 
+static zebra_is_overlay *is_overlay;
+static void *is_overlay_ctx;
+
+void
+zebra_set_overlay(zebra_is_overlay *is, void *ctx)
+{
+	is_overlay = is;
+	is_overlay_ctx = ctx;
+}
+
+/* Return true if zebra prints VNIs of EVPN as the labels of next hops by the interface. */
+static bool
+dev_has_vnis(const char *dev)
+{
+	char name[IFNAMSIZ];
+
+	if (is_overlay == NULL)
+		return false;
+	snprintf(name, sizeof(name), "%s", dev);
+	log_harmless(name);
+	return is_overlay(name, is_overlay_ctx);
+}
+
+#define SEGMENTS_MAX 16 /* FRR: 8 */
+
+/*
+ * Set the headend of a next hop. FRR 8.4 writes segment "::" for an end point, which pushes
+ * nothing.
+ *
+ * behavior, source  as FRR names them; NULL: H.Encaps, and the router's own address
+ */
+static void
+headend_take(struct hop_push *push, const char *const *segments, unsigned int n,
+	     const char *behavior, const char *source)
+{
+	if (n == 0 || strcmp(segments[0], "::") == 0)
+		return;
+	if (behavior == NULL || strcmp(behavior, "H.Encaps") == 0)
+		push_headend(push, SRV6_ENCAP, segments, n, source);
+	else if (strcmp(behavior, "H.Encaps.Red") == 0)
+		push_headend(push, SRV6_ENCAP_RED, segments, n, source);
+	else
+		push_headend_refused(push);
+}
+
+/* Copy the word behind `key` in a line. Returns NULL if the line has no such key. */
+static const char *
+word_find(const char *line, const char *key, char *word, size_t size)
+{
+	const char *at = strstr(line, key);
+	size_t len;
+
+	if (at == NULL)
+		return NULL;
+	at += strlen(key);
+	len = strcspn(at, " \n");
+	if (len > 0 && at[len - 1] == ',')
+		len--;
+	if (len >= size)
+		len = size - 1;
+	memcpy(word, at, len);
+	word[len] = '\0';
+	return word;
+}
+
+/*
+ * Parse what a next hop pushes: ", label 17/implicit-null", ", seg6 2001:db8::1,2001:db8::2,
+ * encap behavior H.Encaps.Red, encap source 2001:db8::9".
+ */
+static void
+push_parse(const char *line, const char *dev, struct hop_push *push)
+{
+	char segs[SEGMENTS_MAX * 40], behavior[32], source[48], *rest = segs;
+	const char *label = strstr(line, ", label "), *segment[SEGMENTS_MAX];
+	unsigned int n = 0;
+
+	*push = (struct hop_push){0};
+	if (label != NULL && !dev_has_vnis(dev))
+		push_label_words(push, label + strlen(", label "));
+	if (word_find(line, ", seg6 ", segs, sizeof(segs)) == NULL)
+		return;
+	while (n < SEGMENTS_MAX && (segment[n] = strsep(&rest, ",")) != NULL)
+		n++;
+	headend_take(push, segment, n,
+		     word_find(line, ", encap behavior ", behavior, sizeof(behavior)),
+		     word_find(line, ", encap source ", source, sizeof(source)));
+}
+
 /* Parse a next hop: "via ", "is directly connected" or "unreachable". Cuts the line. */
 static void
 hop_parse(char *line, struct hops_text *w)
 {
 	char *via = strstr(line, " via "), *dev, *end, *weight;
+	char name[IFNAMSIZ];
+	struct hop_push push;
 
 	if (strstr(line, " unreachable") != NULL) {
 		hops_add_kind(w, strstr(line, "(blackhole)") != NULL  ? "blackhole"
@@ -88,8 +179,11 @@ hop_parse(char *line, struct hops_text *w)
 	*dev = '\0';
 	dev += 2;
 	end = dev + strcspn(dev, ", \n"); /* "wan0 onlink, weight 1" */
+	snprintf(name, sizeof(name), "%.*s", (int)(end - dev), dev);
+	push_parse(end, name, &push);
 	*end = '\0';
-	hops_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
+	hops_add(w, via, dev, push.text,
+		 weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
 }
 
 /* A cache of parsed next hops, because most lines have one of a few next hops. */
@@ -246,18 +340,54 @@ member_text(const json_t *o, const char *key)
 	return json_string_value(json_object_get(o, key));
 }
 
+/*
+ * Set what a next hop pushes. A single segment is an object: {"segs": "2001:db8::1"}.
+ * Several are an array, in which FRR writes one address too many (seen with 10.7).
+ */
+static void
+push_take(const json_t *hop, const char *dev, struct hop_push *push)
+{
+	const json_t *seg6 = json_object_get(hop, "seg6");
+	const char *segment[SEGMENTS_MAX], *one = member_text(seg6, "segs");
+	size_t n = json_array_size(seg6), i;
+	json_t *label;
+
+	*push = (struct hop_push){0};
+	if (!dev_has_vnis(dev))
+		json_array_foreach (json_object_get(hop, "labels"), i, label)
+			push_label(push, (uint32_t)json_integer_value(label));
+	if (n > 2)
+		n--;
+	if (n > SEGMENTS_MAX)
+		n = SEGMENTS_MAX;
+	for (i = 0; i < n; i++) {
+		segment[i] = json_string_value(json_array_get(seg6, i));
+		if (segment[i] == NULL)
+			return;
+	}
+	if (one != NULL)
+		segment[n++] = one;
+	headend_take(push, segment, (unsigned int)n, member_text(hop, "srv6EncapBehavior"),
+		     member_text(hop, "srv6EncapSource"));
+}
+
 static void
 nexthop_take(const json_t *hop, struct hops_text *w)
 {
+	const char *dev = member_text(hop, "interfaceName");
+	struct hop_push push;
+
 	if (!row_true(hop, "fib") || row_true(hop, "recursive"))
 		return;
 	if (row_true(hop, "unreachable"))
 		hops_add_kind(w, row_true(hop, "blackhole")         ? "blackhole"
 				 : row_true(hop, "adminProhibited") ? "prohibit"
 								    : "unreachable");
-	else if (member_text(hop, "interfaceName") != NULL)
-		hops_add(w, member_text(hop, "ip"), member_text(hop, "interfaceName"),
+	else if (dev != NULL) {
+		push_take(hop, dev, &push);
+		hops_add(w, member_text(hop, "ip"), dev, push.text,
 			 json_integer_value(json_object_get(hop, "weight")));
+	}
 }
 
 static bool

@@ -49,6 +49,15 @@ int zebra_table(const char *vtysh, bool kernels, uint8_t family, zebra_on_route 
 		void *ctx);
 
 /*
+ * Set the function that returns true for an interface of a VNI (EVPN). zebra prints the VNI
+ * of its next hops as a label. Without a call no interface has a VNI.
+ *
+ * dev  name, made safe for a terminal
+ */
+typedef bool zebra_is_overlay(const char *dev, void *ctx);
+void zebra_set_overlay(zebra_is_overlay *is, void *ctx);
+
+/*
  * Count the routes that zebra has installed, except the kernel's own. The number is from
  * *least to *most, because the summary does not show which of the kernel's routes zebra
  * passes on. Returns as zebra_table(). Unless `aloud`, neither this function nor vtysh

@@ -3,6 +3,7 @@
  * The decoder of `fpmctl audit` for the kernel's routes: its result for each kind of route,
  * and for messages that are not as rtnetlink(7) says.
  *
+ * link: fpm-dataplane/ctl/hop_push.c fpm-dataplane/ctl/json_row.c
  * link: fpm-dataplane/ctl/kernel_route.c fpm-dataplane/ctl/hops_text.c
  * link: fpm-dataplane/ctl/kernel_nexthop.c fpm-dataplane/ctl/kernel_dump.c
  * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
@@ -233,7 +234,9 @@ every_attribute_of_an_ipv6_route(void **state)
 	r = decoded();
 	assert_string_equal(prefix_str(&r->prefix, text), "2001:db8:7::/48");
 	assert_string_equal(prefix_str(&r->src, text), "2001:db8::/32");
-	assert_hops(r, "via fe80::1 dev far0 weight 3; via fe80::2 dev lan0 weight 1");
+	assert_hops(
+		r,
+		"via fe80::1 dev far0 label 100 weight 3; via fe80::2 dev lan0 weight 1");
 	assert_int_equal(r->table, 1000);
 	assert_int_equal(r->metric, 77);
 	assert_int_equal(r->preference, 2);
@@ -272,7 +275,66 @@ gateways_of_the_other_family_encapsulations_and_unknown_interfaces(void **state)
 	put_via("fe80::9");
 	mnl_attr_put_u32(h, RTA_OIF, 99);
 	put_encap();
-	assert_hops(decoded(), "via fe80::9 dev if99 weight 1");
+	assert_hops(decoded(), "via fe80::9 dev if99 label 100 weight 1");
+}
+
+/* Put a headend of SRv6 with segments fd00::1 and fd00::2; `mode` of seg6_iptunnel.h. */
+static void
+put_headend(uint32_t mode, uint8_t tag)
+{
+	uint8_t tunnel[4 + 8 + 32] = {[5] = 4, [6] = 4, [7] = 1, [8] = 1, [11] = tag};
+	struct nlattr *encap;
+
+	memcpy(tunnel, &mode, sizeof(mode));
+	assert_int_equal(inet_pton(AF_INET6, "fd00::2", tunnel + 12), 1);
+	assert_int_equal(inet_pton(AF_INET6, "fd00::1", tunnel + 28), 1);
+	encap = mnl_attr_nest_start(h, RTA_ENCAP);
+	mnl_attr_put(h, 1, sizeof(tunnel), tunnel);
+	mnl_attr_nest_end(h, encap);
+	mnl_attr_put_u16(h, RTA_ENCAP_TYPE, LWTUNNEL_ENCAP_SEG6);
+}
+
+static void
+a_headend_has_its_segments(void **state)
+{
+	static const struct {
+		uint32_t mode;
+		uint8_t tag;
+		const char *push;
+	} of[] = {{1, 0, "H.Encaps fd00::1 fd00::2"},
+		  {3, 0, "H.Encaps.Red fd00::1 fd00::2"},
+		  {0, 0, "SRv6 refused"},
+		  {1, 9, "SRv6 refused"}};
+	char want[80];
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		begin(AF_INET6, 0);
+		mnl_attr_put_u32(h, RTA_OIF, 5);
+		put_headend(of[i].mode, of[i].tag);
+		snprintf(want, sizeof(want), "dev wan0 %s weight 1", of[i].push);
+		assert_hops(decoded(), want);
+	}
+}
+
+/* zebra's copy of an IPv6 route with an IPv4 gateway (6PE) has no gateway. */
+static void
+a_copy_without_a_gateway_may_lack_labels(void **state)
+{
+	struct kernel_route *r;
+
+	begin(AF_INET6, 0);
+	mnl_attr_put_u32(h, RTA_OIF, 5);
+	put_encap();
+	r = decoded();
+	hops_drop_bare_push(&r->hops);
+	assert_hops(r, "dev wan0 weight 1");
+	begin(AF_INET6, 0);
+	put_address(RTA_GATEWAY, "fe80::1");
+	mnl_attr_put_u32(h, RTA_OIF, 5);
+	put_encap();
+	r = decoded();
+	hops_drop_bare_push(&r->hops);
+	assert_hops(r, "via fe80::1 dev wan0 label 100 weight 1");
 }
 
 static void
@@ -642,8 +704,9 @@ a_bad_message_leaves_nothing_behind(void **state)
 	((struct rtnexthop *)((uint8_t *)mnl_nlmsg_get_payload_tail(h) - 28))->rtnh_len = 3;
 	assert_bad();
 	rich();
-	assert_hops(decoded(),
-		    "via fe80::1 dev far0 weight 3; via fe80::2 dev lan0 weight 1");
+	assert_hops(
+		decoded(),
+		"via fe80::1 dev far0 label 100 weight 3; via fe80::2 dev lan0 weight 1");
 }
 
 int
@@ -654,6 +717,8 @@ main(void)
 		TEST(a_route_by_a_gateway),
 		TEST(every_attribute_of_an_ipv6_route),
 		TEST(a_subnet_of_a_macvlan_is_down_with_the_interface_below),
+		TEST(a_headend_has_its_segments),
+		TEST(a_copy_without_a_gateway_may_lack_labels),
 		TEST(gateways_of_the_other_family_encapsulations_and_unknown_interfaces),
 		TEST(a_route_of_252_next_hops),
 		TEST(next_hops_of_an_object),

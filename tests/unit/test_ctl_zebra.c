@@ -2,6 +2,7 @@
 /*
  * fpmctl audit reads the output of vtysh. A script takes the place of vtysh.
  *
+ * link: fpm-dataplane/ctl/hop_push.c
  * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/hops_text.c fpm-dataplane/ctl/run.c
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/doctor/parse.c
  * link: fpm-dataplane/ctl/frr_version.c
@@ -143,7 +144,7 @@ a_mapped_gateway_has_one_spelling(void **state)
 		struct hops_text w = {0};
 		char *text;
 
-		hops_add(&w, via[i], "br1", 1);
+		hops_add(&w, via[i], "br1", NULL, 1);
 		text = hops_join(&w);
 		assert_string_equal(text, "via ::ffff:192.0.2.132 dev br1 weight 1");
 		free(text);
@@ -219,6 +220,101 @@ a_line_that_names_no_next_hop_adds_none(void **state)
 	free(hops);
 }
 
+/* Return the next hops of a route whose table line has `words` behind the interface. */
+static char *
+hops_of_words(const char *words)
+{
+	char text[512], *hops = NULL;
+
+	snprintf(text, sizeof(text),
+		 "Codes: K - kernel route\n\n"
+		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, wan0%s, weight 1, 00:00:06",
+		 words);
+	assert_int_equal(zebra_table(vtysh_that_says(text), true, 4, keep_hops, &hops), 0);
+	return hops;
+}
+
+/* Return the next hops of a route whose next hop has these members in JSON. */
+static char *
+hops_of_members(const char *members)
+{
+	struct prefix p;
+	char text[512], *hops = NULL;
+
+	assert_int_equal(prefix_parse("198.51.100.0/24", &p, NULL), 0);
+	snprintf(text, sizeof(text),
+		 "{\"198.51.100.0/24\":[{\"protocol\":\"bgp\",\"selected\":true,"
+		 "\"installed\":true,\"nexthops\":[{\"fib\":true,\"ip\":\"192.0.2.2\","
+		 "\"interfaceName\":\"wan0\",%s,\"weight\":1}]}]}",
+		 members);
+	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, true, &hops), 0);
+	return hops;
+}
+
+/* The lines and members are as FRR 8.4 and 10.7 print them. */
+static void
+labels_and_segments_are_those_of_the_row(void **state)
+{
+	static const struct {
+		const char *words, *members, *push;
+	} of[] = {
+		{", label 17/30", "\"labels\":[17,30]", " label 17/30"},
+		{", label 300/implicit-null", "\"labels\":[300,3]", " label 300"},
+		{", label implicit-null", "\"labels\":[3]", ""},
+		{", label IPv4 Explicit Null/Reserved (9)/IPv6 Explicit Null",
+		 "\"labels\":[0,9,2]", " label 0/9/2"},
+		{", seg6local unspec unspec, seg6 fd00:1::7",
+		 "\"seg6local\":{\"action\":\"unspec\"},\"seg6\":{\"segs\":\"fd00:1::7\"}",
+		 " H.Encaps fd00:1::7"},
+		{", seg6local End.DT4 table 100, seg6 ::", "\"seg6\":{\"segs\":\"::\"}",
+		 ""},
+		{", seg6 fd00:1::7,fd00:2::",
+		 "\"srv6EncapBehavior\":\"H.Encaps\","
+		 "\"seg6\":[\"fd00:1::7\",\"fd00:2::\",\"6162::\"]",
+		 " H.Encaps fd00:1::7 fd00:2::"},
+		{", seg6 fd00:1::7, encap behavior H.Encaps.Red, encap source fd00::9",
+		 "\"srv6EncapBehavior\":\"H.Encaps.Red\",\"srv6EncapSource\":\"fd00::9\","
+		 "\"seg6\":{\"segs\":\"fd00:1::7\"}",
+		 " H.Encaps.Red fd00:1::7 source fd00::9"},
+		{", seg6 fd00:1::7, encap behavior H.Insert",
+		 "\"srv6EncapBehavior\":\"H.Insert\",\"seg6\":{\"segs\":\"fd00:1::7\"}",
+		 " SRv6 refused"},
+	};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		char want[128], *table = hops_of_words(of[i].words),
+				*prefix = hops_of_members(of[i].members);
+
+		snprintf(want, sizeof(want), "via 192.0.2.2 dev wan0%s weight 1",
+			 of[i].push);
+		assert_string_equal(table, want);
+		assert_string_equal(prefix, want);
+		free(table);
+		free(prefix);
+	}
+}
+
+static bool
+is_wan0(const char *dev, void *ctx)
+{
+	return strcmp(dev, "wan0") == 0;
+}
+
+static void
+a_vni_is_no_label(void **state)
+{
+	char *table, *prefix;
+
+	zebra_set_overlay(is_wan0, NULL);
+	table = hops_of_words(", label 1000");
+	prefix = hops_of_members("\"labels\":[1000]");
+	zebra_set_overlay(NULL, NULL);
+	assert_string_equal(table, "via 192.0.2.2 dev wan0 weight 1");
+	assert_string_equal(prefix, table);
+	free(table);
+	free(prefix);
+}
+
 int
 main(void)
 {
@@ -226,6 +322,8 @@ main(void)
 		cmocka_unit_test(each_of_many_next_hops_is_read),
 		cmocka_unit_test(a_line_that_names_no_next_hop_adds_none),
 		cmocka_unit_test(a_route_that_drops_has_its_kind),
+		cmocka_unit_test(labels_and_segments_are_those_of_the_row),
+		cmocka_unit_test(a_vni_is_no_label),
 		cmocka_unit_test(a_mapped_gateway_has_one_spelling),
 		cmocka_unit_test(names_are_for_a_terminal_and_the_same_in_text_and_json),
 	};

@@ -3,6 +3,7 @@
  * The check `mpls` of fpmctl doctor, on synthetic machines: a folder stands for /, a script
  * takes the place of vtysh, and kernel_dump() of this file takes the place of the kernel.
  *
+ * link: fpm-dataplane/ctl/hop_push.c
  * link: fpm-dataplane/base/sysfs.c
  * link: fpm-dataplane/ctl/frr_version.c fpm-dataplane/ctl/doctor/mpls.c
  * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/pci/

@@ -3,6 +3,7 @@
  * FRR's version and its faults: the parser, and the check frr-version of fpmctl doctor. A
  * script takes the place of vtysh.
  *
+ * link: fpm-dataplane/ctl/hop_push.c
  * link: fpm-dataplane/base/sysfs.c
  * link: fpm-dataplane/ctl/frr_version.c fpm-dataplane/ctl/doctor/frr_faults.c
  * link: fpm-dataplane/ctl/doctor/frr.c fpm-dataplane/ctl/doctor/exam.c

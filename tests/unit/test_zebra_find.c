@@ -3,6 +3,7 @@
  * fpmctl finds the zebra of the control namespace, and the vtysh command for it. A folder
  * stands for /, and a thread takes the place of the daemon.
  *
+ * link: fpm-dataplane/ctl/hop_push.c
  * link: fpm-dataplane/base/sysfs.c
  * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/zebra_find.c fpm-dataplane/ctl/run.c
  * link: fpm-dataplane/ctl/frr_version.c fpm-dataplane/ctl/hops_text.c
