@@ -221,6 +221,9 @@ row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
 			 of_kernel ? weight_in_kernel(row_int(hop, "weight"))
 				   : row_int(hop, "weight"));
 	}
+	/* zebra's table has no MTU. */
+	if (of_kernel && w->n > 0)
+		hops_set_mtu(w, ip6, (uint32_t)row_int(row, "mtu"));
 	if (as == AS_COPY6)
 		hops_drop_bare_push(w);
 	if (w->n == 0) /* blackhole, unresolved, ... */

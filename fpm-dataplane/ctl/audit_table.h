@@ -94,7 +94,7 @@ void table_clear(struct table *t);
 
 /* The form in which audit_row_text() writes the next hops. */
 enum spelling {
-	AS_TOLD,   /* as their source reports them: zebra has weights of 16 bits */
+	AS_TOLD,   /* as their source reports them: zebra has weights of 16 bits, no MTU */
 	AS_KERNEL, /* as in the kernel: only the low eight bits of weight - 1 (rtnh_hops) */
 	/*
 	 * AS_KERNEL of IPv6 routes, without IPv4 gateways (doc/fpm.md, 5.2). A next hop

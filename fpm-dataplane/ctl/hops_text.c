@@ -16,6 +16,7 @@ hops_reset(struct hops_text *w)
 {
 	while (w->n > 0)
 		free(w->hop[--w->n]);
+	w->mtu_bytes = 0;
 }
 
 void
@@ -77,6 +78,16 @@ hops_add(struct hops_text *w, const char *via, const char *dev, const char *push
 }
 
 void
+hops_set_mtu(struct hops_text *w, bool ip6, uint32_t mtu_bytes)
+{
+	uint32_t least = ip6 ? 1280 : 68; /* RFC 8200, 5; RFC 791, 3.2 */
+
+	w->mtu_bytes = mtu_bytes == 0 || mtu_bytes >= UINT16_MAX ? 0
+		       : mtu_bytes < least                       ? least
+								 : mtu_bytes;
+}
+
+void
 hops_drop_bare_push(struct hops_text *w)
 {
 	for (unsigned int i = 0; i < w->n; i++) {
@@ -99,7 +110,7 @@ text_order(const void *a, const void *b)
 char *
 hops_join(struct hops_text *w)
 {
-	size_t size = 1;
+	size_t size = sizeof(", mtu 65535");
 	char *text, *end;
 
 	if (w->n == 0)
@@ -115,6 +126,8 @@ hops_join(struct hops_text *w)
 		abort();
 	for (unsigned int i = 0; i < w->n; i++)
 		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->hop[i]);
+	if (w->mtu_bytes != 0)
+		sprintf(end, ", mtu %u", w->mtu_bytes);
 	return text;
 }
 

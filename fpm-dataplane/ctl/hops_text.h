@@ -3,6 +3,7 @@
 #ifndef CTL_HOPS_TEXT_H
 #define CTL_HOPS_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -11,6 +12,7 @@
  */
 struct hops_text {
 	unsigned int n, cap;
+	uint32_t mtu_bytes; /* of the route; 0: none */
 	char **hop;
 };
 void hops_reset(struct hops_text *w);
@@ -18,7 +20,12 @@ void hops_reset(struct hops_text *w);
 void hops_add(struct hops_text *w, const char *via, const char *dev, const char *push,
 	      long long weight);
 void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
-/* Join all next hops with "; ". The caller frees the text. NULL: there are no next hops. */
+/*
+ * Set the MTU of a route of the family. The dataplane raises it to the minimum of the
+ * family, and ignores an MTU that limits nothing.
+ */
+void hops_set_mtu(struct hops_text *w, bool ip6, uint32_t mtu_bytes);
+/* Join all next hops with "; ", and ", mtu 1400" at the end if there is an MTU. The caller frees the text. NULL: there are no next hops. */
 char *hops_join(struct hops_text *w);
 /* Remove what IPv6 next hops without a gateway push: see AS_COPY6 of audit_table.h. */
 void hops_drop_bare_push(struct hops_text *w);

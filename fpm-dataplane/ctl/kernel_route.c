@@ -31,7 +31,7 @@ struct octets {
  */
 struct attributes {
 	struct octets dst, src, oif, gateway, via, multipath, priority, table, cacheinfo,
-		pref, nhid, encap, encap_type;
+		pref, nhid, encap, encap_type, metrics;
 };
 
 /* The decoded content of a message, without its prefix. */
@@ -88,6 +88,8 @@ attribute_find(struct attributes *a, uint16_t type)
 		return &a->pref;
 	case RTA_NH_ID:
 		return &a->nhid;
+	case RTA_METRICS:
+		return &a->metrics;
 	case RTA_ENCAP:
 		return &a->encap;
 	case RTA_ENCAP_TYPE:
@@ -386,6 +388,25 @@ condition_take(struct meaning *m, const struct rtmsg *rtm, const struct attribut
 	return true;
 }
 
+/* Take the MTU of a route with next hops. Returns false if the attribute is malformed. */
+static bool
+mtu_take(struct meaning *m, const struct attributes *a, bool ip6)
+{
+	struct octets rest = a->metrics, whole, value;
+	uint32_t mtu = 0;
+	uint16_t type;
+
+	while (rest.len > 0) {
+		if (!attribute_cut(&rest, &type, &whole, &value))
+			return false;
+		if (type == RTAX_MTU && !u32_take(&value, &mtu))
+			return false;
+	}
+	if (m->state == NULL && m->r.hops.n > 0)
+		hops_set_mtu(&m->r.hops, ip6, mtu);
+	return true;
+}
+
 /* Decode all but the prefix. Returns false if the message is malformed. */
 static bool
 meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm,
@@ -408,6 +429,7 @@ meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm
 	       multipath_take(d, m, a->multipath, family) && u32_take(&a->nhid, &nhid);
 	if (well && nhid != 0 && m->state == NULL && m->r.hops.n == 0)
 		object_take(d, m, nhid, 1);
+	well = well && mtu_take(m, a, family == 6);
 	if (m->state != NULL && m->state[0] != '\0')
 		hops_add_kind(&m->r.hops, m->state);
 	m->r.is_local = m->r.table == RT_TABLE_LOCAL;

@@ -342,7 +342,8 @@ member_text(const json_t *o, const char *key)
 
 /*
  * Set what a next hop pushes. A single segment is an object: {"segs": "2001:db8::1"}.
- * Several are an array, in which FRR writes one address too many (seen with 10.7).
+ * Several are an array, in which FRR 10 writes one address too many
+ * (nexthop_json_helper()).
  */
 static void
 push_take(const json_t *hop, const char *dev, struct hop_push *push)

@@ -98,3 +98,24 @@ def test_segments_of_a_route_of_the_kernel(dut, wan, audit):
         assert f"DIFFERS {prefix}: {text} no route" in said
     finally:
         dut.ip(f"-6 route del {prefix}")
+
+
+def test_another_mtu_of_a_route_differs(dut, wan, audit):
+    """zebra's copy in the kernel has an MTU that the route of the dataplane lacks. Routes of the kernel with
+    an MTU are equal, also if the MTU is locked or below the minimum of the family."""
+    routes = [f"198.18.1.0/24 via {wan.peer4} mtu lock 1400", f"198.18.2.0/24 via {wan.peer4} mtu 60"]
+    copy = f"{NET} via {wan.peer4} dev {wan.tap} proto bgp metric 20"
+    hop = {"ip": wan.peer4, "interfaceName": wan.tap, "line": f"via {wan.peer4}, {wan.tap}"}
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.ip(*(f"route add {route}" for route in [*routes, copy]))
+    try:
+        eventually(lambda: dut.route_row("198.18.2.0/24"), 5, 0.01)
+        code, said = audit(**hop)
+        assert code == 0, said
+        dut.ip(f"route replace {copy} mtu 1400")
+        code, said = audit(**hop)
+    finally:
+        dut.ip(*(f"route del {route}" for route in [*routes, copy]))
+    via = f"via {wan.peer4} dev {wan.tap} weight 1"
+    assert code == 3, said
+    assert f"DIFFERS {NET}: zebra's copy in the kernel has {via}, mtu 1400, zebra and the dataplane have {via}" in said

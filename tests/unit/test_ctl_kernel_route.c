@@ -337,6 +337,43 @@ a_copy_without_a_gateway_may_lack_labels(void **state)
 	assert_hops(r, "via fe80::1 dev wan0 label 100 weight 1");
 }
 
+/* Put RTA_METRICS with an MTU that is locked, and an MSS. */
+static void
+put_mtu(uint32_t mtu_bytes)
+{
+	struct nlattr *metrics = mnl_attr_nest_start(h, RTA_METRICS);
+
+	mnl_attr_put_u32(h, RTAX_LOCK, 1 << RTAX_MTU);
+	mnl_attr_put_u32(h, RTAX_MTU, mtu_bytes);
+	mnl_attr_put_u32(h, RTAX_ADVMSS, 1300);
+	mnl_attr_nest_end(h, metrics);
+}
+
+static void
+the_mtu_of_a_route_is_the_one_that_counts(void **state)
+{
+	static const struct {
+		uint8_t af;
+		uint32_t mtu_bytes;
+		const char *hops;
+	} of[] = {{AF_INET, 1400, "dev wan0 weight 1, mtu 1400"},
+		  {AF_INET, 60, "dev wan0 weight 1, mtu 68"},
+		  {AF_INET6, 1200, "dev wan0 weight 1, mtu 1280"},
+		  {AF_INET6, 65535, "dev wan0 weight 1"}};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		begin(of[i].af, 0);
+		mnl_attr_put_u32(h, RTA_OIF, 5);
+		put_mtu(of[i].mtu_bytes);
+		assert_hops(decoded(), of[i].hops);
+	}
+	begin(AF_INET, 24);
+	rtm->rtm_type = RTN_BLACKHOLE;
+	put_address(RTA_DST, "10.9.0.0");
+	put_mtu(1400);
+	assert_hops(decoded(), "blackhole");
+}
+
 static void
 a_route_of_252_next_hops(void **state)
 {
@@ -717,6 +754,7 @@ main(void)
 		TEST(a_route_by_a_gateway),
 		TEST(every_attribute_of_an_ipv6_route),
 		TEST(a_subnet_of_a_macvlan_is_down_with_the_interface_below),
+		TEST(the_mtu_of_a_route_is_the_one_that_counts),
 		TEST(a_headend_has_its_segments),
 		TEST(a_copy_without_a_gateway_may_lack_labels),
 		TEST(gateways_of_the_other_family_encapsulations_and_unknown_interfaces),
