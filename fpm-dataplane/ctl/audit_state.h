@@ -13,6 +13,7 @@
 
 #include "base/prefix.h"
 #include "ctl/audit_labels.h"
+#include "ctl/audit_links.h"
 #include "ctl/audit_rules.h"
 #include "ctl/audit_table.h"
 #include "ctl/kernel_links.h"
@@ -41,7 +42,10 @@ struct audit {
 	struct comparison with[N_PEERS];
 	struct label_audit labels;
 	struct rule_audit rules;
-	struct table rib, other; /* `other`: the routes of side `peer` */
+	struct link_audit interfaces;
+	size_t n_interfaces_differ; /* settings of interfaces that differ */
+	long long n_warnings;       /* settings of the kernel that are not obeyed */
+	struct table rib, other;    /* `other`: the routes of side `peer` */
 	/* other.n and n_not_obeyed at the start of the kernel's present answer */
 	size_t other_kept;
 	unsigned long long not_obeyed_kept;

@@ -8,7 +8,8 @@
  * so each difference is looked up again by prefix, until both sides agree or have differed
  * ROUNDS times.
  *
- * The rules of policy routing are compared with the kernel's (audit_rules.c).
+ * The rules of policy routing (audit_rules.c) and the interfaces (audit_links.c) are compared
+ * with the kernel's.
  *
  * All tables are compared with the kernel: main, the tables of VRFs and of rules, and their
  * source-specific routes. zebra shows main and VRFs; a VRF with routes only in zebra is a
@@ -434,26 +435,71 @@ audit_with_rules(struct audit *a)
 	return rc;
 }
 
+/* Compare the interfaces with the kernel's, and print the differences. */
+static int
+audit_with_links(struct audit *a)
+{
+	int rc = audit_links(a->socket, &a->interfaces);
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (a->interfaces.differences, i, row) {
+		if (a->json)
+			json_array_append(a->differences, row);
+		else if (i < DETAIL_MAX)
+			line_print(4,
+				   "interface %s: DIFFERS %s: the kernel has %s, the "
+				   "dataplane has %s",
+				   row_str(row, "interface"), row_str(row, "setting"),
+				   row_str(row, "kernel"), row_str(row, "rib"));
+	}
+	a->n_interfaces_differ = json_array_size(a->interfaces.differences);
+	audit_links_free(&a->interfaces);
+	return rc;
+}
+
+/* Print the line about interfaces. */
+static void
+links_conclude(const struct audit *a)
+{
+	size_t n = a->interfaces.n;
+
+	printf("links   %zu interface%s compared with the kernel's: %zu setting%s "
+	       "differ%s\n",
+	       n, text_plural((long long)n), a->n_interfaces_differ,
+	       text_plural((long long)a->n_interfaces_differ),
+	       text_noun((long long)a->n_interfaces_differ, "s", ""));
+}
+
+static unsigned long long
+differences_count(const struct audit *a)
+{
+	return a->with[PEER_ZEBRA].n_found + a->with[PEER_KERNEL].n_found + a->n_fib +
+	       a->n_interfaces_differ;
+}
+
 static void
 audit_conclude(struct audit *a, double seconds)
 {
 	const struct comparison *z = &a->with[PEER_ZEBRA], *k = &a->with[PEER_KERNEL];
-	unsigned long long all = z->n_found + k->n_found + a->n_fib;
+	unsigned long long all = differences_count(a);
 	long long prefixes = row_int(a->checked, "prefixes"),
 		  lookups = row_int(a->checked, "lookups"),
 		  groups = row_int(a->checked, "groups");
 
 	if (a->json) {
 		json_t *out = json_pack(
-			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O, s:f}",
+			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O, "
+			"s:f}",
 			"equal", all == 0, "zebra_labels", (json_int_t)a->labels.n_zebra,
 			"rib_labels", (json_int_t)a->labels.n_rib, "kernel_rules",
 			(json_int_t)a->rules.n_kernel, "rib_rules",
 			(json_int_t)a->rules.n_rib, "zebra_routes", (json_int_t)z->n_peer,
 			"undecided", (json_int_t)z->n_undecided, "rib_routes",
 			(json_int_t)z->n_rib, "kernel_prefixes", (json_int_t)k->n_peer,
-			"kernel_not_obeyed", (json_int_t)k->n_not_obeyed, "fib", a->checked,
-			"differences", a->differences, "seconds", seconds);
+			"kernel_not_obeyed", (json_int_t)k->n_not_obeyed, "interfaces",
+			(json_int_t)a->interfaces.n, "fib", a->checked, "differences",
+			a->differences, "seconds", seconds);
 
 		json_print(out);
 		json_decref(out);
@@ -493,6 +539,7 @@ audit_conclude(struct audit *a, double seconds)
 	printf("rules   %zu of the kernel, %zu in the dataplane: %zu differ%s\n",
 	       a->rules.n_kernel, a->rules.n_rib, a->rules.n_found,
 	       text_noun((long long)a->rules.n_found, "s", ""));
+	links_conclude(a);
 	if (k->n_copies > 0)
 		printf("copies  %llu route%s in the kernel differ%s from zebra's, which "
 		       "the dataplane obeys: only the kernel's copy was changed\n",
@@ -584,10 +631,12 @@ audit_run(const struct options *opt, int n, char **word)
 		rc = audit_with(&a, PEER_KERNEL);
 	if (rc == CTL_OK)
 		rc = audit_with_rules(&a);
+	if (rc == CTL_OK)
+		rc = audit_with_links(&a);
 	n_found = a.with[PEER_ZEBRA].n_found + a.with[PEER_KERNEL].n_found;
 	if (rc == CTL_OK) {
 		audit_conclude(&a, monotonic_s() - start);
-		rc = n_found + a.n_fib == 0 ? CTL_OK : CTL_DIFFERENT;
+		rc = differences_count(&a) == 0 ? CTL_OK : CTL_DIFFERENT;
 	}
 	if (rc == CTL_DIFFERENT && opt->repair && n_found > 0) {
 		rc = audit_ask(&a, json_pack("{s:s}", "do", "replay"), NULL);
@@ -613,7 +662,8 @@ static void
 audit_help(FILE *out)
 {
 	fputs("      audit compares table main, the tables of VRFs and of rules,\n"
-	      "      source-specific routes, labels, and the rules of policy routing.\n"
+	      "      source-specific routes, labels, the rules of policy routing, and\n"
+	      "      settings of interfaces.\n"
 	      "      --repair         write the FIB again, and ask zebra for a replay\n"
 	      "      --vtysh COMMAND  the vtysh of the zebra to ask, such as 'vtysh -N "
 	      "r1'.\n"

@@ -3,11 +3,16 @@
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/kernel_dump.h"
+
+/* Linux 6.17 */
+#define FORCE_FORWARDING (DEVCONF_ACCEPT_RA_MIN_LFT + 1)
 
 struct reader {
 	struct kernel_link *link;
@@ -33,6 +38,19 @@ octets_take(const struct nlattr *a, void *out, size_t size)
 	memcpy(out, mnl_attr_get_payload(a), len < size ? len : size);
 }
 
+/* Take IFLA_INFO_DATA of a VLAN or macvlan; the number of both attributes is 1. */
+static int
+info_data_take(const struct nlattr *a, void *data)
+{
+	struct kernel_link *link = data;
+
+	if (mnl_attr_get_type(a) == IFLA_VLAN_ID && strcmp(link->kind, "vlan") == 0)
+		octets_take(a, &link->vlan_id, sizeof(link->vlan_id));
+	if (mnl_attr_get_type(a) == IFLA_MACVLAN_MODE && strcmp(link->kind, "macvlan") == 0)
+		octets_take(a, &link->macvlan_mode, sizeof(link->macvlan_mode));
+	return MNL_CB_OK;
+}
+
 static int
 info_take(const struct nlattr *a, void *data)
 {
@@ -40,7 +58,58 @@ info_take(const struct nlattr *a, void *data)
 
 	if (mnl_attr_get_type(a) == IFLA_INFO_KIND)
 		text_take(a, link->kind, sizeof(link->kind));
+	else if (mnl_attr_get_type(a) == IFLA_INFO_DATA)
+		return mnl_attr_parse_nested(a, info_data_take, link);
 	return MNL_CB_OK;
+}
+
+/* Return a value of an array of sysctls; 0: the kernel does not have this sysctl. */
+static int32_t
+conf_value(const struct nlattr *a, unsigned int i)
+{
+	int32_t value = 0;
+
+	if (mnl_attr_get_payload_len(a) >= (i + 1) * sizeof(value))
+		memcpy(&value, (const uint8_t *)mnl_attr_get_payload(a) + i * sizeof(value),
+		       sizeof(value));
+	return value;
+}
+
+static int
+ipv4_take(const struct nlattr *a, void *data)
+{
+	struct kernel_link *link = data;
+
+	if (mnl_attr_get_type(a) != IFLA_INET_CONF)
+		return MNL_CB_OK;
+	link->has_ipv4 = true;
+	/* The first IPv4 sysctl has number 1, and is the first in the array. */
+	link->forwarding4 = conf_value(a, IPV4_DEVCONF_FORWARDING - 1) != 0;
+	return MNL_CB_OK;
+}
+
+static int
+ipv6_take(const struct nlattr *a, void *data)
+{
+	struct kernel_link *link = data;
+
+	if (mnl_attr_get_type(a) != IFLA_INET6_CONF)
+		return MNL_CB_OK;
+	link->has_ipv6 = true;
+	link->ipv6_off = conf_value(a, DEVCONF_DISABLE_IPV6) != 0;
+	link->mtu6_bytes = (uint32_t)conf_value(a, DEVCONF_MTU6);
+	link->force_forwarding6 = conf_value(a, FORCE_FORWARDING) != 0;
+	return MNL_CB_OK;
+}
+
+static int
+family_take(const struct nlattr *a, void *data)
+{
+	uint16_t family = mnl_attr_get_type(a);
+
+	return family == AF_INET    ? mnl_attr_parse_nested(a, ipv4_take, data)
+	       : family == AF_INET6 ? mnl_attr_parse_nested(a, ipv6_take, data)
+				    : MNL_CB_OK;
 }
 
 static int
@@ -81,6 +150,11 @@ attribute_take(const struct nlattr *a, void *data)
 	case IFLA_STATS64:
 		octets_take(a, &link->count, sizeof(link->count));
 		break;
+	case IFLA_PROTO_DOWN:
+		octets_take(a, &link->proto_down, 1);
+		break;
+	case IFLA_AF_SPEC:
+		return mnl_attr_parse_nested(a, family_take, link);
 	case IFLA_LINKINFO:
 		return mnl_attr_parse_nested(a, info_take, link);
 	default:

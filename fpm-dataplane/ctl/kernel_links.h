@@ -17,6 +17,14 @@ struct kernel_link {
 	uint16_t hardware; /* ARPHRD_ */
 	uint8_t operstate; /* IF_OPER_ */
 	bool promiscuous;
+	bool proto_down;
+	/* a macvlan: its mode (MACVLAN_MODE_*); a VLAN: its id; else 0 */
+	uint32_t macvlan_mode;
+	uint16_t vlan_id;
+	/* sysctls of the link; has_ipv4 or has_ipv6 is false: the kernel tells none */
+	bool has_ipv4, forwarding4;
+	bool has_ipv6, ipv6_off, force_forwarding6;
+	uint32_t mtu6_bytes;
 	char name[IF_NAMESIZE]; /* may have any octet but 0, blanks and '/' */
 	char kind[16];          /* "vlan", "tun"...; "": none, for example a NIC */
 	char alias[256];

@@ -116,6 +116,7 @@ carrier_set_speed(struct iface *ifc, const struct port_link *link)
 		return;
 	ifc->speed = *link;
 	rc = device_result(ifc, tap_speed(&ifc->tap, link->mbit_per_s, link->full_duplex));
+	ifc->speed_refused = rc < 0;
 	if (rc == -EOPNOTSUPP && !is_refused_by_kernel) {
 		is_refused_by_kernel = true;
 		log_warn("neigh: speed of taps not set error=\"%s\" effect=costs-of-ospf",

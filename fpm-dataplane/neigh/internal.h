@@ -167,6 +167,7 @@ struct iface {
 	/* the TAP had another carrier a period ago: see carrier_restore() */
 	bool carrier_differs;
 	struct port_link speed;         /* speed and duplex that the TAP was given last */
+	bool speed_refused;             /* ... and that the kernel refused */
 	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
 	unsigned int n_unlogged;        /* lines about the link that were not logged */
 	double log_credit;              /* log lines that are allowed ... */

@@ -230,6 +230,35 @@ row_add_urpf(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 		      counters_urpf(fi->ifidx) - n->iface[fi->ifidx].urpf_base);
 }
 
+/*
+ * Add the settings that forwarders obey. `fpmctl audit` compares them with the kernel's.
+ *
+ * mtu_max     of a port, VLAN or macvlan: the device allows no larger MTU
+ * speed_mbit  the speed that the TAP was given; null: none, or the kernel refused it
+ * link        of a port whose device is an interface of the kernel: that has a link
+ */
+static void
+row_add_forwarders(json_t *row, const struct neigh *n, const struct fib_iface *fi)
+{
+	const struct iface *ifc = &n->iface[fi->ifidx];
+	uint32_t mbit = ifc->speed_refused ? 0 : ifc->speed.mbit_per_s;
+	char mac[MAC_STRLEN];
+	json_t *o = json_pack(
+		"{s:s, s:b, s:i, s:i, s:b, s:b, s:b}", "mac", mac_str(fi->mac, mac), "up",
+		fi->up, "mtu", (int)fi->mtu_bytes, "mtu6", (int)fi->mtu6_bytes, "ipv6",
+		!fi->ipv6_off, "forwarding4", fi->forward4, "forwarding6", fi->forward6);
+
+	if (!ifc->tunnel)
+		row_set(o, "mtu_max",
+			json_integer(iface_dev_mtu(&n->iface[ifc->port->ifidx])));
+	if (fi->ifidx < PORT_MAX) {
+		row_set(o, "speed_mbit", mbit == 0 ? json_null() : json_integer(mbit));
+		if (ifc->port->kernel_if[0] != '\0')
+			row_set(o, "link", json_boolean(ifc->carrier));
+	}
+	row_set(row, "forwarders", o);
+}
+
 /* Return the name of a VRF as its FIB has it (struct fib_vrf). */
 static json_t *
 vrf_name_json(const struct link *vrf)
@@ -292,8 +321,10 @@ interface_row(struct neigh *n, const struct link *l)
 	if (n->n_mpls > 0 || n->conf.mpls_all)
 		row_set(row, "mpls",
 			json_boolean(l->mpls || (n->conf.mpls_all && l->ifidx != 0)));
-	if (l->ifidx != 0)
+	if (l->ifidx != 0) {
 		row_add_urpf(row, n, fib_iface(n->fib, l->ifidx));
+		row_add_forwarders(row, n, fib_iface(n->fib, l->ifidx));
+	}
 	if (l->ifidx >= PORT_MAX)
 		row_add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	if (tunnel_kind(&l->kernel) != NULL)

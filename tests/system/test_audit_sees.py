@@ -7,7 +7,8 @@ import shlex
 
 import pytest
 
-from lib import fpm_speaker as fpm
+from impostor import Impostor
+from lib import api, netns
 from lib.wait import eventually
 from test_audit import HEAD, NET
 from test_headend import ENCAP, SIDS, announce
@@ -119,3 +120,137 @@ def test_another_mtu_of_a_route_differs(dut, wan, audit):
     via = f"via {wan.peer4} dev {wan.tap} weight 1"
     assert code == 3, said
     assert f"DIFFERS {NET}: zebra's copy in the kernel has {via}, mtu 1400, zebra and the dataplane have {via}" in said
+
+
+# --- interfaces ---------------------------------------------------------------------------------
+
+
+def test_interfaces_in_every_state_are_equal(dut, lan, wan, alt, audit):
+    """The audit finds interfaces equal to the kernel's: macvlans, a smaller MTU, an IPv6 MTU, IPv6
+    and forwarding switched off, a TAP and macvlans that are down. tests/vm/test_links_random.py has VLANs and
+    tunnels."""
+    dut.ip(
+        f"link add vr5 link {lan.tap} address 00:00:5e:00:01:05 type macvlan mode bridge",
+        f"link add vr6 link {lan.tap} type macvlan mode bridge",
+        f"link add vr7 link {alt.tap} type macvlan mode bridge",
+        "link set vr5 mtu 1400 up",
+        "link set vr6 up protodown on",
+        "link set vr7 up",
+        f"link set {alt.tap} down",
+    )
+    off = {f"net.ipv6.conf.{lan.tap}.disable_ipv6": 1, f"net.ipv4.conf.{wan.tap}.forwarding": 0}
+    netns.sysctl(dut.ctl, off | {f"net.ipv6.conf.{wan.tap}.mtu": 1300})
+    try:
+        eventually(lambda: {"vr5", "vr6", "vr7"} <= served(dut).keys(), 5, 0.01)
+        code, said = audit()
+    finally:
+        dut.ip(*(f"link del {name}" for name in ("vr5", "vr6", "vr7")), f"link set {alt.tap} up")
+        netns.sysctl(dut.ctl, dict.fromkeys(off, 0) | {f"net.ipv6.conf.{wan.tap}.mtu": 1500})
+        netns.sysctl(dut.ctl, {f"net.ipv4.conf.{wan.tap}.forwarding": 1})
+        eventually(lambda: dut.port_row(alt)["link"] == "up", 5, 0.01)
+    assert code == 0, said
+    assert "interfaces compared with the kernel's: 0 settings differ" in said
+
+
+def served(dut):
+    """Return the settings of the interfaces of the forwarders, by name."""
+    return {row["name"]: row["forwarders"] for row in dut.control.ask("interfaces") if "forwarders" in row}
+
+
+@pytest.fixture
+def altered(dut, tmp_path):
+    """Return a function altered(change). It runs an audit of the daemon, in whose rows of interfaces
+    change(rows) has altered something. Returns the exit code, the text in one line, and the JSON."""
+    path = str(tmp_path / "impostor.sock")
+    change = [None]
+
+    def answer(request):
+        rows = dut.control.request(request)
+        if request.get("show") == "interfaces":
+            change[0](rows)
+        return rows
+
+    def run(new):
+        change[0] = new
+        script = tmp_path / "vtysh"
+        script.write_text("case \"$*\" in *summary*) echo '{\"routes\": []}' ;; *) echo '{}' ;; esac\n")
+        done = dut.fpmctl("audit", "--vtysh", f"sh {script}", socket_path=path)
+        told = json.loads(dut.fpmctl("--json", "audit", "--vtysh", f"sh {script}", socket_path=path).stdout)
+        api.validate(told, {"$ref": "#/components/schemas/FpmctlAudit"})
+        return done.returncode, " ".join((done.stdout + done.stderr).split()), told
+
+    impostor = Impostor(path, answer)
+    yield run
+    impostor.close()
+
+
+# setting of the daemon, its wrong value: setting in the audit, value of the kernel, wrong value as text
+WRONG = {
+    ("mac", "02:00:00:00:00:99"): ("mac", None, "02:00:00:00:00:99"),
+    ("up", False): ("up", "up", "down"),
+    ("mtu", 1400): ("mtu", "1500", "1400"),
+    ("mtu6", 1280): ("ipv6-mtu", "1500", "1280"),
+    ("ipv6", False): ("ipv6", "on", "off"),
+    ("forwarding4", False): ("forwarding4", "on", "off"),
+    ("forwarding6", False): ("forwarding6", "on", "off"),
+    ("speed_mbit", 100): ("speed", "10000", "100"),
+}
+
+
+@pytest.mark.parametrize("key, value", WRONG)
+def test_each_setting_of_an_interface_is_compared(dut, wan, altered, key, value):
+    """One setting of the forwarders is not that of the kernel: a line, exit code 3, and a row."""
+    setting, kernel, rib = WRONG[key, value]
+    kernel = kernel or wan.port_mac
+
+    def change(rows):
+        next(row for row in rows if row["name"] == wan.tap)["forwarders"][key] = value
+
+    code, said, told = altered(change)
+
+    assert code == 3 and "NOT equal." in said, said
+    assert f"interface {wan.tap}: DIFFERS {setting}: the kernel has {kernel}, the dataplane has {rib}" in said
+    assert "1 setting differs" in said
+    row = {"what": "interface", "interface": wan.tap, "setting": setting, "kernel": kernel, "rib": rib}
+    assert (told["equal"], told["differences"]) == (False, [row])
+    assert told["interfaces"] == len(served(dut))
+
+
+def test_an_interface_that_one_side_lacks_differs(dut, lan, altered):
+    """The dataplane lacks a macvlan, or has an interface that the kernel lacks. A macvlan of mode source is
+    no difference."""
+    dut.ip(
+        f"link add vr5 link {lan.tap} type macvlan mode bridge",
+        f"link add vr6 link {lan.tap} type macvlan mode source",
+    )
+    try:
+        eventually(lambda: "vr5" in served(dut), 5, 0.01)
+
+        def change(rows):
+            rows[:] = [row for row in rows if row["name"] != "vr5"]
+            rows.append(next(row for row in rows if row["name"] == lan.tap) | {"name": "gone0", "ifindex": 999999})
+
+        code, said, told = altered(change)
+    finally:
+        dut.ip("link del vr5", "link del vr6")
+    assert code == 3, said
+    assert "interface vr5: DIFFERS present: the kernel has on, the dataplane has off" in said
+    assert "interface gone0: DIFFERS present: the kernel has off, the dataplane has on" in said
+    assert len(told["differences"]) == 2, told
+
+
+def test_a_tap_that_is_down_takes_the_link_below(dut, wan, altered):
+    """A TAP is set down, and the interface below the port still has a link: the far end sees no loss."""
+
+    def change(rows):
+        next(row for row in rows if row["name"] == wan.tap)["forwarders"]["link"] = True
+
+    dut.ip(f"link set {wan.tap} down")
+    try:
+        eventually(lambda: not served(dut)[wan.tap]["up"], 5, 0.01)
+        code, said, _ = altered(change)
+    finally:
+        dut.ip(f"link set {wan.tap} up")
+        eventually(lambda: dut.port_row(wan)["link"] == "up", 5, 0.01)
+    assert code == 3, said
+    assert f"interface {wan.tap}: DIFFERS link-below: the kernel has off, the dataplane has on" in said
