@@ -458,7 +458,14 @@ audit_with_links(struct audit *a)
 	return rc;
 }
 
-/* Print the line about interfaces. */
+static bool
+audit_on_warning(const json_t *row, const char *text, void *ctx)
+{
+	((struct audit *)ctx)->n_warnings++;
+	return true;
+}
+
+/* Print the lines about interfaces, and about settings that are not obeyed. */
 static void
 links_conclude(const struct audit *a)
 {
@@ -469,6 +476,11 @@ links_conclude(const struct audit *a)
 	       n, text_plural((long long)n), a->n_interfaces_differ,
 	       text_plural((long long)a->n_interfaces_differ),
 	       text_noun((long long)a->n_interfaces_differ, "s", ""));
+	if (a->n_warnings > 0)
+		printf("warning %lld setting%s of the kernel %s not obeyed: fpmctl show "
+		       "warnings\n",
+		       a->n_warnings, text_plural(a->n_warnings),
+		       text_noun(a->n_warnings, "is", "are"));
 }
 
 static unsigned long long
@@ -489,7 +501,8 @@ audit_conclude(struct audit *a, double seconds)
 
 	if (a->json) {
 		json_t *out = json_pack(
-			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:O, "
+			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O, "
+			"s:O, "
 			"s:f}",
 			"equal", all == 0, "zebra_labels", (json_int_t)a->labels.n_zebra,
 			"rib_labels", (json_int_t)a->labels.n_rib, "kernel_rules",
@@ -498,8 +511,9 @@ audit_conclude(struct audit *a, double seconds)
 			"undecided", (json_int_t)z->n_undecided, "rib_routes",
 			(json_int_t)z->n_rib, "kernel_prefixes", (json_int_t)k->n_peer,
 			"kernel_not_obeyed", (json_int_t)k->n_not_obeyed, "interfaces",
-			(json_int_t)a->interfaces.n, "fib", a->checked, "differences",
-			a->differences, "seconds", seconds);
+			(json_int_t)a->interfaces.n, "warnings", (json_int_t)a->n_warnings,
+			"fib", a->checked, "differences", a->differences, "seconds",
+			seconds);
 
 		json_print(out);
 		json_decref(out);
@@ -633,6 +647,10 @@ audit_run(const struct options *opt, int n, char **word)
 		rc = audit_with_rules(&a);
 	if (rc == CTL_OK)
 		rc = audit_with_links(&a);
+	/* They are no differences: nothing in the RIB or FIB is wrong. */
+	if (rc == CTL_OK)
+		rc = audit_ask(&a, json_pack("{s:s}", "show", "warnings"),
+			       audit_on_warning);
 	n_found = a.with[PEER_ZEBRA].n_found + a.with[PEER_KERNEL].n_found;
 	if (rc == CTL_OK) {
 		audit_conclude(&a, monotonic_s() - start);

@@ -254,3 +254,23 @@ def test_a_tap_that_is_down_takes_the_link_below(dut, wan, altered):
         eventually(lambda: dut.port_row(wan)["link"] == "up", 5, 0.01)
     assert code == 3, said
     assert f"interface {wan.tap}: DIFFERS link-below: the kernel has off, the dataplane has on" in said
+
+
+def test_settings_that_are_not_obeyed_are_counted(dut, audit):
+    """A chain of nft at a hook that is not obeyed is no difference. The audit prints and counts it."""
+    before = len(dut.control.ask("warnings"))
+    code, said = audit()
+    assert code == 0 and ("not obeyed" in said) == (before > 0), said
+    netns.run(dut.ctl, ["nft", "add table ip t; add chain ip t c { type filter hook forward priority 0; policy drop; }"])
+    try:
+        eventually(lambda: len(dut.control.ask("warnings")) > before, 10, 0.05)
+        code, said = audit()
+        told = json.loads(audit("--json")[1])
+    finally:
+        netns.run(dut.ctl, ["nft", "delete table ip t"])
+        eventually(lambda: len(dut.control.ask("warnings")) == before, 10, 0.05)
+    assert code == 0 and "Equal." in said, said
+    n = before + 1
+    settings = "1 setting of the kernel is" if n == 1 else f"{n} settings of the kernel are"
+    assert f"warning {settings} not obeyed: fpmctl show warnings" in said
+    assert (told["equal"], told["warnings"]) == (True, n)
