@@ -349,20 +349,21 @@ def test_the_machine_is_shared_out_as_it_was():
 
 
 @pytest.mark.parametrize(
-    "copies, zebras, kernels, fib, is_so",
+    "copies, zebras, kernels, fib, links, is_so",
     [
-        (3, "0 differ", "3 differ", "0 differ", True),
-        (1, "0 differ", "1 differs", "0 differ", True),
-        (2, "0 differ", "3 differ", "0 differ", False),
-        (3, "1 differs", "3 differ", "0 differ", False),
-        (3, "0 differ", "3 differ", "1 differs", False),
-        (None, "0 differ", "3 differ", "0 differ", False),
-        (None, "0 differ", "0 differ", "0 differ", False),
+        (3, "0 differ", "3 differ", "0 differ", "0 settings differ", True),
+        (1, "0 differ", "1 differs", "0 differ", "0 settings differ", True),
+        (3, "0 differ", "3 differ", "0 differ", "1 setting differs", False),
+        (2, "0 differ", "3 differ", "0 differ", "0 settings differ", False),
+        (3, "1 differs", "3 differ", "0 differ", "0 settings differ", False),
+        (3, "0 differ", "3 differ", "1 differs", "0 settings differ", False),
+        (None, "0 differ", "3 differ", "0 differ", "0 settings differ", False),
+        (None, "0 differ", "0 differ", "0 differ", "0 settings differ", False),
     ],
 )
-def test_only_copies_differ_if_nothing_else_does(copies, zebras, kernels, fib, is_so):
+def test_only_copies_differ_if_nothing_else_does(copies, zebras, kernels, fib, links, is_so):
     """The judge forgives an audit that found differences in zebra's copies in the kernel alone."""
-    lines = ["zebra   9 routes", "kernel  9 prefixes"]
+    lines = ["zebra   9 routes", "kernel  9 prefixes", f"links   4 interfaces compared with the kernel's: {links}"]
     if copies:
         lines.append(f"copies  {copies} routes in the kernel differ from zebra's, which the ...")
     lines.append(f"RIB     9 routes compared with zebra's: {zebras}; 9 prefixes compared with the kernel's: {kernels}")
