@@ -123,6 +123,13 @@ struct kernel_status {
 	_Atomic uint32_t expired_joined;
 	/* W:rib prefixes in table local that hide routes in Linux but not here */
 	_Atomic uint32_t short_local;
+	/*
+	 * W:rib IPv6 routes that Linux prefers to another route of their prefix and metric
+	 * for packets that come by their interface
+	 */
+	_Atomic uint32_t by_ingress;
+	/* W:rib IPv6 routes with several next hops that were added with several MTUs */
+	_Atomic uint32_t several_mtus;
 };
 extern struct kernel_status kernel_status;
 

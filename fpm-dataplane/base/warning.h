@@ -29,6 +29,9 @@
 	X(LOCAL, "route-local")     \
 	X(LIFE, "route-life")       \
 	X(LARGE, "route-large")     \
+	X(ORDER, "route-order")     \
+	X(MTU, "route-mtu")         \
+	X(SOURCE, "route-source")   \
 	X(CARRIER, "carrier")       \
 	X(LOOPBACK, "loopback")     \
 	X(ENCAP, "encap")           \

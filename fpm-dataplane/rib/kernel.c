@@ -61,6 +61,7 @@ kernel_settle(struct rib *rib, struct route *r)
 	bool local = local_has_records(rib, r);
 	struct prefix p = route_prefix(r);
 
+	kroutes_count_by_ingress(&rib->kroutes, r);
 	kernel_choose(rib, r);
 	route_settle(rib, r, was);
 	if (local)
@@ -490,6 +491,27 @@ kroute_place(struct rib *rib, uint32_t i, const struct kernel_event *ev, bool ad
 	kr->unplaced = false;
 }
 
+/*
+ * Note whether a next hop is appended to the record with another MTU than the next hops
+ * before it. The message has the MTU of the appended next hop. A message of a dump has the
+ * MTU of the first next hop, so it does not show whether the others have the same.
+ */
+static void
+kroute_note_mtus(struct rib *rib, struct kroute *kr, const struct kernel_event *ev)
+{
+	const struct slot *s = slot_at(&rib->slots, kr->slot);
+	bool appended = ev->order == KERNEL_LAST && ev->route.n_hops > 1 && kr->joins;
+
+	if (ev->order == KERNEL_LISTED)
+		return;
+	kroute_set_several_mtus(
+		kr,
+		appended &&
+			(kr->several_mtus ||
+			 (s->kind == SLOT_INLINE && s->number != rib->contents.unresolved &&
+			  s->leg[0].hop.mtu_class != class_of_event(rib, &ev->route))));
+}
+
 static void
 kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 {
@@ -508,6 +530,7 @@ kernel_route_upsert(struct rib *rib, const struct kernel_event *ev)
 	if (added)
 		i = kroute_add(&rib->kroutes, r);
 	kroute_place(rib, i, ev, added);
+	kroute_note_mtus(rib, &rib->kroutes.v[i], ev);
 	kroute_fill(rib, i, ev, slot);
 	mirror_kernel(rib, i);
 	kernel_settle(rib, r);
@@ -569,6 +592,8 @@ kroute_remove_hops(struct rib *rib, uint32_t i, const struct kernel_event *ev)
 		return false;
 	kroute_set_slot(rib, i, slot_for_hops(rib, hops, s->number));
 	kroute_lost_hops(&rib->kroutes.v[i], ev);
+	if (kept == 1)
+		kroute_set_several_mtus(&rib->kroutes.v[i], false);
 	mirror_kernel(rib, i);
 	return true;
 }

@@ -188,6 +188,16 @@ kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
 	vec32_push(&k->connected, number);
 }
 
+/* Count a record in a field of kernel_status if it `is` counted and `was` not, or reverse. */
+static void
+status_count(_Atomic uint32_t *field, bool was, bool is)
+{
+	uint32_t n = atomic_load_explicit(field, memory_order_relaxed);
+
+	if (was != is)
+		atomic_store_explicit(field, is ? n + 1 : n - 1, memory_order_relaxed);
+}
+
 /*
  * Set whether kernel_status.short_local counts the record, as a route that hides other
  * routes in Linux but not here.
@@ -195,12 +205,22 @@ kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
 static void
 kroute_set_short_local(struct kroute *kr, bool short_local)
 {
-	uint32_t n = atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed);
-
-	if (kr->short_local != short_local)
-		atomic_store_explicit(&kernel_status.short_local,
-				      short_local ? n + 1 : n - 1, memory_order_relaxed);
+	status_count(&kernel_status.short_local, kr->short_local, short_local);
 	kr->short_local = short_local;
+}
+
+static void
+kroute_set_by_ingress(struct kroute *kr, bool by_ingress)
+{
+	status_count(&kernel_status.by_ingress, kr->by_ingress, by_ingress);
+	kr->by_ingress = by_ingress;
+}
+
+void
+kroute_set_several_mtus(struct kroute *kr, bool several_mtus)
+{
+	status_count(&kernel_status.several_mtus, kr->several_mtus, several_mtus);
+	kr->several_mtus = several_mtus;
 }
 
 static void
@@ -364,6 +384,8 @@ kroute_remove(struct rib_kroutes *k, uint32_t number)
 	if (k->v[number].wide != RTN_UNSPEC)
 		wide_remove(k, number);
 	kroute_set_short_local(&k->v[number], false);
+	kroute_set_by_ingress(&k->v[number], false);
+	kroute_set_several_mtus(&k->v[number], false);
 	kroute_list_local(k, number, false);
 	hidx_del(&k->by_route, number);
 	k->v[number] = (struct kroute){0};
@@ -520,6 +542,29 @@ kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 	    const struct route *r)
 {
 	return best_record(k, links, r, false);
+}
+
+/* Return true if the interface by which a packet comes decides between the two records. */
+static bool
+kroutes_differ_by_ingress(const struct kroute *a, const struct kroute *b)
+{
+	return kroutes_have_one_metric(a, b) && !a->is_local &&
+	       a->preference == b->preference &&
+	       (a->ifindex != b->ifindex || a->ifindex == 0);
+}
+
+void
+kroutes_count_by_ingress(struct rib_kroutes *k, const struct route *r)
+{
+	uint32_t best = r->family == 6 ? kroute_best(k, NULL, r) : 0;
+	struct prefix p = route_prefix(r);
+	/* Each interface has a route of fe80::/64, and no packet in transit takes it. */
+	uint32_t i = best == 0 || ipaddr_is_linklocal6(&p.addr) ? 0 : kroute_first(k, r);
+
+	for (; i != 0; i = kroute_next(k, i))
+		kroute_set_by_ingress(
+			&k->v[i],
+			i != best && kroutes_differ_by_ingress(&k->v[best], &k->v[i]));
 }
 
 /*

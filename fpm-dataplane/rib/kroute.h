@@ -33,10 +33,10 @@ struct kroute {
 	uint32_t on_list;
 	uint8_t protocol, rtm_type, scope;
 	uint8_t preference; /* among equal metrics, before `order`; the lowest counts */
-	bool is_local;      /* of table local, which the kernel looks up before main */
-	bool connected;     /* on link, made by the kernel for an address */
 	/* RTN_* of a record in table local that decides for longer prefixes, too; else 0 */
 	uint8_t wide;
+	bool is_local : 1;  /* of table local, which the kernel looks up before main */
+	bool connected : 1; /* on link, made by the kernel for an address */
 	/*
 	 * A record of table local with a next hop: in Linux it hides the routes of longer
 	 * prefixes, here it does not.
@@ -57,6 +57,13 @@ struct kroute {
 	bool unplaced : 1;
 	bool by_event : 1;  /* an event has added it, and no dump has shown it since */
 	bool of_advert : 1; /* IPv6: perhaps the kernel's own, of a router advertisement */
+	/*
+	 * IPv6: Linux uses it, and not the first record of its metric, for packets that come
+	 * by its interface. Forwarders use the first record.
+	 */
+	bool by_ingress : 1;
+	/* IPv6: one of its next hops was appended with another MTU than those before it. */
+	bool several_mtus : 1;
 };
 static_assert(sizeof(struct kroute) == 48, "a million routes of the kernel");
 
@@ -158,6 +165,14 @@ bool kroute_place_is_unknown(const struct rib_kroutes *k, uint32_t number);
  * has shown before. The other records keep their order.
  */
 void kroute_move_behind_shown(struct rib_kroutes *k, uint32_t number);
+/*
+ * Decide which records of an IPv6 route kernel_status.by_ingress counts. Linux prefers, among
+ * routes of one metric and preference, the route by the interface by which the packet came
+ * (rt6_score_route()).
+ */
+void kroutes_count_by_ingress(struct rib_kroutes *k, const struct route *r);
+/* Set whether kernel_status.several_mtus counts the record. */
+void kroute_set_several_mtus(struct kroute *kr, bool several_mtus);
 /* Add a record, whose members the caller fills. It is in none of the lists yet. */
 uint32_t kroute_add(struct rib_kroutes *k, struct route *r);
 void kroute_remove(struct rib_kroutes *k, uint32_t number);

@@ -4,18 +4,22 @@
  * are: a link without carrier, if another route takes over its connected subnet; a link
  * with IPv6 off, if one of several next hops of a route uses it; and the loopback device,
  * if it is the egress of a route. Also find out whether a route has a next hop whose
- * encapsulation is unsupported. [rib]
+ * encapsulation is unsupported, and whether table local has routes for a source or a TOS
+ * that packets of a VRF use differently. [rib]
  */
 #include "rib/link_row.h"
 
 #include <jansson.h>
+#include <linux/rtnetlink.h>
 
 #include "rib/kroute.h"
 #include "rib/leg.h"
+#include "rib/local.h"
 #include "rib/impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
+#include "rib/source.h"
 #include "rib/vrf.h"
 
 static void
@@ -155,12 +159,43 @@ encap_is_unsupported(const struct rib *rib)
 	return false;
 }
 
+/*
+ * Return true if packets of a VRF obey the route in table local for all packets of a prefix
+ * where Linux goes on to the next rules: the route for a source or a TOS is of type throw,
+ * or (IPv6) it is for another source.
+ */
+static bool
+local_source_is_ignored(const struct rib *rib)
+{
+	const struct rib_kroutes *k = &rib->kroutes;
+	bool has_vrfs = rib->vrfs.n > rib->vrfs.n_for_rules;
+
+	for (uint32_t i = 1; has_vrfs && rib->sources.n_routes > 0 && i <= k->high; i++) {
+		const struct kroute *kr = &k->v[i];
+		const struct route *plain;
+		struct prefix p;
+
+		if (!kr->is_local || !source_is_table(kr->route->table) ||
+		    (kr->route->family == 4 && kr->rtm_type != RTN_THROW) ||
+		    rib->locals.behind[kr->route->family == 6])
+			continue;
+		p = route_prefix(kr->route);
+		plain = tables_find(&rib->tables, RIB_TABLE_MAIN, &p);
+		if (plain != NULL && local_has_records(rib, plain))
+			return true;
+	}
+	return false;
+}
+
 void
 link_rows(const struct rib *rib, struct msg_query *q)
 {
 	if (encap_is_unsupported(rib))
 		json_array_append_new(q->rows,
 				      json_pack("{s:n, s:s}", "name", "why", "encap"));
+	if (local_source_is_ignored(rib))
+		json_array_append_new(
+			q->rows, json_pack("{s:n, s:s}", "name", "why", "local-source"));
 	links_mark_lost_subnets(rib);
 	for (uint32_t i = 1; i <= rib->links.high; i++) {
 		struct link *link = rib->links.v[i];

@@ -96,6 +96,16 @@ link_add(struct warn *w, const json_t *row)
 			 "The next hop is not used: fpmctl show routes state unsupported.");
 		return;
 	}
+	if (strcmp(row_text(row, "why"), "local-source") == 0) {
+		list_add(
+			&w->list, WARNING_SOURCE,
+			"routes for a source or a TOS in table local, beside VRFs",
+			"Linux goes on to the next rules for a type throw, and for packets "
+			"from other sources (IPv6).",
+			"Packets of VRFs obey the route of the prefix in table local for "
+			"all packets.");
+		return;
+	}
 	if (strcmp(row_text(row, "why"), "ipv6-off") == 0) {
 		snprintf(where, sizeof(where), "%s without IPv6", row_text(row, "name"));
 		list_add(&w->list, WARNING_IPV6_OFF, where,
@@ -111,6 +121,50 @@ link_add(struct warn *w, const json_t *row)
 		 "Another route forwards them.");
 }
 
+/* Find routes that rib and rtnl count in kernel_status. */
+static void
+counts_scan(struct warn *w)
+{
+	static const struct {
+		_Atomic uint32_t *count;
+		enum warning_kind kind;
+		const char *where, *in_linux, *dataplane;
+	} of[] = {
+		{&kernel_status.short_local, WARNING_LOCAL,
+		 "routes by a next hop in table local",
+		 "Linux asks table local first: such a route hides longer prefixes of "
+		 "table main.",
+		 "The longest prefix of both tables counts."},
+		{&kernel_status.expired_joined, WARNING_LIFE,
+		 "an expired IPv6 route with several next hops",
+		 "Linux uses all of its next hops until the last of them expires, and "
+		 "reports the lifetime of the first next hop only.",
+		 "The route is not used: delete its expired next hop."},
+		{&kernel_status.cut_now, WARNING_LARGE, "a route with too many next hops",
+		 "Linux obeys it, but a list of its routes ends there.",
+		 "Some routes that Linux lists after it may be missing after a start, and "
+		 "deletions without an event are not found."},
+		{&kernel_status.by_ingress, WARNING_ORDER,
+		 "IPv6 routes of one prefix and metric by several interfaces",
+		 "Linux prefers the route by the interface by which the packet came.",
+		 "All packets take the first of these routes: ip -6 route show PREFIX."},
+		{&kernel_status.several_mtus, WARNING_MTU,
+		 "an IPv6 route with next hops of several MTUs",
+		 "Linux uses the MTU of each next hop.",
+		 "All next hops have the MTU of the last message of the kernel."},
+		{&kernel_status.mixed, WARNING_MIXED,
+		 "next hops by ports and by interfaces of the kernel",
+		 "Linux shares the flows of a route among all of its next hops.",
+		 "The kernel chooses a next hop once more for flows of its interfaces, so "
+		 "ports get more than their share."},
+	};
+
+	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		if (atomic_load_explicit(of[i].count, memory_order_relaxed) > 0)
+			list_add(&w->list, of[i].kind, of[i].where, of[i].in_linux,
+				 of[i].dataplane);
+}
+
 void
 rules_scan(struct warn *w)
 {
@@ -124,26 +178,5 @@ rules_scan(struct warn *w)
 	order_scan(w, "ipv6");
 	json_array_foreach (w->links, i, row)
 		link_add(w, row);
-	if (atomic_load_explicit(&kernel_status.short_local, memory_order_relaxed) > 0)
-		list_add(&w->list, WARNING_LOCAL, "routes by a next hop in table local",
-			 "Linux asks table local first: such a route hides longer prefixes "
-			 "of table main.",
-			 "The longest prefix of both tables counts.");
-	if (atomic_load_explicit(&kernel_status.expired_joined, memory_order_relaxed) > 0)
-		list_add(&w->list, WARNING_LIFE,
-			 "an expired IPv6 route with several next hops",
-			 "Linux uses all of its next hops until the last of them expires, "
-			 "and reports the lifetime of the first next hop only.",
-			 "The route is not used: delete its expired next hop.");
-	if (atomic_load_explicit(&kernel_status.cut_now, memory_order_relaxed) != 0)
-		list_add(&w->list, WARNING_LARGE, "a route with too many next hops",
-			 "Linux obeys it, but a list of its routes ends there.",
-			 "Some routes that Linux lists after it may be missing after a "
-			 "start, and deletions without an event are not found.");
-	if (atomic_load_explicit(&kernel_status.mixed, memory_order_relaxed) > 0)
-		list_add(&w->list, WARNING_MIXED,
-			 "next hops by ports and by interfaces of the kernel",
-			 "Linux shares the flows of a route among all of its next hops.",
-			 "The kernel chooses a next hop once more for flows of its "
-			 "interfaces, so ports get more than their share.");
+	counts_scan(w);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Configuration of the kernel that a Linux router obeys and the dataplane does not is reported: by `show
-warnings`, the log, a metric, doctor. Each warning goes when its cause is gone."""
+warnings`, the log, a metric, doctor. Each warning goes when its cause is gone. test_warnings_routes has
+the kinds about routes."""
 
 import contextlib
 import ctypes
@@ -16,27 +17,7 @@ import pytest
 from lib import api, netns, preload
 from lib.dataplane import ROOT
 from lib.wait import eventually
-
-SOON = 3  # seconds, if the kernel sends an event
-POLLED = 15  # seconds, if the kernel sends none: the daemon reads every 5 s
-
-
-def rows(dut, kind=None):
-    """Return {where: row} of `show warnings`, all or those of a kind."""
-    return {r["where"]: r for r in dut.control.ask("warnings") if kind in (None, r["kind"])}
-
-
-@contextlib.contextmanager
-def made(dut, do, undo):
-    """Run the commands `do` in the control namespace, and at the end those of `undo`."""
-    try:
-        for line in do:
-            netns.run(dut.ctl, shlex.split(line))
-        yield
-    finally:
-        for line in undo:
-            netns.run(dut.ctl, shlex.split(line), check=False)
-
+from lib.warned import POLLED, SOON, gone, made, rows, told
 
 def nft(*lines):
     """Return nft commands as command lines."""
@@ -291,6 +272,13 @@ CASES = {
         ["sysctl -q -w net.ipv6.conf.lan0.ioam6_enabled=0"],
         POLLED,
     ),
+    "silent deletions of IPv6 routes": (
+        "sysctl",
+        "net.ipv6.route.skip_notify_on_dev_down = 1",
+        ["sysctl -q -w net.ipv6.route.skip_notify_on_dev_down=1"],
+        ["sysctl -q -w net.ipv6.route.skip_notify_on_dev_down=0"],
+        POLLED,
+    ),
     "gateways of ICMP redirects": (
         "sysctl",
         "net.ipv4.conf.ext0.accept_redirects = 1",
@@ -396,22 +384,6 @@ def test_the_manual_names_each_sysctl_of_routers():
         assert not row.endswith("| no |"), row
 
 
-def told(dut, kind, where, seconds):
-    """Wait until `show warnings` and the log have the warning."""
-    row = eventually(lambda: rows(dut).get(where), seconds, 0.05, where)
-    assert (row["kind"], "packets keep their addresses" in row["dataplane"]) == (kind, kind == "nat")
-    assert row["linux"].endswith(".") and row["dataplane"].endswith(".")
-    line = f'warn: configuration not obeyed kind={kind} where="{where}"'
-    eventually(lambda: line in dut.daemon.log(400), SOON, 0.02, line)
-
-
-def gone(dut, kind, where, seconds):
-    """Wait until `show warnings` lacks the warning, and the log says that it was removed."""
-    eventually(lambda: where not in rows(dut), seconds, 0.05, f"gone: {where}")
-    line = f'warn: configuration removed kind={kind} where="{where}"'
-    eventually(lambda: line in dut.daemon.log(400), SOON, 0.02, line)
-
-
 @pytest.mark.parametrize("case", EVENTS)
 def test_what_linux_obeys_and_we_do_not_is_told(dut, case):
     """The kernel reports such a change by an event. `show warnings` and the log tell it when it
@@ -447,121 +419,6 @@ def test_changes_without_an_event_are_told_too(dut):
                 told(dut, *CASES[case][:2], POLLED)
         for case in cases:
             gone(dut, *CASES[case][:2], POLLED)
-
-
-def test_an_ipv6_route_in_table_local_is_told(dut):
-    """Linux looks up table local first, even if main has a longer prefix. The dataplane does so
-    only for routes without a next hop."""
-    words = "2001:db8:e000::/40 dev wan0"
-    what = "route-local", "routes by a next hop in table local", POLLED
-    add, end = (f"ip -6 route {do} {words} table local" for do in ("add", "del"))
-    with made(dut, [add], [end]):
-        told(dut, *what)
-    gone(dut, *what)
-
-
-def test_an_expired_route_with_a_living_next_hop_is_told(dut):
-    """Linux uses all next hops of a route until the last of them expires. Its messages have the
-    lifetime of the first next hop only."""
-    prefix = "2001:db8:e100::/48"
-    hop = [f"{prefix} via {neighbour}" for neighbour in ("2001:db8:2::8", "2001:db8:2::9")]
-    what = "route-life", "an expired IPv6 route with several next hops", POLLED
-    dut.ip(f"-6 route add {hop[0]} expires 1")
-    shown = lambda: netns.run(dut.ctl, ["ip", "-6", "route", "show", prefix])  # noqa: E731
-    eventually(lambda: "expires -" in shown(), 10, 0.1, "the route expires")
-    with made(dut, [f"ip -6 route append {hop[1]}"], [f"ip -6 route del {prefix}"]):
-        told(dut, *what)
-    gone(dut, *what)
-
-
-def test_a_route_by_the_loopback_device_is_told(dut):
-    """Linux sends a packet of such a route to itself until its TTL is used up."""
-    what = "loopback", "routes by the interface lo", POLLED
-    with made(dut, ["ip route add 198.18.77.0/24 dev lo"], ["ip route del 198.18.77.0/24"]):
-        told(dut, *what)
-    gone(dut, *what)
-
-
-def test_an_unsupported_encapsulation_is_told(dut, wan):
-    """A next hop with more labels than the dataplane can push is not used. The kernel has such
-    routes, too."""
-    what = "encap", "routes with an unsupported encapsulation", POLLED
-    dut.zebra.add("198.18.79.0/24", dut.zebra.hop(wan.peer4, wan, labels=range(16, 33)))
-    told(dut, *what)
-    dut.zebra.drop("198.18.79.0/24")
-    gone(dut, *what)
-
-
-def test_addresses_of_the_loopback_device_are_not_told(dut):
-    """zebra replays a connected route by lo for each address there, and Linux has one in table main
-    for IPv6. No packet takes them: table local has the address."""
-    addresses = "192.0.2.201/32", "2001:db8:e300::1/128"
-    ttl = "net.ipv4.ip_default_ttl"
-    lines = [[f"ip addr {verb} {address} dev lo" for address in addresses] for verb in ("add", "del")]
-    with made(dut, *lines):
-        by_lo = dut.zebra.hop(oif=1)
-        for address in addresses:
-            dut.zebra.add(address, by_lo)
-        dut.route("198.51.100.0/24", "192.0.2.66", dut.wires["wan"])  # zebra's routes are there
-        with made(dut, [f"sysctl -q -w {ttl}=63"], [f"sysctl -q -w {ttl}=64"]):
-            told(dut, "sysctl", f"{ttl} = 63", POLLED)  # the daemon has scanned the routes by then
-            assert rows(dut, "loopback") == {}
-        # The same next hop of another prefix causes a warning.
-        dut.zebra.add("198.18.78.0/24", by_lo)
-        what = "loopback", "routes by the interface lo", POLLED
-        told(dut, *what)
-        dut.zebra.drop("198.18.78.0/24")
-        gone(dut, *what)
-
-
-def test_a_port_without_carrier_is_told(dut, request):
-    """Linux keeps the connected subnets of a link without carrier, unless the sysctl
-    ignore_routes_with_linkdown is set. In the dataplane another route takes over. Without another route
-    there is no warning, because both lose the packets. doctor has a line that is no warning, either."""
-    what = "carrier", "ext0 without carrier", POLLED
-    link = lambda state: netns.command(["ip", "-n", dut.far, "link", "set", "ext", state])  # noqa: E731
-    ignore = [
-        [f"sysctl -q -w net.ipv{v}.conf.ext0.ignore_routes_with_linkdown={on}" for v in (4, 6)]
-        for on in (1, 0)
-    ]
-
-    request.addfinalizer(dut.kernel_defaults)
-    request.addfinalizer(lambda: link("up"))
-    link("down")
-    eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5)
-    ttl = "net.ipv4.ip_default_ttl"
-    with made(dut, [f"sysctl -q -w {ttl}=63"], [f"sysctl -q -w {ttl}=64"]):
-        told(dut, "sysctl", f"{ttl} = 63", POLLED)  # the daemon has scanned the ports by then
-        assert rows(dut, "carrier") == {}
-    default = "via 192.0.2.66 dev wan0"
-    with made(dut, [f"ip route add default {default}"], [f"ip route del default {default}"]):
-        told(dut, *what)
-        found = json.loads(dut.fpmctl("--json", "doctor", "obeyed").stdout)
-        row = next(r for r in found if "ext0 without carrier" in json.dumps(r))
-        assert "warn" not in json.dumps(row).lower(), row
-        with made(dut, *ignore):
-            gone(dut, *what)
-        told(dut, *what)
-        link("up")
-        gone(dut, *what)
-
-
-def test_a_next_hop_without_ipv6_is_told(dut, request):
-    """A next hop without a gateway that IPv4 routes share with IPv6 routes keeps its share while
-    IPv6 is off on its interface."""
-    what = "ipv6-off", "wan0 without IPv6", POLLED
-    members = [dut.zebra.hop(None, dut.wires[name]) for name in ("wan", "alt")]
-    group = dut.zebra.group(dict.fromkeys(members, 1))
-    off = "net.ipv6.conf.wan0.disable_ipv6"
-
-    request.addfinalizer(dut.kernel_defaults)
-    request.addfinalizer(lambda: netns.sysctl(dut.ctl, {off: 0}))
-    dut.route("2001:db8:e200::/48", nhid=group)
-    dut.route("198.51.100.0/24", nhid=group)
-    netns.sysctl(dut.ctl, {off: 1})
-    told(dut, *what)
-    netns.sysctl(dut.ctl, {off: 0})
-    gone(dut, *what)
 
 
 PLAIN = [

@@ -7,6 +7,8 @@
  * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
  */
+#include <stdio.h>
+
 #include "rib_rig.h"
 
 static void
@@ -218,6 +220,119 @@ a_route_between_two_next_hops_counts_when_the_first_is_deleted(void **state)
 			       11);
 	rig_go(g);
 	assert_seen(g, "2001:db8:9::1", "unreachable");
+	rig_free(g);
+}
+
+#define ORDERED "2001:db8:7::/48"
+
+/* Add or delete a route that Linux does not join with others. */
+static struct kernel_event *
+by_interface(struct rig *g, enum kernel_event_kind kind, uint32_t metric, uint32_t ifindex)
+{
+	return rig_kernel_route(g, kind, ORDERED, metric, NULL, ifindex);
+}
+
+#define assert_by_ingress(g, n)                                              \
+	do {                                                                 \
+		rig_go(g);                                                   \
+		assert_int_equal(atomic_load(&kernel_status.by_ingress), n); \
+	} while (0)
+
+/*
+ * Linux prefers the route by the interface by which the packet came, among routes of one
+ * metric and preference.
+ */
+static void
+routes_that_linux_chooses_by_the_ingress_interface_are_counted(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	atomic_store(&kernel_status.by_ingress, 0); /* routes of earlier tests */
+	(void)by_interface(g, KERNEL_ROUTE, 5, 11);
+	assert_by_ingress(g, 0);
+	(void)by_interface(g, KERNEL_ROUTE, 6, 12);
+	assert_by_ingress(g, 0);
+	(void)by_interface(g, KERNEL_ROUTE, 5, 12);
+	assert_by_ingress(g, 1);
+	(void)by_interface(g, KERNEL_ROUTE, 5, 13);
+	assert_by_ingress(g, 2);
+	/* A better preference decides before the interface. */
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 5, 13);
+	by_interface(g, KERNEL_ROUTE, 5, 13)->preference = 2;
+	assert_by_ingress(g, 1);
+	/* The route that was behind is the only one of its metric now. */
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 5, 11);
+	assert_by_ingress(g, 0);
+	(void)by_interface(g, KERNEL_ROUTE, 4, 11);
+	(void)by_interface(g, KERNEL_ROUTE, 4, 12);
+	assert_by_ingress(g, 1);
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 4, 12);
+	assert_by_ingress(g, 0);
+	/* Each interface has a route of fe80::/64. IPv4 has no such order. */
+	for (uint32_t ifindex = 11; ifindex <= 12; ifindex++) {
+		(void)rig_kernel_route(g, KERNEL_ROUTE, "fe80::/64", 256, NULL, ifindex);
+		(void)rig_kernel_route(g, KERNEL_ROUTE, "203.0.113.0/24", 5, NULL, ifindex);
+	}
+	assert_by_ingress(g, 0);
+	rig_free(g);
+}
+
+#define assert_several_mtus(g, n)                                              \
+	do {                                                                   \
+		rig_go(g);                                                     \
+		assert_int_equal(atomic_load(&kernel_status.several_mtus), n); \
+	} while (0)
+
+/* Send the event about `n_hops` joined next hops, of which the last one is new. */
+static struct kernel_event *
+joined(struct rig *g, unsigned int n_hops, uint32_t mtu_bytes)
+{
+	static const char *const gw[] = {"2001:db8:1::1", "2001:db8:1::2", "2001:db8:1::3"};
+	struct kernel_event *ev = rig_kernel_route(g, KERNEL_ROUTE, ORDERED, 5, gw[0], 11);
+
+	for (unsigned int i = 1; i < n_hops; i++)
+		rig_kernel_hop(ev, gw[i], 11);
+	ev->route.mtu_bytes = mtu_bytes;
+	return ev;
+}
+
+/* The message of an appended next hop has the MTU of this next hop alone. */
+static void
+an_appended_next_hop_of_another_mtu_is_counted(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	atomic_store(&kernel_status.several_mtus, 0);
+	(void)joined(g, 1, 1400);
+	(void)joined(g, 2, 1400);
+	assert_several_mtus(g, 0);
+	(void)joined(g, 3, 1300);
+	assert_several_mtus(g, 1);
+	/* A dump has the MTU of the first next hop. */
+	rig_kernel_dump(g, true, 6, 0);
+	joined(g, 3, 1400)->order = KERNEL_LISTED;
+	rig_kernel_dump(g, false, 6, 0);
+	assert_several_mtus(g, 1);
+	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, ORDERED, 5, "2001:db8:1::1", 11);
+	assert_several_mtus(g, 1);
+	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, ORDERED, 5, "2001:db8:1::2", 11);
+	assert_several_mtus(g, 0);
+	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, ORDERED, 5, "2001:db8:1::3", 11);
+	/* A replaced route has one MTU, and a deleted one none. */
+	(void)joined(g, 1, 1400);
+	(void)joined(g, 2, 1300);
+	assert_several_mtus(g, 1);
+	joined(g, 2, 1200)->order = KERNEL_REPLACE;
+	assert_several_mtus(g, 0);
+	(void)joined(g, 3, 1300);
+	assert_several_mtus(g, 1);
+	for (unsigned int i = 1; i <= 3; i++) {
+		char gw[32];
+
+		snprintf(gw, sizeof(gw), "2001:db8:1::%u", i);
+		(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, ORDERED, 5, gw, 11);
+	}
+	assert_several_mtus(g, 0);
 	rig_free(g);
 }
 
@@ -511,6 +626,9 @@ main(void)
 			broadcasts_by_links_without_carrier_count_as_the_sysctl_says),
 		cmocka_unit_test(
 			a_route_between_two_next_hops_counts_when_the_first_is_deleted),
+		cmocka_unit_test(
+			routes_that_linux_chooses_by_the_ingress_interface_are_counted),
+		cmocka_unit_test(an_appended_next_hop_of_another_mtu_is_counted),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
 		cmocka_unit_test(an_address_reported_twice_counts_once),
 		cmocka_unit_test(a_second_address_in_a_subnet_keeps_it_when_the_first_goes),

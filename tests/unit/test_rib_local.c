@@ -251,6 +251,69 @@ a_local_address_precedes_the_routes_of_a_vrf_for_one_tos(void **state)
 	rig_free(g);
 }
 
+/* Return true if rib has told that VRFs use routes of table local differently. */
+static bool
+local_source_is_told(struct rig *g)
+{
+	struct msg_query q = {.kind = QUERY_LINKS, .max = 100};
+	json_t *rows, *row;
+	bool told = false;
+	size_t i;
+
+	rig_settle(g);
+	rows = rig_ask(g, &q, NULL);
+	json_array_foreach (rows, i, row)
+		told |= strcmp(json_string_value(json_object_get(row, "why")),
+			       "local-source") == 0;
+	json_decref(rows);
+	return told;
+}
+
+/* Add or delete a route in table local, of `kind`, for packets from a source. */
+static void
+local_from(struct rig *g, enum kernel_event_kind kind, const char *prefix,
+	   struct prefix src, uint8_t rtm_type)
+{
+	struct kernel_event *ev = rig_kernel_type(g, kind, prefix, 0, rtm_type);
+
+	ev->is_local = true;
+	ev->src = src;
+}
+
+/* The route for all packets takes the packets that Linux leaves to the next rules. */
+static void
+a_local_route_for_a_source_is_told_beside_vrfs(void **state)
+{
+	static const char *const net[] = {"10.9.7.0/24", "2001:db8:7::/48"};
+	struct prefix src[] = {tos_condition(8), rig_prefix("2001:db8:e::/48")};
+	static const uint8_t type[] = {RTN_THROW, RTN_BLACKHOLE};
+	struct rig *g = rig_with_routes();
+
+	for (unsigned int i = 0; i < 2; i++) {
+		uint8_t family = i == 0 ? 4 : 6;
+
+		local_from(g, KERNEL_ROUTE, net[i], src[i], type[i]);
+		assert_false(local_source_is_told(g)); /* no route for all packets */
+		local(g, KERNEL_ROUTE, net[i], RTN_BLACKHOLE);
+		assert_true(local_source_is_told(g));
+		tell(g, family, 2000); /* VRFs precede table local */
+		assert_false(local_source_is_told(g));
+		tell(g, family, 0);
+		assert_true(local_source_is_told(g));
+		local_from(g, KERNEL_ROUTE_DEL, net[i], src[i], type[i]);
+		assert_false(local_source_is_told(g));
+		/* An IPv4 route for one TOS that takes its packets is used as in Linux. */
+		local_from(g, KERNEL_ROUTE, net[0], src[0], RTN_BLACKHOLE);
+		assert_false(local_source_is_told(g));
+	}
+	local_from(g, KERNEL_ROUTE, net[1], src[1], RTN_THROW);
+	assert_true(local_source_is_told(g));
+	rig_vrf(g, 1, 100, NULL);
+	rig_vrf(g, 2, 2000, NULL);
+	assert_false(local_source_is_told(g));
+	rig_free(g);
+}
+
 /* Assert the path of a packet with a TOS from port 11 in a VRF, or in none (0). */
 static void
 assert_tos(const struct rig *g, uint16_t vrf, uint8_t tos, const char *want)
@@ -567,6 +630,7 @@ main(void)
 			a_new_vrf_has_the_prefixes_of_table_local_from_its_first_packet),
 		cmocka_unit_test(a_local_address_precedes_the_routes_of_a_vrf_for_one_tos),
 		cmocka_unit_test(a_route_of_table_local_for_a_tos_precedes_that_for_all),
+		cmocka_unit_test(a_local_route_for_a_source_is_told_beside_vrfs),
 		cmocka_unit_test(lists_of_a_vrf_name_table_local_and_the_hidden_route),
 		cmocka_unit_test(the_audit_compares_table_local_in_vrfs_and_repairs_it),
 		cmocka_unit_test(

@@ -832,32 +832,34 @@ a_rule_that_is_not_obeyed_is_told(void **state)
 static void
 routes_that_linux_uses_otherwise_are_told_by_kind(void **state)
 {
-	t.w.links =
-		json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "why", "loopback",
-			  "name", "lo", "why", "encap", "name", "lan0", "why", "ipv6-off",
-			  "name", "lan1", "why", "carrier", "name", "lan2");
-	assert_int_equal(scanned(rules_scan), 4);
-	row_is(0, "carrier", "lan2 without carrier");
-	row_is(1, "loopback", "routes by the interface lo");
-	row_is(2, "encap", "routes with an unsupported encapsulation");
-	row_is(3, "ipv6-off", "lan1 without IPv6");
+	static const struct {
+		_Atomic uint32_t *count;
+		const char *kind;
+	} of[] = {
+		{&kernel_status.short_local, "route-local"},
+		{&kernel_status.expired_joined, "route-life"},
+		{&kernel_status.cut_now, "route-large"},
+		{&kernel_status.by_ingress, "route-order"},
+		{&kernel_status.several_mtus, "route-mtu"},
+		{&kernel_status.mixed, "mixed-group"},
+	};
+
+	t.w.links = json_pack("[{s:s},{s:s},{s:s,s:s},{s:s,s:s},{s:s}]", "why", "loopback",
+			      "why", "encap", "why", "ipv6-off", "name", "lan1", "why",
+			      "carrier", "name", "lan2", "why", "local-source");
+	assert_int_equal(scanned(rules_scan), 5);
+	assert_string_equal(text(0, "kind"), "route-source");
+	row_is(1, "carrier", "lan2 without carrier");
+	row_is(2, "loopback", "routes by the interface lo");
+	row_is(3, "encap", "routes with an unsupported encapsulation");
+	row_is(4, "ipv6-off", "lan1 without IPv6");
 	json_array_clear(t.w.links);
-	atomic_store(&kernel_status.short_local, 1);
-	assert_int_equal(scanned(rules_scan), 1);
-	row_is(0, "route-local", "routes by a next hop in table local");
-	atomic_store(&kernel_status.short_local, 0);
-	atomic_store(&kernel_status.expired_joined, 1);
-	assert_int_equal(scanned(rules_scan), 1);
-	row_is(0, "route-life", "an expired IPv6 route with several next hops");
-	atomic_store(&kernel_status.expired_joined, 0);
-	atomic_store(&kernel_status.cut_now, 2);
-	assert_int_equal(scanned(rules_scan), 1);
-	row_is(0, "route-large", "a route with too many next hops");
-	atomic_store(&kernel_status.cut_now, 0);
-	atomic_store(&kernel_status.mixed, 1);
-	assert_int_equal(scanned(rules_scan), 1);
-	row_is(0, "mixed-group", "next hops by ports and by interfaces of the kernel");
-	atomic_store(&kernel_status.mixed, 0);
+	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		atomic_store(of[i].count, 1);
+		assert_int_equal(scanned(rules_scan), 1);
+		assert_string_equal(text(0, "kind"), of[i].kind);
+		atomic_store(of[i].count, 0);
+	}
 	assert_int_equal(scanned(rules_scan), 0);
 }
 
