@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The check `mpls` of fpmctl doctor, on synthetic machines: a folder stands for /, a script
- * takes the place of vtysh, and kernel_dump() of this file takes the place of the kernel.
+ * takes the place of vtysh, kernel_dump() of this file that of the kernel, and conn_fetch()
+ * that of the daemon.
  *
  * link: fpm-dataplane/ctl/hop_push.c
  * link: fpm-dataplane/base/sysfs.c
@@ -9,7 +10,7 @@
  * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/pci/
  * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/zebra_find.c fpm-dataplane/ctl/run.c
  * link: fpm-dataplane/ctl/hops_text.c fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/text.c
- * link: fpm-dataplane/ctl/conn.c fpm-dataplane/ctl/cli.c
+ * link: fpm-dataplane/ctl/cli.c
  * link: fpm-dataplane/base/edit_distance.c fpm-dataplane/base/prefix.c
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
@@ -25,6 +26,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "ctl/cli.h"
+#include "ctl/conn.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/parse.h"
 #include "ctl/frr_version.h"
@@ -36,12 +39,33 @@
 #define MODULE          "/sys/module/mpls_iptunnel/initstate"
 #define ON              "MPLS support enabled: yes\n"
 #define OFF             "MPLS support enabled: no (mpls kernel extensions not detected)\n"
-#define LDP             "frr version 8.4.4\n!\nmpls ldp\n router-id 192.0.2.1\n"
+#define TABLE                                                         \
+	" Inbound Label  Type        Nexthop      Outbound Label  \n" \
+	" ------------------------------------------------------\n"   \
+	" 16             LDP         10.0.1.2     implicit-null   \n" \
+	" 16005          SR (IS-IS)  10.0.1.2     16005           \n" \
+	" 900            LDP         192.0.2.17   99999           \n\n"
+#define LDP "frr version 8.4.4\n!\nmpls ldp\n router-id 192.0.2.1\n"
 
 static struct {
 	struct exam e;
 	char vtysh[128];
+	const char *encaps; /* rows of `show encaps` as text; NULL: the daemon is silent */
 } t;
+
+/* Take the place of the daemon. */
+int
+conn_fetch(const char *path, json_t *request, json_t *rows)
+{
+	json_t *answer = NULL;
+
+	if (strcmp(row_str(request, "show"), "encaps") == 0 && t.encaps != NULL)
+		answer = json_loads(t.encaps, 0, NULL);
+	json_array_extend(rows, answer);
+	json_decref(request);
+	json_decref(answer);
+	return t.encaps != NULL ? CTL_OK : CTL_NO_DAEMON;
+}
 
 /* A next hop of a route of labels. */
 struct hop {
@@ -125,10 +149,9 @@ setup(void **state)
 	if (root_make() < 0)
 		return -1;
 	snprintf(script, sizeof(script),
-		 "#!/bin/sh\ncase \"$2\" in\n*status) cat %s/status ;;\n*) cat %s/config "
-		 ";;\n"
-		 "esac\n",
-		 root, root);
+		 "#!/bin/sh\ncase \"$2\" in\n*status) cat %s/status ;;\n*table) cat "
+		 "%s/table ;;\n*) cat %s/config ;;\nesac\n",
+		 root, root, root);
 	root_put("/vtysh", script);
 	snprintf(t.vtysh, sizeof(t.vtysh), "sh %s/vtysh", root);
 	t.e = (struct exam){.root = root, .in = "", .check = "mpls", .about = "y"};
@@ -146,6 +169,8 @@ setup(void **state)
 	root_put(PLATFORM_LABELS, "1048575\n");
 	root_put(MODULE, "live\n");
 	zebra_says(ON, LDP);
+	root_put("/table", TABLE);
+	t.encaps = "[]";
 	n_lsps = 0;
 	return 0;
 }
@@ -308,6 +333,52 @@ a_kernel_that_refuses_every_label_fails(void **state)
 }
 
 static void
+a_label_that_is_too_large_for_the_kernel_is_warned_of(void **state)
+{
+	root_put(PLATFORM_LABELS, "16005\n");
+	assert_string_equal(found(), "warn : the kernel accepts only labels below 16005 "
+				     "(platform_labels), and zebra has label 16005;");
+	assert_string_equal(command(0, 0), "sysctl -w net.mpls.platform_labels=1048575");
+	assert_string_equal(command(0, 1), "systemctl restart frr");
+	/* The kernel has refused all labels, so the daemon has none. */
+	zebra_has(0, 0);
+	assert_non_null(strstr(found(), "zebra has label 16005"));
+	root_put(PLATFORM_LABELS, "16006\n");
+	assert_string_equal(found(), "ok : the kernel accepts labels below 16006;");
+	/* Without zebra's table nothing is guessed. */
+	root_put(PLATFORM_LABELS, "1000\n");
+	t.e.vtysh = "false";
+	assert_string_equal(found(), "ok : the kernel accepts labels below 1000;");
+	t.e.vtysh = t.vtysh;
+	json_object_set_new(t.e.version, "routes_from", json_string("kernel"));
+	assert_string_equal(found(), "ok : the kernel accepts labels below 1000;");
+}
+
+static void
+each_core_interface_without_input_is_warned_of_once(void **state)
+{
+	t.encaps = "[{\"encap\": 1, \"labels\": [17], \"dev\": \"wan0\"},"
+		   "{\"encap\": 2, \"labels\": [18], \"dev\": \"lan0\"},"
+		   "{\"encap\": 3, \"labels\": [19, 20], \"dev\": \"lan0\"},"
+		   "{\"encap\": 4, \"labels\": [], \"srv6\": \"H.Encaps fc00::1\", "
+		   "\"dev\": null},"
+		   "{\"encap\": 5, \"labels\": [21], \"dev\": \"gone\"}]";
+	assert_string_equal(found(), "warn lan0: packets with labels leave by it, but it "
+				     "accepts no labels;");
+	assert_string_equal(command(0, 0), "sysctl -w net/mpls/conf/lan0/input=1");
+	mpls_set("lan0", json_true());
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+	/* If no interface takes labels, one finding suffices. */
+	mpls_set("lan0", json_false());
+	mpls_set("wan0", json_false());
+	assert_string_equal(found(), "warn : no interface takes labels;");
+	/* The daemon does not answer. */
+	mpls_set("wan0", json_true());
+	t.encaps = NULL;
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+}
+
+static void
 labels_without_an_interface_that_takes_them_are_warned_of(void **state)
 {
 	mpls_set("wan0", json_false());
@@ -399,6 +470,8 @@ main(void)
 		TEST(a_kernel_without_mpls_is_told_if_frr_needs_it),
 		TEST(a_zebra_that_was_started_too_early_is_told),
 		TEST(a_kernel_that_refuses_every_label_fails),
+		TEST(a_label_that_is_too_large_for_the_kernel_is_warned_of),
+		TEST(each_core_interface_without_input_is_warned_of_once),
 		TEST(labels_without_an_interface_that_takes_them_are_warned_of),
 		TEST(a_missing_module_for_labelled_routes_is_warned_of),
 		TEST(a_far_end_that_takes_no_labels_is_warned_of_once),

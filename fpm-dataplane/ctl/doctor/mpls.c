@@ -8,6 +8,7 @@
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -18,6 +19,8 @@
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 
+/* The largest value of the sysctl: the kernel accepts smaller labels. */
+#define ALL_LABELS        1048575
 #define SYSCTL_ALL_LABELS "net.mpls.platform_labels=1048575"
 
 struct mpls {
@@ -26,6 +29,7 @@ struct mpls {
 	/* label routes of zebra, next hops with labels */
 	long long labels, encaps;
 	long long platform_labels; /* the sysctl; -1: unknown */
+	long long largest;         /* the largest incoming label of zebra; -1: none */
 	bool zebra_off;            /* zebra reports that MPLS is off */
 	bool configured;           /* the configuration of FRR needs labels */
 };
@@ -48,6 +52,38 @@ config_on_line(const char *line, void *ctx)
 	*needs |= frr_line_needs_labels(line);
 }
 
+static void
+label_on_line(const char *line, void *ctx)
+{
+	long long *largest = ctx, label;
+	char *end;
+
+	label = strtoll(line, &end, 10);
+	if (end != line && label > *largest)
+		*largest = label;
+}
+
+static bool
+zebra_is_asked(const struct exam *e)
+{
+	return strcmp(row_str(e->version, "routes_from"), "kernel") != 0;
+}
+
+/*
+ * Find the largest incoming label of zebra, which has labels that the kernel has refused,
+ * too. If the kernel accepts all labels or none, the labels do not matter.
+ */
+static void
+largest_label_ask(struct exam *e, struct mpls *m)
+{
+	if (m->platform_labels <= 0 || m->platform_labels >= ALL_LABELS ||
+	    !zebra_is_asked(e))
+		return;
+	zebra_find(e);
+	(void)zebra_lines(zebra_vtysh(e), "show mpls table", ZEBRA_ANSWER_S, label_on_line,
+			  &m->largest);
+}
+
 /*
  * Read the facts from zebra. Without an answer they stay unset, because other checks report
  * that zebra does not answer.
@@ -57,7 +93,7 @@ zebra_ask(struct exam *e, struct mpls *m)
 {
 	const char *vtysh;
 
-	if (strcmp(row_str(e->version, "routes_from"), "kernel") == 0)
+	if (!zebra_is_asked(e))
 		return;
 	zebra_find(e);
 	vtysh = zebra_vtysh(e);
@@ -74,7 +110,8 @@ mpls_facts(struct exam *e)
 {
 	struct mpls m = {.labels = row_int(e->fpm, "label_routes"),
 			 .encaps = row_int(e->fpm, "encaps") - row_int(e->fpm, "headends"),
-			 .platform_labels = -1};
+			 .platform_labels = -1,
+			 .largest = -1};
 	const json_t *row;
 	size_t i;
 
@@ -91,6 +128,7 @@ mpls_facts(struct exam *e)
 	}
 	if (!m.in_kernel || m.labels == 0)
 		zebra_ask(e, &m);
+	largest_label_ask(e, &m);
 	return m;
 }
 
@@ -140,8 +178,27 @@ zebra_add_off(struct exam *e)
 }
 
 static void
+refused_labels_cost(struct exam *e, const char *refused)
+{
+	finding_cost(
+		e,
+		"The kernel refuses %s, and zebra does not send a route that the kernel "
+		"refused. zebra offers them again when it starts.",
+		refused);
+	finding_fix(e, "%ssysctl -w " SYSCTL_ALL_LABELS, e->in);
+	finding_fix(e, "systemctl restart frr");
+}
+
+static void
 platform_labels_check(struct exam *e, const struct mpls *m)
 {
+	if (m->platform_labels > 0 && m->largest >= m->platform_labels) {
+		finding_add(e, VERDICT_WARN, "",
+			    "the kernel accepts only labels below %lld (platform_labels), "
+			    "and zebra has label %lld",
+			    m->platform_labels, m->largest);
+		refused_labels_cost(e, "the routes of other labels");
+	}
 	if (m->platform_labels != 0)
 		return;
 	/*
@@ -149,11 +206,59 @@ platform_labels_check(struct exam *e, const struct mpls *m)
 	 */
 	finding_add(e, m->labels > 0 ? VERDICT_WARN : VERDICT_FAIL, "",
 		    "the kernel accepts no labels: platform_labels is 0");
-	finding_cost(e,
-		     "The kernel refuses each label route, and zebra does not send a route "
-		     "that the kernel refused. zebra offers them again when it starts.");
-	finding_fix(e, "%ssysctl -w " SYSCTL_ALL_LABELS, e->in);
-	finding_fix(e, "systemctl restart frr");
+	refused_labels_cost(e, "each label route");
+}
+
+/* Return the row of an interface of the daemon by its name; NULL: none. */
+static const json_t *
+interface_named(const struct exam *e, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (e->interfaces, i, row)
+		if (strcmp(row_str(row, "name"), name) == 0)
+			return row;
+	return NULL;
+}
+
+static void
+core_interface_add(struct exam *e, const char *name)
+{
+	finding_add(e, VERDICT_WARN, name,
+		    "packets with labels leave by it, but it accepts no labels");
+	finding_cost(e, "Frames with labels that come by this interface are dropped "
+			"(mpls_off). LSPs through this router need both directions.");
+	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
+}
+
+/*
+ * Check each interface by which packets leave with labels. Report an interface once. A
+ * label that ends at a customer's router has a next hop without labels, so the interfaces
+ * to customers are not checked.
+ */
+static void
+core_interfaces_check(struct exam *e, const struct mpls *m)
+{
+	json_t *encaps = m->encaps > 0 ? exam_ask(e, "encaps") : NULL;
+	json_t *seen = json_object();
+	const json_t *encap;
+	size_t i;
+
+	json_array_foreach (encaps, i, encap) {
+		const char *dev = row_str(encap, "dev");
+		const json_t *row;
+
+		if (json_array_size(json_object_get(encap, "labels")) == 0 ||
+		    json_object_get(seen, dev) != NULL)
+			continue;
+		json_object_set_new(seen, dev, json_true());
+		row = interface_named(e, dev);
+		if (row != NULL && !row_true(row, "mpls"))
+			core_interface_add(e, dev);
+	}
+	json_decref(seen);
+	json_decref(encaps);
 }
 
 static void
@@ -161,8 +266,12 @@ input_check(struct exam *e, const struct mpls *m)
 {
 	const char *name = row_str(json_array_get(e->ports, 0), "name");
 
-	if (m->taken || (m->labels == 0 && !m->configured))
+	if (m->labels == 0 && !m->configured)
 		return;
+	if (m->taken) {
+		core_interfaces_check(e, m);
+		return;
+	}
 	finding_add(e, VERDICT_WARN, "", "no interface takes labels");
 	finding_cost(e,
 		     "All frames with labels are dropped (mpls_off). For each interface "
@@ -344,6 +453,11 @@ check_mpls(struct exam *e)
 	tunnel_module_check(e, &m);
 	if (m.platform_labels >= 0)
 		far_ends_check(e);
-	if (json_array_size(e->rows) == before)
+	if (json_array_size(e->rows) != before)
+		return;
+	if (m.platform_labels > 0 && m.platform_labels < ALL_LABELS)
+		finding_add(e, VERDICT_OK, "", "the kernel accepts labels below %lld",
+			    m.platform_labels);
+	else
 		finding_add(e, VERDICT_OK, "", "the kernel accepts labels");
 }
