@@ -90,8 +90,16 @@ counters_port(unsigned int ifidx, struct if_counters *sum)
 	}
 }
 
-uint64_t
-counters_urpf(unsigned int ifidx)
+/*
+ * W:neigh  R:any, relaxed. The counts of each number when its present interface got it.
+ */
+static struct {
+	struct if_counters packets;
+	uint64_t urpf;
+} begin_of[IFIDX_MAX];
+
+static uint64_t
+urpf_sum(unsigned int ifidx)
 {
 	struct counters *const *b;
 	unsigned int n = counters_blocks(&b);
@@ -100,6 +108,43 @@ counters_urpf(unsigned int ifidx)
 	for (unsigned int i = 0; i < n; i++)
 		sum += counter_read(&b[i]->urpf[ifidx]);
 	return sum;
+}
+
+static void
+begin_store(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+void
+counters_interface_begin(unsigned int ifidx)
+{
+	struct if_counters *begin = &begin_of[ifidx].packets, sum;
+
+	counters_port(ifidx, &sum);
+	begin_store(&begin->rx_packets, sum.rx_packets);
+	begin_store(&begin->rx_bytes, sum.rx_bytes);
+	begin_store(&begin->tx_packets, sum.tx_packets);
+	begin_store(&begin->tx_bytes, sum.tx_bytes);
+	begin_store(&begin_of[ifidx].urpf, urpf_sum(ifidx));
+}
+
+void
+counters_interface(unsigned int ifidx, struct if_counters *sum)
+{
+	const struct if_counters *begin = &begin_of[ifidx].packets;
+
+	counters_port(ifidx, sum);
+	sum->rx_packets -= counter_read(&begin->rx_packets);
+	sum->rx_bytes -= counter_read(&begin->rx_bytes);
+	sum->tx_packets -= counter_read(&begin->tx_packets);
+	sum->tx_bytes -= counter_read(&begin->tx_bytes);
+}
+
+uint64_t
+counters_urpf(unsigned int ifidx)
+{
+	return urpf_sum(ifidx) - counter_read(&begin_of[ifidx].urpf);
 }
 
 void

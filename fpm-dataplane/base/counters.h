@@ -142,6 +142,13 @@ unsigned int counters_blocks(struct counters *const **blocks);
 /* Add up one field over all blocks, with relaxed loads.                    [any thread] */
 uint64_t counters_reason(enum reason reason);
 void counters_port(unsigned int ifidx, struct if_counters *sum);
+/*
+ * Note the present counts of a number that an interface gets now. [neigh]. The next two
+ * functions subtract them, because another interface may have had the number. A reader finds
+ * the interface in the FIB, where it is published later with release.
+ */
+void counters_interface_begin(unsigned int ifidx);
+void counters_interface(unsigned int ifidx, struct if_counters *sum);
 uint64_t counters_urpf(unsigned int ifidx);
 void counters_class(enum punt_class class, struct class_counters *sum);
 /* Subtract `base`, the counts that earlier VRFs of the same number left in the blocks. */

@@ -25,6 +25,8 @@ series `_bucket` (label `le`), `_sum` and `_count`.
 | `table` of `table_used` and others | tables with a limit: `fpmctl show memory` |
 | `kind` of `kernel_not_obeyed` | kinds of [configuration that is not obeyed](limits.md#configuration-of-the-kernel-that-is-not-obeyed) |
 | `port` of `hook_packets_total` and others | the interface that has the program |
+| `port` of `urpf_dropped_packets_total` | a port, or another interface with the check of sources |
+| `interface` | an interface that is no port, as in `fpmctl show interfaces` |
 | `vrf`, `table` of `srv6_sid_packets_total` and others | a SID outside of table main has one of these labels |
 """
 # The headings of metrics.md, the condition under which the metrics are on the metrics page, and the
@@ -32,7 +34,8 @@ series `_bucket` (label `le`), `_sum` and `_count`.
 SECTIONS = (
     ("Process, drops, punts", "", ("metrics_page", "punt_classes_put", "policers_put")),
     ("Threads", "", ("thread_counters_put", "cycles_put")),
-    ("Ports", "", ("ports_put", "queues_put")),
+    ("Ports", "", ("ports_put", "queues_put", "urpf_put")),
+    ("VLANs, macvlans, tunnels, bridges over vxlan devices", "", ("interfaces_put",)),
     ("Connection to zebra", "", ("channel_put",)),
     ("Routes of the kernel", "", ("kernel_put", "warnings_put")),
     ("RIB and FIB", "", ("tables_put", "limits_put")),

@@ -156,8 +156,6 @@ struct iface {
 	struct kmon_link kernel; /* (*) last report of it; valid while `present` */
 	bool present;            /* (*) the TAP, VLAN or tunnel exists */
 	bool came;               /* (*) see link_catch_up() */
-	struct if_counters base; /* (*) not of a port: counters of its number when added */
-	uint64_t urpf_base;      /* (*) counters_urpf() of its number when it was added */
 	bool number_retired;     /* (*) removed; its number is not reused yet */
 	bool lost;               /* the TAP was deleted and not yet recreated */
 	int lost_error;          /* last error logged when it was not recreated; 0: none */

@@ -46,8 +46,7 @@ tunnel_take_number(struct neigh *n, struct link *l)
 					 .forward4 = !l->forward4_off,
 					 .kernel = l->kernel,
 					 .present = true};
-	counters_port(ifidx, &n->iface[ifidx].base);
-	n->iface[ifidx].urpf_base = counters_urpf(ifidx);
+	counters_interface_begin(ifidx);
 	if (ifidx >= n->iface_end)
 		n->iface_end = ifidx + 1;
 	return ifidx;

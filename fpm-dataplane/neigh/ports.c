@@ -150,7 +150,7 @@ port_begin(struct neigh *n, struct port *port)
 			      .tap = port->tap,
 			      .lost = port->tap.ifindex == 0,
 			      .forward4 = true};
-	ifc->urpf_base = counters_urpf(port->ifidx);
+	counters_interface_begin(port->ifidx);
 	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
 	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
 	/* A device with a kernel interface has kept its link. */

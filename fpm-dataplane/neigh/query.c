@@ -127,7 +127,6 @@ static void
 row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {
 	const struct iface *ifc = &n->iface[fi->ifidx];
-	const struct if_counters *base = &ifc->base;
 	bool macvlan = ifc->kernel.macvlan != KMON_NO_MACVLAN, tunnel = ifc->tunnel;
 	struct ipaddr src4 = ipaddr_from_v4(fi->src4);
 	struct if_counters c;
@@ -138,8 +137,7 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 		snprintf(text, sizeof(text), "%u", fi->tag[0].id);
 	else
 		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
-	/* Another VLAN may have had the number before. */
-	counters_port(fi->ifidx, &c);
+	counters_interface(fi->ifidx, &c);
 	if (!tunnel) {
 		row_set(row, "vlan", macvlan ? json_null() : json_string(text));
 		row_set(row, "macvlan", json_boolean(macvlan));
@@ -152,10 +150,10 @@ row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	row_set(row, "mtu", json_integer(fi->mtu_bytes));
 	row_set(row, "addresses4", source_json(4, &src4));
 	row_set(row, "addresses6", source_json(6, &fi->src6));
-	row_set_count(row, "rx_packets", c.rx_packets - base->rx_packets);
-	row_set_count(row, "rx_bytes", c.rx_bytes - base->rx_bytes);
-	row_set_count(row, "tx_packets", c.tx_packets - base->tx_packets);
-	row_set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
+	row_set_count(row, "rx_packets", c.rx_packets);
+	row_set_count(row, "rx_bytes", c.rx_bytes);
+	row_set_count(row, "tx_packets", c.tx_packets);
+	row_set_count(row, "tx_bytes", c.tx_bytes);
 }
 
 /* Return the name of the VRF of outer packets, or null. */
@@ -219,15 +217,14 @@ row_add_svi(json_t *row, struct neigh *n, const struct link *l)
 
 /* Add the check of the sources of an interface's packets. */
 static void
-row_add_urpf(json_t *row, const struct neigh *n, const struct fib_iface *fi)
+row_add_urpf(json_t *row, const struct fib_iface *fi)
 {
 	static const char *const mode[] = {[FIB_URPF_OFF] = "off",
 					   [FIB_URPF_STRICT] = "strict",
 					   [FIB_URPF_LOOSE] = "loose"};
 
 	row_set(row, "urpf", json_string(mode[fi->urpf4]));
-	row_set_count(row, "urpf_dropped",
-		      counters_urpf(fi->ifidx) - n->iface[fi->ifidx].urpf_base);
+	row_set_count(row, "urpf_dropped", counters_urpf(fi->ifidx));
 }
 
 /*
@@ -322,7 +319,7 @@ interface_row(struct neigh *n, const struct link *l)
 		row_set(row, "mpls",
 			json_boolean(l->mpls || (n->conf.mpls_all && l->ifidx != 0)));
 	if (l->ifidx != 0) {
-		row_add_urpf(row, n, fib_iface(n->fib, l->ifidx));
+		row_add_urpf(row, fib_iface(n->fib, l->ifidx));
 		row_add_forwarders(row, n, fib_iface(n->fib, l->ifidx));
 	}
 	if (l->ifidx >= PORT_MAX)

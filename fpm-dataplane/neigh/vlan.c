@@ -139,8 +139,7 @@ vlan_add(struct neigh *n, const struct link *l)
 					 .kernel = *kl,
 					 .present = true};
 	vlan_list(n, ifidx);
-	counters_port(ifidx, &n->iface[ifidx].base);
-	n->iface[ifidx].urpf_base = counters_urpf(ifidx);
+	counters_interface_begin(ifidx);
 	if (ifidx >= n->iface_end)
 		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);

@@ -7,6 +7,7 @@
  */
 #include "ui/internal.h"
 
+#include <net/if.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "base/kernel_event.h"
 #include "base/limits.h"
 #include "base/filter_status.h"
+#include "base/log.h"
 #include "base/sflow_status.h"
 #include "base/warning.h"
 #include "fib/fib.h"
@@ -292,6 +294,60 @@ ports_put(const struct ui *ui, struct buf *b)
 				   0);
 	queues_put(ui, b, rows);
 	json_decref(rows);
+}
+
+/* Return the name of an interface of the FIB as a label; NULL: no interface has the number. */
+static const char *
+interface_label(const struct ui *ui, unsigned int ifidx, char out[64])
+{
+	const struct fib_iface *iface = fib_iface(ui->conf.fib, ifidx);
+	char shown[IFNAMSIZ];
+
+	return iface == NULL || iface->ifindex == 0
+		       ? NULL
+		       : label_escape(log_utf8(iface->name, shown, sizeof(shown)), out);
+}
+
+/* Append the counters of interfaces that are no ports: at most limits.vlans. */
+static void
+interfaces_put(const struct ui *ui, struct buf *b)
+{
+	static const struct metric metric[] = {
+		METRIC("interface_rx_packets_total", "counter", if_counters, rx_packets,
+		       "Packets received by an interface that is no port."),
+		METRIC("interface_rx_bytes_total", "counter", if_counters, rx_bytes,
+		       "Octets received by an interface that is no port."),
+		METRIC("interface_tx_packets_total", "counter", if_counters, tx_packets,
+		       "Packets sent by an interface that is no port."),
+		METRIC("interface_tx_bytes_total", "counter", if_counters, tx_bytes,
+		       "Octets sent by an interface that is no port."),
+	};
+	struct if_counters sum;
+	char name[64];
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		metric_head(b, metric[m].name, metric[m].type, metric[m].help);
+		for (unsigned int i = PORT_MAX; i < IFIDX_MAX; i++) {
+			if (interface_label(ui, i, name) == NULL)
+				continue;
+			counters_interface(i, &sum);
+			buf_printf(b, P "%s{interface=\"%s\"} %llu\n", metric[m].name, name,
+				   value_at(&sum, metric[m].offset));
+		}
+	}
+}
+
+static void
+urpf_put(const struct ui *ui, struct buf *b)
+{
+	char name[64];
+
+	metric_head(b, "urpf_dropped_packets_total", "counter",
+		    "Packets that rp_filter dropped (part of reason urpf), by interface.");
+	for (unsigned int i = 1; i < IFIDX_MAX; i++)
+		if (interface_label(ui, i, name) != NULL)
+			buf_printf(b, P "urpf_dropped_packets_total{port=\"%s\"} %llu\n",
+				   name, (unsigned long long)counters_urpf(i));
 }
 
 static void
@@ -829,6 +885,8 @@ metrics_page(struct ui *ui, struct buf *b)
 	thread_counters_put(b);
 	cycles_put(b);
 	ports_put(ui, b);
+	interfaces_put(ui, b);
+	urpf_put(ui, b);
 	channel_put(ui, b);
 	kernel_put(b);
 	warnings_put(b);

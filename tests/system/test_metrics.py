@@ -210,7 +210,7 @@ FIGURES = {
     "fpm_state": {"state"}, "fpm_queue_bytes": set(), "rib_commit_seconds_bucket": {"le"},
     "rib_grace_seconds_bucket": {"le"}, "rib_routes": {"family"}, "rib_bytes": set(),
     "fib_routes": {"family"}, "fib_bytes": {"family"}, "neighbors": {"family", "state"},
-    "neighbors_waited_for": set(), "fpm_listening": set(),
+    "neighbors_waited_for": set(), "fpm_listening": set(), "urpf_dropped_packets_total": {"port"},
 }  # fmt: skip
 
 
@@ -272,6 +272,53 @@ def test_queues_and_neighbors_are_counted(dut, tmp_path):
     eventually(
         lambda: value("neighbors", family="ipv4", state="permanent") == permanent + 1, 10
     )
+
+
+def test_interfaces_that_are_no_ports_are_counted(dut):
+    """A macvlan has the counters of `show interfaces`, and they begin at 0 although another interface
+    had its number. Ports have no such series."""
+    if not netns.can_have("macvlan mode bridge"):
+        pytest.skip("this kernel has no macvlans")
+    lan, wan, mac = dut.wires["lan"], dut.wires["wan"], "02:aa:00:00:00:77"
+    found = lambda: {row["interface"] for row in series(get(dut, PAGE, "/metrics"))  # noqa: E731
+                     .get("fpmdp_interface_rx_packets_total", [])}  # fmt: skip
+    shown = lambda name: next(r for r in dut.control.ask("interfaces") if r["name"] == name)  # noqa: E731
+    dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
+    assert found() == set()
+    for name in ("mv8", "mv9"):
+        dut.ip(f"link add {name} link lan0 address {mac} type macvlan mode bridge", f"link set {name} up")
+        eventually(lambda: found() == {name}, 5)
+        # The kernel sends packets of IPv6 by the new macvlan between two reads.
+        told = lambda: _value(get(dut, PAGE, "/metrics"), "interface_tx_bytes_total", {})  # noqa: E731
+        eventually(lambda: told() == shown(name)["tx_bytes"], 5)  # noqa: B023
+        for n in range(3):
+            probe = lan.probe("198.51.100.9", sport=3000 + n)
+            probe["Ether"].dst = mac
+            lan.send(probe)
+        eventually(lambda: shown(name)["rx_packets"] >= 3, 5)
+        page = get(dut, PAGE, "/metrics")
+        row = shown(name)
+        for key in ("rx_packets", "rx_bytes"):
+            assert 3 <= _value(page, f"interface_{key}_total", {"interface": name}) <= row[key]
+        assert row["rx_packets"] < 6  # not those of the interface before
+        dut.ip(f"link del {name}")
+        eventually(lambda: found() == set(), 5)
+
+
+def test_drops_of_rp_filter_are_counted_by_port(dut, request):
+    """A packet without a route back to its source counts for the port that received it."""
+    lan, wan, key = dut.wires["lan"], dut.wires["wan"], "net.ipv4.conf.lan0.rp_filter"
+    value = lambda port: _value(  # noqa: E731
+        get(dut, PAGE, "/metrics"), "urpf_dropped_packets_total", {"port": port}
+    )
+    urpf = lambda: {r["name"]: r.get("urpf") for r in dut.control.ask("interfaces")}["lan0"]  # noqa: E731
+    request.addfinalizer(lambda: netns.sysctl(dut.ctl, {key: 0}))
+    dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
+    netns.sysctl(dut.ctl, {key: 1})
+    eventually(lambda: urpf() == "strict", 5)
+    lan.send(lan.probe("198.51.100.9", src="203.0.113.9"))
+    eventually(lambda: value("lan0") == 1, 5)
+    assert value("wan0") == 0
 
 
 def _value(page, name, labels):
