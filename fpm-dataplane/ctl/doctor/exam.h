@@ -97,6 +97,18 @@ json_t *exam_ask_one(const struct exam *e, const char *show);
  */
 json_t *exam_route(const struct exam *e, const char *vrf, const char *address);
 
+/* The narrowest link to far ends that get packets with outer headers. */
+struct narrow {
+	char dev[64];
+	long long room; /* octets of the largest inner packet that fits; 0: no link known */
+};
+/*
+ * Update the narrowest link with the links of all next hops to a far end in a VRF, "": table
+ * main (tunnels.c). `overhead`: octets of the outer headers.
+ */
+void narrow_find(struct exam *e, struct narrow *n, const char *vrf, const char *address,
+		 long long overhead);
+
 /* Return the daemon's process id, 0: no answer. */
 pid_t exam_pid(const struct exam *e);
 /*

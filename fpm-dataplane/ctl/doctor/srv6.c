@@ -11,6 +11,8 @@
 
 #define STRICT_MODE      "/proc/sys/net/vrf/strict_mode"
 #define ROUTES_ASKED_MAX 256u /* routes that are looked up at most, one in each request */
+#define IPV6_MIN_MTU     1280 /* RFC 8200, 5 */
+#define IPV6_BYTES       40
 
 /* Check the source address of outer headers. Return true if it is right. */
 static bool
@@ -175,6 +177,71 @@ vrfs_check(struct exam *e)
 	json_decref(vrfs);
 }
 
+/*
+ * Return the octets of the outer headers of a headend. H.Encaps writes all segments into the
+ * routing header. H.Encaps.Red leaves the first segment out, and the header if it is the
+ * only one.
+ */
+static long long
+headend_overhead(const json_t *encap)
+{
+	const char *text = row_str(encap, "srv6"), *end = strstr(text, " source ");
+	bool reduced = strncmp(text, "H.Encaps.Red", strlen("H.Encaps.Red")) == 0;
+	long long n = 0;
+
+	for (const char *at = text; *at != '\0' && at != end; at++)
+		n += *at == ' ';
+	n -= reduced;
+	return IPV6_BYTES + (n > 0 ? 8 + 16 * n : 0);
+}
+
+static void
+narrow_add(struct exam *e, const struct narrow *narrow, long long overhead,
+	   const char *segment)
+{
+	finding_add(e, VERDICT_WARN, narrow->dev,
+		    "MTU %lld, but the way to segment %s needs %lld",
+		    narrow->room + overhead, segment, IPV6_MIN_MTU + overhead);
+	finding_cost(e,
+		     "Outer headers have %lld octets. An IPv6 packet of 1280 octets, which "
+		     "its sender need not make smaller, does not fit and is lost.",
+		     overhead);
+	finding_fix(e, "%sip link set %s mtu %lld", e->in, narrow->dev,
+		    IPV6_MIN_MTU + overhead);
+}
+
+/*
+ * Check that IPv6 packets of the smallest MTU fit into the links to the first segment of each
+ * headend. Report a link once. Return true if they fit.
+ */
+static bool
+mtus_check(struct exam *e)
+{
+	json_t *encaps = exam_ask(e, "encaps"), *seen = json_object();
+	const json_t *encap;
+	size_t i, asked = 0;
+	bool good;
+
+	json_array_foreach (encaps, i, encap) {
+		char *segment = first_segment(encap);
+		long long overhead = headend_overhead(encap);
+		struct narrow narrow = {.room = 0};
+
+		if (segment != NULL && ++asked <= ROUTES_ASKED_MAX)
+			narrow_find(e, &narrow, "", segment, overhead);
+		if (narrow.room != 0 && narrow.room < IPV6_MIN_MTU &&
+		    json_object_get(seen, narrow.dev) == NULL) {
+			json_object_set_new(seen, narrow.dev, json_true());
+			narrow_add(e, &narrow, overhead, segment);
+		}
+		free(segment);
+	}
+	good = json_object_size(seen) == 0;
+	json_decref(seen);
+	json_decref(encaps);
+	return good;
+}
+
 void
 check_srv6(struct exam *e)
 {
@@ -194,6 +261,7 @@ check_srv6(struct exam *e)
 	if (headends > 0) {
 		filter_check(e);
 		vrfs_check(e);
+		good = mtus_check(e) && good;
 	}
 	good = source_check(e) && good;
 	if (strict_mode_check(e) && good)

@@ -54,23 +54,17 @@ mtu_of(const struct exam *e, const char *dev)
 	return 0;
 }
 
-/* The narrowest link to the far ends of a tunnel. */
-struct narrow {
-	char dev[64];
-	long long room; /* octets of the largest inner packet that fits; 0: no link known */
-};
-
-/* Update the narrowest link with the links of all next hops to a far end. */
-static void
-narrow_find(struct exam *e, struct narrow *n, const json_t *tunnel, const char *address)
+void
+narrow_find(struct exam *e, struct narrow *n, const char *vrf, const char *address,
+	    long long overhead)
 {
-	json_t *route = exam_route(e, row_str(tunnel, "outer_vrf"), address);
+	json_t *route = exam_route(e, vrf, address);
 	const json_t *hop;
 	size_t i;
 
 	json_array_foreach (json_object_get(route, "nexthops"), i, hop) {
 		const char *dev = row_str(hop, "dev");
-		long long room = mtu_of(e, dev) - row_int(tunnel, "overhead");
+		long long room = mtu_of(e, dev) - overhead;
 
 		if (room <= 0 || (n->room != 0 && n->room <= room))
 			continue;
@@ -78,6 +72,13 @@ narrow_find(struct exam *e, struct narrow *n, const json_t *tunnel, const char *
 		snprintf(n->dev, sizeof(n->dev), "%s", dev);
 	}
 	json_decref(route);
+}
+
+static void
+narrow_find_of(struct exam *e, struct narrow *n, const json_t *tunnel, const char *address)
+{
+	narrow_find(e, n, row_str(tunnel, "outer_vrf"), address,
+		    row_int(tunnel, "overhead"));
 }
 
 /*
@@ -117,7 +118,7 @@ narrow_find_vteps(struct exam *e, struct narrow *n, const json_t *svi,
 			continue;
 		if (json_object_size(asked) == VTEPS_ASKED_MAX)
 			break;
-		narrow_find(e, n, svi, vtep);
+		narrow_find_of(e, n, svi, vtep);
 		json_object_set_new(asked, vtep, json_true());
 	}
 	json_decref(asked);
@@ -137,7 +138,7 @@ mtus_check(struct exam *e)
 		if (!row_has(row, "overhead") || row_has(row, "by_kernel"))
 			continue;
 		if (!row_has(row, "vxlan")) {
-			narrow_find(e, &n, row, row_str(row, "remote"));
+			narrow_find_of(e, &n, row, row_str(row, "remote"));
 		} else {
 			if (neighbors == NULL)
 				neighbors = exam_ask(e, "neighbors");
