@@ -105,6 +105,12 @@ frr_announces_other_sids(const struct frr_version *v)
 	return version_is_before(v, 8, 5);
 }
 
+bool
+frr_replays_denied_routes(const struct frr_version *v)
+{
+	return version_is_before(v, 8, 5);
+}
+
 /* --- lines ---------------------------------------------------------------------------- */
 
 /* Return true if the next word at *p is `word`, and move *p past it. */
@@ -181,6 +187,15 @@ frr_static_gap(const char *line)
 	gap = p + strcspn(p, " ");
 	p = gap + strspn(gap, " ");
 	return word_is_option(p) ? gap : NULL;
+}
+
+bool
+frr_line_denies_routes(const char *line)
+{
+	const char *p = line;
+
+	return (word_take(&p, "ip") || word_take(&p, "ipv6")) &&
+	       word_take(&p, "protocol") && strstr(p, " route-map ") != NULL;
 }
 
 bool

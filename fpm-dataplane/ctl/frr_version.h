@@ -55,6 +55,12 @@ bool frr_gives_bfd_in_parts(const struct frr_version *v);
 /* Return true if bgpd announces SIDs of SRv6 as if their locator had 64 bits. */
 bool frr_announces_other_sids(const struct frr_version *v);
 
+/*
+ * Return true if zebra, in a replay, sends routes again that the route map of `ip protocol`
+ * has made inactive while they were in force.
+ */
+bool frr_replays_denied_routes(const struct frr_version *v);
+
 /* --- lines that decide whether a fault matters ---------------------------------------- */
 
 /*
@@ -65,6 +71,9 @@ const char *frr_static_gap(const char *line);
 
 /* Return true for a line of `show running-config` that needs MPLS labels in the kernel. */
 bool frr_line_needs_labels(const char *line);
+
+/* Return true for a line of `show running-config`: a route map of `ip protocol`. */
+bool frr_line_denies_routes(const char *line);
 
 /* Return true for the row of a layer 3 VNI in the output of `show evpn vni`. */
 bool frr_line_is_l3vni(const char *line);

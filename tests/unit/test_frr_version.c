@@ -65,19 +65,21 @@ versions_are_parsed(void **state)
 }
 
 /*
- * Return the letters of the faults of a version: s(tatic), k(ernel), e(vpn), o(ther SIDs).
+ * Return the letters of the faults of a version: s(tatic), k(ernel), e(vpn), o(ther SIDs),
+ * d(enied routes).
  */
 static const char *
 faults_of(const char *text)
 {
-	static char letters[5];
+	static char letters[6];
 	struct frr_version v;
 
 	assert_int_equal(frr_version_parse(text, &v), 0);
-	snprintf(letters, sizeof(letters), "%s%s%s%s",
+	snprintf(letters, sizeof(letters), "%s%s%s%s%s",
 		 frr_keeps_dead_statics(&v) ? "s" : "",
 		 frr_hides_kernel_routes(&v) ? "k" : "", frr_crashes_by_evpn(&v) ? "e" : "",
-		 frr_announces_other_sids(&v) ? "o" : "");
+		 frr_announces_other_sids(&v) ? "o" : "",
+		 frr_replays_denied_routes(&v) ? "d" : "");
 	return letters;
 }
 
@@ -87,7 +89,7 @@ faults_have_first_and_last_versions(void **state)
 	static const struct {
 		const char *version, *letters;
 	} known[] = {
-		{"8.4.4", "eo"},  {"8.5", "e"},      {"9.1", "e"},    {"10.1.9", "e"},
+		{"8.4.4", "eod"}, {"8.5", "e"},      {"9.1", "e"},    {"10.1.9", "e"},
 		{"10.2", ""},     {"10.2.1", ""},    {"10.3", "sk"},  {"10.3.1", "sk"},
 		{"10.3.2", "sk"}, {"10.3.3", "k"},   {"10.4", "sk"},  {"10.4.1", "sk"},
 		{"10.4.2", "k"},  {"10.5-dev", "k"}, {"10.7.1", "k"}, {"11.0", "k"},
@@ -337,6 +339,35 @@ a_locator_of_another_length_is_warned_of(void **state)
 }
 
 static void
+a_route_map_of_a_protocol_is_warned_of(void **state)
+{
+	static const char *const denies[] = {
+		"ip protocol bgp route-map DENY",
+		"!\nvrf red\n ipv6 protocol static route-map DENY\nexit-vrf",
+	};
+	static const char *const others[] = {
+		"ip nht route-map DENY",
+		"route-map protocol permit 10",
+		"router bgp 65000\n redistribute kernel route-map ip",
+		" description ip protocol bgp route-map DENY",
+	};
+
+	for (unsigned int i = 0; i < sizeof(denies) / sizeof(denies[0]); i++) {
+		const json_t *row;
+
+		assert_int_equal(examine("8.4.4", "both", denies[i], ""), 1);
+		row = finding_is(0, "warn", "denied-routes", "zebra 8.4.4 may send");
+		assert_string_equal(fix_of(row), "fpmctl audit");
+		assert_int_equal(examine("8.5", "both", denies[i], ""), 1);
+		finding_is(0, "ok", "", "FRR 8.5");
+	}
+	for (unsigned int i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_int_equal(examine("8.4.4", "both", others[i], ""), 1);
+		finding_is(0, "ok", "", "FRR 8.4.4");
+	}
+}
+
+static void
 an_unknown_version_is_not_judged(void **state)
 {
 	assert_int_equal(examine("4garbage", "fpm", CONFIG_BARE, VNIS), 1);
@@ -374,6 +405,8 @@ main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_vni_of_a_vrf_is_warned_of, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_route_map_of_a_protocol_is_warned_of,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(an_unknown_version_is_not_judged, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(without_zebra_nothing_is_asked, setup,

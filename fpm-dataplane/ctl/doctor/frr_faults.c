@@ -152,6 +152,34 @@ sids_check(struct exam *e, const char *vtysh, const char *version)
 	return 1;
 }
 
+static void
+route_maps_on_line(const char *line, void *ctx)
+{
+	unsigned int *n = ctx;
+
+	*n += frr_line_denies_routes(line);
+}
+
+static unsigned int
+denied_routes_check(struct exam *e, const char *vtysh, const char *version)
+{
+	unsigned int n = 0;
+
+	(void)zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, route_maps_on_line,
+			  &n);
+	if (n == 0)
+		return 0;
+	finding_add(e, VERDICT_WARN, "denied-routes",
+		    "zebra %s may send routes that a route map denies", version);
+	finding_cost(e, "The configuration has route maps of `ip protocol`. If such a map "
+			"denies routes that were in force, zebra sends them again after it "
+			"connects again, and the router forwards by them. Deny the routes "
+			"in the daemon that has them (BGP: a route map of the neighbor). "
+			"fpmctl audit names such routes: zebra has no route.");
+	finding_fix(e, "fpmctl audit");
+	return 1;
+}
+
 void
 check_frr_version(struct exam *e)
 {
@@ -181,6 +209,8 @@ check_frr_version(struct exam *e)
 		n += evpn_check(e, vtysh, version);
 	if (frr_announces_other_sids(&v))
 		n += sids_check(e, vtysh, version);
+	if (frr_replays_denied_routes(&v))
+		n += denied_routes_check(e, vtysh, version);
 	if (n == 0)
 		finding_add(e, VERDICT_OK, "",
 			    "FRR %s, no known fault concerns this router", version);
