@@ -98,6 +98,17 @@ ipaddr_is_loopback6(const struct ipaddr *a)
 	return __builtin_memcmp(a, &loopback, sizeof(*a)) == 0;
 }
 
+/* Return a key of the MAC address `mac`, as mac_word(), for tables with keys of addresses. */
+static inline struct ipaddr
+ipaddr_of_mac(uint64_t mac)
+{
+	struct ipaddr key = {{0}};
+
+	for (unsigned int i = 0; i < 6; i++)
+		key.octet[i] = (uint8_t)(mac >> (40 - 8 * i));
+	return key;
+}
+
 bool ipaddr_equal(const struct ipaddr *a, const struct ipaddr *b);
 bool prefix_equal(const struct prefix *a, const struct prefix *b);
 

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hop: report to rib which next hops are dead, so that rib leaves them out of its groups. A
- * next hop can have several sessions; it is dead while one of them has failed.        [bfd]
+ * next hop can have several sessions; it is dead while one of them has failed.
+ *
+ * IPv6 routes of BGP have the link-local address of the neighbor as next hop, and the
+ * session has its global address. So a session of IPv6 also tells about the device, which
+ * is all addresses with the same MAC address on the interface. A device is dead while one
+ * of its sessions has failed and none is Up.                                          [bfd]
  */
 #include "base/bfd_status.h"
 #include "bfd/impl.h"
+#include "fib/fib.h"
 
 /* Report to rib whether the next hop is dead. */
 static void
@@ -19,12 +25,85 @@ hop_tell(struct bfd *b, const struct kept *k, bool dead)
 	worker_send(b->setup.rib, &m->m);
 }
 
+/* Report to rib whether a device is dead, by the first `n` records. */
+static void
+device_tell(struct bfd *b, uint32_t ifindex, uint64_t mac, uint32_t n)
+{
+	bool failed = false, up = false;
+	struct msg_bfd_hop *m;
+
+	for (uint32_t i = 1; i < n && !up; i++) {
+		const struct kept *k = &b->kept[i];
+
+		if (!k->used || k->mac != mac || k->mac_ifindex != ifindex)
+			continue;
+		failed = failed || k->pruned;
+		up = k->fsm.state == BFD_UP && !k->leaving;
+	}
+	m = msg_new(MSG_BFD_HOP, sizeof(*m));
+	m->ifindex = ifindex;
+	m->addr = ipaddr_of_mac(mac);
+	m->dead = failed && !up;
+	worker_send(b->setup.rib, &m->m);
+}
+
+/* Store the present MAC address of the peer, or keep the last one. */
+static void
+mac_learn(struct bfd *b, struct session *s)
+{
+	struct kept *k = s->k;
+	uint64_t hop = 0;
+	fib_path path;
+
+	if (s->place.by != BY_FORWARDERS || s->place.ifidx == 0 || k->told.family != 6) {
+		k->mac = 0;
+		return;
+	}
+	path = fib_onlink(b->fib, s->place.ifidx, 6, &k->told.dst);
+	if (path_kind(path) == PATH_ADJ)
+		hop = atomic_load_explicit(&b->fib->adj[path_index(path)].hop,
+					   memory_order_acquire);
+	if (hop != 0)
+		k->mac = hop >> 16;
+	else if (k->mac_ifindex != s->place.ifindex)
+		k->mac = 0;
+	k->mac_ifindex = s->place.ifindex;
+}
+
+/* Store the MAC address, and report the devices whose sessions have changed. */
+static void
+device_renew(struct bfd *b, struct session *s, bool changed)
+{
+	uint32_t was_ifindex = s->k->mac_ifindex;
+	uint64_t was = s->k->mac;
+	bool moved;
+
+	mac_learn(b, s);
+	moved = s->k->mac != was || s->k->mac_ifindex != was_ifindex;
+	if (moved && was != 0)
+		device_tell(b, was_ifindex, was, b->high);
+	if ((moved || changed) && s->k->mac != 0)
+		device_tell(b, s->k->mac_ifindex, s->k->mac, b->high);
+}
+
+void
+session_prune_moved(struct bfd *b, struct session *s)
+{
+	device_renew(b, s, false);
+}
+
 void
 sessions_tell_dead_hops(struct bfd *b)
 {
-	for (uint32_t i = 1; i < BFD_SESSIONS; i++)
-		if (b->kept[i].used && b->kept[i].pruned)
-			hop_tell(b, &b->kept[i], true);
+	for (uint32_t i = 1; i < BFD_SESSIONS; i++) {
+		const struct kept *k = &b->kept[i];
+
+		if (!k->used || !k->pruned)
+			continue;
+		hop_tell(b, k, true);
+		if (k->mac != 0)
+			device_tell(b, k->mac_ifindex, k->mac, BFD_SESSIONS);
+	}
 }
 
 /* Return true if another session has reported the same next hop dead. */
@@ -43,8 +122,8 @@ hop_is_dead_too(const struct bfd *b, const struct session *s)
 	return false;
 }
 
-void
-session_prune(struct bfd *b, struct session *s)
+static void
+hop_renew(struct bfd *b, struct session *s)
 {
 	uint32_t ifindex = s->place.ifidx != 0 ? s->place.ifindex : 0;
 	bool dead = bfd_fsm_is_failed(&s->k->fsm) && !s->k->leaving && ifindex != 0;
@@ -59,4 +138,11 @@ session_prune(struct bfd *b, struct session *s)
 		return;
 	hop_tell(b, s->k, true);
 	STATUS_ADD(prunes, 1);
+}
+
+void
+session_prune(struct bfd *b, struct session *s)
+{
+	hop_renew(b, s);
+	device_renew(b, s, true);
 }

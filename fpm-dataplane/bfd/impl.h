@@ -71,6 +71,12 @@ struct kept {
 	int32_t conn;         /* connection over which bfdd has the session; -1: none */
 	struct bfd_dplane_session told; /* the last message of bfdd about the session */
 	struct bfd_fsm fsm;
+	/*
+	 * MAC address of the peer on interface `mac_ifindex`, as mac_word(): the last known
+	 * one of a session of one hop, IPv6, that forwarders serve; else 0.
+	 */
+	uint64_t mac;
+	uint32_t mac_ifindex;
 	uint64_t n_rx, n_tx; /* packets that the thread itself has received and sent */
 	/*
 	 * Packets that forwarders counted: control in, control out, echo in, echo out. Set
@@ -204,8 +210,13 @@ void conns_plan(struct bfd *b);
 void conns_tick(struct bfd *b);
 
 /* --- hop.c --- */
-/* Report the next hop to rib as dead or alive, by the state of the session. */
+/*
+ * Report to rib by the state of the session whether its next hop is dead, and whether the
+ * device with its MAC address is.
+ */
 void session_prune(struct bfd *b, struct session *s);
+/* Report again if the peer of the session has another MAC address. */
+void session_prune_moved(struct bfd *b, struct session *s);
 /* Report the dead next hops of the previous daemon to rib.                        [main] */
 void sessions_tell_dead_hops(struct bfd *b);
 

@@ -15,8 +15,8 @@
 #include "base/sd_notify.h"
 #include "bfd/impl.h"
 
-#define KEEP_VERSION 3u /* increment it when struct keep, or a struct in it, changes */
-#define KEPT_BYTES   328u
+#define KEEP_VERSION 4u /* increment it when struct keep, or a struct in it, changes */
+#define KEPT_BYTES   344u
 #define KEEP_BYTES   sizeof(struct keep)
 static_assert(sizeof(struct kept) == KEPT_BYTES, "raise KEEP_VERSION, and set KEPT_BYTES");
 static_assert(sizeof(struct kept_part) == 65544 && BFD_CONNS_MAX == 48,

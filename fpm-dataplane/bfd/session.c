@@ -198,8 +198,10 @@ sessions_place(struct bfd *b)
 		    ((s->place.by != BY_FORWARDERS || !up) && b->n_sessions > SEARCHES &&
 		     (i + b->n_ticks) % TURNS != 0))
 			continue;
-		if (place_holds(b, &s->k->told, &s->place, up))
+		if (place_holds(b, &s->k->told, &s->place, up)) {
+			session_prune_moved(b, s);
 			continue;
+		}
 		session_place(b, s);
 		if (place_equal(&was, &s->place))
 			continue;
@@ -296,6 +298,7 @@ session_new(struct bfd *b, const struct bfd_dplane_session *told,
 	kept_open(s->k);
 	s->k->used = true;
 	s->k->leaving = s->k->pruned = false;
+	s->k->mac = 0;
 	s->k->n_rx = s->k->n_tx = 0;
 	memset(s->k->by_slots, 0, sizeof(s->k->by_slots));
 	s->k->src_port = (uint16_t)(BFD_PORT_LEAST + number); /* unique: RFC 5881, 4 */

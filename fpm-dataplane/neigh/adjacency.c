@@ -98,15 +98,26 @@ nb_retry(struct neigh *n)
 
 /* --- watched next hops ---------------------------------------------------------------- */
 
+/* Return the MAC address of the neighbor of a watch, or the last one; 0: none yet. */
+static uint64_t
+watch_mac(const struct neigh *n, const struct watch *w)
+{
+	uint64_t hop = nb_hop(n, w->nb);
+
+	return hop != 0 ? hop >> 16 : w->mac;
+}
+
 static void
 watch_tell(struct neigh *n, struct watch *w, bool alive, bool resolved)
 {
+	uint64_t mac = watch_mac(n, w);
 	struct msg_adj *m;
 
-	if (w->alive == alive && w->resolved == resolved)
+	if (w->alive == alive && w->resolved == resolved && w->mac == mac)
 		return;
 	w->alive = alive;
 	w->resolved = resolved;
+	w->mac = mac;
 	m = msg_new(MSG_ADJ_STATE, sizeof(*m));
 	m->adj = w->adj;
 	m->ifidx = w->nb->ifidx;
@@ -115,6 +126,7 @@ watch_tell(struct neigh *n, struct watch *w, bool alive, bool resolved)
 	m->addr = w->nb->addr;
 	m->alive = alive;
 	m->resolved = resolved;
+	m->mac = mac;
 	worker_send(n->conf.rib, &m->m);
 }
 
@@ -177,6 +189,7 @@ watch_add(struct neigh *n, struct msg_adj *m)
 		w->adj = m->adj;
 		w->alive = true;
 		m->resolved = w->resolved = nb_hop(n, nb) != 0;
+		m->mac = w->mac = watch_mac(n, w);
 		n->watch[m->adj] = w;
 		atomic_store_explicit(&n->fib->adj_used[m->adj], ADJ_UNUSED,
 				      memory_order_relaxed);

@@ -213,7 +213,9 @@ struct watch {
 	struct cds_list_head list; /* nb.watches */
 	struct nb *nb;
 	uint32_t adj;
-	bool alive, resolved; /* as reported to rib */
+	/* as reported to rib */
+	bool alive, resolved;
+	uint64_t mac;
 };
 
 /*

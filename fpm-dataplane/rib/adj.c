@@ -62,6 +62,38 @@ adj_number_new(struct rib *rib)
 	return ++rib->adjs.high;
 }
 
+static uint64_t
+adj_mac_hash(const struct rib *rib, uint32_t ifindex, uint64_t mac)
+{
+	struct ipaddr key = ipaddr_of_mac(mac);
+
+	return adj_hash(rib, ifindex, 0, &key);
+}
+
+/* Store the MAC address that neigh reports; 0: it is not known yet. */
+static void
+adj_mac_set(struct rib *rib, uint32_t number, uint64_t mac)
+{
+	struct adj *a = &rib->adjs.v[number];
+
+	if (a->family != 6 || mac == 0 || mac == a->mac)
+		return;
+	if (a->mac != 0)
+		hidx_del(&rib->adjs.by_mac, number);
+	a->mac = mac;
+	hidx_add(&rib->adjs.by_mac, adj_mac_hash(rib, a->ifindex, mac), number);
+}
+
+/* Return true if BFD has found the address or the MAC address of an adjacency dead. */
+static bool
+adj_is_dead(const struct rib *rib, const struct adj *a)
+{
+	struct ipaddr mac = ipaddr_of_mac(a->mac);
+
+	return prune_has(rib, a->ifindex, a->family, &a->addr) ||
+	       (a->mac != 0 && prune_has(rib, a->ifindex, 0, &mac));
+}
+
 /* Return the number of the adjacency; 0: none. */
 static uint32_t
 adj_find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t family,
@@ -152,17 +184,23 @@ adj_event_ready(struct rib *rib, const struct msg_adj *m)
 {
 	struct leg *leg;
 	struct adj *a;
+	bool pruned;
 
 	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts || !rib->adjs.v[m->adj].asked)
 		return;
 	a = &rib->adjs.v[m->adj];
 	a->asked = false;
 	rib->adjs.n_asked--;
+	if (a->state != ADJ_WATCHED)
+		return;
+	adj_mac_set(rib, m->adj, m->mac);
+	pruned = adj_is_dead(rib, a);
 	/* The commit that waits for the answer computes the words. */
-	if (a->state == ADJ_WATCHED && a->resolved != m->resolved)
+	if (a->resolved != m->resolved || a->pruned != pruned)
 		cds_list_for_each_entry (leg, &a->legs, on_adj)
 			slot_dirty(rib, leg->slot, SLOT_PATHS);
 	a->resolved = m->resolved;
+	a->pruned = pruned;
 }
 
 bool
@@ -180,6 +218,8 @@ adj_put(struct rib *rib, uint32_t number)
 	if (--a->refs > 0)
 		return;
 	hidx_del(&rib->adjs.by_key, number);
+	if (a->mac != 0)
+		hidx_del(&rib->adjs.by_mac, number);
 	a->state = ADJ_UNWATCHED;
 	rib->adjs.n--;
 	if (!rib->stopping)
@@ -216,6 +256,7 @@ void
 adj_event_state(struct rib *rib, const struct msg_adj *m)
 {
 	struct adj *a;
+	bool pruned;
 
 	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts)
 		return;
@@ -224,25 +265,30 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	 * A number is reused only after MSG_ADJ_FREED. A state that arrives earlier belongs
 	 * to the old neighbor.
 	 */
-	if (a->state != ADJ_WATCHED || (a->alive == m->alive && a->resolved == m->resolved))
+	if (a->state != ADJ_WATCHED)
+		return;
+	adj_mac_set(rib, m->adj, m->mac);
+	pruned = adj_is_dead(rib, a);
+	if (a->alive == m->alive && a->resolved == m->resolved && a->pruned == pruned)
 		return;
 	a->alive = m->alive;
 	a->resolved = m->resolved;
+	a->pruned = pruned;
 	adj_slots_dirty(rib, a);
 }
 
 void
-adjs_prune(struct rib *rib, uint32_t ifindex, uint8_t family, const struct ipaddr *addr,
-	   bool dead)
+adjs_prune(struct rib *rib, const struct msg_bfd_hop *m)
 {
-	uint32_t number =
-		hidx_first(&rib->adjs.by_key, adj_hash(rib, ifindex, family, addr));
+	const struct hidx *idx = m->family == 0 ? &rib->adjs.by_mac : &rib->adjs.by_key;
+	uint32_t number = hidx_first(idx, adj_hash(rib, m->ifindex, m->family, &m->addr));
 
-	for (; number != 0; number = hidx_next(&rib->adjs.by_key, number)) {
+	/* Adjacencies with the same hash and another key keep their state. */
+	for (; number != 0; number = hidx_next(idx, number)) {
 		struct adj *a = &rib->adjs.v[number];
+		bool dead = adj_is_dead(rib, a);
 
-		if (a->ifindex != ifindex || a->family != family ||
-		    !ipaddr_equal(&a->addr, addr) || a->pruned == dead)
+		if (a->pruned == dead)
 			continue;
 		a->pruned = dead;
 		adj_slots_dirty(rib, a);
@@ -260,5 +306,6 @@ adjs_free(struct rib_adjs *adjs)
 {
 	fifo32_free(&adjs->unused);
 	hidx_free(&adjs->by_key);
+	hidx_free(&adjs->by_mac);
 	free(adjs->v);
 }

@@ -12,6 +12,7 @@
 
 struct link;
 struct msg_adj;
+struct msg_bfd_hop;
 struct rib;
 
 enum adj_state { ADJ_FREE, ADJ_WATCHED, ADJ_UNWATCHED };
@@ -23,9 +24,10 @@ struct adj {
 	uint8_t state;
 	bool alive;    /* resolved, or being resolved */
 	bool resolved; /* the MAC address is known */
-	bool pruned;   /* BFD has found it dead: prune.h */
+	bool pruned;   /* BFD has found its address or its MAC dead: prune.h */
 	bool asked;    /* neigh has not answered MSG_ADJ_WATCH yet */
 	struct ipaddr addr;
+	uint64_t mac; /* of an IPv6 neighbor: the last known one; 0: none yet */
 	struct cds_list_head legs;
 };
 
@@ -37,6 +39,7 @@ struct rib_adjs {
 	uint64_t asked_ms;    /* time since which n_asked is not 0 */
 	struct fifo32 unused; /* the number that was freed first is used first */
 	struct hidx by_key;
+	struct hidx by_mac; /* those with a `mac` */
 };
 
 /* Return true if the adjacency exists, or if there is room for it. */
@@ -48,9 +51,11 @@ uint32_t adj_number(const struct rib *rib, const struct link *link, uint8_t fami
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
 void adj_put(struct rib *rib, uint32_t number);
-/* Mark the adjacencies of a next hop that BFD has found dead; !dead: remove the mark. */
-void adjs_prune(struct rib *rib, uint32_t ifindex, uint8_t family,
-		const struct ipaddr *addr, bool dead);
+/*
+ * Mark the adjacencies of a next hop that BFD has found dead or alive. The message has
+ * changed the state in prune.c.
+ */
+void adjs_prune(struct rib *rib, const struct msg_bfd_hop *m);
 void adj_event_state(struct rib *rib, const struct msg_adj *m);
 void adj_event_freed(struct rib *rib, const struct msg_adj *m);
 void adj_event_ready(struct rib *rib, const struct msg_adj *m);

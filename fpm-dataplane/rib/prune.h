@@ -17,7 +17,7 @@ struct rib;
 
 struct prune {
 	uint32_t ifindex;
-	uint8_t family;
+	uint8_t family; /* 0: addr is ipaddr_of_mac() of IPv6 neighbors */
 	struct ipaddr addr;
 };
 

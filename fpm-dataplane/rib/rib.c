@@ -124,7 +124,7 @@ static void
 bfd_hop_event(struct rib *rib, const struct msg_bfd_hop *m)
 {
 	if (prune_event(rib, m))
-		adjs_prune(rib, m->ifindex, m->family, &m->addr, m->dead);
+		adjs_prune(rib, m);
 }
 
 void

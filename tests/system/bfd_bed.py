@@ -229,6 +229,13 @@ class Bfd:
             frr.stop(*frr.daemons)
 
 
+def nexthops_of(rows):
+    """Yield the rows of all next hops, also of the members of groups."""
+    for row in rows:
+        yield row
+        yield from row.get("nexthops", ())
+
+
 @contextlib.contextmanager
 def bed(name, daemons=()):
     """Run a router with its bfdd, and a peer, for the length of a with block. Both sides also run the

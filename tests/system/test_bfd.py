@@ -20,7 +20,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from bfd_bed import PATIENT, PORT, bed, sniffed, undisturbed
+from bfd_bed import PATIENT, PORT, bed, nexthops_of, sniffed, undisturbed
 from lib import api, machine, netns, procs
 from lib.freeze import frozen
 from lib.privileges import SYS_NICE, assert_dropped
@@ -53,12 +53,6 @@ def hops(bfd):
     wires = bfd.router.wires
     ours = {wires["wan"].peer4, wires["alt"].peer4}
     return {row["via"]: row["state"] for row in nexthops_of(rows) if row.get("via") in ours}
-
-
-def nexthops_of(rows):
-    for row in rows:
-        yield row
-        yield from row.get("nexthops", ())
 
 
 def test_a_next_hop_leaves_its_group_when_its_session_fails_and_comes_back_with_it(bfd):

@@ -9,10 +9,11 @@ import subprocess
 
 import pytest
 
-from bfd_bed import bed
+from bfd_bed import bed, nexthops_of
+from lib import netns
 from lib.wait import eventually
 
-PREFIX = "203.0.113.0/24"
+PREFIX, PREFIX6 = "203.0.113.0/24", "2001:db8:64::/48"
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +117,62 @@ def test_bgp_drops_its_neighbor_when_the_session_fails_and_takes_it_back(bgp, fa
             eventually(lambda: not bgp.router.route_row(PREFIX), 10, what="the route is gone")
         assert bgp.router.port_row(alt)["link"] == "up"
     established(bgp)
+
+
+@pytest.fixture
+def bgp6(bgp):
+    """IPv6 BGP by both links, with sessions of the global addresses."""
+    router = bgp.router
+    wires = [router.wires[name] for name in ("wan", "alt")]
+    for wire in wires:
+        netns.run(router.far, ["sysctl", "-qw", f"net.ipv6.conf.{wire.name}.disable_ipv6=0"])
+        own = ["ip", "address", "replace", f"{wire.peer6}/64", "dev", wire.name, "nodad"]
+        netns.run(router.far, own)
+    for frr, own, other, ends in (
+        (bgp.ours, 65001, 65002, [w.peer6 for w in wires]),
+        (bgp.theirs, 65002, 65001, [w.ip6 for w in wires]),
+    ):
+        lines = []
+        for peer in ends:
+            lines += [f"neighbor {peer} remote-as {other}", f"neighbor {peer} timers connect 1"]
+            lines += [f"neighbor {peer} bfd"]
+        lines += ["address-family ipv6 unicast", *(f"neighbor {peer} activate" for peer in ends)]
+        frr.configure(f"router bgp {own}", *lines, "maximum-paths 2")
+    bgp.theirs.configure("router bgp 65002", "address-family ipv6 unicast", f"network {PREFIX6}")
+    yield bgp
+    for frr, own, ends in (
+        (bgp.ours, 65001, [w.peer6 for w in wires]),
+        (bgp.theirs, 65002, [w.ip6 for w in wires]),
+    ):
+        frr.configure(f"router bgp {own}", *(f"no neighbor {peer}" for peer in ends))
+
+
+def hops6(bfd):
+    """Return {interface: state} of the next hops of PREFIX6, which are link-local addresses."""
+    row = bfd.router.route_row(PREFIX6) or {}
+    ends = {(hop["via"], hop["dev"]) for hop in row.get("nexthops", ())}
+    assert all(via.startswith("fe80::") for via, _ in ends), row
+    rows = nexthops_of(bfd.router.control.ask("nexthops"))
+    return {hop["dev"]: hop["state"] for hop in rows if (hop.get("via"), hop.get("dev")) in ends}
+
+
+def test_a_link_local_next_hop_is_dead_with_the_session_of_the_global_address(bgp6):
+    """bgpd is stopped, so only the dataplane can change the group."""
+    alt, both = bgp6.router.wires["alt"], {"wan0": "forwarding", "alt0": "forwarding"}
+    if shutil.which("nft") is None:
+        pytest.skip("no nft: apt-get install nftables")
+    eventually(lambda: hops6(bgp6) == both, 60, what="both paths are used")
+    eventually(lambda: bgp6.state(alt.peer6) == "up", 20, what="the session is up")
+    bgp6.ours.kill("bgpd", signal.SIGSTOP)
+    try:
+        with lost(bgp6, ALL_OF_ITS):
+            eventually(lambda: bgp6.state(alt.peer6) == "down", 10, what="the session fails")
+            left = {"wan0": "forwarding", "alt0": "bfd-down"}
+            eventually(lambda: hops6(bgp6) == left, 5, what="the hop is left out")
+            # The next daemon knows it from its start.
+            assert bgp6.router.fpmctl("restart").returncode == 0
+            eventually(lambda: hops6(bgp6) == left, 20, what="the next daemon leaves it out")
+        eventually(lambda: bgp6.state(alt.peer6) == "up", 20, what="the session is up again")
+        eventually(lambda: hops6(bgp6) == both, 5, what="the hop is used again")
+    finally:
+        bgp6.ours.kill("bgpd", signal.SIGCONT)

@@ -429,8 +429,8 @@ rig_adj(struct rig *g, const char *gw, uint32_t ifindex)
 	return 0;
 }
 
-void
-rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive)
+static void
+rig_adj_state(struct rig *g, const char *gw, uint32_t ifindex, bool alive, uint64_t mac)
 {
 	struct msg_adj *m = msg_new(MSG_ADJ_STATE, sizeof(*m));
 	struct prefix p = rig_prefix(gw);
@@ -441,8 +441,21 @@ rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive)
 	m->family = p.family;
 	m->addr = p.addr;
 	m->alive = m->resolved = alive;
+	m->mac = mac;
 	rib_on_msg(g->rib, &m->m);
 	rig_go(g);
+}
+
+void
+rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive)
+{
+	rig_adj_state(g, gw, ifindex, alive, 0);
+}
+
+void
+rig_mac(struct rig *g, const char *gw, uint32_t ifindex, uint64_t mac)
+{
+	rig_adj_state(g, gw, ifindex, true, mac);
 }
 
 void

@@ -101,6 +101,8 @@ void rig_link_gone(struct rig *g, uint32_t ifindex);
 void rig_vrf(struct rig *g, uint16_t number, uint32_t table,
 	     const char *name); /* `name` NULL: the VRF is removed */
 void rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive);
+/* The neighbor is resolved with this MAC address, mac_word(). */
+void rig_mac(struct rig *g, const char *gw, uint32_t ifindex, uint64_t mac);
 /* neigh answers MSG_ADJ_WATCH: the neighbor is resolved */
 void rig_ready(struct rig *g, const char *gw, uint32_t ifindex);
 uint32_t rig_adj(struct rig *g, const char *gw, uint32_t ifindex); /* 0: none */

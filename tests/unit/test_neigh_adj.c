@@ -76,6 +76,7 @@ static void
 changed_mac_is_used_at_once(void **state)
 {
 	struct rig *r = rig_up(state);
+	const struct msg_adj *said;
 
 	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
@@ -84,6 +85,8 @@ changed_mac_is_used_at_once(void **state)
 
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_c));
 	wait_for(r, hop_of(r, host_adj(r, "192.0.2.9")) == hop_to(mac_c));
+	wait_for(r, (said = adj_said(&r->rib, MSG_ADJ_STATE, ADJ)) != NULL &&
+			    said->mac == mac_word(mac_c));
 	rig_stop(r);
 }
 

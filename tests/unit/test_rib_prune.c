@@ -9,8 +9,12 @@
 
 #include <stdio.h>
 
-#define BOTH  "192.0.2.129@2*2048 192.0.2.1@1*2048"
-#define ALL_6 "2001:db8:1::1@1*2048 fe80::1@1*1024 fe80::1@2*1024"
+#define MAC_1 0x020000000001
+#define MAC_2 0x020000000002
+
+#define BOTH   "192.0.2.129@2*2048 192.0.2.1@1*2048"
+#define BOTH_6 "fe80::1@1*2048 fe80::2@2*2048"
+#define ALL_6  "2001:db8:1::1@1*2048 fe80::1@1*1024 fe80::1@2*1024"
 
 /* Send rib the message of thread bfd that a next hop is dead or alive. Run no round. */
 static void
@@ -30,6 +34,19 @@ static void
 bfd_says(struct rig *g, const char *gw, uint32_t ifindex, bool dead)
 {
 	bfd_tells(g, gw, ifindex, dead);
+	rig_go(g);
+}
+
+/* Send rib the message that the device with this MAC address is dead or alive. */
+static void
+bfd_says_device(struct rig *g, uint64_t mac, uint32_t ifindex, bool dead)
+{
+	struct msg_bfd_hop *m = msg_new(MSG_BFD_HOP, sizeof(*m));
+
+	m->ifindex = ifindex;
+	m->addr = ipaddr_of_mac(mac);
+	m->dead = dead;
+	rib_on_msg(g->rib, &m->m);
 	rig_go(g);
 }
 
@@ -186,6 +203,86 @@ a_dead_next_hop_of_ipv6_leaves_its_group_and_comes_back(void **state)
 	rig_free(g);
 }
 
+/* Make an IPv6 route with a link-local next hop by each port. */
+static struct rig *
+two_paths_of_ipv6(void)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "fe80::1", 11);
+	rig_hop(g, 2, "fe80::2", 12);
+	rig_group(g, 3, 2, 1, 1, 2, 1);
+	rig_route(g, "2001:db8:64::/48", 3);
+	rig_go(g);
+	rig_mac(g, "fe80::1", 11, MAC_1);
+	rig_mac(g, "fe80::2", 12, MAC_2);
+	assert_seen(g, "2001:db8:64::1", BOTH_6);
+	return g;
+}
+
+/* BGP has the session by the global address, and routes by the link-local address. */
+static void
+a_dead_device_takes_its_ipv6_next_hops_out_of_the_group(void **state)
+{
+	struct rig *g = two_paths_of_ipv6();
+
+	bfd_says_device(g, MAC_1, 12, true); /* another interface */
+	bfd_says_device(g, 0x020000000009, 11, true);
+	assert_seen(g, "2001:db8:64::1", BOTH_6);
+	bfd_says_device(g, MAC_1, 11, true);
+	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
+	/* Its address has a session, too. Both must be alive. */
+	bfd_says(g, "fe80::1", 11, true);
+	bfd_says_device(g, MAC_1, 11, false);
+	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
+	bfd_says(g, "fe80::1", 11, false);
+	assert_seen(g, "2001:db8:64::1", BOTH_6);
+	rig_free(g);
+}
+
+static void
+a_dead_device_is_known_by_the_mac_address_of_now(void **state)
+{
+	struct rig *g = two_paths_of_ipv6();
+
+	bfd_says_device(g, MAC_1, 11, true);
+	/* The neighbor fails, and is resolved again. */
+	rig_alive(g, "fe80::1", 11, false);
+	rig_alive(g, "fe80::1", 11, true);
+	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
+	/* Another device takes the address over. */
+	rig_mac(g, "fe80::1", 11, 0x020000000003);
+	assert_seen(g, "2001:db8:64::1", BOTH_6);
+	rig_mac(g, "fe80::1", 11, MAC_1);
+	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
+	/* The adjacency ends with its last route, and is made again. */
+	rig_del(g, "2001:db8:64::/48");
+	rig_nh_del(g, 3);
+	rig_nh_del(g, 1);
+	rig_go(g);
+	rig_settle(g);
+	bfd_says_device(g, MAC_1, 11, false);
+	bfd_says_device(g, MAC_1, 11, true);
+	rig_hop(g, 1, "fe80::1", 11);
+	rig_group(g, 3, 2, 1, 1, 2, 1);
+	rig_route(g, "2001:db8:64::/48", 3);
+	rig_go(g);
+	rig_mac(g, "fe80::1", 11, MAC_1);
+	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
+	rig_free(g);
+}
+
+static void
+a_dead_device_of_ipv6_keeps_its_ipv4_next_hops(void **state)
+{
+	struct rig *g = two_paths();
+
+	rig_mac(g, "192.0.2.1", 11, MAC_1);
+	bfd_says_device(g, MAC_1, 11, true);
+	assert_seen(g, "198.51.100.1", BOTH);
+	rig_free(g);
+}
+
 static void
 thousands_of_dead_next_hops_come_and_go(void **state)
 {
@@ -223,6 +320,9 @@ main(void)
 			a_neighbor_that_answers_does_not_revive_what_bfd_found_dead),
 		cmocka_unit_test(a_link_that_goes_down_is_worse_than_a_dead_next_hop),
 		cmocka_unit_test(a_dead_next_hop_of_ipv6_leaves_its_group_and_comes_back),
+		cmocka_unit_test(a_dead_device_takes_its_ipv6_next_hops_out_of_the_group),
+		cmocka_unit_test(a_dead_device_is_known_by_the_mac_address_of_now),
+		cmocka_unit_test(a_dead_device_of_ipv6_keeps_its_ipv4_next_hops),
 		cmocka_unit_test(thousands_of_dead_next_hops_come_and_go),
 	};
 
