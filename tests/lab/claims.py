@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from lab import (
+    bfd_capture,
     claims_cluster,
     claims_fabric,
     claims_filter,
@@ -179,6 +180,7 @@ def bfd_failover(lab):
     dataplane."""
     hosts = ["198.51.100.10", "2001:db8:c0::10"]
     peers = ("192.0.2.2", "192.0.2.6", "2001:db8:1::2", "2001:db8:10::2")
+    by_wan0 = ("192.0.2.2", "2001:db8:1::2")
     sw = lab.ns["sw"]
     room = BFD_MS + 2000 * PATIENCE
 
@@ -212,14 +214,20 @@ def bfd_failover(lab):
             led_by(port)
 
     def dies():
-        """Return ({host: milliseconds of silence}, the packets that left by wan1)."""
+        """Return ({host: milliseconds of silence}, {peer: milliseconds of the detection}, the packets
+        that left by wan1)."""
         dead = lambda: netns.ip_batch(["link set eth1 nomaster"], sw)  # noqa: E731
-        took = evidence.silence(lab, "h1", hosts, dead)
+        with bfd_capture.Capture(sw, "eth0") as capture:
+            heard = lambda: {src for _, src, *_ in capture.packets()}  # noqa: E731
+            wait_for("BFD packets of r2", lambda: heard().issuperset(by_wan0), heard)
+            took = evidence.silence(lab, "h1", hosts, dead)
+            detection = capture.detection_ms(by_wan0)
+        check(None not in detection.values(), "r1 to say Down to the peers by wan0", detection)
         check(lab.dp.ports()["wan0"]["link"] == "up", "wan0 to have its carrier", "no link")
         seen = crossing("wan1")
         netns.ip_batch(["link set eth1 master br0"], sw)
         preferred()
-        return took, seen
+        return took, detection, seen
 
     preferred()
     yield "BGP and BFD are up on wan0 and wan1, IPv4 and IPv6; wan0 is preferred."
@@ -227,7 +235,7 @@ def bfd_failover(lab):
 
     def left_in_time():
         for _ in range(3):  # in one try other programs may take all CPUs for seconds
-            took, seen = dies()
+            took, detection, seen = dies()
             if max(took.values()) < room:
                 break
         check(
@@ -235,12 +243,13 @@ def bfd_failover(lab):
             f"less than {room:.0f} ms of silence, {BFD_MS} are BFD's",
             evidence.milliseconds(took),
         )
-        return evidence.milliseconds(took), seen
+        found = ", ".join(f"{peer} after {ms:.0f} ms" for peer, ms in detection.items())
+        return f"r1 said Down to {found}. No answer came from {evidence.milliseconds(took)}", seen
 
     took, seen = left_in_time()
     yield (
-        "The switch drops all packets, and wan0 keeps its carrier. With BFD over the TAP no answer "
-        f"came from {took} (BFD: 4 x 100 ms; BGP alone: 180 s), then packets left by wan1. {seen}"
+        "The switch drops all packets, and wan0 keeps its carrier. With BFD over the TAP (4 x 100 ms; "
+        f"BGP alone: 180 s) {took}, then packets left by wan1. {seen}"
     )
     with bfd_in_the_dataplane(lab):
         preferred()
@@ -248,7 +257,7 @@ def bfd_failover(lab):
         check(rows == dict.fromkeys(peers, "forwarders"), "forwarders to send for all peers", rows)
         took, seen = left_in_time()
         yield (
-            f"With BFD in the dataplane no answer came from {took}, then packets left by wan1. {seen}"
+            f"With BFD in the dataplane {took}, then packets left by wan1. {seen}"
         )
     preferred()
 
