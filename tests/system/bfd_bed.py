@@ -5,6 +5,7 @@ import contextlib
 import csv
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -19,6 +20,7 @@ from scapy.utils import wrpcap
 
 from lib import netns
 from lib.frr import Frr, Neighbor
+from lib.frr_at import FrrAt, present
 from lib.wait import eventually
 from router import Router, running
 from wire import ETH_P_ALL, SO_RCVBUFFORCE
@@ -169,10 +171,33 @@ def _silences(wire, ends, since):
         yield max(b - a for a, b in zip(times, times[1:]))
 
 
-class Bfd:
-    """Our router with its bfdd, and a peer with a bfdd of its own."""
+class NewerPeer(FrrAt):
+    """The peer with an FRR in another root; the methods of lib.frr.Neighbor that the tests call."""
 
-    def __init__(self, router, ms=50, daemons=()):
+    def __init__(self, root, namespace, directory, conf, daemons):
+        super().__init__(root, namespace, directory)
+        self.conf, self.daemons = conf, daemons
+
+    def start(self, daemon=None, *words):
+        if daemon:
+            super().start(daemon, *words)
+            return
+        self.start_all(*self.daemons)
+        with open(self.conf, encoding="utf-8") as file:
+            self.load(file.read())
+
+    def kill(self, daemon, number=signal.SIGKILL):
+        self.running[daemon].send_signal(number)
+
+    def stop(self, *_daemons):
+        self.destroy()
+
+
+class Bfd:
+    """Our router with its bfdd, and a peer with a bfdd of its own, whose FRR is in the root
+    `peer_root`."""
+
+    def __init__(self, router, ms=50, daemons=(), peer_root="/"):
         self.router, wan, alt = router, router.wires["wan"], router.wires["alt"]
         netns.ip_batch(
             [
@@ -196,9 +221,12 @@ class Bfd:
             with open(f"{source}/{name}", "w", encoding="utf-8") as file:
                 file.write(text)
         self.ours = Frr(router.ctl, source, f"{router.dir}/frr1", router.dir)
-        self.theirs = Neighbor(
-            "r2", router.far, source, ["bfdd", *daemons], f"{router.dir}/frr2", router.dir
-        )
+        theirs, directory = ["bfdd", *daemons], f"{router.dir}/frr2"
+        if peer_root == "/":
+            self.theirs = Neighbor("r2", router.far, source, theirs, directory, router.dir)
+        else:
+            conf = f"{source}/r2.conf"
+            self.theirs = NewerPeer(peer_root, router.far, directory, conf, theirs)
         self.ours.start()
         self.theirs.start()
 
@@ -237,9 +265,11 @@ def nexthops_of(rows):
 
 
 @contextlib.contextmanager
-def bed(name, daemons=()):
+def bed(name, daemons=(), peer_root="/"):
     """Run a router with its bfdd, and a peer, for the length of a with block. Both sides also run the
-    daemons of `daemons`."""
+    daemons of `daemons`. The peer's FRR is in the root `peer_root`."""
+    if not present(peer_root) and peer_root != "/":
+        pytest.skip("no newer FRR: make frr-root")
     if shutil.which("vtysh") is None or not os.path.exists("/usr/lib/frr/bfdd"):
         pytest.skip("no bfdd: apt-get install frr")
     with running(Router(name=name, metrics=METRICS, supervised=True)) as made:
@@ -249,7 +279,7 @@ def bed(name, daemons=()):
         made.edit_config("log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info')
         made.start()
         made.zebra.close()
-        both = Bfd(made, daemons=daemons)
+        both = Bfd(made, daemons=daemons, peer_root=peer_root)
         try:
             yield both
         finally:
