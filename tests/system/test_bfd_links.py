@@ -2,9 +2,11 @@
 """BFD in the dataplane by a VLAN and in a VRF. Many hosts that run tests have a kernel without VLANs
 and VRFs, so a guest runs these tests (tests/vm/run.py)."""
 
+import signal
+
 import pytest
 
-from bfd_bed import bed
+from bfd_bed import bed, nexthops_of
 from lib import netns
 from lib.wait import PATIENCE, eventually
 
@@ -74,15 +76,21 @@ def test_a_session_by_a_vlan(bfd):
     restarts(bfd, theirs)
 
 
-@pytest.mark.parametrize("named", ["interface", "local address", "nothing"])
-def test_a_session_in_a_vrf(bfd, named):
-    """The message of bfdd has no VRF. The VRF of the session follows from the interface, from the local
-    address, or from the subnet of the peer."""
+@pytest.fixture(scope="module")
+def red(bfd):
+    """alt0 is in the VRF red."""
     if not netns.can_have(f"vrf table {TABLE}"):
         pytest.skip("this kernel has no VRFs")
-    if named == "interface":
-        lines = [f"link add red type vrf table {TABLE}", "link set red up", "link set alt0 master red"]
-        netns.ip_batch(lines, bfd.router.ctl)
+    lines = [f"link add red type vrf table {TABLE}", "link set red up", "link set alt0 master red"]
+    netns.ip_batch(lines, bfd.router.ctl)
+    return bfd
+
+
+@pytest.mark.parametrize("named", ["interface", "local address", "nothing"])
+def test_a_session_in_a_vrf(red, named):
+    """The message of bfdd has no VRF. The VRF of the session follows from the interface, from the local
+    address, or from the subnet of the peer."""
+    bfd = red
     net = {"interface": "10.71.0", "local address": "10.72.0", "nothing": "10.73.0"}[named]
     ours, theirs = f"{net}.1", f"{net}.2"
     addresses(bfd, f"{ours}/24", f"{theirs}/24", "alt0", "alt")
@@ -95,3 +103,32 @@ def test_a_session_in_a_vrf(bfd, named):
     assert told["status"] == "up", told
     fails_and_comes_back(bfd, theirs, "alt")
     restarts(bfd, theirs)
+
+
+def test_a_static_route_by_a_vrf_leaves_out_a_peer_that_hangs(red):
+    """FRR 8.4 has no BFD for static routes. A session of bfdd for the next hop is enough, although the
+    route is in table main and the next hop in a VRF, as in frr-config/cluster-vlb."""
+    prefix, wan = "203.0.113.0/24", red.router.wires["wan"].peer4
+    ours, theirs = addresses(red, "10.74.0.1/24", "10.74.0.2/24", "alt0", "alt")
+    red.ours.configure(f"ip route {prefix} {wan} wan0", f"ip route {prefix} {theirs} alt0 nexthop-vrf red")
+    red.ours.configure("bfd", f"peer {theirs} vrf red interface alt0", *FAST)
+    red.theirs.configure("bfd", f"peer {ours} interface alt", *FAST)
+
+    def used():
+        """Return {next hop: state} of the two next hops of the route."""
+        ends = {hop["via"] for hop in (red.router.route_row(prefix) or {}).get("nexthops", ())}
+        rows = nexthops_of(red.router.control.ask("nexthops"))
+        return {hop["via"]: hop["state"] for hop in rows if hop.get("via") in ends & {wan, theirs}}
+
+    up(red, theirs)
+    both = {wan: "forwarding", theirs: "forwarding"}
+    eventually(lambda: used() == both, 20, what="both next hops are used")
+    # The session by wan has the same bfdd as peer, and would fail, too.
+    red.ours.configure("bfd", f"no peer {wan} interface wan0")
+    red.theirs.kill("bfdd", signal.SIGSTOP)
+    try:
+        left = {wan: "forwarding", theirs: "bfd-down"}
+        eventually(lambda: used() == left, 20, what="the next hop is left out")
+    finally:
+        red.theirs.kill("bfdd", signal.SIGCONT)
+    eventually(lambda: used() == both, 30, what="the next hop is used again")
