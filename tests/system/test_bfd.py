@@ -3,7 +3,9 @@
 is another bfdd, and takes a dead next hop out of its groups."""
 
 import contextlib
+import datetime
 import json
+import math
 import os
 import re
 import resource
@@ -14,6 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from statistics import median
 
 import pytest
@@ -172,6 +175,48 @@ def agree(bfd, ms):
         20,
         what="the timers are agreed",
     )
+
+
+# Parts of the time from a kill to the first BFD packet, by the log line that ends each.
+STEPS = {
+    "the kernel ends the program": "supervise: program ended",
+    "checkpoint": "rib: checkpoint restored",
+    "DPDK and the first port": "main: port opened name=lan0",
+    "three more ports": "main: port opened name=ext0",
+    "threads, and the take-over of the sessions": "bfd: sessions taken over",
+}
+
+
+def stamps(bfd):
+    """Return {step: time} of the last start, in seconds since 1970."""
+    lines = bfd.router.daemon.log(200).splitlines()
+    last = {step: next(x for x in reversed(lines) if text in x) for step, text in STEPS.items()}
+    return {step: datetime.datetime.fromisoformat(x.split()[0]).timestamp() for step, x in last.items()}
+
+
+def test_the_time_from_a_crash_to_the_next_bfd_packet(bfd):
+    """REPEAT=10 with -s prints the figures of doc/failures.md: for how long the wire had no packet of
+    ours, the parts of this time, and whether the peer, with 3 x 300 ms, noticed it. The supervisor
+    delays the next start unless the daemon has run for ten seconds."""
+    ends, repeat = (bfd.router.wires["wan"].ip4, bfd.router.wires["wan"].peer4), int(os.environ.get("REPEAT") or 1)
+    agree(bfd, 300)
+    discr, ready = bfd.row()["discr"], -math.inf
+    with sniffed(bfd) as wire:
+        for _ in range(repeat):
+            eventually(lambda r=ready: repeat == 1 or time.monotonic() > r + 11, 20, what="a run of ten seconds")
+            bfd.up()
+            seen = eventually(lambda: wire.of(*ends), 20, what="packets before the crash")
+            before, first, killed = downs(bfd), len(seen), time.time()
+            bfd.router.daemon.back(bfd.router.daemon.crash(signal.SIGKILL))
+            ready = time.monotonic()
+            bfd.up()
+            eventually(lambda n=first + 2: len(wire.of(*ends)) >= n, 20, what="packets after it")
+            times = [p.when for p in wire.of(*ends)[first - 1 :]]
+            gap, at = max(b - a for a, b in zip(times, times[1:])), stamps(bfd)
+            parts = [f"{step} {1000 * (at[step] - a):.0f}" for step, a in zip(at, [killed, *at.values()])]
+            print(f"gap {1000 * gap:.0f} ms, downs of the peer {downs(bfd) - before}; ms: {', '.join(parts)}")
+            # The sessions are taken over, and not made again, however long the start takes.
+            assert bfd.row()["discr"] == discr
 
 
 def test_a_crash_does_not_end_a_session_of_three_times_700_ms(bfd):
