@@ -66,6 +66,8 @@ static const struct what {
 	 "no rules of that chain"},
 	{"hooks", "[NAME]", "programs of interfaces: packets, verdicts, counters", "dev",
 	 COUNTS, "no interface has a program; `fpmctl hook load` gives it one"},
+	{"flowspec", "", "the helper for BGP flowspec: its session, table and flows", NULL,
+	 0, ""},
 	{"sflow", "", "sFlow: settings, collectors, samples of each port", NULL, 0, ""},
 	{"bfd", "[PEER]",
 	 "BFD sessions of the dataplane; with PEER: details of its sessions", "peer", 0,

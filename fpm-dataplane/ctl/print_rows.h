@@ -2,8 +2,8 @@
 /*
  * print_rows: rows as text on stdout. Tables (print_table.c), paragraphs about a state
  * (print_status.c), sessions of BFD (print_bfd.c), programs of interfaces (print_hook.c),
- * sFlow (print_sflow.c), SIDs (print_sid.c), the path of a packet (print_walk.c), and
- * advice (advice.c).
+ * sFlow (print_sflow.c), fpm-flowspec (print_flowspec.c), SIDs (print_sid.c), the path of
+ * a packet (print_walk.c), and advice (advice.c).
  */
 #ifndef CTL_PRINT_ROWS_H
 #define CTL_PRINT_ROWS_H
@@ -35,6 +35,8 @@ void sid_table_head(void);
 void sid_table_row(const json_t *row);
 /* Print the program of an interface. */
 void hook_print_row(const json_t *row);
+/* Print the state of fpm-flowspec. */
+void flowspec_print_row(const json_t *row);
 /* Print a row of sFlow. */
 void sflow_print_row(const json_t *row);
 /* Print the members of a bond, after the rest of the port's line. */

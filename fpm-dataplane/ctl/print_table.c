@@ -795,6 +795,7 @@ view_find(const char *show)
 		{"nexthops", nexthop_head, nexthop_row},
 		{"rules", rule_head, rule_row},
 		{"filter", NULL, filter_row},
+		{"flowspec", NULL, flowspec_print_row},
 		{"sflow", NULL, sflow_print_row},
 		{"hooks", NULL, hook_print_row},
 		{"bfd", bfd_table_head, bfd_table_row},

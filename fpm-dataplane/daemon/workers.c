@@ -6,7 +6,10 @@
 #include "daemon/workers.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -14,6 +17,7 @@
 #include <rte_version.h>
 
 #include "base/counters.h"
+#include "base/filter_tables.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "bfd/bfd.h"
@@ -170,7 +174,9 @@ static int
 ui_connect(struct dataplane *dp)
 {
 	const struct config *conf = &dp->conf;
-	static char listen[CONFIG_LISTEN_STRLEN]; /* static, because ui keeps the pointer */
+	/* static, because ui keeps the pointers */
+	static char listen[CONFIG_LISTEN_STRLEN], flowspec[PATH_MAX];
+	const char *folder = getenv("FPM_FLOWSPEC_FOLDER");
 	struct worker *w = dp->worker;
 	struct ui_conf ui = {.rib = &w[W_RIB],
 			     .neigh = &w[W_NEIGH],
@@ -205,6 +211,10 @@ ui_connect(struct dataplane *dp)
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
 
+	snprintf(flowspec, sizeof(flowspec), "%s/summary.json",
+		 folder != NULL ? folder : "/run/fpm-flowspec");
+	if (filter_tables_has(conf->filter_table, "inet flowspec"))
+		ui.flowspec = flowspec;
 	return ui_setup(&w[W_UI], &ui);
 }
 

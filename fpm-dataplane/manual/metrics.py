@@ -43,6 +43,11 @@ SECTIONS = (
     ("VRFs", "The daemon has these metrics if a VRF has a FIB.", ("vrfs_put",)),
     ("SRv6", "The daemon has these metrics if the router has a SID.", ("sids_put",)),
     ("Filter", "The daemon has these metrics if the configuration has the key `filter.table`.", ("filter_put",)),
+    (
+        "BGP flowspec",
+        "The daemon has these metrics if the key `filter.table` names the table `inet flowspec`.",
+        ("flowspec_put",),
+    ),
     ("sFlow", "The daemon has these metrics while sFlow is on.", ("sflow_put",)),
     ("BFD", "The daemon has these metrics if the configuration has the key `bfd.dplane`.", ("bfd_put",)),
     ("Programs", "The daemon has these metrics if an interface has a program.", ("hooks_put",)),

@@ -99,6 +99,7 @@ enum show {
 	SHOW_ENCAPS,
 	SHOW_SIDS,
 	SHOW_HOOKS,
+	SHOW_FLOWSPEC,
 	N_SHOW
 };
 
@@ -293,6 +294,9 @@ struct hook_sum {
 };
 /* Return the sums over all forwarders. */
 struct hook_sum hook_add_up(const struct fib_hook *hook);
+
+/* show_flowspec.c: the state of fpm-flowspec. */
+json_t *flowspec_row(const struct ui *ui);
 
 /* show_process.c: answers about the process. */
 void show_threads(struct rows *out);

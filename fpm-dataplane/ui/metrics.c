@@ -515,6 +515,33 @@ filter_put(struct buf *b)
 #undef FILTER
 }
 
+/* Append the metrics of flowspec, if the configuration names its table. */
+static void
+flowspec_put(const struct ui *ui, struct buf *b)
+{
+	static const char *const flows[] = {"installed", "refused", "waiting"};
+	static const char name[] = "flowspec_flows";
+	json_t *row;
+	const char *state;
+
+	if (ui->conf.flowspec == NULL)
+		return;
+	row = flowspec_row(ui);
+	state = json_string_value(json_object_get(row, "state"));
+	gauge_put(
+		b, "flowspec_up",
+		"1: fpm-flowspec runs, has a session, and its table is loaded; 0: it does "
+		"not (fpmctl show flowspec).",
+		strcmp(state, "running") == 0);
+	gauge_put(b, "flowspec_sessions_up", "Sessions of ExaBGP with FRR that are up.",
+		  (uint64_t)json_integer_value(json_object_get(row, "sessions_up")));
+	metric_head(b, name, "gauge", "Flow specifications, by state.");
+	for (unsigned int i = 0; i < 3; i++)
+		buf_printf(b, P "%s{state=\"%s\"} %lld\n", name, flows[i],
+			   json_integer_value(json_object_get(row, flows[i])));
+	json_decref(row);
+}
+
 /* Append the metrics of sFlow, if it is on. */
 static void
 sflow_put(struct buf *b)
@@ -891,6 +918,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	kernel_put(b);
 	warnings_put(b);
 	filter_put(b);
+	flowspec_put(ui, b);
 	sflow_put(b);
 	hooks_put(ui, b);
 	bfd_put(ui, b);

@@ -42,6 +42,7 @@ const struct show_info show_info[N_SHOW] = {
 	[SHOW_ENCAPS] = {"encaps", "encap"},
 	[SHOW_SIDS] = {"sids", NULL},
 	[SHOW_HOOKS] = {"hooks", "dev"},
+	[SHOW_FLOWSPEC] = {"flowspec", NULL},
 };
 
 /* A request before its keys are checked against each other. */

@@ -454,6 +454,9 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 	case SHOW_HOOKS:
 		show_hooks(ui, out);
 		break;
+	case SHOW_FLOWSPEC:
+		rows_put(out, flowspec_row(ui));
+		break;
 	case SHOW_CYCLES:
 		show_cycles(out);
 		break;

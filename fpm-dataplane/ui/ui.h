@@ -44,6 +44,8 @@ struct ui_conf {
 	const char *routes_from;       /* "both", "fpm" or "kernel" */
 	const char *instructions;      /* used by the forwarders, see fwd_cpu_uses() */
 	const char *instructions_best; /* best ones of this CPU */
+	const char
+		*flowspec; /* summary of fpm-flowspec; NULL: filter.table lacks its table */
 	bool hugepages;
 	unsigned int memory_mib;
 };

@@ -64,12 +64,20 @@ class Filtered:
         return not dropped
 
 
+class Watcher(Router):
+    """A router whose daemon reads the summary of the helper of this test."""
+
+    def start(self):
+        self.daemon.within = ["env", f"FPM_FLOWSPEC_FOLDER={self.dir}/flowspec"]
+        super().start()
+
+
 @pytest.fixture(scope="module")
 def router(possible):
     """A router between lan and wan. On wan a peer announces 198.51.100.0/24 and 2001:db8:5::/48."""
     if why_not() or program("gobgpd") is None:
         pytest.skip(why_not() or "gobgpd is not there: make peers")
-    with running(Router(name="fsp"), ("fpm:\n", CONFIG)) as dut:
+    with running(Watcher(name="fsp"), ("fpm:\n", CONFIG)) as dut:
         netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
         dut.zebra.close()
         wan = dut.wires["wan"]
@@ -321,6 +329,24 @@ def test_no_rule_outlives_its_announcement(flows, loss):
 
     helper.settled(**want)
     eventually(lambda: not flows.passes(flows.lan.probe(VICTIM)), 20)
+
+
+def test_the_dataplane_tells_the_state(flows):
+    """`show flowspec` counts the flows, and tells that bgpd or the helper is away."""
+    state = lambda: flows.dut.control.ask("flowspec")[0]  # noqa: E731
+    flows.peer.flow(f"destination {VICTIM}/32")
+    flows.peer.flow("protocol tcp")
+    flows.helper.settled(**{f"destination {VICTIM}/32": "installed", "protocol =6": "no destination"})
+    row = state()
+    assert (row["state"], row["sessions_up"], row["installed"], row["refused"]) == ("running", 1, 1, 1)
+    flows.frr.kill("bgpd")
+    eventually(lambda: state()["state"] == "down", 10, 0.02)
+    flows.frr.restart("bgpd")
+    eventually(lambda: state()["state"] == "running", 30, 0.05)
+    flows.helper.end()
+    assert state()["state"] == "absent"
+    flows.helper.start()
+    eventually(lambda: state()["state"] == "running", 10, 0.02)
 
 
 def test_rules_that_another_program_removes_are_made_again(flows):

@@ -38,7 +38,8 @@ COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_
            "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
 RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
 ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "labels", "encaps", "sids", "neighbors", "counters",
-         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "sflow", "bfd", "hooks"]  # fmt: skip
+         "drops", "punt", "cycles", "threads", "memory", "fpm", "warnings", "filter", "flowspec", "sflow", "bfd",
+         "hooks"]  # fmt: skip
 
 
 def stretched(value, key=None, named=False):
@@ -117,6 +118,9 @@ def long_rows(dut, what):
     if what == "filter":
         return [{"kind": "rule", "chain": "c" * 24, "handle": 10**7, "action": "continue", "to": None,
                  "comment": "word " * 20, "packets": 10**13, "octets": 10**15}]  # fmt: skip
+    if what == "flowspec":
+        return [{"state": "running", "age_s": 10**6, "nft_error": "word " * 60, "frr_error": "word " * 60, "validate": False,
+                 "sessions": 10**6, "sessions_up": 10**6, "installed": 2000, "refused": 10**6, "waiting": 10**6}]  # fmt: skip
     if what == "sflow":
         return [{"kind": "agent", "state": "on", "agent": ADDRESS % 5, "rate": 10**6, "header": 512, "counters_s": 3600,
                  "drops": False, "sequence": COUNTER, "counters": COUNTER, "samples": COUNTER,

@@ -458,8 +458,11 @@ def test_the_dashboards_queries_are_valid(tmp_path):
     promtool("check", "rules", str(file))
 
 
-def test_alerts_and_dashboard_ask_for_what_there_is(dut):
+def test_alerts_and_dashboard_ask_for_what_there_is(own_dut):
     """The page has every metric that alerts and dashboard name."""
+    dut = own_dut(metrics=PAGE)
+    dut.edit_config("fpm:\n", 'filter: {table: "inet flowspec", on-error: pass}\nfpm:\n')
+    dut.start()
     there = set(re.findall(r"^# TYPE (\S+)", get(dut, PAGE, "/metrics"), re.M))
     asked = "".join(open(f"{RULES}/{name}.yml", encoding="utf-8").read() for name in ("alerts", "mesh"))
     asked += "".join(query for query, _ in queries() + queries(MESH))

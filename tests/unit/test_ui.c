@@ -172,7 +172,7 @@ an_invalid_request_gets_a_sentence(void **state)
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
 		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
 		 "vrfs, threads, log, drops, groups, kernel, rules, warnings, filter, "
-		 "sflow, bfd, labels, encaps, sids, hooks"},
+		 "sflow, bfd, labels, encaps, sids, hooks, flowspec"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.1/8\"}",

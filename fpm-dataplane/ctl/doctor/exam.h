@@ -154,6 +154,7 @@ void check_forwarding(struct exam *e);
 void check_members(struct exam *e);
 void check_obeyed(struct exam *e);
 void check_filter(struct exam *e);
+void check_flowspec(struct exam *e);
 void check_sflow(struct exam *e);
 void check_bfd(struct exam *e);
 void check_vrfs(struct exam *e);

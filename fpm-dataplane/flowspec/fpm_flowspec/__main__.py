@@ -58,7 +58,7 @@ def arguments():
     for each in (serve, show, copy):
         each.add_argument(
             "--folder", default=DEFAULT.folder,
-            help="folder of status.json and of the pipe (default %(default)s)",
+            help="folder of status.json, summary.json and of the pipe (default %(default)s)",
         )  # fmt: skip
     return parser
 

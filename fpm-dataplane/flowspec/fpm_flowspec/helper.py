@@ -5,6 +5,7 @@ The table has no rules without a session: it is empty at the start and at the en
 session are removed `stale_s` seconds after the session is lost.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -24,6 +25,7 @@ RECHECK_S = 5  # seconds until refused flows are checked again: their unicast ro
 # Most seconds of a check and of a load. The loop reads no events meanwhile, so the sum is below the
 # hold time of 9 s (exabgp.conf).
 CHECK_S, LOAD_S = 4, 3
+ERROR_LENGTH = 300  # most letters of an error in the summary
 CHECKED = 50  # most destinations for which FRR is asked at a time
 UPDATE = 2  # type of the BGP message
 
@@ -75,6 +77,11 @@ class Options:
         """The path of the status file."""
         return os.path.join(self.folder, "status.json")
 
+    @property
+    def summary(self):
+        """The path of the file that the dataplane reads."""
+        return os.path.join(self.folder, "summary.json")
+
 
 def log(event, **facts):
     """Write a line of the log."""
@@ -100,6 +107,7 @@ class Helper:
         self.error = None  # last error of nft
         self.frr_error = None
         self.waiting_logged = 0
+        self.counted = {}  # flows by state, for the summary
         self.bad = {}  # {Rules: error}: nft refuses these rules
         # Times of the clock at which work is due; None: there is no such work.
         self.load_at = self.recheck_at = self.stale_at = self.bad_at = self.verify_at = None
@@ -233,6 +241,7 @@ class Helper:
             self.verify_at = now + VERIFY_S
             if self.table.touched():
                 self.load_at = now
+            self._report()
         if self.load_at is not None and now >= self.load_at:
             self.load_at = None
             self._let_in()
@@ -395,19 +404,38 @@ class Helper:
             facts = {"reason": "too many flows"} if self.waiting else {}
             log("flows waiting", number=len(self.waiting), **facts)
             self.waiting_logged = len(self.waiting)
-        part = self.options.status + ".part"
+        self._write(self.options.status, status)
+        states = Counter(row["state"] for row in rows)
+        self.counted = {state: states[state] for state in ("installed", "refused")}
+        self._report()
+
+    def _report(self):
+        """Write the summary, which the dataplane reads (ui/show_flowspec.c). Its time proves that the
+        program does not hang."""
+        errors = {"nft_error": self.error, "frr_error": self.frr_error}
+        errors = {key: text and text[:ERROR_LENGTH] for key, text in errors.items()}
+        up = sum(state == "up" for state in self.sessions.values())
+        summary = {"at_s": self.clock(), **errors, "validate": self.options.validate}
+        summary |= {"sessions": len(self.sessions), "sessions_up": up, "waiting": len(self.waiting)}
+        self._write(self.options.summary, summary | self.counted)
+
+    def _write(self, path, what):
+        """Replace a file, so that a reader sees all of it or nothing."""
+        part = f"{path}.part"
         try:
             with open(part, "w", encoding="utf-8") as file:
-                json.dump(status, file, indent=1)
-            os.replace(part, self.options.status)
+                json.dump(what, file, indent=1)
+            os.replace(part, path)
         except OSError as why:
             log("status file not written", error=str(why))
 
     def end(self):
-        """Remove all rules."""
+        """Remove all rules and the summary."""
         self.routes, self.waiting, self.due, self.new = {}, {}, {}, {}
         self.sessions = dict.fromkeys(self.sessions, "down")
         self._load()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.options.summary)
 
 
 def _announcer(found):
