@@ -2,8 +2,10 @@
 """A router with FRR, fpm-flowspec and ExaBGP, and GoBGP on the wire wan, which announces routes and
 flow specifications."""
 
+import contextlib
 import ipaddress
 import json
+import os
 import signal
 import socket
 import struct
@@ -173,10 +175,16 @@ class Helper:
     def __init__(self, dut, frr):
         self.dut, self.frr, self.process = dut, frr, None
         self.folder = f"{dut.dir}/flowspec"
+        self.manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)  # in the place of systemd
+        self.manager.setblocking(False)
+        self.notifications = f"{dut.dir}/flowspec.notify"
 
     def start(self, *options):
         """Start fpm-flowspec, which starts ExaBGP, and wait until its session is up."""
-        argv = command(self.frr, self.folder, "--recheck", "1", *options)
+        if not os.path.exists(self.notifications):
+            self.manager.bind(self.notifications)
+        argv = ["env", f"NOTIFY_SOCKET={self.notifications}"]
+        argv += command(self.frr, self.folder, "--recheck", "1", *options)
         self.process = procs.start(argv, self.dut.dir, f"{self.dut.dir}/flowspec.log", self.dut.ctl)
         eventually(lambda: self.sessions() == {"127.0.0.1": "up"}, 40, 0.1, "the session of ExaBGP is up")
 
@@ -186,6 +194,14 @@ class Helper:
             self.process.send_signal(number)
             self.process.wait(20)
         self.process = None
+
+    def notified(self):
+        """Return the notifications to the service manager since the last call."""
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                found.append(self.manager.recv(100).decode())
+        return found
 
     def pids(self, word):
         """Return the ids of processes whose command line has a word."""

@@ -14,6 +14,7 @@ import pytest
 from flowspec import FRR, Announcer, Helper, Speaker
 from foreign import AS_OURS, AS_THEIRS
 from lib import netns
+from lib.dataplane import ROOT
 from lib.flowspec import FOLDER, PROGRAM, why_not
 from lib.frr import beside
 from lib.peers import program
@@ -34,6 +35,7 @@ table inet transit {
 }
 """
 VICTIM = "198.51.100.9"
+UNIT = os.path.join(ROOT, "fpm-dataplane", "dist", "fpm-flowspec.service")
 VALUES = 5  # values in a component
 FORGER = 65541  # AS of another peer
 DNS = "destination 198.51.100.9/32 protocol =17 source-port =53"
@@ -288,7 +290,7 @@ def test_counters_and_limits_stay_while_other_flows_come(flows):
     assert [r["packets"] for r in rules if r["comment"] in wants] == [0, 1, 0]
 
 
-LOSSES = ["the peer dies", "bgpd dies", "ExaBGP dies", "the relay dies", "the helper dies"]
+LOSSES = ["the peer dies", "bgpd dies", "ExaBGP dies", "the relay dies", "the helper dies", "the helper hangs"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -315,11 +317,21 @@ def test_no_rule_outlives_its_announcement(flows, loss):
         flows.frr.restart("bgpd")
     else:
         speaker, relay = helper.pids(f"{helper.folder}/exabgp.conf"), helper.pids("relay")
-        victims = {"ExaBGP dies": speaker, "the relay dies": relay, "the helper dies": [helper.process.pid]}
-        for pid in victims[loss]:
+        own = [helper.process.pid]
+        if loss == "the helper hangs":
+            helper.notified()
+            assert set(eventually(helper.notified, 10, 0.02)) == {"WATCHDOG=1"}
+            os.kill(helper.process.pid, signal.SIGSTOP)
+            eventually(lambda: stopped(helper.process.pid), 5, 0.01)
+            helper.notified()
+            silent = lambda: flows.dut.control.ask("flowspec")[0]["state"] == "silent"  # noqa: E731
+            eventually(silent, 30, 0.05, "the dataplane tells that the helper hangs")
+            assert helper.notified() == [], "so systemd kills the helper after WatchdogSec"
+        victims = {"ExaBGP dies": speaker, "the relay dies": relay}
+        for pid in victims.get(loss, own):
             os.kill(pid, signal.SIGKILL)
         helper.process.wait(20)
-        if loss == "the helper dies":
+        if loss in ("the helper dies", "the helper hangs"):
             for pid in speaker:
                 os.kill(pid, signal.SIGKILL)
             netns.run(flows.dut.ctl, [PROGRAM, "flush"])
@@ -347,6 +359,27 @@ def test_the_dataplane_tells_the_state(flows):
     assert state()["state"] == "absent"
     flows.helper.start()
     eventually(lambda: state()["state"] == "running", 10, 0.02)
+
+
+def stopped(pid):
+    """Return true if a signal has stopped the process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0] == "T"
+
+
+def test_the_unit_waits_for_the_helper(flows):
+    """The helper tells systemd that it is ready, that it lives, and that it ends. The unit asks for it."""
+    flows.helper.end()
+    flows.helper.notified()
+    flows.helper.start()
+    eventually(lambda: flows.dut.control.ask("flowspec")[0]["state"] == "running", 10, 0.02)
+    said = flows.helper.notified()  # before the queue of the socket is full
+    flows.helper.end()
+    said += flows.helper.notified()
+    assert (said[0], set(said[1:-1]), said[-1]) == ("READY=1", {"WATCHDOG=1"}, "STOPPING=1")
+    with open(UNIT, encoding="utf-8") as file:
+        assert {"Type=notify", "WatchdogSec=30"} <= set(file.read().splitlines())
+    flows.helper.start()
 
 
 def test_rules_that_another_program_removes_are_made_again(flows):

@@ -3,13 +3,15 @@
 
 ExaBGP starts `relay` and writes each event to it as a line of JSON; `relay` copies the lines to a named
 pipe. If ExaBGP or `relay` ends, the pipe is closed, and `run` ends, too. If `run` ends, it ends
-ExaBGP. So the table never has rules of a session whose events do not arrive.
+ExaBGP. So the table never has rules of a session whose events do not arrive. If `run` hangs, systemd
+gets no notification, kills it after 30 s and empties the table (dist/fpm-flowspec.service).
 """
 
 import contextlib
 import os
 import selectors
 import signal
+import socket
 import subprocess
 
 from .helper import Helper, log
@@ -20,6 +22,7 @@ READ_BYTES = 1 << 20
 LOOK_S = 1.0  # seconds between checks whether ExaBGP has ended before `relay` opened the pipe
 END_S = 5  # seconds for ExaBGP to end after SIGTERM
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+NOTIFY = "NOTIFY_SOCKET"
 # ExaBGP takes no commands, keeps its user, and logs to the standard error.
 SETTINGS = {
     "exabgp_api_cli": "false",
@@ -46,6 +49,15 @@ def relay(folder, source=0):
             data = data[os.write(sink, data) :]
 
 
+def notify(state):
+    """Send a state to the service manager (sd_notify(3)), if there is one. Never wait for it."""
+    path = os.environ.get(NOTIFY, "")
+    if path:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.setblocking(False)
+            sock.sendto(state.encode(), path.replace("@", "\0", 1) if path[0] == "@" else path)
+
+
 def run(options):
     """Run ExaBGP and serve its events until it ends, or until a signal. The table is empty at
     return. Returns the exit code: 1 if ExaBGP ended."""
@@ -67,8 +79,10 @@ def run(options):
         log("started", table=TABLE, validate=options.validate)
         exabgp = subprocess.Popen(
             [*WITHOUT_RIGHTS, *options.exabgp],
-            stdin=subprocess.DEVNULL, env={**os.environ, **SETTINGS},
+            stdin=subprocess.DEVNULL,
+            env={**{key: text for key, text in os.environ.items() if key != NOTIFY}, **SETTINGS},
         )  # fmt: skip
+        notify("READY=1")
         _serve(helper, exabgp, source)
         code = 1
     except Ended:
@@ -76,6 +90,7 @@ def run(options):
     finally:
         for number in ENDS:
             signal.signal(number, signal.SIG_IGN)
+        notify("STOPPING=1")
         with contextlib.suppress(NftError):
             helper.end()
         log("ended", table=TABLE)
@@ -90,6 +105,8 @@ def _serve(helper, exabgp, source):
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
         while True:
+            # A round takes at most 8 s: a second here, the check and the load (helper.py).
+            notify("WATCHDOG=1")
             wait = helper.wait_s()
             if selector.select(LOOK_S if wait is None else min(wait, LOOK_S)):
                 data = os.read(source, READ_BYTES)
