@@ -90,6 +90,9 @@ be_absent(struct filter *f)
 			abort();
 		r->absent = true;
 	}
+	/* The kernel may still have the other tables. Their rules keep their counters. */
+	if (f->kept == NULL)
+		f->kept = kept_copy(in_force(f));
 	ruleset_publish(f, r);
 	f->state = FILTER_ABSENT;
 }
@@ -121,7 +124,7 @@ static struct filter_build_conf
 build_conf(const struct filter *f, unsigned int table)
 {
 	return (struct filter_build_conf){.table = &f->table[table],
-					  .old = in_force(f),
+					  .old = f->kept != NULL ? f->kept : in_force(f),
 					  .n_thread = f->conf.n_thread,
 					  .now = f->conf.ticks(),
 					  .ticks_s = f->conf.ticks_s(),
@@ -194,6 +197,9 @@ ruleset_renew(struct filter *f, const struct filter_dump *dump)
 	f->why[0] = '\0';
 	packets_serve(&f->packets, f->w->loop, r, f->conf.n_thread);
 	ruleset_publish(f, r);
+	if (f->kept != NULL)
+		ruleset_free_later(f->kept, &f->reclaim);
+	f->kept = NULL;
 	log_info("filter: ruleset in force table=\"%s\" missing=%u generation=%u chains=%u "
 		 "rules=%u build_ms=%llu",
 		 f->conf.table, n_missing, r->generation, r->n_chain, r->n_rule,
@@ -532,6 +538,7 @@ filter_teardown(struct worker *w)
 		return;
 	ruleset_free(atomic_load_explicit(&f->conf.fib->filter, memory_order_relaxed));
 	atomic_store_explicit(&f->conf.fib->filter, NULL, memory_order_relaxed);
+	ruleset_free(f->kept);
 	packets_free(&f->packets);
 	free(f);
 	w->ctx = NULL;

@@ -45,6 +45,30 @@ kept_find(struct build *b)
 	qsort(b->kept, b->n_kept, sizeof(*b->kept), handle_compare);
 }
 
+struct ruleset *
+kept_copy(const struct ruleset *old)
+{
+	struct ruleset *r;
+
+	if (old == NULL || old->n_rule + old->n_stateful == 0)
+		return NULL;
+	r = calloc(1, sizeof(*r));
+	if (r != NULL)
+		r->stateful = malloc(((size_t)old->n_rule + old->n_stateful) *
+				     sizeof(*r->stateful));
+	if (r == NULL || r->stateful == NULL)
+		abort(); /* out of memory for some octets a rule */
+	for (uint32_t i = 0; i < old->n_rule; i++)
+		r->stateful[r->n_stateful++] = (struct ruleset_stateful){
+			old->chain[old->rule[i].chain].table_handle, old->rule[i].handle,
+			old->rule[i].state};
+	for (uint32_t i = 0; i < old->n_stateful; i++)
+		r->stateful[r->n_stateful++] = old->stateful[i];
+	for (uint32_t i = 0; i < r->n_stateful; i++)
+		r->stateful[i].state->n_used++;
+	return r;
+}
+
 /* --- the content of a rule ---------------------------------------------------------- */
 
 static uint32_t

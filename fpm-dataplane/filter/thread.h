@@ -34,6 +34,7 @@ struct filter {
 	uint32_t seen;     /* generation that was read last */
 	uint64_t since_ms; /* monotonic, of the present publication */
 	struct packets packets;
+	struct ruleset *kept; /* states of rules while there is no ruleset; NULL: none */
 	char why[FILTER_WHY]; /* why the table is not in force; "": it is */
 };
 

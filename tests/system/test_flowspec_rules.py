@@ -770,7 +770,7 @@ def test_a_unicast_route_without_a_first_as_permits_no_filter(segments):
 
 def test_several_tables_filter_as_in_the_kernel(judged):
     """A packet passes if the chains of all tables accept it. A change of one table keeps the counters
-    of the other one. The second table may be missing, the first one may not."""
+    of the other one, also a deletion. The second table may be missing, the first one may not."""
     dut, lan, wan = judged.dut, judged.lan, judged.dut.wires["wan"]
     probe = lambda port: lan.probe("198.51.100.1", dport=port)  # noqa: E731
     nft = lambda *words: netns.run(dut.ctl, ["nft", *words])  # noqa: E731
@@ -794,12 +794,24 @@ def test_several_tables_filter_as_in_the_kernel(judged):
     assert rules()[str(one)]["chain"] == "inet flowspec flow4" and rules()[str(one)]["packets"] == 1
     assert "=5001" in dut.fpmctl("show", "filter", "inet flowspec flow4").stdout
 
+    # The rules of the second table keep their counters while the first one is away.
+    nft("delete", "table", "inet", "transit")
+    eventually(lambda: dut.control.ask("filter")[0]["state"] == "absent", 5, 0.005)
+    netns.run(dut.ctl, ["nft", "-f", "-"], stdin=TRANSIT)
+    eventually(lambda: dut.control.ask("filter")[0]["state"] == "in-force", 5, 0.005)
+    assert rules()[str(one)]["packets"] == 1 and "own" not in rules()
+    nft("insert", "rule", *"inet transit forward udp dport 5000 counter drop comment own".split())
+    eventually(lambda: "own" in rules(), 5, 0.005)
+    dut.fence(lan)
+    assert dut.not_forwarded(lan, probe(5001)) == {"filter": 1}
+    assert (rules()["own"]["packets"], rules()[str(one)]["packets"]) == (0, 2)
+
     nft("delete", "table", *TABLE.split())
     eventually(lambda: str(one) not in rules(), 5, 0.005)
     dut.fence(lan)
     assert dut.not_forwarded(lan, probe(5000)) == {"filter": 1}
     assert dut.forwarded(lan, probe(5001), wan)
-    assert rules()["own"]["packets"] == 3
+    assert rules()["own"]["packets"] == 1
 
     nft("delete", "table", "inet", "transit")
     eventually(lambda: dut.control.ask("filter")[0]["state"] == "absent", 5, 0.005)
