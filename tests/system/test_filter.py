@@ -848,17 +848,20 @@ def test_doctor_says_which_packet_of_a_headend_rules_see(both, lan):
 
 @pytest.mark.long
 def test_100000_rules_are_in_force(both, lan):
-    """100,000 rules come into force, and forwarding continues meanwhile."""
+    """100,000 rules come into force, and no packet is lost meanwhile."""
     rules = [
         f"ip saddr 10.{n >> 16}.{n >> 8 & 255}.{n & 255} udp dport {n % 60000 + 1} drop"
         for n in range(100_000)
     ]
-    netns.run(both.dut.ctl, ["nft", "delete", "table", *TABLE.split()], check=False)
-    text = f"table {TABLE} {{\n{chain(*rules)}\n}}\n"
-    begin = time.monotonic()
-    netns.command(["ip", "netns", "exec", both.dut.ctl, "nft", "-f", "-"], stdin=text, timeout=300)
-    loaded = time.monotonic()
-    row = eventually(lambda: (r := both.status())["rules"] == 100_000 and r, 120, 0.05)
+    both.load(chain("udp dport 7 counter"), linux=False)
+    # If the machine is slow, no classifier is built, and a forwarder tests each rule for some ms.
+    with both.dut.stream(lan, "198.51.100.9", rate=100) as stream:
+        begin = time.monotonic()
+        load = ["ip", "netns", "exec", both.dut.ctl, "nft", "-f", "-"]
+        netns.command(load, stdin=replacement(chain(*rules)), timeout=300)
+        loaded = time.monotonic()
+        row = eventually(lambda: (r := both.status())["rules"] == 100_000 and r, 120, 0.05)
+    assert stream.lost(both.dut.wires["wan"]) == []
     print(f"nft: {loaded - begin:.1f} s; in force {time.monotonic() - loaded:.1f} s later")
     assert row["state"] == "in-force"
     last = lan.probe("198.51.100.9", src="10.1.134.159", dport=99_999 % 60000 + 1)
