@@ -343,7 +343,9 @@ table_read_offline(struct filter *f)
 	GRACE_QUIESCENT();
 	urcu_qsbr_thread_offline();
 	worker_suspend_watchdog(READ_MAX_MS);
+	STATUS(busy_since_ms, monotonic_ms());
 	table_read(f);
+	STATUS(busy_since_ms, 0);
 	worker_suspend_watchdog(0);
 	urcu_qsbr_thread_online();
 }

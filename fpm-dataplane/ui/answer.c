@@ -17,12 +17,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/filter_status.h"
 #include "base/fpm_event.h"
 #include "base/log.h"
 #include "fib/fib.h"
 #include "base/sd_notify.h"
 
-#define VRFS_NAMED 6 /* largest number of VRFs in a sentence */
+#define VRFS_NAMED     6    /* largest number of VRFs in a sentence */
+#define FILTER_BUSY_MS 1000 /* the time of a build from which on clients do not wait */
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
 	[REFUSED_NONE] = {0, 200},   [REFUSED_INVALID] = {2, 400},
@@ -105,6 +108,31 @@ answer_send_query(struct answer *a, enum query_kind kind)
 	q->max = UI_SLICE_ROWS;
 	a->state = ANSWER_ASKING;
 	query_send(a->ui, q, a);
+}
+
+/*
+ * Ask the filter thread. It does not answer while it builds a ruleset. If a build takes
+ * long, tell since when, so that the client does not wait in silence.
+ */
+static void
+answer_filter(struct answer *a)
+{
+	uint64_t since =
+		atomic_load_explicit(&filter_status.busy_since_ms, memory_order_relaxed);
+	uint64_t now = monotonic_ms();
+	char said[256];
+
+	if (since == 0 || now < since + FILTER_BUSY_MS) {
+		answer_send_query(a, QUERY_FILTER);
+		return;
+	}
+	snprintf(said, sizeof(said),
+		 "a ruleset is being read and built for %llu s; until it is in force, "
+		 "generation %u with %u rules filters the packets",
+		 (unsigned long long)((now - since) / 1000),
+		 atomic_load_explicit(&filter_status.generation, memory_order_relaxed),
+		 atomic_load_explicit(&filter_status.rules, memory_order_relaxed));
+	answer_refuse(a, REFUSED_BUSY, said);
 }
 
 static void
@@ -269,7 +297,7 @@ answer_show(struct answer *a)
 		answer_send_query(a, QUERY_WARNINGS);
 		break;
 	case SHOW_FILTER:
-		answer_send_query(a, QUERY_FILTER);
+		answer_filter(a);
 		break;
 	case SHOW_SFLOW:
 		answer_send_query(a, QUERY_SFLOW);

@@ -860,6 +860,8 @@ def test_100000_rules_are_in_force(both, lan):
         load = ["ip", "netns", "exec", both.dut.ctl, "nft", "-f", "-"]
         netns.command(load, stdin=replacement(chain(*rules)), timeout=300)
         loaded = time.monotonic()
+        told = lambda: both.dut.fpmctl("show", "filter").stderr  # noqa: E731
+        eventually(lambda: "is being read and built for" in told(), 60, 0.2, "the build is told")
         row = eventually(lambda: (r := both.status())["rules"] == 100_000 and r, 120, 0.05)
     assert stream.lost(both.dut.wires["wan"]) == []
     print(f"nft: {loaded - begin:.1f} s; in force {time.monotonic() - loaded:.1f} s later")

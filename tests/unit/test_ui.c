@@ -5,6 +5,8 @@
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  * link: fpm-dataplane/fib/sid_number.c
  */
+#include "base/clock.h"
+#include "base/filter_status.h"
 #include "base/limits.h"
 #include "test_ui.h"
 
@@ -107,6 +109,25 @@ a_client_that_does_not_read_delays_no_other(void **state)
 		json_decref(want);
 	}
 	peer_close(&stopped);
+	peer_close(&p);
+}
+
+static void
+a_long_build_of_the_filter_is_told(void **state)
+{
+	struct peer p = peer_open();
+	json_t *row;
+
+	filter_status.generation = 7;
+	filter_status.rules = 3;
+	filter_status.busy_since_ms = monotonic_ms() - 5100;
+	peer_say(&p, "{\"show\": \"filter\"}\n");
+	row = peer_row(&p);
+	assert_string_equal(str_of(row, "error"),
+			    "a ruleset is being read and built for 5 s; until it is in "
+			    "force, generation 7 with 3 rules filters the packets");
+	json_decref(row);
+	filter_status.busy_since_ms = 0;
 	peer_close(&p);
 }
 
@@ -644,6 +665,7 @@ main(void)
 		ui_test(every_show_is_answered_with_its_keys),
 		ui_test(a_listing_comes_whole_in_order_a_slice_at_a_time),
 		ui_test(a_client_that_does_not_read_delays_no_other),
+		ui_test(a_long_build_of_the_filter_is_told),
 		ui_test(a_client_may_leave_while_its_query_travels),
 		ui_test(a_client_may_leave_between_two_slices),
 		ui_test(the_end_may_come_while_queries_travel),
