@@ -6,10 +6,10 @@
 #include "ui/http.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -23,6 +23,8 @@ struct http {
 	int listen_fd; /* -1: none */
 	struct MHD_Daemon *mhd;
 	struct ev_loop *loop;
+	void (*after)(void *ctx); /* called after each run; NULL: none */
+	void *after_ctx;
 	ev_io io;
 	ev_timer timeout;
 };
@@ -46,12 +48,18 @@ http_run(struct http *h)
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	MHD_run(h->mhd);
+	if (h->after != NULL)
+		h->after(h->after_ctx);
 	if (MHD_get_timeout(h->mhd, &ms) != MHD_YES || ms > WAIT_MAX_MS)
 		ms = WAIT_MAX_MS;
 	http_run_in(h, (double)ms / 1000);
 }
 
-/* Return -errno if a connection waits that cannot get a descriptor, else 0. */
+/*
+ * Return -errno if a connection waits that cannot get a descriptor, else 0. A new file is
+ * needed to find out, because a copy of a descriptor is possible when the system has no
+ * more files (ENFILE).
+ */
 static int
 http_lacks_descriptor(const struct http *h)
 {
@@ -60,7 +68,7 @@ http_lacks_descriptor(const struct http *h)
 
 	if (h->listen_fd < 0 || poll(&p, 1, 0) <= 0)
 		return 0;
-	fd = fcntl(h->listen_fd, F_DUPFD_CLOEXEC, 0);
+	fd = eventfd(0, EFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	close(fd);
@@ -143,6 +151,13 @@ http_close(struct http *h)
 	ev_timer_stop(h->loop, &h->timeout);
 	MHD_stop_daemon(h->mhd);
 	free(h);
+}
+
+void
+http_after_run(struct http *h, void (*fn)(void *ctx), void *ctx)
+{
+	h->after = fn;
+	h->after_ctx = ctx;
 }
 
 void

@@ -21,6 +21,9 @@ struct http *http_open(struct ui *ui, int listen_fd, MHD_AccessHandlerCallback h
 		       void *ctx, const struct MHD_OptionItem *options);
 void http_close(struct http *h);
 
+/* Call fn(ctx) after each run of libmicrohttpd. */
+void http_after_run(struct http *h, void (*fn)(void *ctx), void *ctx);
+
 /* Add a connection. Owns the descriptor. */
 void http_add(struct http *h, int fd);
 

@@ -190,6 +190,7 @@ connection_asks_openmetrics(struct MHD_Connection *conn)
 struct scrape {
 	struct cds_list_head list; /* ui->scrapes; unlinked when it was ended */
 	int fd;
+	bool answering; /* its last request is complete, and its answer is not */
 };
 
 static void
@@ -226,15 +227,54 @@ scrape_on_connection(void *ctx, struct MHD_Connection *conn, void **scrape,
 	(void)shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd then closes it */
 }
 
+static struct scrape *
+scrape_of(struct MHD_Connection *conn)
+{
+	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		->socket_context;
+}
+
 /* Note a complete request: the connection is the newest. */
 static void
 scrape_renew(struct ui *ui, struct MHD_Connection *conn)
 {
-	struct scrape *s = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-				   ->socket_context;
+	struct scrape *s = scrape_of(conn);
 
-	if (s != NULL && !cds_list_empty(&s->list))
+	if (s == NULL)
+		return;
+	s->answering = true;
+	if (!cds_list_empty(&s->list))
 		cds_list_move(&s->list, &ui->scrapes);
+}
+
+static void
+scrape_on_completed(void *ctx, struct MHD_Connection *conn, void **state,
+		    enum MHD_RequestTerminationCode code)
+{
+	struct scrape *s = scrape_of(conn);
+
+	if (s != NULL)
+		s->answering = false;
+}
+
+/*
+ * End connections whose client has closed them within a request. libmicrohttpd 0.9.75 does
+ * not see the end of a stream that has arrived before it accepts the connection, because its
+ * epoll is edge-triggered. The connection would stay until its timeout.
+ */
+static void
+scrapes_end_closed(void *ctx)
+{
+	struct ui *ui = ctx;
+	struct scrape *s, *next;
+	char octet;
+
+	cds_list_for_each_entry_safe (s, next, &ui->scrapes, list) {
+		if (s->answering || recv(s->fd, &octet, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+			continue;
+		scrape_unlink(ui, s);
+		(void)shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd then closes it */
+	}
 }
 
 /* --- the listener --------------------------------------------------------------------- */
@@ -314,6 +354,7 @@ metrics_open(struct ui *ui)
 		{MHD_OPTION_CONNECTION_LIMIT, SCRAPES_MAX + SCRAPES_ENDING_MAX, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)scrape_on_connection, ui},
+		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)scrape_on_completed, ui},
 		{MHD_OPTION_END, 0, NULL},
 	};
 	int fd = scrape_listen(ui->conf.netns, &ui->conf.metrics_listen);
@@ -321,10 +362,12 @@ metrics_open(struct ui *ui)
 	if (fd < 0)
 		return fd;
 	ui->metrics = http_open(ui, fd, scrape_on_request, ui, options);
-	if (ui->metrics != NULL)
-		return 0;
-	close(fd);
-	return -EIO;
+	if (ui->metrics == NULL) {
+		close(fd);
+		return -EIO;
+	}
+	http_after_run(ui->metrics, scrapes_end_closed, ui);
+	return 0;
 }
 
 void

@@ -8,9 +8,34 @@
 #include "test_ui.h"
 
 #include <ctype.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
+
+static _Atomic bool no_files; /* the system has no more files */
+
+/* libmicrohttpd calls this function in the place of the function of the C library. */
+int
+accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
+{
+	if (no_files) {
+		errno = ENFILE;
+		return -1;
+	}
+	return (int)syscall(SYS_accept4, fd, address, len, flags);
+}
+
+int
+eventfd(unsigned int count, int flags)
+{
+	if (no_files) {
+		errno = ENFILE;
+		return -1;
+	}
+	return (int)syscall(SYS_eventfd2, count, flags);
+}
 
 static void
 http_connect(int fd)
@@ -534,7 +559,7 @@ api_ask(const char *request)
  * descriptors again, the connection is served.
  */
 static void
-a_lack_of_descriptors_is_waited_for(void **state)
+lack_is_waited_for(bool of_the_system)
 {
 	static const char request[] =
 		"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -547,7 +572,9 @@ a_lack_of_descriptors_is_waited_for(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	/* The descriptors below are in use. poll() takes as many as the limit. */
 	none = (struct rlimit){.rlim_cur = 3, .rlim_max = was.rlim_max};
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	no_files = of_the_system;
+	if (!of_the_system)
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	http_connect(fd);
 	send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL);
 	seen = t.n_summaries;
@@ -558,11 +585,59 @@ a_lack_of_descriptors_is_waited_for(void **state)
 		usleep(1000);
 	rounds = worker_rounds(&t.ui) - rounds;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	no_files = false;
 	assert_true(t.n_summaries >= seen + 2);
 	assert_true(rounds < 100);
 	assert_int_equal(recv(fd, answer, 13, MSG_WAITALL), 13);
 	assert_string_equal(answer, "HTTP/1.1 200 ");
 	close(fd);
+}
+
+static void
+a_lack_of_descriptors_is_waited_for(void **state)
+{
+	lack_is_waited_for(false);
+}
+
+static void
+a_lack_of_files_of_the_system_is_waited_for(void **state)
+{
+	lack_is_waited_for(true);
+}
+
+/*
+ * A client that closes within a request is gone at once, not after the timeout of 10 s,
+ * even if the server accepts the connection only then. A client that has closed its side
+ * after the request gets the answer.
+ */
+static void
+a_client_that_closes_is_gone_at_once(void **state)
+{
+	static const char request[] =
+		"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+	static const size_t octets[] = {sizeof(request) - 1, 0, 1, 8, 30, 50};
+	uint64_t begin_ms = monotonic_ms();
+	int fd[6];
+
+	no_files = true;
+	for (int i = 0; i < 6; i++) {
+		fd[i] = http_open();
+		send(fd[i], request, octets[i], MSG_NOSIGNAL);
+		assert_int_equal(shutdown(fd[i], SHUT_WR), 0);
+	}
+	no_files = false;
+	for (int i = 0; i < 6; i++) {
+		char answer[16] = "";
+
+		if (i == 0) {
+			assert_int_equal(recv(fd[i], answer, 13, MSG_WAITALL), 13);
+			assert_string_equal(answer, "HTTP/1.1 200 ");
+		}
+		while (recv(fd[i], answer, sizeof(answer), 0) > 0)
+			;
+		close(fd[i]);
+	}
+	assert_true(monotonic_ms() - begin_ms < 9000);
 }
 
 static void
@@ -626,6 +701,8 @@ main(void)
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
 		ui_test(a_lack_of_descriptors_is_waited_for),
+		ui_test(a_lack_of_files_of_the_system_is_waited_for),
+		ui_test(a_client_that_closes_is_gone_at_once),
 		ui_test(every_request_of_the_api_is_counted_once),
 		ui_test(a_connection_without_room_is_a_refusal_and_no_request),
 		ui_test(silent_connections_delay_no_other),
