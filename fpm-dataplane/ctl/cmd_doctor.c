@@ -47,7 +47,7 @@ static const struct {
 	 check_obeyed},
 	{"filter", "the ruleset of nft that the configuration names is in force",
 	 check_filter},
-	{"flowspec", "fpm-flowspec runs, has a session with FRR, and loads its table",
+	{"flowspec", "fpm-flowspec runs, has a session, and loads its table",
 	 check_flowspec},
 	{"sflow", "the collectors of sFlow and psample take the samples", check_sflow},
 	{"vrfs", "packets of a VRF do not fall back to table main", check_vrfs},
