@@ -4,12 +4,14 @@
  * its policer. The protected classes take only packets that the host is known to expect:
  * packets of protocols that no router forwards, packets of peers that the host speaks with,
  * and packets of neighbors that it asks for (base/peers.h). A field that an attacker can
- * forge never gives access to a protected class.
+ * forge never gives access to a protected class. The packets of tunnels that end in the
+ * kernel have a class of their own (base/kernel_outer.h).
  *
  * The policer decides before a packet enters a ring, so a refused packet costs the
  * forwarder two loads and the host nothing. [fwd-n]
  */
 #include "base/inet.h"
+#include "base/kernel_outer.h"
 #include "base/peers.h"
 #include "fwd/burst.h"
 
@@ -75,11 +77,29 @@ class_of_l2(const struct burst *b, unsigned int i, uint32_t now_s)
 	return CLASS_l2;
 }
 
+/* Return the class of a frame of another protocol than IP, ARP and those of class_of_l2(). */
+static enum punt_class
+class_of_foreign(const struct burst *b, unsigned int i)
+{
+	bool session = get_be16(burst_l2(b, i) + 12) == 0x8864; /* RFC 2516, 4 */
+
+	return session && (burst_frame(b, i)[0] & 1) == 0 && kernel_outer_has_pppoe()
+		       ? CLASS_kernel_tunnel
+		       : CLASS_group;
+}
+
 /* Return the class of a packet that belongs to no protocol and no known session. */
 static enum punt_class
 class_rest(const struct view *v)
 {
 	return v->group ? CLASS_group : CLASS_local;
+}
+
+/* Return the class of a packet with the outer headers of a tunnel if `known`. */
+static enum punt_class
+class_of_tunnel(const struct view *v, bool known)
+{
+	return known && !v->group ? CLASS_kernel_tunnel : class_rest(v);
 }
 
 /*
@@ -153,7 +173,7 @@ class_of_udp(const struct view *v, unsigned int off)
 		return class_if_trusted(v, CLASS_igp, (uint32_t)to << 8);
 	if (to == 67 || to == 68 || to == 546 || to == 547)
 		return CLASS_dhcp;
-	return class_rest(v);
+	return class_of_tunnel(v, kernel_outer_has_udp(to));
 }
 
 static enum punt_class
@@ -223,7 +243,7 @@ class_of_ip(const struct view *v, unsigned int i)
 	case 17:
 		return class_of_udp(v, off);
 	default:
-		return class_rest(v);
+		return class_of_tunnel(v, kernel_outer_has_protocol(proto));
 	}
 }
 
@@ -275,7 +295,7 @@ fwd_class(struct burst *b, unsigned int i, enum reason reason)
 	case PUNT_l2_control:
 		return class_of_l2(b, i, policer_seconds(burst_now(b)));
 	case PUNT_not_ip:
-		return CLASS_group;
+		return class_of_foreign(b, i);
 	case PUNT_unresolved:
 		return CLASS_glean;
 	case PUNT_kernel_route:

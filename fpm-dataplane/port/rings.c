@@ -33,7 +33,7 @@ ring_make(const char *what, unsigned int fwd, unsigned int client, unsigned int 
 
 static unsigned int ring_size(enum punt_class class)
 {
-	if (class == CLASS_kernel_route)
+	if (class == CLASS_kernel_route || class == CLASS_kernel_tunnel)
 		return PUNT_RING_TRANSIT;
 	return class < CLASS_FIRST_OPEN ? PUNT_RING_PROTECTED : PUNT_RING_OPEN;
 }

@@ -272,6 +272,7 @@ on_link(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 
 	if (nlh->nlmsg_type != RTM_NEWLINK || device_message_decode(nlh, &m) < 0)
 		return;
+	outer_note(w, nlh, &m);
 	own = own_find(w, m.ifindex);
 	upper_check(w, &m);
 	if (own == NULL) {
@@ -500,8 +501,10 @@ links_scan(struct warn *w, int fd)
 		     .mask = RTEXT_FILTER_SKIP_STATS};
 	int rc = ask_dump(w, fd, &request.nlh, on_link, NULL);
 
-	if (rc < 0)
+	if (rc < 0) {
+		w->outer.incomplete = true;
 		unread_add(w, "devices", rc);
+	}
 	vrrp_scan(w);
 }
 
@@ -539,6 +542,7 @@ devices_scan(struct warn *w)
 	w->n_upper = 0;
 	if (w->n_own > 0)
 		qsort(w->own, w->n_own, sizeof(*w->own), own_order);
+	w->outer = (struct outer_found){.incomplete = fd < 0};
 	if (fd < 0) {
 		unread_add(w, "devices", fd);
 		return;

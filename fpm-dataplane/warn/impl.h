@@ -4,7 +4,7 @@
  *
  *   events of the kernel, a timer -> queries to rib and neigh -> scan: rules.c, tunnels.c,
  *   sysctl.c, devices.c, netfilter.c, iptables.c, ipvs.c, addrlabel.c, ipsec.c, seg6.c,
- *   nexthops.c -> list.c -> log, metrics, rows
+ *   nexthops.c, outer.c -> list.c -> log, metrics, rows
  */
 #ifndef WARN_IMPL_H
 #define WARN_IMPL_H
@@ -17,12 +17,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/kernel_outer.h"
 #include "base/log.h"
 #include "base/warning.h"
 #include "warn/warn.h"
 
 #define WARNINGS_MAX      256u /* in the list; further warnings are only counted */
 #define SYSCTLS_OF_DEVICE 32u  /* largest number of sysctls per device in sysctl.c */
+#define WIREGUARDS_MAX    256u /* devices of WireGuard whose ports are read */
 #define UPPERS_MAX        256u /* size of upper[]; the list has no room for more */
 
 /* A row of `show warnings`. The texts are printable UTF-8. */
@@ -59,6 +61,17 @@ struct upper {
 	uint8_t mac[6];
 };
 
+/* The tunnels that end in the kernel, as a scan has found them. */
+struct outer_found {
+	struct kernel_outer headers;
+	uint32_t wireguard[WIREGUARDS_MAX]; /* ifindexes of devices */
+	unsigned int n_wireguard;
+	bool wireguard_full; /* there are more */
+	bool fou, l2tp;      /* there are tunnels in UDP of these families */
+	bool ipsec;          /* there are policies of IPsec */
+	bool incomplete;     /* the kernel did not list all devices */
+};
+
 struct warn {
 	struct worker *w;
 	struct warn_conf conf;
@@ -80,6 +93,7 @@ struct warn {
 	long long of_all[SYSCTLS_OF_DEVICE];       /* values of conf/all in this scan */
 	/* Number of the family SEG6 of generic netlink; 0: unknown; -ENOENT: no SRv6. */
 	int seg6_family;
+	struct outer_found outer; /* of this scan */
 	struct log_limit netns_log;
 };
 
@@ -138,6 +152,16 @@ bool ask_is_ending(const struct warn *w);
 /* Add the warning that a part of the configuration could not be read. */
 void unread_add(struct warn *w, const char *part, int error);
 
+/* --- genl.c                                                                  [warn] */
+
+/* Return an attribute of a message of generic netlink, or NULL. */
+const struct nlattr *genl_attr(const struct nlmsghdr *nlh, unsigned int type);
+/*
+ * Request the number of a family of generic netlink. Returns it, or -errno; -ENOENT: the
+ * kernel has no such family.
+ */
+int genl_family(struct warn *w, int fd, const char *name);
+
 /* --- parts of a scan                                                         [warn] */
 
 void devices_scan(struct warn *w);   /* devices.c: masters, XDP, traffic control */
@@ -148,6 +172,7 @@ void ipvs_scan(struct warn *w);      /* ipvs.c: virtual services of the load bal
 void addrlabel_scan(struct warn *w); /* addrlabel.c: labels of addresses */
 void seg6_scan(struct warn *w);      /* seg6.c: publishes the source address of SRv6 */
 void nexthops_scan(struct warn *w);  /* nexthops.c: resilient groups of next hops */
+void outer_scan(struct warn *w);     /* outer.c: publishes the headers of tunnels */
 void sysctls_scan(struct warn *w);   /* sysctl.c: sysctls of the namespace */
 void rules_scan(struct warn *w);     /* rules.c: rules and routes not used as in Linux */
 void tunnels_scan(struct warn *w);   /* tunnels.c: tunnels that neigh has listed */
@@ -155,6 +180,10 @@ void tunnels_scan(struct warn *w);   /* tunnels.c: tunnels that neigh has listed
 /* Add the warning about a tunnel that the kernel serves (tunnels.c). */
 void kernel_tunnel_add(struct warn *w, const char *kind, const char *name,
 		       const char *reason);
+
+struct device_message;
+/* Record the outer headers of a device, if it is a tunnel (outer.c). */
+void outer_note(struct warn *w, const struct nlmsghdr *nlh, const struct device_message *m);
 
 /* Return a text of a row of the control socket; "?" if the row has none. */
 static inline const char *
@@ -171,7 +200,6 @@ void ipvs_read(struct warn *w, FILE *services);
 /* Read a number below /proc/sys/net of the thread's namespace; 0: no such file. */
 long long sysctl_number(const char *file);
 
-struct device_message;
 /*
  * Add warnings about sysctls of a device, mc_forwarding of multicast included (sysctl.c).
  */

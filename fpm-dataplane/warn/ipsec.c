@@ -77,6 +77,7 @@ on_count(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	if (a == NULL || attr_copy(a, &n, sizeof(n)) < 0)
 		return;
 	tunnels_allow(w, n.incnt + n.outcnt + n.fwdcnt == 0 && !*(const bool *)ctx);
+	w->outer.ipsec = n.incnt + n.outcnt + n.fwdcnt > 0;
 	if (n.fwdcnt > 0)
 		list_add(&w->list, WARNING_IPSEC, "policies of direction fwd", in_linux,
 			 here);

@@ -4,10 +4,9 @@
  * for the HMAC of routing headers (`ip sr hmac`). The kernel has no events for them, so
  * each scan reads both. Until the source is known, the kernel handles headends. [warn]
  *
- * The requests use generic netlink, whose families have dynamic numbers: the first request
- * reads the number of the family SEG6, the others read the values. A kernel without the
- * family searches for a module at each request for the number. The family is never a
- * module, so the number is requested once.
+ * The requests use generic netlink. A kernel without the family searches for a module at
+ * each request for the number of a family. The family SEG6 is never a module, so its number
+ * is requested once.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -26,33 +25,10 @@
 #define NOT_SUPPORTED 524 /* ENOTSUPP of the kernel: it is built without HMAC for SRv6 */
 
 struct seg6_answer {
-	uint16_t family;      /* 0: unknown */
 	bool told;            /* `source` is valid */
 	bool has_key;         /* the kernel has a key for HMAC */
 	struct ipaddr source; /* all zero: none */
 };
-
-/* Return an attribute of a message of generic netlink, or NULL. */
-static const struct nlattr *
-genl_attr(const struct nlmsghdr *nlh, unsigned int type)
-{
-	size_t have = mnl_nlmsg_get_payload_len(nlh);
-
-	return have < GENL_HDRLEN ? NULL
-				  : attrs_find((const uint8_t *)mnl_nlmsg_get_payload(nlh) +
-						       GENL_HDRLEN,
-					       have - GENL_HDRLEN, type);
-}
-
-static void
-on_family(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
-{
-	struct seg6_answer *answer = ctx;
-	const struct nlattr *id = genl_attr(nlh, CTRL_ATTR_FAMILY_ID);
-
-	if (id != NULL)
-		(void)attr_copy(id, &answer->family, sizeof(answer->family));
-}
 
 static void
 on_source(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
@@ -70,30 +46,6 @@ on_key(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	struct seg6_answer *answer = ctx;
 
 	answer->has_key |= genl_attr(nlh, SEG6_ATTR_HMACKEYID) != NULL;
-}
-
-/* Request the number of the family SEG6. Returns it, or -ENOENT: the kernel has no SRv6. */
-static int
-family_ask(struct warn *w, int fd)
-{
-	struct seg6_answer answer = {0};
-	struct {
-		struct nlmsghdr nlh;
-		struct genlmsghdr genl;
-		struct nlattr name;
-		char text[8];
-	} request = {.nlh = {.nlmsg_len = sizeof(request),
-			     .nlmsg_type = GENL_ID_CTRL,
-			     .nlmsg_flags = NLM_F_REQUEST},
-		     .genl = {.cmd = CTRL_CMD_GETFAMILY, .version = 1},
-		     .name = {.nla_len = NLA_HDRLEN + sizeof(SEG6_GENL_NAME),
-			      .nla_type = CTRL_ATTR_FAMILY_NAME},
-		     .text = SEG6_GENL_NAME};
-	int rc = ask_dump(w, fd, &request.nlh, on_family, &answer);
-
-	if (rc < 0)
-		return rc;
-	return answer.family < NLMSG_MIN_TYPE ? -EPROTO : answer.family;
 }
 
 /* Send a command of SEG6 with NLM_F_REQUEST and `flags`. Returns as ask_dump(). */
@@ -164,7 +116,7 @@ seg6_ask(struct warn *w, struct seg6_answer *answer)
 	if (fd < 0)
 		return fd;
 	if (w->seg6_family == 0) {
-		rc = family_ask(w, fd);
+		rc = genl_family(w, fd, SEG6_GENL_NAME);
 		if (rc > 0 || rc == -ENOENT)
 			w->seg6_family = rc;
 	}

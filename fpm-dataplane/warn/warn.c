@@ -73,15 +73,16 @@ own_collect(struct warn *w)
 }
 
 /*
- * Run all parts of the scan in order: devices_scan() needs the values of `all`, and
- * netfilter_scan() needs the names of devices.
+ * Run all parts of the scan in order: devices_scan() needs the values of `all`,
+ * netfilter_scan() needs the names of devices, and outer_scan() needs the tunnels that
+ * devices_scan() and ipsec_scan() have found.
  */
 static void
 parts_scan(struct warn *w)
 {
 	static void (*const part[])(struct warn *) = {
 		sysctls_scan,   devices_scan, netfilter_scan, iptables_scan, ipvs_scan,
-		addrlabel_scan, ipsec_scan,   seg6_scan,      nexthops_scan};
+		addrlabel_scan, ipsec_scan,   seg6_scan,      nexthops_scan, outer_scan};
 
 	for (unsigned int i = 0; i < sizeof(part) / sizeof(part[0]); i++)
 		if (!ask_is_ending(w))

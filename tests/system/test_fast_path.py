@@ -28,7 +28,7 @@ ALLOWED = {
     "fib_back_group|fib_egress_judge": "reads tables, under QSBR",
     "ruleset_(judge|decide|look|acl_classify4?)": "reads a ruleset, under QSBR",
     "rte_bpf_exec": "interprets a program; it cannot log, as no program divides by a register",
-    "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
+    "peer_\\w+_key|peers_know|kernel_outer_has_\\w+|policer_\\w+|punt_class_info": "words with atomic accesses",
     "rte_pktmbuf_free_bulk|rte_mempool_ops_table": "buffers back to their pool",
     "rte_eth_fp_ops|rte_eth_call_[rt]x_callbacks|port_rxqs_arm": "the port's driver",
     "urcu_qsbr_(quiescent_state|(un)?register_thread)": "QSBR",

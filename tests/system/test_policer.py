@@ -133,6 +133,27 @@ def test_the_answer_to_our_own_question_has_protected_room(dut, lan, family):
     eventually(lambda: passed(dut)[name] > before[name], 3, 0.02, f"an answer in {name}")
 
 
+@pytest.mark.parametrize("family", [4, 6])
+def test_outer_packets_of_a_tunnel_of_the_kernel_have_their_class(dut, lan, family):
+    """A tunnel of which the kernel removes the headers has as many packets as a route through the
+    kernel, so its packets do not share the room of unknown packets for the router."""
+    eth = Ether(src=lan.mac, dst=lan.port_mac)
+    ip = IP(src=lan.peer4, dst=lan.ip4) if family == 4 else IPv6(src=lan.peer6, dst=lan.ip6)
+    outer = eth / ip / UDP(sport=50000, dport=4794) / Raw(b"\x08" + bytes(7))
+    other = eth / ip / UDP(sport=4794, dport=50000) / Raw(bytes(8))
+    assert moves(dut, lan, outer) == ["local"]
+
+    dut.ip("link add tunnel0 type vxlan external dstport 4794")  # forwarders do not serve it
+    try:
+        assert moves(dut, lan, outer) == ["local"], "a device that is down receives nothing"
+        dut.ip("link set tunnel0 up")
+        eventually(lambda: moves(dut, lan, outer) == ["kernel-tunnel"], 10, 0.05, "its class")
+        assert moves(dut, lan, other) == ["local"]
+    finally:
+        dut.ip("link del tunnel0")
+    eventually(lambda: moves(dut, lan, outer) == ["local"], 10, 0.05, "no tunnel")
+
+
 def test_bfd_is_classified_by_its_peer_and_its_ttl(dut, lan):
     """RFC 5881, 5: a TTL of 255 proves that the packet passed no router. RFC 5883 (multihop)
     has no such proof: BFD packets are recognized by the peer to which the router sends."""

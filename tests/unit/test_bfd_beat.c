@@ -9,7 +9,7 @@
  * link: fpm-dataplane/base/counters.c fpm-dataplane/base/due.c fpm-dataplane/base/filter.c
  * link: fpm-dataplane/base/huge.c fpm-dataplane/base/idle.c fpm-dataplane/base/log.c
  * link: fpm-dataplane/base/log_out.c fpm-dataplane/base/peers.c fpm-dataplane/base/policer.c
- * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/sched.c
+ * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/sched.c fpm-dataplane/base/kernel_outer.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

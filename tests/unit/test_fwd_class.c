@@ -18,6 +18,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
+#include "base/kernel_outer.h"
 #include "base/peers.h"
 #include "fwd/bfd.h"
 #include "fwd/burst.h"
@@ -294,6 +295,54 @@ the_same_mac_has_a_share_in_each_vlan(void **state)
 	assert_in_range(passed(CLASS_arp), conf.source_burst, conf.source_burst + 1);
 }
 
+/* --- tunnels that end in the kernel ----------------------------------------------------- */
+
+static enum punt_class
+class_of_frame(uint16_t type, uint8_t mac0)
+{
+	unsigned int len = packet(4, false, 0, 0, 0);
+
+	put_be16(frame + 12, type);
+	frame[0] = mac0;
+	comes_by(BLUE, 0, len);
+	return fwd_class(&burst, 0, PUNT_not_ip);
+}
+
+static void
+outer_packets_of_the_kernels_tunnels_have_a_class_of_their_own(void **state)
+{
+	struct kernel_outer outer = {.pppoe = true}, none = {0};
+
+	kernel_outer_add_udp(&outer, 51820);
+	kernel_outer_add_udp(&outer, 3784); /* a port of BFD */
+	kernel_outer_add_protocol(&outer, 47);
+	kernel_outer_add_protocol(&outer, 89); /* OSPF */
+	for (unsigned int on = 0; on <= 1; on++) {
+		enum punt_class tunnel = on ? CLASS_kernel_tunnel : CLASS_local;
+
+		kernel_outer_publish(on ? &outer : &none);
+		for (uint8_t family = 4; family <= 6; family += 2) {
+			assert_int_equal(class_by(BLUE, family, 17, 9, 51820), tunnel);
+			assert_int_equal(class_by(BLUE, family, 47, 0, 0x800), tunnel);
+			assert_int_equal(class_by(BLUE, family, 17, 51820, 9), CLASS_local);
+			assert_int_equal(class_by(BLUE, family, 6, 9, 51820), CLASS_local);
+			assert_int_equal(class_by(BLUE, family, 50, 0, 0), CLASS_local);
+			/* Protocols that have a class keep it. */
+			assert_int_equal(class_by(BLUE, family, 17, 9, 3784),
+					 CLASS_control_new);
+			assert_int_equal(class_by(BLUE, family, 89, 0, 0),
+					 CLASS_control_new);
+		}
+		/* Sessions of PPPoE, but not its discovery, and no frame to a group. */
+		assert_int_equal(class_of_frame(0x8864, 2),
+				 on ? CLASS_kernel_tunnel : CLASS_group);
+		assert_int_equal(class_of_frame(0x8864, 3), CLASS_group);
+		assert_int_equal(class_of_frame(0x8863, 2), CLASS_group);
+		assert_int_equal(class_of_frame(0x88b5, 2), CLASS_group);
+	}
+	kernel_outer_publish(&none);
+}
+
 /* --- BFD packets of a port that is a member of a bridge, bond or team ------------------ */
 
 #define SLOT      5u /* of the session */
@@ -390,6 +439,9 @@ main(void)
 			a_neighbor_waited_for_has_a_share_on_each_link, up, down),
 		cmocka_unit_test_setup_teardown(the_same_mac_has_a_share_in_each_vlan, up,
 						down),
+		cmocka_unit_test_setup_teardown(
+			outer_packets_of_the_kernels_tunnels_have_a_class_of_their_own, up,
+			down),
 		cmocka_unit_test_setup_teardown(
 			only_multihop_packets_of_a_member_are_for_the_forwarders, up, down),
 	};

@@ -5,7 +5,7 @@
  * which reports an access that no release and acquire order.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/ruleset/logged.c
- * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/list.c
+ * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/genl.c fpm-dataplane/warn/list.c
  * link: fpm-dataplane/hook/ fpm-dataplane/fib/ poptrie/
  */
 #include <setjmp.h>

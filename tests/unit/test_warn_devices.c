@@ -24,6 +24,11 @@ static struct {
 
 /* --- functions that this program replaces --------------------------------------------- */
 
+void
+outer_note(struct warn *w, const struct nlmsghdr *nlh, const struct device_message *m)
+{
+}
+
 int
 device_message_decode(const struct nlmsghdr *nlh, struct device_message *m)
 {
