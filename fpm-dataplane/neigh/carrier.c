@@ -128,6 +128,15 @@ carrier_set_speed(struct iface *ifc, const struct port_link *link)
 }
 
 void
+carrier_follow_speed(struct iface *ifc, struct port_link link)
+{
+	if (!ifc->carrier || !ifc->carrier_set ||
+	    link.mbit_per_s != ifc->speed.mbit_per_s ||
+	    link.full_duplex != ifc->speed.full_duplex)
+		carrier_set_speed(ifc, &link);
+}
+
+void
 carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 {
 	struct iface *ifc = &n->iface[ifidx];
@@ -204,10 +213,8 @@ carrier_read(struct neigh *n, uint16_t ifidx)
 	struct iface *ifc = &n->iface[ifidx];
 	struct port_link link = port_link(ifc->port);
 
-	if (link.up && (!ifc->carrier || !ifc->carrier_set ||
-			link.mbit_per_s != ifc->speed.mbit_per_s ||
-			link.full_duplex != ifc->speed.full_duplex))
-		carrier_set_speed(ifc, &link);
+	if (link.up)
+		carrier_follow_speed(ifc, link);
 	if (link.up || !carrier_may_be_late(ifc))
 		carrier_set(n, ifidx, link.up);
 }

@@ -549,6 +549,8 @@ void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
 void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link state */
 /* Give the TAP the speed of the device. */
 void carrier_set_speed(struct iface *ifc, const struct port_link *link);
+/* ... if it has changed since, or if the TAP has no carrier yet. */
+void carrier_follow_speed(struct iface *ifc, struct port_link link);
 void carrier_poll(struct neigh *n);
 /* Announce carriers to FRR. If there are many, the next round continues. */
 void carrier_announce(struct neigh *n);

@@ -47,7 +47,6 @@ static void
 ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
 	struct neigh *n = ctx;
-	struct port_link link;
 	bool up;
 
 	for (uint16_t i = 1; i < PORT_MAX; i++) {
@@ -69,10 +68,8 @@ ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 		}
 		port_below_mtu(n, ifc, gone ? 0 : kl->mtu_bytes);
 		up = !gone && kl->admin_up && kl->carrier;
-		if (up && (!ifc->carrier || !ifc->carrier_set)) {
-			link = port_link(ifc->port);
-			carrier_set_speed(ifc, &link);
-		}
+		if (up)
+			carrier_follow_speed(ifc, port_link(ifc->port));
 		carrier_set(n, i, up);
 	}
 }

@@ -10,6 +10,8 @@
 #include "pci/kernel_if.h"
 
 #include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -109,5 +111,44 @@ kernel_if_set_up(unsigned int ifindex, bool up)
 		rc = ioctl(sock, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
 	}
 	close(sock);
+	return rc;
+}
+
+/* Read the settings of the link of `ifr`. Returns 0 or -errno. */
+static int
+link_settings_read(int sock, struct ifreq *ifr, struct ethtool_link_settings *of)
+{
+	*of = (struct ethtool_link_settings){.cmd = ETHTOOL_GLINKSETTINGS};
+	ifr->ifr_data = (void *)of;
+	/* The first answer has only the length of the masks after the settings, negated. */
+	if (ioctl(sock, SIOCETHTOOL, ifr) < 0)
+		return -errno;
+	if (of->link_mode_masks_nwords >= 0)
+		return -EPROTO;
+	of->link_mode_masks_nwords = (int8_t)-of->link_mode_masks_nwords;
+	return ioctl(sock, SIOCETHTOOL, ifr) < 0 ? -errno : 0;
+}
+
+int
+kernel_if_speed(unsigned int ifindex, uint32_t *mbit_per_s, bool *full_duplex)
+{
+	struct {
+		struct ethtool_link_settings of;
+		uint32_t masks[3 * INT8_MAX];
+	} link;
+	struct ifreq ifr = {.ifr_ifindex = (int)ifindex};
+	int rc, sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (sock < 0)
+		return -errno;
+	rc = ioctl(sock, SIOCGIFNAME, &ifr) < 0 ? -errno
+						: link_settings_read(sock, &ifr, &link.of);
+	close(sock);
+	if (rc == 0 && (link.of.speed == 0 || link.of.speed == (uint32_t)SPEED_UNKNOWN))
+		return -ENODATA;
+	if (rc == 0) {
+		*mbit_per_s = link.of.speed;
+		*full_duplex = link.of.duplex == DUPLEX_FULL;
+	}
 	return rc;
 }

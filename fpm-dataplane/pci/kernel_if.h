@@ -9,6 +9,7 @@
 
 #include <net/if.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Copy the interface that a device of DPDK uses (`iface=`); "": none. */
 void kernel_if_of(const char *device, char name[IF_NAMESIZE]);
@@ -40,5 +41,11 @@ int kernel_if_index(const char *name);
  * state already. Returns 0 or -errno; -ENODEV: there is no such interface.
  */
 int kernel_if_set_up(unsigned int ifindex, bool up);
+
+/*
+ * Read speed and duplex of an interface in this network namespace. Returns 0 or -errno;
+ * -ENODATA: the driver does not know the speed; -EOPNOTSUPP: the driver reports none.
+ */
+int kernel_if_speed(unsigned int ifindex, uint32_t *mbit_per_s, bool *full_duplex);
 
 #endif

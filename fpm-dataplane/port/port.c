@@ -299,6 +299,10 @@ port_link(const struct port *port)
 		is.mbit_per_s = link.link_speed;
 		is.full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
 	}
+	/* net_af_packet reports the same speed for each interface. */
+	if (is.up && port->kernel_if[0] != '\0')
+		(void)kernel_if_speed(port->kernel_ifindex, &is.mbit_per_s,
+				      &is.full_duplex);
 	return is;
 }
 

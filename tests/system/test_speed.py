@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A TAP reports the speed of its device, and OSPF computes its costs from it."""
 
+import contextlib
+import fcntl
+import os
+import struct
+
 import pytest
 
 from lib import netns, preload
 from lib.frr import beside as frr_beside
 from lib.wait import eventually
 
-# The speed that DPDK reports for net_af_packet, in Mbit/s; the cost of OSPF is 100 Gbit/s divided by it.
+# The speed of a veth, in Mbit/s; the cost of OSPF is 100 Gbit/s divided by it.
 SPEED, COST = 10000, 10
 CONF = """\
 hostname r1
@@ -40,6 +45,43 @@ def test_a_tap_has_the_speed_of_its_device_when_the_link_comes(dut, wan):
 
     eventually(lambda: dut.port_row(wan)["link"] == "up", 2, 0.005)
     eventually(lambda: speed(dut, wan) == (str(SPEED), "full"), 2, 0.005)
+
+
+TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+
+
+@contextlib.contextmanager
+def slow_device(dut, name, mbit_per_s):
+    """Make a TAP in the namespace of the daemon, as a kernel interface whose speed can be set."""
+    with netns.entered(dut.dp):
+        fd = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+    with contextlib.closing(os.fdopen(fd, "rb")):
+        set_speed(dut, name, mbit_per_s)
+        netns.ip_batch([f"link set {name} up"], dut.dp)
+        yield name
+
+
+def set_speed(dut, name, mbit_per_s):
+    words = ["ethtool", "-s", name, "speed", str(mbit_per_s), "duplex", "full"]
+    netns.run(dut.dp, words)
+
+
+def test_a_tap_has_the_speed_of_the_kernel_interface_below(own_dut):
+    """DPDK reports 10 Gbit/s for each port of net_af_packet. A 1-Gbit/s interface below the port would
+    have the cost of a 10-Gbit/s interface."""
+    dut = own_dut()
+    dut.start()
+    tap_speed = lambda: netns.run(dut.ctl, ["cat", "/sys/class/net/slow0/speed"], sysfs=True)  # noqa: E731
+    with slow_device(dut, "p-slow", 1000):
+        dut.fpmctl("port", "add", "slow0", "device", "net_af_packet,iface=p-slow")
+        dut.ip("link set slow0 up")
+        eventually(lambda: tap_speed().strip() == "1000", 5, 0.02, "the speed below")
+        # The kernel announces no change of the speed alone, but drivers end the link meanwhile.
+        set_speed(dut, "p-slow", 100)
+        netns.ip_batch(["link set p-slow mtu 1600"], dut.dp)
+        eventually(lambda: tap_speed().strip() == "100", 5, 0.02, "the changed speed")
+        dut.fpmctl("port", "del", "slow0")
 
 
 def test_a_kernel_that_cannot_set_speeds_is_named_once(own_dut, monkeypatch):
