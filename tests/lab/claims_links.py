@@ -347,6 +347,11 @@ def _answers(lab, node, host):
     wait_for(f"an answer from {host}", once, lambda: "nothing", LOGS)
 
 
+def _passed(lab, name):
+    """Return the packets of a punt class that passed its policer."""
+    return next(row["passed"] for row in lab.dp.show("punt") if row["class"] == name)
+
+
 def wireguard(lab):
     """The kernel forwards by a tunnel that is no port, in both directions. BGP runs through the
     tunnel."""
@@ -363,11 +368,14 @@ def wireguard(lab):
     for host in hosts:
         _answers(lab, "h1", host)
         before, told = lab.dp.counter("punt", "kernel_route"), _tunnel_packets(lab)
+        outer = _passed(lab, "kernel-tunnel")
         got, _ = probe.ping(lab.ns["h1"], host, 5)
         moved = lab.dp.counter("punt", "kernel_route") - before
         sent = _tunnel_packets(lab) - told
+        back = _passed(lab, "kernel-tunnel") - outer
         check((got, moved) == (5, 5), "5 pings through the kernel", (got, moved), LOGS)
         check(sent >= 5, "5 packets in the tunnel", sent, LOGS)
+        check(back >= 5, "5 packets out of the tunnel, in class kernel-tunnel", back, LOGS)
     yield f"h1 pings {' and '.join(hosts)}: the kernel forwards each packet, by wg0."
     paths = [
         evidence.path(lab, "h1", host, [router, peer, host])
