@@ -2,8 +2,11 @@
 """VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad.
 NICs that can strip and insert tags give the same results with this feature and without it."""
 
+import contextlib
 import os
+import shutil
 import statistics
+import subprocess
 import time
 from types import SimpleNamespace
 
@@ -176,6 +179,112 @@ def test_a_macvlan_on_a_vlan_has_its_mac_and_tag(router, lan, wan):
     assert out.src == vmac
     for tags in ((), ((C, 100),)):
         assert router.not_forwarded(wan, tagged(probe(), *tags)) == {"l2_foreign": 1}
+
+
+# Two gateways with keepalived and VRRP's default timers. The other gateway has the higher priority.
+VMACS = {4: "00:00:5e:00:01:05", 6: "00:00:5e:00:02:07"}
+GROUPS = {4: "01005e000012", 6: "333300000012"}
+FAIL_OVER_S = 4.0
+KEEPALIVED = """\
+global_defs {{
+  vrrp_version 3
+}}
+vrrp_instance four {{
+  state BACKUP
+  interface {dev}
+  use_vmac
+  virtual_router_id 5
+  priority {priority}
+  virtual_ipaddress {{ 192.0.2.206/28 }}
+}}
+vrrp_instance six {{
+  state BACKUP
+  interface {dev}
+  use_vmac
+  virtual_router_id 7
+  priority {priority}
+  virtual_ipaddress {{
+    fe80::5
+    2001:db8:c8::14/64
+  }}
+}}
+"""
+
+
+@contextlib.contextmanager
+def keepalived(router, namespace, dev, priority):
+    """Run keepalived with a virtual router of each family."""
+    files = {flag: f"{router.dir}/keepalived.{dev}.{flag}" for flag in "fprc"}
+    with open(files["f"], "w", encoding="ascii") as file:
+        file.write(KEEPALIVED.format(dev=dev, priority=priority))
+    words = [word for flag, path in files.items() for word in (f"-{flag}", path)]
+    with netns.entered(namespace):
+        program = subprocess.Popen(["keepalived", "-n", "-l", *words],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    try:
+        yield
+    finally:
+        program.terminate()
+        program.wait(20)
+
+
+@pytest.fixture
+def other_gateway(router, wan):
+    """The other end of wan is a gateway, too, in VLAN 200."""
+    if shutil.which("keepalived") is None:
+        pytest.skip("no keepalived: apt-get install keepalived")
+    netns.ip_batch([f"link add link {wan.name} name gw.200 type vlan id 200"], router.far)
+    try:
+        netns.sysctl(router.far, {"net.ipv6.conf.gw/200.disable_ipv6": 0})
+        netns.ip_batch(["link set gw.200 up", "addr add 192.0.2.195/28 dev gw.200"], router.far)
+        with keepalived(router, router.far, "gw.200", 250):
+            yield
+    finally:
+        netns.ip_batch(["link del gw.200"], router.far)
+
+
+@pytest.mark.usefixtures("other_gateway")
+def test_a_virtual_router_on_a_vlan_takes_over_in_time(router, lan, wan):
+    """RFC 5798, 6.1: when the Master of a VLAN is silent, the Backup forwards the packets of the hosts
+    after three advertisements and a part of a fourth, in both families."""
+    add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28", "2001:db8:c8::1/64"))
+    sources = {4: ("192.0.2.194", lan.peer4), 6: ("2001:db8:c8::2", lan.peer6)}
+
+    def other_is_master():
+        ours, theirs = (netns.command(["ip", "-n", n, "-br", "addr"]) for n in (router.ctl, router.far))
+        return all(a in theirs and a not in ours for a in ("192.0.2.206/28", "2001:db8:c8::14/64"))
+
+    def passes(family):
+        """Return True if an advertisement has come, and then a packet to the virtual MAC passes."""
+        start = bytes.fromhex(GROUPS[family] + VMACS[family].replace(":", "") + "810000c8")
+        if not wan.got(lambda data: data.startswith(start)):
+            return False
+        src, dst = sources[family]
+        probe = wan.probe(dst, src=src)
+        probe[Ether].dst = VMACS[family]
+        wan.send(tagged(probe, (C, 200)))
+        lan.expect(token_of(probe), 5)
+        return True
+
+    def silence():
+        """Take the other gateway away. Return the seconds without a gateway, by family."""
+        netns.ip_batch(["link set gw.200 down"], router.far)
+        begin, took = time.monotonic(), {}
+        wan.clear()
+        while len(took) < 2 and time.monotonic() < begin + 30:
+            took |= {f: time.monotonic() - begin for f in {4, 6} - took.keys() if passes(f)}
+            time.sleep(0.01)
+        netns.ip_batch(["link set gw.200 up"], router.far)
+        return took
+
+    with keepalived(router, router.ctl, "wan0.200", 200):
+        for _ in range(3):  # a machine with other work may be late
+            eventually(other_is_master, 30, 0.1, "the other gateway is Master")
+            took = silence()
+            if len(took) == 2 and max(took.values()) < FAIL_OVER_S:
+                break
+        print(f"seconds without a gateway, by family: {took}")
+        assert len(took) == 2 and max(took.values()) < FAIL_OVER_S, took
 
 
 def test_the_kernel_has_the_vlan_on_a_macvlan(router, lan, wan):
