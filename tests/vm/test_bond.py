@@ -339,6 +339,28 @@ def test_a_vlan_on_a_bond(bond, qmp):
 
 
 @lacp
+def test_a_tap_that_is_down_takes_the_links_of_the_members_with_it(bond):
+    """`shutdown` in vtysh sets the TAP of the bond down. The drivers of the members take their links
+    down if they can, else the log says that they cannot. After `no shutdown` packets pass again."""
+
+    def said(state):
+        words = f"neigh: link of device (set|not set) port=wan0 state={state}"
+        return re.findall(words, bond.log())
+
+    before = len(said("down")), len(said("up"))
+    bond.ip("link set wan0 down")
+    eventually(lambda: len(said("down")) > before[0], 5, 0.02, "the links are set down")
+    bond.ip("link set wan0 up")
+    eventually(lambda: len(said("up")) > before[1], 5, 0.02, "the links are set up")
+    assert said("down")[-1] == said("up")[-1], "a driver that sets the link down sets it up"
+
+    eventually(lambda: both_active(bond), 10, 0.1, "both members are active")
+    eventually(lambda: carrier(bond), 5, 0.02, "the carrier")
+    lan, wan = routed(bond)
+    assert bond.forwarded(lan, lan.probe(HOST), wan)
+
+
+@lacp
 def test_a_bond_goes_and_comes(bond):
     """A bond's NICs belong to it alone. `port del` gives them back, and `port add` takes them
     again."""

@@ -412,6 +412,61 @@ def test_a_nic_changes_its_driver_unless_it_is_in_use(router, monkeypatch):
     forwards_by_ext(router)
 
 
+# More MACs than the filter of an e1000e holds (15 and the own one).
+MACVLANS = 20
+
+
+def test_more_macs_than_the_filter_of_the_nic_holds(router, monkeypatch):
+    """The NIC receives the frames to the MAC of each macvlan. If its filter has no room for one, or if
+    its driver adds no MACs, the NIC becomes promiscuous, and the log says why."""
+    ext, wan, device = router.wires["ext"], router.wires["wan"], router.wiring.device("ext")
+    host = behind(router, "wan", 4)
+    macs = {f"vm{n}": f"00:00:5e:00:01:{n:02x}" for n in range(1, MACVLANS + 1)}
+    was_all = router.port_row(ext)["promiscuous"]
+    add = "link add link ext0 name {} address {} up type macvlan mode bridge"
+    try:
+        router.ip(*(add.format(*pair) for pair in macs.items()))
+        known = lambda: macs.keys() <= {r["name"] for r in router.control.ask("interfaces")}  # noqa: E731
+        eventually(known, 10, 0.05, "the macvlans are known")
+        for mac in (*macs.values(), ext.port_mac):
+            with monkeypatch.context() as patch:
+                patch.setattr(ext, "port_mac", mac)
+                eventually(lambda: router.forwarded(ext, ext.probe(host), wan), 10, 0.05, f"frames to {mac}")
+        filled = "port: promiscuous mode on port=ext0 reason=mac-not-added" in router.log()
+        assert router.port_row(ext)["promiscuous"] is True
+        # virtio is promiscuous before, because of VLAN tags.
+        assert filled is not was_all
+    finally:
+        router.ip(*(f"link del {name}" for name in macs))
+        # A device that is opened again has the filter that it had.
+        done(router, "port", "del", "ext0")
+        done(router, "port", "add", "ext0", "device", device, "mtu", str(JUMBO))
+    forwards_by_ext(router)
+
+
+def test_a_tap_that_is_down_takes_the_link_of_the_nic_with_it(router):
+    """`shutdown` in vtysh sets the TAP down. The driver takes the link of the NIC down if it can, else
+    the log says that it cannot. After `no shutdown` packets pass again."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+
+    def said(state):
+        words = f"neigh: link of device (set|not set) port=lan0 state={state}"
+        return re.findall(words, router.log())
+
+    before = len(said("down")), len(said("up"))
+    router.ip(f"link set {lan.tap} down")
+    eventually(lambda: len(said("down")) > before[0], 5, 0.02, "the link is set down")
+    router.ip(f"link set {lan.tap} up")
+    eventually(lambda: len(said("up")) > before[1], 5, 0.02, "the link is set up")
+    print(f"{os.environ['FDP_DRIVER']}: link of device {said('down')[-1]}")
+    assert said("down")[-1] == said("up")[-1], "a driver that sets the link down sets it up"
+
+    carrier(router, lan)
+    router.ready()
+    host = behind(router, "wan", 4)
+    assert router.forwarded(lan, lan.probe(host), wan)
+
+
 def test_an_mtu_that_is_raised_is_in_force(router):
     """A NIC is opened for 1500 octets and its MTU is raised while it runs. Longer frames are
     received, although some drivers must open the device again for it. The port stays the
