@@ -26,7 +26,10 @@ struct pair {
  */
 static inline bool pt_has_16_octets(void);
 
-/* Return the widest bulk variant that this CPU runs. */
+/*
+ * Return the widest bulk variant that this CPU runs: it has all features that
+ * lookup_avx2.c, or lookup_avx512.c, is compiled for.
+ */
 static inline enum pt_isa pt_cpu_isa(void);
 
 /* Load a node at once. The compiler must not split the load. */

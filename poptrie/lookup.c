@@ -17,16 +17,28 @@ poptrie_use_at_most(enum poptrie_isa isa)
 	most = isa;
 }
 
+enum poptrie_isa
+poptrie_isa_best(void)
+{
+#ifdef __SANITIZE_THREAD__
+	return POPTRIE_SCALAR; /* TSan cannot see vector accesses */
+#else
+	return (enum poptrie_isa)pt_cpu_isa();
+#endif
+}
+
+enum poptrie_isa
+poptrie_isa_used(void)
+{
+	enum poptrie_isa best = poptrie_isa_best();
+
+	return best < most ? best : most;
+}
+
 enum pt_isa
 pt_isa_best(void)
 {
-#ifdef __SANITIZE_THREAD__
-	return PT_SCALAR; /* TSan cannot see vector accesses */
-#else
-	enum pt_isa has = pt_cpu_isa();
-
-	return has < (enum pt_isa)most ? has : (enum pt_isa)most;
-#endif
+	return (enum pt_isa)poptrie_isa_used();
 }
 
 uint32_t

@@ -81,6 +81,10 @@ enum poptrie_isa { POPTRIE_SCALAR, POPTRIE_AVX2, POPTRIE_AVX512 };
  */
 void poptrie_use_at_most(enum poptrie_isa isa);
 
+/* Return the kind that lookups use, and the widest kind that they could use on this CPU. */
+enum poptrie_isa poptrie_isa_used(void);
+enum poptrie_isa poptrie_isa_best(void);
+
 /*
  * Create an empty table.                                                      [writer]
  * Returns 0, -EINVAL (a bad family, one of alloc and free without the other), -ENOMEM.

@@ -66,6 +66,26 @@ static const struct {
 #define N_CHECK      (sizeof(check) / sizeof(check[0]))
 #define CHECK_DAEMON 0
 
+/* Tell the instructions in use, and whether the configuration limits them. */
+static void
+instructions_tell(struct exam *e)
+{
+	const char *forwarding = row_str(e->version, "instructions");
+	const char *lookups = row_str(e->version, "lookup_instructions");
+	const char *best = row_str(e->version, "instructions_best");
+	const char *lookups_best = row_str(e->version, "lookup_instructions_best");
+
+	if (strcmp(forwarding, best) == 0 && strcmp(lookups, lookups_best) == 0)
+		finding_add(e, VERDICT_OK, "instructions",
+			    "forwarding uses %s, lookups %s, the best on this CPU",
+			    forwarding, lookups);
+	else
+		finding_add(e, VERDICT_OK, "instructions",
+			    "forwarding uses %s, lookups %s by the configuration, "
+			    "the best on this CPU are %s and %s",
+			    forwarding, lookups, best, lookups_best);
+}
+
 static void
 check_daemon(struct exam *e)
 {
@@ -75,12 +95,8 @@ check_daemon(struct exam *e)
 		finding_add(e, VERDICT_OK, "", "%s, pid %d, up %s",
 			    row_str(e->version, "version"), (int)exam_pid(e),
 			    human_seconds((double)row_int(e->version, "uptime_s"), up));
-		if (strcmp(row_str(e->version, "instructions"),
-			   row_str(e->version, "instructions_best")) != 0)
-			finding_add(e, VERDICT_OK, "instructions",
-				    "%s by the configuration, the CPU has %s",
-				    row_str(e->version, "instructions"),
-				    row_str(e->version, "instructions_best"));
+		if (row_has(e->version, "lookup_instructions"))
+			instructions_tell(e);
 		return;
 	}
 	if (conn_is_there(e->socket)) {

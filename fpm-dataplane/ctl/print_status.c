@@ -476,9 +476,13 @@ status_version(const json_t *row)
 		   human_seconds((double)row_int(row, "uptime_s"), up));
 	if (row_has(row, "config"))
 		line_print(4, "    %s", row_str(row, "config"));
-	if (row_has(row, "instructions"))
-		line_print(4, "    instructions %s, the CPU has %s",
+	if (row_has(row, "lookup_instructions")) {
+		line_print(4, "    forwarding uses %s, at most %s on this CPU",
 			   row_str(row, "instructions"), row_str(row, "instructions_best"));
+		line_print(4, "    lookups use %s, at most %s on this CPU",
+			   row_str(row, "lookup_instructions"),
+			   row_str(row, "lookup_instructions_best"));
+	}
 	if (row_has(row, "restart_refused"))
 		line_print(4, "    restart refused: %s", row_str(row, "restart_refused"));
 }

@@ -199,6 +199,8 @@ ui_connect(struct dataplane *dp)
 			     .routes_from = routes_from_name(conf->routes_from),
 			     .instructions = fwd_cpu_uses(),
 			     .instructions_best = fwd_cpu_best(),
+			     .lookup_instructions = fwd_cpu_lookups_use(),
+			     .lookup_instructions_best = fwd_cpu_lookups_best(),
 			     .control_socket = conf->control_socket,
 			     .metrics_on = conf->metrics_on,
 			     .metrics_listen = conf->metrics_listen,

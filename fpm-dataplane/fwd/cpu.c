@@ -72,3 +72,27 @@ fwd_cpu_best(void)
 {
 	return fwd_isa_name(fwd_isa_best());
 }
+
+static const char *
+lookup_isa_name(enum poptrie_isa isa)
+{
+	static const enum fwd_isa same[] = {
+		[POPTRIE_SCALAR] = FWD_SCALAR,
+		[POPTRIE_AVX2] = FWD_AVX2,
+		[POPTRIE_AVX512] = FWD_AVX512,
+	};
+
+	return fwd_isa_name(same[isa]);
+}
+
+const char *
+fwd_cpu_lookups_use(void)
+{
+	return lookup_isa_name(poptrie_isa_used());
+}
+
+const char *
+fwd_cpu_lookups_best(void)
+{
+	return lookup_isa_name(poptrie_isa_best());
+}

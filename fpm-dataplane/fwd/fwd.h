@@ -58,6 +58,12 @@ int fwd_cpu_choose(enum instructions most);
  */
 const char *fwd_cpu_uses(void);
 const char *fwd_cpu_best(void);
+/*
+ * Return the instructions that lookups use, and the best ones that lookups could use on
+ * this CPU. Lookups need more features of the CPU for AVX-512 than the forwarders.
+ */
+const char *fwd_cpu_lookups_use(void);
+const char *fwd_cpu_lookups_best(void);
 
 /*
  * Run a forwarder as the body of an EAL lcore. `conf` is a struct fwd_conf and outlives the

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * isa_x86: check that the CPU has the features that the files *_avx2.c and *_avx512.c are
- * compiled for. This file and the files *_sse4.c are compiled for x86-64-v2.     [main]
+ * compiled for. This file and the files *_sse4.c are compiled for x86-64-v2. Lookups need
+ * further features of AVX-512, see poptrie/arch_x86.h.                           [main]
  */
 #include "fwd/cpu.h"
 

@@ -891,8 +891,13 @@ metrics_page(struct ui *ui, struct buf *b)
 	unsigned int n, n_free;
 
 	metric_head(b, "build_info", "gauge", "Always 1; the labels name the build.");
-	buf_printf(b, P "build_info{version=\"%s\",instructions=\"%s\"} 1\n",
-		   label_escape(ui->conf.version, version), ui->conf.instructions);
+	buf_printf(b,
+		   P
+		   "build_info{version=\"%s\",instructions=\"%s\",instructions_best=\"%s\","
+		   "lookup_instructions=\"%s\",lookup_instructions_best=\"%s\"} 1\n",
+		   label_escape(ui->conf.version, version), ui->conf.instructions,
+		   ui->conf.instructions_best, ui->conf.lookup_instructions,
+		   ui->conf.lookup_instructions_best);
 	gauge_put(b, "uptime_seconds", "Time since the start.",
 		  (uint64_t)(monotonic_s() - ui->started_s));
 	gauge_put(b, "resident_memory_bytes", "Memory of the process.",

@@ -166,8 +166,8 @@ version_row(const struct ui *ui)
 	for (unsigned int i = 0; i < ui->conf.n_fwd; i++)
 		json_array_append_new(cpus, json_integer(ui->conf.cpu[i]));
 	return json_pack(
-		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:b, s:s?, s:s, s:s, s:s, s:b, s:i, "
-		"s:o, "
+		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:b, s:s?, s:s, s:s, s:s, s:s, s:s, "
+		"s:b, s:i, s:o, "
 		"s:i, s:s?, s:s?, s:i}",
 		"version", ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(),
 		"uptime_s", (json_int_t)(monotonic_s() - ui->started_s), "config",
@@ -175,11 +175,12 @@ version_row(const struct ui *ui)
 		netns != NULL && netns[0] != '\0' ? netns : NULL, "control_netns_lost",
 		netns_name_is_lost(netns), "fpm_listen", ui->conf.fpm_listen, "routes_from",
 		ui->conf.routes_from, "instructions", ui->conf.instructions,
-		"instructions_best", ui->conf.instructions_best, "hugepages",
-		ui->conf.hugepages, "memory_mib", (int)ui->conf.memory_mib, "cpus", cpus,
-		"restarts_refused", (int)refused, "restart_refused",
-		refused > 0 ? why : NULL, "bfd_dplane", ui->conf.bfd_dplane,
-		"bfd_connections",
+		"instructions_best", ui->conf.instructions_best, "lookup_instructions",
+		ui->conf.lookup_instructions, "lookup_instructions_best",
+		ui->conf.lookup_instructions_best, "hugepages", ui->conf.hugepages,
+		"memory_mib", (int)ui->conf.memory_mib, "cpus", cpus, "restarts_refused",
+		(int)refused, "restart_refused", refused > 0 ? why : NULL, "bfd_dplane",
+		ui->conf.bfd_dplane, "bfd_connections",
 		(int)atomic_load_explicit(&bfd_status.connections, memory_order_relaxed));
 }
 

@@ -40,12 +40,14 @@ struct ui_conf {
 	const char *fpm_listen;  /* "127.0.0.1:2620"; NULL: unknown */
 	const char *bfd_dplane;  /* "127.0.0.1:50700"; NULL: the key is absent */
 	const struct table_limits
-		*limits;               /* limits of tables; outlives ui. NULL: defaults */
-	const char *routes_from;       /* "both", "fpm" or "kernel" */
-	const char *instructions;      /* used by the forwarders, see fwd_cpu_uses() */
-	const char *instructions_best; /* best ones of this CPU */
-	const char
-		*flowspec; /* summary of fpm-flowspec; NULL: filter.table lacks its table */
+		*limits;                 /* limits of tables; outlives ui. NULL: defaults */
+	const char *routes_from;         /* "both", "fpm" or "kernel" */
+	const char *instructions;        /* used by the forwarders, see fwd_cpu_uses() */
+	const char *instructions_best;   /* best ones of this CPU */
+	const char *lookup_instructions; /* used by lookups, see fwd_cpu_lookups_use() */
+	const char *lookup_instructions_best;
+	/* summary of fpm-flowspec; NULL: filter.table lacks its table */
+	const char *flowspec;
 	bool hugepages;
 	unsigned int memory_mib;
 };

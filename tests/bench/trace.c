@@ -13,5 +13,7 @@
 #define poptrie_prefetch     traced_prefetch
 #define pt_bulk_choose       traced_bulk_choose
 #define pt_isa_best          traced_isa_best
+#define poptrie_isa_best     traced_isa_of_cpu
+#define poptrie_isa_used     traced_isa_used
 #define poptrie_use_at_most  traced_use_at_most
 #include "poptrie/lookup.c"

@@ -9,24 +9,22 @@ import pytest
 from gateways import case
 from wire import token_of
 
-# Words of the key, and what `show version` prints for them.
-WORDS = {"scalar": "scalar", "sse4": "SSE4", "avx2": "AVX2", "avx512": "AVX-512"}
+from lib import cpu
+from lib.cpu import NAMES as WORDS
 
 MAC = "02:00:00:00:70:01"
 
 
-def flags():
-    """Return the features of this CPU as the kernel names them."""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-        line = next((x for x in file if x.startswith("flags")), ":")
-    return set(line.partition(":")[2].split())
-
-
 def best():
     """Return the word of the widest instructions that forwarding has code for on this CPU."""
-    if not {"avx2", "bmi1", "bmi2"} <= flags():
-        return "sse4"
-    return "avx512" if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags() else "avx2"
+    return cpu.forwarding(cpu.flags())
+
+
+def lookups_with(word):
+    """Return the word of the instructions that lookups use with `instructions: WORD`."""
+    words = list(WORDS)
+    used = words[min(words.index(word), words.index(cpu.lookups(cpu.flags())))]
+    return "scalar" if used == "sse4" else used
 
 
 def able():
@@ -53,7 +51,8 @@ def test_instructions_that_the_cpu_lacks_are_refused_by_name(own_dut):
 @pytest.mark.parametrize("word", WORDS)
 def test_a_router_forwards_with_each_kind_of_instructions(own_dut, word):
     """With `instructions: WORD` full bursts of both families are forwarded with the right headers.
-    `show version` and doctor tell the instructions."""
+    `show version` and doctor tell the instructions of the forwarders and of lookups. Lookups need
+    more features for AVX-512."""
     if word not in able():
         pytest.skip(f"this CPU has no {WORDS[word]}")
     dut = own_dut()
@@ -61,11 +60,16 @@ def test_a_router_forwards_with_each_kind_of_instructions(own_dut, word):
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     row = dut.control.ask("version")[0]
-    said = dut.fpmctl("doctor", "daemon").stdout
+    said = " ".join(dut.fpmctl("doctor", "daemon").stdout.split())
 
     assert (row["instructions"], row["instructions_best"]) == (WORDS[word], WORDS[best()])
+    lookups = WORDS[lookups_with(word)], WORDS[cpu.lookups(cpu.flags())]
+    assert (row["lookup_instructions"], row["lookup_instructions_best"]) == lookups
+    assert f"forwarding uses {WORDS[word]}, lookups {lookups[0]}" in said
     assert ("by the configuration" in said) == (word != best()), said
-    assert f"instructions {WORDS[word]}, the CPU has" in dut.fpmctl("show", "version").stdout
+    version = dut.fpmctl("show", "version").stdout
+    assert f"forwarding uses {WORDS[word]}, at most {WORDS[best()]} on this CPU" in version
+    assert f"lookups use {lookups[0]}, at most {lookups[1]} on this CPU" in version
     for family in (4, 6):
         gateway, prefix, dst = case(family, 70)
         wan.answer(gateway, MAC)

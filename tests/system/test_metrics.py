@@ -197,7 +197,9 @@ def series(page):
 
 # The series that an operator needs, each with its labels.
 FIGURES = {
-    "build_info": {"version", "instructions"}, "uptime_seconds": set(), "packet_buffers_free": set(),
+    "build_info": {"version", "instructions", "instructions_best", "lookup_instructions",
+                   "lookup_instructions_best"},
+    "uptime_seconds": set(), "packet_buffers_free": set(),
     "port_rx_packets_total": {"port"}, "port_tx_bytes_total": {"port"}, "port_up": {"port"},
     "port_rx_missed_packets_total": {"port"}, "port_queue_rx_packets_total": {"port", "queue"},
     "port_queue_info": {"port", "queue", "cpu"}, "forwarded_packets_total": {"family", "lcore"},

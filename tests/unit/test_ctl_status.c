@@ -437,11 +437,14 @@ the_version_has_lines_for_that_it_knows(void **state)
 		printed(status_version,
 			"{'version': '0.3', 'dpdk': 'DPDK 22.11', 'pid': 7, 'uptime_s': "
 			"60, "
-			"'config': '/etc/c.yaml', 'instructions': 'avx2', "
-			"'instructions_best': 'avx512', 'restart_refused': 'no memory'}"),
+			"'config': '/etc/c.yaml', 'instructions': 'AVX-512', "
+			"'instructions_best': 'AVX-512', 'lookup_instructions': 'AVX2', "
+			"'lookup_instructions_best': 'AVX2', "
+			"'restart_refused': 'no memory'}"),
 		"fpm-dataplane 0.3, DPDK 22.11, pid 7, up 1 min 00 s\n"
 		"    /etc/c.yaml\n"
-		"    instructions avx2, the CPU has avx512\n"
+		"    forwarding uses AVX-512, at most AVX-512 on this CPU\n"
+		"    lookups use AVX2, at most AVX2 on this CPU\n"
 		"    restart refused: no memory\n");
 	assert_string_equal(printed(status_version, "{'version': '0.3', 'dpdk': ''}"),
 			    "fpm-dataplane 0.3, pid 0, up 0.0 s\n");

@@ -234,7 +234,9 @@ ui_conf_make(void)
 			       .metrics_on = true,
 			       .routes_from = "both",
 			       .instructions = "scalar",
-			       .instructions_best = "scalar",
+			       .instructions_best = "AVX-512",
+			       .lookup_instructions = "scalar",
+			       .lookup_instructions_best = "AVX2",
 			       .version = "1.0-test"};
 	struct sockaddr_in *sin = (struct sockaddr_in *)&conf.metrics_listen;
 

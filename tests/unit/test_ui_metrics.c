@@ -351,8 +351,9 @@ values_are_those_of_the_counters(void **state)
 	assert_non_null(strstr(text, "\nfpmdp_rib_stale_routes 5\n"));
 	assert_non_null(strstr(text, "\nfpmdp_rib_vrf_stale_routes 3\n"));
 	assert_non_null(strstr(
-		text,
-		"\nfpmdp_build_info{version=\"1.0-test\",instructions=\"scalar\"} 1\n"));
+		text, "\nfpmdp_build_info{version=\"1.0-test\",instructions=\"scalar\","
+		      "instructions_best=\"AVX-512\",lookup_instructions=\"scalar\","
+		      "lookup_instructions_best=\"AVX2\"} 1\n"));
 	free(text);
 }
 
