@@ -41,7 +41,8 @@ LISTS = {
 }
 
 
-OPTIONS = {*LISTS, "QUICK", "LPM_ADD", "TABLE", "UPDATES", "CPU", "HUGE_MIB", "PNG"}
+OPTIONS = {*LISTS, "QUICK", "LPM_ADD", "TABLE", "UPDATES", "CPU", "HUGE_MIB", "PNG", "ISA"}
+BITS = {"avx512": "512", "avx2": "256", "sse4": "128", "scalar": "128"}  # by command.limit()
 
 
 def say(text):
@@ -101,7 +102,7 @@ def choose_cpus():
 def arguments():
     env = dict(os.environ)
     cpu, hog = choose_cpus()
-    args = ["-c", str(cpu), "-C", str(hog)]
+    args = ["-c", str(cpu), "-C", str(hog), "-V", BITS[command.limit()]]
     if hog < 0:
         say("one core only: nothing can copy through the L3, contended results left out")
     if env.get("QUICK", "0") not in ("", "0"):

@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import command  # noqa: E402
 from fib_report import print_columns  # noqa: E402
 from forward import rig, sources  # noqa: E402
 from forward.measure import spread  # noqa: E402
@@ -79,9 +80,9 @@ def measure(bench):
     """Measure all rows, on the full table and on ten routes."""
     bench.use("full")
     rounds = rig.option("REPS", 21 if rig.quick() else 101)
-    rig.option("ISA", "")  # bench_tags reads it; the command line of the results has it
-    program = bench.build / "tests/bench/bench_tags"
-    rows, wrong = rows_of(bench, [program], bench.routes[4], bench.frames[4], rounds)
+    limit = command.limit() if rig.option("ISA", "") else ""
+    program = ["env", f"ISA={limit}", bench.build / "tests/bench/bench_tags"]
+    rows, wrong = rows_of(bench, program, bench.routes[4], bench.frames[4], rounds)
     for name, (base, _) in rows.items():
         row = {"bench": "tags", "name": name, "base": base}
         bench.emit(row | figures(rows, name, base) | {"runs": rounds})

@@ -5,14 +5,20 @@ set."""
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+from lib import cpu  # noqa: E402
 
 # The values of these options are files. The line has their names without the folder.
 FILES = ("TABLE", "UPDATES", "PNG")
-AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "bmi1"}  # as fwd_isa_best()
 NO_ISA = "instruction set not recorded"
-# The values of ISA, the widest instructions that all programs may use. An unset option sets no limit.
-NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "scalar": "x86-64-v2", "reference": "scalar"}
+# The values of ISA, the widest instructions that all programs may use, and the words of the key
+# `instructions`. Code for x86-64-v2 has vectors of 128 bits. An unset option sets no limit.
+LIMITS = {"": "avx512", "avx512": "avx512", "avx2": "avx2", "sse4": "sse4", "scalar": "sse4",
+          "reference": "scalar"}  # fmt: skip
+ORDER = list(cpu.NAMES)
 
 
 def line(name, options):
@@ -30,32 +36,40 @@ def build():
     return subprocess.run([script], capture_output=True, text=True, check=False).stdout.strip()
 
 
+def limit():
+    """Return the option ISA as a word of `instructions`. Ends the program if the option is wrong."""
+    given = os.environ.get("ISA", "")
+    if given not in LIMITS:
+        sys.exit(f"ISA={given}: the values are {', '.join(filter(None, LIMITS))}")
+    return LIMITS[given]
+
+
 def used():
     """Return the vector instructions that the product used in a benchmark that obeys ISA."""
-    return NAMES.get(os.environ.get("ISA", ""), isa())
+    return isa(limit())
 
 
-def isa():
-    """Return the vector instructions of this CPU that the product uses."""
-    flags = set(facts_of_cpu().get("flags", "").split())
-    if AVX512 <= flags:
-        return "AVX-512"
-    return "AVX2" if "avx2" in flags else "x86-64-v2"
+def isa(most="avx512"):
+    """Return the vector instructions of this CPU that the product uses, if it may use `most`. Names the
+    instructions of lookups if they differ: on some CPUs only forwarding uses AVX-512."""
+    forwarding = min(cpu.forwarding(cpu.flags()), most, key=ORDER.index)
+    names = {**cpu.NAMES, "sse4": "x86-64-v2"}
+    if forwarding == "avx512" and lookups(most) != "avx512":
+        return f"{names[forwarding]}, lookups {names[lookups(most)]}"
+    return names[forwarding]
+
+
+def lookups(most):
+    """Return the word of the instructions that lookups use on this CPU, if they may use `most`."""
+    return min(cpu.lookups(cpu.flags()), most, key=ORDER.index)
 
 
 def model():
     """Return vendor, family and model of this CPU. The name in /proc/cpuinfo says too little: virtual
     machines call Zen 1 and Zen 4 "AMD EPYC"."""
-    facts = facts_of_cpu()
+    facts = cpu.facts()
     words = [facts.get(name, "?") for name in ("vendor_id", "cpu family", "model")]
     return "{} family {} model {}".format(*words)
-
-
-def facts_of_cpu():
-    """Return {name: value} of the first CPU in /proc/cpuinfo."""
-    text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    pairs = (x.partition(":") for x in text.split("\n\n")[0].splitlines())
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def shown(option, value):

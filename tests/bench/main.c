@@ -24,6 +24,7 @@ static struct {
 	const char *family, *stream, *impl, *nexthops, *hash, *l3, *batch;
 	unsigned int reps, builds;
 	bool quick, cross, no_huge, no_update, only_hog;
+	unsigned int bits; /* the widest vectors of all programs: 128, 256 or 512 */
 	size_t routes4, routes6, keys4, keys6;
 	const char *updates;
 } opt = {
@@ -37,6 +38,7 @@ static struct {
 	.l3 = "idle,contended",
 	.batch = "64,32,1",
 	.reps = 7,
+	.bits = 512,
 	.builds = 3,
 	.routes4 = 900000,
 	.routes6 = 160000,
@@ -79,6 +81,15 @@ listed(const char *list, const char *name)
 			return true;
 	}
 	return false;
+}
+
+/* Return true if the option -V permits the instructions of this implementation. */
+static bool
+permitted(const char *name)
+{
+	if (strstr(name, "avx512") != NULL)
+		return opt.bits >= 512;
+	return strstr(name, "avx2") == NULL || opt.bits >= 256;
 }
 
 static void
@@ -161,7 +172,7 @@ impls_open(struct run *r)
 			struct structure *s = im->s;
 
 			if (s->family != r->t->family || !listed(opt.impl, im->name) ||
-			    s == refused)
+			    !permitted(im->name) || s == refused)
 				continue;
 			if (!s->up && structure_build(r, s, builds_of(r, s)) < 0) {
 				refused = s;
@@ -381,14 +392,14 @@ table_run(struct table *t)
 static int
 eal_up(char *argv0)
 {
-	char cpu[16], prefix[32];
+	char cpu[16], prefix[32], width[40];
 	char *shared[] = {argv0,
 			  "-l",
 			  cpu,
 			  "--no-pci",
 			  "--no-telemetry",
 			  "--log-level=lib.eal:error",
-			  "--force-max-simd-bitwidth=512",
+			  width,
 			  "--in-memory",
 			  NULL};
 	char *alone[] = {argv0,
@@ -397,7 +408,7 @@ eal_up(char *argv0)
 			 "--no-pci",
 			 "--no-telemetry",
 			 "--log-level=lib.eal:error",
-			 "--force-max-simd-bitwidth=512",
+			 width,
 			 "--no-huge",
 			 "--no-shconf",
 			 "-m",
@@ -407,6 +418,7 @@ eal_up(char *argv0)
 			 NULL};
 
 	snprintf(cpu, sizeof(cpu), "%d", opt.cpu);
+	snprintf(width, sizeof(width), "--force-max-simd-bitwidth=%u", opt.bits);
 	snprintf(prefix, sizeof(prefix), "bench-fib-%d", (int)getpid());
 	return opt.no_huge ? rte_eal_init(13, alone) : rte_eal_init(8, shared);
 }
@@ -419,11 +431,12 @@ usage(void)
 		"  [-n NEXTHOPS] [-a prefix,as] [-l idle,contended] [-b BATCHES] [-r "
 		"REPS]\n"
 		"  [-u UPDATES] [-g ROUTES4] [-G ROUTES6] [-k KEYS4] [-K KEYS6] [-q] [-x] "
-		"[-H] [-L] [-U] [-S] "
+		"[-H] [-L] [-U] [-S] [-V 128|256|512] "
 		"[TABLE...]\n"
 		"-C core that copies through the L3  -q quick  -x cross all lists\n"
 		"-H no huge pages  -L load rte_lpm by rte_lpm_add()  -U no updates\n"
-		"-S only copy through the L3 until stdin ends\n");
+		"-S only copy through the L3 until stdin ends\n"
+		"-V the widest vectors of all implementations, in bits\n");
 	exit(2);
 }
 
@@ -432,7 +445,7 @@ options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "c:C:f:s:i:n:a:l:b:r:u:g:G:k:K:qxHLUS")) != -1) {
+	while ((c = getopt(argc, argv, "c:C:f:s:i:n:a:l:b:r:u:g:G:k:K:qxHLUSV:")) != -1) {
 		switch (c) {
 		case 'c':
 			opt.cpu = atoi(optarg);
@@ -491,6 +504,9 @@ options(int argc, char **argv)
 		case 'L':
 			lpm_by_its_own_add();
 			break;
+		case 'V':
+			opt.bits = (unsigned int)atoi(optarg);
+			break;
 		case 'U':
 			opt.no_update = true;
 			break;
@@ -502,7 +518,7 @@ options(int argc, char **argv)
 		}
 	}
 	if (opt.reps < 1 || opt.reps > REPS_MAX || opt.keys4 < KEYS_MIN ||
-	    opt.keys6 < KEYS_MIN)
+	    opt.keys6 < KEYS_MIN || (opt.bits != 128 && opt.bits != 256 && opt.bits != 512))
 		usage();
 }
 

@@ -14,6 +14,8 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "bench"))
 
 import bench_dpdk
+import bench_fib
+import bench_quick
 import bench_report
 import bench_tags
 import command
@@ -22,6 +24,7 @@ import measured
 import svg
 from forward import measure, page, sweep
 from forward.teacher import Teacher, nhid
+from lib import cpu
 from lib.fpm_speaker import frame, route_del_message, route_message
 
 
@@ -545,3 +548,42 @@ def test_a_part_that_there_is_not_is_refused():
         measured.accept({}, MEASURED, bench_report.JUDGES, ["nonsense"])
     with pytest.raises(measured.UnknownPart, match="has a part nonsense"):
         measured.filled("<!-- measured: nonsense -->\n<!-- end -->\n", {})
+
+
+# The features of CPUs: with all of AVX-512; Skylake-SP to Cooper Lake; with AVX2; without it.
+ICE_LAKE = cpu.AVX512 | {"avx512_vpopcntdq"}
+CPUS = {"ice lake": ICE_LAKE, "skylake": cpu.AVX512, "zen": cpu.AVX2, "old": {"sse4_2"}}
+
+
+@pytest.mark.parametrize(
+    "name, limit, used, ours",
+    [
+        ("ice lake", "", "AVX-512", "poptrie-avx*"),
+        ("ice lake", "avx2", "AVX2", "poptrie-avx2"),
+        ("ice lake", "scalar", "x86-64-v2", "poptrie-scalar"),
+        ("ice lake", "reference", "scalar", "poptrie-scalar"),
+        ("skylake", "", "AVX-512, lookups AVX2", "poptrie-avx2"),
+        ("zen", "avx512", "AVX2", "poptrie-avx2"),
+        ("old", "", "x86-64-v2", "poptrie-scalar"),
+    ],
+)
+def test_the_class_of_a_cpu_and_the_lookups_have_the_same_instructions(monkeypatch, name, limit, used, ours):
+    """bench-quick measures those lookups whose instructions the class names, so the ratios of AVX-512
+    are never accepted for AVX2. On a CPU without VPOPCNTDQ the class names the lookups, too."""
+    monkeypatch.setattr(cpu, "flags", lambda: CPUS[name])
+    monkeypatch.setenv("ISA", limit)
+
+    assert command.used() == used
+    assert bench_quick.of_cpu().startswith(f"{used}, ")
+    assert bench_quick.implementations().split(",")[0] == ours
+    bits = {"avx2": "256", "scalar": "128", "reference": "128"}.get(limit, "512")
+    args, _ = bench_fib.arguments()
+    assert args[args.index("-V") + 1] == bits
+
+
+def test_a_wrong_limit_of_instructions_is_refused(monkeypatch):
+    """A value of ISA that no benchmark knows ends the benchmark with the values that it knows."""
+    monkeypatch.setenv("ISA", "avx3")
+
+    with pytest.raises(SystemExit, match="ISA=avx3: the values are avx512, avx2"):
+        bench_fib.arguments()

@@ -13,6 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import command
 from forward.page import Page
 from forward.teacher import Teacher
 from lib import netns
@@ -20,15 +21,15 @@ from lib.dataplane import Dataplane
 from lib.wait import eventually
 
 N_OUT = 4
-# By ISA: the vector widths of the other programs, and the key `instructions` of the dataplane. Code
-# for x86-64-v2 has vectors of 128 bits, in l3fwd too; only the dataplane's scalar code has none.
-SIMD_BITS = {"": 512, "avx512": 512, "avx2": 256, "scalar": 128, "reference": 128}
-INSTRUCTIONS = {"avx512": "avx512", "avx2": "avx2", "scalar": "sse4", "reference": "scalar"}
+# By command.limit(): the vector widths of the other programs. Code for x86-64-v2 has vectors of 128 bits, in l3fwd
+# too; only the dataplane's scalar code has none.
+SIMD_BITS = {"avx512": 512, "avx2": 256, "sse4": 128, "scalar": 128}
 LOAD_S = 240
 
 
 def isa():
     """Return the option ISA: the widest instructions that all programs may use; "": all."""
+    command.limit()
     return os.environ.get("ISA", "")
 
 
@@ -57,7 +58,7 @@ class Program:
     def eal(self, cores, n_ports):
         """Return the arguments of the EAL, for programs that take them."""
         argv = ["--lcores", cores, "--in-memory", "--no-pci", "--no-telemetry"]
-        argv += ["-d", str(self.bench.plugin), f"--force-max-simd-bitwidth={SIMD_BITS[isa()]}"]
+        argv += ["-d", str(self.bench.plugin), f"--force-max-simd-bitwidth={SIMD_BITS[command.limit()]}"]
         for n in range(n_ports):
             argv += ["--vdev", self.vdev(n)]
         return argv

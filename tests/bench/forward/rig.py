@@ -15,7 +15,7 @@ from pathlib import Path
 import command
 from bench_fib import HugePages, choose_cpus, cpus_that_share
 from forward import sources
-from forward.programs import INSTRUCTIONS, N_OUT, L3fwd, Ours, ProgramError, Testpmd, isa
+from forward.programs import N_OUT, L3fwd, Ours, ProgramError, Testpmd, isa
 from lib import netns
 from lib.dataplane import DataplaneError
 
@@ -218,7 +218,7 @@ def peers(bench, table, more="", n_cores=1, prompt=False):
     end = f"-{table}" if n_cores == 1 else f"-{table}-{n_cores}"
     config = more + option("CONFIG", "")
     if isa():
-        config = f"instructions: {INSTRUCTIONS[isa()]}\n{config}"
+        config = f"instructions: {command.limit()}\n{config}"
     made = [Ours(f"ours{end}", bench, more=config, n_cores=n_cores)]
     if base := option("BASE", ""):
         made.append(Ours(f"ours-base{end}", bench, more=config, build=base, n_cores=n_cores))

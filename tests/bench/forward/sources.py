@@ -38,7 +38,7 @@ L3FWD = {
     "l3fwd-2B-prompt": RAISED + TWO_BYTES + PROMPT,
 }
 MARCH = {"": "native", "avx512": "x86-64-v4", "avx2": "x86-64-v3", "scalar": "x86-64-v2"}
-MARCH["reference"] = MARCH["scalar"]
+MARCH["sse4"] = MARCH["reference"] = MARCH["scalar"]
 
 
 class SourceError(Exception):

@@ -171,8 +171,8 @@ fail(const char *what, int rc)
 }
 
 /*
- * Use the instructions that the option ISA names, or the widest of this CPU. Returns 0 or
- * -errno.
+ * Use the instructions that the variable ISA names, by a word of the configuration, or the
+ * widest of this CPU. Returns 0 or -errno.
  */
 static int
 instructions_choose(void)
