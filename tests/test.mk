@@ -162,7 +162,7 @@ topotests-source:
 
 # The first run makes the Debian roots in build/, which takes minutes and 1 GB for each. Remove them to
 # have new ones.
-test-arm64: ## cross-build for arm64, and run unit tests by qemu-user (T="poptrie* fib*": names without test_; WHAT=deb: the package)
+test-arm64: ## cross-build for arm64, and run the unit tests by qemu-user (T="poptrie* fib*": names without test_; WHAT=deb: the package)
 	@WHAT="$(WHAT)" tests/lib/arm64.sh $(CURDIR)/build/arm64-root $(T:%='%')
 
 test-trixie: ## build on Debian 13 in a root of debootstrap, and run targets there (WHAT="unit demo"; T, S: as those targets take them)

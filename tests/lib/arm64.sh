@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Cross-build for arm64 in the Debian root $1, which is made if it is missing. Run the unit tests whose
-# names without test_ match the patterns $2 and on (by default poptrie's) by qemu-user. With WHAT=deb:
-# build the Debian package for arm64, install it in that root, and run its programs. qemu-user on
-# x86-64 keeps memory accesses in order, so this finds no missing fence. The script needs root.
+# names without test_ match the patterns $2 and on by qemu-user, by default all except those of the list
+# below. With WHAT=deb: build the Debian package for arm64, install it in that root, and run its
+# programs. qemu-user on x86-64 keeps memory accesses in order, so this finds no missing fence. The script needs root.
 set -e
-here=$(dirname "$0") root=$1
+here=$(dirname "$0") root=$1 target=test-arm64 log=$1.log
 shift
-skip() { echo "test-arm64: skipped: $*"; exit 0; }
+. "$here/not_installed.sh"
 [ "$(id -u)" = 0 ] || skip "needs root, for a Debian root with packages of arm64"
 
 # The root is for arm64 alone, because it cannot have libdpdk-dev for two architectures.
@@ -15,7 +15,6 @@ packages="make gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user pkg-con
 for lib in dpdk urcu nl-3 nl-route-3 mnl ev yaml jansson microhttpd cmocka; do
 	packages="$packages lib$lib-dev:arm64"
 done
-log=$root.log
 mkdir -p "$(dirname "$root")"
 # shellcheck disable=SC2086
 { "$here/debian_root.sh" "$root" trixie && { [ -e "$root/.arm64" ] ||
@@ -24,14 +23,14 @@ mkdir -p "$(dirname "$root")"
 		apt-get update
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 		touch /.arm64' sh $packages; }; } >"$log" 2>&1 ||
-	{ tail -5 "$log" >&2; skip "its packages cannot be installed here, see $log"; }
+	not_installed trixie
 
 if [ "${WHAT:-}" = deb ]; then
 	"$here/in_root.sh" --online "$root" sh -ec '
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends build-essential \
 		crossbuild-essential-arm64 debhelper python3-docutils
 	git config --global --replace-all safe.directory "*"' >>"$log" 2>&1 ||
-		{ tail -5 "$log" >&2; skip "the packages for a cross build cannot be installed here, see $log"; }
+		not_installed trixie
 	"$here/in_root.sh" "$root" sh -ec '
 	export ARCH=arm64 RUN_BY="qemu-aarch64 -cpu max"
 	fpm-dataplane/dist/deb.sh "$(fpm-dataplane/dist/version.sh)"'
@@ -51,7 +50,20 @@ if [ "${WHAT:-}" = deb ]; then
 	echo "test-arm64: the package was built, installed and purged, and its programs ran"'
 fi
 
-[ $# -gt 0 ] || set -- 'poptrie*'
+# Unit programs that cannot run by qemu-user on x86-64, with the reasons.
+not_here='
+config_machine reads a program of amd64
+fwd_spread tests code for x86-64
+seccomp qemu-user has no seccomp
+'
+if [ $# = 0 ]; then
+	for name in "$here"/../unit/test_*.c; do
+		name=$(basename "$name" .c)
+		case $not_here in *"
+${name#test_} "*) ;; *) set -- "$@" "${name#test_}" ;; esac
+	done
+	echo "$not_here" | sed -n 's/^\([^ ]*\) \(..*\)/    skipped: \1: \2/p'
+fi
 "$here/in_root.sh" "$root" sh -ec '
 export PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig
 git config --global --replace-all safe.directory "*"

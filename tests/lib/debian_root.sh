@@ -8,8 +8,7 @@ case $1 in /?*) dir=$1 suite=$2 ;; *) echo "$0: $1 is not absolute" >&2; exit 2 
 shift 2
 [ ! -e "$dir/.complete" ] || exit 0
 command -v debootstrap >/dev/null || apt-get install -y --no-install-recommends debootstrap
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
-	grep -v security | head -1)
+mirror=$("$(dirname "$0")/mirror.sh")
 rm -rf --one-file-system "$dir"
 # Use sid's script: it is the same for all suites, and Debian 12 has none for later suites.
 debootstrap --variant=minbase --include=ca-certificates "$suite" "$dir" "$mirror" \

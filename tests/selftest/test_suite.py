@@ -147,6 +147,39 @@ def test_unit_programs_fuzzers_and_guests_are_read_as_they_print():
     assert results.of_guests(job(1, output="")).failed == 1
 
 
+def test_a_tier_in_a_debian_root_is_read_by_its_last_line():
+    """The counts of test-trixie are those of the tier that it ran. A target that cannot run is one
+    skipped case, and a run without a last line has its exit code."""
+    text = "demo: 4 passed\nskipped: system: no KVM\ntest: took 9 s\ntest: 2491 passed, 7 failed, 109 skipped\n"
+    inner = results.of_tier(job(1, output=text))
+    assert (inner.passed, inner.failed, inner.skipped, inner.reasons) == (2491, 7, 109, ["system: no KVM"])
+    assert results.of_tier(job(2, output=text.replace("7 failed", "0 failed"))).failed == 1
+    assert results.of_tier(job(2, output="demo: no route\n")).failed == 1
+    for read in (results.of_tier, results.of_unit):
+        absent = read(job(0, output="test-x: skipped: no server answers\n"))
+        assert (absent.passed, absent.failed, absent.skipped) == (0, 0, 1)
+        assert absent.reasons == ["no server answers"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as the targets do")
+@pytest.mark.parametrize("target", ["trixie", "arm64"])
+@pytest.mark.parametrize("answers", [True, False])
+def test_packages_are_skipped_only_without_a_server(tmp_path, target, answers):
+    """A Debian root that cannot be made is a failure if the server of packages answers, for example
+    because a package's name is wrong. Without a server the target is skipped."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    for name, code in (("debootstrap", 1), ("helper", 0 if answers else 100)):
+        (bin_ / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (bin_ / name).chmod(0o755)
+    env = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "APT_HELPER": str(bin_ / "helper")}
+    argv = [f"{ROOT}/tests/lib/{target}.sh", str(tmp_path / "root")]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == (1 if answers else 0), done.stderr
+    assert f"test-{target}: {'FAILED' if answers else 'skipped'}: " in done.stdout
+
+
 def test_a_test_about_memory_that_did_not_run_is_a_failure():
     """A test of LIFETIME that did not run is a failure on a machine that ran any of them."""
     def ended(skip):
