@@ -2,6 +2,7 @@
 """The verdict on FRR's topotests (tests/topotests): which differences between the kernel's run and
 the dataplane's run are problems."""
 
+import importlib.util
 import json
 import os
 import re
@@ -186,6 +187,49 @@ def test_a_run_with_bfd_in_the_dataplane_must_have_a_session_there():
     none = verdict.compare(Run(GOOD), with_dataplane(GOOD), bfd=True)
     assert none.problems == ["no BFD session was in a dataplane"]
     assert verdict.compare(Run(GOOD), with_dataplane(GOOD, sessions=2), bfd=True).problems == []
+
+
+@pytest.fixture(name="topotests")
+def _topotests(monkeypatch, tmp_path):
+    """Return tests/topotests/run.py. Its runs have the outcomes of `script`: {mode: [Run, ...]}."""
+    spec = importlib.util.spec_from_file_location("topotests_run", f"{TESTS}/topotests/run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.script = {}
+
+    def run(jobs, _):
+        for job in jobs:
+            job.took = job.cpu = 0
+            yield job, module.script[job.name.split()[-1]].pop(0)
+
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "frr_version", lambda: "8.4")
+    monkeypatch.setattr(module.Module, "kept", str(tmp_path))
+    return module
+
+
+@pytest.mark.parametrize("name, must", [("rip_topo1", True), ("pbr_topo1", False)])
+def test_a_failure_with_the_kernel_is_no_reference(topotests, name, must):
+    """A kernel run with a failure serves its own call only: it is not stored, so the next call judges
+    the test. In a module of MUST the failure is one of the run, in other modules it is skipped."""
+    bad = {"m::a": "failed", "m::b": "passed"}
+    topotests.script = {"kernel": [Run(bad), Run(bad)], "dataplane": [with_dataplane(GOOD)]}
+    busy = topotests.Module(name, "")
+    topotests.references([busy], "")
+    passed, problems, skipped = topotests.judge([busy], "", False)
+
+    assert passed == 1 and not os.path.exists(busy.reference_file())
+    assert [bool(problems), bool(skipped)] == [must, not must]
+    assert (problems or skipped)[0].startswith(f"{name}: m::a fails with the kernel")
+
+    busy.keep_reference(Run(bad))  # as earlier versions did
+    topotests.script = {"kernel": [Run(GOOD)], "dataplane": [with_dataplane(bad)] * 2}
+    free = topotests.Module(name, "")
+    topotests.references([free], "")
+    passed, problems, skipped = topotests.judge([free], "", False)
+
+    assert free.reference() == Run(GOOD) and (passed, skipped) == (1, [])
+    assert len(problems) == 1 and "m::a passes with the kernel" in problems[0]
 
 
 def test_the_lists_name_each_module_once():

@@ -19,6 +19,9 @@ QUICK = {
     "bgp_default_route": "default routes of BGP",
     "bfd_topo1+bfd": "BFD sessions in the dataplane",
 }
+# All tests of these modules must pass with the kernel. If one fails in both runs with the kernel, the run
+# of topotests has failed, because it has no verdict on that test.
+MUST = [name.removesuffix(BFD) for name in QUICK]
 # The modules that FULL=1 adds.
 MORE = """
 static_routing_with_ebgp static_routing_with_ibgp ospf_basic_functionality ospfv3_basic_functionality

@@ -4,7 +4,7 @@
 A test that passes with the kernel must pass with the dataplane. An address that answers with the
 kernel must answer with the dataplane. A module with a failure runs again, in either mode. All
 audits must find no difference, and no daemon may end by itself. A test that fails with the kernel
-is not judged.
+is not judged here; run.py decides whether this is a failure.
 """
 
 import xml.etree.ElementTree
