@@ -127,9 +127,9 @@ static __attribute__((noinline)) void
 many4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
 	if (v->leaf32)
-		scalar_bulk4(v, addr, value, n, false, true);
+		scalar_bulk4(v, addr, value, n, true);
 	else
-		scalar_bulk4(v, addr, value, n, false, false);
+		scalar_bulk4(v, addr, value, n, false);
 }
 
 static void
@@ -138,47 +138,52 @@ bulk4_fused(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsi
 	few_or_many4(v, addr, value, n, many4);
 }
 
+static __attribute__((noinline)) void
+many_wide(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n)
+{
+	walk_bulk(v, key, value, n, WIDE4);
+}
+
 static void
 bulk4_wide(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
-	scalar_bulk4(v, addr, value, n, true, false);
+	few_or_walk(v, (union keys){.ip4 = addr}, value, n, WIDE4, many_wide);
 }
 
 static void
 bulk6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value, unsigned int n)
 {
-	scalar_bulk6(v, addr, value, n);
+	walk_bulk(v, (union keys){.ip6 = addr}, value, n, WIDE6);
 }
 
-/* Look up keys of small tables one by one: these tables save memory, not time. */
+static __attribute__((noinline)) void
+many_small4(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n)
+{
+	walk_bulk(v, key, value, n, SMALL4);
+}
+
 static void
 bulk4_small(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
-	uint64_t dflt;
+	few_or_walk(v, (union keys){.ip4 = addr}, value, n, SMALL4, many_small4);
+}
 
-	for (unsigned int i = 0; i < n; i++)
-		do {
-			dflt = dflt_now(v);
-			value[i] = or_dflt(small4(v, addr[i]), dflt);
-		} while (dflt_changed(v, dflt));
+static __attribute__((noinline)) void
+many_small6(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n)
+{
+	walk_bulk(v, key, value, n, SMALL6);
 }
 
 static void
 bulk6_small(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 	    unsigned int n)
 {
-	uint64_t dflt;
-
-	for (unsigned int i = 0; i < n; i++)
-		do {
-			dflt = dflt_now(v);
-			value[i] = or_dflt(small6(v, addr[i]), dflt);
-		} while (dflt_changed(v, dflt));
+	few_or_walk(v, (union keys){.ip6 = addr}, value, n, SMALL6, many_small6);
 }
 
 /*
  * Choose the bulk variant. Wide IPv4 tables have the scalar variant only, because they are
- * for CPUs without AVX.
+ * for CPUs without atomic accesses of 16 octets.
  */
 void
 pt_bulk_choose(struct pt_view *v, bool ip6, enum pt_isa isa)

@@ -24,9 +24,9 @@ static __attribute__((noinline)) void
 many4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
 	if (v->leaf32)
-		scalar_bulk4(v, addr, value, n, false, true);
+		scalar_bulk4(v, addr, value, n, true);
 	else
-		scalar_bulk4(v, addr, value, n, false, false);
+		scalar_bulk4(v, addr, value, n, false);
 }
 
 void
@@ -40,7 +40,7 @@ void
 pt_bulk6_avx2(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 	      unsigned int n)
 {
-	scalar_bulk6(v, addr, value, n);
+	walk_bulk(v, (union keys){.ip6 = addr}, value, n, WIDE6);
 }
 #ifdef __clang__
 #pragma clang attribute pop

@@ -315,9 +315,6 @@ keys_hi8(const uint8_t *const *addr)
 	return _mm512_shuffle_epi8(hi, swap);
 }
 
-/* The tables that are walked in groups: small IPv4, small IPv6, large IPv6. */
-enum table { SMALL4, SMALL6, WIDE6 };
-
 /*
  * Return the direct entry from which a group counts its slots: the first entry of the
  * table, or in a large IPv6 table the first entry of 2000::/3.
@@ -470,26 +467,6 @@ groups_walk(const struct pt_view *v, struct group6 *g, unsigned int groups,
 			group_step(v, &g[i]);
 			more |= g[i].active != 0;
 		}
-	}
-}
-
-/* The keys of a bulk lookup: IPv4 addresses, or pointers to IPv6 addresses. */
-union keys {
-	const uint32_t *ip4;
-	const uint8_t *const *ip6;
-};
-
-/* Look up one key by the scalar walk. */
-PT_INLINE uint32_t
-key_walk(const struct pt_view *v, union keys key, unsigned int i, enum table table)
-{
-	switch (table) {
-	case SMALL4:
-		return small4(v, key.ip4[i]);
-	case SMALL6:
-		return small6(v, key.ip6[i]);
-	default:
-		return wide6(v, key.ip6[i]);
 	}
 }
 

@@ -10,7 +10,7 @@
 #include "poptrie/arch.h"
 
 #define PT_BLOCK       64 /* keys between two reads of the default */
-#define PT_WALK6_MIN   3  /* fewer IPv6 keys are walked one by one */
+#define PT_WALK_MIN    3  /* fewer keys of wide nodes are walked one by one */
 #define PT_PASSES4_MIN 8  /* fewer IPv4 keys are walked one by one */
 
 /*
@@ -242,12 +242,12 @@ fused_scalar(const struct pt_view *v, const uint32_t *addr, uint32_t *value, uns
 }
 
 /*
- * Look up keys in blocks of PT_BLOCK. A block starts again when the default changed,
+ * Look up IPv4 keys in blocks of PT_BLOCK. A block starts again when the default changed,
  * because a 0 stands for the default that was in force when the slot was read.
  */
 PT_INLINE void
 scalar_bulk4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
-	     bool wide, bool leaf32)
+	     bool leaf32)
 {
 	uint64_t dflt;
 
@@ -255,10 +255,7 @@ scalar_bulk4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, uns
 		end = n - i > PT_BLOCK ? i + PT_BLOCK : n;
 		do {
 			dflt = dflt_now(v);
-			if (!wide)
-				fused_scalar(v, addr + i, value + i, end - i, dflt, leaf32);
-			for (unsigned int j = i; wide && j < end; j++)
-				value[j] = or_dflt(wide4(v, addr[j]), dflt);
+			fused_scalar(v, addr + i, value + i, end - i, dflt, leaf32);
 		} while (dflt_changed(v, dflt));
 	}
 }
@@ -287,11 +284,79 @@ few_or_many4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, uns
 	} while (dflt_changed(v, dflt));
 }
 
+/* The tables of wide nodes: large and small ones of each family. */
+enum table { WIDE4, SMALL4, SMALL6, WIDE6 };
+
+/* The keys of a bulk lookup: IPv4 addresses, or pointers to IPv6 addresses. */
+union keys {
+	const uint32_t *ip4;
+	const uint8_t *const *ip6;
+};
+
+/* Look up one key. The result is 0 if only the default has the key. */
+PT_INLINE uint32_t
+key_walk(const struct pt_view *v, union keys key, unsigned int i, enum table table)
+{
+	switch (table) {
+	case WIDE4:
+		return wide4(v, key.ip4[i]);
+	case SMALL4:
+		return small4(v, key.ip4[i]);
+	case SMALL6:
+		return small6(v, key.ip6[i]);
+	default:
+		return wide6(v, key.ip6[i]);
+	}
+}
+
+/* Return the upper half of a key: an IPv4 address has an upper half only. */
+PT_INLINE uint64_t
+key_upper(union keys key, unsigned int i, enum table table)
+{
+	uint64_t hi;
+
+	if (table == WIDE4 || table == SMALL4)
+		return (uint64_t)key.ip4[i] << 32;
+	memcpy(&hi, key.ip6[i], sizeof(hi));
+	return __builtin_bswap64(hi);
+}
+
+/* Return the number of direct bits of a key. The bits of IPv6 outside 2000::/3 are fewer. */
+PT_INLINE unsigned int
+key_bits(uint64_t hi, enum table table)
+{
+	return pt_slot_bits(table == WIDE4   ? PT_SHAPE4
+			    : table == WIDE6 ? PT_SHAPE6
+					     : PT_SHAPE_SMALL,
+			    (struct pt_key){.hi = hi});
+}
+
+/*
+ * Return the slot of a key. In a large IPv6 table, keys outside 2000::/3 are rare, and only
+ * these need more than one subtraction.
+ */
+PT_INLINE uint32_t
+key_slot(union keys key, unsigned int i, enum table table)
+{
+	const uint32_t first = 0x20000000, low = 1u << (PT6_OTHER - 3);
+	uint32_t top;
+
+	if (table == WIDE4 || table == SMALL4)
+		return key.ip4[i] >> (32 - (table == WIDE4 ? PT4_BITS : PT_SMALL_BITS));
+	memcpy(&top, key.ip6[i], sizeof(top));
+	top = __builtin_bswap32(top);
+	if (table == SMALL6)
+		return top >> (32 - PT_SMALL_BITS);
+	if (__builtin_expect(top - first >= first, 0))
+		return pt_slot_of(PT_SHAPE6, (struct pt_key){.hi = (uint64_t)top << 32});
+	return low + ((top - first) >> (32 - PT6_BITS));
+}
+
 /*
  * Keys that descend. The first `n` entries of key, node and of are keys that have a node to
  * read. The first n_leaves entries of leaf and leaf_of are keys whose leaf is known.
  */
-struct walk6 {
+struct walk {
 	uint64_t key[PT_BLOCK]; /* unread bits of the upper half, the next bits on top */
 	const struct pt_wide *node[PT_BLOCK];
 	uint32_t leaf[PT_BLOCK];   /* index of a leaf that is to be read */
@@ -302,28 +367,20 @@ struct walk6 {
 
 /*
  * Read the direct entries into value[], the default in place of 0. Returns the OR of the
- * entries: it has PT_CHILD if one of them leads to a node. The entries are prefetched
- * before the first one is read. Keys outside 2000::/3 are rare, and only these need more
- * than one subtraction.
+ * entries: it has PT_CHILD if one of them leads to a node. The entries of a large table are
+ * prefetched before the first one is read.
  */
 PT_INLINE uint32_t
-entries6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	 unsigned int n, uint64_t dflt)
+entries_read(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
+	     uint64_t dflt, enum table table)
 {
-	const uint32_t first = 0x20000000, low = 1u << (PT6_OTHER - 3);
 	uint32_t slot[PT_BLOCK], any = 0;
 
 #pragma GCC unroll 4
 	for (unsigned int j = 0; j < n; j++) {
-		uint32_t top;
-
-		memcpy(&top, addr[j], sizeof(top));
-		top = __builtin_bswap32(top);
-		slot[j] = low + ((top - first) >> (32 - PT6_BITS));
-		if (__builtin_expect(top - first >= first, 0))
-			slot[j] = pt_slot_of(PT_SHAPE6,
-					     (struct pt_key){.hi = (uint64_t)top << 32});
-		__builtin_prefetch((const void *)&v->entry[slot[j]]);
+		slot[j] = key_slot(key, j, table);
+		if (table == WIDE4 || table == WIDE6)
+			__builtin_prefetch((const void *)&v->entry[slot[j]]);
 	}
 #pragma GCC unroll 4
 	for (unsigned int j = 0; j < n; j++) {
@@ -339,17 +396,15 @@ entries6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
  * Collect the keys whose direct entries, in value[], lead to nodes, and prefetch the nodes.
  */
 PT_INLINE void
-walk6_begin(struct walk6 *w, const struct pt_view *v, const uint8_t *const *addr,
-	    const uint32_t *value, unsigned int n)
+walk_begin(struct walk *w, const struct pt_view *v, union keys key, const uint32_t *value,
+	   unsigned int n, enum table table)
 {
 	w->n = w->n_leaves = 0;
 	for (unsigned int j = 0; j < n; j++) {
-		struct pt_key k = {0};
+		uint64_t hi = key_upper(key, j, table);
 		uint32_t e = value[j];
 
-		memcpy(&k.hi, addr[j], sizeof(k.hi));
-		k.hi = __builtin_bswap64(k.hi);
-		w->key[w->n] = k.hi << pt_slot_bits(PT_SHAPE6, k);
+		w->key[w->n] = hi << key_bits(hi, table);
 		w->node[w->n] = (const struct pt_wide *)v->node + (e & ~PT_CHILD);
 		w->of[w->n] = (uint8_t)j;
 		__builtin_prefetch(w->node[w->n]);
@@ -363,7 +418,7 @@ walk6_begin(struct walk6 *w, const struct pt_view *v, const uint8_t *const *addr
  * key reads next.
  */
 PT_INLINE void
-walk6_step(struct walk6 *w, const struct pt_view *v, bool leaf32)
+walk_step(struct walk *w, const struct pt_view *v, bool leaf32)
 {
 	unsigned int n = 0, n_leaves = w->n_leaves;
 
@@ -398,53 +453,94 @@ walk6_step(struct walk6 *w, const struct pt_view *v, bool leaf32)
 /*
  * Look up at most PT_BLOCK keys in passes. Each pass prefetches for the next pass. In a
  * lookup of one key after the other, the loads of a deep trie would not overlap: where each
- * step through a list of pointers of 8 MiB takes 150 to 190 ns, passes are 3 times as fast.
+ * step through a list of pointers of 8 MiB takes 150 to 190 ns, passes are 3 times as fast
+ * for IPv6.
  */
 PT_INLINE void
-walk6_block(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	    unsigned int n, uint64_t dflt, bool leaf32)
+walk_block(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
+	   uint64_t dflt, enum table table, bool leaf32)
 {
-	struct walk6 w;
+	const unsigned int bits = table == WIDE4   ? PT4_BITS
+				  : table == WIDE6 ? PT6_BITS
+						   : PT_SMALL_BITS;
+	struct walk w;
 
-	if ((entries6(v, addr, value, n, dflt) & PT_CHILD) == 0)
+	if ((entries_read(v, key, value, n, dflt, table) & PT_CHILD) == 0)
 		return;
-	walk6_begin(&w, v, addr, value, n);
+	walk_begin(&w, v, key, value, n, table);
 	/* Descend while the upper halves of the keys have bits left for a level. */
-	for (unsigned int level = 0; level < (64 - PT6_BITS) / PT_STRIDE && w.n > 0;
-	     level++)
-		walk6_step(&w, v, leaf32);
+	for (unsigned int level = 0; level < (64 - bits) / PT_STRIDE && w.n > 0; level++)
+		walk_step(&w, v, leaf32);
 	for (unsigned int j = 0; j < w.n_leaves; j++)
 		value[w.leaf_of[j]] = or_dflt(leaf_load(v->leaf, w.leaf[j], leaf32), dflt);
-	for (unsigned int j = 0; j < w.n; j++)
-		value[w.of[j]] = or_dflt(wide6(v, addr[w.of[j]]), dflt);
+	/* An IPv4 address has at most 32 bits, so none of its keys is left. */
+	for (unsigned int j = 0; table != WIDE4 && table != SMALL4 && j < w.n; j++)
+		value[w.of[j]] = or_dflt(key_walk(v, key, w.of[j], table), dflt);
 }
 
+/* Return the keys from number `i` on. */
+PT_INLINE union keys
+keys_from(union keys key, unsigned int i, enum table table)
+{
+	if (table == WIDE4 || table == SMALL4)
+		return (union keys){.ip4 = key.ip4 + i};
+	return (union keys){.ip6 = key.ip6 + i};
+}
+
+/* Look up keys one by one. */
 PT_INLINE void
-walk6_few(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	  unsigned int n, uint64_t dflt)
+walk_few(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
+	 uint64_t dflt, enum table table)
 {
 	for (unsigned int j = 0; j < n; j++)
-		value[j] = or_dflt(wide6(v, addr[j]), dflt);
+		value[j] = or_dflt(key_walk(v, key, j, table), dflt);
 }
 
+/*
+ * Look up keys in a table of wide nodes, in blocks. A block starts again when the default
+ * changed during it.
+ */
 PT_INLINE void
-scalar_bulk6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	     unsigned int n)
+walk_bulk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
+	  enum table table)
 {
 	uint64_t dflt;
 
 	for (unsigned int i = 0, m; i < n; i += m) {
+		union keys at = keys_from(key, i, table);
+
 		m = n - i > PT_BLOCK ? PT_BLOCK : n - i;
 		do {
 			dflt = dflt_now(v);
-			if (m < PT_WALK6_MIN)
-				walk6_few(v, addr + i, value + i, m, dflt);
+			if (m < PT_WALK_MIN)
+				walk_few(v, at, value + i, m, dflt, table);
 			else if (v->leaf32)
-				walk6_block(v, addr + i, value + i, m, dflt, true);
+				walk_block(v, at, value + i, m, dflt, table, true);
 			else
-				walk6_block(v, addr + i, value + i, m, dflt, false);
+				walk_block(v, at, value + i, m, dflt, table, false);
 		} while (dflt_changed(v, dflt));
 	}
+}
+
+/*
+ * Look up keys with `many`, which calls walk_bulk(), but a few keys one by one. `many` must
+ * not be inlined, as in few_or_many4().
+ */
+PT_INLINE void
+few_or_walk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
+	    enum table table,
+	    void (*many)(const struct pt_view *, union keys, uint32_t *, unsigned int))
+{
+	uint64_t dflt;
+
+	if (n >= PT_WALK_MIN) {
+		many(v, key, value, n);
+		return;
+	}
+	do {
+		dflt = dflt_now(v);
+		walk_few(v, key, value, n, dflt, table);
+	} while (dflt_changed(v, dflt));
 }
 
 #endif

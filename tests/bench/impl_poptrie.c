@@ -12,7 +12,7 @@
 #include "poptrie/impl.h"
 
 static int
-pop_open(struct structure *s, const struct table *t, const char **why)
+pop_make(struct structure *s, enum pt_layout layout, const char **why)
 {
 	struct poptrie_conf conf = {.family = s->family == 4 ? POPTRIE_IP4 : POPTRIE_IP6};
 	struct poptrie *pt = NULL;
@@ -22,10 +22,21 @@ pop_open(struct structure *s, const struct table *t, const char **why)
 		*why = "not on this CPU";
 		return -ENOTSUP;
 	}
-	rc = pt_create(&pt, &conf, s->family == 4 ? PT_FUSED : PT_WIDE,
-		       (enum pt_isa)s->arg);
+	rc = pt_create(&pt, &conf, layout, (enum pt_isa)s->arg);
 	s->h = pt;
 	return rc;
+}
+
+static int
+pop_open(struct structure *s, const struct table *t, const char **why)
+{
+	return pop_make(s, s->family == 4 ? PT_FUSED : PT_WIDE, why);
+}
+
+static int
+wide_open(struct structure *s, const struct table *t, const char **why)
+{
+	return pop_make(s, PT_WIDE, why);
 }
 
 static int
@@ -79,6 +90,16 @@ pop_bytes(struct structure *s, struct bytes *b)
 
 static const struct ops pop_ops = {
 	.open = pop_open,
+	.load = pop_load,
+	.close = pop_close,
+	.add = pop_add,
+	.del = pop_del,
+	.bytes = pop_bytes,
+};
+
+/* The layout of IPv4 tables on CPUs without atomic accesses of 16 octets. */
+static const struct ops wide_ops = {
+	.open = wide_open,
 	.load = pop_load,
 	.close = pop_close,
 	.add = pop_add,
@@ -178,6 +199,7 @@ static struct structure pop[] = {
 	 .update = true},
 	{.name = "poptrie-avx2", .family = 6, .arg = PT_AVX2, .ops = &pop_ops},
 	{.name = "poptrie-avx512", .family = 6, .arg = PT_AVX512, .ops = &pop_ops},
+	{.name = "poptrie-wide", .family = 4, .arg = PT_SCALAR, .ops = &wide_ops},
 };
 
 struct impl poptrie_impls[] = {
@@ -185,6 +207,7 @@ struct impl poptrie_impls[] = {
 	{"poptrie-scalar", &pop[0], .run = bulk4, .get = get_bulk},
 	{"poptrie-avx2", &pop[1], .run = bulk4, .get = get_bulk},
 	{"poptrie-avx512", &pop[2], .run = bulk4, .get = get_bulk},
+	{"poptrie-wide", &pop[6], .run = bulk4, .get = get_bulk},
 	{"poptrie-single", &pop[3], .single = true, .run = single6, .get = get_single},
 	{"poptrie-scalar", &pop[3], .run = bulk6, .get = get_bulk},
 	{"poptrie-avx2", &pop[4], .run = bulk6, .get = get_bulk},
