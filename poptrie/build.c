@@ -551,6 +551,7 @@ pt_slot_set_cover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 			n = node_get(v, e & ~PT_CHILD);
 			node_set_cover(v, &n, cover);
 		} else if (root == 0 && e != cover) {
+			/* Release: see leaf_swing(). The value leads to no node. */
 			atomic_store_explicit(&v->entry[slot], cover, memory_order_release);
 		}
 		return true;

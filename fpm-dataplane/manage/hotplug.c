@@ -238,6 +238,11 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 	worker_send_port(h->neigh, ifidx, true);
 	worker_send_port(h->punt, ifidx, true);
 	gone = *port;
+	/*
+	 * Release, for the acquire in port_is_there(). A reader that sees 0 leaves the
+	 * other fields alone; a reader that saw the number uses them until its grace
+	 * period is over.
+	 */
 	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);
 	/* No reader has the port after this. ui, trace and punt no longer see it. */
 	urcu_qsbr_synchronize_rcu();

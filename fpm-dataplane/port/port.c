@@ -208,6 +208,7 @@ port_publish(struct port *slot, const struct port *port)
 	unseen.opening = __atomic_add_fetch(&openings, 1, __ATOMIC_RELAXED);
 	counters_port(port->ifidx, &unseen.base);
 	*slot = unseen;
+	/* Release: a reader that sees the number (port.h, acquire) sees the whole port. */
 	__atomic_store_n(&slot->ifidx, port->ifidx, __ATOMIC_RELEASE);
 }
 

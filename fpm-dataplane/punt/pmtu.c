@@ -238,6 +238,9 @@ table_publish(struct punt *p, struct fib_pmtus *table)
 {
 	struct fib_pmtus *old = atomic_load_explicit(&p->fib->pmtus, memory_order_relaxed);
 
+	/*
+	 * Release: a reader that gets the table by consume (path_mtu.h) sees its entries.
+	 */
 	atomic_store_explicit(&p->fib->pmtus, table, memory_order_release);
 	if (old != NULL)
 		worker_defer(p->worker, table_free, old);

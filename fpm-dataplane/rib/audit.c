@@ -529,6 +529,7 @@ audit_break(struct rib *rib, struct msg_query *q)
 		break_trie(rib, r);
 		break;
 	case BREAK_GROUP:
+		/* Release, as in words.c. The blackhole leads to no further data. */
 		atomic_store_explicit(&rib->fib->group[route_effective(r)],
 				      group_word_single(PATH(PATH_BLACKHOLE, 0)),
 				      memory_order_release);
