@@ -11,7 +11,7 @@ shift
 [ "$(id -u)" = 0 ] || skip "needs root, for a Debian root with packages of arm64"
 
 # The root is for arm64 alone, because it cannot have libdpdk-dev for two architectures.
-packages="make gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user pkg-config git"
+packages="make iproute2 gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user pkg-config git"
 for lib in dpdk urcu nl-3 nl-route-3 mnl ev yaml jansson microhttpd cmocka; do
 	packages="$packages lib$lib-dev:arm64"
 done
@@ -55,6 +55,8 @@ not_here='
 config_machine reads a program of amd64
 fwd_spread tests code for x86-64
 seccomp qemu-user has no seccomp
+spawn counts descriptors, of which qemu-user has some of its own
+supervise fails by qemu-user after descriptors in messages; the cause is not known
 '
 if [ $# = 0 ]; then
 	for name in "$here"/../unit/test_*.c; do
