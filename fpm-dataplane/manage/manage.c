@@ -385,7 +385,7 @@ config_would_load(const struct config *next, struct msg_manage *mm)
 static void
 config_port_set(const struct manage_want *want, struct config_port *cp)
 {
-	snprintf(cp->tap, sizeof(cp->tap), "%s", want->tap);
+	snprintf(cp->tap, sizeof(cp->tap), "%.*s", (int)sizeof(cp->tap) - 1, want->tap);
 	if (want->device[0] != '\0')
 		memcpy(cp->device, want->device, sizeof(cp->device));
 	if (want->mtu_bytes != 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`make reference`: write metrics.md from the tables and texts of the metrics page in ui/metrics.c,
+"""`make reference`: write metrics.md from the tables and texts of the metrics page in ui/metrics*.c,
 ui/show.c and ui/show_kernel.c. No line of the page is written by hand. tests/system/test_metrics.py
 compares it with the code, and with the metrics page of a running daemon."""
 
@@ -30,7 +30,7 @@ series `_bucket` (label `le`), `_sum` and `_count`.
 | `vrf`, `table` of `srv6_sid_packets_total` and others | a SID outside of table main has one of these labels |
 """
 # The headings of metrics.md, the condition under which the metrics are on the metrics page, and the
-# functions of metrics.c that write them.
+# functions of metrics*.c that write them.
 SECTIONS = (
     ("Process, drops, punts", "", ("metrics_page", "punt_classes_put", "policers_put")),
     ("Threads", "", ("thread_counters_put", "cycles_put")),
@@ -143,7 +143,7 @@ def of_function(name, body):
 
 def sections():
     """Return [(heading, condition, metrics)] in the order of the page."""
-    bodies = functions(source("metrics.c"))
+    bodies = functions(source("metrics.c") + source("metrics_services.c"))
     return [
         (heading, when, [m for name in names for m in of_function(name, bodies[name])])
         for heading, when, names in SECTIONS

@@ -5,8 +5,7 @@
  * The test makes the answers, so that it needs no kernel with these parts.
  *
  * link: fpm-dataplane/warn/ipsec.c fpm-dataplane/warn/netfilter.c fpm-dataplane/warn/nexthops.c
- * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/rules.c fpm-dataplane/warn/tunnels.c
- * link: fpm-dataplane/warn/genl.c
+ * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/rules.c fpm-dataplane/warn/tunnels.c fpm-dataplane/warn/genl.c
  * link: fpm-dataplane/warn/list.c fpm-dataplane/warn/ipvs.c fpm-dataplane/warn/addrlabel.c
  * link: fpm-dataplane/netlink/nft_message.c fpm-dataplane/base/
  */
