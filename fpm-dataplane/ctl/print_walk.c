@@ -120,6 +120,17 @@ labels_print(const json_t *row)
 	hops_print(route);
 }
 
+/* Print the labels that the route of the outer packet pushes. */
+static void
+outer_labels_print(const json_t *row)
+{
+	char push[LABELS_STRLEN];
+
+	labels_text(json_object_get(row, "outer_push"), push, sizeof(push));
+	if (push[0] != '\0')
+		line("labels", "pushed before the outer header: %s", push);
+}
+
 /* Print the segments of an outer header of SRv6, one per line, in the order of visits. */
 static void
 segments_print(const json_t *row)
@@ -423,6 +434,7 @@ walk_print(const json_t *row)
 	    (strcmp(row_str(row, "path"), "labels") == 0 && row_has(row, "tunnel")))
 		line("tunnel", "into %s; its outer packet is looked up again",
 		     row_str(row, "tunnel"));
+	outer_labels_print(row);
 	if (onward)
 		neighbor_print(row);
 	urpf_print(row);

@@ -84,7 +84,9 @@ headend_look_up(const struct fib *fib, uint8_t ds, struct fib_headend_outer *out
 
 	memcpy(head, outer->head, sizeof(head));
 	put_be32(head, get_be32(head) | (uint32_t)ds << 20);
-	outer->path = fib_resolve_packet(fib, NULL, 0, 6, head, sizeof(head));
+	outer->path =
+		outer_below(fib, fib_resolve_packet(fib, NULL, 0, 6, head, sizeof(head)),
+			    &outer->labels);
 	outer->out = path_out(fib, outer->path);
 	outer->reason = outer_refusal(outer->path, outer->out, 0);
 	/* The outer packet would get this outer header again and again. */
@@ -105,6 +107,7 @@ fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family, const 
 	bool chosen;
 
 	outer->headend = h;
+	outer->labels = NULL;
 	outer->family = family;
 	outer->reason = PUNT_kernel_route;
 	if (seg6 == NULL || !fib_tunnels_allowed(fib))
@@ -185,7 +188,7 @@ fib_headend_pmtu(const struct fib *fib, const struct fib_headend *h)
 unsigned int
 fib_headend_mtu(const struct fib *fib, const struct fib_headend_outer *outer)
 {
-	unsigned int mtu = fib_mtu(fib, outer->path, outer->out, 6);
+	unsigned int mtu = outer_mtu(fib, outer->path, outer->labels, outer->out, 6);
 	unsigned int path = headend_pmtu_for(
 		outer->headend, fib_headend_pmtu(fib, outer->headend), outer->family);
 

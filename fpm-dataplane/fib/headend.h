@@ -101,8 +101,9 @@ struct fib_headend_outer {
 	fib_path path; /* PATH_ADJ, or PATH_ONLINK of an interface that is no tunnel */
 	const struct fib_iface *out;
 	const struct fib_headend *headend;
-	uint8_t head[40]; /* outer IPv6 header without class and length */
-	uint8_t family;   /* of the inner packet */
+	uint8_t head[40];               /* outer IPv6 header without class and length */
+	uint8_t family;                 /* of the inner packet */
+	const struct fib_encap *labels; /* before the outer header; NULL: none */
 };
 
 /*
@@ -118,7 +119,7 @@ void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
  * Write the part of the outer header that all packets of a headend have in common into
  * `head`: 40 octets, without the flow label. Find the group word of the route to the first
  * segment. Return false if each packet needs fib_headend_resolve(). If true, headend_path()
- * and fib_headend_resolve() agree for each flow whether its path is a PATH_ADJ, and
+ * and fib_headend_resolve() agree on each flow whose headend_path() is a PATH_ADJ, and
  * fib_headend_resolve() refuses such a flow only because of the egress interface.
  */
 bool fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *head,

@@ -323,6 +323,7 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, uint8_t ds,
 {
 	outer->n = outer->bytes = 0;
 	outer->any6 = outer->by_ds = false;
+	outer->labels = NULL;
 	outer->reason = fib_tunnels_allowed(fib) ? N_REASON : PUNT_kernel_route;
 	while (outer->reason == N_REASON) {
 		const struct fib_iface *iface = fib_iface(fib, ifidx), *next;
@@ -343,7 +344,9 @@ fib_tunnel_resolve(const struct fib *fib, uint16_t ifidx, uint8_t ds,
 			outer->reason = DROP_egress_down;
 			return;
 		}
-		outer->path = outer_look_up(fib, t, t->head, lookup_ds(fib, t, ds, outer));
+		outer->path = outer_below(
+			fib, outer_look_up(fib, t, t->head, lookup_ds(fib, t, ds, outer)),
+			&outer->labels);
 		ds = t->tos_inherit ? ds : t->tos;
 		next = path_tunnel(fib, outer->path);
 		if (next == NULL) {
@@ -403,7 +406,7 @@ unsigned int
 fib_tunnel_mtu(const struct fib *fib, const struct fib_tunnel_outer *outer,
 	       const struct fib_iface *out)
 {
-	unsigned int mtu = fib_mtu(fib, outer->path, out, outer->family);
+	unsigned int mtu = outer_mtu(fib, outer->path, outer->labels, out, outer->family);
 
 	for (unsigned int i = outer->n; i > 0; i--) {
 		const struct fib_iface *tunnel = outer->tunnel[i - 1];

@@ -19,6 +19,7 @@
 #include "base/inet.h"
 #include "base/mpls_entry.h"
 #include "fib/fib.h"
+#include "fib/label.h"
 
 #define FIB_TUNNELS_DEEP 4 /* tunnels in tunnels, at most */
 
@@ -136,6 +137,7 @@ struct fib_tunnel_outer {
 	bool any6;          /* some outer headers are IPv6 */
 	bool by_ds;         /* rules may choose the path by the inner packet's DS field */
 	struct ipaddr dst;  /* of the outermost header */
+	const struct fib_encap *labels; /* before the outermost header; NULL: none */
 };
 
 /* Find the path of packets with the DS field `ds` that leave by the tunnel `ifidx`. */
@@ -410,8 +412,60 @@ path_out(const struct fib *fib, fib_path path)
 }
 
 /*
+ * Return the path that leads to the neighbor of an outer packet, and set *labels to the MPLS
+ * labels that its route pushes; NULL: none. PATH_ENCAP: only the kernel writes further
+ * headers, of SRv6 or of a tunnel below the labels.
+ */
+static inline fib_path
+outer_below(const struct fib *fib, fib_path path, const struct fib_encap **labels)
+{
+	const struct fib_encap *e;
+
+	*labels = NULL;
+	if (path_kind(path) != PATH_ENCAP || path_is_unsupported(path))
+		return path;
+	e = fib_encap(fib, path);
+	if (path_kind(encap_next(e)) != PATH_ADJ)
+		return path;
+	*labels = e;
+	return path_with_mtu(encap_next(e), path_mtu_class(path));
+}
+
+/* Return the octets of the labels of outer_below(). */
+static inline unsigned int
+outer_label_bytes(const struct fib_encap *labels)
+{
+	return labels == NULL ? 0 : labels->n * LABEL_BYTES;
+}
+
+/* Return the octets of all outer headers, and of the labels before them. */
+static inline unsigned int
+tunnel_room(const struct fib_tunnel_outer *outer)
+{
+	return outer->bytes + outer_label_bytes(outer->labels);
+}
+
+/*
+ * Return the length of the largest outer packet that may leave `out` by a path of
+ * outer_below(). The MTU of a route excludes the labels, as in Linux. The MTU of a link
+ * includes them.
+ */
+static inline unsigned int
+outer_mtu(const struct fib *fib, fib_path path, const struct fib_encap *labels,
+	  const struct fib_iface *out, uint8_t family)
+{
+	unsigned int bytes = outer_label_bytes(labels);
+
+	if (labels == NULL)
+		return fib_mtu(fib, path, out, family);
+	return fib_mtu_of_path(
+		fib, path, (uint16_t)(out->mtu_bytes > bytes ? out->mtu_bytes - bytes : 0));
+}
+
+/*
  * Return the reason why an outer packet cannot take `path`; N_REASON: it can.
  *
+ * path  of outer_below()
  * out   path_out()
  * link  ifindex of the interface by which it must leave; 0: any
  */
@@ -433,7 +487,7 @@ outer_refusal(fib_path path, const struct fib_iface *out, uint32_t link)
 			       : N_REASON;
 	case PATH_KERNEL:
 	case PATH_LOCAL: /* the far end is this host */
-	case PATH_ENCAP: /* labels or segments below */
+	case PATH_ENCAP: /* segments, or labels in a tunnel */
 		return PUNT_kernel_route;
 	default:
 		return (uint16_t)path_cause(path_kind(path));

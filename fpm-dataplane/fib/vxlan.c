@@ -188,6 +188,7 @@ fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 
 	outer->path = PATH(PATH_NONE, 0);
+	outer->labels = NULL;
 	outer->hash = flow_hash(ip, room, family, fib->seed);
 	if (iface->ifindex == 0 || !iface->up) {
 		outer->reason = DROP_egress_down;
@@ -204,8 +205,11 @@ fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop, uint8_
 	/* The UDP ports of the outer packet choose among equal paths. */
 	memcpy(head, t->head, sizeof(head));
 	put_be16(head + t->bytes - VXLAN_HEAD_BYTES, vxlan_source_port(hop, outer->hash));
-	outer->path = outer_look_up(fib, t, head,
-				    t->tos_inherit ? ip_dsfield(ip, family) : t->tos);
+	outer->path =
+		outer_below(fib,
+			    outer_look_up(fib, t, head,
+					  t->tos_inherit ? ip_dsfield(ip, family) : t->tos),
+			    &outer->labels);
 	out = path_out(fib, outer->path);
 	outer->reason = outer_refusal(outer->path, out, t->link);
 	if (out != NULL && out->up && out->ifidx == hop->ifidx)
@@ -230,7 +234,7 @@ unsigned int
 fib_vxlan_mtu(const struct fib *fib, const struct fib_vxlan_hop *hop,
 	      const struct fib_vxlan_outer *outer, const struct fib_iface *out)
 {
-	unsigned int mtu = fib_mtu(fib, outer->path, out, hop->t.family);
+	unsigned int mtu = outer_mtu(fib, outer->path, outer->labels, out, hop->t.family);
 	unsigned int path = fib_pmtu(fib, hop->t.vrf, hop->t.family, &hop->t.remote);
 
 	if (path < mtu)

@@ -113,8 +113,9 @@ struct fib_vxlan_outer {
 	 * drop.
 	 */
 	uint16_t reason;
-	fib_path path; /* PATH_ADJ or PATH_ONLINK */
-	uint32_t hash; /* of the inner flow */
+	fib_path path;                  /* PATH_ADJ or PATH_ONLINK */
+	uint32_t hash;                  /* of the inner flow */
+	const struct fib_encap *labels; /* before the outer header; NULL: none */
 };
 
 /*
@@ -128,7 +129,7 @@ void fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop,
 /*
  * Find the group word of the route to the VTEP, which all packets to a neighbor have in
  * common. Return false if each packet needs fib_vxlan_resolve(). If true, vxlan_path() and
- * fib_vxlan_resolve() agree for each flow whether its path is a PATH_ADJ, and
+ * fib_vxlan_resolve() agree on each flow whose vxlan_path() is a PATH_ADJ, and
  * fib_vxlan_resolve() refuses such a flow only because of the egress interface.
  */
 bool fib_vxlan_begin(const struct fib *fib, const struct fib_vxlan_hop *hop,

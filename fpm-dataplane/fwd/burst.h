@@ -143,7 +143,7 @@ struct fwd_outer {
 	 */
 	uint16_t mtu;
 	bool told; /* an ICMP error about an outer packet has come: fib_tunnel_tell() */
-	/* The neighbor is on a port, its frames have no tags, and no error came. */
+	/* The neighbor is on a port, its frames have no tags or labels, and no error came. */
 	bool plain;
 	struct fib_tunnel_outer outer;
 	const struct fib_iface *out; /* the egress interface; NULL: none */

@@ -64,7 +64,7 @@ void
 fwd_headend_rewrite(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i), family = b->family[i], *eth;
-	unsigned int len = b->l3_len[i], bytes, mtu;
+	unsigned int len = b->l3_len[i], bytes, room, mtu;
 	struct rte_mbuf *m = b->m[i];
 	struct fib_headend_outer outer;
 	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
@@ -82,7 +82,8 @@ fwd_headend_rewrite(struct burst *b, unsigned int i)
 		return;
 	}
 	bytes = outer.headend->bytes;
-	if (rte_pktmbuf_headroom(m) < bytes + VLAN_TAGS * VLAN_BYTES) {
+	room = bytes + outer_label_bytes(outer.labels) + VLAN_TAGS * VLAN_BYTES;
+	if (rte_pktmbuf_headroom(m) < room) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;
 	}
@@ -96,8 +97,9 @@ fwd_headend_rewrite(struct burst *b, unsigned int i)
 	m->data_off = (uint16_t)(m->data_off - bytes);
 	m->data_len = (uint16_t)(m->data_len + bytes);
 	m->pkt_len += bytes;
+	put_be16(rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN - 2), 0x86dd);
+	label_outer(b->fwd->fib, m, 6, outer.labels);
 	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
-	put_be16(eth + L2_LEN - 2, 0x86dd);
 	if (out->n_tags != 0) {
 		b->tags_out = true;
 		eth = vlan_push(m, out);

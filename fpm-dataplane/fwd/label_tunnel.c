@@ -87,7 +87,7 @@ fwd_label_enter(struct burst *b, unsigned int i)
 		return;
 	}
 	label_packet_trim(&p);
-	if (rte_pktmbuf_headroom(p.m) < label_room(&p, w->outer.bytes) ||
+	if (rte_pktmbuf_headroom(p.m) < label_room(&p, tunnel_room(&w->outer)) ||
 	    !label_write(&p, ttl)) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;

@@ -12,6 +12,30 @@
 #include "fib/vxlan.h"
 #include "fwd/sid.h"
 
+/* Note the labels before an outer header. */
+static void
+note_labels(const struct fib *fib, const struct fib_encap *labels, struct watch_record *rec)
+{
+	rec->outer_labels = labels == NULL ? 0 : (uint32_t)(labels - fib->encap);
+}
+
+/* Note the labels before the outer header of a packet to a VTEP. */
+static void
+note_vxlan(const struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
+	   struct watch_record *rec)
+{
+	struct fib_vxlan_outer outer;
+
+	rec->tunnel = hop->ifidx;
+	rec->via_family = hop->t.family;
+	rec->via = hop->t.remote;
+	if (b->family[i] == 0)
+		return;
+	fib_vxlan_resolve(b->fwd->fib, hop, b->family[i], burst_l3(b, i),
+			  burst_l3_room(b, i), &outer);
+	note_labels(b->fwd->fib, outer.labels, rec);
+}
+
 /* Note the first segment of a headend, and return the path to it. */
 static fib_path
 note_headend(const struct burst *b, unsigned int i, fib_path headend,
@@ -25,6 +49,7 @@ note_headend(const struct burst *b, unsigned int i, fib_path headend,
 			    burst_l3_room(b, i), &outer);
 	rec->via_family = 6;
 	memcpy(rec->via.octet, outer.headend->head + 24, 16);
+	note_labels(b->fwd->fib, outer.labels, rec);
 	return outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);
 }
 
@@ -43,9 +68,7 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 
 	rec->path = next;
 	if (hop != NULL) {
-		rec->tunnel = hop->ifidx;
-		rec->via_family = hop->t.family;
-		rec->via = hop->t.remote;
+		note_vxlan(b, i, hop, rec);
 		return;
 	}
 	if (path_is_headend(fib, next)) {
@@ -61,6 +84,7 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 				   &outer);
 		rec->via_family = outer.n == 0 ? 0 : outer.family;
 		rec->via = outer.dst;
+		note_labels(fib, outer.labels, rec);
 		next = outer.reason == N_REASON ? outer.path : PATH(PATH_NONE, 0);
 	}
 	if (path_kind(next) == PATH_ADJ) {

@@ -99,7 +99,8 @@ packet_to_vtep(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop)
 	    len + t->bytes > leg->pmtu ||
 	    len + t->bytes > fib_mtu(f->fib, path, e->out, t->family) ||
 	    len > fib_mtu(f->fib, b->path[i], leg->iface, b->family[i]) ||
-	    !vxlan_fits(b->m[i], hop) || !fib_adj_touch(f->adj_used, path_index(path)))
+	    !vxlan_fits(b->m[i], hop, NULL) ||
+	    !fib_adj_touch(f->adj_used, path_index(path)))
 		return false;
 	if (atomic_load_explicit(&f->adj_used[adj], memory_order_relaxed) != ADJ_USED)
 		atomic_store_explicit(&f->adj_used[adj], ADJ_USED, memory_order_relaxed);

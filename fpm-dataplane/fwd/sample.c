@@ -83,13 +83,15 @@ record_note(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->stage = sent ? STAGE_REWRITE : STAGE_PARSE;
 	if (sent || b->verdict[i] == PUNT_kernel_route ||
 	    b->verdict[i] == PUNT_unresolved) {
+		unsigned int written = fwd_headend_written(b, i);
+
 		/*
 		 * fwd_note_path() reads the packet behind the outer header that was
 		 * written.
 		 */
-		b->l2[i] += fwd_headend_written(b, i);
+		b->l2[i] += written;
 		fwd_note_path(b, i, rec);
-		b->l2[i] -= fwd_headend_written(b, i);
+		b->l2[i] -= written;
 		rec->looked_up = b->family[i] != 0 && !burst_has_labels(b, i) &&
 				 (b->switched >> i & 1) == 0;
 	}

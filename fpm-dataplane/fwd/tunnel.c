@@ -261,7 +261,7 @@ fwd_outer_find(struct fwd *f, uint16_t ifidx, uint8_t ds, struct fwd_outer *w)
 	w->mtu = (uint16_t)(out == NULL ? 0 : fib_tunnel_mtu(f->fib, &w->outer, out));
 	w->told = fib_tunnel_is_told(f->fib, &w->outer);
 	w->plain = out != NULL && !w->told && path_kind(w->outer.path) == PATH_ADJ &&
-		   out->n_tags == 0 && out->ifidx < PORT_MAX;
+		   w->outer.labels == NULL && out->n_tags == 0 && out->ifidx < PORT_MAX;
 }
 
 /*
@@ -370,7 +370,7 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 		return;
 	}
 	bytes = L2_LEN + len;
-	if (rte_pktmbuf_headroom(m) < w->outer.bytes + VLAN_TAGS * VLAN_BYTES) {
+	if (rte_pktmbuf_headroom(m) < tunnel_room(&w->outer) + VLAN_TAGS * VLAN_BYTES) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;
 	}
@@ -387,5 +387,6 @@ fwd_tunnel_rewrite(struct burst *b, unsigned int i)
 	m->pkt_len += w->outer.bytes;
 	put_be16(rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN - 2),
 		 family == 4 ? 0x0800 : 0x86dd);
+	label_outer(fib, m, family, w->outer.labels);
 	fwd_outer_frame(b, i, w, hop);
 }

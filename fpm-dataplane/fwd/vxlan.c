@@ -137,8 +137,8 @@ outer_hop(const struct fib *fib, const struct fib_vxlan_outer *outer)
 
 /* Write the headers before a packet that has passed all checks, and its MAC addresses. */
 static void
-frame_write(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop, uint32_t hash,
-	    const struct fib_iface *out)
+frame_write(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
+	    const struct fib_vxlan_outer *outer, const struct fib_iface *out)
 {
 	struct if_counters *c = &b->fwd->count->port[hop->ifidx];
 	uint8_t *ip = burst_l3(b, i), *eth;
@@ -150,7 +150,8 @@ frame_write(struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop, ui
 		ip[7]--;
 	counter_add(&c->tx_packets, 1);
 	counter_add(&c->tx_bytes, b->l3_len[i]);
-	vxlan_write(m, hop, b->family[i], b->l3_len[i], b->fwd->ip_id++, hash);
+	vxlan_write(m, hop, b->family[i], b->l3_len[i], b->fwd->ip_id++, outer->hash);
+	label_outer(b->fwd->fib, m, hop->t.family, outer->labels);
 	eth = b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
 	if (out->n_tags != 0) {
 		b->tags_out = true;
@@ -187,9 +188,9 @@ fwd_vxlan_rewrite(struct burst *b, unsigned int i)
 		burst_leave(b, i, PUNT_too_big);
 		return;
 	}
-	if (!vxlan_fits(b->m[i], hop)) {
+	if (!vxlan_fits(b->m[i], hop, outer.labels)) {
 		burst_leave(b, i, DROP_no_headroom);
 		return;
 	}
-	frame_write(b, i, hop, outer.hash, out);
+	frame_write(b, i, hop, &outer, out);
 }

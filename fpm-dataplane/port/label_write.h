@@ -216,6 +216,23 @@ label_write(const struct label_packet *p, uint8_t ttl)
 }
 
 /*
+ * Push labels onto an outer packet of this router, with which the frame begins. Its TTL is
+ * not decremented. The buffer has room for the labels and for two tags. NULL: no labels.
+ */
+static inline void
+label_outer(const struct fib *fib, struct rte_mbuf *m, uint8_t family,
+	    const struct fib_encap *labels)
+{
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, LABEL_L2_BYTES);
+	struct label_packet p = {.m = m, .family = family, .encap = labels};
+
+	if (labels == NULL)
+		return;
+	p.uniform_ttl = atomic_load_explicit(&fib->label_ttl, memory_order_relaxed);
+	label_write(&p, ip[family == 4 ? 8 : 7]);
+}
+
+/*
  * Return the length of the largest packet, without the removed labels, for a path by
  * interface `out`. The MTU of a route excludes the new labels, as in Linux. The MTU of a
  * link includes them.
@@ -260,8 +277,8 @@ label_ds(const struct label_packet *p)
 }
 
 /*
- * Write the outer headers of tunnels before a packet that label_write() has written. The
- * buffer has room for them.
+ * Write the outer headers of tunnels, and the labels before them, before a packet that
+ * label_write() has written. The buffer has room for them.
  */
 static inline void
 label_enter_tunnels(const struct fib *fib, struct rte_mbuf *m,
@@ -283,6 +300,7 @@ label_enter_tunnels(const struct fib *fib, struct rte_mbuf *m,
 	m->pkt_len += outer->bytes;
 	put_be16(rte_pktmbuf_mtod_offset(m, uint8_t *, LABEL_L2_BYTES - 2),
 		 outer->family == 4 ? 0x0800 : 0x86dd);
+	label_outer(fib, m, outer->family, outer->labels);
 }
 
 #endif

@@ -13,11 +13,16 @@
 #include "fib/vxlan.h"
 #include "port/packet_meta.h"
 
-/* Return true if the buffer has room for the headers, and for two tags. */
+/*
+ * Return true if the buffer has room for the headers, for labels before them (NULL: none),
+ * and for two tags.
+ */
 static inline bool
-vxlan_fits(const struct rte_mbuf *m, const struct fib_vxlan_hop *hop)
+vxlan_fits(const struct rte_mbuf *m, const struct fib_vxlan_hop *hop,
+	   const struct fib_encap *labels)
 {
-	return rte_pktmbuf_headroom(m) >= hop->t.bytes + VLAN_TAGS * VLAN_BYTES;
+	return rte_pktmbuf_headroom(m) >=
+	       hop->t.bytes + outer_label_bytes(labels) + VLAN_TAGS * VLAN_BYTES;
 }
 
 /*

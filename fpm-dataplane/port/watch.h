@@ -80,6 +80,8 @@ struct watch_record {
 	uint64_t hop;     /* MAC << 16 | ifidx; 0: none */
 	uint32_t epoch;   /* of the set that matched */
 	uint32_t group, path, flow_hash;
+	/* entry of fib->encap with the labels before the outer header; 0: none */
+	uint32_t outer_labels;
 	uint32_t frame_bytes; /* on the wire */
 	uint16_t snap_bytes;  /* octets of it that `frame` has */
 	uint16_t in_ifidx, out_ifidx;

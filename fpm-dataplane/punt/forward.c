@@ -140,7 +140,7 @@ labels_send_by(struct punt *p, const struct label_packet *lp, bool originated,
 		return;
 	}
 	label_packet_trim(lp);
-	if (!packet_make_room(m, label_room(lp, to == NULL ? 0 : to->bytes)) ||
+	if (!packet_make_room(m, label_room(lp, to == NULL ? 0 : tunnel_room(to))) ||
 	    !label_write(lp, ttl)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
@@ -260,7 +260,7 @@ headend_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origina
 	}
 	if (!originated)
 		ttl_lower(ip, family);
-	if (!punt_headend_write(m, family, ho)) {
+	if (!punt_headend_write(p, m, family, ho)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
 	}
@@ -292,7 +292,7 @@ vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originate
 		punt_fragment(p, m, (uint16_t)mtu);
 		return;
 	}
-	if (!vxlan_fits(m, vxlan)) {
+	if (!vxlan_fits(m, vxlan, vo->labels)) {
 		punt_drop(p, m, DROP_no_headroom);
 		return;
 	}
@@ -303,6 +303,7 @@ vxlan_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originate
 	counter_add(&c->tx_packets, 1);
 	counter_add(&c->tx_bytes, len);
 	vxlan_write(m, vxlan, family, len, p->ip_id++, vo->hash);
+	label_outer(p->fib, m, vxlan->t.family, vo->labels);
 	frame_send(p, m, hop, out);
 }
 

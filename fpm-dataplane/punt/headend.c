@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "port/label_write.h"
 #include "port/vlan_tags.h"
 
 static unsigned int
@@ -29,12 +30,13 @@ punt_headend_outer(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_path 
 }
 
 bool
-punt_headend_write(struct rte_mbuf *m, uint8_t family,
+punt_headend_write(const struct punt *p, struct rte_mbuf *m, uint8_t family,
 		   const struct fib_headend_outer *outer)
 {
 	unsigned int bytes = outer->headend->bytes, len = packet_bytes(m, family);
+	unsigned int labels = outer_label_bytes(outer->labels);
 
-	if (!packet_make_room(m, bytes + VLAN_TAGS * VLAN_BYTES))
+	if (!packet_make_room(m, bytes + labels + VLAN_TAGS * VLAN_BYTES))
 		return false;
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
@@ -43,6 +45,7 @@ punt_headend_write(struct rte_mbuf *m, uint8_t family,
 	m->data_len = (uint16_t)(m->data_len + bytes);
 	m->pkt_len += bytes;
 	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2, 0x86dd);
+	label_outer(p->fib, m, 6, outer->labels);
 	return true;
 }
 

@@ -14,7 +14,7 @@ void punt_headend_outer(struct punt *p, struct rte_mbuf *m, uint8_t family, fib_
  * Write the outer headers of a packet whose TTL is decremented already, and the EtherType.
  * Return false if the buffer has no room.
  */
-bool punt_headend_write(struct rte_mbuf *m, uint8_t family,
+bool punt_headend_write(const struct punt *p, struct rte_mbuf *m, uint8_t family,
 			const struct fib_headend_outer *outer);
 
 /* Return the neighbor of an outer packet; family 0: it has none. */

@@ -9,6 +9,7 @@
 
 #include "base/inet.h"
 #include "base/mpls_entry.h"
+#include "port/label_write.h"
 #include "port/vlan_tags.h"
 #include "punt/internal.h"
 
@@ -45,7 +46,7 @@ punt_tunnel_write(struct punt *p, struct rte_mbuf *m, uint8_t family,
 	uint8_t *ip = l3_of(m);
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
 
-	if (rte_pktmbuf_headroom(m) < outer->bytes + VLAN_TAGS * VLAN_BYTES)
+	if (rte_pktmbuf_headroom(m) < tunnel_room(outer) + VLAN_TAGS * VLAN_BYTES)
 		return false;
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		packet_cut(m, L2_LEN + len);
@@ -56,6 +57,7 @@ punt_tunnel_write(struct punt *p, struct rte_mbuf *m, uint8_t family,
 	m->pkt_len += outer->bytes;
 	put_be16(rte_pktmbuf_mtod(m, uint8_t *) + L2_LEN - 2,
 		 family == 4 ? 0x0800 : 0x86dd);
+	label_outer(p->fib, m, family, outer->labels);
 	return true;
 }
 

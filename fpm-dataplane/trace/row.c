@@ -329,16 +329,23 @@ row_labels_end(const struct trace *t, const struct watch_record *rec, uint16_t *
 	return lead.end_here;
 }
 
+static void
+row_add_stack(json_t *row, const char *key, const struct fib_encap *e)
+{
+	json_t *push = json_array();
+
+	for (unsigned int i = 0; i < e->n && i < LABELS_MAX; i++)
+		json_array_append_new(push, json_integer(encap_label(e, i)));
+	row_set(row, key, push);
+}
+
 /* Add the labels that the path pushes, as they are now. */
 static void
 row_add_push(json_t *row, const struct trace *t, fib_path path)
 {
 	const struct fib_encap *e = fib_encap(t->conf.fib, path);
-	json_t *push = json_array();
 
-	for (unsigned int i = 0; i < e->n && i < LABELS_MAX; i++)
-		json_array_append_new(push, json_integer(encap_label(e, i)));
-	row_set(row, "push", push);
+	row_add_stack(row, "push", e);
 	if (e->ttl != 0)
 		row_set(row, "push_ttl", json_integer(e->ttl - LABEL_TTL_OWN));
 }
@@ -380,6 +387,8 @@ row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec
 		row_add_segments(row, t, rec->path);
 	else if (path_kind(rec->path) == PATH_ENCAP && !path_is_unsupported(rec->path))
 		row_add_push(row, t, rec->path);
+	if (rec->outer_labels != 0)
+		row_add_stack(row, "outer_push", &t->conf.fib->encap[rec->outer_labels]);
 	if (!rec->looked_up)
 		return;
 	row_set(row, "vrf", vrf_json(t, rec->vrf));

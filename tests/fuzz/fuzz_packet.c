@@ -111,7 +111,8 @@ tables_make(void)
 	packet_route(fib, 6, own6, 128, GROUP_OWN);
 	labels_make(fib, ADJ, VRF_RED, GROUPS, TUNNEL_FIRST + TUNNEL_SENDS);
 	segments_make(fib, GROUP_SEGMENTS, ENCAP_SEGMENTS);
-	vxlan_make(fib, OVER_VXLAN, ADJ_VXLAN, GROUP_VXLAN);
+	/* Some flows to the VTEP get a label. */
+	vxlan_make(fib, OVER_VXLAN, ADJ_VXLAN, GROUP_VXLAN, fib->label[LABEL_ECMP]);
 	tunnels_make(fib, TUNNEL_FIRST, GROUP);
 	sids_make(fib, VRF_RED, PATH(PATH_ENCAP, ENCAP_SEGMENTS), GROUP_SIDS);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
@@ -236,6 +237,11 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 		/* An IP packet gets this header, the options, GRE and one label. */
 		MUST(get_be16(ip - 2) == 0x8847 ||
 		     get_be16(left + 18) == 8 + 4 + LABEL_BYTES + rec->l3_bytes);
+		return;
+	}
+	if (rec->outer_labels != 0) {
+		MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
+		label_outer_sent_on(fib, left);
 		return;
 	}
 	if (get_be16(ip - 2) == 0x8847 || get_be16(left + 12) == 0x8847) {

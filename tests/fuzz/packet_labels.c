@@ -278,3 +278,13 @@ label_tunnel_sent_on(const struct fib *fib, const struct fib_tunnel *t,
 	ip_kept(ip, end, (uint8_t)(ip_ttl(fib, ip, label_ttl) - 1),
 		left + outer + LABEL_BYTES, left_end);
 }
+
+void
+label_outer_sent_on(const struct fib *fib, const uint8_t *left)
+{
+	uint32_t entry = get_be32(left + 14);
+
+	MUST(get_be16(left + 12) == MPLS_TYPE && left[18] >> 4 == 6);
+	MUST((entry | 0xe00) ==
+	     (PUSH_ONE << 12 | 0xf00u | (fib->label_ttl == 0 ? 64u : fib->label_ttl)));
+}

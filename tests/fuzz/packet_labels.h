@@ -53,4 +53,7 @@ void label_tunnel_sent_on(const struct fib *fib, const struct fib_tunnel *t,
 			  const uint8_t *packet, const uint8_t *end, const uint8_t *left,
 			  const uint8_t *left_end, unsigned int behind);
 
+/* Check the first octets of a frame whose outer packet got a label, and has 64 as its TTL. */
+void label_outer_sent_on(const struct fib *fib, const uint8_t *left);
+
 #endif

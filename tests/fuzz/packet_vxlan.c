@@ -64,7 +64,7 @@ hop_make(struct fib_vxlan_hop *hop, uint16_t ifidx)
 }
 
 void
-vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group)
+vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group, uint32_t to_vtep)
 {
 	static const uint8_t net4[4] = {203, 0, 116};
 	static const uint8_t net6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x7a};
@@ -84,6 +84,7 @@ vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group)
 	fib->group[group] = group_word_single(PATH(PATH_ADJ, adj));
 	packet_route(fib, 4, net4, 24, group);
 	packet_route(fib, 6, net6, 48, group);
+	packet_route(fib, 6, vtep6, 128, to_vtep);
 }
 
 uint8_t *

@@ -14,9 +14,11 @@
 /*
  * Make interface `ifidx` over VXLAN over IPv4, and interface `ifidx` + 1 over VXLAN over
  * IPv6. 203.0.116.0/24 and 2001:db8:7a::/48 are behind interface `ifidx` + 1: their
- * neighbor is adjacency `adj`, its VTEP is in 2001:db8:77::/48. `group` is a free group.
+ * neighbor is adjacency `adj`, its VTEP is in 2001:db8:77::/48. `group` is a free group,
+ * `to_vtep` the group of the route to the VTEP.
  */
-void vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group);
+void vxlan_make(struct fib *fib, uint16_t ifidx, uint32_t adj, uint32_t group,
+		uint32_t to_vtep);
 
 /*
  * Write the headers of a VXLAN packet to this router, over IPv6 if `six`. Return the place

@@ -16,6 +16,7 @@ from scapy.layers.inet6 import (
 )
 from scapy.layers.l2 import Ether
 
+from labels import entries_of
 from lib.fpm_speaker import RTN_BLACKHOLE, attr
 from lib.wait import eventually
 from test_capture import capture
@@ -264,6 +265,36 @@ def test_the_kernel_keeps_what_forwarders_do_not_write(core, lan, wan):
         assert core.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
         assert wan.got(token_of(probe)) == []
         assert reason.split()[0] in core.fpmctl("show", "routes", prefix).stdout
+
+
+def test_the_outer_packet_gets_the_labels_of_its_route(core, lan, wan):
+    """The route to the first segment pushes two labels. They have the TTL of the outer packet, and count
+    in the MTU. Packets wait for its gateway, which has an IPv4 address."""
+    hop = core.zebra.hop("192.0.2.77", wan, labels=[300, 301])
+    core.route(LOCATOR, nhid=hop)
+    for prefix in HOSTS:
+        announce(core, prefix, wan, SIDS[:2])
+    probes = [lan.probe(HOST4), lan.probe(HOST6)]
+    lan.send(*probes)
+    eventually(lambda: wan.solicitations("192.0.2.77"), 5, what="the gateway is asked for")
+    wan.answer("192.0.2.77", "02:00:00:00:99:03")
+    for probe in probes:
+        came = wan.expect(token_of(probe), 5)
+        assert came.dst == "02:00:00:00:99:03"
+        assert entries_of(came) == [(300, 64, 0, 0), (301, 64, 0, 1)]
+        assert (came[IPv6].dst, came[IPv6].hlim) == (SIDS[0], 64)
+    before = core.counters()
+    came = core.forwarded(lan, lan.probe(HOST4, size=1500 - 8 - OVER, flags="DF", tos=0xB8), wan)
+    assert entries_of(came) == [(300, 64, 5, 0), (301, 64, 5, 1)]
+    reply = lan.srp1(lan.probe(HOST4, size=1501 - 8 - OVER, flags="DF"))
+    assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].nexthopmtu) == (3, 4, 1500 - 8 - OVER)
+    assert core.drops(before) == {"mtu": 1}
+    data = bytes(lan.probe(HOST4))
+    want = {"port": lan.tap, "frame": data.hex(), "frame_bytes": len(data)}
+    (row,) = core.control.request({"explain": want})
+    assert (row["path"], row["outer_push"], row["via"], row["out_ttl"]) == ("segments", [300, 301], "192.0.2.77", 64)
+    said = core.fpmctl("explain", "port", lan.tap, "src", lan.peer4, "dst", HOST4).stdout
+    assert "pushed before the outer header: 300/301" in said, said
 
 
 def test_explain_and_show_name_the_segments(core, lan, wan):

@@ -17,6 +17,7 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
+from labels import entries_of
 from lib import api, netns
 from lib.wait import eventually
 from vxlan_links import INSIDE, PORT, VNI, fdb, gateway, known, make, neighbors
@@ -680,6 +681,29 @@ def test_explain_and_trace_follow_packets_through_the_vxlan(dut):
             seen = watch.take(2)
         assert [(r["port"], r["verdict"]) for r in seen] == [("wan0", "decapsulated"), ("br1", "forwarded")]
         assert [r.get("tunnel") for r in seen] == ["br1", None]
+
+
+def test_the_route_to_the_vtep_may_push_labels(dut, outer):
+    """The outer packet gets the labels of its route (EVPN over a core of MPLS). They count in the MTU."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    with leaf(dut, outer):
+        hop = dut.zebra.hop(wan.peer(outer), wan, labels=[300, 301])
+        dut.route(f"{VTEP[outer]}/{32 if outer == 4 else 128}", nhid=hop)
+        dut.in_force(f"{VTEP[outer]}/{32 if outer == 4 else 128}", hop)
+        sent = row(dut)["tx_packets"]
+        for each in (4, 6):
+            came = dut.forwarded(lan, lan.probe(HOST[each]), wan)
+            assert [(label, s) for label, _, _, s in entries_of(came)] == [(300, 0), (301, 1)]
+            ip = came[IPv6 if outer == 6 else IP]
+            assert {ttl for _, ttl, _, _ in entries_of(came)} == {ip.hlim if outer == 6 else ip.ttl}
+            assert (ip.dst, ip[UDP].dport) == (VTEP[outer], PORT)
+            assert VXLAN(bytes(ip[UDP].payload)).vni == VNI
+        assert row(dut)["tx_packets"] == sent + 2
+        most = 1500 - 8 - OVERHEAD[outer]
+        reply = lan.srp1(lan.probe(HOST[4], size=most + 1, flags="DF"))
+        assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].nexthopmtu) == (3, 4, most)
+        into = explained(dut, lan, lan.probe(HOST[4]))
+        assert (into["verdict"], into["outer_push"], into["via"]) == ("forwarded", [300, 301], VTEP[outer])
 
 
 def test_packets_wait_for_the_spine(dut):

@@ -173,6 +173,20 @@ side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
 	fwd_walk(&s->inside, NULL);
 }
 
+/* Return the packet of a frame without tags, behind its labels. */
+static inline uint8_t *
+packet_in(struct rte_mbuf *m)
+{
+	uint8_t *at = rte_pktmbuf_mtod_offset(m, uint8_t *, 14);
+	bool labels = get_be16(at - 2) == MPLS_TYPE;
+
+	while (labels) {
+		labels = !label_is_bottom(get_be32(at));
+		at += LABEL_BYTES;
+	}
+	return at;
+}
+
 /*
  * Clear the IPv4 identification and checksum. They depend on the order in which the router
  * writes the packets of a burst, and that order does not matter.
@@ -180,11 +194,11 @@ side_walk(struct side *s, unsigned int n, uint16_t in, bool on)
 static inline void
 id_clear(struct rte_mbuf *m)
 {
-	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t *ip = packet_in(m);
 
-	if (get_be16(eth + 12) == 0x0800) {
-		put_be16(eth + 18, 0);
-		put_be16(eth + 24, 0);
+	if (ip[0] >> 4 == 4) {
+		put_be16(ip + 4, 0);
+		put_be16(ip + 10, 0);
 	}
 }
 

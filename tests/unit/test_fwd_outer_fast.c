@@ -17,6 +17,7 @@
 #include "vxlan_bed.h"
 
 #define ROUNDS    1500
+#define BELOW     9   /* index in fib->encap: a label of the route to the far end */
 #define HEADEND   ADJ /* index: the headend and the neighbor have one entry of fwd.leg[] */
 #define MTU_CLASS 1   /* of some routes */
 #define MTU_ROUTE 700
@@ -24,6 +25,7 @@
 static const uint8_t sid6[16] = {0xfc, 0, 0, 0, 0, 1, [15] = 9};
 static const uint8_t tunsrc6[16] = {0x20, 1, 0xd, 0xb8, 0, 0xff, [15] = 1};
 static const fib_path both[2] = {PATH(PATH_ADJ, 1), PATH(PATH_ADJ, 2)};
+static const fib_path labels[2] = {PATH(PATH_ENCAP, BELOW), PATH(PATH_ADJ, 1)};
 static struct fib_seg6 seg6;
 static unsigned int n_into, n_out, n_odd, n_through;
 
@@ -205,9 +207,11 @@ routes_choose(enum kind kind)
 			      : PATH(kind == FROM_VTEP ? PATH_ADJ : PATH_ENCAP,
 				     kind == FROM_VTEP ? ADJ : HEADEND));
 	fib->group[11] =
-		below(3) == 0 ? group_word_block(both, 1)
-			      : group_word_single(path_with_mtu(
-					PATH(PATH_ADJ, 2), below(6) == 0 ? MTU_CLASS : 0));
+		below(3) == 0 ? group_word_block(below(4) == 0 ? labels : both, 1)
+		: below(8) == 0
+			? group_word_single(labels[0])
+			: group_word_single(path_with_mtu(PATH(PATH_ADJ, 2),
+							  below(6) == 0 ? MTU_CLASS : 0));
 	fib->group[12] = group_word_single(below(30) == 0 ? PATH(PATH_NONE, 0)
 							  : PATH(PATH_LOCAL, 0));
 	fib->iface[WAN]->mtu_bytes = fib->iface[WAN]->mtu6_bytes =
@@ -291,6 +295,7 @@ outer_up(void **state)
 {
 	if (up_with_isa(state) != 0)
 		return -1;
+	encap_set(&fib->encap[BELOW], PATH(PATH_ADJ, 2), &(uint32_t){1000}, 1, 0);
 	fib->adj[ADJ].ifidx = SVI;
 	fib->adj[ADJ].family = 4;
 	fib->mtu_bytes[MTU_CLASS] = MTU_ROUTE;

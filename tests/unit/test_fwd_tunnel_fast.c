@@ -101,7 +101,7 @@ identifications_differ(const struct burst *of)
 	uint64_t seen = 0;
 
 	for (unsigned int i = 0; i < of->n; i++) {
-		unsigned int id = get_be16(rte_pktmbuf_mtod(of->m[i], uint8_t *) + 18);
+		unsigned int id = get_be16(packet_in(of->m[i]) + 4);
 
 		if (of->verdict[i] != VERDICT_GO)
 			continue;
@@ -127,6 +127,9 @@ usual_packets_and_others_agree(void **state)
 			below(2) == 0 ? 1440 : 1500;
 		fib->iface[tunnel]->ipv6_off = below(6) == 0;
 		fib->adj[2].hop = below(20) == 0 ? 0 : adj_hop_make(wan_peer, WAN);
+		encap_set(&fib->encap[1], PATH(PATH_ADJ, 2), &(uint32_t){1000}, 1, 0);
+		fib->group[11] = group_word_single(below(5) == 0 ? PATH(PATH_ENCAP, 1)
+								 : PATH(PATH_ADJ, 2));
 		for (unsigned int i = 0; i < n; i++)
 			frame_write(i, in, tunnel);
 		side_walk(&fast, n, in, true);

@@ -586,8 +586,13 @@ each_kind_of_path_has_its_name(void **state)
 	json_is("push", "[16,17]");
 	number_is("push_ttl", 44);
 	fib->encap[1].ttl = 0;
+	rec.outer_labels = 1; /* those of an outer packet */
 	row_again();
+	json_is("outer_push", "[16,17]");
 	assert_null(json_object_get(row, "push_ttl"));
+	rec.outer_labels = 0;
+	row_again();
+	assert_null(json_object_get(row, "outer_push"));
 	fib->encap[1] = (struct fib_encap){0};
 }
 
