@@ -232,7 +232,7 @@ def all_parts(kernel):
         # This is not in "links", because the time of a guest is limited.
         "twins": (
             some(two_nodes, kernel, "twins"),
-            "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py",
+            "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py tests/vm/test_tunnel_restart.py",
         ),
         "random": (some(two_nodes, kernel, "random", seconds=2400), "tests/vm/test_links_random.py"),
         "service": (
