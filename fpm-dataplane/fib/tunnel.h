@@ -181,9 +181,19 @@ tunnel_sets_df(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
 }
 
 /*
+ * Return true if the source of an IPv6 packet is the far end of a tunnel over IPv6. Linux
+ * takes such a packet for one of a routing loop, and drops it (ip6_tnl_addr_conflict()).
+ */
+static inline bool
+tunnel_conflicts(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
+{
+	return t->family == 6 && family == 6 && memcmp(ip + 8, t->remote.octet, 16) == 0;
+}
+
+/*
  * Return true if the packet may go into the tunnel without a check of its options. RFC
  * 2473, 4.1.1 requires that the tunnel encapsulation limit of an IPv6 packet is obeyed. The
- * limit is in a header of options.
+ * limit is in a header of options. A packet that conflicts is refused, too.
  */
 static inline bool
 tunnel_takes(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
@@ -191,7 +201,8 @@ tunnel_takes(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
 	if (!(family == 4 ? t->inner4 : t->inner6))
 		return false;
 	return !(t->family == 6 && family == 6 &&
-		 (ip[6] == 0 || ip[6] == 43 || ip[6] == PROTO_IP6_OPTS));
+		 (ip[6] == 0 || ip[6] == 43 || ip[6] == PROTO_IP6_OPTS ||
+		  tunnel_conflicts(t, ip, family)));
 }
 
 static inline uint8_t

@@ -53,6 +53,9 @@ fwd_label_outer(struct burst *b, unsigned int i, uint16_t ifidx)
 	}
 	w = fwd_outer_of(b->fwd, ifidx, label_ds(&p));
 	reason = (enum reason)w->outer.reason;
+	if (reason == N_REASON && !label_packet_keeps(&p) &&
+	    tunnel_conflicts(&w->outer.tunnel[0]->tunnel, label_packet_rest(&p), p.family))
+		reason = DROP_encap_loop;
 	if (reason == N_REASON &&
 	    (is_for_kernel(b, i, &p, w) || fwd_outer_take_told(b->fwd, w)))
 		reason = PUNT_kernel_route;

@@ -310,6 +310,9 @@ fwd_tunnel_outer(struct burst *b, unsigned int i)
 	w = fwd_outer_into(b, i, (uint16_t)path_index(b->path[i]));
 	reason = (enum reason)w->outer.reason;
 	if (reason == N_REASON &&
+	    tunnel_conflicts(&w->outer.tunnel[0]->tunnel, ip, b->family[i]))
+		reason = DROP_encap_loop;
+	if (reason == N_REASON &&
 	    (!tunnel_takes(&w->outer.tunnel[0]->tunnel, ip, b->family[i]) ||
 	     needs_fragments(b, i, w) || fwd_outer_take_told(b->fwd, w)))
 		reason = PUNT_kernel_route;

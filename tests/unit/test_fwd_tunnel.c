@@ -281,6 +281,37 @@ a_tunnel_without_ipv6_takes_ipv4_only(void **state)
 }
 
 static void
+set_source(uint8_t *ip)
+{
+	memcpy(ip + (ip[0] >> 4 == 4 ? 12 : 8), remote6, ip[0] >> 4 == 4 ? 4 : 16);
+}
+
+/*
+ * As in Linux, a tunnel over IPv6 takes no IPv6 packet from its far end. Tunnels over IPv4,
+ * IPv4 packets and labels are not concerned.
+ */
+static void
+a_packet_from_the_far_end_does_not_go_back(void **state)
+{
+	for (unsigned int gre = 0; gre < 2; gre++)
+		for (unsigned int limit = 0; limit < 2; limit++) {
+			over6(gre != 0, limit != 0);
+			fib->group[10] = fib->group[14] =
+				group_word_single(PATH(PATH_ONLINK, T6));
+			into(6, 60, set_source);
+			assert_int_equal(b.verdict[0], DROP_encap_loop);
+			into(6, 60, NULL);
+			assert_int_equal(b.verdict[0], VERDICT_GO);
+			into(4, 60, set_source);
+			assert_int_equal(b.verdict[0], VERDICT_GO);
+		}
+	gre4(0);
+	fib->group[10] = fib->group[14] = group_word_single(PATH(PATH_ONLINK, T4));
+	into(6, 60, set_source);
+	assert_int_equal(b.verdict[0], VERDICT_GO);
+}
+
+static void
 a_tunnel_goes_through_a_tunnel(void **state)
 {
 	uint8_t *out;
@@ -423,6 +454,7 @@ main(void)
 		cmocka_unit_test(the_kernel_gets_a_packet_for_each_error_about_the_tunnel),
 		cmocka_unit_test(the_outer_tos_decides_among_rules),
 		cmocka_unit_test(a_tunnel_in_a_tunnel_keeps_to_what_both_can_do),
+		cmocka_unit_test(a_packet_from_the_far_end_does_not_go_back),
 		cmocka_unit_test(a_tunnel_goes_through_a_tunnel),
 	};
 
