@@ -184,13 +184,16 @@ static bool
 packet_was_for_router6(const struct fib *fib, const struct icmp_about *about)
 {
 	struct ipaddr to;
+	fib_path path;
 
 	if (about->family != 6 || about->labels != NULL)
 		return false;
 	memcpy(to.octet, about->ip + 24, 16);
-	return !ipaddr_is_linklocal6(&to) &&
-	       path_kind(fib_resolve(fib, fib_vrf_of(fib, about->in_ifidx), 6, &to, 0)) ==
-		       PATH_LOCAL;
+	if (ipaddr_is_linklocal6(&to))
+		return false;
+	path = fib_resolve(fib, fib_vrf_of(fib, about->in_ifidx), 6, &to, 0);
+	/* A number is that of a SID, which is no address of the router. */
+	return path_kind(path) == PATH_LOCAL && path_index(path) == 0;
 }
 
 /*
