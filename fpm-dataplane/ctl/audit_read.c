@@ -87,11 +87,18 @@ kernel_route_place(struct audit *a, struct kernel_route *r)
 
 /* Join the next hops of the kernel's route as a copy of zebra's route. */
 static char *
-copy_join(struct kernel_route *r)
+copy_join(const struct kernel_route *r)
 {
+	struct hops_text copy = {.mtu_bytes = r->hops.mtu_bytes};
+	char *text;
+
+	for (unsigned int i = 0; i < r->hops.n; i++)
+		hops_add_kind(&copy, r->hops.hop[i]);
 	if (r->prefix.family == 6)
-		hops_drop_bare_push(&r->hops);
-	return hops_join(&r->hops);
+		hops_drop_bare_push(&copy);
+	text = hops_join(&copy);
+	hops_free(&copy);
+	return text;
 }
 
 static void

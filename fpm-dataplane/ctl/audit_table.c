@@ -8,6 +8,7 @@
 #include "ctl/hop_push.h"
 #include "ctl/hops_text.h"
 #include "ctl/json_row.h"
+#include "ctl/zebra.h"
 
 /* --- places --------------------------------------------------------------------------- */
 
@@ -217,6 +218,10 @@ row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
 		if (as == AS_COPY6 && via != NULL && strchr(via, ':') == NULL)
 			via = NULL;
 		push_row(&push, hop);
+		/* zebra's labels of such next hops cannot be told apart from VNIs. */
+		if (as == AS_TOLD && push.n_labels > 0 &&
+		    zebra_has_vnis(row_str(hop, "dev")))
+			push = (struct hop_push){0};
 		hops_add(w, via, row_str(hop, "dev"), push.text,
 			 of_kernel ? weight_in_kernel(row_int(hop, "weight"))
 				   : row_int(hop, "weight"));

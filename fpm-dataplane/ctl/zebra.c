@@ -73,9 +73,8 @@ zebra_set_overlay(zebra_is_overlay *is, void *ctx)
 	is_overlay_ctx = ctx;
 }
 
-/* Return true if zebra prints VNIs of EVPN as the labels of next hops by the interface. */
-static bool
-dev_has_vnis(const char *dev)
+bool
+zebra_has_vnis(const char *dev)
 {
 	char name[IFNAMSIZ];
 
@@ -140,7 +139,7 @@ push_parse(const char *line, const char *dev, struct hop_push *push)
 	unsigned int n = 0;
 
 	*push = (struct hop_push){0};
-	if (label != NULL && !dev_has_vnis(dev))
+	if (label != NULL && !zebra_has_vnis(dev))
 		push_label_words(push, label + strlen(", label "));
 	if (word_find(line, ", seg6 ", segs, sizeof(segs)) == NULL)
 		return;
@@ -354,7 +353,7 @@ push_take(const json_t *hop, const char *dev, struct hop_push *push)
 	json_t *label;
 
 	*push = (struct hop_push){0};
-	if (!dev_has_vnis(dev))
+	if (!zebra_has_vnis(dev))
 		json_array_foreach (json_object_get(hop, "labels"), i, label)
 			push_label(push, (uint32_t)json_integer_value(label));
 	if (n > 2)

@@ -56,6 +56,8 @@ int zebra_table(const char *vtysh, bool kernels, uint8_t family, zebra_on_route 
  */
 typedef bool zebra_is_overlay(const char *dev, void *ctx);
 void zebra_set_overlay(zebra_is_overlay *is, void *ctx);
+/* Return true if zebra prints VNIs of EVPN as the labels of next hops by the interface. */
+bool zebra_has_vnis(const char *dev);
 
 /*
  * Count the routes that zebra has installed, except the kernel's own. The number is from
