@@ -120,18 +120,21 @@ answer_filter(struct answer *a)
 	uint64_t since =
 		atomic_load_explicit(&filter_status.busy_since_ms, memory_order_relaxed);
 	uint64_t now = monotonic_ms();
-	char said[256];
+	char said[256], until[96] = "no ruleset filters packets (filter.on-error applies)";
+	unsigned int generation =
+		atomic_load_explicit(&filter_status.generation, memory_order_relaxed);
 
 	if (since == 0 || now < since + FILTER_BUSY_MS) {
 		answer_send_query(a, QUERY_FILTER);
 		return;
 	}
+	if (generation != 0)
+		snprintf(until, sizeof(until),
+			 "generation %u with %u rules filters the packets", generation,
+			 atomic_load_explicit(&filter_status.rules, memory_order_relaxed));
 	snprintf(said, sizeof(said),
-		 "a ruleset is being read and built for %llu s; until it is in force, "
-		 "generation %u with %u rules filters the packets",
-		 (unsigned long long)((now - since) / 1000),
-		 atomic_load_explicit(&filter_status.generation, memory_order_relaxed),
-		 atomic_load_explicit(&filter_status.rules, memory_order_relaxed));
+		 "a ruleset is being read and built for %llu s; until it is in force, %s",
+		 (unsigned long long)((now - since) / 1000), until);
 	answer_refuse(a, REFUSED_BUSY, said);
 }
 

@@ -14,6 +14,7 @@
 #include "base/log.h"
 
 #define SUMMARY_BYTES 16384 /* largest size of the file */
+#define AGE_MAX_S     1e9
 #define SILENT_S      15 /* the program writes every 5 s, and within 12 s if nft is slow */
 
 /* Read the file. Returns its object, or NULL. */
@@ -54,7 +55,7 @@ row_set_text(json_t *row, const char *key, const json_t *summary)
 }
 
 static const char *
-summary_state(const json_t *summary, json_int_t age_s)
+summary_state(const json_t *summary, double age_s)
 {
 	if (age_s > SILENT_S)
 		return "silent";
@@ -73,7 +74,7 @@ flowspec_row(const struct ui *ui)
 	json_t *row = json_pack("{s:s, s:n, s:n, s:n, s:b}", "state",
 				ui->conf.flowspec == NULL ? "off" : "absent", "age_s",
 				"nft_error", "frr_error", "validate", true);
-	json_int_t age_s;
+	double age_s;
 	json_t *summary;
 
 	for (unsigned int i = 0; i < sizeof(count) / sizeof(count[0]); i++)
@@ -83,8 +84,10 @@ flowspec_row(const struct ui *ui)
 	summary = summary_read(ui->conf.flowspec);
 	if (summary == NULL)
 		return row;
-	age_s = (json_int_t)(monotonic_s() -
-			     json_number_value(json_object_get(summary, "at_s")));
+	age_s = monotonic_s() - json_number_value(json_object_get(summary, "at_s"));
+	/* A time in the future is of another program, or damaged. */
+	if (!(age_s > -1. && age_s < AGE_MAX_S))
+		age_s = AGE_MAX_S;
 	for (unsigned int i = 0; i < sizeof(count) / sizeof(count[0]); i++)
 		json_object_set_new(row, count[i],
 				    json_integer(json_integer_value(
@@ -94,7 +97,7 @@ flowspec_row(const struct ui *ui)
 	json_object_set_new(
 		row, "validate",
 		json_boolean(!json_is_false(json_object_get(summary, "validate"))));
-	json_object_set_new(row, "age_s", json_integer(age_s > 0 ? age_s : 0));
+	json_object_set_new(row, "age_s", json_integer(age_s > 0 ? (json_int_t)age_s : 0));
 	json_object_set_new(row, "state", json_string(summary_state(summary, age_s)));
 	json_decref(summary);
 	return row;

@@ -349,8 +349,8 @@ def test_the_dataplane_tells_the_state(flows):
     flows.peer.flow(f"destination {VICTIM}/32")
     flows.peer.flow("protocol tcp")
     flows.helper.settled(**{f"destination {VICTIM}/32": "installed", "protocol =6": "no destination"})
-    row = state()
-    assert (row["state"], row["sessions_up"], row["installed"], row["refused"]) == ("running", 1, 1, 1)
+    told = lambda row: (row["state"], row["sessions_up"], row["installed"], row["refused"])  # noqa: E731
+    eventually(lambda: told(state()) == ("running", 1, 1, 1), 10, 0.02)
     flows.frr.kill("bgpd")
     eventually(lambda: state()["state"] == "down", 10, 0.02)
     flows.frr.restart("bgpd")

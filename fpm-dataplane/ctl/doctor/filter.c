@@ -20,7 +20,9 @@ check_filter(struct exam *e)
 	state = row_str(row, "state");
 	drops = strcmp(row_str(row, "on_error"), "drop") == 0;
 	if (row == NULL) {
-		finding_add(e, VERDICT_NA, "", "the daemon does not answer");
+		finding_add(e, VERDICT_NA, "",
+			    "the daemon does not answer, or builds a ruleset: "
+			    "fpmctl show filter");
 	} else if (strcmp(state, "off") == 0) {
 		finding_add(e, VERDICT_OK, "", "the configuration names no filter");
 	} else if (strcmp(state, "in-force") == 0) {

@@ -8,8 +8,6 @@
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
-#define NO_EFFECT "Flow specifications of BGP peers filter no packets."
-
 /* Add the findings about a program that runs and reports. */
 static void
 flows_check(struct exam *e, const json_t *row)
@@ -55,7 +53,8 @@ check_flowspec(struct exam *e)
 		finding_add(e, VERDICT_OK, "", "filter.table does not name inet flowspec");
 	} else if (strcmp(state, "absent") == 0) {
 		finding_add(e, VERDICT_FAIL, "", "fpm-flowspec does not run");
-		finding_cost(e, "%s", NO_EFFECT);
+		finding_cost(e, "%s",
+			     "Flow specifications of BGP peers filter no packets.");
 		finding_fix(e, "%s", "systemctl enable --now fpm-flowspec");
 	} else if (strcmp(state, "silent") == 0) {
 		finding_add(e, VERDICT_FAIL, "", "fpm-flowspec hangs, no report for %lld s",
@@ -68,7 +67,9 @@ check_flowspec(struct exam *e)
 		finding_fix(e, "%s", "journalctl -u fpm-flowspec -e");
 	} else if (strcmp(state, "down") == 0) {
 		finding_add(e, VERDICT_FAIL, "", "no session with FRR");
-		finding_cost(e, "%s", NO_EFFECT);
+		finding_cost(e, "%s",
+			     "Flow specifications of BGP peers filter no packets when "
+			     "--stale-time is over.");
 		finding_fix(e, "%s", "vtysh -c 'show bgp neighbors 127.0.0.2'");
 	} else {
 		finding_add(e, VERDICT_OK, "", "%lld sessions up, %lld flows installed",

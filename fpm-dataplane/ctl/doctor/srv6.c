@@ -196,29 +196,31 @@ headend_overhead(const json_t *encap)
 }
 
 static void
-narrow_add(struct exam *e, const struct narrow *narrow, long long overhead,
-	   const char *segment)
+narrow_add(struct exam *e, const char *dev, const json_t *narrow)
 {
-	finding_add(e, VERDICT_WARN, narrow->dev,
-		    "MTU %lld, but the way to segment %s needs %lld",
-		    narrow->room + overhead, segment, IPV6_MIN_MTU + overhead);
+	long long overhead = row_int(narrow, "overhead");
+
+	finding_add(e, VERDICT_WARN, dev, "MTU %lld, but the way to segment %s needs %lld",
+		    row_int(narrow, "mtu"), row_str(narrow, "segment"),
+		    IPV6_MIN_MTU + overhead);
 	finding_cost(e,
 		     "Outer headers have %lld octets. An IPv6 packet of 1280 octets, which "
 		     "its sender need not make smaller, does not fit and is lost.",
 		     overhead);
-	finding_fix(e, "%sip link set %s mtu %lld", e->in, narrow->dev,
-		    IPV6_MIN_MTU + overhead);
+	finding_fix(e, "%sip link set %s mtu %lld", e->in, dev, IPV6_MIN_MTU + overhead);
 }
 
 /*
  * Check that IPv6 packets of the smallest MTU fit into the links to the first segment of each
- * headend. Report a link once. Return true if they fit.
+ * headend. Report each link for the headend with the longest headers. Return true if they
+ * fit.
  */
 static bool
 mtus_check(struct exam *e)
 {
-	json_t *encaps = exam_ask(e, "encaps"), *seen = json_object();
+	json_t *encaps = exam_ask(e, "encaps"), *links = json_object(), *link;
 	const json_t *encap;
+	const char *dev;
 	size_t i, asked = 0;
 	bool good;
 
@@ -229,15 +231,20 @@ mtus_check(struct exam *e)
 
 		if (segment != NULL && ++asked <= ROUTES_ASKED_MAX)
 			narrow_find(e, &narrow, "", segment, overhead);
+		link = json_object_get(links, narrow.dev);
 		if (narrow.room != 0 && narrow.room < IPV6_MIN_MTU &&
-		    json_object_get(seen, narrow.dev) == NULL) {
-			json_object_set_new(seen, narrow.dev, json_true());
-			narrow_add(e, &narrow, overhead, segment);
-		}
+		    (link == NULL || row_int(link, "overhead") < overhead))
+			json_object_set_new(links, narrow.dev,
+					    json_pack("{s:I, s:I, s:s}", "mtu",
+						      (json_int_t)(narrow.room + overhead),
+						      "overhead", (json_int_t)overhead,
+						      "segment", segment));
 		free(segment);
 	}
-	good = json_object_size(seen) == 0;
-	json_decref(seen);
+	json_object_foreach (links, dev, link)
+		narrow_add(e, dev, link);
+	good = json_object_size(links) == 0;
+	json_decref(links);
 	json_decref(encaps);
 	return good;
 }
