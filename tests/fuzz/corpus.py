@@ -81,11 +81,17 @@ def seeds():
     )
 
 
-OWN = {4: IPv4Address("192.0.2.1").packed, 6: IPv6Address("2001:db8:0:1::1").packed}
-HOST = {4: IPv4Address("198.51.100.9").packed, 6: IPv6Address("2001:db8:0:77::9").packed}
-INTO = {4: IPv4Address("203.0.112.9").packed, 6: IPv6Address("2001:db8:0:7b::9").packed}
+OWN = {4: IPv4Address("192.0.2.1").packed, 6: IPv6Address("2001:db8:1::1").packed}
+HOST = {4: IPv4Address("198.51.100.9").packed, 6: IPv6Address("2001:db8:77::9").packed}
+INTO = {4: IPv4Address("203.0.112.9").packed, 6: IPv6Address("2001:db8:7b::9").packed}
+# Behind a headend of SRv6, and behind a VTEP, to which some flows get a label.
+SEGMENTS = {4: IPv4Address("203.0.115.9").packed, 6: IPv6Address("2001:db8:79::9").packed}
+BEHIND = {4: IPv4Address("203.0.116.9").packed, 6: IPv6Address("2001:db8:7a::9").packed}
+VTEP = {4: IPv4Address("10.0.0.1").packed, 6: IPv6Address("2001:db8:77::6").packed}
+VNI, VXLAN_PORT = 77, 4789  # packet_vxlan.c
+SVI_MAC, ROUTER_MAC = bytes.fromhex("020000000301"), bytes.fromhex("020000000302")
 PROTO = {4: 4, 6: 41}
-IP4, IP6, OPTIONS, GRE, ROUTING = 4, 41, 60, 47, 43
+IP4, IP6, OPTIONS, GRE, ROUTING, UDP = 4, 41, 60, 47, 43, 17
 
 
 def ip(family, proto, src, dst, payload):
@@ -102,7 +108,7 @@ def ip(family, proto, src, dst, payload):
 
 def far(family, n):
     """Return the address of a far end: end_address() of packet_tunnels.c."""
-    base = IPv4Address("10.0.1.0") if family == 4 else IPv6Address("2001:db8:0:e::")
+    base = IPv4Address("10.0.1.0") if family == 4 else IPv6Address("2001:db8:e::")
     return (base + n).packed
 
 
@@ -111,8 +117,15 @@ def sid(*numbers):
     return (struct.pack("!HH", 0xFC00, 1) + b"".join(n.to_bytes(2, "big") for n in numbers)).ljust(16, b"\0")
 
 
-def inside(family, to=HOST):
-    return ip(family, 17, far(family, 200), to[family], struct.pack("!4H", 4000, 53, 8, 0))
+def inside(family, to=HOST, port=4000):
+    return ip(family, UDP, far(family, 200), to[family], struct.pack("!4H", port, 53, 8, 0))
+
+
+def vxlan(outer, kind, payload, dst=SVI_MAC, vni=VNI, flags=8):
+    """Return a packet from a VTEP with an inner frame of this EtherType."""
+    inner = struct.pack("!II", flags << 24, vni << 8) + dst + ROUTER_MAC + struct.pack("!H", kind) + payload
+    head = struct.pack("!4H", 50000, VXLAN_PORT, 8 + len(inner), 0)
+    return ip(outer, UDP, VTEP[outer], OWN[outer], head + inner)
 
 
 def frame(family, packet, how=0):
@@ -126,8 +139,8 @@ def segments(proto, left, *them):
 
 
 def outer_seeds():
-    """Return inputs of fuzz_packet with outer headers: packets to each tunnel and to each SID, and
-    packets that get a label and the headers of a tunnel here."""
+    """Return inputs of fuzz_packet with outer headers: packets to each tunnel, to each SID and from VTEPs,
+    and packets that get labels and outer headers here."""
     limit = bytes((0, 4, 1, 4, 1, 1, 0))
     for each, packet in ((n, inside(n)) for n in (4, 6)):
         gre = struct.pack("!HH", 0, 0x0800 if each == 4 else 0x86DD)
@@ -156,6 +169,16 @@ def outer_seeds():
             more = segments(PROTO[each], 1, HOST[6], sid(n))
             for proto, head in ((PROTO[each], b""), (ROUTING, last), (ROUTING, more)):
                 yield frame(6, ip(6, proto, far(6, 0), sid(n), head + packet))
+    for outer in (4, 6):
+        for each, kind in ((4, 0x0800), (6, 0x86DD)):
+            for more in ({}, {"vni": VNI + 1}, {"flags": 0}, {"dst": b"\xff" * 6}, {"dst": ROUTER_MAC}):
+                yield frame(outer, vxlan(outer, kind, inside(each), **more))
+            yield frame(outer, vxlan(outer, kind, inside(each, BEHIND)))  # out of a VXLAN and into one
+        yield frame(outer, vxlan(outer, 0x0806, bytes(28)))
+        yield frame(outer, vxlan(outer, 0x8100, b"\x00\x05\x08\x00" + inside(4)))
+        yield frame(outer, inside(outer, SEGMENTS))
+        for port in range(4000, 4008):
+            yield frame(outer, inside(outer, BEHIND, port))
     yield frame(6, ip(6, IP4, far(6, 0), sid(4, 7), inside(4)))
     yield frame(6, ip(6, IP6, far(6, 0), sid(4, 5, 4, 7), inside(6)))
     # More SIDs than a packet may pass in this router.
