@@ -169,7 +169,10 @@ void
 pcapng_packet(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,
 	      const struct watch_record *rec, uint16_t snap)
 {
-	uint16_t ifidx = rec->point == WATCH_SENT ? rec->out_ifidx : rec->in_ifidx;
+	/* An inner packet belongs to the port that received its outer packet. */
+	uint16_t ifidx = rec->point == WATCH_SENT ? rec->out_ifidx
+			 : rec->outer_ifidx != 0  ? rec->outer_ifidx
+						  : rec->in_ifidx;
 	uint32_t len = rec->snap_bytes < snap ? rec->snap_bytes : snap;
 	uint32_t flags = rec->point == WATCH_WALK   ? EPB_INBOUND
 			 : rec->point == WATCH_SENT ? EPB_OUTBOUND

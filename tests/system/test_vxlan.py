@@ -22,6 +22,7 @@ from lib import api, netns
 from lib.wait import eventually
 from vxlan_links import INSIDE, PORT, VNI, fdb, gateway, known, make, neighbors
 from watching import Watching
+from test_capture import capture
 from test_ecmp import spread
 from wire import token, token_of
 
@@ -704,6 +705,22 @@ def test_the_route_to_the_vtep_may_push_labels(dut, outer):
         assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].nexthopmtu) == (3, 4, most)
         into = explained(dut, lan, lan.probe(HOST[4]))
         assert (into["verdict"], into["outer_push"], into["via"]) == ("forwarded", [300, 301], VTEP[outer])
+
+
+def test_a_capture_has_the_outer_packet_and_the_packet_inside(dut, outer):
+    """A filter is compared with the outer header of a frame that leaves, and with both headers of a frame
+    that came."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    with leaf(dut, outer):
+        probe, came = lan.probe(HOST[4]), from_vtep(dut, back(dut, 4), outer)
+        (left,) = capture(dut, lan, [probe], 1, dst=VTEP[outer])
+        sent = wan.expect_raw(token_of(probe))
+        assert left[:4] == (wan.tap, "out", sent, len(sent))
+        (whole,) = capture(dut, wan, [came], 1, dst=OWN[outer])
+        assert whole[:3] == (wan.tap, "in", bytes(came))
+        inside, left = capture(dut, wan, [came], 2, src=HOST[4])
+        assert (inside[:2], left[:2]) == ((wan.tap, "in"), (lan.tap, "out"))
+        assert Ether(inside[2])[IP].ttl == Ether(left[2])[IP].ttl + 1 == came[VXLAN][IP].ttl
 
 
 def test_packets_wait_for_the_spine(dut):

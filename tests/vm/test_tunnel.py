@@ -20,6 +20,7 @@ from scapy.packet import Raw
 from lib import api, netns
 from lib.wait import eventually
 from router import Router, running
+from test_capture import capture
 from watching import Watching
 from wire import token, token_of
 
@@ -733,6 +734,22 @@ def test_each_kind_of_tunnel_obeys_a_path_mtu(dut):
         dut.stop()
         dut.start()
         dut.ready()
+
+
+def test_a_capture_has_the_outer_packet_and_the_packet_inside(dut, tunnel):
+    """A filter is compared with the outer header of a frame that leaves, and with both headers of a frame
+    that came: first with the outer one."""
+    _, family, inner = tunnel
+    lan, wan, each = dut.wires["lan"], dut.wires["wan"], inner[0]
+    replies(dut, each)  # neighbors are known now
+    probe = echo(lan, each)
+    (left,) = capture(dut, lan, [probe], 1, dst=wan.peer(family), src=wan.own(family))
+    assert left[:2] == (wan.tap, "out") and token_of(probe) in left[2]
+    (whole,) = capture(dut, lan, [probe], 1, src=wan.peer(family), dst=wan.own(family))
+    assert whole[:2] == (wan.tap, "in") and token_of(probe) in whole[2]
+    inside, answer = capture(dut, lan, [probe], 2, src=HOST[each])
+    assert (inside[:2], answer[:2]) == ((wan.tap, "in"), (lan.tap, "out"))
+    assert len(inside[2]) == len(answer[2]) < len(whole[2])
 
 
 def test_a_daemon_that_starts_finds_the_tunnel(dut):
