@@ -77,7 +77,7 @@ static const char *const known[][2] = {
 	{"no_headroom",
 	 "the buffers of the driver have no room for more headers: fpmctl show ports"},
 	{"encap_loop",
-	 "route the far end of the tunnel by another interface: fpmctl show interfaces"},
+	 "route the far end by another interface, or find the sender (fpmctl capture)"},
 	{"ecn_ce",
 	 "the path of the tunnel is congested, or the far end copies no ECN field"},
 	{"vxlan_flags", "the sender is at fault: capture it (reason vxlan_flags)"},

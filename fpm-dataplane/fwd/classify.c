@@ -220,6 +220,9 @@ class_of_ip(const struct view *v, unsigned int i)
 		if (proto != 58)
 			return class_rest(v);
 	}
+	/* Linux writes an encapsulation limit before the packets of tunnels (RFC 2473, 5.1). */
+	if (v->family == 6 && proto == 60 && v->room >= 48)
+		return class_of_tunnel(v, kernel_outer_has_protocol(v->l3[40]));
 	switch (proto) {
 	case 2: /* IGMP */
 		return CLASS_membership;

@@ -333,6 +333,15 @@ outer_packets_of_the_kernels_tunnels_have_a_class_of_their_own(void **state)
 			assert_int_equal(class_by(BLUE, family, 89, 0, 0),
 					 CLASS_control_new);
 		}
+		for (unsigned int inner = 46; inner <= 47; inner++) {
+			unsigned int len =
+				packet(6, false, 60, 0, 0); /* an encapsulation limit */
+
+			frame[L2_LEN + 40] = (uint8_t)inner;
+			comes_by(BLUE, 6, len);
+			assert_int_equal(fwd_class(&burst, 0, PUNT_local),
+					 inner == 47 ? tunnel : CLASS_local);
+		}
 		/* Sessions of PPPoE, but not its discovery, and no frame to a group. */
 		assert_int_equal(class_of_frame(0x8864, 2),
 				 on ? CLASS_kernel_tunnel : CLASS_group);
