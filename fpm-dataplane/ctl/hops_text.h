@@ -25,7 +25,10 @@ void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... *
  * family, and ignores an MTU that limits nothing.
  */
 void hops_set_mtu(struct hops_text *w, bool ip6, uint32_t mtu_bytes);
-/* Join all next hops with "; ", and ", mtu 1400" at the end if there is an MTU. The caller frees the text. NULL: there are no next hops. */
+/*
+ * Join all next hops with "; ", and add ", mtu 1400" if the route has an MTU. The caller
+ * frees the text. NULL: there are no next hops.
+ */
 char *hops_join(struct hops_text *w);
 /* Remove what IPv6 next hops without a gateway push: see AS_COPY6 of audit_table.h. */
 void hops_drop_bare_push(struct hops_text *w);

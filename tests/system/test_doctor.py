@@ -419,8 +419,8 @@ def test_a_tap_whose_name_is_taken_is_told(own_dut):
 
 def test_who_may_not_ask_is_told_so(dut):
     """The doctor says that a user has no access to the running daemon. It shows no command that starts
-    the daemon, and does not report success. The test runs fpmctl as the user `nobody`. This user
-    cannot read every folder of a clone, so the test runs a copy in a folder that it can read."""
+    the daemon, and does not report success. The user `nobody` may have no access to the clone, so the
+    test runs a copy of fpmctl in another folder."""
     ctl = shutil.copy(dut.daemon.ctl, dut.dir)
     done = subprocess.run([ctl, "-s", dut.socket, "--json", "doctor", "daemon"],
                           capture_output=True, text=True, check=False, user=65534, group=65534,

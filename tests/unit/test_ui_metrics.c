@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-static _Atomic bool no_files; /* the system has no more files */
+static _Atomic bool no_files; /* accept4() fails with ENFILE */
 
 /* libmicrohttpd calls this function in the place of the function of the C library. */
 int
