@@ -3,8 +3,9 @@
 """Run faults for T seconds, with the same schedule for the same SEED. Exit code 0: no packet was
 lost outside the declared windows, none took a wrong path, and all tables were right in the end.
 
-    T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault REPEAT=0 EACH=0
+    T=60 LEAST=0 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault REPEAT=0 EACH=0
 
+The run is longer than T if fewer than LEAST different faults have been drawn by then.
 REPEAT=n is for measurements: each fault comes n times, by turns, or until T is over. A fault
 starts when the network is quiet again, however long that takes. With EACH=n each fault comes n
 times in the order of ONLY, overlapping, or until T is over.
@@ -39,6 +40,7 @@ from lib.linkwatch import LinkWatch
 from lib.wait import Timeout, eventually
 
 TELL_S = 60
+AFTER_END_S = 8  # a fault that is no longer than this may last until after the end of the time
 GOOD_RUN_S = 11  # a little more than GOOD_RUN_MS of the supervisor
 # The memory that malloc, a replay and each first use may add. With few routes it was 1 to 11 MiB
 # in nine runs, and did not grow after a minute.
@@ -84,18 +86,19 @@ def _session(run):
     return False
 
 
-def schedule(run, seconds, only):
-    """Run faults, one after the other or overlapping, until the time is up: first each fault once,
-    if the time suffices, then by weight."""
+def schedule(run, seconds, only, least):
+    """Run faults, one after the other or overlapping, until the time is up and `least` different
+    faults have been drawn: first each fault once, if the time suffices, then by weight."""
     names = [n for n in faults.FAULTS if not only or n in only]
     weights = [faults.FAULTS[n].weight for n in names]
     first, kept = run.rng.sample(names, len(names)), Kept(run)
+    least = min(least, sum(faults.FAULTS[n].longest <= AFTER_END_S for n in names))
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(run.drawn) < least:
         name = first.pop() if first else run.rng.choices(names, weights)[0]
         pause, quiet = run.rng.uniform(0.1, 1.5), run.rng.random() < 0.4
         function = faults.FAULTS[name]
-        if function.longest > max(end - time.monotonic(), 8):
+        if function.longest > max(end - time.monotonic(), AFTER_END_S):
             continue
         stamp(run, f"{name}: {function.__doc__.splitlines()[0]}")
         kept.before(function)
@@ -278,7 +281,7 @@ def growth(rss, last, routes):
     return now - rss[0][2], LEAK_BYTES if routes <= FEW else LEAK_BYTES_MANY
 
 
-def chaos(seconds, seed, n4, rate, only, repeat, each):
+def chaos(seconds, seed, n4, rate, only, repeat, each, least):
     """Run chaos and judge it. Returns the exit code."""
     rng = random.Random(seed)
     long = f"{repeat or each} of each" if repeat or each else f"{seconds:g} s"
@@ -305,7 +308,7 @@ def chaos(seconds, seed, n4, rate, only, repeat, each):
         elif each:
             in_order(run, each, seconds, only)
         else:
-            schedule(run, seconds, only)
+            schedule(run, seconds, only, least)
         bed.labelled.end()
         bed.segments.end()
         wait_quiet(run, bed.patience(45))
@@ -473,7 +476,7 @@ def main():
     seconds = number("T", math.inf if repeat or each else 60, 1, float)
     # With 100 routes or more, each cell of the full table has a prefix that no other prefix covers.
     table, rate = number("ROUTES", 20000, 100), number("RATE", 1500, 1)
-    return chaos(seconds, seed, table, rate, only, repeat, each)
+    return chaos(seconds, seed, table, rate, only, repeat, each, number("LEAST", 0, 0))
 
 
 if __name__ == "__main__":
