@@ -93,10 +93,10 @@ class Alone(Router):
 
     def flush(self, *words):
         """Run `ip route flush` for both families. `ip` gives up after 30 s, although its only round
-        may have deleted all."""
+        may have deleted all. The round may take minutes if the table is large and the CPUs are busy."""
         for family in ("-4", "-6"):
             argv = ["ip", "-n", self.ctl, family, "route", "flush", *" ".join(words).split()]
-            while "not completed" in netns.command(argv, check=False):
+            while "not completed" in netns.command(argv, check=False, timeout=600):
                 pass
 
     def has(self, *prefixes):
