@@ -11,6 +11,7 @@
 #include "fwd/headend.h"
 #include "fwd/label.h"
 #include "fwd/local_reason.h"
+#include "fwd/outer_fast.h"
 #include "fwd/sid.h"
 #include "fwd/tunnel.h"
 #include "fwd/vlan.h"
@@ -442,15 +443,15 @@ packet_may_pass(struct burst *b, unsigned int i, enum path_kind kind)
 	return !missing;
 }
 
-/* Return true if the paths of all entries are adjacencies. */
-static inline bool
-burst_all_adj(const struct burst *b)
+/* Return the kind of all paths of a burst. PATH_NONE: the kinds differ, or no route. */
+static inline enum path_kind
+burst_path_kind(const struct burst *b)
 {
 	fib_path differ = 0;
 
 	for (unsigned int i = 0, n = b->n; i < n; i++)
-		differ |= b->path[i] ^ PATH(PATH_ADJ, 0);
-	return path_kind(differ) == 0;
+		differ |= b->path[i] ^ b->path[0];
+	return path_kind(differ) == 0 ? path_kind(b->path[0]) : PATH_NONE;
 }
 
 /* Return true if fib_adj_touch() has nothing to do, which is nearly always true. */
@@ -458,6 +459,47 @@ static inline bool
 adj_is_used(_Atomic uint8_t *used, uint32_t adj)
 {
 	return atomic_load_explicit(&used[adj], memory_order_relaxed) == ADJ_USED;
+}
+
+/*
+ * Let the fast stages for labels and outer headers take packets without a plain adjacency.
+ * Move the packets that they do not take to the slow path.
+ *
+ * encap, tunnel, adj: a bit for each packet with such a path. `adj` has further paths, too.
+ */
+static void
+burst_use_others(struct burst *b, uint64_t encap, uint64_t tunnel, uint64_t adj)
+{
+	uint64_t odd = encap | tunnel | adj;
+
+	if (encap != 0 && path_is_headend(b->fwd->fib, b->path[__builtin_ctzll(encap)])) {
+		b->into = fwd_outer_fast_adjacency(b, encap);
+		encap &= ~b->into;
+	}
+	if (encap != 0) {
+		b->push = fwd_push_fast_adjacency(b, encap);
+		adj |= encap & ~b->push;
+	}
+	if (adj != 0)
+		b->into |= fwd_outer_fast_adjacency(b, adj);
+	if (tunnel != 0)
+		b->into |= fwd_tunnel_fast_adjacency(b, tunnel);
+	burst_to_slow(b, odd & ~(b->push | b->into));
+}
+
+/* Let the fast stages for labels and outer headers take what they can of `odd`. */
+static __attribute__((noinline)) void
+burst_use_mixed(struct burst *b, uint64_t odd)
+{
+	uint64_t encap = 0, tunnel = 0;
+
+	for (uint64_t rest = odd; rest != 0; rest &= rest - 1) {
+		enum path_kind kind = path_kind(b->path[__builtin_ctzll(rest)]);
+
+		encap |= kind == PATH_ENCAP ? rest & -rest : 0;
+		tunnel |= kind == PATH_ONLINK ? rest & -rest : 0;
+	}
+	burst_use_others(b, encap, tunnel, odd & ~(encap | tunnel));
 }
 
 /*
@@ -487,37 +529,25 @@ adj_use_fast(struct burst *b, bool all)
 		if (hop == 0 || !fib_adj_touch(used, adj))
 			odd |= 1ull << i;
 	}
-	if (odd != 0 && b->tag_bytes == 0) {
-		b->push = fwd_push_fast_adjacency(b, odd);
-		odd &= ~b->push;
-		b->into = fwd_tunnel_fast_adjacency(b, odd);
-		odd &= ~b->into;
-	}
-	burst_to_slow(b, odd);
-}
-
-/*
- * Handle a burst of fast-path packets that all get labels. Return false for any other
- * burst.
- */
-static bool
-burst_push_all(struct burst *b)
-{
-	if (path_kind(b->path[0]) != PATH_ENCAP || b->tag_bytes != 0 ||
-	    path_is_headend(b->fwd->fib, b->path[0]))
-		return false;
-	b->push = fwd_push_fast_adjacency(b, burst_all(b));
-	return b->push == burst_all(b);
+	if (odd != 0 && b->tag_bytes == 0)
+		burst_use_mixed(b, odd);
+	else
+		burst_to_slow(b, odd);
 }
 
 void
 fwd_adjacency_fast(struct burst *b)
 {
 	bool all = (b->fast4 | b->fast6) == burst_all(b);
+	enum path_kind kind = all ? burst_path_kind(b) : PATH_NONE;
 
-	if (all && burst_all_adj(b))
+	if (kind == PATH_ADJ)
 		adj_use_fast(b, true);
-	else if (!all || !burst_push_all(b))
+	else if (kind == PATH_ENCAP && b->tag_bytes == 0)
+		burst_use_others(b, burst_all(b), 0, 0);
+	else if (kind == PATH_ONLINK && b->tag_bytes == 0)
+		burst_use_others(b, 0, burst_all(b), 0);
+	else
 		adj_use_fast(b, false);
 }
 

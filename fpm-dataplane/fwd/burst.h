@@ -163,6 +163,13 @@ struct fwd_leg {
 	const struct fib_iface *iface; /* the interface over VXLAN */
 	unsigned int pmtu; /* path MTU of outer packets; FIB_PMTU_NONE: unknown */
 	uint8_t head[40];  /* outer header of a headend, without the flow label */
+	/*
+	 * The egress interface, if all flows go to one resolved neighbor; NULL: find it for
+	 * each packet.
+	 */
+	const struct fib_iface *out;
+	uint32_t adj;     /* the adjacency of this neighbor */
+	uint16_t room[2]; /* the longest inner packet of IPv4, and of IPv6 */
 };
 
 #define FWD_LEGS 64 /* indexed by adjacency or headend; a power of two */

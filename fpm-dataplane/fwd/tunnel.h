@@ -204,10 +204,10 @@ void fwd_tunnel_rewrite(struct burst *b, unsigned int i);
  *
  * fwd_tunnel_fast_parse() sets fast4 and fast6 of packets that came out of a tunnel.
  * fwd_tunnel_fast_adjacency() returns a bit for each fast-path packet of `odd` that goes
- * into a tunnel, or gets an outer header by outer_fast.c. The packets of `odd` have no
- * plain adjacency. fwd_tunnel_fast_rewrite() writes the headers of the packets of `which`,
- * and returns a bit for each unusual packet, which is not written. fwd_tunnel_fast_cut()
- * does fwd_tunnel_cut() for the fast path.
+ * into a tunnel. The paths of all packets of `odd` are PATH_ONLINK.
+ * fwd_tunnel_fast_rewrite() writes the headers of the packets of `which`, also of packets
+ * that get an outer header by outer_fast.c, and returns a bit for each unusual packet,
+ * which is not written. fwd_tunnel_fast_cut() does fwd_tunnel_cut() for the fast path.
  */
 void fwd_tunnel_fast_parse(struct burst *b);
 uint64_t fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd);

@@ -91,20 +91,18 @@ packet_enters(struct burst *b, unsigned int i, const struct fib_iface *tunnel)
 uint64_t
 fwd_tunnel_fast_adjacency(struct burst *b, uint64_t odd)
 {
-	uint64_t into = 0, others = 0;
+	uint64_t into = 0;
 
 	for (; odd != 0; odd &= odd - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(odd);
 		const struct fib_iface *tunnel = path_tunnel(b->fwd->fib, b->path[i]);
 
-		if (tunnel == NULL)
-			others |= odd & -odd;
 		if (tunnel == NULL || !packet_enters(b, i, tunnel))
 			continue;
 		b->hop[i] = tunnel->ifidx; /* see burst_leaves_by_tunnel() */
 		into |= odd & -odd;
 	}
-	return others == 0 ? into : into | fwd_outer_fast_adjacency(b, others);
+	return into;
 }
 
 /*
