@@ -131,6 +131,17 @@ struct fwd_decap_pattern {
 	uint64_t value[FWD_PATTERN_BYTES / 8], mask[FWD_PATTERN_BYTES / 8];
 };
 
+/* The group of a segment of SRv6 in a FIB, valid until the next quiescent state. */
+struct fwd_segment {
+	uint64_t epoch; /* of the lookup; valid while it is equal to fwd.outer_epoch */
+	const struct poptrie *pt6;
+	uint64_t dst[2]; /* the segment, in network order */
+	uint32_t group;
+};
+
+#define FWD_SEGMENTS_LOG2 7
+#define FWD_SEGMENTS      (1 << FWD_SEGMENTS_LOG2)
+
 /* The path of packets into a tunnel, valid until the next quiescent state. */
 struct fwd_outer {
 	uint64_t epoch; /* of the lookup; valid while it is equal to fwd.outer_epoch */
@@ -236,6 +247,8 @@ struct fwd {
 	struct fwd_outer outer[FWD_OUTERS]; /* see fwd_outer_into() */
 	struct fwd_leg leg[FWD_LEGS];       /* see outer_fast.c */
 	struct fwd_exit exit[BURST_MAX];    /* by entry of the burst, see outer_fast.c */
+	/* Indexed by a hash of the segment, see fwd/lookup.c. */
+	struct fwd_segment segment[FWD_SEGMENTS];
 	struct fib_tunnel_last found;
 	const struct fib_iface *found_svi; /* see fib_vxlan_find() */
 	struct fib_iface sid_in; /* ingress interface of packets by_sid, see fwd/sid.c */
@@ -291,6 +304,7 @@ struct burst {
 	uint16_t ifidx;
 	bool rx_cksum;
 	bool vrf_counted; /* the packets are counted for their VRFs already */
+	bool segments;    /* fwd_decap_fast() has written all destinations: next segments */
 	bool noted;       /* rec[] is valid: a session watches, or fwd_explain() runs */
 	bool inside;      /* inner packets; the outer headers are still in the frames */
 	uint16_t shown;   /* octets that fwd_tunnel_show() cut off the front of a frame */

@@ -95,6 +95,49 @@ dst6_is_one(const uint8_t *const *dst6, unsigned int n)
 }
 
 /*
+ * Look up destinations that are segments of SRv6. Packets have few different segments,
+ * which are addresses or long prefixes, and the lookup of such an address takes many steps.
+ * So the results are kept until the next quiescent state.
+ */
+static __attribute__((noinline)) void
+segments_look_up(struct fwd *f, const struct poptrie *pt6, const uint8_t *const *dst6,
+		 uint32_t *group, unsigned int n)
+{
+	struct fwd_segment *of[BURST_MAX];
+	const uint8_t *missed[BURST_MAX];
+	uint32_t found[BURST_MAX];
+	uint8_t at[BURST_MAX];
+	unsigned int n_missed = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		uint64_t dst[2], x;
+		struct fwd_segment *s;
+
+		memcpy(dst, dst6[i], sizeof(dst));
+		x = (dst[0] ^ dst[1] * 0xc2b2ae3d27d4eb4fu) * 0x9e3779b97f4a7c15u;
+		s = &f->segment[x >> (64 - FWD_SEGMENTS_LOG2)];
+		group[i] = s->group;
+		if (__builtin_expect(((s->dst[0] ^ dst[0]) | (s->dst[1] ^ dst[1]) |
+				      (s->epoch ^ f->outer_epoch)) == 0 &&
+					     s->pt6 == pt6,
+				     1))
+			continue;
+		of[n_missed] = s;
+		missed[n_missed] = dst6[i];
+		at[n_missed++] = (uint8_t)i;
+	}
+	if (n_missed == 0)
+		return;
+	poptrie6_lookup_bulk(pt6, missed, found, n_missed);
+	for (unsigned int k = 0; k < n_missed; k++) {
+		group[at[k]] = found[k];
+		*of[k] = (struct fwd_segment){
+			.epoch = f->outer_epoch, .pt6 = pt6, .group = found[k]};
+		memcpy(of[k]->dst, missed[k], sizeof(of[k]->dst));
+	}
+}
+
+/*
  * Look up a burst that is all fast-path IPv6. If all destinations are equal, look up one,
  * because packets to an end point of SRv6 have one destination, and a lookup of a /128
  * takes many steps.
@@ -108,7 +151,9 @@ lookup_fast6(struct burst *b, const struct poptrie *pt6)
 
 	for (unsigned int i = 0; i < b->n; i++)
 		dst6[i] = burst_l3(b, i) + 24;
-	if (dst6_is_one(dst6, b->n)) {
+	if (b->segments) {
+		segments_look_up(b->fwd, pt6, dst6, v6->group, b->n);
+	} else if (dst6_is_one(dst6, b->n)) {
 		group = poptrie6_lookup(pt6, dst6[0]);
 		for (unsigned int i = 0; i < b->n; i++)
 			v6->group[i] = group;

@@ -151,7 +151,7 @@ burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	b->ifidx = q->ifidx;
 	sampled = fwd_sample(b);
 	b->rx_cksum = q->rx_cksum;
-	b->vrf_counted = false;
+	b->vrf_counted = b->segments = false;
 	if (vlans)
 		of = fwd_look(b);
 	else

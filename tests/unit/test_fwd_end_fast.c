@@ -54,7 +54,9 @@ end_up(void **state)
 	route6(next6[1], 48, 22, PATH(PATH_LOCAL, 2));
 	route6(next6[2], 48, 23, PATH(PATH_LOCAL, 0));
 	assert_int_equal(poptrie_add(red->tries.pt6, sid6, 48, 20), 0);
-	for (unsigned int k = 0; k < 3; k++)
+	assert_int_equal(poptrie_add(red->tries.pt6, next6[0], 48, 24), 0);
+	fib->group[24] = group_word_single(PATH(PATH_ADJ, 2));
+	for (unsigned int k = 1; k < 3; k++)
 		assert_int_equal(poptrie_add(red->tries.pt6, next6[k], 48, 21 + k), 0);
 	assert_int_equal(poptrie_commit(red->tries.pt6), 0);
 	return 0;
@@ -213,6 +215,14 @@ both_pass(unsigned int n, unsigned int tags)
 		n_hits++;
 }
 
+/* Let the route of the first of the next segments lead to a group. */
+static void
+segment_leads_to(uint32_t group)
+{
+	assert_int_equal(poptrie_add(fib->copy[0].pt6, next6[0], 48, group), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
+}
+
 static void
 tables_choose(bool shift)
 {
@@ -226,6 +236,7 @@ tables_choose(bool shift)
 	if (below(4) == 0)
 		fib->sid[1].flavors |= below(2) == 0 ? SRV6_PSP : SRV6_USD;
 	fib->group[21] = group_word_single(PATH(PATH_ADJ, 1));
+	segment_leads_to(21);
 }
 
 /* Change the tables, as if another thread had done it before a quiescent state. */
@@ -234,7 +245,7 @@ tables_change(void)
 {
 	struct fib_iface *in = fib->iface[WAN];
 
-	switch (below(13)) {
+	switch (below(14)) {
 	case 0:
 		fib->group[20] = group_word_single(PATH(PATH_LOCAL, 2));
 		break;
@@ -271,6 +282,9 @@ tables_change(void)
 	case 11:
 		fib->sid[1].family = 6;
 		memcpy(fib->sid[1].hop.octet, next6[0], 16);
+		break;
+	case 12:
+		segment_leads_to(24);
 		break;
 	default:
 		fib->group[21] = group_word_single(PATH(PATH_BLACKHOLE, 0));
@@ -503,11 +517,61 @@ a_packet_that_goes_on_counts_once_for_its_vrf(void **state)
 	}
 }
 
+/*
+ * A lookup whose results are kept (segments_look_up()) finds the same as any other lookup:
+ * for destinations that differ in either half, in two VRFs, before and after a change of the
+ * routes.
+ */
+static void
+kept_lookups_are_like_others(void **state)
+{
+	struct burst *at = &fast.burst;
+
+	srandom(72);
+	tables_choose(false);
+	side_reset(&fast);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		fib_path kept[BURST_MAX];
+
+		if (round % 16 == 0) {
+			epoch_next(1);
+			segment_leads_to(21 + below(3));
+			for (uint8_t k = 1; k < 9; k++)
+				route6((const uint8_t[16]){0xfc, [5] = 3, [15] = k}, 128,
+				       24 + below(3), PATH(PATH_ADJ, 1 + below(2)));
+		}
+		fib->iface[WAN]->vrf = below(2) == 0 ? RED : 0;
+		at->fwd = &fast.fwd;
+		at->in = fib->iface[WAN];
+		at->n = (uint16_t)(2 + below(BURST_MAX - 1));
+		at->fast4 = 0;
+		at->fast6 = burst_all(at);
+		for (unsigned int i = 0; i < at->n; i++) {
+			uint8_t *ip = fast.packet[i].buffer + HEADROOM + L2_LEN;
+
+			at->m[i] = &fast.packet[i].m;
+			at->l2[i] = ip - L2_LEN;
+			memcpy(ip + 24, next6[below(4)], 16);
+			ip[24 + 4] = below(2) == 0 ? 0 : (uint8_t)random();
+			ip[38] = below(2) == 0 ? 0 : (uint8_t)random();
+			ip[39] = (uint8_t)below(16);
+		}
+		at->segments = true;
+		fwd_lookup(at);
+		memcpy(kept, at->path, sizeof(kept));
+		at->segments = false;
+		fwd_lookup(at);
+		assert_memory_equal(kept, at->path, at->n * sizeof(kept[0]));
+	}
+	fib->iface[WAN]->vrf = 0;
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(end_points_agree, end_up, down),
+		cmocka_unit_test_setup_teardown(kept_lookups_are_like_others, end_up, down),
 		cmocka_unit_test_setup_teardown(other_end_points_make_no_pattern, end_up,
 						down),
 		cmocka_unit_test_setup_teardown(packets_of_the_kernel_make_no_pattern,
