@@ -265,9 +265,10 @@ def nexthops_of(rows):
 
 
 @contextlib.contextmanager
-def bed(name, daemons=(), peer_root="/"):
+def bed(name, daemons=(), peer_root="/", before=None):
     """Run a router with its bfdd, and a peer, for the length of a with block. Both sides also run the
-    daemons of `daemons`. The peer's FRR is in the root `peer_root`."""
+    daemons of `daemons`. The peer's FRR is in the root `peer_root`. before(router) runs
+    before the daemon starts."""
     if not present(peer_root) and peer_root != "/":
         pytest.skip("no newer FRR: make frr-root")
     if shutil.which("vtysh") is None or not os.path.exists("/usr/lib/frr/bfdd"):
@@ -277,6 +278,8 @@ def bed(name, daemons=(), peer_root="/"):
         # A test replaces the file of the program.
         made.daemon.program = shutil.copy(made.daemon.program, f"{made.dir}/fpm-dataplane")
         made.edit_config("log-level: info", f'bfd: {{dplane: "127.0.0.1:{PORT}"}}\nlog-level: info')
+        if before:
+            before(made)
         made.start()
         made.zebra.close()
         both = Bfd(made, daemons=daemons, peer_root=peer_root)
