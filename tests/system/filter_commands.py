@@ -15,10 +15,13 @@ set nets4 { type ipv4_addr; flags interval; }
 set nets6 { type ipv6_addr; flags interval; }
 set hosts { type ipv4_addr; }
 set pairs { type ipv4_addr . inet_service; flags interval; }
+set pairs6 { type ipv6_addr . inet_service; flags interval; }
 set times { type ipv4_addr; flags interval,timeout; timeout 1h; }
 set fives { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; flags interval; }
 map paths { type inet_proto : verdict; }
 map ways { type ipv4_addr . inet_service : verdict; flags interval,timeout; timeout 1h; }
+map ranges4 { type ipv4_addr . inet_service : verdict; flags interval; }
+map ranges6 { type ipv6_addr . inet_service : verdict; flags interval; }
 counter named { }
 limit few { rate 1/day burst 7 packets; }
 limit many { rate over 1/day burst 5 packets; }
@@ -28,10 +31,16 @@ USES = {
     "nets6": ("ip6 saddr {}@nets6", "ip6 daddr {}@nets6"),
     "hosts": ("ip saddr {}@hosts", "ip daddr {}@hosts"),
     "pairs": ("ip saddr . tcp dport {}@pairs", "ip daddr . udp dport {}@pairs"),
+    "pairs6": ("ip6 saddr . udp dport {}@pairs6", "ip6 daddr . tcp dport {}@pairs6"),
     "times": ("ip saddr {}@times", "ip daddr {}@times"),
     "fives": ("ip saddr . ip daddr . meta l4proto . th sport . th dport {}@fives",),
 }
-MAPS = {"paths": "meta l4proto vmap @paths", "ways": "ip saddr . th dport vmap @ways"}
+MAPS = {
+    "paths": "meta l4proto vmap @paths",
+    "ways": "ip saddr . th dport vmap @ways",
+    "ranges4": "ip saddr . tcp dport vmap @ranges4",
+    "ranges6": "ip6 saddr . udp dport vmap @ranges6",
+}
 
 
 class Commands(filter_random.Rules):
@@ -132,11 +141,15 @@ class Commands(filter_random.Rules):
         if "/" in net:
             net = str(filter_random.ipaddress.ip_network(net, strict=False))
         ports = rnd.choice((str(port), f"{port}-{port + 1000}", "0-65535"))
+        net6 = rnd.choice(("2001:db8::/32", "2001:db8:aaaa::1", "2001:db8:f000::/36", "2001:db8:4::-2001:db8:bbbb::5"))
         keys = {
             "nets4": net,
-            "nets6": rnd.choice(("2001:db8::/32", "2001:db8:aaaa::1", "2001:db8:f000::/36", "2001:db8:4::-2001:db8:bbbb::5")),
+            "nets6": net6,
             "hosts": rnd.choice((src, dst)),
             "pairs": f"{net} . {ports}",
+            "pairs6": f"{net6} . {ports}",
+            "ranges4": f"{net} . {ports}",
+            "ranges6": f"{net6} . {ports}",
             "times": net,
             "fives": f"{net} . {dst}/{rnd.choice((8, 24))} . {rnd.choice(('tcp', 'udp'))} . 0-65535 . {ports}",
             "paths": rnd.choice(("tcp", "udp", "icmp", "ipv6-icmp", "47", "*")),

@@ -26,9 +26,15 @@ set nets4 {{ type ipv4_addr; flags interval; elements = {{ {nets4} }} }}
 set nets6 {{ type ipv6_addr; flags interval; elements = {{ {nets6} }} }}
 set hosts {{ type ipv4_addr; elements = {{ {hosts} }} }}
 set pairs {{ type ipv4_addr . inet_service; flags interval; elements = {{ {pairs} }} }}
+set pairs6 {{ type ipv6_addr . inet_service; flags interval; elements = {{ {pairs6} }} }}
+map ranges4 {{ type ipv4_addr . inet_service : verdict; flags interval; elements = {{ {ranges4} }} }}
+map ranges6 {{ type ipv6_addr . inet_service : verdict; flags interval; elements = {{ {ranges6} }} }}
 map paths {{ type inet_proto : verdict; elements = {{ {paths} }} }}
 counter named {{ }}
 """
+# Ranges of the maps. A range may contain those before it, and then the first of them decides.
+RANGES4 = ("10.200.0.0/24 . 80-90", "10.1.2.0/24 . 53-443", "10.0.0.0/8 . 22-8080", "192.0.2.0/25 . 22", "0.0.0.0/0 . 53-60000")
+RANGES6 = ("2001:db8:aaaa::/64 . 80-90", "2001:db8:aaaa::/48 . 53-443", "2001:db8::/32 . 22-8080", "2000::/3 . 1-60000")
 REJECTS = (
     "reject",
     "reject with icmpx admin-prohibited",
@@ -45,6 +51,30 @@ FORMS = {
         "chain c { counter drop\n}\nmap m { type ipv4_addr . inet_service : verdict; flags interval, timeout; timeout 1h;"
         " elements = { 10.0.0.0/8 . 1-100 : drop, 192.0.2.0/24 . 443 : jump c } }",
         "ip saddr . tcp dport vmap @m\nip saddr . udp dport vmap @m\ncounter",
+    ),
+    "overlapping ranges of pairs": (
+        "chain c { counter drop\n}\nmap m { type ipv4_addr . inet_service : verdict; flags interval; elements = {"
+        " 10.200.0.0/16 . 80-443 : jump c, 10.0.0.0/8 . 1-9000 : continue, 8.0.0.0-12.0.0.0 . 0-65535 : drop,"
+        " 192.0.2.0/24 . 22 : drop } }\nmap m6 { type ipv6_addr . inet_service : verdict; flags interval; elements = {"
+        " 2001:db8:aaaa::/48 . 80-443 : drop, 2001:db8::/32 . 1-9000 : continue, 2000::/3 . 0-65535 : drop } }",
+        "ip saddr . tcp dport vmap @m\nip saddr . udp dport vmap @m\nip6 saddr . tcp dport vmap @m6\n"
+        "ip6 saddr . udp dport vmap @m6\ncounter",
+    ),
+    "pairs with a default": (
+        "map m { type ipv4_addr . inet_service : verdict; flags interval; elements = { 10.0.0.0/8 . 80-443 : drop, * : continue } }",
+        "ip saddr . tcp dport vmap @m counter\ncounter",
+    ),
+    "ranges without a name": (
+        "set s { type ipv4_addr . inet_service; flags interval; elements = { 10.0.0.0/8 . 80-443, 192.0.2.0/24 . 22 } }",
+        "ip saddr . tcp dport != @s counter\nip6 saddr != 2001:db8:aaaa::/48 udp dport . ip6 daddr { 22-443 . 2001:db8:f000::/36 } counter drop\n"
+        "ip daddr . th sport . meta length { 198.51.100.0/25 . 22-100 . 60-120 } counter drop\n"
+        "ip6 daddr . meta l4proto . th dport { 2001:db8:f000::/36 . tcp . 22-100 } counter reject\n"
+        'iifname . ip6 saddr . udp dport vmap { "l*" . 2001:db8:bbbb::/48 . 50-60 : drop, "lan0" . ::/0 . 0-79 : accept }\n'
+        "ip6 saddr . ip6 hoplimit { 2001:db8::/32 . 1-5 } counter drop\nicmp type . icmp code { 3-8 . 0 } counter drop\ncounter",
+    ),
+    "ranges of pairs with a timeout and a counter": (
+        "set s { type ipv6_addr . inet_service; flags interval,timeout; counter; elements = { 2001:db8:aaaa::/48 . 80-443 timeout 1h } }",
+        "ip6 saddr . tcp dport @s counter drop\nip6 saddr . udp sport @s counter drop\ncounter",
     ),
     "map with a default": (
         "chain c { counter drop\n}\nmap m { type inet_proto : verdict; elements = { tcp : goto c, * : continue } }",
@@ -125,6 +155,7 @@ class Rules:
             "nets6": {f"2001:db8:{x:x}::/48" for x in rnd.sample(range(4), 2)} | {"2001:db8:aaaa::/64"},
             "hosts": set(rnd.sample(SOURCES + TARGETS, 3)),
             "pairs": {f"10.0.0.0/8 . {rnd.choice(PORTS)}", "192.0.2.0/24 . 50-100"},
+            "pairs6": {"2001:db8:aaaa::/48 . 22-60", f"2001:db8:4::/64 . {rnd.choice(PORTS)}"},
         }  # fmt: skip
         if rnd.random() < 0.5:  # sets of many addresses are in a Poptrie
             self.elements["nets4"] |= {f"14.{n}.0.0/{rnd.randint(17, 32)}" for n in range(40)}
@@ -132,6 +163,8 @@ class Rules:
             self.elements["hosts"] |= {f"14.0.0.{n}" for n in range(40)}
         sets = SETS.format(
             paths=f"tcp : {self._simple()}, udp : jump sub0",
+            ranges4=self._ranges(RANGES4),
+            ranges6=self._ranges(RANGES6),
             **{name: ", ".join(sorted(some)) for name, some in self.elements.items()},
         )
         policy = rnd.choice(("accept", "accept", "drop"))
@@ -157,6 +190,12 @@ class Rules:
             lines += [f"add element {table} {name} {{ {', '.join(sorted(new))} }}"] * bool(new)
         return "\n".join(lines) + "\n"
 
+    def _ranges(self, ranges):
+        """Return some of the ranges in their order, each with a verdict."""
+        some = sorted(self.rnd.sample(range(len(ranges)), self.rnd.randint(1, len(ranges))))
+        verdicts = ("accept", "drop", "continue", "return", "jump sub0", "goto sub0")
+        return ", ".join(f"{ranges[i]} : {self.rnd.choice(verdicts)}" for i in some)
+
     def _element(self, name):
         """Return an element for the set `name`. A packet may match the element."""
         rnd = self.rnd
@@ -166,7 +205,9 @@ class Rules:
             return rnd.choice(("2001:db8:4::/63", "2001:db8:bbbb::/48", "2001:db8:bbbb::5/128", "::/3"))
         if name == "hosts":
             return rnd.choice(SOURCES + TARGETS)
-        return f"{rnd.choice(SOURCES)} . {rnd.choice(PORTS)}"
+        first = rnd.choice(PORTS)
+        ports = rnd.choice((f"{first}", f"{first}-{first + rnd.randint(1, 9000)}"))
+        return f"{rnd.choice(SOURCES6 if name == 'pairs6' else SOURCES)}{rnd.choice(('', '/24'))} . {ports}"
 
     def _chain(self, name, count, jump, hook=""):
         rules = "\n".join(self._rule(jump) for _ in range(count))
@@ -209,7 +250,8 @@ class Rules:
                 (f"ip6 saddr {rnd.choice(['', '!= '])}@nets6", 6),
                 (f"ip {rnd.choice(['saddr', 'daddr'])} @hosts", 4),
                 ("ip saddr . tcp dport @pairs", 4),
-                ("ip saddr . udp dport @pairs", 4),
+                (f"ip saddr . udp dport {rnd.choice(('', '!= '))}@pairs", 4),
+                (f"ip6 saddr . {rnd.choice(('tcp', 'udp'))} dport {rnd.choice(('', '!= '))}@pairs6", 6),
                 (f"ip saddr . ip daddr . meta l4proto {{ {src} . {dst} . tcp }}", 4),
                 (f"meta nfproto {rnd.choice(['ipv4', 'ipv6'])}", None),
                 (f"meta l4proto {rnd.choice(['tcp', 'udp', '{ icmp, ipv6-icmp, 47 }', '!= tcp'])}", None),
@@ -271,6 +313,11 @@ class Rules:
             done += ["ip6 dscp set ef", rnd.choice(REJECTS6)]
         if jump and family is None and not has_upper:
             done += ["meta l4proto vmap @paths"] * 2
+        # The maps jump to sub0.
+        if jump and family in (None, 4, 6) and not has_upper:
+            its = family or rnd.choice((4, 6))
+            ip = "ip" if its == 4 else "ip6"
+            done += [f"{ip} {rnd.choice(('saddr', 'daddr'))} . {rnd.choice(('tcp', 'udp'))} dport vmap @ranges{its}"] * 2
         count = rnd.choice(("counter", "counter", "counter", "counter name named", ""))
         return " ".join([*parts, count, rnd.choice(done)]) or "counter"
 
@@ -278,7 +325,10 @@ class Rules:
 def _overlap(a, b):
     """Return True if two elements may not be in a set of intervals together."""
     if " . " in a:
-        return True  # pairs are not compared: only an empty set gets a pair
+        pairs = [x.split(" . ") for x in (a, b)]
+        nets = [ipaddress.ip_network(net, strict=False) for net, _ in pairs]
+        ends = [[int(n) for n in ports.split("-")] for _, ports in pairs]
+        return nets[0].overlaps(nets[1]) and max(e[0] for e in ends) <= min(e[-1] for e in ends)
     return ipaddress.ip_network(a).overlaps(ipaddress.ip_network(b))
 
 
