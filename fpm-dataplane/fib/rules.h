@@ -103,7 +103,9 @@ struct fib_rules_key {
 	uint32_t flow_hash;
 	uint16_t vrf; /* 0: none */
 	uint8_t family;
-	bool back; /* the reverse path of a packet: rules see its ports exchanged */
+	bool back;     /* the reverse path of a packet: rules see its ports exchanged */
+	bool no_ports; /* rules see `proto` as the protocol, and no ports */
+	uint8_t proto;
 };
 
 struct fib_rules_hit {

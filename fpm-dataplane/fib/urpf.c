@@ -75,7 +75,9 @@ group_by_rules(const struct fib *fib, const struct fib_rules *rules,
 				    .vrf_ifindex = fib_rules_vrf_device(key->in),
 				    .vrf = key->in->vrf,
 				    .family = key->family,
-				    .back = true};
+				    .back = true,
+				    .no_ports = key->no_ports,
+				    .proto = key->proto};
 	struct fib_rules_hit hit;
 
 	fib_rules_walk(fib, rules, &ask, &hit);

@@ -134,6 +134,12 @@ struct fib_back_key {
 	unsigned int room;
 	uint8_t family;
 	bool by_vrf; /* see fib_egress_judge() */
+	/*
+	 * As for `fib` of nft: policy rules see `proto` as the protocol of the packet (0:
+	 * not known), and no ports.
+	 */
+	bool no_ports;
+	uint8_t proto;
 };
 
 /*

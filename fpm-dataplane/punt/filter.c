@@ -26,7 +26,9 @@ packet_back(const struct ruleset_packet *p, bool iif)
 		.room = p->room,
 		.family = p->family,
 		/* Linux checks the reverse path at the hook forward for the VRF device. */
-		.by_vrf = true};
+		.by_vrf = true,
+		.no_ports = true,
+		.proto = p->has_transport ? p->l4proto : 0};
 
 	return (enum ruleset_back)fib_back(of->fib, &key);
 }

@@ -259,6 +259,23 @@ def test_the_reverse_path_to_a_source_is_asked(both, reverse_paths, fib, wire, f
     assert any(out for _, out in got) and not all(out for _, out in got)
 
 
+@pytest.mark.parametrize("rule", ["ipproto udp", "dport 53", "ipproto udp sport 53"])
+def test_rules_about_a_source_see_the_protocol_and_no_ports(both, lan, reverse_paths, rule):
+    """nft_fib4_eval() and nft_fib6_eval() of Linux. The rule leads to a route of the source by lan."""
+    lines = [f"route add 203.0.113.0/24 via {lan.peer4} table 100", f"rule add {rule} lookup 100 pref 100"]
+    lines += [f"-6 route add 2001:db8:b1::/48 via {lan.peer6} table 100", f"-6 rule add {rule} lookup 100 pref 100"]
+    both.linux.ip(*lines)
+    both.dut.ip(*lines)
+    eventually(lambda: sum(r["pref"] == 100 for r in both.dut.control.ask("rules")) == 2, 5, 0.005)
+    both.load(chain("fib saddr . iif oif missing drop"))
+    ends = (("198.51.100.9", "203.0.113.5"), ("2001:db8:f000::9", "2001:db8:b1::5"))
+    got = both.answers([bytes(lan.probe(d, src=s, sport=p, dport=q)) for d, s in ends for p in (53, 54) for q in (53, 54)])
+    for router in (both.linux, both.dut):
+        router.ip(*(line.replace(" add ", " del ") for line in lines))
+    assert [ours for _, ours in got] == [linux for linux, _ in got]
+    assert [bool(ours) for _, ours in got] == [rule == "ipproto udp"] * 8
+
+
 def test_a_set_that_packets_change_is_refused(both):
     """The kernel announces no element that a packet adds, so such a set could not be obeyed."""
     both.load(chain("counter"), linux=False)

@@ -198,7 +198,8 @@ the_reverse_path_is_that_of_the_vrf(void **state)
 	assert_ptr_equal(u.back_key.ip, t.frame + L2_LEN);
 	assert_int_equal(u.back_key.room, 50);
 	assert_int_equal(u.back_key.family, 4);
-	assert_true(u.back_key.by_vrf);
+	assert_true(u.back_key.by_vrf && u.back_key.no_ports);
+	assert_int_equal(u.back_key.proto, t.frame[L2_LEN + 9]);
 	(void)u.judged.back(&u.judged, false);
 	assert_int_equal(u.back_key.oif, FIB_BACK_LOOPBACK);
 }

@@ -124,9 +124,12 @@ route(const struct fib_copy *tries, uint8_t first, uint32_t group)
 	assert_int_equal(poptrie_commit(tries->pt6), 0);
 }
 
-/* Return the group of source 10.0.0.1 or a00::1 of a packet to 20.0.0.1 or 1400::1. */
+/*
+ * Return the group of source 10.0.0.1 or a00::1 of a packet to 20.0.0.1 or 1400::1. With
+ * `nft` the rules see protocol 17 and no ports.
+ */
 static uint32_t
-group_of(const struct fib_iface *in, uint8_t family, uint32_t oif)
+group_for(const struct fib_iface *in, uint8_t family, uint32_t oif, bool nft)
 {
 	uint8_t ip[60] = {family == 4 ? 0x45 : 0x60};
 	uint8_t *src = ip + (family == 4 ? 12 : 8), *dst = src + family_octets(family);
@@ -135,11 +138,23 @@ group_of(const struct fib_iface *in, uint8_t family, uint32_t oif)
 				   .oif = oif,
 				   .ip = ip,
 				   .room = sizeof(ip),
-				   .family = family};
+				   .family = family,
+				   .no_ports = nft,
+				   .proto = nft ? 17 : 0};
 
 	src[0] = 10;
 	dst[0] = 20;
+	/* UDP from port 100 to port 200 */
+	ip[family == 4 ? 9 : 6] = 17;
+	ip[family == 4 ? 21 : 41] = 100;
+	ip[family == 4 ? 23 : 43] = 200;
 	return fib_back_group(fib, &key);
+}
+
+static uint32_t
+group_of(const struct fib_iface *in, uint8_t family, uint32_t oif)
+{
+	return group_for(in, family, oif, false);
 }
 
 static void
@@ -190,6 +205,38 @@ rules_are_asked_with_the_addresses_exchanged(void **state)
 	free(rules);
 }
 
+/* For rp_filter the ports are exchanged as well. nft shows the rules no ports. */
+static void
+rules_of_nft_see_the_protocol_and_no_ports(void **state)
+{
+	static const uint8_t family[] = {4, 6};
+	struct fib_rules *rules = calloc(1, sizeof(*rules) + sizeof(rules->rule[0]));
+	struct fib_iface in = {.ifidx = 8};
+	struct fib_rule *rule = &rules->rule[0];
+
+	rules->n = 1;
+	route(&fib->copy[0], 10, 2);
+	fib->group[2] = group_word_single(PATH(PATH_ONLINK, 8));
+	for (unsigned int f = 0; f < 2; f++) {
+		*rule = (struct fib_rule){.action = FIB_RULE_TABLE, .ip_proto = 17};
+		rule->suppress_group = RULE_NO_GROUP;
+		fib->rules[f] = rules;
+		assert_int_equal(group_for(&in, family[f], 5, false), 2);
+		assert_int_equal(group_for(&in, family[f], 5, true), 2);
+		rule->sport = (struct rule_ports){200, 200, 0};
+		assert_int_equal(group_for(&in, family[f], 5, false), 2);
+		assert_int_equal(group_for(&in, family[f], 5, true), 0);
+		rule->invert = true;
+		assert_int_equal(group_for(&in, family[f], 5, true), 2);
+		rule->invert = false;
+		rule->sport = (struct rule_ports){0};
+		rule->ip_proto = 6;
+		assert_int_equal(group_for(&in, family[f], 5, true), 0);
+		fib->rules[f] = NULL;
+	}
+	free(rules);
+}
+
 int
 main(void)
 {
@@ -200,6 +247,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(the_vrf_answers_and_then_main, up, down),
 		cmocka_unit_test_setup_teardown(
 			rules_are_asked_with_the_addresses_exchanged, up, down),
+		cmocka_unit_test_setup_teardown(rules_of_nft_see_the_protocol_and_no_ports,
+						up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
