@@ -24,8 +24,8 @@
 #include "fib/fib.h"
 #include "base/sd_notify.h"
 
-#define VRFS_NAMED     6    /* largest number of VRFs in a sentence */
-#define FILTER_BUSY_MS 1000 /* the time of a build from which on clients do not wait */
+#define VRFS_NAMED     6   /* largest number of VRFs in a sentence */
+#define FILTER_WAIT_MS 300 /* so long a client waits for thread filter while it builds */
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
 	[REFUSED_NONE] = {0, 200},   [REFUSED_INVALID] = {2, 400},
@@ -110,6 +110,43 @@ answer_send_query(struct answer *a, enum query_kind kind)
 	query_send(a->ui, q, a);
 }
 
+/* Return for how long thread filter has been reading and building; 0: it is idle. */
+static uint64_t
+filter_busy_ms(void)
+{
+	uint64_t since =
+		atomic_load_explicit(&filter_status.busy_since_ms, memory_order_relaxed);
+	uint64_t now = monotonic_ms();
+
+	return since == 0 ? 0 : now > since ? now - since : 1;
+}
+
+static void
+answer_refuse_for_build(struct answer *a, uint64_t ms)
+{
+	char said[256], until[96] = "no ruleset filters packets (filter.on-error applies)";
+	unsigned int generation =
+		atomic_load_explicit(&filter_status.generation, memory_order_relaxed);
+
+	if (generation != 0)
+		snprintf(until, sizeof(until),
+			 "generation %u with %u rules filters the packets", generation,
+			 atomic_load_explicit(&filter_status.rules, memory_order_relaxed));
+	snprintf(said, sizeof(said),
+		 "a ruleset is being read and built for %llu.%llu s; until it is in force, "
+		 "%s",
+		 (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000 / 100),
+		 until);
+	answer_refuse(a, REFUSED_BUSY, said);
+}
+
+static void
+answer_timeout_start(struct answer *a, double seconds)
+{
+	ev_timer_set(&a->timeout, seconds, 0);
+	ev_timer_start(a->ui->w->loop, &a->timeout);
+}
+
 /*
  * Ask the filter thread. It does not answer while it builds a ruleset. If a build takes
  * long, tell since when, so that the client does not wait in silence.
@@ -117,25 +154,15 @@ answer_send_query(struct answer *a, enum query_kind kind)
 static void
 answer_filter(struct answer *a)
 {
-	uint64_t since =
-		atomic_load_explicit(&filter_status.busy_since_ms, memory_order_relaxed);
-	uint64_t now = monotonic_ms();
-	char said[256], until[96] = "no ruleset filters packets (filter.on-error applies)";
-	unsigned int generation =
-		atomic_load_explicit(&filter_status.generation, memory_order_relaxed);
+	uint64_t ms = filter_busy_ms();
 
-	if (since == 0 || now < since + FILTER_BUSY_MS) {
-		answer_send_query(a, QUERY_FILTER);
+	if (ms >= FILTER_WAIT_MS) {
+		answer_refuse_for_build(a, ms);
 		return;
 	}
-	if (generation != 0)
-		snprintf(until, sizeof(until),
-			 "generation %u with %u rules filters the packets", generation,
-			 atomic_load_explicit(&filter_status.rules, memory_order_relaxed));
-	snprintf(said, sizeof(said),
-		 "a ruleset is being read and built for %llu s; until it is in force, %s",
-		 (unsigned long long)((now - since) / 1000), until);
-	answer_refuse(a, REFUSED_BUSY, said);
+	answer_send_query(a, QUERY_FILTER);
+	if (a->state == ANSWER_ASKING)
+		answer_timeout_start(a, FILTER_WAIT_MS / 1000.);
 }
 
 static void
@@ -342,8 +369,7 @@ answer_show(struct answer *a)
 		 * Show a new summary if rib answers soon, or else the last known summary.
 		 */
 		a->state = ANSWER_WAITING;
-		ev_timer_set(&a->summary_timeout, UI_SUMMARY_WAIT_S, 0);
-		ev_timer_start(a->ui->w->loop, &a->summary_timeout);
+		answer_timeout_start(a, UI_SUMMARY_WAIT_S);
 		query_summary(a->ui);
 		break;
 	default:
@@ -496,6 +522,7 @@ answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
 	json_t *row;
 
 	a->flight = NULL;
+	ev_timer_stop(a->ui->w->loop, &a->timeout);
 	json_array_foreach ((json_t *)(uintptr_t)rows, i, row)
 		rows_put(&a->out, json_incref(row));
 	if (q->kind == QUERY_MANAGE && a->req.change.op == MANAGE_POLICER &&
@@ -513,7 +540,7 @@ answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
 static void
 answer_resume(struct answer *a)
 {
-	ev_timer_stop(a->ui->w->loop, &a->summary_timeout);
+	ev_timer_stop(a->ui->w->loop, &a->timeout);
 	answer_from_ui(a);
 	a->on_progress(a);
 }
@@ -528,25 +555,46 @@ answers_summary(struct ui *ui)
 			answer_resume(a);
 }
 
+/* Thread filter has not replied. If it builds, do not wait: the reply will be dropped. */
+static void
+answer_filter_late(struct answer *a)
+{
+	uint64_t ms = filter_busy_ms();
+
+	if (ms == 0) {
+		answer_timeout_start(a, FILTER_WAIT_MS / 1000.);
+		return;
+	}
+	a->flight->answer = NULL;
+	a->flight = NULL;
+	answer_refuse_for_build(a, ms);
+	a->on_progress(a);
+}
+
 static void
 answer_on_timeout(struct ev_loop *loop, ev_timer *t, int revents)
 {
-	answer_resume(t->data);
+	struct answer *a = t->data;
+
+	if (a->state == ANSWER_ASKING)
+		answer_filter_late(a);
+	else
+		answer_resume(a);
 }
 
 void
 answer_init(struct answer *a, struct ui *ui, int fd, void (*on_progress)(struct answer *a))
 {
 	*a = (struct answer){.ui = ui, .fd = fd, .on_progress = on_progress};
-	ev_timer_init(&a->summary_timeout, answer_on_timeout, 0, 0);
-	a->summary_timeout.data = a;
+	ev_timer_init(&a->timeout, answer_on_timeout, 0, 0);
+	a->timeout.data = a;
 	cds_list_add(&a->list, &ui->answers);
 }
 
 void
 answer_drop(struct answer *a)
 {
-	ev_timer_stop(a->ui->w->loop, &a->summary_timeout);
+	ev_timer_stop(a->ui->w->loop, &a->timeout);
 	if (a->flight != NULL)
 		a->flight->answer = NULL; /* the reply is dropped */
 	if (a->query != NULL)

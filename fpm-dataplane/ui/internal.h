@@ -218,7 +218,7 @@ struct answer {
 	/* Called when rows or the end arrived, but never from the functions below. */
 	void (*on_progress)(struct answer *a);
 	enum answer_state state;
-	ev_timer summary_timeout; /* ANSWER_WAITING */
+	ev_timer timeout; /* ANSWER_WAITING; ANSWER_ASKING: of thread filter */
 	struct request req;
 	struct flight *flight;   /* ANSWER_ASKING */
 	struct msg_query *query; /* ANSWER_SLICE: holds the cursor */

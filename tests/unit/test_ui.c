@@ -124,10 +124,35 @@ a_long_build_of_the_filter_is_told(void **state)
 	peer_say(&p, "{\"show\": \"filter\"}\n");
 	row = peer_row(&p);
 	assert_string_equal(str_of(row, "error"),
-			    "a ruleset is being read and built for 5 s; until it is in "
+			    "a ruleset is being read and built for 5.1 s; until it is in "
 			    "force, generation 7 with 3 rules filters the packets");
 	json_decref(row);
 	filter_status.busy_since_ms = 0;
+	peer_close(&p);
+}
+
+/* The build begins while the query travels. The late reply is for no client. */
+static void
+a_client_does_not_wait_for_the_end_of_a_build(void **state)
+{
+	static const char said[] = "a ruleset is being read and built for 0.";
+	struct peer p = peer_open();
+	json_t *row;
+
+	t.n_routes = 3;
+	rib_hold(true);
+	peer_say(&p, "{\"show\": \"filter\"}\n");
+	wait_until(t.n_asked == 1);
+	filter_status.busy_since_ms = monotonic_ms();
+	row = peer_row(&p);
+	assert_memory_equal(str_of(row, "error"), said, strlen(said));
+	json_decref(row);
+	filter_status.busy_since_ms = 0;
+	rib_hold(false);
+	peer_say(&p, "{\"show\": \"filter\"}\n");
+	row = peer_rows(&p);
+	assert_int_equal(json_array_size(row), 3);
+	json_decref(row);
 	peer_close(&p);
 }
 
@@ -666,6 +691,7 @@ main(void)
 		ui_test(a_listing_comes_whole_in_order_a_slice_at_a_time),
 		ui_test(a_client_that_does_not_read_delays_no_other),
 		ui_test(a_long_build_of_the_filter_is_told),
+		ui_test(a_client_does_not_wait_for_the_end_of_a_build),
 		ui_test(a_client_may_leave_while_its_query_travels),
 		ui_test(a_client_may_leave_between_two_slices),
 		ui_test(the_end_may_come_while_queries_travel),

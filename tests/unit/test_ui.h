@@ -173,7 +173,7 @@ fake_on_msg(struct worker *w, struct msg *m)
 		struct msg_query *q = caa_container_of(m, struct msg_query, m);
 
 		if (q->kind == QUERY_ROUTES || q->kind == QUERY_NEXTHOPS ||
-		    q->kind == QUERY_GROUPS) {
+		    q->kind == QUERY_GROUPS || q->kind == QUERY_FILTER) {
 			t.n_asked++;
 			t.n_travelling++;
 		}
@@ -228,6 +228,7 @@ ui_conf_make(void)
 			       .rib = &t.rib,
 			       .neigh = &t.neigh,
 			       .rtnl = &t.rtnl,
+			       .filter = &t.rib,
 			       .port = t.port,
 			       .n_port = 2,
 			       .control_socket = t.socket,
