@@ -16,6 +16,7 @@
 
 #include "fib/sid_entry.h"
 #include "fib/tunnel.h"
+#include "fib/urpf.h"
 #include "fwd/fwd.h"
 #include "port/packet_meta.h"
 #include "port/watch.h"
@@ -31,9 +32,12 @@ static_assert(BURST_MAX <= 64, "one bit per entry");
 
 #define L2_LEN 14
 
+/*
+ * 1: forwarders have no code for sessions that watch packets, for sFlow, filters and uRPF.
+ * `make bench-watch` measures what this code costs while all of them are off.
+ */
 #ifndef FWD_BLIND
-#define FWD_BLIND \
-	0 /* 1: no session can watch packets; bench-watch measures the cost of the check */
+#define FWD_BLIND 0
 #endif
 
 /* The most packets per transmit call. fwd_conf.tx_burst has the number in use. */
@@ -507,6 +511,20 @@ static inline bool
 fwd_watched(const struct fwd *f)
 {
 	return !FWD_BLIND && f->watch != NULL;
+}
+
+/* Return true if a ruleset is in force in this round. */
+static inline bool
+fwd_filters(const struct fwd *f)
+{
+	return !FWD_BLIND && f->filter != NULL;
+}
+
+/* Return true if the sources of the IPv4 packets of an interface are checked (uRPF). */
+static inline bool
+iface_checks_sources(const struct fib_iface *in)
+{
+	return !FWD_BLIND && in->urpf4 != FIB_URPF_OFF;
 }
 
 /* Give a packet a DROP_ or PUNT_ reason. The dispatch stage counts it. */

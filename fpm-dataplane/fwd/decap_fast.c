@@ -7,7 +7,6 @@
 #include "fwd/decap_fast.h"
 
 #include "base/inet.h"
-#include "fib/urpf.h"
 #include "fib/vxlan.h"
 #include "fwd/label.h"
 #include "fwd/sid.h"
@@ -334,7 +333,7 @@ iface_is_usual(struct burst *b)
 	const struct fib_iface *in = fib_iface(b->fwd->fib, b->ifidx);
 
 	b->in = in;
-	return in != NULL && in->ifindex != 0 && in->up && in->urpf4 == FIB_URPF_OFF;
+	return in != NULL && in->ifindex != 0 && in->up && !iface_checks_sources(in);
 }
 
 /*

@@ -100,7 +100,7 @@ packet_punt(struct burst *b, unsigned int i, enum reason reason)
 			(f->hook_moved >> i & 1) != 0 ? f->hook_vrf[i] : b->in->vrf;
 		meta->has_labels = burst_has_labels(b, i);
 		meta->inner_at = packet_inner_at(b, i);
-		meta->judged_ifidx = f->filter != NULL && (b->judged >> i & 1) != 0
+		meta->judged_ifidx = fwd_filters(f) && (b->judged >> i & 1) != 0
 					     ? fwd_packet_egress(b, i)
 					     : 0;
 		/*

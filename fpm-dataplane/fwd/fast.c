@@ -91,7 +91,7 @@ packet_fast4(struct burst *b, unsigned int i, unsigned int room, bool rx_cksum)
 	    !ip4_checksum_ok(ip, 20))
 		return false;
 	b->dst4[i] = dst;
-	if (b->in->urpf4 != FIB_URPF_OFF)
+	if (iface_checks_sources(b->in))
 		b->src4[i] = src;
 	b->hop_octets[i] = ip4_hop_spent(ip);
 	return true;

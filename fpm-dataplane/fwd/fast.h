@@ -19,7 +19,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "fib/urpf.h"
 #include "fwd/burst.h"
 
 /* Ethernet pads to this number of octets behind the EtherType (IEEE 802.3, 3.2.8). */

@@ -175,7 +175,7 @@ sixteen_fast4(struct burst *b, unsigned int from, unsigned int n, const struct w
 	dst = lanes_swap32(x->w[7]);
 	k = addrs4_pass(addrs4_pass(k, src), dst) & sixteen_checksums_ok(b, from, n, x);
 	_mm512_storeu_si512(&b->dst4[from], dst);
-	if (b->in->urpf4 != FIB_URPF_OFF)
+	if (iface_checks_sources(b->in))
 		_mm512_storeu_si512(&b->src4[from], src);
 	*hop = words_hop_spent(x);
 	*l3_len = _mm512_mask_mov_epi32(*l3_len, k, len);

@@ -325,7 +325,7 @@ group_fast4(struct burst *b, const struct group *g, const struct lane_words *x, 
 	     lanes_below(lanes_of(1), x->w[5] & 0xff) & addrs4_pass(src) & addrs4_pass(dst);
 	bits = lanes_bits(k) & group_checksums_ok(b, g, x, kind);
 	memcpy(&b->dst4[g->from], &dst, sizeof(dst));
-	if (b->in->urpf4 != FIB_URPF_OFF)
+	if (iface_checks_sources(b->in))
 		memcpy(&b->src4[g->from], &src, sizeof(src));
 	*hop = words_hop_spent(x, hops_spent(x, x->w[5] & 0xff, kind));
 	*len = (*len & ~k) | (mine & k);

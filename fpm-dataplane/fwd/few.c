@@ -27,8 +27,8 @@ burst_is_usual(struct burst *b)
 
 	b->in = in;
 	return in != NULL && in->ifindex != 0 && in->up && in->vrf == 0 &&
-	       in->urpf4 == FIB_URPF_OFF && !in->unnumbered4 && !b->inside &&
-	       b->tag_bytes == 0 && f->hooks == NULL && f->filter == NULL &&
+	       !iface_checks_sources(in) && !in->unnumbered4 && !b->inside &&
+	       b->tag_bytes == 0 && f->hooks == NULL && !fwd_filters(f) &&
 	       !fwd_watched(f) &&
 	       atomic_load_explicit(&f->fib->out_special, memory_order_relaxed) == 0;
 }

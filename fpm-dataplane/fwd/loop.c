@@ -265,7 +265,7 @@ fwd_main(void *arg)
 		f->sample = FWD_BLIND ? NULL : watch_set(conf->sampler);
 		if (f->sample != NULL && f->sample->epoch != f->sample_epoch)
 			fwd_sample_begin(f);
-		f->filter = fib_filter(f->fib);
+		f->filter = FWD_BLIND ? NULL : fib_filter(f->fib);
 		f->hooks = fib_hooks(f->fib);
 		f->timed = busy % CYCLES_EVERY == 0 && !fwd_watched(f);
 		/* Frames of this router first: they are at the front of the buffers. */

@@ -8,7 +8,6 @@
 
 #include "base/inet.h"
 #include "base/mpls_entry.h"
-#include "fib/urpf.h"
 #include "fwd/frame_header.h"
 #include "fwd/label.h"
 #include "port/vlan_tags.h"
@@ -194,7 +193,7 @@ static bool
 iface_joins(const struct fib_iface *in)
 {
 	/* The check of sources (uRPF) handles one interface at a time. */
-	return in != NULL && in->up && in->ifindex != 0 && in->urpf4 == FIB_URPF_OFF &&
+	return in != NULL && in->up && in->ifindex != 0 && !iface_checks_sources(in) &&
 	       (in->fast4 || in->fast6);
 }
 
@@ -212,7 +211,7 @@ fwd_tunnel_join(struct fwd *f, struct burst *b, const struct fwd_decap *decap,
 	const struct fib_iface *in = fib_iface(f->fib, decap[0].ifidx), *other;
 	uint16_t differ = 0;
 
-	if (fwd_watched(f) || f->filter != NULL || f->hooks != NULL || decap[0].by_sid ||
+	if (fwd_watched(f) || fwd_filters(f) || f->hooks != NULL || decap[0].by_sid ||
 	    decap[0].labels_at != 0 || !iface_joins(in))
 		return false;
 	inner_begin(f, b, &decap[0]);

@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 
-#include "fib/urpf.h"
 #include "fwd/fast.h"
 #include "port/vlan_tags.h"
 
@@ -419,7 +418,7 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 		burst_split(b, &t, true, false);
 	else
 		burst_split(b, &t, false, false);
-	untried = fwd_watched(b->fwd) || b->fwd->filter != NULL || b->fwd->hooks != NULL ||
+	untried = fwd_watched(b->fwd) || fwd_filters(b->fwd) || b->fwd->hooks != NULL ||
 				  walk_fast == NULL
 			  ? 0
 			  : t.left;
@@ -430,7 +429,7 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 
 		/* The check of sources (uRPF) handles one interface at a time. */
 		if (t.iface[like] != NULL && t.iface[like]->up &&
-		    t.iface[like]->ifindex != 0 && t.iface[like]->urpf4 == FIB_URPF_OFF)
+		    t.iface[like]->ifindex != 0 && !iface_checks_sources(t.iface[like]))
 			split_walk_alike(b, &t, like, &untried, macs, walk_fast);
 		else
 			untried &= untried - 1;

@@ -7,7 +7,6 @@
 #ifndef FWD_WALK_H
 #define FWD_WALK_H
 
-#include "fib/urpf.h"
 #include "fwd/filter.h"
 #include "fwd/hook.h"
 
@@ -43,12 +42,12 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 		fwd_hook_keep(b);
 	if (after != NULL)
 		after(b, STAGE_ADJACENCY);
-	if (b->in->urpf4 != FIB_URPF_OFF) {
+	if (iface_checks_sources(b->in)) {
 		fwd_urpf(b);
 		if (after != NULL)
 			after(b, STAGE_URPF);
 	}
-	if (b->fwd->filter != NULL) {
+	if (fwd_filters(b->fwd)) {
 		fwd_filter(b);
 		if (after != NULL)
 			after(b, STAGE_FILTER);

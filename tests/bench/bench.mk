@@ -71,7 +71,7 @@ bench-sync: bench-forwarder ## QSBR, other RCU flavours, locks: rate, and time t
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(SYNC_BIN) >&2
 	@$(PY) tests/bench/bench_sync.py build/release
 
-bench-watch: bench-forwarder ## the cost of trace and capture while no session runs, and of sFlow (QUICK=1, ...)
+bench-watch: bench-forwarder ## the cost of traces, sFlow, filters and uRPF while they are off, and of sFlow (QUICK=1, ...)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 
@@ -167,9 +167,10 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(DAEMON_OBJ) \
 	@[ $* = qsbr ] || [ $* = turns ] || ! nm -D $@ | grep "U urcu_qsbr_" || { rm $@; \
 		echo "$@: tests/bench/sync/instead.h has no replacement for these functions"; exit 1; }
 
-# Link the daemon with forwarders that cannot be traced (FWD_BLIND), and in the same way with
-# forwarders that can.
-BLIND_SRC := $(addprefix fpm-dataplane/fwd/,loop.c dispatch.c tx.c)
+# Link the daemon with forwarders that have no code for traces, sFlow, filters and uRPF (FWD_BLIND),
+# and in the same way with forwarders that have it.
+BLIND_SRC := $(call c_files,$(addprefix fpm-dataplane/fwd/,loop.c dispatch.c tx.c decap_fast.c fast*.c few.c \
+	tunnel.c vlan.c))
 BLIND_BIN := $(addsuffix /fpm-dataplane,build/watch-blind build/watch-asking)
 $(BLIND_BIN): build/watch-%/fpm-dataplane: $(DAEMON_OBJ) $(O)/fpmctl
 	@mkdir -p $(@D)

@@ -65,7 +65,7 @@ PARTS = {
         bench_sync.report,
         [("sync", "Rate, and time until all readers use a new FIB", plots.sync)],
     ),
-    "bench-watch": ("Trace, capture and sFlow", bench_watch.report, []),
+    "bench-watch": ("Trace, capture, sFlow, filters and uRPF", bench_watch.report, []),
     "bench-tags": ("VLAN tags, VRFs and labels", bench_tags.report, []),
     "bench-slow-path": ("Slow path through the kernel", bench_slow_path.report, []),
     "bench-bfd": ("BFD", bench_bfd.report, []),

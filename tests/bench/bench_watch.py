@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cost of trace, capture and sFlow. Four daemons run in turns: one without a session
-and without sFlow, one with sFlow, and two whose forwarders have no code for either: the difference
-of these two is the error of the measurement. JSON lines on stdout, a table on stderr.
+"""Measure the cost of trace, capture, sFlow, filters and uRPF while they are off, and of sFlow while
+it is on. Four daemons run in turns: one without all of them, one with sFlow, and two whose
+forwarders have no code for any of them: the difference of these two is the error of the measurement.
+JSON lines on stdout, a table on stderr.
 
     bench_watch.py BUILD_DIR        (options: tests/bench/README.md)
 """
