@@ -272,6 +272,8 @@ def test_rules_about_a_source_see_the_protocol_and_no_ports(both, lan, reverse_p
     got = both.answers([bytes(lan.probe(d, src=s, sport=p, dport=q)) for d, s in ends for p in (53, 54) for q in (53, 54)])
     for router in (both.linux, both.dut):
         router.ip(*(line.replace(" add ", " del ") for line in lines))
+    if rule == "ipproto udp" and got[0][0] == []:
+        pytest.skip("Linux before 6.16 shows rules no protocol of IPv4 packets")
     assert [ours for _, ours in got] == [linux for linux, _ in got]
     assert [bool(ours) for _, ours in got] == [rule == "ipproto udp"] * 8
 
