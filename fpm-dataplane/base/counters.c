@@ -91,7 +91,8 @@ counters_port(unsigned int ifidx, struct if_counters *sum)
 }
 
 /*
- * W:neigh  R:any, relaxed. The counts of each number when its present interface got it.
+ * W:neigh  R:any, relaxed. For each interface number, its counts at the time when its
+ * present interface got the number.
  */
 static struct {
 	struct if_counters packets;

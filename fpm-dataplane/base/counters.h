@@ -143,9 +143,10 @@ unsigned int counters_blocks(struct counters *const **blocks);
 uint64_t counters_reason(enum reason reason);
 void counters_port(unsigned int ifidx, struct if_counters *sum);
 /*
- * Note the present counts of a number that an interface gets now. [neigh]. The next two
- * functions subtract them, because another interface may have had the number. A reader finds
- * the interface in the FIB, where it is published later with release.
+ * Store the present counts of the number `ifidx`, which an interface gets now. [neigh].
+ * counters_interface() and counters_urpf() subtract these counts, because another interface
+ * may have had the number before. The interface is published in the FIB afterwards, with
+ * release, so a reader that finds it there also sees these counts.
  */
 void counters_interface_begin(unsigned int ifidx);
 void counters_interface(unsigned int ifidx, struct if_counters *sum);

@@ -12,7 +12,10 @@ struct filter_status {
 	_Atomic bool configured; /* the file names a table */
 	_Atomic bool in_force;   /* the kernel's present ruleset is in force */
 	_Atomic uint32_t generation, rules, refusals;
-	/* monotonic, since when the thread reads and builds and does not answer; 0: idle */
+	/*
+	 * Monotonic time at which the thread began to read and build a ruleset. It answers
+	 * no client meanwhile. 0: it does not build.
+	 */
 	_Atomic uint64_t busy_since_ms;
 	_Atomic uint64_t logged, log_lost; /* packets of rules with `log` */
 };

@@ -14,7 +14,7 @@
 #define HOOK_PART_MAX 256u
 
 struct hook_want {
-	char dev[64]; /* 64: ui replaces an alternative name by the primary name */
+	char dev[64]; /* room for an alternative name: ui replaces it by the primary name */
 	char file[HOOK_FILE_STRLEN];
 	uint32_t id;     /* equal in all parts of a program */
 	unsigned int at; /* index of the first instruction in `part` */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The published facts about outer headers. No word depends on another word. */
+/* Publish the outer headers of the kernel's tunnels. No word depends on another word. */
 #include "base/kernel_outer.h"
 
 #include <stdatomic.h>

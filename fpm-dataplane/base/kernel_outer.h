@@ -32,7 +32,9 @@ kernel_outer_add_protocol(struct kernel_outer *o, uint8_t protocol)
 /* Replace the facts. A reader may see old and new facts together.                [warn] */
 void kernel_outer_publish(const struct kernel_outer *o);
 
-/* Return true if a tunnel of the kernel has such outer headers.             [any thread] */
+/*
+ * Return true if the outer packets of a tunnel of the kernel have this header. [any thread]
+ */
 bool kernel_outer_has_udp(uint16_t port);
 bool kernel_outer_has_protocol(uint8_t protocol);
 bool kernel_outer_has_pppoe(void);

@@ -142,12 +142,13 @@ struct msg_adj {
 	struct ipaddr addr;
 	bool alive;    /* _STATE: resolved, or being resolved; false: the kernel gave up */
 	bool resolved; /* _READY, _STATE: the MAC address is known */
-	uint64_t mac;  /* _READY, _STATE: mac_word() of the last known one; 0: none yet */
+	uint64_t mac; /* _READY, _STATE: the last known address (mac_word()); 0: none yet */
 };
 
 /*
- * MSG_BFD_HOP: the state of a next hop by single-hop sessions of BFD, or with family 0 of
- * all IPv6 next hops with one MAC address; then addr is ipaddr_of_mac().
+ * MSG_BFD_HOP: the state of a next hop, as its single-hop sessions of BFD report it. With
+ * family 0: the state of all IPv6 next hops with one MAC address, and addr is
+ * ipaddr_of_mac() of this address.
  */
 struct msg_bfd_hop {
 	struct msg m;

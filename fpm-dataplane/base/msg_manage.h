@@ -38,7 +38,7 @@ struct manage_want {
 	enum manage_op op;
 	bool dry_run;               /* RELOAD: report only */
 	char file[MANAGE_FILE_MAX]; /* RELOAD; "": the file of the start */
-	/* 64: ui replaces an alternative name by the name of the port */
+	/* tap: 64 octets, because a client may give an alternative name: ui replaces it */
 	char tap[64], device[256];           /* "": not given */
 	unsigned int mtu_bytes, n_rxq;       /* 0: not given */
 	bool cores_auto;                     /* cores: auto */

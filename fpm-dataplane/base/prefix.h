@@ -98,7 +98,9 @@ ipaddr_is_loopback6(const struct ipaddr *a)
 	return __builtin_memcmp(a, &loopback, sizeof(*a)) == 0;
 }
 
-/* Return a key of the MAC address `mac`, as mac_word(), for tables with keys of addresses. */
+/*
+ * Return the MAC address `mac` (mac_word()) in the form of an address, as a key of tables.
+ */
 static inline struct ipaddr
 ipaddr_of_mac(uint64_t mac)
 {

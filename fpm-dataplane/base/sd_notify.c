@@ -37,8 +37,8 @@ static struct {
 	socklen_t addr_len; /* 0: there is no manager */
 	int fd; /* connected to the manager; -1: each datagram goes to the path */
 	/*
-	 * for datagrams to the path that do not wait: WATCHDOG=1 must not fail because the
-	 * process cannot open a descriptor; -1: none
+	 * The socket for datagrams to the path that must not wait (WATCHDOG=1). It stays
+	 * open, so that they can be sent when no descriptor is free; -1: none
 	 */
 	int path_fd;
 	bool is_stalled; /* the manager did not read within SD_SEND_MS */

@@ -273,8 +273,8 @@ worker_await(struct worker *w)
 }
 
 /*
- * Cancel a request to stop. Returns true if the thread goes on; otherwise it has begun to
- * stop, so wait for its end and return false.
+ * Cancel a request to stop. Returns true if the thread goes on. If it has already begun to
+ * stop, waits for its end and returns false.
  */
 static bool
 worker_stop_cancel(struct worker *w)

@@ -81,7 +81,7 @@ struct worker_ops {
 	void (*fini)(struct worker *w);
 };
 
-/* Whether a thread is to stop. */
+/* The state of the request that a thread stops. */
 enum worker_stopping {
 	STOP_NONE,
 	STOP_ASKED, /* main may still cancel the request: worker_start() */
@@ -118,8 +118,8 @@ void worker_init(struct worker *w, const struct worker_ops *ops, void *ctx);
  * worker_start() starts the thread, unless it is launched or runs, and waits until its init
  * has run. Returns 0 or -errno of init (the thread has then ended). A thread that was
  * stopped may be started again: init and fini must match. If the thread was asked to stop
- * and has not begun to, worker_start() cancels the request. If it has begun to stop,
- * worker_start() waits for its end.                                                 [main]
+ * and has not begun to stop, worker_start() cancels the request. If the thread has begun to
+ * stop, worker_start() waits for its end, and starts it again.                      [main]
  */
 int worker_prepare(struct worker *w);
 int worker_start(struct worker *w);

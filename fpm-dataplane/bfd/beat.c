@@ -122,8 +122,8 @@ beat_new(const struct session *s, uint32_t interval_us, uint8_t mult)
 }
 
 /*
- * Ask the new beat for the packets that the present beat of the slot asks for, if the
- * forwarder may not have sent them yet. A peer ignores a Final that it gets twice.
+ * Let the new beat ask for the packets that the present beat of the slot asks for, if the
+ * forwarder may not have sent them yet. A peer ignores the second of two Finals.
  */
 static void
 unsent_keep(const struct bfd_slot *slot, struct bfd_beat *beat)

@@ -3,10 +3,10 @@
  * hop: report to rib which next hops are dead, so that rib leaves them out of its groups. A
  * next hop can have several sessions; it is dead while one of them has failed.
  *
- * IPv6 routes of BGP have the link-local address of the neighbor as next hop, and the
- * session has its global address. So a session of IPv6 also tells about the device, which
- * is all addresses with the same MAC address on the interface. A device is dead while one
- * of its sessions has failed and none is Up.                                          [bfd]
+ * IPv6 routes of BGP have the link-local address of the neighbor as next hop, but the
+ * session has the global address of the neighbor. So an IPv6 session also decides whether a
+ * device is dead. A device is all IPv6 addresses with one MAC address on an interface. It
+ * is dead while one of its sessions has failed and none is Up.                        [bfd]
  */
 #include "base/bfd_status.h"
 #include "bfd/impl.h"
@@ -25,7 +25,7 @@ hop_tell(struct bfd *b, const struct kept *k, bool dead)
 	worker_send(b->setup.rib, &m->m);
 }
 
-/* Report to rib whether a device is dead, by the first `n` records. */
+/* Report to rib whether a device is dead. The sessions of the first `n` records decide. */
 static void
 device_tell(struct bfd *b, uint32_t ifindex, uint64_t mac, uint32_t n)
 {
@@ -47,7 +47,7 @@ device_tell(struct bfd *b, uint32_t ifindex, uint64_t mac, uint32_t n)
 	worker_send(b->setup.rib, &m->m);
 }
 
-/* Store the present MAC address of the peer, or keep the last one. */
+/* Store the present MAC address of the peer. If it is not known now, keep the last one. */
 static void
 mac_learn(struct bfd *b, struct session *s)
 {
@@ -70,7 +70,10 @@ mac_learn(struct bfd *b, struct session *s)
 	k->mac_ifindex = s->place.ifindex;
 }
 
-/* Store the MAC address, and report the devices whose sessions have changed. */
+/*
+ * Store the MAC address of the peer. If it has changed, report the old and the new device.
+ * `changed`: the state of the session has changed, so report the device in any case.
+ */
 static void
 device_renew(struct bfd *b, struct session *s, bool changed)
 {

@@ -72,8 +72,9 @@ struct kept {
 	struct bfd_dplane_session told; /* the last message of bfdd about the session */
 	struct bfd_fsm fsm;
 	/*
-	 * MAC address of the peer on interface `mac_ifindex`, as mac_word(): the last known
-	 * one of a session of one hop, IPv6, that forwarders serve; else 0.
+	 * The last known MAC address of the peer on interface `mac_ifindex`, as mac_word().
+	 * 0: not known, or the session is not a single-hop session of IPv6 that forwarders
+	 * serve.
 	 */
 	uint64_t mac;
 	uint32_t mac_ifindex;
@@ -211,8 +212,8 @@ void conns_tick(struct bfd *b);
 
 /* --- hop.c --- */
 /*
- * Report to rib by the state of the session whether its next hop is dead, and whether the
- * device with its MAC address is.
+ * Report to rib whether the next hop of the session is dead, and whether the device with
+ * the MAC address of the peer is dead.
  */
 void session_prune(struct bfd *b, struct session *s);
 /* Report again if the peer of the session has another MAC address. */

@@ -65,8 +65,8 @@ check_pci(struct cfg *c, const struct cfg_at *at, const char *address)
 }
 
 /*
- * Return 1 if this network namespace has the interface, 0 if it has not, or -errno after an
- * error message if the kernel does not tell, as without a free descriptor.
+ * Return 1 if this network namespace has the interface, else 0. If the kernel cannot be
+ * asked, for example without a free descriptor, print an error and return -errno.
  */
 static int
 ifname_look_up(struct cfg *c, const struct cfg_at *at, const char *name)
@@ -76,7 +76,7 @@ ifname_look_up(struct cfg *c, const struct cfg_at *at, const char *name)
 
 	if (!ifname_valid(name))
 		return 0;
-	/* if_nametoindex(3) of glibc hides that there is no descriptor. */
+	/* if_nametoindex(3) does not report that no descriptor is free. */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
 	rc = fd >= 0 && ioctl(fd, SIOCGIFINDEX, &ifr) == 0 ? 1 : -errno;

@@ -18,7 +18,7 @@
 #define PASSWD_UNREADABLE "/etc/passwd cannot be read: %s; expected a readable file"
 #define FRR               "frr" /* user of the daemons in FRR's own and all distributions' builds */
 
-/* Return 1 if /etc/passwd has the user, 0 if not or if there is no such file, or -errno. */
+/* Return 1 if /etc/passwd has the user, 0 if it does not or does not exist, or -errno. */
 static int
 user_find_by_name(const char *name, uid_t *uid)
 {
@@ -39,7 +39,7 @@ user_find_by_name(const char *name, uid_t *uid)
 
 /*
  * Find a user by name, or by a number that need not have a name. Return 0, -ENOENT if there
- * is none, or another -errno if /etc/passwd cannot be read.
+ * is no such user, or another -errno if /etc/passwd cannot be read.
  */
 static int
 user_find(const char *name, uid_t *uid)

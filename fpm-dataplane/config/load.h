@@ -34,8 +34,9 @@ int config_parse(const char *file, const void *octets, size_t len, struct config
 		 FILE *err);
 
 /*
- * Let later checks ask whether the daemon has the TAP of port `tap`. Such a TAP may have been
- * renamed, so another interface may have its old name. NULL, the initial value: it has none.
+ * Set the function by which later checks ask whether the daemon has the TAP of port `tap`.
+ * Such a TAP may have been renamed, and another interface may have its old name. NULL, the
+ * initial value: the daemon has no TAP.
  */
 void config_taps_held(bool (*is_held)(const char *tap));
 
