@@ -31,7 +31,7 @@
 /* IFF_LOWER_UP of linux/if.h, which cannot be included together with net/if.h. */
 #define LOWER_UP (1u << 16)
 
-/* Both sides of one round. */
+/* The interfaces of both sides in one round. */
 struct sides {
 	struct kernel_link *link; /* by ascending ifindex */
 	int n_links;
@@ -108,8 +108,9 @@ switch_compare(const struct sides *s, const char *name, const char *setting, boo
 /* --- one interface -------------------------------------------------------------------- */
 
 /*
- * Return true if the kernel's state of a link lets packets pass. A VLAN is up with the link
- * below it, whatever its own carrier is, because the kernel sets that later.
+ * Return true if packets may pass a link in its state in the kernel. A VLAN that is set up
+ * is up while the link below it is up. Its own carrier does not count, because the kernel
+ * sets it later.
  */
 static bool
 link_is_up(const struct sides *s, const struct kernel_link *link, bool on_port)
@@ -156,7 +157,7 @@ mtu_compare(const struct sides *s, const char *name, const struct kernel_link *l
 	number_compare(s, name, "ipv6-mtu", mtu_bytes, row_int(have, "mtu6"));
 }
 
-/* Return the speed of an interface in Mbit/s; 0: it tells none. */
+/* Return the speed of an interface in Mbit/s; 0: unknown. */
 static long long
 speed_mbit(const struct kernel_link *link)
 {
@@ -182,7 +183,7 @@ device_compare(const struct sides *s, const char *name, const struct kernel_link
 	if (row_has(have, "speed_mbit") && (link->flags & LOWER_UP) != 0)
 		number_compare(s, name, "speed", speed_mbit(link),
 			       row_int(have, "speed_mbit"));
-	/* A TAP that is set down takes the link of the far end away. */
+	/* While a TAP is down, the daemon keeps the interface below the port down, too. */
 	if (row_has(have, "link") && (link->flags & IFF_UP) == 0)
 		switch_compare(s, name, "link-below", false, row_true(have, "link"));
 }
@@ -245,7 +246,10 @@ link_is_never_served(const struct sides *s, const struct kernel_link *link)
 	return lowest != NULL && kind_is(lowest, "vlan");
 }
 
-/* Find VLANs and macvlans of the kernel on an interface of the forwarders. */
+/*
+ * Report VLANs and macvlans of the kernel that are on an interface of the forwarders and
+ * that forwarders lack.
+ */
 static void
 absent_find(const struct sides *s)
 {

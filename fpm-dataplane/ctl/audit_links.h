@@ -16,9 +16,9 @@ struct link_audit {
 };
 
 /*
- * Compare the interfaces in the present network namespace. Repeat the comparison up to
- * twice while settings differ, because both sides change meanwhile. Print no differences.
- * Return CTL_OK, or CTL_NO_DAEMON when a side does not answer.
+ * Compare the interfaces in the present network namespace. While settings differ, repeat
+ * the comparison up to twice, because a side may have changed during it. Print no
+ * differences. Return CTL_OK, or CTL_NO_DAEMON if a side does not answer.
  */
 int audit_links(const char *socket, struct link_audit *out);
 void audit_links_free(struct link_audit *a);

@@ -33,7 +33,7 @@ audit_on_zebra(const char *vrf, const struct prefix *p, struct hops_text *w, voi
 	struct audit *a = ctx;
 	char *text;
 
-	/* The daemon takes no such route of zebra: each link has these addresses. */
+	/* The daemon ignores these routes of zebra: each link has link-local addresses. */
 	if (prefix_is_linklocal6(p))
 		return;
 	text = hops_join(w);
@@ -85,7 +85,10 @@ kernel_route_place(struct audit *a, struct kernel_route *r)
 				     r->src.len == 0 ? &all_sources : &r->src);
 }
 
-/* Join the next hops of the kernel's route as a copy of zebra's route. */
+/*
+ * Return the text of the next hops of a kernel's route, for a comparison with a route of
+ * zebra whose copy it may be. The caller frees the text.
+ */
 static char *
 copy_join(const struct kernel_route *r)
 {

@@ -27,7 +27,9 @@
 /* The rules of one side: for each family an array of texts. */
 struct side {
 	json_t *texts[2];
-	/* The kernel has no rules of the family, as with ipv6.disable=1. */
+	/*
+	 * The kernel does not support rules of the family, for example with ipv6.disable=1.
+	 */
 	bool is_absent[2];
 };
 
@@ -334,9 +336,10 @@ family_compare(json_t *differences, unsigned int family, const json_t *kernel,
 }
 
 /*
- * Return true if the kernel lists fewer rules of IPv6 than the daemon, only because standard
- * rules were deleted. Linux obeys deleted standard rules of IPv6 until the first rule is
- * added in the network namespace, and so does the daemon (rtnl/pass.c).
+ * Return true if the daemon has exactly the standard rules of IPv6, and the kernel lists
+ * only some of them because the others were deleted. Linux obeys deleted standard rules of
+ * IPv6 until the first rule is added in the network namespace. So does the daemon
+ * (rtnl/pass.c).
  */
 static bool
 deletions_are_ignored6(const json_t *kernel, const json_t *rib)

@@ -59,7 +59,9 @@ struct audit {
 	json_t *checked; /* the daemon's last row */
 	/* The route that was looked up: its next hops in the RIB and the other side. */
 	char *one, *theirs; /* NULL: no route */
-	/* next hops in the RIB and the kernel, as zebra's copy has them: enum spelling */
+	/*
+	 * the next hops of the RIB and of the kernel in the form of copies: enum spelling
+	 */
 	char *one_copy, *theirs_copy;
 	uint64_t theirs_rank;
 	bool one_of_zebra, theirs_of_zebra;

@@ -218,7 +218,7 @@ row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
 		if (as == AS_COPY6 && via != NULL && strchr(via, ':') == NULL)
 			via = NULL;
 		push_row(&push, hop);
-		/* zebra's labels of such next hops cannot be told apart from VNIs. */
+		/* zebra prints the VNI of such a next hop as a label. */
 		if (as == AS_TOLD && push.n_labels > 0 &&
 		    zebra_has_vnis(row_str(hop, "dev")))
 			push = (struct hop_push){0};

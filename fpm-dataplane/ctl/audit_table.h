@@ -52,8 +52,8 @@ place_is_zebras(const struct place *at)
 
 /*
  * Return true for a table that is neither main, nor of a VRF, nor named by a rule of the
- * family. No packet uses it, and zebra does not replay its routes, so the daemon may have
- * all of zebra's routes or none.
+ * family. No packet uses such a table. zebra does not replay its routes, so the daemon may
+ * have all, some or none of them.
  */
 static inline bool
 place_lacks_zebra(const struct place *at, uint8_t family)
@@ -94,7 +94,7 @@ void table_clear(struct table *t);
 
 /* The form in which audit_row_text() writes the next hops. */
 enum spelling {
-	AS_TOLD,   /* as their source reports them: zebra has weights of 16 bits, no MTU */
+	AS_TOLD,   /* as their source reports them; zebra: weights of 16 bits, no MTU */
 	AS_KERNEL, /* as in the kernel: only the low eight bits of weight - 1 (rtnh_hops) */
 	/*
 	 * AS_KERNEL of IPv6 routes, without IPv4 gateways (doc/fpm.md, 5.2). A next hop

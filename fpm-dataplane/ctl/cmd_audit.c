@@ -326,8 +326,8 @@ next_in_rib(const struct audit *a, size_t *r)
 }
 
 /*
- * Return true if the RIB's route of a prefix is one of zebra in a table that no packet uses.
- * It hides what the RIB has from the kernel for the prefix.
+ * Return true if an entry of the RIB is a route of zebra in a table that no packet uses. It
+ * hides the kernel's route of the prefix in the RIB.
  */
 static bool
 entry_is_unused(const struct audit *a, const struct entry *e)
@@ -647,7 +647,7 @@ audit_run(const struct options *opt, int n, char **word)
 		rc = audit_with_rules(&a);
 	if (rc == CTL_OK)
 		rc = audit_with_links(&a);
-	/* They are no differences: nothing in the RIB or FIB is wrong. */
+	/* Warnings are only counted: they do not mean that the RIB or the FIB is wrong. */
 	if (rc == CTL_OK)
 		rc = audit_ask(&a, json_pack("{s:s}", "show", "warnings"),
 			       audit_on_warning);

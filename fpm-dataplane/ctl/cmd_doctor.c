@@ -66,7 +66,7 @@ static const struct {
 #define N_CHECK      (sizeof(check) / sizeof(check[0]))
 #define CHECK_DAEMON 0
 
-/* Tell the instructions in use, and whether the configuration limits them. */
+/* Report the instructions in use, and whether the configuration limits them. */
 static void
 instructions_tell(struct exam *e)
 {
@@ -81,8 +81,8 @@ instructions_tell(struct exam *e)
 			    forwarding, lookups);
 	else
 		finding_add(e, VERDICT_OK, "instructions",
-			    "forwarding uses %s, lookups %s by the configuration, "
-			    "the best on this CPU are %s and %s",
+			    "forwarding uses %s, lookups %s, as configured; "
+			    "this CPU allows %s and %s",
 			    forwarding, lookups, best, lookups_best);
 }
 

@@ -110,7 +110,7 @@ push_headend(struct hop_push *p, uint32_t mode, const char *const *segments, uns
 
 /* --- rows of the daemon --------------------------------------------------------------- */
 
-/* Return true for a headend without words (hop_srv6_json() of the daemon). */
+/* Return true for the daemon's text about a headend that it refuses (hop_srv6_json()). */
 static bool
 text_is_refused_headend(const char *text)
 {
@@ -139,7 +139,7 @@ push_row(struct hop_push *p, const json_t *hop)
 
 /* --- the kernel ----------------------------------------------------------------------- */
 
-/* The attributes in RTA_ENCAP: [1] and [2] are all that are used. */
+/* Attributes 1 and 2 in RTA_ENCAP. The others are not used. */
 struct nested {
 	const struct nlattr *of[3];
 };
@@ -166,7 +166,7 @@ push_kernel_labels(struct hop_push *p, const struct nlattr *stack)
 	n = mnl_attr_get_payload_len(stack) / 4;
 	for (size_t i = 0; i < n; i++)
 		push_label(p, get_be32(at + 4 * i) >> 12);
-	/* The daemon keeps none of the labels of a longer stack. */
+	/* If a stack is longer, the daemon stores none of its labels. */
 	if (p->n_labels > LABELS_MAX)
 		*p = (struct hop_push){0};
 	return true;
@@ -199,7 +199,7 @@ push_kernel_segments(struct hop_push *p, const struct nlattr *tunnel,
 	if (bytes > len || bytes < SRH_FIXED_BYTES + 16 * n ||
 	    (source != NULL && mnl_attr_get_payload_len(source) != 16))
 		return false;
-	/* Flags, a tag or TLVs. */
+	/* The daemon refuses flags, a tag and TLVs. */
 	if (bytes != SRH_FIXED_BYTES + 16 * n || (srh[5] | srh[6] | srh[7]) != 0 ||
 	    n > SEGMENTS_ALL) {
 		push_headend_refused(p);

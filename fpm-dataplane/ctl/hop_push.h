@@ -19,9 +19,9 @@ struct hop_push {
 	char text[512]; /* "": the next hop pushes nothing */
 };
 
-/* Add a label, outermost first. The implicit null label is in no packet: it is left out. */
+/* Add a label, outermost first. Ignore the implicit null label, which no packet has. */
 void push_label(struct hop_push *p, uint32_t label);
-/* Add labels in FRR's words, such as "300/implicit-null". They end with a comma. */
+/* Add labels in FRR's words, such as "300/implicit-null", up to a comma or line end. */
 void push_label_words(struct hop_push *p, const char *words);
 /*
  * Set a headend. If forwarders cannot have such a headend, its text does not contain the
@@ -35,12 +35,15 @@ void push_headend(struct hop_push *p, uint32_t mode, const char *const *segments
 		  unsigned int n, const char *source);
 /* Set a headend that no forwarder can have. */
 void push_headend_refused(struct hop_push *p);
-/* Set what a next hop of a row of `show routes` pushes. */
+/* Set the labels or the headend of a next hop in a row of `show routes`. */
 void push_row(struct hop_push *p, const json_t *hop);
 
 /*
- * Set what RTA_ENCAP or NHA_ENCAP of a type says; at NULL: there is no such attribute.
- * Returns false if the attribute is malformed.
+ * Set the labels or the headend in RTA_ENCAP or NHA_ENCAP. Returns false if the attribute
+ * is malformed.
+ *
+ * type  RTA_ENCAP_TYPE or NHA_ENCAP_TYPE
+ * at    content of the attribute; NULL: there is no such attribute
  */
 bool push_kernel(struct hop_push *p, uint16_t type, const uint8_t *at, size_t len);
 

@@ -16,7 +16,7 @@ struct hops_text {
 	char **hop;
 };
 void hops_reset(struct hops_text *w);
-/* Add a next hop. `push`: the text of hop_push.h; NULL or "": it pushes nothing. */
+/* Add a next hop. `push`: what it pushes, as text of hop_push.h; NULL or "": nothing. */
 void hops_add(struct hops_text *w, const char *via, const char *dev, const char *push,
 	      long long weight);
 void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
@@ -30,7 +30,7 @@ void hops_set_mtu(struct hops_text *w, bool ip6, uint32_t mtu_bytes);
  * frees the text. NULL: there are no next hops.
  */
 char *hops_join(struct hops_text *w);
-/* Remove what IPv6 next hops without a gateway push: see AS_COPY6 of audit_table.h. */
+/* Remove labels and segments from next hops without a gateway: AS_COPY6, audit_table.h. */
 void hops_drop_bare_push(struct hops_text *w);
 void hops_free(struct hops_text *w);
 

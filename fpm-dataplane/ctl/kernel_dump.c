@@ -7,8 +7,8 @@
  * result, up to 32 KiB; at first 4 KiB (netlink_dump(), netlink_recvmsg()). So this file
  * receives one short answer into its buffer before it requests a dump. A route of 252 next
  * hops has up to 7 KiB. An interface may have more than 32 KiB: its alternative names, or
- * the source MACs of a macvlan. With a mask of extensions, Linux makes a message as large
- * as the largest interface (rtnl_calcit()).
+ * the source MACs of a macvlan. If the request has a mask of extensions, Linux makes its
+ * messages large enough for the largest interface (rtnl_calcit()).
  */
 #include "ctl/kernel_dump.h"
 
@@ -183,7 +183,7 @@ kernel_dump_links(const struct dump_reader *to)
 		uint32_t mask;
 	} header = {.attr = {.nla_len = NLA_HDRLEN + sizeof(header.mask),
 			     .nla_type = IFLA_EXT_MASK},
-		    /* changes nothing in this list, but the kernel makes room */
+		    /* This extension has no effect on the list of interfaces. */
 		    .mask = RTEXT_FILTER_BRVLAN_COMPRESSED};
 
 	return header_dump(RTM_GETLINK, &header, sizeof(header), to);

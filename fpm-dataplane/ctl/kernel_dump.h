@@ -26,7 +26,7 @@ struct dump_reader {
 int kernel_dump(uint16_t type, uint8_t af, unsigned int header_bytes,
 		const struct dump_reader *to);
 
-/* Request a dump of all interfaces, as kernel_dump(). */
+/* Request a dump of all interfaces, like kernel_dump(). */
 int kernel_dump_links(const struct dump_reader *to);
 
 /*
@@ -37,7 +37,7 @@ int kernel_dump_table(uint8_t af, uint8_t table, const struct dump_reader *to);
 
 /*
  * Look up an IPv4 address, in host order, in the routes of the kernel. The answer is one
- * message RTM_NEWROUTE, which has the number of the table. Arguments and results as of
+ * message RTM_NEWROUTE, which has the number of the table. `to` and the result are those of
  * kernel_dump().
  */
 int kernel_lookup4(uint32_t addr, const struct dump_reader *to);

@@ -21,7 +21,9 @@ struct kernel_link {
 	/* a macvlan: its mode (MACVLAN_MODE_*); a VLAN: its id; else 0 */
 	uint32_t macvlan_mode;
 	uint16_t vlan_id;
-	/* sysctls of the link; has_ipv4 or has_ipv6 is false: the kernel tells none */
+	/*
+	 * sysctls of the link; has_ipv4, has_ipv6: the kernel has sent those of the family
+	 */
 	bool has_ipv4, forwarding4;
 	bool has_ipv6, ipv6_off, force_forwarding6;
 	uint32_t mtu6_bytes;

@@ -12,7 +12,7 @@
 #include "ctl/hop_push.h"
 #include "ctl/kernel_dump.h"
 
-/* The object that is decoded. */
+/* The object that is being decoded. */
 struct decoded {
 	struct kernel_nexthop *nh;
 	const struct nlattr *encap;

@@ -37,7 +37,7 @@ struct attributes {
 /* The decoded content of a message, without its prefix. */
 struct meaning {
 	struct kernel_route r;
-	bool all_down;     /* all next hops are down (hop_is_down()) */
+	bool all_down;     /* no next hop can be used (hop_is_down()) */
 	bool all_dead;     /* the kernel uses no next hop */
 	bool is_over;      /* the route has expired: the kernel does not use it */
 	bool counts;       /* a FIB may have the route, so the audit compares it */
@@ -238,7 +238,7 @@ gateway_take(const struct attributes *a, uint8_t family, char text[INET6_ADDRSTR
 	return true;
 }
 
-/* Decode what a next hop pushes. Returns false if the attributes are malformed. */
+/* Decode the labels or the headend of a next hop. Returns false if they are malformed. */
 static bool
 push_take(const struct attributes *a, struct hop_push *push)
 {

@@ -56,8 +56,9 @@ struct route_decoder *route_decoder_new(const struct kernel_link *links, int n_l
  */
 void route_decoder_set_nexthops(struct route_decoder *d, const struct kernel_nexthops *all);
 /*
- * Set whether the kernel looks up table local, and then table main, for IPv4. Otherwise it
- * uses both as one table. Without a call: as one table. IPv6 always has two tables.
+ * Set whether the kernel looks up table local first and then table main for IPv4.
+ * Otherwise, and without this call, it uses both as one table. For IPv6 it always looks up
+ * two tables.
  */
 void route_decoder_set_split4(struct route_decoder *d, bool split4);
 void route_decoder_free(struct route_decoder *d);

@@ -47,9 +47,9 @@ struct kernel_rule {
 
 /*
  * Call on_rule() for each rule of a family in the present network namespace, in the
- * kernel's order. Returns 0; KERNEL_RULES_ABSENT if the kernel was built or started without
- * rules of the family, so that it behaves as if it had the standard ones; or -1 after
- * printing an error.
+ * kernel's order. Returns 0, or -1 after printing an error. Returns KERNEL_RULES_ABSENT if
+ * the kernel was built or started without rules of the family: it then behaves as if it had
+ * the standard rules.
  */
 #define KERNEL_RULES_ABSENT 1
 int kernel_rules(uint8_t family, void (*on_rule)(const struct kernel_rule *rule, void *ctx),

@@ -91,9 +91,10 @@ lookup_on_message(const struct nlmsghdr *h, void *ctx)
 	return 0;
 }
 
-/* The rules of IPv4 with which Linux begins. */
+/* Counters that show if the rules of IPv4 are those with which Linux begins. */
 struct first_rules {
-	uint32_t n, n_other;
+	uint32_t n;       /* all rules */
+	uint32_t n_other; /* rules with another preference than the standard rules */
 };
 
 static void
@@ -106,9 +107,9 @@ first_on_rule(const struct kernel_rule *r, void *ctx)
 }
 
 /*
- * Set *split to true if Linux looks up table local and then table main for IPv4. It uses
- * both as one table until the rules of IPv4 are changed for the first time, and then names
- * table main as the table of its own address (fib_lookup()). Returns 0, or -1 after
+ * Set *split to true if Linux looks up table local and then table main for IPv4. Until the
+ * rules of IPv4 are changed for the first time, Linux uses both as one table, and its
+ * answer to a lookup of 127.0.0.1 names table main (fib_lookup()). Returns 0, or -1 after
  * printing an error.
  */
 static int
@@ -118,7 +119,7 @@ tables_are_split4(bool *split)
 	int rc;
 
 	*split = false;
-	/* An error means that lo is down. Then only the rules tell. */
+	/* If lo is down, the lookup fails, and only the list of rules decides. */
 	(void)kernel_lookup4(
 		INADDR_LOOPBACK,
 		&(struct dump_reader){.on_message = lookup_on_message, .ctx = split});

@@ -51,8 +51,9 @@ struct snmp_table {
 
 /*
  * Read the tables again if they are older than a second. Returns 0, or -errno with the
- * table as before. If the kernel's interfaces cannot be read, as while they change all the
- * time, the table is valid for SNMP_KEEP_S, and a second passes until the next attempt.
+ * table as before. If the kernel's interfaces cannot be read, for example because they
+ * change all the time, the old table stays valid for SNMP_KEEP_S, and the next attempt is a
+ * second later.
  * While the daemon does not run, its interfaces have no counters, because
  * the counters of their TAPs cover only the few packets that the kernel handled.
  */

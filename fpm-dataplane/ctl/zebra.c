@@ -88,10 +88,11 @@ zebra_has_vnis(const char *dev)
 #define SEGMENTS_MAX 16 /* FRR: 8 */
 
 /*
- * Set the headend of a next hop. FRR 8.4 writes segment "::" for an end point, which pushes
- * nothing.
+ * Set the headend of a next hop. FRR 8.4 writes the segment "::" for the route of an end
+ * point, which pushes nothing.
  *
- * behavior, source  as FRR names them; NULL: H.Encaps, and the router's own address
+ * behavior  FRR's word; NULL: H.Encaps
+ * source    of the outer header, as text; NULL: that of the router
  */
 static void
 headend_take(struct hop_push *push, const char *const *segments, unsigned int n,
@@ -128,8 +129,8 @@ word_find(const char *line, const char *key, char *word, size_t size)
 }
 
 /*
- * Parse what a next hop pushes: ", label 17/implicit-null", ", seg6 2001:db8::1,2001:db8::2,
- * encap behavior H.Encaps.Red, encap source 2001:db8::9".
+ * Parse the labels or the headend of a next hop: ", label 17/implicit-null", or
+ * ", seg6 2001:db8::1,2001:db8::2, encap behavior H.Encaps.Red, encap source 2001:db8::9".
  */
 static void
 push_parse(const char *line, const char *dev, struct hop_push *push)
@@ -340,9 +341,9 @@ member_text(const json_t *o, const char *key)
 }
 
 /*
- * Set what a next hop pushes. A single segment is an object: {"segs": "2001:db8::1"}.
- * Several are an array, in which FRR 10 writes one address too many
- * (nexthop_json_helper()).
+ * Set the labels or the headend of a next hop. A single segment is an object,
+ * {"segs": "2001:db8::1"}. Several segments are an array, to which FRR 10 adds one address
+ * too many (nexthop_json_helper()).
  */
 static void
 push_take(const json_t *hop, const char *dev, struct hop_push *push)

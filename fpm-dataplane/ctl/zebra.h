@@ -49,8 +49,9 @@ int zebra_table(const char *vtysh, bool kernels, uint8_t family, zebra_on_route 
 		void *ctx);
 
 /*
- * Set the function that returns true for an interface of a VNI (EVPN). zebra prints the VNI
- * of its next hops as a label. Without a call no interface has a VNI.
+ * Set the function that returns true for an interface of EVPN, which has a VNI. zebra
+ * prints the VNI as a label of next hops by this interface. Without this call no interface
+ * has one.
  *
  * dev  name, made safe for a terminal
  */

@@ -66,7 +66,7 @@ def test_a_router_forwards_with_each_kind_of_instructions(own_dut, word):
     lookups = WORDS[lookups_with(word)], WORDS[cpu.lookups(cpu.flags())]
     assert (row["lookup_instructions"], row["lookup_instructions_best"]) == lookups
     assert f"forwarding uses {WORDS[word]}, lookups {lookups[0]}" in said
-    assert ("by the configuration" in said) == (word != best()), said
+    assert ("as configured" in said) == (word != best()), said
     version = dut.fpmctl("show", "version").stdout
     assert f"forwarding uses {WORDS[word]}, at most {WORDS[best()]} on this CPU" in version
     assert f"lookups use {lookups[0]}, at most {lookups[1]} on this CPU" in version

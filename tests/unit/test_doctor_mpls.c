@@ -363,8 +363,9 @@ each_core_interface_without_input_is_warned_of_once(void **state)
 		   "{\"encap\": 4, \"labels\": [], \"srv6\": \"H.Encaps fc00::1\", "
 		   "\"dev\": null},"
 		   "{\"encap\": 5, \"labels\": [21], \"dev\": \"gone\"}]";
-	assert_string_equal(found(), "warn lan0: packets with labels leave by it, but it "
-				     "accepts no labels;");
+	assert_string_equal(
+		found(), "warn lan0: packets with labels leave by this interface, but it "
+			 "accepts no labels;");
 	assert_string_equal(command(0, 0), "sysctl -w net/mpls/conf/lan0/input=1");
 	mpls_set("lan0", json_true());
 	assert_string_equal(found(), "ok : the kernel accepts labels;");

@@ -165,7 +165,7 @@ a_link_that_is_too_narrow_for_a_headend(void **state)
 				    "ok : forwarders serve 2 headends and 1 end point;");
 		mtu_set(1280 + of[i].overhead - 1);
 		snprintf(want, sizeof(want),
-			 "warn wan0: MTU %d, but the way to segment fc00:1::1 needs %d;",
+			 "warn wan0: MTU %d, but the path to segment fc00:1::1 needs %d;",
 			 1280 + of[i].overhead - 1, 1280 + of[i].overhead);
 		assert_string_equal(found(), want);
 	}

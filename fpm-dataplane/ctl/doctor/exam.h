@@ -103,8 +103,11 @@ struct narrow {
 	long long room; /* octets of the largest inner packet that fits; 0: no link known */
 };
 /*
- * Update the narrowest link with the links of all next hops to a far end in a VRF, "": table
- * main (tunnels.c). `overhead`: octets of the outer headers.
+ * Look up the route to a far end, and update the narrowest link with the links of all its
+ * next hops (tunnels.c).
+ *
+ * vrf       VRF of the lookup; "": table main
+ * overhead  octets of the outer headers
  */
 void narrow_find(struct exam *e, struct narrow *n, const char *vrf, const char *address,
 		 long long overhead);

@@ -8,7 +8,7 @@
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
 
-/* Add the findings about a program that runs and reports. */
+/* Add the findings about an fpm-flowspec that works. */
 static void
 flows_check(struct exam *e, const json_t *row)
 {
@@ -30,7 +30,9 @@ flows_check(struct exam *e, const json_t *row)
 		finding_add(e, VERDICT_WARN, "waiting",
 			    "%lld flow specifications, because there are too many",
 			    waiting);
-		finding_cost(e, "%s", "They filter no packets until others are withdrawn.");
+		finding_cost(e, "%s",
+			     "They filter no packets until other flow specifications are "
+			     "withdrawn.");
 		finding_fix(e, "%s",
 			    "fpm-flowspec show; raise --max-flows in "
 			    "/etc/default/fpm-flowspec");
@@ -59,17 +61,21 @@ check_flowspec(struct exam *e)
 	} else if (strcmp(state, "silent") == 0) {
 		finding_add(e, VERDICT_FAIL, "", "fpm-flowspec hangs, no report for %lld s",
 			    row_int(row, "age_s"));
-		finding_cost(e, "%s", "Its rules stay, also of flows that are withdrawn.");
+		finding_cost(e, "%s",
+			     "Its rules stay in force, also those of withdrawn flow "
+			     "specifications.");
 		finding_fix(e, "%s", "systemctl restart fpm-flowspec");
 	} else if (strcmp(state, "failing") == 0) {
 		finding_add(e, VERDICT_FAIL, "", "nft: %s", row_str(row, "nft_error"));
-		finding_cost(e, "%s", "The table does not have the present flows.");
+		finding_cost(e, "%s",
+			     "The table has the rules of an earlier load, not of the "
+			     "present flow specifications.");
 		finding_fix(e, "%s", "journalctl -u fpm-flowspec -e");
 	} else if (strcmp(state, "down") == 0) {
 		finding_add(e, VERDICT_FAIL, "", "no session with FRR");
 		finding_cost(e, "%s",
-			     "Flow specifications of BGP peers filter no packets when "
-			     "--stale-time is over.");
+			     "Flow specifications of BGP peers filter no packets after "
+			     "--stale-time.");
 		finding_fix(e, "%s", "vtysh -c 'show bgp neighbors 127.0.0.2'");
 	} else {
 		finding_add(e, VERDICT_OK, "", "%lld sessions up, %lld flows installed",

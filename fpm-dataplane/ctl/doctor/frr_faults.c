@@ -172,10 +172,10 @@ denied_routes_check(struct exam *e, const char *vtysh, const char *version)
 	finding_add(e, VERDICT_WARN, "denied-routes",
 		    "zebra %s may send routes that a route map denies", version);
 	finding_cost(e, "The configuration has route maps of `ip protocol`. If such a map "
-			"denies routes that were in force, zebra sends them again after it "
+			"denies routes that were in force, zebra sends them when it "
 			"connects again, and the router forwards by them. Deny the routes "
-			"in the daemon that has them (BGP: a route map of the neighbor). "
-			"fpmctl audit names such routes: zebra has no route.");
+			"in their routing daemon instead (BGP: with a route map of the "
+			"neighbor). fpmctl audit reports such routes: zebra has no route.");
 	finding_fix(e, "fpmctl audit");
 	return 1;
 }

@@ -19,7 +19,7 @@
 #include "ctl/text.h"
 #include "ctl/zebra.h"
 
-/* The largest value of the sysctl: the kernel accepts smaller labels. */
+/* The largest value of platform_labels: the kernel accepts labels below it. */
 #define ALL_LABELS        1048575
 #define SYSCTL_ALL_LABELS "net.mpls.platform_labels=1048575"
 
@@ -70,8 +70,8 @@ zebra_is_asked(const struct exam *e)
 }
 
 /*
- * Find the largest incoming label of zebra, which has labels that the kernel has refused,
- * too. If the kernel accepts all labels or none, the labels do not matter.
+ * Find the largest incoming label of zebra. zebra's table also has the labels that the
+ * kernel has refused. If the kernel accepts all labels or none, do not ask zebra.
  */
 static void
 largest_label_ask(struct exam *e, struct mpls *m)
@@ -183,7 +183,7 @@ refused_labels_cost(struct exam *e, const char *refused)
 	finding_cost(
 		e,
 		"The kernel refuses %s, and zebra does not send a route that the kernel "
-		"refused. zebra offers them again when it starts.",
+		"refused. zebra tries again only when it starts.",
 		refused);
 	finding_fix(e, "%ssysctl -w " SYSCTL_ALL_LABELS, e->in);
 	finding_fix(e, "systemctl restart frr");
@@ -225,17 +225,18 @@ interface_named(const struct exam *e, const char *name)
 static void
 core_interface_add(struct exam *e, const char *name)
 {
-	finding_add(e, VERDICT_WARN, name,
-		    "packets with labels leave by it, but it accepts no labels");
-	finding_cost(e, "Frames with labels that come by this interface are dropped "
-			"(mpls_off). LSPs through this router need both directions.");
+	finding_add(
+		e, VERDICT_WARN, name,
+		"packets with labels leave by this interface, but it accepts no labels");
+	finding_cost(e, "Packets with labels that arrive at this interface are dropped "
+			"(mpls_off), such as those of the opposite direction.");
 	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
 }
 
 /*
- * Check each interface by which packets leave with labels. Report an interface once. A
- * label that ends at a customer's router has a next hop without labels, so the interfaces
- * to customers are not checked.
+ * Check that each interface by which packets leave with labels also accepts labels. Report
+ * an interface once. The next hop of a label that ends at a customer's router has no
+ * labels, so the interfaces to customers are not checked.
  */
 static void
 core_interfaces_check(struct exam *e, const struct mpls *m)

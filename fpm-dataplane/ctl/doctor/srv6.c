@@ -178,9 +178,9 @@ vrfs_check(struct exam *e)
 }
 
 /*
- * Return the octets of the outer headers of a headend. H.Encaps writes all segments into the
- * routing header. H.Encaps.Red leaves the first segment out, and the header if it is the
- * only one.
+ * Return the octets of the outer headers of a headend. H.Encaps writes all segments into
+ * the routing header. H.Encaps.Red leaves out the first segment, and writes no routing
+ * header if there is only one segment.
  */
 static long long
 headend_overhead(const json_t *encap)
@@ -200,7 +200,7 @@ narrow_add(struct exam *e, const char *dev, const json_t *narrow)
 {
 	long long overhead = row_int(narrow, "overhead");
 
-	finding_add(e, VERDICT_WARN, dev, "MTU %lld, but the way to segment %s needs %lld",
+	finding_add(e, VERDICT_WARN, dev, "MTU %lld, but the path to segment %s needs %lld",
 		    row_int(narrow, "mtu"), row_str(narrow, "segment"),
 		    IPV6_MIN_MTU + overhead);
 	finding_cost(e,
@@ -211,9 +211,9 @@ narrow_add(struct exam *e, const char *dev, const json_t *narrow)
 }
 
 /*
- * Check that IPv6 packets of the smallest MTU fit into the links to the first segment of each
- * headend. Report each link for the headend with the longest headers. Return true if they
- * fit.
+ * Check that IPv6 packets of 1280 octets and their outer headers fit into the links to the
+ * first segment of each headend. Report each link once, for the headend with the longest
+ * headers. Return true if the packets fit.
  */
 static bool
 mtus_check(struct exam *e)
