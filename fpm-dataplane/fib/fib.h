@@ -117,8 +117,8 @@ path_is_no_route(fib_path p)
 
 /*
  * The MTU class of a path is an index of fib->mtu_bytes. Class 0: only the interface's MTU
- * counts. The last two classes have no MTU, either. They are for routes of labels, and say
- * where the TTL of the label goes. The last one also is PATH_CLASS_NOT_OF_LOCAL (rules.h).
+ * counts. The last two classes have no MTU, either. They are for routes of labels, and tell
+ * where the TTL of the label goes. The last is also PATH_CLASS_NOT_OF_LOCAL (rules.h).
  */
 #define FIB_MTU_MAX       1024u
 #define FIB_CLASS_PIPE    (FIB_MTU_MAX - 2) /* LABEL_MODE_PIPE */

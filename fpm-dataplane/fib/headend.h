@@ -118,9 +118,9 @@ void fib_headend_resolve(const struct fib *fib, fib_path path, uint8_t family,
 /*
  * Write the part of the outer header that all packets of a headend have in common into
  * `head`: 40 octets, without the flow label. Find the group word of the route to the first
- * segment. Return false if each packet needs fib_headend_resolve(). If true, headend_path()
- * and fib_headend_resolve() agree on each flow whose headend_path() is a PATH_ADJ, and
- * fib_headend_resolve() refuses such a flow only because of the egress interface.
+ * segment. Return false if each packet needs fib_headend_resolve(). If true, for each flow
+ * whose headend_path() is a PATH_ADJ, fib_headend_resolve() finds the same path. It refuses
+ * such a flow only because of the egress interface.
  */
 bool fib_headend_begin(const struct fib *fib, const struct fib_headend *h, uint8_t *head,
 		       uint64_t *route);

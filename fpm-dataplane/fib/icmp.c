@@ -192,15 +192,16 @@ packet_was_for_router6(const struct fib *fib, const struct icmp_about *about)
 	if (ipaddr_is_linklocal6(&to))
 		return false;
 	path = fib_resolve(fib, fib_vrf_of(fib, about->in_ifidx), 6, &to, 0);
-	/* A number is that of a SID, which is no address of the router. */
+	/* Index 0: an address of the router. Other indexes are numbers of SIDs. */
 	return path_kind(path) == PATH_LOCAL && path_index(path) == 0;
 }
 
 /*
- * Set *src to the address to which an IPv6 packet was sent, if it is an address of this
- * router (RFC 4443, 2.2 (a)), else to an address of the interface that received the packet,
- * or to the address that this interface borrows (neigh/iface.c). In IPv6, it has the scope
- * of the receiver of the error: RFC 6724, 5 (rule 2). Return false if there is none.
+ * Set *src to the source of the error. If an IPv6 packet was sent to an address of this
+ * router, the source is this address (RFC 4443, 2.2 (a)). Else the source is an address of
+ * the interface that received the packet, or the address that this interface borrows
+ * (neigh/iface.c). In IPv6, the source has the scope of the receiver of the error: RFC
+ * 6724, 5 (rule 2). Return false if there is no such address.
  */
 static bool
 icmp_source(const struct fib *fib, const struct icmp_about *about, const struct ipaddr *to,

@@ -251,8 +251,9 @@ path_is_of_local(fib_path path)
 }
 
 /*
- * Look up table local, whose prefixes are in the FIB of main and in those of VRFs. Its
- * routes for a source or a TOS are in views of main alone, so a view is looked up first.
+ * Look up table local, and return true if the path is of a route of table local. The
+ * prefixes of table local are in the FIB of main and in the FIBs of VRFs. Its routes for a
+ * source or a TOS are only in views of main, so a view is looked up first.
  */
 static bool
 local_answers(const struct fib *fib, const struct fib_rules *rules,

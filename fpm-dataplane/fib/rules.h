@@ -18,13 +18,13 @@
 #include "fib/fib.h"
 
 /*
- * The index of the path of a route that refuses packets, if the route is of table local.
- * That of other such routes is 0.
+ * The index of the path of a route of table local that refuses packets. For routes of other
+ * tables that refuse packets the index is 0.
  */
 #define PATH_REFUSES_IN_LOCAL 1u
 /*
- * The MTU class of the path of a route of type local, anycast or broadcast, if the route is
- * of another table than local. The class has no MTU, and no packet is sent by such a path.
+ * The MTU class of the path of a route of type local, anycast or broadcast that is not in
+ * table local. The class has no MTU, because no packet is sent by such a path.
  */
 #define PATH_CLASS_NOT_OF_LOCAL FIB_CLASS_UNIFORM
 
@@ -55,8 +55,8 @@ enum fib_rule_action {
 struct fib_rule {
 	uint32_t pref, table; /* of the kernel, for display */
 	/*
-	 * Ingress of the packet, or the VRF of which the ingress is a member; 0: any; 1,
-	 * lo: a packet of this host.
+	 * The rule is for packets that came by this interface, or by a member of this VRF
+	 * device. 0: for all packets; 1 (lo): for packets of this host.
 	 */
 	uint32_t ifindex;
 	uint16_t number; /* FIB_RULE_TABLE: of the FIB; 0: main */
@@ -103,7 +103,7 @@ struct fib_rules_key {
 	uint32_t flow_hash;
 	uint16_t vrf; /* 0: none */
 	uint8_t family;
-	bool back;     /* the reverse path of a packet: rules see its ports exchanged */
+	bool back;     /* a lookup of the reverse path: exchange the ports of the packet */
 	bool no_ports; /* rules see `proto` as the protocol, and no ports */
 	uint8_t proto;
 };
@@ -116,8 +116,8 @@ struct fib_rules_hit {
 };
 
 /*
- * Return the ifindex of the VRF of which an interface is a member; 0: none. Several VRFs
- * may have one table, and then one number.
+ * Return the ifindex of the VRF device of which an interface is a member; 0: none. in->vrf
+ * does not tell the device, because VRFs with the same table have the same number.
  */
 static inline uint32_t
 fib_rules_vrf_device(const struct fib_iface *in)

@@ -181,8 +181,9 @@ tunnel_sets_df(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
 }
 
 /*
- * Return true if the source of an IPv6 packet is the far end of a tunnel over IPv6. Linux
- * takes such a packet for one of a routing loop, and drops it (ip6_tnl_addr_conflict()).
+ * Return true if the source of an IPv6 packet is the far end of a tunnel over IPv6. Like
+ * Linux, forwarders drop such a packet, because it may be in a routing loop
+ * (ip6_tnl_addr_conflict()).
  */
 static inline bool
 tunnel_conflicts(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
@@ -193,7 +194,7 @@ tunnel_conflicts(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
 /*
  * Return true if the packet may go into the tunnel without a check of its options. RFC
  * 2473, 4.1.1 requires that the tunnel encapsulation limit of an IPv6 packet is obeyed. The
- * limit is in a header of options. A packet that conflicts is refused, too.
+ * limit is in a header of options. Also return false for a packet of tunnel_conflicts().
  */
 static inline bool
 tunnel_takes(const struct fib_tunnel *t, const uint8_t *ip, uint8_t family)
@@ -424,8 +425,8 @@ path_out(const struct fib *fib, fib_path path)
 
 /*
  * Return the path that leads to the neighbor of an outer packet, and set *labels to the MPLS
- * labels that its route pushes; NULL: none. PATH_ENCAP: only the kernel writes further
- * headers, of SRv6 or of a tunnel below the labels.
+ * labels that its route pushes; NULL: none. If the route needs other headers, of SRv6 or of
+ * a tunnel below the labels, return its PATH_ENCAP: only the kernel writes such headers.
  */
 static inline fib_path
 outer_below(const struct fib *fib, fib_path path, const struct fib_encap **labels)
@@ -498,7 +499,7 @@ outer_refusal(fib_path path, const struct fib_iface *out, uint32_t link)
 			       : N_REASON;
 	case PATH_KERNEL:
 	case PATH_LOCAL: /* the far end is this host */
-	case PATH_ENCAP: /* segments, or labels in a tunnel */
+	case PATH_ENCAP: /* outer_below() has left it: segments, or labels in a tunnel */
 		return PUNT_kernel_route;
 	default:
 		return (uint16_t)path_cause(path_kind(path));

@@ -128,9 +128,9 @@ void fib_vxlan_resolve(const struct fib *fib, const struct fib_vxlan_hop *hop,
 
 /*
  * Find the group word of the route to the VTEP, which all packets to a neighbor have in
- * common. Return false if each packet needs fib_vxlan_resolve(). If true, vxlan_path() and
- * fib_vxlan_resolve() agree on each flow whose vxlan_path() is a PATH_ADJ, and
- * fib_vxlan_resolve() refuses such a flow only because of the egress interface.
+ * common. Return false if each packet needs fib_vxlan_resolve(). If true, for each flow
+ * whose vxlan_path() is a PATH_ADJ, fib_vxlan_resolve() finds the same path. It refuses
+ * such a flow only because of the egress interface.
  */
 bool fib_vxlan_begin(const struct fib *fib, const struct fib_vxlan_hop *hop,
 		     uint64_t *route);

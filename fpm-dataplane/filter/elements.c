@@ -90,7 +90,7 @@ expiry_of(const struct nlattr *elem, uint64_t now, double ticks_s)
 		return 0;
 	ticks = (double)left_ms * ticks_s / 1000.;
 	if (ticks >= (double)(UINT64_MAX - now))
-		return 0; /* the counter ends before, in more than ten years */
+		return 0; /* later than the last tick, which is in more than ten years */
 	until = now + (uint64_t)ticks;
 	return until == 0 ? 1 : until;
 }

@@ -384,8 +384,8 @@ transaction_take(struct filter *f, const struct filter_transaction *t)
 		return false;
 	}
 	/*
-	 * Without a table that was read, `seen` says nothing: the generations begin again
-	 * at 1 when the module nf_tables is loaded again.
+	 * If the last read failed or found no table, do not compare with `seen`: the
+	 * generations begin again at 1 when the module nf_tables is loaded again.
 	 */
 	if (t->ours && f->again)
 		return false;

@@ -158,8 +158,8 @@ const struct filter_table *filter_table_of(const struct filter_table *table,
 
 struct filter_build_conf {
 	const struct filter_table *table;
-	const struct ruleset
-		*old; /* the previous; its rules keep their state; NULL: none */
+	/* the previous ruleset, whose rules keep their state; NULL: none */
+	const struct ruleset *old;
 	unsigned int n_thread;
 	uint64_t now;                          /* ticks */
 	double ticks_s;                        /* ticks a second */
@@ -302,8 +302,8 @@ int build_limit(struct build *b, const struct nlattr *data, struct ruleset_limit
 /* kept.c: find the states of the table in the previous ruleset, `b->old`. */
 void kept_find(struct build *b);
 /*
- * Return a ruleset that has nothing but the states of `old`, for the time in which none is
- * in force; NULL: there are no states.
+ * Return a ruleset that has only the states of rules of `old`, to keep them while no
+ * ruleset is in force. NULL: there are no states.
  */
 struct ruleset *kept_copy(const struct ruleset *old);
 /*

@@ -57,7 +57,7 @@ kept_copy(const struct ruleset *old)
 		r->stateful = malloc(((size_t)old->n_rule + old->n_stateful) *
 				     sizeof(*r->stateful));
 	if (r == NULL || r->stateful == NULL)
-		abort(); /* out of memory for some octets a rule */
+		abort(); /* out of memory: each rule needs only some octets */
 	for (uint32_t i = 0; i < old->n_rule; i++)
 		r->stateful[r->n_stateful++] = (struct ruleset_stateful){
 			old->chain[old->rule[i].chain].table_handle, old->rule[i].handle,

@@ -18,9 +18,10 @@
 #include "fwd/vxlan.h"
 
 /*
- * Return true if a packet that must not be cut is longer than its path and interface `ifidx`
- * permit. As in Linux, its sender then gets the error before the neighbor is known. A
- * packet in labels or in another packet was judged before.
+ * Return true if a packet that must not be fragmented is longer than the MTU of its path
+ * and of interface `ifidx`. As in Linux, its sender then gets the ICMP error before the
+ * neighbor is known. The MTU of a packet that gets labels or outer headers was checked
+ * before.
  */
 static bool
 packet_is_too_big(const struct burst *b, unsigned int i, unsigned int ifidx)

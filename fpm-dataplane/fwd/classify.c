@@ -77,7 +77,7 @@ class_of_l2(const struct burst *b, unsigned int i, uint32_t now_s)
 	return CLASS_l2;
 }
 
-/* Return the class of a frame of another protocol than IP, ARP and those of class_of_l2(). */
+/* Return the class of a frame that is neither IP nor ARP nor a frame of class_of_l2(). */
 static enum punt_class
 class_of_foreign(const struct burst *b, unsigned int i)
 {
@@ -95,7 +95,7 @@ class_rest(const struct view *v)
 	return v->group ? CLASS_group : CLASS_local;
 }
 
-/* Return the class of a packet with the outer headers of a tunnel if `known`. */
+/* Return the class of a packet; `known`: a tunnel of the kernel has such outer headers. */
 static enum punt_class
 class_of_tunnel(const struct view *v, bool known)
 {
@@ -220,7 +220,7 @@ class_of_ip(const struct view *v, unsigned int i)
 		if (proto != 58)
 			return class_rest(v);
 	}
-	/* Linux writes an encapsulation limit before the packets of tunnels (RFC 2473, 5.1). */
+	/* Linux writes an encapsulation limit into its outer packets (RFC 2473, 5.1). */
 	if (v->family == 6 && proto == 60 && v->room >= 48)
 		return class_of_tunnel(v, kernel_outer_has_protocol(v->l3[40]));
 	switch (proto) {

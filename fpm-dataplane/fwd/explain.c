@@ -77,7 +77,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
 	burst.fwd = &fwd;
 	burst.ifidx = fwd_enter(fib, ifidx, &packet.m);
-	/* As in a record of a received frame, the tags that lead to a VLAN are missing. */
+	/* Copy the frame without the tags of a VLAN, as in a record of a received frame. */
 	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
 	burst.now = 0;
 	burst.inside = false;

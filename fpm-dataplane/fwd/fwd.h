@@ -59,8 +59,8 @@ int fwd_cpu_choose(enum instructions most);
 const char *fwd_cpu_uses(void);
 const char *fwd_cpu_best(void);
 /*
- * Return the instructions that lookups use, and the best ones that lookups could use on
- * this CPU. Lookups need more features of the CPU for AVX-512 than the forwarders.
+ * Return the instructions that lookups use, and the best that lookups could use on this
+ * CPU. For AVX-512, lookups need more features of the CPU than the forwarders do.
  */
 const char *fwd_cpu_lookups_use(void);
 const char *fwd_cpu_lookups_best(void);

@@ -19,8 +19,8 @@ bool fwd_headend_outer(struct burst *b, unsigned int i, struct fib_headend_outer
 void fwd_headend_rewrite(struct burst *b, unsigned int i);
 
 /*
- * After the rewrite stage: return the octets of the labels before the outer header of a
- * packet. 0: there are none, or the labels belong to the packet itself.
+ * After the rewrite stage: return the length in octets of the labels before the outer
+ * header of a packet. 0: there are none, or the labels belong to the packet itself.
  */
 static inline unsigned int
 fwd_outer_labels_written(const struct burst *b, unsigned int i)
@@ -39,8 +39,8 @@ fwd_outer_labels_written(const struct burst *b, unsigned int i)
 }
 
 /*
- * After the rewrite stage: return the length in octets of the outer headers of a packet, and
- * of the labels before an outer header; 0: none.
+ * After the rewrite stage: return the length in octets of the outer headers of SRv6 of a
+ * packet, and of the labels before an outer header; 0: none.
  */
 static inline unsigned int
 fwd_headend_written(const struct burst *b, unsigned int i)

@@ -144,9 +144,9 @@ packet_enters(const struct burst *b, unsigned int i)
 }
 
 /*
- * Return the interface of the neighbor that a packet waits for. The record names it, because
- * its reader may find another neighbor at the number of the adjacency. 0: below labels or
- * an outer header
+ * Return the interface of the neighbor that a packet waits for. The record has this
+ * interface, because the number of the adjacency may belong to another neighbor when the
+ * record is read. 0: the packet gets labels or an outer header.
  */
 static uint16_t
 note_waits_on(const struct fib *fib, fib_path path)

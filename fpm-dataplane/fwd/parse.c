@@ -34,8 +34,9 @@ mac_is_of(const struct burst *b, uint16_t ifidx, const uint8_t *mac)
 }
 
 /*
- * Return true if a frame is for the MAC of the port of a VLAN, or of the VLAN with the
- * outer tag. As in Linux, a VLAN with a MAC of its own accepts such frames, too.
+ * Return true if a frame is for the MAC of an interface below the VLAN that it came by: of
+ * the port, or of the VLAN with the outer tag alone. As in Linux, a VLAN with a MAC of its
+ * own accepts such frames, too.
  */
 static bool
 mac_is_below(const struct burst *b, const uint8_t *mac)

@@ -25,7 +25,7 @@ RECHECK_S = 5  # seconds until refused flows are checked again: their unicast ro
 # Most seconds of a check and of a load. The loop reads no events meanwhile, so the sum is below the
 # hold time of 9 s (exabgp.conf).
 CHECK_S, LOAD_S = 4, 3
-ERROR_LENGTH = 300  # most letters of an error in the summary
+ERROR_LENGTH = 300  # largest number of characters of an error in the summary
 CHECKED = 50  # most destinations for which FRR is asked at a time
 UPDATE = 2  # type of the BGP message
 
@@ -410,8 +410,8 @@ class Helper:
         self._report()
 
     def _report(self):
-        """Write the summary, which the dataplane reads (ui/show_flowspec.c). Its time proves that the
-        program does not hang."""
+        """Write the summary, which the dataplane reads (ui/show_flowspec.c). The time in the summary
+        shows that this program does not hang."""
         errors = {"nft_error": self.error, "frr_error": self.frr_error}
         errors = {key: text and text[:ERROR_LENGTH] for key, text in errors.items()}
         up = sum(state == "up" for state in self.sessions.values())
@@ -420,7 +420,7 @@ class Helper:
         self._write(self.options.summary, summary | self.counted)
 
     def _write(self, path, what):
-        """Replace a file, so that a reader sees all of it or nothing."""
+        """Replace a file. A reader sees the old content or the new content, never a part."""
         part = f"{path}.part"
         try:
             with open(part, "w", encoding="utf-8") as file:

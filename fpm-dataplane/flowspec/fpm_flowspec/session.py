@@ -50,7 +50,7 @@ def relay(folder, source=0):
 
 
 def notify(state):
-    """Send a state to the service manager (sd_notify(3)), if there is one. Never wait for it."""
+    """Send a state to the service manager (sd_notify(3)), if there is one. Never wait."""
     path = os.environ.get(NOTIFY, "")
     if path:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
@@ -105,7 +105,7 @@ def _serve(helper, exabgp, source):
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
         while True:
-            # A round takes at most 8 s: a second here, the check and the load (helper.py).
+            # A round takes at most 8 s: LOOK_S here, CHECK_S and LOAD_S in helper.py.
             notify("WATCHDOG=1")
             wait = helper.wait_s()
             if selector.select(LOOK_S if wait is None else min(wait, LOOK_S)):
