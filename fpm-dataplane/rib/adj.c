@@ -283,7 +283,7 @@ adjs_prune(struct rib *rib, const struct msg_bfd_hop *m)
 	const struct hidx *idx = m->family == 0 ? &rib->adjs.by_mac : &rib->adjs.by_key;
 	uint32_t number = hidx_first(idx, adj_hash(rib, m->ifindex, m->family, &m->addr));
 
-	/* Adjacencies with the same hash and another key keep their state. */
+	/* adj_is_dead() compares the key, so others with the same hash keep their state. */
 	for (; number != 0; number = hidx_next(idx, number)) {
 		struct adj *a = &rib->adjs.v[number];
 		bool dead = adj_is_dead(rib, a);

@@ -27,7 +27,7 @@ struct adj {
 	bool pruned;   /* BFD has found its address or its MAC dead: prune.h */
 	bool asked;    /* neigh has not answered MSG_ADJ_WATCH yet */
 	struct ipaddr addr;
-	uint64_t mac; /* of an IPv6 neighbor: the last known one; 0: none yet */
+	uint64_t mac; /* the last known MAC address of an IPv6 neighbor; 0: none yet */
 	struct cds_list_head legs;
 };
 
@@ -39,7 +39,7 @@ struct rib_adjs {
 	uint64_t asked_ms;    /* time since which n_asked is not 0 */
 	struct fifo32 unused; /* the number that was freed first is used first */
 	struct hidx by_key;
-	struct hidx by_mac; /* those with a `mac` */
+	struct hidx by_mac; /* adjacencies with a `mac` */
 };
 
 /* Return true if the adjacency exists, or if there is room for it. */
@@ -52,8 +52,8 @@ uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
 void adj_put(struct rib *rib, uint32_t number);
 /*
- * Mark the adjacencies of a next hop that BFD has found dead or alive. The message has
- * changed the state in prune.c.
+ * Mark the adjacencies of a next hop as dead or alive, after prune_event() has taken the
+ * message of thread bfd.
  */
 void adjs_prune(struct rib *rib, const struct msg_bfd_hop *m);
 void adj_event_state(struct rib *rib, const struct msg_adj *m);

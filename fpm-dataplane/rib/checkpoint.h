@@ -111,7 +111,7 @@ static_assert(sizeof(struct ckpt_hop) == 56, "no padding");
 
 enum {
 	CKPT_ONLINK = 1,
-	CKPT_VRF_SUBNET = 2, /* next_hop.vrf_subnet, whose meaning depends on the kind */
+	CKPT_VRF_SUBNET = 2, /* next_hop.vrf_subnet; its meaning depends on the kind */
 	CKPT_MODE_SHIFT = 2, /* enum label_mode; the same in a whole set */
 	CKPT_MODE_END = (LABEL_MODE_UNIFORM + 1) << CKPT_MODE_SHIFT,
 };

@@ -185,7 +185,9 @@ memo_at(struct rib *rib, uint32_t former, uint64_t what)
 	return &rib->contents.memo[mix >> 55];
 }
 
-/* Return the entry of the slot that was chosen, if it has not changed since, or NULL. */
+/*
+ * Return the entry of an earlier choice if the chosen slot has not changed since, or NULL.
+ */
 static const struct choice_memo *
 memo_recall(struct rib *rib, uint32_t former, uint64_t what)
 {
@@ -202,7 +204,7 @@ memo_recall(struct rib *rib, uint32_t former, uint64_t what)
 	return s->version == memo->version ? memo : NULL;
 }
 
-/* Choose the slot of an entry for one more route. */
+/* Use the slot of an entry for one more route. */
 static uint32_t
 memo_use(struct rib *rib, const struct choice_memo *memo)
 {
@@ -211,8 +213,8 @@ memo_use(struct rib *rib, const struct choice_memo *memo)
 }
 
 /*
- * Record and return the choice. `moves`: it moves flows of next hops that stay, because no
- * slot of this content has the flows of `former`, and none may be added.
+ * Record and return the choice. `moves`: the choice moves flows of next hops that stay,
+ * because no slot of this content has the flows of `former`, and no slot may be added.
  */
 static uint32_t
 memo_record(struct rib *rib, uint32_t former, uint64_t what, const struct slot *s,
@@ -226,7 +228,7 @@ memo_record(struct rib *rib, uint32_t former, uint64_t what, const struct slot *
 	return s->number;
 }
 
-/* Choose a slot that moves flows of next hops that stay, because there is no free slot. */
+/* Use a slot that moves flows of next hops that stay, because no slot is free. */
 static uint32_t
 slot_make_do(struct rib *rib, const struct slot *s)
 {

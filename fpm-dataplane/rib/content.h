@@ -46,7 +46,7 @@ struct rib_contents {
 		uint64_t what; /* id and MTU class, or hash of the content */
 		uint64_t version;
 		uint32_t slot;
-		bool moves; /* flows of next hops that stay move */
+		bool moves; /* the choice moves flows of next hops that stay */
 	} memo[512];
 };
 

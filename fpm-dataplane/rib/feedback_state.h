@@ -12,7 +12,7 @@ struct rib_feedback {
 	uint32_t n, cap;
 	/* the next route to report again (tables_walk_at()); 0: none is due again */
 	uint32_t resend_at;
-	/* the routes are reported again after this lap of resync_request.h */
+	/* all routes are reported again after this lap of resync_request.h */
 	uint64_t resend_lap;
 };
 

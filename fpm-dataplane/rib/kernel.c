@@ -313,7 +313,9 @@ kernel_split_tables(struct rib *rib)
 	for (uint32_t at = 0; at < k->wide.n; at++)
 		if (k->v[k->wide.v[at]].route->family == 4)
 			kernel_hide(rib, k->wide.v[at]);
-	/* Routes of type throw no longer count, those for a TOS included. */
+	/*
+	 * Routes of type throw no longer count, neither plain routes nor those for a TOS.
+	 */
 	for (uint32_t i = 1; i <= k->high; i++)
 		if (k->v[i].is_local && k->v[i].rtm_type == RTN_THROW)
 			kernel_settle(rib, k->v[i].route);
@@ -349,9 +351,9 @@ kroute_fill(struct rib *rib, uint32_t i, const struct kernel_event *ev, uint32_t
 }
 
 /*
- * Return true if `i`, the record that equals an event of IPv4 which replaces a route, was
- * shown by a dump that is newer than the event, because Linux has no two equal routes of
- * IPv4. Records for which no slot was free may differ in their next hops.
+ * An event of IPv4 replaces a route, and record `i` equals the event. Return true if a dump
+ * that is newer than the event has shown the record. Linux has no two equal routes of IPv4,
+ * so this is the case unless no slot was free: then next hops may differ.
  */
 static bool
 kroute_is_of_newer_dump(const struct rib *rib, uint32_t i, uint32_t slot)
@@ -363,8 +365,8 @@ kroute_is_of_newer_dump(const struct rib *rib, uint32_t i, uint32_t slot)
 }
 
 /*
- * Ask for all tables: some record may be of a route that Linux has replaced, or may have
- * another place. rtnl limits how often it reads them.
+ * Ask rtnl to read all tables: a record may be of a route that Linux has replaced, or may
+ * have another place. rtnl limits how often it reads the tables.
  */
 static void
 kernel_read_again(struct rib *rib)
@@ -373,9 +375,10 @@ kernel_read_again(struct rib *rib)
 }
 
 /*
- * Delete the route that an event of IPv4 has replaced by record `i`, which a newer dump has
- * shown. An event that is older than that dump has added the route again, or an earlier
- * dump of another protocol has shown it.
+ * An event of IPv4 has replaced a route by record `i`, which a newer dump has shown before.
+ * If the replaced route still has a record, an event that is older than the dump has added
+ * it again: delete it. Otherwise an earlier dump of another protocol may have shown it:
+ * read all tables again.
  */
 static void
 kroute_drop_replaced(struct rib *rib, const struct kernel_event *ev, uint32_t i)
@@ -389,7 +392,10 @@ kroute_drop_replaced(struct rib *rib, const struct kernel_event *ev, uint32_t i)
 		kernel_read_again(rib);
 }
 
-/* Return the record that an event of IPv6 replaces. `equal`: as the event, or 0. */
+/*
+ * Return the record that an event of IPv6 replaces. `equal`: a record like the event; 0:
+ * none
+ */
 static uint32_t
 kroute_replaced6(struct rib *rib, const struct route *r, const struct kernel_event *ev,
 		 uint32_t equal)
@@ -492,9 +498,9 @@ kroute_place(struct rib *rib, uint32_t i, const struct kernel_event *ev, bool ad
 }
 
 /*
- * Note whether a next hop is appended to the record with another MTU than the next hops
- * before it. The message has the MTU of the appended next hop. A message of a dump has the
- * MTU of the first next hop, so it does not show whether the others have the same.
+ * Note whether a next hop with another MTU is appended to the record. The event has the MTU
+ * of the appended next hop. A message of a dump has the MTU of the first next hop, so it
+ * does not show whether the other next hops have the same MTU.
  */
 static void
 kroute_note_mtus(struct rib *rib, struct kroute *kr, const struct kernel_event *ev)
@@ -623,8 +629,8 @@ kernel_route_delete(struct rib *rib, const struct kernel_event *ev)
 		return;
 	}
 	if (r->family == FAMILY_LABEL) {
-		i = kroute_of_metric(&rib->kroutes, r, ev,
-				     -1); /* a label has at most one record */
+		/* A label has at most one record. */
+		i = kroute_of_metric(&rib->kroutes, r, ev, -1);
 		if (i != 0)
 			kroute_delete(rib, i);
 		return;

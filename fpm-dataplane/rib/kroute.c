@@ -188,7 +188,7 @@ kroute_set_connected(struct rib_kroutes *k, uint32_t number, bool connected)
 	vec32_push(&k->connected, number);
 }
 
-/* Count a record in a field of kernel_status if it `is` counted and `was` not, or reverse. */
+/* Update a counter of kernel_status for a record that `was` counted before and `is` now. */
 static void
 status_count(_Atomic uint32_t *field, bool was, bool is)
 {
@@ -544,7 +544,7 @@ kroute_best(const struct rib_kroutes *k, const struct rib_links *links,
 	return best_record(k, links, r, false);
 }
 
-/* Return true if the interface by which a packet comes decides between the two records. */
+/* Return true if Linux chooses between the two records by the ingress of the packet. */
 static bool
 kroutes_differ_by_ingress(const struct kroute *a, const struct kroute *b)
 {

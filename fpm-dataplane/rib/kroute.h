@@ -56,13 +56,13 @@ struct kroute {
 	 */
 	bool unplaced : 1;
 	bool by_event : 1;  /* an event has added it, and no dump has shown it since */
-	bool of_advert : 1; /* IPv6: perhaps the kernel's own, of a router advertisement */
+	bool of_advert : 1; /* IPv6: may be of a router advertisement */
 	/*
-	 * IPv6: Linux uses it, and not the first record of its metric, for packets that come
-	 * by its interface. Forwarders use the first record.
+	 * IPv6: for packets that come by its interface, Linux uses this record instead of
+	 * the first record of its metric. Forwarders use the first record.
 	 */
 	bool by_ingress : 1;
-	/* IPv6: one of its next hops was appended with another MTU than those before it. */
+	/* IPv6: one of its next hops was appended with another MTU than the others have. */
 	bool several_mtus : 1;
 };
 static_assert(sizeof(struct kroute) == 48, "a million routes of the kernel");
@@ -100,7 +100,7 @@ struct rib_kroutes {
  */
 uint32_t kroute_first(const struct rib_kroutes *k, const struct route *r);
 uint32_t kroute_next(const struct rib_kroutes *k, uint32_t number);
-/* Return true if a dump of a protocol (0: of all) shows the record. */
+/* Return true if a dump of a protocol (0: of all protocols) shows the record. */
 static inline bool
 kroute_is_of_protocol(const struct kroute *kr, uint8_t protocol)
 {
@@ -109,12 +109,15 @@ kroute_is_of_protocol(const struct kroute *kr, uint8_t protocol)
 
 /* Return true if the record has the metric of the event, and is of the same table. */
 bool kroute_has_key(const struct kroute *kr, const struct kernel_event *ev);
-/* Return the first record with the event's metric, and with `joins` if that is not -1. */
+/*
+ * Return the first record with the event's metric; 0: none. If `joins` is not -1, look only
+ * at records with this value of `joins`.
+ */
 uint32_t kroute_of_metric(const struct rib_kroutes *k, const struct route *r,
 			  const struct kernel_event *ev, int joins);
 /*
- * Return true if another record with the event's metric, which the kernel does not join,
- * was added by an event that may be older than the last dump.
+ * Return true if an event that may be older than the last dump has added another record
+ * with the event's metric, which the kernel does not join.
  */
 bool kroute_has_newcomer(const struct rib_kroutes *k, uint32_t number,
 			 const struct kernel_event *ev);
@@ -131,10 +134,10 @@ bool kroute_details_agree(const struct kroute *kr, const struct kernel_event *ev
  * Return true if the kernel may have the route although the last dump does not show it. In
  * a dump Linux goes from the first next hop of a joined IPv6 route to the last one, and
  * passes over other routes of the metric between them (fib6_dump_node()). It does so in a
- * dump of one protocol, too, which may not show the joined route. Such a route is behind
- * the joined one, so it is not in force. Return false for a route that the kernel made of
- * a router advertisement, because no dump shows it after it has expired, and for a route of
- * a checkpoint, because it may be old.
+ * dump of one protocol, too, which may not show the joined route. A route that is passed
+ * over is behind the joined route, so it is not in force. Return false for a route that the
+ * kernel made of a router advertisement, because no dump shows such a route after it has
+ * expired, and for a route of a checkpoint, because it may be old.
  */
 bool kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number);
 /*
@@ -144,8 +147,8 @@ bool kroute_may_be_passed_over(const struct rib_kroutes *k, uint32_t number);
  */
 void kroute_set_protocol(struct kroute *kr, const struct kernel_event *ev, bool joins);
 /*
- * Note that an event has deleted some next hops of a joined route. The rest may be of other
- * protocols: a dump shows only the protocol of the first next hop.
+ * Note that an event has deleted some next hops of a joined route. The remaining next hops
+ * may be of other protocols, because a dump shows only the protocol of the first next hop.
  */
 static inline void
 kroute_lost_hops(struct kroute *kr, const struct kernel_event *ev)
@@ -154,20 +157,20 @@ kroute_lost_hops(struct kroute *kr, const struct kernel_event *ev)
 }
 
 /*
- * Return true if a joined IPv6 route, which has lost a next hop, may have changed its place.
+ * Return true if a joined IPv6 route may have another place after it has lost a next hop.
  * Linux keeps each next hop in a list with the other routes of the metric, and obeys the
- * first route of the list. So if the first next hop of the joined route was deleted, a route
- * that was behind it may be the first now. Only a dump shows the order.
+ * first entry of the list. So if the first next hop of the joined route was deleted,
+ * another route may be the first now. Only a dump shows the order.
  */
 bool kroute_place_is_unknown(const struct rib_kroutes *k, uint32_t number);
 /*
- * Move the record, which a dump shows now, behind all records of its metric that this dump
- * has shown before. The other records keep their order.
+ * Move a record, which the present dump shows now, behind all records of its metric that
+ * this dump has shown before. The other records keep their order.
  */
 void kroute_move_behind_shown(struct rib_kroutes *k, uint32_t number);
 /*
- * Decide which records of an IPv6 route kernel_status.by_ingress counts. Linux prefers, among
- * routes of one metric and preference, the route by the interface by which the packet came
+ * Update kernel_status.by_ingress for the records of an IPv6 route. Among routes of one
+ * metric and preference, Linux prefers the route by the interface on which the packet came
  * (rt6_score_route()).
  */
 void kroutes_count_by_ingress(struct rib_kroutes *k, const struct route *r);
@@ -193,9 +196,9 @@ bool kroute_set_wide(struct rib_kroutes *k, uint32_t number);
 bool kroutes_are_split(const struct rib_kroutes *k, uint8_t family);
 /*
  * Return true if Linux ignores the route, whose slot is `s`, because its links have no
- * carrier and have the sysctl ignore_routes_with_linkdown set. Linux ignores broadcast
- * addresses of IPv4, too, but neither own addresses nor IPv4 routes with `scope host`
- * (fib_sync_down_dev()).
+ * carrier and the sysctl ignore_routes_with_linkdown is set for them. Linux ignores IPv4
+ * broadcast addresses, too. It ignores neither own addresses nor IPv4 routes with
+ * `scope host` (fib_sync_down_dev()).
  */
 bool kroute_is_ignored(const struct kroute *kr, const struct slot *s,
 		       const struct rib_links *links);
@@ -220,9 +223,9 @@ uint8_t kroute_hider_of(const struct rib_kroutes *k, const struct rib_links *lin
  */
 bool kroute_is_thrown(const struct rib_kroutes *k, const struct route *r);
 /*
- * Give the record its place among equal metrics: before all, or after all. `order` is
- * relative to the other records of the prefix, so that it cannot wrap around: a router gets
- * more than 2^31 routes of the kernel in its lifetime, but not for one prefix.
+ * Give the record its place among equal metrics: before all, or after all. The number
+ * kroute.order is relative to the other records of the prefix, so that it does not wrap
+ * around: a router may get more than 2^31 routes in its lifetime, but not for one prefix.
  */
 void kroute_set_order(struct rib_kroutes *k, uint32_t number, enum kernel_order order);
 

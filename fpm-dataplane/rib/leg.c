@@ -437,7 +437,7 @@ path_over_link(const struct rib *rib, const struct leg *leg, fib_path *path)
 	return path_to_gateway(rib, leg, path);
 }
 
-/* Return the path of a route that has no next hops. It says if the table is table local. */
+/* Return the path of a route that has no next hops. It tells whether table local has it. */
 static fib_path
 path_of_type(const struct next_hop *hop)
 {

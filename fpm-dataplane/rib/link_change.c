@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link of the kernel that comes, goes or changes: legs over it, connected routes, rules
- * that name it. [rib]
+ * Apply a new, changed or deleted link of the kernel to the legs over it, its connected
+ * routes and the rules that name it. [rib]
  */
 #include "rib/link_change.h"
 

@@ -160,9 +160,10 @@ encap_is_unsupported(const struct rib *rib)
 }
 
 /*
- * Return true if packets of a VRF obey the route in table local for all packets of a prefix
- * where Linux goes on to the next rules: the route for a source or a TOS is of type throw,
- * or (IPv6) it is for another source.
+ * Return true if there may be packets of a VRF that obey a plain route of table local,
+ * while Linux goes on to the next rules. That is so if table local also has a route of the
+ * prefix for the source or the TOS of the packet, of type throw, or (IPv6) for another
+ * source.
  */
 static bool
 local_source_is_ignored(const struct rib *rib)

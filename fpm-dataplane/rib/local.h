@@ -67,8 +67,8 @@ void locals_stage_thrown(struct rib *rib, struct vrf *vrf, const struct prefix *
  */
 struct vrf *local_next_vrf(const struct rib *rib, uint32_t *at);
 /*
- * Stage all prefixes of table local in a FIB: add them in that of a VRF, remove them in that
- * of rules. Return false if memory is out.
+ * Stage all prefixes of table local in a FIB: add them to the FIB of a VRF, or remove them
+ * from a FIB for rules. Return false without memory.
  */
 bool local_fill(struct rib *rib, struct vrf *vrf);
 /* Obey a new order of the rules. */

@@ -3,8 +3,9 @@
  * Nexthop ids of the present session: single next hops and groups, in any order. [rib]
  *
  * A NEWNEXTHOP binds late: it marks the slots of the id and of the groups that name it, and
- * never changes a prefix. A group in a group is replaced by its next hops. An id that zebra has not announced yet is kept as a stub, so that
- * its routes and groups change as soon as zebra announces it.
+ * never changes a prefix. If a group names a group, the next hops of the inner group take
+ * its place. An id that zebra has not announced yet is kept as a stub, so that its routes
+ * and groups change as soon as zebra announces it.
  *
  * A DELNEXTHOP of an id in use marks it absent and keeps its last content in force. FRR 8.4
  * to 9.x deletes ids after a replay although their routes still exist (FRR PR 15183), and
@@ -27,7 +28,7 @@
 #include "rib/stack.h"
 #include "rib/nh_list.h"
 
-/* A group that has more next hops than this, by its groups, is not followed further. */
+/* If inner groups would give a group more next hops than this, they are not followed. */
 #define NESTED_MAX UINT16_MAX
 
 static uint64_t
@@ -113,8 +114,8 @@ nh_maybe_free(struct rib *rib, struct nh *nh)
 }
 
 /*
- * Append the next hop of a member, with its weight times `factor`: the weight of the group that
- * has the member, if this group is in another group.
+ * Append the next hop of a member. Multiply its weight by `factor`: the weight that an
+ * inner group has in the outer group; 1: the group of the member is not an inner group.
  */
 static void
 member_add_hop(const struct member *m, uint32_t factor, struct nh_list *out)
@@ -133,8 +134,8 @@ member_add_hop(const struct member *m, uint32_t factor, struct nh_list *out)
 }
 
 /*
- * Two levels are followed: a group may have groups (doc/fpm.md, "Next hops"), but these have
- * single next hops.
+ * Follow two levels: a group may name groups, and these name single next hops (doc/fpm.md,
+ * "Next hops"). A group on the third level counts as unresolved.
  */
 void
 nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list *out)

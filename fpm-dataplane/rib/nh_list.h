@@ -27,9 +27,9 @@ struct next_hop {
 	uint32_t stack : 20;     /* HOP_MPLS, HOP_SEG6: number in stack.h; 0: unsupported */
 	uint32_t onlink : 1;
 	/*
-	 * A connected subnet: no lookup in the VRF of its link. A path that refuses
-	 * packets: the route is of table local. PATH_LOCAL, PATH_BCAST: the route is of
-	 * another table.
+	 * The meaning depends on the kind. Connected subnet: no lookup in the VRF of its
+	 * link. Path that refuses packets: the route is in table local. PATH_LOCAL,
+	 * PATH_BCAST: the route is not in table local.
 	 */
 	uint32_t vrf_subnet : 1;
 };
@@ -53,7 +53,7 @@ void nh_list_clear(struct nh_list *hops);
  * or blackhole. Return false, with an empty list, for a type that has next hops.
  */
 bool nh_list_set_type(struct nh_list *hops, uint8_t rtm_type);
-/* As nh_list_set_type(), for a route of table local. */
+/* Like nh_list_set_type(), for a route of table local. */
 bool nh_list_set_local_type(struct nh_list *hops, uint8_t rtm_type);
 struct next_hop *nh_list_push(struct nh_list *hops);
 void nh_list_sort(struct nh_list *hops);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Next hops that BFD has found dead, by interface and address or MAC address. They are kept
- * apart from the adjacencies, because a route that comes later may make the adjacency again. Several
- * sessions may find the same next hop dead. Thread bfd reports the next hop alive only when
- * none of them finds it dead. [rib]
+ * apart from the adjacencies, because a route that comes later may make the adjacency
+ * again. Several sessions may find the same next hop dead. Thread bfd reports the next hop
+ * alive only when none of them finds it dead. [rib]
  */
 #include "rib/prune.h"
 

@@ -35,7 +35,8 @@ struct reclaim {
 	struct vrf_retired *vrfs;
 	struct fib_rules *rules[2]; /* replaced lists */
 	/*
-	 * rib_rules.n_rounds when lists, or FIBs that they name, were replaced; 0: none were
+	 * rib_rules.n_rounds at the time when lists of rules, or FIBs that they name, were
+	 * replaced; 0: they were not
 	 */
 	uint64_t rules_round;
 	struct msg_feedback *feedback, **feedback_end;

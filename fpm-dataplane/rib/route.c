@@ -24,7 +24,7 @@
 #include "rib/vrf.h"
 
 /*
- * From the last route that was not stored to the request for all routes. zebra needs
+ * Time from the last route that was not stored to the request for all routes: zebra needs
  * seconds for a replay.
  */
 #define RETRY_MS 10000u
@@ -258,7 +258,7 @@ routes_lack_memory(struct rib *rib)
 	rib->tables.retry_ms = rib->clock_ms() + RETRY_MS;
 }
 
-/* Ask for all routes, if some were not stored and there is memory for thousands. */
+/* If some routes were not stored, and there is memory for thousands, ask for all routes. */
 static void
 routes_ask_again(struct rib *rib)
 {

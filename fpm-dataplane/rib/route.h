@@ -42,8 +42,8 @@ bool routes_are_full(const struct rib *rib);
 /* Count a route that is not taken. zebra is asked for a replay when there is room again. */
 void routes_refuse(struct rib *rib);
 /*
- * Count and log a route that is not stored for lack of memory. zebra and rtnl are asked for
- * all routes when there is memory again.
+ * Count and log a route that is not stored for lack of memory. When there is memory again,
+ * routes_report() asks zebra and rtnl for all routes.
  */
 void routes_lack_memory(struct rib *rib);
 /*

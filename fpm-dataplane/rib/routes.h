@@ -138,8 +138,8 @@ struct rib_tables {
 	uint32_t n_not_ip;                /* entries of `other` that are no IP routes */
 	bool refused;                     /* some routes found no room */
 	/*
-	 * Some routes were not stored for lack of memory: ask for them from this time on;
-	 * 0: none.
+	 * Time from which on to ask for routes that were not stored for lack of memory; 0:
+	 * there are no such routes.
 	 */
 	uint64_t retry_ms;
 };

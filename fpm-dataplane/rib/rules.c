@@ -630,7 +630,7 @@ ifaces_tell(struct rib *rib)
 
 /* --- publication ---------------------------------------------------------------------- */
 
-/* Return true if all FIBs that rules want are complete, also those of VRFs. */
+/* Return true if all FIBs that rules name are complete, including FIBs of VRFs. */
 static bool
 fibs_are_complete(const struct rib *rib)
 {
@@ -657,7 +657,7 @@ rules_store(struct rib *rib, unsigned int family6, struct fib_rules *now)
 	reclaim_open(rib)->rules_round = rib->rules.n_rounds;
 }
 
-/* Note which numbers of a FIB the lists of this round name. */
+/* Note whether the lists of this round name the FIB, by its number or its former number. */
 static void
 vrf_set_listed(struct vrf *vrf, uint64_t round)
 {
@@ -675,7 +675,7 @@ rules_publish(struct rib *rib)
 {
 	bool unlisted = false; /* some FIB waits only for readers of older lists */
 
-	/* If the rules are due again, it is not known which FIBs they want. */
+	/* If the rules are due again, it is not known which FIBs they name. */
 	if (!rib->rules.publish_due || rib->rules.due || !fibs_are_complete(rib))
 		return;
 	rib->rules.publish_due = false;
@@ -741,7 +741,7 @@ rules_keep_fib(struct rib *rib, uint16_t number)
 		vrf_end(rib, vrf);
 		return;
 	}
-	/* Table local hides no routes of the table any longer. */
+	/* Table local no longer hides routes of this table: compare its routes again. */
 	if (rib->kroutes.wide.n > 0)
 		(void)resync_from(&rib->resync, rib->tables.main.high + 1);
 }

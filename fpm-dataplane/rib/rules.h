@@ -40,13 +40,13 @@ void rules_round(struct rib *rib);
 /* Within a commit, after the FIBs were published: publish the lists. */
 void rules_publish(struct rib *rib);
 /*
- * After the grace period of a round: free the FIBs that no list has used since that round.
- * A later round may have ended the use of others, which readers may still have.
+ * After the grace period of a round: free the FIBs that no list has named since that round.
+ * FIBs that only a later round dropped stay, because readers may still use them.
  */
 void rules_reclaim(struct rib *rib, uint64_t round);
 /*
- * Before a VRF is removed: keep its FIB if the published list names it, so that packets of
- * the rule do not take the next rule before there is another list.
+ * Before a VRF is removed: keep its FIB if a published list names it. Otherwise packets of
+ * the rule would take the next rule until the next list is published.
  */
 void rules_keep_fib(struct rib *rib, uint16_t number);
 /*

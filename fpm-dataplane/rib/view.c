@@ -34,8 +34,8 @@ route_in_table(const struct rib *rib, uint32_t table, const struct prefix *p,
 
 /*
  * Return true if the route is of table local, which Linux looks up before routes of one TOS
- * (fib_find_alias()) and source-specific routes of main. `r`: a route of main, or of main
- * for a source or a TOS; NULL: none.
+ * (fib_find_alias()) and source-specific routes of main. `r`: a plain route of main, or a
+ * route of main for a source or a TOS; NULL: none.
  */
 static bool
 local_is_first(const struct rib *rib, const struct route *r)
@@ -45,7 +45,7 @@ local_is_first(const struct rib *rib, const struct route *r)
 	return best != 0 && rib->kroutes.v[best].is_local;
 }
 
-/* Return true if the route is of table local, and leads to main (type throw). */
+/* Return true if the route is of table local and of type throw, so that main decides. */
 static bool
 local_is_thrown(const struct rib *rib, const struct route *r)
 {
@@ -65,8 +65,8 @@ hidden_slot(const struct rib *rib, const struct prefix *p, const struct route *p
 
 /*
  * Return true if the plain route of a prefix is hidden, because the prefix also has a
- * source-specific route in the same table, which is local or the table of the view. Linux
- * does the same (fib6_node_lookup_1()), except for the default route.
+ * source-specific route in the same table. `in_local`: in table local, else in the table of
+ * the view. Linux does the same (fib6_node_lookup_1()), except for the default route.
  */
 static bool
 plain_is_hidden(const struct rib *rib, const struct vrf *view, const struct route *r,
@@ -104,8 +104,8 @@ unless_suppressed(const struct rib *rib, const struct vrf *view, const struct ro
 }
 
 /*
- * Return the slot of the view for a prefix without the routes of table local; 0: none. `r`
- * is a route for the prefix, or NULL.
+ * Return the slot of the view for a prefix, if table local does not decide; 0: none. `r` is
+ * a route for the prefix, or NULL.
  */
 static uint32_t
 view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct prefix *p,
@@ -131,8 +131,8 @@ view_slot_of_main(const struct rib *rib, const struct vrf *view, const struct pr
 
 /*
  * Return the slot of table local in a view of main for the prefix of `r`; 0: main decides.
- * Set *thrown if a route for the source or the TOS of the view leads to main. As in every
- * table, the routes for a source or a TOS precede the plain route.
+ * Set *thrown to true if table local has a route of type throw for the source or the TOS of
+ * the view. As in every table, routes for a source or a TOS precede the plain route.
  */
 static uint32_t
 view_slot_of_local(const struct rib *rib, const struct vrf *view, const struct route *r,

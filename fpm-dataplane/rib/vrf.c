@@ -224,13 +224,13 @@ vrf_give_to_rules(struct rib *rib, struct vrf *vrf)
 	vrf->former = former;
 	vrf->former_listed = vrf->listed_now = vrf->in_use = true;
 	vrf_rename(rib, vrf, (char[sizeof(vrf->fib->name)]){""});
-	rib->vrfs.table_ended = true; /* the SIDs of the table are of no VRF now */
+	rib->vrfs.table_ended = true; /* the SIDs of the table no longer belong to a VRF */
 	return true;
 }
 
 /*
- * A VRF has got the table of a FIB for rules. Keep the FIB while a list may name it, as a
- * view.
+ * A VRF has got the table of a FIB for rules. Keep this FIB as a view while a list of rules
+ * may name it.
  */
 static void
 vrf_takes_table(struct rib *rib, struct vrf *of_rules)
@@ -248,7 +248,7 @@ vrf_takes_table(struct rib *rib, struct vrf *of_rules)
 	vec32_push(&rib->vrfs.views, of_rules->number);
 }
 
-/* End the second number of the FIB that a removed VRF had, because a VRF gets the number. */
+/* A VRF gets the number of a removed VRF: end its use as a second number of the old FIB. */
 static void
 vrf_number_returns(struct rib *rib, uint16_t number)
 {

@@ -13,8 +13,8 @@ struct msg_vrf;
 struct rib;
 
 /*
- * A view of all routes of its table: the FIB that rules had before a VRF got the table. It
- * exists until no reader has a list that names it.
+ * A view of all routes of its table: the FIB that rules used before a VRF got the table. It
+ * exists until no reader has a list of rules that names it.
  */
 #define VIEW_WHOLE 46u
 
@@ -29,16 +29,16 @@ struct vrf {
 	 * still use it.
 	 */
 	bool wanted, listed_now, in_use;
-	uint64_t left; /* the round (rules.h) in which lists ceased to name the FIB */
+	uint64_t left; /* the round (rules.h) from which on no list names the FIB */
 	/* A view of IPv4 (4) or IPv6 (6) routes, or VIEW_WHOLE; 0: all of the table. */
 	uint8_t view;
 	/*
-	 * The number of the removed VRF that had the FIB, under which the published list,
-	 * or a reader, may still name it; 0: none.
+	 * The number of the removed VRF that had the FIB. The published list, or a list
+	 * that readers still have, may name the FIB by this number. 0: none.
 	 */
 	uint16_t former;
 	bool former_listed;   /* the published list names `former` */
-	uint64_t former_left; /* the round in which lists ceased to name `former` */
+	uint64_t former_left; /* the round from which on no list names `former` */
 	int32_t longer_than;  /* a view: it has only routes with longer prefixes; -1: all */
 	struct prefix src;    /* a view: for packets from here; length 0: for all */
 	bool hides;           /* a view: without the plain routes that Linux hides */
@@ -123,8 +123,8 @@ view_has_family(const struct vrf *view, uint8_t family)
  */
 struct vrf *vrf_for_rules(struct rib *rib, uint32_t table, uint8_t view);
 /*
- * Make the FIB of a VRF that is removed a FIB for rules, with a number for rules. Forwarders
- * find it under both numbers until vrf_drop_former(). Return false if no number is free.
+ * Turn the FIB of a VRF that is removed into a FIB for rules, with a new number. Forwarders
+ * find it by both numbers until vrf_drop_former(). Return false if no number is free.
  */
 bool vrf_give_to_rules(struct rib *rib, struct vrf *vrf);
 void vrf_drop_former(struct rib *rib, struct vrf *vrf);
