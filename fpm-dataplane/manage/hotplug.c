@@ -239,8 +239,8 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 	worker_send_port(h->punt, ifidx, true);
 	gone = *port;
 	/*
-	 * Release, for the acquire in port_is_there(). A reader that sees 0 leaves the
-	 * other fields alone; a reader that saw the number uses them until its grace
+	 * Release, for the acquire in port_is_there(). A reader that sees 0 does not read
+	 * the other fields. A reader that saw the number may read them until its grace
 	 * period is over.
 	 */
 	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);

@@ -98,7 +98,7 @@ nb_retry(struct neigh *n)
 
 /* --- watched next hops ---------------------------------------------------------------- */
 
-/* Return the MAC address of the neighbor of a watch, or the last one; 0: none yet. */
+/* Return the present or the last known MAC address of a watched neighbor; 0: none yet. */
 static uint64_t
 watch_mac(const struct neigh *n, const struct watch *w)
 {

@@ -165,7 +165,7 @@ struct iface {
 	/* the TAP had another carrier a period ago: see carrier_restore() */
 	bool carrier_differs;
 	struct port_link speed;         /* speed and duplex that the TAP was given last */
-	bool speed_refused;             /* ... and that the kernel refused */
+	bool speed_refused;             /* the kernel refused to set this speed */
 	bool announce_due, announce_up; /* (*) carrier to be announced to FRR */
 	unsigned int n_unlogged;        /* lines about the link that were not logged */
 	double log_credit;              /* log lines that are allowed ... */
@@ -186,7 +186,7 @@ struct iface {
 	 * up
 	 */
 	bool dev_told, dev_wanted_up;
-	/* of a port: its device or TAP lacks settings; see device_result() */
+	/* of a port: settings of its device or TAP are still due; see device_result() */
 	bool dev_due;
 	/* last MAC that the device got; (*) a macvlan: its MAC in the device's filter */
 	uint8_t dev_mac[6];
@@ -477,8 +477,8 @@ int ports_setup(struct neigh *n);
 /* Start to watch or poll the links of devices. */
 void ports_watch(struct neigh *n);
 /*
- * After a whole dump: a TAP that the kernel did not report is gone. After a dump that was
- * not whole: set n->taps_unchecked, so that this is called again.
+ * After a complete dump: a TAP that the kernel did not report is gone. After an incomplete
+ * dump: set n->taps_unchecked, so that this is called again.
  */
 void ports_check_taps(struct neigh *n);
 /* Add or remove a port while packets are forwarded. */
@@ -515,8 +515,8 @@ void iface_borrow(struct neigh *n);
 /* Accept a port's former MAC that its VLANs still have. Once per round. */
 void iface_vlan_macs(struct neigh *n);
 /*
- * Set all that the kernel interface behind a port may lack. Other devices need no
- * descriptor for their settings.
+ * Set MTU, MAC addresses and state of the kernel interface behind a port again, because
+ * some may be missing. Other devices need no descriptor for their settings.
  */
 void iface_set_dev_again(struct neigh *n, struct iface *port);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
@@ -549,7 +549,7 @@ void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
 void carrier_read(struct neigh *n, uint16_t ifidx); /* read the device's link state */
 /* Give the TAP the speed of the device. */
 void carrier_set_speed(struct iface *ifc, const struct port_link *link);
-/* ... if it has changed since, or if the TAP has no carrier yet. */
+/* Give the TAP the speed of the device, if it has changed or the TAP has no carrier yet. */
 void carrier_follow_speed(struct iface *ifc, struct port_link link);
 void carrier_poll(struct neigh *n);
 /* Announce carriers to FRR. If there are many, the next round continues. */
@@ -566,8 +566,8 @@ void carrier_log_pending(struct neigh *n); /* log pending changes, once a second
  */
 void carrier_follow_tap(struct iface *ifc, bool admin_up);
 /*
- * Return `rc`, the result of a setting of a port's device or TAP. Without a descriptor
- * nothing was set; note that the settings are due.
+ * Return `rc`, the result of setting something on a port's device or TAP. If it failed
+ * because no descriptor was free, note that the settings are due.
  */
 int device_result(struct iface *port, int rc);
 /* Return true if a line about the link of a port may be logged now. */

@@ -151,7 +151,9 @@ tunnel_copy(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	/* An ipip tunnel in mode any accepts IPv4 and MPLS, not IPv6. */
 	t->inner6 = t->gre || (k->kind != KMON_IPIP && k->proto != PROTO_IP4);
 	t->has_key = k->has_in_key;
-	/* Linux prefers the tunnel with the right link for all kinds, and refuses for sit. */
+	/*
+	 * Linux refuses packets of another link only for sit. For other kinds it prefers.
+	 */
 	t->only_link = k->kind == KMON_SIT;
 	t->key = k->in_key;
 	t->tos_inherit = k->tos_inherit;

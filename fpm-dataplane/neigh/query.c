@@ -230,9 +230,9 @@ row_add_urpf(json_t *row, const struct fib_iface *fi)
 /*
  * Add the settings that forwarders obey. `fpmctl audit` compares them with the kernel's.
  *
- * mtu_max     of a port, VLAN or macvlan: the device allows no larger MTU
- * speed_mbit  the speed that the TAP was given; null: none, or the kernel refused it
- * link        of a port whose device is an interface of the kernel: that has a link
+ * mtu_max     of a port, VLAN or macvlan: the largest MTU that the device allows
+ * speed_mbit  of a port: the speed that its TAP was given; null: none, or refused
+ * link        of a port over an interface of the kernel: that interface has a link
  */
 static void
 row_add_forwarders(json_t *row, const struct neigh *n, const struct fib_iface *fi)

@@ -171,7 +171,7 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	/*
 	 * After missed events additions are reported first: another VLAN may have the tag.
 	 */
-	/* Release, as in the store of a number. The entry 0 leads to no further data. */
+	/* Release, as where a number is stored. The entry 0 leads to no further data. */
 	if (!macvlan && atomic_load_explicit(entry, memory_order_relaxed) == ifidx)
 		atomic_store_explicit(entry, 0, memory_order_release);
 	nb_forget_iface(n, ifidx);

@@ -120,7 +120,7 @@ link_settings_read(int sock, struct ifreq *ifr, struct ethtool_link_settings *of
 {
 	*of = (struct ethtool_link_settings){.cmd = ETHTOOL_GLINKSETTINGS};
 	ifr->ifr_data = (void *)of;
-	/* The first answer has only the length of the masks after the settings, negated. */
+	/* The first answer has only the length of the masks, as a negative number. */
 	if (ioctl(sock, SIOCETHTOOL, ifr) < 0)
 		return -errno;
 	if (of->link_mode_masks_nwords >= 0)

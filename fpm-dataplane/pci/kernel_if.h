@@ -31,8 +31,8 @@ void kernel_if_ipv6_on(const char *name);
 
 /*
  * Return the index of an interface in this network namespace, by its primary or an
- * alternative name, or -errno; -ENODEV: there is no such interface. (if_nametoindex() does
- * not tell the error.)
+ * alternative name, or -errno; -ENODEV: there is no such interface. if_nametoindex() does
+ * not report the error.
  */
 int kernel_if_index(const char *name);
 

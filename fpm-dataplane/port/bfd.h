@@ -62,7 +62,7 @@ struct bfd_beat {
 struct bfd_slot {
 	alignas(64) _Atomic(struct bfd_beat *) beat; /* W:bfd R:fwd  NULL: none */
 	_Atomic uint32_t version;                    /* W:bfd  changes with `beat` */
-	/* W:fwd R:bfd  the version whose changes have been sent; only its forwarder */
+	/* W:the forwarder of the slot  R:bfd  the version whose packets were sent */
 	_Atomic uint32_t taken;
 	/* CLOCK_MONOTONIC, ns, of the last expected packet; 0: none came yet */
 	alignas(64) _Atomic uint64_t heard_ns; /* W:fwd, bfd when the slot gets a session */

@@ -216,8 +216,9 @@ label_write(const struct label_packet *p, uint8_t ttl)
 }
 
 /*
- * Push labels onto an outer packet of this router, with which the frame begins. Its TTL is
- * not decremented. The buffer has room for the labels and for two tags. NULL: no labels.
+ * Push labels onto an outer packet of this router. The outer packet follows the Ethernet
+ * header, and its TTL is not decremented. The buffer has room for the labels and for two
+ * tags. `labels`: NULL: none.
  */
 static inline void
 label_outer(const struct fib *fib, struct rte_mbuf *m, uint8_t family,
@@ -277,8 +278,8 @@ label_ds(const struct label_packet *p)
 }
 
 /*
- * Write the outer headers of tunnels, and the labels before them, before a packet that
- * label_write() has written. The buffer has room for them.
+ * Write the outer headers of tunnels before a packet that label_write() has written, and
+ * before them the labels of the route to the far end. The buffer has room for both.
  */
 static inline void
 label_enter_tunnels(const struct fib *fib, struct rte_mbuf *m,

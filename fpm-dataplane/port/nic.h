@@ -38,9 +38,10 @@ int nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_b
 		 char *why, unsigned int why_size);
 
 /*
- * Return 0 if the kernel interface behind the port has the name that the driver uses, or if
- * there is none. -ENODEV: it was renamed or deleted, so another interface may have the name
- * now. -EMFILE or another -errno: the kernel could not be asked.
+ * Check the name by which the driver uses the kernel interface behind the port. Return 0 if
+ * the interface still has this name, or if the port has no such interface. -ENODEV: the
+ * interface was renamed or deleted, and another interface may have the name now. -EMFILE or
+ * another -errno: the kernel could not be asked.
  */
 int nic_check_name(const struct port *port);
 

@@ -53,8 +53,8 @@ port_quiet_kernel(const struct port *port, char *why, unsigned int why_size)
 
 /*
  * Get the TAP of a port: the TAP that was kept over a restart if it is usable, whatever its
- * name is now, else the TAP of the configured name. Returns 0, or -errno. If the kept TAP
- * was deleted and its name is in use, the port has no TAP, and tap.ifindex is 0.
+ * name is now, else the TAP of the configured name. If the kept TAP was deleted and its
+ * name is in use, the port gets no TAP, and tap.ifindex is 0. Returns 0 or -errno.
  */
 static int
 port_get_tap(struct port *port, const struct port_conf *conf)
@@ -77,9 +77,9 @@ port_get_tap(struct port *port, const struct port_conf *conf)
 	if (rc != -EBUSY || conf->tap_fd < 0)
 		return rc;
 	/*
-	 * The TAP that was passed on has been deleted, and the TAP of another port was
-	 * renamed to its name, or the predecessor has just made it again. neigh makes the
-	 * TAP when the name is free, as when a TAP is deleted later.
+	 * The kept TAP was deleted. Then the TAP of another port was renamed to its name,
+	 * or the predecessor made the TAP again. neigh makes the TAP when the name is free,
+	 * as after the deletion of a TAP.
 	 */
 	return tap_open_without(&port->tap, conf->tap, conf->netns);
 }

@@ -14,7 +14,7 @@
 #include "port/packet_meta.h"
 
 /*
- * Return true if the buffer has room for the headers, for labels before them (NULL: none),
+ * Return true if the buffer has room for the headers, for `labels` before them (NULL: none)
  * and for two tags.
  */
 static inline bool

@@ -445,8 +445,8 @@ path_hop(struct punt *p, struct forward_path *fp)
 }
 
 /*
- * Find the path of a packet, and the neighbor's MAC address and interface in `*hop`. Return
- * false if the packet has none and is already given away.
+ * Find the path of a packet, and set *hop to the MAC address and the interface of its
+ * neighbor (0: not known). Return false if the packet was dropped or given to the kernel.
  */
 static bool
 packet_find_hop(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,

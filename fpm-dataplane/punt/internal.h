@@ -108,9 +108,10 @@ void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool origi
 		  bool may_wait);
 
 /*
- * Forward a packet whose neighbor a forwarder did not know. The lookup is made again, because
- * routes may have changed while the packet was in the ring. The packet waits if the neighbor
- * is not resolved yet, or if other packets still wait for it. Takes `m`.
+ * Forward a packet whose neighbor was not resolved when a forwarder had the packet. Look
+ * the packet up again, because routes may have changed while it was in the ring. It waits
+ * if its neighbor is not resolved yet, or if other packets still wait for this neighbor.
+ * Takes `m`.
  */
 void punt_forward_in_turn(struct punt *p, struct rte_mbuf *m);
 
@@ -151,8 +152,8 @@ struct neigh_key {
 };
 
 /*
- * Return the neighbor of an adjacency. `adj` is from a lookup that this thread has just
- * made: after a grace period the number may belong to another neighbor.
+ * Return the neighbor of an adjacency. `adj` must be from a lookup in the present grace
+ * period, because later the number may belong to another neighbor.
  */
 static inline struct neigh_key
 neigh_key_of_adj(const struct punt *p, uint32_t adj)

@@ -59,7 +59,9 @@ tap_fd_name(const char *tap, char buf[64])
 	return buf;
 }
 
-/* Return true if the descriptor `fd` has the key of TAP `ctx`, and the TAP exists. */
+/*
+ * Return true if descriptor `fd` was stored with the key of TAP `ctx`, and the TAP exists.
+ */
 static bool
 tap_has_key(void *ctx, const char *key, int fd)
 {

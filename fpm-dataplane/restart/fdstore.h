@@ -18,8 +18,9 @@
 	 FDSTORE_THREADS) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
 
 /*
- * Let checks of the configuration know the TAPs that this daemon has: of the ports in
- * `port`, of ports that wait, and inherited ones. Call it before the configuration is read.
+ * Tell the checks of the configuration which TAPs this daemon has: the TAPs of the ports in
+ * `port`, of ports that wait, and inherited TAPs. Call this before the configuration is
+ * read.
  *                                                                                    [main]
  */
 void fdstore_begin(const struct port *port, unsigned int n_port);

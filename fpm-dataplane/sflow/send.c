@@ -18,7 +18,8 @@
 #include "tap-bridge/netns.h"
 
 #define RETRY_MS 1000u
-#define QUIET_MS 10000u /* from a datagram without an error to "works again" */
+/* Time after a datagram during which no error comes, until a collector works again. */
+#define QUIET_MS 10000u
 
 static void
 collector_fail(struct collector *c, int error)

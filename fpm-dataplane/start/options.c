@@ -130,8 +130,8 @@ config_load_retry(const char *file, struct config *conf)
 }
 
 /*
- * fpm-nics and --prepare make no TAPs, and cannot see the TAPs of the daemon. The daemon
- * checks the names.
+ * Return true for each name: fpm-nics and --prepare make no TAPs and do not know the TAPs
+ * of the daemon, so they do not check the names of TAPs. The daemon checks them.
  */
 static bool
 tap_is_of_daemon(const char *tap)

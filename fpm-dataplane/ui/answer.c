@@ -25,7 +25,7 @@
 #include "base/sd_notify.h"
 
 #define VRFS_NAMED     6   /* largest number of VRFs in a sentence */
-#define FILTER_WAIT_MS 300 /* so long a client waits for thread filter while it builds */
+#define FILTER_WAIT_MS 300 /* the longest time that a client waits for a build to end */
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
 	[REFUSED_NONE] = {0, 200},   [REFUSED_INVALID] = {2, 400},
@@ -149,7 +149,8 @@ answer_timeout_start(struct answer *a, double seconds)
 
 /*
  * Ask the filter thread. It does not answer while it builds a ruleset. If a build takes
- * long, tell since when, so that the client does not wait in silence.
+ * more than FILTER_WAIT_MS, refuse the request and report the time, so that the client does
+ * not wait.
  */
 static void
 answer_filter(struct answer *a)

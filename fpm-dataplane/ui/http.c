@@ -56,9 +56,8 @@ http_run(struct http *h)
 }
 
 /*
- * Return -errno if a connection waits that cannot get a descriptor, else 0. A new file is
- * needed to find out, because a copy of a descriptor is possible when the system has no
- * more files (ENFILE).
+ * Return -errno if a connection waits and no descriptor is free for it, else 0. Test this
+ * with a new file, because dup() succeeds although the system has no more files (ENFILE).
  */
 static int
 http_lacks_descriptor(const struct http *h)
@@ -76,8 +75,8 @@ http_lacks_descriptor(const struct http *h)
 }
 
 /*
- * Without a descriptor for a connection that waits, libmicrohttpd fails to accept it, and
- * epoll reports it again at once. So pause then, instead of running all the time.
+ * If no descriptor is free for a connection that waits, libmicrohttpd cannot accept it, and
+ * epoll reports it again at once. Then pause, so that the thread does not use a whole CPU.
  */
 static void
 http_on_io(struct ev_loop *loop, ev_io *io, int revents)

@@ -275,7 +275,7 @@ interface_label(const struct ui *ui, unsigned int ifidx, char out[64])
 		       : label_escape(log_utf8(iface->name, shown, sizeof(shown)), out);
 }
 
-/* Append the counters of interfaces that are no ports: at most limits.vlans. */
+/* Append the counters of interfaces that are no ports. limits.vlans limits their number. */
 static void
 interfaces_put(const struct ui *ui, struct buf *b)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writers of metrics in the text format of Prometheus, for the files of the metrics page. [ui] */
+/*
+ * Write metrics in the text format of Prometheus, for the files of the metrics page. [ui]
+ */
 #ifndef UI_METRICS_H
 #define UI_METRICS_H
 

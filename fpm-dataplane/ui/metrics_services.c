@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The writers of metrics, and the metrics of services that can be off. [ui] */
+/* Write metrics, and append the metrics of services that can be off. [ui] */
 #include "ui/metrics.h"
 
 #include <stdatomic.h>

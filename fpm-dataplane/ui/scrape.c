@@ -184,13 +184,14 @@ connection_asks_openmetrics(struct MHD_Connection *conn)
 /* --- connections ---------------------------------------------------------------------- */
 
 /*
- * A connection. Its age counts from its last complete request, or from its start. So
- * clients that send half a request, or nothing, do not keep other clients from the page.
+ * A connection. Its age counts from its last complete request, or from its start. A new
+ * client ends the oldest connection, so clients that send half a request, or nothing, do
+ * not keep other clients from the page.
  */
 struct scrape {
-	struct cds_list_head list; /* ui->scrapes; unlinked when it was ended */
+	struct cds_list_head list; /* in ui->scrapes, until the server ends it */
 	int fd;
-	bool answering; /* its last request is complete, and its answer is not */
+	bool answering; /* its last request is complete, but not the answer */
 };
 
 static void
@@ -216,7 +217,7 @@ scrape_on_connection(void *ctx, struct MHD_Connection *conn, void **scrape,
 	}
 	*scrape = s = calloc(1, sizeof(*s));
 	if (s == NULL)
-		return; /* it ends by its timeout only */
+		return; /* only its timeout ends this connection */
 	s->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)
 			->connect_fd;
 	cds_list_add(&s->list, &ui->scrapes);
@@ -258,9 +259,9 @@ scrape_on_completed(void *ctx, struct MHD_Connection *conn, void **state,
 }
 
 /*
- * End connections whose client has closed them within a request. libmicrohttpd 0.9.75 does
- * not see the end of a stream that has arrived before it accepts the connection, because its
- * epoll is edge-triggered. The connection would stay until its timeout.
+ * End connections that their clients have closed within a request. If the end of the stream
+ * arrives before libmicrohttpd 0.9.75 accepts the connection, it does not notice the end,
+ * because its epoll is edge-triggered. The connection would stay until its timeout.
  */
 static void
 scrapes_end_closed(void *ctx)

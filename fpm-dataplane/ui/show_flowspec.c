@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The row of `show flowspec`: the summary that fpm-flowspec writes every few seconds
- * (flowspec/fpm_flowspec/helper.py). Runs in ui.
+ * Make the row of `show flowspec` from the summary that fpm-flowspec writes every few
+ * seconds (flowspec/fpm_flowspec/helper.py). [ui]
  */
 #include "ui/internal.h"
 
@@ -40,7 +40,7 @@ summary_read(const char *path)
 	return NULL;
 }
 
-/* Set a key of the row to a text of the summary without control characters, or to null. */
+/* Copy a text of the summary to the row, without control characters. */
 static void
 row_set_text(json_t *row, const char *key, const json_t *summary)
 {
@@ -85,7 +85,7 @@ flowspec_row(const struct ui *ui)
 	if (summary == NULL)
 		return row;
 	age_s = monotonic_s() - json_number_value(json_object_get(summary, "at_s"));
-	/* A time in the future is of another program, or damaged. */
+	/* A time in the future means that the file is damaged or of another program. */
 	if (!(age_s > -1. && age_s < AGE_MAX_S))
 		age_s = AGE_MAX_S;
 	for (unsigned int i = 0; i < sizeof(count) / sizeof(count[0]); i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests by generic netlink, whose families have dynamic numbers: a first request reads
- * the number of a family, others read its values. [warn]
+ * Requests by generic netlink. The families of generic netlink have dynamic numbers: the
+ * first request reads the number of a family, further requests read its values. [warn]
  */
 #include <errno.h>
 #include <linux/genetlink.h>

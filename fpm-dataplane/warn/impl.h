@@ -66,8 +66,8 @@ struct outer_found {
 	struct kernel_outer headers;
 	uint32_t wireguard[WIREGUARDS_MAX]; /* ifindexes of devices */
 	unsigned int n_wireguard;
-	bool wireguard_full; /* there are more */
-	bool fou, l2tp;      /* there are tunnels in UDP of these families */
+	bool wireguard_full; /* there are more devices than WIREGUARDS_MAX */
+	bool fou, l2tp;      /* there are tunnels of these families, which may use UDP */
 	bool ipsec;          /* there are policies of IPsec */
 	bool incomplete;     /* the kernel did not list all devices */
 };
@@ -130,8 +130,8 @@ void list_back(struct warning_list *l, const struct list_mark *mark);
 
 /* --- ask.c                                                                   [warn] */
 
-#define ASK_BUFFER_BYTES \
-	(192u << 10) /* more than two lists of 64 KiB (tap-bridge/kmon.c) */
+/* more than two lists of 64 KiB (tap-bridge/kmon.c) */
+#define ASK_BUFFER_BYTES (192u << 10)
 
 /* Function that ask_dump() calls for each message of an answer. */
 typedef void (*ask_fn)(struct warn *w, const struct nlmsghdr *nlh, void *ctx);

@@ -3,12 +3,13 @@
  * Find the outer headers of tunnels that end in the kernel, and publish them for the
  * forwarders (base/kernel_outer.h). [warn]
  *
- * Most headers follow from the kind of the device and from its message. WireGuard, FOU and
- * L2TP tell their UDP ports by generic netlink only, without events, so each scan asks for
- * them. The kernel has their families while it has their devices. A device that is not up
- * receives nothing. The headers of IPsec count while there are policies.
+ * The kind and the message of a device tell most headers. The kernel reports the UDP ports
+ * of WireGuard, FOU and L2TP only by generic netlink and without events, so each scan asks
+ * for them. It has the families of generic netlink while it has such devices. A device that
+ * is not up receives nothing, so it is left out. The headers of IPsec are added while the
+ * kernel has policies of IPsec.
  */
-#include <netinet/in.h> /* before linux/in.h, which defines only what this does not */
+#include <netinet/in.h> /* before linux/in.h, which then leaves out the same definitions */
 
 #include <errno.h>
 #include <linux/fou.h>
@@ -31,7 +32,7 @@
 #define IPCOMP     108  /* RFC 3173, 2 */
 #define L2TP       115  /* RFC 3931, 4.1.1 */
 
-/* The tunnels of a kind. 0: none. */
+/* A kind of tunnel devices. A member that is 0 does not apply. */
 struct tunnel_kind {
 	char name[12];
 	uint8_t protocol, other; /* IP protocols of outer packets */
@@ -80,7 +81,9 @@ data_u16(const struct nlmsghdr *nlh, unsigned int type)
 	return value;
 }
 
-/* An interrupted dump is repeated, and shows devices again. */
+/*
+ * Store a WireGuard device once: an interrupted dump is repeated, and shows devices again.
+ */
 static void
 wireguard_note(struct outer_found *found, uint32_t ifindex)
 {
@@ -155,7 +158,7 @@ on_port(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 				     a->request->network_order ? ntohs(port) : port);
 }
 
-/* Ask for the ports of a family, of the device `ifindex` if it is not 0. */
+/* Ask for the ports of a family, or of its device `ifindex` if this is not 0. */
 static int
 ports_dump(struct warn *w, int fd, int family, const struct port_request *of,
 	   uint32_t ifindex)
@@ -199,8 +202,8 @@ ports_ask(struct warn *w, int fd, const struct port_request *of, const uint32_t 
 }
 
 /*
- * The answer of WireGuard has the keys of the devices and of their peers. They must not
- * stay in memory.
+ * Ask for the ports of WireGuard. The answer also has the keys of the devices and of their
+ * peers, which must not stay in memory.
  */
 static void
 wireguard_ask(struct warn *w, int fd)

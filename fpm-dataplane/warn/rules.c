@@ -97,13 +97,12 @@ link_add(struct warn *w, const json_t *row)
 		return;
 	}
 	if (strcmp(row_text(row, "why"), "local-source") == 0) {
-		list_add(
-			&w->list, WARNING_SOURCE,
-			"routes for a source or a TOS in table local, beside VRFs",
-			"Linux goes on to the next rules for a type throw, and for packets "
-			"from other sources (IPv6).",
-			"Packets of VRFs obey the route of the prefix in table local for "
-			"all packets.");
+		list_add(&w->list, WARNING_SOURCE,
+			 "routes for a source or a TOS in table local, beside VRFs",
+			 "For a route of type throw, and for packets from other sources "
+			 "(IPv6), Linux goes on to the next rules.",
+			 "Packets of VRFs obey the route of the same prefix in table local "
+			 "that is for all packets.");
 		return;
 	}
 	if (strcmp(row_text(row, "why"), "ipv6-off") == 0) {
@@ -121,7 +120,7 @@ link_add(struct warn *w, const json_t *row)
 		 "Another route forwards them.");
 }
 
-/* Find routes that rib and rtnl count in kernel_status. */
+/* Add warnings about routes that rib and rtnl count in kernel_status. */
 static void
 counts_scan(struct warn *w)
 {
@@ -146,7 +145,7 @@ counts_scan(struct warn *w)
 		 "deletions without an event are not found."},
 		{&kernel_status.by_ingress, WARNING_ORDER,
 		 "IPv6 routes of one prefix and metric by several interfaces",
-		 "Linux prefers the route by the interface by which the packet came.",
+		 "Linux prefers the route by the interface on which the packet came.",
 		 "All packets take the first of these routes: ip -6 route show PREFIX."},
 		{&kernel_status.several_mtus, WARNING_MTU,
 		 "an IPv6 route with next hops of several MTUs",

@@ -4,9 +4,9 @@
  * for the HMAC of routing headers (`ip sr hmac`). The kernel has no events for them, so
  * each scan reads both. Until the source is known, the kernel handles headends. [warn]
  *
- * The requests use generic netlink. A kernel without the family searches for a module at
- * each request for the number of a family. The family SEG6 is never a module, so its number
- * is requested once.
+ * The requests use generic netlink. A kernel without a family searches for a module each
+ * time the number of this family is requested. The family SEG6 is never a module, so its
+ * number is requested once.
  */
 #include <errno.h>
 #include <linux/genetlink.h>

@@ -74,8 +74,8 @@ own_collect(struct warn *w)
 
 /*
  * Run all parts of the scan in order: devices_scan() needs the values of `all`,
- * netfilter_scan() needs the names of devices, and outer_scan() needs the tunnels that
- * devices_scan() and ipsec_scan() have found.
+ * netfilter_scan() needs the names of devices, and outer_scan() needs the devices and
+ * policies that devices_scan() and ipsec_scan() have found.
  */
 static void
 parts_scan(struct warn *w)
