@@ -69,7 +69,9 @@ pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout 
 	if (pt->slot && pt->used && pt->full && pt->whole && pt->dirty) {
 		v = pt_view_new(pt, false, 0, 0);
 		if (v) {
-			/* Release: a reader that gets the view sees its empty table. */
+			/*
+			 * Release: a reader that sees the view also sees its empty table.
+			 */
 			atomic_store_explicit(&pt->view, v, memory_order_release);
 			*out = pt;
 			return 0;

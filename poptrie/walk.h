@@ -10,7 +10,7 @@
 #include "poptrie/arch.h"
 
 #define PT_BLOCK       64 /* keys between two reads of the default */
-#define PT_WALK_MIN    3  /* fewer keys of wide nodes are walked one by one */
+#define PT_WALK_MIN    3  /* fewer keys in a table of wide nodes are walked one by one */
 #define PT_PASSES4_MIN 8  /* fewer IPv4 keys are walked one by one */
 
 /*
@@ -309,7 +309,7 @@ key_walk(const struct pt_view *v, union keys key, unsigned int i, enum table tab
 	}
 }
 
-/* Return the upper half of a key: an IPv4 address has an upper half only. */
+/* Return the upper half of a key. An IPv4 address is the top of its upper half. */
 PT_INLINE uint64_t
 key_upper(union keys key, unsigned int i, enum table table)
 {
@@ -321,7 +321,7 @@ key_upper(union keys key, unsigned int i, enum table table)
 	return __builtin_bswap64(hi);
 }
 
-/* Return the number of direct bits of a key. The bits of IPv6 outside 2000::/3 are fewer. */
+/* Return the number of direct bits of a key. IPv6 keys outside 2000::/3 have fewer. */
 PT_INLINE unsigned int
 key_bits(uint64_t hi, enum table table)
 {
@@ -332,8 +332,8 @@ key_bits(uint64_t hi, enum table table)
 }
 
 /*
- * Return the slot of a key. In a large IPv6 table, keys outside 2000::/3 are rare, and only
- * these need more than one subtraction.
+ * Return the slot of a key. In a large IPv6 table only keys outside 2000::/3, which are
+ * rare, need more than one subtraction.
  */
 PT_INLINE uint32_t
 key_slot(union keys key, unsigned int i, enum table table)
@@ -473,7 +473,7 @@ walk_block(const struct pt_view *v, union keys key, uint32_t *value, unsigned in
 		walk_step(&w, v, leaf32);
 	for (unsigned int j = 0; j < w.n_leaves; j++)
 		value[w.leaf_of[j]] = or_dflt(leaf_load(v->leaf, w.leaf[j], leaf32), dflt);
-	/* An IPv4 address has at most 32 bits, so none of its keys is left. */
+	/* IPv4 keys have 32 bits, so the steps above have found all their leaves. */
 	for (unsigned int j = 0; table != WIDE4 && table != SMALL4 && j < w.n; j++)
 		value[w.of[j]] = or_dflt(key_walk(v, key, w.of[j], table), dflt);
 }
@@ -497,8 +497,8 @@ walk_few(const struct pt_view *v, union keys key, uint32_t *value, unsigned int 
 }
 
 /*
- * Look up keys in a table of wide nodes, in blocks. A block starts again when the default
- * changed during it.
+ * Look up keys in a table of wide nodes, in blocks. Repeat a block if the default changed
+ * meanwhile.
  */
 PT_INLINE void
 walk_bulk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
@@ -523,8 +523,8 @@ walk_bulk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int
 }
 
 /*
- * Look up keys with `many`, which calls walk_bulk(), but a few keys one by one. `many` must
- * not be inlined, as in few_or_many4().
+ * Look up fewer than PT_WALK_MIN keys one by one, and more keys with `many`, which calls
+ * walk_bulk(). `many` must not be inlined: see few_or_many4().
  */
 PT_INLINE void
 few_or_walk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,

@@ -203,9 +203,9 @@ error_is_refusal(int nlerr)
 }
 
 /*
- * Ask for all links. With a mask of extensions the kernel makes room for the largest link.
- * Without one it ends the list at a link that needs more than 32 KiB, and reports success
- * (rtnl_calcit()).
+ * Ask for all links. With a mask of extensions the kernel makes its messages large enough
+ * for the largest link. Without a mask it ends the list at a link that needs more than 32
+ * KiB, and reports success (rtnl_calcit()).
  */
 static int
 links_request(struct nl_sock *sk)

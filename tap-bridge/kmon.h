@@ -228,9 +228,9 @@ int kmon_fd(const struct kmon *km);
 int kmon_dispatch(struct kmon *km);
 
 /*
- * Return true if events were lost, and no resync has succeeded since or the last resync has
- * lost events itself. The state may then be wrong until the next kmon_dispatch() or
- * kmon_resync(). The descriptor need not become readable.
+ * Return true if events were lost and no resync has succeeded since, or if events were lost
+ * during the last resync. The state may then be wrong until the next kmon_dispatch() or
+ * kmon_resync(). Do not wait for the descriptor: it may not become readable.
  */
 bool kmon_is_lost(const struct kmon *km);
 
@@ -281,8 +281,8 @@ void kmon_report_neighbors_on(struct kmon *km, unsigned int ifindex);
  * Ask the kernel to resolve or confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
  * none). The kernel solicits the neighbor three times, at intervals of a second, and then
  * reports NUD_FAILED. This function does not wait; the result arrives as a neigh event. It
- * does not touch entries that the kernel does not resolve (permanent, NOARP). An entry that
- * is externally learned or managed keeps these flags.
+ * does not touch entries that the kernel does not resolve (permanent, NOARP). The flags
+ * "externally learned" and "managed" of an entry stay.
  *
  * On a link with `arp off` the kernel gives a neighbor the MAC of the link and state NOARP,
  * without an event. This function then calls the neigh callback itself, if the entry is
@@ -297,8 +297,8 @@ int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
 
 /*
  * Cancel a resolution: the kernel removes an entry without a reply and stops soliciting the
- * neighbor. Any other entry stays, and so does one that is externally learned or managed.
- * Returns 0 or -errno.
+ * neighbor. All other entries stay, and so do entries that are externally learned or
+ * managed. Returns 0 or -errno.
  */
 int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
 

@@ -74,8 +74,8 @@ neigh_ext_flags(struct nlmsghdr *hdr)
 
 /*
  * Return true if NTF_USE must not be applied to the entry. NTF_USE turns a permanent entry
- * into an incomplete one without a MAC, and clears flags that neigh_solicit() does not
- * know.
+ * into an incomplete entry without a MAC, and clears the flags that neigh_solicit() does
+ * not send again.
  */
 static bool
 neigh_is_protected(struct nlmsghdr *hdr)
@@ -89,8 +89,8 @@ neigh_is_protected(struct nlmsghdr *hdr)
 }
 
 /*
- * Return true if another program wrote the entry, and wants it to stay: it is externally
- * learned, or managed. Such an entry is solicited, but not deleted.
+ * Return true if another program wrote the entry and wants it to stay: the entry is
+ * externally learned or managed. It is solicited, but never deleted.
  */
 static bool
 neigh_is_of_program(struct nlmsghdr *hdr)

@@ -245,9 +245,9 @@ vnis_apply(struct kmon *km, unsigned int ifindex, unsigned int from, unsigned in
 }
 
 /*
- * Return the number of octets in IFLA_AF_SPEC, the last attribute of the message. Its length
- * has 16 bits, and Linux sends the low bits of a larger length (more than 1820 VLANs with a
- * VNI each).
+ * Return the number of octets in IFLA_AF_SPEC, the last attribute of the message. The
+ * length of an attribute has 16 bits. If the attribute is longer (more than 1820 VLANs,
+ * each with a VNI), Linux sends the low 16 bits of the length.
  */
 static int
 spec_bytes(const struct nlmsghdr *hdr, const struct nlattr *spec)
