@@ -102,7 +102,10 @@ paths_add(struct cm_paths *paths, struct cm_path path)
 	paths->v[paths->n++] = path;
 }
 
-/* Add the path of a member. A group in a group has multiplied weights and no groups. */
+/*
+ * Add the path of a member, with its weight times `factor`. A member that is a group is
+ * unresolved here: paths_of_nh() follows groups for one level.
+ */
 static void
 member_add_path(const struct model *m, const struct cm_member *member, uint32_t factor,
 		struct cm_paths *out)

@@ -653,7 +653,7 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 	} else {
 		n = snprintf(out, size, "%s", name[path_kind(path)]);
 	}
-	/* PATH_CLASS_NOT_OF_LOCAL is a matter of the rules alone. */
+	/* Only rules distinguish PATH_CLASS_NOT_OF_LOCAL. */
 	if (path_kind(path) == PATH_LOCAL || path_kind(path) == PATH_BCAST)
 		return;
 	if (path_mtu_class(path) == FIB_CLASS_PIPE)

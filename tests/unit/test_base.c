@@ -423,7 +423,7 @@ worker_start_returns_what_init_returns(void **state)
 	worker_free(&w);
 }
 
-/* A worker that hangs, while it handles a message or while it ends, until `go` is posted. */
+/* A worker hangs while it handles a message, or while it ends, until `go` is posted. */
 static sem_t hangs, go;
 static atomic_uint n_begun;
 static bool hangs_at_its_end;
@@ -463,7 +463,11 @@ hang_in_fini(struct worker *w)
 		hang();
 }
 
-/* After a stop that came to nothing, a started worker handles messages. */
+/*
+ * A request to stop does not succeed within its time. Then the worker is started, and
+ * handles messages: because the request is cancelled, or because the thread is started
+ * again.
+ */
 static void
 worker_goes_on_when_it_is_started_before_it_has_stopped(void **state)
 {
@@ -498,7 +502,7 @@ worker_goes_on_when_it_is_started_before_it_has_stopped(void **state)
 		for (int i = 0; i < PATIENCE_MS && atomic_load(&received) == 0; i++)
 			nanosleep(&tick, NULL);
 		assert_int_equal(atomic_load(&received), 1);
-		/* One that had not begun to stop was not started a second time. */
+		/* A worker that had not begun to stop is not started a second time. */
 		assert_int_equal(atomic_load(&n_begun), 1 + at_its_end);
 	}
 	hangs_at_its_end = false;

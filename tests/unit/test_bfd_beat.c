@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Thread bfd changes the packets of a session more than once before the forwarder looks at
- * them: the forwarder still sends the answer to a Poll, and the packet that was due at once.
+ * Thread bfd changes the packets of a session more than once before the forwarder reads the
+ * beat. The forwarder still sends the answer to a Poll, and the packet that was due at
+ * once.
  *
  * link: fpm-dataplane/bfd/beat.c fpm-dataplane/bfd/fsm.c fpm-dataplane/bfd/packet.c
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/ruleset/ poptrie/
@@ -95,8 +96,9 @@ worker_wake(struct worker *w)
 /* --- the forwarder -------------------------------------------------------------------- */
 
 /*
- * Let the forwarder look, and return the number of packets that it sends. Their neighbor is
- * not known, so the punt thread gets them. `finals`: packets with the Final bit.
+ * Let the forwarder read the beat, and return the number of packets that it sends. Their
+ * neighbor is not known, so the punt thread gets them. `finals`: packets with the Final
+ * bit.
  */
 static unsigned int
 forwarder_sends(unsigned int *finals)
@@ -177,7 +179,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* The peer polls again, or its next packet changes nothing, before the forwarder looks. */
+/* Before the forwarder reads the beat, the peer polls again or sends an ordinary packet. */
 static void
 a_poll_is_answered_after_another_change(void **state)
 {
@@ -203,7 +205,7 @@ a_change_is_sent_at_once_after_another_change(void **state)
 	assert_int_equal(packets_sent(), 0);
 }
 
-/* The packets of a session that has ended are not those of the next one. */
+/* The packets that an ended session still had to send are not sent by the next session. */
 static void
 the_next_session_of_the_slot_has_no_part_in_it(void **state)
 {

@@ -308,8 +308,8 @@ users_are_known_here_or_numbers(void **state)
 }
 
 /*
- * Without a free descriptor neither interfaces nor users can be looked up. The messages do
- * not report that they do not exist.
+ * Without a free descriptor neither interfaces nor users can be looked up. The messages
+ * report this, and not that an interface or a user does not exist.
  */
 static void
 the_lack_of_descriptors_is_no_lack_of_interfaces_and_users(void **state)

@@ -254,8 +254,8 @@ connected(uint32_t ifindex)
 }
 
 /*
- * A macvlan keeps its carrier when the interface below it is set down. The dataplane does
- * not use the connected subnet then, as without a carrier.
+ * A macvlan keeps its carrier when the interface below it is set down. The dataplane then
+ * does not use the connected subnet, as if the macvlan had no carrier.
  */
 static void
 a_subnet_of_a_macvlan_is_down_with_the_interface_below(void **state)

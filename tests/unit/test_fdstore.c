@@ -154,7 +154,7 @@ sd_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
 	return -1;
 }
 
-static bool (*is_held)(const char *tap); /* the function that fdstore.c gives config/ */
+static bool (*is_held)(const char *tap); /* the function that fdstore.c has set */
 
 void
 config_taps_held(bool (*function)(const char *tap))
@@ -312,7 +312,7 @@ a_tap_that_was_renamed_is_stored_under_its_new_name(void **state)
 	assert_int_equal(m.n, 3);
 }
 
-/* The check of the configuration asks by the name of the port, not of the TAP. */
+/* The check of the configuration asks with the name of the port, not of the TAP. */
 static void
 a_renamed_tap_is_held_for_its_port(void **state)
 {

@@ -202,7 +202,9 @@ interfaces_select(void **state)
 	assert_int_equal(group(), MAIN);
 }
 
-/* Return the group of the route for the packet of `key` from an interface; NULL: our own. */
+/*
+ * Return the group of the route for a packet from an interface; NULL: a packet of our own.
+ */
 static uint32_t
 group_from(const struct fib_iface *in)
 {
@@ -214,7 +216,10 @@ group_from(const struct fib_iface *in)
 	return path_index(path);
 }
 
-/* Two VRFs with one table have one number. A rule of one of them is not for the other. */
+/*
+ * Two VRFs with one table have one number. A rule for one VRF matches no packet of the
+ * other.
+ */
 static void
 a_vrf_selects_its_members(void **state)
 {

@@ -327,7 +327,10 @@ outer_packets_of_the_kernels_tunnels_have_a_class_of_their_own(void **state)
 			assert_int_equal(class_by(BLUE, family, 17, 51820, 9), CLASS_local);
 			assert_int_equal(class_by(BLUE, family, 6, 9, 51820), CLASS_local);
 			assert_int_equal(class_by(BLUE, family, 50, 0, 0), CLASS_local);
-			/* Protocols that have a class keep it. */
+			/*
+			 * Packets of protocols with a class of their own stay in this
+			 * class.
+			 */
 			assert_int_equal(class_by(BLUE, family, 17, 9, 3784),
 					 CLASS_control_new);
 			assert_int_equal(class_by(BLUE, family, 89, 0, 0),
@@ -342,7 +345,9 @@ outer_packets_of_the_kernels_tunnels_have_a_class_of_their_own(void **state)
 			assert_int_equal(fwd_class(&burst, 0, PUNT_local),
 					 inner == 47 ? tunnel : CLASS_local);
 		}
-		/* Sessions of PPPoE, but not its discovery, and no frame to a group. */
+		/*
+		 * PPPoE: frames of sessions, but neither discovery nor frames to a group.
+		 */
 		assert_int_equal(class_of_frame(0x8864, 2),
 				 on ? CLASS_kernel_tunnel : CLASS_group);
 		assert_int_equal(class_of_frame(0x8864, 3), CLASS_group);

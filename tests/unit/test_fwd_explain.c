@@ -164,7 +164,7 @@ each_stage_can_be_the_last(void **state)
 	assert_int_equal(rec.verdict, PUNT_unresolved);
 	assert_int_equal(rec.hop, 0);
 	assert_int_equal(rec.out_ifidx, OUT);
-	/* A packet that must not be cut is refused before its neighbor is known. */
+	/* A packet that must not be fragmented is refused before its neighbor is known. */
 	rec = explain(fib, 1401, 64, true);
 	assert_int_equal(watch_reason(&rec), DROP_mtu);
 	rec = explain(fib, 1400, 64, true);

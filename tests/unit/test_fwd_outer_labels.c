@@ -97,8 +97,8 @@ labels_are(const uint8_t *p, unsigned int n, uint8_t tc, uint8_t ttl)
 }
 
 /*
- * The labels stand before the outer packet, which is the same as without labels. Their TTL
- * is that of the outer packet, or that of the kernel's setting (pipe model).
+ * The labels precede the outer packet, which does not change. The TTL of the labels is that
+ * of the outer packet, or that of the kernel's setting (pipe model).
  */
 static void
 labels_stand_before_the_outer_packet(void **state)
@@ -196,10 +196,13 @@ only_labels_toward_a_neighbor_are_written(void **state)
 		into(4, 60, NULL);
 		fib->adj[2].hop = adj_hop_make(wan_peer, WAN);
 		assert_int_equal(b.verdict[0], PUNT_unresolved);
-		/* The packet that waits is looked up again, so it keeps its own path. */
+		/* The punt thread looks up a waiting packet again, so it keeps its path. */
 		assert_int_equal(group_word_single(b.path[0]), fib->group[10]);
 		fib->adj_used[2] = ADJ_USED;
-		/* Labels in a tunnel, and a route that is not supported. */
+		/*
+		 * The kernel gets the packet: labels in a tunnel, then an unsupported
+		 * route.
+		 */
 		encap_set(&fib->encap[BELOW], PATH(PATH_ONLINK, T4), &(uint32_t){7}, 1, 0);
 		into(4, 60, NULL);
 		assert_int_equal(b.verdict[0], PUNT_kernel_route);
@@ -222,7 +225,7 @@ only_labels_toward_a_neighbor_are_written(void **state)
 	assert_int_equal(b.verdict[0], PUNT_kernel_route);
 }
 
-/* The flow chooses among labelled and other routes to the far end. */
+/* The flow selects one of two next hops to the far end: with labels or without labels. */
 static void
 equal_routes_have_labels_of_their_own(void **state)
 {
@@ -296,7 +299,7 @@ labels_in_a_tunnel_and_below_it(void **state)
 	assert_int_equal(packet.meta.mtu_bytes, 1500 - 8 - 24 - 4);
 }
 
-/* A record names the labels; that of a sample reads the packet behind them. */
+/* A record has the labels. The record of a sample is about the packet behind them. */
 static void
 records_have_the_labels(void **state)
 {

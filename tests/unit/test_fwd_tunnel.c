@@ -287,8 +287,8 @@ set_source(uint8_t *ip)
 }
 
 /*
- * As in Linux, a tunnel over IPv6 takes no IPv6 packet from its far end. Tunnels over IPv4,
- * IPv4 packets and labels are not concerned.
+ * As in Linux, a tunnel over IPv6 takes no IPv6 packet whose source is its far end. It
+ * takes IPv4 packets and packets with labels, and tunnels over IPv4 take all packets.
  */
 static void
 a_packet_from_the_far_end_does_not_go_back(void **state)

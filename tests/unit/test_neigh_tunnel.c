@@ -202,7 +202,7 @@ received_packets_find_their_tunnel(void **state)
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP4, 0), 23);
 	assert_int_equal(tunnel_for(0, REMOTE, PROTO_IP6, 0), 24);
 	assert_false(tunnel_at(23)->tunnel.inner6);
-	/* Linux obeys the link of received packets for sit only. */
+	/* Only for sit, Linux requires that packets come by the link of the tunnel. */
 	assert_true(tunnel_at(24)->tunnel.only_link);
 	assert_false(tunnel_at(20)->tunnel.only_link || tunnel_at(23)->tunnel.only_link);
 	ip.tunnel.link = sit.tunnel.link = TAP;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Objects that one thread publishes while another thread reads them: blocks of counters,
- * logged packets, the source address of SRv6, programs of hooks. For the thread sanitizer,
- * which reports an access that no release and acquire order.
+ * logged packets, the source address of SRv6, programs of hooks. The thread sanitizer
+ * reports accesses that are not ordered by a release and an acquire.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/ruleset/logged.c
  * link: fpm-dataplane/warn/seg6.c fpm-dataplane/warn/genl.c fpm-dataplane/warn/list.c

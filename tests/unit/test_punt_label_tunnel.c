@@ -283,7 +283,7 @@ outer_packets_get_the_labels_of_their_route(void **state)
 	fib->seg6 = NULL; /* not allocated */
 }
 
-/* The neighbor is that of the labelled route. It may have an address of another family. */
+/* The neighbor of the labelled route may have an address of another family. */
 static void
 outer_packets_with_labels_wait_for_the_neighbor(void **state)
 {
@@ -300,7 +300,7 @@ outer_packets_with_labels_wait_for_the_neighbor(void **state)
 		if (kind == 0)
 			assert_memory_equal(sent.addr.octet, gateway, 4);
 	}
-	/* The kernel writes labels into a tunnel below. */
+	/* If the labels lead into another tunnel, the kernel writes them. */
 	for (enum kind kind = 0; kind < N_KIND; kind++) {
 		labels_below(kind);
 		encap_set(&fib->encap[BELOW], PATH(PATH_ONLINK, T6), &(uint32_t){NEXT}, 1,

@@ -138,8 +138,8 @@ an_inner_packet_waits_for_its_own_neighbor(void **state)
 }
 
 /*
- * Packets for 192.0.2.254 wait, although its MAC address is known by now. A packet whose
- * neighbor a forwarder did not know waits behind them.
+ * Packets for 192.0.2.254 still wait, although its MAC address is known by now. A further
+ * packet, for which a forwarder did not know the MAC address, waits behind them.
  */
 static void
 a_packet_waits_behind_earlier_ones(void **state)
@@ -169,8 +169,9 @@ a_packet_waits_behind_earlier_ones(void **state)
 }
 
 /*
- * Adjacency 2 belongs to another neighbor, for which a packet waits, when the next packet is
- * taken from the ring. Its route now leads to adjacency 3, so it must not wait.
+ * A packet is in the ring while its route changes from adjacency 2 to adjacency 3, and
+ * adjacency 2 gets another neighbor, for which a packet waits. It must not wait for this
+ * neighbor.
  */
 static void
 the_present_route_decides_where_a_packet_waits(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses of the kernel: local, connected and broadcast routes, and their place before
- * routes of zebra; the places of the routes of a prefix. test_rib_kroute.c has all other
- * routes of the kernel.
+ * Addresses of the kernel: local, connected and broadcast routes, which precede routes of
+ * zebra; the order of the routes of a prefix. test_rib_kroute.c has all other routes of the
+ * kernel.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/rib_rig.c tests/unit/grace.c
  * link: tests/unit/rig_kernel.c
@@ -138,8 +138,8 @@ routes_by_links_without_carrier_count_as_the_sysctl_says(void **state)
 }
 
 /*
- * Linux also ignores the broadcast addresses of a link without carrier, but not its own
- * addresses and not IPv4 routes with `scope host` (fib_sync_down_dev()).
+ * Linux also ignores the broadcast addresses of a link without carrier. It ignores neither
+ * the link's own addresses nor IPv4 routes with `scope host` (fib_sync_down_dev()).
  */
 static void
 routes_with_scope_host_count_without_carrier(void **state)
@@ -183,8 +183,8 @@ broadcasts_by_links_without_carrier_count_as_the_sysctl_says(void **state)
 
 /*
  * Linux keeps the next hops of a joined route in one list with the other routes of the
- * metric. If the first next hop is deleted, a route that was behind it may be the first
- * now, which a dump shows.
+ * metric. If the first next hop is deleted, another route may be the first of the list.
+ * Only a dump shows this.
  */
 static void
 a_route_between_two_next_hops_counts_when_the_first_is_deleted(void **state)
@@ -239,8 +239,8 @@ by_interface(struct rig *g, enum kernel_event_kind kind, uint32_t metric, uint32
 	} while (0)
 
 /*
- * Linux prefers the route by the interface by which the packet came, among routes of one
- * metric and preference.
+ * Among routes of one metric and preference, Linux prefers the route by the interface on
+ * which the packet came.
  */
 static void
 routes_that_linux_chooses_by_the_ingress_interface_are_counted(void **state)
@@ -260,7 +260,7 @@ routes_that_linux_chooses_by_the_ingress_interface_are_counted(void **state)
 	(void)by_interface(g, KERNEL_ROUTE_DEL, 5, 13);
 	by_interface(g, KERNEL_ROUTE, 5, 13)->preference = 2;
 	assert_by_ingress(g, 1);
-	/* The route that was behind is the only one of its metric now. */
+	/* Now there is only one route of the metric. */
 	(void)by_interface(g, KERNEL_ROUTE_DEL, 5, 11);
 	assert_by_ingress(g, 0);
 	(void)by_interface(g, KERNEL_ROUTE, 4, 11);
@@ -283,7 +283,7 @@ routes_that_linux_chooses_by_the_ingress_interface_are_counted(void **state)
 		assert_int_equal(atomic_load(&kernel_status.several_mtus), n); \
 	} while (0)
 
-/* Send the event about `n_hops` joined next hops, of which the last one is new. */
+/* Send the event about `n_hops` joined next hops. The last next hop is new. */
 static struct kernel_event *
 joined(struct rig *g, unsigned int n_hops, uint32_t mtu_bytes)
 {
@@ -318,7 +318,7 @@ an_appended_next_hop_of_another_mtu_is_counted(void **state)
 	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, ORDERED, 5, "2001:db8:1::2", 11);
 	assert_several_mtus(g, 0);
 	(void)rig_kernel_route(g, KERNEL_ROUTE_DEL, ORDERED, 5, "2001:db8:1::3", 11);
-	/* A replaced route has one MTU, and a deleted one none. */
+	/* A route that replaces another has one MTU. A deleted route is not counted. */
 	(void)joined(g, 1, 1400);
 	(void)joined(g, 2, 1300);
 	assert_several_mtus(g, 1);

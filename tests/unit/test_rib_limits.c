@@ -101,8 +101,8 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 }
 
 /*
- * There is no memory for another chunk of numbers. The route is counted and logged. When
- * there is memory, zebra and rtnl are asked for all routes once.
+ * A route needs another chunk of numbers, for which there is no memory. The route is
+ * counted and logged. When there is memory, zebra and rtnl are asked for all routes once.
  */
 static void
 routes_without_memory_are_asked_for_when_there_is_some(void **state)

@@ -251,7 +251,7 @@ a_local_address_precedes_the_routes_of_a_vrf_for_one_tos(void **state)
 	rig_free(g);
 }
 
-/* Return true if rib has told that VRFs use routes of table local differently. */
+/* Return true if rib reports that packets of VRFs do not use table local as in Linux. */
 static bool
 local_source_is_told(struct rig *g)
 {
@@ -280,7 +280,9 @@ local_from(struct rig *g, enum kernel_event_kind kind, const char *prefix,
 	ev->src = src;
 }
 
-/* The route for all packets takes the packets that Linux leaves to the next rules. */
+/*
+ * The plain route takes packets for which Linux goes on to the next rules: it is reported.
+ */
 static void
 a_local_route_for_a_source_is_told_beside_vrfs(void **state)
 {

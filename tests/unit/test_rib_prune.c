@@ -231,7 +231,7 @@ a_dead_device_takes_its_ipv6_next_hops_out_of_the_group(void **state)
 	assert_seen(g, "2001:db8:64::1", BOTH_6);
 	bfd_says_device(g, MAC_1, 11, true);
 	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
-	/* Its address has a session, too. Both must be alive. */
+	/* The address of the next hop has a session, too. Both must be alive. */
 	bfd_says(g, "fe80::1", 11, true);
 	bfd_says_device(g, MAC_1, 11, false);
 	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
@@ -250,7 +250,7 @@ a_dead_device_is_known_by_the_mac_address_of_now(void **state)
 	rig_alive(g, "fe80::1", 11, false);
 	rig_alive(g, "fe80::1", 11, true);
 	assert_seen(g, "2001:db8:64::1", "fe80::2@2");
-	/* Another device takes the address over. */
+	/* Another device takes over the address. */
 	rig_mac(g, "fe80::1", 11, 0x020000000003);
 	assert_seen(g, "2001:db8:64::1", BOTH_6);
 	rig_mac(g, "fe80::1", 11, MAC_1);

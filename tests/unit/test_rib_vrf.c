@@ -663,8 +663,8 @@ tell_vrf(struct rig *g, uint16_t number, bool gone)
 }
 
 /*
- * A table that a rule names becomes that of a VRF, and ceases to be. Until there is another
- * list, packets of the rule follow the routes of the table, also new ones.
+ * A VRF gets the table that a rule names, and is deleted. Until the next list is published,
+ * packets of the rule follow the routes of the table, including new routes.
  */
 static void
 packets_of_a_rule_never_miss_the_table_of_a_vrf(void **state)
@@ -749,8 +749,9 @@ a_vrf_that_got_memory_late_takes_the_table_of_a_rule(void **state)
 }
 
 /*
- * The message that the grace period of an older list is over comes after the list that no
- * longer names the FIB. Packets may still have the list between them.
+ * Three lists are published: the second still names the FIB, the third does not. The
+ * message that the grace period of the first list is over comes after the third list.
+ * Readers may still have the second list, so the FIB stays.
  */
 static void
 the_fib_of_a_rule_waits_for_the_readers_of_its_last_list(void **state)

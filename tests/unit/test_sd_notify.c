@@ -583,8 +583,8 @@ the_end_of_a_manager_is_found_and_logged_once(void **state)
 }
 
 /*
- * The manager would end a daemon that has no further descriptor, if it got no WATCHDOG=1
- * from it.
+ * A daemon sends WATCHDOG=1 although no descriptor is free. Otherwise the manager would end
+ * it.
  */
 static void
 the_watchdog_needs_no_descriptor(void **state)

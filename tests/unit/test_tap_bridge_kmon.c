@@ -474,8 +474,9 @@ an_ipv6_peer_exchanged_in_place_leaves_no_old_one(void **state)
 }
 
 /*
- * Linux sends a message of up to 144 KiB about a port of a bridge with many VNIs. The test
- * sends a datagram of this size itself; messages of programs have no other effect.
+ * Linux sends a message of up to 144 KiB about a port of a bridge with many VNIs. Here the
+ * test sends a datagram of this size. The monitor ignores its content, because it is not
+ * from the kernel.
  */
 static void
 a_large_message_loses_no_events(void **state)
@@ -506,7 +507,8 @@ a_large_message_loses_no_events(void **state)
 
 /*
  * Without a mask of extensions Linux ends a list of links at a message of more than 32 KiB,
- * and reports success. Source MACs of a macvlan make its message as large as these names.
+ * and reports success. Alternative names make the message large, as source MACs of a
+ * macvlan do.
  */
 static void
 a_link_with_a_large_message_hides_no_other(void **state)

@@ -210,8 +210,8 @@ resolving_a_static_neighbor_leaves_it_alone(void **state)
 }
 
 /*
- * A packet would make Linux solicit such an entry, too. A failed entry would stay failed
- * otherwise.
+ * Like Linux, solicit entries that are externally learned or managed when a packet needs
+ * them. Otherwise a failed entry would stay failed.
  */
 static void
 resolving_an_external_neighbor_keeps_its_flags(void **state)
@@ -238,7 +238,10 @@ resolving_an_external_neighbor_keeps_its_flags(void **state)
 	ip(bed, "neigh show 192.0.2.9 | grep -q extern_learn");
 	ip(bed, "neigh show 192.0.2.10 | grep -q managed");
 
-	/* The other program wants them to stay, although they do not answer. */
+	/*
+	 * The entries stay, although the neighbors do not answer: another program made
+	 * them.
+	 */
 	assert_int_equal(kmon_forget(m->km, t0, 4, ip_octets("192.0.2.9")), 0);
 	assert_int_equal(kmon_forget(m->km, t0, 4, ip_octets("192.0.2.10")), 0);
 	ip(bed, "neigh show 192.0.2.9 | grep -q extern_learn");

@@ -462,7 +462,7 @@ test_thousands_of_vlans_have_vnis(void **state)
 		n_vni = n_vni_gone = 0;
 		assert_true(kmon_apply_vnis(&km, nlmsg_hdr(msg)));
 		nlmsg_free(msg);
-		/* The VLANs of the message before have kept their VNIs. */
+		/* The VLANs of the previous message have kept their VNIs. */
 		assert_int_equal(n_vni, n_vlan[i] - (i == 0 ? 0 : n_vlan[i - 1]));
 		assert_int_equal(n_vni_gone, 0);
 		assert_true(vni[(n_vni - 1) % 8].vlan == n_vlan[i] &&

@@ -16,7 +16,7 @@
 
 static _Atomic bool no_files; /* accept4() fails with ENFILE */
 
-/* libmicrohttpd calls this function in the place of the function of the C library. */
+/* Replace the function of the C library. libmicrohttpd calls this function. */
 int
 accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
 {
@@ -479,9 +479,9 @@ silent_connections_delay_no_other(void **state)
 #define AWAKE_MS 9000 /* the server ends a client that is idle for 10 s */
 
 /*
- * Connect clients that send half a request and then octet by octet, and one that sends a
- * whole request. Set `over` to the clients that the server has ended after it. Return false
- * if the test stood still for so long that the server may have ended clients that were idle.
+ * Connect clients that send half a request and then single octets, and a client that sends
+ * a whole request. Set over[] for the clients that the server has ended afterwards. Return
+ * false if this took so long that the server may have ended clients because they were idle.
  */
 static bool
 half_requests(bool over[N_HALF])
@@ -526,8 +526,8 @@ half_requests(bool over[N_HALF])
 }
 
 /*
- * Clients that send requests octet by octet, without end, keep no other from the page. The
- * server ends the oldest first, one for each new connection.
+ * Clients that send endless requests octet by octet do not keep other clients from the
+ * page. For each new connection the server ends the oldest connection.
  */
 static void
 half_requests_delay_no_page(void **state)
@@ -555,9 +555,9 @@ api_ask(const char *request)
 }
 
 /*
- * A connection waits, and the process may open no further descriptor. In the time of two
- * summaries, which is a second or more, the thread tries a few times. When there are
- * descriptors again, the connection is served.
+ * A connection waits, and the process may open no further descriptor. Between two queries
+ * for a summary, a second or more, the thread tries only a few times to accept it. When
+ * there are descriptors again, the connection is served.
  */
 static void
 lack_is_waited_for(bool of_the_system)
@@ -607,9 +607,9 @@ a_lack_of_files_of_the_system_is_waited_for(void **state)
 }
 
 /*
- * A client that closes within a request is gone at once, not after the timeout of 10 s,
- * even if the server accepts the connection only then. A client that has closed its side
- * after the request gets the answer.
+ * If a client closes its connection within a request, the server ends it at once, not after
+ * the timeout of 10 s, even if the client closes before the server accepts. A client that
+ * closes its side after a request gets the answer.
  */
 static void
 a_client_that_closes_is_gone_at_once(void **state)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <net/if.h> /* both before the headers of linux/ that define the same */
+#include <net/if.h> /* both before headers of linux/ that have the same definitions */
 #include <netinet/in.h>
 
 #include <errno.h>
@@ -106,8 +106,8 @@ ask_dump(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx)
 /* --- devices -------------------------------------------------------------------------- */
 
 /*
- * The kernel lists a device that is up, unless `flags` is 0. `attr` of its data has
- * `value`, as it is in memory; 0: no data.
+ * The kernel lists a device. It is up, unless `flags` is 0. Attribute `attr` of its data
+ * has `value`, as it is in memory; 0: no data.
  */
 static void
 device(uint32_t ifindex, const char *kind, unsigned int flags, uint16_t attr,
@@ -261,11 +261,11 @@ wireguard_is_asked_for_the_port_of_each_device(void **state)
 	assert_int_equal(known(), 2);
 	assert_true(kernel_outer_has_udp(51820));
 	assert_true(kernel_outer_has_udp(51822));
-	/* The answer had the keys of the device. */
+	/* The answer had the keys of the device: they are overwritten. */
 	assert_null(memmem(t.buffer, sizeof(t.buffer), SECRET, strlen(SECRET)));
 	assert_int_equal(t.unread, 0);
 
-	/* A device disappears before the request. */
+	/* A device disappears before the request about it. */
 	t.w.outer.headers = (struct kernel_outer){0};
 	t.dump_rc = -ENODEV;
 	publish();
