@@ -57,7 +57,7 @@ static const struct {
 	{"srv6", "the kernel's settings fit SRv6, if segments are in use", check_srv6},
 	{"kernel", "the RIB has read all events of the kernel's routes", check_kernel},
 	{"frr", "zebra runs with -M dplane_fpm_nl", check_frr},
-	{"frr-version", "known faults of this version of FRR that concern the router",
+	{"frr-version", "known faults of this version of FRR that affect the router",
 	 check_frr_version},
 	{"fpm", "zebra is connected, and the RIB keeps up", check_fpm},
 	{"bfd", "either bfdd or the dataplane sends BFD packets, not both", check_bfd},

@@ -100,7 +100,7 @@ help_run(const struct options *opt, int n, char **word)
 	     "the\n"
 	     "     device; replay, hold: no zebra; restart: no supervisor, or refused; "
 	     "any\n"
-	     "     change during a restart: try again after it");
+	     "     change during a restart: try again afterwards");
 	return CTL_OK;
 }
 

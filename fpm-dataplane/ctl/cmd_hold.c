@@ -116,7 +116,7 @@ hold_help(FILE *out)
 	      "for\n"
 	      "      SECONDS (0 to 3600, default 120; 0 ends the hold). The hold ends "
 	      "when\n"
-	      "      another zebra connects. It survives a restart of the daemon.\n"
+	      "      another zebra connects. A restart of the daemon does not end it.\n"
 	      "      The command waits until the hold is in the checkpoint. It waits up to "
 	      "30 s\n"
 	      "      for a daemon that is being started. Exit code 3: no zebra is known "

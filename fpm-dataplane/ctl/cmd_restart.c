@@ -123,7 +123,9 @@ restart_run(const struct options *opt, int n, char **word)
 static void
 restart_help(FILE *out)
 {
-	fputs("      Use it after an upgrade or a change of the file. Sessions stay up.\n"
+	fputs("      Use it after an upgrade or a change of the configuration file. "
+	      "Sessions\n"
+	      "      of BGP and OSPF stay up.\n"
 	      "      Forwarding stops for some milliseconds, or until the NICs have "
 	      "started.\n"
 	      "      The command needs systemd or fpm-supervise. It waits until the "

@@ -86,7 +86,7 @@ static const struct what {
 	{"punt", "[CLASS]", "classes of packets for the host: policers and counters",
 	 "class", COUNTS, "no classes"},
 	{"fpm", "", "the FPM channel: session, queue, replay, routes", NULL, 0, ""},
-	{"kernel", "", "the reader of the kernel's routing tables", NULL, 0, ""},
+	{"kernel", "", "the thread that reads the kernel's routes", NULL, 0, ""},
 	{"cycles", "[THREAD]", "cycles of the forwarders, stage by stage", "thread", 0,
 	 "no packets yet in timed rounds; one round of 251 with traffic is timed"},
 	{"threads", "[NAME]", "threads, with CPU and CPU time", "thread", COUNTS,

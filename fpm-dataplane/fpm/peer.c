@@ -172,7 +172,7 @@ peer_query_begin(struct fpm *fpm)
 		return rc;
 	/* Stop these requests, because each one makes the kernel search for a module. */
 	fpm->no_sock_diag = true;
-	log_warn("fpm: user of peers not checked reason=no-sock-diag");
+	log_warn("fpm: users of connections not checked reason=no-sock-diag");
 	return 0;
 }
 

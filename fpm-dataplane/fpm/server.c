@@ -142,7 +142,8 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	fpm->checks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
 	fpm->all_users_mapped = peer_users_all_mapped();
 	if (conf->from.users == FPM_USERS_AUTO && !fpm->checks_users)
-		log_warn("fpm: user of peers not checked reason=no-user-frr see=fpm.users");
+		log_warn("fpm: users of connections not checked reason=no-user-frr "
+			 "see=fpm.users");
 	fpm->listen_fd = -1;
 	fpm->session.fd = -1;
 	fpm->queue.rib = conf->rib;
