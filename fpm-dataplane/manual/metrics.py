@@ -25,7 +25,7 @@ series `_bucket` (label `le`), `_sum` and `_count`.
 | `table` of `table_used` and others | tables with a limit: `fpmctl show memory` |
 | `kind` of `kernel_not_obeyed` | kinds of [configuration that is not obeyed](limits.md#configuration-of-the-kernel-that-is-not-obeyed) |
 | `port` of `hook_packets_total` and others | the interface that has the program |
-| `port` of `urpf_dropped_packets_total` | a port, or another interface with the check of sources |
+| `port` of `urpf_dropped_packets_total` | a port or another interface, as in `fpmctl show interfaces` |
 | `interface` | an interface that is no port, as in `fpmctl show interfaces` |
 | `vrf`, `table` of `srv6_sid_packets_total` and others | a SID outside of table main has one of these labels |
 """
