@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Facts of this CPU, and the instructions that our code should use on it: the tests' own statement
-of the features that its files are compiled for."""
+"""Facts of this CPU, and the instructions that our code should use on it. The lists of features are the
+tests' own, so that they do not repeat a mistake of the product."""
 
 from pathlib import Path
 

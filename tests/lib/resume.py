@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The jobs of a tier that passed in earlier runs, so that a run of hours that was interrupted can
-go on (RESUME). One JSON file for each job; builds are never kept, because make does that."""
+go on (RESUME). Each job has a JSON file. Builds have none, because make does not repeat them."""
 
 import contextlib
 import dataclasses

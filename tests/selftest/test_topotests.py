@@ -210,8 +210,8 @@ def _topotests(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name, must", [("rip_topo1", True), ("pbr_topo1", False)])
 def test_a_failure_with_the_kernel_is_no_reference(topotests, name, must):
-    """A kernel run with a failure serves its own call only: it is not stored, so the next call judges
-    the test. In a module of MUST the failure is one of the run, in other modules it is skipped."""
+    """A kernel run with a failure is not stored, so the next call tries again and can judge the test. In
+    a module of MUST the test counts as failed, in other modules as skipped."""
     bad = {"m::a": "failed", "m::b": "passed"}
     topotests.script = {"kernel": [Run(bad), Run(bad)], "dataplane": [with_dataplane(GOOD)]}
     busy = topotests.Module(name, "")

@@ -49,7 +49,7 @@ class Maker:
                 self.gates.setdefault(family, []).append((address, name))
 
     def sequence(self, seed, long):
-        """Return the steps of a sequence. A long one may cut the channel to zebra, or restart FRR."""
+        """Return the steps of a sequence. A long sequence may cut the channel to zebra, or restart FRR."""
         self.rnd, self.lines, self.down = random.Random(seed), [], set()
         rnd = self.rnd
         rare = rnd.random()
@@ -206,7 +206,7 @@ class Maker:
         return [("wait",), (kind, name, up), ("wait",)]
 
     def more(self):
-        """Return a rare line."""
+        """Return a line that is rarely chosen."""
         rnd = self.rnd
         family, name = rnd.choice((4, 6)), rnd.choice(OUT)
         kind = rnd.randrange(1, 8)

@@ -3,7 +3,7 @@
 effects. test_links_random gives both to our router and to Linux.
 
 A sequence is a list of steps. A step is a list of items: a line for `ip -batch`, or ("sysctl", key,
-value). No item depends on what the routers did, so that a reducer can leave steps out.
+value). No item depends on the state of the routers, so that steps can be left out to shorten a sequence.
 """
 
 import ipaddress

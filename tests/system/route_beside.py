@@ -365,11 +365,11 @@ def _concerned(family, text):
 
 
 class KernelsDiffer(Exception):
-    """Both kernels did not do the same with the same command."""
+    """The two kernels gave different answers to the same command."""
 
 
 def _outcome(name, data):
-    """Return a frame that came out as text; None: a redirect."""
+    """Return the text of a frame that came out; None: a redirect."""
     if data[12:14] == b"\x08\0":
         at = 14 + 4 * (data[14] & 15)
         if data[23] == 1:

@@ -151,7 +151,7 @@ class Generator:
         self.preferences = self.rnd.random() < 0.2
         # Few prefixes, so that commands are about the same routes.
         self.prefixes = {f: self.rnd.sample(PREFIXES[f], self.rnd.choice((1, 2, 2, 3, 4))) for f in (4, 6)}
-        # Without it ours withdraws subnets without carrier (manual/behavior.md).
+        # Without this sysctl our router withdraws subnets without carrier (manual/behavior.md).
         self.settings["ignore_routes_with_linkdown"] = int("c" in self.some or self.rnd.random() < 0.2)
 
     def sequence(self):
@@ -186,7 +186,7 @@ class Generator:
         return (family, made)
 
     def undo(self):
-        """Return a command that deletes what a former one added, by all its words or by some."""
+        """Return a command that deletes the object of an earlier command, by all its words or by some."""
         rnd = self.rnd
         at = rnd.randrange(len(self.done))
         family, was = self.done[at] if rnd.random() < 0.5 else self.done.pop(at)

@@ -106,7 +106,7 @@ class Beside:
         return done
 
     def clean(self):
-        """Bring both back to the state in which sequences begin."""
+        """Set the state of both routers in which sequences begin."""
         lines = ["nexthop flush"] + [f"link set {name}0 group 0" for name in OUTS]
         for f in FAMILIES:
             standard = [(0, "local"), (32766, "main")] + [(32767, "default")] * (not f.six)
@@ -125,7 +125,7 @@ class Beside:
         self.ours.ready()
 
     def run(self, step):
-        """Give both the commands of a step."""
+        """Give the commands of a step to both routers."""
         some = []
         for line in step:
             words = line.split()
@@ -138,7 +138,7 @@ class Beside:
         self._give(some)
 
     def _rpf(self, mode):
-        """Set rp_filter. Without it, ours forwards packets from addresses of this router."""
+        """Set rp_filter. With value 0 our router also forwards packets from its own addresses."""
         self.pair.sysctl({"net.ipv4.conf.all.rp_filter": mode, "net.ipv4.conf.all.accept_local": int(mode == "0")})
 
     def _down(self, name):

@@ -71,8 +71,8 @@ def audit(dut, vtysh, *words):
 
 
 def test_a_vrf_that_only_zebra_has_is_told(dut, lan, vtysh, tmp_path):
-    """The daemon has no VRF, as when it has lost the last one: the routes of zebra's VRF are
-    differences."""
+    """The daemon has no VRF, for example because it has lost its only VRF. The audit reports the
+    routes of zebra's VRF as differences."""
     dut.route(NET, via=lan.peer4, wire=lan)
     line = f"S>* {NET} [1/0] via {lan.peer4}, {lan.tap}, weight 1, 00:00:06\n"
     zebra = vtysh(f"\nVRF default:\n{line}\nVRF lost:\n{line}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`fpmctl audit` compares more than gateways: what next hops push, MTUs of routes, interfaces. A script
-that answers as vtysh plays zebra."""
+"""`fpmctl audit` compares more than gateways: labels and segments of next hops, MTUs of routes, interfaces. A
+script takes the place of vtysh."""
 
 import json
 import shlex
@@ -240,7 +240,8 @@ def test_an_interface_that_one_side_lacks_differs(dut, lan, altered):
 
 
 def test_a_tap_that_is_down_takes_the_link_below(dut, wan, altered):
-    """A TAP is set down, and the interface below the port still has a link: the far end sees no loss."""
+    """A TAP is down, but the interface below the port has a link. The audit reports it, because the far
+    end notices no loss of the link."""
 
     def change(rows):
         next(row for row in rows if row["name"] == wan.tap)["forwarders"]["link"] = True
@@ -257,7 +258,7 @@ def test_a_tap_that_is_down_takes_the_link_below(dut, wan, altered):
 
 
 def test_settings_that_are_not_obeyed_are_counted(dut, audit):
-    """A chain of nft at a hook that is not obeyed is no difference. The audit prints and counts it."""
+    """A chain of nft at a hook that is not obeyed is not a difference. The audit counts it as a warning."""
     before = len(dut.control.ask("warnings"))
     code, said = audit()
     assert code == 0 and ("not obeyed" in said) == (before > 0), said

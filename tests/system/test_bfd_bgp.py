@@ -169,7 +169,7 @@ def test_a_link_local_next_hop_is_dead_with_the_session_of_the_global_address(bg
             eventually(lambda: bgp6.state(alt.peer6) == "down", 10, what="the session fails")
             left = {"wan0": "forwarding", "alt0": "bfd-down"}
             eventually(lambda: hops6(bgp6) == left, 5, what="the hop is left out")
-            # The next daemon knows it from its start.
+            # The next daemon leaves out the next hop from its start on.
             assert bgp6.router.fpmctl("restart").returncode == 0
             eventually(lambda: hops6(bgp6) == left, 20, what="the next daemon leaves it out")
         eventually(lambda: bgp6.state(alt.peer6) == "up", 20, what="the session is up again")

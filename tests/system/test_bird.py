@@ -344,9 +344,9 @@ def test_a_full_table_is_in_the_fib_soon_after_the_kernel_has_it(dut):
 def test_a_large_table_over_the_end_of_the_daemon(own_dut):
     """The kernel has more routes than a starting daemon reads before its first packet. The daemon is
     restarted (fpmctl restart), and killed twice. The next one has the kernel's routes from the
-    checkpoint with its first packet: no packet has no route, none goes astray, and packets are lost
-    only from the last packet of a daemon until the next one answers. It then reads the tables: routes
-    that the kernel deleted or added meanwhile go and come."""
+    checkpoint with its first packet: each packet has a route and leaves by the right wire. Packets are
+    lost only from the last packet of a daemon until the next daemon answers. Then the daemon reads the
+    tables: routes that were deleted meanwhile go, and routes that were added come."""
     dut = own_dut(Alone, supervised=True)
     dut.edit_config(*KERNEL_ONLY)
     dut.start()

@@ -879,7 +879,7 @@ def test_100000_rules_are_in_force(both, lan):
         load = ["ip", "netns", "exec", both.dut.ctl, "nft", "-f", "-"]
         netns.command(load, stdin=replacement(chain(*rules)), timeout=300)
         loaded = time.monotonic()
-        # A question in the first second of the build waits for its end.
+        # A request in the first second of the build waits until the build ends.
         asked = []
 
         def told():

@@ -344,7 +344,7 @@ def test_no_rule_outlives_its_announcement(flows, loss):
 
 
 def test_the_dataplane_tells_the_state(flows):
-    """`show flowspec` counts the flows, and tells that bgpd or the helper is away."""
+    """`show flowspec` counts the flows, and reports that bgpd or the helper does not run."""
     state = lambda: flows.dut.control.ask("flowspec")[0]  # noqa: E731
     flows.peer.flow(f"destination {VICTIM}/32")
     flows.peer.flow("protocol tcp")
@@ -368,7 +368,7 @@ def stopped(pid):
 
 
 def test_the_unit_waits_for_the_helper(flows):
-    """The helper tells systemd that it is ready, that it lives, and that it ends. The unit asks for it."""
+    """The helper tells systemd that it is ready, that it works, and that it ends. The unit requires this."""
     flows.helper.end()
     flows.helper.notified()
     flows.helper.start()

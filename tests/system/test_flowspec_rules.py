@@ -769,8 +769,8 @@ def test_a_unicast_route_without_a_first_as_permits_no_filter(segments):
 
 
 def test_several_tables_filter_as_in_the_kernel(judged):
-    """A packet passes if the chains of all tables accept it. A change of one table keeps the counters
-    of the other one, also a deletion. The second table may be missing, the first one may not."""
+    """A packet passes if the chains of all tables accept it. If one table is changed or deleted, the
+    rules of the other table keep their counters. The second table may be missing, but not the first."""
     dut, lan, wan = judged.dut, judged.lan, judged.dut.wires["wan"]
     probe = lambda port: lan.probe("198.51.100.1", dport=port)  # noqa: E731
     nft = lambda *words: netns.run(dut.ctl, ["nft", *words])  # noqa: E731

@@ -44,7 +44,7 @@ def dut(own_dut):
 
 
 def test_each_state_is_told_by_all(dut):
-    """Each state, also of a summary that is no summary, has a row, a gauge and a verdict."""
+    """Each state, and each kind of damaged summary, has a row, a gauge and a verdict."""
     path = f"{dut.dir}/flowspec/summary.json"
     for name, (summary, age_s, state, verdicts) in CASES.items():
         if summary is None:

@@ -192,9 +192,9 @@ def gaps(numbers, apart=40):
 @pytest.mark.parametrize("how", ["restart", "kill"])
 def test_routes_of_the_kernel_are_in_force_when_forwarding_begins(kept, how):
     """The daemon is restarted (fpmctl restart) or killed. The next one has the kernel's routes in
-    force with its first packet, as it has those of zebra: packets go round robin over routes of
-    both, no packet has no route, none goes astray, and packets are lost only from the last packet of
-    a daemon until the next one answers."""
+    force with its first packet, and also those of zebra. The stream has packets for routes of both in
+    turn: each packet has a route and leaves by the right wire. Packets are lost only from the last
+    packet of a daemon until the next daemon answers."""
     dut = kept
     teach(dut)
     lan, wan, alt, ext = (dut.wires[n] for n in ("lan", "wan", "alt", "ext"))
@@ -218,9 +218,9 @@ def test_routes_of_the_kernel_are_in_force_when_forwarding_begins(kept, how):
 
 
 def test_a_start_without_a_checkpoint_has_the_routes_of_the_kernel(own_dut):
-    """A daemon starts without a checkpoint; the kernel has its routes, because the supervisor has kept
-    the TAPs. The kernel's routes are in force with the first packet. Packets of zebra's route have
-    no route until zebra has connected. No packet goes astray, before or after this."""
+    """A daemon starts without a checkpoint. The kernel still has its routes, because the supervisor has
+    kept the TAPs. The kernel's routes are in force with the first packet. Packets of zebra's route
+    are dropped until zebra has connected. No packet leaves by a wrong wire, before or after this."""
     dut = own_dut(supervised=True)
     dut.edit_config("control-socket:", "checkpoint-max-age-s: 0\ncontrol-socket:")
     dut.start()
@@ -257,10 +257,9 @@ def events_dropped(dut):
 
 
 def test_events_that_were_lost_lead_to_a_new_dump(own_dut):
-    """The thread that reads the kernel's tables stands still while they change more often than its
-    socket holds. It then says that events were lost, reads all tables again, and has the routes of
-    the kernel. Packets of the routes that stay, of zebra and of the kernel, are all forwarded
-    meanwhile."""
+    """The thread that reads the kernel's tables is stopped while they change, until its socket is full.
+    Then it reports that events were lost, reads all tables again, and has the routes of the kernel.
+    Meanwhile all packets of routes that stay are forwarded, both of zebra's and the kernel's routes."""
     dut = own_dut()
     dut.start()
     teach(dut)

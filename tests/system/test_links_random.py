@@ -84,7 +84,7 @@ class Both:
     # -- the state --
 
     def begin(self):
-        """Bring both to the standard state."""
+        """Bring both routers to the standard state."""
         for router in self.routers:
             have = rtnl.links(router.ctl)
             lines = [f"link del {name}" for name in have if name.startswith("mv")]
@@ -124,7 +124,7 @@ class Both:
                     wire.answer(f"2001:db8:5{m}::2")
 
     def apply(self, step):
-        """Give a step to both. Return the words of both kernels if they differ."""
+        """Give a step to both routers. Return the messages of both kernels if they differ."""
         # A TAP gets its carrier back after it is set up. Linux forgets the neighbors that it got before.
         down = {link.name for link in rtnl.links(self.linux.ctl).values() if not link.up}
         step = [x for x in step if not (isinstance(x, str) and x.startswith("neigh") and down & set(x.split()))]

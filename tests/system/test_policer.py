@@ -135,8 +135,8 @@ def test_the_answer_to_our_own_question_has_protected_room(dut, lan, family):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_outer_packets_of_a_tunnel_of_the_kernel_have_their_class(dut, lan, family):
-    """A tunnel of which the kernel removes the headers has as many packets as a route through the
-    kernel, so its packets do not share the room of unknown packets for the router."""
+    """A tunnel that ends in the kernel may have as many packets as a route through the kernel. So its
+    outer packets do not share the policer of unknown packets for the router."""
     eth = Ether(src=lan.mac, dst=lan.port_mac)
     ip = IP(src=lan.peer4, dst=lan.ip4) if family == 4 else IPv6(src=lan.peer6, dst=lan.ip6)
     outer = eth / ip / UDP(sport=50000, dport=4794) / Raw(b"\x08" + bytes(7))

@@ -77,7 +77,7 @@ def test_a_tap_has_the_speed_of_the_kernel_interface_below(own_dut):
         dut.fpmctl("port", "add", "slow0", "device", "net_af_packet,iface=p-slow")
         dut.ip("link set slow0 up")
         eventually(lambda: tap_speed().strip() == "1000", 5, 0.02, "the speed below")
-        # The kernel announces no change of the speed alone, but drivers end the link meanwhile.
+        # The kernel sends no event about the speed alone, but drivers take the link down for the change.
         set_speed(dut, "p-slow", 100)
         netns.ip_batch(["link set p-slow mtu 1600"], dut.dp)
         eventually(lambda: tap_speed().strip() == "100", 5, 0.02, "the changed speed")

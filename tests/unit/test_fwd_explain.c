@@ -470,8 +470,8 @@ the_second_choice_among_equals_is_not_the_first(void **state)
 }
 
 /*
- * An error that cannot be sent would take a token of its class and a place in the ring in
- * vain.
+ * An ICMP error that cannot be sent must not use a token of its class or a place in the
+ * ring.
  */
 static void
 each_error_that_is_asked_for_is_sent(void **state)

@@ -176,7 +176,9 @@ a_link_that_goes_down_is_worse_than_a_dead_next_hop(void **state)
 	rig_free(g);
 }
 
-/* A next hop of IPv6 may be a link-local address: the interface tells which one is dead. */
+/*
+ * One link-local address is a next hop on two interfaces. BFD finds it dead on one of them.
+ */
 static void
 a_dead_next_hop_of_ipv6_leaves_its_group_and_comes_back(void **state)
 {

@@ -380,8 +380,8 @@ packed_rows_of(const json_t *rows, const char *prefix, const json_t **last)
 }
 
 /*
- * The rows for an audit have each route of every table once, with the keys of its own row,
- * and also zebra's route where a route of the kernel hides it.
+ * The rows for an audit have each route of every table once, with the same keys as in the
+ * row of `show routes`. If a route of the kernel hides zebra's route, they have both.
  */
 static void
 packed_rows_have_every_route_once(void **state)

@@ -628,7 +628,9 @@ tables_that_linux_has_split_are_known(void **state)
 	stop(s);
 }
 
-/* A rule that is gone before the thread reads the rules has split the tables of IPv4. */
+/*
+ * A rule splits the tables of IPv4 in Linux, even if it is deleted before the thread reads.
+ */
 static void
 tables_are_split_by_the_first_rule(void **state)
 {
