@@ -457,9 +457,9 @@ sd_start_step(const char *step)
 	char state[128];
 
 	/*
-	 * After MAINPID= systemd still expects WATCHDOG=1 of a service that was ready.
-	 * Send the two in separate datagrams: within one, systemd applies WATCHDOG=1 after
-	 * EXTEND_TIMEOUT_USEC= and cancels it.
+	 * After MAINPID= systemd still expects WATCHDOG=1 of a service that was ready. Send
+	 * WATCHDOG=1 and EXTEND_TIMEOUT_USEC= in separate datagrams: if one datagram has
+	 * both, systemd applies WATCHDOG=1 last, which cancels the extension.
 	 */
 	sd_send_nowait("WATCHDOG=1");
 	snprintf(state, sizeof(state),

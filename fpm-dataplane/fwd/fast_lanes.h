@@ -242,8 +242,8 @@ struct group_kind {
 };
 
 /*
- * Return a bit mask of the packets with a right checksum: by the port's result where it has
- * one, else by our own sum. The port has no results for payloads.
+ * Return a bit mask of the packets with a right checksum. Use the result of the port if
+ * there is one, else compute the sum. The port has no results for payloads.
  */
 LANE_INLINE unsigned int
 group_checksums_ok(const struct burst *b, const struct group *g, const struct lane_words *x,

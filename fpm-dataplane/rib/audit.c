@@ -121,8 +121,8 @@ route_last_address(const struct route *r)
 }
 
 /*
- * Return the next address up or down. It wraps around at the end of the address space,
- * because any address will do.
+ * Return the next address up or down. Wrap around at the end of the address space: the
+ * audit may look up any address.
  */
 static struct ipaddr
 address_step(struct ipaddr a, uint8_t family, int step)
