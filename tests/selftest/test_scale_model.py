@@ -49,8 +49,8 @@ def test_a_packet_passes_two_boxes_or_three(n, boxes):
 
 
 def test_the_slowest_part_limits_the_throughput():
-    """The cores are the limit beside a fast mesh, the mesh if its links are slow, the ports beside fast
-    cores."""
+    """The cores limit the rate if the mesh is fast. The mesh limits it if the links are slow, and the
+    ports limit it if the cores are fast."""
     demand = scale.uniform(FOUR)
     port = 10e3 / (8 * 84)  # Mpps of a link
 

@@ -52,8 +52,8 @@ DEEP = [1048575 - 65537 * n for n in range(16)]
 
 
 class Paths:
-    """Packets that leave by wan: one label is swapped, one comes off, one becomes 16 labels, and a
-    route pushes one. The packets of a stream take them in turn."""
+    """Four paths of packets that leave by wan: a label is swapped, a label is popped, a label is replaced
+    by 16 labels, and a route pushes a label. The packets of a stream use the paths in turn."""
 
     def __init__(self, dut, net, host):
         self.dut, self.net, self.host = dut, net, host

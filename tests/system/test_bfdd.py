@@ -264,8 +264,8 @@ def test_without_another_connection_sessions_stay_up_for_3_s_and_passive_ones_fo
 
 
 def test_updates_and_deletes_beyond_8_kib_are_lost(bfdd):
-    """All 70 sessions are with one connection. After a change of their profile bfdd sends 58
-    updates, after `no bfd` 58 deletes. It never sends the remaining 12."""
+    """All 70 sessions use one connection. After a change of their profile bfdd sends 58 updates, and
+    after `no bfd` 58 deletes. It never sends the remaining 12."""
     bfdd.peers(70, "  profile p\n")
     first, second = bfdd.connect(), bfdd.connect()
     bfdd.close(first, second)

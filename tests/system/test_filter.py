@@ -550,8 +550,8 @@ def test_a_later_fragment_has_no_ports(both, lan):
 
 
 def test_packets_with_labels_are_judged_if_they_leave_as_ip_or_came_as_ip(both, lan):
-    """The rules judge a packet whose last label comes off, and a packet that gets its first labels. They
-    do not judge a packet that has labels before and afterwards."""
+    """The filter tests a packet whose last label is popped, and a packet that gets its first labels. It
+    does not test a packet that has labels before and afterwards."""
     dut, wan = both.dut, both.dut.wires["wan"]
     dut.label(100, dut.hop(wan, [200]))
     dut.label(101, dut.hop(wan))

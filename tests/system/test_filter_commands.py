@@ -57,8 +57,8 @@ def test_a_dormant_table_judges_no_packet_and_keeps_its_counters(both, lan):
 
 
 def test_counters_and_limits_stay_while_no_packet_reaches_them(both, lan):
-    """As in Linux: the rules of a chain to which no rule jumps, a named limit that no rule uses, and
-    the rules of a dormant table with a rule that is not supported go on with their old values."""
+    """As in Linux, values stay while no packet can reach them: counters of a chain to which no rule
+    jumps, a named limit that no rule uses, and counters of a dormant table with an unsupported rule."""
     few = "limit few { rate 1/hour burst 3 packets; }\n"
     sub = "chain sub { udp dport 53 counter drop\ncounter return\n}\n"
     both.load(few + sub + chain('limit name "few" counter accept', "jump sub", policy="drop"))

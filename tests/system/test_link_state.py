@@ -116,8 +116,8 @@ def test_a_failed_neighbor_resolves_after_the_link_is_up(both, wan, family):  # 
 
 def test_a_link_in_mode_dormant_waits_for_its_supplicant(both, wan):  # noqa: F811
     """A supplicant of 802.1X sets this mode first, and the state `up` when the port is authorized.
-    Until then the link does not run for FRR, whatever its carrier is. The kernel forwards by it all
-    the same."""
+    Until then FRR treats the link as down, even if it has carrier. The kernel forwards by the link
+    nevertheless."""
 
     def wait_for(*states):
         # linkwatch of the kernel sets states once a second.

@@ -118,8 +118,8 @@ def test_a_successor_has_no_second_filter(own_dut):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
 def test_the_unit_has_a_comment_for_each_thing_that_stays_open():
-    """A setting of the unit that stays open without a comment is reported. (test_service tests
-    the running service in a guest.)"""
+    """systemd-analyze names the restrictions that the unit does not set. The unit has a comment about
+    each of them. (test_service tests the running service in a guest.)"""
     analyze = ["systemd-analyze", "--no-pager", "--json=short", "security", "--offline=true"]
     found = netns.command([*analyze, unit.PATH], check=False)
 

@@ -357,8 +357,8 @@ PLACES = ("ipv4", "ipv4/conf/all", "ipv4/neigh/default", "ipv4/route",
 
 
 def test_the_manual_names_each_sysctl_of_routers():
-    """The manual says of each key of this kernel's net.ipv4 and net.ipv6 who obeys it. A newer kernel
-    may have keys that this version does not know. Each key that the daemon warns of is in the table."""
+    """The manual names each key of this kernel's net.ipv4 and net.ipv6, and says whether the router obeys
+    it. A newer kernel may have further keys. The table has each key that the daemon warns of."""
     with open(LIMITS, encoding="utf-8") as file:
         page = file.read()
     named = set(re.findall(r"[`.]([a-z0-9_]+\*?)(?=`)", page))

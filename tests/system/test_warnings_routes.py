@@ -54,8 +54,8 @@ def test_an_unsupported_encapsulation_is_told(dut, wan):
 
 
 def test_addresses_of_the_loopback_device_are_not_told(dut):
-    """zebra replays a connected route by lo for each address there, and Linux has one in table main
-    for IPv6. No packet takes them: table local has the address."""
+    """zebra replays a connected route by lo for each address of lo, and Linux has such a route in table
+    main for IPv6. No packet uses these routes, because table local has the addresses."""
     addresses = "192.0.2.201/32", "2001:db8:e300::1/128"
     ttl = "net.ipv4.ip_default_ttl"
     lines = [[f"ip addr {verb} {address} dev lo" for address in addresses] for verb in ("add", "del")]

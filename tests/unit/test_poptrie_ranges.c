@@ -135,8 +135,8 @@ neighbors_with_equal_results_are_one_range(void **state)
 }
 
 /*
- * Stage host routes to `n` addresses, the first one and each `step` behind the one before.
- * All have the value `value`; 0: they have the values 1, 2, ...
+ * Stage host routes to `n` addresses: `first`, `first` + `step` and so on. All have the
+ * value `value`; 0: they have the values 1, 2, ...
  */
 static void
 hosts_stage(struct poptrie *pt, uint32_t first, unsigned int n, unsigned int step,

@@ -179,9 +179,9 @@ the_source_of_an_error_in_the_vrf_of_a_sid_is_of_the_vrf(void **state)
 }
 
 /*
- * Packets to groups come to the stages behind labels only. RFC 4443, 2.4 (e.3): packet too
- * big is sent about them, because multicast needs path MTU discovery, too; other errors are
- * not.
+ * In these stages only packets behind labels have a multicast destination. "Packet too big"
+ * is sent about them, because multicast needs path MTU discovery, too (RFC 4443, 2.4
+ * (e.3)). Other errors are not sent.
  */
 static void
 only_packet_too_big_is_sent_about_groups(void **state)
