@@ -23,8 +23,9 @@
  *     zebra.c                      applies the events of an FPM batch
  *     session.c                    begins and ends sessions of zebra
  *     rules.c                      policy routing
- *     early.c, kernel.c, words.c   routes before their next hop; the kernel's routes and links;
- *                                  group words
+ *     link_change.c                applies changes of the kernel's links
+ *     early.c, kernel.c, words.c   routes before their next hop; the kernel's routes; group
+ *                                  words
  *     content.c, feedback.c        slots by content; results that zebra gets
  *     leg.c, route.c               tie slots to links and adjacencies, and routes to slots
  *     view.c                       FIBs with a choice of the routes of a table
