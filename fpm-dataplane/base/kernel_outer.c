@@ -12,6 +12,16 @@ static struct {
 	_Atomic bool pppoe;                                        /* W:warn R:fwd */
 } outer;
 
+void
+kernel_outer_add(struct kernel_outer *o, const struct kernel_outer *from)
+{
+	for (unsigned int i = 0; i < UDP_WORDS; i++)
+		o->udp[i] |= from->udp[i];
+	for (unsigned int i = 0; i < PROTOCOL_WORDS; i++)
+		o->protocol[i] |= from->protocol[i];
+	o->pppoe |= from->pppoe;
+}
+
 static void
 words_publish(_Atomic uint64_t *to, const uint64_t *from, unsigned int n)
 {

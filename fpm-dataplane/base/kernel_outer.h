@@ -29,6 +29,9 @@ kernel_outer_add_protocol(struct kernel_outer *o, uint8_t protocol)
 	o->protocol[protocol / 64] |= 1ull << protocol % 64;
 }
 
+/* Add the facts of `from` to `o`. */
+void kernel_outer_add(struct kernel_outer *o, const struct kernel_outer *from);
+
 /* Replace the facts. A reader may see old and new facts together.                [warn] */
 void kernel_outer_publish(const struct kernel_outer *o);
 

@@ -72,6 +72,15 @@ struct outer_found {
 	bool incomplete;     /* the kernel did not list all devices */
 };
 
+/*
+ * Facts about outer headers by a request of their own. If the request fails, the facts of
+ * the scan before stay.
+ */
+struct outer_asked {
+	struct kernel_outer wireguard, fou, l2tp; /* UDP ports */
+	bool ipsec;                               /* there are policies of IPsec */
+};
+
 struct warn {
 	struct worker *w;
 	struct warn_conf conf;
@@ -94,6 +103,7 @@ struct warn {
 	/* Number of the family SEG6 of generic netlink; 0: unknown; -ENOENT: no SRv6. */
 	int seg6_family;
 	struct outer_found outer; /* of this scan */
+	struct outer_asked outer_asked;
 	struct log_limit netns_log;
 };
 

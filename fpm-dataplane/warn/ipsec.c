@@ -77,7 +77,7 @@ on_count(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 	if (a == NULL || attr_copy(a, &n, sizeof(n)) < 0)
 		return;
 	tunnels_allow(w, n.incnt + n.outcnt + n.fwdcnt == 0 && !*(const bool *)ctx);
-	w->outer.ipsec = n.incnt + n.outcnt + n.fwdcnt > 0;
+	w->outer_asked.ipsec = n.incnt + n.outcnt + n.fwdcnt > 0;
 	if (n.fwdcnt > 0)
 		list_add(&w->list, WARNING_IPSEC, "policies of direction fwd", in_linux,
 			 here);
@@ -104,8 +104,10 @@ ipsec_scan(struct warn *w)
 		rc = ask_dump(w, fd, &request.nlh, on_count, &blocks);
 		close(fd);
 	}
-	if (rc == -EPROTONOSUPPORT) /* a kernel without IPsec */
+	if (rc == -EPROTONOSUPPORT) { /* a kernel without IPsec */
 		tunnels_allow(w, true);
-	else if (rc < 0)
+		w->outer_asked.ipsec = false;
+	} else if (rc < 0) {
 		unread_add(w, "IPsec policies", rc);
+	}
 }

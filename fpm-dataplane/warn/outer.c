@@ -5,9 +5,10 @@
  *
  * The kind and the message of a device tell most headers. The kernel reports the UDP ports
  * of WireGuard, FOU and L2TP only by generic netlink and without events, so each scan asks
- * for them. It has the families of generic netlink while it has such devices. A device that
- * is not up receives nothing, so it is left out. The headers of IPsec are added while the
- * kernel has policies of IPsec.
+ * for them. It has the families of generic netlink while it has such devices. If a request
+ * fails, the ports of its family stay as they are until a later scan reads them. A device
+ * that is not up receives nothing, so it is left out. The headers of IPsec are added while
+ * the kernel has policies of IPsec.
  */
 #include <netinet/in.h> /* before linux/in.h, which then leaves out the same definitions */
 
@@ -160,45 +161,52 @@ on_port(struct warn *w, const struct nlmsghdr *nlh, void *ctx)
 
 /* Ask for the ports of a family, or of its device `ifindex` if this is not 0. */
 static int
-ports_dump(struct warn *w, int fd, int family, const struct port_request *of,
-	   uint32_t ifindex)
+ports_dump(struct warn *w, int fd, int family, struct port_answer *answer, uint32_t ifindex)
 {
-	struct port_answer answer = {of, &w->outer.headers};
 	struct {
 		struct nlmsghdr nlh;
 		struct genlmsghdr genl;
 		struct nlattr attr;
 		uint32_t ifindex;
-	} request = {.nlh = {.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
-			     .nlmsg_type = (uint16_t)family,
-			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		     .genl = {.cmd = of->cmd, .version = of->version},
-		     .attr = {.nla_len = NLA_HDRLEN + sizeof(uint32_t),
-			      .nla_type = WGDEVICE_A_IFINDEX},
-		     .ifindex = ifindex};
+	} request = {
+		.nlh = {.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+			.nlmsg_type = (uint16_t)family,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		.genl = {.cmd = answer->request->cmd, .version = answer->request->version},
+		.attr = {.nla_len = NLA_HDRLEN + sizeof(uint32_t),
+			 .nla_type = WGDEVICE_A_IFINDEX},
+		.ifindex = ifindex};
 
 	if (ifindex != 0)
 		request.nlh.nlmsg_len = sizeof(request);
-	return ask_dump(w, fd, &request.nlh, on_port, &answer);
+	return ask_dump(w, fd, &request.nlh, on_port, answer);
 }
 
 /*
  * Ask for the ports of `n` devices, or of the whole family if `device` is NULL. A device
- * may disappear before the request.
+ * may disappear before the request. The ports replace `known`; after an error they are
+ * added to it.
  */
 static void
 ports_ask(struct warn *w, int fd, const struct port_request *of, const uint32_t *device,
-	  unsigned int n)
+	  unsigned int n, struct kernel_outer *known)
 {
-	int family = genl_family(w, fd, of->family), rc = family < 0 ? family : 0;
+	struct kernel_outer headers = {0};
+	struct port_answer answer = {of, &headers};
+	int family = fd < 0 ? fd : genl_family(w, fd, of->family);
+	int rc = family < 0 ? family : 0;
 
 	for (unsigned int i = 0; i < n && rc == 0 && !ask_is_ending(w); i++) {
-		rc = ports_dump(w, fd, family, of, device == NULL ? 0 : device[i]);
+		rc = ports_dump(w, fd, family, &answer, device == NULL ? 0 : device[i]);
 		if (rc == -ENODEV || rc == -EOPNOTSUPP)
 			rc = 0;
 	}
-	if (rc < 0 && rc != -ENOENT && rc != -ECANCELED)
-		unread_add(w, of->family, rc);
+	if (rc < 0 && rc != -ENOENT) {
+		kernel_outer_add(&headers, known);
+		if (rc != -ECANCELED)
+			unread_add(w, of->family, rc);
+	}
+	*known = headers;
 }
 
 /*
@@ -213,12 +221,14 @@ wireguard_ask(struct warn *w, int fd)
 					       .version = WG_GENL_VERSION,
 					       .attr = WGDEVICE_A_LISTEN_PORT};
 
-	ports_ask(w, fd, &of, w->outer.wireguard, w->outer.n_wireguard);
+	ports_ask(w, fd, &of, w->outer.wireguard, w->outer.n_wireguard,
+		  &w->outer_asked.wireguard);
 	explicit_bzero(w->buffer, ASK_BUFFER_BYTES);
 	if (w->outer.wireguard_full)
 		unread_add(w, "further devices of WireGuard", -E2BIG);
 }
 
+/* Ask for the ports of the families that have devices, and add them to the headers. */
 static void
 ports_scan(struct warn *w)
 {
@@ -231,19 +241,23 @@ ports_scan(struct warn *w)
 						 .cmd = L2TP_CMD_TUNNEL_GET,
 						 .version = L2TP_GENL_VERSION,
 						 .attr = L2TP_ATTR_UDP_SPORT};
+	struct outer_asked *asked = &w->outer_asked;
 	int fd = ask_open(NETLINK_GENERIC);
 
-	if (fd < 0) {
-		unread_add(w, "UDP ports of tunnels", fd);
-		return;
-	}
-	if (w->outer.n_wireguard > 0)
+	if (w->outer.n_wireguard > 0) {
 		wireguard_ask(w, fd);
-	if (w->outer.fou)
-		ports_ask(w, fd, &fou, NULL, 1);
-	if (w->outer.l2tp)
-		ports_ask(w, fd, &l2tp, NULL, 1);
-	close(fd);
+		kernel_outer_add(&w->outer.headers, &asked->wireguard);
+	}
+	if (w->outer.fou) {
+		ports_ask(w, fd, &fou, NULL, 1, &asked->fou);
+		kernel_outer_add(&w->outer.headers, &asked->fou);
+	}
+	if (w->outer.l2tp) {
+		ports_ask(w, fd, &l2tp, NULL, 1, &asked->l2tp);
+		kernel_outer_add(&w->outer.headers, &asked->l2tp);
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 /* Add the outer headers of IPsec. */
@@ -259,10 +273,12 @@ ipsec_add(struct kernel_outer *headers)
 void
 outer_scan(struct warn *w)
 {
-	if (w->outer.ipsec)
+	if (w->outer.incomplete)
+		return; /* the published headers stay */
+	if (w->outer_asked.ipsec)
 		ipsec_add(&w->outer.headers);
 	if (w->outer.n_wireguard > 0 || w->outer.fou || w->outer.l2tp)
 		ports_scan(w);
-	if (!w->outer.incomplete && !ask_is_ending(w))
+	if (!ask_is_ending(w))
 		kernel_outer_publish(&w->outer.headers);
 }

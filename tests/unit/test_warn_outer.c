@@ -38,9 +38,11 @@
 static struct {
 	struct warn w;
 	uint8_t buffer[ASK_BUFFER_BYTES];
-	char asked[256];        /* "family; ifindex; ..." of the requests */
-	uint16_t attr, port;    /* the answer to requests of FAMILY */
-	int family_rc, dump_rc; /* results of ask_dump() */
+	char asked[256];                   /* "family; ifindex; ..." of the requests */
+	uint16_t attr, port;               /* the answer to requests of FAMILY */
+	int family_rc, dump_rc;            /* results of ask_dump() */
+	int open_rc;                       /* not 0: the result of ask_open() */
+	unsigned int fails_after, n_dumps; /* not 0: the requests of a scan that succeed */
 	int unread;
 } t;
 
@@ -50,6 +52,9 @@ int
 ask_open(int protocol)
 {
 	assert_int_equal(protocol, NETLINK_GENERIC);
+	t.n_dumps = 0;
+	if (t.open_rc < 0)
+		return t.open_rc;
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -98,6 +103,8 @@ ask_dump(struct warn *w, int fd, struct nlmsghdr *request, ask_fn fn, void *ctx)
 		ifindex = mnl_attr_get_u32(attr);
 	}
 	snprintf(t.asked + n, sizeof(t.asked) - n, "%u; ", ifindex);
+	if (t.fails_after != 0 && t.n_dumps++ == t.fails_after)
+		return -ENOBUFS;
 	if (t.dump_rc == 0)
 		answer(fn, ctx, t.attr, (uint16_t)(t.port + ifindex));
 	return t.dump_rc;
@@ -132,6 +139,13 @@ device(uint32_t ifindex, const char *kind, unsigned int flags, uint16_t attr,
 	mnl_attr_nest_end(nlh, nest);
 	assert_int_equal(device_message_decode(nlh, &m), 0);
 	outer_note(&t.w, nlh, &m);
+}
+
+/* The next scan begins; the kernel has listed no device yet. */
+static void
+scan_again(void)
+{
+	t.w.outer = (struct outer_found){0};
 }
 
 static void
@@ -230,7 +244,7 @@ a_device_of_ppp_may_have_sessions_of_pppoe(void **state)
 	publish();
 	assert_true(kernel_outer_has_pppoe());
 	assert_int_equal(known(), 0);
-	t.w.outer = (struct outer_found){0};
+	scan_again();
 	publish();
 	assert_false(kernel_outer_has_pppoe());
 }
@@ -238,7 +252,7 @@ a_device_of_ppp_may_have_sessions_of_pppoe(void **state)
 static void
 policies_of_ipsec_have_outer_headers(void **state)
 {
-	t.w.outer.ipsec = true; /* ipsec.c has found policies */
+	t.w.outer_asked.ipsec = true; /* ipsec.c has found policies */
 	publish();
 	assert_int_equal(known(), 4);
 	assert_true(kernel_outer_has_protocol(IPPROTO_ESP));
@@ -265,7 +279,7 @@ wireguard_is_asked_for_the_port_of_each_device(void **state)
 	assert_null(memmem(t.buffer, sizeof(t.buffer), SECRET, strlen(SECRET)));
 	assert_int_equal(t.unread, 0);
 
-	/* A device disappears before the request about it. */
+	/* The devices disappear before the request about them. */
 	t.w.outer.headers = (struct kernel_outer){0};
 	t.dump_rc = -ENODEV;
 	publish();
@@ -337,9 +351,80 @@ a_list_of_devices_that_is_cut_short_changes_nothing(void **state)
 	t.w.outer = (struct outer_found){.incomplete = true};
 	publish();
 	assert_true(kernel_outer_has_udp(4789));
-	t.w.outer = (struct outer_found){0};
+	scan_again();
 	publish();
 	assert_false(kernel_outer_has_udp(4789));
+}
+
+/*
+ * The ports stay while the kernel does not tell them, also while it tells only those of
+ * some devices. They go with the next answer, or with the last device.
+ */
+static void
+ports_stay_while_the_kernel_does_not_tell_them(void **state)
+{
+	static const int error[] = {-EINTR, -ENOBUFS, -EPERM};
+
+	t.attr = WGDEVICE_A_LISTEN_PORT;
+	t.port = 51800;
+	device(20, "wireguard", IFF_UP, 0, 0);
+	publish();
+	for (unsigned int i = 0; i < 6; i++) {
+		*(i % 2 == 0 ? &t.dump_rc : &t.family_rc) = error[i / 2];
+		scan_again();
+		device(20, "wireguard", IFF_UP, 0, 0);
+		publish();
+		t.dump_rc = t.family_rc = 0;
+		assert_int_equal(t.unread, error[i / 2]);
+		assert_int_equal(known(), 1);
+		assert_true(kernel_outer_has_udp(51820));
+	}
+	t.open_rc = -EMFILE;
+	scan_again();
+	device(20, "wireguard", IFF_UP, 0, 0);
+	publish();
+	assert_int_equal(t.unread, -EMFILE);
+	assert_true(kernel_outer_has_udp(51820));
+
+	/* A second device is read, the first is not. */
+	t.open_rc = 0;
+	t.fails_after = 1;
+	scan_again();
+	device(22, "wireguard", IFF_UP, 0, 0);
+	device(20, "wireguard", IFF_UP, 0, 0);
+	publish();
+	assert_int_equal(t.unread, -ENOBUFS);
+	assert_true(kernel_outer_has_udp(51820) && kernel_outer_has_udp(51822));
+
+	t.fails_after = 0;
+	scan_again();
+	device(22, "wireguard", IFF_UP, 0, 0);
+	publish();
+	assert_int_equal(known(), 1);
+	assert_true(kernel_outer_has_udp(51822));
+	scan_again();
+	publish();
+	assert_int_equal(known(), 0);
+}
+
+/* A request that fails keeps the ports of its own family only. */
+static void
+the_ports_of_a_family_do_not_depend_on_other_families(void **state)
+{
+	t.attr = FOU_ATTR_PORT;
+	t.port = htons(5555);
+	device(5, "gre", IFF_UP, IFLA_GRE_ENCAP_TYPE, TUNNEL_ENCAP_FOU);
+	publish();
+	assert_true(kernel_outer_has_udp(5555));
+	scan_again();
+	t.dump_rc = -ENOBUFS;
+	device(6, "l2tpeth", IFF_UP, 0, 0);
+	publish();
+	assert_int_equal(known(), 1); /* the IP protocol */
+	scan_again();
+	device(5, "gre", IFF_UP, IFLA_GRE_ENCAP_TYPE, TUNNEL_ENCAP_FOU);
+	publish();
+	assert_true(kernel_outer_has_udp(5555));
 }
 
 int
@@ -354,6 +439,8 @@ main(void)
 		TEST(wireguard_is_asked_for_the_port_of_each_device),
 		TEST(an_answer_that_is_missing_is_told),
 		TEST(tunnels_in_udp_are_asked_for_their_ports),
+		TEST(ports_stay_while_the_kernel_does_not_tell_them),
+		TEST(the_ports_of_a_family_do_not_depend_on_other_families),
 		TEST(a_list_of_devices_that_is_cut_short_changes_nothing),
 	};
 

@@ -287,10 +287,7 @@ a_policy_of_ipsec_leaves_tunnels_to_the_kernel(void **state)
 	assert_int_equal(t.n_asked[1], 1);
 	assert_int_equal(t.unread, 0);
 
-	/*
-	 * Each step has policies of one direction. Policies for incoming packets change no
-	 * forwarded packet.
-	 */
+	/* Policies of one direction. Those for incoming packets change no transit. */
 	ipsec_is(ACCEPT, ACCEPT, ACCEPT, 1, 0, 0);
 	assert_int_equal(tunnels_after_scan(), FIB_TUNNELS_IPSEC);
 	assert_int_equal(json_array_size(t.rows), 0);
@@ -359,13 +356,16 @@ tunnels_are_allowed_by_a_kernel_without_ipsec_only(void **state)
 	t.open_rc = 0;
 	t.unread = 0;
 	refuse(XFRM_MSG_GETSPDINFO, -EPERM);
+	t.w.outer_asked.ipsec = true;
 	assert_int_equal(tunnels_after_scan(), 0x7f);
 	assert_int_equal(t.unread, -EPERM);
+	assert_true(t.w.outer_asked.ipsec);
 	/* A kernel before Linux 5.15 has no default policies. */
 	ipsec_is(0, 0, 0, 0, 0, 0);
 	t.answer[0].n = 0;
 	t.answer[0].rc = -EINVAL;
 	assert_int_equal(tunnels_after_scan(), FIB_TUNNELS_ALLOWED);
+	assert_false(t.w.outer_asked.ipsec);
 	assert_int_equal(t.unread, 0);
 }
 
