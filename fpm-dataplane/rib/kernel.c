@@ -50,6 +50,7 @@
 void
 kernel_choose(struct rib *rib, struct route *r)
 {
+	kroutes_count_by_ingress(&rib->kroutes, &rib->links, r);
 	/* The record holds the reference to the slot, r->kslot holds none. */
 	r->kslot = kroute_slot(&rib->kroutes, &rib->links, r);
 }
@@ -61,7 +62,6 @@ kernel_settle(struct rib *rib, struct route *r)
 	bool local = local_has_records(rib, r);
 	struct prefix p = route_prefix(r);
 
-	kroutes_count_by_ingress(&rib->kroutes, r);
 	kernel_choose(rib, r);
 	route_settle(rib, r, was);
 	if (local)

@@ -553,20 +553,6 @@ kroutes_differ_by_ingress(const struct kroute *a, const struct kroute *b)
 	       (a->ifindex != b->ifindex || a->ifindex == 0);
 }
 
-void
-kroutes_count_by_ingress(struct rib_kroutes *k, const struct route *r)
-{
-	uint32_t best = r->family == 6 ? kroute_best(k, NULL, r) : 0;
-	struct prefix p = route_prefix(r);
-	/* Each interface has a route of fe80::/64, and no packet in transit takes it. */
-	uint32_t i = best == 0 || ipaddr_is_linklocal6(&p.addr) ? 0 : kroute_first(k, r);
-
-	for (; i != 0; i = kroute_next(k, i))
-		kroute_set_by_ingress(
-			&k->v[i],
-			i != best && kroutes_differ_by_ingress(&k->v[best], &k->v[i]));
-}
-
 /*
  * Return the slot of the record `best`, or 0 if there is none or zebra's route precedes it.
  */
@@ -581,6 +567,23 @@ best_slot(const struct rib_kroutes *k, const struct route *r, uint32_t best)
 	return r->zslot == 0 || kr->is_local || kr->connected || kr->metric <= ZEBRA_METRIC
 		       ? kr->slot
 		       : 0;
+}
+
+void
+kroutes_count_by_ingress(struct rib_kroutes *k, const struct rib_links *links,
+			 const struct route *r)
+{
+	uint32_t best = r->family == 6 ? kroute_best(k, links, r) : 0;
+	struct prefix p = route_prefix(r);
+	/* Each interface has a route of fe80::/64, and no packet in transit takes it. */
+	bool used = best_slot(k, r, best) != 0 && !ipaddr_is_linklocal6(&p.addr);
+	uint32_t i = r->family == 6 ? kroute_first(k, r) : 0;
+
+	for (; i != 0; i = kroute_next(k, i))
+		kroute_set_by_ingress(
+			&k->v[i], used && i != best &&
+					  kroute_is_usable(k, &k->v[i], links) &&
+					  kroutes_differ_by_ingress(&k->v[best], &k->v[i]));
 }
 
 uint32_t

@@ -171,9 +171,11 @@ void kroute_move_behind_shown(struct rib_kroutes *k, uint32_t number);
 /*
  * Update kernel_status.by_ingress for the records of an IPv6 route. Among routes of one
  * metric and preference, Linux prefers the route by the interface on which the packet came
- * (rt6_score_route()).
+ * (rt6_score_route()). Records that no packet takes, because a route of zebra or another
+ * record precedes them, are not counted.
  */
-void kroutes_count_by_ingress(struct rib_kroutes *k, const struct route *r);
+void kroutes_count_by_ingress(struct rib_kroutes *k, const struct rib_links *links,
+			      const struct route *r);
 /* Set whether kernel_status.several_mtus counts the record. */
 void kroute_set_several_mtus(struct kroute *kr, bool several_mtus);
 /* Add a record, whose members the caller fills. It is in none of the lists yet. */

@@ -154,15 +154,17 @@ ROUTES = {
 }  # fmt: skip
 
 
-ONE, TWO = "2001:db8:e800::/48", "2001:db8:e900::/48"
-# Routes that Linux and the dataplane use alike: joined next hops of one MTU, routes of two metrics, and
-# a route that has replaced one of another MTU.
+ONE, TWO, OF_ZEBRA = "2001:db8:e800::/48", "2001:db8:e900::/48", "2001:db8:ea00::/48"
+# Routes that Linux and the dataplane use alike: joined next hops of one MTU, routes of two metrics, a
+# route that has replaced one of another MTU, and routes of one metric that a route of zebra precedes.
 ALIKE = [
     f"ip -6 route add {ONE} via 2001:db8:2::8 mtu 1300",
     f"ip -6 route append {ONE} via 2001:db8:2::9 mtu 1300",
     f"ip -6 route add {ONE} dev lan0 metric 77",
     f"ip -6 route add {TWO} via 2001:db8:2::8 mtu 1300",
     f"ip -6 route replace {TWO} via 2001:db8:2::9 mtu 1400",
+    f"ip -6 route add {OF_ZEBRA} dev lan0",
+    f"ip -6 route append {OF_ZEBRA} dev wan0",
 ]
 
 
@@ -172,7 +174,8 @@ def test_routes_that_linux_uses_otherwise_are_told(dut):
     cases = [case for name, case in ROUTES.items()
              if "VRF" not in name or netns.can_have("vrf table 909")]  # fmt: skip
     with contextlib.ExitStack() as ending:
-        ending.enter_context(made(dut, ALIKE, [f"ip -6 route flush {p}" for p in (ONE, TWO)]))
+        dut.route(OF_ZEBRA, nhid=dut.zebra.hop(None, dut.wires["wan"]))
+        ending.enter_context(made(dut, ALIKE, [f"ip -6 route flush {p}" for p in (ONE, TWO, OF_ZEBRA)]))
         for _, where, do, _, undo in cases:
             assert where not in rows(dut)
             ending.enter_context(made(dut, do, undo))

@@ -268,6 +268,23 @@ routes_that_linux_chooses_by_the_ingress_interface_are_counted(void **state)
 	assert_by_ingress(g, 1);
 	(void)by_interface(g, KERNEL_ROUTE_DEL, 4, 12);
 	assert_by_ingress(g, 0);
+	/* No packet takes the routes while a route of zebra or of table local precedes. */
+	(void)by_interface(g, KERNEL_ROUTE, 1024, 11);
+	(void)by_interface(g, KERNEL_ROUTE, 1024, 12);
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 4, 11);
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 5, 12);
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 5, 13);
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 6, 12);
+	assert_by_ingress(g, 1);
+	rig_route_inline(g, ORDERED, "2001:db8:1::1", 11);
+	assert_by_ingress(g, 0);
+	rig_del(g, ORDERED);
+	assert_by_ingress(g, 1);
+	by_interface(g, KERNEL_ROUTE, 4000, 11)->is_local = true;
+	assert_by_ingress(g, 0);
+	by_interface(g, KERNEL_ROUTE_DEL, 4000, 11)->is_local = true;
+	assert_by_ingress(g, 1);
+	(void)by_interface(g, KERNEL_ROUTE_DEL, 1024, 12);
 	/* Each interface has a route of fe80::/64. IPv4 has no such order. */
 	for (uint32_t ifindex = 11; ifindex <= 12; ifindex++) {
 		(void)rig_kernel_route(g, KERNEL_ROUTE, "fe80::/64", 256, NULL, ifindex);
