@@ -217,17 +217,28 @@ list_routes(struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-/*
- * Return true if zebra has deleted the id or a member of it, and the last content stays in
- * force.
- */
 static bool
-nh_is_absent(const struct nh *nh)
+nh_has_absent_member(const struct nh *nh)
 {
 	for (uint32_t i = 0; i < nh->n_member; i++)
 		if (nh->member[i].nh->absent)
 			return true;
-	return nh->absent;
+	return false;
+}
+
+/*
+ * Return true if zebra has deleted the id, a member of it, or a member of a group in it, and
+ * the last content stays in force. Follow the two levels that nh_hops() follows.
+ */
+static bool
+nh_is_absent(const struct nh *nh)
+{
+	if (nh->absent || nh_has_absent_member(nh))
+		return true;
+	for (uint32_t i = 0; i < nh->n_member; i++)
+		if (nh_has_absent_member(nh->member[i].nh))
+			return true;
+	return false;
 }
 
 /*

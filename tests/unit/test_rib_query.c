@@ -264,6 +264,47 @@ groups_are_listed_with_their_routes(void **state)
 	rig_free(g);
 }
 
+/* Return whether the only group with routes is listed as absent. */
+static bool
+group_is_absent(struct rig *g)
+{
+	struct msg_query q = {.kind = QUERY_GROUPS, .max = 10};
+	json_t *rows = rig_ask(g, &q, NULL);
+	bool absent;
+
+	assert_int_equal(json_array_size(rows), 1);
+	absent = json_is_true(json_object_get(json_array_get(rows, 0), "absent"));
+	json_decref(rows);
+	return absent;
+}
+
+/* A group may have groups, whose next hops are the next hops of the outer group. */
+static void
+a_group_is_absent_with_a_member_of_its_groups(void **state)
+{
+	struct rig *g = rig_new();
+
+	rig_link(g, 11, 1, true);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.2", 11);
+	rig_hop(g, 9, "192.0.2.3", 11);
+	rig_group(g, 20, 2, 7, 1, 8, 1);
+	rig_group(g, 30, 2, 9, 1, 20, 1);
+	rig_route(g, "198.51.100.0/24", 30);
+	rig_go(g);
+	assert_false(group_is_absent(g));
+	rig_nh_del(g, 8);
+	rig_go(g);
+	assert_true(group_is_absent(g));
+	rig_hop(g, 8, "192.0.2.2", 11);
+	rig_go(g);
+	assert_false(group_is_absent(g));
+	rig_nh_del(g, 20);
+	rig_go(g);
+	assert_true(group_is_absent(g));
+	rig_free(g);
+}
+
 /* The list has the state, the gateway and the users of each next hop. It has no groups. */
 static void
 nexthops_are_listed_by_id_with_their_users(void **state)
@@ -274,6 +315,7 @@ nexthops_are_listed_by_id_with_their_users(void **state)
 
 	rig_link(g, 11, 1, true);
 	rig_link(g, 12, 2, false);
+	rig_link(g, 11, 1, true);
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_hop(g, 8, "192.0.2.2", 11);
 	rig_hop(g, 9, "192.0.2.9", 12);
@@ -442,6 +484,7 @@ main(void)
 		cmocka_unit_test(a_listing_survives_a_table_that_changes_under_it),
 		cmocka_unit_test(packed_rows_have_every_route_once),
 		cmocka_unit_test(groups_are_listed_with_their_routes),
+		cmocka_unit_test(a_group_is_absent_with_a_member_of_its_groups),
 		cmocka_unit_test(nexthops_are_listed_by_id_with_their_users),
 		cmocka_unit_test(the_summary_has_every_key),
 	};
