@@ -213,6 +213,7 @@ carrier_read(struct neigh *n, uint16_t ifidx)
 	struct iface *ifc = &n->iface[ifidx];
 	struct port_link link = port_link(ifc->port);
 
+	port_link_publish(ifc->port, link);
 	if (link.up)
 		carrier_follow_speed(ifc, link);
 	if (link.up || !carrier_may_be_late(ifc))

@@ -24,7 +24,7 @@ struct neigh_conf {
 	const char *mpls_sysctls; /* folder of net.mpls.*; NULL: the one in /proc/sys */
 	bool mpls_all;          /* all interfaces accept labels; the kernel is not asked */
 	bool rp_filter_ignored; /* the kernel's rp_filter is not obeyed */
-	struct port *port;      /* n_port slots; neigh writes only `without_if` */
+	struct port *port;      /* n_port slots; neigh writes `without_if` and `link` */
 	unsigned int n_port;
 };
 

@@ -51,6 +51,7 @@ ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 
 	for (uint16_t i = 1; i < PORT_MAX; i++) {
 		struct iface *ifc = &n->iface[i];
+		struct port_link link = {.up = true}; /* of net_af_packet: always */
 
 		if (ifc->port == NULL || ifc->port->kernel_if[0] == '\0')
 			continue;
@@ -68,8 +69,11 @@ ports_device_event(void *ctx, const struct kmon_link *kl, bool gone)
 		}
 		port_below_mtu(n, ifc, gone ? 0 : kl->mtu_bytes);
 		up = !gone && kl->admin_up && kl->carrier;
-		if (up)
-			carrier_follow_speed(ifc, port_link(ifc->port));
+		if (up) {
+			link = port_link(ifc->port);
+			carrier_follow_speed(ifc, link);
+		}
+		port_link_publish(ifc->port, link);
 		carrier_set(n, i, up);
 	}
 }

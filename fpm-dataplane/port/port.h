@@ -41,6 +41,12 @@ struct port_conf {
 	uint32_t place;  /* number in the order in which ports are shown; 0: ifidx */
 };
 
+struct port_link {
+	bool up; /* af_packet: always. A bond of 802.3ad: while LACP lets packets leave */
+	bool full_duplex;
+	uint32_t mbit_per_s; /* 0: the driver does not know, or the link is down */
+};
+
 struct port {
 	uint16_t ifidx;
 	uint32_t place; /* number in the order in which ports were added and are shown */
@@ -56,6 +62,7 @@ struct port {
 	unsigned int kernel_ifindex; /* ... it may be renamed, and another get its name */
 	int claim;                   /* descriptor of its claim (port/claim.h); -1: none */
 	bool without_if;             /* W:neigh R:manage  kernel_if was deleted or moved */
+	uint64_t link;               /* W:neigh R:any  see port_link_known() */
 	bool held;                   /* fpm-nics keeps the device: port/nicd_client.h */
 	enum bond_mode bond;         /* a bond of several NICs: port/bond.h */
 	int node;                    /* NUMA node of the device, -1: unknown */
@@ -85,6 +92,28 @@ port_is_there(const struct port *slot)
 {
 	/* Acquire: a reader that sees the number sees the other fields. */
 	return __atomic_load_n(&slot->ifidx, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Publish the link of the port's device.                                        [neigh] */
+static inline void
+port_link_publish(struct port *port, struct port_link link)
+{
+	/* Relaxed: the word is all of the datum. */
+	__atomic_store_n(&port->link,
+			 (uint64_t)link.mbit_per_s << 32 | (uint64_t)link.full_duplex << 1 |
+				 link.up,
+			 __ATOMIC_RELAXED);
+}
+
+/* Return the link as neigh has read it last, without a system call.        [RCU reader] */
+static inline struct port_link
+port_link_known(const struct port *port)
+{
+	uint64_t link = __atomic_load_n(&port->link, __ATOMIC_RELAXED);
+
+	return (struct port_link){.up = (link & 1) != 0,
+				  .full_duplex = (link & 2) != 0,
+				  .mbit_per_s = (uint32_t)(link >> 32)};
 }
 
 /* Return true if the kernel interface behind the port was deleted or moved away. */
@@ -183,13 +212,10 @@ bool port_buffers_short(const struct port *port);
  */
 const char *port_rss(const struct port *port, char buf[64]);
 
-struct port_link {
-	bool up; /* af_packet: always. A bond of 802.3ad: while LACP lets packets leave */
-	bool full_duplex;
-	uint32_t mbit_per_s; /* 0: the driver does not know, or the link is down */
-};
-
-/* Return the link as the device reports it.                                 [any thread] */
+/*
+ * Ask the device for its link. The kernel may let the thread wait: it holds its lock of all
+ * links while it answers for the device of a kernel interface.           [neigh, manage]
+ */
 struct port_link port_link(const struct port *port);
 
 static inline bool

@@ -35,7 +35,7 @@ interface_link(const struct port *port)
 {
 	if (port == NULL)
 		return (struct port_link){0};
-	return port_link(port);
+	return port_link_known(port);
 }
 
 /*

@@ -187,7 +187,7 @@ show_port(const struct ui *ui, const struct port *port)
 	struct ipaddr src6 = i != NULL ? i->src6 : (struct ipaddr){0};
 	struct port_stats st = {0};
 	struct if_counters c;
-	uint32_t mbit = port_link(port).mbit_per_s;
+	uint32_t mbit = port_link_known(port).mbit_per_s;
 	char text[MAC_STRLEN], rss[64], name[sizeof(i->name)];
 
 	/* Another port may have had this ifidx before: subtract its counts. */
@@ -209,7 +209,7 @@ show_port(const struct ui *ui, const struct port *port)
 		"name", port->name, "device", port->device, "driver", port->driver,
 		"ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
 		i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
-		(i != NULL ? i->up : port_link_up(port)) ? "up" : "down", "queues",
+		(i != NULL ? i->up : port_link_known(port).up) ? "up" : "down", "queues",
 		(int)port->n_rxq, "rx_packets", (json_int_t)c.rx_packets, "rx_bytes",
 		(json_int_t)c.rx_bytes, "tx_packets", (json_int_t)c.tx_packets, "tx_bytes",
 		(json_int_t)c.tx_bytes, "rx_missed",

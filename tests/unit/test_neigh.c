@@ -397,16 +397,23 @@ static void
 speed_of_the_tap_is_that_of_the_device(void **state)
 {
 	struct rig *r = rig_of(state);
+	struct port_link link;
 
 	atomic_store(&device.mbit_per_s, 25000);
 	rig_start(r);
 	wait_for(r, tap_reports_speed(r, 25000));
+	/* ui and sflow read what neigh has read, and do not ask the device. */
+	link = port_link_known(&r->port);
+	assert_true(link.up && link.full_duplex);
+	assert_int_equal(link.mbit_per_s, 25000);
 
 	atomic_store(&device.mbit_per_s, 1000);
 	wait_for(r, tap_reports_speed(r, 1000));
+	assert_int_equal(port_link_known(&r->port).mbit_per_s, 1000);
 	/* If the device does not know its speed, the TAP keeps the speed that it has. */
 	atomic_store(&device.link_down, true);
 	wait_for(r, said_up(&r->rib, "t0", false));
+	assert_false(port_link_known(&r->port).up);
 	atomic_store(&device.mbit_per_s, 0);
 	atomic_store(&device.link_down, false);
 	wait_for(r, said_up(&r->rib, "t0", true));

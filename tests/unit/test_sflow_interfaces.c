@@ -33,7 +33,6 @@ static struct {
 	struct sflow *sflow;
 	struct counters *count; /* of a forwarder */
 	struct port port[PORT_SLOTS];
-	struct port_link link;
 	struct port_stats stats;
 	int stats_rc;
 	bool takes_all;
@@ -49,13 +48,6 @@ port_stats(const struct port *port, struct port_stats *st)
 	assert_ptr_equal(port, &t.port[PORT - 1]);
 	*st = t.stats;
 	return t.stats_rc;
-}
-
-struct port_link
-port_link(const struct port *port)
-{
-	assert_ptr_equal(port, &t.port[PORT - 1]);
-	return t.link;
 }
 
 bool
@@ -97,7 +89,9 @@ up(void **state)
 	iface_make(fib, VLAN);
 	t.port[PORT - 1].ifidx = PORT;
 	strcpy(t.port[PORT - 1].name, "wan0");
-	t.link = (struct port_link){.up = true, .full_duplex = true, .mbit_per_s = 25000};
+	port_link_publish(
+		&t.port[PORT - 1],
+		(struct port_link){.up = true, .full_duplex = true, .mbit_per_s = 25000});
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	t.collector = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(t.collector, (struct sockaddr *)&at, sizeof(at)), 0);
@@ -215,13 +209,14 @@ the_state_is_that_of_link_and_interface(void **state)
 	struct fib_iface *iface =
 		(struct fib_iface *)(uintptr_t)t.sflow->setup.fib->iface[PORT];
 
-	t.link.full_duplex = false;
+	port_link_publish(&t.port[PORT - 1],
+			  (struct port_link){.up = true, .mbit_per_s = 25000});
 	iface->up = false;
 	counters_send(t.sflow);
 	assert_int_equal(samples_got(), 2);
 	assert_int_equal(word(0, 4), 2); /* half duplex */
 	assert_int_equal(word(0, 5), 0); /* a link, but admin down */
-	t.link = (struct port_link){0};
+	port_link_publish(&t.port[PORT - 1], (struct port_link){0});
 	t.stats = (struct port_stats){.rx_missed = 1, .rx_errors = 1, .tx_errors = 1};
 	t.stats_rc = -EIO;
 	counters_send(t.sflow);

@@ -80,12 +80,6 @@ port_rss(const struct port *port, char buf[64])
 	return strcpy(buf, "ip udp");
 }
 
-struct port_link
-port_link(const struct port *port)
-{
-	return (struct port_link){.up = true};
-}
-
 /* --- threads around ui ---------------------------------------------------------------- */
 
 static struct {
@@ -307,6 +301,7 @@ house_begin(const char *routes_from)
 		snprintf(t.port[i].name, sizeof(t.port[i].name),
 			 i == 0 ? "wan0" : "la\"n\\0");
 		strcpy(t.port[i].device, "net_null");
+		port_link_publish(&t.port[i], (struct port_link){.up = true});
 	}
 	worker_init(&t.rib, &fake_rib, NULL);
 	worker_init(&t.neigh, &fake_neigh, NULL);
