@@ -19,23 +19,6 @@ note_labels(const struct fib *fib, const struct fib_encap *labels, struct watch_
 	rec->outer_labels = labels == NULL ? 0 : (uint32_t)(labels - fib->encap);
 }
 
-/* Note the labels before the outer header of a packet to a VTEP. */
-static void
-note_vxlan(const struct burst *b, unsigned int i, const struct fib_vxlan_hop *hop,
-	   struct watch_record *rec)
-{
-	struct fib_vxlan_outer outer;
-
-	rec->tunnel = hop->ifidx;
-	rec->via_family = hop->t.family;
-	rec->via = hop->t.remote;
-	if (b->family[i] == 0)
-		return;
-	fib_vxlan_resolve(b->fwd->fib, hop, b->family[i], burst_l3(b, i),
-			  burst_l3_room(b, i), &outer);
-	note_labels(b->fwd->fib, outer.labels, rec);
-}
-
 /* Note the first segment of a headend, and return the path to it. */
 static fib_path
 note_headend(const struct burst *b, unsigned int i, fib_path headend,
@@ -54,21 +37,29 @@ note_headend(const struct burst *b, unsigned int i, fib_path headend,
 }
 
 /*
- * Note the path, as far as it is decided. If an end point has chosen the path, note that
+ * Return the path, as far as it is decided. If an end point has chosen the path, return that
  * path, because the path of the destination is not used.
  */
+static fib_path
+packet_path(const struct burst *b, unsigned int i)
+{
+	return burst_has_sid_path(b) ? b->sid_path : b->path[i];
+}
+
 void
-fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
+fwd_note_next_hop(const struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const struct fib *fib = b->fwd->fib;
-	fib_path next = burst_has_sid_path(b) ? b->sid_path : b->path[i];
+	fib_path next = packet_path(b, i);
 	const struct fib_vxlan_hop *hop = path_vxlan(fib, next);
 	bool labels = b->family[i] == 0;
 	struct fib_tunnel_outer outer;
 
 	rec->path = next;
 	if (hop != NULL) {
-		note_vxlan(b, i, hop, rec);
+		rec->tunnel = hop->ifidx;
+		rec->via_family = hop->t.family;
+		rec->via = hop->t.remote;
 		return;
 	}
 	if (path_is_headend(fib, next)) {
@@ -93,6 +84,21 @@ fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
 		rec->via_family = adj->family;
 		rec->via = adj->addr;
 	}
+}
+
+void
+fwd_note_path(const struct burst *b, unsigned int i, struct watch_record *rec)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct fib_vxlan_hop *hop = path_vxlan(fib, packet_path(b, i));
+	struct fib_vxlan_outer outer;
+
+	fwd_note_next_hop(b, i, rec);
+	if (hop == NULL || b->family[i] == 0)
+		return;
+	fib_vxlan_resolve(fib, hop, b->family[i], burst_l3(b, i), burst_l3_room(b, i),
+			  &outer);
+	note_labels(fib, outer.labels, rec);
 }
 
 /* Note the rule that decided, if rules concern the packet. */

@@ -86,11 +86,11 @@ record_note(struct burst *b, unsigned int i, struct watch_record *rec)
 		unsigned int written = fwd_headend_written(b, i);
 
 		/*
-		 * fwd_note_path() reads the packet behind the outer header that was
+		 * fwd_note_next_hop() reads the packet behind the outer header that was
 		 * written.
 		 */
 		b->l2[i] += written;
-		fwd_note_path(b, i, rec);
+		fwd_note_next_hop(b, i, rec);
 		b->l2[i] -= written;
 		rec->looked_up = b->family[i] != 0 && !burst_has_labels(b, i) &&
 				 (b->switched >> i & 1) == 0;
