@@ -31,18 +31,6 @@ struct explain {
 	json_t *answer;
 };
 
-static const json_t *
-port_find(const struct explain *e, const char *name)
-{
-	const json_t *port;
-	size_t i;
-
-	json_array_foreach (e->ports, i, port)
-		if (strcmp(row_str(port, "name"), name) == 0)
-			return port;
-	return NULL;
-}
-
 /*
  * Find a port or VLAN by an alternative name (`ip link property`). The daemon resolves it.
  */
@@ -59,7 +47,8 @@ port_find_alternative(const struct explain *e, const char *name)
 		if (conn_fetch(e->socket,
 			       json_pack("{s:s, s:s}", "show", among[i], "name", name),
 			       rows) == CTL_OK)
-			port = port_find(e, row_str(json_array_get(rows, 0), "name"));
+			port = row_named(e->ports,
+					 row_str(json_array_get(rows, 0), "name"));
 		json_decref(rows);
 	}
 	return port;
@@ -84,7 +73,7 @@ port_guess(const struct explain *e, const char *src)
 		       rows) == CTL_OK) {
 		hop = json_array_get(json_object_get(json_array_get(rows, 0), "nexthops"),
 				     0);
-		port = port_find(e, row_str(hop, "dev"));
+		port = row_named(e->ports, row_str(hop, "dev"));
 	}
 	json_decref(rows);
 	if (port != NULL)
@@ -100,7 +89,7 @@ port_choose(struct explain *e)
 {
 	const char *name = e->words.port;
 
-	e->port = name != NULL ? port_find(e, name) : port_guess(e, e->words.src);
+	e->port = name != NULL ? row_named(e->ports, name) : port_guess(e, e->words.src);
 	if (e->port == NULL && name != NULL)
 		e->port = port_find_alternative(e, name);
 	if (e->port != NULL)

@@ -48,6 +48,30 @@ row_has(const json_t *row, const char *key)
 	return v != NULL && !json_is_null(v);
 }
 
+const json_t *
+row_named(const json_t *rows, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row)
+		if (strcmp(row_str(row, "name"), name) == 0)
+			return row;
+	return NULL;
+}
+
+const json_t *
+row_of_ifindex(const json_t *rows, long long ifindex)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row)
+		if (row_int(row, "ifindex") == ifindex)
+			return row;
+	return NULL;
+}
+
 bool
 rows_keep(const json_t *row, const char *text, void *rows)
 {

@@ -13,6 +13,13 @@ const char *row_str(const json_t *row, const char *key);
 bool row_true(const json_t *row, const char *key);
 bool row_has(const json_t *row, const char *key); /* the member exists and is not null */
 
+/*
+ * Return the first row of an array whose name, or whose ifindex, is this; NULL: none. Names
+ * and numbers of interfaces are each in one row.
+ */
+const json_t *row_named(const json_t *rows, const char *name);
+const json_t *row_of_ifindex(const json_t *rows, long long ifindex);
+
 /* Append the row to the array `rows`: an on_row of conn_ask() that keeps all rows. */
 bool rows_keep(const json_t *row, const char *text, void *rows);
 

@@ -8,7 +8,6 @@ import struct
 
 from lib import netns
 
-ETH_P_ALL, SO_TIMESTAMPNS, SO_RCVBUFFORCE = 3, 35, 33
 ETHERNET, PORT = 14, 3784
 DOWN, UP = 1, 3
 
@@ -18,12 +17,7 @@ class Capture:
 
     def __init__(self, namespace, dev):
         self.seen = []  # (seconds, source, destination, state)
-        self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
-        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
-        self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        with netns.entered(namespace):
-            self.sock.bind((dev, ETH_P_ALL))
-        self.sock.setblocking(False)
+        self.sock = netns.open_capture(namespace, dev)
 
     def __enter__(self):
         return self

@@ -18,6 +18,7 @@ from lib.wait import PATIENCE
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1  # netdevice(7)
 SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0x0A  # linux/sockios.h, linux/ethtool.h
+SO_RCVBUFFORCE, SO_TIMESTAMPNS, ETH_P_ALL = 33, 35, 3  # socket(7), packet(7)
 DOTS = str.maketrans("./", "/.")
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -154,6 +155,18 @@ def open_socket(name, family, kind, proto=0):
     """Open a socket in namespace `name`. The caller may use it from any namespace."""
     with entered(name):
         return socket.socket(family, kind, proto)
+
+
+def open_capture(name, dev):
+    """Open a socket that receives the frames that pass an interface, in both directions, with the time at
+    which the kernel saw them. It does not block."""
+    sock = open_socket(name, socket.AF_PACKET, socket.SOCK_RAW)
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    with entered(name):
+        sock.bind((dev, ETH_P_ALL))
+    sock.setblocking(False)
+    return sock
 
 
 def read_proc(name, path):

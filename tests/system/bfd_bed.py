@@ -23,10 +23,8 @@ from lib.frr import Frr, Neighbor
 from lib.frr_at import FrrAt, present
 from lib.wait import eventually
 from router import Router, running
-from wire import ETH_P_ALL, SO_RCVBUFFORCE
 
 PORT = 50700
-SO_TIMESTAMPNS = 35
 METRICS = "127.0.0.1:9620"
 OURS = """\
 fpm address 127.0.0.1
@@ -76,12 +74,7 @@ class Sniffer:
 
     def __init__(self, namespace, dev):
         self.packets = []
-        self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
-        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
-        self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        with netns.entered(namespace):
-            self.sock.bind((dev, ETH_P_ALL))
-        self.sock.setblocking(False)
+        self.sock = netns.open_capture(namespace, dev)
 
     def of(self, src, dst, dport=3784):
         """Return the packets from one address to another so far."""

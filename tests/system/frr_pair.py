@@ -151,10 +151,6 @@ class Side:
             self.frr.kill("zebra", signal.SIGKILL)
         self.frr.restart_all()
 
-    def alive(self):
-        """Return true if all daemons run."""
-        return all(map(self.frr.runs, self.frr.daemons))
-
 
 class Pair:
     """Both routers."""

@@ -272,14 +272,14 @@ class Pair:
 
 
 @contextlib.contextmanager
-def pair(name):
+def pair(name, kind=Pair, policers=POLICERS, settings=None):
     """Run both routers for the length of a with block."""
     linux = LinuxRouter(name + "l")
-    with running(Router(name=name), ("memory:", POLICERS)) as ours:
+    with running(Router(name=name), ("memory:", policers)) as ours:
         try:
             linux.build()
-            made = Pair(ours, linux)
-            made.sysctl(SETTINGS)
+            made = kind(ours, linux)
+            made.sysctl(settings or SETTINGS)
             yield made
         finally:
             linux.destroy()

@@ -11,23 +11,15 @@ import struct
 import subprocess
 import time
 
+import pair
 from lib import netns
 from lib.wait import PATIENCE, eventually
 from ipv4 import checksum
-from pair import LinuxRouter, Pair
 from route_random import ALL_PROTOS, FOREIGN, GATEWAYS, HOSTS, LINKS
-from router import Router, running
 from wire import token, token_of
 
 # No policer may drop a packet for the router or an error.
-POLICERS = """\
-policers:
-  icmp4-unreach: {rate: unlimited, source-rate: unlimited}
-  icmp4-too-big: {rate: unlimited, source-rate: unlimited}
-  icmp6-unreach: {rate: unlimited, source-rate: unlimited}
-  icmp6-too-big: {rate: unlimited, source-rate: unlimited}
-  local: {rate: unlimited, source-rate: unlimited}
-memory:"""
+POLICERS = pair.POLICERS.replace("memory:", "  local: {rate: unlimited, source-rate: unlimited}\nmemory:")
 # Linux limits its errors about missing routes for each source (ip_error()): each probe has a source of
 # its own.
 BACK = {4: "100.64.0.0/10", 6: "2001:db8:64::/48"}
@@ -71,7 +63,7 @@ class Shell:
         self.process.wait(10)
 
 
-class Beside(Pair):
+class Beside(pair.Pair):
     """Both routers."""
 
     def begin(self):
@@ -420,16 +412,10 @@ def reduced(made, sequence, settings):
 @contextlib.contextmanager
 def beside(name):
     """Run both routers for the length of a with block."""
-    linux = LinuxRouter(name + "l")
-    with running(Router(name=name), ("memory:", POLICERS)) as ours:
-        try:
-            linux.build()
-            made = Beside(ours, linux)
-            made.sysctl({f"net.{f}.fib_multipath_hash_policy": 1 for f in ("ipv4", "ipv6")})
-            linux.kernel_defaults()
-            ours.ready()
-            made.begin()
-            yield made
-            made.end()
-        finally:
-            linux.destroy()
+    settings = {f"net.{f}.fib_multipath_hash_policy": 1 for f in ("ipv4", "ipv6")}
+    with pair.pair(name, Beside, POLICERS, settings) as made:
+        made.linux.kernel_defaults()
+        made.ours.ready()
+        made.begin()
+        yield made
+        made.end()

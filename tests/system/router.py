@@ -281,6 +281,19 @@ class Stream(threading.Thread):
         seen = self.arrived(*wires)
         return [n for n in range(self.sent) if n not in seen]
 
+    def is_right(self, wire, shape, since):
+        """Check the packets that left by `wire`: each once, each in its shape, each shape seen, and no packet
+        lost from number `since` on. shape() returns which of the frames of `dress` a frame is."""
+        assert set(self.arrived(wire).values()) == {1}
+        seen, n = set(), len(self.templates)
+        for data in wire.got(self.mark):
+            at = data.index(self.mark) + len(self.mark)
+            number = struct.unpack("!I", data[at : at + 4])[0]
+            assert shape(Ether(data)) == number % n, (number, data.hex())
+            seen.add(number % n)
+        assert seen == set(range(n))
+        assert not [lost for lost in self.lost(wire) if lost >= since]
+
     def again(self, wire):
         """Return when the first packet came out that was sent after a lost packet."""
         first = self.lost(wire)[0]

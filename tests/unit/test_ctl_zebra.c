@@ -63,21 +63,23 @@ each_of_many(const char *vrf, const struct prefix *p, struct hops_text *w, void 
 	many_seen++;
 }
 
+/* Return the next hops of a route whose table line has `words` behind the interface. */
 static char *
-hops_of_table(const char *dev)
+hops_of_table(const char *dev, const char *words)
 {
 	char text[512], *hops = NULL;
 
 	snprintf(text, sizeof(text),
 		 "Codes: K - kernel route\n\n"
-		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, %s, weight 1, 00:00:06",
-		 dev);
+		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, %s%s, weight 1, 00:00:06",
+		 dev, words);
 	assert_int_equal(zebra_table(vtysh_that_says(text), true, 4, keep_hops, &hops), 0);
 	return hops;
 }
 
+/* Return the next hops of a route whose next hop has these further members in JSON. */
 static char *
-paths_of_prefix(const char *dev)
+hops_of_prefix(const char *dev, const char *members)
 {
 	struct prefix p;
 	char text[512], *hops = NULL;
@@ -86,8 +88,8 @@ paths_of_prefix(const char *dev)
 	snprintf(text, sizeof(text),
 		 "{\"198.51.100.0/24\":[{\"protocol\":\"bgp\",\"selected\":true,"
 		 "\"installed\":true,\"nexthops\":[{\"fib\":true,\"ip\":\"192.0.2.2\","
-		 "\"interfaceName\":\"%s\",\"weight\":1}]}]}",
-		 dev);
+		 "\"interfaceName\":\"%s\",\"weight\":1%s%s}]}]}",
+		 dev, members[0] == '\0' ? "" : ",", members);
 	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, true, &hops), 0);
 	return hops;
 }
@@ -118,8 +120,8 @@ names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
 	};
 
 	for (unsigned int i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
-		char *table = hops_of_table(name[i].text);
-		char *prefix = paths_of_prefix(name[i].json), expected[80];
+		char *table = hops_of_table(name[i].text, "");
+		char *prefix = hops_of_prefix(name[i].json, ""), expected[80];
 
 		snprintf(expected, sizeof(expected), "via 192.0.2.2 dev %s weight 1",
 			 name[i].shown);
@@ -220,37 +222,6 @@ a_line_that_names_no_next_hop_adds_none(void **state)
 	free(hops);
 }
 
-/* Return the next hops of a route whose table line has `words` behind the interface. */
-static char *
-hops_of_words(const char *words)
-{
-	char text[512], *hops = NULL;
-
-	snprintf(text, sizeof(text),
-		 "Codes: K - kernel route\n\n"
-		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, wan0%s, weight 1, 00:00:06",
-		 words);
-	assert_int_equal(zebra_table(vtysh_that_says(text), true, 4, keep_hops, &hops), 0);
-	return hops;
-}
-
-/* Return the next hops of a route whose next hop has these members in JSON. */
-static char *
-hops_of_members(const char *members)
-{
-	struct prefix p;
-	char text[512], *hops = NULL;
-
-	assert_int_equal(prefix_parse("198.51.100.0/24", &p, NULL), 0);
-	snprintf(text, sizeof(text),
-		 "{\"198.51.100.0/24\":[{\"protocol\":\"bgp\",\"selected\":true,"
-		 "\"installed\":true,\"nexthops\":[{\"fib\":true,\"ip\":\"192.0.2.2\","
-		 "\"interfaceName\":\"wan0\",%s,\"weight\":1}]}]}",
-		 members);
-	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, true, &hops), 0);
-	return hops;
-}
-
 /* The lines and members are as FRR 8.4 and 10.7 print them. */
 static void
 labels_and_segments_are_those_of_the_row(void **state)
@@ -282,8 +253,8 @@ labels_and_segments_are_those_of_the_row(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
-		char want[128], *table = hops_of_words(of[i].words),
-				*prefix = hops_of_members(of[i].members);
+		char want[128], *table = hops_of_table("wan0", of[i].words),
+				*prefix = hops_of_prefix("wan0", of[i].members);
 
 		snprintf(want, sizeof(want), "via 192.0.2.2 dev wan0%s weight 1",
 			 of[i].push);
@@ -306,8 +277,8 @@ a_vni_is_no_label(void **state)
 	char *table, *prefix;
 
 	zebra_set_overlay(is_wan0, NULL);
-	table = hops_of_words(", label 1000");
-	prefix = hops_of_members("\"labels\":[1000]");
+	table = hops_of_table("wan0", ", label 1000");
+	prefix = hops_of_prefix("wan0", "\"labels\":[1000]");
 	zebra_set_overlay(NULL, NULL);
 	assert_string_equal(table, "via 192.0.2.2 dev wan0 weight 1");
 	assert_string_equal(prefix, table);

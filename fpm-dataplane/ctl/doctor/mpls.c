@@ -209,19 +209,6 @@ platform_labels_check(struct exam *e, const struct mpls *m)
 	refused_labels_cost(e, "each label route");
 }
 
-/* Return the row of an interface of the daemon by its name; NULL: none. */
-static const json_t *
-interface_named(const struct exam *e, const char *name)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach (e->interfaces, i, row)
-		if (strcmp(row_str(row, "name"), name) == 0)
-			return row;
-	return NULL;
-}
-
 static void
 core_interface_add(struct exam *e, const char *name)
 {
@@ -254,7 +241,7 @@ core_interfaces_check(struct exam *e, const struct mpls *m)
 		    json_object_get(seen, dev) != NULL)
 			continue;
 		json_object_set_new(seen, dev, json_true());
-		row = interface_named(e, dev);
+		row = row_named(e->interfaces, dev);
 		if (row != NULL && !row_true(row, "mpls"))
 			core_interface_add(e, dev);
 	}
@@ -292,19 +279,6 @@ tunnel_module_check(struct exam *e, const struct mpls *m)
 			"send a route that the kernel refused. A router that only switches "
 			"labels does not need the module.");
 	finding_fix(e, "modprobe mpls_iptunnel");
-}
-
-/* Find an interface by its ifindex. NULL: the daemon does not know the interface. */
-static const json_t *
-interface_find(const struct exam *e, uint32_t ifindex)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach (e->interfaces, i, row)
-		if (row_int(row, "ifindex") == (long long)ifindex)
-			return row;
-	return NULL;
 }
 
 static void
@@ -358,7 +332,8 @@ attribute_take(const struct nlattr *a, void *data)
 static void
 hop_check(struct far_ends *f, const struct hop *hop)
 {
-	const json_t *row = hop->goes_on ? NULL : interface_find(f->e, hop->ifindex);
+	const json_t *row =
+		hop->goes_on ? NULL : row_of_ifindex(f->e->interfaces, hop->ifindex);
 	const char *name = row_str(row, "name");
 
 	/* If the last label leads to a tunnel, the packet is sent into the tunnel. */
