@@ -8,7 +8,6 @@
 #include "ui/api.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +20,25 @@
 
 #define CONNECTION_BYTES (16u << 10) /* of a request head, and of a piece of a body */
 #define IDLE_S           60          /* timeout of a client that reads or sends nothing */
+#define HALF_CLOSED_S    1           /* of a client that has shut down its sending side */
 #define BLOCK_BYTES      (16u << 10)
 #define BODY_DROP_BYTES  (64u << 10) /* a longer chunked body ends the connection */
 
 struct api {
 	struct ui *ui;
 	struct http *http;
-	struct cds_list_head calls;
-	unsigned int n_connection;
+	struct cds_list_head calls, connections;
+	unsigned int n_connection; /* size of the list */
 	struct api_counts count;
+};
+
+struct connection {
+	struct cds_list_head list; /* api->connections */
+	struct MHD_Connection *conn;
+	int fd;
+	bool spoke;       /* it has sent valid HTTP */
+	bool answering;   /* its request is complete, and the answer is not */
+	bool half_closed; /* no further octets will come; it has HALF_CLOSED_S */
 };
 
 /* A request and its answer. */
@@ -37,6 +46,7 @@ struct call {
 	struct cds_list_head list; /* api->calls */
 	struct api *api;
 	struct MHD_Connection *conn;
+	struct connection *of;
 	struct answer answer;
 	bool begun;     /* answer_begin() was called */
 	bool suspended; /* until the answer makes progress */
@@ -203,7 +213,9 @@ call_begin(struct call *call, const char *method, const char *path, enum MHD_Res
 
 	MHD_get_connection_values(call->conn, MHD_GET_ARGUMENT_KIND, input_add_arg, &in);
 	api_request(&in, &out);
-	call->begun = true;
+	call->begun = call->of->answering = true;
+	/* From now on wait up to IDLE_S for the client. */
+	MHD_set_connection_option(call->conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
 	if (out.request == NULL) {
 		bool method_wrong = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
 
@@ -227,12 +239,12 @@ call_new(struct api *api, struct MHD_Connection *conn)
 
 	if (call == NULL)
 		return NULL;
-	*(bool *)info->socket_context = true;
-	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	call->of = info->socket_context;
+	call->of->spoke = true;
 	api->count.requests++;
 	call->api = api;
 	call->conn = conn;
-	answer_init(&call->answer, api->ui, info->connect_fd, call_on_progress);
+	answer_init(&call->answer, api->ui, call->of->fd, call_on_progress);
 	cds_list_add(&call->list, &api->calls);
 	return call;
 }
@@ -308,8 +320,6 @@ api_on_request(void *ctx, struct MHD_Connection *conn, const char *path, const c
 		*state = call = call_new(ctx, conn);
 		if (call == NULL)
 			return MHD_NO;
-		/* From now on wait up to IDLE_S for the client. */
-		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
 		return call_check_head(call);
 	}
 	if (*upload_size > 0) {
@@ -337,50 +347,60 @@ api_on_completed(void *ctx, struct MHD_Connection *conn, void **state,
 
 	if (call == NULL)
 		return;
+	call->of->answering = call->of->half_closed = false;
 	answer_drop(&call->answer);
 	cds_list_del(&call->list);
 	free(call);
 	*state = NULL;
 }
 
-/* Timeout of a client that has shut down its sending side. */
-#define HALF_CLOSED_S 1
-
 /*
- * libmicrohttpd 0.9.75 reads the available octets once, and then waits for an event. It
- * would not notice that the sending side was already shut down, and would wait for the rest
- * of a request.
+ * Give connections that no further request can come from a short timeout, unless their
+ * request is complete and is being answered. libmicrohttpd 0.9.75 reads the available octets
+ * once, and then waits for an event, because its epoll is edge-triggered. If the end of the
+ * stream came with these octets, libmicrohttpd does not see it, and waits for the rest of a
+ * request.
  */
 static void
-connection_on_half_closed(struct MHD_Connection *conn)
+connections_end_half_closed(void *ctx)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct pollfd at = {.fd = info->connect_fd, .events = POLLRDHUP};
+	struct api *api = ctx;
+	struct connection *c;
+	char octet;
 
-	if (poll(&at, 1, 0) == 1 && (at.revents & POLLRDHUP) != 0)
-		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT,
+	cds_list_for_each_entry (c, &api->connections, list) {
+		if (c->answering || c->half_closed ||
+		    recv(c->fd, &octet, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+			continue;
+		c->half_closed = true;
+		MHD_set_connection_option(c->conn, MHD_CONNECTION_OPTION_TIMEOUT,
 					  HALF_CLOSED_S);
+	}
 }
 
-/* Count connections. *spoke shows whether the connection has sent valid HTTP. */
+/* Count connections, and list them. */
 static void
-api_on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
+api_on_connection(void *ctx, struct MHD_Connection *conn, void **context,
 		  enum MHD_ConnectionNotificationCode code)
 {
 	struct api *api = ctx;
+	struct connection *c = *context;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*spoke = calloc(1, sizeof(bool));
-		if (*spoke == NULL)
+		*context = c = calloc(1, sizeof(*c));
+		if (c == NULL)
 			abort();
+		c->conn = conn;
+		c->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)
+				->connect_fd;
+		cds_list_add(&c->list, &api->connections);
 		table_used(TABLE_http_clients, ++api->n_connection);
-		connection_on_half_closed(conn);
 		return;
 	}
 	table_used(TABLE_http_clients, --api->n_connection);
-	api->count.garbage += !*(bool *)*spoke;
-	free(*spoke);
+	api->count.garbage += !c->spoke;
+	cds_list_del(&c->list);
+	free(c);
 }
 
 void
@@ -433,12 +453,14 @@ api_open(struct ui *ui)
 		return -ENOMEM;
 	api->ui = ui;
 	CDS_INIT_LIST_HEAD(&api->calls);
+	CDS_INIT_LIST_HEAD(&api->connections);
 	table_begin(TABLE_http_clients, most);
 	api->http = http_open(ui, -1, api_on_request, api, options);
 	if (api->http == NULL) {
 		free(api);
 		return -EIO;
 	}
+	http_after_run(api->http, connections_end_half_closed, api);
 	ui->api = api;
 	return 0;
 }

@@ -4,13 +4,16 @@ The API gives the same rights as fpmctl."""
 
 import contextlib
 import ctypes
+import fcntl
 import http.client
 import io
 import json
 import os
 import re
 import socket
+import struct
 import subprocess
+import termios
 import threading
 
 import jsonschema
@@ -579,6 +582,33 @@ def test_a_client_that_sends_half_a_request_is_disconnected(dut, half, rest):
             sock.shutdown(socket.SHUT_WR)
             said = b"".join(iter(lambda s=sock: s.recv(65536), b""))
         assert said.startswith(b"HTTP/1.1 ") == answers
+
+
+POST = b"POST /v1/replay HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ["first", "last"],
+    [(b"GET /v1/p", b"orts HTTP/1.1\r\nHost: x\r\n"),
+     (POST + b"Content-Length: 100\r\n\r\n", b"{}"),
+     (b"", POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{")],
+)  # fmt: skip
+def test_a_client_that_ends_within_a_request_is_disconnected(dut, first, last):
+    """The daemon sees the end of the stream also if it comes together with the last octets: it does not
+    wait a minute for the rest of the request."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(dut.socket)
+        sock.settimeout(20)
+        sock.sendall(first)
+        eventually(lambda: not unread(sock), 5, 0.001, "the daemon has read the first octets")
+        sock.sendall(last)
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(65536) == b""
+
+
+def unread(sock):
+    """Return how many octets the other end has not read yet."""
+    return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
 
 
 def test_a_long_list_is_streamed(dut, lan, wan):
