@@ -159,6 +159,10 @@ threads_start(struct dataplane *dp)
 	for (unsigned int i = 0; i < N_WORKER; i++) {
 		struct worker *w = &dp->worker[start_order[i]];
 
+		/*
+		 * The init of a thread may wait for a lock of the kernel, without a limit.
+		 * The service manager ends the start after the time of the step.
+		 */
 		rc = worker_start(w);
 		sd_send_nowait("WATCHDOG=1"); /* a successor sends it from COMMITTED on */
 		if (rc < 0)
