@@ -48,6 +48,23 @@ memif_is_client(const char *device)
 	       (strcmp(role, "client") == 0 || strcmp(role, "slave") == 0);
 }
 
+bool
+memif_server_path(const char *device, char *path, size_t size)
+{
+	char role[16] = "client", abstract[8] = "yes";
+
+	if (strncmp(device, "net_memif", 9) != 0)
+		return false;
+	(void)word_value(device, "role", role, sizeof(role));
+	(void)word_value(device, "socket-abstract", abstract, sizeof(abstract));
+	if ((strcmp(role, "server") != 0 && strcmp(role, "master") != 0) ||
+	    strcmp(abstract, "no") != 0)
+		return false;
+	if (!word_value(device, "socket", path, size))
+		snprintf(path, size, SOCKET_DEFAULT);
+	return true;
+}
+
 enum memif_server
 memif_server(const char *device)
 {

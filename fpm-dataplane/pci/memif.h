@@ -7,9 +7,16 @@
 #define PCI_MEMIF_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Return true if the device is a client of net_memif. */
 bool memif_is_client(const char *device);
+
+/*
+ * Write the path of the socket that the device makes to `path`. Return false if it is no
+ * server of net_memif, or if its socket is abstract, and so has no path.
+ */
+bool memif_server_path(const char *device, char *path, size_t size);
 
 enum memif_server {
 	MEMIF_AWAY,    /* no program listens */

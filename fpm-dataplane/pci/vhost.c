@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* vhost: the socket of net_vhost. Runs in main at the start, in manage later. */
+/*
+ * vhost: the path of a socket on which DPDK listens. Runs in main at the start, in manage
+ * later.
+ */
 #include "pci/vhost.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,32 +15,74 @@
 #include <unistd.h>
 
 #include "base/errmsg.h"
+#include "pci/memif.h"
+
+#define PATH_STRLEN 256 /* a device has at most 255 characters */
+
+static bool
+device_is_vhost(const char *device)
+{
+	return strncmp(device, "net_vhost", 9) == 0;
+}
+
+/*
+ * Write the path of the socket that DPDK makes for a device to `path`. Return false if it
+ * makes none.
+ */
+static bool
+listener_path(const char *device, char path[PATH_STRLEN])
+{
+	const char *iface = strstr(device, ",iface=");
+
+	if (!device_is_vhost(device))
+		return memif_server_path(device, path, PATH_STRLEN);
+	/* With client=1 the other side makes the socket. */
+	if (iface == NULL || strstr(device, ",client=1") != NULL)
+		return false;
+	snprintf(path, PATH_STRLEN, "%.*s", (int)strcspn(iface + 7, ","), iface + 7);
+	return true;
+}
+
+/*
+ * Free the path for a socket: remove a socket that no process has. `sock` is a datagram
+ * socket, because DPDK 22.11 panics if a client leaves its memif server early. A connect of
+ * another type than the listener's is refused before the listener hears of it. Return 0, 1
+ * if a process has the socket, or -errno.
+ */
+static int
+path_free(int sock, const struct sockaddr_un *sun)
+{
+	const struct sockaddr *addr = (const struct sockaddr *)sun;
+
+	if (connect(sock, addr, sizeof(*sun)) == 0 || errno == EPROTOTYPE)
+		return 1;
+	return errno == ECONNREFUSED && unlink(sun->sun_path) < 0 ? -errno : 0;
+}
 
 int
-vhost_prepare(const char *device, char *why, size_t why_size)
+listener_prepare(const char *device, char *why, size_t why_size)
 {
-	const char *path = strstr(device, ",iface=");
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	char path[PATH_STRLEN];
 	struct stat st;
 	int sock, rc;
 
-	if (strncmp(device, "net_vhost", 9) != 0 || path == NULL ||
-	    strstr(device, ",client=1") != NULL)
-		return 0; /* with client=1 the other side makes the socket */
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%.*s", (int)strcspn(path + 7, ","),
-		 path + 7);
+	if (!listener_path(device, path))
+		return 0;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
 	if (lstat(sun.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return 0;
-	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (sock < 0)
-		return 0;
-	rc = connect(sock, (struct sockaddr *)&sun, sizeof(sun)) < 0 ? -errno : 0;
-	close(sock);
-	if (rc == 0 || rc == -EAGAIN)
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	rc = sock < 0 ? -errno : path_free(sock, &sun);
+	if (sock >= 0)
+		close(sock);
+	if (rc < 0)
+		return why_not(why, why_size, rc, "socket %s cannot be removed: %s", path,
+			       strerror(-rc));
+	/* Several ports of one process may share the socket of a memif server. */
+	if (rc == 1 && device_is_vhost(device))
 		return why_not(why, why_size, -EBUSY,
 			       "a process listens on %s, perhaps another fpm-dataplane",
-			       sun.sun_path);
-	if (rc == -ECONNREFUSED)
-		(void)unlink(sun.sun_path);
+			       path);
 	return 0;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* vhost: the socket of net_vhost, on which DPDK listens for a virtual machine. */
+/*
+ * vhost: the path of a socket on which DPDK listens: of net_vhost, for a virtual machine,
+ * and of a server of net_memif (`role=server,socket-abstract=no`).
+ */
 #ifndef PCI_VHOST_H
 #define PCI_VHOST_H
 
 #include <stddef.h>
 
 /*
- * Prepare the path of the socket that a device of net_vhost makes. Remove a socket on which
- * no process listens. A daemon that was killed leaves one, and DPDK reports it as an error.
- * Returns 0, also for other devices; or -EBUSY with a sentence in `why` if a process
- * listens.
+ * Prepare the path of the socket that a device makes. Remove a socket that no process has.
+ * A daemon that was killed leaves one, which DPDK does not replace. Returns 0, also for
+ * other devices; or -errno with a sentence in `why` if DPDK cannot make the socket.
  */
-int vhost_prepare(const char *device, char *why, size_t why_size);
+int listener_prepare(const char *device, char *why, size_t why_size);
 
 #endif

@@ -429,7 +429,7 @@ device_attach(struct port *port, const char *devargs, const char *name, bool sha
 	struct fanout_seen sockets;
 	int rc;
 
-	rc = vhost_prepare(devargs, why, why_size);
+	rc = listener_prepare(devargs, why, why_size);
 	if (rc < 0)
 		return rc;
 	fanout_learn(&sockets);

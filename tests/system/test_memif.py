@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from back import come_back, kept_taps
+from lib.dut import Dut
 from lib.wait import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -20,13 +21,13 @@ pytestmark = pytest.mark.skipif(
 
 
 @contextlib.contextmanager
-def server(dut, words):
-    """Run a server of memif, and kill it. `words` are its devargs, with the socket."""
+def server(dut, words, role="server"):
+    """Run a server of memif, or a client, and kill it. `words` are its devargs, with the socket."""
     # Abstract sockets belong to a network namespace.
     argv = ["ip", "netns", "exec", dut.dp]
     argv += ["dpdk-testpmd", "--lcores", "0@0,1@0", "--no-huge", "-m", "64", "--no-shconf"]
     argv += ["--no-pci", "--no-telemetry", f"--file-prefix={os.path.basename(dut.dir)}"]
-    argv += ["--vdev", f"net_memif0,role=server,{words}", "--vdev", "net_null0,no-rx=1"]
+    argv += ["--vdev", f"net_memif0,role={role},{words}", "--vdev", "net_null0,no-rx=1"]
     argv += ["--", "--forward-mode=rxonly", "--total-num-mbufs=4096", "--no-mlockall"]
     with open(f"{dut.dir}/testpmd.log", "w", encoding="utf-8") as log:
         program = subprocess.Popen(
@@ -137,3 +138,30 @@ def test_a_server_that_refuses_the_client_costs_few_tries(own_dut):
         assert third > 2 * first, tries
         assert dut.alive() and link(dut) == "down"
     assert dut.fpmctl("port", "del", "mem0").returncode == 0
+
+
+def test_the_socket_of_a_killed_server_is_replaced(own_dut):
+    """SIGKILL leaves the socket of a memif server. The next daemon removes it and listens again, for
+    two ports that share the socket. In an earlier version no start succeeded until an operator removed
+    the file. A planned restart opens the ports, too."""
+    dut = own_dut(supervised=True)
+    words = f"socket={dut.dir}/memif.sock,socket-abstract=no,rsize=8"
+    device = "net_memif{},role=server,id={},{}"
+    ports = "".join(f"  - tap: mem{n}\n    device: {device.format(n, n, words)}\n" for n in (0, 1))
+    dut.edit_config("ports:\n", "ports:\n" + ports)
+    Dut.start(dut)  # without a client the ports have no link
+
+    for planned in (False, True, False):
+        before = dut.daemon.pid()
+        if planned:
+            assert dut.fpmctl("restart").returncode == 0
+        else:
+            os.kill(before, signal.SIGKILL)
+        dut.control.close()
+        dut.daemon.back(before)
+        assert {r["name"] for r in dut.control.ask("ports")} >= {"mem0", "mem1"}
+        assert link(dut) == "down"
+    assert "Address already in use" not in dut.log(1000)
+    with server(dut, words, role="client"):
+        eventually(lambda: link(dut) == "up", 20, 0.05)
+    assert dut.stop() == 0
