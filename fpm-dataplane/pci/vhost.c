@@ -56,7 +56,12 @@ path_free(int sock, const struct sockaddr_un *sun)
 
 	if (connect(sock, addr, sizeof(*sun)) == 0 || errno == EPROTOTYPE)
 		return 1;
-	return errno == ECONNREFUSED && unlink(sun->sun_path) < 0 ? -errno : 0;
+	if (errno == ECONNREFUSED && unlink(sun->sun_path) < 0)
+		return -errno;
+	/* DPDK does not report why it cannot make a socket. */
+	if (bind(sock, addr, sizeof(*sun)) < 0)
+		return -errno;
+	return unlink(sun->sun_path) < 0 ? -errno : 0;
 }
 
 int
@@ -69,15 +74,23 @@ listener_prepare(const char *device, char *why, size_t why_size)
 
 	if (!listener_path(device, path))
 		return 0;
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
-	if (lstat(sun.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return 0;
+	if (path[0] == '\0' || strlen(path) >= sizeof(sun.sun_path))
+		return why_not(why, why_size, -EINVAL,
+			       "'%s' is no path of a socket; expected 1 to %zu characters",
+			       path, sizeof(sun.sun_path) - 1);
+	strcpy(sun.sun_path, path);
+	/* DPDK would listen nowhere, and remove the file when it closes the device. */
+	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		return why_not(why, why_size, -EEXIST,
+			       "%s is no socket; expected a path where nothing is, or a "
+			       "socket",
+			       path);
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	rc = sock < 0 ? -errno : path_free(sock, &sun);
 	if (sock >= 0)
 		close(sock);
 	if (rc < 0)
-		return why_not(why, why_size, rc, "socket %s cannot be removed: %s", path,
+		return why_not(why, why_size, rc, "socket %s cannot be made: %s", path,
 			       strerror(-rc));
 	/* Several ports of one process may share the socket of a memif server. */
 	if (rc == 1 && device_is_vhost(device))

@@ -224,3 +224,30 @@ def test_a_socket_of_another_daemon_is_refused(pair, tmp_path):
     assert done.returncode == 1
     assert f"a process listens on {tmp_path}/vhost.sock" in done.stderr
     assert carrier(host, "vm0") and carrier(guest, "eth0")
+
+
+def test_a_path_without_room_for_a_socket_is_refused_in_words(dut, tmp_path):
+    """`port add` names the fault of a socket's path, and changes nothing. A plain file stays: in an
+    earlier version the port listened nowhere, and its end removed the file."""
+    (tmp_path / "plain").write_text("precious")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    no_socket = "is no socket; expected a path where nothing is, or a socket"
+    wrong = {
+        "": "'' is no path of a socket; expected 1 to 107 characters",
+        f"{tmp_path}/{'x' * 107}": "is no path of a socket; expected 1 to 107 characters",
+        f"{tmp_path}/plain": no_socket,
+        f"{tmp_path}/folder": no_socket,
+        f"{tmp_path}/link": no_socket,
+        f"{tmp_path}/none/s": "cannot be made: No such file or directory",
+        f"{tmp_path}/plain/s": "cannot be made: Not a directory",
+    }
+    devices = ("net_vhost,iface={}", "net_memif7,role=server,socket-abstract=no,socket={}")
+
+    for path, words in wrong.items():
+        for device in devices:
+            done = dut.fpmctl("port", "add", "sock0", "device", device.format(path))
+            assert done.returncode == 2 and words in done.stderr, (device, done.stderr)
+    assert (tmp_path / "plain").read_text() == "precious"
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["folder", "link", "plain"]
+    assert "sock0" not in {row["ifname"] for row in dut.links()}
