@@ -41,11 +41,12 @@ word_value(const char *device, const char *key, char *out, size_t size)
 bool
 memif_is_client(const char *device)
 {
-	char role[16];
+	char role[16] = "client";
 
-	return strncmp(device, "net_memif", 9) == 0 &&
-	       word_value(device, "role", role, sizeof(role)) &&
-	       (strcmp(role, "client") == 0 || strcmp(role, "slave") == 0);
+	if (strncmp(device, "net_memif", 9) != 0)
+		return false;
+	(void)word_value(device, "role", role, sizeof(role));
+	return strcmp(role, "client") == 0 || strcmp(role, "slave") == 0;
 }
 
 bool

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * memif: check whether the server of a port runs, if the port is a client of net_memif
- * (`role=client`). DPDK's client connects when its device is started, and never again.
+ * (`role=client`, the default). DPDK's client connects when its device is started, and
+ * never again.
  */
 #ifndef PCI_MEMIF_H
 #define PCI_MEMIF_H

@@ -45,14 +45,14 @@ def link(dut):
     return next((r["link"] for r in dut.control.ask("ports") if r["name"] == "mem0"), None)
 
 
-@pytest.mark.parametrize("abstract", ["yes", "no"])
-def test_a_client_of_memif_connects_whenever_its_server_listens(own_dut, abstract):
+@pytest.mark.parametrize("abstract, role", [("yes", "role=client,"), ("no", "")])
+def test_a_client_of_memif_connects_whenever_its_server_listens(own_dut, abstract, role):
     """The daemon starts without the server, the port gets its link when the server begins, and
     again when the server was killed and has begun again. The TAP keeps its ifindex and address."""
     dut = own_dut()
     words = f"socket={dut.dir}/memif.sock,socket-abstract={abstract},rsize=8"
     dut.edit_config(
-        "ports:\n", f"ports:\n  - tap: mem0\n    device: net_memif0,role=client,{words}\n"
+        "ports:\n", f"ports:\n  - tap: mem0\n    device: net_memif0,{role}{words}\n"
     )
     dut.start()
     assert link(dut) is None

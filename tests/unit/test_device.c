@@ -509,11 +509,12 @@ clients_of_memif_are_recognized(void **state)
 	static const char *const client[] = {
 		"net_memif0,role=client,socket=/run/x.sock",
 		"net_memif,id=1,role=slave",
+		"net_memif0", /* the default */
+		"net_memif0,socket=role=server",
 	};
 	static const char *const other[] = {
-		"net_memif0",
 		"net_memif0,role=server,socket=/run/x.sock",
-		"net_memif0,socket=role=client",
+		"net_memif0,socket=role=client,role=server",
 		"net_memif0,role=clientx,rolex=client",
 		"net_null0,role=client",
 		"",
