@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fpm_flowspec loads the table again after a failure of nft, or after a change by another program."""
 
+import json
 import os
+import subprocess
 import sys
 
 import pytest
 
 from flowspec_fed import Fed, host
-from lib.flowspec import FOLDER
+from lib.flowspec import FOLDER, PROGRAM
+from lib.wait import eventually
 
 sys.path.insert(0, FOLDER)
 
@@ -88,3 +91,40 @@ def test_changes_of_another_program_are_looked_for(tmp_path):
     assert fed.table.loads == loads + 1
     fed.wait(60)
     assert fed.table.loads == loads + 1
+
+
+EXABGP = """#!/bin/sh
+exec 3> {0}/events
+echo '{{"type": "state", "neighbor": {{"address": {{"peer": "127.0.0.2"}}, "state": "up"}}}}' >&3
+exec sleep 60
+"""
+
+
+def test_a_log_on_a_full_disk_costs_no_rule(tmp_path):
+    """Each write to the log fails with ENOSPC, and the folder takes no more files. `run` serves the
+    events of ExaBGP. At its end it empties the table, and ends ExaBGP."""
+    exabgp, folder = tmp_path / "exabgp", tmp_path / "run"
+    exabgp.write_text(EXABGP.format(folder))
+    exabgp.chmod(0o755)
+    folder.mkdir()
+    (folder / "status.json.part").mkdir()  # status.json cannot be written
+    summary = folder / "summary.json"
+    argv = ["unshare", "-n", PROGRAM, "run", "--folder", str(folder), "--exabgp", str(exabgp)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.Popen(argv, stderr=full, env=environment)  # pylint: disable=consider-using-with
+    try:
+        eventually(lambda: json.loads(summary.read_text())["sessions_up"] == 1, 10, 0.02)
+        program = eventually(lambda: children(done.pid), 5, 0.02)
+        done.terminate()
+        assert done.wait(20) == 0
+        assert not summary.exists() and not any(os.path.exists(f"/proc/{pid}") for pid in program)
+    finally:
+        done.kill()
+        done.wait()
+
+
+def children(pid):
+    """Return the children of a process."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()

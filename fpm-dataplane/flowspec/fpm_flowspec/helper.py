@@ -84,9 +84,10 @@ class Options:
 
 
 def log(event, **facts):
-    """Write a line of the log."""
+    """Write a line of the log. A log that takes no lines, as on a full disk, costs no rule."""
     words = " ".join(f"{k}={json.dumps(v) if isinstance(v, str) else v}" for k, v in facts.items())
-    print(f"flowspec: {event} {words}".rstrip(), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+        print(f"flowspec: {event} {words}".rstrip(), file=sys.stderr, flush=True)
 
 
 class Helper:
@@ -434,8 +435,12 @@ class Helper:
         self.routes, self.waiting, self.due, self.new = {}, {}, {}, {}
         self.sessions = dict.fromkeys(self.sessions, "down")
         self._load()
-        with contextlib.suppress(FileNotFoundError):
+        try:
             os.unlink(self.options.summary)
+        except FileNotFoundError:
+            pass
+        except OSError as why:
+            log("status file not removed", error=str(why))
 
 
 def _announcer(found):
