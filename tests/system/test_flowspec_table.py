@@ -128,3 +128,45 @@ def children(pid):
     """Return the children of a process."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         return file.read().split()
+
+
+STATUS = {"sessions": {}, "table": "t", "loaded": True, "frr_error": None, "waiting": 0, "flows": []}
+
+
+def show(folder, *options, **more):
+    """Run `fpm-flowspec show`, which buffers its output as it does at an operator's."""
+    argv = [PROGRAM, "show", "--folder", str(folder), *options]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 20} | more
+    return subprocess.run(argv, env=environment, text=True, check=False, **more)
+
+
+def test_a_damaged_status_file_is_reported_in_a_sentence(tmp_path):
+    """A status file that is cut, has other octets, or is of another version gives one sentence with the
+    path and the remedy."""
+    texts = [b"", b"{", b"[]", b"{}", b"null", os.urandom(500), b"[" * 100000]
+    texts += [json.dumps({**STATUS, "flows": [row]}).encode() for row in (None, {}, {"state": 7})]
+    texts += [json.dumps({**STATUS, "sessions": 3}).encode()]
+    for text in texts:
+        (tmp_path / "status.json").write_bytes(text)
+        done = show(tmp_path)
+        said = f"fpm-flowspec: {tmp_path}/status.json is damaged, or of another version: run "
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.startswith(said), done
+        assert done.stderr.count("\n") == 1
+    (tmp_path / "status.json").unlink()
+    assert "No such file" in show(tmp_path).stderr
+
+
+def test_an_output_that_is_full_or_closed_is_reported(tmp_path):
+    """`show` reports a full disk. A reader that ends early, such as `head`, is no error."""
+    (tmp_path / "status.json").write_text(json.dumps(STATUS))
+    assert show(tmp_path).stdout == "Session   none down\nTable     t loaded\n"
+    for options in ((), ("--json",)):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = show(tmp_path, *options, stdout=full)
+        assert (done.returncode, done.stderr) == (1, "fpm-flowspec: [Errno 28] No space left on device\n")
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = show(tmp_path, *options, stdout=writer)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (0, "")

@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import shlex
 import sys
 
@@ -63,23 +64,46 @@ def arguments():
     return parser
 
 
+class Damaged(ValueError):
+    """The status file is not one that `run` of this version writes."""
+
+
 def show(path, as_json):
     """Print the status file."""
     with open(path, encoding="utf-8") as file:
-        status = json.load(file)
-    if as_json:
-        print(json.dumps(status))
-        return
+        try:
+            status = json.load(file)
+            lines = list(rows(status))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as why:
+            raise Damaged(
+                f"{path} is damaged, or of another version: run `systemctl restart fpm-flowspec`"
+            ) from why
+    output(json.dumps(status) if as_json else "\n".join(lines))
+
+
+def rows(status):
+    """Yield the lines about the status."""
     for peer, state in status["sessions"].items() or [("none", "down")]:
-        print(f"Session   {peer} {state}")
-    print(f"Table     {status['table']} {'loaded' if status['loaded'] else status['error']}")
+        yield f"Session   {peer} {state}"
+    yield f"Table     {status['table']} {'loaded' if status['loaded'] else status['error']}"
     if status["frr_error"]:
-        print(f"FRR       {status['frr_error']}")
+        yield f"FRR       {status['frr_error']}"
     if status["waiting"]:
-        print(f"Waiting   {status['waiting']} flow specifications, because there are too many")
+        yield f"Waiting   {status['waiting']} flow specifications, because there are too many"
     for row in status["flows"]:
         about = row["reason"] if row["state"] == "refused" else row["action"]
-        print(f"ipv{row['family']}  {row['state']:9}  {row['match']}: {about}")
+        yield f"ipv{row['family']}  {row['state']:9}  {row['match']}: {about}"
+
+
+def output(text):
+    """Print a text. A reader that has read enough is no error."""
+    try:
+        print(text, flush=True)
+    except OSError as why:
+        # Python would write the rest at its end, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(why, BrokenPipeError):
+            raise
 
 
 def main():
