@@ -11,6 +11,7 @@
  */
 #include "rib/checkpoint.h"
 
+#include <fcntl.h>
 #include <linux/rtnetlink.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -877,4 +878,12 @@ ckpt_reset_attempts(int fd, unsigned int attempts)
 	if (ckpt_attempts(fd) != before + 1)
 		return;
 	(void)!pwrite(fd, &before, sizeof(before), offsetof(struct ckpt_header, attempts));
+}
+
+void
+ckpt_empty_if_tried(int fd)
+{
+	if (ckpt_attempts(fd) >= ATTEMPTS_MAX)
+		(void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				 HEADER_BYTES, (off_t)(ALL_BYTES - HEADER_BYTES));
 }

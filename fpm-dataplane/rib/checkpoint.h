@@ -214,6 +214,11 @@ size_t ckpt_file_bytes(uint32_t layout);
 /* Return how many routes the checkpoint claims to have; 0: it is unreadable. */
 uint64_t ckpt_routes(int fd);
 void ckpt_reset_attempts(int fd, unsigned int attempts);
+/*
+ * Free the memory of the records if each start with the checkpoint crashed. No process may
+ * still write it.
+ */
+void ckpt_empty_if_tried(int fd);
 
 /* Return the array that has the routes of a table. */
 unsigned int ckpt_part(uint32_t table);

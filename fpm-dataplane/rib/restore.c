@@ -343,6 +343,9 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	}
 	if (old_fd < 0)
 		return rc;
+	/* Its memory may be what this start lacks. A predecessor still writes its own. */
+	if (!rib->conf.successor)
+		ckpt_empty_if_tried(old_fd);
 	if (max_age_ms > 0)
 		old = ckpt_open(old_fd, rib->conf.netns_id, boottime_ms(), max_age_ms,
 				&why);

@@ -8,8 +8,8 @@ import os
 from lib.wait import eventually
 
 ROOT = "/sys/fs/cgroup"
-V1 = ("memory", "memory.limit_in_bytes", "memory.oom_control")
-V2 = ("", "memory.max", "memory.events")
+V1 = ("memory", "memory.limit_in_bytes", "memory.oom_control", "memory.usage_in_bytes")
+V2 = ("", "memory.max", "memory.events", "memory.current")
 
 
 def _own():
@@ -41,7 +41,7 @@ class MemoryGroup:
     """A cgroup with a memory limit. v1 does not count memory that a process had before it joined."""
 
     def __init__(self, path, files):
-        self.path, (_, self._limit, self._events) = path, files
+        self.path, (_, self._limit, self._events, self._usage) = path, files
 
     def limit(self, octets):
         """Limit the memory of the group to `octets` from now on."""
@@ -55,6 +55,11 @@ class MemoryGroup:
         """Return the number of processes of this group that the OOM killer has ended."""
         with open(f"{self.path}/{self._events}", encoding="ascii") as file:
             return int(dict(line.split() for line in file)["oom_kill"])
+
+    def usage(self):
+        """Return the octets that the group uses."""
+        with open(f"{self.path}/{self._usage}", encoding="ascii") as file:
+            return int(file.read())
 
     def _write(self, name, value):
         with open(f"{self.path}/{name}", "w", encoding="ascii") as file:

@@ -154,6 +154,44 @@ def test_the_kernels_oom_killer_is_as_a_kill(kept):
     assert differences(dut) == 0
 
 
+def test_a_checkpoint_without_room_beside_it_is_given_up(kept):
+    """The memory suffices for a start, but not for a start and the checkpoint of a large table. After
+    three starts the next one discards the checkpoint and frees its memory. In an earlier version the
+    memory stayed in use, so that no start succeeded."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    not_sanitized(dut, "it needs more memory")
+    with memory_group(f"fdp-room-{os.getpid()}") as group:
+        if group is None:
+            pytest.skip("this kernel has no memory cgroups")
+        supervisor = dut.daemon.process.pid
+        group.add(supervisor)
+        come_back(dut, dut.daemon.crash())  # the group has all memory of the next daemon
+        dut.ready()
+        alone = group.usage()
+        send(dut.zebra.speaker, fpm.table_stream(routes.table4(600000), 4, [dut.zebra.hop(wan.peer4, wan)]))
+        eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 600000, 60, 0.1)
+        dut.zebra.close()
+        was = dut.daemon.pid()
+        procs.stand_still(supervisor)
+        try:
+            dut.daemon.crash()
+            dut.control.close()
+            eventually(lambda: not procs.is_alive(was), 20, 0.02, "the kernel has freed its memory")
+            kept_bytes = group.usage()
+            group.limit(alone + kept_bytes // 2)
+        finally:
+            procs.signal_pid(supervisor, signal.SIGCONT)
+        dut.daemon.back(was, 30)
+
+        print(f"alone {alone >> 20} MiB, checkpoint {kept_bytes >> 20} MiB, {group.killed()} kills")
+        assert group.killed() >= 3
+        assert 'rib: checkpoint discarded reason="crash at each start with it"' in dut.daemon.log(60)
+        dut.ready()
+        dut.route(NET, via=wan.peer4, wire=wan)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+        assert dut.stop() == 0
+
+
 def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
     """A frame that the kernel sends between two daemons waits in the TAP's queue. The next
     daemon sends it earlier than a protocol would try again."""

@@ -193,6 +193,16 @@ other_versions_places_and_times_are_refused(void **state)
 	close(null);
 }
 
+/* Return the blocks of 512 octets that the file uses. */
+static long
+blocks_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (long)st.st_blocks;
+}
+
 static void
 three_starts_that_crash_are_enough(void **state)
 {
@@ -212,8 +222,12 @@ three_starts_that_crash_are_enough(void **state)
 	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	/* The start before it crashed for another reason. */
 	rib_checkpoint_reset_attempts(fd, 2);
+	ckpt_empty_if_tried(fd);
 	ckpt_free(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 	assert_null(why);
+	assert_true(blocks_of(fd) > 8);
+	ckpt_empty_if_tried(fd);
+	assert_int_equal(blocks_of(fd), 8); /* one page: the header */
 	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	close(fd);
 }
