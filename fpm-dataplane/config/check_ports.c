@@ -115,6 +115,23 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 			  cfg_escape(name));
 }
 
+/*
+ * Refuse a server of net_virtio_user, because its driver blocks until a peer connects. Until
+ * then a start makes no progress, and a running daemon changes no port.
+ */
+static bool
+check_virtio_user(struct cfg *c, const struct cfg_at *at, const char *device)
+{
+	if (strncmp(device, "net_virtio_user", 15) != 0 ||
+	    strstr(device, ",server=1") == NULL)
+		return true;
+	cfg_error(
+		c, at,
+		"server=1 blocks until a peer connects; expected net_vhost,iface=PATH, or "
+		"a path on which the peer listens");
+	return false;
+}
+
 static bool
 check_bond(struct cfg *c, const struct cfg_at *at, const char *device)
 {
@@ -173,6 +190,8 @@ take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 		return;
 	}
 	if (strncmp(text, "net_", 4) == 0) {
+		if (!check_virtio_user(c, at, text))
+			return;
 		snprintf(out, key->size, "%s", text);
 		check_iface(c, at, text);
 		return;

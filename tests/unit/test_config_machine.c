@@ -94,6 +94,17 @@ a_driver_may_make_what_iface_names(void **state)
 }
 
 static void
+a_driver_that_blocks_is_refused(void **state)
+{
+	says_alone("ports: [{tap: a, device: \"net_virtio_user0,path=/run/x,server=1\"}]",
+		   "1: ports[a].device: server=1 blocks until a peer connects; expected "
+		   "net_vhost,iface=PATH, or a path on which the peer listens\n");
+	assert_int_equal(
+		load("ports: [{tap: a, device: \"net_virtio_user,path=/run/x,server=0\"}]"),
+		0);
+}
+
+static void
 plugins_lie_where_only_root_writes(void **state)
 {
 	const Elf64_Ehdr elf = {.e_ident = ELFMAG, .e_type = ET_DYN, .e_machine = ARCH_ELF};
@@ -353,6 +364,7 @@ main(void)
 		cmocka_unit_test(a_tap_name_is_an_interface_name),
 		cmocka_unit_test(a_device_must_be_there),
 		cmocka_unit_test(a_driver_may_make_what_iface_names),
+		cmocka_unit_test(a_driver_that_blocks_is_refused),
 		cmocka_unit_test(plugins_lie_where_only_root_writes),
 		cmocka_unit_test(cores_must_be_allowed_and_different),
 		cmocka_unit_test(a_repeated_core_is_reported),
