@@ -426,7 +426,7 @@ successor_prepare(const struct successor *next)
 {
 	struct worker *const settling[] = {next->rib, next->neigh};
 	const struct timespec pause = {.tv_nsec = 1000000};
-	int rc = preflight_listen(next->conf);
+	int rc = preflight_listen(next->conf, true);
 
 	if (rc == 0)
 		rc = worker_launch(next->rib);

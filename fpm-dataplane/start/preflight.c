@@ -224,8 +224,21 @@ control_socket_probe(const char *path, int ms)
 	return rc;
 }
 
+/* Remove a socket to which an operator has given another owner or mode, if it is `ours`. */
 static int
-control_socket_free_try(const char *path)
+control_socket_remove(const char *path, bool ours)
+{
+	int rc = ours && unlink(path) == 0 ? 0 : ours ? -errno : -EACCES;
+
+	if (rc < 0)
+		log_error("main: control socket not opened path=%s error=\"%s\" "
+			  "see=\"owner and mode of this socket\"",
+			  path, strerror(-rc));
+	return rc;
+}
+
+static int
+control_socket_free_try(const char *path, bool ours)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
 	uint64_t begin = monotonic_ms();
@@ -236,6 +249,8 @@ control_socket_free_try(const char *path)
 			break;
 		nanosleep(&pause, NULL);
 	}
+	if (rc == -EACCES)
+		return control_socket_remove(path, ours);
 	if (rc < 0)
 		return 0; /* no socket, or the socket of a dead daemon */
 	log_error("main: control socket in use path=%s hint=another-daemon", path);
@@ -280,10 +295,11 @@ mtu_warn(const struct config *conf)
 				 conf->port[i].tap, conf->port[i].mtu_bytes);
 }
 
+/* `ours`: if there is a socket, then it is of an earlier daemon, which has closed it. */
 static int
-control_socket_try(const struct config *conf)
+control_socket_try(const struct config *conf, bool ours)
 {
-	int rc = control_socket_free_try(conf->control_socket);
+	int rc = control_socket_free_try(conf->control_socket, ours);
 
 	return rc < 0 ? rc : control_socket_place_try(conf->control_socket);
 }
@@ -302,14 +318,15 @@ preflight(const struct config *conf, bool successor)
 		rc = threads_try();
 	mtu_warn(conf);
 	if (rc == 0 && !successor)
-		rc = sd_is_restarted() ? control_socket_try(conf) : preflight_listen(conf);
+		rc = sd_is_restarted() ? control_socket_try(conf, true)
+				       : preflight_listen(conf, false);
 	return rc;
 }
 
 int
-preflight_listen(const struct config *conf)
+preflight_listen(const struct config *conf, bool successor)
 {
-	int rc = control_socket_try(conf);
+	int rc = control_socket_try(conf, successor);
 
 	if (rc == 0)
 		rc = listener_try("fpm.listen", conf->control_netns, &conf->fpm_listen,

@@ -31,7 +31,11 @@ int preflight_stack(void);
  * later, so another program may take an address in between. Return 0 or -errno. [main]
  */
 int preflight(const struct config *conf, bool successor);
-/* the checks of preflight() except those of descriptors and threads */
-int preflight_listen(const struct config *conf);
+/*
+ * The checks of preflight() except those of descriptors and threads. A successor also
+ * removes a control socket that is there but that it may not connect to: its predecessor has
+ * closed it, and an operator has changed its owner or mode.
+ */
+int preflight_listen(const struct config *conf, bool successor);
 
 #endif

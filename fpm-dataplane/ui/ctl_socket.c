@@ -57,11 +57,12 @@ socket_remove_stale(const struct sockaddr_un *sun)
 	close(fd);
 	/*
 	 * Only ECONNREFUSED proves that no process listens. With a full backlog a process
-	 * listens.
+	 * listens. EACCES: an operator has given the socket of the last daemon to another
+	 * user (start/preflight.c refuses a socket that may be another daemon's).
 	 */
 	if (rc == 0 || rc == -EAGAIN)
 		return -EADDRINUSE;
-	if (rc != -ECONNREFUSED)
+	if (rc != -ECONNREFUSED && rc != -EACCES)
 		return rc;
 	return unlink(sun->sun_path) < 0 ? -errno : 0;
 }

@@ -447,6 +447,45 @@ def test_a_deleted_control_socket_is_opened_again(kept):
     assert dut.stop() == 0 and not os.path.exists(dut.socket)
 
 
+@pytest.mark.parametrize("change", ["owner", "mode"])
+def test_a_control_socket_of_another_user_prevents_no_start(kept, change):
+    """An operator gives the control socket to another user, or takes all rights away. The daemon has
+    no right to connect to it, and replaces it after a crash and in a planned restart. In an earlier
+    version no start succeeded, and no packet was forwarded, until the operator removed the socket."""
+    dut = kept
+    for planned in (False, True, False):
+        was = dut.daemon.pid()
+        if change == "owner":
+            os.chown(dut.socket, 65534, 65534)
+        else:
+            os.chmod(dut.socket, 0)
+        if planned:
+            assert dut.fpmctl("restart").returncode == 0
+        else:
+            os.kill(was, signal.SIGKILL)
+        come_back(dut, was)
+        row = os.stat(dut.socket)
+        assert (row.st_uid, row.st_mode & 0o777) == (0, 0o660)
+    still_works(dut)
+
+
+def test_a_first_start_replaces_no_control_socket_of_another_user(own_dut):
+    """A first start cannot tell whether a daemon listens on a socket of another user. It ends with a
+    sentence, and leaves the socket."""
+    dut = own_dut()
+    with socket.socket(socket.AF_UNIX) as mark:
+        mark.bind(dut.socket)
+        mark.listen()
+        os.chown(dut.socket, 65534, 65534)
+        argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+
+    assert done.returncode == 1
+    said = f'main: control socket not opened path={dut.socket} error="Permission denied" '
+    assert said + 'see="owner and mode of this socket"\n' in done.stderr
+    assert os.path.exists(dut.socket)
+
+
 def test_sigterm_ends_it_cleanly_under_traffic(own_dut):
     """A stop while packets and routes flow ends the daemon soon, with exit code 0."""
     dut = own_dut()

@@ -180,7 +180,7 @@ sd_refusal_add(const char *why)
 	{                            \
 		abort();             \
 	}
-NOT_CALLED(int, preflight_listen, (const struct config *conf))
+NOT_CALLED(int, preflight_listen, (const struct config *conf, bool successor))
 NOT_CALLED(int, worker_launch, (struct worker * w))
 NOT_CALLED(int, worker_start, (struct worker * w))
 NOT_CALLED(bool, worker_has_begun, (const struct worker *w))
