@@ -317,7 +317,10 @@ preflight(const struct config *conf, bool successor)
 	if (rc == 0)
 		rc = threads_try();
 	mtu_warn(conf);
-	if (rc == 0 && !successor)
+	/* If a refused successor left no place, its predecessor could not listen again. */
+	if (rc == 0 && successor)
+		rc = control_socket_place_try(conf->control_socket);
+	else if (rc == 0)
 		rc = sd_is_restarted() ? control_socket_try(conf, true)
 				       : preflight_listen(conf, false);
 	return rc;

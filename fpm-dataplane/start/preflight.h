@@ -20,9 +20,9 @@ int preflight_stack(void);
  * threads start, the addresses of the listeners, the place of the control socket, and that
  * no other daemon answers on it.
  *
- * A successor (restart/handover.h) checks only descriptors and threads, because its
- * predecessor still has the addresses and the socket; preflight_listen() checks those when
- * the predecessor has released them. A daemon that the service manager started again does
+ * A successor (restart/handover.h) checks only descriptors, threads and the place of the
+ * control socket, because its predecessor still has the addresses and the socket;
+ * preflight_listen() checks those when the predecessor has released them. A daemon that the service manager started again does
  * not check the addresses: it forwards without them, and tries them until they are free.
  * The check of the control socket waits for a daemon that is just ending.
  *

@@ -442,6 +442,30 @@ def test_run_read_only_costs_nothing_until_a_start(small_run):
     dut.forwarded(lan, lan.probe(HOST), wan)
 
 
+def test_a_restart_on_a_read_only_run_is_refused(small_run):
+    """/run is read-only: a planned restart is refused before the daemon closes a socket, and no packet
+    is lost. In an earlier version the daemon could not open its socket again and ended, and no start
+    succeeded before the repair."""
+    dut, run = small_run, os.path.dirname(small_run.socket)
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+
+    netns.command(["mount", "-o", "remount,ro", run])
+    with dut.stream(lan, HOST, rate=500) as stream:
+        done = dut.fpmctl("restart")
+    assert done.returncode == 3 and "restart refused, the daemon continues" in done.stderr
+    assert stream.lost(wan) == []
+    assert said(dut, "control socket not opened .*Read-only file system")[1] == 1
+    assert dut.daemon.pid() == was and dut.fpm()["connected"]
+    netns.command(["mount", "-o", "remount,rw", run])
+    assert dut.fpmctl("restart").returncode == 0
+    dut.control.close()
+    dut.daemon.back(was)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
 EMPTY = "/var/run/dpdk/fpm-dataplane"  # DPDK makes it without hugepages, and no process uses it
 FREE_PAGES = "/sys/kernel/mm/hugepages/*/free_hugepages"
 
