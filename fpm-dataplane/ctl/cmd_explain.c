@@ -119,7 +119,7 @@ subnet_length(const struct explain *e, const char *own)
 		if (row_int(row, "ifindex") != row_int(e->port, "ifindex"))
 			continue;
 		json_array_foreach (json_object_get(row, "addresses"), k, one) {
-			const char *text = json_string_value(one);
+			const char *text = item_str(one);
 
 			if (strncmp(text, own, n) == 0 && text[n] == '/')
 				return (unsigned int)strtoul(text + n + 1, NULL, 10);

@@ -34,6 +34,12 @@ row_str(const json_t *row, const char *key)
 	return s != NULL ? s : "";
 }
 
+const char *
+item_str(const json_t *item)
+{
+	return json_is_string(item) ? json_string_value(item) : "";
+}
+
 bool
 row_true(const json_t *row, const char *key)
 {

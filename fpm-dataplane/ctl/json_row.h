@@ -11,6 +11,8 @@ long long row_int(const json_t *row, const char *key);
 double row_real(const json_t *row, const char *key);
 const char *row_str(const json_t *row, const char *key);
 bool row_true(const json_t *row, const char *key);
+/* Return the text of a member of an array; "" if it has another type. */
+const char *item_str(const json_t *item);
 bool row_has(const json_t *row, const char *key); /* the member exists and is not null */
 
 /*

@@ -515,7 +515,7 @@ interface_row(const json_t *row)
 	       : upper                  ? row_str(row, "vlan")
 					: "-");
 	json_array_foreach (json_object_get(row, "addresses"), i, address) {
-		const char *text = json_string_value(address);
+		const char *text = item_str(address);
 
 		/*
 		 * Align addresses with the first address, except if they are too long for

@@ -24,7 +24,7 @@ stage_reached(const json_t *row, const char *stage)
 	size_t i;
 
 	json_array_foreach (json_object_get(row, "stages"), i, one)
-		if (strcmp(json_string_value(one), stage) == 0)
+		if (strcmp(item_str(one), stage) == 0)
 			return true;
 	return false;
 }
@@ -139,7 +139,7 @@ segments_print(const json_t *row)
 	size_t i;
 
 	json_array_foreach (json_object_get(row, "segments"), i, segment)
-		line(i == 0 ? "segments" : "", "%s", json_string_value(segment));
+		line(i == 0 ? "segments" : "", "%s", item_str(segment));
 }
 
 static void
