@@ -16,7 +16,7 @@ from lib import netns, procs
 from lib.dataplane import ROOT
 from lib.haste import hasty
 from lib.linkwatch import LinkWatch
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 
 METRICS = "127.0.0.1:9468"
 
@@ -128,7 +128,7 @@ def test_with_what_is_kept_a_wrong_file_is_another_code(kept):
 
     def code(words):
         argv = ["sh", "-c", f"{words} -c {dut.config} 3</dev/null"]
-        return subprocess.run(argv, capture_output=True, check=False, timeout=20).returncode
+        return subprocess.run(argv, capture_output=True, check=False, timeout=60 * PATIENCE).returncode
 
     assert (code(dut.daemon.program), code(start), code(f"{start} --check")) == (2, 77, 2)
     with open(f"{ROOT}/fpm-dataplane/dist/fpm-dataplane.service", encoding="utf-8") as file:

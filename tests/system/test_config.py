@@ -10,6 +10,7 @@ import pytest
 
 from lib import netns
 from lib.built import only_release
+from lib.wait import PATIENCE
 
 GOOD = """\
 ports:
@@ -134,7 +135,7 @@ def check(dut, tmp_path):
         file.write_text(text.format(ctl=dut.ctl, dir=dut.dir), encoding="utf-8")
         argv = ["ip", "netns", "exec", dut.dp, *before, dut.daemon.program, "-c", str(file)]
         argv += [] if start else ["--check"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
         done.file = str(file)
         return done
 
@@ -322,7 +323,7 @@ def test_who_may_ask_counts_among_open_files(check):
 def test_a_missing_file_is_one_sentence(dut):
     """A missing file gives one sentence with its name and the reason, and exit code 2."""
     argv = [dut.daemon.program, "-c", "/nowhere/config.yaml", "--check"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
     assert done.returncode == 2
     assert "/nowhere/config.yaml" in done.stderr and "No such file" in done.stderr
@@ -332,7 +333,7 @@ def test_wrong_words_get_the_usage(dut):
     """An unknown option gives the usage on stderr and exit code 2."""
     for words in (["--frobnicate"], ["-c"], ["surplus"]):
         argv = [dut.daemon.program, *words]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
         assert done.returncode == 2 and "usage:" in done.stderr
 
 
@@ -345,7 +346,7 @@ def test_options_that_do_not_go_together_are_refused(dut):
         (["-c", "/nowhere/a", "--check", "--config=/nowhere/a"], "/nowhere/a: cannot be read"),
     ):
         argv = [dut.daemon.program, *words]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
         assert (done.returncode, done.stdout) == (2, "")
         assert why in done.stderr.splitlines()[0], done.stderr
 
@@ -354,7 +355,7 @@ def test_version_and_help(dut):
     """--version prints the program and DPDK, --help prints the usage; both exit with 0."""
     for word, want in (("--version", "DPDK"), ("--help", "usage:")):
         argv = [dut.daemon.program, word]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
         assert done.returncode == 0 and want in done.stdout
 
 
@@ -366,7 +367,7 @@ def test_the_example_is_good_but_for_its_devices(dut):
     assert examples
     for example in examples:
         argv = [dut.daemon.program, "-c", str(example), "--check"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
         wrong = [
             text for text in done.stderr.splitlines() if text.startswith(f"{example}:")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from lib import api, netns
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_config_check_tells_all_errors_with_line_and_column(dut, tmp_path):
 
     done = dut.fpmctl("config", "check", str(file), socket_path="/nowhere")
     argv = [dut.daemon.program, "-c", str(file), "--check"]
-    own = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    own = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
     assert done.returncode == 2 and done.stdout == ""
     places = [line.split(": ")[0] for line in done.stderr.splitlines()[:-1]]

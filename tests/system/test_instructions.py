@@ -11,6 +11,7 @@ from wire import token_of
 
 from lib import cpu
 from lib.cpu import NAMES as WORDS
+from lib.wait import PATIENCE
 
 MAC = "02:00:00:00:70:01"
 
@@ -42,7 +43,7 @@ def test_instructions_that_the_cpu_lacks_are_refused_by_name(own_dut):
     dut = own_dut()
     dut.edit_config("control-netns:", f"instructions: {lacking[0]}\ncontrol-netns:")
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
     assert done.returncode == 1
     assert f"cpu lacks instructions wanted={lacking[0]} best={WORDS[best()]}" in done.stderr

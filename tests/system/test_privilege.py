@@ -12,7 +12,7 @@ import pytest
 
 from lib import netns, preload, procs, unit
 from lib.privileges import assert_dropped, threads
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 
@@ -82,7 +82,7 @@ def test_with_more_privileges_than_it_says_it_does_not_start(old_kernel):
     dut = old_kernel(PR_SET_NO_NEW_PRIVS)
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
 
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
     assert done.returncode == 1
     assert "main: privileges not dropped error=\"Invalid argument\"" in done.stderr

@@ -24,7 +24,7 @@ from lib import netns, preload
 from lib.built import only_release
 from lib.dut import Dut
 from lib.freeze import frozen
-from lib.wait import LONG, eventually
+from lib.wait import LONG, PATIENCE, eventually
 from on_time import Clock, slowness
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -485,7 +485,7 @@ def started_in_vain(dut):
     dut.edit_config("memory:\n", "memory:\n  hugepages: true\n")
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
 
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
     assert done.returncode == 1, done.stderr
     (said,) = re.findall(r"main: dpdk not started .*", done.stderr + done.stdout)

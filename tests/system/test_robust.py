@@ -19,7 +19,7 @@ from scapy.packet import Raw
 from back import come_back, impatient_kernel
 from lib import netns, nonsense, procs
 from lib.freeze import frozen
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -338,7 +338,7 @@ def test_kill_and_start_again(own_dut):
 def test_a_second_daemon_is_refused_in_words(dut):
     """A second daemon prints one sentence, ends, and changes nothing."""
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
     assert done.returncode == 1
     said = done.stderr + done.stdout
@@ -362,7 +362,7 @@ def start_beside(dut, folder):
         text = text.replace(old, new)
     (folder / "config").write_text(text)
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", str(folder / "config")]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
     assert done.returncode == 1
     return done.stderr
 
@@ -478,7 +478,7 @@ def test_a_first_start_replaces_no_control_socket_of_another_user(own_dut):
         mark.listen()
         os.chown(dut.socket, 65534, 65534)
         argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
 
     assert done.returncode == 1
     said = f'main: control socket not opened path={dut.socket} error="Permission denied" '

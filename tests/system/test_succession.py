@@ -23,7 +23,7 @@ from lib.dut import Control
 from lib.freeze import frozen
 from lib.haste import hasty
 from lib.linkwatch import LinkWatch
-from lib.wait import eventually, never
+from lib.wait import PATIENCE, eventually, never
 
 ROOM = 800 << 20  # octets: enough for a program and its plug-ins, but not for 800 MiB of packets, too
 FAILED = "its successor did not start, code 1; the log has the reason"
@@ -496,7 +496,7 @@ def test_files_for_a_daemon_are_files_for_its_successor(kept):
     dut, was = kept, kept.daemon.pid()
     argv = ["ip", "netns", "exec", dut.dp, "prlimit", "--nofile=64"]
     argv += [dut.daemon.program, "-c", dut.config]
-    refusal = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    refusal = subprocess.run(argv, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
     needed = int(re.search(r"needed=(\d+)", refusal.stderr)[1])
 
     resource.prlimit(was, resource.RLIMIT_NOFILE, (needed, needed))
