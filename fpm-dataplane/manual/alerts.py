@@ -51,7 +51,7 @@ def section():
     )
     return (
         "".join(entry(n, rule) for n, rule in enumerate(alerts, 1))
-        + "The file has five notices as well, which can wait:\n\n"
+        + f"The file has {len(notices)} notices as well, which can wait:\n\n"
         + "| notice | severity | traffic | first |\n|---|---|---|---|\n"
         + rows
     )

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from lib import netns, procs
-from lib.dashboard import FILE, MESH, answers, dashboard, filled_in, queries, without_their_labels
+from lib.dashboard import FILE, MESH, OPTIONAL, answers, dashboard, filled_in, queries, without_their_labels
 from lib.wait import eventually
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
@@ -46,7 +46,9 @@ def get(dut, address, path):
 
 
 @pytest.fixture
-def dut(own_dut):
+def dut(own_dut, request):
+    if getattr(request, "param", False):
+        return request.getfixturevalue("with_features")
     dut = own_dut(metrics=PAGE)
     dut.start()
     return dut
@@ -333,11 +335,27 @@ def _value(page, name, labels):
     return 0
 
 
+@pytest.fixture
+def with_features(own_dut):
+    """Return a router with the features of OPTIONAL. Its macvlan is an interface that is no port."""
+    if not netns.can_have("macvlan mode bridge"):
+        pytest.skip("this kernel has no macvlans")
+    dut = own_dut(metrics=PAGE)
+    more = 'filter: {table: "inet flowspec", on-error: pass}\nbfd: {dplane: "127.0.0.1:50700"}\n'
+    dut.edit_config("fpm:\n", f"{more}fpm:\n")
+    dut.start()
+    dut.ip("link add mv9 link lan0 type macvlan mode bridge", "link set mv9 up")
+    return dut
+
+
 @needs_prometheus
-def test_every_panel_shows_what_a_router_exports(prometheus):
+@pytest.mark.parametrize("dut", [False, True], indirect=True, ids=["plain", "all features"])
+def test_every_panel_shows_what_a_router_exports(dut, prometheus, request):
     """Each query of a panel returns series with the labels that its legend names. A query that
-    leaves out zero values may return none."""
-    assert without_their_labels(answers(prometheus)) == []
+    leaves out zero values may return none, and so may a query about a feature that the router does not
+    have."""
+    found = answers(prometheus, optional=request.node.callspec.params["dut"])
+    assert without_their_labels(found) == []
 
 
 # The fields that Grafana reads: without a valid value a panel is empty or lies on another
@@ -460,14 +478,23 @@ def test_the_dashboards_queries_are_valid(tmp_path):
     promtool("check", "rules", str(file))
 
 
-def test_alerts_and_dashboard_ask_for_what_there_is(own_dut):
-    """The page has every metric that alerts and dashboard name."""
-    dut = own_dut(metrics=PAGE)
-    dut.edit_config("fpm:\n", 'filter: {table: "inet flowspec", on-error: pass}\nfpm:\n')
-    dut.start()
-    there = set(re.findall(r"^# TYPE (\S+)", get(dut, PAGE, "/metrics"), re.M))
+# Metrics of the features below that no panel shows: it shows octets in place of packets, and sessions in
+# place of connections.
+NO_PANEL = {"fpmdp_interface_rx_packets_total", "fpmdp_interface_tx_packets_total", "fpmdp_bfd_packets_total",
+            "fpmdp_bfd_connections"}  # fmt: skip
+SHOWN = (*OPTIONAL, "fpmdp_urpf_", "fpmdp_rib_flows_")
+
+
+def test_alerts_and_dashboard_ask_for_what_there_is(with_features):
+    """The page has every metric that alerts and dashboard name. The dashboard shows the metrics of all
+    interfaces, of BFD, flowspec and rp_filter."""
+    read = lambda: set(re.findall(r"^# TYPE (\S+)", get(with_features, PAGE, "/metrics"), re.M))  # noqa: E731
+    eventually(lambda: "fpmdp_interface_rx_bytes_total" in read(), 10)
+    there = read()
     asked = "".join(open(f"{RULES}/{name}.yml", encoding="utf-8").read() for name in ("alerts", "mesh"))
     asked += "".join(query for query, _ in queries() + queries(MESH))
     names = {re.sub("_bucket$", "", n) for n in re.findall(r"fpmdp_\w+", asked)}
     assert len(names) > 20
     assert names - there == set()
+    shown = "".join(query for query, _ in queries())
+    assert {name for name in there if name.startswith(SHOWN) and name not in shown} == NO_PANEL
