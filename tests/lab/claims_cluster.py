@@ -158,9 +158,12 @@ WAIT = 120  # seconds until BGP between four boxes has settled
 def cluster_vlb(lab):
     """Four boxes are one router: a packet crosses the mesh in two phases at most."""
     mesh = _Mesh(lab)
-    n4 = mesh.converge()
-    rows = mesh.sizes()
-    yield f"Each box has its own neighbor's BGP session, and n1's {n4:,} IPv4 routes: {_tables(rows)}."
+    took = mesh.converge(mesh.announced())
+    yield f"Each box has its own neighbor's BGP session, and n1's {mesh.n4:,} IPv4 routes: {_tables(mesh.sizes())}."
+    yield (
+        f"Seconds from n1's BGP session to all {mesh.n4:,} routes in the FIB: {_by_box(took)}. "
+        f"MiB of memory of each box: {_by_box(mesh.memory())}."
+    )
     mesh.neighbors()
     yield mesh.nowhere("r2")
     yield mesh.link_dies("r2", "r4")
@@ -189,7 +192,7 @@ def cluster_vlb(lab):
 
     mesh.route("vlb")
     for box, seat in mesh.seats.items():
-        yield f"Audit of {box}: {evidence.audit(seat)}"
+        yield f"Audit of {box}: {mesh.audit(seat)}"
 
 
 _MODES = {"vlb": "Two phases", "direct": "Direct routing"}
@@ -206,6 +209,10 @@ def _one_more(mode, three, four):
         f"{three['of_box']:.2f} packets and four {four['of_box']:.2f}: the fourth box adds {got - 1:.0%} (model "
         f"{model - 1:.0%}). If mesh links are the limit, it adds {link - 1:.0%}."
     )
+
+
+def _by_box(values):
+    return ", ".join(f"{box} {value}" for box, value in values.items())
 
 
 def _own(box):
@@ -236,11 +243,34 @@ class _Mesh:
         some = lab.isp("sample", count=1, seed=1)["ipv4"][0]
         self.host = {"r1": some["host"], **HOST}
         self.prefix = {"r1": some["prefix"], **PREFIX}
+        self.filling = WAIT + self.n4 // 50  # seconds for all routes
+        self.plain = None  # the largest number of prefixes of a table main without routes of BGP
 
     # -- routing --
 
-    def converge(self):
-        """Wait until each box has all routes in both tables. Return the number of n1's routes."""
+    def announced(self):
+        """Wait until n1's BGP session is Established. Return this time, from when n1 announces its routes."""
+
+        def established():
+            with open(self.lab.path("isp.log"), encoding="utf-8") as file:
+                rows = [json.loads(line) for line in file if line.startswith("{")]
+            return [row["t"] for row in rows if row["event"] == "established"]
+
+        return wait_for("BGP of n1", established, lambda: self.lab.tail("isp.log", 3), LOGS, WAIT)[0]
+
+    def converge(self, since):
+        """Wait until each box has all routes. Return the seconds from the time `since` to all routes in the
+        FIB of each box."""
+        took = {}
+
+        def whole():
+            rows = self.sizes()
+            for box in BOXES:
+                if rows[box].get("mesh", 0) >= self.n4 + len(PREFIX) - 1:
+                    took.setdefault(box, round(time.monotonic() - since, 1))
+            return took.keys() == set(BOXES)
+
+        wait_for("all routes in all boxes", whole, self.sizes, LOGS, self.filling)
         for box, seat in self.seats.items():
             steps.bgp_up(seat, PEER[box])
             others = [LOOPBACK[far] for far in BOXES if far != box]
@@ -249,9 +279,9 @@ class _Mesh:
                 f"BGP of {box} with the others",
                 lambda s=states: set(s().values()) == {"Established"}, states, LOGS, WAIT,
             )  # fmt: skip
-        wait_for("all routes in all boxes", self._whole, self.sizes, LOGS, WAIT + self.n4 // 50)
+        self.plain = max(row["main"] for row in self.sizes().values())
         self.spreads()
-        return self.n4
+        return {box: took[box] for box in BOXES}
 
     def neighbors(self):
         """Check that each neighbor has the prefixes of the others by its own box."""
@@ -272,18 +302,34 @@ class _Mesh:
         return {
             box: {r["vrf"] or "main": r["routes"] for r in seat.dp.show("fib") if r["family"] == "ipv4"}
             for box, seat in self.seats.items()
+            if box in self.boxes
         }
 
-    def _whole(self):
-        return all(row.get("mesh", 0) >= self.n4 + len(PREFIX) - 1 for row in self.sizes().values())
+    def memory(self):
+        """Return the resident memory of the programs of each box, as text."""
+        found = {}
+        for box, seat in self.seats.items():
+            pids = {"dataplane": self.lab.pids(seat.dp)[0], **{x: seat.r1.pid(x) for x in ("zebra", "bgpd")}}
+            found[box] = ", ".join(f"{name} {_resident_mib(pid)}" for name, pid in pids.items())
+        return {box: f"({text})" for box, text in found.items()}
+
+    def audit(self, seat):
+        """Audit a box. Return fpmctl's verdict."""
+        return evidence.audit(seat, self.filling)
 
     def route(self, mode):
-        """Change each box to a mode of routing, and wait until all use it."""
+        """Change each box to a mode of routing, and wait until all use it with all routes."""
         no = "no " if mode == "direct" else ""
         for box in self.boxes:
             self.seats[box].r1.configure(
                 f"router bgp {AS}", "address-family ipv4 unicast", f"{no}table-map ANNOUNCED"
             )
+
+        def whole():
+            main = [row["main"] for row in self.sizes().values()]
+            return max(main) <= self.plain if mode == "vlb" else min(main) >= self.n4
+
+        wait_for(f"all routes of mode {mode} in table main", whole, self.sizes, LOGS, self.filling)
         self.spreads(mode)
 
     def spreads(self, mode="vlb"):
@@ -443,13 +489,16 @@ class _Mesh:
             self.lab.boot_box(dead)
             plugged = time.monotonic()
             self._far_ends(dead, True)
-            self.converge()
+            took = self.converge(plugged)[dead]
             self.neighbors()
             watch.go_on()
             watch.lost(hit, booted, plugged)
             text = watch.lost(hit, plugged, time.monotonic())
-            yield f"{dead} boots, gets its cables, and is used as before: of its share {text}. The others lose none."
-        yield f"Audits of {', '.join(BOXES)}: " + " ".join(evidence.audit(seat) for seat in self.seats.values())
+            yield (
+                f"{dead} boots, gets its cables, has all {self.n4:,} routes in its FIB {took} s later, and is used as "
+                f"before: of its share {text}. The others lose none."
+            )
+        yield f"Audits of {', '.join(BOXES)}: " + " ".join(map(self.audit, self.seats.values()))
 
     def _cables(self, box, plugged):
         """Pull all cables of a box, or plug them in, at its own ends."""
@@ -601,6 +650,11 @@ def _expected(hit, pairs, dead):
     model = flows_by["member"] + flows_by["reroute"]
     tolerated = scale.SIGMAS * (model * (1 - 1 / (len(BOXES) - 1))) ** 0.5
     check(abs(len(hit) - model) <= tolerated, f"{model:.0f} flows by {dead}, within {tolerated:.0f}", len(hit), LOGS)
+
+
+def _resident_mib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) >> 10
 
 
 def _hops(seat, prefix, vrf):

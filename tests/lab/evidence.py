@@ -232,7 +232,7 @@ def milliseconds(took):
     return ", ".join(f"{host} for {ms:.0f} ms" for host, ms in took.items())
 
 
-def audit(lab):
+def audit(lab, timeout=20):
     """Check that zebra, if it runs, the kernel, RIB and FIB are equal for each prefix. Returns
     fpmctl's verdict."""
     argv = [lab.dp.ctl, "-s", lab.socket, "audit"]
@@ -246,6 +246,6 @@ def audit(lab):
         # An audit that could not ask zebra or the daemon says so on stderr alone.
         lambda: (done := ask()).stdout[-400:] + done.stderr,
         ("dataplane", "zebra"),
-        20,
+        timeout,
     )
     return done.stdout.strip().splitlines()[-1]

@@ -174,7 +174,7 @@ class Lab:
     def start_isp(self, n4=0, n6=0, seed=1):
         """Start the BGP speaker. It tries to connect until r1 answers."""
         ((node, about),) = self.plan.having("speaker").items()
-        n4, n6 = min(n4, about.get("most", n4)), n6 if "hop6" in about else 0
+        n6 = n6 if "hop6" in about else 0
         argv = [sys.executable, os.path.join(ROOT, "tests", "lab", "bgp_speaker.py")]
         argv += ["--peer", about["peer"], "--local-as", str(about["as"])]
         argv += ["--next-hop4", about["hop4"], "--next-hop6", about.get("hop6", "::")]

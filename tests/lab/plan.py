@@ -18,7 +18,8 @@
     flowspec = true                     of r1: fpm-flowspec and ExaBGP beside its FRR
     speaker = {peer = "192.0.2.1", as = 65540, hop4 = "192.0.2.2", hop6 = "2001:db8::2"}
                                         a BGP speaker that announces a made-up Internet. Without
-                                        hop6 it has IPv4 only; `most = 10000` is a limit
+                                        hop6 it has IPv4 only; `routes = 500` is the number of its
+                                        IPv4 routes without ROUTES= of the command line
 
 r1 is the router of the folder, and each `box` is a further router of this kind. r1 runs FRR if the
 folder has `frr.conf`, BIRD if the folder has `bird.conf`, otherwise no routing daemon. The routing
@@ -40,6 +41,7 @@ import tomllib
 from lib import netns
 
 ROUTER, WIRES = "r1", "r1-dp"
+ROUTES = 100000  # IPv4 routes of a BGP speaker, unless the scenario or the command line says otherwise
 
 _EVERYWHERE = {
     "net.ipv4.conf.all.rp_filter": 0,
@@ -105,6 +107,12 @@ class Plan:
     def having(self, word):
         """Return {node: value} of the nodes with the key `word`."""
         return {node: about[word] for node, about in self.about.items() if word in about}
+
+    def routes(self, asked):
+        """Return the number of IPv4 routes of the BGP speaker. `asked`: the number of the command line, or
+        None."""
+        (about,) = self.having("speaker").values()
+        return asked or about.get("routes", ROUTES)
 
     def ports_of(self, box):
         """Return the ports of a box: [(name of the TAP, node at the other end, interface there)]."""

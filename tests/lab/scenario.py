@@ -4,7 +4,8 @@
 
     scenario.py [NAME]    without a name: print the list of scenarios
     ONCE=1                do not leave it up
-    ROUTES=N, SEED=N      number and seed of the routes of the BGP speaker, if there is one
+    ROUTES=N, SEED=N      number and seed of the routes of the BGP speaker, if there is one (default: the
+                          number in topology.toml, or 100,000)
     KEEP=1                leave the lab up after a failure too
     LAB=NAME              another lab than the one with plain names (lab.py)
 """
@@ -57,8 +58,9 @@ def readme(name):
     return Readme(os.path.join(SCENARIOS, name))
 
 
-def show(name, n4, seed):
-    """Return the function that shows one scenario."""
+def show(name, asked, seed):
+    """Return the function that shows one scenario. `asked`: the number of routes of the command line, or
+    None."""
 
     def build_and_prove(lab, screen):
         about = readme(name)
@@ -71,6 +73,7 @@ def show(name, n4, seed):
         lab.create()
         screen.step(f"network namespaces {', '.join(lab.plan.nodes)}")
         if lab.plan.having("speaker"):
+            n4 = lab.plan.routes(asked)
             lab.start_isp(n4, n4 // 5, seed)
         lab.start_routers()
         screen.step("fpm-dataplane" + runs(lab))
@@ -121,8 +124,9 @@ def main():
         return code
     name = sys.argv[1]
     try:
-        n4, seed = int(os.environ.get("ROUTES") or 100000), int(os.environ.get("SEED") or 1)
-        if not 100 <= n4 <= 1000000:
+        asked = int(words) if (words := os.environ.get("ROUTES")) else None
+        seed = int(os.environ.get("SEED") or 1)
+        if asked is not None and not 100 <= asked <= 1000000:
             raise ValueError
     except ValueError:
         print("ROUTES must be a number from 100 to 1000000, SEED a number.")
@@ -132,7 +136,7 @@ def main():
         print(f"{name} cannot be here: {reason}.")
         return 1
     make = lambda: Lab(os.environ.get("LAB", PLAIN), name)  # noqa: E731
-    return play.perform(make, show(name, n4, seed))
+    return play.perform(make, show(name, asked, seed))
 
 
 if __name__ == "__main__":

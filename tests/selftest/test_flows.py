@@ -121,3 +121,11 @@ def test_a_lab_of_one_router_is_as_before():
     plan = Plan(os.path.join(SCENARIOS, "static"))
 
     assert plan.boxes == ["r1"] and plan.nodes[:2] == ["r1", "r1-dp"] and len(plan.nodes) == len(set(plan.nodes))
+
+
+def test_the_command_line_sets_the_number_of_routes():
+    """ROUTES= replaces the number in topology.toml. Without both the number is 100,000."""
+    small, full = (Plan(os.path.join(SCENARIOS, name)) for name in ("cluster-vlb", "bgp-full-table"))
+
+    assert (small.routes(None), full.routes(None)) == (500, 100000)
+    assert small.routes(900000) == full.routes(900000) == 900000
