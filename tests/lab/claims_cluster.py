@@ -150,6 +150,7 @@ FAILING, UNROUTED = 60, 60  # flows of each pair while a part fails, and flows w
 BETWEEN = 30  # flows of each pair of the other boxes while a box dies
 NOISE = 0.1  # tolerated difference from the model: by chance a box gets a few flows more than another
 LATE_S = 1.0 * PATIENCE  # a packet that has not come after this time is lost
+DETECT_S = 3 * 0.7  # BFD: profile mesh
 TTL = 64
 DEFAULT, NOWHERE = "0.0.0.0/0", "203.0.113.77"
 WAIT = 120  # seconds until BGP between four boxes has settled
@@ -167,6 +168,7 @@ def cluster_vlb(lab):
     mesh.neighbors()
     yield mesh.nowhere("r2")
     yield mesh.link_dies("r2", "r4")
+    yield from mesh.box_hangs("r4")
     yield from mesh.box_dies("r4")
 
     found = {}
@@ -335,14 +337,32 @@ class _Mesh:
     def spreads(self, mode="vlb"):
         """Wait until each box has the expected next hops for the prefixes of the other boxes. In table
         main they are: in mode vlb only those of the default route, by all mesh links; with direct
-        routing the link to the box of the prefix. In VRF mesh they are always the link to that box."""
+        routing the link to the box of the prefix. In VRF mesh they are always the link to that box. Wait
+        until BFD is Up with all other boxes."""
         for box in self.boxes:
+            up = lambda b=box: self._bfd(b, "up")  # noqa: E731
+            wait_for(f"BFD of {box} is Up", lambda b=box, s=up: s() == self._links(b), up, ("dataplane", "bfdd"), WAIT)
             seat = self.seats[box]
             self._by(seat, DEFAULT, self._links(box), "main")
             for far in (x for x in self.boxes if x != box):
                 one = [self.port[box, far]]
                 self._by(seat, self.prefix[far], [] if mode == "vlb" else one, "main")
                 self._by(seat, self.prefix[far], one, "mesh")
+
+    def _bfd(self, box, state):
+        """Return the ports of a box whose BFD session with a box that is alive has this state, in the order of
+        _links()."""
+        devs = {row["dev"] for row in self.seats[box].dp.show("bfd") if row["state"] == state}
+        return [tap for tap in self._links(box) if tap in devs]
+
+    def _left_out(self, dead):
+        """Wait until BFD has removed a box from phase 1 of all others, while all links have carrier."""
+        for box in (x for x in self.boxes if x != dead):
+            seat, tap = self.seats[box], self.port[box, dead]
+            pruned = lambda s=seat: [row["dev"] for row in s.dp.show("bfd") if row["pruned"]]  # noqa: E731
+            wait_for(f"{box} to leave out {dead}", lambda p=pruned, t=tap: p() == [t], pruned, ("dataplane",), WAIT)
+            taps = _hops(seat, DEFAULT, "main")
+            check(taps == sorted(self._links(box)), "all links in the route, because they have carrier", taps)
 
     def _links(self, box, without=None):
         """Return the ports of the links of a box to the boxes that are alive, except for `without`."""
@@ -446,34 +466,62 @@ class _Mesh:
         self.spreads()
         return f"The link of {one} and {two} is pulled: {text}"
 
-    def box_dies(self, dead):
-        """Kill all programs of a box while packets flow between the others, pull its cables, and boot
-        it. Yields a sentence for each."""
+    def box_hangs(self, dead):
+        """Stop all programs of a box while packets flow between the others. Its cables keep their carrier. Let
+        the programs go on. Yields a sentence for each."""
+        pairs, hit = self._past(dead)
+        with contextlib.ExitStack() as stack:
+            watch = _Watch(self, pairs, stack)
+            with self.lab.stopped_box(dead):
+                text = self._silent(watch, dead, hit)
+                yield f"All programs of {dead} are stopped, and its cables keep their carrier: {text}"
+                resumed = time.monotonic()
+            self.spreads()
+            watch.go_on()
+            text, _ = watch.lost(hit, resumed, time.monotonic())
+            yield f"They go on, and BFD is Up again: {dead} is used as before. Of its share {text}. The others lose none."
+
+    def _silent(self, watch, dead, hit):
+        """Wait until the other boxes have left out a box that is silent from now on. Check that its share of
+        the flows loses packets until BFD detects it, and none afterwards. Returns a sentence."""
+        silent = time.monotonic()
+        self._left_out(dead)
+        found = time.monotonic()
+        watch.go_on()
+        text, last = watch.lost(hit, silent, found)
+        limit = DETECT_S + LATE_S
+        check(last < limit, f"the last lost packet within {limit:.1f} s (BFD: {DETECT_S:.1f} s)", last, LOGS)
+        return (
+            f"of its share, which is {len(hit)} of {watch.flows} flows between the other boxes, {text} (detection time of "
+            f"BFD: {1000 * DETECT_S:.0f} ms). Then all flows go on by the other boxes. The others lose none."
+        )
+
+    def _past(self, dead):
+        """Return pairs of the other boxes with their number of flows, and the flows that pass the box `dead`."""
         alive = [box for box in BOXES if box != dead]
         pairs = dict.fromkeys(zip(alive, alive[1:] + alive[:1]), BETWEEN)
         hit = set()
         for n, (box, far) in enumerate(pairs):
             hit |= self._flows_by(box, far, dead, n * BETWEEN, BETWEEN)
         _expected(hit, pairs, dead)
+        return pairs, hit
+
+    def box_dies(self, dead):
+        """Kill all programs of a box while packets flow between the others, pull its cables, and boot
+        it. Yields a sentence for each."""
+        alive = [box for box in BOXES if box != dead]
+        pairs, hit = self._past(dead)
         with contextlib.ExitStack() as stack:
             watch = _Watch(self, pairs, stack)
-            killed = time.monotonic()
             self.lab.kill_box(dead)
-            watch.each_loses(hit)
+            text = self._silent(watch, dead, hit)
+            yield f"All programs of {dead} are killed, and its cables keep their carrier: {text}"
             pulled = time.monotonic()
             self._cables(dead, False)
             self._without(dead, alive)
             watch.go_on()
-            text = watch.lost(hit, killed, pulled)
-            yield (
-                f"All programs of {dead} are killed, and its cables keep their carrier: of its share, which is "
-                f"{len(hit)} of {watch.flows} flows between the other boxes, {text}. The others lose none."
-            )
-            text = watch.lost(hit, pulled, time.monotonic())
-            yield (
-                f"Then the cables of {dead} are pulled: of its share {text}. All {watch.flows} flows go on by the other "
-                "boxes, which have no route to its port."
-            )
+            text, _ = watch.lost(hit, pulled, time.monotonic())
+            yield f"Then the cables of {dead} are pulled: {text}. The other boxes have no route to its port."
         self.boxes = alive
         for mode in scale.MODES:
             self.route(mode)
@@ -493,7 +541,7 @@ class _Mesh:
             self.neighbors()
             watch.go_on()
             watch.lost(hit, booted, plugged)
-            text = watch.lost(hit, plugged, time.monotonic())
+            text, _ = watch.lost(hit, plugged, time.monotonic())
             yield (
                 f"{dead} boots, gets its cables, has all {self.n4:,} routes in its FIB {took} s later, and is used as "
                 f"before: of its share {text}. The others lose none."
@@ -620,11 +668,6 @@ class _Watch:
         for stream in self.streams:
             stream.goes_on(self.sinks, 0)
 
-    def each_loses(self, hit):
-        """Wait until each of these flows has lost a packet."""
-        losers = lambda: {flow for flow, _ in self._lost(0, time.monotonic() - LATE_S)}  # noqa: E731
-        wait_for(f"packets of {len(hit)} flows to be lost", lambda: losers() >= hit, losers, LOGS)
-
     def _lost(self, begin, end):
         missing = self.whole.lost(self.sinks)
         sent = self.whole.sent
@@ -633,15 +676,15 @@ class _Watch:
     def lost(self, hit, begin, end):
         """Wait until packets that were sent before `end` have arrived or are lost. Check that only flows of
         the set `hit` have lost packets since `begin`. Return how many, and the time of the last of them, as
-        text."""
+        text, and the seconds from `begin` to the last of them."""
         wait_for("the last packets", lambda: time.monotonic() > end + LATE_S, lambda: "")
         lost, sent = self._lost(begin, end), self.whole.sent
         losers = {flow for flow, _ in lost}
         check(losers <= hit, f"only the {len(hit)} flows of the dead box to lose packets", sorted(losers - hit), LOGS)
         if not lost:
-            return "no packet is lost"
+            return "no packet is lost", 0.0
         last = max(sent[packet] - begin for packet in lost)
-        return f"{len(losers)} flows lose {len(lost)} packets, the last {1000 * last:.0f} ms later"
+        return f"{len(losers)} flows lose {len(lost)} packets, the last {1000 * last:.0f} ms later", last
 
 
 def _expected(hit, pairs, dead):

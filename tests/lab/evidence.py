@@ -9,6 +9,7 @@ import subprocess
 import time
 
 from lib import netns, probe
+from lib.dut import Control
 from lib.wait import PATIENCE, Timeout, eventually
 
 MUTE_S = 15  # the longest time for which other labs may keep the kernel from answering
@@ -57,12 +58,23 @@ def drops(lab):
 
 
 def transit(lab):
-    """Return, by name, the packets of each port and VLAN that the kernel did not send itself."""
-    while True:
-        own, sent = _sent_by_kernel(lab), lab.dp.ports()
-        sent |= {row["name"]: row for row in lab.dp.show("interfaces") if row["vlan"]}
-        if own == _sent_by_kernel(lab):  # otherwise the two counts are not of one moment
-            return {name: row["tx_packets"] - own[name] for name, row in sent.items()}
+    """Return, by name, the packets of each port and VLAN that neither the kernel nor BFD sent."""
+    control = Control(lab.dp.socket)
+    try:
+        while True:
+            own, sent = _sent_by_router(lab, control), control.ask("ports")
+            sent += [row for row in control.ask("interfaces") if row["vlan"]]
+            if own == _sent_by_router(lab, control):  # otherwise the two counts are not of one moment
+                return {row["name"]: row["tx_packets"] - own[row["name"]] for row in sent}
+    finally:
+        control.close()
+
+
+def _sent_by_router(lab, control):
+    found = collections.Counter(_sent_by_kernel(lab))
+    for row in control.ask("bfd"):
+        found[row["dev"]] += row["tx_packets"] + row["echo_tx_packets"]
+    return found
 
 
 def _sent_by_kernel(lab):

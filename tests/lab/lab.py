@@ -259,13 +259,28 @@ class Lab:
 
     def kill_box(self, box):
         """Kill all programs of a box at once. Its cables stay plugged in."""
-        dp, frr = self.dps[box], self.routers[box]
-        pids = [dp.process.pid]  # the supervisor first: it must not start another daemon
-        pids += self.pids(dp) + [frr.pid(daemon) for daemon in frr.daemons]
+        pids = self._programs(box)
         for pid in pids:
             procs.signal_pid(pid, signal.SIGKILL)
-        dp.process.wait()
+        self.dps[box].process.wait()
         eventually(lambda: not any(map(procs.is_alive, pids)), 10, what=f"the programs of {box} end")
+
+    def _programs(self, box):
+        """Return the processes of a box, the supervisor first: it must not start another daemon."""
+        dp, frr = self.dps[box], self.routers[box]
+        return [dp.process.pid, *self.pids(dp), *map(frr.pid, frr.daemons)]
+
+    @contextlib.contextmanager
+    def stopped_box(self, box):
+        """Stop all programs of a box, until the with block ends. Its cables stay plugged in."""
+        pids = self._programs(box)
+        try:
+            for pid in pids:
+                procs.stand_still(pid)
+            yield
+        finally:
+            for pid in reversed(pids):
+                procs.signal_pid(pid, signal.SIGCONT)
 
     def boot_box(self, box):
         """Start the programs of a killed box again, in the order of a boot. Its kernel, which is a new

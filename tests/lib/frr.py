@@ -292,10 +292,12 @@ class Neighbor(Frr):
 
 
 class Box(Neighbor):
-    """An FRR above a dataplane of its own: zebra sends it the routes."""
+    """An FRR above a dataplane of its own: zebra sends it the routes. Its daemons have the options of
+    the file `daemons`, as those of r1."""
 
     def _options(self):
-        return {**super()._options(), "zebra_options": "-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"}
+        found = _read_daemons(os.path.join(self.source, "daemons"))
+        return {**super()._options(), **{key: x for key, x in found.items() if key.endswith("_options")}}
 
 
 # The status of a command that finds nothing, for which vtysh does not fail either.
