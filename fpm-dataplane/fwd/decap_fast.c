@@ -383,7 +383,7 @@ fwd_decap_fast(struct burst *b)
 	kept = b->tag_bytes == 0 ? burst_open_matches(b, 0, &gone_on)
 				 : burst_open_matches(b, b->tag_bytes, &gone_on);
 	fwd_decap_gain(f, n - kept + gone_on, n);
-	b->segments = gone_on == kept;
+	b->segments = kept != 0 && gone_on == kept;
 	if (kept == n)
 		return;
 	burst_count_vrf(b);

@@ -86,6 +86,7 @@ burst_walk_timed(struct burst *b)
 static void
 burst_walk(struct burst *b)
 {
+	b->segments = false;
 	if (b->n <= FWD_FEW_MAX && fwd_few(b))
 		return;
 	if (b->fwd->timed) {
@@ -151,7 +152,7 @@ burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	b->ifidx = q->ifidx;
 	sampled = fwd_sample(b);
 	b->rx_cksum = q->rx_cksum;
-	b->vrf_counted = b->segments = false;
+	b->vrf_counted = false;
 	if (vlans)
 		of = fwd_look(b);
 	else
