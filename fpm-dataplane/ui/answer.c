@@ -478,10 +478,13 @@ void
 answer_more(struct answer *a)
 {
 	struct msg_query *q = a->query;
+	bool filter = q->kind == QUERY_FILTER;
 
 	a->query = NULL;
 	a->state = ANSWER_ASKING;
 	query_send(a->ui, q, a);
+	if (filter && a->state == ANSWER_ASKING)
+		answer_timeout_start(a, FILTER_WAIT_MS / 1000.);
 }
 
 bool

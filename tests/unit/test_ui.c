@@ -156,6 +156,34 @@ a_client_does_not_wait_for_the_end_of_a_build(void **state)
 	peer_close(&p);
 }
 
+/* The build begins between two parts of a long answer. */
+static void
+the_rest_of_a_list_does_not_wait_for_a_build(void **state)
+{
+	static const char said[] = "a ruleset is being read and built for 0.";
+	struct peer p = peer_open();
+	const char *error = NULL;
+	json_t *row;
+
+	t.n_routes = 1000;
+	t.hold_from = 2;
+	rib_hold(true);
+	peer_say(&p, "{\"show\": \"filter\"}\n");
+	wait_until(t.n_asked == 2);
+	filter_status.busy_since_ms = monotonic_ms();
+	do {
+		row = peer_row(&p);
+		error = json_string_value(json_object_get(row, "error"));
+		if (error != NULL)
+			assert_memory_equal(error, said, strlen(said));
+		json_decref(row);
+	} while (error == NULL);
+	filter_status.busy_since_ms = 0;
+	rib_hold(false);
+	t.hold_from = 0;
+	peer_close(&p);
+}
+
 static void
 a_client_may_leave_while_its_query_travels(void **state)
 {
@@ -692,6 +720,7 @@ main(void)
 		ui_test(a_client_that_does_not_read_delays_no_other),
 		ui_test(a_long_build_of_the_filter_is_told),
 		ui_test(a_client_does_not_wait_for_the_end_of_a_build),
+		ui_test(the_rest_of_a_list_does_not_wait_for_a_build),
 		ui_test(a_client_may_leave_while_its_query_travels),
 		ui_test(a_client_may_leave_between_two_slices),
 		ui_test(the_end_may_come_while_queries_travel),

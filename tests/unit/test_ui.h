@@ -96,6 +96,7 @@ static struct {
 	/* fake rib */
 	_Atomic uint64_t n_routes;     /* number of its rows */
 	_Atomic uint64_t n_asked;      /* queries for routes */
+	_Atomic uint64_t hold_from;    /* the first query that rib_hold() keeps */
 	_Atomic uint64_t n_summaries;  /* queries for a summary: one a second */
 	_Atomic uint64_t n_travelling; /* sent to rib and not answered yet */
 	_Atomic uint64_t max_asked;    /* largest requested slice */
@@ -171,7 +172,7 @@ fake_on_msg(struct worker *w, struct msg *m)
 			t.n_asked++;
 			t.n_travelling++;
 		}
-		if (w != &t.rib || !t.hold || t.n_held == 64) {
+		if (w != &t.rib || !t.hold || t.n_asked < t.hold_from || t.n_held == 64) {
 			fake_answer(q);
 			return;
 		}
