@@ -170,7 +170,7 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(DAEMON_OBJ) \
 # Link the daemon with forwarders that have no code for traces, sFlow, filters and uRPF (FWD_BLIND),
 # and in the same way with forwarders that have it.
 BLIND_SRC := $(call c_files,$(addprefix fpm-dataplane/fwd/,loop.c dispatch.c tx.c decap_fast.c fast*.c few.c \
-	tunnel.c vlan.c))
+	inner.c tunnel.c vlan.c))
 BLIND_BIN := $(addsuffix /fpm-dataplane,build/watch-blind build/watch-asking)
 $(BLIND_BIN): build/watch-%/fpm-dataplane: $(DAEMON_OBJ) $(O)/fpmctl
 	@mkdir -p $(@D)
