@@ -490,7 +490,7 @@ class _Mesh:
         watch.go_on()
         text, last = watch.lost(hit, silent, found)
         limit = DETECT_S + LATE_S
-        check(last < limit, f"the last lost packet within {limit:.1f} s (BFD: {DETECT_S:.1f} s)", last, LOGS)
+        check(0 < last < limit, f"lost packets, the last within {limit:.1f} s (BFD: {DETECT_S:.1f} s)", last, LOGS)
         return (
             f"of its share, which is {len(hit)} of {watch.flows} flows between the other boxes, {text} (detection time of "
             f"BFD: {1000 * DETECT_S:.0f} ms). Then all flows go on by the other boxes. The others lose none."
