@@ -466,7 +466,8 @@ adj_is_used(_Atomic uint8_t *used, uint32_t adj)
  * Let the fast stages for labels and outer headers take packets without a plain adjacency.
  * Move the packets that they do not take to the slow path.
  *
- * encap, tunnel, adj: a bit for each packet with such a path. `adj` has further paths, too.
+ * encap, tunnel: a bit for each packet whose path is PATH_ENCAP, or PATH_ONLINK
+ * adj            a bit for each other packet
  */
 static void
 burst_use_others(struct burst *b, uint64_t encap, uint64_t tunnel, uint64_t adj)

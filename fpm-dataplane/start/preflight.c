@@ -224,12 +224,17 @@ control_socket_probe(const char *path, int ms)
 	return rc;
 }
 
-/* Remove a socket to which an operator has given another owner or mode, if it is `ours`. */
+/*
+ * Remove a socket to which this process is denied access, because an operator has changed
+ * its owner or mode. Refuse this unless it is `ours`: another daemon may listen on it.
+ */
 static int
 control_socket_remove(const char *path, bool ours)
 {
-	int rc = ours && unlink(path) == 0 ? 0 : ours ? -errno : -EACCES;
+	int rc = -EACCES;
 
+	if (ours)
+		rc = unlink(path) < 0 ? -errno : 0;
 	if (rc < 0)
 		log_error("main: control socket not opened path=%s error=\"%s\" "
 			  "see=\"owner and mode of this socket\"",

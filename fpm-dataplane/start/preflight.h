@@ -22,9 +22,10 @@ int preflight_stack(void);
  *
  * A successor (restart/handover.h) checks only descriptors, threads and the place of the
  * control socket, because its predecessor still has the addresses and the socket;
- * preflight_listen() checks those when the predecessor has released them. A daemon that the service manager started again does
- * not check the addresses: it forwards without them, and tries them until they are free.
- * The check of the control socket waits for a daemon that is just ending.
+ * preflight_listen() checks those when the predecessor has released them. A daemon that the
+ * service manager started again does not check the addresses: it forwards without them, and
+ * tries them until they are free. The check of the control socket waits for a daemon that
+ * is just ending.
  *
  * The log has the reason of a refusal, and a warning for a port whose MTU is too small for
  * IPv6. All sockets of the check are closed at once, and the threads open their own
@@ -32,9 +33,9 @@ int preflight_stack(void);
  */
 int preflight(const struct config *conf, bool successor);
 /*
- * The checks of preflight() except those of descriptors and threads. A successor also
- * removes a control socket that is there but that it may not connect to: its predecessor has
- * closed it, and an operator has changed its owner or mode.
+ * The checks of preflight() except the checks of descriptors and threads. A successor also
+ * removes a control socket to which it is denied access: an operator has changed the owner
+ * or mode of its predecessor's socket.
  */
 int preflight_listen(const struct config *conf, bool successor);
 

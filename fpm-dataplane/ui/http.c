@@ -56,8 +56,9 @@ http_run(struct http *h)
 }
 
 /*
- * Return -errno if a connection waits and no descriptor is free for it, else 0. Test this
- * with a new file, because dup() succeeds although the system has no more files (ENFILE).
+ * Return -errno if a connection waits and no descriptor is free for it, else 0. To find out,
+ * open a file. If the system has too many open files (ENFILE), this fails, while dup() of
+ * an open file would succeed.
  */
 static int
 http_lacks_descriptor(const struct http *h)

@@ -447,8 +447,7 @@ tables_put(const struct ui *ui, struct buf *b)
 		{"rib_groups", "gauge", "groups", "", "Next-hop groups in use."},
 		{"rib_flows_moved_total", "counter", "flows_moved", "",
 		 "Route changes that moved flows of next hops that stay, because their "
-		 "group "
-		 "could get no further row."},
+		 "group could get no further row."},
 		{"rib_nexthop_ids", "gauge", "nexthop_ids", "",
 		 "Next-hop ids zebra has announced."},
 		{"rib_adjacencies", "gauge", "adjacencies", "",

@@ -101,8 +101,8 @@ exec sleep 60
 
 
 def test_a_log_on_a_full_disk_costs_no_rule(tmp_path):
-    """Each write to the log fails with ENOSPC, and the folder takes no more files. `run` serves the
-    events of ExaBGP. At its end it empties the table, and ends ExaBGP."""
+    """`run` continues to obey ExaBGP while each write to its log fails with ENOSPC, and its status file
+    cannot be written. When it ends, it empties the table and ends ExaBGP."""
     exabgp, folder = tmp_path / "exabgp", tmp_path / "run"
     exabgp.write_text(EXABGP.format(folder))
     exabgp.chmod(0o755)
