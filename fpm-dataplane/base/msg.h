@@ -113,6 +113,7 @@ struct msg_link {
 	/* [0] IPv4, [1] IPv6: routes by this interface do not count while it is not up */
 	bool ignore_linkdown[2];
 	bool ipv6_off; /* no IPv6 packet may leave by it */
+	bool no_ipv4;  /* it has no IPv4 address */
 	/* number of the VRF if the interface is a VRF device (MSG_VRF), else 0 */
 	uint16_t vrf;
 	char name[16];

@@ -167,6 +167,7 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	m->ignore_linkdown[0] = l->ignore_linkdown[0] || n->ignore_linkdown4_all;
 	m->ignore_linkdown[1] = l->ignore_linkdown[1];
 	m->ipv6_off = l->ipv6_off;
+	m->no_ipv4 = l->n_addr4 == 0;
 	m->vrf = l->vrf == FIB_VRF_NONE ? 0 : l->vrf;
 	m->tunnel = l->ifidx != 0 && n->iface[l->ifidx].tunnel && !n->iface[l->ifidx].svi;
 	m->gre = m->tunnel && tunnel_is_gre(&l->kernel.tunnel);

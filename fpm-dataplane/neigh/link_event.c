@@ -73,16 +73,19 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	struct neigh *n = ctx;
 	struct link *l = gone ? link_find(n, ka->ifindex) : link_get(n, ka->ifindex);
 	struct local *a;
-	bool lent;
+	bool lent, no_ipv4;
 
 	if (l == NULL)
 		return;
+	no_ipv4 = l->n_addr4 == 0;
 	a = local_find(n, l, ka);
 	lent = a != NULL && addr_is_lent(&a->addr);
 	if (!gone)
 		local_set(n, l, a, ka);
 	else if (a != NULL)
 		local_remove(n, l, a);
+	if (no_ipv4 != (l->n_addr4 == 0))
+		link_tell_settings(n, l);
 	if (l->ifidx != 0)
 		iface_publish(n, l->ifidx);
 	if (lent || (!gone && addr_is_lent(ka)))

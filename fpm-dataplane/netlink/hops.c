@@ -257,6 +257,7 @@ multipath_entry(struct fpm_hop *hop, const uint8_t *p, size_t left, uint8_t fami
 		.ifindex = (uint32_t)nh.rtnh_ifindex,
 		.weight = nh.rtnh_hops + 1u,
 		.onlink = (nh.rtnh_flags & RTNH_F_ONLINK) != 0,
+		.dead = (nh.rtnh_flags & RTNH_F_DEAD) != 0,
 	};
 	a = rta_hop_attrs(&attrs);
 	if (hop_decode(hop, &a, family) < 0)

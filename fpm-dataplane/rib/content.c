@@ -437,7 +437,7 @@ slots_are_variants(const struct rib *rib, uint32_t a, uint32_t b)
 	if (x->kind == SLOT_ID)
 		return slot_follows(x, slot_id(y), y->mtu_class);
 	for (uint32_t i = 0; i < x->n_legs; i++)
-		if (memcmp(&x->leg[i].hop, &y->leg[i].hop, sizeof(x->leg[i].hop)) != 0)
+		if (!next_hops_agree(&x->leg[i].hop, &y->leg[i].hop))
 			return false;
 	return true;
 }

@@ -128,8 +128,11 @@ event_hops(struct rib *rib, const struct kernel_event *ev)
 	if (ev->is_local ? nh_list_set_local_type(hops, r->rtm_type)
 			 : nh_list_set_type(hops, r->rtm_type))
 		return;
-	for (uint32_t i = 0; i < r->n_hops; i++)
+	for (uint32_t i = 0; i < r->n_hops; i++) {
 		stack_next_hop(rib, nh_list_push(hops), &r->hops[i]);
+		hops->v[i].dead = r->prefix.family == 4 && r->hops[i].dead &&
+				  hops->v[i].kind == PATH_NONE;
+	}
 	if (hops->n == 0)
 		next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
 	if (event_is_connected(ev))
@@ -196,6 +199,18 @@ kroute_joined(const struct rib *rib, const struct route *r, const struct kernel_
 	return 0;
 }
 
+/*
+ * Return true if the details of an IPv4 route with several next hops show that the record
+ * is of this route. The record's slot may differ from that of a deletion: Linux may have
+ * marked a next hop as dead since the last dump.
+ */
+static bool
+kroute_has_details(const struct kroute *kr, const struct kernel_event *ev)
+{
+	return kr->route->family == 4 && ev->route.n_hops > 1 && ev->route.nhid == 0 &&
+	       kr->details != 0 && kr->details == ev->details;
+}
+
 static uint32_t
 kroute_with_slot(const struct rib *rib, const struct route *r,
 		 const struct kernel_event *ev, uint32_t slot)
@@ -205,7 +220,8 @@ kroute_with_slot(const struct rib *rib, const struct route *r,
 
 	for (uint32_t i = kroute_first(k, r); i != 0; i = kroute_next(k, i))
 		if (kroute_has_key(&k->v[i], ev) && kroute_details_agree(&k->v[i], ev) &&
-		    slots_are_variants(rib, k->v[i].slot, slot) &&
+		    (slots_are_variants(rib, k->v[i].slot, slot) ||
+		     kroute_has_details(&k->v[i], ev)) &&
 		    kroute_has_members(&k->v[i], ev) &&
 		    (found == 0 || k->v[i].details == ev->details))
 			found = i;

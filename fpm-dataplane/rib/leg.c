@@ -467,5 +467,9 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(PATH_DOWN, 0);
 		return LEG_DOWN;
 	}
+	if (hop->dead && leg->link->no_ipv4) {
+		*path = PATH(PATH_DOWN, 0);
+		return LEG_DOWN;
+	}
 	return path_over_link(rib, leg, path);
 }

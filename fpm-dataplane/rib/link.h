@@ -21,6 +21,7 @@ struct link {
 	bool gre;                /* a tunnel of GRE, which takes MPLS labels */
 	bool ignore_linkdown[2]; /* IPv4, IPv6: without carrier its routes do not count */
 	bool ipv6_off;           /* no IPv6 packet may leave by it */
+	bool no_ipv4;            /* it has no IPv4 address */
 	bool lost_subnet;        /* a mark of link_rows(); false outside of it */
 	char name[16];
 	struct cds_list_head legs;

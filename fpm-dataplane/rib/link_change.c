@@ -27,6 +27,25 @@ link_routes_changed(struct rib *rib, uint32_t ifindex)
 			kernel_settle(rib, k->v[k->connected.v[i]].route);
 }
 
+/*
+ * Follow a link that got its first IPv4 address, or lost the last one. Linux no longer
+ * uses, or uses again, the next hops by it (fib_disable_ip(), fib_sync_up()).
+ */
+static void
+link_set_no_ipv4(struct rib *rib, struct link *link, bool no_ipv4)
+{
+	struct leg *leg;
+
+	if (link->no_ipv4 == no_ipv4)
+		return;
+	link->no_ipv4 = no_ipv4;
+	cds_list_for_each_entry (leg, &link->legs, on_link)
+		if (leg->hop.dead) {
+			slot_dirty(rib, leg->slot, SLOT_PATHS);
+			rib->words.due = true;
+		}
+}
+
 void
 rib_link_event(struct rib *rib, const struct msg_link *m)
 {
@@ -45,6 +64,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	}
 	changed |= link->ipv6_off != m->ipv6_off;
 	link->ipv6_off = m->ipv6_off;
+	link_set_no_ipv4(rib, link, m->no_ipv4);
 	if (!m->gone && strncmp(link->name, m->name, sizeof(link->name)) != 0)
 		rib->rules.due = true; /* rules name interfaces */
 	if (!m->gone)

@@ -130,7 +130,8 @@ member_add_hop(const struct member *m, uint32_t factor, struct nh_list *out)
 	}
 	*hop = m->nh->hop;
 	if (hop->kind == PATH_NONE)
-		hop->weight = weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX;
+		hop->weight = weight < NEXT_HOP_WEIGHT_MAX ? (uint32_t)weight
+							   : NEXT_HOP_WEIGHT_MAX;
 }
 
 /*

@@ -13,6 +13,15 @@
 #include "fib/rules.h"
 #include "rib/index.h"
 
+bool
+next_hops_agree(const struct next_hop *a, const struct next_hop *b)
+{
+	struct next_hop other = *b;
+
+	other.dead = a->dead;
+	return memcmp(a, &other, sizeof(other)) == 0;
+}
+
 void
 next_hop_special(struct next_hop *hop, enum path_kind kind)
 {

@@ -17,7 +17,13 @@
 struct next_hop {
 	struct ipaddr gw;
 	uint32_t ifindex;
-	uint32_t weight;
+	uint32_t weight : 31;
+	/*
+	 * IPv4 routes of the kernel: Linux has marked the next hop as dead. This counts only
+	 * while its link is up and has no IPv4 address. In other cases the state of the link
+	 * decides, which neigh reports before the next dump shows the mark.
+	 */
+	uint32_t dead : 1;
 	uint8_t gw_family;
 	uint8_t encap; /* enum hop_encap */
 	/* PATH_NONE: a next hop; else only a path, and all members above are zero */
@@ -34,6 +40,7 @@ struct next_hop {
 	uint32_t vrf_subnet : 1;
 };
 static_assert(sizeof(struct next_hop) == 32, "no padding: memcmp compares");
+#define NEXT_HOP_WEIGHT_MAX ((1u << 31) - 1)
 static_assert(FIB_MTU_MAX <= 1u << 10, "a class fits");
 
 struct nh_list {
@@ -42,6 +49,8 @@ struct nh_list {
 	bool unresolved; /* some member is not known yet */
 };
 
+/* Return true if the contents are equal. Whether the next hops are dead does not matter. */
+bool next_hops_agree(const struct next_hop *a, const struct next_hop *b);
 void next_hop_special(struct next_hop *hop, enum path_kind kind);
 /*
  * Set a next hop from a decoded event. The caller sets hop->stack (stack_next_hop()).

@@ -143,6 +143,7 @@ struct rtnl {
 	bool all_due;     /* read all tables again: events were lost, or memory was out */
 	bool silent_due;  /* read objects again that may have been deleted silently */
 	bool lives_due;   /* read routes with a limited lifetime again */
+	bool has_dead;    /* since the last dump, Linux has shown a dead next hop of IPv4 */
 	struct new_link
 		new_link[NEW_LINKS]; /* by ifindex; a collision forgets the older link */
 	uint32_t new_link_era;
@@ -239,6 +240,12 @@ void pass_rules_end(struct rtnl *r, uint8_t family);
  * has deleted the routes of the link.
  */
 bool link_may_have_lost(struct rtnl *r, const struct nlmsghdr *nlh);
+/*
+ * Return true if a message RTM_NEWLINK shows that Linux may use dead next hops of IPv4
+ * again, because their link is up (fib_sync_up()). It sends no message about them. If the
+ * link has an IPv4 address, rib uses them at once, without a dump.
+ */
+bool link_may_have_revived(const struct rtnl *r, const struct nlmsghdr *nlh);
 /* Let no link count as new. */
 void new_links_forget(struct rtnl *r);
 

@@ -31,6 +31,14 @@ new_links_forget(struct rtnl *r)
 }
 
 bool
+link_may_have_revived(const struct rtnl *r, const struct nlmsghdr *nlh)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+
+	return r->has_dead && (info->ifi_flags & IFF_UP) != 0;
+}
+
+bool
 link_may_have_lost(struct rtnl *r, const struct nlmsghdr *nlh)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);

@@ -106,6 +106,15 @@ nexthops_want(struct rtnl *r, const struct kernel_event *ev)
 	r->all_nexthops = r->silent_due = true;
 }
 
+static bool
+event_has_dead(const struct kernel_event *ev)
+{
+	for (uint32_t i = 0; i < ev->route.n_hops; i++)
+		if (ev->route.hops[i].dead)
+			return true;
+	return false;
+}
+
 static void
 pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_ms)
 {
@@ -128,6 +137,8 @@ pass_taken(struct rtnl *r, struct kernel_event *ev, bool dump, uint32_t expires_
 		r->held_labels = true;
 	else if (ev->kind == KERNEL_ROUTE)
 		r->held[ev->route.protocol] = true;
+	if (ev->kind == KERNEL_ROUTE && ev->route.prefix.family == 4)
+		r->has_dead |= event_has_dead(ev);
 	nexthops_want(r, ev);
 	/* The kernel deletes the IPv4 routes of the object without a message. */
 	if (ev->kind == KERNEL_NEXTHOP_DEL)

@@ -87,6 +87,7 @@ dump_plan(struct rtnl *r, enum dump_extent extent)
 	if (extent == DUMP_ALL)
 		job_add_labels(r);
 	r->whole = extent == DUMP_ALL;
+	r->has_dead &= !r->whole;
 }
 
 void
@@ -108,6 +109,7 @@ dump_plan_held(struct rtnl *r)
 		return;
 	}
 	jobs_begin(r);
+	r->has_dead = false;
 	job_add(r, DUMP_NEXTHOPS, 0, 0);
 	for (unsigned int p = 0; p < 256; p++)
 		if (r->held[p])

@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/if.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
 #include <stdio.h>
@@ -94,8 +95,10 @@ rtnl_on_address(struct rtnl *r, const struct nlmsghdr *nlh)
 			ifa->ifa_family != AF_INET6 || ifa->ifa_scope == RT_SCOPE_LINK;
 		return;
 	}
-	if (ifa->ifa_family != AF_INET6)
+	if (ifa->ifa_family != AF_INET6) {
+		r->silent_due |= r->has_dead; /* Linux uses its next hops again */
 		return;
+	}
 	rtnl_note_growth(r);
 	if (r->large && ev_is_active(&r->expiry))
 		return;
@@ -134,7 +137,8 @@ rtnl_on_event(struct rtnl *r, const struct nlmsghdr *nlh)
 	case RTM_DELLINK:
 		if (mnl_nlmsg_get_payload_len(nlh) < sizeof(struct ifinfomsg))
 			break;
-		r->silent_due |= link_may_have_lost(r, nlh);
+		r->silent_due |=
+			link_may_have_lost(r, nlh) || link_may_have_revived(r, nlh);
 		r->rules_due |= rule_names_link(r, nlh);
 		break;
 	case RTM_NEWNEXTHOP:

@@ -465,6 +465,43 @@ def test_a_link_of_a_multipath_route_is_set_down_and_up(both, family):
     both.fates = {}
 
 
+def test_the_last_address_of_a_link_of_a_multipath_route_is_deleted(both):
+    """Linux then marks the next hops by this link as dead, without a message, until the link gets an
+    address or comes up. It uses the next hops of routes that are added meanwhile."""
+    ext, later, single = both.ours.wires["ext"], "203.0.113.201", "203.0.113.202"
+    neighbor = f"neigh replace {ext.peer4} lladdr {ext.mac} dev ext0 nud permanent"
+    hops = f"nexthop {via(both, 'wan', 4)} nexthop {via(both, 'ext', 4)}"
+    by_ipv6 = hops.replace(f"via {ext.peer4}", f"via inet6 {ext.peer6}")
+
+    def uses(dst, names):
+        """Assert that the flows to `dst` leave by these wires."""
+        for router in both.both:
+            eventually(lambda r=router: used(r, dst) == names, 5, 0.02, f"{dst} by {names}")
+
+    def used(router, dst):
+        return {both.fate(router, dst, sport=6000 + n) for n in range(40)}
+
+    both.ip(f"route add {NET[4]} {hops}")
+    uses(HOST[4], {"wan", "ext"})
+    both.ip(f"addr del {ext.ip4}/26 dev ext0", neighbor)
+    uses(HOST[4], {"wan"})
+    both.ip(f"addr add {ext.ip4}/26 dev ext0", neighbor)
+    uses(HOST[4], {"wan", "ext"})
+    both.ip(f"addr del {ext.ip4}/26 dev ext0", neighbor, f"route add {later} {by_ipv6}")
+    uses(HOST[4], {"wan"})
+    uses(later, {"wan", "ext"})
+    both.ip(f"route add {single} via inet6 {ext.peer6} dev ext0")
+    both.agree("route added", {single: "ext"})
+    both.ip("link set ext0 down")
+    both.agree("link down", {single: "no route"})  # a dump has shown this
+    uses(HOST[4], {"wan"})
+    both.ip("link set ext0 up", neighbor)
+    uses(HOST[4], {"wan", "ext"})
+    both.ip(f"route del {later}", f"addr add {ext.ip4}/26 dev ext0", f"addr del {ext.ip4}/26 dev ext0")
+    both.ip(f"route del {NET[4]}")
+    both.agree("route with a dead next hop deleted", {HOST[4]: "no route", later: "no route"})
+
+
 def test_a_resilient_group(both):
     """A group of type resilient forwards by its members."""
     both.ip(f"nexthop add id 1 {via(both, 'wan', 4)}", f"nexthop add id 2 {via(both, 'alt', 4)}")

@@ -384,6 +384,20 @@ rig_link_ipv6(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool off)
 }
 
 void
+rig_link_ipv4(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool has_address)
+{
+	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+	m->ifindex = ifindex;
+	m->ifidx = ifidx;
+	m->up = true;
+	m->no_ipv4 = !has_address;
+	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
+void
 rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up)
 {
 	link_heard(g, ifindex, 0, vrf, up);

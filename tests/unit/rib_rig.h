@@ -87,6 +87,8 @@ void rig_go(struct rig *g);          /* apply, and run all rounds; no grace peri
 void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 /* As rig_link() of a link that is up, with IPv6 on or off. */
 void rig_link_ipv6(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool off);
+/* As rig_link() of a link that is up, with or without an IPv4 address. */
+void rig_link_ipv4(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool has_address);
 /*
  * As rig_link(); rib ignores the routes of `family` (4, 6) on the link while it is not up.
  */

@@ -507,7 +507,9 @@ details_are_the_order_of_next_hops_and_metrics_but_no_states(void **state)
 	uint32_t details = details_of("192.0.2.1", "192.0.2.2", 0, 0);
 
 	assert_int_not_equal(details, 0);
+	assert_false(sample.ev.route.hops[0].dead || sample.ev.route.hops[1].dead);
 	assert_int_equal(details, details_of("192.0.2.1", "192.0.2.2", RTNH_F_DEAD, 0));
+	assert_true(sample.ev.route.hops[0].dead && sample.ev.route.hops[1].dead);
 	assert_int_not_equal(details, details_of("192.0.2.2", "192.0.2.1", 0, 0));
 	assert_int_not_equal(details, details_of("192.0.2.1", "192.0.2.2", 0, 1400));
 	assert_int_not_equal(details,

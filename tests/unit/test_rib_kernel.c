@@ -294,6 +294,63 @@ routes_that_linux_chooses_by_the_ingress_interface_are_counted(void **state)
 	rig_free(g);
 }
 
+/* Send an event about a route with two next hops. `dead`: Linux marks the second as dead. */
+static void
+two_hops(struct rig *g, enum kernel_event_kind kind, bool dead, uint32_t details)
+{
+	struct kernel_event *ev =
+		rig_kernel_route(g, kind, "198.51.100.0/24", 0, "192.0.2.1", 11);
+
+	rig_kernel_hop(ev, "192.0.2.200", 12);
+	ev->route.hops[1].dead = dead;
+	ev->details = details;
+	rig_settle(g);
+}
+
+/*
+ * Linux marks the IPv4 next hops by a link as dead when its last IPv4 address goes, and
+ * when it is set down.
+ */
+static void
+a_dead_next_hop_is_not_used_while_its_link_has_no_ipv4_address(void **state)
+{
+	static const char both[] = "192.0.2.1@1*2048 192.0.2.200@2*2048";
+	struct rig *g = rig_two_ports();
+	uint32_t n;
+
+	two_hops(g, KERNEL_ROUTE, false, 7);
+	n = g->rib->kroutes.n;
+	rig_link_ipv4(g, 12, 2, false);
+	assert_seen(g, "198.51.100.1", both); /* the mark of Linux decides */
+	two_hops(g, KERNEL_ROUTE, true, 7);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_link_ipv4(g, 12, 2, true);
+	assert_seen(g, "198.51.100.1", both);
+	rig_link_ipv4(g, 12, 2, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	two_hops(g, KERNEL_ROUTE, false, 7);
+	assert_seen(g, "198.51.100.1", both);
+	assert_int_equal(g->rib->kroutes.n, n);
+	rig_free(g);
+}
+
+/* The message of a deletion has the marks of its time. */
+static void
+a_route_is_deleted_whichever_of_its_next_hops_are_dead(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	for (unsigned int dead = 0; dead < 4; dead++) {
+		two_hops(g, KERNEL_ROUTE, (dead & 1) != 0, 7);
+		assert_string_not_equal(rig_seen(g, "198.51.100.1"), "none");
+		two_hops(g, KERNEL_ROUTE_DEL, (dead & 2) != 0, 8); /* another route */
+		assert_string_not_equal(rig_seen(g, "198.51.100.1"), "none");
+		two_hops(g, KERNEL_ROUTE_DEL, (dead & 2) != 0, 7);
+		assert_seen(g, "198.51.100.1", "none");
+	}
+	rig_free(g);
+}
+
 #define assert_several_mtus(g, n)                                              \
 	do {                                                                   \
 		rig_go(g);                                                     \
@@ -645,6 +702,9 @@ main(void)
 			a_route_between_two_next_hops_counts_when_the_first_is_deleted),
 		cmocka_unit_test(
 			routes_that_linux_chooses_by_the_ingress_interface_are_counted),
+		cmocka_unit_test(
+			a_dead_next_hop_is_not_used_while_its_link_has_no_ipv4_address),
+		cmocka_unit_test(a_route_is_deleted_whichever_of_its_next_hops_are_dead),
 		cmocka_unit_test(an_appended_next_hop_of_another_mtu_is_counted),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
 		cmocka_unit_test(an_address_reported_twice_counts_once),

@@ -23,7 +23,7 @@ link_causes(struct rtnl *r, int type, unsigned int flags, unsigned int change)
 	} m = {.h = {.nlmsg_len = sizeof(m), .nlmsg_type = (uint16_t)type},
 	       .info = {.ifi_index = 7, .ifi_flags = flags, .ifi_change = change}};
 
-	return link_may_have_lost(r, &m.h);
+	return link_may_have_lost(r, &m.h) || link_may_have_revived(r, &m.h);
 }
 
 #define LINK_UP      1u
@@ -59,11 +59,26 @@ only_links_that_may_have_routes_cause_a_dump(void **state)
 	free(r);
 }
 
+/* A link that comes up may revive next hops that the last dump showed as dead. */
+static void
+a_link_that_is_up_causes_a_dump_while_next_hops_are_dead(void **state)
+{
+	struct rtnl *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	assert_false(link_causes(r, RTM_NEWLINK, LINK_CARRIER, LINK_UP));
+	r->has_dead = true;
+	assert_true(link_causes(r, RTM_NEWLINK, LINK_CARRIER, LINK_UP));
+	assert_false(link_causes(r, RTM_NEWLINK, 0, LINK_NEW));
+	free(r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_links_that_may_have_routes_cause_a_dump),
+		cmocka_unit_test(a_link_that_is_up_causes_a_dump_while_next_hops_are_dead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
