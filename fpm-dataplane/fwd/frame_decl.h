@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of frame.h, which frame_x86.h and frame_plain.h define.
+ * The functions of frame_header.h, which frame_x86.h and frame_plain.h define.
  *
  * Private to fwd/. The functions write the frame.                               [fwd-n]
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* frame_plain: the functions of frame.h for any CPU. */
+/* frame_plain: the functions of frame_decl.h for any CPU. */
 #ifndef FWD_FRAME_PLAIN_H
 #define FWD_FRAME_PLAIN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * frame_x86: the functions of frame.h for x86-64. An Ethernet header is one vector
+ * frame_x86: the functions of frame_decl.h for x86-64. An Ethernet header is one vector
  * (SSE4.1).
  */
 #ifndef FWD_FRAME_X86_H
