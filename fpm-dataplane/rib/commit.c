@@ -177,8 +177,8 @@ commit_now(struct rib *rib, bool local)
 }
 
 /*
- * Log if a VRF lacks prefixes of table local for lack of memory, and when it has them
- * again.
+ * Log that a VRF lacks prefixes of table local because memory ran out, and later that it
+ * has them.
  */
 static void
 commit_log_local(struct rib *rib, bool complete)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The hooks that write the checkpoint. Without a checkpoint they do nothing. While it is
- * quiesced they note the numbers of the changed objects. [rib].
+ * quiesced they note the numbers of the changed objects. [rib]
  */
 #ifndef RIB_MIRROR_H
 #define RIB_MIRROR_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nexthop ids of the present session and of the kernel: singletons and groups. [rib]. */
+/* Nexthop ids of the present session and of the kernel: singletons and groups. [rib] */
 #ifndef RIB_NEXTHOP_H
 #define RIB_NEXTHOP_H
 

@@ -60,9 +60,10 @@ uint64_t rib_checkpoint_alive_ms(int fd);
 uint64_t rib_checkpoint_routes(int fd);
 
 /*
- * Set the number of attempts back to `attempts`, the number that a process found at its
- * start, after this process has ended without a crash: the checkpoint did not crash it. No
- * effect unless exactly one attempt was added since. [main]
+ * Undo the attempt that this process added to the number of attempts of a checkpoint. Call
+ * it when the process ends without a crash, because the checkpoint then caused no crash.
+ * `attempts`: the number at the start of the process. No effect unless exactly one attempt
+ * was added since. [main]
  */
 void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes and the tables that they are in, found by table and prefix, or by number. [rib].
+ * Routes and the tables that they are in, found by table and prefix, or by number. [rib]
  * This header does not use struct rib.
  */
 #ifndef RIB_ROUTES_H
@@ -170,8 +170,8 @@ tables_count(struct rib_tables *t, uint32_t table, uint8_t family, int by)
 }
 
 /*
- * Return the end of a walk in slices over routes of all tables, by number from 1, main
- * first.
+ * Return the last place of a walk in slices over the routes of all tables. Places begin at
+ * 1. The routes of table main have the first places.
  */
 static inline uint32_t
 tables_walk_end(const struct rib_tables *t)

@@ -74,7 +74,10 @@ rule_is_for_all(const struct rule *rule)
 	       rule->label.mask == 0 && rule->iif[0] == '\0';
 }
 
-/* Return true if the rule needs the FIB of a table other than local and main. */
+/*
+ * Return true if the rule needs the FIB of a table other than local and main, or a view of
+ * a table for suppress_prefixlength.
+ */
 static bool
 rule_needs_fib(const struct rib *rib, const struct rule *rule)
 {

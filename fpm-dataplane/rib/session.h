@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sessions of zebra: one generation for each connection. [rib]. */
+/* Sessions of zebra: one generation for each connection. [rib] */
 #ifndef RIB_SESSION_H
 #define RIB_SESSION_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Entries of fib->sid: one for each different action with its table or next hop. [rib].
+ * Entries of fib->sid: one for each different action with its table or next hop. [rib]
  * Legs have references to entries. They give the references back by reclaim.h, so that an
  * entry is reused only when no forwarder can still read it.
  */

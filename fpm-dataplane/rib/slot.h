@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots of fib->group. [rib]. */
+/* Slots of fib->group. [rib] */
 #ifndef RIB_SLOT_H
 #define RIB_SLOT_H
 

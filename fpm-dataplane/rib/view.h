@@ -19,8 +19,9 @@ struct route;
 struct vrf;
 
 /*
- * Fill the chain of a view: the tables of the sources that cover its own, the longest
- * first, then its table. Return true if it has changed: then the walk of resync.c is due.
+ * Fill the chain of a view. First come the tables of the sources that cover the source of
+ * the view, the longest prefix first. The table of the view is last. Return true if the
+ * chain has changed: then the walk of resync.c is due.
  */
 bool view_set_chain(struct rib *rib, struct vrf *view);
 /*
