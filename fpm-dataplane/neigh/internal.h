@@ -403,8 +403,9 @@ struct link *link_get(struct neigh *n, uint32_t ifindex);
 void link_free(struct neigh *n, struct link *l);
 void link_free_all(struct neigh *n);
 /*
- * Return the VRF with this ifindex, or the VRF that the link with this ifindex is in, also
- * by a bond, bridge or team. NULL: none, as for ifindex 0.
+ * Return the VRF with this ifindex, or the VRF that the link with this ifindex is in. A
+ * member of a bond, bridge or team is in the VRF of that device. NULL: no VRF, or the
+ * ifindex is 0.
  */
 const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
 /* Return the bond, bridge or team of an interface of ours (not its VRF); NULL: none. */

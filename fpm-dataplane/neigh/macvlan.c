@@ -120,7 +120,7 @@ macs_make(struct neigh *n, uint16_t on)
 		n_entries *= 2;
 	macs = calloc(1, sizeof(*macs) + n_entries * sizeof(macs->entry[0]));
 	if (macs == NULL)
-		abort(); /* out of memory for 64 octets for each macvlan, or a few more */
+		abort(); /* out of memory: 32 to 64 octets a macvlan, or 128 for a few */
 	macs->mask = n_entries - 1;
 	for (uint16_t i = iface_first_on(n, on); i != 0; i = iface_next_on(n, i))
 		if (n->iface[i].kernel.macvlan != KMON_NO_MACVLAN &&

@@ -131,7 +131,7 @@ tunnels_make(struct neigh *n)
 		n_entries *= 2;
 	tunnels = calloc(1, sizeof(*tunnels) + n_entries * sizeof(tunnels->entry[0]));
 	if (tunnels == NULL)
-		abort(); /* out of memory for 8 octets a tunnel, or a few more */
+		abort(); /* out of memory: 8 to 16 octets a tunnel, or 32 for a few */
 	tunnels->mask = n_entries - 1;
 	n->n_tunnel_entries = 0;
 	n->tunnels_shared = false;

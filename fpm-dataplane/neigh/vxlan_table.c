@@ -120,7 +120,7 @@ vxlans_make(struct neigh *n)
 		n_entries *= 2;
 	vxlans = calloc(1, sizeof(*vxlans) + n_entries * sizeof(vxlans->entry[0]));
 	if (vxlans == NULL)
-		abort(); /* out of memory for 8 octets an interface, or a few more */
+		abort(); /* out of memory: 8 to 16 octets an interface, or 32 for a few */
 	vxlans->mask = n_entries - 1;
 	n->n_svis_up = n->n_svis_other = 0;
 	n->n_vxlan_entries = n->vxlan_cursor = 0;
