@@ -40,7 +40,7 @@ void ports_release(struct port *port);
 void ports_close(struct port *port, bool failed);
 
 /*
- * Return true if two daemons can have all ports open at a time. ports_could_be_shared()
+ * Return true if two daemons can have all ports open at once. ports_could_be_shared()
  * checks the ports of a configuration, ports_are_shared() checks the open ports.
  */
 bool ports_could_be_shared(const struct config *conf);

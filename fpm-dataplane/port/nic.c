@@ -255,7 +255,7 @@ nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes
 	return nic_check_limits(port, &info, n_rxq, mtu_bytes, why, why_size);
 }
 
-/* Set the largest MTU of the port: of its device and of the buffers of `pool`. */
+/* Set the largest MTU that the device and the buffers of `pool` both allow. */
 static void
 nic_mtu_max_set(struct port *port, const struct rte_eth_dev_info *info,
 		struct rte_mempool *pool)

@@ -78,7 +78,7 @@ struct port {
 	struct if_counters base;   /* counters of its ifidx when it was added */
 	/* a new number at each publication, because the counters begin at 0 */
 	uint32_t opening;
-	bool tap_kept;            /* the TAP's descriptor is from the predecessor */
+	bool tap_kept;            /* port_open() got the descriptor of an existing TAP */
 	bool tap_new;             /* the TAP was made by port_open() */
 	struct tap tap;           /* W:punt after the start, except the number of its fd */
 	struct rte_mempool *pool; /* packet buffers, the same for all ports */
@@ -183,8 +183,8 @@ void port_release(struct port *port);
 void port_publish(struct port *slot, const struct port *port);
 
 /*
- * Return true if two processes can open the device at a time and each receives all frames.
- *                                                                          [any thread]
+ * Return true if two processes can have the device open at the same time and each receives
+ * all frames.                                                              [any thread]
  */
 bool port_is_shared(const char *device);
 
