@@ -106,7 +106,7 @@ check_daemon(struct exam *e)
 		finding_fix(e, "journalctl -u fpm-dataplane -e");
 	} else if (errno == EACCES || errno == EPERM) {
 		finding_add(e, VERDICT_FAIL, "",
-			    "access denied: only root and its group have access");
+			    "access denied: only root and the socket's group have access");
 		finding_cost(e,
 			     "The checks that need the daemon were skipped. Members of the "
 			     "group fpm-dataplane have access, root can run all checks:");

@@ -53,8 +53,8 @@ statics_check(struct exam *e, const char *vtysh, const char *version)
 	if (zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, statics_on_line, &s) <
 	    0) {
 		finding_add(e, VERDICT_WARN, "static-routes",
-			    "FRR %s fails with some static routes; the static routes here "
-			    "are unknown",
+			    "FRR %s fails with some static routes; the static routes of "
+			    "this router are not known",
 			    version);
 		finding_cost(e,
 			     "'%s' gives no configuration. A static route of this FRR "
