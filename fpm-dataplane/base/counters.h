@@ -143,7 +143,7 @@ unsigned int counters_blocks(struct counters *const **blocks);
 uint64_t counters_reason(enum reason reason);
 void counters_port(unsigned int ifidx, struct if_counters *sum);
 /*
- * Store the present counts of the number `ifidx`, which an interface gets now. [neigh].
+ * Store the present counts of the number `ifidx`, which an interface gets now. [neigh]
  * counters_interface() and counters_urpf() subtract these counts, because another interface
  * may have had the number before. The interface is published in the FIB afterwards, with
  * release, so a reader that finds it there also sees these counts.

@@ -33,8 +33,8 @@ struct filter_word {
 	unsigned int of; /* `show` commands that have the word, as bits */
 	enum filter_kind kind;
 	bool hops;
-	const char *const
-		*values; /* all accepted values, NULL ends the list; NULL: any value */
+	/* the accepted values, with NULL after the last one; no list: any value */
+	const char *const *values;
 };
 extern const struct filter_word filter_word[N_FILTER_WORD];
 

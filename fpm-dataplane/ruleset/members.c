@@ -17,7 +17,7 @@
 
 #define ARRAY_MAX   32u   /* new sets with more addresses are Poptries */
 #define ARRAY_GROWN 256u  /* with more elements the set is built again as a Poptrie */
-#define SMALL_MAX   1000u /* prefixes of a new Poptrie in the small form */
+#define SMALL_MAX   1000u /* a new Poptrie with more prefixes has the large form */
 #define SMALL_GROWN 8000u /* with more prefixes the set is built again in the large form */
 #define SEARCH_MAX  10000000u /* comparisons of one change */
 
