@@ -10,7 +10,10 @@
 
 #include "fwd/burst.h"
 
-/* A prime, so that it shares no period with the loop, for example with the flushes. */
+/*
+ * A prime. With another number, all timed rounds could be rounds with a periodic event such
+ * as a flush, or none of them.
+ */
 #define CYCLES_EVERY 251
 
 /* Add the time since the last mark to stage `c`. */
