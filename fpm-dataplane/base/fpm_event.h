@@ -74,7 +74,7 @@ struct fpm_hop {
 	uint8_t gw_family; /* 0: no gateway (the destination is on the link), 4, 6 */
 	uint8_t encap;     /* enum hop_encap */
 	bool onlink;
-	bool dead;        /* RTNH_F_DEAD of one of several next hops: Linux does not use it */
+	bool dead; /* RTNH_F_DEAD of one of several next hops: Linux does not use it */
 	uint8_t n_labels; /* HOP_MPLS; 0: no label, or more than LABELS_MAX */
 	/*
 	 * 20 bits each, host order, outermost first. HOP_SEG6: n_labels words of

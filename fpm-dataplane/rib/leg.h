@@ -34,9 +34,9 @@ enum leg_class {
 	 * has found the neighbor dead; or IPv6 is off on the link.
 	 */
 	LEG_FAILED,
-	LEG_SPECIAL,    /* a type without a next hop, for example a blackhole */
-	LEG_FOREIGN,    /* the link is no port, and the kernel does not get the packets */
-	LEG_ENCAP,      /* forwarders do not have the encapsulation, or no entry for it */
+	LEG_SPECIAL, /* a type without a next hop, for example a blackhole */
+	LEG_FOREIGN, /* the link is no port, and the kernel does not get the packets */
+	LEG_ENCAP,   /* forwarders do not have the encapsulation, or no entry for it */
 	/* The link is down, or no adjacency was left, or Linux has marked it (hop.dead). */
 	LEG_DOWN,
 	LEG_UNRESOLVED, /* the next hop or its interface is not known */
