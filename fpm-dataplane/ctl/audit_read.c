@@ -209,7 +209,7 @@ audit_on_rib(const json_t *row, const char *text, void *ctx)
 		struct entry *e;
 		bool ip6;
 
-		if (prefix_parse(json_string_value(prefix), &p, NULL) < 0)
+		if (prefix_parse(item_str(prefix), &p, NULL) < 0)
 			continue;
 		ip6 = p.family == 6;
 		if (!is_noted[ip6]) {
