@@ -37,7 +37,7 @@ enum leg_class {
 	LEG_SPECIAL, /* a type without a next hop, for example a blackhole */
 	LEG_FOREIGN, /* the link is no port, and the kernel does not get the packets */
 	LEG_ENCAP,   /* forwarders do not have the encapsulation, or no entry for it */
-	/* The link is down, or no adjacency was left, or Linux has marked it (hop.dead). */
+	/* The link is down; or no adjacency was left; or Linux has marked it as dead. */
 	LEG_DOWN,
 	LEG_UNRESOLVED, /* the next hop or its interface is not known */
 };

@@ -28,8 +28,8 @@ link_routes_changed(struct rib *rib, uint32_t ifindex)
 }
 
 /*
- * Follow a link that got its first IPv4 address, or lost the last one. Linux no longer
- * uses, or uses again, the next hops by it (fib_disable_ip(), fib_sync_up()).
+ * Follow a link that lost its last IPv4 address, or got its first one. Linux stops to use
+ * the next hops by the link (fib_disable_ip()), or uses them again (fib_sync_up()).
  */
 static void
 link_set_no_ipv4(struct rib *rib, struct link *link, bool no_ipv4)

@@ -19,9 +19,9 @@ struct next_hop {
 	uint32_t ifindex;
 	uint32_t weight : 31;
 	/*
-	 * IPv4 routes of the kernel: Linux has marked the next hop as dead. This counts only
-	 * while its link is up and has no IPv4 address. In other cases the state of the link
-	 * decides, which neigh reports before the next dump shows the mark.
+	 * IPv4 routes of the kernel: Linux has marked the next hop as dead. rib obeys the mark
+	 * only while the link is up and has no IPv4 address. Otherwise the state of the link
+	 * decides, because rib learns it from neigh earlier than the mark from a dump.
 	 */
 	uint32_t dead : 1;
 	uint8_t gw_family;

@@ -143,7 +143,7 @@ struct rtnl {
 	bool all_due;     /* read all tables again: events were lost, or memory was out */
 	bool silent_due;  /* read objects again that may have been deleted silently */
 	bool lives_due;   /* read routes with a limited lifetime again */
-	bool has_dead;    /* since the last dump, Linux has shown a dead next hop of IPv4 */
+	bool has_dead;    /* the last dump, or a later event, has a dead next hop of IPv4 */
 	struct new_link
 		new_link[NEW_LINKS]; /* by ifindex; a collision forgets the older link */
 	uint32_t new_link_era;

@@ -420,7 +420,7 @@ def test_a_tap_whose_name_is_taken_is_told(own_dut):
 def test_who_may_not_ask_is_told_so(dut):
     """The doctor says that a user has no access to the running daemon. It shows no command that starts
     the daemon, and its exit code is not 0. The test runs a copy of fpmctl in another folder, because
-    the user `nobody` may be unable to read the clone."""
+    other users than root may have no right to read the clone."""
     ctl = shutil.copy(dut.daemon.ctl, dut.dir)
     done = subprocess.run([ctl, "-s", dut.socket, "--json", "doctor", "daemon"],
                           capture_output=True, text=True, check=False, user=65534, group=65534,

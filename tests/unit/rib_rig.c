@@ -308,17 +308,16 @@ rig_nh_del(struct rig *g, uint32_t id)
 	rig_event(g, FPM_NEXTHOP_DEL)->nhid = id;
 }
 
+/* Send rib the state of a link, whose name is `letter` and its ifindex. */
 static void
-tunnel_heard(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up, bool gre)
+link_heard(struct rig *g, char letter, const struct msg_link *state)
 {
 	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+	struct msg head = m->m;
 
-	m->ifindex = ifindex;
-	m->ifidx = ifidx;
-	m->tunnel = true;
-	m->gre = gre;
-	m->up = up;
-	snprintf(m->name, sizeof(m->name), "t%u", ifindex);
+	*m = *state;
+	m->m = head;
+	snprintf(m->name, sizeof(m->name), "%c%u", letter, m->ifindex);
 	rib_on_msg(g->rib, &m->m);
 	rig_go(g);
 }
@@ -326,81 +325,61 @@ tunnel_heard(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up, bool gre)
 void
 rig_tunnel(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
 {
-	tunnel_heard(g, ifindex, ifidx, up, true);
+	link_heard(g, 't',
+		   &(struct msg_link){.ifindex = ifindex,
+				      .ifidx = ifidx,
+				      .tunnel = true,
+				      .gre = true,
+				      .up = up});
 }
 
 void
 rig_tunnel_of_ip(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
 {
-	tunnel_heard(g, ifindex, ifidx, up, false);
-}
-
-static void
-link_heard(struct rig *g, uint32_t ifindex, uint16_t ifidx, uint16_t vrf, bool up)
-{
-	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
-
-	m->ifindex = ifindex;
-	m->ifidx = ifidx;
-	m->vrf = vrf;
-	m->up = up;
-	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
-	rib_on_msg(g->rib, &m->m);
-	rig_go(g);
+	link_heard(g, 't',
+		   &(struct msg_link){
+			   .ifindex = ifindex, .ifidx = ifidx, .tunnel = true, .up = up});
 }
 
 void
 rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
 {
-	link_heard(g, ifindex, ifidx, 0, up);
+	link_heard(g, 'p',
+		   &(struct msg_link){.ifindex = ifindex, .ifidx = ifidx, .up = up});
 }
 
 void
 rig_link_ignoring(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up, uint8_t family)
 {
-	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+	struct msg_link state = {.ifindex = ifindex, .ifidx = ifidx, .up = up};
 
-	m->ifindex = ifindex;
-	m->ifidx = ifidx;
-	m->up = up;
-	m->ignore_linkdown[family == 6] = true;
-	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
-	rib_on_msg(g->rib, &m->m);
-	rig_go(g);
+	state.ignore_linkdown[family == 6] = true;
+	link_heard(g, 'p', &state);
 }
 
 void
 rig_link_ipv6(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool off)
 {
-	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
-
-	m->ifindex = ifindex;
-	m->ifidx = ifidx;
-	m->up = true;
-	m->ipv6_off = off;
-	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
-	rib_on_msg(g->rib, &m->m);
-	rig_go(g);
+	link_heard(
+		g, 'p',
+		&(struct msg_link){
+			.ifindex = ifindex, .ifidx = ifidx, .up = true, .ipv6_off = off});
 }
 
 void
 rig_link_ipv4(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool has_address)
 {
-	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
-
-	m->ifindex = ifindex;
-	m->ifidx = ifidx;
-	m->up = true;
-	m->no_ipv4 = !has_address;
-	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
-	rib_on_msg(g->rib, &m->m);
-	rig_go(g);
+	link_heard(g, 'p',
+		   &(struct msg_link){.ifindex = ifindex,
+				      .ifidx = ifidx,
+				      .up = true,
+				      .no_ipv4 = !has_address});
 }
 
 void
 rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up)
 {
-	link_heard(g, ifindex, 0, vrf, up);
+	link_heard(g, 'p', &(struct msg_link){.ifindex = ifindex, .vrf = vrf, .up = up});
 }
 
 void
