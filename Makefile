@@ -134,7 +134,7 @@ $(O)/version: FORCE
 FORCE:
 
 # Targets that compile nothing, or that compile by another make.
-NO_OBJECTS := help deps build demo lab lab-vm lab-down demo-down vtysh book check test test-all clean
+NO_OBJECTS := help deps build demo lab lab-vm lab-uml lab-down demo-down vtysh book check test test-all clean
 ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 endif
@@ -177,6 +177,11 @@ lab-vm: ## run and check a scenario in a virtual machine, whose kernel has VLANs
 	@$(if $(S),mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all)
 	@$(PY) tests/vm/run.py --lab $(S)
 
+lab-uml: ## run and check a scenario in user-mode-linux, a kernel that runs as a process and has one CPU (S=name ROUTES= UML_MIB=6144)
+	@$(if $(S),$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_VM)")
+	@$(if $(S),mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all)
+	@$(PY) tests/vm/run.py --lab-uml $(S)
+
 lab-down demo-down: ## remove the lab, in any state
 	@$(PY) tests/lab/lab.py down
 
@@ -195,7 +200,7 @@ help: ## print this list
 	sed -n 's/^\([a-z0-9 -]*\):.*## \(.*\)/  \1|\2/p' $(filter %Makefile %.mk,$(MAKEFILE_LIST)) | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: all deps build demo demo-down lab lab-vm lab-down vtysh format clean help
+.PHONY: all deps build demo demo-down lab lab-vm lab-uml lab-down vtysh format clean help
 
 # The copy of the tree in a package or an image has no tests.
 include $(wildcard tests/test.mk tests/fuzz/fuzz.mk tests/bench/bench.mk fpm-dataplane/dist/package.mk \

@@ -166,18 +166,19 @@ def cluster_vlb(lab):
         f"MiB of memory of each box: {_by_box(mesh.memory())}."
     )
     mesh.neighbors()
+    yield from mesh.audits()
     yield mesh.nowhere("r2")
+    found = {"vlb": mesh.measure("vlb")}
+    yield from _loads("vlb", found["vlb"])
     yield mesh.link_dies("r2", "r4")
     yield from mesh.box_hangs("r4")
     yield from mesh.box_dies("r4")
+    yield _one_more("vlb", mesh.three["vlb"], found["vlb"]["uniform"])
 
-    found = {}
-    for mode in scale.MODES[::-1]:
-        mesh.route(mode)
-        found[mode] = {"hot": mesh.hot(mode), "uniform": mesh.uniform(mode)}
-        for what, seen in found[mode].items():
-            yield f"{_MODES[mode]}, {what}: {seen['spoken']}"
-        yield _one_more(mode, mesh.three[mode], found[mode]["uniform"])
+    mesh.route("direct")
+    found["direct"] = mesh.measure("direct")
+    yield from _loads("direct", found["direct"])
+    yield _one_more("direct", mesh.three["direct"], found["direct"]["uniform"])
     for what in ("hot", "uniform"):
         most = {mode: max(found[mode][what]["loads"].values()) for mode in found}
         passed = {mode: found[mode][what]["boxes"] for mode in found}
@@ -193,11 +194,16 @@ def cluster_vlb(lab):
     )
 
     mesh.route("vlb")
-    for box, seat in mesh.seats.items():
-        yield f"Audit of {box}: {mesh.audit(seat)}"
+    yield from mesh.audits()
 
 
 _MODES = {"vlb": "Two phases", "direct": "Direct routing"}
+
+
+def _loads(mode, found):
+    """Yield the sentence of each kind of traffic that was measured in a mode."""
+    for what, seen in found.items():
+        yield f"{_MODES[mode]}, {what}: {seen['spoken']}"
 
 
 def _one_more(mode, three, four):
@@ -319,6 +325,11 @@ class _Mesh:
         """Audit a box. Return fpmctl's verdict."""
         return evidence.audit(seat, self.filling)
 
+    def audits(self):
+        """Audit all boxes. Yields a sentence for each."""
+        for box, seat in self.seats.items():
+            yield f"Audit of {box}: {self.audit(seat)}"
+
     def route(self, mode):
         """Change each box to a mode of routing, and wait until all use it with all routes."""
         no = "no " if mode == "direct" else ""
@@ -390,6 +401,10 @@ class _Mesh:
         return sum(seat.dp.counter("drop", "unreachable") for seat in self.seats.values())
 
     # -- traffic --
+
+    def measure(self, mode):
+        """Return what hot() and uniform() measure."""
+        return {"hot": self.hot(mode), "uniform": self.uniform(mode)}
 
     def hot(self, mode):
         """Send all flows of one pair. Return the loads and a sentence."""

@@ -11,6 +11,7 @@ build/vm/ has the output of the guests.
     run.py --part NAME [TESTS]  one guest with its own tests, or with TESTS, in pytest's words; build first
     run.py --list --all       print the names of the parts of --all; or of --package
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
+    run.py --lab-uml NAME     `make lab-uml`: the same with user-mode-linux (uml.py)
     run.py --uml TESTS        some tests that need no NICs, with user-mode-linux (uml.py); build first
     run.py --topotests WORDS  `make topotests-vm`: FRR's topotests, in the words of their run.py
     run.py --topotests-uml WORDS  the same with user-mode-linux (uml.py)
@@ -492,7 +493,7 @@ def main(words):
     if words[:1] == ["--list"]:
         print(*chosen_parts(words[1]), sep="\n")
         return 0
-    if words[:1] == ["--lab"]:
+    if words[:1] in (["--lab"], ["--lab-uml"]):
         code = no_scenario(words[1:])
         if code is not None:
             return code
@@ -521,6 +522,9 @@ def main(words):
                 return 1
             kernel.prepare()
             return run_topotests(kernel, " ".join(words[1:]))
+        if words[:1] == ["--lab-uml"]:
+            command = f"{ENVIRONMENT} ONCE=1 /usr/bin/python3 tests/lab/scenario.py {words[1]}"
+            return in_uml("lab-uml", f"cd {ROOT}\n{command}\n")
         if words[:1] == ["--topotests-uml"]:
             return run_topotests_uml(" ".join(words[1:]))
         if words[:1] == ["--uml"]:

@@ -19,7 +19,7 @@ import tempfile
 
 import guest
 
-MIB = 6144
+MIB = int(os.environ.get("UML_MIB") or 6144)  # of memory; `UML_MIB=18000 make lab-uml ...` gives it more
 PR_SET_PDEATHSIG = 1
 PROGRAMS = ("busybox", "modprobe")
 _libc = ctypes.CDLL(None)
