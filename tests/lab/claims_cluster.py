@@ -136,13 +136,21 @@ def _differ(one, other):
 # -- four boxes in a full mesh -----------------------------------------------------------------
 
 BOXES = ("r1", "r2", "r3", "r4")
-AS = 64500
+AS, FAMILIES = 64500, (4, 6)
 # By box: the node at its external port, an address behind this node and its prefix (n1 has the routes of
-# a BGP speaker instead), the node's address as BGP peer, and the loopback of the box in VRF mesh.
+# a BGP speaker instead), the node's address as BGP peer, and the loopback of the box in VRF mesh. Addresses of
+# both families are by family.
 OUTSIDE = {"r1": "n1", "r2": "n2", "r3": "n3", "r4": "n4"}
-HOST = {"r2": "198.51.100.65", "r3": "198.51.100.129", "r4": "198.51.100.193"}
-PREFIX = {"r2": "198.51.100.64/26", "r3": "198.51.100.128/26", "r4": "198.51.100.192/26"}
+HOST = {
+    4: {"r2": "198.51.100.65", "r3": "198.51.100.129", "r4": "198.51.100.193"},
+    6: {f"r{n}": f"2001:db8:c0:{n}::1" for n in (2, 3, 4)},
+}
+PREFIX = {
+    4: {"r2": "198.51.100.64/26", "r3": "198.51.100.128/26", "r4": "198.51.100.192/26"},
+    6: {f"r{n}": f"2001:db8:c0:{n}::/64" for n in (2, 3, 4)},
+}
 PEER = {box: f"192.0.2.{130 + 4 * n}" for n, box in enumerate(BOXES)}
+NODE = {4: PEER, 6: {box: f"2001:db8:e{n + 1}::2" for n, box in enumerate(BOXES)}}
 LOOPBACK = {box: f"192.0.2.{241 + n}" for n, box in enumerate(BOXES)}
 HOT, UNIFORM, EACH = 900, 120, 2  # flows of a hot pair, flows of each pair, packets of a flow
 FAIL_RATE = 100  # packets a second while a part fails: a busy machine forwards them, too
@@ -152,7 +160,7 @@ NOISE = 0.1  # tolerated difference from the model: by chance a box gets a few f
 LATE_S = 1.0 * PATIENCE  # a packet that has not come after this time is lost
 DETECT_S = 3 * 0.7  # BFD: profile mesh
 TTL = 64
-DEFAULT, NOWHERE = "0.0.0.0/0", "203.0.113.77"
+DEFAULT, NOWHERE = {4: "0.0.0.0/0", 6: "::/0"}, "203.0.113.77"
 WAIT = 120  # seconds until BGP between four boxes has settled
 
 
@@ -160,9 +168,10 @@ def cluster_vlb(lab):
     """Four boxes are one router: a packet crosses the mesh in two phases at most."""
     mesh = _Mesh(lab)
     took = mesh.converge(mesh.announced())
-    yield f"Each box has its own neighbor's BGP session, and n1's {mesh.n4:,} IPv4 routes: {_tables(mesh.sizes())}."
+    routes = f"{mesh.n[4]:,} IPv4 and {mesh.n[6]:,} IPv6 routes"
+    yield f"Each box has its own neighbor's BGP session, and n1's {routes}: {_tables(mesh.sizes())}."
     yield (
-        f"Seconds from n1's BGP session to all {mesh.n4:,} routes in the FIB: {_by_box(took)}. "
+        f"Seconds from n1's BGP session to all of these routes in the FIB: {_by_box(took)}. "
         f"MiB of memory of each box: {_by_box(mesh.memory())}."
     )
     mesh.neighbors()
@@ -170,6 +179,7 @@ def cluster_vlb(lab):
     yield mesh.nowhere("r2")
     found = {"vlb": mesh.measure("vlb")}
     yield from _loads("vlb", found["vlb"])
+    yield from _loads("vlb", mesh.measure("vlb", 6), "IPv6, ")
     yield mesh.link_dies("r2", "r4")
     yield from mesh.box_hangs("r4")
     yield from mesh.box_dies("r4")
@@ -178,6 +188,7 @@ def cluster_vlb(lab):
     mesh.route("direct")
     found["direct"] = mesh.measure("direct")
     yield from _loads("direct", found["direct"])
+    yield from _loads("direct", mesh.measure("direct", 6), "IPv6, ")
     yield _one_more("direct", mesh.three["direct"], found["direct"]["uniform"])
     for what in ("hot", "uniform"):
         most = {mode: max(found[mode][what]["loads"].values()) for mode in found}
@@ -200,10 +211,10 @@ def cluster_vlb(lab):
 _MODES = {"vlb": "Two phases", "direct": "Direct routing"}
 
 
-def _loads(mode, found):
+def _loads(mode, found, family=""):
     """Yield the sentence of each kind of traffic that was measured in a mode."""
     for what, seen in found.items():
-        yield f"{_MODES[mode]}, {what}: {seen['spoken']}"
+        yield f"{_MODES[mode]}, {family}{what}: {seen['spoken']}"
 
 
 def _one_more(mode, three, four):
@@ -230,8 +241,11 @@ def _own(box):
 
 def _tables(rows):
     """Return the prefixes of each FIB as text."""
-    least, most = min(row["mesh"] for row in rows.values()), max(row["main"] for row in rows.values())
-    return f"at least {least:,} prefixes in VRF mesh, and at most {most:,} in table main"
+    least = [min(row["mesh", family] for row in rows.values()) for family in FAMILIES]
+    most = [max(row["main", family] for row in rows.values()) for family in FAMILIES]
+    return (
+        f"at least {least[0]:,} + {least[1]:,} prefixes in VRF mesh, and at most {most[0]:,} + {most[1]:,} in table main"
+    )
 
 
 class _Mesh:
@@ -247,12 +261,13 @@ class _Mesh:
             (box, far): tap for box in BOXES for tap, far, _ in lab.plan.ports_of(box) if far in BOXES
         }
         told = wait_for("the BGP speaker answers", lambda: lab.isp("status"), lambda: "nothing", (), 60)
-        self.n4 = told["routes4"]
-        some = lab.isp("sample", count=1, seed=1)["ipv4"][0]
-        self.host = {"r1": some["host"], **HOST}
-        self.prefix = {"r1": some["prefix"], **PREFIX}
-        self.filling = WAIT + self.n4 // 50  # seconds for all routes
-        self.plain = None  # the largest number of prefixes of a table main without routes of BGP
+        self.n = {family: told[f"routes{family}"] for family in FAMILIES}
+        some = lab.isp("sample", count=1, seed=1)
+        some = {family: some[f"ipv{family}"][0] for family in FAMILIES}
+        self.host = {family: {"r1": some[family]["host"], **HOST[family]} for family in FAMILIES}
+        self.prefix = {family: {"r1": some[family]["prefix"], **PREFIX[family]} for family in FAMILIES}
+        self.filling = WAIT + sum(self.n.values()) // 50  # seconds for all routes
+        self.plain = None  # by family, the largest number of prefixes of a table main without routes of BGP
 
     # -- routing --
 
@@ -274,7 +289,7 @@ class _Mesh:
         def whole():
             rows = self.sizes()
             for box in BOXES:
-                if rows[box].get("mesh", 0) >= self.n4 + len(PREFIX) - 1:
+                if all(rows[box].get(("mesh", f), 0) >= self.n[f] + len(PREFIX[f]) - 1 for f in FAMILIES):
                     took.setdefault(box, round(time.monotonic() - since, 1))
             return took.keys() == set(BOXES)
 
@@ -287,28 +302,28 @@ class _Mesh:
                 f"BGP of {box} with the others",
                 lambda s=states: set(s().values()) == {"Established"}, states, LOGS, WAIT,
             )  # fmt: skip
-        self.plain = max(row["main"] for row in self.sizes().values())
+        rows = self.sizes()
+        self.plain = {family: max(row["main", family] for row in rows.values()) for family in FAMILIES}
         self.spreads()
         return {box: took[box] for box in BOXES}
 
     def neighbors(self):
         """Check that each neighbor has the prefixes of the others by its own box."""
         for box, outside in OUTSIDE.items():
-            if box not in HOST:
+            if outside not in self.lab.neighbors:
                 continue
             frr = self.lab.neighbors[outside]
-            for prefix in (x for far, x in PREFIX.items() if far != box):
-
-                def hops(frr=frr, prefix=prefix):
-                    rows = frr.json(f"show ip route {prefix} json").get(prefix, [])
-                    return [hop.get("ip") for row in rows if row.get("selected") for hop in row["nexthops"]]
-
+            for prefix in (x for far, x in PREFIX[4].items() if far != box):
+                hops = lambda frr=frr, prefix=prefix: _next_hops(frr, "ip", prefix)  # noqa: E731
                 wait_for(f"{prefix} in {outside}", lambda h=hops, b=box: h() == [_own(b)], hops, LOGS, WAIT)
+            for prefix in (x for far, x in PREFIX[6].items() if far != box):
+                hops = lambda frr=frr, prefix=prefix: _next_hops(frr, "ipv6", prefix)  # noqa: E731
+                wait_for(f"{prefix} in {outside}", lambda h=hops: len(h()) == 1, hops, LOGS, WAIT)
 
     def sizes(self):
-        """Return {box: {VRF: IPv4 prefixes in its FIB}}."""
+        """Return {box: {(VRF, family): prefixes in its FIB}}."""
         return {
-            box: {r["vrf"] or "main": r["routes"] for r in seat.dp.show("fib") if r["family"] == "ipv4"}
+            box: {(r["vrf"] or "main", int(r["family"][-1])): r["routes"] for r in seat.dp.show("fib")}
             for box, seat in self.seats.items()
             if box in self.boxes
         }
@@ -334,13 +349,18 @@ class _Mesh:
         """Change each box to a mode of routing, and wait until all use it with all routes."""
         no = "no " if mode == "direct" else ""
         for box in self.boxes:
-            self.seats[box].r1.configure(
-                f"router bgp {AS}", "address-family ipv4 unicast", f"{no}table-map ANNOUNCED"
-            )
+            for family in FAMILIES:
+                self.seats[box].r1.configure(
+                    f"router bgp {AS}", f"address-family ipv{family} unicast", f"{no}table-map ANNOUNCED"
+                )
+
+        def filled(rows, family):
+            main = [row["main", family] for row in rows]
+            return max(main) <= self.plain[family] if mode == "vlb" else min(main) >= self.n[family]
 
         def whole():
-            main = [row["main"] for row in self.sizes().values()]
-            return max(main) <= self.plain if mode == "vlb" else min(main) >= self.n4
+            rows = self.sizes().values()
+            return all(filled(rows, family) for family in FAMILIES)
 
         wait_for(f"all routes of mode {mode} in table main", whole, self.sizes, LOGS, self.filling)
         self.spreads(mode)
@@ -354,26 +374,29 @@ class _Mesh:
             up = lambda b=box: self._bfd(b, "up")  # noqa: E731
             wait_for(f"BFD of {box} is Up", lambda b=box, s=up: s() == self._links(b), up, ("dataplane", "bfdd"), WAIT)
             seat = self.seats[box]
-            self._by(seat, DEFAULT, self._links(box), "main")
-            for far in (x for x in self.boxes if x != box):
-                one = [self.port[box, far]]
-                self._by(seat, self.prefix[far], [] if mode == "vlb" else one, "main")
-                self._by(seat, self.prefix[far], one, "mesh")
+            for family in FAMILIES:
+                self._by(seat, DEFAULT[family], self._links(box), "main")
+                for far in (x for x in self.boxes if x != box):
+                    one = [self.port[box, far]]
+                    self._by(seat, self.prefix[family][far], [] if mode == "vlb" else one, "main")
+                    self._by(seat, self.prefix[family][far], one, "mesh")
 
     def _bfd(self, box, state):
-        """Return the ports of a box whose BFD session with a box that is alive has this state, in the order of
-        _links()."""
-        devs = {row["dev"] for row in self.seats[box].dp.show("bfd") if row["state"] == state}
-        return [tap for tap in self._links(box) if tap in devs]
+        """Return the ports of a box whose two BFD sessions with a box that is alive have this state, in the order
+        of _links()."""
+        devs = collections.Counter(row["dev"] for row in self.seats[box].dp.show("bfd") if row["state"] == state)
+        return [tap for tap in self._links(box) if devs[tap] == len(FAMILIES)]
 
     def _left_out(self, dead):
         """Wait until BFD has removed a box from phase 1 of all others, while all links have carrier."""
         for box in (x for x in self.boxes if x != dead):
             seat, tap = self.seats[box], self.port[box, dead]
             pruned = lambda s=seat: [row["dev"] for row in s.dp.show("bfd") if row["pruned"]]  # noqa: E731
-            wait_for(f"{box} to leave out {dead}", lambda p=pruned, t=tap: p() == [t], pruned, ("dataplane",), WAIT)
-            taps = _hops(seat, DEFAULT, "main")
-            check(taps == sorted(self._links(box)), "all links in the route, because they have carrier", taps)
+            both = [tap] * len(FAMILIES)
+            wait_for(f"{box} to leave out {dead}", lambda p=pruned, b=both: p() == b, pruned, ("dataplane",), WAIT)
+            for prefix in DEFAULT.values():
+                taps = _hops(seat, prefix, "main")
+                check(taps == sorted(self._links(box)), "all links in the route, because they have carrier", taps)
 
     def _links(self, box, without=None):
         """Return the ports of the links of a box to the boxes that are alive, except for `without`."""
@@ -387,7 +410,7 @@ class _Mesh:
     def nowhere(self, box):
         """Check that packets without a route cross only one mesh link. Returns a sentence."""
         before, dropped = self._settled(), self._unrouted()
-        with flows.Source(self.lab.ns[OUTSIDE[box]], NOWHERE, UNROUTED, HOST[box]) as source:
+        with flows.Source(self.lab.ns[OUTSIDE[box]], NOWHERE, UNROUTED, HOST[4][box]) as source:
             sent = source.round()
             count = lambda: self._unrouted() - dropped  # noqa: E731
             wait_for(f"{sent} packets without a route", lambda: count() >= sent, count, LOGS, 10)
@@ -402,25 +425,25 @@ class _Mesh:
 
     # -- traffic --
 
-    def measure(self, mode):
+    def measure(self, mode, family=4):
         """Return what hot() and uniform() measure."""
-        return {"hot": self.hot(mode), "uniform": self.uniform(mode)}
+        return {"hot": self.hot(mode, family), "uniform": self.uniform(mode, family)}
 
-    def hot(self, mode):
+    def hot(self, mode, family=4):
         """Send all flows of one pair. Return the loads and a sentence."""
-        return self._traffic(mode, {("r2", "r3"): HOT})
+        return self._traffic(mode, {("r2", "r3"): HOT}, family)
 
-    def uniform(self, mode):
+    def uniform(self, mode, family=4):
         """Send as many flows from each box to each other. Return the loads and a sentence."""
         pairs = [(a, b) for a in self.boxes for b in self.boxes if a != b]
-        return self._traffic(mode, dict.fromkeys(pairs, UNIFORM))
+        return self._traffic(mode, dict.fromkeys(pairs, UNIFORM), family)
 
-    def _traffic(self, mode, pairs):
+    def _traffic(self, mode, pairs, family):
         """Send flows, and compare the packets on each mesh link with the model. Return the loads,
         the boxes that a packet passes, and a sentence."""
         with contextlib.ExitStack() as stack:
-            sinks = {far: self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)}
-            sources = self._sources(stack, pairs)
+            sinks = {far: self._sink(stack, far, family) for far in dict.fromkeys(b for _, b in pairs)}
+            sources = self._sources(stack, pairs, family)
             for source in sources.values():
                 source.round()  # this resolves the neighbors; it is not measured
             flows.settle(_All(sources.values()), list(sinks.values()))
@@ -443,7 +466,8 @@ class _Mesh:
         least = TTL - (3 if mode == "vlb" else 2)
         check(abs(boxes - model) < 0.1, f"{model:.2f} boxes a packet", f"{boxes:.2f}", LOGS)
         check(min(hops) >= least and max(hops) == TTL - 2, f"TTLs from {least} to {TTL - 2}", hops, LOGS)
-        _record(mode, packets, loads, boxes)
+        if family == 4:
+            _record(mode, packets, loads, boxes)
         return {
             "loads": loads,
             "boxes": boxes,
@@ -461,22 +485,22 @@ class _Mesh:
 
     def link_dies(self, one, two):
         """Pull the cable of a mesh link while packets flow, and plug it in again. Returns a sentence."""
-        third = next(box for box in HOST if box not in (one, two))
+        third = next(box for box in HOST[4] if box not in (one, two))
         # Phase 1 of the first pair uses the link, and phase 2 of the second pair.
         pairs = {(one, third): FAILING, (third, two): FAILING}
         ends = ((one, two), (two, one))
 
         def found():
             for box, far in ends:
-                self._by(self.seats[box], DEFAULT, self._links(box, far), "main")
-                detour = lambda b=box, f=far: _hops(self.seats[b], self.prefix[f], "mesh")  # noqa: E731
-                wait_for(f"{self.prefix[far]} in {box} by a third box",
+                self._by(self.seats[box], DEFAULT[4], self._links(box, far), "main")
+                detour = lambda b=box, f=far: _hops(self.seats[b], self.prefix[4][f], "mesh")  # noqa: E731
+                wait_for(f"{self.prefix[4][far]} in {box} by a third box",
                          lambda b=box, f=far, d=detour: d() and self.port[b, f] not in d(), detour, LOGS, WAIT)  # fmt: skip
 
         hit = self._flows_by(one, third, two) | self._flows_by(third, two, one, FAILING)
         _expected(hit, pairs, {one, two})
         text, span = self._fails(pairs, hit, lambda: steps.cable(self.seats[one], self.port[one, two], False), found)
-        _append({"bench": "mesh-loss", "routes": self.n4, "reroute_ms": round(1000 * span, 1)})
+        _append({"bench": "mesh-loss", "routes": self.n[4], "reroute_ms": round(1000 * span, 1)})
         steps.cable(self.seats[one], self.port[one, two], True)
         self.spreads()
         return f"The link of {one} and {two} is pulled: {text}"
@@ -558,7 +582,7 @@ class _Mesh:
             watch.lost(hit, booted, plugged)
             text, _ = watch.lost(hit, plugged, time.monotonic())
             yield (
-                f"{dead} boots, gets its cables, has all {self.n4:,} routes in its FIB {took} s later, and is used as "
+                f"{dead} boots, gets its cables, has all {sum(self.n.values()):,} routes in its FIB {took} s later, and is used as "
                 f"before: of its share {text}. The others lose none."
             )
         yield f"Audits of {', '.join(BOXES)}: " + " ".join(map(self.audit, self.seats.values()))
@@ -577,13 +601,14 @@ class _Mesh:
     def _without(self, dead, alive):
         """Wait until the other boxes use no link to a dead box, and have no route to its prefix."""
         for box in alive:
-            self._by(self.seats[box], DEFAULT, self._links(box, dead), "main")
-            self._by(self.seats[box], self.prefix[dead], [], "mesh")
+            for family in FAMILIES:
+                self._by(self.seats[box], DEFAULT[family], self._links(box, dead), "main")
+                self._by(self.seats[box], self.prefix[family][dead], [], "mesh")
 
     def _flows_by(self, box, far, middle, first=0, flows_each=FAILING):
         """Return the flows from a box to another that the first box sends to `middle`."""
         mine = range(first, first + flows_each)
-        by = _egress(self.seats[box], HOST.get(box, PEER[box]), self.host[far], mine)
+        by = _egress(self.seats[box], HOST[4].get(box, PEER[box]), self.host[4][far], mine)
         return {flow for flow, tap in by.items() if tap == self.port[box, middle]}
 
     def _fails(self, pairs, hit, action, found):
@@ -620,15 +645,15 @@ class _Mesh:
         sinks = [self._sink(stack, far) for far in dict.fromkeys(b for _, b in pairs)]
         return sinks, list(self._sources(stack, pairs).values())
 
-    def _sink(self, stack, far):
-        return stack.enter_context(flows.Sink(self.lab.ns[OUTSIDE[far]], self.host[far]))
+    def _sink(self, stack, far, family=4):
+        return stack.enter_context(flows.Sink(self.lab.ns[OUTSIDE[far]], self.host[family][far]))
 
-    def _sources(self, stack, pairs):
+    def _sources(self, stack, pairs, family=4):
         """Return a source of flows for each pair. Each pair has source ports of its own."""
         found, first = {}, 0
         for (box, far), n in pairs.items():
             source = flows.Source(
-                self.lab.ns[OUTSIDE[box]], self.host[far], n, HOST.get(box, PEER[box]), first=first
+                self.lab.ns[OUTSIDE[box]], self.host[family][far], n, HOST[family].get(box, NODE[family][box]), first=first
             )
             found[box, far] = stack.enter_context(source)
             first += n
@@ -713,6 +738,12 @@ def _expected(hit, pairs, dead):
 def _resident_mib(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) >> 10
+
+
+def _next_hops(frr, words, prefix):
+    """Return the next hops of the route that zebra uses. `words`: "ip" or "ipv6"."""
+    rows = frr.json(f"show {words} route {prefix} json").get(prefix, [])
+    return [hop.get("ip") for row in rows if row.get("selected") for hop in row["nexthops"]]
 
 
 def _hops(seat, prefix, vrf):
