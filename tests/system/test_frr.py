@@ -411,6 +411,33 @@ def test_the_doctor_asks_the_zebra_that_it_found(lab):
     eventually(lambda: routes() == {"frr": "ok", "routes": "ok"}, 20, 0.5)
 
 
+@pytest.mark.skipif(HAS_MGMTD, reason="zebra of this FRR announces next hops whatever it gives the kernel")
+def test_the_doctor_says_why_a_route_has_no_next_hop_and_how_it_gets_one(lab):
+    """With `no zebra nexthop kernel enable` zebra 8.4 announces no next hops. The doctor reports routes that
+    lack them, and its commands give a route its next hop."""
+    before = lab.dp.fpm()["zebra4"]
+    route = "ip route 192.0.2.80/28 203.0.113.77"  # no other route has this next hop
+
+    def findings():
+        argv = [lab.dp.ctl, "-s", lab.socket, "--json", "doctor", "routes"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return {row["subject"]: row for row in json.loads(done.stdout)}
+
+    lab.r1.configure("no zebra nexthop kernel enable")
+    lab.r1.configure(route)
+    eventually(lambda: lab.dp.show("routes", "192.0.2.80/28", "exact"), 20, 0.1, "the route")
+    found = findings()["next-hops"]
+    assert found["status"] == "fail" and "no zebra nexthop kernel enable" in found["cost"]
+    assert found["fix"] == [
+        "vtysh -c 'conf t' -c 'zebra nexthop kernel enable' -c end -c write", "fpmctl replay",
+    ]  # fmt: skip
+    lab.r1.configure("zebra nexthop kernel enable")
+    netns.command([lab.dp.ctl, "-s", lab.socket, "replay"])
+    eventually(lambda: "next-hops" not in findings(), 30, 0.5, "no finding after the commands")
+    lab.r1.configure("no " + route)
+    eventually(lambda: lab.dp.fpm()["zebra4"] == before, 20, 0.1, "the route is gone")
+
+
 def test_the_kernel_of_the_router_forwards_nothing(lab):
     """The kernel of the router forwards no packet: transit takes the dataplane."""
     _, host = announced(lab)

@@ -18,6 +18,8 @@
 #define ROUNDS   5 /* rounds of counting, because both sides change meanwhile */
 #define PAUSE_MS 300
 
+static const struct timespec between_rounds = {.tv_nsec = PAUSE_MS * 1000000};
+
 bool
 exam_no_zebra_wanted(struct exam *e)
 {
@@ -190,10 +192,65 @@ routes_same_count(const char *vtysh, uint8_t family, long long rib, long long *z
 	return rib >= *zebra && rib <= most;
 }
 
+/* Return how many routes have no next hop. */
+static long long
+routes_unresolved(struct exam *e)
+{
+	json_t *fpm = exam_ask_one(e, "fpm");
+	long long n = row_int(fpm, "unresolved");
+
+	json_decref(fpm);
+	return n;
+}
+
+static void
+nexthop_line(const char *line, void *ctx)
+{
+	bool *is_off = ctx;
+
+	*is_off |= strcmp(line, "no zebra nexthop kernel enable") == 0;
+}
+
+/*
+ * Report routes whose next hops zebra has not announced, unless it announces them within
+ * ROUNDS * PAUSE_MS.
+ */
+static void
+nexthops_check(struct exam *e, const char *vtysh)
+{
+	long long n = row_int(e->fpm, "unresolved");
+	bool is_off = false;
+
+	for (unsigned int round = 1; round < ROUNDS && n > 0; round++) {
+		nanosleep(&between_rounds, NULL);
+		n = routes_unresolved(e);
+	}
+	if (n <= 0)
+		return;
+	(void)zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, nexthop_line,
+			  &is_off);
+	finding_add(e, VERDICT_FAIL, "next-hops",
+		    "%lld route%s without a next hop, because zebra has not announced "
+		    "it",
+		    n, text_plural(n));
+	if (is_off) {
+		finding_cost(e, "Packets by these routes are dropped (unresolved_nh). With "
+				"the line `no zebra nexthop kernel enable`, zebra of FRR "
+				"8.4 announces next hops only in a replay.");
+		finding_fix(e, "vtysh -c 'conf t' -c 'zebra nexthop kernel enable' -c end "
+			       "-c write");
+	} else {
+		finding_cost(e, "Packets by these routes are dropped (unresolved_nh). In a "
+				"replay zebra announces all next hops. The list of routes "
+				"has them as \"not announced by FRR\":");
+		finding_fix(e, "fpmctl show routes");
+	}
+	finding_fix(e, "fpmctl replay");
+}
+
 void
 check_routes(struct exam *e)
 {
-	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	const char *vtysh = zebra_vtysh(e);
 	long long rib[2] = {0}, zebra[2] = {0};
 	bool in_step = false; /* if false, a difference is expected */
@@ -210,7 +267,7 @@ check_routes(struct exam *e)
 		int same6;
 
 		if (round > 0)
-			nanosleep(&pause, NULL);
+			nanosleep(&between_rounds, NULL);
 		fpm = round > 0 ? exam_ask_one(e, "fpm") : json_incref(e->fpm);
 		rib[0] = row_int(fpm, "zebra4");
 		rib[1] = row_int(fpm, "zebra6");
@@ -252,4 +309,6 @@ check_routes(struct exam *e)
 		if (in_step)
 			finding_fix(e, "fpmctl replay");
 	}
+	if (same >= 0)
+		nexthops_check(e, vtysh);
 }
