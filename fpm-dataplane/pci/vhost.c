@@ -44,6 +44,30 @@ listener_path(const char *device, char path[PATH_STRLEN])
 }
 
 /*
+ * Return true if the kernel lists a bound socket with this path, or if its list cannot be
+ * read. The list has the sockets of this network namespace only.
+ */
+static bool
+path_is_listed(const char *path)
+{
+	FILE *list = fopen("/proc/net/unix", "re");
+	char line[512];
+	bool found = list == NULL;
+
+	while (!found && list != NULL && fgets(line, sizeof(line), list) != NULL) {
+		int at = 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		/* number, references, protocol, flags, type, state, inode */
+		(void)sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %n", &at);
+		found = at > 0 && strcmp(line + at, path) == 0;
+	}
+	if (list != NULL)
+		fclose(list);
+	return found;
+}
+
+/*
  * Free the path for a socket: remove a socket that no process has. `sock` is a datagram
  * socket, because DPDK 22.11 panics if a client leaves its memif server early. A connect of
  * another type than the listener's is refused before the listener hears of it. Return 0, 1
@@ -53,10 +77,12 @@ static int
 path_free(int sock, const struct sockaddr_un *sun)
 {
 	const struct sockaddr *addr = (const struct sockaddr *)sun;
+	int rc = connect(sock, addr, sizeof(*sun)) == 0 ? 0 : errno;
 
-	if (connect(sock, addr, sizeof(*sun)) == 0 || errno == EPROTOTYPE)
+	/* A socket of another user refuses the daemon, whether a process has it or not. */
+	if (rc == 0 || rc == EPROTOTYPE || (rc == EACCES && path_is_listed(sun->sun_path)))
 		return 1;
-	if (errno == ECONNREFUSED && unlink(sun->sun_path) < 0)
+	if ((rc == ECONNREFUSED || rc == EACCES) && unlink(sun->sun_path) < 0)
 		return -errno;
 	/* DPDK does not report why it cannot make a socket. */
 	if (bind(sock, addr, sizeof(*sun)) < 0)

@@ -197,9 +197,12 @@ def test_a_guests_frame_has_one_buffer_at_most(pair):
         assert between.had(there)[20:] == packet[20:]
 
 
-def test_the_socket_of_a_killed_daemon_is_replaced(pair):
-    """SIGKILL leaves the socket. The next daemon removes it before DPDK reports an error about it."""
+@pytest.mark.parametrize("owner", [0, 65534], ids=["ours", "given to another user"])
+def test_the_socket_of_a_killed_daemon_is_replaced(pair, tmp_path, owner):
+    """SIGKILL leaves the socket. The next daemon removes it before DPDK reports an error about it, also if an
+    operator gave it to another user, such as that of QEMU."""
     host, guest = pair
+    os.chown(tmp_path / "vhost.sock", owner, owner)
     host.stop(signal.SIGKILL)
     host.start()
     guest.start()
@@ -207,7 +210,8 @@ def test_the_socket_of_a_killed_daemon_is_replaced(pair):
     assert "already in use" not in host.log(400)
 
 
-def test_a_socket_of_another_daemon_is_refused(pair, tmp_path):
+@pytest.mark.parametrize("owner", [0, 65534], ids=["ours", "given to another user"])
+def test_a_socket_of_another_daemon_is_refused(pair, tmp_path, owner):
     """A second daemon with other names refuses the socket, and the first daemon keeps its guest. In an
     earlier version the second daemon took the socket's path from the first one."""
     host, guest = pair
@@ -215,6 +219,7 @@ def test_a_socket_of_another_daemon_is_refused(pair, tmp_path):
     eventually(lambda: carrier(host, "vm0"), 10)
     text = (tmp_path / "host.yaml").read_text()
     text = text.replace("tap: vm0", "tap: vm1").replace("/host.sock", "/second.sock")
+    os.chown(tmp_path / "vhost.sock", owner, owner)
     text += "fpm: {listen: 127.0.0.1:2621}\nmetrics: off\n"
     (tmp_path / "second.yaml").write_text(text)
 
