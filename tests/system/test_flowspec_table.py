@@ -39,7 +39,7 @@ def test_nft_is_bounded(slow):
 
 @pytest.mark.parametrize("why", [table.NftTimeout, table.NftError])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_look_at_the_table_that_fails_is_repeated(tmp_path, capsys, why, named):
+def test_a_look_at_the_table_that_fails_is_repeated(tmp_path, capfd, why, named):
     """If no flow has changed, and nft cannot list the table in time, or at all, the rules keep their
     counters. The helper reports the failure, and looks again."""
     numbers, asked = iter(range(100)), []
@@ -59,7 +59,7 @@ def test_a_look_at_the_table_that_fails_is_repeated(tmp_path, capsys, why, named
     fed.wait(6)
     assert len(asked) == 2 * before and loaded.known is not None
     assert {text for text, _ in asked} == {None} and not any("-c" in options for _, options in asked)
-    said = capsys.readouterr().err
+    said = capfd.readouterr().err
     assert "nft does not list it" in said and "another program" not in said
 
 
@@ -110,7 +110,7 @@ def test_a_log_on_a_full_disk_costs_no_rule(tmp_path):
     (folder / "status.json.part").mkdir()  # status.json cannot be written
     summary = folder / "summary.json"
     argv = ["unshare", "-n", PROGRAM, "run", "--folder", str(folder), "--exabgp", str(exabgp)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.Popen(argv, stderr=full, env=environment)  # pylint: disable=consider-using-with
     try:

@@ -8,7 +8,6 @@ session are removed `stale_s` seconds after the session is lost.
 import contextlib
 import json
 import os
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -86,8 +85,9 @@ class Options:
 def log(event, **facts):
     """Write a line of the log. A log that takes no lines, as on a full disk, costs no rule."""
     words = " ".join(f"{k}={json.dumps(v) if isinstance(v, str) else v}" for k, v in facts.items())
+    # sys.stderr would keep a line that it cannot write, and fail again at the end.
     with contextlib.suppress(OSError):
-        print(f"flowspec: {event} {words}".rstrip(), file=sys.stderr, flush=True)
+        os.write(2, f"flowspec: {event} {words}".rstrip().encode() + b"\n")
 
 
 class Helper:
