@@ -232,6 +232,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 {
 	uint16_t ifidx = port->ifidx;
 	struct port gone;
+	int rc;
 
 	rxq_assign_end(h->rxq_assign, port);
 	/* neigh informs rib and the forwarders that no packet may leave by this port. */
@@ -257,8 +258,10 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_reuse *reuse)
 		 * descriptor of the TAP.
 		 */
 		fdstore_remove_tap(gone.name);
-		if (tap_destroy(&gone.tap) < 0)
-			log_warn("port: tap not deleted name=%s", gone.name);
+		rc = tap_destroy(&gone.tap);
+		if (rc < 0)
+			log_warn("port: tap not deleted name=%s error=\"%s\"", gone.name,
+				 strerror(-rc));
 	}
 	port_close(&gone);
 	slow_end();

@@ -11,6 +11,7 @@
  */
 #include "neigh/internal.h"
 
+#include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <stdio.h>
@@ -131,7 +132,7 @@ frame_send(struct neigh *n, const struct iface *ifc, const struct frame *f)
 					 (int)n->iface[ifc->port->ifidx].tap.ifindex};
 	static struct log_limit limit;
 	unsigned int missed;
-	int on = 1;
+	int on = 1, error = 0;
 
 	if (n->notify_fd < 0) {
 		n->notify_fd = netns_socket(n->conf.netns, AF_PACKET, SOCK_RAW, 0);
@@ -139,11 +140,14 @@ frame_send(struct neigh *n, const struct iface *ifc, const struct frame *f)
 			(void)setsockopt(n->notify_fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on,
 					 sizeof(on));
 	}
-	if ((n->notify_fd < 0 || sendto(n->notify_fd, f->octets, f->len, MSG_DONTWAIT,
-					(const struct sockaddr *)&to, sizeof(to)) < 0) &&
-	    log_allowed(&limit, &missed))
-		log_warn("neigh: address not announced dev=%s missed=%u", ifc->kernel.name,
-			 missed);
+	if (n->notify_fd < 0)
+		error = -n->notify_fd;
+	else if (sendto(n->notify_fd, f->octets, f->len, MSG_DONTWAIT,
+			(const struct sockaddr *)&to, sizeof(to)) < 0)
+		error = errno;
+	if (error != 0 && log_allowed(&limit, &missed))
+		log_warn("neigh: address not announced dev=%s error=\"%s\" missed=%u",
+			 ifc->kernel.name, strerror(error), missed);
 }
 
 static void

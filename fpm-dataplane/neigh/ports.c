@@ -175,14 +175,17 @@ void
 ports_add(struct neigh *n, struct port *port)
 {
 	uint16_t ifidx = port->ifidx;
+	int rc;
 
 	port_begin(n, port);
 	/*
 	 * Read the link before the TAP is reported, as at start, so that the TAP's first
 	 * report has the final state.
 	 */
-	if (ports_watch_device(n, port) < 0)
-		log_warn("neigh: link events of device not read port=%s", port->name);
+	rc = ports_watch_device(n, port);
+	if (rc < 0)
+		log_warn("neigh: link events of device not read port=%s error=\"%s\"",
+			 port->name, strerror(-rc));
 	if (port->kernel_if[0] == '\0')
 		carrier_read(n, ifidx);
 	else if (!n->iface[ifidx].carrier_set)

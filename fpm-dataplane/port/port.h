@@ -214,7 +214,7 @@ const char *port_rss(const struct port *port, char buf[64]);
 
 /*
  * Ask the device for its link. The kernel may let the thread wait: it holds its lock of all
- * links while it answers for the device of a kernel interface.           [neigh, manage]
+ * links while it answers for the device of a kernel interface. [neigh, manage, fpm-nics]
  */
 struct port_link port_link(const struct port *port);
 

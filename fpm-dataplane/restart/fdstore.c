@@ -254,9 +254,10 @@ fdstore_remove_tap(const char *tap)
 {
 	struct kept *k = kept_find(tap);
 	char key[64];
+	int rc = k != NULL ? tap_fd_destroy(k->fd) : 0;
 
-	if (k != NULL && tap_fd_destroy(k->fd) < 0)
-		log_warn("port: tap not deleted name=%s", tap);
+	if (rc < 0)
+		log_warn("port: tap not deleted name=%s error=\"%s\"", tap, strerror(-rc));
 	if (k != NULL)
 		*k = (struct kept){.fd = -1};
 

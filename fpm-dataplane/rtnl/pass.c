@@ -197,8 +197,8 @@ pass_failed(struct rtnl *r, const struct nlmsghdr *nlh, bool dump, int error)
 
 	kernel_count(&kernel_status.malformed, 1);
 	if (log_allowed(&r->malformed_log, &missed))
-		log_warn("rtnl: message not decoded type=%u missed=%u", nlh->nlmsg_type,
-			 missed);
+		log_warn("rtnl: message not decoded type=%u error=\"%s\" missed=%u",
+			 nlh->nlmsg_type, strerror(-error), missed);
 	r->interrupted |= error == -ENOMEM && dump;
 	r->all_due |= error == -ENOMEM && !dump;
 }
@@ -263,14 +263,17 @@ pass_rule(struct rtnl *r, const struct nlmsghdr *nlh)
 {
 	struct rule rule = {0};
 	unsigned int missed;
+	int rc;
 
 	kernel_count(&kernel_status.messages, 1);
 	if (nlh->nlmsg_type != RTM_NEWRULE)
 		return;
-	if (rule_message_decode(nlh, &rule) < 0) {
+	rc = rule_message_decode(nlh, &rule);
+	if (rc < 0) {
 		kernel_count(&kernel_status.malformed, 1);
 		if (log_allowed(&r->malformed_log, &missed))
-			log_warn("rtnl: rule not decoded missed=%u", missed);
+			log_warn("rtnl: rule not decoded error=\"%s\" missed=%u",
+				 strerror(-rc), missed);
 		return;
 	}
 	rule_names_dumped(r, nlh, &rule);

@@ -315,7 +315,6 @@ nexthops_are_listed_by_id_with_their_users(void **state)
 
 	rig_link(g, 11, 1, true);
 	rig_link(g, 12, 2, false);
-	rig_link(g, 11, 1, true);
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_hop(g, 8, "192.0.2.2", 11);
 	rig_hop(g, 9, "192.0.2.9", 12);
