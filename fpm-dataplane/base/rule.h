@@ -6,6 +6,7 @@
 #ifndef BASE_RULE_H
 #define BASE_RULE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,9 +61,13 @@ struct rule {
 	bool invert;             /* `not` */
 	bool l3mdev;             /* the table is that of the packet's VRF */
 	uint8_t tos, tos_mask;   /* for the TOS octet of the IP header */
-	uint8_t ip_proto;        /* 0: any */
 	struct rule_ports sport, dport;
 	struct prefix src, dst; /* length 0: any */
+	uint8_t ip_proto;       /* 0: any */
+	bool has_uid;           /* only for display, as the last fields */
+	bool by_dscp;           /* only for display: `tos` is the six bits of `dscp` */
+	uint8_t zero[5];        /* in place of padding, because memcmp() compares rules */
+	uint32_t realms; /* FRA_FLOW: realm of the source in the upper 16 bits; 0: none */
 	struct rule_bits label; /* flowlabel, IPv6 */
 	char iif[16];           /* "": any */
 	char oif[16]; /* for packets of sockets that are bound to this interface; "": any */
@@ -73,12 +78,10 @@ struct rule {
 	uint32_t iif_index, oif_index;
 	/* The fields below are only for display. Forwarding uses `lacks` and `tos`. */
 	struct rule_bits mark; /* fwmark */
-	uint32_t uid[2];       /* uidrange */
-	bool has_uid;
-	bool by_dscp;    /* `tos` is the six bits of `dscp` */
-	uint64_t tunnel; /* tun_id; 0: none */
-	uint32_t realms; /* FRA_FLOW: realm of the source in the upper 16 bits; 0: none */
+	uint32_t uid[2];       /* uidrange, if has_uid is set */
+	uint64_t tunnel;       /* tun_id; 0: none */
 };
+static_assert(sizeof(struct rule) == 160, "no padding");
 
 /* Return true if the rule has a selector that matches no received packet. */
 static inline bool

@@ -250,6 +250,7 @@ struct fib_tunnel {
 	bool inner4, inner6; /* takes IPv4, IPv6 */
 	bool has_key : 1;    /* received packets have a key */
 	bool only_link : 1;  /* receives packets by `link` only, if it is not 0 */
+	uint8_t no_bits : 6; /* 0, because memcmp() compares tunnels */
 	bool tos_inherit, flow_inherit; /* copy TOS, flow label from the inner packet */
 	bool df;                        /* set DF in each outer header */
 	bool ignore_df;                 /* do not copy DF */
@@ -262,10 +263,7 @@ struct fib_tunnel {
 	uint32_t key;     /* key of GRE, valid with has_key */
 	uint32_t link; /* ifindex of the link by which outer packets must leave; 0: any */
 	struct ipaddr local, remote;
-	/*
-	 * The outer header. Its fields for length, TTL, TOS, identification, checksum and
-	 * the type of the inner packet are zero.
-	 */
+	/* The outer header: length, TTL, TOS, identification, checksum, inner type are 0. */
 	uint8_t head[FIB_TUNNEL_HEAD_MAX];
 };
 static_assert(sizeof(struct fib_tunnel) == 128, "no padding");
