@@ -67,7 +67,7 @@ datagram_take(const char *buffer, size_t len, uint32_t seq, bool *interrupted,
 			rc = end_result(h);
 			return rc < 0 ? rc : 1;
 		}
-		if (h->nlmsg_type < NLMSG_MIN_TYPE)
+		if (h->nlmsg_type < NLMSG_MIN_TYPE || to->on_message == NULL)
 			continue;
 		rc = to->on_message(h, to->ctx);
 		if (rc < 0)

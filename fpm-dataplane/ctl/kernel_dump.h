@@ -10,7 +10,10 @@
 struct dump_reader {
 	/* Called before each answer, to discard the messages of an interrupted answer. */
 	void (*on_begin)(void *ctx);
-	/* Called for each object. Returns 0, or -errno, which ends the dump. */
+	/*
+	 * Called for each object. Returns 0, or -errno, which ends the dump. NULL: objects
+	 * are ignored.
+	 */
 	int (*on_message)(const struct nlmsghdr *h, void *ctx);
 	void *ctx;
 };

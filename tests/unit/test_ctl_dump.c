@@ -169,6 +169,16 @@ messages_of_other_requests_are_skipped(void **state)
 }
 
 static void
+without_a_reader_objects_are_ignored(void **state)
+{
+	datagram();
+	message(RTM_NEWROUTE, 0, SEQ, 12);
+	done(SEQ, 0, 0);
+	assert_int_equal(kernel_dump_read(0, SEQ, &(struct dump_reader){0}), 0);
+	assert_int_equal(n_received, 2);
+}
+
+static void
 the_kernels_error_is_returned(void **state)
 {
 	int error = -EOPNOTSUPP;
@@ -354,6 +364,7 @@ main(void)
 		cmocka_unit_test_setup(a_whole_answer_is_read_to_its_end, setup),
 		cmocka_unit_test_setup(objects_after_the_end_are_not_read, setup),
 		cmocka_unit_test_setup(messages_of_other_requests_are_skipped, setup),
+		cmocka_unit_test_setup(without_a_reader_objects_are_ignored, setup),
 		cmocka_unit_test_setup(the_kernels_error_is_returned, setup),
 		cmocka_unit_test_setup(an_answer_without_an_end_is_an_error, setup),
 		cmocka_unit_test_setup(a_message_that_does_not_fit_is_an_error, setup),
