@@ -221,7 +221,9 @@ mirror_grow(struct mirror *m)
 	}
 	free(m->bucket);
 	free(m->on);
-	*m = bigger;
+	m->n_buckets = bigger.n_buckets;
+	m->bucket = bigger.bucket;
+	m->on = bigger.on;
 	return 0;
 }
 

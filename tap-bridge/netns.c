@@ -52,7 +52,9 @@ netns_open(const char *name)
 	if (rc < 0)
 		return rc;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static void

@@ -114,9 +114,9 @@ push_headend(struct hop_push *p, uint32_t mode, const char *const *segments, uns
 static bool
 text_is_refused_headend(const char *text)
 {
-	for (uint8_t refusal = 0; refusal < SRV6_N_REFUSAL; refusal++)
-		if (srv6_refusal_is_of_headend(refusal) &&
-		    strstr(text, srv6_refusal_text(refusal)) != NULL)
+	for (int refusal = 0; refusal < SRV6_N_REFUSAL; refusal++)
+		if (srv6_refusal_is_of_headend((uint8_t)refusal) &&
+		    strstr(text, srv6_refusal_text((uint8_t)refusal)) != NULL)
 			return true;
 	return false;
 }

@@ -87,7 +87,10 @@ rule_ports_match(const struct fib_rule *rule, const struct fib_rules_key *key)
 
 	if (rule->ip_proto == 0 && rule->sport.last == 0 && rule->dport.last == 0)
 		return true;
-	has = key->no_ports ? (struct ports){.proto = key->proto} : packet_ports(key);
+	if (key->no_ports)
+		has = (struct ports){.proto = key->proto};
+	else
+		has = packet_ports(key);
 	if (key->back)
 		has = (struct ports){
 			.source = has.dest, .dest = has.source, .proto = has.proto};

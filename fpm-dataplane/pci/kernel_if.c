@@ -135,7 +135,7 @@ kernel_if_speed(unsigned int ifindex, uint32_t *mbit_per_s, bool *full_duplex)
 	struct {
 		struct ethtool_link_settings of;
 		uint32_t masks[3 * INT8_MAX];
-	} link;
+	} link = {.of = {0}};
 	struct ifreq ifr = {.ifr_ifindex = (int)ifindex};
 	int rc, sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 

@@ -103,7 +103,7 @@ static int
 claim_refuse(const char *interface, const struct sockaddr_un *name, socklen_t len,
 	     char *why, unsigned int why_size)
 {
-	struct ucred holder;
+	struct ucred holder = {0};
 	int sock = holder_ask(name, len, &holder);
 	bool ended;
 
