@@ -54,9 +54,19 @@ fi
 not_here='
 config_machine reads a program of amd64
 fwd_spread tests code for x86-64
+neigh qemu-user refuses the requests of rtnetlink for neighbors and settings
+neigh_adj qemu-user refuses the requests of rtnetlink for neighbors and settings
+neigh_few qemu-user refuses the requests of rtnetlink for neighbors and settings
+nicd starts itself as another process, which the kernel cannot do without qemu-user
+rtnl qemu-user refuses the requests of rtnetlink for rules
+rtnl_changes qemu-user refuses the requests of rtnetlink for rules
+rtnl_cut qemu-user refuses the requests of rtnetlink for rules
+rtnl_memory qemu-user refuses the requests of rtnetlink for rules
 seccomp qemu-user has no seccomp
 spawn counts descriptors, of which qemu-user has some of its own
 supervise fails by qemu-user after descriptors in messages; the cause is not known
+tap_bridge_kmon qemu-user refuses the requests of rtnetlink for neighbors and settings
+tap_bridge_neigh qemu-user refuses the requests of rtnetlink for neighbors and settings
 '
 if [ $# = 0 ]; then
 	for name in "$here"/../unit/test_*.c; do

@@ -39,7 +39,7 @@ setup(void **state)
 	if (!has_bed)
 		return 0;
 	run("ip link add va type veth peer vb && ip link set va up && ip link set vb up && "
-	    "ip link set lo up && sysctl -q -w net.ipv6.conf.va.accept_dad=0");
+	    "ip link set lo up && echo 0 >/proc/sys/net/ipv6/conf/va/accept_dad");
 	return 0;
 }
 

@@ -14,11 +14,28 @@
 static char fpmctl[512];
 static char out[1 << 20]; /* stdout and stderr of the last run */
 
-/* Run `fpmctl ARGS` in a shell with $FPMCTL_SOCKET set. Return the exit code. */
+/*
+ * Start `fpmctl ARGS` in a shell with $FPMCTL_SOCKET set, by the emulator $RUN_BY if there is
+ * one (run.sh).
+ */
+static FILE *
+ctl_start(const char *args)
+{
+	const char *by = getenv("RUN_BY");
+	char command[1024];
+	FILE *f;
+
+	snprintf(command, sizeof(command), "exec 2>&1; FPMCTL_SOCKET=%s %s %s %s", t.socket,
+		 by == NULL ? "" : by, fpmctl, args);
+	f = popen(command, "r");
+	assert_non_null(f);
+	return f;
+}
+
+/* Run `fpmctl ARGS`. Return the exit code. */
 static int
 ctl(const char *args)
 {
-	char command[1024];
 	size_t len;
 	FILE *f;
 
@@ -26,10 +43,7 @@ ctl(const char *args)
 		print_message("skipped: %s is not built\n", fpmctl);
 		skip();
 	}
-	snprintf(command, sizeof(command), "exec 2>&1; FPMCTL_SOCKET=%s %s %s", t.socket,
-		 fpmctl, args);
-	f = popen(command, "r");
-	assert_non_null(f);
+	f = ctl_start(args);
 	len = fread(out, 1, sizeof(out) - 1, f);
 	out[len] = '\0';
 	return WEXITSTATUS(pclose(f));
@@ -543,14 +557,11 @@ no_daemon_is_code_1_with_one_sentence(void **state)
 static void
 a_daemon_that_ends_in_the_middle_is_code_1(void **state)
 {
-	char command[1024];
 	FILE *f;
 
 	assert_true(ctl("--version") == 0);
 	rib_hold(true);
-	snprintf(command, sizeof(command), "exec 2>&1; %s -s %s show routes", fpmctl,
-		 t.socket);
-	f = popen(command, "r");
+	f = ctl_start("show routes");
 	wait_until(t.n_asked == 1);
 	worker_stop(&t.ui);
 	out[fread(out, 1, sizeof(out) - 1, f)] = '\0';
