@@ -25,7 +25,16 @@ CHURN6 = [f"2001:db8:{0x4000 + n:x}::/48" for n in range(256)]
 CORE4, CORE6 = "198.51.100.2", "2001:db8:10::2"
 SPARE4, SPARE6 = "198.51.100.6", "2001:db8:11::2"
 # Links flap about once a second here: by default OSPF waits up to 5 s between two SPF runs.
+# The ospf6d of FRR 10 announces core's addresses as host routes over both links. An End.X looks its
+# neighbor up, so half of its packets would leave by the link that the neighbor is not on.
 STATICS = f"""
+ipv6 prefix-list NEIGHBORS seq 10 deny {CORE6}/128
+ipv6 prefix-list NEIGHBORS seq 20 deny {SPARE6}/128
+ipv6 prefix-list NEIGHBORS seq 30 permit any
+route-map NEIGHBORS permit 10
+ match ipv6 address prefix-list NEIGHBORS
+exit
+ipv6 protocol ospf6 route-map NEIGHBORS
 ip route 0.0.0.0/0 {CORE4} core0 200
 ip route 0.0.0.0/0 {SPARE4} core1 210
 ipv6 route ::/0 {CORE6} core0 200
