@@ -37,7 +37,8 @@ image: ## build the container image fpm-dataplane with docker or podman (SUITE=t
 		--build-arg VERSION="$(VERSION)" --build-arg SUITE=$(or $(SUITE),bookworm) -f docker/Dockerfile -t fpm-dataplane .
 
 test-image: ## test packets through two routers in containers, and the labs of compose and containerlab (podman)
-	@if [ -n "$(CONTAINERS)" ]; then $(MAKE) --no-print-directory image test-image-run; \
+	@if [ -n "$(CONTAINERS)" ]; then \
+	tests/lib/image.sh $(CONTAINERS) $(or $(SUITE),bookworm) $(MAKE) --no-print-directory; \
 	else echo "test-image: skipped: neither docker nor podman answers here"; fi
 
 test-image-run:

@@ -36,6 +36,30 @@ def test_containers_are_skipped_where_no_engine_answers():
     assert make("image", "CONTAINERS=").returncode != 0
 
 
+REFUSED = "requested access to the resource is denied"
+
+
+@pytest.mark.parametrize("has, pulls, cause", [(0, 1, ""), (1, 0, ""), (1, 1, "lookup x: no such host"), (1, 1, REFUSED)])
+def test_containers_are_skipped_where_no_registry_answers(tmp_path, has, pulls, cause):
+    """The suite skips container tests if the engine lacks the base image and no registry of images
+    answers. If it does not get the image for another reason, that is a failure."""
+    engine, builder = tmp_path / "engine", tmp_path / "make"
+    engine.write_text(f"#!/bin/sh\n[ $1 = image ] && exit {has}; echo {cause}; exit {pulls}\n")
+    builder.write_text('#!/bin/sh\necho "$@"\n')
+    for program in (engine, builder):
+        program.chmod(0o755)
+    argv = ["tests/lib/image.sh", engine, "bookworm", builder, "-x"]
+
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    if not cause:
+        assert (done.returncode, done.stdout) == (0, "-x image test-image-run\n")
+        return
+    assert done.stderr == f"{cause}\n"
+    assert done.returncode == int(cause == REFUSED)
+    assert done.stdout.startswith(f"test-image: {'FAILED' if done.returncode else 'skipped'}: ")
+
+
 def test_each_system_test_is_in_one_shard_or_runs_alone():
     """Each system test is in one shard or runs alone. A file that is cut has all its parts."""
     there = {path.name for path in SYSTEM.glob("test_*.py")}
