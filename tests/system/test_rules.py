@@ -815,9 +815,10 @@ def test_explain_says_what_forwarders_do(rules, twin, dut):
 
 
 NEAR = "203.0.113.9/32"
+# Without the interface, FRR 10.3 does not install a route again that the kernel lost (frr.md).
 ZEBRA = f"""fpm address 127.0.0.1
-ip route 198.51.100.0/24 192.0.2.66
-ip route {NEAR} 192.0.2.194 table 1120
+ip route 198.51.100.0/24 192.0.2.66 wan0
+ip route {NEAR} 192.0.2.194 ext0 table 1120
 """
 PBR = [
     "pbr-map ROUND seq 5",
