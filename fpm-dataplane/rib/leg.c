@@ -467,7 +467,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = PATH(PATH_DOWN, 0);
 		return LEG_DOWN;
 	}
-	if (hop->dead && leg->link->no_ipv4) {
+	if (leg_is_dead(leg)) {
 		*path = PATH(PATH_DOWN, 0);
 		return LEG_DOWN;
 	}

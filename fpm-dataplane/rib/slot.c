@@ -123,17 +123,30 @@ slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 }
 
 bool
+leg_is_dead(const struct leg *leg)
+{
+	return leg->hop.dead && leg->link != NULL && leg->link->no_ipv4;
+}
+
+/* Return true if Linux passes over the next hop when it looks up a route. */
+static bool
+leg_is_passed_over(const struct leg *leg, uint8_t family)
+{
+	const struct link *link = leg->link;
+
+	if (link == NULL || !link->known)
+		return false;
+	return leg_is_dead(leg) || (!link->up && link->ignore_linkdown[family == 6]);
+}
+
+bool
 slot_ignored(const struct slot *s, uint8_t family)
 {
 	if (!family_is_ip(family))
 		return false; /* a label has no other route in Linux */
-	for (uint32_t i = 0; i < s->n_legs; i++) {
-		const struct link *link = s->leg[i].link;
-
-		if (link == NULL || !link->known || link->up ||
-		    !link->ignore_linkdown[family == 6])
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		if (!leg_is_passed_over(&s->leg[i], family))
 			return false;
-	}
 	return s->n_legs > 0;
 }
 

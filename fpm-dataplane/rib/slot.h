@@ -107,9 +107,14 @@ void slot_note_refusal(struct rib *rib, struct slot *s);
 /* Record whether the slot has paths both by ports and by interfaces of the kernel. */
 void slot_set_mixed(struct slot *s, bool mixed);
 /*
+ * Return true if Linux has marked the next hop as dead, and the mark counts: see struct
+ * next_hop.
+ */
+bool leg_is_dead(const struct leg *leg);
+/*
  * Return true if the kernel ignores the routes of a family (4 or 6) that have the slot:
- * each next hop leaves by a link without carrier whose sysctl ignore_routes_with_linkdown
- * is set.
+ * each next hop is dead, or leaves by a link without carrier whose sysctl
+ * ignore_routes_with_linkdown is set.
  */
 bool slot_ignored(const struct slot *s, uint8_t family);
 /* Record that a route of a family takes the slot. */

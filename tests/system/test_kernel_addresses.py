@@ -441,6 +441,27 @@ def test_the_broadcast_address_of_a_link_without_carrier(carriers):
     both.agree("carrier is back", {broadcast: "nothing", own: "local"})
 
 
+def test_a_dead_next_hop_beside_one_without_carrier(carriers):
+    """Linux uses neither a next hop of a link without an IPv4 address, nor, with
+    ignore_routes_with_linkdown, one of a link without carrier. So the next route counts."""
+    both = carriers
+    alt = both.ours.wires["alt"]
+    dead = f"via inet6 {alt.peer6} dev alt0"
+    both.sysctl({f"net.ipv4.conf.ext0.{LINKDOWN}": 1})
+    both.ip(
+        f"route add {NET[4]} nexthop {dead} nexthop {via(both, 'ext', 4)}",
+        f"route add {NET[4]} {via(both, 'wan', 4)} metric 2000",
+        f"addr del {alt.ip4}/26 dev alt0",
+    )
+    both.agree("last address deleted", {HOST[4]: "ext"})
+    set_carrier(both, "ext", False)
+    both.agree("carrier lost", {HOST[4]: "wan"})
+    both.ip(f"addr add {alt.ip4}/26 dev alt0")
+    both.agree("address added", {HOST[4]: "alt"})
+    both.ip(f"route del {NET[4]} metric 0")
+    both.agree("route deleted", {HOST[4]: "wan"})
+
+
 def test_a_link_with_an_id_loses_its_carrier(carriers, family):
     """The kernel deletes the ids of a link that loses its carrier, and their routes, whatever the
     sysctl says (bisdn, basebox #469)."""

@@ -334,6 +334,25 @@ a_dead_next_hop_is_not_used_while_its_link_has_no_ipv4_address(void **state)
 	rig_free(g);
 }
 
+/* A dead next hop, and one without carrier while the sysctl is set: Linux uses neither. */
+static void
+a_route_of_dead_next_hops_and_links_without_carrier_does_not_count(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_kernel_route(g, KERNEL_ROUTE, "198.51.0.0/16", 0, "192.0.2.201", 12);
+	two_hops(g, KERNEL_ROUTE, true, 7);
+	rig_link_ipv4(g, 12, 2, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_link(g, 11, 1, false);
+	assert_seen(g, "198.51.100.1", "down");
+	rig_link_ignoring(g, 11, 1, false, 4);
+	assert_seen(g, "198.51.100.1", "192.0.2.201@2");
+	rig_link_ipv4(g, 12, 2, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.200@2");
+	rig_free(g);
+}
+
 /* The message of a deletion has the marks of its time. */
 static void
 a_route_is_deleted_whichever_of_its_next_hops_are_dead(void **state)
@@ -704,6 +723,8 @@ main(void)
 			routes_that_linux_chooses_by_the_ingress_interface_are_counted),
 		cmocka_unit_test(
 			a_dead_next_hop_is_not_used_while_its_link_has_no_ipv4_address),
+		cmocka_unit_test(
+			a_route_of_dead_next_hops_and_links_without_carrier_does_not_count),
 		cmocka_unit_test(a_route_is_deleted_whichever_of_its_next_hops_are_dead),
 		cmocka_unit_test(an_appended_next_hop_of_another_mtu_is_counted),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
