@@ -97,6 +97,7 @@ copy_join(const struct kernel_route *r)
 
 	for (unsigned int i = 0; i < r->hops.n; i++)
 		hops_add_kind(&copy, r->hops.hop[i]);
+	hops_drop_dead(&copy); /* zebra decides which next hops of its routes are used */
 	if (r->prefix.family == 6)
 		hops_drop_bare_push(&copy);
 	text = hops_join(&copy);

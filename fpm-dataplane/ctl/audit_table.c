@@ -225,6 +225,8 @@ row_hops(const struct place *at, const json_t *row, bool ip6, enum spelling as,
 		hops_add(w, via, row_str(hop, "dev"), push.text,
 			 of_kernel ? weight_in_kernel(row_int(hop, "weight"))
 				   : row_int(hop, "weight"));
+		if (row_true(hop, "kernel_dead"))
+			hops_mark_dead(w);
 	}
 	/* zebra's table has no MTU. */
 	if (of_kernel && w->n > 0)

@@ -11,6 +11,8 @@
 #include "base/inet.h"
 #include "base/log.h"
 
+#define DEAD " dead"
+
 void
 hops_reset(struct hops_text *w)
 {
@@ -75,6 +77,28 @@ hops_add(struct hops_text *w, const char *via, const char *dev, const char *push
 	 */
 	log_harmless(hop);
 	hops_push(w, hop);
+}
+
+void
+hops_mark_dead(struct hops_text *w)
+{
+	char *hop;
+
+	if (asprintf(&hop, "%s" DEAD, w->hop[w->n - 1]) < 0)
+		abort();
+	free(w->hop[w->n - 1]);
+	w->hop[w->n - 1] = hop;
+}
+
+void
+hops_drop_dead(struct hops_text *w)
+{
+	for (unsigned int i = 0; i < w->n; i++) {
+		size_t len = strlen(w->hop[i]), mark = strlen(DEAD);
+
+		if (len > mark && strcmp(w->hop[i] + len - mark, DEAD) == 0)
+			w->hop[i][len - mark] = '\0';
+	}
 }
 
 void

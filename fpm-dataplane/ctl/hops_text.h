@@ -8,7 +8,8 @@
 
 /*
  * The next hops of a route in one spelling, sorted: "via 10.0.1.2 dev wan0 weight 1", with
- * labels "via 10.0.1.2 dev wan0 label 300 weight 1".
+ * labels "via 10.0.1.2 dev wan0 label 300 weight 1". A next hop that the kernel has marked
+ * as dead ends with " dead".
  */
 struct hops_text {
 	unsigned int n, cap;
@@ -19,6 +20,8 @@ void hops_reset(struct hops_text *w);
 /* Add a next hop. `push`: what it pushes, as text of hop_push.h; NULL or "": nothing. */
 void hops_add(struct hops_text *w, const char *via, const char *dev, const char *push,
 	      long long weight);
+void hops_mark_dead(struct hops_text *w); /* the next hop that was added last */
+void hops_drop_dead(struct hops_text *w); /* remove these marks */
 void hops_add_kind(struct hops_text *w, const char *kind); /* "blackhole", ... */
 /*
  * Set the MTU of a route of the family. The dataplane raises it to the minimum of the

@@ -37,10 +37,11 @@ struct attributes {
 /* The decoded content of a message, without its prefix. */
 struct meaning {
 	struct kernel_route r;
-	bool all_down;     /* no next hop can be used (hop_is_down()) */
-	bool all_dead;     /* the kernel uses no next hop */
-	bool is_over;      /* the route has expired: the kernel does not use it */
-	bool counts;       /* a FIB may have the route, so the audit compares it */
+	bool all_down; /* no next hop can be used (hop_is_down()) */
+	bool all_dead; /* the kernel uses no next hop */
+	bool marks;    /* hops_mark_dead() notes which next hops the kernel does not use */
+	bool is_over;  /* the route has expired: the kernel does not use it */
+	bool counts;   /* a FIB may have the route, so the audit compares it */
 	const char *state; /* type_state() of the route, such as "blackhole" */
 };
 
@@ -269,6 +270,8 @@ hop_take(struct route_decoder *d, struct meaning *m, const struct attributes *a,
 	if (ifindex == 0 || m->state != NULL)
 		return true;
 	hops_add(&m->r.hops, via, link_name(d, ifindex, name), push.text, weight);
+	if (m->marks && (flags & RTNH_F_DEAD) != 0)
+		hops_mark_dead(&m->r.hops);
 	m->all_dead &= (flags & RTNH_F_DEAD) != 0;
 	m->all_down &= hop_is_down(d, ifindex, flags);
 	return true;
@@ -421,6 +424,7 @@ meaning_take(struct route_decoder *d, struct meaning *m, const struct rtmsg *rtm
 				    .protocol = rtm->rtm_protocol,
 				    .hops = m->r.hops},
 			      .state = type_state(rtm->rtm_type, family),
+			      .marks = family == 4 && a->nhid.at == NULL,
 			      .all_down = true,
 			      .all_dead = true};
 	well = u32_take(&a->table, &m->r.table) && u32_take(&a->priority, &m->r.metric) &&

@@ -380,11 +380,7 @@ kroute_is_of_newer_dump(const struct rib *rib, uint32_t i, uint32_t slot)
 	return kr->unplaced || (slot != none && kr->slot != none);
 }
 
-/*
- * Ask rtnl to read all tables: a record may be of a route that Linux has replaced, or may
- * have another place. rtnl limits how often it reads the tables.
- */
-static void
+void
 kernel_read_again(struct rib *rib)
 {
 	worker_send(rib->conf.rtnl, msg_new(MSG_REPLAY, sizeof(struct msg)));

@@ -26,6 +26,12 @@ void kernel_settle(struct rib *rib, struct route *r);
  * long as the network namespace exists.
  */
 void kernel_split_tables(struct rib *rib);
+/*
+ * Ask rtnl to read all tables: a record may be of a route that Linux has replaced, or may
+ * have another place, or the kernel has changed marks of next hops without an event. rtnl
+ * limits how often it reads the tables.
+ */
+void kernel_read_again(struct rib *rib);
 /* For tests of the audit: forget the routes of the kernel for the prefix. */
 void kernel_forget(struct rib *rib, struct route *r);
 /*

@@ -46,6 +46,36 @@ link_set_no_ipv4(struct rib *rib, struct link *link, bool no_ipv4)
 		}
 }
 
+/* Return true if Linux may mark next hops by the link: they are among several. */
+static bool
+link_has_marks(const struct link *link)
+{
+	const struct leg *leg;
+
+	cds_list_for_each_entry (leg, &link->legs, on_link)
+		if (leg->slot->kind == SLOT_INLINE && leg->slot->n_legs > 1)
+			return true;
+	return false;
+}
+
+/*
+ * Follow the sysctl ignore_routes_with_linkdown of a link. While the link has no carrier,
+ * Linux shows its next hops in IPv4 routes as dead if the sysctl is set.
+ */
+static bool
+link_set_ignore(struct rib *rib, struct link *link, const struct msg_link *m)
+{
+	bool changed[2];
+
+	for (unsigned int v = 0; v < 2; v++) {
+		changed[v] = link->ignore_linkdown[v] != m->ignore_linkdown[v];
+		link->ignore_linkdown[v] = m->ignore_linkdown[v];
+	}
+	if (changed[0] && link->known && !m->gone && link_has_marks(link))
+		kernel_read_again(rib);
+	return changed[0] || changed[1];
+}
+
 void
 rib_link_event(struct rib *rib, const struct msg_link *m)
 {
@@ -54,14 +84,11 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	uint16_t ifidx = m->gone ? 0 : m->ifidx, vrf = m->gone ? 0 : m->vrf;
 	struct leg *leg;
 	bool up = m->up && !m->gone;
-	bool changed = false;
+	bool changed;
 
 	if (link == NULL)
 		return;
-	for (unsigned int v = 0; v < 2; v++) {
-		changed |= link->ignore_linkdown[v] != m->ignore_linkdown[v];
-		link->ignore_linkdown[v] = m->ignore_linkdown[v];
-	}
+	changed = link_set_ignore(rib, link, m);
 	changed |= link->ipv6_off != m->ipv6_off;
 	link->ipv6_off = m->ipv6_off;
 	link_set_no_ipv4(rib, link, m->no_ipv4);

@@ -135,11 +135,11 @@ legs_json(const struct rib *rib, const struct slot *s)
 			continue; /* no next hop: blackhole, local, a member not announced */
 		if (hop->gw_family != 0)
 			via = json_string(ipaddr_str(&hop->gw, hop->gw_family, buf));
-		row = json_pack("{s:o, s:o, s:I, s:I, s:b, s:I}", "via", via, "dev",
+		row = json_pack("{s:o, s:o, s:I, s:I, s:b, s:b, s:I}", "via", via, "dev",
 				dev_json(leg), "ifindex", (json_int_t)leg_ifindex(leg),
 				"weight", (json_int_t)hop->weight, "alive",
-				leg_path(rib, leg, &path) <= LEG_RESOLVING, "adj",
-				(json_int_t)leg->adj);
+				leg_path(rib, leg, &path) <= LEG_RESOLVING, "kernel_dead",
+				hop->dead, "adj", (json_int_t)leg->adj);
 		hop_add_encap(row, rib, hop);
 		json_array_append_new(array, row);
 	}

@@ -159,19 +159,19 @@ def served(dut):
 
 @pytest.fixture
 def altered(dut, tmp_path):
-    """Return a function altered(change). It runs an audit of the daemon, in whose rows of interfaces
+    """Return a function altered(change, show). It runs an audit of the daemon, in whose rows of `show`
     change(rows) has altered something. Returns the exit code, the text in one line, and the JSON."""
     path = str(tmp_path / "impostor.sock")
-    change = [None]
+    change, altered_rows = [None], [None]
 
     def answer(request):
         rows = dut.control.request(request)
-        if request.get("show") == "interfaces":
+        if request.get("show") == altered_rows[0]:
             change[0](rows)
         return rows
 
-    def run(new):
-        change[0] = new
+    def run(new, show="interfaces"):
+        change[0], altered_rows[0] = new, show
         script = tmp_path / "vtysh"
         script.write_text("case \"$*\" in *summary*) echo '{\"routes\": []}' ;; *) echo '{}' ;; esac\n")
         done = dut.fpmctl("audit", "--vtysh", f"sh {script}", socket_path=path)
@@ -182,6 +182,33 @@ def altered(dut, tmp_path):
     impostor = Impostor(path, answer)
     yield run
     impostor.close()
+
+
+def test_a_dead_next_hop_is_compared(dut, wan, alt, altered):
+    """Linux has marked a next hop as dead, because its link has lost its last IPv4 address. The audit finds
+    no difference; but it does if the dataplane does not know it."""
+    prefix, own = "198.18.3.0/24", f"{alt.ip4}/26 dev {alt.tap}"
+    hops = [f"via {wan.peer4} dev {wan.tap}", f"via inet6 {alt.peer6} dev {alt.tap}"]
+
+    def dead():
+        return [hop["kernel_dead"] for hop in dut.route_row(prefix)["nexthops"]]
+
+    def alive(rows):
+        for hop in (hop for row in rows for hop in row.get("nexthops", [])):
+            hop["kernel_dead"] = False
+
+    dut.ip(f"route add {prefix} nexthop {hops[0]} nexthop {hops[1]}", f"addr del {own}")
+    try:
+        eventually(lambda: sorted(dead()) == [False, True], 5, 0.01)
+        code, said, _ = altered(lambda rows: None, "routes")
+        assert code == 0, said
+        code, said, _ = altered(alive, "routes")
+    finally:
+        dut.ip(f"route del {prefix}", f"addr add {own}")
+        dut.kernel_defaults()
+    shown = [hops[0] + " weight 1", hops[1].replace("inet6 ", "") + " weight 1"]
+    assert code == 3, said
+    assert f"{shown[1]} dead" in said and f"the dataplane has {shown[0]}; {shown[1]}" in said, said
 
 
 # setting of the daemon, its wrong value: setting in the audit, value of the kernel, wrong value as text

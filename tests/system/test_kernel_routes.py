@@ -490,6 +490,7 @@ def test_the_last_address_of_a_link_of_a_multipath_route_is_deleted(both):
     both.ip(f"addr del {ext.ip4}/26 dev ext0", neighbor, f"route add {later} {by_ipv6}")
     uses(HOST[4], {"wan"})
     uses(later, {"wan", "ext"})
+    both.audit()
     both.ip(f"route add {single} via inet6 {ext.peer6} dev ext0")
     both.agree("route added", {single: "ext"})
     both.ip("link set ext0 down")

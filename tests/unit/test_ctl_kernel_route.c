@@ -569,6 +569,29 @@ one_next_hop_with_carrier_suffices(void **state)
 	}
 }
 
+/* Linux sends no marks that count for IPv6, and for a route by an object. */
+static void
+next_hops_that_the_kernel_has_marked_as_dead(void **state)
+{
+	static const char *const hops[] = {
+		"dev lan0 weight 1 dead; dev wan0 weight 1",
+		"dev lan0 weight 1; dev wan0 weight 1",
+	};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct nlattr *all;
+
+		begin(i == 1 ? AF_INET6 : AF_INET, 0);
+		all = mnl_attr_nest_start(h, RTA_MULTIPATH);
+		hop_end(hop_begin(2, 0, RTNH_F_DEAD | RTNH_F_LINKDOWN));
+		hop_end(hop_begin(5, 0, RTNH_F_LINKDOWN));
+		mnl_attr_nest_end(h, all);
+		if (i == 2)
+			mnl_attr_put_u32(h, RTA_NH_ID, 9);
+		assert_hops(decoded(), hops[i > 0]);
+	}
+}
+
 static void
 exceptions_and_prefixes_of_no_fib_are_left_out(void **state)
 {
@@ -767,6 +790,7 @@ main(void)
 		TEST(expired_routes_are_left_out),
 		TEST(routes_without_carrier_are_down),
 		TEST(one_next_hop_with_carrier_suffices),
+		TEST(next_hops_that_the_kernel_has_marked_as_dead),
 		TEST(exceptions_and_prefixes_of_no_fib_are_left_out),
 		TEST(notes_stay_while_only_the_prefix_changes),
 		TEST(a_message_cut_at_any_octet_is_no_other_route),

@@ -613,6 +613,25 @@ rtnl_is_asked(struct rig *g)
 	return asked;
 }
 
+/*
+ * The sysctl ignore_routes_with_linkdown decides which next hops Linux shows as dead. Linux
+ * sends no message about them when it changes.
+ */
+static void
+the_sysctl_of_a_link_with_next_hops_asks_for_all(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_link_ignoring(g, 12, 2, false, 4);
+	assert_false(rtnl_is_asked(g));
+	two_hops(g, KERNEL_ROUTE, true, 7);
+	rig_link(g, 12, 2, false);
+	assert_true(rtnl_is_asked(g));
+	rig_link_ignoring(g, 12, 2, false, 6);
+	assert_false(rtnl_is_asked(g));
+	rig_free(g);
+}
+
 /* The dump of the first protocol was over when the route was replaced. */
 static void
 a_replace_between_the_dumps_of_two_protocols_asks_for_all(void **state)
@@ -726,6 +745,7 @@ main(void)
 		cmocka_unit_test(
 			a_route_of_dead_next_hops_and_links_without_carrier_does_not_count),
 		cmocka_unit_test(a_route_is_deleted_whichever_of_its_next_hops_are_dead),
+		cmocka_unit_test(the_sysctl_of_a_link_with_next_hops_asks_for_all),
 		cmocka_unit_test(an_appended_next_hop_of_another_mtu_is_counted),
 		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
 		cmocka_unit_test(an_address_reported_twice_counts_once),
