@@ -335,6 +335,7 @@ ckpt_hop_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint
 		.encap = hop->encap,
 		.flags = (uint8_t)(hop->onlink |
 				   (uint32_t)hop->vrf_subnet * CKPT_VRF_SUBNET |
+				   (uint32_t)hop->dead * CKPT_DEAD |
 				   (uint32_t)label_mode_of_class(hop->mtu_class)
 					   << CKPT_MODE_SHIFT),
 		.kind = hop->kind,
@@ -483,7 +484,7 @@ ckpt_hop_is_valid(const struct ckpt_hop *hop, uint32_t number)
 {
 	return hop->crc == CKPT_CRC(hop) && hop->number == number && hop->at < hop->n &&
 	       hop->slot != 0 && hop->slot < FIB_GROUP_MAX && hop->mtu_bytes < UINT16_MAX &&
-	       hop->flags < CKPT_MODE_END && ckpt_hop_has_valid_fields(hop);
+	       (hop->flags & ~CKPT_DEAD) < CKPT_MODE_END && ckpt_hop_has_valid_fields(hop);
 }
 
 /* Read the s->n labels of a record, or its words of SRv6. s->n is at most LABELS_MAX. */
@@ -582,6 +583,12 @@ ckpt_hop_order(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+static enum label_mode
+ckpt_hop_mode(const struct ckpt_hop *hop)
+{
+	return (enum label_mode)((hop->flags & ~CKPT_DEAD) >> CKPT_MODE_SHIFT);
+}
+
 /* Return true if a complete set begins at index `at`. */
 static bool
 hop_set_is_complete(const struct ckpt *c, uint32_t at)
@@ -595,7 +602,7 @@ hop_set_is_complete(const struct ckpt *c, uint32_t at)
 
 		if (x->slot != hop->slot || x->version != hop->version || x->at != i ||
 		    x->n != hop->n || x->mtu_bytes != hop->mtu_bytes ||
-		    x->flags >> CKPT_MODE_SHIFT != hop->flags >> CKPT_MODE_SHIFT)
+		    ckpt_hop_mode(x) != ckpt_hop_mode(hop))
 			return false;
 	}
 	return true;
@@ -623,8 +630,8 @@ ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out, uint32_t
 				.encap = x->encap,
 				.onlink = x->flags & CKPT_ONLINK,
 				.kind = x->kind,
-				.mtu_class = class_of_label_mode(
-					(enum label_mode)(x->flags >> CKPT_MODE_SHIFT)),
+				.mtu_class = class_of_label_mode(ckpt_hop_mode(x)),
+				.dead = (x->flags & CKPT_DEAD) != 0,
 				.vrf_subnet = (x->flags & CKPT_VRF_SUBNET) != 0};
 		}
 		*mtu_bytes = hop->mtu_bytes;

@@ -101,7 +101,7 @@ struct ckpt_hop {
 	struct ipaddr gw;
 	uint32_t ifindex, weight;
 	uint8_t gw_family, encap;
-	uint8_t flags; /* CKPT_ONLINK, CKPT_VRF_SUBNET, label mode << CKPT_MODE_SHIFT */
+	uint8_t flags; /* CKPT_ONLINK..., label mode << CKPT_MODE_SHIFT */
 	uint8_t kind;  /* enum path_kind; it and enum hop_encap are part of the layout */
 	uint32_t mtu_bytes; /* of the slot's routes, 0: none; the same in a whole set */
 	uint32_t number;
@@ -114,6 +114,7 @@ enum {
 	CKPT_VRF_SUBNET = 2, /* next_hop.vrf_subnet; its meaning depends on the kind */
 	CKPT_MODE_SHIFT = 2, /* enum label_mode; the same in a whole set */
 	CKPT_MODE_END = (LABEL_MODE_UNIFORM + 1) << CKPT_MODE_SHIFT,
+	CKPT_DEAD = 16, /* next_hop.dead; a version without this flag ignores the hop */
 };
 
 #define CKPT_WORDS LABEL_WORDS

@@ -121,6 +121,24 @@ they_are_in_the_checkpoint_of_the_next_daemon_too(void **state)
 	rig_free(g);
 }
 
+/* The first dump may be seconds away. Until then the mark of Linux counts, too. */
+static void
+a_dead_next_hop_is_dead_for_the_next_daemon(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	struct kernel_event *ev =
+		rig_kernel_route(g, KERNEL_ROUTE, "100.64.0.0/24", 0, "192.0.2.1", 11);
+
+	rig_kernel_hop(ev, "192.0.2.129", 12);
+	ev->route.hops[1].dead = true;
+	rig_settle(g);
+	g = begun_from(ckpt_of_killed(g), ROUTES_FROM_BOTH);
+	assert_string_not_equal(rig_seen(g, "100.64.0.1"), "192.0.2.1@1");
+	rig_link_ipv4(g, 12, 2, false);
+	assert_seen(g, "100.64.0.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
 static void
 addresses(struct rig *g)
 {
@@ -349,6 +367,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(routes_are_in_force_before_the_kernel_is_read),
 		cmocka_unit_test(they_are_in_the_checkpoint_of_the_next_daemon_too),
+		cmocka_unit_test(a_dead_next_hop_is_dead_for_the_next_daemon),
 		cmocka_unit_test(a_dump_that_shows_them_changes_nothing),
 		cmocka_unit_test(a_dump_removes_what_it_does_not_show),
 		cmocka_unit_test(of_equal_metrics_the_order_is_kept),
