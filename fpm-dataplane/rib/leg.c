@@ -457,6 +457,10 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		*path = path_of_type(hop);
 		return hop->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
 	}
+	if (leg_is_dead(leg)) {
+		*path = PATH(PATH_DOWN, 0);
+		return LEG_DOWN;
+	}
 	if (hop->encap != HOP_PLAIN && hop->encap != HOP_POP && !leg_has_labels(leg))
 		return path_without_link(rib, leg, path);
 	if (leg->link == NULL) {
@@ -464,10 +468,6 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		return LEG_UNRESOLVED;
 	}
 	if (!leg->link->known || !leg->link->up) {
-		*path = PATH(PATH_DOWN, 0);
-		return LEG_DOWN;
-	}
-	if (leg_is_dead(leg)) {
 		*path = PATH(PATH_DOWN, 0);
 		return LEG_DOWN;
 	}

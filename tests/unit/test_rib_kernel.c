@@ -11,6 +11,8 @@
 
 #include "rib_rig.h"
 
+#include "rib/link_change.h"
+
 static void
 an_own_address_is_local_and_its_subnet_on_link(void **state)
 {
@@ -331,6 +333,30 @@ a_dead_next_hop_is_not_used_while_its_link_has_no_ipv4_address(void **state)
 	two_hops(g, KERNEL_ROUTE, false, 7);
 	assert_seen(g, "198.51.100.1", both);
 	assert_int_equal(g->rib->kroutes.n, n);
+	rig_free(g);
+}
+
+/* Also if its packets need no link here: Linux does not use it. */
+static void
+a_dead_next_hop_with_an_encapsulation_is_not_used(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct kernel_event *ev;
+
+	links_set_through_kernel(g->rib, true);
+	for (unsigned int dead = 0; dead < 2; dead++) {
+		ev = rig_kernel_route(g, KERNEL_ROUTE, "198.51.100.0/24", 0, "192.0.2.1",
+				      11);
+		rig_kernel_hop(ev, "192.0.2.200", 12);
+		ev->route.hops[1].encap = HOP_LWTUNNEL;
+		ev->route.hops[1].dead = dead != 0;
+		ev->details = 7;
+		rig_link_ipv4(g, 12, 2, false);
+		assert_seen(g, "198.51.100.1",
+			    dead == 0 ? "192.0.2.1@1*2048 kernel@0*2048" : "192.0.2.1@1");
+	}
+	rig_link_ipv4(g, 12, 2, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1*2048 kernel@0*2048");
 	rig_free(g);
 }
 
@@ -742,6 +768,7 @@ main(void)
 			routes_that_linux_chooses_by_the_ingress_interface_are_counted),
 		cmocka_unit_test(
 			a_dead_next_hop_is_not_used_while_its_link_has_no_ipv4_address),
+		cmocka_unit_test(a_dead_next_hop_with_an_encapsulation_is_not_used),
 		cmocka_unit_test(
 			a_route_of_dead_next_hops_and_links_without_carrier_does_not_count),
 		cmocka_unit_test(a_route_is_deleted_whichever_of_its_next_hops_are_dead),
