@@ -199,8 +199,8 @@ bool kroutes_are_split(const struct rib_kroutes *k, uint8_t family);
 /*
  * Return true if Linux ignores the route, whose slot is `s`, because its next hops are dead,
  * or their links have no carrier and the sysctl ignore_routes_with_linkdown is set for
- * them. Linux ignores IPv4 broadcast addresses of such links, too. It ignores neither own addresses nor IPv4 routes with
- * `scope host` (fib_sync_down_dev()).
+ * them. Linux ignores IPv4 broadcast addresses of such links, too. It ignores neither own
+ * addresses nor IPv4 routes with `scope host` (fib_sync_down_dev()).
  */
 bool kroute_is_ignored(const struct kroute *kr, const struct slot *s,
 		       const struct rib_links *links);
