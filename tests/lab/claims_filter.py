@@ -23,8 +23,10 @@ def dropped(lab, node, source, address, comment):
     this comment has dropped them."""
     before = counted(lab, comment)[0]
     got, _ = probe.ping(lab.ns[node], address, 3, 1, source)
-    seen = counted(lab, comment)[0] - before
-    check((got, seen) == (0, 3), f"3 packets of {source} dropped by the rule {comment}", (got, seen), LOGS)
+    seen = lambda: counted(lab, comment)[0] - before  # noqa: E731
+    what = f"3 packets of {source} dropped by the rule {comment}"
+    wait_for(what, lambda: seen() >= 3, seen, LOGS)
+    check((got, seen()) == (0, 3), what, (got, seen()), LOGS)
 
 
 def edge_filter(lab):
@@ -53,7 +55,10 @@ def edge_filter(lab):
         got, _ = probe.ping(lab.ns["c1"], address, 300, 2)
         seen = counted(lab, comment)[0] - before
         check(got + seen == 300 and 30 <= got < 200, "most of 300 pings at once dropped", (got, seen), LOGS)
+        past = evidence.forwarded(lab)
         sent = probe.udp_flows(lab.ns["c1"], address, 200)
+        passed = lambda p=past: evidence.forwarded(lab) - p  # noqa: E731
+        wait_for(f"{sent} packets of UDP forwarded", lambda s=sent, p=passed: p() >= s, passed, LOGS)
         quiet = counted(lab, comment)[0] - before - seen
         check(quiet == 0, f"{sent} packets of UDP to pass the policer", quiet, LOGS)
         yield f"300 pings of c1 to {address} at once: {got} answered, the policer dropped {seen}; UDP passes."
@@ -85,7 +90,9 @@ def flowspec(lab):
     _announce(lab, "enable", drop4="installed", drop6="installed")
     for host, name in zip(ATTACKED, ("drop4", "drop6")):
         check(_arrived(lab, host) == 0, f"no packet of UDP at {host}", "some", LOGS)
-        check(counted(lab, FLOWS[name]) == [100], "100 packets at the rule", counted(lab, FLOWS[name]), LOGS)
+        at_rule = lambda n=name: counted(lab, FLOWS[n])  # noqa: E731
+        wait_for("100 packets at the rule", lambda a=at_rule: a()[0] >= 100, at_rule, LOGS)
+        check(at_rule() == [100], "100 packets at the rule", at_rule(), LOGS)
     seen = evidence.crossing(lab, "isp", ATTACKED, "cust0")
     yield f"c1 announces two flows: 100 packets of UDP to port 9 in each family are dropped. Pings pass: {seen}"
 
