@@ -26,14 +26,13 @@ from lib.wait import PATIENCE, eventually
 def static(lab):
     """r1 has next hops, floating routes, blackhole and reject; routes that are written stay."""
     hosts = ["198.51.100.9", "2001:db8:c0::9"]
-    steps.in_fib(lab, "0.0.0.0/0", "::/0", "203.0.113.0/26", "203.0.113.64/26")
+    steps.in_fib(lab, "203.0.113.0/26", "203.0.113.64/26")
+    for prefix in ("0.0.0.0/0", "::/0"):
+        steps.by(lab, prefix, "wan0")  # the floating route by wan1 may be the first to be valid
     yield f"h1 pings beyond gw1: {evidence.crossing(lab, 'h1', hosts, 'wan0')}"
 
     steps.refused(lab, "h1", "203.0.113.70", "192.0.2.129")
-    before = lab.dp.counter("drop", "blackhole")
-    got, _ = probe.ping(lab.ns["h1"], "203.0.113.9", 1, 1)
-    silent = lab.dp.counter("drop", "blackhole") - before
-    check((got, silent) == (0, 1), "the blackhole to drop one ping", (got, silent))
+    steps.blackholed(lab, "h1", "203.0.113.9")
     yield "A rejected prefix is answered with unreachable by r1, a blackholed one is silence."
 
     routes = dict(zip(hosts, ("0.0.0.0/0", "::/0")))
@@ -42,7 +41,7 @@ def static(lab):
     lab.r1.configure("ip route 203.0.113.192/26 192.0.2.6")
     lab.r1.vtysh("write memory")
     lab.r1.restart("staticd")
-    steps.in_fib(lab, "203.0.113.192/26")
+    steps.by(lab, "203.0.113.192/26", "wan1")
     out = evidence.crossing(lab, "h1", ["203.0.113.200"], "wan1")
     lab.r1.configure("no ip route 203.0.113.192/26 192.0.2.6")
     lab.r1.vtysh("write memory")
@@ -53,12 +52,9 @@ def bgp_unnumbered(lab):
     """BGP has IPv4 routes by IPv6 next hops, over two links without addresses."""
     hosts, links = ["198.51.100.10", "2001:db8:c0::10"], ("core0", "core1")
     steps.bgp_up(lab, *links)
-    steps.in_fib(lab, "198.51.100.0/24", "2001:db8:c0::/64")
-    hops = eventually(
-        lambda: (seen := steps.hops(lab, "198.51.100.0/24")).keys() == set(links) and seen,
-        10,
-        what="198.51.100.0/24 by both links",
-    )
+    for prefix in ("198.51.100.0/24", "2001:db8:c0::/64"):
+        steps.by(lab, prefix, *links)
+    hops = steps.hops(lab, "198.51.100.0/24")
     check(all(h.startswith("fe80:") for h in hops.values()), "fe80:: next hops", hops)
     rows = netns.command(["ip", "-n", lab.ns["r1"], "-4", "-br", "addr", "show", "up"])
     check("core" not in rows, "no IPv4 address on core0 and core1", rows)
@@ -105,6 +101,8 @@ def ospf_ecmp(lab):
     yield from steps.spreads(lab, "h1", hosts, "h2", links)
     took = evidence.silence(lab, "h1", hosts, lambda: steps.cable(lab, "core1", False))
     yield f"Cable of core1 pulled, flows rest at most: {evidence.milliseconds(took)}."
+    for prefix in ("198.51.100.128/25", "2001:db8:c0::/64"):
+        steps.by(lab, prefix, "core0", "core2")
     yield from steps.spreads(lab, "h1", hosts, "h2", ("core0", "core2"))
     steps.cable(lab, "core1", True)
     steps.ospf_full(lab, *links)
@@ -317,9 +315,14 @@ def dual_stack_edge(lab):
     for name in ("isp1", "isp2"):
         isp = lab.neighbors[name]
         for family, ours in (("ipv4", "203.0.113.0/24"), ("ipv6", "2001:db8:2::/64")):
-            table = isp.json(f"show bgp {family} unicast json")["routes"]
-            heard = {p for p, rows in table.items() if any(r["path"] for r in rows)}
-            check(heard == {ours}, f"{ours} and no other prefix at {name}", heard)
+
+            def heard(isp=isp, family=family):
+                table = isp.json(f"show bgp {family} unicast json")["routes"]
+                return {p for p, rows in table.items() if any(r["path"] for r in rows)}
+
+            # r1 may announce it to an ISP later than that ISP announces its prefixes to r1.
+            wait_for(f"{ours} at {name}", lambda h=heard, o=ours: o in h(), heard, ("bgpd",))
+            check(heard() == {ours}, f"{ours} and no other prefix at {name}", heard())
     yield "Both ISPs hear of 203.0.113.0/24 and 2001:db8:2::/64, and of nothing else."
     rules = [
         "ip prefix-list INTERNET seq 5 deny 198.51.100.0/24",
@@ -331,6 +334,8 @@ def dual_stack_edge(lab):
     lab.r1.configure(*("no " + rule for rule in rules))
     for host in hosts:
         eventually(lambda h=host: probe.ping(lab.ns["lan"], h, 1)[0], 20, what=host)
+    for prefix in (*good[4], *good[6]):
+        steps.by(lab, prefix, "wan0")  # isp2 may have answered, too
     yield (
         f"`{rules[0]}` in vtysh, and the same for 2001:db8:c0::/48: {' and '.join(hosts)} are "
         "unreachable; taken back: they answer."

@@ -105,6 +105,8 @@ def pulled(lab, tap, other, node, routes, usual=()):
     until the routes use the ports `usual` (default: `tap`). `routes`: the hosts that `node` pings, with
     the prefix of each."""
     took = evidence.silence(lab, node, routes, lambda: cable(lab, tap, False))
+    for prefix in routes.values():  # if both ports were usual, a flow by `other` is never silent
+        by(lab, prefix, other)
     seen = evidence.crossing(lab, node, routes, other)
     cable(lab, tap, True)
     for prefix in routes.values():
@@ -117,6 +119,16 @@ def spreads(lab, node, hosts, at, taps):
     for host in hosts:
         counts = evidence.spread(lab, node, host, FLOWS, at, taps)
         yield f"{FLOWS} flows to {host} arrive, {shares(counts)}."
+
+
+def blackholed(lab, node, host, logs=()):
+    """Ping a host once. Wait until r1 has dropped that packet by the reason blackhole, and check that
+    there was no answer."""
+    before = lab.dp.counter("drop", "blackhole")
+    got, _ = probe.ping(lab.ns[node], host, 1, 1)
+    silent = lambda: lab.dp.counter("drop", "blackhole") - before  # noqa: E731
+    wait_for(f"the blackhole to drop a ping to {host}", silent, silent, logs)
+    check((got, silent()) == (0, 1), "the blackhole to drop one ping", (got, silent()), logs)
 
 
 def shares(counts):
