@@ -27,6 +27,7 @@ def mpls_ldp(lab):
     yield f"h1 pings h2: {evidence.crossing(lab, 'h1', ['198.51.100.10'], ('core0', 'core1'))}"
     yield f"h2 pings h1: {evidence.crossing(lab, 'h2', ['203.0.113.10'], ('edge0',))}"
 
+    pushes(lab, "pe1", "198.51.100.0/24", east)
     hops = [("203.0.113.1", []), ("192.0.2.2", [east]), SILENT, ("192.0.2.14", []), ("198.51.100.10", [])]
     yield f"h1 finds h2 by {traced(lab, 'h1', hops)}."
     back = label_of(lab.neighbors["p2"], "203.0.113.0/24")
@@ -126,6 +127,17 @@ def switched(lab, label, hops):
     outgoing labels)."""
     see = lambda: (_labels(lab.r1).get(label), _in_dataplane(lab).get(label))  # noqa: E731
     wait_for(f"label {label} by {hops}, in zebra and the dataplane", lambda: see() == (hops, hops), see, LOGS)
+
+
+def pushes(lab, node, prefix, label):
+    """Wait until a neighbor pushes this label for a prefix. Without labels its packets arrive as well."""
+    ask = f"show ip route {prefix} json"
+
+    def labels():
+        rows = lab.neighbors[node].json(ask).get(prefix, [])
+        return [hop.get("labels") for row in rows if row.get("selected") for hop in row["nexthops"] if hop.get("fib")]
+
+    wait_for(f"{node} to push {label} for {prefix}", lambda: labels() == [[label]], labels, LOGS)
 
 
 def traced(lab, node, expected):
