@@ -350,8 +350,7 @@ def report(rows, out):
 def main():
     if bird.why_not():
         sys.exit(f"bench_bfd: {bird.why_not()}")
-    table = [command.line("bench-bfd", OPTIONS)]
-    print(json.dumps(table[0]), flush=True)
+    table = []
     quick = option("QUICK", "0") != "0"
     n, interval = int(option("SESSIONS", "64")), int(option("INTERVAL", "10"))
     seconds = float(option("SECONDS", "10" if quick else "60"))
@@ -381,6 +380,7 @@ def main():
     }  # fmt: skip
     print(json.dumps(row), flush=True)
     table.append(row)
+    print(json.dumps(command.line("bench-bfd", OPTIONS)), flush=True)
     report(table, sys.stderr)
 
 

@@ -87,8 +87,14 @@ class Filter:
         self.dut = dut
 
     def row(self):
-        """Return the row of the ruleset."""
-        return self.dut.control.ask("filter")[0]
+        """Return the row of the ruleset. While a ruleset is being built for longer than the daemon lets a
+        request wait, the request is refused: return None."""
+        try:
+            return self.dut.control.ask("filter")[0]
+        except LookupError as error:
+            if "is being read and built" not in str(error):
+                raise
+            return None
 
     def timed(self, text):
         """Run a transaction. Return the milliseconds of nft, and from the commit in the kernel until the
@@ -98,7 +104,7 @@ class Filter:
         with Commit(self.dut.ctl) as commit, subprocess.Popen(argv, stdin=subprocess.PIPE, text=True) as nft:
             nft.stdin.write(text)
             nft.stdin.close()
-            while (r := self.row())["generation"] == before or r["state"] != "in-force":
+            while not (r := self.row()) or r["generation"] == before or r["state"] != "in-force":
                 assert nft.poll() in (None, 0)
             force = time.monotonic()
             assert nft.wait() == 0

@@ -96,11 +96,11 @@ def main():
     reps = int(option("REPS", 1 if quick() else 3))
     seconds = float(option("SECONDS", 1 if quick() else 3))
     rates = [int(r) for r in option("RATES", "50000" if quick() else RATES).split(",")]
-    lines = [command.line("bench-slow-path", OPTIONS)]
-    print(json.dumps(lines[0]), flush=True)
+    lines = []
     for row in measure(reps, seconds, rates):
         lines.append(row)
         print(json.dumps(row), flush=True)
+    print(json.dumps(command.line("bench-slow-path", OPTIONS)), flush=True)
     report(lines, sys.stderr)
 
 

@@ -64,6 +64,8 @@ class Axis:
         value = min(max(value, low), high)
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(value)
+        if low == high:  # an axis with one value has it in the middle
+            return (self.begin + self.end) / 2
         return self.begin + (value - low) / (high - low) * (self.end - self.begin)
 
 

@@ -302,6 +302,7 @@ def test_each_plot_is_a_document_with_title_units_and_every_value():
 def test_a_scale_places_values_between_its_ends():
     """A scale is linear or logarithmic. A value outside of the scale is drawn at its end."""
     linear, log = svg.Axis([0, 50, 100], 0, 200), svg.Axis([0.1, 1, 10], 0, 200, log=True)
+    assert svg.Axis([64], 0, 200).at(64) == svg.Axis([64], 0, 200, log=True).at(64) == 100
 
     assert [linear.at(x) for x in (0, 25, 100, 500)] == [0, 50, 200, 200]
     assert [round(log.at(x)) for x in (0, 0.1, 1, 10)] == [0, 0, 100, 200]
