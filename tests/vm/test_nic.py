@@ -421,7 +421,8 @@ def test_more_macs_than_the_filter_of_the_nic_holds(router, monkeypatch):
     its driver adds no MACs, the NIC becomes promiscuous, and the log says why."""
     ext, wan, device = router.wires["ext"], router.wires["wan"], router.wiring.device("ext")
     host = behind(router, "wan", 4)
-    macs = {f"vm{n}": f"00:00:5e:00:01:{n:02x}" for n in range(1, MACVLANS + 1)}
+    # They are not those of VRRP, for which the log would warn about arp_ignore.
+    macs = {f"vm{n}": f"02:00:00:00:05:{n:02x}" for n in range(1, MACVLANS + 1)}
     was_all = router.port_row(ext)["promiscuous"]
     add = "link add link ext0 name {} address {} up type macvlan mode bridge"
     try:
@@ -653,9 +654,12 @@ def test_nothing_is_amiss_in_the_log(router):
     text = router.log(10000)
 
     lines = [line for line in text.splitlines() if re.search(r"^\S+ [EW] ", line)]
-    # DPDK's lines about the kernel's NIC that a test has named.
+    # Other tests have caused these: DPDK's lines about the kernel's NIC that a test has named, its
+    # lines about the MACs for which the filter has no room, and the links that drivers do not set.
     known = (
-        "EAL: (Driver cannot|Failed to) attach (the )?device ",
-        "eth_virtio_pci_init.*: Failed to init PCI device",
+        'dpdk: message text="EAL: (Driver cannot|Failed to) attach (the )?device ',
+        'dpdk: message text="eth_virtio_pci_init.*: Failed to init PCI device',
+        r'dpdk: message text="Port \d+: MAC address array full"$',
+        'neigh: link of device not set port=lan0 state=(up|down) error="Operation not supported"',
     )
-    assert [x for x in lines if not re.search(f"dpdk: message text=\"({'|'.join(known)})", x)] == []
+    assert [x for x in lines if not any(re.search(words, x) for words in known)] == []
