@@ -8,6 +8,7 @@ ended because it has no mark. A container on this machine may have a lab of the 
 processes are in another pid namespace, or their DIRECTORY is another directory.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -93,14 +94,19 @@ def words(pid):
 def is_alive(pid):
     """Return True if any thread of `pid` runs (a zombie does not).
 
-    After a kill, the first thread is often a zombie while another still has the sockets open.
+    After a kill, the first thread is often a zombie while another still has the sockets open. A
+    thread that another process traces stays a zombie until its tracer has waited for it.
     """
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state = file.read().rpartition(b")")[2].split()[0]
-        return state not in (b"Z", b"X") or len(os.listdir(f"/proc/{pid}/task")) > 1
+        tids = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return False
+    for tid in tids:
+        with contextlib.suppress(OSError):  # this thread has ended
+            with open(f"/proc/{pid}/task/{tid}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X"):
+                    return True
+    return False
 
 
 def states(pid):

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Waiting and sending when the machine pauses."""
 
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
-from lib import pace, wait
+from lib import pace, procs, wait
+from lib.freeze import frozen
 
 
 class Clock:
@@ -80,3 +84,24 @@ def test_a_sender_that_was_paused_sends_50_ms_of_packets_at_once(clock):
         sender.wait(ending)
         burst += 1
     assert burst == pytest.approx(50, abs=2)
+
+
+def test_a_killed_process_is_dead_though_its_tracer_has_not_waited():
+    """The kernel keeps a traced thread as a zombie, beside the first thread."""
+    code = """
+import threading
+thread = threading.Thread(target=threading.Event().wait, daemon=True)
+thread.start()
+open(f"/proc/self/task/{thread.native_id}/comm", "w").write("traced")
+print(flush=True)
+threading.Event().wait()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        try:
+            child.stdout.readline()
+            with pytest.raises(OSError), frozen(child.pid, "traced"):
+                assert procs.is_alive(child.pid)
+                procs.signal_pid(child.pid, signal.SIGKILL)
+                wait.eventually(lambda: not procs.is_alive(child.pid), 5, what="it is dead")
+        finally:
+            child.kill()
