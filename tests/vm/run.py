@@ -221,7 +221,7 @@ def all_parts(kernel):
             "tests/vm/test_vhost_user.py tests/system/test_scenarios.py -m guest",
         ),
         "links": (
-            some(two_nodes, kernel, "links"),
+            some(two_nodes, kernel, "links", seconds=2400),
             "tests/vm/test_vlan.py tests/vm/test_vlan_moved.py tests/vm/test_vrf.py tests/vm/test_vrf_leak.py "
             "tests/vm/test_vrf_local.py tests/vm/test_vrf_deleted.py "
             "tests/vm/test_numa.py tests/vm/test_pcie.py tests/vm/test_neigh_full.py tests/vm/test_mpls.py "
@@ -230,7 +230,7 @@ def all_parts(kernel):
             "tests/vm/test_psample.py tests/vm/test_ipvs.py "
             "tests/system/test_bfd_links.py",
         ),
-        # This is not in "links", because the time of a guest is limited.
+        # This is not in "links", so that no guest runs for too long.
         "twins": (
             some(two_nodes, kernel, "twins"),
             "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py tests/vm/test_tunnel_restart.py",
