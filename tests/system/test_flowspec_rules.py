@@ -242,7 +242,7 @@ def test_another_exabgp_runs_with_its_decoder(tmp_path):
     assert done.stdout == "__main__ ['a', '-b']\n" and "exabgp decodes flows" in done.stderr
 
 
-def test_no_message_ends_the_helper(tmp_path, capsys):
+def test_no_message_ends_the_helper(tmp_path, capfd):
     """Random changes of an UPDATE, and lines that ExaBGP does not write: the helper goes on."""
     table_of, rnd = NoTable(), random.Random(SEED)
     done = helper.Helper(helper.Options(folder=str(tmp_path)), table_of, lambda some, _: [{}] * len(some))
@@ -266,7 +266,7 @@ def test_no_message_ends_the_helper(tmp_path, capsys):
     for message in (None, {}, {"category": 2}, {"category": 2, "body": None}, {"category": 2, "body": "0xz"}):
         event["neighbor"]["message"] = message
         done.line(json.dumps(event))
-    assert len(done.routes) > 100 and "update malformed" in capsys.readouterr().err
+    assert len(done.routes) > 100 and "update malformed" in capfd.readouterr().err
     done.end()
     assert table_of.want == {4: {}, 6: {}}
 
