@@ -122,7 +122,7 @@ def test_a_cable_of_the_core_that_is_pulled_and_plugged_again(sixvpe):
 
 def test_a_replay_keeps_the_routes_and_the_audit_is_equal(sixvpe):
     """A replay leaves the next hops as they were. The audit of all routers is equal, although
-    IPv6 routes of them have no gateway in the kernel."""
+    the IPv6 routes have no gateway in the kernel."""
     before = route(sixvpe, "r1", NET[MOST].format(2))
     generation = sixvpe.dp.fpm()["generation"]
     netns.command([sixvpe.dp.ctl, "-s", sixvpe.socket, "replay"])
