@@ -188,7 +188,7 @@ frame_make(struct explain *e)
 	unsigned int len = w->len > 0 ? (unsigned int)w->len : 84;
 	int proto = w->proto >= 0 ? w->proto : 17;
 	uint8_t ttl = (uint8_t)(w->ttl >= 0 ? w->ttl : 64);
-	unsigned int mac[6];
+	unsigned int mac[6] = {0};
 
 	if (proto == 1 && family == 6)
 		proto = 58; /* `icmp` stands for a ping, also with IPv6 */

@@ -133,11 +133,11 @@ restart_help(FILE *out)
 	      "      has taken over. If the successor cannot start, the restart is refused "
 	      "and\n"
 	      "      the daemon continues: exit code 3.\n"
-	      "      During a restart, changes of ports, configuration and policers are "
-	      "refused\n"
-	      "      with exit code 3, because the successor would not have them. A reload "
-	      "by\n"
-	      "      SIGHUP is done afterwards.\n",
+	      "      During a restart, changes of ports, configuration, policers and "
+	      "programs\n"
+	      "      (hook) are refused with exit code 3, because the successor would not "
+	      "have\n"
+	      "      them. A reload by SIGHUP is done afterwards.\n",
 	      out);
 }
 

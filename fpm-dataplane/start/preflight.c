@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -262,22 +264,50 @@ control_socket_free_try(const char *path, bool ours)
 	return -EADDRINUSE;
 }
 
+/* Return true if this process has the capability CAP_FOWNER. */
+static bool
+owner_of_all_files(void)
+{
+	struct __user_cap_header_struct self = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct set[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return syscall(SYS_capget, &self, set) == 0 &&
+	       (set[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER)) != 0;
+}
+
 /*
- * Check whether ui can make a socket at `path`, and the directories above it. Return 0 or
- * -errno.
+ * Return true if the sticky bit of directory `dir` (as of /tmp, see unlink(2)) prevents
+ * this process from removing `file`.
+ */
+static bool
+sticky_prevents(const char *dir, const struct stat *file)
+{
+	uid_t me = geteuid();
+	struct stat st;
+
+	return stat(dir, &st) == 0 && (st.st_mode & S_ISVTX) != 0 && st.st_uid != me &&
+	       file->st_uid != me && !owner_of_all_files();
+}
+
+/*
+ * Check whether ui can make a socket at `path`, or replace the socket that is there, and
+ * can make the directories above it. Return 0 or -errno.
  */
 static int
 control_socket_place_try(const char *path)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct stat st;
-	int rc = lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode) ? -EEXIST : -ENOENT;
+	bool there = lstat(path, &st) == 0;
+	int rc = there && !S_ISSOCK(st.st_mode) ? -EEXIST : -ENOENT;
 
 	snprintf(dir, sizeof(dir), "%s", path);
 	/* The nearest directory that exists decides. */
 	for (char *slash; rc == -ENOENT && (slash = strrchr(dir, '/')) != NULL;) {
 		slash[slash == dir] = '\0';
 		rc = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+		if (rc == 0 && there && sticky_prevents(dir, &st))
+			rc = -EPERM;
 		if (slash == dir)
 			break;
 	}

@@ -10,7 +10,7 @@ test-bench: ## run every command of tests/bench/README.md in its shortest form: 
 
 # --- benchmarks: JSON on stdout, tables on stderr; no test fails because of a time ------------
 BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-tags bench-slow-path bench-fpm bench-fib
-bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
+bench: ## ten benchmarks, then the report (QUICK=1: each in its short form)
 	@mkdir -p build/bench
 	@failed=; for b in $(BENCHES); do echo "== make $$b" >&2; \
 		$(MAKE) --no-print-directory -s $$b >build/bench/$$b.jsonl || failed="$$failed $$b"; \

@@ -469,6 +469,30 @@ def test_a_control_socket_of_another_user_prevents_no_start(kept, change):
     still_works(dut)
 
 
+def test_a_restart_is_refused_if_the_control_socket_cannot_be_replaced(kept):
+    """The control socket and its folder are of another user, and the folder has the sticky bit, as /tmp
+    has it: the daemon has no right to replace the socket. A planned restart is refused, and no packet is
+    lost."""
+    dut = kept
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    folder = os.path.dirname(dut.socket)
+    was = dut.daemon.pid(), os.stat(folder)
+    os.chown(dut.socket, 65534, os.stat(dut.socket).st_gid)
+    os.chmod(dut.socket, 0o666)
+    os.chown(folder, 65534, 65534)
+    os.chmod(folder, 0o1777)
+    try:
+        with dut.stream(lan, HOST, rate=500) as stream:
+            done = dut.fpmctl("restart")
+    finally:
+        os.chown(folder, was[1].st_uid, was[1].st_gid)
+        os.chmod(folder, was[1].st_mode & 0o7777)
+    assert done.returncode == 3 and "restart refused, the daemon continues" in done.stderr
+    assert stream.lost(wan) == [] and dut.daemon.pid() == was[0]
+    assert f'control socket not opened path={dut.socket} error="Operation not permitted"' in dut.log(100)
+
+
 def test_a_first_start_replaces_no_control_socket_of_another_user(own_dut):
     """A first start cannot tell whether a daemon listens on a socket of another user. It ends with a
     sentence, and leaves the socket."""

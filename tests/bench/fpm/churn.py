@@ -92,7 +92,7 @@ def churn(rig, changes):
         "changes_s": round(times * unsteady.changes / seconds),
         "rss_first_mib": round(sizes[WARM], 2),
         "rss_last_mib": round(sizes[-1], 2),
-        "rss_max_mib": round(max(sizes), 2),
+        "rss_max_mib": round(max(sizes[WARM:]), 2),
         "group_writes": rig.fpm()["group_writes"] - before["group_writes"],
         "differences": differences,
     }
