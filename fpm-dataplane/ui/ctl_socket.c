@@ -142,6 +142,26 @@ undo_fd:
 	return rc;
 }
 
+/*
+ * Log once that another program has put a file of its own at the path of our socket. Only
+ * an operator knows whether it may be removed.
+ */
+static void
+socket_replaced(struct ui *ui, const struct stat *st)
+{
+	bool ours = st->st_dev == ui->socket_dev && st->st_ino == ui->socket_ino;
+
+	if (!ours && st->st_ino != ui->replaced_by)
+		log_error(
+			"ui: control socket replaced path=%s by=%s "
+			"hint=\"remove this path, the daemon then opens its socket again\"",
+			ui->conf.control_socket,
+			S_ISSOCK(st->st_mode)  ? "another-socket"
+			: S_ISDIR(st->st_mode) ? "a-folder"
+					       : "a-file");
+	ui->replaced_by = ours ? 0 : st->st_ino;
+}
+
 void
 ctl_socket_renew(struct ui *ui)
 {
@@ -150,7 +170,13 @@ ctl_socket_renew(struct ui *ui)
 	unsigned int missed;
 	struct stat st;
 
-	if (old < 0 || lstat(ui->conf.control_socket, &st) == 0 || errno != ENOENT)
+	if (old < 0)
+		return;
+	if (lstat(ui->conf.control_socket, &st) == 0) {
+		socket_replaced(ui, &st);
+		return;
+	}
+	if (errno != ENOENT)
 		return;
 	ev_io_stop(ui->w->loop, &ui->accept);
 	ev_timer_stop(ui->w->loop, &ui->accept_pause);

@@ -250,6 +250,7 @@ struct ui {
 	int listen_fd;
 	dev_t socket_dev; /* these two identify our socket, the only one to remove */
 	ino_t socket_ino;
+	ino_t replaced_by; /* of the file at our path that is not our socket; 0: none */
 	ev_io accept;
 	ev_timer accept_pause; /* starts `accept` again after a lack of descriptors */
 	struct cds_list_head clients, waiting, answers, flights;

@@ -447,6 +447,29 @@ def test_a_deleted_control_socket_is_opened_again(kept):
     assert dut.stop() == 0 and not os.path.exists(dut.socket)
 
 
+@pytest.mark.parametrize("by", ["a-folder", "a-file", "another-socket"])
+def test_a_replaced_control_socket_is_said_once_and_comes_back(kept, by):
+    """Another program puts something else at the path of the control socket. The daemon says so once,
+    and opens its socket again after an operator has removed it."""
+    dut = kept
+    with socket.socket(socket.AF_UNIX) as another:
+        with frozen(dut.daemon.pid(), "fdp-ui"):  # it does not see the moment without a file
+            os.unlink(dut.socket)
+            if by == "a-folder":
+                os.mkdir(dut.socket)
+            elif by == "a-file":
+                open(dut.socket, "x", encoding="ascii").close()
+            else:
+                another.bind(dut.socket)
+        line = f"ui: control socket replaced path={dut.socket} by={by} "
+        eventually(lambda: line in dut.log(100), 10, 0.05)
+    (os.rmdir if by == "a-folder" else os.unlink)(dut.socket)
+
+    eventually(lambda: dut.fpmctl("show", "version").returncode == 0, 10, 0.05)
+    assert dut.log(100).count("control socket replaced") == 1
+    still_works(dut)
+
+
 @pytest.mark.parametrize("change", ["owner", "mode"])
 def test_a_control_socket_of_another_user_prevents_no_start(kept, change):
     """An operator gives the control socket to another user, or takes all rights away. The daemon has
