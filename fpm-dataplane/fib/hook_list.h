@@ -73,4 +73,12 @@ fib_hook_find(const struct fib_hooks *hooks, const char *name)
 	return NULL;
 }
 
+/* Return true if the interface has a program. `hooks` and `iface` may be NULL. */
+static inline bool
+fib_iface_is_hooked(const struct fib_hooks *hooks, const struct fib_iface *iface)
+{
+	return __builtin_expect(hooks != NULL, 0) && iface != NULL &&
+	       fib_hook_find(hooks, iface->name) != NULL;
+}
+
 #endif

@@ -579,7 +579,7 @@ pattern_to_make(struct burst *b, unsigned int i)
 
 	if (f->interval % DECAP_SAMPLE != 0 || b->inside || eth != burst_frame(b, i) ||
 	    rte_pktmbuf_data_len(b->m[i]) < FRAME_MIN || fwd_watched(f) ||
-	    f->hooks != NULL || burst_has_labels(b, i))
+	    fib_iface_is_hooked(f->hooks, b->in) || burst_has_labels(b, i))
 		return NULL;
 	old = pattern_of(f, eth);
 	if (old->n_words != 0 && f->interval - old->interval < UNUSED_AFTER) {

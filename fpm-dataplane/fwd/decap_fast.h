@@ -18,6 +18,7 @@
 #ifndef FWD_DECAP_FAST_H
 #define FWD_DECAP_FAST_H
 
+#include "fib/hook_list.h"
 #include "fib/sid_entry.h"
 #include "fwd/hook.h"
 
@@ -51,7 +52,8 @@ fwd_decap_may_be_fast(const struct burst *b)
 {
 	struct fwd *f = b->fwd;
 
-	if (!f->has_patterns || fwd_watched(f) || f->hooks != NULL)
+	if (!f->has_patterns || fwd_watched(f) ||
+	    fib_iface_is_hooked(f->hooks, fib_iface(f->fib, b->ifidx)))
 		return false;
 	if (!f->decap_tries && f->interval % DECAP_SAMPLE == 0)
 		fwd_decap_gain(f, 0, b->n);

@@ -8,6 +8,7 @@
  */
 #include "fwd/few.h"
 
+#include "fib/hook_list.h"
 #include "fwd/cycles.h"
 #include "fwd/fast.h"
 #include "fwd/frame_header.h"
@@ -22,13 +23,15 @@
 static inline bool
 burst_is_usual(struct burst *b)
 {
-	const struct fwd *f = b->fwd;
+	struct fwd *f = b->fwd;
 	const struct fib_iface *in = fib_iface(f->fib, b->ifidx);
+
+	f->hook_moved = 0; /* no program runs here */
 
 	b->in = in;
 	return in != NULL && in->ifindex != 0 && in->up && in->vrf == 0 &&
 	       !iface_checks_sources(in) && !in->unnumbered4 && !b->inside &&
-	       b->tag_bytes == 0 && f->hooks == NULL && !fwd_filters(f) &&
+	       b->tag_bytes == 0 && !fib_iface_is_hooked(f->hooks, in) && !fwd_filters(f) &&
 	       !fwd_watched(f) &&
 	       atomic_load_explicit(&f->fib->out_special, memory_order_relaxed) == 0;
 }

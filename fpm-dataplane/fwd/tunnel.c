@@ -8,6 +8,7 @@
 
 #include "base/inet.h"
 #include "base/mpls_entry.h"
+#include "fib/hook_list.h"
 #include "fwd/frame_header.h"
 #include "fwd/label.h"
 #include "port/vlan_tags.h"
@@ -190,11 +191,11 @@ fwd_tunnel_enter_all(struct fwd *f, struct burst *b)
  * of other interfaces.
  */
 static bool
-iface_joins(const struct fib_iface *in)
+iface_joins(const struct fwd *f, const struct fib_iface *in)
 {
-	/* The check of sources (uRPF) handles one interface at a time. */
+	/* The check of sources (uRPF) and programs handle one interface at a time. */
 	return in != NULL && in->up && in->ifindex != 0 && !iface_checks_sources(in) &&
-	       (in->fast4 || in->fast6);
+	       (in->fast4 || in->fast6) && !fib_iface_is_hooked(f->hooks, in);
 }
 
 static bool
@@ -211,14 +212,14 @@ fwd_tunnel_join(struct fwd *f, struct burst *b, const struct fwd_decap *decap,
 	const struct fib_iface *in = fib_iface(f->fib, decap[0].ifidx), *other;
 	uint16_t differ = 0;
 
-	if (fwd_watched(f) || fwd_filters(f) || f->hooks != NULL || decap[0].by_sid ||
-	    decap[0].labels_at != 0 || !iface_joins(in))
+	if (fwd_watched(f) || fwd_filters(f) || decap[0].by_sid ||
+	    decap[0].labels_at != 0 || !iface_joins(f, in))
 		return false;
 	inner_begin(f, b, &decap[0]);
 	for (unsigned int k = 0; k < n; k++) {
 		other = fib_iface(f->fib, decap[k].ifidx);
 		if (decap[k].by_sid || decap[k].labels_at != 0 ||
-		    decap[k].at != decap[0].at || !iface_joins(other) ||
+		    decap[k].at != decap[0].at || !iface_joins(f, other) ||
 		    !ifaces_alike(other, in))
 			continue;
 		from[b->n] = (uint8_t)k;

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "fib/hook_list.h"
 #include "fwd/fast.h"
 #include "port/vlan_tags.h"
 
@@ -347,7 +348,8 @@ split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		if (t->iface[i] == NULL || t->tags[i] != tags ||
-		    !ifaces_alike(t->iface[i], in, macs))
+		    !ifaces_alike(t->iface[i], in, macs) ||
+		    fib_iface_is_hooked(b->fwd->hooks, t->iface[i]))
 			continue;
 		*untried &= ~(1ull << i);
 		t->left &= ~(1ull << i);
@@ -361,6 +363,7 @@ split_walk_alike(struct burst *b, struct split *t, unsigned int like, uint64_t *
 	b->in = in;
 	b->vrfs_differ = differ != 0;
 	b->macs_known = macs;
+	b->fwd->hook_moved = 0; /* no program runs here */
 	for (uint64_t rest = walk_fast(b); rest != 0; rest &= rest - 1) {
 		unsigned int i = from[__builtin_ctzll(rest)];
 
@@ -418,18 +421,17 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 		burst_split(b, &t, true, false);
 	else
 		burst_split(b, &t, false, false);
-	untried = fwd_watched(b->fwd) || fwd_filters(b->fwd) || b->fwd->hooks != NULL ||
-				  walk_fast == NULL
-			  ? 0
-			  : t.left;
+	untried = fwd_watched(b->fwd) || fwd_filters(b->fwd) || walk_fast == NULL ? 0
+										  : t.left;
 	if (macs) /* the slow path drops frames to other stations */
 		untried &= split_for_own_macs(b, &t);
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
-		/* The check of sources (uRPF) handles one interface at a time. */
+		/* The check of sources (uRPF) and programs handle one interface at a time. */
 		if (t.iface[like] != NULL && t.iface[like]->up &&
-		    t.iface[like]->ifindex != 0 && !iface_checks_sources(t.iface[like]))
+		    t.iface[like]->ifindex != 0 && !iface_checks_sources(t.iface[like]) &&
+		    !fib_iface_is_hooked(b->fwd->hooks, t.iface[like]))
 			split_walk_alike(b, &t, like, &untried, macs, walk_fast);
 		else
 			untried &= untried - 1;

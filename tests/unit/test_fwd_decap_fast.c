@@ -10,6 +10,7 @@
  */
 #include "fwd/decap_fast.h"
 
+#include "fib/hook_list.h" /* before `fib` of decap_flows.h */
 #include "fib/urpf.h"
 
 #include "decap_flows.h"
@@ -598,10 +599,12 @@ learns(void)
 	return patterns();
 }
 
-/* Rounds with sessions or programs take the stages alone. */
+/* Rounds with sessions, and interfaces with a program, take the stages alone. */
 static void
 bursts_that_others_see_take_the_stages(void **state)
 {
+	static struct fib_hook hook = {.dev = "lan0"};
+	static const struct fib_hooks hooks = {.n = 1, .hook = {&hook}};
 	struct fwd *f = &fast.fwd;
 
 	tables_fix();
@@ -613,7 +616,11 @@ bursts_that_others_see_take_the_stages(void **state)
 	assert_false(fwd_decap_may_be_fast(&fast.burst));
 	assert_int_equal(learns(), 0);
 	f->watch = NULL;
-	f->hooks = (const void *)&tails[0];
+	f->hooks = &hooks;
+	strcpy(fib->iface[fast.burst.ifidx]->name, "lan1");
+	assert_true(fwd_decap_may_be_fast(&fast.burst));
+	assert_int_equal(learns(), 1);
+	strcpy(fib->iface[fast.burst.ifidx]->name, hook.dev);
 	assert_false(fwd_decap_may_be_fast(&fast.burst));
 	assert_int_equal(learns(), 0);
 	f->hooks = NULL;

@@ -11,6 +11,7 @@
  */
 #include <rte_ring.h>
 
+#include "fib/hook_list.h" /* before `fib` of fwd_sides.h */
 #include "fib/urpf.h"
 #include "fwd/few.h"
 #include "fwd/tx.h"
@@ -163,24 +164,30 @@ short_bursts_leave_as_by_the_stages(void **state)
 	assert_true(n_left > ROUNDS / 10);
 }
 
-/* Without a reason to refuse, fwd_few() forwards all lengths of bursts. */
+/* Make a burst of `n` packets, all of which fwd_few() can forward. */
 static void
-usual_bursts_are_forwarded(void **state)
+usual_give(unsigned int n)
 {
 	fast_path_set(true);
 	for (unsigned int g = 10; g <= 14; g++)
 		fib->group[g] = group_word_single(PATH(PATH_ADJ, 2));
-	for (unsigned int n = 1; n <= FWD_FEW_MAX; n++) {
-		for (unsigned int i = 0; i < n; i++) {
-			uint8_t family = i % 2 == 0 ? 4 : 6;
-			uint8_t *ip = fast.packet[i].buffer + HEADROOM + 14;
+	for (unsigned int i = 0; i < n; i++) {
+		uint8_t family = i % 2 == 0 ? 4 : 6;
+		uint8_t *ip = fast.packet[i].buffer + HEADROOM + 14;
 
-			do {
-				frame_give(i, LAN, family,
-					   inner_write(ip, family, 100, false));
-			} while (fast.packet[i].m.data_off != HEADROOM);
-		}
-		side_begin(&fast, n);
+		do {
+			frame_give(i, LAN, family, inner_write(ip, family, 100, false));
+		} while (fast.packet[i].m.data_off != HEADROOM);
+	}
+	side_begin(&fast, n);
+}
+
+/* Without a reason to refuse, fwd_few() forwards all lengths of bursts. */
+static void
+usual_bursts_are_forwarded(void **state)
+{
+	for (unsigned int n = 1; n <= FWD_FEW_MAX; n++) {
+		usual_give(n);
 		fast.fwd.timed = n % 2 == 0;
 		fast.count.forwarded[0] = fast.count.forwarded[1] = 0;
 		assert_true(fwd_few(&fast.burst));
@@ -197,18 +204,17 @@ usual_bursts_are_forwarded(void **state)
 static void
 a_filter_or_a_program_needs_the_stages(void **state)
 {
+	static struct fib_hook hook = {.dev = "lan0"};
+	static const struct fib_hooks hooks = {.n = 1, .hook = {&hook}};
 	static const uint64_t any[8];
 
-	fast_path_set(true);
+	strcpy(fib->iface[LAN]->name, "lan0");
 	for (unsigned int what = 0; what < 3; what++) {
-		uint8_t *ip = fast.packet[0].buffer + HEADROOM + 14;
-
-		frame_give(0, LAN, 4, inner_write(ip, 4, 100, false));
-		side_begin(&fast, 1);
+		usual_give(1);
 		if (what == 0)
 			fast.fwd.filter = (const void *)any;
 		else if (what == 1)
-			fast.fwd.hooks = (const void *)any;
+			fast.fwd.hooks = &hooks;
 		else
 			fast.fwd.watch = (const void *)any;
 		assert_false(fwd_few(&fast.burst));
@@ -216,14 +222,38 @@ a_filter_or_a_program_needs_the_stages(void **state)
 	}
 }
 
+/*
+ * The program of an interface does not slow down another interface. A table that it chose
+ * for packets of an earlier burst has no effect.
+ */
+static void
+a_program_of_another_interface_does_not(void **state)
+{
+	static struct fib_hook hook = {.dev = "lan00"};
+	static const struct fib_hooks hooks = {.n = 1, .hook = {&hook}};
+
+	strcpy(fib->iface[LAN]->name, "lan0");
+	usual_give(1);
+	fast.fwd.hooks = &hooks;
+	fast.fwd.hook_moved = 1;
+	assert_true(fwd_few(&fast.burst));
+	assert_int_equal(fast.fwd.hook_moved, 0);
+	assert_int_equal(fast.fwd.n_tx_used, 1);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(usual_bursts_are_forwarded),
-		cmocka_unit_test(short_bursts_leave_as_by_the_stages),
-		cmocka_unit_test(a_filter_or_a_program_needs_the_stages),
+		cmocka_unit_test_setup_teardown(usual_bursts_are_forwarded, up_with_isa,
+						down),
+		cmocka_unit_test_setup_teardown(short_bursts_leave_as_by_the_stages,
+						up_with_isa, down),
+		cmocka_unit_test_setup_teardown(a_filter_or_a_program_needs_the_stages,
+						up_with_isa, down),
+		cmocka_unit_test_setup_teardown(a_program_of_another_interface_does_not,
+						up_with_isa, down),
 	};
 
-	return run_with_each_isa(tests, up_with_isa, down);
+	return run_with_each_isa(tests, NULL, NULL);
 }

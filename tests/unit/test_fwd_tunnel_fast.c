@@ -11,6 +11,7 @@
 #include <rte_ring.h>
 
 #include "base/policer.h"
+#include "fib/hook_list.h" /* before `fib` of fwd_sides.h */
 #include "fib/urpf.h"
 #include "fwd/inner.h"
 
@@ -163,7 +164,22 @@ usual_packets_and_others_agree(void **state)
 #define RING      64
 
 static struct fwd_conf conf;
-static unsigned int n_joined;
+static unsigned int n_joined, n_dropped;
+static struct fib_hook_state state_of;
+static struct fib_hook hook;
+static const struct fib_hooks hooks = {.n = 1, .hook = {&hook}};
+static const struct fib_hooks *hooks_now;
+
+/* Drop packets of odd hosts, and look up some of the others in VRF RED. */
+static uint64_t
+program(void *arg)
+{
+	const struct fpm_hook *got = arg;
+	uint8_t host = got->packet[got->family == 4 ? 15 : 23];
+
+	n_dropped += host % 2;
+	return host % 2 != 0 ? FPM_DROP : host % 4 != 0 ? FPM_TABLE(1001) : FPM_PASS;
+}
 
 /* Give VRF RED a route by WAN to the IPv4 hosts of LAN, and no IPv6 route. */
 static void
@@ -209,6 +225,7 @@ tunnels_make(void)
 		struct fib_iface *i = iface_make(FIRST + k, NULL);
 
 		i->tunnel = (struct fib_tunnel){.family = 4, .gre = true, .bytes = 24};
+		snprintf(i->name, sizeof(i->name), "t%u", k);
 		i->vrf = below(2) == 0 ? RED : 0;
 		i->up = below(20) != 0;
 		i->ipv6_off = below(6) == 0;
@@ -257,6 +274,7 @@ inner_walk(struct side *s, const struct fwd_decap *decap, unsigned int n, bool o
 	s->fwd.n_tx_used = 0;
 	s->fwd.fib = fib;
 	s->fwd.conf = &conf;
+	s->fwd.hooks = hooks_now;
 	s->fwd.tries = &fib->copy[0];
 	s->fwd.count = &s->count;
 	s->fwd.adj_used = fib->adj_used;
@@ -324,11 +342,15 @@ packets_of_several_tunnels_agree(void **state)
 	struct fwd_decap decap[N_PACKETS];
 
 	srandom(47);
+	hook.run = program;
+	hook.state = &state_of;
 	red_make();
 	rings_make();
 	n_joined = n_odd = 0;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		tunnels_make();
+		snprintf(hook.dev, sizeof(hook.dev), "t%u", below(2 * N_MORE));
+		hooks_now = below(2) == 0 ? &hooks : NULL;
 		for (unsigned int i = 0; i < N_PACKETS; i++) {
 			inner_give(i);
 			decap[i] = (struct fwd_decap){
@@ -353,7 +375,7 @@ packets_of_several_tunnels_agree(void **state)
 		assert_memory_equal(fast.count.forwarded, slow.count.forwarded,
 				    sizeof(fast.count.forwarded));
 	}
-	assert_true(n_joined > ROUNDS * 8 && n_odd > ROUNDS * 3);
+	assert_true(n_joined > ROUNDS * 8 && n_odd > ROUNDS * 3 && n_dropped > ROUNDS / 4);
 }
 
 int

@@ -180,12 +180,13 @@ split(void)
 	fwd_split(&burst, of, walk, none_fast);
 }
 
-static unsigned int n_fast; /* calls of counted_fast() */
+static unsigned int n_fast, n_fast_packets; /* calls of counted_fast(), and their packets */
 
 static uint64_t
 counted_fast(struct burst *b)
 {
 	n_fast++;
+	n_fast_packets += b->n;
 	return none_fast(b);
 }
 
@@ -198,12 +199,18 @@ assert_walk(unsigned int at, uint16_t ifidx, unsigned int n)
 }
 
 /*
- * Packets of several interfaces never pass in one burst while an interface has a program.
+ * Packets of an interface that has a program never pass in one burst with those of another
+ * interface. Packets of other interfaces do, whatever program another one has.
  */
 static void
 a_program_gets_one_interface_at_a_time(void **state)
 {
-	static const struct fib_hooks hooks = {.n = 0};
+	static struct fib_hook hook = {.dev = "has"};
+	static const struct fib_hooks hooks = {.n = 1, .hook = {&hook}};
+	static const struct {
+		uint16_t of; /* the interface with a program; 0: none of these */
+		unsigned int bursts, packets; /* on the fast path */
+	} want[] = {{0, 2, 4}, {PORT, 1, 3}, {ONE, 2, 2}, {OUTER, 2, 3}};
 	struct fib *fib = *state;
 
 	for (unsigned int i = 1; i < IFIDX_MAX; i++)
@@ -211,18 +218,28 @@ a_program_gets_one_interface_at_a_time(void **state)
 			fib->iface[i]->up = true;
 			fib->iface[i]->ifindex = i;
 		}
-	for (unsigned int with = 0; with < 2; with++) {
-		burst.fwd->hooks = with ? &hooks : NULL;
+	for (unsigned int k = 0; k < 5; k++) {
+		for (uint16_t i = 1; i < IFIDX_MAX; i++)
+			if (fib->iface[i] != NULL)
+				strcpy(fib->iface[i]->name,
+				       k < 4 && i == want[k].of ? "has" : "has not");
+		burst.fwd->hooks = k == 4 ? NULL : &hooks;
+		burst.fwd->hook_moved = 1;
 		burst.n = 0;
 		burst.ifidx = PORT;
-		n_walked = n_fast = 0;
+		n_walked = n_fast = n_fast_packets = 0;
 		PUT("");
 		PUT("\x81\0\0\x64");
-		PUT("");
+		PUT("\x88\xa8\0\x14");
+		PUT("\x81\0\0\x64");
 		fwd_split(&burst, fwd_look(&burst), walk, counted_fast);
-		assert_int_equal(n_fast != 0, !with);
-		assert_int_equal(n_walked, 2);
-		assert_walk(0, PORT, 2);
+		assert_int_equal(n_fast, want[k % 4].bursts);
+		assert_int_equal(n_fast_packets, want[k % 4].packets);
+		assert_int_equal(burst.fwd->hook_moved, 0);
+		assert_int_equal(n_walked, 3);
+		assert_walk(0, PORT, 1);
+		assert_walk(1, ONE, 2);
+		assert_walk(2, OUTER, 1);
 	}
 	burst.fwd->hooks = NULL;
 }
