@@ -127,8 +127,10 @@ def loss(demand, mode, boxes, dead, member_s, reroute_s):
 
 
 def table_mib(routes, octets_a_route):
-    """Return the MiB of RIB and FIB of a box with a full table. Both modes have it once: with VLB the
-    FIB for packets from outside has only a default route."""
+    """Return the MiB that a full table takes in a box. Both modes need it once: with VLB the FIB for packets
+    from outside has only a default route, and a box that never uses VLB needs no VRF. (The boxes of the
+    scenario cluster-vlb change from one mode to the other. They keep their VRF, so with direct routing they
+    have the table twice.)"""
     return routes * octets_a_route / 2**20
 
 

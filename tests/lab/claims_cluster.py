@@ -152,7 +152,7 @@ PREFIX = {
 PEER = {box: f"192.0.2.{130 + 4 * n}" for n, box in enumerate(BOXES)}
 NODE = {4: PEER, 6: {box: f"2001:db8:e{n + 1}::2" for n, box in enumerate(BOXES)}}
 LOOPBACK = {box: f"192.0.2.{241 + n}" for n, box in enumerate(BOXES)}
-HOT, UNIFORM, EACH = 900, 120, 2  # flows of a hot pair, flows of each pair, packets of a flow
+HOT, UNIFORM, EACH = 900, 120, 4  # flows of a hot pair, flows of each pair, packets of a flow in a row
 FAIL_RATE = 100  # packets a second while a part fails: a busy machine forwards them, too
 FAILING, UNROUTED = 60, 60  # flows of each pair while a part fails, and flows without a route
 BETWEEN = 30  # flows of each pair of the other boxes while a box dies
@@ -333,8 +333,11 @@ class _Mesh:
         found = {}
         for box, seat in self.seats.items():
             pids = {"dataplane": self.lab.pids(seat.dp)[0], **{x: seat.r1.pid(x) for x in ("zebra", "bgpd")}}
-            found[box] = ", ".join(f"{name} {_resident_mib(pid)}" for name, pid in pids.items())
-        return {box: f"({text})" for box, text in found.items()}
+            found[box] = {name: _resident_mib(pid) for name, pid in pids.items()}
+        _append({"bench": "mesh-memory", "mode": "vlb", "routes": sum(self.n.values()), "mib": found})
+        return {
+            box: f"({', '.join(f'{name} {mib}' for name, mib in of_box.items())})" for box, of_box in found.items()
+        }
 
     def audit(self, seat):
         """Audit a box. Return fpmctl's verdict."""
@@ -450,7 +453,7 @@ class _Mesh:
             for far in sinks.values():
                 far.forget()
             before, passed = self.loads(), self.forwarded()
-            sent = sum(s.round() for _ in range(EACH) for s in sources.values())
+            sent = sum(s.round(EACH) for s in sources.values())
             came = lambda: sum(sink.take() for sink in sinks.values())  # noqa: E731
             wait_for(f"{sent} packets", lambda: came() == sent, came, LOGS, 10)
             after = self.loads()
@@ -458,11 +461,13 @@ class _Mesh:
             by_box = {box: n - passed[box] for box, n in self.forwarded().items()}
             boxes = sum(by_box.values()) / sent
             late, hops = flows.reordered(sinks.values()), flows.ttls(sinks.values())
+            divided = flows.divided(sinks.values())
         packets = {pair: n * EACH for pair, n in pairs.items()}
         off = scale.differences(packets, mode, loads, EACH)
         model = scale.boxes_passed(packets, mode, self.boxes)
         check(not off, f"the load of each mesh link as the model has it ({mode})", off, LOGS)
         check(late == 0, "no packet behind a later one of its flow", late, LOGS)
+        check(not divided, "one path for all packets of a flow", divided, LOGS)
         least = TTL - (3 if mode == "vlb" else 2)
         check(abs(boxes - model) < 0.1, f"{model:.2f} boxes a packet", f"{boxes:.2f}", LOGS)
         check(min(hops) >= least and max(hops) == TTL - 2, f"TTLs from {least} to {TTL - 2}", hops, LOGS)

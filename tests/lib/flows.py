@@ -98,13 +98,13 @@ class Source:
         self._next[flow] += 1
         self.sent[flow, number] = time.monotonic()
 
-    def round(self):
-        """Send a packet of each flow. Return the number of packets."""
-        for at, flow in enumerate(self.flows, 1):
+    def round(self, each=1):
+        """Send `each` packets of each flow, one directly behind the other. Return the number of packets."""
+        for at, flow in enumerate((flow for flow in self.flows for _ in range(each)), 1):
             self.send(flow)
             if at % PIECE == 0:
                 time.sleep(PIECE_S * PATIENCE)
-        return len(self.flows)
+        return len(self.flows) * each
 
     def lost(self, sinks):
         """Return the packets, as (flow, number), that no sink has received."""
@@ -204,6 +204,13 @@ def reordered(sinks):
                 late += number < highest
                 highest = max(highest, number)
     return late
+
+
+def divided(sinks):
+    """Return the flows whose packets came with different TTLs. So their paths had different lengths."""
+    return sorted(
+        flow for sink in sinks for flow, rows in sink.came.items() if len({ttl for _, ttl in rows}) > 1
+    )
 
 
 def ttls(sinks):

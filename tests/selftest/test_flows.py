@@ -39,8 +39,8 @@ def link():
 def test_packets_are_counted_by_flow_in_order_with_their_ttl(link, address):
     here, there = link
     with flows.Sink(there, address) as sink, flows.Source(here, address, 40) as source:
-        for _ in range(3):
-            source.round()
+        source.round()
+        source.round(2)
 
         assert flows.settle(source, [sink]) == 0
         assert {flow: [n for n, _ in rows] for flow, rows in sink.came.items()} == dict.fromkeys(range(40), [0, 1, 2])
@@ -93,6 +93,13 @@ def test_a_packet_behind_a_later_one_is_found():
     assert flows.reordered([one]) == 1
     assert flows.reordered([other]) == 0
     assert flows.ttls([one, other]) == {64: 5, 63: 2}
+
+
+def test_a_flow_with_paths_of_two_lengths_is_found():
+    one = SimpleNamespace(came={1: [(0, 64), (1, 63)], 2: [(0, 63), (1, 63)]})
+    other = SimpleNamespace(came={3: [(0, 62), (1, 62), (2, 61)], 4: []})
+
+    assert flows.divided([one, other]) == [1, 3]
 
 
 def test_a_flow_with_two_receivers_has_both_names():

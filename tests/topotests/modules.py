@@ -40,7 +40,7 @@ ripng_topo1 zebra_opaque
 # The modules that need a kernel with VRFs: first of the quick list, then the modules that FULL=1 adds.
 VRF_QUICK = ["bgp_vrf_route_leak_basic"]
 VRF_MORE = """
-bfd_vrf_topo1 bfd_vrflite_topo1 bfd_vrf_topo1+bfd bfd_vrflite_topo1+bfd bgp_multi_vrf_topo1 bgp_vrf_dynamic_route_leak
+bfd_vrflite_topo1 bgp_multi_vrf_topo1 bgp_vrf_dynamic_route_leak
 bgp_vrf_leaking_5549_routes bgp_vrf_lite_best_path_test bgp_vrf_lite_ipv6_rtadv isis_topo1_vrf
 ospf6_topo1_vrf ospf_multi_vrf_bgp_route_leak
 """.split()

@@ -412,11 +412,24 @@ def run_part(kernel, name, tests=None):
     return code
 
 
+def lab_command(name, there):
+    """Return the text for a shell that runs a scenario, which appends what it measures to the file `there`."""
+    return f"{ENVIRONMENT} ONCE=1 MESH_JSON={there} /usr/bin/python3 tests/lab/scenario.py {name}"
+
+
+def run_lab_uml(name):
+    """Run a scenario of frr-config in user-mode-linux. Return its exit code. What the scenario measures is
+    appended to the file of the environment variable MESH_JSON."""
+    path = os.path.abspath(os.environ.get("MESH_JSON") or "/dev/null")
+    shares = [os.path.dirname(path)] if os.environ.get("MESH_JSON") else []
+    return in_uml("lab-uml", f"cd {ROOT}\n{lab_command(name, path)}\n", shares)
+
+
 def run_lab(kernel, name):
-    """Run a scenario of frr-config in a guest. Return its exit code. The loads that the scenario measures
-    are appended to the file of the environment variable MESH_JSON of this machine."""
+    """Run a scenario of frr-config in a guest. Return its exit code. What the scenario measures is
+    appended to the file of the environment variable MESH_JSON of this machine."""
     there = "/tmp/mesh.jsonl"
-    command = f"{ENVIRONMENT} ONCE=1 MESH_JSON={there} /usr/bin/python3 tests/lab/scenario.py {name}"
+    command = lab_command(name, there)
     path = os.environ.get("MESH_JSON")
     if not path:
         return in_guest(kernel, "lab", command, seconds=LAB_S)
@@ -523,8 +536,7 @@ def main(words):
             kernel.prepare()
             return run_topotests(kernel, " ".join(words[1:]))
         if words[:1] == ["--lab-uml"]:
-            command = f"{ENVIRONMENT} ONCE=1 /usr/bin/python3 tests/lab/scenario.py {words[1]}"
-            return in_uml("lab-uml", f"cd {ROOT}\n{command}\n")
+            return run_lab_uml(words[1])
         if words[:1] == ["--topotests-uml"]:
             return run_topotests_uml(" ".join(words[1:]))
         if words[:1] == ["--uml"]:
