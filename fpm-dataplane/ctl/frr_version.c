@@ -111,6 +111,12 @@ frr_replays_denied_routes(const struct frr_version *v)
 	return version_is_before(v, 8, 5);
 }
 
+bool
+frr_needs_kernel_next_hops(const struct frr_version *v)
+{
+	return version_is_before(v, 10, 0);
+}
+
 /* --- lines ---------------------------------------------------------------------------- */
 
 /* Return true if the next word at *p is `word`, and move *p past it. */

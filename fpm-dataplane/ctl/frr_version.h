@@ -61,6 +61,12 @@ bool frr_announces_other_sids(const struct frr_version *v);
  */
 bool frr_replays_denied_routes(const struct frr_version *v);
 
+/*
+ * Return true if zebra with `no zebra nexthop kernel enable` announces next hops only in a
+ * replay.
+ */
+bool frr_needs_kernel_next_hops(const struct frr_version *v);
+
 /* --- lines that decide whether a fault matters ---------------------------------------- */
 
 /*

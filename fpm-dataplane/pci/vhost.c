@@ -44,15 +44,17 @@ listener_path(const char *device, char path[PATH_STRLEN])
 }
 
 /*
- * Return true if the kernel lists a bound socket with this path, or if its list cannot be
- * read. The list has the sockets of this network namespace only.
+ * Return true if the kernel lists a bound socket with this path, or with another path of
+ * the same file, or if its list cannot be read. The list has the sockets of this network
+ * namespace only.
  */
 static bool
 path_is_listed(const char *path)
 {
-	FILE *list = fopen("/proc/net/unix", "re");
+	FILE *list = fopen("/proc/thread-self/net/unix", "re");
+	struct stat ours, other;
+	bool there = stat(path, &ours) == 0, found = list == NULL;
 	char line[512];
-	bool found = list == NULL;
 
 	while (!found && list != NULL && fgets(line, sizeof(line), list) != NULL) {
 		int at = 0;
@@ -60,7 +62,11 @@ path_is_listed(const char *path)
 		line[strcspn(line, "\n")] = '\0';
 		/* number, references, protocol, flags, type, state, inode */
 		(void)sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %n", &at);
-		found = at > 0 && strcmp(line + at, path) == 0;
+		if (at > 0)
+			found = strcmp(line + at, path) == 0 ||
+				(there && stat(line + at, &other) == 0 &&
+				 other.st_dev == ours.st_dev &&
+				 other.st_ino == ours.st_ino);
 	}
 	if (list != NULL)
 		fclose(list);

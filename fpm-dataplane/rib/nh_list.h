@@ -20,8 +20,8 @@ struct next_hop {
 	uint32_t weight : 31;
 	/*
 	 * IPv4 routes of the kernel: Linux has marked the next hop as dead. rib obeys the mark
-	 * only while the link is up and has no IPv4 address. Otherwise the state of the link
-	 * decides, because rib learns it from neigh earlier than the mark from a dump.
+	 * only while the link is down or has no IPv4 address, because it learns from neigh that
+	 * the link is up again before a dump shows that the mark has ended.
 	 */
 	uint32_t dead : 1;
 	uint8_t gw_family;

@@ -125,7 +125,10 @@ slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 bool
 leg_is_dead(const struct leg *leg)
 {
-	return leg->hop.dead && leg->link != NULL && leg->link->no_ipv4;
+	const struct link *link = leg->link;
+
+	return leg->hop.dead && link != NULL &&
+	       (link->no_ipv4 || (link->known && !link->up));
 }
 
 /* Return true if Linux passes over the next hop when it looks up a route. */

@@ -99,7 +99,9 @@ class Filter:
     def timed(self, text):
         """Run a transaction. Return the milliseconds of nft, and from the commit in the kernel until the
         ruleset is in force."""
-        before, begin = self.row()["generation"], time.monotonic()
+        while not (old := self.row()):
+            pass  # each request waits in the daemon
+        before, begin = old["generation"], time.monotonic()
         argv = ["ip", "netns", "exec", self.dut.ctl, "nft", "-f", "-"]
         with Commit(self.dut.ctl) as commit, subprocess.Popen(argv, stdin=subprocess.PIPE, text=True) as nft:
             nft.stdin.write(text)

@@ -99,9 +99,12 @@ threading.Event().wait()
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
         try:
             child.stdout.readline()
+            seen = False
             with pytest.raises(OSError), frozen(child.pid, "traced"):
                 assert procs.is_alive(child.pid)
                 procs.signal_pid(child.pid, signal.SIGKILL)
                 wait.eventually(lambda: not procs.is_alive(child.pid), 5, what="it is dead")
+                seen = True
+            assert seen, "frozen() has failed at its begin"
         finally:
             child.kill()

@@ -423,19 +423,28 @@ def test_the_doctor_says_why_a_route_has_no_next_hop_and_how_it_gets_one(lab):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         return {row["subject"]: row for row in json.loads(done.stdout)}
 
-    lab.r1.configure("no zebra nexthop kernel enable")
-    lab.r1.configure(route)
-    eventually(lambda: lab.dp.show("routes", "192.0.2.80/28", "exact"), 20, 0.1, "the route")
-    found = findings()["next-hops"]
-    assert found["status"] == "fail" and "no zebra nexthop kernel enable" in found["cost"]
-    assert found["fix"] == [
-        "vtysh -c 'conf t' -c 'zebra nexthop kernel enable' -c end -c write", "fpmctl replay",
-    ]  # fmt: skip
-    lab.r1.configure("zebra nexthop kernel enable")
-    netns.command([lab.dp.ctl, "-s", lab.socket, "replay"])
-    eventually(lambda: "next-hops" not in findings(), 30, 0.5, "no finding after the commands")
-    lab.r1.configure("no " + route)
-    eventually(lambda: lab.dp.fpm()["zebra4"] == before, 20, 0.1, "the route is gone")
+    def state():
+        rows = lab.dp.show("routes", "192.0.2.80/28", "exact")
+        return [row["state"] for row in rows]
+
+    try:
+        lab.r1.configure("no zebra nexthop kernel enable")
+        lab.r1.configure(route)
+        eventually(lambda: lab.dp.fpm()["zebra4"] == before + 1, 20, 0.1, "the route")
+        assert state() == ["unresolved"]
+        found = findings()["next-hops"]
+        assert found["status"] == "fail" and "no zebra nexthop kernel enable" in found["cost"]
+        assert found["fix"] == [
+            "vtysh -c 'conf t' -c 'zebra nexthop kernel enable' -c end -c write", "fpmctl replay",
+        ]  # fmt: skip
+        lab.r1.configure("zebra nexthop kernel enable")
+        netns.command([lab.dp.ctl, "-s", lab.socket, "replay"])
+        eventually(lambda: state() not in ([], ["unresolved"]), 30, 0.5, "the route has its next hop")
+        eventually(lambda: "next-hops" not in findings(), 30, 0.5, "no finding after the commands")
+    finally:
+        lab.r1.configure("zebra nexthop kernel enable")
+        lab.r1.configure("no " + route)
+        eventually(lambda: lab.dp.fpm()["zebra4"] == before, 20, 0.1, "the route is gone")
 
 
 def test_the_kernel_of_the_router_forwards_nothing(lab):

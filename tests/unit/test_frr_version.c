@@ -100,6 +100,17 @@ faults_have_first_and_last_versions(void **state)
 }
 
 static void
+next_hops_that_the_kernel_does_not_have_are_announced_since_10(void **state)
+{
+	struct frr_version v;
+
+	assert_int_equal(frr_version_parse("9.1.3", &v), 0);
+	assert_true(frr_needs_kernel_next_hops(&v));
+	assert_int_equal(frr_version_parse("10.0", &v), 0);
+	assert_false(frr_needs_kernel_next_hops(&v));
+}
+
+static void
 sessions_of_bfd_are_lost_at_connect_before_10_8(void **state)
 {
 	struct frr_version v;
@@ -392,6 +403,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_are_parsed),
 		cmocka_unit_test(faults_have_first_and_last_versions),
+		cmocka_unit_test(
+			next_hops_that_the_kernel_does_not_have_are_announced_since_10),
 		cmocka_unit_test(sessions_of_bfd_are_lost_at_connect_before_10_8),
 		cmocka_unit_test(the_row_of_zebra_has_the_version),
 		cmocka_unit_test(a_static_route_lacks_an_interface_behind_its_gateway),

@@ -357,6 +357,10 @@ a_dead_next_hop_with_an_encapsulation_is_not_used(void **state)
 	}
 	rig_link_ipv4(g, 12, 2, true);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1*2048 kernel@0*2048");
+	rig_link(g, 12, 2, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_link(g, 12, 2, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1*2048 kernel@0*2048");
 	rig_free(g);
 }
 
@@ -375,6 +379,26 @@ a_route_of_dead_next_hops_and_links_without_carrier_does_not_count(void **state)
 	rig_link_ignoring(g, 11, 1, false, 4);
 	assert_seen(g, "198.51.100.1", "192.0.2.201@2");
 	rig_link_ipv4(g, 12, 2, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.200@2");
+	rig_free(g);
+}
+
+/* A dead next hop of a link that is set down and keeps its IPv4 address. */
+static void
+a_route_of_a_link_set_down_and_one_without_carrier_does_not_count(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_link(g, 13, 3, true);
+	rig_addr(g, 13, "203.0.113.1/25", false);
+	rig_kernel_route(g, KERNEL_ROUTE, "198.51.0.0/16", 0, "203.0.113.5", 13);
+	two_hops(g, KERNEL_ROUTE, false, 7);
+	rig_link(g, 12, 2, false);
+	two_hops(g, KERNEL_ROUTE, true, 7);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_link_ignoring(g, 11, 1, false, 4);
+	assert_seen(g, "198.51.100.1", "203.0.113.5@3");
+	rig_link(g, 12, 2, true);
 	assert_seen(g, "198.51.100.1", "192.0.2.200@2");
 	rig_free(g);
 }
@@ -771,6 +795,8 @@ main(void)
 		cmocka_unit_test(a_dead_next_hop_with_an_encapsulation_is_not_used),
 		cmocka_unit_test(
 			a_route_of_dead_next_hops_and_links_without_carrier_does_not_count),
+		cmocka_unit_test(
+			a_route_of_a_link_set_down_and_one_without_carrier_does_not_count),
 		cmocka_unit_test(a_route_is_deleted_whichever_of_its_next_hops_are_dead),
 		cmocka_unit_test(the_sysctl_of_a_link_with_next_hops_asks_for_all),
 		cmocka_unit_test(an_appended_next_hop_of_another_mtu_is_counted),

@@ -11,6 +11,7 @@
 
 #include "base/prefix.h"
 #include "ctl/doctor/exam.h"
+#include "ctl/frr_version.h"
 #include "ctl/json_row.h"
 #include "ctl/text.h"
 #include "ctl/zebra.h"
@@ -211,12 +212,27 @@ nexthop_line(const char *line, void *ctx)
 	*is_off |= strcmp(line, "no zebra nexthop kernel enable") == 0;
 }
 
+/* Return true if the configuration of zebra keeps it from announcing next hops. */
+static bool
+zebra_announces_none(const char *vtysh)
+{
+	char version[FRR_VERSION_STRLEN];
+	struct frr_version v;
+	bool is_off = false;
+
+	if (zebra_version(vtysh, version) < 0 || frr_version_parse(version, &v) < 0 ||
+	    !frr_needs_kernel_next_hops(&v))
+		return false;
+	(void)zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, nexthop_line,
+			  &is_off);
+	return is_off;
+}
+
 /* Report routes without a next hop, unless they get one within ROUNDS * PAUSE_MS. */
 static void
 nexthops_check(struct exam *e, const char *vtysh)
 {
 	long long n = row_int(e->fpm, "unresolved");
-	bool is_off = false;
 
 	for (unsigned int round = 1; round < ROUNDS && n > 0; round++) {
 		nanosleep(&between_rounds, NULL);
@@ -224,14 +240,12 @@ nexthops_check(struct exam *e, const char *vtysh)
 	}
 	if (n <= 0)
 		return;
-	(void)zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, nexthop_line,
-			  &is_off);
 	finding_add(e, VERDICT_FAIL, "next-hops", "%lld route%s without a next hop", n,
 		    text_plural(n));
-	if (is_off) {
+	if (zebra_announces_none(vtysh)) {
 		finding_cost(e, "Packets by these routes are dropped (unresolved_nh). With "
-				"the line `no zebra nexthop kernel enable`, zebra of FRR "
-				"8.4 announces next hops only in a replay.");
+				"the line `no zebra nexthop kernel enable`, zebra before "
+				"FRR 10 announces next hops only in a replay.");
 		finding_fix(e, "vtysh -c 'conf t' -c 'zebra nexthop kernel enable' -c end "
 			       "-c write");
 	} else {
