@@ -51,6 +51,7 @@ static struct {
 	struct exam e;
 	char vtysh[128];
 	const char *encaps; /* rows of `show encaps` as text; NULL: the daemon is silent */
+	const char *labels; /* rows of `show labels` as text; NULL: there are none */
 } t;
 
 /* Take the place of the daemon. */
@@ -61,6 +62,8 @@ conn_fetch(const char *path, json_t *request, json_t *rows)
 
 	if (strcmp(row_str(request, "show"), "encaps") == 0 && t.encaps != NULL)
 		answer = json_loads(t.encaps, 0, NULL);
+	if (strcmp(row_str(request, "show"), "labels") == 0 && t.labels != NULL)
+		answer = json_loads(t.labels, 0, NULL);
 	json_array_extend(rows, answer);
 	json_decref(request);
 	json_decref(answer);
@@ -315,6 +318,21 @@ a_zebra_that_was_started_too_early_is_told(void **state)
 	assert_string_equal(found(), "ok : the kernel accepts labels;");
 }
 
+/* The module is loaded and zebra is on, but the kernel has its default of no labels. */
+static void
+the_default_of_the_kernel_fails_if_frr_needs_labels(void **state)
+{
+	root_put(PLATFORM_LABELS, "0\n");
+	mpls_set("wan0", json_false());
+	zebra_has(0, 0);
+	zebra_says(ON, "frr version 8.4.4\n");
+	assert_string_equal(found(), "");
+	zebra_says(ON, LDP);
+	assert_string_equal(found(),
+			    "fail : the kernel accepts no labels: platform_labels is 0;"
+			    "warn : no interface takes labels;");
+}
+
 static void
 a_kernel_that_refuses_every_label_fails(void **state)
 {
@@ -379,6 +397,42 @@ each_core_interface_without_input_is_warned_of_once(void **state)
 	assert_string_equal(found(), "ok : the kernel accepts labels;");
 }
 
+/* The last label of a packet is removed here, so no packet leaves with labels. */
+static void
+a_core_interface_to_the_last_router_is_warned_of(void **state)
+{
+#define HOP(dev) "\"nexthops\": [{\"via\": \"10.0.0.1\", \"dev\": \"" dev "\"}]"
+	t.labels = "[{\"source\": \"zebra\", \"protocol\": \"bgp\", " HOP(
+		"lan0") "},"
+			"{\"source\": \"zebra\", \"protocol\": \"static\", " HOP(
+				"lan0") "},"
+					"{\"source\": \"kernel\", \"protocol\": "
+					"\"4\", " HOP(
+						"lan0") "},"
+							"{\"source\": \"zebra\", "
+							"\"protocol\": \"ldp\", " HOP(
+								"wan0") "},"
+									"{\"source\": "
+									"\"zebra\", "
+									"\"protocol\": "
+									"\"ldp\", "
+									"\"nexthops\": "
+									"[{\"via\": null, "
+									"\"dev\": "
+									"\"lan0\"}]}]";
+	assert_string_equal(found(), "ok : the kernel accepts labels;");
+	t.labels = "[{\"source\": \"zebra\", \"protocol\": \"ldp\", " HOP(
+		"lan0") "},"
+			"{\"source\": \"zebra\", \"protocol\": \"isis\", " HOP("lan0") "}]";
+	assert_string_equal(
+		found(),
+		"warn lan0: paths of labels lead by this interface, but it accepts "
+		"no labels;");
+	assert_string_equal(command(0, 0), "sysctl -w net/mpls/conf/lan0/input=1");
+	t.labels = NULL;
+#undef HOP
+}
+
 static void
 labels_without_an_interface_that_takes_them_are_warned_of(void **state)
 {
@@ -433,6 +487,7 @@ without_access_to_the_namespace_nothing_is_guessed(void **state)
 				     "not permitted; run as root;");
 	zebra_has(0, 0);
 	mpls_set("wan0", json_false());
+	zebra_says(ON, "frr version 8.4.4\n");
 	assert_string_equal(found(), "");
 }
 
@@ -470,9 +525,11 @@ main(void)
 		TEST(a_module_that_is_loaded_and_not_used_is_not_spoken_of),
 		TEST(a_kernel_without_mpls_is_told_if_frr_needs_it),
 		TEST(a_zebra_that_was_started_too_early_is_told),
+		TEST(the_default_of_the_kernel_fails_if_frr_needs_labels),
 		TEST(a_kernel_that_refuses_every_label_fails),
 		TEST(a_label_that_is_too_large_for_the_kernel_is_warned_of),
 		TEST(each_core_interface_without_input_is_warned_of_once),
+		TEST(a_core_interface_to_the_last_router_is_warned_of),
 		TEST(labels_without_an_interface_that_takes_them_are_warned_of),
 		TEST(a_missing_module_for_labelled_routes_is_warned_of),
 		TEST(a_far_end_that_takes_no_labels_is_warned_of_once),

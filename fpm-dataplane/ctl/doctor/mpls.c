@@ -100,8 +100,8 @@ zebra_ask(struct exam *e, struct mpls *m)
 	if (zebra_lines(vtysh, "show mpls status", ZEBRA_VERSION_S, status_on_line,
 			&m->zebra_off) < 0)
 		m->zebra_off = false;
-	if (m->zebra_off && zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S,
-					config_on_line, &m->configured) < 0)
+	if (zebra_lines(vtysh, "show running-config", ZEBRA_ANSWER_S, config_on_line,
+			&m->configured) < 0)
 		m->configured = false;
 }
 
@@ -209,43 +209,66 @@ platform_labels_check(struct exam *e, const struct mpls *m)
 	refused_labels_cost(e, "each label route");
 }
 
+/*
+ * Report an interface towards the core if it accepts no labels. `seen` has the names of the
+ * interfaces that this function has seen, so that each is reported once.
+ */
 static void
-core_interface_add(struct exam *e, const char *name)
+core_interface_check(struct exam *e, json_t *seen, const char *name, const char *why)
 {
-	finding_add(
-		e, VERDICT_WARN, name,
-		"packets with labels leave by this interface, but it accepts no labels");
+	const json_t *row = row_named(e->interfaces, name);
+
+	if (row == NULL || row_true(row, "mpls") || json_object_get(seen, name) != NULL)
+		return;
+	json_object_set_new(seen, name, json_true());
+	finding_add(e, VERDICT_WARN, name, "%s, but it accepts no labels", why);
 	finding_cost(e, "Packets with labels that arrive at this interface are dropped "
 			"(mpls_off), such as those of the opposite direction.");
 	finding_fix(e, "%ssysctl -w net/mpls/conf/%s/input=1", e->in, name);
 }
 
 /*
- * Check that each interface by which packets leave with labels also accepts labels. Report
- * an interface once. The next hop of a label that ends at a customer's router has no
- * labels, so the interfaces to customers are not checked.
+ * Return true if the next hops of a label are routers of the core. The labels of BGP end at
+ * routers of customers, and a static label may do so.
+ */
+static bool
+label_is_of_core(const json_t *label)
+{
+	const char *protocol = row_str(label, "protocol");
+
+	return strcmp(row_str(label, "source"), "zebra") == 0 &&
+	       strcmp(protocol, "bgp") != 0 && strcmp(protocol, "static") != 0;
+}
+
+/*
+ * Check that each interface towards the core accepts labels: if packets leave by it with
+ * labels, or if it leads to the next hop of a label of LDP or of segment routing. This
+ * router may be the last but one of all paths, and then its packets leave without labels.
  */
 static void
 core_interfaces_check(struct exam *e, const struct mpls *m)
 {
 	json_t *encaps = m->encaps > 0 ? exam_ask(e, "encaps") : NULL;
+	json_t *labels = m->labels > 0 ? exam_ask(e, "labels") : NULL;
 	json_t *seen = json_object();
-	const json_t *encap;
-	size_t i;
+	const json_t *row, *hop;
+	size_t i, k;
 
-	json_array_foreach (encaps, i, encap) {
-		const char *dev = row_str(encap, "dev");
-		const json_t *row;
-
-		if (json_array_size(json_object_get(encap, "labels")) == 0 ||
-		    json_object_get(seen, dev) != NULL)
+	json_array_foreach (encaps, i, row)
+		if (json_array_size(json_object_get(row, "labels")) > 0)
+			core_interface_check(e, seen, row_str(row, "dev"),
+					     "packets with labels leave by this interface");
+	json_array_foreach (labels, i, row) {
+		if (!label_is_of_core(row))
 			continue;
-		json_object_set_new(seen, dev, json_true());
-		row = row_named(e->interfaces, dev);
-		if (row != NULL && !row_true(row, "mpls"))
-			core_interface_add(e, dev);
+		json_array_foreach (json_object_get(row, "nexthops"), k, hop)
+			if (row_has(hop, "via"))
+				core_interface_check(
+					e, seen, row_str(hop, "dev"),
+					"paths of labels lead by this interface");
 	}
 	json_decref(seen);
+	json_decref(labels);
 	json_decref(encaps);
 }
 
