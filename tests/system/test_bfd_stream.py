@@ -203,11 +203,12 @@ def states(connection, lid, seconds=20):
 def test_a_listener_that_ends_each_connection_is_tried_once_a_second(stream):
     router, listener = stream
     listener.settimeout(5)
+    listener.accept()[0].close()  # it may have waited since before this test
+    listener.accept()[0].close()  # the daemon connects at ticks of one second from here on
     begin = time.monotonic()
-    for _ in range(4):
+    for _ in range(3):
         listener.accept()[0].close()
-    assert time.monotonic() - begin > 2.5
-    listener.accept()[0].close()
+    assert time.monotonic() - begin > 1.5
     assert router.fpmctl("show", "bfd").returncode == 0
 
 
