@@ -15,8 +15,8 @@
 
 /* A routing table, or the part of a table for packets from one source. */
 struct place {
-	char *vrf;      /* name; NULL: of no VRF */
-	uint32_t table; /* 254: main; 0: of a VRF that only zebra has */
+	char *vrf;      /* name of its VRF; NULL: it has none */
+	uint32_t table; /* 254: main; 0: only zebra has its VRF */
 	/* [0]: a rule of IPv4 names the table; [1]: of IPv6. False for main and VRFs. */
 	bool ruled[2];
 	struct prefix src; /* length 0: for all packets */

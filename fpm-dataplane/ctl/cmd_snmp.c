@@ -199,8 +199,8 @@ snmp_run(const struct options *opt, int n, char **word)
 static void
 snmp_help(FILE *out)
 {
-	fputs("      snmpd starts this command by a line pass_persist of snmpd.conf(5), "
-	      "and\n"
+	fputs("      A line pass_persist in snmpd.conf(5) makes snmpd start this command. "
+	      "snmpd\n"
 	      "      exchanges requests and answers with it on standard input and output.\n"
 	      "      The page Monitoring of the manual has the lines. snmpd must run in "
 	      "the\n"

@@ -13,7 +13,8 @@
 #include "filter/impl.h"
 #include "netlink/attributes.h"
 
-#define ROOM_MAX 4e18 /* the most ticks that a bucket holds: years, and far below 2^64 */
+/* Largest number of ticks that a bucket holds: some years, and far below 2^64. */
+#define ROOM_MAX 4e18
 
 #define BURST_DEFAULT 5 /* packets, as in the kernel */
 

@@ -70,7 +70,7 @@ fpm_round(struct worker *w)
 
 	if (queue_flush(&fpm->queue) == 0)
 		return;
-	listen_pause(fpm); /* its timer starts another round, which tries again */
+	listen_pause(fpm); /* the timer of the pause starts a round, which flushes again */
 	if (fpm->session.fd >= 0) {
 		status_add(&fpm_status.overflows, 1);
 		session_close(fpm, SESSION_NO_MEMORY, 0);

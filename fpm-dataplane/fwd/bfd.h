@@ -35,8 +35,8 @@ void fwd_bfd_end(struct fwd *f);
 void fwd_bfd_give_back(struct fwd *f);
 
 /*
- * Note that a round has ended in which the forwarder looked whether a packet is due, and
- * polled its queues.
+ * Note the end of a round. In this round the forwarder has sent the packets that were due,
+ * and has polled its queues.
  */
 static inline void
 fwd_bfd_round_end(struct fwd *f)

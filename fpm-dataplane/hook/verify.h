@@ -14,7 +14,7 @@ struct bpf_insn;
  * or in the 512 octets of the stack, each register and each octet of the stack has a value
  * before it is read, and the result is a number. Return 0, or -EINVAL with a sentence in
  * `why`. The time grows in proportion to `n`, because all jumps lead forward, and because
- * paths that meet go on as one path, in which a register may have the values of each.
+ * where paths meet they continue as one: a register may then have a value of any of them.
  */
 int hook_verify(const struct bpf_insn *ins, size_t n, char *why, size_t why_size);
 

@@ -761,7 +761,7 @@ void nb_publish(struct neigh *n, const struct nb *nb, uint32_t adj, uint64_t hop
  */
 void macvlan_enter(struct neigh *n, uint16_t on, const struct fib_iface *old,
 		   const struct fib_iface *fi);
-/* Publish the tables again that macvlan_enter() could not update. Once per round. */
+/* Publish again, once per round, the tables that macvlan_enter() could not update. */
 void macvlan_publish(struct neigh *n);
 /* Note that an interface on a port has the MAC of ifc->kernel. */
 void mac_hold(struct neigh *n, struct iface *ifc);

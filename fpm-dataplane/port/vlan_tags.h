@@ -93,8 +93,8 @@ vlan_room(struct rte_mbuf *m, unsigned int n)
 /*
  * Put the tags of `out` before the EtherType of a packet that leaves by it. The priority of
  * a tag is from the tags that the packet was received with: the inner tag gets the priority
- * of the received inner tag, the outer tag that of the received outer tag. A tag without
- * another tag counts as inner if it is sent, and as both if it was received. Returns the
+ * of the received inner tag, the outer tag that of the received outer tag. A single tag to
+ * send is an inner tag. A single received tag is both inner and outer. Returns the
  * first octet of the frame. The caller writes the MACs.
  */
 static inline uint8_t *

@@ -228,7 +228,10 @@ memo_record(struct rib *rib, uint32_t former, uint64_t what, const struct slot *
 	return s->number;
 }
 
-/* Use a slot that moves flows of next hops that stay, because no slot is free. */
+/*
+ * Keep a slot because no slot is free, although flows of next hops that stay move. Count
+ * this, and return the number of the slot.
+ */
 static uint32_t
 slot_make_do(struct rib *rib, const struct slot *s)
 {

@@ -76,7 +76,8 @@ struct rib_vrfs {
 	/* FIBs in v[]: all; published ones; FIBs for rules */
 	uint32_t n, n_published, n_for_rules;
 	struct vec32 views; /* numbers of the views */
-	uint16_t next;      /* first number for rules to try, less FIB_VRF_MAX */
+	/* the search for a free number of rules begins at FIB_VRF_MAX + next */
+	uint16_t next;
 	struct hidx by_table;
 	struct vec32 staged;       /* numbers of VRFs with something to commit */
 	struct vrf_retry *retries; /* VRFs whose FIB could not be allocated */

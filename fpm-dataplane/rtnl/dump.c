@@ -95,7 +95,11 @@ lookup_ask(struct nlmsghdr *nlh, const struct dump_job *job)
 	nlh->nlmsg_len = NLMSG_LENGTH(sizeof(*rtm));
 	rtm->rtm_family = af_of_family(job->scope.family);
 	if (job->kind == DUMP_HAS_LABELS)
-		return; /* for no label: EINVAL with MPLS, EOPNOTSUPP without */
+		/*
+		 * Without a label the request is invalid: a kernel with MPLS answers EINVAL,
+		 * another one EOPNOTSUPP.
+		 */
+		return;
 	rtm->rtm_dst_len = job->scope.family == 4 ? 32 : 128;
 	if (job->kind == DUMP_SPLIT) {
 		/*

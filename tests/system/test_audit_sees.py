@@ -84,8 +84,8 @@ def test_another_segment_of_an_ip_route_differs(dut, wan, audit):
 
 
 def test_segments_of_a_route_of_the_kernel(dut, wan, audit):
-    """A route of the kernel with `encap seg6` is equal. If the dataplane has lost it, the difference names
-    its segments."""
+    """For a kernel route with `encap seg6` in the FIB, the audit finds no difference. If the dataplane has
+    lost the route, the difference names its segments."""
     prefix = "2001:db8:5e60::/48"
     dut.ip(f"-6 route add {prefix} encap seg6 mode encap segs {','.join(SIDS[:2])} dev {wan.tap}")
     try:

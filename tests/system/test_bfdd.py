@@ -400,7 +400,7 @@ def test_the_interface_is_missing_at_a_connection_and_there_after_a_hand_over(bf
 
 def test_each_change_of_a_session_is_the_whole_session_again(bfdd):
     """Times, modes and shutdown are updates by DP_ADD_SESSION; shutdown comes twice. If nothing changes,
-    no message comes. The end is DP_DELETE_SESSION with the last content."""
+    no message comes. A session ends with a DP_DELETE_SESSION that has the content of its last update."""
     bfdd.peers(1)
     plane = bfdd.connect()
     lid = plane.session("192.0.2.2").lid

@@ -197,8 +197,7 @@ def test_routes_of_the_same_next_hop_and_other_metrics_are_several(both):
 
 
 def test_replace_of_an_ipv6_route(both):
-    """`ip -6 route replace` takes the place of the route of the same metric and of its next
-    hops."""
+    """`ip -6 route replace` replaces the route with the same metric, with all its next hops."""
     net, host = NET[6], HOST[6]
     both.ip(f"-6 route add {net} {via(both, 'wan', 6)}")
     both.agree("route added", {host: "wan"})

@@ -613,6 +613,7 @@ def test_a_refused_reload_leaves_the_tap_of_a_port_that_waits(own_dut):
     wrong = f"{other}\n  - tap: {slow.name}\n    device: {slow.device}"
     dut.edit_config("ports:\n", f"ports:\n  - tap: mem0\n    device: {other}\n")
     dut.start()
+    eventually(lambda: kept_taps(dut) == len(dut.wires) + 1, 5, 0.02, "the supervisor has all TAPs")
     index, kept = dut.link_row("mem0")["ifindex"], kept_taps(dut)
     dut.edit_config(other, waits)
     said, n = "fdstore: tap kept name=mem0 reason=port-waits", 0
@@ -620,8 +621,9 @@ def test_a_refused_reload_leaves_the_tap_of_a_port_that_waits(own_dut):
     def came_back(was):
         dut.control.close()
         dut.daemon.back(was)
-        assert dut.daemon.log(1000).count(said) == n
-        assert (dut.link_row("mem0")["ifindex"], kept_taps(dut)) == (index, kept)
+        eventually(lambda: dut.daemon.log(1000).count(said) == n, 5, 0.02, "the TAP is kept")
+        eventually(lambda: kept_taps(dut) == kept, 5, 0.02, "the supervisor has all TAPs")
+        assert dut.link_row("mem0")["ifindex"] == index
         eventually(lambda: not netns.has_carrier(dut.ctl, "mem0"), 10, 0.05)
 
     n += 1
@@ -649,7 +651,8 @@ def test_a_port_that_went_can_come_again_at_once(own_dut):
     descriptor."""
     dut = own_dut(supervised=True)
     dut.start()
-    kept = kept_taps(dut)
+    kept = len(dut.wires)
+    eventually(lambda: kept_taps(dut) == kept, 5, 0.02, "the supervisor has all TAPs")
 
     for _ in range(40):
         done(dut, "port", "add", "t", "device", "net_null50,no-rx=1")

@@ -85,7 +85,7 @@ place_addr(bool ip6, unsigned int place, uint8_t *a)
 {
 	memset(a, 0, 16);
 	if (ip6) {
-		/* Places on both sides of 2000::/3; some share slots. */
+		/* Prefixes inside and outside of 2000::/3. Some share a direct slot. */
 		a[0] = place % 3 == 0 ? 0xfd : 0x20;
 		a[1] = (uint8_t)(place / 4);
 		a[15] = (uint8_t)place;

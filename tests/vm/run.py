@@ -512,7 +512,7 @@ def main(words):
             return code
     which = words.pop(0) if words[:1] in (["--all"], ["--package"]) else ""
     if which == "" and words and not words[0].startswith("--"):
-        which = "--all"  # the words choose among all tests
+        which = "--all"  # the words select from all tests
     kernel = guest.Kernel(f"{ROOT}/build/vm")
     try:
         if words[:1] == ["--fetch"]:

@@ -270,7 +270,7 @@ def test_the_sender_of_a_lost_packet_is_told(dut, kind):
     kernel of the router tells the sender, as in Linux. For most kinds the kernel gets the next
     packet into the tunnel, and its error is about this packet. For ip6tnl its error is about the
     packet that the error from the core quotes. The kernel gets no other packet. For sit the
-    error from the core quotes as little as RFC 792 asks for, because with more the kernel tells
+    error from the core quotes only the minimum of RFC 792: if it quotes more, the kernel informs
     no sender."""
     words, family, inner = KINDS[kind]
     each = inner[0]
