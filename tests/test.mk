@@ -147,14 +147,14 @@ topotests: topotests-source ## FRR's topotests with a dataplane in every router 
 	@BUILD=$(BUILD) $(PY) tests/topotests/run.py $(if $(FULL),--full) $(if $(KILL),--kill) \
 		--topotests $(or $(TOPOTESTS),build/topotests/frr) $(T)
 
-topotests-vm: topotests-source ## the same in a virtual machine, whose kernel has VRFs and MPLS (T=module, KILL=1)
-	$(call in_guests,--topotests --topotests $(or $(TOPOTESTS),build/topotests/frr) $(if $(KILL),--kill) $(T),$(PKGS_TOPO))
+topotests-vm: topotests-source ## the same in a virtual machine, whose kernel has VRFs and MPLS (T=module, FULL=1, KILL=1)
+	$(call in_guests,--topotests --topotests $(or $(TOPOTESTS),build/topotests/frr) $(if $(FULL),--full) $(if $(KILL),--kill) $(T),$(PKGS_TOPO))
 
 # user-mode-linux runs programs natively, but it has one CPU.
-topotests-uml: topotests-source ## the same with Debian's user-mode-linux in place of the virtual machine (T=module, KILL=1)
+topotests-uml: topotests-source ## the same with Debian's user-mode-linux in place of the virtual machine (T=module, FULL=1, KILL=1)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="busybox-static kmod" && mkdir -p build/vm && \
 	$(MAKE) --no-print-directory BUILD=release all && \
-	$(PY) tests/vm/run.py --topotests-uml --topotests $(or $(TOPOTESTS),build/topotests/frr) $(if $(KILL),--kill) $(T)
+	$(PY) tests/vm/run.py --topotests-uml --topotests $(or $(TOPOTESTS),build/topotests/frr) $(if $(FULL),--full) $(if $(KILL),--kill) $(T)
 
 topotests-source:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TOPO)"

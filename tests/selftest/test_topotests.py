@@ -234,13 +234,15 @@ def test_a_failure_with_the_kernel_is_no_reference(topotests, name, must):
 
 def test_the_lists_name_each_module_once():
     """A module is in one list. VRFs select the lists that need them."""
-    names = [*modules.QUICK, *modules.MORE, *modules.VRF_QUICK, *modules.VRF_MORE]
+    names = [*modules.QUICK, *modules.MORE, *modules.VRF_QUICK, *modules.VRF_MORE, *modules.MPLS_MORE]
     assert len(names) == len(set(names)) and all(
         re.fullmatch(r"[\w/.]+(\+bfd)?", name) for name in names
     )
     for full in (False, True):
-        there, absent = modules.chosen(full, has_vrf=False)
-        assert modules.chosen(full, has_vrf=True) == (there + absent, [])
+        there, absent = modules.chosen(full, has_vrf=False, has_mpls=True)
+        assert modules.chosen(full, has_vrf=True, has_mpls=True) == (there + absent, [])
+        without_mpls = modules.MPLS_MORE if full else []
+        assert modules.chosen(full, has_vrf=True, has_mpls=False)[1] == without_mpls
 
 
 def sysctl_here(*words):

@@ -232,6 +232,11 @@ def has_vrf():
     return netns.can_have("vrf table 100")
 
 
+def has_mpls():
+    """Return True if this kernel has MPLS."""
+    return os.path.exists("/proc/sys/net/mpls")
+
+
 def main():
     """Returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -257,11 +262,11 @@ def main():
     begin = time.monotonic()
     names, without = args.modules, []
     if not names:
-        names, without = modules.chosen(args.full, has_vrf())
+        names, without = modules.chosen(args.full, has_vrf(), has_mpls())
     wanted = [Module(name, topotests) for name in names]
     references(wanted, topotests)
     passed, problems, skipped = judge(wanted, topotests, args.kill)
-    skipped += [f"{name}: this kernel has no VRFs" for name in without]
+    skipped += [f"{name}: this kernel has no VRFs, or no MPLS" for name in without]
     for text in skipped:
         print(f"skipped: {text}")
     for text in problems:
