@@ -9,6 +9,7 @@ from bench.fpm.rig import now
 from bench.fpm.table import MARKER, MARKER_HOST
 from lab import routes
 from lib import fpm_speaker as fpm
+from lib import netns
 from lib.wait import eventually
 
 FIRST_ID, FIRST_LABEL = 1 << 20, 1 << 16
@@ -16,13 +17,17 @@ PATHS = ((16, "wan"), (17, "alt"))  # the transport label and the core link of e
 BATCH = 64  # prefixes in a batch of zebra's messages
 
 
+MAIN, VRF = 254, 1001  # tables
+
+
 class Prefixes:
-    """`n` prefixes with a label each, behind labels of the path if `transport` is set."""
+    """`n` prefixes of a table with a label each, behind labels of the path if `transport` is set."""
 
     order = "sorted"
 
-    def __init__(self, rig, n, transport):
-        self.rig, self.n, self.transport = rig, n, transport
+    def __init__(self, rig, n, transport, table=MAIN):
+        self.rig, self.n, self.transport, self.table = rig, n, transport, table
+        self.in_vrf = table != MAIN
         self.prefixes = {4: [routes.text(p, 4) for p in sorted(routes.table4(n))], 6: []}
         self.octets = b"".join(self.batches(0, first=True))
 
@@ -36,7 +41,7 @@ class Prefixes:
             for i in range(begin, min(begin + BATCH, self.n)):
                 nhid, stack = self._id(i, path), [*before, FIRST_LABEL + i]
                 out.append(fpm.nexthop_message(nhid, wire.peer4, oif, labels=stack))
-                out.append(fpm.route_message(self.prefixes[4][i], nhid=nhid))
+                out.append(fpm.route_message(self.prefixes[4][i], nhid=nhid, table=self.table))
             if not first:
                 old = range(begin, min(begin + BATCH, self.n))
                 out += [fpm.nexthop_del_message(self._id(i, 1 - path)) for i in old]
@@ -62,6 +67,27 @@ def labels(rig, n, reps):
         yield {"bench": "labels-memory", "routes": n, **count, **grown}
     yield from reroute(rig, table, marker, reps)
     yield shared(rig, n, 10 * reps)
+    if netns.can_have("vrf table 100"):
+        yield from in_vrf(rig, n, reps)
+
+
+def in_vrf(rig, n, reps):
+    """Measure the same prefixes, with two labels each, in the table of a VRF: the VRF gets a trie of its
+    own. The daemon has the VRF before the measurement begins."""
+    rig.ip(f"link add red type vrf table {VRF}", "link set red up")
+    table = Prefixes(rig, n, True, VRF)
+    runs, grown = [], []
+    for _ in range(reps):
+        _, run, mib = fill(rig, table)
+        runs.append(run)
+        grown.append(mib)
+    yield {**rate("labels-ingest", table, runs), "labels": 2, "vrf": True, "unit": "prefixes/s"}
+    shown = {key: round(rig.memory()[key] / 2**20, 1) for key in ("rib_bytes", "rss_bytes")}
+    yield {
+        "bench": "labels-memory", "routes": n, "labels": 2, "vrf": True, "unit": "MiB", **spread(grown, 1),
+        "shown": shown,
+    }  # fmt: skip
+    rig.ip("link del red")
 
 
 def reroute(rig, table, marker, reps):

@@ -39,6 +39,8 @@ def detail(line):
     words += [f"{line[key]:,}" for key in ("tunnels", "vnis") if key in line]
     if "labels" in line:
         words.append(f"{line['labels']} label{'s' * (line['labels'] > 1)}")
+    if line.get("vrf"):
+        words.append("in a VRF")
     if "daemon" in line:
         words.append(f"the daemon {'follows' if line['daemon'] == 'followed' else 'was stopped'}")
     if line.get("order") == "shuffled":
