@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/mpls_entry.h"
+#include "base/prefix.h"
 #include "ctl/cmd.h"
 #include "ctl/conn.h"
 #include "ctl/json_row.h"
@@ -22,9 +23,18 @@
 #define PATIENCE_S 10
 #define HOP_STRLEN 256
 
+static bool
+is_linklocal(const char *via)
+{
+	struct prefix p;
+
+	return via[0] != '\0' && prefix_parse(via, &p, NULL) == 0 &&
+	       prefix_is_linklocal6(&p);
+}
+
 /*
  * Return the next hop as text: gateway, or else interface, and labels without implicit
- * null.
+ * null. A link-local gateway also has its interface, because several links may have it.
  */
 static json_t *
 hop_text(const char *via, const char *dev, const json_t *labels)
@@ -34,8 +44,12 @@ hop_text(const char *via, const char *dev, const json_t *labels)
 	size_t n, i;
 	json_t *one;
 
-	n = (size_t)snprintf(text, sizeof(text), "%s %s", via[0] != '\0' ? "via" : "dev",
-			     via[0] != '\0' ? via : dev);
+	if (is_linklocal(via))
+		n = (size_t)snprintf(text, sizeof(text), "via %s dev %s", via, dev);
+	else
+		n = (size_t)snprintf(text, sizeof(text), "%s %s",
+				     via[0] != '\0' ? "via" : "dev",
+				     via[0] != '\0' ? via : dev);
 	json_array_foreach ((json_t *)(uintptr_t)labels, i, one) {
 		if (json_integer_value(one) == LABEL_IMPLICIT_NULL || n + 16 > sizeof(text))
 			continue;

@@ -619,13 +619,16 @@ ZEBRA_LABELS = """{"100": {"inLabel": 100, "installed": true, "nexthops": [
   {"type": "LDP", "outLabel": 200, "outLabelStack": [200], "installed": true, "nexthop": "%s"},
   {"type": "LDP", "outLabel": 9, "outLabelStack": [9], "nexthop": "192.0.2.250"}]},
  "101": {"inLabel": 101, "nexthops": [
-  {"type": "BGP", "outLabel": 3, "outLabelStack": [3], "installed": true, "interface": "lo"}]}}"""
+  {"type": "BGP", "outLabel": 3, "outLabelStack": [3], "installed": true, "interface": "lo"}]},
+ "103": {"inLabel": 103, "nexthops": [
+  {"type": "SR (IS-IS)", "outLabel": 16, "outLabelStack": [16], "installed": true, "nexthop": "fe80::7",
+   "interface": "%s"}]}}"""
 
 
-def test_audit_compares_labels_with_zebra(dut, wan, tmp_path):
-    """audit finds a label with other labels than zebra's, a label that only zebra has, and a label
-    that only the dataplane has."""
-    (tmp_path / "mpls.json").write_text(ZEBRA_LABELS % wan.peer4)
+def test_audit_compares_labels_with_zebra(dut, wan, alt, tmp_path):
+    """audit finds a label with other labels than zebra's, a label that only zebra has, a label that only
+    the dataplane has, and a label by the same link-local gateway on another link."""
+    (tmp_path / "mpls.json").write_text(ZEBRA_LABELS % (wan.peer4, wan.tap))
     script = tmp_path / "vtysh"
     script.write_text(
         'case "$*" in *route) ;; *summary*) echo \'{"routes": []}\' ;;'
@@ -634,9 +637,11 @@ def test_audit_compares_labels_with_zebra(dut, wan, tmp_path):
     audit = lambda: dut.fpmctl("audit", "--vtysh", f"sh {script}")  # noqa: E731
     dut.label(100, dut.hop(wan, [200]))
     dut.label(101, {"oif": 1})
+    dut.label(103, dut.hop(wan, [16], via="fe80::7"))
     done = audit()
-    assert done.returncode == 0 and "labels  2 of zebra, 2 in the dataplane: 0 differ" in done.stdout, done
+    assert done.returncode == 0 and "labels  3 of zebra, 3 in the dataplane: 0 differ" in done.stdout, done
 
+    dut.label(103, dut.hop(alt, [16], via="fe80::7"))
     dut.label(100, dut.hop(wan, [201]))
     dut.unlabel(101)
     dut.label(102, dut.hop(wan))
@@ -648,5 +653,7 @@ def test_audit_compares_labels_with_zebra(dut, wan, tmp_path):
         f"DIFFERS label 100: zebra has {via} label 200, the dataplane has {via} label 201",
         "DIFFERS label 101: zebra has dev lo, the dataplane has none",
         f"DIFFERS label 102: zebra has none, the dataplane has {via}",
+        f"DIFFERS label 103: zebra has via fe80::7 dev {wan.tap} label 16, the dataplane has via fe80::7"
+        f" dev {alt.tap} label 16",
     ):
         assert line in text, text
