@@ -233,7 +233,7 @@ def all_parts(kernel):
         # This is not in "links", so that no guest runs for too long.
         "twins": (
             some(two_nodes, kernel, "twins"),
-            "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py tests/vm/test_tunnel_restart.py",
+            "tests/vm/test_srv6_like_linux.py tests/vm/test_tunnel_like_linux.py tests/vm/test_tunnel_restart.py tests/vm/test_mpls_vrf_restart.py",
         ),
         "random": (some(two_nodes, kernel, "random", seconds=2400), "tests/vm/test_links_random.py"),
         "service": (
