@@ -670,7 +670,7 @@ def test_a_table_that_another_program_removes_is_made_again(judged):
 
 
 def test_reserved_tcp_flags_are_refused_by_name():
-    """nft has no word for reserved flags. A rule without them would hold for more packets than the flow,
+    """nft has no word for reserved flags. A rule without them would match more packets than the flow,
     so the flow is not installed."""
     with pytest.raises(flow.Refused, match="tcp-flags beyond"):
         rules_of(4, "09910102")
