@@ -46,9 +46,9 @@ ospf6_topo1_vrf ospf_multi_vrf_bgp_route_leak
 """.split()
 
 
-# The modules that FULL=1 adds if the kernel has VRFs and MPLS. Five of them take an hour and more.
+# The modules that FULL=1 adds if the kernel has VRFs and MPLS. Together they take hours.
 MPLS_MORE = """
-bgp_l3vpn_to_bgp_vrf bgp_vpnv4_ebgp isis_sr_topo1 ldp_oc_topo1 ldp_topo1 ldp_vpls_topo1 ospf_sr_topo1
+bgp_l3vpn_to_bgp_vrf bgp_lu_topo1 bgp_lu_topo2 bgp_vpnv4_ebgp bgp_vpnv4_gre isis_sr_topo1 ldp_oc_topo1 ldp_topo1 ldp_vpls_topo1 ospf_sr_topo1
 """.split()
 
 
