@@ -51,7 +51,7 @@ static struct {
 	struct exam e;
 	char vtysh[128];
 	const char *encaps; /* rows of `show encaps` as text; NULL: the daemon is silent */
-	const char *labels; /* rows of `show labels` as text; NULL: there are none */
+	json_t *labels;     /* rows of `show labels`; NULL: there are none */
 } t;
 
 /* Take the place of the daemon. */
@@ -62,8 +62,8 @@ conn_fetch(const char *path, json_t *request, json_t *rows)
 
 	if (strcmp(row_str(request, "show"), "encaps") == 0 && t.encaps != NULL)
 		answer = json_loads(t.encaps, 0, NULL);
-	if (strcmp(row_str(request, "show"), "labels") == 0 && t.labels != NULL)
-		answer = json_loads(t.labels, 0, NULL);
+	if (strcmp(row_str(request, "show"), "labels") == 0)
+		answer = json_incref(t.labels);
 	json_array_extend(rows, answer);
 	json_decref(request);
 	json_decref(answer);
@@ -397,40 +397,35 @@ each_core_interface_without_input_is_warned_of_once(void **state)
 	assert_string_equal(found(), "ok : the kernel accepts labels;");
 }
 
+/* Add a label to the rows of `show labels`. `via`: the gateway of its next hop, or NULL. */
+static void
+label_add(const char *source, const char *protocol, const char *via, const char *dev)
+{
+	json_array_append_new(t.labels, json_pack("{s:s, s:s, s:[{s:s?, s:s}]}", "source",
+						  source, "protocol", protocol, "nexthops",
+						  "via", via, "dev", dev));
+}
+
 /* The last label of a packet is removed here, so no packet leaves with labels. */
 static void
 a_core_interface_to_the_last_router_is_warned_of(void **state)
 {
-#define HOP(dev) "\"nexthops\": [{\"via\": \"10.0.0.1\", \"dev\": \"" dev "\"}]"
-	t.labels = "[{\"source\": \"zebra\", \"protocol\": \"bgp\", " HOP(
-		"lan0") "},"
-			"{\"source\": \"zebra\", \"protocol\": \"static\", " HOP(
-				"lan0") "},"
-					"{\"source\": \"kernel\", \"protocol\": "
-					"\"4\", " HOP(
-						"lan0") "},"
-							"{\"source\": \"zebra\", "
-							"\"protocol\": \"ldp\", " HOP(
-								"wan0") "},"
-									"{\"source\": "
-									"\"zebra\", "
-									"\"protocol\": "
-									"\"ldp\", "
-									"\"nexthops\": "
-									"[{\"via\": null, "
-									"\"dev\": "
-									"\"lan0\"}]}]";
+	t.labels = json_array();
+	label_add("zebra", "bgp", "10.0.0.1", "lan0");
+	label_add("zebra", "static", "10.0.0.1", "lan0");
+	label_add("kernel", "4", "10.0.0.1", "lan0");
+	label_add("zebra", "ldp", "10.0.0.1", "wan0");
+	label_add("zebra", "ldp", NULL, "lan0");
 	assert_string_equal(found(), "ok : the kernel accepts labels;");
-	t.labels = "[{\"source\": \"zebra\", \"protocol\": \"ldp\", " HOP(
-		"lan0") "},"
-			"{\"source\": \"zebra\", \"protocol\": \"isis\", " HOP("lan0") "}]";
+	label_add("zebra", "ldp", "10.0.0.1", "lan0");
+	label_add("zebra", "isis", "10.0.0.1", "lan0");
 	assert_string_equal(
 		found(),
 		"warn lan0: paths of labels lead by this interface, but it accepts "
 		"no labels;");
 	assert_string_equal(command(0, 0), "sysctl -w net/mpls/conf/lan0/input=1");
+	json_decref(t.labels);
 	t.labels = NULL;
-#undef HOP
 }
 
 static void
